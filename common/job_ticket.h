@@ -1,0 +1,26 @@
+// What every process of a job must know to take part: the blob that rank 0 broadcasts.
+
+#ifndef SLUICE_COMMON_JOB_TICKET_H_
+#define SLUICE_COMMON_JOB_TICKET_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace sluice {
+
+struct JobTicket {
+  std::string address;  // gRPC target of the server
+  std::string job_id;   // empty: whichever job the server runs
+  std::string token;    // secret; empty if the server asks for none
+};
+
+// The ticket, or the reason why rank 0 has none, as bytes to broadcast; and back, where a failure
+// comes out as UNAVAILABLE with its reason, and foreign bytes as DATA_LOSS.
+std::string EncodeTicket(const absl::StatusOr<JobTicket>& ticket);
+absl::StatusOr<JobTicket> DecodeTicket(absl::string_view bytes);
+
+}  // namespace sluice
+
+#endif  // SLUICE_COMMON_JOB_TICKET_H_

@@ -1,0 +1,246 @@
+#include "common/wire.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/error.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMaxWorkerName = 128;
+constexpr size_t kMaxHostName = 256;
+
+absl::Status BadField(absl::string_view field, absl::string_view found,
+                      absl::string_view expected) {
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("field ", field, " is ", found, ", expected ", expected));
+}
+
+v1::Disposition DispositionToProto(Disposition disposition) {
+  switch (disposition) {
+    case Disposition::kAccepted:
+      return v1::ACCEPTED;
+    case Disposition::kApplied:
+      return v1::APPLIED;
+    case Disposition::kStaleDropped:
+      return v1::STALE_DROPPED;
+    case Disposition::kDuplicate:
+      break;
+  }
+  return v1::DUPLICATE;
+}
+
+absl::StatusOr<Disposition> DispositionFromProto(absl::string_view field,
+                                                 v1::Disposition disposition) {
+  switch (disposition) {
+    case v1::ACCEPTED:
+      return Disposition::kAccepted;
+    case v1::APPLIED:
+      return Disposition::kApplied;
+    case v1::STALE_DROPPED:
+      return Disposition::kStaleDropped;
+    case v1::DUPLICATE:
+      return Disposition::kDuplicate;
+    default:
+      return BadField(field, absl::StrCat(static_cast<int>(disposition)),
+                      "a known disposition; is the server newer than this worker?");
+  }
+}
+
+}  // namespace
+
+v1::JoinRequest ToProto(const JoinRequest& request) {
+  v1::JoinRequest message;
+  message.set_job_id(request.job_id);
+  message.set_role(request.role == SessionRole::kWorker ? v1::WORKER : v1::OBSERVER);
+  message.set_worker(request.worker);
+  message.set_process_nonce(request.process_nonce.value());
+  message.set_host(request.host);
+  message.set_pid(request.pid);
+  for (const LayoutRange& range : request.layout.ranges()) {
+    *message.mutable_layout()->add_ranges() = ToProto(range);
+  }
+  *message.mutable_optimizer() = ToProto(request.optimizer);
+  if (request.index.has_value()) message.set_index(*request.index);
+  return message;
+}
+
+absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message) {
+  JoinRequest request;
+  if (message.role() != v1::WORKER && message.role() != v1::OBSERVER) {
+    return BadField("role", absl::StrCat(static_cast<int>(message.role())), "WORKER or OBSERVER");
+  }
+  if (message.worker().empty() || message.worker().size() > kMaxWorkerName) {
+    return BadField("worker", absl::StrCat("a name of ", message.worker().size(), " bytes"),
+                    absl::StrCat("1 to ", kMaxWorkerName));
+  }
+  if (message.process_nonce() == 0) {
+    return BadField("process_nonce", "0", "a random number that is not 0");
+  }
+  if (message.host().size() > kMaxHostName) {
+    return BadField("host", absl::StrCat("a name of ", message.host().size(), " bytes"),
+                    absl::StrCat("at most ", kMaxHostName));
+  }
+  request.job_id = message.job_id();
+  request.role = message.role() == v1::WORKER ? SessionRole::kWorker : SessionRole::kObserver;
+  request.worker = message.worker();
+  request.process_nonce = ProcessNonce(message.process_nonce());
+  request.host = message.host();
+  request.pid = message.pid();
+  if (message.has_index()) request.index = message.index();
+  auto layout = FromProto(message.layout());
+  if (!layout.ok()) return layout.status();
+  request.layout = *std::move(layout);
+  if (request.role == SessionRole::kObserver) return request;
+  const auto optimizer = FromProto(message.optimizer());
+  if (!optimizer.ok()) return optimizer.status();
+  request.optimizer = *optimizer;
+  return request;
+}
+
+v1::Welcome ToProto(const Welcome& welcome) {
+  v1::Welcome message;
+  message.set_session(welcome.session.value());
+  message.set_job_id(welcome.job_id);
+  message.set_incarnation(welcome.incarnation.value());
+  message.set_step(welcome.step.value());
+  message.set_initialized(welcome.initialized);
+  message.set_last_sequence(welcome.last_sequence.value());
+  *message.mutable_consistency() = ToProto(welcome.consistency);
+  message.set_index(welcome.index);
+  message.set_workers(welcome.workers);
+  return message;
+}
+
+absl::StatusOr<Welcome> FromProto(const v1::Welcome& message) {
+  Welcome welcome;
+  welcome.session = SessionId(message.session());
+  welcome.job_id = message.job_id();
+  welcome.incarnation = Incarnation(message.incarnation());
+  welcome.step = Step(message.step());
+  welcome.initialized = message.initialized();
+  welcome.last_sequence = Sequence(message.last_sequence());
+  const auto consistency = FromProto(message.consistency());
+  if (!consistency.ok()) return consistency.status();
+  welcome.consistency = *consistency;
+  if (message.workers() == 0) return BadField("workers", "0", "at least 1");
+  welcome.index = message.index();
+  welcome.workers = message.workers();
+  return welcome;
+}
+
+v1::JoinEvent ToProto(const JobEvent& event) {
+  v1::JoinEvent message;
+  switch (event.kind) {
+    case JobEvent::Kind::kTrainingFinished:
+      message.mutable_training_finished()->set_step(event.step.value());
+      break;
+    case JobEvent::Kind::kDraining:
+      message.mutable_draining();
+      break;
+    case JobEvent::Kind::kDeserted:
+      break;  // nobody is left to be told
+  }
+  return message;
+}
+
+v1::PushHeader ToProto(const PushHeader& header) {
+  v1::PushHeader message;
+  message.set_session(header.session.value());
+  message.set_sequence(header.sequence.value());
+  message.set_step(header.step.value());
+  message.set_incarnation(header.incarnation.value());
+  message.set_samples(header.samples);
+  if (header.loss.has_value()) message.set_loss(*header.loss);
+  return message;
+}
+
+absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message) {
+  if (message.sequence() == 0) return BadField("sequence", "0", "a number from 1 on");
+  if (message.samples() == 0) return BadField("samples", "0", "at least 1");
+  PushHeader header;
+  header.session = SessionId(message.session());
+  header.sequence = Sequence(message.sequence());
+  header.step = Step(message.step());
+  header.incarnation = Incarnation(message.incarnation());
+  header.samples = message.samples();
+  if (message.has_loss()) header.loss = message.loss();
+  return header;
+}
+
+v1::PushGradientsResponse ToProto(const PushOutcome& outcome) {
+  v1::PushGradientsResponse message;
+  message.set_disposition(DispositionToProto(outcome.disposition));
+  message.set_step(outcome.step.value());
+  message.set_incarnation(outcome.incarnation.value());
+  message.set_staleness(outcome.staleness);
+  if (outcome.first_disposition.has_value()) {
+    message.set_first_disposition(DispositionToProto(*outcome.first_disposition));
+  }
+  return message;
+}
+
+absl::StatusOr<PushOutcome> FromProto(const v1::PushGradientsResponse& message) {
+  PushOutcome outcome;
+  const auto disposition = DispositionFromProto("disposition", message.disposition());
+  if (!disposition.ok()) return disposition.status();
+  outcome.disposition = *disposition;
+  outcome.step = Step(message.step());
+  outcome.incarnation = Incarnation(message.incarnation());
+  outcome.staleness = message.staleness();
+  if (outcome.disposition != Disposition::kDuplicate) return outcome;
+  const auto first = DispositionFromProto("first_disposition", message.first_disposition());
+  if (!first.ok()) return first.status();
+  outcome.first_disposition = *first;
+  return outcome;
+}
+
+v1::PullParamsRequest ToProto(const PullRequest& request) {
+  v1::PullParamsRequest message;
+  message.set_session(request.session.value());
+  message.set_min_step(request.min_step.value());
+  if (request.have_step.has_value()) message.set_have_step(request.have_step->value());
+  return message;
+}
+
+PullRequest FromProto(const v1::PullParamsRequest& message) {
+  PullRequest request;
+  request.session = SessionId(message.session());
+  request.min_step = Step(message.min_step());
+  if (message.has_have_step()) request.have_step = Step(message.have_step());
+  return request;
+}
+
+v1::PullHeader ToProto(const PullHeader& header) {
+  v1::PullHeader message;
+  message.set_step(header.step.value());
+  message.set_incarnation(header.incarnation.value());
+  message.set_not_modified(header.not_modified);
+  return message;
+}
+
+PullHeader FromProto(const v1::PullHeader& message) {
+  PullHeader header;
+  header.step = Step(message.step());
+  header.incarnation = Incarnation(message.incarnation());
+  header.not_modified = message.not_modified();
+  return header;
+}
+
+void ToProto(uint64_t offset, absl::Span<const float> elements, v1::TensorChunk* chunk) {
+  static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire's float32 is little-endian");
+  chunk->set_offset(offset);
+  chunk->set_payload(elements.data(), elements.size() * sizeof(float));
+}
+
+absl::StatusOr<uint64_t> ElementsIn(const v1::TensorChunk& chunk) {
+  const size_t bytes = chunk.payload().size();
+  if (bytes % sizeof(float) == 0) return bytes / sizeof(float);
+  return MakeError(Reason::kBadChunk, absl::StrCat("chunk at offset ", chunk.offset(), " has ",
+                                                   bytes, " bytes, expected a multiple of 4"));
+}
+
+}  // namespace sluice

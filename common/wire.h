@@ -1,0 +1,47 @@
+// The translator: what worker and server say, to and from the messages of parameter_server.proto.
+//
+// Messages may come from anyone: From… functions check every field and name the one that is wrong
+// (BAD_ARGUMENT, BAD_LAYOUT, BAD_OPTIMIZER). To… functions cannot fail.
+
+#ifndef SLUICE_COMMON_WIRE_H_
+#define SLUICE_COMMON_WIRE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/exchange.h"
+#include "common/wire_terms.h"
+#include "sluice/v1/parameter_server.pb.h"
+
+namespace sluice {
+
+v1::JoinRequest ToProto(const JoinRequest& request);
+absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message);
+
+v1::Welcome ToProto(const Welcome& welcome);
+absl::StatusOr<Welcome> FromProto(const v1::Welcome& message);
+
+v1::JoinEvent ToProto(const JobEvent& event);
+
+v1::PushHeader ToProto(const PushHeader& header);
+absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message);
+
+v1::PushGradientsResponse ToProto(const PushOutcome& outcome);
+absl::StatusOr<PushOutcome> FromProto(const v1::PushGradientsResponse& message);
+
+v1::PullParamsRequest ToProto(const PullRequest& request);
+PullRequest FromProto(const v1::PullParamsRequest& message);
+
+v1::PullHeader ToProto(const PullHeader& header);
+PullHeader FromProto(const v1::PullHeader& message);
+
+// Fills `chunk` with `elements`, which start at `offset` of the vector.
+void ToProto(uint64_t offset, absl::Span<const float> elements, v1::TensorChunk* chunk);
+
+// The number of elements in `chunk`'s payload; BAD_CHUNK if its bytes are no whole number of them.
+absl::StatusOr<uint64_t> ElementsIn(const v1::TensorChunk& chunk);
+
+}  // namespace sluice
+
+#endif  // SLUICE_COMMON_WIRE_H_

@@ -1,0 +1,130 @@
+#include "server/grpc_inspector_messages.h"
+
+#include <algorithm>
+
+#include "common/wire.h"
+
+namespace sluice {
+namespace {
+
+google::protobuf::Duration DurationToProto(absl::Duration duration) {
+  google::protobuf::Duration message;
+  // Microseconds are enough for people.
+  const absl::Duration rounded = absl::Trunc(duration, absl::Microseconds(1));
+  message.set_seconds(absl::ToInt64Seconds(rounded));
+  message.set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(rounded - absl::Seconds(message.seconds()))));
+  return message;
+}
+
+google::protobuf::Timestamp TimeToProto(absl::Time time) {
+  const google::protobuf::Duration since = DurationToProto(time - absl::UnixEpoch());
+  google::protobuf::Timestamp message;
+  message.set_seconds(since.seconds());
+  message.set_nanos(since.nanos());
+  return message;
+}
+
+v1::ServerPhase PhaseToProto(Phase phase) {
+  switch (phase) {
+    case Phase::kTraining:
+      return v1::TRAINING;
+    case Phase::kFinished:
+      return v1::FINISHED;
+    case Phase::kDraining:
+      return v1::DRAINING;
+    case Phase::kWaitingForWorkers:
+      break;
+  }
+  return v1::WAITING_FOR_WORKERS;
+}
+
+v1::WorkerPresence PresenceToProto(Presence presence) {
+  switch (presence) {
+    case Presence::kLost:
+      return v1::LOST;
+    case Presence::kLeft:
+      return v1::LEFT;
+    case Presence::kEvicted:
+      return v1::EVICTED;
+    case Presence::kPresent:
+      break;
+  }
+  return v1::PRESENT;
+}
+
+v1::PushBooks BooksToProto(const PushBooks& books) {
+  v1::PushBooks message;
+  message.set_received(books.received);
+  message.set_accepted(books.accepted);
+  message.set_stale(books.stale);
+  message.set_duplicate(books.duplicate);
+  message.set_rejected(books.rejected);
+  message.set_aborted(books.aborted);
+  message.set_in_progress(books.in_progress);
+  return message;
+}
+
+}  // namespace
+
+v1::ServerState ToProto(const ShardState& state) {
+  v1::ServerState message;
+  message.set_job_id(state.job_id);
+  message.set_incarnation(state.incarnation.value());
+  message.set_phase(PhaseToProto(state.phase));
+  message.set_step(state.step.value());
+  *message.mutable_consistency() = ToProto(state.consistency);
+  if (state.tensors > 0) *message.mutable_optimizer() = ToProto(state.optimizer);
+  message.set_workers(state.workers);
+  message.set_observers(state.observers);
+  message.set_accumulated(state.accumulated);
+  message.set_required(state.required);
+  for (const std::string& name : state.waiting_for) message.add_waiting_for(name);
+  *message.mutable_pushes() = BooksToProto(state.books);
+  message.set_tensors(state.tensors);
+  message.set_elements(state.elements);
+  message.set_bytes_received(state.traffic.bytes_received);
+  message.set_bytes_sent(state.traffic.bytes_sent);
+  *message.mutable_started() = TimeToProto(state.created);
+  *message.mutable_uptime() = DurationToProto(state.now - state.created);
+  if (state.times.last_step.has_value()) {
+    *message.mutable_mean_step_time() = DurationToProto(state.MeanStepTime());
+    *message.mutable_since_last_step() = DurationToProto(state.now - *state.times.last_step);
+  }
+  return message;
+}
+
+v1::Worker ToProto(const SessionRecord& record, const ShardState& state) {
+  v1::Worker message;
+  message.set_worker(record.worker);
+  message.set_presence(PresenceToProto(record.presence));
+  message.set_host(record.host);
+  message.set_pid(record.pid);
+  message.set_last_sequence(record.last_sequence.value());
+  message.set_accepted(record.accepted);
+  message.set_stale(record.stale);
+  if (record.last_push == absl::InfinitePast()) return message;
+  message.set_step(record.last_gradient_step.value());
+  message.set_lag(state.step.value() - std::min(state.step, record.last_gradient_step).value());
+  message.set_contributed(record.contributed == state.step);
+  message.set_loss(record.loss);
+  *message.mutable_since_last_push() = DurationToProto(state.now - record.last_push);
+  return message;
+}
+
+v1::TensorStatistics ToProto(const TensorStatistics& statistics) {
+  v1::TensorStatistics message;
+  message.set_min(statistics.min);
+  message.set_max(statistics.max);
+  message.set_mean(statistics.mean);
+  message.set_standard_deviation(statistics.standard_deviation);
+  message.set_l2_norm(statistics.l2_norm);
+  message.set_zero_share(statistics.zero_share);
+  return message;
+}
+
+absl::Duration FromProto(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+}  // namespace sluice

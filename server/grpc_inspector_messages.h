@@ -1,0 +1,22 @@
+// The shard's state as the Inspector's messages.
+
+#ifndef SLUICE_SERVER_GRPC_INSPECTOR_MESSAGES_H_
+#define SLUICE_SERVER_GRPC_INSPECTOR_MESSAGES_H_
+
+#include "absl/time/time.h"
+#include "server/session_table.h"
+#include "server/shard_state.h"
+#include "server/tensor_statistics.h"
+#include "sluice/v1/inspector.pb.h"
+
+namespace sluice {
+
+v1::ServerState ToProto(const ShardState& state);
+v1::Worker ToProto(const SessionRecord& record, const ShardState& state);
+v1::TensorStatistics ToProto(const TensorStatistics& statistics);
+
+absl::Duration FromProto(const google::protobuf::Duration& duration);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_GRPC_INSPECTOR_MESSAGES_H_

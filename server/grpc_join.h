@@ -1,0 +1,18 @@
+// Join over gRPC: one stream per session.
+
+#ifndef SLUICE_SERVER_GRPC_JOIN_H_
+#define SLUICE_SERVER_GRPC_JOIN_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include "server/shard.h"
+#include "sluice/v1/parameter_server.pb.h"
+
+namespace sluice {
+
+// Serves one call; the reactor owns itself. `shard` outlives it.
+grpc::ServerWriteReactor<v1::JoinEvent>* ServeJoin(const v1::JoinRequest& request, Shard& shard);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_GRPC_JOIN_H_

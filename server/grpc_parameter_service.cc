@@ -1,0 +1,120 @@
+#include "server/grpc_parameter_service.h"
+
+#include <openssl/crypto.h>
+
+#include <utility>
+
+#include "absl/strings/strip.h"
+#include "common/error.h"
+#include "common/wire_status.h"
+#include "server/grpc_initialize.h"
+#include "server/grpc_join.h"
+#include "server/grpc_pull.h"
+#include "server/grpc_push.h"
+#include "sluice/v1/parameter_server.grpc.pb.h"
+
+namespace sluice {
+namespace {
+
+using grpc::CallbackServerContext;
+
+// Refuses a streaming call before it begins.
+template <typename Reactor>
+class RefusedStream final : public Reactor {
+ public:
+  explicit RefusedStream(const absl::Status& status) { this->Finish(ToGrpcStatus(status)); }
+  void OnDone() override { delete this; }
+};
+
+bool EqualInConstantTime(absl::string_view a, absl::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+class GrpcParameterService final : public v1::ParameterServer::CallbackService {
+ public:
+  GrpcParameterService(std::string token, Shard& shard) : token_(std::move(token)), shard_(shard) {}
+
+  grpc::ServerWriteReactor<v1::JoinEvent>* Join(CallbackServerContext* context,
+                                                const v1::JoinRequest* request) override {
+    const absl::Status allowed = Authorize(*context);
+    if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<v1::JoinEvent>>(allowed);
+    return ServeJoin(*request, shard_);
+  }
+
+  grpc::ServerReadReactor<v1::InitializeParamsRequest>* InitializeParams(
+      CallbackServerContext* context, v1::InitializeParamsResponse* response) override {
+    const absl::Status allowed = Authorize(*context);
+    if (!allowed.ok()) {
+      return new RefusedStream<grpc::ServerReadReactor<v1::InitializeParamsRequest>>(allowed);
+    }
+    return ServeInitialize(response, shard_);
+  }
+
+  grpc::ServerReadReactor<v1::PushGradientsRequest>* PushGradients(
+      CallbackServerContext* context, v1::PushGradientsResponse* response) override {
+    const absl::Status allowed = Authorize(*context);
+    if (!allowed.ok()) {
+      return new RefusedStream<grpc::ServerReadReactor<v1::PushGradientsRequest>>(allowed);
+    }
+    return ServePush(context, response, shard_);
+  }
+
+  grpc::ServerWriteReactor<v1::PullParamsResponse>* PullParams(
+      CallbackServerContext* context, const v1::PullParamsRequest* request) override {
+    const absl::Status allowed = Authorize(*context);
+    if (!allowed.ok()) {
+      return new RefusedStream<grpc::ServerWriteReactor<v1::PullParamsResponse>>(allowed);
+    }
+    return ServePull(*request, shard_);
+  }
+
+  grpc::ServerUnaryReactor* Leave(CallbackServerContext* context, const v1::LeaveRequest* request,
+                                  v1::LeaveResponse* response) override {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(ToGrpcStatus(AnswerLeave(*context, *request, *response)));
+    return reactor;
+  }
+
+ private:
+  static constexpr int kMaxResults = 16;
+
+  absl::Status Authorize(const CallbackServerContext& context) const {
+    if (token_.empty()) return absl::OkStatus();
+    const auto found = context.client_metadata().find("authorization");
+    if (found == context.client_metadata().end()) {
+      return MakeError(Reason::kBadToken, "no job token; start the worker with this job's");
+    }
+    absl::string_view value(found->second.data(), found->second.size());
+    if (absl::ConsumePrefix(&value, "Bearer ") && EqualInConstantTime(value, token_)) {
+      return absl::OkStatus();
+    }
+    return MakeError(Reason::kBadToken,
+                     "the job token is not this server's; start the worker with this job's");
+  }
+
+  absl::Status AnswerLeave(const CallbackServerContext& context, const v1::LeaveRequest& request,
+                           v1::LeaveResponse& response) {
+    const absl::Status allowed = Authorize(context);
+    if (!allowed.ok()) return allowed;
+    if (request.results_size() > kMaxResults) {
+      return MakeError(Reason::kBadArgument,
+                       absl::StrCat("field results has ", request.results_size(),
+                                    " entries, expected at most ", kMaxResults));
+    }
+    const Results results(request.results().begin(), request.results().end());
+    const absl::StatusOr<Step> step = shard_.Leave(SessionId(request.session()), results);
+    if (step.ok()) response.set_step(step->value());
+    return step.status();
+  }
+
+  const std::string token_;
+  Shard& shard_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeGrpcParameterService(std::string token, Shard& shard) {
+  return std::make_unique<GrpcParameterService>(std::move(token), shard);
+}
+
+}  // namespace sluice

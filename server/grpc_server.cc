@@ -1,0 +1,84 @@
+#include "server/grpc_server.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/probe.h"
+#include "common/wire_runtime.h"
+#include "server/grpc_health.h"
+#include "server/grpc_inspector.h"
+#include "server/grpc_parameter_service.h"
+
+namespace sluice {
+namespace {
+
+class GrpcServerOnAddress final : public GrpcServer {
+ public:
+  explicit GrpcServerOnAddress(std::vector<std::unique_ptr<grpc::Service>> services)
+      : services_(std::move(services)) {}
+
+  absl::Status Start(const Address& address) {
+    KeepGrpcRunning();
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::ServerBuilder builder;
+    // Otherwise two servers could share a port, each with half of the workers.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    // A worker that is stopped, or whose node is gone, answers no ping: its streams end, its lease
+    // begins.
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
+    for (const auto& service : services_) builder.RegisterService(service.get());
+    int port = 0;
+    builder.AddListeningPort(address.ToString(), grpc::InsecureServerCredentials(), &port);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot listen on ", address.ToString(), ": ", WhyNotBindable(address)));
+    }
+    address_ = address;
+    if (!address_.is_unix()) address_.port = static_cast<uint16_t>(port);
+    return absl::OkStatus();
+  }
+
+  const Address& address() const override { return address_; }
+
+  void Shutdown(absl::Duration grace) override {
+    server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+    server_->Wait();
+  }
+
+ private:
+  const std::vector<std::unique_ptr<grpc::Service>> services_;
+  std::unique_ptr<grpc::Server> server_;
+  Address address_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const Address& address,
+                                                            const std::string& token,
+                                                            Shard& shard) {
+  // gRPC would take the socket's path from a server that is alive.
+  if (address.is_unix() && IsListening(address)) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address.ToString(), ": another server does"));
+  }
+  // Keeps gRPC up until the process ends: taking it down can last 10 s, for a thread that polls.
+  grpc_init();
+  std::vector<std::unique_ptr<grpc::Service>> services;
+  services.push_back(MakeGrpcParameterService(token, shard));
+  services.push_back(MakeGrpcInspector(shard));
+  services.push_back(MakeGrpcHealth(shard));
+  auto server = std::make_unique<GrpcServerOnAddress>(std::move(services));
+  const absl::Status started = server->Start(address);
+  if (!started.ok()) return started;
+  return std::unique_ptr<GrpcServer>(std::move(server));
+}
+
+}  // namespace sluice

@@ -1,0 +1,36 @@
+// The server's door: gRPC on one address, with health checks and reflection.
+
+#ifndef SLUICE_SERVER_GRPC_SERVER_H_
+#define SLUICE_SERVER_GRPC_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/address.h"
+#include "server/shard.h"
+
+namespace sluice {
+
+class GrpcServer {
+ public:
+  virtual ~GrpcServer() = default;
+
+  // Where it listens; the port is real even if 0 was asked for.
+  virtual const Address& address() const = 0;
+
+  // Refuses new calls and returns when all have ended; those still open after `grace` are
+  // cancelled.
+  virtual void Shutdown(absl::Duration grace) = 0;
+};
+
+// Listens on `address`; callers of the ParameterServer must present `token`, unless it is empty.
+// `shard` outlives the server. UNAVAILABLE says why it cannot listen, for example that the port is
+// in use.
+absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const Address& address,
+                                                            const std::string& token, Shard& shard);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_GRPC_SERVER_H_

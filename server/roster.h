@@ -1,0 +1,79 @@
+// Who trains what: the job's model and optimizer, its workers, and when training starts and is
+// over.
+
+#ifndef SLUICE_SERVER_ROSTER_H_
+#define SLUICE_SERVER_ROSTER_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/exchange.h"
+#include "server/completions.h"
+#include "server/session_table.h"
+#include "server/shard_state.h"
+#include "server/staleness_policy.h"
+
+namespace sluice {
+
+// Externally synchronized. Events go to the listeners of present sessions, and to `owner`, through
+// the Completions of the call that caused them.
+class Roster {
+ public:
+  Roster(const ShardOptions& options, JobListener owner);
+
+  // Opens a session active from `active_from`. The first worker's layout and optimizer become the
+  // job's; whoever differs from them, or from the job, is refused.
+  absl::StatusOr<SessionRecord*> Join(const JoinRequest& request, JobListener listener,
+                                      Step active_from, absl::Time now);
+
+  // The session's connection broke; its lease begins to run. Unknown sessions are ignored.
+  void Lose(SessionId session, absl::Time now);
+
+  // The session ends in good order.
+  absl::Status Leave(SessionId session);
+
+  // Draws the consequences of time and membership: ends leases, starts training. To be called after
+  // every change and every now and then.
+  void Update(absl::Time now);
+
+  // Announces the end of training, once, when every worker has gone; `step` is final.
+  void CheckFinished(Step step, Completions* completions);
+
+  void Announce(const JobEvent& event, Completions* completions) const;
+
+  // Step `step`, to which `accumulated` gradients were counted, as the policy sees it.
+  StepProgress Progress(Step step, uint32_t accumulated) const;
+
+  // Fills in the model, the optimizer and the numbers of workers and observers.
+  void Describe(ShardState* state) const;
+
+  // Whether the workers that the first step waits for have joined, or have been waited for long
+  // enough.
+  bool started() const { return started_; }
+  // Whether every worker has gone since.
+  bool finished() const { return finished_; }
+  // Null before the first worker joined.
+  const std::shared_ptr<const Layout>& layout() const { return layout_; }
+  const SgdOptions& optimizer() const { return optimizer_; }
+  SessionTable& sessions() { return sessions_; }
+  const SessionTable& sessions() const { return sessions_; }
+
+ private:
+  absl::Status Adopt(const JoinRequest& request);
+
+  const ShardOptions options_;
+  const JobListener owner_;
+  SessionTable sessions_;
+  std::shared_ptr<const Layout> layout_;
+  SgdOptions optimizer_;
+  absl::optional<absl::Time> first_join_;
+  bool started_ = false;
+  bool finished_ = false;
+  bool deserted_ = false;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_ROSTER_H_

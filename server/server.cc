@@ -1,0 +1,85 @@
+#include "server/server.h"
+
+#include <glog/logging.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+// How often leases are looked at: they end at most this much late.
+constexpr timespec kTick = {0, 100'000'000};
+// How long calls that are under way may take to end.
+constexpr absl::Duration kGrace = absl::Seconds(2);
+constexpr int kEveryWorkerLost = 3;
+
+sigset_t StopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+// The signal that arrived within a tick, or 0.
+int WaitForStopSignal() {
+  const sigset_t signals = StopSignals();
+  return std::max(sigtimedwait(&signals, nullptr, &kTick), 0);
+}
+
+bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
+  return std::any_of(sessions.begin(), sessions.end(), [](const SessionRecord& record) {
+    return record.role == SessionRole::kWorker && record.presence == Presence::kLeft;
+  });
+}
+
+}  // namespace
+
+Server::Server(const ServerOptions& options)
+    : exit_when_finished_(options.exit_when_finished),
+      shard_(options.shard, RealClock(), [this](const JobEvent& event) {
+        if (event.kind == JobEvent::Kind::kDeserted) deserted_ = true;
+      }) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  const sigset_t signals = StopSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::unique_ptr<Server> server(new Server(options));
+  absl::optional<Address> listen = options.listen;
+  if (!listen.has_value()) {
+    auto directory = PrivateDirectory::Create();
+    if (!directory.ok()) return directory.status();
+    server->directory_ = *std::move(directory);
+    listen.emplace();
+    listen->unix_path = absl::StrCat(server->directory_->path(), "/server.sock");
+  }
+  auto door = StartGrpcServer(*listen, options.token, server->shard_);
+  if (!door.ok()) return door.status();
+  server->door_ = *std::move(door);
+  LOG(INFO) << "job " << options.shard.job_id << ": listening on " << server->address().ToString();
+  return server;
+}
+
+int Server::Serve() {
+  int signal = 0;
+  while (signal == 0 && !(exit_when_finished_ && deserted_)) {
+    signal = WaitForStopSignal();
+    shard_.Tick();
+  }
+  const bool finished = shard_.Describe().phase == Phase::kFinished;
+  if (signal != 0) {
+    LOG(INFO) << "draining after " << strsignal(signal);
+    shard_.Drain();
+  }
+  door_->Shutdown(kGrace);
+  if (!finished || AnyLeftInGoodOrder(shard_.Sessions())) return 0;
+  LOG(ERROR) << "every worker was lost";
+  return kEveryWorkerLost;
+}
+
+}  // namespace sluice

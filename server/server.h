@@ -1,0 +1,56 @@
+// A whole server: a shard behind its door, from start to the end of the job.
+
+#ifndef SLUICE_SERVER_SERVER_H_
+#define SLUICE_SERVER_SERVER_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/address.h"
+#include "common/private_directory.h"
+#include "server/grpc_server.h"
+#include "server/shard.h"
+
+namespace sluice {
+
+struct ServerOptions {
+  ShardOptions shard;
+  // Where to listen; port 0 is any free one. Absent: a unix socket in a new private directory.
+  absl::optional<Address> listen;
+  // Asked of every worker; empty asks for none.
+  std::string token;
+  // Serve() returns when training has finished and nobody is left; otherwise it waits for more
+  // workers.
+  bool exit_when_finished = true;
+};
+
+class Server {
+ public:
+  // Starts to listen. Blocks SIGINT and SIGTERM in the calling thread, which must be the only one
+  // that may receive them, and the one to call Serve().
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
+
+  const Address& address() const { return door_->address(); }
+
+  // Serves until the job is over, or until SIGINT or SIGTERM: then it drains. Afterwards all calls
+  // have ended. Returns the process's exit code: 0, or 3 if training ended because every worker was
+  // lost.
+  int Serve();
+
+  const Shard& shard() const { return shard_; }
+
+ private:
+  explicit Server(const ServerOptions& options);
+
+  const bool exit_when_finished_;
+  std::unique_ptr<PrivateDirectory> directory_;
+  std::atomic<bool> deserted_{false};
+  Shard shard_;
+  std::unique_ptr<GrpcServer> door_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_SERVER_H_

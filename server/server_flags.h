@@ -1,0 +1,53 @@
+// The command line of a server, wherever it runs: sluice_server, or rank 0 of a program of one's
+// own.
+
+#ifndef SLUICE_SERVER_SERVER_FLAGS_H_
+#define SLUICE_SERVER_SERVER_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/job_ticket.h"
+#include "common/mpi_bootstrap.h"
+#include "server/server.h"
+
+namespace CLI {
+class App;
+}
+
+namespace sluice {
+
+// As given; absent values get defaults that depend on the launch.
+struct ServerFlags {
+  std::string mode = "sync";
+  absl::optional<uint32_t> quorum;
+  absl::optional<uint32_t> max_staleness;
+  absl::optional<uint32_t> workers;
+  double lease = 10;  // seconds
+  absl::optional<double> start_timeout;
+  uint32_t max_workers = 1024;
+  std::string listen;
+  std::string advertise;
+  std::string interface;
+  std::string token_file;
+  bool wait_for_more = false;
+};
+
+// Adds them to `app`, in a group of their own. `flags` outlives the parsing.
+void AddServerFlags(CLI::App& app, ServerFlags& flags);
+
+// A server of a launch by mpirun, in which this process is rank 0: with a new job id and token, on
+// a private unix socket if all ranks share the node, else on TCP. `ticket` gets what the others
+// need to know.
+absl::StatusOr<std::unique_ptr<Server>> StartLaunchedServer(const ServerFlags& flags,
+                                                            const MpiWorld& world,
+                                                            JobTicket* ticket);
+
+// A server that was started by hand.
+absl::StatusOr<std::unique_ptr<Server>> StartStandaloneServer(const ServerFlags& flags);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_SERVER_FLAGS_H_

@@ -1,0 +1,59 @@
+// sluice_server: rank 0 of a launch by mpirun, or a server on its own.
+//
+// Exit codes: 0 the job is over, or the server was drained; 1 it could not start; 2 bad command
+// line; 3 every worker was lost.
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/job_ticket.h"
+#include "common/logging.h"
+#include "common/mpi_bootstrap.h"
+#include "server/closing_table.h"
+#include "server/server_flags.h"
+
+namespace sluice {
+namespace {
+
+// Broadcasts the address of a new server to the other ranks, or the reason why there is none.
+absl::StatusOr<std::unique_ptr<Server>> StartUnderMpi(const ServerFlags& flags) {
+  absl::StatusOr<std::unique_ptr<Server>> server = absl::FailedPreconditionError(
+      "sluice_server is not rank 0; name it first: mpirun -n 1 sluice_server : -n 3 my_program");
+  const auto world = MpiBootstrap([&](const MpiWorld& launch) {
+    JobTicket ticket;
+    server = StartLaunchedServer(flags, launch, &ticket);
+    return EncodeTicket(server.ok() ? absl::StatusOr<JobTicket>(ticket) : server.status());
+  });
+  if (!world.ok()) return world.status();
+  return server;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("A parameter server. Workers push gradients and pull parameters over gRPC.",
+               "sluice_server");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  ServerFlags flags;
+  AddServerFlags(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  InitLogging();
+  const auto server = LaunchedByMpi() ? StartUnderMpi(flags) : StartStandaloneServer(flags);
+  if (!server.ok()) {
+    std::cerr << absl::StrCat("sluice_server: ", server.status().message(), "\n");
+    return absl::IsInvalidArgument(server.status()) ? 2 : 1;
+  }
+  const int code = (*server)->Serve();
+  std::cout << ClosingTable((*server)->shard().Describe(), (*server)->shard().results())
+            << std::flush;
+  return code;
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) { return sluice::Main(argc, argv); }

@@ -1,0 +1,126 @@
+// Who takes part: one record per worker name, and the session that speaks for it now.
+//
+// A session is one Join. A worker that joins again, under the same name, replaces its earlier
+// session; with the same process nonce it goes on with its sequence, with another it starts anew.
+// If it does so while its earlier session is alive, it also keeps its place in the step under way,
+// and its index.
+
+#ifndef SLUICE_SERVER_SESSION_TABLE_H_
+#define SLUICE_SERVER_SESSION_TABLE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/exchange.h"
+#include "common/ids.h"
+
+namespace sluice {
+
+// Told what happens to the job; called outside all locks, from any thread.
+using JobListener = std::function<void(const JobEvent&)>;
+
+enum class Presence {
+  kPresent,
+  kLost,     // its connection broke; its lease runs
+  kLeft,     // in good order
+  kEvicted,  // its lease ended
+};
+
+// One worker or observer.
+struct SessionRecord {
+  // Answers kept for repeated pushes. A worker has one push under way at a time; more is for slow
+  // networks.
+  static constexpr size_t kKeptAnswers = 16;
+
+  std::string worker;
+  SessionRole role = SessionRole::kWorker;
+  ProcessNonce process_nonce;
+  SessionId session;
+  std::string host;
+  uint32_t pid = 0;
+  uint32_t index = 0;  // place among the workers; 0 for observers
+  Presence presence = Presence::kPresent;
+  absl::Time lost_at = absl::InfinitePast();
+  JobListener listener;
+
+  Step active_from;                  // the first step it takes part in
+  absl::optional<Step> contributed;  // the latest step it contributed to
+  Sequence last_sequence;            // highest that was answered
+  std::map<Sequence, PushOutcome> answers;
+
+  // For people.
+  Step last_gradient_step;
+  uint64_t accepted = 0;
+  uint64_t stale = 0;
+  float loss = 0;
+  absl::Time last_push = absl::InfinitePast();
+
+  // Whether it speaks, or may yet return.
+  bool alive() const { return presence == Presence::kPresent || presence == Presence::kLost; }
+  bool IsMemberOf(Step step) const {
+    return role == SessionRole::kWorker && alive() && active_from <= step;
+  }
+  bool IsMissingFrom(Step step) const { return IsMemberOf(step) && contributed != step; }
+
+  // Keeps the first answer to a push, and what it tells about its worker.
+  void Remember(const PushHeader& header, const PushOutcome& outcome, absl::Time now);
+};
+
+// Externally synchronized. Records stay where they are until the next Open().
+class SessionTable {
+ public:
+  explicit SessionTable(uint32_t max_sessions) : max_sessions_(max_sessions) {}
+
+  // Opens a session for `request`, active from `active_from` if it has no place yet.
+  // TOO_MANY_WORKERS at the limit of sessions.
+  absl::StatusOr<SessionRecord*> Open(const JoinRequest& request, Step active_from);
+
+  // The record that `session` speaks for. UNKNOWN_SESSION if it ended or was replaced.
+  absl::StatusOr<SessionRecord*> Find(SessionId session);
+
+  // As above, and NOT_A_WORKER for an observer's.
+  absl::StatusOr<SessionRecord*> FindWorker(SessionId session);
+
+  // The record of that process, whatever has become of its session; null if another process has
+  // taken its name.
+  SessionRecord* FindProcess(const std::string& worker, ProcessNonce process);
+
+  // Ends the leases that began at `deadline` or before.
+  void EvictLostBefore(absl::Time deadline);
+
+  uint32_t CountAlive(SessionRole role) const;
+  uint32_t CountKnown(SessionRole role) const;  // those that have gone too
+  uint32_t CountMembers(Step step) const;
+  // Members of `step` that have not contributed to it.
+  uint32_t CountMissing(Step step) const;
+  // The first `limit` of their names.
+  std::vector<std::string> MissingNames(Step step, size_t limit) const;
+
+  // In order of name.
+  std::vector<SessionRecord> Records() const;
+
+  // Of all sessions that are present.
+  std::vector<JobListener> Listeners() const;
+
+ private:
+  absl::Status MakeRoom();
+  uint32_t FreeIndex(const SessionRecord& claimant, SessionRole role) const;
+  template <typename Predicate>
+  uint32_t Count(const Predicate& predicate) const;
+
+  const uint32_t max_sessions_;
+  SessionId last_session_;
+  std::map<std::string, SessionRecord> records_;
+  absl::flat_hash_map<SessionId, SessionRecord*> by_session_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_SESSION_TABLE_H_

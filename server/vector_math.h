@@ -1,0 +1,28 @@
+// The loops over floats that are no optimizer's. Elementwise: the split of a span never changes a
+// bit.
+
+#ifndef SLUICE_SERVER_VECTOR_MATH_H_
+#define SLUICE_SERVER_VECTOR_MATH_H_
+
+#include <cstddef>
+
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+
+namespace sluice {
+
+// to[i] = from[i]. The spans have one size and do not overlap; so below.
+void CopyTo(absl::Span<const float> from, absl::Span<float> to);
+
+// sum[i] += addend[i].
+void AddTo(absl::Span<const float> addend, absl::Span<float> sum);
+
+// to[i] = from[i] / divisor.
+void DivideTo(absl::Span<const float> from, float divisor, absl::Span<float> to);
+
+// The index of the first NaN or infinity.
+absl::optional<size_t> FindNotFinite(absl::Span<const float> values);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_VECTOR_MATH_H_

@@ -1,0 +1,85 @@
+#include "server/closing_table.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+// A job of 4 steps in 2 s.
+ShardState State() {
+  ShardState state;
+  state.job_id = "1f2e";
+  state.step = Step(4);
+  state.books.received = 12;
+  state.books.accepted = 8;
+  state.books.stale = 1;
+  state.books.duplicate = 1;
+  state.books.rejected = 1;
+  state.books.aborted = 1;
+  state.traffic.bytes_received = 123'456'789;
+  state.traffic.bytes_sent = 49'999;
+  state.times.initialized = absl::FromUnixSeconds(1000);
+  state.times.last_step = absl::FromUnixSeconds(1002);
+  return state;
+}
+
+TEST(ClosingTableTest, TellsWhatBecameOfTheJob) {
+  EXPECT_EQ(ClosingTable(State(), {}),
+            "Sluice job 1f2e\n"
+            "  steps                         4\n"
+            "  pushes received              12\n"
+            "    accepted                    8\n"
+            "    stale                       1\n"
+            "    duplicate                   1\n"
+            "    rejected                    1\n"
+            "    aborted                     1\n"
+            "  received from workers  123.5 MB\n"
+            "  sent to workers          0.0 MB\n"
+            "  time per step          0.5000 s\n");
+}
+
+TEST(ClosingTableTest, AddsWhatTheWorkersReported) {
+  const std::string table = ClosingTable(State(), {{"test accuracy", 0.89456}, {"best loss", 1}});
+  EXPECT_NE(table.find("  time per step          0.5000 s\n"
+                       "  best loss                1.0000\n"
+                       "  test accuracy            0.8946\n"),
+            std::string::npos)
+      << table;
+}
+
+TEST(ClosingTableTest, MakesRoomForALongName) {
+  const std::string table = ClosingTable(State(), {{"a result of a very long name", 1}});
+  EXPECT_NE(table.find("  steps                                4\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("  a result of a very long name    1.0000\n"), std::string::npos) << table;
+}
+
+TEST(ClosingTableTest, ListsPushesThatWereCutOffAmongThePushes) {
+  ShardState state = State();
+  state.books.in_progress = 2;
+  const std::string table = ClosingTable(state, {});
+  EXPECT_NE(table.find("    aborted                     1\n"
+                       "    in progress                 2\n"
+                       "  received from workers  123.5 MB\n"),
+            std::string::npos)
+      << table;
+}
+
+TEST(ClosingTableTest, DescribesAJobThatNeverBegan) {
+  EXPECT_EQ(ClosingTable(ShardState(), {}),
+            "Sluice job \n"
+            "  steps                         0\n"
+            "  pushes received               0\n"
+            "    accepted                    0\n"
+            "    stale                       0\n"
+            "    duplicate                   0\n"
+            "    rejected                    0\n"
+            "    aborted                     0\n"
+            "  received from workers    0.0 MB\n"
+            "  sent to workers          0.0 MB\n"
+            "  time per step          0.0000 s\n");
+}
+
+}  // namespace
+}  // namespace sluice

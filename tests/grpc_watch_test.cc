@@ -1,0 +1,71 @@
+#include "server/grpc_watch.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/types/optional.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/json.h"
+#include "tests/testing/outcome.h"
+#include "tests/testing/reflection_client.h"
+#include "tests/testing/server_world.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::_;
+
+// A watch of a server that one worker trains.
+class GrpcWatchTest : public ::testing::Test {
+ protected:
+  GrpcWatchTest() : world_(Sync(1)), client_(world_.address().ToString()) {
+    EXPECT_THAT(world_.Join("a"), IsOk());
+    EXPECT_THAT(world_.Initialize("a", {1, 2, 3}), IsOk());
+  }
+
+  ReflectionClient::Stream Watch() {
+    auto stream = client_.Open("sluice.v1.Inspector/WatchState", R"({"minInterval": "0.1s"})");
+    EXPECT_THAT(stream, IsOk());
+    return *std::move(stream);
+  }
+  static std::string StepIn(const absl::optional<std::string>& json) {
+    return json.has_value() ? JsonAt(*json, "step") : "end";
+  }
+
+  ServerWorld world_;
+  ReflectionClient client_;
+};
+
+TEST_F(GrpcWatchTest, TellsTheStateNowAndWheneverTheStepHasGrown) {
+  ReflectionClient::Stream watch = Watch();
+  EXPECT_EQ(StepIn(watch.Next()), "0");
+  EXPECT_THAT(world_.Push("a", 0, {1, 1, 1}), Applied(1));
+  EXPECT_EQ(StepIn(watch.Next()), "1");
+  EXPECT_THAT(world_.Push("a", 1, {1, 1, 1}), Applied(2));
+  EXPECT_EQ(StepIn(watch.Next()), "2");
+}
+
+TEST_F(GrpcWatchTest, EndsWithTheServer) {
+  ReflectionClient::Stream watch = Watch();
+  EXPECT_EQ(StepIn(watch.Next()), "0");
+  world_.Stop();
+  EXPECT_EQ(StepIn(watch.Next()), "end");
+  EXPECT_FALSE(watch.Finish().ok());
+}
+
+TEST(GrpcWatchEndTest, EndsWithItsCaller) {
+  ServerWorld world(Sync(1));
+  ReflectionClient client(world.address().ToString());
+  auto watch = client.Open("sluice.v1.Inspector/WatchState", R"({"minInterval": "315576000000s"})");
+  ASSERT_THAT(watch, IsOk());
+  ASSERT_TRUE(watch->Next().has_value());
+  watch->Cancel();
+  EXPECT_FALSE(watch->Next().has_value());
+  EXPECT_THAT(watch->Finish(), HasCode(absl::StatusCode::kCancelled, _));
+  EXPECT_LT(world.Stop(kPatience / 2), kPatience / 2) << "the call was still open";
+}
+
+}  // namespace
+}  // namespace sluice

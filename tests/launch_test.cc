@@ -1,0 +1,369 @@
+// The programs as a user starts them: under mpirun, by hand, wrongly.
+//
+// Training data are so easy that an MLP tells all of the test set apart after 20 steps.
+
+#include "tests/testing/launch.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/process.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Ne;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+constexpr absl::Duration kJob = absl::Minutes(2);  // patience with a whole job on a busy machine
+constexpr uint32_t kTrainingImages = 20 * 3 * 32;  // 20 steps of three workers
+constexpr uint32_t kTestImages = 100;
+constexpr size_t kSide = 28;
+
+// ---- Data ----
+
+std::string BigEndian(uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),
+          static_cast<char>(value >> 8), static_cast<char>(value)};
+}
+
+// Images of ten classes: class k has its rows 2k and 2k + 1 white.
+std::string Images(uint32_t count) {
+  std::string bytes =
+      absl::StrCat(BigEndian(0x803), BigEndian(count), BigEndian(kSide), BigEndian(kSide));
+  for (uint32_t i = 0; i < count; ++i) {
+    std::string image(kSide * kSide, '\0');
+    image.replace(i % 10 * 2 * kSide, 2 * kSide, 2 * kSide, '\xff');
+    bytes += image;
+  }
+  return bytes;
+}
+
+std::string Labels(uint32_t count) {
+  std::string bytes = absl::StrCat(BigEndian(0x801), BigEndian(count));
+  for (uint32_t i = 0; i < count; ++i) bytes += static_cast<char>(i % 10);
+  return bytes;
+}
+
+// A new file or folder of this test's own.
+std::string TestPath(const std::string& name) {
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  return absl::StrCat(::testing::TempDir(), "/", test->test_suite_name(), ".", test->name(), ".",
+                      name);
+}
+
+void WriteFile(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+std::string WriteData() {
+  const std::string folder = TestPath("data");
+  std::filesystem::create_directories(folder);
+  WriteFile(folder + "/train-images-idx3-ubyte", Images(kTrainingImages));
+  WriteFile(folder + "/train-labels-idx1-ubyte", Labels(kTrainingImages));
+  WriteFile(folder + "/t10k-images-idx3-ubyte", Images(kTestImages));
+  WriteFile(folder + "/t10k-labels-idx1-ubyte", Labels(kTestImages));
+  return folder;
+}
+
+// ---- Programs ----
+
+Words Server(const Words& flags = {}) {
+  Words words = {RunfilePath("server/sluice_server")};
+  words.insert(words.end(), flags.begin(), flags.end());
+  return words;
+}
+
+// 20 steps, unless `flags` say otherwise.
+Words Train(const std::string& data, const Words& flags = {}) {
+  Words words = {RunfilePath("worker/sluice_train"), "--model=mlp", "--progress=off",
+                 "--max-steps=20", "--data-dir=" + data};
+  words.insert(words.end(), flags.begin(), flags.end());
+  return words;
+}
+
+// A server that was started by hand, on a port that the system chose.
+class Standalone {
+ public:
+  explicit Standalone(const Words& flags) {
+    Words words = flags;
+    words.push_back("--listen=127.0.0.1:0");
+    process_ = Start(Server(words));
+    const auto address = process_->WaitForOutput("listening on (127.0.0.1:[0-9]+)");
+    EXPECT_THAT(address, IsOk());
+    address_ = address.value_or("");
+  }
+
+  const std::string& address() const { return address_; }
+  std::string flag() const { return "--server=" + address_; }
+  Process& process() { return *process_; }
+
+ private:
+  std::unique_ptr<Process> process_;
+  std::string address_;
+};
+
+// Runs a program to its end, which is to have `code`, and gives what it said.
+std::string OutputOf(const Words& argv, int code) {
+  const auto process = Start(argv);
+  EXPECT_THAT(process->Wait(kJob), IsOkAndHolds(code)) << process->output();
+  return process->output();
+}
+
+// Runs a job under mpirun that has to fail, and gives what it said.
+std::string FailingMpirun(const std::vector<Ranks>& parts) {
+  const auto job = Mpirun(parts);
+  EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(Ne(0))) << job->output();
+  return job->output();
+}
+
+void ExpectTrained(Process& process) {
+  EXPECT_THAT(process.Wait(kJob), IsOkAndHolds(0)) << process.output();
+}
+
+// ---- Under mpirun ----
+
+class MpirunTest : public ::testing::Test {
+ protected:
+  // Runs a job to its good end, and gives what it said.
+  std::string Mpirun(const std::vector<Ranks>& parts) {
+    const auto job = sluice::Mpirun(parts);
+    ExpectTrained(*job);
+    return job->output();
+  }
+
+  const std::string data_ = WriteData();
+};
+
+TEST_F(MpirunTest, AServerAndThreeWorkersTrainAndEndByThemselves) {
+  const std::string output = Mpirun({{1, Server()}, {3, Train(data_)}});
+  EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
+  EXPECT_THAT(LinesWith(output, "test accuracy"), Contains("test accuracy 1.0000")) << output;
+  EXPECT_THAT(ClosingRows(output), Contains(Pair("test accuracy", "1.0000"))) << output;
+}
+
+TEST_F(MpirunTest, OneProgramIsServerAndWorkers) {
+  const std::string output = Mpirun({{4, Train(data_)}});
+  EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
+  EXPECT_THAT(ClosingRows(output), Contains(Pair("test accuracy", "1.0000"))) << output;
+}
+
+TEST_F(MpirunTest, TrainsOnTheInstalledDataWithoutFurtherFlags) {
+  const std::string output =
+      Mpirun({{2, {RunfilePath("worker/sluice_train"), "--max-steps=2", "--progress=plain"}}});
+  EXPECT_EQ(Books(output), "2 steps, 2 received: 2 accepted") << output;
+  EXPECT_THAT(LinesWith(output, "epoch 1  step 2  loss "), SizeIs(1)) << output;
+}
+
+TEST_F(MpirunTest, AsynchronousWorkersMakeAStepOfEachGradient) {
+  const std::string output = Mpirun({{1, Server({"--mode=async"})}, {3, Train(data_)}});
+  EXPECT_EQ(Books(output), "60 steps, 60 received: 60 accepted") << output;
+}
+
+TEST_F(MpirunTest, MeetsOnAPrivateUnixSocketThatIsGoneAfterwards) {
+  const auto job = sluice::Mpirun({{1, Server()}, {3, Train(data_)}});
+  const auto socket = job->WaitForOutput("listening on unix:(/.*)$");
+  ASSERT_THAT(socket, IsOk());
+  const std::string directory = std::filesystem::path(*socket).parent_path();
+  struct stat info = {};
+  ASSERT_EQ(stat(directory.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700U);
+  ExpectTrained(*job);
+  EXPECT_FALSE(std::filesystem::exists(directory));
+}
+
+TEST_F(MpirunTest, MeetsOnTcpIfToldTo) {
+  const std::string output = Mpirun({{1, Server({"--listen=127.0.0.1:0"})}, {3, Train(data_)}});
+  EXPECT_THAT(LinesWith(output, "listening on 127.0.0.1:"), SizeIs(1)) << output;
+  EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
+}
+
+TEST_F(MpirunTest, TrainsAProgramOfOnesOwn) {
+  const std::string output = Mpirun({{4, {RunfilePath("worker/torch/example")}}});
+  EXPECT_EQ(Books(output), "300 steps, 900 received: 900 accepted") << output;
+  EXPECT_THAT(LinesWith(output, "batch 300: loss "), SizeIs(1)) << output;
+}
+
+TEST_F(MpirunTest, RefusesAServerThatIsNotNamedFirst) {
+  EXPECT_THAT(FailingMpirun({{3, Train(data_)}, {1, Server()}}),
+              HasSubstr("sluice_server is not rank 0; name it first"));
+}
+
+TEST_F(MpirunTest, RefusesAServerWithoutWorkers) {
+  EXPECT_THAT(FailingMpirun({{1, Server()}}), HasSubstr("start at least 2 ranks"));
+}
+
+TEST_F(MpirunTest, TellsAllRanksWhyTheServerCannotStart) {
+  EXPECT_THAT(FailingMpirun({{1, Server({"--listen=192.0.2.1:7070"})}, {1, Train(data_)}}),
+              HasSubstr("cannot listen on 192.0.2.1:7070"));
+}
+
+TEST_F(MpirunTest, EndsAsAWholeIfThereAreNoData) {
+  EXPECT_THAT(FailingMpirun({{4, Train("/nonexistent")}}),
+              HasSubstr("/nonexistent/t10k-images-idx3-ubyte"));
+}
+
+TEST_F(MpirunTest, EndsAsAWholeIfTheTrainingDataAreCutOff) {
+  const std::string path = data_ + "/train-images-idx3-ubyte";
+  std::filesystem::resize_file(path, 100000);
+  EXPECT_THAT(FailingMpirun({{4, Train(data_)}}), HasSubstr(path));
+}
+
+// ---- Without MPI ----
+
+class StandaloneTest : public ::testing::Test {
+ protected:
+  // A file that holds the job's token.
+  static std::string TokenFile(const std::string& name, const std::string& token, mode_t mode) {
+    std::string path = TestPath(name);
+    WriteFile(path, token + "\n");
+    EXPECT_EQ(chmod(path.c_str(), mode), 0);
+    return path;
+  }
+
+  const std::string data_ = WriteData();
+};
+
+TEST_F(StandaloneTest, AServerAndTwoWorkersTrainAndEndByThemselves) {
+  Standalone server({"--quorum=2"});
+  const auto first = Start(Train(data_, {server.flag()}));
+  const auto second = Start(Train(data_, {server.flag()}));
+  ExpectTrained(*first);
+  ExpectTrained(*second);
+  ExpectTrained(server.process());
+  EXPECT_EQ(Books(server.process().output()), "20 steps, 40 received: 40 accepted");
+  EXPECT_THAT(LinesWith(first->output() + second->output(), "test accuracy"),
+              ElementsAre("test accuracy 1.0000"));
+}
+
+TEST_F(StandaloneTest, WorkersWaitForAServerThatComesLater) {
+  const std::string address = absl::StrCat("127.0.0.1:", FreePort());
+  const auto first = Start(Train(data_, {"--server=" + address}));
+  const auto second = Start(Train(data_, {"--server=" + address}));
+  const std::string waiting = "waiting up to 1m for a server at " + address;
+  EXPECT_THAT(first->WaitForOutput(waiting), IsOk());
+  EXPECT_THAT(second->WaitForOutput(waiting), IsOk());
+  const auto server = Start(Server({"--quorum=2", "--listen=" + address}));
+  ExpectTrained(*first);
+  ExpectTrained(*second);
+  ExpectTrained(*server);
+  EXPECT_EQ(Books(server->output()), "20 steps, 40 received: 40 accepted");
+}
+
+TEST_F(StandaloneTest, OneProcessTrainsAlone) {
+  EXPECT_EQ(OutputOf(Train(data_, {"--role=single"}), 0), "test accuracy 1.0000\n");
+}
+
+TEST_F(StandaloneTest, ASecondServerOnAPortIsRefused) {
+  const Standalone server({});
+  EXPECT_THAT(OutputOf(Server({"--listen=" + server.address()}), 1),
+              HasSubstr(absl::StrCat("cannot listen on ", server.address())));
+}
+
+TEST_F(StandaloneTest, ATerminatedServerDrainsAndTellsAWorkerThatWaits) {
+  Standalone server({"--quorum=2"});
+  const auto worker = Start(Train(data_, {server.flag()}));
+  ASSERT_THAT(WaitForAccepted(server.address(), 1), IsOk());
+  server.process().Signal(SIGTERM);
+  EXPECT_THAT(server.process().Wait(), IsOkAndHolds(0)) << server.process().output();
+  EXPECT_EQ(Books(server.process().output()), "0 steps, 1 received: 1 accepted");
+  EXPECT_THAT(worker->Wait(), IsOkAndHolds(1));
+  EXPECT_EQ(worker->output(), "sluice_train: the server is going down; it takes no more work\n");
+}
+
+TEST_F(StandaloneTest, AWorkerThatLosesItsServerAtWorkSaysSo) {
+  Standalone server({});
+  const auto worker = Start(Train(data_, {server.flag(), "--max-steps=0", "--epochs=1000000"}));
+  ASSERT_THAT(WaitForAccepted(server.address(), 2), IsOk());
+  server.process().Signal(SIGKILL);
+  EXPECT_THAT(worker->Wait(), IsOkAndHolds(1));
+  EXPECT_THAT(LinesWith(worker->output(), "sluice_train: lost the server: "), SizeIs(1));
+}
+
+TEST_F(StandaloneTest, OnlyAWorkerWithTheTokenIsLetIn) {
+  Standalone server({"--token-file=" + TokenFile("server", "open sesame", 0600)});
+  EXPECT_THAT(OutputOf(Train(data_, {server.flag()}), 1), HasSubstr("token"));
+  const std::string wrong = TokenFile("wrong", "open barley", 0600);
+  EXPECT_THAT(OutputOf(Train(data_, {server.flag(), "--token-file=" + wrong}), 1),
+              HasSubstr("token"));
+  const std::string right = TokenFile("right", "open sesame", 0600);
+  OutputOf(Train(data_, {server.flag(), "--token-file=" + right}), 0);
+  ExpectTrained(server.process());
+  EXPECT_EQ(Books(server.process().output()), "20 steps, 20 received: 20 accepted");
+}
+
+TEST_F(StandaloneTest, ATokenThatOthersMayReadIsRefused) {
+  const std::string path = TokenFile("shown", "open sesame", 0644);
+  const std::string flag = "--token-file=" + path;
+  const auto says_so = HasSubstr(path + " can be read by other users; run chmod 600");
+  EXPECT_THAT(OutputOf(Server({"--listen=127.0.0.1:0", flag}), 1), says_so);
+  EXPECT_THAT(OutputOf(Train(data_, {"--server=127.0.0.1:1", flag}), 1), says_so);
+}
+
+TEST_F(StandaloneTest, AWorkerGivesUpOnAServerThatIsNotThere) {
+  EXPECT_THAT(OutputOf(Train(data_, {"--server=127.0.0.1:1", "--connect-timeout=1"}), 1),
+              AllOf(HasSubstr("sluice_train: no server at 127.0.0.1:1 within 1s"),
+                    HasSubstr("Connection refused")));
+}
+
+TEST_F(StandaloneTest, DataThatAreMissingAreNamed) {
+  EXPECT_THAT(OutputOf(Train("/nonexistent", {"--role=single"}), 1),
+              HasSubstr("neither /nonexistent/t10k-images-idx3-ubyte nor"));
+}
+
+TEST_F(StandaloneTest, DataThatAreCutOffAreNamed) {
+  for (const std::string name : {"train-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
+    const std::string path = absl::StrCat(data_, "/", name);
+    std::filesystem::resize_file(path, 50);
+    EXPECT_THAT(OutputOf(Train(data_, {"--role=single"}), 1), HasSubstr(path));
+  }
+}
+
+// ---- Command lines ----
+
+TEST(CommandLineTest, OfTheServerIsCheckedBeforeItStarts) {
+  EXPECT_THAT(OutputOf(Server({"--bogus"}), 2), HasSubstr("--bogus"));
+  EXPECT_THAT(OutputOf(Server({"--listen=127.0.0.1:0", "--mode=bogus"}), 2),
+              HasSubstr("\"bogus\""));
+  EXPECT_THAT(OutputOf(Server({"--listen=nowhere"}), 2), HasSubstr("nowhere"));
+  EXPECT_THAT(OutputOf(Server(), 2), HasSubstr("--listen=host:port"));
+}
+
+TEST(CommandLineTest, OfTheWorkerIsCheckedBeforeItStarts) {
+  EXPECT_THAT(OutputOf(Train("/nonexistent", {"--bogus"}), 2), HasSubstr("--bogus"));
+  EXPECT_THAT(OutputOf(Train("/nonexistent", {"--batch-size=0"}), 2), HasSubstr("--batch-size"));
+  EXPECT_THAT(OutputOf(Train("/nonexistent", {"--role=single", "--model=bogus"}), 2),
+              HasSubstr("--model"));
+  EXPECT_THAT(OutputOf(Train("/nonexistent"), 2), HasSubstr("--server=host:port"));
+}
+
+TEST(CommandLineTest, OfAProgramOfOnesOwnIsCheckedBeforeItStarts) {
+  const std::string example = RunfilePath("worker/torch/example");
+  EXPECT_THAT(OutputOf({example, "--lease=bogus"}, 2), HasSubstr("--lease"));
+  EXPECT_THAT(OutputOf({example}, 2), HasSubstr("--server=host:port"));
+}
+
+TEST(CommandLineTest, IsExplainedByEveryProgram) {
+  EXPECT_THAT(OutputOf(Server({"--help"}), 0), HasSubstr("--listen"));
+  EXPECT_THAT(OutputOf(Train("/nonexistent", {"--help"}), 0),
+              AllOf(HasSubstr("--model"), HasSubstr("--server")));
+  EXPECT_THAT(OutputOf({RunfilePath("worker/torch/example"), "--help"}, 0), HasSubstr("--server"));
+}
+
+}  // namespace
+}  // namespace sluice

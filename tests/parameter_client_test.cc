@@ -1,0 +1,279 @@
+// A worker's part in the protocol, over both ways to a server: in the same process, and gRPC.
+
+#include "worker/parameter_client.h"
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/connect.h"
+#include "tests/testing/outcome.h"
+#include "tests/testing/server_world.h"
+#include "tests/testing/shard_connection.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Field;
+using ::testing::HasSubstr;
+
+using Transport = std::unique_ptr<ServerConnection> (*)(ServerWorld& world);
+
+std::unique_ptr<ServerConnection> InProcess(ServerWorld& world) {
+  return std::make_unique<ShardConnection>(world.shard());
+}
+
+std::unique_ptr<ServerConnection> OverGrpc(ServerWorld& world) {
+  return ConnectTo(world.address().ToString());
+}
+
+// A worker whose model has three parameters, and the parameters it holds.
+struct TestWorker {
+  TestWorker(std::string worker_name, std::unique_ptr<ServerConnection> connection,
+             const Values& own = {0, 0, 0})
+      : name(std::move(worker_name)), client(std::move(connection)), parameters(own) {}
+
+  absl::Status Join(SessionRole role = SessionRole::kWorker) {
+    JoinRequest request = WorkerRequest(name);
+    request.role = role;
+    return client.Join(request, absl::MakeSpan(parameters));
+  }
+  absl::StatusOr<RoundReport> Exchange(const Values& gradient) {
+    return client.Exchange(gradient, 32, 0.5f, absl::MakeSpan(parameters));
+  }
+
+  const std::string name;
+  ParameterClient client;
+  Values parameters;
+};
+
+::testing::Matcher<const absl::StatusOr<RoundReport>&> Round(uint64_t step, Disposition disposition,
+                                                             uint64_t staleness = 0) {
+  return IsOkAndHolds(AllOf(Field("step", &RoundReport::step, Step(step)),
+                            Field("disposition", &RoundReport::disposition, disposition),
+                            Field("staleness", &RoundReport::staleness, staleness)));
+}
+
+SessionRecord RecordOf(ServerWorld& world, const std::string& name) {
+  for (const SessionRecord& record : world.shard().Sessions()) {
+    if (record.worker == name) return record;
+  }
+  ADD_FAILURE() << "no worker " << name;
+  return SessionRecord();
+}
+
+class ParameterClientTest : public ::testing::TestWithParam<Transport> {
+ protected:
+  std::unique_ptr<ServerConnection> Connect(ServerWorld& world) { return GetParam()(world); }
+};
+
+INSTANTIATE_TEST_SUITE_P(, ParameterClientTest, ::testing::Values(&InProcess, &OverGrpc),
+                         [](const auto& info) {
+                           return info.param == &InProcess ? "InProcess" : "OverGrpc";
+                         });
+
+TEST_P(ParameterClientTest, GivesAllWorkersTheParametersOfTheFirst) {
+  ServerWorld world(Sync(2));
+  TestWorker a("a", Connect(world), {1, 2, 3});
+  TestWorker b("b", Connect(world), {7, 8, 9});
+  ASSERT_THAT(a.Join(), IsOk());
+  ASSERT_THAT(b.Join(), IsOk());
+  EXPECT_EQ(a.parameters, Values({1, 2, 3}));
+  EXPECT_EQ(b.parameters, Values({1, 2, 3}));
+  EXPECT_EQ(b.client.step(), Step(0));
+  EXPECT_EQ(b.client.welcome().index, 1u);
+  EXPECT_EQ(b.client.welcome().workers, 2u);
+}
+
+TEST_P(ParameterClientTest, WaitsForTheNextStepInSync) {
+  ServerWorld world(Sync(2));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  TestWorker b("b", Connect(world));
+  ASSERT_THAT(a.Join(), IsOk());
+  ASSERT_THAT(b.Join(), IsOk());
+  std::thread first([&] { EXPECT_THAT(a.Exchange({1, 2, 3}), Round(1, Disposition::kAccepted)); });
+  EXPECT_TRUE(world.Await([&] { return world.shard().Describe().accumulated == 1; }));
+  EXPECT_THAT(b.Exchange({3, 2, 1}), Round(1, Disposition::kApplied));
+  first.join();
+  EXPECT_EQ(a.parameters, Values({8, 8, 8}));
+  EXPECT_EQ(b.parameters, Values({8, 8, 8}));
+}
+
+TEST_P(ParameterClientTest, StaysInStepForManyRounds) {
+  constexpr int kRounds = 20;
+  ServerWorld world(Sync(2));
+  TestWorker a("a", Connect(world));
+  TestWorker b("b", Connect(world));
+  ASSERT_THAT(a.Join(), IsOk());
+  ASSERT_THAT(b.Join(), IsOk());
+  const auto train = [](TestWorker& worker, const Values& gradient) {
+    for (int i = 0; i < kRounds; ++i) ASSERT_THAT(worker.Exchange(gradient), IsOk());
+  };
+  std::thread other([&] { train(b, {3, 3, 3}); });
+  train(a, {1, 1, 1});
+  other.join();
+  EXPECT_EQ(a.parameters, Values(3, -2 * kRounds));
+  EXPECT_EQ(b.parameters, a.parameters);
+  EXPECT_EQ(world.Books(), "40 received: 40 accepted");
+}
+
+TEST_P(ParameterClientTest, GoesOnWithTheLatestStepInAsync) {
+  ServerWorld world(Async(1));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  TestWorker b("b", Connect(world));
+  ASSERT_THAT(a.Join(), IsOk());
+  ASSERT_THAT(b.Join(), IsOk());
+  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(a.parameters, Values({9, 9, 9}));
+  EXPECT_THAT(b.Exchange({2, 2, 2}), Round(2, Disposition::kApplied, 1));
+  EXPECT_EQ(b.parameters, Values({7, 7, 7}));
+}
+
+TEST_P(ParameterClientTest, DoesNotWaitForAStepInAsync) {
+  ServerWorld world(Async(2));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  ASSERT_THAT(a.Join(), IsOk());
+  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(0, Disposition::kAccepted));
+  EXPECT_EQ(a.parameters, Values({10, 10, 10}));
+  EXPECT_THAT(a.Exchange({3, 3, 3}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(a.parameters, Values({8, 8, 8}));
+}
+
+TEST_P(ParameterClientTest, GoesOnAfterAStaleGradient) {
+  ServerWorld world(Async(1, 0));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  TestWorker b("b", Connect(world));
+  ASSERT_THAT(a.Join(), IsOk());
+  ASSERT_THAT(b.Join(), IsOk());
+  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(b.Exchange({5, 5, 5}), Round(1, Disposition::kStaleDropped, 1));
+  EXPECT_EQ(b.parameters, Values({9, 9, 9}));
+  EXPECT_THAT(b.Exchange({2, 2, 2}), Round(2, Disposition::kApplied));
+  EXPECT_EQ(b.parameters, Values({7, 7, 7}));
+}
+
+TEST_P(ParameterClientTest, NumbersItsPushesFromOneAndTellsTheBatch) {
+  ServerWorld world(Sync(1));
+  TestWorker a("a", Connect(world));
+  ASSERT_THAT(a.Join(), IsOk());
+  for (uint64_t round = 1; round <= 3; ++round) {
+    ASSERT_THAT(a.Exchange({1, 1, 1}), Round(round, Disposition::kApplied));
+    EXPECT_EQ(RecordOf(world, "a").last_sequence, Sequence(round));
+  }
+  EXPECT_EQ(RecordOf(world, "a").loss, 0.5f);
+}
+
+TEST_P(ParameterClientTest, GoesOnWithItsSequenceInANewSession) {
+  ServerWorld world(Sync(1));
+  {
+    TestWorker a("a", Connect(world), {10, 10, 10});
+    ASSERT_THAT(a.Join(), IsOk());
+    ASSERT_THAT(a.Exchange({1, 1, 1}), IsOk());
+    ASSERT_THAT(a.Exchange({1, 1, 1}), IsOk());
+  }
+  TestWorker again("a", Connect(world));
+  ASSERT_THAT(again.Join(), IsOk());
+  EXPECT_EQ(again.parameters, Values({8, 8, 8}));
+  EXPECT_THAT(again.Exchange({1, 1, 1}), Round(3, Disposition::kApplied));
+  EXPECT_EQ(RecordOf(world, "a").last_sequence, Sequence(3));
+  EXPECT_EQ(world.Books(), "3 received: 3 accepted");
+}
+
+TEST_P(ParameterClientTest, WaitsForTheFirstStepThatItTakesPartIn) {
+  ServerWorld world(Sync(2));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  TestWorker b("b", Connect(world));
+  TestWorker late("late", Connect(world));
+  ASSERT_THAT(a.Join(), IsOk());
+  ASSERT_THAT(b.Join(), IsOk());
+  std::thread first([&] { EXPECT_THAT(a.Exchange({1, 1, 1}), IsOk()); });
+  EXPECT_TRUE(world.Await([&] { return world.shard().Describe().accumulated == 1; }));
+  std::thread joiner([&] { EXPECT_THAT(late.Join(), IsOk()); });
+  EXPECT_TRUE(world.Await([&] { return world.shard().Describe().waiting_pulls == 2; }));
+  EXPECT_THAT(b.Exchange({3, 3, 3}), Round(1, Disposition::kApplied));
+  first.join();
+  joiner.join();
+  EXPECT_EQ(late.client.step(), Step(1));
+  EXPECT_EQ(late.parameters, Values({8, 8, 8}));
+}
+
+TEST_P(ParameterClientTest, TellsWhyItMayNotJoin) {
+  ServerWorld world(Sync(1), ParametersOnly(4));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  TestWorker b("b", Connect(world));
+  EXPECT_THAT(b.Join(), IsError(Reason::kLayoutMismatch, HasSubstr("[3]")));
+}
+
+TEST_P(ParameterClientTest, TellsWhyAGradientIsRefused) {
+  ServerWorld world(Sync(1));
+  TestWorker a("a", Connect(world), {1, 2, 3});
+  ASSERT_THAT(a.Join(), IsOk());
+  EXPECT_THAT(a.Exchange({0, std::numeric_limits<float>::infinity(), 0}),
+              IsError(Reason::kNotFinite, HasSubstr("w[1] is inf")));
+  EXPECT_EQ(a.parameters, Values({1, 2, 3}));
+  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+}
+
+TEST_P(ParameterClientTest, TakesTheFinalParametersOnceEveryWorkerHasLeft) {
+  ServerWorld world(Sync(1));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  ASSERT_THAT(a.Join(), IsOk());
+  TestWorker observer("o", Connect(world));
+  ASSERT_THAT(observer.Join(SessionRole::kObserver), IsOk());
+  EXPECT_EQ(observer.parameters, Values({10, 10, 10}));
+  std::thread waiting(
+      [&] { EXPECT_THAT(observer.client.AwaitEnd(absl::MakeSpan(observer.parameters)), IsOk()); });
+  ASSERT_THAT(a.Exchange({1, 2, 3}), IsOk());
+  ASSERT_THAT(a.client.Leave({}), IsOk());
+  waiting.join();
+  EXPECT_EQ(observer.parameters, Values({9, 8, 7}));
+  EXPECT_THAT(observer.client.Leave({{"accuracy", 0.75}}), IsOk());
+  EXPECT_EQ(world.shard().results(), Results({{"accuracy", 0.75}}));
+}
+
+TEST_P(ParameterClientTest, TellsThatTheServerWentDownBeforeTheEnd) {
+  ServerWorld world(Sync(1));
+  TestWorker a("a", Connect(world));
+  ASSERT_THAT(a.Join(), IsOk());
+  TestWorker observer("o", Connect(world));
+  ASSERT_THAT(observer.Join(SessionRole::kObserver), IsOk());
+  world.shard().Drain();
+  EXPECT_THAT(observer.client.AwaitEnd(absl::MakeSpan(observer.parameters)),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("went down")));
+}
+
+// ---- What only the twin can show ----
+
+TEST(ParameterClientPullTest, PullsAgainUntilTheStepComes) {
+  ServerWorld world(Sync(1));
+  auto connection = std::make_unique<ShardConnection>(world.shard());
+  ShardConnection& twin = *connection;
+  TestWorker a("a", std::move(connection), {10, 10, 10});
+  ASSERT_THAT(a.Join(), IsOk());
+  EXPECT_EQ(twin.pulls(), 0);
+  twin.DelayPulls(3);
+  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(twin.pulls(), 4);
+  EXPECT_EQ(a.parameters, Values({9, 9, 9}));
+  EXPECT_EQ(world.Books(), "1 received: 1 accepted");
+}
+
+TEST(ParameterClientInitializeTest, TakesTheParametersOfWhoWasFaster) {
+  ServerWorld world(Sync(2));
+  auto connection = std::make_unique<ShardConnection>(world.shard());
+  ASSERT_THAT(world.Join("faster"), IsOk());
+  connection->BeforeInitialize([&] { EXPECT_THAT(world.Initialize("faster", {4, 5, 6}), IsOk()); });
+  TestWorker a("a", std::move(connection), {1, 2, 3});
+  ASSERT_THAT(a.Join(), IsOk());
+  EXPECT_FALSE(a.client.welcome().initialized);
+  EXPECT_EQ(a.parameters, Values({4, 5, 6}));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,187 @@
+// A worker without a model. Its 4 MiB of parameters start at 0, every element of its gradients is
+// --gradient, and the optimizer is SGD with learning rate 1, so that the parameters are exactly
+// minus the sum of the steps' mean gradients. On request it stops on the way, there to be killed.
+//
+//   pushing_worker_program --steps=N --gradient=G [--stop-at-step=S [--in-push] [--die]] and a
+//   job's flags
+
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/optional.h"
+#include "common/wire.h"
+#include "common/wire_status.h"
+#include "sluice/v1/inspector.grpc.pb.h"
+#include "sluice/v1/parameter_server.grpc.pb.h"
+#include "worker/job.h"
+#include "worker/parameter_client.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint64_t kChunks = 4;  // in one push
+constexpr uint64_t kElements = kChunks * kChunkElements;
+constexpr std::chrono::seconds kPatience(30);
+
+struct Flags {
+  JobFlags job;
+  uint64_t steps = 0;
+  float gradient = 0;
+  int64_t stop_at_step = -1;
+  bool in_push = false;
+  bool die = false;
+};
+
+// Blocks until `condition` holds for the server's state.
+absl::Status Await(v1::Inspector::Stub& inspector,
+                   const std::function<bool(const v1::ServerState&)>& condition) {
+  const auto deadline = std::chrono::system_clock::now() + kPatience;
+  v1::ServerState state;
+  do {
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    const grpc::Status status = inspector.GetServerState(&context, {}, &state);
+    if (!status.ok()) return FromGrpcStatus(status);
+  } while (!condition(state));
+  return absl::OkStatus();
+}
+
+// Half of a push, which stays under way as long as the object.
+class HalfPush {
+ public:
+  HalfPush(v1::ParameterServer::Stub& server, const JobTicket& ticket) {
+    context_.AddMetadata("authorization", absl::StrCat("Bearer ", ticket.token));
+    writer_ = server.PushGradients(&context_, &response_);
+  }
+
+  ~HalfPush() {
+    context_.TryCancel();
+    writer_->Finish();
+  }
+
+  bool Send(const PushHeader& header, absl::Span<const float> gradient) {
+    v1::PushGradientsRequest message;
+    *message.mutable_header() = ToProto(header);
+    bool ok = Write(message);
+    for (uint64_t chunk = 0; ok && chunk < kChunks / 2; ++chunk) {
+      const uint64_t offset = chunk * kChunkElements;
+      ToProto(offset, gradient.subspan(offset, kChunkElements), message.mutable_chunk());
+      ok = Write(message);
+    }
+    return ok;
+  }
+
+ private:
+  bool Write(const v1::PushGradientsRequest& message) {
+    return writer_->Write(message, grpc::WriteOptions().set_write_through());
+  }
+
+  grpc::ClientContext context_;
+  v1::PushGradientsResponse response_;
+  std::unique_ptr<grpc::ClientWriter<v1::PushGradientsRequest>> writer_;
+};
+
+// Ends the process by SIGKILL: its own, or one from outside.
+[[noreturn]] void AwaitDeath(const Flags& flags, Step step) {
+  std::cout << absl::StrCat("stopped at step ", step.value(), "\n") << std::flush;
+  if (flags.die) raise(SIGKILL);
+  for (;;) pause();
+}
+
+// Stops when all the others have contributed to the step, so that it waits for this worker alone.
+absl::Status Stop(const Flags& flags, const JobTicket& ticket, const ParameterClient& client,
+                  absl::Span<const float> gradient) {
+  const auto channel = grpc::CreateChannel(ticket.address, grpc::InsecureChannelCredentials());
+  const auto inspector = v1::Inspector::NewStub(channel);
+  const absl::Status alone = Await(*inspector, [&](const v1::ServerState& state) {
+    return state.step() == client.step().value() && state.accumulated() + 1 == state.required();
+  });
+  if (!alone.ok()) return alone;
+  if (!flags.in_push) AwaitDeath(flags, client.step());
+  PushHeader header;
+  header.session = client.welcome().session;
+  header.sequence = Sequence(client.step().value() + 1);  // one push for each step so far
+  header.step = client.step();
+  header.incarnation = client.welcome().incarnation;
+  const auto server = v1::ParameterServer::NewStub(channel);
+  HalfPush push(*server, ticket);
+  if (!push.Send(header, gradient)) return absl::UnavailableError("half of a push was not taken");
+  const absl::Status begun = Await(
+      *inspector, [](const v1::ServerState& state) { return state.pushes().in_progress() == 1; });
+  if (!begun.ok()) return begun;
+  AwaitDeath(flags, client.step());
+}
+
+absl::StatusOr<JoinRequest> MakeJoinRequest(const Job& job) {
+  LayoutRange weights;
+  weights.name = "weights";
+  weights.shape = {static_cast<uint32_t>(kElements)};
+  weights.length = kElements;
+  auto layout = Layout::Create({weights});
+  if (!layout.ok()) return layout.status();
+  JoinRequest request = job.Identity(SessionRole::kWorker);
+  request.layout = *std::move(layout);
+  request.optimizer.learning_rate = 1;
+  return request;
+}
+
+absl::Status Work(const Flags& flags, const Job& job) {
+  const auto request = MakeJoinRequest(job);
+  if (!request.ok()) return request.status();
+  auto connection = job.Connect();
+  if (!connection.ok()) return connection.status();
+  ParameterClient client(*std::move(connection));
+  std::vector<float> parameters(kElements, 0.0F);
+  const std::vector<float> gradient(kElements, flags.gradient);
+  const absl::Status joined = client.Join(*request, absl::MakeSpan(parameters));
+  if (!joined.ok()) return joined;
+  while (client.step().value() < flags.steps) {
+    if (flags.stop_at_step == static_cast<int64_t>(client.step().value())) {
+      return Stop(flags, job.ticket(), client, gradient);
+    }
+    const auto round = client.Exchange(gradient, 1, absl::nullopt, absl::MakeSpan(parameters));
+    if (!round.ok()) return round.status();
+  }
+  const auto range = std::minmax_element(parameters.begin(), parameters.end());
+  std::cout << absl::StrFormat("parameters at step %d: %g to %g\n", client.step().value(),
+                               *range.first, *range.second)
+            << std::flush;
+  return client.Leave({});
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("A worker with gradients of one value.", "pushing_worker_program");
+  Flags flags;
+  app.add_option("--steps", flags.steps, "to be made")->required();
+  app.add_option("--gradient", flags.gradient, "value of every element")->required();
+  app.add_option("--stop-at-step", flags.stop_at_step, "wait there to be killed");
+  app.add_flag("--in-push", flags.in_push, "stop when half of that step's push is sent");
+  app.add_flag("--die", flags.die, "do not wait, raise SIGKILL");
+  AddJobFlags(app, flags.job);
+  CLI11_PARSE(app, argc, argv);
+  auto job = Job::Start(flags.job);
+  absl::Status status = job.status();
+  if (job.ok() && job->is_server()) return job->Serve();
+  if (job.ok()) status = Work(flags, *job);
+  if (status.ok()) return 0;
+  std::cerr << absl::StrCat("pushing_worker_program: ", status.message(), "\n");
+  return 1;
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) { return sluice::Main(argc, argv); }

@@ -1,0 +1,271 @@
+#include "server/server_flags.h"
+
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/connect.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::_;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+// The flags of a command line that is right.
+ServerFlags Parse(std::vector<std::string> arguments) {
+  CLI::App app;
+  ServerFlags flags;
+  AddServerFlags(app, flags);
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    ADD_FAILURE() << error.what();
+  }
+  return flags;
+}
+
+// What is wrong with a command line.
+std::string ComplaintAbout(const std::string& argument) {
+  CLI::App app;
+  ServerFlags flags;
+  AddServerFlags(app, flags);
+  try {
+    app.parse(std::vector<std::string>{argument});
+  } catch (const CLI::ParseError& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+MpiWorld RanksOnOneNode(int size) {
+  MpiWorld world;
+  world.size = size;
+  return world;
+}
+
+MpiWorld RanksOnManyNodes(int size) {
+  MpiWorld world = RanksOnOneNode(size);
+  world.one_node = false;
+  return world;
+}
+
+// What the server tells the first worker that joins it.
+absl::StatusOr<Welcome> WelcomeAt(const std::string& address, const std::string& token = "",
+                                  const std::string& job_id = "") {
+  JoinRequest request = WorkerRequest("a");
+  request.job_id = job_id;
+  return ConnectTo(address, token)->Join(request);
+}
+
+// The terms of a server that was started by hand with these flags.
+Welcome StandaloneTerms(std::vector<std::string> arguments) {
+  arguments.push_back("--listen=127.0.0.1:0");
+  const auto server = StartStandaloneServer(Parse(arguments));
+  EXPECT_THAT(server, IsOk());
+  if (!server.ok()) return Welcome();
+  const auto welcome = WelcomeAt((*server)->address().ToString());
+  EXPECT_THAT(welcome, IsOk());
+  return welcome.value_or(Welcome());
+}
+
+// The terms of a server that mpirun started with three workers.
+Welcome LaunchedTerms(const std::vector<std::string>& arguments) {
+  JobTicket ticket;
+  const auto server = StartLaunchedServer(Parse(arguments), RanksOnOneNode(4), &ticket);
+  EXPECT_THAT(server, IsOk());
+  if (!server.ok()) return Welcome();
+  const auto welcome = WelcomeAt(ticket.address, ticket.token, ticket.job_id);
+  EXPECT_THAT(welcome, IsOk());
+  return welcome.value_or(Welcome());
+}
+
+std::string Words(const Welcome& welcome) {
+  const Consistency& terms = welcome.consistency;
+  return absl::StrCat(std::string(ConsistencyModeName(terms.mode)), " of ", terms.quorum, ", ",
+                      welcome.workers, " workers",
+                      terms.max_staleness.has_value()
+                          ? absl::StrCat(", staleness up to ", *terms.max_staleness)
+                          : "");
+}
+
+// ---- Terms ----
+
+TEST(ServerFlagsTest, WaitsForOneWorkerWhenStartedByHand) {
+  EXPECT_EQ(Words(StandaloneTerms({})), "sync of 1, 1 workers");
+  EXPECT_EQ(Words(StandaloneTerms({"--mode=async"})), "async of 1, 1 workers");
+}
+
+TEST(ServerFlagsTest, WaitsForAllThatWereLaunched) {
+  EXPECT_EQ(Words(LaunchedTerms({})), "sync of 3, 3 workers");
+  EXPECT_EQ(Words(LaunchedTerms({"--mode=async"})), "async of 1, 3 workers");
+}
+
+TEST(ServerFlagsTest, TakesTheQuorumForTheNumberOfWorkersInSync) {
+  EXPECT_EQ(Words(StandaloneTerms({"--quorum=5"})), "sync of 5, 5 workers");
+  EXPECT_EQ(Words(LaunchedTerms({"--quorum=2"})), "sync of 2, 2 workers");
+}
+
+TEST(ServerFlagsTest, TakesTheNumberOfWorkersForTheQuorumInSync) {
+  EXPECT_EQ(Words(StandaloneTerms({"--workers=4"})), "sync of 4, 4 workers");
+}
+
+TEST(ServerFlagsTest, KeepsQuorumAndNumberOfWorkersApartInAsync) {
+  EXPECT_EQ(Words(StandaloneTerms({"--mode=async", "--quorum=2", "--workers=4"})),
+            "async of 2, 4 workers");
+  EXPECT_EQ(Words(LaunchedTerms({"--mode=async", "--quorum=2"})), "async of 2, 3 workers");
+}
+
+TEST(ServerFlagsTest, BoundsTheStalenessIfAsked) {
+  EXPECT_EQ(Words(StandaloneTerms({"--mode=async", "--max-staleness=7"})),
+            "async of 1, 1 workers, staleness up to 7");
+  EXPECT_EQ(Words(StandaloneTerms({"--mode=async", "--max-staleness=0"})),
+            "async of 1, 1 workers, staleness up to 0");
+}
+
+TEST(ServerFlagsTest, LetsNoMoreWorkersInThanItMay) {
+  const auto server = StartStandaloneServer(Parse({"--listen=127.0.0.1:0", "--max-workers=1"}));
+  ASSERT_THAT(server, IsOk());
+  const std::string address = (*server)->address().ToString();
+  const auto first = ConnectTo(address);
+  ASSERT_THAT(first->Join(WorkerRequest("first")), IsOk());
+  EXPECT_THAT(WelcomeAt(address), IsError(Reason::kTooManyWorkers, HasSubstr("--max-workers")));
+}
+
+TEST(ServerFlagsTest, RefusesAModelThatTheMachineDoesNotHold) {
+  const auto server = StartStandaloneServer(Parse({"--listen=127.0.0.1:0"}));
+  ASSERT_THAT(server, IsOk());
+  LayoutRange tebibyte;
+  tebibyte.name = "w";
+  tebibyte.shape = {1u << 30, 1u << 8};
+  tebibyte.length = Layout::kMaxElements;
+  JoinRequest request = WorkerRequest("a");
+  request.layout = Layout::Create({tebibyte}).value();
+  EXPECT_THAT(ConnectTo((*server)->address().ToString())->Join(request),
+              IsError(Reason::kModelTooLarge, HasSubstr("has 274877906944 elements")));
+}
+
+// ---- Addresses and credentials ----
+
+TEST(ServerFlagsTest, ListensOnAPrivateSocketIfAllRanksShareTheNode) {
+  JobTicket ticket;
+  const auto server = StartLaunchedServer(Parse({}), RanksOnOneNode(2), &ticket);
+  ASSERT_THAT(server, IsOk());
+  EXPECT_THAT(ticket.address, StartsWith("unix:/"));
+  EXPECT_EQ(ticket.address, (*server)->address().ToString());
+  EXPECT_THAT(ticket.job_id, MatchesRegex("[0-9a-f]{8}"));
+  EXPECT_THAT(ticket.token, MatchesRegex("[0-9a-f]{64}"));
+}
+
+TEST(ServerFlagsTest, AsksALaunchedWorkerForItsJobsToken) {
+  JobTicket ticket;
+  const auto server = StartLaunchedServer(Parse({}), RanksOnOneNode(2), &ticket);
+  ASSERT_THAT(server, IsOk());
+  EXPECT_THAT(WelcomeAt(ticket.address), IsError(Reason::kBadToken, _));
+  EXPECT_THAT(WelcomeAt(ticket.address, ticket.token, "another"), IsError(Reason::kWrongJob, _));
+  EXPECT_THAT(WelcomeAt(ticket.address, ticket.token, ticket.job_id), IsOk());
+}
+
+TEST(ServerFlagsTest, TellsOtherNodesTheAddressOfTheInterface) {
+  JobTicket ticket;
+  const auto server = StartLaunchedServer(Parse({"--interface=lo"}), RanksOnManyNodes(2), &ticket);
+  ASSERT_THAT(server, IsOk());
+  EXPECT_EQ(ticket.address, absl::StrCat("127.0.0.1:", (*server)->address().port));
+  EXPECT_THAT(WelcomeAt(ticket.address, ticket.token), IsOk());
+}
+
+TEST(ServerFlagsTest, TellsOtherNodesTheHostThatIsAdvertised) {
+  JobTicket ticket;
+  const auto server =
+      StartLaunchedServer(Parse({"--advertise=node7"}), RanksOnManyNodes(2), &ticket);
+  ASSERT_THAT(server, IsOk());
+  EXPECT_EQ(ticket.address, absl::StrCat("node7:", (*server)->address().port));
+}
+
+TEST(ServerFlagsTest, TellsWhereItWasToldToListen) {
+  JobTicket ticket;
+  const auto server =
+      StartLaunchedServer(Parse({"--listen=127.0.0.1:0"}), RanksOnOneNode(2), &ticket);
+  ASSERT_THAT(server, IsOk());
+  EXPECT_EQ(ticket.address, absl::StrCat("127.0.0.1:", (*server)->address().port));
+}
+
+TEST(ServerFlagsTest, DoesNotTellOtherNodesToReachEveryAddress) {
+  JobTicket ticket;
+  const auto server = StartLaunchedServer(Parse({"--listen=0.0.0.0:0", "--interface=lo"}),
+                                          RanksOnManyNodes(2), &ticket);
+  ASSERT_THAT(server, IsOk());
+  EXPECT_EQ(ticket.address, absl::StrCat("127.0.0.1:", (*server)->address().port));
+}
+
+TEST(ServerFlagsTest, AsksForTheTokenInItsFile) {
+  const std::string path = ::testing::TempDir() + "/token";
+  std::ofstream(path) << "secret\n";
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  const auto server =
+      StartStandaloneServer(Parse({"--listen=127.0.0.1:0", absl::StrCat("--token-file=", path)}));
+  ASSERT_THAT(server, IsOk());
+  const std::string address = (*server)->address().ToString();
+  EXPECT_THAT(WelcomeAt(address, "wrong"), IsError(Reason::kBadToken, _));
+  EXPECT_THAT(WelcomeAt(address, "secret"), IsOk());
+}
+
+// ---- Bad values ----
+
+TEST(ServerFlagsTest, RefusesValuesThatMakeNoSense) {
+  const auto refusal = [](const std::string& argument) {
+    return StartStandaloneServer(Parse({"--listen=127.0.0.1:0", argument})).status();
+  };
+  const auto invalid = [](const std::string& sentence) {
+    return HasCode(absl::StatusCode::kInvalidArgument, HasSubstr(sentence));
+  };
+  EXPECT_THAT(refusal("--mode=fast"), invalid("no mode \"fast\"; known modes are sync and async"));
+  EXPECT_THAT(refusal("--quorum=0"), invalid("quorum is 0, expected at least 1"));
+  EXPECT_THAT(refusal("--workers=0"), invalid("--workers is 0, expected at least 1"));
+  EXPECT_THAT(refusal("--max-staleness=3"), invalid("max_staleness is 3 in sync mode"));
+  EXPECT_THAT(refusal("--token-file=/nonexistent"),
+              HasCode(absl::StatusCode::kNotFound, HasSubstr("cannot read /nonexistent")));
+}
+
+TEST(ServerFlagsTest, RefusesAddressesThatMakeNoSense) {
+  EXPECT_THAT(StartStandaloneServer(Parse({"--listen=nonsense"})),
+              IsError(Reason::kBadArgument, HasSubstr("address \"nonsense\" has no port")));
+  EXPECT_THAT(StartStandaloneServer(Parse({})),
+              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("give --listen=host:port")));
+  JobTicket ticket;
+  EXPECT_THAT(StartLaunchedServer(Parse({"--interface=nonsense"}), RanksOnOneNode(2), &ticket),
+              IsError(Reason::kBadArgument, HasSubstr("no interface \"nonsense\"")));
+}
+
+TEST(ServerFlagsTest, RefusesALaunchWithoutWorkers) {
+  JobTicket ticket;
+  EXPECT_THAT(StartLaunchedServer(Parse({}), RanksOnOneNode(1), &ticket),
+              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("at least 2 ranks")));
+}
+
+TEST(ServerFlagsTest, RefusesWhatIsNoNumber) {
+  EXPECT_THAT(ComplaintAbout("--quorum=many"), AllOf(HasSubstr("--quorum"), HasSubstr("many")));
+  EXPECT_THAT(ComplaintAbout("--quorum=-1"), HasSubstr("--quorum"));
+  EXPECT_THAT(ComplaintAbout("--max-staleness=4294967296"), HasSubstr("--max-staleness"));
+  EXPECT_THAT(ComplaintAbout("--lease=-1"), HasSubstr("--lease"));
+  EXPECT_THAT(ComplaintAbout("--start-timeout=-1"), HasSubstr("--start-timeout"));
+  EXPECT_THAT(ComplaintAbout("--max-workers=0"), HasSubstr("--max-workers"));
+  EXPECT_THAT(ComplaintAbout("--unknown"), HasSubstr("--unknown"));
+}
+
+}  // namespace
+}  // namespace sluice

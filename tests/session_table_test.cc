@@ -1,0 +1,314 @@
+#include "server/session_table.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const absl::Time kNow = absl::FromUnixSeconds(1000);
+
+// A worker whose process has the nonce `nonce`.
+JoinRequest Worker(const std::string& name, uint64_t nonce = 1) {
+  JoinRequest request;
+  request.worker = name;
+  request.process_nonce = ProcessNonce(nonce);
+  request.host = "node";
+  request.pid = 7;
+  return request;
+}
+
+JoinRequest Observer(const std::string& name) {
+  JoinRequest request = Worker(name);
+  request.role = SessionRole::kObserver;
+  return request;
+}
+
+JoinRequest Asking(JoinRequest request, uint32_t index) {
+  request.index = index;
+  return request;
+}
+
+class SessionTableTest : public ::testing::Test {
+ protected:
+  SessionRecord& Open(const JoinRequest& request, uint64_t active_from = 0) {
+    return **table_.Open(request, Step(active_from));
+  }
+
+  void Lose(SessionRecord& record, absl::Time at) {
+    record.presence = Presence::kLost;
+    record.lost_at = at;
+  }
+
+  SessionTable table_{4};
+};
+
+TEST_F(SessionTableTest, OpensSessionsNumberedFromOne) {
+  const SessionRecord a = Open(Worker("a", 11), 3);
+  EXPECT_EQ(a.session, SessionId(1));
+  EXPECT_EQ(a.worker, "a");
+  EXPECT_EQ(a.role, SessionRole::kWorker);
+  EXPECT_EQ(a.process_nonce, ProcessNonce(11));
+  EXPECT_EQ(a.host, "node");
+  EXPECT_EQ(a.pid, 7u);
+  EXPECT_EQ(a.presence, Presence::kPresent);
+  EXPECT_EQ(a.active_from, Step(3));
+  EXPECT_EQ(a.last_sequence, Sequence(0));
+  EXPECT_EQ(Open(Worker("b")).session, SessionId(2));
+}
+
+TEST_F(SessionTableTest, FindsWhoASessionSpeaksFor) {
+  const SessionId a = Open(Worker("a")).session;
+  const SessionId o = Open(Observer("o")).session;
+  EXPECT_EQ((*table_.Find(a))->worker, "a");
+  EXPECT_EQ((*table_.FindWorker(a))->worker, "a");
+  EXPECT_EQ((*table_.Find(o))->worker, "o");
+}
+
+TEST_F(SessionTableTest, KnowsNoSessionThatItDidNotOpen) {
+  Open(Worker("a"));
+  EXPECT_THAT(table_.Find(SessionId(0)), IsError(Reason::kUnknownSession, HasSubstr("session 0")));
+  EXPECT_THAT(table_.Find(SessionId(2)), IsError(Reason::kUnknownSession, HasSubstr("session 2")));
+}
+
+TEST_F(SessionTableTest, TakesNoObserverForAWorker) {
+  EXPECT_THAT(table_.FindWorker(Open(Observer("o")).session),
+              IsError(Reason::kNotAWorker, HasSubstr("o joined as an observer")));
+}
+
+TEST_F(SessionTableTest, ASecondSessionOfAWorkerReplacesTheFirst) {
+  const SessionId first = Open(Worker("a")).session;
+  const SessionId second = Open(Worker("a")).session;
+  EXPECT_THAT(table_.Find(first), IsError(Reason::kUnknownSession, HasSubstr("join anew")));
+  EXPECT_EQ((*table_.Find(second))->worker, "a");
+  EXPECT_EQ(table_.CountKnown(SessionRole::kWorker), 1u);
+}
+
+TEST_F(SessionTableTest, ALostSessionStillSpeaksAndOneThatEndedDoesNot) {
+  SessionRecord& a = Open(Worker("a"));
+  a.presence = Presence::kLost;
+  EXPECT_THAT(table_.Find(a.session), IsOk());
+  for (const Presence gone : {Presence::kLeft, Presence::kEvicted}) {
+    a.presence = gone;
+    EXPECT_THAT(table_.Find(a.session), IsError(Reason::kUnknownSession, HasSubstr("it ended")));
+  }
+}
+
+// What a process did before its session broke.
+void GiveHistory(SessionRecord& record) {
+  PushHeader header;
+  header.sequence = Sequence(5);
+  record.Remember(header, PushOutcome(), kNow);
+  record.contributed = Step(2);
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsGoesOnWithItsSequence) {
+  GiveHistory(Open(Worker("a", 11)));
+  const SessionRecord& again = Open(Worker("a", 11));
+  EXPECT_EQ(again.last_sequence, Sequence(5));
+  EXPECT_EQ(again.answers.count(Sequence(5)), 1u);
+  EXPECT_EQ(again.contributed, Step(2));
+  EXPECT_EQ(again.accepted, 1u);
+}
+
+TEST_F(SessionTableTest, AnotherProcessOfTheSameNameStartsAnew) {
+  GiveHistory(Open(Worker("a", 11)));
+  const SessionRecord& other = Open(Worker("a", 12));
+  EXPECT_EQ(other.last_sequence, Sequence(0));
+  EXPECT_TRUE(other.answers.empty());
+  EXPECT_EQ(other.contributed, absl::nullopt);
+  EXPECT_EQ(other.accepted, 0u);
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsInTimeKeepsItsPlaceInTheStep) {
+  for (const Presence presence : {Presence::kPresent, Presence::kLost}) {
+    Open(Worker("a", 11), 3).presence = presence;
+    EXPECT_EQ(Open(Worker("a", 11), 8).active_from, Step(3));
+  }
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsTooLateTakesPartFromTheStepItIsGiven) {
+  for (const Presence presence : {Presence::kLeft, Presence::kEvicted}) {
+    Open(Worker("a", 11), 3).presence = presence;
+    EXPECT_EQ(Open(Worker("a", 11), 8).active_from, Step(8));
+  }
+}
+
+TEST_F(SessionTableTest, AnotherProcessTakesPartFromTheStepItIsGiven) {
+  Open(Worker("a", 11), 3);
+  EXPECT_EQ(Open(Worker("a", 12), 8).active_from, Step(8));
+}
+
+TEST_F(SessionTableTest, GivesTheLowestIndexThatNoWorkerHas) {
+  EXPECT_EQ(Open(Worker("a")).index, 0u);
+  EXPECT_EQ(Open(Worker("b")).index, 1u);
+  EXPECT_EQ(Open(Worker("c")).index, 2u);
+  (*table_.Find(SessionId(2)))->presence = Presence::kEvicted;
+  EXPECT_EQ(Open(Worker("d")).index, 1u);
+}
+
+TEST_F(SessionTableTest, GivesTheIndexThatTheLauncherChose) {
+  EXPECT_EQ(Open(Asking(Worker("a"), 1)).index, 1u);
+  EXPECT_EQ(Open(Worker("b")).index, 0u);
+  EXPECT_EQ(Open(Worker("c")).index, 2u);
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsKeepsItsIndex) {
+  Open(Worker("a", 11));
+  Open(Worker("b", 12));
+  (*table_.Find(SessionId(1)))->presence = Presence::kLeft;
+  (*table_.Find(SessionId(2)))->presence = Presence::kLost;
+  EXPECT_EQ(Open(Worker("b", 12)).index, 1u);
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsTooLateFindsItsIndexTaken) {
+  Open(Worker("a", 11)).presence = Presence::kEvicted;
+  EXPECT_EQ(Open(Worker("b", 12)).index, 0u);
+  EXPECT_EQ(Open(Worker("a", 11)).index, 1u);
+}
+
+TEST_F(SessionTableTest, AnObserverHasIndexZeroAndTakesNone) {
+  EXPECT_EQ(Open(Worker("a")).index, 0u);
+  EXPECT_EQ(Open(Observer("o")).index, 0u);
+  EXPECT_EQ(Open(Worker("b")).index, 1u);
+}
+
+TEST_F(SessionTableTest, RefusesMoreThanItsLimit) {
+  for (const char* name : {"a", "b", "c"}) Open(Worker(name));
+  Open(Observer("o"));
+  EXPECT_THAT(table_.Open(Worker("e"), Step(0)),
+              IsError(Reason::kTooManyWorkers, HasSubstr("has 4 workers, its limit")));
+  EXPECT_EQ(table_.Records().size(), 4u);
+}
+
+TEST_F(SessionTableTest, ReplacesASessionAtItsLimit) {
+  for (const char* name : {"a", "b", "c", "d"}) Open(Worker(name));
+  EXPECT_THAT(table_.Open(Worker("b"), Step(0)), IsOk());
+}
+
+TEST_F(SessionTableTest, ForgetsWhoHasGoneToMakeRoom) {
+  for (const char* name : {"a", "b", "c", "d"}) Open(Worker(name));
+  const SessionId c = SessionId(3);
+  Lose(**table_.Find(SessionId(2)), kNow);
+  (*table_.Find(c))->presence = Presence::kLeft;
+  Open(Worker("e"));
+  EXPECT_THAT(table_.Find(c), IsError(Reason::kUnknownSession, HasSubstr("session 3")));
+  EXPECT_THAT(table_.Open(Worker("f"), Step(0)), IsError(Reason::kTooManyWorkers, HasSubstr("4")));
+}
+
+TEST_F(SessionTableTest, EndsLeasesThatBeganAtTheDeadlineOrBefore) {
+  Lose(Open(Worker("earlier")), kNow - absl::Seconds(1));
+  Lose(Open(Worker("then")), kNow);
+  Lose(Open(Worker("later")), kNow + absl::Nanoseconds(1));
+  Open(Worker("present")).lost_at = kNow - absl::Seconds(1);
+  table_.EvictLostBefore(kNow);
+  std::vector<Presence> presences;
+  for (const SessionRecord& record : table_.Records()) presences.push_back(record.presence);
+  EXPECT_THAT(presences, ElementsAre(Presence::kEvicted, Presence::kLost, Presence::kPresent,
+                                     Presence::kEvicted));
+}
+
+TEST_F(SessionTableTest, CountsByRoleAndPresence) {
+  Open(Worker("a"));
+  Open(Worker("b")).presence = Presence::kLost;
+  Open(Worker("c")).presence = Presence::kLeft;
+  Open(Observer("o"));
+  EXPECT_EQ(table_.CountAlive(SessionRole::kWorker), 2u);
+  EXPECT_EQ(table_.CountKnown(SessionRole::kWorker), 3u);
+  EXPECT_EQ(table_.CountAlive(SessionRole::kObserver), 1u);
+  EXPECT_EQ(table_.CountKnown(SessionRole::kObserver), 1u);
+}
+
+TEST_F(SessionTableTest, CountsTheMembersOfAStepAndThoseMissingFromIt) {
+  Open(Worker("a"), 2);
+  Open(Worker("b"), 2).contributed = Step(2);
+  Open(Worker("c"), 3);
+  Open(Observer("o"), 2);
+  EXPECT_EQ(table_.CountMembers(Step(1)), 0u);
+  EXPECT_EQ(table_.CountMembers(Step(2)), 2u);
+  EXPECT_EQ(table_.CountMembers(Step(3)), 3u);
+  EXPECT_EQ(table_.CountMissing(Step(2)), 1u);
+  EXPECT_EQ(table_.CountMissing(Step(3)), 3u);
+}
+
+TEST_F(SessionTableTest, MissesALostWorkerAndNoneThatHasGone) {
+  Open(Worker("a")).presence = Presence::kLost;
+  Open(Worker("b")).presence = Presence::kEvicted;
+  Open(Worker("c")).presence = Presence::kLeft;
+  EXPECT_EQ(table_.CountMembers(Step(0)), 1u);
+  EXPECT_EQ(table_.CountMissing(Step(0)), 1u);
+}
+
+TEST_F(SessionTableTest, NamesThoseMissingUpToALimit) {
+  for (const char* name : {"c", "a", "b"}) Open(Worker(name));
+  EXPECT_THAT(table_.MissingNames(Step(0), 9), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(table_.MissingNames(Step(0), 2), ElementsAre("a", "b"));
+  (*table_.Find(SessionId(2)))->contributed = Step(0);
+  EXPECT_THAT(table_.MissingNames(Step(0), 9), ElementsAre("b", "c"));
+}
+
+TEST_F(SessionTableTest, ListensToThoseThatArePresentOnly) {
+  std::string told;
+  const auto listener = [&told](char name) {
+    return [&told, name](const JobEvent&) { told += name; };
+  };
+  Open(Worker("a")).listener = listener('a');
+  SessionRecord& b = Open(Worker("b"));
+  b.listener = listener('b');
+  b.presence = Presence::kLost;
+  Open(Worker("c"));
+  Open(Observer("o")).listener = listener('o');
+  for (const JobListener& present : table_.Listeners()) present(JobEvent());
+  EXPECT_EQ(told, "ao");
+}
+
+// ---- What a record remembers ----
+
+PushHeader Header(uint64_t sequence) {
+  PushHeader header;
+  header.sequence = Sequence(sequence);
+  header.step = Step(sequence * 10);
+  return header;
+}
+
+TEST(SessionRecordTest, KeepsTheAnswersOfItsLatestSixteenPushes) {
+  SessionRecord record;
+  for (uint64_t sequence = 1; sequence <= 20; ++sequence) {
+    record.Remember(Header(sequence), PushOutcome(), kNow);
+  }
+  EXPECT_EQ(record.answers.size(), 16u);
+  EXPECT_EQ(record.answers.begin()->first, Sequence(5));
+  EXPECT_EQ(record.last_sequence, Sequence(20));
+}
+
+TEST(SessionRecordTest, ALateAnswerDoesNotTakeTheSequenceBack) {
+  SessionRecord record;
+  record.Remember(Header(7), PushOutcome(), kNow);
+  record.Remember(Header(6), PushOutcome(), kNow);
+  EXPECT_EQ(record.last_sequence, Sequence(7));
+}
+
+TEST(SessionRecordTest, KeepsWhatAPushTellsAboutItsWorker) {
+  SessionRecord record;
+  PushHeader header = Header(1);
+  header.loss = 0.5f;
+  record.Remember(header, PushOutcome(), kNow);
+  PushOutcome stale;
+  stale.disposition = Disposition::kStaleDropped;
+  record.Remember(Header(2), stale, kNow + absl::Seconds(1));
+  EXPECT_EQ(record.accepted, 1u);
+  EXPECT_EQ(record.stale, 1u);
+  EXPECT_EQ(record.loss, 0.5f);
+  EXPECT_EQ(record.last_gradient_step, Step(20));
+  EXPECT_EQ(record.last_push, kNow + absl::Seconds(1));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,56 @@
+#include "server/shard_state.h"
+
+#include "gtest/gtest.h"
+#include "tests/testing/shard_world.h"
+
+namespace sluice {
+namespace {
+
+const absl::Time kStart = absl::FromUnixSeconds(1000);
+
+TEST(ShardStateTest, MeanStepTimeIsZeroBeforeTheFirstStep) {
+  ShardState state;
+  EXPECT_EQ(state.MeanStepTime(), absl::ZeroDuration());
+  state.times.initialized = kStart;
+  EXPECT_EQ(state.MeanStepTime(), absl::ZeroDuration());
+}
+
+TEST(ShardStateTest, MeanStepTimeRunsFromInitialisationToTheLatestStep) {
+  ShardState state;
+  state.times.initialized = kStart;
+  state.times.last_step = kStart + absl::Seconds(6);
+  state.now = kStart + absl::Hours(1);
+  state.step = Step(4);
+  EXPECT_EQ(state.MeanStepTime(), absl::Milliseconds(1500));
+}
+
+TEST(ShardStateTest, WaitsForWorkersUntilAllHaveJoinedAndThereAreParameters) {
+  ShardWorld world(Sync(2));
+  EXPECT_EQ(world.shard().Describe().phase, Phase::kWaitingForWorkers);
+  ASSERT_TRUE(world.Join("a").ok());
+  ASSERT_TRUE(world.Initialize({0, 0, 0}).ok());
+  EXPECT_EQ(world.shard().Describe().phase, Phase::kWaitingForWorkers);
+  ASSERT_TRUE(world.Join("b").ok());
+  EXPECT_EQ(world.shard().Describe().phase, Phase::kTraining);
+}
+
+TEST(ShardStateTest, WaitsForParametersAfterAllHaveJoined) {
+  ShardWorld world(Sync(1));
+  ASSERT_TRUE(world.Join("a").ok());
+  EXPECT_EQ(world.shard().Describe().phase, Phase::kWaitingForWorkers);
+  ASSERT_TRUE(world.Initialize({0, 0, 0}).ok());
+  EXPECT_EQ(world.shard().Describe().phase, Phase::kTraining);
+}
+
+TEST(ShardStateTest, IsFinishedOnceEveryWorkerHasGoneAndDrainingOnceToldTo) {
+  ShardWorld world(Sync(1));
+  ASSERT_TRUE(world.Join("a").ok());
+  ASSERT_TRUE(world.Initialize({0, 0, 0}).ok());
+  ASSERT_TRUE(world.Leave("a").ok());
+  EXPECT_EQ(world.shard().Describe().phase, Phase::kFinished);
+  world.shard().Drain();
+  EXPECT_EQ(world.shard().Describe().phase, Phase::kDraining);
+}
+
+}  // namespace
+}  // namespace sluice

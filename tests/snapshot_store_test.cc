@@ -1,0 +1,119 @@
+#include "server/snapshot_store.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+const float* MemoryOf(const std::shared_ptr<const Snapshot>& snapshot) {
+  return snapshot->values.span().data();
+}
+
+// Publishes a step whose elements all are its number.
+std::shared_ptr<const Snapshot> PublishStep(SnapshotStore& store, uint64_t step) {
+  std::shared_ptr<Snapshot> snapshot = store.Make();
+  snapshot->step = Step(step);
+  for (float& value : snapshot->values.span()) value = static_cast<float>(step);
+  store.Publish(snapshot);
+  return snapshot;
+}
+
+bool IsWhole(const Snapshot& snapshot, uint64_t step) {
+  const auto values = snapshot.values.span();
+  return snapshot.step == Step(step) &&
+         std::all_of(values.begin(), values.end(),
+                     [step](float value) { return value == static_cast<float>(step); });
+}
+
+TEST(SnapshotStoreTest, HasNothingBeforeTheFirstIsPublished) {
+  SnapshotStore store(4);
+  EXPECT_EQ(store.latest(), nullptr);
+  const auto made = store.Make();
+  EXPECT_EQ(made->values.size(), 4u);
+  EXPECT_EQ(store.latest(), nullptr);
+}
+
+TEST(SnapshotStoreTest, GivesTheLatestThatWasPublished) {
+  SnapshotStore store(4);
+  for (uint64_t step = 0; step < 5; ++step) {
+    const auto published = PublishStep(store, step);
+    EXPECT_EQ(store.latest(), published);
+    EXPECT_TRUE(IsWhole(*store.latest(), step));
+  }
+}
+
+TEST(SnapshotStoreTest, LeavesAHeldSnapshotAsItIs) {
+  SnapshotStore store(4);
+  PublishStep(store, 0);
+  const std::shared_ptr<const Snapshot> held = store.latest();
+  for (uint64_t step = 1; step < 10; ++step) PublishStep(store, step);
+  EXPECT_TRUE(IsWhole(*held, 0));
+  EXPECT_TRUE(IsWhole(*store.latest(), 9));
+}
+
+TEST(SnapshotStoreTest, NeedsTheMemoryOfTwoForAnyNumberOfSteps) {
+  SnapshotStore store(1000);
+  std::set<const float*> memory;
+  for (uint64_t step = 0; step < 100; ++step) memory.insert(MemoryOf(PublishStep(store, step)));
+  EXPECT_EQ(memory.size(), 2u);
+}
+
+TEST(SnapshotStoreTest, UsesTheMemoryOfAReleasedSnapshotAgain) {
+  SnapshotStore store(1000);
+  PublishStep(store, 0);
+  std::shared_ptr<const Snapshot> held = store.latest();
+  const float* const memory = MemoryOf(held);
+  EXPECT_NE(MemoryOf(PublishStep(store, 1)), memory);
+  held.reset();
+  EXPECT_EQ(MemoryOf(PublishStep(store, 2)), memory);
+}
+
+TEST(SnapshotStoreTest, TakesBackWhatWasMadeButNeverPublished) {
+  SnapshotStore store(1000);
+  std::shared_ptr<Snapshot> made = store.Make();
+  const float* const memory = MemoryOf(made);
+  made.reset();
+  EXPECT_EQ(MemoryOf(store.Make()), memory);
+}
+
+TEST(SnapshotStoreTest, SnapshotsOutliveTheStore) {
+  std::shared_ptr<const Snapshot> held;
+  {
+    SnapshotStore store(4);
+    PublishStep(store, 3);
+    held = store.latest();
+  }
+  EXPECT_TRUE(IsWhole(*held, 3));
+}
+
+TEST(SnapshotStoreTest, SnapshotsMayBeReleasedOnAnyThread) {
+  auto store = std::make_unique<SnapshotStore>(64);
+  std::vector<std::shared_ptr<const Snapshot>> held;
+  for (uint64_t step = 0; step < 200; ++step) {
+    PublishStep(*store, step);
+    held.push_back(store->latest());
+  }
+  std::vector<std::thread> releasing;
+  for (size_t part = 0; part < 4; ++part) {
+    releasing.emplace_back([&held, part] {
+      for (size_t step = part; step < held.size(); step += 4) {
+        EXPECT_TRUE(IsWhole(*held[step], step));
+        held[step].reset();
+      }
+    });
+  }
+  for (uint64_t step = 200; step < 300; ++step)
+    EXPECT_TRUE(IsWhole(*PublishStep(*store, step), step));
+  store.reset();
+  for (std::thread& thread : releasing) thread.join();
+}
+
+}  // namespace
+}  // namespace sluice

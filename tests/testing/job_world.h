@@ -1,0 +1,55 @@
+// A server behind its real door, in this process, and the jobs of the programs that train with it:
+//
+//   JobWorld world(Sync(2));  // tests/testing/shard_world.h
+//   RemoteOptimizer optimizer(world.JobOf("a"), *model, torch::optim::SGDOptions(0.1));
+
+#ifndef SLUICE_TESTS_TESTING_JOB_WORLD_H_
+#define SLUICE_TESTS_TESTING_JOB_WORLD_H_
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/synchronization/notification.h"
+#include "common/private_directory.h"
+#include "server/grpc_server.h"
+#include "server/shard.h"
+#include "tests/testing/fake_clock.h"
+#include "worker/job.h"
+
+namespace sluice {
+
+// For one thread; the jobs may be used by any. No lease ends, since its clock stands still.
+class JobWorld {
+ public:
+  explicit JobWorld(const ShardOptions& options);
+
+  // Expects that the server's books balance.
+  ~JobWorld();
+
+  // Of the worker of that name: the same object at each call, for as long as the world lasts.
+  const Job& JobOf(const std::string& name);
+
+  // The server goes down without a word.
+  void StopServer();
+
+  // Waits until training has finished and the last observer has left; false if that takes too long.
+  bool AwaitDeserted() { return deserted_.WaitForNotificationWithTimeout(absl::Seconds(30)); }
+
+  // What the server knows of the worker or observer of that name, which has joined.
+  SessionRecord RecordOf(const std::string& name) const;
+
+  Shard& shard() { return shard_; }
+
+ private:
+  FakeClock clock_;
+  absl::Notification deserted_;
+  Shard shard_;
+  const std::unique_ptr<PrivateDirectory> directory_;
+  const std::unique_ptr<GrpcServer> door_;
+  std::map<std::string, Job> jobs_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_JOB_WORLD_H_

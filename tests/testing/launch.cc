@@ -1,0 +1,134 @@
+#include "tests/testing/launch.h"
+
+#include <arpa/inet.h>
+#include <grpcpp/grpcpp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/wire_status.h"
+#include "gtest/gtest.h"
+#include "server/push_books.h"
+#include "sluice/v1/inspector.grpc.pb.h"
+#include "tests/testing/mpi_environment.h"
+#include "tests/testing/outcome.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+constexpr absl::string_view kTableTitle = "Sluice job ";
+// Below the ports that Linux gives to those who connect.
+constexpr int kFirstPort = 10000;
+constexpr int kLastPort = 30000;
+
+std::unique_ptr<Process> StartIn(const Words& argv, const Process::Environment& environment) {
+  auto process = Process::Start(argv, environment);
+  EXPECT_THAT(process, IsOk());
+  return process.ok() ? *std::move(process) : nullptr;
+}
+
+bool IsBindable(uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  close(fd);
+  return bound;
+}
+
+uint64_t Count(const std::map<std::string, std::string>& rows, const std::string& name) {
+  uint64_t count = 0;
+  const auto row = rows.find(name);
+  if (row == rows.end()) return 0;
+  EXPECT_TRUE(absl::SimpleAtoi(row->second, &count)) << name << " is " << row->second;
+  return count;
+}
+
+}  // namespace
+
+std::unique_ptr<Process> Start(const Words& argv) { return StartIn(argv, {}); }
+
+std::unique_ptr<Process> Mpirun(const std::vector<Ranks>& parts, const Words& options) {
+  Words words = {"mpirun", "--oversubscribe", "--bind-to", "none"};
+  words.insert(words.end(), options.begin(), options.end());
+  for (const Ranks& part : parts) {
+    if (&part != &parts.front()) words.push_back(":");
+    words.insert(words.end(), {"-n", absl::StrCat(part.count)});
+    words.insert(words.end(), part.argv.begin(), part.argv.end());
+  }
+  return StartIn(words, MpiEnvironment());
+}
+
+uint16_t FreePort() {
+  std::random_device random;
+  std::uniform_int_distribution<int> ports(kFirstPort, kLastPort);
+  for (;;) {
+    const auto port = static_cast<uint16_t>(ports(random));
+    if (IsBindable(port)) return port;
+  }
+}
+
+absl::Status WaitForAccepted(const std::string& address, uint64_t pushes) {
+  const auto inspector =
+      v1::Inspector::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  const auto deadline =
+      std::chrono::system_clock::now() + absl::ToChronoMilliseconds(Process::kPatience);
+  v1::ServerState state;
+  while (state.pushes().accepted() < pushes) {
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    const grpc::Status status = inspector->GetServerState(&context, {}, &state);
+    if (!status.ok()) return FromGrpcStatus(status);
+  }
+  return absl::OkStatus();
+}
+
+std::map<std::string, std::string> ClosingRows(absl::string_view output) {
+  if (LinesWith(output, kTableTitle).size() != 1) return {};
+  std::map<std::string, std::string> rows;
+  const absl::string_view table = output.substr(output.find(kTableTitle));
+  const std::vector<absl::string_view> lines = absl::StrSplit(table, '\n');
+  for (size_t i = 1; i < lines.size() && absl::StartsWith(lines[i], "  "); ++i) {
+    const size_t end_of_name = lines[i].find("  ", lines[i].find_first_not_of(' '));
+    if (end_of_name == absl::string_view::npos) break;
+    const auto name = absl::StripAsciiWhitespace(lines[i].substr(0, end_of_name));
+    const auto value = absl::StripAsciiWhitespace(lines[i].substr(end_of_name));
+    rows.emplace(name, value);
+  }
+  return rows;
+}
+
+std::string Books(absl::string_view output) {
+  const std::map<std::string, std::string> rows = ClosingRows(output);
+  if (rows.empty()) return "";
+  PushBooks books;
+  books.received = Count(rows, "pushes received");
+  books.accepted = Count(rows, "accepted");
+  books.stale = Count(rows, "stale");
+  books.duplicate = Count(rows, "duplicate");
+  books.rejected = Count(rows, "rejected");
+  books.aborted = Count(rows, "aborted");
+  books.in_progress = Count(rows, "in progress");
+  return absl::StrCat(Count(rows, "steps"), " steps, ", Columns(books),
+                      books.Balanced() ? "" : ", unbalanced");
+}
+
+std::vector<std::string> LinesWith(absl::string_view output, absl::string_view part) {
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(output, '\n')) {
+    if (absl::StrContains(line, part)) lines.emplace_back(line);
+  }
+  return lines;
+}
+
+}  // namespace sluice

@@ -1,0 +1,36 @@
+#include "tests/testing/messages.h"
+
+namespace sluice {
+
+v1::PushGradientsRequest HeaderOf(const v1::PushHeader& header) {
+  v1::PushGradientsRequest message;
+  *message.mutable_header() = header;
+  return message;
+}
+
+v1::InitializeParamsRequest HeaderOf(uint64_t session) {
+  v1::InitializeParamsRequest message;
+  message.mutable_header()->set_session(session);
+  return message;
+}
+
+v1::TensorChunk PayloadOf(uint64_t offset, const Values& elements) {
+  v1::TensorChunk chunk;
+  chunk.set_offset(offset);
+  chunk.set_payload(elements.data(), elements.size() * sizeof(float));
+  return chunk;
+}
+
+v1::PushGradientsRequest GradientOf(uint64_t offset, const Values& elements) {
+  v1::PushGradientsRequest message;
+  *message.mutable_chunk() = PayloadOf(offset, elements);
+  return message;
+}
+
+v1::InitializeParamsRequest ParametersOf(uint64_t offset, const Values& elements) {
+  v1::InitializeParamsRequest message;
+  *message.mutable_chunk() = PayloadOf(offset, elements);
+  return message;
+}
+
+}  // namespace sluice

@@ -1,0 +1,35 @@
+// What became of a push, as matchers and as words.
+
+#ifndef SLUICE_TESTS_TESTING_OUTCOME_H_
+#define SLUICE_TESTS_TESTING_OUTCOME_H_
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/exchange.h"
+#include "gmock/gmock.h"
+#include "server/push_books.h"
+
+namespace sluice {
+
+// EXPECT_THAT(world.Push("a", 0, {1, 2, 3}), Applied(1));
+// The server's step and the gradient's staleness are those of the answer; its incarnation is 1.
+using OutcomeMatcher = ::testing::Matcher<const absl::StatusOr<PushOutcome>&>;
+OutcomeMatcher Accepted(uint64_t step, uint64_t staleness = 0);
+OutcomeMatcher Applied(uint64_t step, uint64_t staleness = 0);
+OutcomeMatcher Stale(uint64_t step, uint64_t staleness);
+// A duplicate of a push whose first answer was `first`, with the step and staleness of that answer.
+OutcomeMatcher Repeated(Disposition first, uint64_t step, uint64_t staleness = 0);
+
+// The columns that are not 0: "4 received: 2 accepted, 1 stale, 1 in progress".
+std::string Columns(const PushBooks& books);
+
+// How gtest shows them.
+void PrintTo(Disposition disposition, std::ostream* out);
+void PrintTo(const PushOutcome& outcome, std::ostream* out);
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_OUTCOME_H_

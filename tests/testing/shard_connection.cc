@@ -1,0 +1,129 @@
+#include "tests/testing/shard_connection.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+// One pull, shared with the shard that answers it.
+struct Answer {
+  absl::Notification given;
+  absl::StatusOr<PullResult> result = absl::UnknownError("not answered");
+};
+
+class ShardPull final : public PendingPull {
+ public:
+  ShardPull(Shard& shard, const PullRequest& request, bool late) : shard_(shard), late_(late) {
+    id_ = shard_.Pull(request, [answer = answer_](absl::StatusOr<PullResult> result) {
+      answer->result = std::move(result);
+      answer->given.Notify();
+    });
+  }
+  ~ShardPull() override { shard_.CancelPull(id_); }
+
+  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
+    if (late_) return absl::DeadlineExceededError("Deadline Exceeded");
+    answer_->given.WaitForNotification();
+    const absl::StatusOr<PullResult>& result = answer_->result;
+    if (!result.ok()) return result.status();
+    if (result->header.not_modified) return result->header;
+    const absl::Span<const float> values = result->snapshot->values.span();
+    std::copy(values.begin(), values.end(), parameters.begin());
+    return result->header;
+  }
+
+ private:
+  Shard& shard_;
+  const bool late_;
+  const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
+  PullId id_;
+};
+
+}  // namespace
+
+// What the shard told, until somebody asks.
+class ShardConnection::Events {
+ public:
+  void Tell(const JobEvent& event) {
+    absl::MutexLock lock(&mu_);
+    told_.push_back(event);
+  }
+
+  JobEvent Take() {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(
+        +[](std::deque<JobEvent>* told) { return !told->empty(); }, &told_));
+    const JobEvent event = told_.front();
+    told_.pop_front();
+    return event;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::deque<JobEvent> told_ ABSL_GUARDED_BY(mu_);
+};
+
+ShardConnection::ShardConnection(Shard& shard)
+    : shard_(shard), events_(std::make_shared<Events>()) {}
+
+ShardConnection::~ShardConnection() { shard_.ConnectionLost(session_); }
+
+absl::StatusOr<Welcome> ShardConnection::Join(const JoinRequest& request) {
+  auto welcome =
+      shard_.Join(request, [events = events_](const JobEvent& event) { events->Tell(event); });
+  if (welcome.ok()) session_ = welcome->session;
+  return welcome;
+}
+
+absl::StatusOr<JobEvent> ShardConnection::NextEvent() { return events_->Take(); }
+
+absl::StatusOr<InitializeOutcome> ShardConnection::Initialize(SessionId session,
+                                                              absl::Span<const float> parameters) {
+  if (before_initialize_) before_initialize_();
+  auto start = shard_.BeginInitialize(session);
+  if (!start.ok()) return start.status();
+  if (start->parameters == nullptr) return start->answer;
+  const absl::Status added = start->parameters->Add(ChunkOf(0, parameters));
+  if (!added.ok()) return added;
+  return shard_.FinishInitialize(std::move(start->parameters));
+}
+
+absl::StatusOr<PushOutcome> ShardConnection::Push(const PushHeader& header,
+                                                  absl::Span<const float> gradient) {
+  auto start = shard_.BeginPush(header);
+  if (!start.ok()) return start.status();
+  if (start->push == nullptr) return start->answer;
+  const absl::Status added = start->push->gradient.Add(ChunkOf(0, gradient));
+  if (!added.ok()) {
+    shard_.AbandonPush(std::move(start->push), Abandoned::kRejected);
+    return added;
+  }
+  absl::Notification judged;
+  absl::StatusOr<PushOutcome> answer = absl::UnknownError("not answered");
+  shard_.FinishPush(std::move(start->push), [&](absl::StatusOr<PushOutcome> outcome) {
+    answer = std::move(outcome);
+    judged.Notify();
+  });
+  judged.WaitForNotification();
+  return answer;
+}
+
+std::unique_ptr<PendingPull> ShardConnection::StartPull(const PullRequest& request) {
+  ++pulls_;
+  const bool late = delayed_pulls_ > 0;
+  if (late) --delayed_pulls_;
+  return std::make_unique<ShardPull>(shard_, request, late);
+}
+
+absl::Status ShardConnection::Leave(SessionId session, const Results& results) {
+  return shard_.Leave(session, results).status();
+}
+
+}  // namespace sluice

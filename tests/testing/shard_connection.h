@@ -1,0 +1,53 @@
+// The in-memory twin of worker/grpc_connection.h: a way to a shard in the same process.
+
+#ifndef SLUICE_TESTS_TESTING_SHARD_CONNECTION_H_
+#define SLUICE_TESTS_TESTING_SHARD_CONNECTION_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/exchange.h"
+#include "server/shard.h"
+#include "worker/server_connection.h"
+
+namespace sluice {
+
+// As every connection, for one thread at a time; ends its session with its life. Blocks without
+// limit where the other has a deadline, unless told to be late.
+class ShardConnection final : public ServerConnection {
+ public:
+  // `shard` outlives the connection.
+  explicit ShardConnection(Shard& shard);
+  ~ShardConnection() override;
+
+  // The next pulls of that number end with DEADLINE_EXCEEDED, as if their step were late.
+  void DelayPulls(int pulls) { delayed_pulls_ = pulls; }
+  // Called before the offer of initial parameters arrives, for example to be faster.
+  void BeforeInitialize(std::function<void()> act) { before_initialize_ = std::move(act); }
+  int pulls() const { return pulls_; }  // that were started
+
+  absl::StatusOr<Welcome> Join(const JoinRequest& request) override;
+  absl::StatusOr<JobEvent> NextEvent() override;
+  absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
+                                               absl::Span<const float> parameters) override;
+  absl::StatusOr<PushOutcome> Push(const PushHeader& header,
+                                   absl::Span<const float> gradient) override;
+  std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override;
+  absl::Status Leave(SessionId session, const Results& results) override;
+
+ private:
+  class Events;
+
+  Shard& shard_;
+  const std::shared_ptr<Events> events_;  // the shard's listener may outlive this
+  SessionId session_;
+  int delayed_pulls_ = 0;
+  int pulls_ = 0;
+  std::function<void()> before_initialize_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_SHARD_CONNECTION_H_

@@ -1,0 +1,90 @@
+// Tells ThreadSanitizer of Abseil's locks.
+//
+// The distribution's Abseil is not instrumented: without this, TSan sees no order between one
+// Unlock() and the next Lock(), and reports every guarded field. A test that links this calls the
+// functions below in place of the library's; each tells TSan and then calls the library's own.
+// Covered is what the core and its tests use: Mutex's Lock and Unlock, hence MutexLock, and
+// Notification. Not covered are conditions and CondVar. Without TSan this file is empty.
+
+#if defined(__SANITIZE_THREAD__)
+#define SLUICE_TSAN
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SLUICE_TSAN
+#endif
+#endif
+
+#ifdef SLUICE_TSAN
+
+#include <dlfcn.h>
+#include <sanitizer/tsan_interface.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "absl/base/config.h"
+#include "absl/base/options.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+
+#define SLUICE_QUOTE(name) #name
+#define SLUICE_QUOTE_VALUE(macro) SLUICE_QUOTE(macro)
+
+namespace {
+
+std::string Mangled(const std::string& name) { return std::to_string(name.size()) + name; }
+
+// The library's own absl::TYPE::METHOD(), which takes nothing; `constness` is "K" if it is const.
+void* Original(const char* type, const char* method, const char* constness = "") {
+  const std::string space = ABSL_OPTION_USE_INLINE_NAMESPACE
+                                ? Mangled(SLUICE_QUOTE_VALUE(ABSL_OPTION_INLINE_NAMESPACE_NAME))
+                                : "";
+  const std::string symbol =
+      std::string("_ZN") + constness + "4absl" + space + Mangled(type) + Mangled(method) + "Ev";
+  void* const function = dlsym(RTLD_NEXT, symbol.c_str());
+  if (function == nullptr) {
+    std::fprintf(stderr, "TSan needs Abseil as shared libraries: no %s\n", symbol.c_str());
+    std::abort();
+  }
+  return function;
+}
+
+template <typename Object>
+void Call(void* function, Object* object) {
+  reinterpret_cast<void (*)(Object*)>(function)(object);
+}
+
+}  // namespace
+
+namespace absl {
+ABSL_NAMESPACE_BEGIN
+
+void Mutex::Lock() {
+  static void* const original = Original("Mutex", "Lock");
+  Call(original, this);
+  __tsan_acquire(this);
+}
+
+void Mutex::Unlock() {
+  static void* const original = Original("Mutex", "Unlock");
+  __tsan_release(this);
+  Call(original, this);
+}
+
+void Notification::Notify() {
+  static void* const original = Original("Notification", "Notify");
+  __tsan_release(this);
+  Call(original, this);
+}
+
+void Notification::WaitForNotification() const {
+  static void* const original = Original("Notification", "WaitForNotification", "K");
+  Call(original, this);
+  __tsan_acquire(const_cast<Notification*>(this));
+}
+
+ABSL_NAMESPACE_END
+}  // namespace absl
+
+#endif  // SLUICE_TSAN

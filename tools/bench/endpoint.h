@@ -1,0 +1,25 @@
+// Where the server of a cell listens, on either side.
+
+#ifndef SLUICE_TOOLS_BENCH_ENDPOINT_H_
+#define SLUICE_TOOLS_BENCH_ENDPOINT_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/address.h"
+#include "common/private_directory.h"
+#include "tools/bench/cell.h"
+
+namespace sluice::bench {
+
+struct Endpoint {
+  Address address;                              // port 0: any free one
+  std::unique_ptr<PrivateDirectory> directory;  // of a unix socket
+};
+
+// A unix socket in a new private directory, or a port on loopback.
+absl::StatusOr<Endpoint> MakeEndpoint(SocketKind socket);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_TOOLS_BENCH_ENDPOINT_H_

@@ -1,0 +1,20 @@
+// The side that is measured: Sluice's own server and client, without LibTorch.
+
+#ifndef SLUICE_TOOLS_BENCH_SLUICE_SIDE_H_
+#define SLUICE_TOOLS_BENCH_SLUICE_SIDE_H_
+
+#include "absl/status/status.h"
+#include "tools/bench/part.h"
+
+namespace sluice::bench {
+
+// Serves a sync job of part.cell.workers workers until they have left.
+absl::Status RunSluiceServer(const Part& part);
+
+// A worker that pushes a synthetic gradient and pulls the parameters. At the end it checks that
+// they are what SGD makes of as many gradients.
+absl::Status RunSluiceWorker(const Part& part);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_TOOLS_BENCH_SLUICE_SIDE_H_

@@ -1,0 +1,273 @@
+#include "worker/grpc_connection.h"
+
+#include <glog/logging.h>
+#include <grpc/grpc.h>
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/coverage.h"
+#include "common/error.h"
+#include "common/wire.h"
+#include "common/wire_runtime.h"
+#include "common/wire_status.h"
+#include "sluice/v1/parameter_server.grpc.pb.h"
+
+namespace sluice {
+namespace {
+
+// For calls that do not wait for other workers; a push of any size gets this much and its bytes'
+// time.
+constexpr absl::Duration kCallTimeout = absl::Seconds(60);
+constexpr double kSlowestBytesPerSecond = 1e6;
+constexpr absl::Duration kFirstWord = absl::Seconds(1);  // of waiting, before it is said
+
+absl::Status UnexpectedMessage(absl::string_view call, absl::string_view expected) {
+  return absl::InternalError(absl::StrCat("the server's answer to ", call, " has no ", expected,
+                                          "; do server and worker run the same version?"));
+}
+
+absl::Duration TransferTimeout(size_t elements) {
+  return kCallTimeout +
+         absl::Seconds(static_cast<double>(elements * sizeof(float)) / kSlowestBytesPerSecond);
+}
+
+// How a call ended that this side did not cancel: the server's end does that to calls that are
+// open.
+absl::Status EndOf(const grpc::Status& status) {
+  if (status.error_code() == grpc::StatusCode::CANCELLED) {
+    return absl::UnavailableError("the server ended the call");
+  }
+  absl::Status end = FromGrpcStatus(status);
+  if (!absl::IsUnavailable(end) || ReasonOf(end) != Reason::kNone) return end;
+  // Not the server's words but gRPC's: "Socket closed".
+  return absl::UnavailableError(absl::StrCat("lost the server: ", end.message()));
+}
+
+// Every call carries a deadline and the token.
+void Prepare(grpc::ClientContext& context, absl::Duration timeout, const std::string& token) {
+  if (timeout != absl::InfiniteDuration()) {
+    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  }
+  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+}
+
+// Writes the stream's chunks after its header. The server may answer before it has read all of
+// them; then the rest is not sent, and the caller's Finish() tells.
+template <typename Message, typename Writer>
+void WriteVector(Message header, absl::Span<const float> vector, Writer& writer) {
+  bool ok = writer.Write(header);
+  Message message;
+  for (uint64_t offset = 0; ok && offset < vector.size(); offset += kChunkElements) {
+    ToProto(offset, vector.subspan(offset, kChunkElements), message.mutable_chunk());
+    ok = writer.Write(message);
+  }
+  if (ok) writer.WritesDone();
+}
+
+class GrpcPull final : public PendingPull {
+ public:
+  GrpcPull(v1::ParameterServer::Stub& stub, const PullRequest& request,
+           const GrpcConnectionOptions& options)
+      : request_(request) {
+    Prepare(context_, options.pull_timeout, options.token);
+    reader_ = stub.PullParams(&context_, ToProto(request));
+  }
+
+  ~GrpcPull() override {
+    if (finished_) return;
+    context_.TryCancel();
+    reader_->Finish();
+  }
+
+  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
+    absl::StatusOr<PullHeader> header = ReadAll(parameters);
+    if (!ended_) context_.TryCancel();  // garbage may go on and on
+    const absl::Status end = EndOf(reader_->Finish());
+    finished_ = true;
+    // What the server says explains more than a stream that ends early.
+    if (ended_ && !end.ok()) return end;
+    return header;
+  }
+
+ private:
+  bool Next(v1::PullParamsResponse* message) {
+    ended_ = !reader_->Read(message);
+    return !ended_;
+  }
+
+  absl::StatusOr<PullHeader> ReadAll(absl::Span<float> parameters) {
+    v1::PullParamsResponse message;
+    if (!Next(&message) || !message.has_header()) return UnexpectedMessage("PullParams", "header");
+    const PullHeader header = FromProto(message.header());
+    if (header.not_modified) {
+      if (request_.have_step != header.step) return UnexpectedMessage("PullParams", "parameters");
+      if (Next(&message)) return UnexpectedMessage("PullParams", "end");
+      return header;
+    }
+    Coverage coverage(parameters.size());
+    while (Next(&message)) {
+      if (!message.has_chunk()) return UnexpectedMessage("PullParams", "chunk");
+      const absl::Status read = ReadChunk(message.chunk(), coverage, parameters);
+      if (!read.ok()) return read;
+    }
+    const absl::Status complete = coverage.CheckComplete();
+    if (!complete.ok()) return complete;
+    return header;
+  }
+
+  static absl::Status ReadChunk(const v1::TensorChunk& chunk, Coverage& coverage,
+                                absl::Span<float> parameters) {
+    const auto elements = ElementsIn(chunk);
+    if (!elements.ok()) return elements.status();
+    const absl::Status added = coverage.Add(chunk.offset(), *elements);
+    if (!added.ok()) return added;
+    std::copy_n(chunk.payload().data(), chunk.payload().size(),
+                reinterpret_cast<char*>(parameters.data() + chunk.offset()));
+    return absl::OkStatus();
+  }
+
+  const PullRequest request_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<v1::PullParamsResponse>> reader_;
+  bool ended_ = false;  // by the server
+  bool finished_ = false;
+};
+
+class GrpcConnection final : public ServerConnection {
+ public:
+  GrpcConnection(GrpcConnectionOptions options, std::shared_ptr<grpc::Channel> channel)
+      : options_(std::move(options)), stub_(v1::ParameterServer::NewStub(channel)) {}
+
+  ~GrpcConnection() override {
+    if (session_ == nullptr) return;
+    session_context_.TryCancel();
+    session_->Finish();
+  }
+
+  absl::StatusOr<Welcome> Join(const JoinRequest& request) override {
+    // The session's stream has no deadline: it lasts as long as the worker.
+    Prepare(session_context_, absl::InfiniteDuration(), options_.token);
+    session_ = stub_->Join(&session_context_, ToProto(request));
+    v1::JoinEvent event;
+    if (!session_->Read(&event)) return EndSession();
+    if (!event.has_welcome()) return UnexpectedMessage("Join", "welcome");
+    return FromProto(event.welcome());
+  }
+
+  absl::StatusOr<JobEvent> NextEvent() override {
+    v1::JoinEvent event;
+    if (!session_->Read(&event)) return EndSession();
+    if (event.has_training_finished()) {
+      return JobEvent{JobEvent::Kind::kTrainingFinished, Step(event.training_finished().step())};
+    }
+    if (event.has_draining()) return JobEvent{JobEvent::Kind::kDraining, Step()};
+    return UnexpectedMessage("Join", "event that this worker knows");
+  }
+
+  absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
+                                               absl::Span<const float> parameters) override {
+    grpc::ClientContext context;
+    Prepare(context, TransferTimeout(parameters.size()), options_.token);
+    v1::InitializeParamsResponse response;
+    const auto writer = stub_->InitializeParams(&context, &response);
+    v1::InitializeParamsRequest header;
+    header.mutable_header()->set_session(session.value());
+    WriteVector(std::move(header), parameters, *writer);
+    const absl::Status status = EndOf(writer->Finish());
+    if (!status.ok()) return status;
+    return InitializeOutcome{response.accepted(), Step(response.step())};
+  }
+
+  absl::StatusOr<PushOutcome> Push(const PushHeader& header,
+                                   absl::Span<const float> gradient) override {
+    grpc::ClientContext context;
+    Prepare(context, TransferTimeout(gradient.size()), options_.token);
+    v1::PushGradientsResponse response;
+    const auto writer = stub_->PushGradients(&context, &response);
+    v1::PushGradientsRequest message;
+    *message.mutable_header() = ToProto(header);
+    WriteVector(std::move(message), gradient, *writer);
+    const absl::Status status = EndOf(writer->Finish());
+    if (!status.ok()) return status;
+    return FromProto(response);
+  }
+
+  std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
+    return std::make_unique<GrpcPull>(*stub_, request, options_);
+  }
+
+  absl::Status Leave(SessionId session, const Results& results) override {
+    grpc::ClientContext context;
+    Prepare(context, kCallTimeout, options_.token);
+    v1::LeaveRequest request;
+    request.set_session(session.value());
+    request.mutable_results()->insert(results.begin(), results.end());
+    v1::LeaveResponse response;
+    return EndOf(stub_->Leave(&context, request, &response));
+  }
+
+  // Why no connection comes about, in gRPC's words.
+  absl::Status Probe() {
+    grpc::ClientContext context;
+    Prepare(context, absl::Seconds(1), "");
+    v1::LeaveResponse response;
+    return FromGrpcStatus(stub_->Leave(&context, v1::LeaveRequest(), &response));
+  }
+
+ private:
+  absl::Status EndSession() {
+    const absl::Status status = EndOf(session_->Finish());
+    session_ = nullptr;
+    return status.ok() ? absl::UnavailableError("the server ended the session") : status;
+  }
+
+  const GrpcConnectionOptions options_;
+  const std::unique_ptr<v1::ParameterServer::Stub> stub_;
+  grpc::ClientContext session_context_;
+  std::unique_ptr<grpc::ClientReader<v1::JoinEvent>> session_;
+};
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  // A cluster's nodes reach each other directly, whatever proxy the environment names.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A server whose node is gone answers no ping: calls fail instead of waiting for ever.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+bool WaitConnected(grpc::Channel& channel, absl::Duration timeout) {
+  return channel.WaitForConnected(absl::ToChronoTime(absl::Now() + timeout));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
+    const GrpcConnectionOptions& options) {
+  // Keeps gRPC up until the process ends: taking it down can last 10 s, for a thread that polls.
+  grpc_init();
+  KeepGrpcRunning();
+  const std::shared_ptr<grpc::Channel> channel = MakeChannel(options.address);
+  auto connection = std::make_unique<GrpcConnection>(options, channel);
+  const absl::Duration first = std::min(kFirstWord, options.connect_timeout);
+  if (!WaitConnected(*channel, first)) {
+    LOG(INFO) << "waiting up to " << absl::FormatDuration(options.connect_timeout)
+              << " for a server at " << options.address;
+    if (!WaitConnected(*channel, options.connect_timeout - first)) {
+      return absl::UnavailableError(absl::StrCat("no server at ", options.address, " within ",
+                                                 absl::FormatDuration(options.connect_timeout),
+                                                 ": ", connection->Probe().message(),
+                                                 "; is it running, and is the address right?"));
+    }
+  }
+  return std::unique_ptr<ServerConnection>(std::move(connection));
+}
+
+}  // namespace sluice

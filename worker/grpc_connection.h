@@ -1,0 +1,31 @@
+// A connection over gRPC: the worker's door.
+
+#ifndef SLUICE_WORKER_GRPC_CONNECTION_H_
+#define SLUICE_WORKER_GRPC_CONNECTION_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "worker/server_connection.h"
+
+namespace sluice {
+
+struct GrpcConnectionOptions {
+  std::string address;  // gRPC target: "host:port" or "unix:/path"
+  std::string token;    // empty if the server asks for none
+  // How long to wait for a server that is not there yet.
+  absl::Duration connect_timeout = absl::Seconds(60);
+  // How long one wait for a step may last before PendingPull::Read gives DEADLINE_EXCEEDED.
+  absl::Duration pull_timeout = absl::Seconds(60);
+};
+
+// Connects; while the server is not there, waits and says so in the log. UNAVAILABLE names the
+// address that was tried, for how long, and why it failed.
+absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
+    const GrpcConnectionOptions& options);
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_GRPC_CONNECTION_H_

@@ -1,0 +1,164 @@
+#include "worker/job.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/logging.h"
+#include "common/mpi_bootstrap.h"
+#include "common/network.h"
+#include "common/random.h"
+#include "common/secret_file.h"
+#include "server/closing_table.h"
+#include "server/server_flags.h"
+#include "worker/grpc_connection.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kBadUsage = 2;
+
+// The ticket of a server that was named on the command line; it may run any job.
+absl::StatusOr<JobTicket> TicketFrom(const JobFlags& flags) {
+  JobTicket ticket;
+  ticket.address = flags.server;
+  if (flags.server_flags->token_file.empty()) return ticket;
+  auto token = ReadSecretFile(flags.server_flags->token_file);
+  if (!token.ok()) return token.status();
+  ticket.token = *std::move(token);
+  return ticket;
+}
+
+bool HasHelpFlag(const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), "--help") != words.end();
+}
+
+// Leaves the program's name and what CLI11 did not know.
+void Consume(int* argc, char*** argv, const std::vector<std::string>& remaining) {
+  int kept = 1;
+  size_t next = 0;
+  for (int i = 1; i < *argc; ++i) {
+    if (next == remaining.size() || (*argv)[i] != remaining[next]) continue;
+    (*argv)[kept++] = (*argv)[i];
+    ++next;
+  }
+  *argc = kept;
+  (*argv)[kept] = nullptr;
+}
+
+}  // namespace
+
+JobFlags::JobFlags() : server_flags(std::make_unique<ServerFlags>()) {}
+JobFlags::~JobFlags() = default;
+
+void AddJobFlags(CLI::App& app, JobFlags& flags) {
+  CLI::App& group = *app.add_option_group("Job", "How this worker reaches its server");
+  group.add_option("--server", flags.server,
+                   "address of a running server: host:port or unix:/path (not needed under mpirun, "
+                   "where rank 0 is the server)");
+  group.add_option("--name", flags.name, "this worker's name (default: made of host and process)");
+  group
+      .add_option("--connect-timeout", flags.connect_timeout,
+                  "seconds to wait for a server that is not there yet")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  AddServerFlags(app, *flags.server_flags);
+}
+
+Job::Job() = default;
+Job::Job(Job&&) noexcept = default;
+Job::~Job() = default;
+
+Job Job::Start(int* argc, char*** argv) {
+  CLI::App app;
+  app.set_help_flag();  // --help is the program's own, if it gets as far as that
+  app.allow_extras();
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  JobFlags flags;
+  AddJobFlags(app, flags);
+  try {
+    app.parse(*argc, *argv);
+  } catch (const CLI::ParseError& error) {
+    std::cerr << absl::StrCat((*argv)[0], ": ", error.what(), "\n");
+    exit(kBadUsage);
+  }
+  absl::StatusOr<Job> job = Start(flags);
+  if (!job.ok()) {
+    if (HasHelpFlag(app.remaining())) {
+      std::cout << app.help((*argv)[0]);
+      exit(0);
+    }
+    std::cerr << absl::StrCat((*argv)[0], ": ", job.status().message(), "\n");
+    exit(absl::IsInvalidArgument(job.status()) ? kBadUsage : 1);
+  }
+  Consume(argc, argv, app.remaining());
+  return *std::move(job);
+}
+
+absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
+  InitLogging();
+  Job job;
+  job.connect_timeout_ = flags.connect_timeout;
+  job.nonce_ = RandomNonce();
+  const bool remote = !flags.server.empty();
+  absl::StatusOr<JobTicket> ticket = absl::InvalidArgumentError(
+      "no server: give --server=host:port, or launch with mpirun, where rank 0 is the server");
+  if (remote) {
+    ticket = TicketFrom(flags);
+    if (!ticket.ok()) return ticket.status();
+  }
+  if (LaunchedByMpi()) {
+    const auto launch = MpiBootstrap([&](const MpiWorld& world) -> std::string {
+      if (remote) return "";
+      auto server = StartLaunchedServer(*flags.server_flags, world, &job.ticket_);
+      if (!server.ok()) return EncodeTicket(server.status());
+      job.server_ = *std::move(server);
+      return EncodeTicket(job.ticket_);
+    });
+    if (!launch.ok()) return launch.status();
+    if (!remote) ticket = DecodeTicket(launch->blob);
+    const int first_worker = remote ? 0 : 1;
+    if (launch->world.rank >= first_worker) job.index_ = launch->world.rank - first_worker;
+  }
+  if (!ticket.ok()) return ticket.status();
+  job.ticket_ = *std::move(ticket);
+  job.name_ = flags.name;
+  if (job.name_.empty()) {
+    job.name_ = job.index_.has_value() ? absl::StrCat("worker-", *job.index_)
+                                       : absl::StrCat(HostName(), "-", getpid(), "-", RandomHex(2));
+  }
+  return job;
+}
+
+int Job::Serve() {
+  const int code = server_->Serve();
+  std::cout << ClosingTable(server_->shard().Describe(), server_->shard().results()) << std::flush;
+  return code;
+}
+
+absl::StatusOr<std::unique_ptr<ServerConnection>> Job::Connect() const {
+  GrpcConnectionOptions options;
+  options.address = ticket_.address;
+  options.token = ticket_.token;
+  options.connect_timeout = absl::Seconds(connect_timeout_);
+  return ConnectOverGrpc(options);
+}
+
+JoinRequest Job::Identity(SessionRole role) const {
+  JoinRequest request;
+  request.job_id = ticket_.job_id;
+  request.role = role;
+  request.worker = role == SessionRole::kWorker ? name_ : absl::StrCat(name_, "-observer");
+  request.process_nonce = nonce_;
+  request.host = HostName();
+  request.pid = static_cast<uint32_t>(getpid());
+  if (role == SessionRole::kWorker) request.index = index_;
+  return request;
+}
+
+}  // namespace sluice

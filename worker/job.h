@@ -1,0 +1,92 @@
+// A process's part in a job: server or worker, and how a worker reaches the server.
+//
+// The one place where a program decides which half it is. Launched by mpirun, rank 0 is the server
+// and the others are workers; with --server=host:port every process is a worker, with MPI or
+// without.
+//
+//   auto job = sluice::Job::Start(&argc, &argv);
+//   if (job.is_server()) return job.Serve();
+
+#ifndef SLUICE_WORKER_JOB_H_
+#define SLUICE_WORKER_JOB_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/exchange.h"
+#include "common/job_ticket.h"
+#include "worker/server_connection.h"
+
+namespace CLI {
+class App;
+}
+
+namespace sluice {
+
+class Server;
+struct ServerFlags;
+
+// The flags of a worker, and, for rank 0, of a server.
+struct JobFlags {
+  JobFlags();
+  ~JobFlags();
+
+  std::string server;                         // address; empty: launched by mpirun
+  std::string name;                           // of this worker; empty: made up
+  double connect_timeout = 60;                // seconds
+  std::unique_ptr<ServerFlags> server_flags;  // --token-file among them
+};
+
+void AddJobFlags(CLI::App& app, JobFlags& flags);
+
+class Job {
+ public:
+  // Takes Sluice's flags out of the command line and takes part in the launch. If that cannot be,
+  // says why on stderr and exits: 2 for a bad command line, 1 otherwise; or, given --help, lists
+  // Sluice's flags and exits 0. Call it first in main, once.
+  static Job Start(int* argc, char*** argv);
+
+  // As above, for programs that parse their flags with CLI11 themselves.
+  static absl::StatusOr<Job> Start(const JobFlags& flags);
+
+  Job(Job&&) noexcept;
+  ~Job();
+
+  bool is_server() const { return server_ != nullptr; }
+
+  // Serves until the job is over, then prints its closing table. Returns the process's exit code.
+  // Only if is_server().
+  int Serve();
+
+  // Whether this worker writes to the terminal: all of those started by hand do, and one of those
+  // launched together.
+  bool speaks() const { return index_.value_or(0) == 0; }
+
+  // A new connection to the server. Only for workers; UNAVAILABLE names the address that was tried
+  // and why.
+  absl::StatusOr<std::unique_ptr<ServerConnection>> Connect() const;
+
+  // Where the server is, and what it asks of whoever speaks to it; for calls that ServerConnection
+  // lacks. Only for workers.
+  const JobTicket& ticket() const { return ticket_; }
+
+  // Who this worker is, for Join; layout and optimizer are still to be filled in.
+  JoinRequest Identity(SessionRole role) const;
+
+ private:
+  Job();
+
+  JobTicket ticket_;
+  absl::optional<uint32_t> index_;  // among the workers that were launched together
+  std::string name_;
+  ProcessNonce nonce_;
+  double connect_timeout_ = 0;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_JOB_H_

@@ -1,0 +1,53 @@
+// What a worker asks of a server: the calls of the ParameterServer service, as values.
+//
+// Two implementations: grpc_connection.h, and the tests' twin that calls a shard in the same
+// process.
+
+#ifndef SLUICE_WORKER_SERVER_CONNECTION_H_
+#define SLUICE_WORKER_SERVER_CONNECTION_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/exchange.h"
+
+namespace sluice {
+
+// A pull under way. Destroying it gives it up.
+class PendingPull {
+ public:
+  virtual ~PendingPull() = default;
+
+  // Waits for the step asked for and writes it to `parameters`, which have the layout's size; once.
+  // After an error they may be a mixture. DEADLINE_EXCEEDED: the step has not come yet; pull again.
+  virtual absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) = 0;
+};
+
+// One session's way to the server. To be used by one thread at a time. Errors are those of
+// proto/sluice/v1/parameter_server.proto; UNAVAILABLE if the server cannot be reached.
+class ServerConnection {
+ public:
+  virtual ~ServerConnection() = default;
+
+  // Opens the session, which lasts as long as this object; once.
+  virtual absl::StatusOr<Welcome> Join(const JoinRequest& request) = 0;
+
+  // Blocks until something happens to the job.
+  virtual absl::StatusOr<JobEvent> NextEvent() = 0;
+
+  virtual absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
+                                                       absl::Span<const float> parameters) = 0;
+  virtual absl::StatusOr<PushOutcome> Push(const PushHeader& header,
+                                           absl::Span<const float> gradient) = 0;
+
+  // Asks for a step; returns at once.
+  virtual std::unique_ptr<PendingPull> StartPull(const PullRequest& request) = 0;
+
+  virtual absl::Status Leave(SessionId session, const Results& results) = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_SERVER_CONNECTION_H_

@@ -1,0 +1,150 @@
+#include "worker/torch/flat_model.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+DataType DataTypeOf(const std::string& name, const torch::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case torch::kFloat32:
+      return DataType::kFloat32;
+    case torch::kFloat64:
+      return DataType::kFloat64;
+    case torch::kFloat16:
+      return DataType::kFloat16;
+    case torch::kBFloat16:
+      return DataType::kBFloat16;
+    default:
+      throw std::invalid_argument(absl::StrCat("parameter \"", name, "\" has element type ",
+                                               c10::toString(tensor.scalar_type()),
+                                               ", expected a real floating-point type"));
+  }
+}
+
+bool CanBeView(const torch::Tensor& tensor) {
+  return tensor.scalar_type() == torch::kFloat32 && tensor.device().is_cpu();
+}
+
+absl::Span<float> SpanOf(const torch::Tensor& flat) {
+  return absl::MakeSpan(flat.data_ptr<float>(), static_cast<size_t>(flat.numel()));
+}
+
+}  // namespace
+
+FlatModel::FlatModel(torch::nn::Module& module) {
+  std::vector<LayoutRange> ranges;
+  for (const auto& item : module.named_parameters()) {
+    Add(item.key(), item.value(), item.value().requires_grad(), ranges);
+  }
+  for (const auto& item : module.named_buffers()) {
+    if (item.value().is_floating_point()) Add(item.key(), item.value(), false, ranges);
+  }
+  const bool trains = std::any_of(members_.begin(), members_.end(),
+                                  [](const Member& member) { return member.is_parameter; });
+  if (!trains) throw std::invalid_argument("the model has no parameter that requires a gradient");
+  absl::StatusOr<Layout> layout = Layout::Create(ranges);
+  if (!layout.ok()) throw std::invalid_argument(std::string(layout.status().message()));
+  layout_ = *std::move(layout);
+  Bind(ranges);
+}
+
+void FlatModel::Add(const std::string& name, const torch::Tensor& tensor, bool is_parameter,
+                    std::vector<LayoutRange>& ranges) {
+  if (IsKnown(name, tensor, ranges)) return;
+  LayoutRange range;
+  range.name = name;
+  for (const int64_t size : tensor.sizes()) range.shape.push_back(static_cast<uint32_t>(size));
+  range.kind = is_parameter ? RangeKind::kParameter : RangeKind::kStatistic;
+  range.dtype = DataTypeOf(name, tensor);
+  range.offset = ranges.empty() ? 0 : ranges.back().end();
+  range.length = static_cast<uint64_t>(tensor.numel());
+  ranges.push_back(std::move(range));
+  Member member;
+  member.tensor = tensor;
+  member.is_parameter = is_parameter;
+  member.is_view = CanBeView(tensor);
+  members_.push_back(std::move(member));
+}
+
+// Whether the tensor has a range already, under another name.
+bool FlatModel::IsKnown(const std::string& name, const torch::Tensor& tensor,
+                        const std::vector<LayoutRange>& ranges) const {
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const torch::Tensor& other = members_[i].tensor;
+    if (tensor.is_same(other)) return true;
+    if (tensor.numel() > 0 && tensor.data_ptr() == other.data_ptr()) {
+      throw std::invalid_argument(absl::StrCat(
+          "\"", name, "\" shares memory with \"", ranges[i].name,
+          "\" but is another tensor; to tie them, register one module under both names"));
+    }
+  }
+  return false;
+}
+
+void FlatModel::Bind(const std::vector<LayoutRange>& ranges) {
+  const torch::NoGradGuard no_grad;
+  values_ = torch::zeros({static_cast<int64_t>(layout_.size())});
+  gradients_ = torch::zeros_like(values_);
+  for (size_t i = 0; i < members_.size(); ++i) {
+    Member& member = members_[i];
+    const auto offset = static_cast<int64_t>(ranges[i].offset);
+    const auto length = static_cast<int64_t>(ranges[i].length);
+    member.value = values_.narrow(0, offset, length).view(member.tensor.sizes());
+    member.gradient = gradients_.narrow(0, offset, length).view(member.tensor.sizes());
+    member.value.copy_(member.tensor);
+    if (member.is_view) member.tensor.set_data(member.value);
+  }
+  ZeroGradients();
+}
+
+absl::Span<float> FlatModel::values() { return SpanOf(values_); }
+
+void FlatModel::GatherValues() {
+  const torch::NoGradGuard no_grad;
+  for (Member& member : members_) {
+    if (!member.is_view) member.value.copy_(member.tensor);
+  }
+}
+
+void FlatModel::ScatterValues() {
+  const torch::NoGradGuard no_grad;
+  for (Member& member : members_) {
+    if (!member.is_view) member.tensor.copy_(member.value);
+  }
+}
+
+absl::Span<const float> FlatModel::GatherGradients() {
+  const torch::NoGradGuard no_grad;
+  for (Member& member : members_) {
+    if (!member.is_parameter) {
+      member.gradient.copy_(member.tensor);
+      continue;
+    }
+    const torch::Tensor& grad = member.tensor.grad();
+    if (!grad.defined()) {
+      member.gradient.zero_();
+    } else if (!grad.is_same(member.gradient)) {
+      member.gradient.copy_(grad.is_sparse() ? grad.to_dense() : grad);
+    }
+  }
+  return SpanOf(gradients_);
+}
+
+void FlatModel::ZeroGradients() {
+  gradients_.zero_();
+  for (Member& member : members_) {
+    if (!member.is_parameter) continue;
+    if (member.is_view) {
+      member.tensor.mutable_grad() = member.gradient;
+    } else if (member.tensor.grad().defined()) {
+      member.tensor.mutable_grad() = torch::Tensor();
+    }
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,192 @@
+#include "worker/torch/learners.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "worker/torch/models.h"
+#include "worker/torch/remote_optimizer.h"
+
+namespace sluice {
+namespace {
+
+// Mean and standard deviation of Fashion-MNIST's training images; near enough for MNIST's.
+constexpr float kMean = 0.2860F;
+constexpr float kDeviation = 0.3530F;
+constexpr int64_t kEvaluationBatch = 500;
+
+// Calls `body` and turns what it throws into a status.
+template <typename Body>
+auto Guarded(Body body) -> absl::StatusOr<decltype(body())> {
+  try {
+    return body();
+  } catch (const RemoteError& error) {
+    return error.status();
+  } catch (const std::invalid_argument& error) {
+    return absl::InvalidArgumentError(error.what());
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("LibTorch: ", error.what()));
+  }
+}
+
+struct Batch {
+  torch::Tensor images;
+  torch::Tensor labels;
+};
+
+Batch MakeBatch(const Dataset& data, absl::Span<const int64_t> rows) {
+  const auto count = static_cast<int64_t>(rows.size());
+  const int64_t pixels = data.rows * data.columns;
+  Batch batch;
+  batch.images = torch::empty({count, 1, data.rows, data.columns});
+  batch.labels = torch::empty({count}, torch::kInt64);
+  auto* image = batch.images.data_ptr<float>();
+  auto* label = batch.labels.data_ptr<int64_t>();
+  for (const int64_t row : rows) {
+    const uint8_t* const from = data.images.data() + row * pixels;
+    image = std::transform(from, from + pixels, image, [](uint8_t pixel) {
+      return (static_cast<float>(pixel) / 255.0F - kMean) / kDeviation;
+    });
+    *label++ = data.labels[row];
+  }
+  return batch;
+}
+
+std::shared_ptr<ImageClassifier> MakeSeededModel(const LearnerOptions& options) {
+  torch::set_num_threads(options.threads);
+  torch::manual_seed(options.seed);
+  return MakeModel(options.model);
+}
+
+torch::optim::SGDOptions ToTorch(const SgdOptions& options) {
+  return torch::optim::SGDOptions(options.learning_rate)
+      .momentum(options.momentum)
+      .dampening(options.dampening)
+      .weight_decay(options.weight_decay)
+      .nesterov(options.nesterov);
+}
+
+// The mean loss over the batch, with its gradients in the model.
+float ForwardBackward(ImageClassifier& model, const Batch& batch) {
+  model.train();
+  const torch::Tensor loss =
+      torch::nn::functional::cross_entropy(model.forward(batch.images), batch.labels);
+  loss.backward();
+  return loss.item<float>();
+}
+
+double MeasureAccuracy(ImageClassifier& model, const Dataset& data) {
+  const torch::NoGradGuard no_grad;
+  model.eval();
+  int64_t right = 0;
+  for (int64_t begin = 0; begin < data.size(); begin += kEvaluationBatch) {
+    std::vector<int64_t> rows(std::min(kEvaluationBatch, data.size() - begin));
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] = begin + static_cast<int64_t>(i);
+    const Batch batch = MakeBatch(data, rows);
+    right += model.forward(batch.images).argmax(1).eq(batch.labels).sum().item<int64_t>();
+  }
+  return static_cast<double>(right) / static_cast<double>(data.size());
+}
+
+class LocalLearner final : public Learner {
+ public:
+  explicit LocalLearner(const LearnerOptions& options)
+      : model_(MakeSeededModel(options)), optimizer_(model_->parameters(), ToTorch(options.sgd)) {}
+
+  Place place() const override { return Place(); }
+
+  absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows) override {
+    return Guarded([&] {
+      LearnReport report;
+      optimizer_.zero_grad();
+      report.loss = ForwardBackward(*model_, MakeBatch(data, rows));
+      optimizer_.step();
+      step_ = step_.Next();
+      report.step = step_;
+      return report;
+    });
+  }
+
+  absl::Status Finish(bool) override { return absl::OkStatus(); }
+
+  absl::StatusOr<double> Accuracy(const Dataset& data) override {
+    return Guarded([&] { return MeasureAccuracy(*model_, data); });
+  }
+
+  absl::Status Report(const Results&) override { return absl::OkStatus(); }
+
+ private:
+  const std::shared_ptr<ImageClassifier> model_;
+  torch::optim::SGD optimizer_;
+  Step step_;
+};
+
+class RemoteLearner final : public Learner {
+ public:
+  RemoteLearner(const LearnerOptions& options, const Job& job)
+      : model_(MakeSeededModel(options)), optimizer_(job, *model_, ToTorch(options.sgd)) {}
+
+  Place place() const override { return {optimizer_.index(), optimizer_.workers()}; }
+
+  absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows) override {
+    return Guarded([&] {
+      LearnReport report;
+      optimizer_.zero_grad();
+      report.loss = ForwardBackward(*model_, MakeBatch(data, rows));
+      const RoundReport round = optimizer_.step(static_cast<uint32_t>(rows.size()), report.loss);
+      report.step = round.step;
+      report.staleness = round.staleness;
+      return report;
+    });
+  }
+
+  absl::Status Finish(bool stay) override {
+    return Guarded([&] {
+             if (stay) {
+               optimizer_.await_end_of_training();
+             } else {
+               optimizer_.leave();
+             }
+             return true;
+           })
+        .status();
+  }
+
+  absl::StatusOr<double> Accuracy(const Dataset& data) override {
+    return Guarded([&] { return MeasureAccuracy(*model_, data); });
+  }
+
+  absl::Status Report(const Results& results) override {
+    return Guarded([&] {
+             optimizer_.report(results);
+             return true;
+           })
+        .status();
+  }
+
+ private:
+  const std::shared_ptr<ImageClassifier> model_;
+  RemoteOptimizer optimizer_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& options) {
+  const absl::Status valid = options.sgd.Validate();
+  if (!valid.ok()) return valid;
+  return Guarded(
+      [&]() -> std::unique_ptr<Learner> { return std::make_unique<LocalLearner>(options); });
+}
+
+absl::StatusOr<std::unique_ptr<Learner>> MakeRemoteLearner(const LearnerOptions& options,
+                                                           const Job& job) {
+  const absl::Status valid = options.sgd.Validate();
+  if (!valid.ok()) return valid;
+  return Guarded(
+      [&]() -> std::unique_ptr<Learner> { return std::make_unique<RemoteLearner>(options, job); });
+}
+
+}  // namespace sluice

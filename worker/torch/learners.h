@@ -1,0 +1,34 @@
+// Learners made of LibTorch: the door between the training loop and the models. Exceptions of
+// LibTorch end here and become statuses.
+
+#ifndef SLUICE_WORKER_TORCH_LEARNERS_H_
+#define SLUICE_WORKER_TORCH_LEARNERS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/sgd_options.h"
+#include "worker/job.h"
+#include "worker/learner.h"
+
+namespace sluice {
+
+struct LearnerOptions {
+  std::string model = "lenet";
+  SgdOptions sgd;
+  uint64_t seed = 1;  // of the first parameters
+  int threads = 1;    // of LibTorch
+};
+
+// Trains with torch::optim::SGD in this process.
+absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& options);
+
+// Trains with a RemoteOptimizer; `job` outlives the learner.
+absl::StatusOr<std::unique_ptr<Learner>> MakeRemoteLearner(const LearnerOptions& options,
+                                                           const Job& job);
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_TORCH_LEARNERS_H_

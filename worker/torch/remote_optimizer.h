@@ -1,0 +1,81 @@
+// An optimizer whose parameters and state live on a server. The object is the connection: it joins,
+// compares layouts, and takes the job's parameters into the model.
+//
+//   sluice::RemoteOptimizer optimizer(job, *model, torch::optim::SGDOptions(0.05).momentum(0.9));
+//   optimizer.zero_grad();
+//   loss.backward();
+//   optimizer.step();
+
+#ifndef SLUICE_WORKER_TORCH_REMOTE_OPTIMIZER_H_
+#define SLUICE_WORKER_TORCH_REMOTE_OPTIMIZER_H_
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "absl/types/optional.h"
+#include "common/exchange.h"
+#include "worker/job.h"
+#include "worker/parameter_client.h"
+#include "worker/torch/flat_model.h"
+
+namespace sluice {
+
+// What a RemoteOptimizer throws, as LibTorch's users expect: a sentence, and the status behind it.
+class RemoteError : public std::runtime_error {
+ public:
+  explicit RemoteError(absl::Status status);
+  const absl::Status& status() const { return status_; }
+
+ private:
+  absl::Status status_;
+};
+
+// To be used by the thread that trains the model; job and model outlive it. Every method throws
+// RemoteError if the server refuses or cannot be reached.
+class RemoteOptimizer {
+ public:
+  // Joins the job. If it is new, the model's parameters become its first; else they are replaced.
+  RemoteOptimizer(const Job& job, torch::nn::Module& model,
+                  const torch::optim::SGDOptions& options);
+
+  // Leaves, unless leave() was called.
+  ~RemoteOptimizer();
+
+  RemoteOptimizer(const RemoteOptimizer&) = delete;
+  RemoteOptimizer& operator=(const RemoteOptimizer&) = delete;
+
+  void zero_grad() { model_.ZeroGradients(); }
+
+  // Pushes the gradients of a batch of `samples`, waits as the job's mode says, and refreshes the
+  // model's parameters and statistics. `loss` is shown to whoever inspects the server.
+  RoundReport step(uint32_t samples = 1, absl::optional<float> loss = absl::nullopt);
+
+  // Ends this worker's part: the others no longer wait for it.
+  void leave();
+
+  // As leave(), then waits until every worker has left, and takes the final parameters into the
+  // model.
+  void await_end_of_training();
+
+  // After await_end_of_training(), once: results for the server's closing table.
+  void report(const Results& results);
+
+  // This worker's place among the job's workers, for its part of the data, and how many were
+  // launched.
+  uint32_t index() const { return client_->welcome().index; }
+  uint32_t workers() const { return client_->welcome().workers; }
+
+ private:
+  const Job& job_;
+  FlatModel model_;
+  std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<ParameterClient> observer_;  // from await_end_of_training() to report()
+  SgdOptions options_;
+  bool left_ = false;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_TORCH_REMOTE_OPTIMIZER_H_

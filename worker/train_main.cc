@@ -1,0 +1,160 @@
+// sluice_train: trains an image classifier, with a parameter server or, with --role=single,
+// without.
+//
+//   mpirun -n 4 sluice_train                          rank 0 serves, three workers train
+//   mpirun -n 1 sluice_server : -n 3 sluice_train     the same
+//   sluice_train --server=host:port                   a worker of a server that runs elsewhere
+//   sluice_train --role=single                        one process, no server: the baseline
+//
+// Exit codes: 0 done; 1 failed; 2 bad command line.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/clock.h"
+#include "common/mpi_bootstrap.h"
+#include "worker/dataset.h"
+#include "worker/job.h"
+#include "worker/progress.h"
+#include "worker/torch/learners.h"
+#include "worker/trainer.h"
+
+namespace sluice {
+namespace {
+
+struct TrainFlags {
+  std::string role = "job";
+  std::string dataset = "fashion-mnist";
+  std::string data_dir;
+  std::string progress = "auto";
+  LearnerOptions learner;
+  TrainerOptions trainer;
+  JobFlags job;
+};
+
+void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
+  app.add_option("--role", flags.role,
+                 "job (server and workers) or single (one process, no server)")
+      ->check(CLI::IsMember({"job", "single"}))
+      ->capture_default_str();
+  app.add_option("--model", flags.learner.model, "lenet or mlp")
+      ->check(CLI::IsMember({"lenet", "mlp"}))
+      ->capture_default_str();
+  app.add_option("--dataset", flags.dataset, "fashion-mnist or mnist")
+      ->check(CLI::IsMember({"fashion-mnist", "mnist"}))
+      ->capture_default_str();
+  app.add_option(
+      "--data-dir", flags.data_dir,
+      "folder of the data set's IDX files, plain or .gz (default: where Debian puts it)");
+  app.add_option("--batch-size", flags.trainer.batch_size, "samples in a batch of one worker")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--epochs", flags.trainer.epochs, "passes over the data, all workers together")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--max-steps", flags.trainer.max_steps, "end after that many batches; 0: no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--learning-rate", flags.learner.sgd.learning_rate, "of SGD")
+      ->capture_default_str();
+  app.add_option("--momentum", flags.learner.sgd.momentum, "of SGD")->capture_default_str();
+  app.add_option("--dampening", flags.learner.sgd.dampening, "of SGD")->capture_default_str();
+  app.add_option("--weight-decay", flags.learner.sgd.weight_decay, "of SGD")->capture_default_str();
+  app.add_flag("--nesterov", flags.learner.sgd.nesterov, "Nesterov momentum");
+  app.add_option("--seed", flags.trainer.seed, "of the first parameters and the order of the data")
+      ->capture_default_str();
+  app.add_option("--threads", flags.learner.threads, "of LibTorch, in this process")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--progress", flags.progress,
+                 "line (renews itself), plain (a line every few seconds), off, or auto: line on a "
+                 "terminal, plain elsewhere and under mpirun")
+      ->check(CLI::IsMember({"auto", "line", "plain", "off"}))
+      ->capture_default_str();
+  AddJobFlags(app, flags.job);
+}
+
+absl::StatusOr<std::string> DataDir(const TrainFlags& flags) {
+  if (!flags.data_dir.empty()) return flags.data_dir;
+  return DefaultDataDir(flags.dataset);
+}
+
+// mpirun gives its ranks a terminal of its own, wherever its output goes.
+bool RenewsLine(const std::string& progress) {
+  if (progress == "auto") return isatty(STDOUT_FILENO) != 0 && !LaunchedByMpi();
+  return progress == "line";
+}
+
+// Trains, and lets one worker measure what came of it.
+absl::Status TrainAndEvaluate(const TrainFlags& flags, const std::string& data_dir, bool speaks,
+                              Learner& learner) {
+  const auto train = LoadDataset(data_dir, DatasetSplit::kTrain);
+  if (!train.ok()) return train.status();
+  Progress progress(std::cout, RenewsLine(flags.progress), RealClock());
+  const bool shows = speaks && flags.progress != "off";
+  const absl::Status trained = Train(flags.trainer, *train, learner, shows ? &progress : nullptr);
+  if (shows) progress.Finish();
+  if (!trained.ok()) return trained;
+  const bool evaluates = learner.place().index == 0;
+  const absl::Status finished = learner.Finish(evaluates);
+  if (!finished.ok() || !evaluates) return finished;
+  const auto test = LoadDataset(data_dir, DatasetSplit::kTest);
+  if (!test.ok()) return test.status();
+  const auto accuracy = learner.Accuracy(*test);
+  if (!accuracy.ok()) return accuracy.status();
+  std::cout << absl::StrFormat("test accuracy %.4f\n", *accuracy) << std::flush;
+  return learner.Report({{"test accuracy", *accuracy}});
+}
+
+absl::Status RunWorker(const TrainFlags& flags, const Job* job) {
+  const auto data_dir = DataDir(flags);
+  if (!data_dir.ok()) return data_dir.status();
+  // Before joining: a worker without data would be waited for.
+  const auto test = LoadDataset(*data_dir, DatasetSplit::kTest);
+  if (!test.ok()) return test.status();
+  auto learner =
+      job == nullptr ? MakeLocalLearner(flags.learner) : MakeRemoteLearner(flags.learner, *job);
+  if (!learner.ok()) return learner.status();
+  return TrainAndEvaluate(flags, *data_dir, job == nullptr || job->speaks(), **learner);
+}
+
+int Fail(const absl::Status& status) {
+  std::cerr << absl::StrCat("sluice_train: ", status.message(), "\n");
+  return absl::IsInvalidArgument(status) ? 2 : 1;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Trains an image classifier with a parameter server.", "sluice_train");
+  // Given twice, the last counts: scripts may set defaults before a user's flags.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  TrainFlags flags;
+  AddTrainFlags(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  flags.learner.seed = flags.trainer.seed;
+  absl::Status status;
+  if (flags.role == "single") {
+    status = RunWorker(flags, nullptr);
+  } else {
+    auto job = Job::Start(flags.job);
+    if (!job.ok()) return Fail(job.status());
+    if (job->is_server()) return job->Serve();
+    status = RunWorker(flags, &*job);
+  }
+  return status.ok() ? 0 : Fail(status);
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) { return sluice::Main(argc, argv); }
