@@ -29,7 +29,7 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   by_session_.erase(record.session);
   const bool returns = record.process_nonce == request.process_nonce;
   const bool keeps_place = returns && record.alive() && record.role == request.role;
-  const uint32_t index = keeps_place ? record.index : FreeIndex(record, request.role);
+  const uint32_t index = keeps_place ? record.index : FreeIndex(record);
   if (!returns) record = SessionRecord();
   last_session_ = last_session_.Next();
   record.worker = request.worker;
@@ -38,15 +38,14 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   record.session = last_session_;
   record.host = request.host;
   record.pid = request.pid;
-  record.index = request.index.value_or(index);
+  record.index = request.role == SessionRole::kWorker ? request.index.value_or(index) : 0;
   record.presence = Presence::kPresent;
   if (!keeps_place) record.active_from = active_from;
   by_session_.emplace(record.session, &record);
   return &record;
 }
 
-uint32_t SessionTable::FreeIndex(const SessionRecord& claimant, SessionRole role) const {
-  if (role == SessionRole::kObserver) return 0;
+uint32_t SessionTable::FreeIndex(const SessionRecord& claimant) const {
   std::set<uint32_t> taken;
   for (const auto& entry : records_) {
     const SessionRecord& record = entry.second;

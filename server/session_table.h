@@ -111,7 +111,7 @@ class SessionTable {
 
  private:
   absl::Status MakeRoom();
-  uint32_t FreeIndex(const SessionRecord& claimant, SessionRole role) const;
+  uint32_t FreeIndex(const SessionRecord& claimant) const;
   template <typename Predicate>
   uint32_t Count(const Predicate& predicate) const;
 

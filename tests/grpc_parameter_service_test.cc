@@ -47,7 +47,7 @@ TEST(GrpcTrainingTest, TrainsTwoWorkersInStep) {
 
 TEST_F(GrpcParameterServiceTest, RefusesAnUnknownSessionInEveryCall) {
   const auto unknown = IsError(Reason::kUnknownSession, HasSubstr("session 999 is not open"));
-  v1::PushHeader header = Header();
+  v1::PushHeader header = world_.NextHeader("a", 0);
   header.set_session(kNobody);
   EXPECT_THAT(world_.AnswerToHeader(header), unknown);
   EXPECT_THAT(world_.SendParameters({HeaderOf(kNobody)}), unknown);

@@ -25,9 +25,10 @@ TEST(GrpcHonestPullTest, CutsAVectorIntoChunksOfOneMebibyte) {
   ASSERT_THAT(world.Join("a"), IsOk());
   Values parameters(size);
   for (uint32_t i = 0; i < size; ++i) parameters[i] = static_cast<float>(i);
-  const Values front(parameters.begin(), parameters.begin() + 1000000 / 4);
-  const Values back(parameters.begin() + 1000000 / 4, parameters.end());
-  ASSERT_THAT(world.SendParameters({HeaderOf(world.session("a")), ParametersOf(1000000 / 4, back),
+  constexpr uint32_t kFront = 250'000;
+  const Values front(parameters.begin(), parameters.begin() + kFront);
+  const Values back(parameters.begin() + kFront, parameters.end());
+  ASSERT_THAT(world.SendParameters({HeaderOf(world.session("a")), ParametersOf(kFront, back),
                                     ParametersOf(0, front)}),
               IsOk());
   const auto pulled = world.Pull("a", 0);

@@ -130,9 +130,8 @@ class ServingWorld {
  public:
   explicit ServingWorld(ServerOptions options) {
     thread_ = std::thread([this, options] {
-      auto server = Server::Start(options);
-      ASSERT_THAT(server, IsOk());
-      server_ = server->get();
+      const std::unique_ptr<Server> server = Server::Start(options).value();
+      server_ = server.get();
       serves_.Notify();
       code_ = server_->Serve();
       books_ = Columns(server_->shard().Describe().books);
@@ -141,7 +140,9 @@ class ServingWorld {
     serves_.WaitForNotification();
   }
   ~ServingWorld() {
-    if (thread_.joinable()) ADD_FAILURE() << "the test did not wait for the server's end";
+    if (!thread_.joinable()) return;
+    Signal(SIGTERM);
+    Wait();
   }
 
   std::unique_ptr<ServerConnection> Connect() { return ConnectTo(server_->address().ToString()); }

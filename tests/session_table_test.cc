@@ -177,6 +177,7 @@ TEST_F(SessionTableTest, AProcessThatReturnsTooLateFindsItsIndexTaken) {
 TEST_F(SessionTableTest, AnObserverHasIndexZeroAndTakesNone) {
   EXPECT_EQ(Open(Worker("a")).index, 0u);
   EXPECT_EQ(Open(Observer("o")).index, 0u);
+  EXPECT_EQ(Open(Asking(Observer("p"), 5)).index, 0u);
   EXPECT_EQ(Open(Worker("b")).index, 1u);
 }
 

@@ -104,13 +104,6 @@ void FlatModel::Bind(const std::vector<LayoutRange>& ranges) {
 
 absl::Span<float> FlatModel::values() { return SpanOf(values_); }
 
-void FlatModel::GatherValues() {
-  const torch::NoGradGuard no_grad;
-  for (Member& member : members_) {
-    if (!member.is_view) member.value.copy_(member.tensor);
-  }
-}
-
 void FlatModel::ScatterValues() {
   const torch::NoGradGuard no_grad;
   for (Member& member : members_) {

@@ -29,10 +29,9 @@ class FlatModel {
 
   const Layout& layout() const { return layout_; }
 
-  // The vector the module's parameters are views of. Call GatherValues() before reading it and
-  // ScatterValues() after writing it, for the sake of those that are not.
+  // The vector the module's parameters are views of. Call ScatterValues() after writing it, for the
+  // sake of those that are not.
   absl::Span<float> values();
-  void GatherValues();
   void ScatterValues();
 
   // What is to be pushed: the gradients of parameters, the values of statistics. Also takes in
