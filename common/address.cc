@@ -12,7 +12,6 @@ namespace sluice {
 namespace {
 
 constexpr absl::string_view kUnixPrefix = "unix:";
-constexpr size_t kMaxUnixPath = 107;  // sockaddr_un holds no more
 
 absl::Status BadAddress(absl::string_view text, absl::string_view problem) {
   return MakeError(Reason::kBadArgument,
@@ -24,9 +23,9 @@ absl::StatusOr<Address> ParseUnix(absl::string_view text) {
   Address address;
   address.unix_path = std::string(absl::StripPrefix(text, kUnixPrefix));
   if (!absl::StartsWith(address.unix_path, "/")) return BadAddress(text, "has no absolute path");
-  if (address.unix_path.size() > kMaxUnixPath) {
+  if (address.unix_path.size() > Address::kMaxUnixPath) {
     return BadAddress(text, absl::StrCat("has a path of ", address.unix_path.size(),
-                                         " bytes, more than the system's ", kMaxUnixPath));
+                                         " bytes, more than the system's ", Address::kMaxUnixPath));
   }
   return address;
 }

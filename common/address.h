@@ -17,6 +17,9 @@ struct Address {
   uint16_t port = 0;
   std::string unix_path;
 
+  // What the system's sockaddr_un holds.
+  static constexpr size_t kMaxUnixPath = 107;
+
   bool is_unix() const { return !unix_path.empty(); }
   std::string ToString() const;
 };

@@ -36,6 +36,9 @@ sockaddr_un UnixName(const Address& address) {
 }
 
 std::string WhyNotBindableUnix(const Address& address) {
+  if (address.unix_path.size() > Address::kMaxUnixPath) {
+    return absl::StrCat("its path has more than ", Address::kMaxUnixPath, " bytes");
+  }
   const Socket socket(AF_UNIX);
   const sockaddr_un name = UnixName(address);
   if (bind(socket.fd(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0) {

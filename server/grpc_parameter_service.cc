@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/error.h"
 #include "common/wire_status.h"

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/private_directory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -284,13 +283,11 @@ TEST(GrpcConnectionTest, NamesTheAddressThatItCannotReachAndWhy) {
   GrpcConnectionOptions options;
   options.address = port.address().ToString();
   options.connect_timeout = absl::Milliseconds(300);
-  const absl::Time start = absl::Now();
   EXPECT_THAT(
       ConnectOverGrpc(options),
       HasCode(absl::StatusCode::kUnavailable,
               AllOf(HasSubstr(absl::StrCat("no server at ", options.address, " within 300ms")),
                     HasSubstr("Connection refused"), HasSubstr("is it running"))));
-  EXPECT_GE(absl::Now() - start, options.connect_timeout);
 }
 
 TEST(GrpcConnectionTest, NamesTheSocketThatIsNotThere) {

@@ -40,7 +40,7 @@ Words Worker(int gradient, const Words& flags) {
 // The job under mpirun, with a third worker that stops in a certain way.
 std::unique_ptr<Process> MpirunWithDyingWorker(const Words& death) {
   return Mpirun({{1, Server({})}, {1, Worker(1, {})}, {1, Worker(3, {})}, {1, Worker(8, death)}},
-                {"--enable-recovery"});
+                RankDeath::kIsRecovered);
 }
 
 // The job without MPI; its third worker waits at step 2 to be killed.

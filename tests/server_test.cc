@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/private_directory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/connect.h"
@@ -84,7 +85,9 @@ TEST(ServerTest, NamesTheHostThatIsNotThisMachine) {
 }
 
 TEST(ServerTest, LeavesTheSocketOfALivingServerAlone) {
-  const std::string path = ::testing::TempDir() + "/living.sock";
+  const auto directory = PrivateDirectory::Create();  // a test's own has too long a path
+  ASSERT_THAT(directory, IsOk());
+  const std::string path = (*directory)->path() + "/living.sock";
   const auto first = Server::Start(On(Unix(path)));
   ASSERT_THAT(first, IsOk());
   EXPECT_THAT(Server::Start(On(Unix(path))),
@@ -94,7 +97,9 @@ TEST(ServerTest, LeavesTheSocketOfALivingServerAlone) {
 }
 
 TEST(ServerTest, TakesTheSocketThatADeadServerLeft) {
-  const std::string path = ::testing::TempDir() + "/dead.sock";
+  const auto directory = PrivateDirectory::Create();
+  ASSERT_THAT(directory, IsOk());
+  const std::string path = (*directory)->path() + "/dead.sock";
   const int corpse = socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un name = {};
   name.sun_family = AF_UNIX;
@@ -110,6 +115,11 @@ TEST(ServerTest, NamesTheDirectoryThatIsNotThere) {
       Server::Start(On(Unix("/nonexistent/server.sock"))),
       HasCode(absl::StatusCode::kUnavailable,
               AllOf(HasSubstr("unix:/nonexistent/server.sock"), HasSubstr("No such file"))));
+}
+
+TEST(ServerTest, SaysThatASocketsPathIsTooLong) {
+  EXPECT_THAT(Server::Start(On(Unix("/tmp/" + std::string(200, 'x')))),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("more than 107 bytes")));
 }
 
 TEST(ServerTest, RemovesItsPrivateDirectory) {

@@ -58,9 +58,15 @@ uint64_t Count(const std::map<std::string, std::string>& rows, const std::string
 
 std::unique_ptr<Process> Start(const Words& argv) { return StartIn(argv, {}); }
 
-std::unique_ptr<Process> Mpirun(const std::vector<Ranks>& parts, const Words& options) {
-  Words words = {"mpirun", "--oversubscribe", "--bind-to", "none"};
-  words.insert(words.end(), options.begin(), options.end());
+std::unique_ptr<Process> Mpirun(const std::vector<Ranks>& parts, RankDeath death) {
+  const bool prterun = parts.size() > 1 && Process::Start({"prterun", "--version"}).ok();
+  Words words = prterun ? Words{"prterun", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"}
+                        : Words{"mpirun", "--oversubscribe", "--bind-to", "none"};
+  if (death == RankDeath::kIsRecovered) {
+    const Words recover =
+        prterun ? Words{"--runtime-options", "recoverable"} : Words{"--enable-recovery"};
+    words.insert(words.end(), recover.begin(), recover.end());
+  }
   for (const Ranks& part : parts) {
     if (&part != &parts.front()) words.push_back(":");
     words.insert(words.end(), {"-n", absl::StrCat(part.count)});

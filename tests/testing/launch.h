@@ -30,9 +30,14 @@ struct Ranks {
 // Starts a program, which must exist.
 std::unique_ptr<Process> Start(const Words& argv);
 
-// Starts mpirun, with what it needs where there are more ranks than cores and everybody is root.
-// `options` are more of its own.
-std::unique_ptr<Process> Mpirun(const std::vector<Ranks>& parts, const Words& options = {});
+// What mpirun does about a rank that was killed.
+enum class RankDeath { kEndsTheJob, kIsRecovered };
+
+// Starts mpirun, with what it needs where there are more ranks than cores and everybody is root. The
+// mpirun of Debian 13 crashes if there are several parts (open-mpi/ompi#13303): prterun, on which it
+// builds, does its work there.
+std::unique_ptr<Process> Mpirun(const std::vector<Ranks>& parts,
+                                RankDeath death = RankDeath::kEndsTheJob);
 
 // A TCP port of 127.0.0.1 on which nobody listens, and which no connection gets by chance.
 uint16_t FreePort();

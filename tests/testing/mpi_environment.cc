@@ -10,6 +10,8 @@ Process::Environment MpiEnvironment() {
   const std::string directory = ::testing::TempDir();
   return {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+          {"PRTE_ALLOW_RUN_AS_ROOT", "1"},
+          {"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
           {"TMPDIR", directory},
           {"OMPI_MCA_btl_vader_backing_directory", directory},
           {"OMPI_MCA_btl_sm_backing_directory", directory},  // its name since Open MPI 5

@@ -56,8 +56,8 @@ class ServerWorld {
   ServerWorld& operator=(const ServerWorld&) = delete;
 
   // Ends the server, before the world's end if a test wants to see it; calls that are open after
-  // `grace` are cancelled. Tells how long it took.
-  absl::Duration Stop(absl::Duration grace = absl::ZeroDuration());
+  // `grace` are cancelled.
+  void Stop(absl::Duration grace = absl::ZeroDuration());
 
   // Lets time pass, then ticks.
   void Pass(absl::Duration duration);
