@@ -33,9 +33,9 @@ std::unique_ptr<Process> Start(const Words& argv);
 // What mpirun does about a rank that was killed.
 enum class RankDeath { kEndsTheJob, kIsRecovered };
 
-// Starts mpirun, with what it needs where there are more ranks than cores and everybody is root. The
-// mpirun of Debian 13 crashes if there are several parts (open-mpi/ompi#13303): prterun, on which it
-// builds, does its work there.
+// Starts mpirun, with what it needs where there are more ranks than cores and everybody is root.
+// The mpirun of Debian 13 crashes if there are several parts (open-mpi/ompi#13303): prterun, on
+// which it builds, does its work there.
 std::unique_ptr<Process> Mpirun(const std::vector<Ranks>& parts,
                                 RankDeath death = RankDeath::kEndsTheJob);
 
