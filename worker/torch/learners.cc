@@ -1,5 +1,6 @@
 #include "worker/torch/learners.h"
 
+#include <dlfcn.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -55,8 +56,18 @@ Batch MakeBatch(const Dataset& data, absl::Span<const int64_t> rows) {
   return batch;
 }
 
+// OpenBLAS, if it is this LibTorch's BLAS, has threads that LibTorch's own setting does not reach:
+// with several workers on few cores they spend most of their time waiting for each other.
+void SetThreads(int threads) {
+  torch::set_num_threads(threads);
+  using SetBlasThreads = void (*)(int);
+  const auto set_blas_threads =
+      reinterpret_cast<SetBlasThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
+  if (set_blas_threads != nullptr) set_blas_threads(threads);
+}
+
 std::shared_ptr<ImageClassifier> MakeSeededModel(const LearnerOptions& options) {
-  torch::set_num_threads(options.threads);
+  SetThreads(options.threads);
   torch::manual_seed(options.seed);
   return MakeModel(options.model);
 }
