@@ -10,6 +10,8 @@ absl::string_view DispositionName(Disposition disposition) {
       return "applied";
     case Disposition::kStaleDropped:
       return "stale";
+    case Disposition::kSkipped:
+      return "skipped";
     case Disposition::kDuplicate:
       break;
   }

@@ -9,11 +9,12 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/consistency.h"
 #include "common/ids.h"
 #include "common/layout.h"
-#include "common/sgd_options.h"
+#include "common/optimizer_options.h"
 
 namespace sluice {
 
@@ -30,7 +31,7 @@ struct JoinRequest {
   std::string host;
   uint32_t pid = 0;
   Layout layout;
-  SgdOptions optimizer;            // ignored for observers
+  OptimizerOptions optimizer;      // ignored for observers
   absl::optional<uint32_t> index;  // place among the workers, if the launcher gave one
 };
 
@@ -40,7 +41,11 @@ struct Welcome {
   Incarnation incarnation;
   Step step;  // the first this worker takes part in
   bool initialized = false;
+  // Whether the server knows this process from before. If it does not, nobody knows whether a push
+  // of its earlier session counted, and the push must not be repeated.
+  bool resumed = false;
   Sequence last_sequence;
+  absl::Duration lease;  // a session is evicted after this long without a call
   Consistency consistency;
   uint32_t index = 0;    // place among the workers
   uint32_t workers = 1;  // the job was launched with
@@ -55,7 +60,13 @@ struct PushHeader {
   absl::optional<float> loss;
 };
 
-enum class Disposition { kAccepted, kApplied, kStaleDropped, kDuplicate };
+enum class Disposition {
+  kAccepted,
+  kApplied,
+  kStaleDropped,
+  kDuplicate,
+  kSkipped,  // it was not finite, and the server skips such gradients
+};
 
 struct PushOutcome {
   Disposition disposition = Disposition::kAccepted;
@@ -74,12 +85,17 @@ struct PullRequest {
   SessionId session;
   Step min_step;
   absl::optional<Step> have_step;
+  // Of the push whose worker asks for the parameters to go on with: waits until that push is
+  // answered and the job's mode lets the worker go on.
+  absl::optional<Sequence> after;
 };
 
 struct PullHeader {
   Step step;
   Incarnation incarnation;
   bool not_modified = false;
+  // Whether chunks may be of later steps (AsySG-InCon).
+  bool inconsistent = false;
 };
 
 // Results a worker reports when it leaves, by name.
@@ -90,13 +106,16 @@ struct JobEvent {
   enum class Kind {
     kTrainingFinished,  // the last worker has left; `step` is final
     kDraining,          // the server is going down
+    kEvicted,        // this session has ended: replaced, silent, too slow, or by the operator
+    kPolicyChanged,  // from `step` on
     kDeserted,  // training has finished and the last observer has left; told to the server alone
   };
   Kind kind = Kind::kTrainingFinished;
   Step step;
+  Consistency consistency;  // kPolicyChanged: the new one
 };
 
-// "accepted", "applied", "stale", "duplicate".
+// "accepted", "applied", "stale", "duplicate", "skipped".
 absl::string_view DispositionName(Disposition disposition);
 
 }  // namespace sluice

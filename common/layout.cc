@@ -102,6 +102,17 @@ absl::StatusOr<Layout> Layout::Create(std::vector<LayoutRange> ranges) {
   return layout;
 }
 
+std::vector<KindRun> Layout::Runs() const {
+  std::vector<KindRun> runs;
+  for (const LayoutRange& range : ranges_) {
+    if (runs.empty() || runs.back().kind != range.kind) {
+      runs.push_back({range.kind, range.offset, range.offset});
+    }
+    runs.back().end = range.end();
+  }
+  return runs;
+}
+
 const LayoutRange* Layout::Find(absl::string_view name) const {
   const auto it = by_name_.find(name);
   return it == by_name_.end() ? nullptr : &ranges_[it->second];

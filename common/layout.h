@@ -3,6 +3,7 @@
 #ifndef SLUICE_COMMON_LAYOUT_H_
 #define SLUICE_COMMON_LAYOUT_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -37,6 +38,26 @@ struct LayoutRange {
 
 bool operator==(const LayoutRange& a, const LayoutRange& b);
 
+// Neighbouring ranges of one kind: elements [begin, end).
+struct KindRun {
+  RangeKind kind = RangeKind::kParameter;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+// Calls act(kind, begin, end) for each part of elements [begin, end) that lies in one of `runs`,
+// which are all of a layout's, in order.
+template <typename Act>
+void ForEachRun(const std::vector<KindRun>& runs, uint64_t begin, uint64_t end, Act act) {
+  auto run = std::upper_bound(runs.begin(), runs.end(), begin,
+                              [](uint64_t offset, const KindRun& r) { return offset < r.end; });
+  for (; begin < end; ++run) {
+    const uint64_t part_end = std::min(end, run->end);
+    act(run->kind, begin, part_end);
+    begin = part_end;
+  }
+}
+
 // An immutable, valid layout: ranges in ascending order that cover [0, size()) without gaps, with
 // unique names. Safe to read from any thread.
 class Layout {
@@ -54,6 +75,9 @@ class Layout {
 
   const std::vector<LayoutRange>& ranges() const { return ranges_; }
   uint64_t size() const { return ranges_.empty() ? 0 : ranges_.back().end(); }
+
+  // The ranges, neighbours of one kind joined.
+  std::vector<KindRun> Runs() const;
 
   // The range of that name, or null.
   const LayoutRange* Find(absl::string_view name) const;

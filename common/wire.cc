@@ -27,6 +27,8 @@ v1::Disposition DispositionToProto(Disposition disposition) {
       return v1::APPLIED;
     case Disposition::kStaleDropped:
       return v1::STALE_DROPPED;
+    case Disposition::kSkipped:
+      return v1::SKIPPED;
     case Disposition::kDuplicate:
       break;
   }
@@ -42,6 +44,8 @@ absl::StatusOr<Disposition> DispositionFromProto(absl::string_view field,
       return Disposition::kApplied;
     case v1::STALE_DROPPED:
       return Disposition::kStaleDropped;
+    case v1::SKIPPED:
+      return Disposition::kSkipped;
     case v1::DUPLICATE:
       return Disposition::kDuplicate;
     default:
@@ -112,6 +116,8 @@ v1::Welcome ToProto(const Welcome& welcome) {
   *message.mutable_consistency() = ToProto(welcome.consistency);
   message.set_index(welcome.index);
   message.set_workers(welcome.workers);
+  message.set_resumed(welcome.resumed);
+  *message.mutable_lease() = ToProto(welcome.lease);
   return message;
 }
 
@@ -129,6 +135,11 @@ absl::StatusOr<Welcome> FromProto(const v1::Welcome& message) {
   if (message.workers() == 0) return BadField("workers", "0", "at least 1");
   welcome.index = message.index();
   welcome.workers = message.workers();
+  welcome.resumed = message.resumed();
+  welcome.lease = FromProto(message.lease());
+  if (welcome.lease < absl::ZeroDuration()) {
+    return BadField("lease", absl::FormatDuration(welcome.lease), "0 or more");
+  }
   return welcome;
 }
 
@@ -141,10 +152,44 @@ v1::JoinEvent ToProto(const JobEvent& event) {
     case JobEvent::Kind::kDraining:
       message.mutable_draining();
       break;
+    case JobEvent::Kind::kEvicted:
+      message.mutable_evicted();
+      break;
+    case JobEvent::Kind::kPolicyChanged:
+      message.mutable_policy_changed()->set_step(event.step.value());
+      *message.mutable_policy_changed()->mutable_consistency() = ToProto(event.consistency);
+      break;
     case JobEvent::Kind::kDeserted:
       break;  // nobody is left to be told
   }
   return message;
+}
+
+absl::StatusOr<JobEvent> FromProto(const v1::JoinEvent& message) {
+  JobEvent event;
+  switch (message.event_case()) {
+    case v1::JoinEvent::kTrainingFinished:
+      event.kind = JobEvent::Kind::kTrainingFinished;
+      event.step = Step(message.training_finished().step());
+      return event;
+    case v1::JoinEvent::kDraining:
+      event.kind = JobEvent::Kind::kDraining;
+      return event;
+    case v1::JoinEvent::kEvicted:
+      event.kind = JobEvent::Kind::kEvicted;
+      return event;
+    case v1::JoinEvent::kPolicyChanged: {
+      event.kind = JobEvent::Kind::kPolicyChanged;
+      event.step = Step(message.policy_changed().step());
+      const auto consistency = FromProto(message.policy_changed().consistency());
+      if (!consistency.ok()) return consistency.status();
+      event.consistency = *consistency;
+      return event;
+    }
+    default:
+      return BadField("event", absl::StrCat(static_cast<int>(message.event_case())),
+                      "one that this worker knows; is the server newer than it?");
+  }
 }
 
 v1::PushHeader ToProto(const PushHeader& header) {
@@ -203,6 +248,7 @@ v1::PullParamsRequest ToProto(const PullRequest& request) {
   message.set_session(request.session.value());
   message.set_min_step(request.min_step.value());
   if (request.have_step.has_value()) message.set_have_step(request.have_step->value());
+  if (request.after.has_value()) message.set_after(request.after->value());
   return message;
 }
 
@@ -211,6 +257,7 @@ PullRequest FromProto(const v1::PullParamsRequest& message) {
   request.session = SessionId(message.session());
   request.min_step = Step(message.min_step());
   if (message.has_have_step()) request.have_step = Step(message.have_step());
+  if (message.has_after()) request.after = Sequence(message.after());
   return request;
 }
 
@@ -219,6 +266,7 @@ v1::PullHeader ToProto(const PullHeader& header) {
   message.set_step(header.step.value());
   message.set_incarnation(header.incarnation.value());
   message.set_not_modified(header.not_modified);
+  message.set_inconsistent(header.inconsistent);
   return message;
 }
 
@@ -227,6 +275,7 @@ PullHeader FromProto(const v1::PullHeader& message) {
   header.step = Step(message.step());
   header.incarnation = Incarnation(message.incarnation());
   header.not_modified = message.not_modified();
+  header.inconsistent = message.inconsistent();
   return header;
 }
 

@@ -23,6 +23,7 @@ v1::Welcome ToProto(const Welcome& welcome);
 absl::StatusOr<Welcome> FromProto(const v1::Welcome& message);
 
 v1::JoinEvent ToProto(const JobEvent& event);
+absl::StatusOr<JobEvent> FromProto(const v1::JoinEvent& message);  // any but the welcome
 
 v1::PushHeader ToProto(const PushHeader& header);
 absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message);

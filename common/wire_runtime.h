@@ -5,9 +5,9 @@
 
 namespace sluice {
 
-// Keeps gRPC from ending with its last channel or server: that end joins a thread which large writes may
-// have left polling for 10 s (seen with 1.51.1), by which a process would exit late. To be called before
-// either is made, any number of times, from any thread.
+// Keeps gRPC from ending with its last channel or server: that end joins a thread which large
+// writes may have left polling for 10 s (seen with 1.51.1), by which a process would exit late. To
+// be called before either is made, any number of times, from any thread.
 void KeepGrpcRunning();
 
 }  // namespace sluice

@@ -10,6 +10,63 @@
 namespace sluice {
 namespace {
 
+// Which word of ours is which of the wire's; where several are, the first is sent.
+template <typename Ours, typename Theirs>
+struct Word {
+  Ours ours;
+  Theirs theirs;
+};
+
+constexpr Word<ConsistencyMode, v1::ConsistencyMode> kModes[] = {
+    {ConsistencyMode::kSync, v1::SYNC},       {ConsistencyMode::kBackup, v1::BACKUP},
+    {ConsistencyMode::kBounded, v1::BOUNDED}, {ConsistencyMode::kSsp, v1::SSP},
+    {ConsistencyMode::kAsync, v1::ASYNC},
+};
+constexpr Word<Reduction, v1::Reduction> kReductions[] = {
+    {Reduction::kMean, v1::MEAN},
+    {Reduction::kMean, v1::REDUCTION_UNSPECIFIED},
+    {Reduction::kWeightedMean, v1::WEIGHTED_MEAN},
+    {Reduction::kSum, v1::SUM},
+};
+constexpr Word<ReductionOrder, v1::ReductionOrder> kOrders[] = {
+    {ReductionOrder::kArrival, v1::ARRIVAL},
+    {ReductionOrder::kArrival, v1::REDUCTION_ORDER_UNSPECIFIED},
+    {ReductionOrder::kRank, v1::RANK},
+};
+constexpr Word<StepWaitAction, v1::StepWaitAction> kActions[] = {
+    {StepWaitAction::kWait, v1::WAIT},
+    {StepWaitAction::kWait, v1::STEP_WAIT_ACTION_UNSPECIFIED},
+    {StepWaitAction::kProceed, v1::PROCEED},
+    {StepWaitAction::kEvict, v1::EVICT},
+};
+constexpr Word<ScheduleKind, v1::LearningRateSchedule::Kind> kSchedules[] = {
+    {ScheduleKind::kConstant, v1::LearningRateSchedule::CONSTANT},
+    {ScheduleKind::kStep, v1::LearningRateSchedule::STEP},
+    {ScheduleKind::kCosine, v1::LearningRateSchedule::COSINE},
+};
+
+template <typename Ours, typename Theirs, size_t kCount>
+Theirs Encode(const Word<Ours, Theirs> (&words)[kCount], Ours ours) {
+  for (const Word<Ours, Theirs>& word : words) {
+    if (word.ours == ours) return word.theirs;
+  }
+  return Theirs();
+}
+
+template <typename Ours, typename Theirs, size_t kCount>
+absl::Status Decode(absl::string_view field, const Word<Ours, Theirs> (&words)[kCount],
+                    Theirs theirs, Ours* ours) {
+  for (const Word<Ours, Theirs>& word : words) {
+    if (word.theirs != theirs) continue;
+    *ours = word.ours;
+    return absl::OkStatus();
+  }
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("field consistency.", field, " is ", static_cast<int>(theirs),
+                                ", which is none of those in training.proto; is the other side "
+                                "newer than this one?"));
+}
+
 absl::Status BadRange(const v1::LayoutRange& range, absl::string_view field, int found,
                       absl::string_view expected) {
   // Escaped, so that a character cut in two is no broken UTF-8, which protobuf would not carry.
@@ -87,32 +144,45 @@ absl::StatusOr<Layout> FromProto(const v1::Layout& message) {
   return Layout::Create(std::move(ranges));
 }
 
-absl::StatusOr<SgdOptions> FromProto(const v1::OptimizerConfig& message) {
-  if (!message.has_sgd()) {
-    return MakeError(Reason::kBadOptimizer, "no optimizer that this server knows; it knows sgd");
+absl::StatusOr<OptimizerOptions> FromProto(const v1::OptimizerConfig& message) {
+  OptimizerOptions options;
+  if (message.has_sgd()) {
+    SgdOptions& sgd = options.emplace<SgdOptions>();
+    sgd.learning_rate = message.sgd().learning_rate();
+    sgd.momentum = message.sgd().momentum();
+    sgd.dampening = message.sgd().dampening();
+    sgd.weight_decay = message.sgd().weight_decay();
+    sgd.nesterov = message.sgd().nesterov();
+  } else if (message.has_averaging()) {
+    AveragingOptions& averaging = options.emplace<AveragingOptions>();
+    averaging.moving_rate = message.averaging().moving_rate();
+    averaging.local_steps = message.averaging().local_steps();
+  } else {
+    return MakeError(Reason::kBadOptimizer,
+                     "no optimizer that this server knows; it knows sgd and averaging");
   }
-  SgdOptions options;
-  options.learning_rate = message.sgd().learning_rate();
-  options.momentum = message.sgd().momentum();
-  options.dampening = message.sgd().dampening();
-  options.weight_decay = message.sgd().weight_decay();
-  options.nesterov = message.sgd().nesterov();
-  const absl::Status status = options.Validate();
+  const absl::Status status = Validate(options);
   if (!status.ok()) return status;
   return options;
 }
 
 absl::StatusOr<Consistency> FromProto(const v1::Consistency& message) {
   Consistency consistency;
-  if (message.mode() != v1::SYNC && message.mode() != v1::ASYNC) {
-    return MakeError(
-        Reason::kBadArgument,
-        absl::StrCat("field consistency.mode is ", static_cast<int>(message.mode()),
-                     ", expected SYNC or ASYNC; is the server newer than this worker?"));
+  const absl::Status enums[] = {
+      Decode("mode", kModes, message.mode(), &consistency.mode),
+      Decode("reduction", kReductions, message.reduction(), &consistency.reduction),
+      Decode("order", kOrders, message.order(), &consistency.order),
+      Decode("on_max_step_wait", kActions, message.on_max_step_wait(),
+             &consistency.on_max_step_wait)};
+  for (const absl::Status& status : enums) {
+    if (!status.ok()) return status;
   }
-  consistency.mode = message.mode() == v1::SYNC ? ConsistencyMode::kSync : ConsistencyMode::kAsync;
-  consistency.quorum = message.quorum();
+  if (message.quorum() != 0) consistency.quorum = message.quorum();
   if (message.has_max_staleness()) consistency.max_staleness = message.max_staleness();
+  consistency.slack = message.slack();
+  consistency.discount_stale = message.discount_stale();
+  consistency.inconsistent_reads = message.inconsistent_reads();
+  if (message.has_max_step_wait()) consistency.max_step_wait = FromProto(message.max_step_wait());
   const absl::Status status = consistency.Validate();
   if (!status.ok()) return status;
   return consistency;
@@ -131,21 +201,63 @@ v1::LayoutRange ToProto(const LayoutRange& range) {
 
 v1::Consistency ToProto(const Consistency& consistency) {
   v1::Consistency message;
-  message.set_mode(consistency.mode == ConsistencyMode::kSync ? v1::SYNC : v1::ASYNC);
-  message.set_quorum(consistency.quorum);
+  message.set_mode(Encode(kModes, consistency.mode));
+  if (consistency.HasQuorum()) message.set_quorum(consistency.quorum);
   if (consistency.max_staleness.has_value()) message.set_max_staleness(*consistency.max_staleness);
+  message.set_slack(consistency.slack);
+  message.set_reduction(Encode(kReductions, consistency.reduction));
+  message.set_order(Encode(kOrders, consistency.order));
+  message.set_discount_stale(consistency.discount_stale);
+  message.set_inconsistent_reads(consistency.inconsistent_reads);
+  if (consistency.max_step_wait != absl::InfiniteDuration()) {
+    *message.mutable_max_step_wait() = ToProto(consistency.max_step_wait);
+    message.set_on_max_step_wait(Encode(kActions, consistency.on_max_step_wait));
+  }
   return message;
 }
 
-v1::OptimizerConfig ToProto(const SgdOptions& options) {
+v1::OptimizerConfig ToProto(const OptimizerOptions& options) {
   v1::OptimizerConfig message;
+  if (const auto* averaging = std::get_if<AveragingOptions>(&options)) {
+    message.mutable_averaging()->set_moving_rate(averaging->moving_rate);
+    message.mutable_averaging()->set_local_steps(averaging->local_steps);
+    return message;
+  }
+  const SgdOptions& from = std::get<SgdOptions>(options);
   v1::SgdOptions* sgd = message.mutable_sgd();
-  sgd->set_learning_rate(options.learning_rate);
-  sgd->set_momentum(options.momentum);
-  sgd->set_dampening(options.dampening);
-  sgd->set_weight_decay(options.weight_decay);
-  sgd->set_nesterov(options.nesterov);
+  sgd->set_learning_rate(from.learning_rate);
+  sgd->set_momentum(from.momentum);
+  sgd->set_dampening(from.dampening);
+  sgd->set_weight_decay(from.weight_decay);
+  sgd->set_nesterov(from.nesterov);
   return message;
+}
+
+v1::LearningRateSchedule ToProto(const LearningRateSchedule& schedule) {
+  v1::LearningRateSchedule message;
+  message.set_kind(Encode(kSchedules, schedule.kind));
+  message.set_warmup_steps(schedule.warmup_steps);
+  if (schedule.kind == ScheduleKind::kStep) {
+    message.set_step_size(schedule.step_size);
+    message.set_gamma(schedule.gamma);
+  } else if (schedule.kind == ScheduleKind::kCosine) {
+    message.set_total_steps(schedule.total_steps);
+    message.set_floor(schedule.floor);
+  }
+  return message;
+}
+
+google::protobuf::Duration ToProto(absl::Duration duration) {
+  google::protobuf::Duration message;
+  const absl::Duration cut = absl::Trunc(duration, absl::Microseconds(1));
+  message.set_seconds(absl::ToInt64Seconds(cut));
+  message.set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(cut - absl::Seconds(message.seconds()))));
+  return message;
+}
+
+absl::Duration FromProto(const google::protobuf::Duration& message) {
+  return absl::Seconds(message.seconds()) + absl::Nanoseconds(message.nanos());
 }
 
 }  // namespace sluice

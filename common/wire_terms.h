@@ -1,5 +1,5 @@
-// The translator's vocabulary: layouts, optimizers and consistency rules to and from their
-// messages.
+// The translator's vocabulary: layouts, optimizers, the rules of a job and durations, to and from
+// their messages.
 //
 // Messages may come from anyone: FromProto checks every field and names the one that is wrong.
 // ToProto cannot fail.
@@ -7,10 +7,14 @@
 #ifndef SLUICE_COMMON_WIRE_TERMS_H_
 #define SLUICE_COMMON_WIRE_TERMS_H_
 
+#include <google/protobuf/duration.pb.h>
+
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/consistency.h"
 #include "common/layout.h"
-#include "common/sgd_options.h"
+#include "common/learning_rate_schedule.h"
+#include "common/optimizer_options.h"
 #include "sluice/v1/tensor.pb.h"
 #include "sluice/v1/training.pb.h"
 
@@ -19,11 +23,17 @@ namespace sluice {
 v1::LayoutRange ToProto(const LayoutRange& range);
 absl::StatusOr<Layout> FromProto(const v1::Layout& message);  // BAD_LAYOUT
 
-v1::OptimizerConfig ToProto(const SgdOptions& options);
-absl::StatusOr<SgdOptions> FromProto(const v1::OptimizerConfig& message);  // BAD_OPTIMIZER
+v1::OptimizerConfig ToProto(const OptimizerOptions& options);
+absl::StatusOr<OptimizerOptions> FromProto(const v1::OptimizerConfig& message);  // BAD_OPTIMIZER
 
 v1::Consistency ToProto(const Consistency& consistency);
 absl::StatusOr<Consistency> FromProto(const v1::Consistency& message);  // BAD_ARGUMENT
+
+v1::LearningRateSchedule ToProto(const LearningRateSchedule& schedule);
+
+// Cut to microseconds, which are enough for people.
+google::protobuf::Duration ToProto(absl::Duration duration);
+absl::Duration FromProto(const google::protobuf::Duration& message);
 
 }  // namespace sluice
 

@@ -1,5 +1,7 @@
 #include "server/closing_table.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -33,24 +35,34 @@ std::string Megabytes(uint64_t bytes) {
 
 }  // namespace
 
-std::string ClosingTable(const ShardState& state, const Results& results) {
+std::string ClosingTable(const ShardState& state, const Results& results,
+                         absl::Span<const float> parameters) {
   const PushBooks& books = state.books;
   Rows rows = {
       {"steps", absl::StrCat(state.step.value())},
       {"pushes received", absl::StrCat(books.received)},
       {"  accepted", absl::StrCat(books.accepted)},
       {"  stale", absl::StrCat(books.stale)},
+      {"  skipped", absl::StrCat(books.skipped)},
       {"  duplicate", absl::StrCat(books.duplicate)},
       {"  rejected", absl::StrCat(books.rejected)},
       {"  aborted", absl::StrCat(books.aborted)},
   };
   if (books.in_progress > 0) rows.push_back({"  in progress", absl::StrCat(books.in_progress)});
+  rows.push_back({"mean staleness", absl::StrFormat("%.2f", state.staleness.mean())});
   rows.push_back({"received from workers", Megabytes(state.traffic.bytes_received)});
   rows.push_back({"sent to workers", Megabytes(state.traffic.bytes_sent)});
   rows.push_back(
       {"time per step", absl::StrFormat("%.4f s", absl::ToDoubleSeconds(state.MeanStepTime()))});
+  rows.push_back({"longest wait for a step",
+                  absl::StrFormat("%.4f s", absl::ToDoubleSeconds(state.times.longest_wait))});
   for (const auto& result : results) {
     rows.push_back({result.first, absl::StrFormat("%.4f", result.second)});
+  }
+  if (!parameters.empty()) {
+    const auto* const bytes = reinterpret_cast<const Bytef*>(parameters.data());
+    const uLong crc = crc32_z(0, bytes, parameters.size() * sizeof(float));
+    rows.push_back({"parameters' CRC-32", absl::StrFormat("%08x", crc)});
   }
   return absl::StrCat("Sluice job ", state.job_id, "\n", Render(rows));
 }

@@ -5,14 +5,17 @@
 
 #include <string>
 
+#include "absl/types/span.h"
 #include "common/exchange.h"
 #include "server/shard_state.h"
 
 namespace sluice {
 
-// Steps, pushes by disposition, megabytes moved, seconds per step, and what the workers reported.
-// Several lines, each ended.
-std::string ClosingTable(const ShardState& state, const Results& results);
+// Steps, pushes by disposition, megabytes moved, seconds per step, what the workers reported, and
+// the CRC-32 (zlib's) of the final parameters' bytes, if there are any: two runs that end with the
+// same bits show the same. Several lines, each ended.
+std::string ClosingTable(const ShardState& state, const Results& results,
+                         absl::Span<const float> parameters);
 
 }  // namespace sluice
 

@@ -7,13 +7,22 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
 namespace sluice {
 
-// Lives on the stack of one call. Run() is called with no lock held, once.
 class Completions {
  public:
   void Add(std::function<void()> completion) { pending_.push_back(std::move(completion)); }
 
+  // Takes over what `other` has collected.
+  void Take(Completions& other) {
+    for (std::function<void()>& completion : other.pending_) Add(std::move(completion));
+    other.pending_.clear();
+  }
+
+  // To be called with no lock held.
   void Run() {
     for (const std::function<void()>& completion : pending_) completion();
     pending_.clear();
@@ -21,6 +30,26 @@ class Completions {
 
  private:
   std::vector<std::function<void()>> pending_;
+};
+
+// Holds a mutex for as long as it lives; then runs what was completed meanwhile.
+class ABSL_SCOPED_LOCKABLE CompletingLock {
+ public:
+  explicit CompletingLock(absl::Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) {
+    mu_->Lock();
+  }
+  ~CompletingLock() ABSL_UNLOCK_FUNCTION() {
+    mu_->Unlock();
+    completions_.Run();
+  }
+  CompletingLock(const CompletingLock&) = delete;
+  CompletingLock& operator=(const CompletingLock&) = delete;
+
+  Completions* completions() { return &completions_; }
+
+ private:
+  absl::Mutex* const mu_;
+  Completions completions_;
 };
 
 }  // namespace sluice

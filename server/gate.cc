@@ -6,31 +6,67 @@
 #include "common/error.h"
 
 namespace sluice {
+namespace {
 
-Gate::Verdict Gate::Open(const absl::StatusOr<PushHeader>& header, Step step, absl::Time now) {
+// What a push says when it is repeated.
+PushOutcome Repeat(const PushOutcome& first) {
+  PushOutcome outcome = first;
+  outcome.first_disposition = first.disposition;
+  outcome.disposition = Disposition::kDuplicate;
+  return outcome;
+}
+
+absl::Status TooOld(const SessionRecord& record, const PushHeader& header) {
+  return MakeError(
+      Reason::kSequenceTooOld,
+      absl::StrCat("push ", header.sequence.value(), " comes after push ",
+                   record.last_sequence.value(), " was answered, and its own answer is not kept"));
+}
+
+absl::Status FromTheFuture(const PushHeader& header, Step step) {
+  return MakeError(Reason::kFutureStep,
+                   absl::StrCat("the gradient is of step ", header.step.value(),
+                                ", the server is at step ", step.value()));
+}
+
+absl::Status ContributedAlready(const SessionRecord& record, Step step) {
+  return MakeError(Reason::kAlreadyContributed,
+                   absl::StrCat(record.worker, " has contributed to step ", step.value(),
+                                "; pull step ", step.value() + 1, " first"));
+}
+
+absl::Status TooFarAhead(const SessionRecord& record, uint64_t slowest) {
+  return MakeError(
+      Reason::kAheadOfOthers,
+      absl::StrCat(record.worker, " has made ", record.clock, " pushes, the slowest worker ",
+                   slowest, "; pull with `after` first, which waits for it"));
+}
+
+}  // namespace
+
+Gate::Verdict Gate::Open(const absl::StatusOr<PushHeader>& header, const StepProgress& progress,
+                         absl::Time now) {
   ++books_.received;
-  const Verdict verdict = header.ok() ? Judge(*header, step, now) : header.status();
+  const Verdict verdict = header.ok() ? Judge(*header, progress, now) : header.status();
   Enter(verdict);
   return verdict;
 }
 
-Gate::Verdict Gate::Admit(const PushHeader& header, Step step, absl::Time now) {
-  const Verdict verdict = Judge(header, step, now);
+Gate::Verdict Gate::Admit(const PushHeader& header, const StepProgress& progress, absl::Time now) {
+  const Verdict verdict = Judge(header, progress, now);
   --books_.in_progress;
   Enter(verdict);
-  if (verdict.ok() && !verdict->has_value()) {
-    const SessionRecord& record = **sessions_.Find(header.session);
-    contributor_ = record.worker;
-    contributor_process_ = record.process_nonce;
-  }
   return verdict;
 }
 
 PushOutcome Gate::Count(const PushHeader& header, Disposition disposition, Step judged_at,
                         Step step, absl::Time now) {
   --books_.in_progress;
-  ++books_.accepted;
-  return Answer(contributor(), header, disposition, judged_at, step, now);
+  ++(disposition == Disposition::kSkipped ? books_.skipped : books_.accepted);
+  const PushOutcome outcome =
+      Answer(**sessions_.Find(header.session), header, disposition, judged_at, step, now);
+  if (disposition != Disposition::kSkipped) staleness_.Enter(outcome.staleness);
+  return outcome;
 }
 
 void Gate::Abandon(Abandoned why) {
@@ -39,46 +75,33 @@ void Gate::Abandon(Abandoned why) {
 }
 
 // The rules of a push, in order.
-Gate::Verdict Gate::Judge(const PushHeader& header, Step step, absl::Time now) {
+Gate::Verdict Gate::Judge(const PushHeader& header, const StepProgress& progress, absl::Time now) {
   const auto found = sessions_.FindWorker(header.session);
   if (!found.ok()) return found.status();
   SessionRecord& record = **found;
   const auto repeated = record.answers.find(header.sequence);
-  if (repeated != record.answers.end()) {
-    PushOutcome outcome = repeated->second;
-    outcome.first_disposition = outcome.disposition;
-    outcome.disposition = Disposition::kDuplicate;
-    return absl::make_optional(outcome);
-  }
-  if (header.sequence <= record.last_sequence) {
-    return MakeError(Reason::kSequenceTooOld,
-                     absl::StrCat("push ", header.sequence.value(), " comes after push ",
-                                  record.last_sequence.value(),
-                                  " was answered, and its own answer is not kept"));
-  }
-  if (header.incarnation != incarnation_) {
+  if (repeated != record.answers.end()) return absl::make_optional(Repeat(repeated->second));
+  if (header.sequence <= record.last_sequence) return TooOld(record, header);
+  const bool other_life = header.incarnation != incarnation_;
+  if (!other_life && header.step > progress.step) return FromTheFuture(header, progress.step);
+  const bool before_its_time = policy_.OncePerStep() && header.step < record.active_from;
+  const bool stale =
+      other_life || before_its_time || !policy_.Admits(progress.step.value() - header.step.value());
+  if (stale) {
     return absl::make_optional(
-        Answer(&record, header, Disposition::kStaleDropped, step, step, now));
+        Answer(record, header, Disposition::kStaleDropped, progress.step, progress.step, now));
   }
-  if (header.step > step) {
-    return MakeError(Reason::kFutureStep,
-                     absl::StrCat("the gradient is of step ", header.step.value(),
-                                  ", the server is at step ", step.value()));
+  if (policy_.OncePerStep() && record.contributed == progress.step) {
+    return ContributedAlready(record, progress.step);
   }
-  if (!policy_.Admits(step.value() - header.step.value())) {
-    return absl::make_optional(
-        Answer(&record, header, Disposition::kStaleDropped, step, step, now));
-  }
-  if (policy_.OncePerStep() && record.contributed == step) {
-    return MakeError(Reason::kAlreadyContributed,
-                     absl::StrCat(record.worker, " has contributed to step ", step.value(),
-                                  "; pull step ", step.value() + 1, " first"));
+  if (policy_.IsAhead({false, record.clock}, progress)) {
+    return TooFarAhead(record, progress.slowest);
   }
   return absl::optional<PushOutcome>();
 }
 
 // Makes the first answer to a push and keeps it for repetitions.
-PushOutcome Gate::Answer(SessionRecord* record, const PushHeader& header, Disposition disposition,
+PushOutcome Gate::Answer(SessionRecord& record, const PushHeader& header, Disposition disposition,
                          Step judged_at, Step step, absl::Time now) {
   PushOutcome outcome;
   outcome.disposition = disposition;
@@ -86,7 +109,8 @@ PushOutcome Gate::Answer(SessionRecord* record, const PushHeader& header, Dispos
   outcome.incarnation = incarnation_;
   // A gradient of another incarnation may name any step.
   outcome.staleness = judged_at.value() - std::min(judged_at, header.step).value();
-  if (record != nullptr) record->Remember(header, outcome, now);
+  sessions_.Readmit(record);
+  record.Remember(header, outcome, now);
   return outcome;
 }
 

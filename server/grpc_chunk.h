@@ -13,8 +13,8 @@ namespace sluice {
 
 // Adds the chunk in `message` (a PushGradientsRequest or an InitializeParamsRequest), taking its
 // payload. BAD_ARGUMENT if it holds none; else as StagedVector::Add.
-template <typename Message>
-absl::Status AddChunkTo(Message& message, StagedVector& vector) {
+template <typename Message, typename Vector>
+absl::Status AddChunkTo(Message& message, Vector& vector) {
   if (!message.has_chunk()) {
     return MakeError(Reason::kBadArgument, "a message after the header holds no chunk");
   }

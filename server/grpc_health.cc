@@ -15,7 +15,7 @@ namespace health = grpc::health::v1;
 
 bool IsServed(const std::string& service) {
   return service.empty() || service == "sluice.v1.ParameterServer" ||
-         service == "sluice.v1.Inspector";
+         service == "sluice.v1.Inspector" || service == "sluice.v1.Admin";
 }
 
 class GrpcHealth final : public health::Health::CallbackService {

@@ -7,18 +7,8 @@
 namespace sluice {
 namespace {
 
-google::protobuf::Duration DurationToProto(absl::Duration duration) {
-  google::protobuf::Duration message;
-  // Microseconds are enough for people.
-  const absl::Duration rounded = absl::Trunc(duration, absl::Microseconds(1));
-  message.set_seconds(absl::ToInt64Seconds(rounded));
-  message.set_nanos(
-      static_cast<int32_t>(absl::ToInt64Nanoseconds(rounded - absl::Seconds(message.seconds()))));
-  return message;
-}
-
 google::protobuf::Timestamp TimeToProto(absl::Time time) {
-  const google::protobuf::Duration since = DurationToProto(time - absl::UnixEpoch());
+  const google::protobuf::Duration since = ToProto(time - absl::UnixEpoch());
   google::protobuf::Timestamp message;
   message.set_seconds(since.seconds());
   message.set_nanos(since.nanos());
@@ -58,10 +48,42 @@ v1::PushBooks BooksToProto(const PushBooks& books) {
   message.set_received(books.received);
   message.set_accepted(books.accepted);
   message.set_stale(books.stale);
+  message.set_skipped(books.skipped);
   message.set_duplicate(books.duplicate);
   message.set_rejected(books.rejected);
   message.set_aborted(books.aborted);
   message.set_in_progress(books.in_progress);
+  return message;
+}
+
+v1::StepState StepToProto(const StepState& step, absl::Time now) {
+  v1::StepState message;
+  message.set_accumulated(step.accumulated);
+  message.set_skipped(step.skipped);
+  message.set_required(step.required);
+  if (step.since.has_value()) *message.mutable_waiting() = ToProto(now - *step.since);
+  for (const std::string& name : step.contributed) message.add_contributed(name);
+  message.set_missing(step.missing);
+  for (const AwaitedWorker& worker : step.awaited) {
+    v1::AwaitedWorker& awaited = *message.add_awaited();
+    awaited.set_worker(worker.worker);
+    *awaited.mutable_since_last_seen() = ToProto(worker.since_last_seen);
+    awaited.set_lag(worker.lag);
+    awaited.set_bytes_arrived(worker.bytes_arrived);
+  }
+  return message;
+}
+
+v1::Staleness StalenessToProto(const StalenessHistogram& staleness) {
+  v1::Staleness message;
+  message.set_mean(staleness.mean());
+  message.set_max(staleness.max());
+  for (size_t i = 0; i < staleness.counts().size(); ++i) {
+    if (staleness.counts()[i] == 0) continue;
+    v1::StalenessCount& count = *message.add_histogram();
+    count.set_staleness(static_cast<uint32_t>(i));
+    count.set_count(staleness.counts()[i]);
+  }
   return message;
 }
 
@@ -77,19 +99,21 @@ v1::ServerState ToProto(const ShardState& state) {
   if (state.tensors > 0) *message.mutable_optimizer() = ToProto(state.optimizer);
   message.set_workers(state.workers);
   message.set_observers(state.observers);
-  message.set_accumulated(state.accumulated);
-  message.set_required(state.required);
-  for (const std::string& name : state.waiting_for) message.add_waiting_for(name);
+  *message.mutable_current() = StepToProto(state.current, state.now);
+  message.set_learning_rate(state.learning_rate);
+  *message.mutable_schedule() = ToProto(state.schedule);
+  *message.mutable_staleness() = StalenessToProto(state.staleness);
+  *message.mutable_longest_wait() = ToProto(state.times.longest_wait);
   *message.mutable_pushes() = BooksToProto(state.books);
   message.set_tensors(state.tensors);
   message.set_elements(state.elements);
   message.set_bytes_received(state.traffic.bytes_received);
   message.set_bytes_sent(state.traffic.bytes_sent);
   *message.mutable_started() = TimeToProto(state.created);
-  *message.mutable_uptime() = DurationToProto(state.now - state.created);
+  *message.mutable_uptime() = ToProto(state.now - state.created);
   if (state.times.last_step.has_value()) {
-    *message.mutable_mean_step_time() = DurationToProto(state.MeanStepTime());
-    *message.mutable_since_last_step() = DurationToProto(state.now - *state.times.last_step);
+    *message.mutable_mean_step_time() = ToProto(state.MeanStepTime());
+    *message.mutable_since_last_step() = ToProto(state.now - *state.times.last_step);
   }
   return message;
 }
@@ -103,12 +127,15 @@ v1::Worker ToProto(const SessionRecord& record, const ShardState& state) {
   message.set_last_sequence(record.last_sequence.value());
   message.set_accepted(record.accepted);
   message.set_stale(record.stale);
+  message.set_skipped(record.skipped);
+  message.set_index(record.index);
+  *message.mutable_since_last_seen() = ToProto(state.now - record.last_seen);
   if (record.last_push == absl::InfinitePast()) return message;
   message.set_step(record.last_gradient_step.value());
   message.set_lag(state.step.value() - std::min(state.step, record.last_gradient_step).value());
   message.set_contributed(record.contributed == state.step);
   message.set_loss(record.loss);
-  *message.mutable_since_last_push() = DurationToProto(state.now - record.last_push);
+  *message.mutable_since_last_push() = ToProto(state.now - record.last_push);
   return message;
 }
 
@@ -121,10 +148,6 @@ v1::TensorStatistics ToProto(const TensorStatistics& statistics) {
   message.set_l2_norm(statistics.l2_norm);
   message.set_zero_share(statistics.zero_share);
   return message;
-}
-
-absl::Duration FromProto(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 
 }  // namespace sluice

@@ -15,8 +15,6 @@ v1::ServerState ToProto(const ShardState& state);
 v1::Worker ToProto(const SessionRecord& record, const ShardState& state);
 v1::TensorStatistics ToProto(const TensorStatistics& statistics);
 
-absl::Duration FromProto(const google::protobuf::Duration& duration);
-
 }  // namespace sluice
 
 #endif  // SLUICE_SERVER_GRPC_INSPECTOR_MESSAGES_H_

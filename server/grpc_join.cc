@@ -37,6 +37,7 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
 
   void OnWriteDone(bool ok) override {
     absl::MutexLock lock(&mu_);
+    ended_ = ended_ || events_.front().has_evicted();
     events_.pop_front();
     writing_ = false;
     broken_ = broken_ || !ok;
@@ -77,9 +78,9 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
   // Nothing may be written before the welcome, which sets session_.
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (writing_ || finished_ || !session_.has_value()) return;
-    if (broken_) {
+    if (broken_ || ended_) {
       finished_ = true;
-      Finish(grpc::Status::CANCELLED);
+      Finish(broken_ ? grpc::Status::CANCELLED : grpc::Status::OK);
     } else if (!events_.empty()) {
       writing_ = true;
       StartWrite(&events_.front());
@@ -94,6 +95,7 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
   absl::optional<SessionId> session_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // the session was, and has been told
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
 };
 

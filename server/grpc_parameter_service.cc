@@ -1,17 +1,15 @@
 #include "server/grpc_parameter_service.h"
 
-#include <openssl/crypto.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "common/error.h"
 #include "common/wire_status.h"
 #include "server/grpc_initialize.h"
 #include "server/grpc_join.h"
 #include "server/grpc_pull.h"
 #include "server/grpc_push.h"
+#include "server/grpc_token.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 
 namespace sluice {
@@ -26,10 +24,6 @@ class RefusedStream final : public Reactor {
   explicit RefusedStream(const absl::Status& status) { this->Finish(ToGrpcStatus(status)); }
   void OnDone() override { delete this; }
 };
-
-bool EqualInConstantTime(absl::string_view a, absl::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
 
 class GrpcParameterService final : public v1::ParameterServer::CallbackService {
  public:
@@ -69,6 +63,14 @@ class GrpcParameterService final : public v1::ParameterServer::CallbackService {
     return ServePull(*request, shard_);
   }
 
+  grpc::ServerUnaryReactor* Heartbeat(CallbackServerContext* context,
+                                      const v1::HeartbeatRequest* request,
+                                      v1::HeartbeatResponse* response) override {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(ToGrpcStatus(AnswerHeartbeat(*context, *request, *response)));
+    return reactor;
+  }
+
   grpc::ServerUnaryReactor* Leave(CallbackServerContext* context, const v1::LeaveRequest* request,
                                   v1::LeaveResponse* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
@@ -80,17 +82,17 @@ class GrpcParameterService final : public v1::ParameterServer::CallbackService {
   static constexpr int kMaxResults = 16;
 
   absl::Status Authorize(const CallbackServerContext& context) const {
-    if (token_.empty()) return absl::OkStatus();
-    const auto found = context.client_metadata().find("authorization");
-    if (found == context.client_metadata().end()) {
-      return MakeError(Reason::kBadToken, "no job token; start the worker with this job's");
-    }
-    absl::string_view value(found->second.data(), found->second.size());
-    if (absl::ConsumePrefix(&value, "Bearer ") && EqualInConstantTime(value, token_)) {
-      return absl::OkStatus();
-    }
-    return MakeError(Reason::kBadToken,
-                     "the job token is not this server's; start the worker with this job's");
+    return CheckToken(context, token_);
+  }
+
+  absl::Status AnswerHeartbeat(const CallbackServerContext& context,
+                               const v1::HeartbeatRequest& request,
+                               v1::HeartbeatResponse& response) {
+    const absl::Status allowed = Authorize(context);
+    if (!allowed.ok()) return allowed;
+    const absl::StatusOr<Step> step = shard_.Heartbeat(SessionId(request.session()));
+    if (step.ok()) response.set_step(step->value());
+    return step.status();
   }
 
   absl::Status AnswerLeave(const CallbackServerContext& context, const v1::LeaveRequest& request,

@@ -63,19 +63,20 @@ class PullStream final : public grpc::ServerWriteReactor<v1::PullParamsResponse>
       return;
     }
     snapshot_ = std::move(result->snapshot);
+    inconsistent_ = result->header.inconsistent;
     *message_.mutable_header() = ToProto(result->header);
     StartWrite(&message_);
   }
 
   void WriteNext() {
-    const absl::Span<const float> values =
-        snapshot_ == nullptr ? absl::Span<const float>() : snapshot_->values.span();
-    if (offset_ == values.size()) {
+    const uint64_t size = snapshot_ == nullptr ? 0 : snapshot_->values.size();
+    if (offset_ == size) {
       Finish(grpc::Status::OK);
       return;
     }
-    const uint64_t count = std::min<uint64_t>(kChunkElements, values.size() - offset_);
-    ToProto(offset_, values.subspan(offset_, count), message_.mutable_chunk());
+    const uint64_t count = std::min<uint64_t>(kChunkElements, size - offset_);
+    if (inconsistent_) snapshot_ = shard_.Newest(offset_ + count);
+    ToProto(offset_, snapshot_->values.span().subspan(offset_, count), message_.mutable_chunk());
     offset_ += count;
     StartWrite(&message_);
   }
@@ -83,6 +84,7 @@ class PullStream final : public grpc::ServerWriteReactor<v1::PullParamsResponse>
   Shard& shard_;
   v1::PullParamsResponse message_;
   std::shared_ptr<const Snapshot> snapshot_;
+  bool inconsistent_ = false;
   uint64_t offset_ = 0;
 
   absl::Mutex mu_;

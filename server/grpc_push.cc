@@ -11,12 +11,17 @@
 namespace sluice {
 namespace {
 
-// Reads are strictly one after another, so no lock is needed.
-class PushStream final : public grpc::ServerReadReactor<v1::PushGradientsRequest> {
+// Reads are strictly one after another, so no lock is needed. The shard may want to end the stream
+// when it is gone already: it holds it weakly.
+class PushStream final : public grpc::ServerReadReactor<v1::PushGradientsRequest>,
+                         public std::enable_shared_from_this<PushStream> {
  public:
-  PushStream(const grpc::CallbackServerContext* context, v1::PushGradientsResponse* response,
+  PushStream(grpc::CallbackServerContext* context, v1::PushGradientsResponse* response,
              Shard& shard)
-      : context_(context), response_(response), shard_(shard) {
+      : context_(context), response_(response), shard_(shard) {}
+
+  void Start() {
+    self_ = shared_from_this();
     StartRead(&message_);
   }
 
@@ -36,7 +41,7 @@ class PushStream final : public grpc::ServerReadReactor<v1::PushGradientsRequest
       shard_.AbandonPush(std::move(push_),
                          context_->IsCancelled() ? Abandoned::kAborted : Abandoned::kRejected);
     }
-    delete this;
+    self_.reset();
   }
 
  private:
@@ -44,7 +49,14 @@ class PushStream final : public grpc::ServerReadReactor<v1::PushGradientsRequest
     absl::StatusOr<PushHeader> header =
         MakeError(Reason::kMissingHeader, "the push has no header; send it before the chunks");
     if (ok && message_.has_header()) header = FromProto(message_.header());
-    absl::StatusOr<PushStart> start = shard_.BeginPush(header);
+    shard_.BeginPush(
+        header, [this](absl::StatusOr<PushStart> start) { GoOn(std::move(start)); },
+        [weak = weak_from_this()] {
+          if (const std::shared_ptr<PushStream> stream = weak.lock()) stream->context_->TryCancel();
+        });
+  }
+
+  void GoOn(absl::StatusOr<PushStart> start) {
     if (!start.ok()) {
       Answer(start.status());
     } else if (start->push == nullptr) {
@@ -56,17 +68,17 @@ class PushStream final : public grpc::ServerReadReactor<v1::PushGradientsRequest
   }
 
   void AddChunk() {
-    const absl::Status added = AddChunkTo(message_, push_->gradient);
+    const absl::Status added = AddChunkTo(message_, *push_);
     if (added.ok()) {
       StartRead(&message_);
       return;
     }
-    shard_.AbandonPush(std::move(push_), Abandoned::kRejected);
-    Answer(added);
+    shard_.RefusePush(std::move(push_), added,
+                      [this](absl::StatusOr<PushOutcome> outcome) { Answer(std::move(outcome)); });
   }
 
   void End() {
-    const absl::Status complete = push_->gradient.CheckComplete();
+    const absl::Status complete = push_->gradient().CheckComplete();
     if (!complete.ok()) {
       Answer(complete);
       return;
@@ -80,18 +92,22 @@ class PushStream final : public grpc::ServerReadReactor<v1::PushGradientsRequest
     Finish(ToGrpcStatus(outcome.status()));
   }
 
-  const grpc::CallbackServerContext* const context_;
+  grpc::CallbackServerContext* const context_;
   v1::PushGradientsResponse* const response_;
   Shard& shard_;
   v1::PushGradientsRequest message_;
   std::unique_ptr<PendingPush> push_;
+  std::shared_ptr<PushStream> self_;  // until the call is done
 };
 
 }  // namespace
 
-grpc::ServerReadReactor<v1::PushGradientsRequest>* ServePush(
-    const grpc::CallbackServerContext* context, v1::PushGradientsResponse* response, Shard& shard) {
-  return new PushStream(context, response, shard);
+grpc::ServerReadReactor<v1::PushGradientsRequest>* ServePush(grpc::CallbackServerContext* context,
+                                                             v1::PushGradientsResponse* response,
+                                                             Shard& shard) {
+  const auto stream = std::make_shared<PushStream>(context, response, shard);
+  stream->Start();
+  return stream.get();
 }
 
 }  // namespace sluice

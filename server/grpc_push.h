@@ -11,8 +11,9 @@
 namespace sluice {
 
 // Serves one call; the reactor owns itself. `shard` outlives it.
-grpc::ServerReadReactor<v1::PushGradientsRequest>* ServePush(
-    const grpc::CallbackServerContext* context, v1::PushGradientsResponse* response, Shard& shard);
+grpc::ServerReadReactor<v1::PushGradientsRequest>* ServePush(grpc::CallbackServerContext* context,
+                                                             v1::PushGradientsResponse* response,
+                                                             Shard& shard);
 
 }  // namespace sluice
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/probe.h"
 #include "common/wire_runtime.h"
+#include "server/grpc_admin.h"
 #include "server/grpc_health.h"
 #include "server/grpc_inspector.h"
 #include "server/grpc_parameter_service.h"
@@ -73,6 +74,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const Address& addre
   grpc_init();
   std::vector<std::unique_ptr<grpc::Service>> services;
   services.push_back(MakeGrpcParameterService(token, shard));
+  services.push_back(MakeGrpcAdmin(token, shard));
   services.push_back(MakeGrpcInspector(shard));
   services.push_back(MakeGrpcHealth(shard));
   auto server = std::make_unique<GrpcServerOnAddress>(std::move(services));

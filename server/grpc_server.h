@@ -25,9 +25,9 @@ class GrpcServer {
   virtual void Shutdown(absl::Duration grace) = 0;
 };
 
-// Listens on `address`; callers of the ParameterServer must present `token`, unless it is empty.
-// `shard` outlives the server. UNAVAILABLE says why it cannot listen, for example that the port is
-// in use.
+// Listens on `address`; callers of the ParameterServer and of Admin must present `token`, unless it
+// is empty. `shard` outlives the server. UNAVAILABLE says why it cannot listen, for example that
+// the port is in use.
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const Address& address,
                                                             const std::string& token, Shard& shard);
 

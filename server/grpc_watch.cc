@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/types/optional.h"
+#include "common/wire.h"
 #include "server/grpc_inspector_messages.h"
 
 namespace sluice {
@@ -19,6 +24,17 @@ constexpr absl::Duration kShortestInterval = absl::Milliseconds(100);
 absl::Duration IntervalOf(const v1::WatchStateRequest& request) {
   if (!request.has_min_interval()) return kDefaultInterval;
   return std::max(FromProto(request.min_interval()), kShortestInterval);
+}
+
+// What a watcher waits to see change: not the clock.
+std::string AspectOf(const ShardState& state) {
+  std::vector<std::string> names = state.current.contributed;
+  for (const AwaitedWorker& worker : state.current.awaited) {
+    names.push_back(absl::StrCat("-", worker.worker));
+  }
+  return absl::StrCat(state.step.value(), " ", static_cast<int>(state.phase), " ", state.workers,
+                      " ", state.observers, " ", state.current.accumulated, " ",
+                      state.current.skipped, " ", absl::StrJoin(names, "\n"));
 }
 
 // Alternates between an alarm and a write; a cancelled call cuts the alarm short.
@@ -48,11 +64,12 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::ServerState> {
  private:
   void Look() {
     const ShardState state = shard_.Describe();
-    if (last_ == state.step) {
+    std::string aspect = AspectOf(state);
+    if (last_ == aspect) {
       Rest();
       return;
     }
-    last_ = state.step;
+    last_ = std::move(aspect);
     message_ = ToProto(state);
     StartWrite(&message_);
   }
@@ -85,7 +102,7 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::ServerState> {
 
   const Shard& shard_;
   const absl::Duration interval_;
-  absl::optional<Step> last_;
+  std::string last_;  // aspect that was told; none is empty
   v1::ServerState message_;
 
   absl::Mutex mu_;

@@ -3,20 +3,45 @@
 #ifndef SLUICE_SERVER_PENDING_PUSH_H_
 #define SLUICE_SERVER_PENDING_PUSH_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/exchange.h"
 #include "server/staged_vector.h"
 
 namespace sluice {
 
+// How many bytes of a push have arrived; to be read by any thread.
+using ArrivedBytes = std::shared_ptr<const std::atomic<uint64_t>>;
+
 // A push that was let in at its header and is arriving. Owned by whoever feeds it, on one thread at
 // a time.
-struct PendingPush {
-  PushHeader header;
-  StagedVector gradient;
+class PendingPush {
+ public:
+  PendingPush(const PushHeader& header, std::shared_ptr<const Layout> layout)
+      : header_(header), gradient_(std::move(layout)) {}
+
+  // Takes a chunk; errors are StagedVector::Add's.
+  absl::Status Add(StagedChunk chunk) {
+    const absl::Status added = gradient_.Add(std::move(chunk));
+    arrived_->store(gradient_.bytes(), std::memory_order_relaxed);
+    return added;
+  }
+
+  const PushHeader& header() const { return header_; }
+  const StagedVector& gradient() const { return gradient_; }
+  ArrivedBytes arrived() const { return arrived_; }
+
+ private:
+  const PushHeader header_;
+  StagedVector gradient_;
+  const std::shared_ptr<std::atomic<uint64_t>> arrived_ =
+      std::make_shared<std::atomic<uint64_t>>(0);
 };
 
 // What Shard::BeginPush says: `push` to go on with, or, if that is null, the answer already.
@@ -26,6 +51,7 @@ struct PushStart {
 };
 
 // Called exactly once, outside all locks, from any thread.
+using PushStartCallback = std::function<void(absl::StatusOr<PushStart>)>;
 using PushCallback = std::function<void(absl::StatusOr<PushOutcome>)>;
 
 // What Shard::BeginInitialize says: where to stage the parameters, or, if null, the answer already.

@@ -1,4 +1,4 @@
-// Pulls: answered from a snapshot, or kept waiting for a step.
+// Pulls: answered from a snapshot, or kept waiting.
 
 #ifndef SLUICE_SERVER_PULL_QUEUE_H_
 #define SLUICE_SERVER_PULL_QUEUE_H_
@@ -9,6 +9,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "common/exchange.h"
 #include "common/ids.h"
 #include "server/completions.h"
@@ -24,7 +26,17 @@ struct PullResult {
 // Called exactly once, outside all locks, from any thread; not at all if the pull was cancelled.
 using PullCallback = std::function<void(absl::StatusOr<PullResult>)>;
 
-using PullId = Number<struct PullTag>;  // of a pull that waits, from 1; 0 is none
+using PullId = Number<struct PullTag>;  // of a pull, from 1
+
+// Whether a pull can be answered now.
+enum class PullTurn {
+  kNow,
+  kNotYet,
+  kHeldUp,  // by the job's mode alone: its worker waits for others
+};
+
+// An error ends the pull.
+using PullJudge = std::function<absl::StatusOr<PullTurn>(const PullRequest&)>;
 
 // Externally synchronized.
 class PullQueue {
@@ -32,29 +44,38 @@ class PullQueue {
   // Of a server in that life.
   explicit PullQueue(Incarnation incarnation) : incarnation_(incarnation) {}
 
-  // What `latest` says to a pull that it satisfies.
-  PullResult Answer(const PullRequest& request, const std::shared_ptr<const Snapshot>& latest);
-
-  // Keeps a pull waiting.
   PullId Add(const PullRequest& request, PullCallback done);
+
+  bool Waits(PullId id) const { return waiting_.count(id) > 0; }
 
   // Removes the pull; false if it waits no more.
   bool Cancel(PullId id) { return waiting_.erase(id) > 0; }
 
-  // Answers and removes those that `latest` satisfies, in the order they came.
-  void Publish(const std::shared_ptr<const Snapshot>& latest, Completions* completions);
+  // Answers from `latest`, or ends, those that `judge` says may be, in the order they came, and
+  // removes them. `inconsistent` is told to those that are answered.
+  void Serve(const std::shared_ptr<const Snapshot>& latest, bool inconsistent,
+             const PullJudge& judge, absl::Time now, Completions* completions);
 
   // Ends all of them with an error.
   void FailAll(const absl::Status& status, Completions* completions);
 
   size_t size() const { return waiting_.size(); }
+  // Whoever is held up has been so only since `now`.
+  void RestartHoldUp(absl::Time now);
+
+  // Since when a worker has been held up by the job's mode; none if nobody is.
+  absl::optional<absl::Time> held_up_since() const;
   uint64_t bytes_answered() const { return bytes_answered_; }  // payload
 
  private:
   struct Waiting {
     PullRequest request;
     PullCallback done;
+    absl::optional<absl::Time> held_up_since;
   };
+
+  PullResult Answer(const PullRequest& request, const std::shared_ptr<const Snapshot>& latest,
+                    bool inconsistent);
 
   const Incarnation incarnation_;
   uint64_t bytes_answered_ = 0;

@@ -1,5 +1,6 @@
 #include "server/roster.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -9,14 +10,22 @@
 namespace sluice {
 
 Roster::Roster(const ShardOptions& options, JobListener owner)
-    : options_(options), owner_(std::move(owner)), sessions_(options.max_sessions) {}
+    : options_(options),
+      owner_(std::move(owner)),
+      sessions_(options.max_sessions, options.session_base) {}
 
 absl::StatusOr<SessionRecord*> Roster::Join(const JoinRequest& request, JobListener listener,
-                                            Step active_from, absl::Time now) {
+                                            Step active_from, absl::Time now,
+                                            Completions* completions) {
   const absl::Status adopted = Adopt(request);
   if (!adopted.ok()) return adopted;
-  const auto record = sessions_.Open(request, active_from);
+  SessionRecord* const earlier = sessions_.FindAlive(request.worker);
+  const JobListener replaced = earlier == nullptr ? nullptr : earlier->listener;
+  const auto record = sessions_.Open(request, active_from, now);
   if (!record.ok()) return record.status();
+  if (replaced) {
+    completions->Add([replaced] { replaced({JobEvent::Kind::kEvicted, Step(), {}}); });
+  }
   (*record)->listener = std::move(listener);
   if (!first_join_.has_value()) first_join_ = now;
   return record;
@@ -37,22 +46,41 @@ absl::Status Roster::Adopt(const JoinRequest& request) {
   if (request.role == SessionRole::kObserver) {
     return MakeError(Reason::kNotInitialized, "no worker has joined yet; observe later");
   }
+  const absl::Status fits = CheckFitsServer(request);
+  if (!fits.ok()) return fits;
+  layout_ = std::make_shared<const Layout>(request.layout);
+  optimizer_ = request.optimizer;
+  return absl::OkStatus();
+}
+
+absl::Status Roster::CheckFitsServer(const JoinRequest& request) const {
   if (request.layout.size() > options_.max_elements) {
     return MakeError(
         Reason::kModelTooLarge,
         absl::StrCat("this worker's model has ", request.layout.size(), " elements, more than the ",
                      options_.max_elements, " for which this server has memory"));
   }
-  layout_ = std::make_shared<const Layout>(request.layout);
-  optimizer_ = request.optimizer;
+  const bool averages = std::holds_alternative<AveragingOptions>(request.optimizer);
+  if (averages && (!options_.schedule.is_constant() || options_.guards.clip_norm.has_value())) {
+    return MakeError(Reason::kBadOptimizer,
+                     "workers that average parameters take their steps themselves, but this server "
+                     "was given a schedule of the learning rate or a norm to clip gradients to; "
+                     "start it without");
+  }
   return absl::OkStatus();
+}
+
+absl::StatusOr<SessionRecord*> Roster::Hear(SessionId session, absl::Time now) {
+  const auto record = sessions_.Find(session);
+  if (record.ok() && (*record)->presence == Presence::kPresent) (*record)->last_seen = now;
+  return record;
 }
 
 void Roster::Lose(SessionId session, absl::Time now) {
   const auto record = sessions_.Find(session);
   if (!record.ok()) return;
   (*record)->presence = Presence::kLost;
-  (*record)->lost_at = now;
+  (*record)->last_seen = now;
   (*record)->listener = nullptr;
 }
 
@@ -64,8 +92,32 @@ absl::Status Roster::Leave(SessionId session) {
   return absl::OkStatus();
 }
 
-void Roster::Update(absl::Time now) {
-  sessions_.EvictLostBefore(now - options_.lease);
+void Roster::Evict(SessionRecord& record, Completions* completions) {
+  record.presence = Presence::kEvicted;
+  if (record.listener) {
+    completions->Add([listener = std::move(record.listener)] {
+      listener({JobEvent::Kind::kEvicted, Step(), {}});
+    });
+  }
+  record.listener = nullptr;
+}
+
+absl::Status Roster::Bar(const std::string& worker, Completions* completions) {
+  SessionRecord* const record = sessions_.FindAlive(worker);
+  if (record == nullptr) {
+    return MakeError(Reason::kNotFound,
+                     absl::StrCat("no worker \"", absl::CEscape(worker.substr(0, 64)),
+                                  "\" takes part; ListWorkers names those that do"));
+  }
+  record->barred = true;
+  Evict(*record, completions);
+  return absl::OkStatus();
+}
+
+void Roster::Update(absl::Time now, Completions* completions) {
+  for (const SessionId silent : sessions_.SilentSince(now - options_.lease)) {
+    Evict(**sessions_.Find(silent), completions);
+  }
   if (started_ || !first_join_.has_value()) return;
   const bool waited = now - *first_join_ >= options_.start_timeout;
   started_ = waited || sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;
@@ -73,22 +125,33 @@ void Roster::Update(absl::Time now) {
 
 void Roster::CheckFinished(Step step, Completions* completions) {
   const bool finished = started_ && sessions_.CountAlive(SessionRole::kWorker) == 0;
-  if (finished && !finished_) Announce({JobEvent::Kind::kTrainingFinished, step}, completions);
+  if (finished && !finished_) Announce({JobEvent::Kind::kTrainingFinished, step, {}}, completions);
   finished_ = finished;
   const bool deserted = finished && sessions_.CountAlive(SessionRole::kObserver) == 0;
   if (deserted && !deserted_ && owner_) {
-    completions->Add([owner = owner_, step] { owner({JobEvent::Kind::kDeserted, step}); });
+    completions->Add([owner = owner_, step] { owner({JobEvent::Kind::kDeserted, step, {}}); });
   }
   deserted_ = deserted;
 }
 
-StepProgress Roster::Progress(Step step, uint32_t accumulated) const {
+StepProgress Roster::Progress(Step step) const {
   StepProgress progress;
+  progress.step = step;
   progress.started = started_;
-  progress.accumulated = accumulated;
   progress.members = sessions_.CountMembers(step);
   progress.missing = sessions_.CountMissing(step);
+  progress.joining = sessions_.CountAlive(SessionRole::kWorker) - progress.members;
+  if (!started_) {
+    const uint32_t known = sessions_.CountKnown(SessionRole::kWorker);
+    progress.missing += std::max(options_.expected_workers, known) - known;
+  }
+  // Workers that have yet to join have made no push.
+  progress.slowest = started_ ? sessions_.SlowestClock() : 0;
   return progress;
+}
+
+absl::optional<Rank> Roster::FirstMissing(Step step) const {
+  return started_ ? sessions_.FirstMissing(step) : Rank();
 }
 
 void Roster::Describe(ShardState* state) const {

@@ -5,6 +5,7 @@
 #define SLUICE_SERVER_ROSTER_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -26,7 +27,10 @@ class Roster {
   // Opens a session active from `active_from`. The first worker's layout and optimizer become the
   // job's; whoever differs from them, or from the job, is refused.
   absl::StatusOr<SessionRecord*> Join(const JoinRequest& request, JobListener listener,
-                                      Step active_from, absl::Time now);
+                                      Step active_from, absl::Time now, Completions* completions);
+
+  // The session speaks. UNKNOWN_SESSION if it is not alive.
+  absl::StatusOr<SessionRecord*> Hear(SessionId session, absl::Time now);
 
   // The session's connection broke; its lease begins to run. Unknown sessions are ignored.
   void Lose(SessionId session, absl::Time now);
@@ -34,17 +38,26 @@ class Roster {
   // The session ends in good order.
   absl::Status Leave(SessionId session);
 
+  // The session ends at the server's will; its worker may join again.
+  void Evict(SessionRecord& record, Completions* completions);
+
+  // As above by name, and its process may not. NOT_FOUND if nobody alive has that name.
+  absl::Status Bar(const std::string& worker, Completions* completions);
+
   // Draws the consequences of time and membership: ends leases, starts training. To be called after
   // every change and every now and then.
-  void Update(absl::Time now);
+  void Update(absl::Time now, Completions* completions);
 
   // Announces the end of training, once, when every worker has gone; `step` is final.
   void CheckFinished(Step step, Completions* completions);
 
   void Announce(const JobEvent& event, Completions* completions) const;
 
-  // Step `step`, to which `accumulated` gradients were counted, as the policy sees it.
-  StepProgress Progress(Step step, uint32_t accumulated) const;
+  // What the policy must know of `step`'s workers.
+  StepProgress Progress(Step step) const;
+
+  // The lowest rank that may yet contribute to `step`; before all have joined, lower than any.
+  absl::optional<Rank> FirstMissing(Step step) const;
 
   // Fills in the model, the optimizer and the numbers of workers and observers.
   void Describe(ShardState* state) const;
@@ -56,18 +69,19 @@ class Roster {
   bool finished() const { return finished_; }
   // Null before the first worker joined.
   const std::shared_ptr<const Layout>& layout() const { return layout_; }
-  const SgdOptions& optimizer() const { return optimizer_; }
+  const OptimizerOptions& optimizer() const { return optimizer_; }
   SessionTable& sessions() { return sessions_; }
   const SessionTable& sessions() const { return sessions_; }
 
  private:
   absl::Status Adopt(const JoinRequest& request);
+  absl::Status CheckFitsServer(const JoinRequest& request) const;
 
   const ShardOptions options_;
   const JobListener owner_;
   SessionTable sessions_;
   std::shared_ptr<const Layout> layout_;
-  SgdOptions optimizer_;
+  OptimizerOptions optimizer_;
   absl::optional<absl::Time> first_join_;
   bool started_ = false;
   bool finished_ = false;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/closing_table.h"
 
 namespace sluice {
 namespace {
@@ -17,6 +18,7 @@ constexpr timespec kTick = {0, 100'000'000};
 // How long calls that are under way may take to end.
 constexpr absl::Duration kGrace = absl::Seconds(2);
 constexpr int kEveryWorkerLost = 3;
+constexpr int kUnbalancedBooks = 4;
 
 sigset_t StopSignals() {
   sigset_t signals;
@@ -42,8 +44,10 @@ bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
 
 Server::Server(const ServerOptions& options)
     : exit_when_finished_(options.exit_when_finished),
+      step_wait_log_(options.log_step_wait),
       shard_(options.shard, RealClock(), [this](const JobEvent& event) {
         if (event.kind == JobEvent::Kind::kDeserted) deserted_ = true;
+        if (event.kind == JobEvent::Kind::kDraining) drained_ = true;
       }) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
@@ -67,9 +71,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 
 int Server::Serve() {
   int signal = 0;
-  while (signal == 0 && !(exit_when_finished_ && deserted_)) {
+  while (signal == 0 && !IsOver()) {
     signal = WaitForStopSignal();
     shard_.Tick();
+    const absl::optional<std::string> waits = step_wait_log_.Look(shard_.Describe());
+    if (waits.has_value()) LOG(WARNING) << *waits;
   }
   const bool finished = shard_.Describe().phase == Phase::kFinished;
   if (signal != 0) {
@@ -77,9 +83,21 @@ int Server::Serve() {
     shard_.Drain();
   }
   door_->Shutdown(kGrace);
+  const PushBooks books = shard_.Describe().books;
+  if (!books.Balanced() || books.in_progress > 0) {
+    LOG(ERROR) << "the books of pushes do not balance; this is a bug of the server";
+    return kUnbalancedBooks;
+  }
   if (!finished || AnyLeftInGoodOrder(shard_.Sessions())) return 0;
   LOG(ERROR) << "every worker was lost";
   return kEveryWorkerLost;
+}
+
+std::string Server::ClosingTable() const {
+  const std::shared_ptr<const Snapshot> parameters = shard_.snapshot();
+  return sluice::ClosingTable(
+      shard_.Describe(), shard_.results(),
+      parameters == nullptr ? absl::Span<const float>() : parameters->values.span());
 }
 
 }  // namespace sluice

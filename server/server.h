@@ -12,6 +12,7 @@
 #include "common/private_directory.h"
 #include "server/grpc_server.h"
 #include "server/shard.h"
+#include "server/step_wait_log.h"
 
 namespace sluice {
 
@@ -24,6 +25,8 @@ struct ServerOptions {
   // Serve() returns when training has finished and nobody is left; otherwise it waits for more
   // workers.
   bool exit_when_finished = true;
+  // How long a step may wait before the log says for whom.
+  absl::Duration log_step_wait = absl::Seconds(5);
 };
 
 class Server {
@@ -34,19 +37,26 @@ class Server {
 
   const Address& address() const { return door_->address(); }
 
-  // Serves until the job is over, or until SIGINT or SIGTERM: then it drains. Afterwards all calls
-  // have ended. Returns the process's exit code: 0, or 3 if training ended because every worker was
-  // lost.
+  // Serves until the job is over, or until SIGINT, SIGTERM or Admin's Drain: then it drains.
+  // Afterwards all calls have ended. Returns the process's exit code: 0; 3 if training ended
+  // because every worker was lost; 4 if the books of pushes do not balance, which is a bug.
   int Serve();
+
+  // After Serve(): what it came to, for people.
+  std::string ClosingTable() const;
 
   const Shard& shard() const { return shard_; }
 
  private:
   explicit Server(const ServerOptions& options);
 
+  bool IsOver() const { return drained_ || (exit_when_finished_ && deserted_); }
+
   const bool exit_when_finished_;
+  StepWaitLog step_wait_log_;
   std::unique_ptr<PrivateDirectory> directory_;
   std::atomic<bool> deserted_{false};
+  std::atomic<bool> drained_{false};
   Shard shard_;
   std::unique_ptr<GrpcServer> door_;
 };

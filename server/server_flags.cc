@@ -3,60 +3,48 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/network.h"
 #include "common/random.h"
 #include "common/secret_file.h"
+#include "server/optional_flag.h"
 
 namespace sluice {
 namespace {
 
 constexpr double kLaunchedStartTimeout = 60;  // seconds: all ranks start together
 constexpr int kTokenBytes = 32;
+constexpr uint64_t kInFlightShare = 4;  // of the memory, if no other share is asked for
 
-template <typename T>
-CLI::Option* AddOptional(CLI::App& app, const char* name, absl::optional<T>& value,
-                         const char* description) {
-  const std::function<void(const T&)> set = [&value](const T& given) { value = given; };
-  return app.add_option_function<T>(name, set, description);
+uint64_t MemoryBytes() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
 
-// Two snapshots, the accumulator, the optimizer's momentum and a gradient on its way in, of float32
-// each.
+// Two snapshots, the accumulator, the optimizer's momentum and three gradients on their way in, of
+// float32 each.
 uint64_t ElementsThatMemoryHolds() {
-  constexpr uint64_t kVectors = 5;
-  const uint64_t bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  return bytes / (kVectors * sizeof(float));
+  constexpr uint64_t kVectors = 7;
+  return MemoryBytes() / (kVectors * sizeof(float));
 }
 
 // `launched_workers` is 0 if nobody knows.
 absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t launched_workers) {
   ShardOptions options;
-  Consistency& consistency = options.consistency;
-  const absl::Status mode = ParseConsistencyMode(flags.mode, &consistency.mode);
-  if (!mode.ok()) return mode;
-  const bool sync = consistency.mode == ConsistencyMode::kSync;
-  const uint32_t known =
-      launched_workers > 0 ? launched_workers : (sync ? flags.quorum.value_or(1) : 1);
-  options.expected_workers = flags.workers.value_or(known);
-  consistency.quorum = flags.quorum.value_or(sync ? options.expected_workers : 1);
-  consistency.max_staleness = flags.max_staleness;
-  if (flags.workers.value_or(1) == 0) {
-    return absl::InvalidArgumentError("--workers is 0, expected at least 1");
-  }
-  const absl::Status valid = consistency.Validate();
-  if (!valid.ok()) return valid;
-  if (sync) options.expected_workers = consistency.quorum;
-  options.lease = absl::Seconds(std::max(flags.lease, 0.0));
+  const absl::Status training = ApplyTrainingFlags(flags.training, launched_workers, &options);
+  if (!training.ok()) return training;
+  options.lease = absl::Seconds(flags.lease);
   const double wait = launched_workers > 0 ? kLaunchedStartTimeout : 0;
   const double start_timeout = flags.start_timeout.value_or(wait);
   if (start_timeout > 0) options.start_timeout = absl::Seconds(start_timeout);
   options.max_sessions = flags.max_workers;
+  // Half of the numbers are left to be counted up.
+  options.session_base = SessionId(RandomNonce().value() >> 1);
   options.max_elements = ElementsThatMemoryHolds();
+  options.max_in_flight_bytes = flags.max_in_flight_mb.has_value()
+                                    ? static_cast<uint64_t>(*flags.max_in_flight_mb * 1e6)
+                                    : MemoryBytes() / kInFlightShare;
   return options;
 }
 
@@ -81,20 +69,12 @@ absl::Status ChooseTcp(const ServerFlags& flags, Address* listen, std::string* a
 }  // namespace
 
 void AddServerFlags(CLI::App& app, ServerFlags& flags) {
+  AddTrainingFlags(app, flags.training);
   CLI::App& group = *app.add_option_group("Server", "How the server treats its workers");
-  group.add_option("--mode", flags.mode, "sync (all workers, one gradient each) or async")
-      ->capture_default_str();
-  AddOptional(group, "--quorum", flags.quorum,
-              "sync: workers the first step waits for (default: all that were launched, else 1); "
-              "async: gradients per step (default: 1)");
-  AddOptional(group, "--max-staleness", flags.max_staleness,
-              "async: drop gradients that are more steps old than this (default: never)");
-  AddOptional(
-      group, "--workers", flags.workers,
-      "workers of the job (default: all that were launched; else sync: the quorum, async: 1)");
   group
-      .add_option("--lease", flags.lease, "seconds a worker whose connection broke keeps its place")
-      ->check(CLI::NonNegativeNumber)
+      .add_option("--lease", flags.lease,
+                  "seconds a worker that is silent, or whose connection broke, keeps its place")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   AddOptional(group, "--start-timeout", flags.start_timeout,
               "seconds after the first worker joined that the others are waited for; 0 waits for "
@@ -102,6 +82,16 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       ->check(CLI::NonNegativeNumber);
   group.add_option("--max-workers", flags.max_workers, "workers that may take part at once")
       ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  AddOptional(
+      group, "--max-in-flight", flags.max_in_flight_mb,
+      "MB of gradients that may be on their way in; beyond that workers are slowed, and three "
+      "gradients fit always (default: a quarter of the memory)")
+      ->check(CLI::NonNegativeNumber);
+  group
+      .add_option("--log-step-wait", flags.log_step_wait,
+                  "seconds a step may wait before the log says for whom")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   group.add_option("--listen", flags.listen,
                    "address to listen on: host:port, [ipv6]:port or unix:/path (default under "
@@ -129,7 +119,13 @@ absl::StatusOr<std::unique_ptr<Server>> StartLaunchedServer(const ServerFlags& f
   options.shard = *shard;
   options.shard.job_id = RandomHex(4);
   options.token = RandomHex(kTokenBytes);
+  if (!flags.token_file.empty()) {
+    auto token = ReadSecretFile(flags.token_file);
+    if (!token.ok()) return token.status();
+    options.token = *std::move(token);
+  }
   options.exit_when_finished = !flags.wait_for_more;
+  options.log_step_wait = absl::Seconds(flags.log_step_wait);
   std::string advertised_host;
   if (!flags.listen.empty()) {
     auto listen = ParseAddress(flags.listen);
@@ -167,6 +163,7 @@ absl::StatusOr<std::unique_ptr<Server>> StartStandaloneServer(const ServerFlags&
   options.shard.job_id = RandomHex(4);
   options.listen = *listen;
   options.exit_when_finished = !flags.wait_for_more;
+  options.log_step_wait = absl::Seconds(flags.log_step_wait);
   if (!flags.token_file.empty()) {
     auto token = ReadSecretFile(flags.token_file);
     if (!token.ok()) return token.status();

@@ -12,6 +12,7 @@
 #include "common/job_ticket.h"
 #include "common/mpi_bootstrap.h"
 #include "server/server.h"
+#include "server/training_flags.h"
 
 namespace CLI {
 class App;
@@ -21,13 +22,12 @@ namespace sluice {
 
 // As given; absent values get defaults that depend on the launch.
 struct ServerFlags {
-  std::string mode = "sync";
-  absl::optional<uint32_t> quorum;
-  absl::optional<uint32_t> max_staleness;
-  absl::optional<uint32_t> workers;
+  TrainingFlags training;
   double lease = 10;  // seconds
   absl::optional<double> start_timeout;
   uint32_t max_workers = 1024;
+  absl::optional<double> max_in_flight_mb;
+  double log_step_wait = 5;  // seconds
   std::string listen;
   std::string advertise;
   std::string interface;

@@ -1,7 +1,7 @@
 // sluice_server: rank 0 of a launch by mpirun, or a server on its own.
 //
 // Exit codes: 0 the job is over, or the server was drained; 1 it could not start; 2 bad command
-// line; 3 every worker was lost.
+// line; 3 every worker was lost; 4 the books of pushes do not balance, which is a bug.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -11,7 +11,6 @@
 #include "common/job_ticket.h"
 #include "common/logging.h"
 #include "common/mpi_bootstrap.h"
-#include "server/closing_table.h"
 #include "server/server_flags.h"
 
 namespace sluice {
@@ -48,8 +47,7 @@ int Main(int argc, char** argv) {
     return absl::IsInvalidArgument(server.status()) ? 2 : 1;
   }
   const int code = (*server)->Serve();
-  std::cout << ClosingTable((*server)->shard().Describe(), (*server)->shard().results())
-            << std::flush;
+  std::cout << (*server)->ClosingTable() << std::flush;
   return code;
 }
 

@@ -13,13 +13,24 @@ void SessionRecord::Remember(const PushHeader& header, const PushOutcome& outcom
   answers[header.sequence] = outcome;
   if (answers.size() > kKeptAnswers) answers.erase(answers.begin());
   last_gradient_step = header.step;
-  ++(outcome.disposition == Disposition::kStaleDropped ? stale : accepted);
   if (header.loss.has_value()) loss = *header.loss;
   last_push = now;
+  if (outcome.disposition == Disposition::kStaleDropped) {
+    ++stale;
+    return;
+  }
+  ++(outcome.disposition == Disposition::kSkipped ? skipped : accepted);
+  ++clock;
 }
 
-absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, Step active_from) {
+absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, Step active_from,
+                                                  absl::Time now) {
+  const bool returns = Knows(request);
   auto it = records_.find(request.worker);
+  if (returns && it->second.barred) {
+    return MakeError(Reason::kEvicted,
+                     absl::StrCat(request.worker, " was removed by the server's operator"));
+  }
   if (it == records_.end()) {
     const absl::Status room = MakeRoom();
     if (!room.ok()) return room;
@@ -27,10 +38,17 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   }
   SessionRecord& record = it->second;
   by_session_.erase(record.session);
-  const bool returns = record.process_nonce == request.process_nonce;
   const bool keeps_place = returns && record.alive() && record.role == request.role;
   const uint32_t index = keeps_place ? record.index : FreeIndex(record);
-  if (!returns) record = SessionRecord();
+  if (!returns) {
+    // What its earlier process has contributed counts.
+    const absl::optional<Step> contributed = record.contributed;
+    record = SessionRecord();
+    record.contributed = contributed;
+  }
+  // Whoever comes late is no laggard.
+  if (!keeps_place) record.clock = std::max(record.clock, SlowestClock(&record));
+  record.excused = false;
   last_session_ = last_session_.Next();
   record.worker = request.worker;
   record.role = request.role;
@@ -40,9 +58,15 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   record.pid = request.pid;
   record.index = request.role == SessionRole::kWorker ? request.index.value_or(index) : 0;
   record.presence = Presence::kPresent;
+  record.last_seen = now;
   if (!keeps_place) record.active_from = active_from;
   by_session_.emplace(record.session, &record);
   return &record;
+}
+
+bool SessionTable::Knows(const JoinRequest& request) const {
+  const auto it = records_.find(request.worker);
+  return it != records_.end() && it->second.process_nonce == request.process_nonce;
 }
 
 uint32_t SessionTable::FreeIndex(const SessionRecord& claimant) const {
@@ -59,8 +83,7 @@ uint32_t SessionTable::FreeIndex(const SessionRecord& claimant) const {
 
 absl::Status SessionTable::MakeRoom() {
   if (records_.size() < max_sessions_) return absl::OkStatus();
-  const auto gone = std::find_if(records_.begin(), records_.end(),
-                                 [](const auto& entry) { return !entry.second.alive(); });
+  const auto gone = FindForgettable();
   if (gone == records_.end()) {
     return MakeError(Reason::kTooManyWorkers,
                      absl::StrCat("the server has ", records_.size(),
@@ -71,12 +94,29 @@ absl::Status SessionTable::MakeRoom() {
   return absl::OkStatus();
 }
 
+// Those that left have no push to repeat; an evicted one that comes back is told that it is not
+// known any more.
+std::map<std::string, SessionRecord>::iterator SessionTable::FindForgettable() {
+  auto found = records_.end();
+  for (auto it = records_.begin(); it != records_.end(); ++it) {
+    const SessionRecord& record = it->second;
+    if (record.presence == Presence::kLeft) return it;
+    if (record.alive() || record.barred) continue;
+    if (found == records_.end() || record.last_seen < found->second.last_seen) found = it;
+  }
+  return found;
+}
+
 absl::StatusOr<SessionRecord*> SessionTable::Find(SessionId session) {
   const auto it = by_session_.find(session);
   if (it != by_session_.end() && it->second->alive()) return it->second;
   return MakeError(Reason::kUnknownSession,
                    absl::StrCat("session ", session.value(),
                                 " is not open: it ended, or its worker joined again; join anew"));
+}
+
+absl::StatusOr<const SessionRecord*> SessionTable::Find(SessionId session) const {
+  return const_cast<SessionTable*>(this)->Find(session);
 }
 
 absl::StatusOr<SessionRecord*> SessionTable::FindWorker(SessionId session) {
@@ -86,18 +126,43 @@ absl::StatusOr<SessionRecord*> SessionTable::FindWorker(SessionId session) {
                    absl::StrCat((*record)->worker, " joined as an observer, which only pulls"));
 }
 
-SessionRecord* SessionTable::FindProcess(const std::string& worker, ProcessNonce process) {
+SessionRecord* SessionTable::FindAlive(const std::string& worker) {
   const auto it = records_.find(worker);
-  return it != records_.end() && it->second.process_nonce == process ? &it->second : nullptr;
+  return it != records_.end() && it->second.alive() ? &it->second : nullptr;
 }
 
-void SessionTable::EvictLostBefore(absl::Time deadline) {
-  for (auto& entry : records_) {
-    SessionRecord& record = entry.second;
-    if (record.presence == Presence::kLost && record.lost_at <= deadline) {
-      record.presence = Presence::kEvicted;
-    }
+std::vector<SessionId> SessionTable::SilentSince(absl::Time deadline) const {
+  std::vector<SessionId> silent;
+  for (const auto& entry : records_) {
+    const SessionRecord& record = entry.second;
+    if (record.alive() && record.last_seen <= deadline) silent.push_back(record.session);
   }
+  return silent;
+}
+
+std::vector<SessionId> SessionTable::Holders(Step step, bool by_clock) const {
+  const uint64_t slowest = SlowestClock();
+  std::vector<SessionId> holders;
+  for (const auto& entry : records_) {
+    const SessionRecord& record = entry.second;
+    const bool slow = record.IsMemberOf(step) && !record.excused && record.clock == slowest;
+    if (by_clock ? slow : record.IsMissingFrom(step)) holders.push_back(record.session);
+  }
+  return holders;
+}
+
+bool SessionTable::HasContributed(const std::string& worker, Step step) const {
+  const auto it = records_.find(worker);
+  return it != records_.end() && it->second.contributed == step;
+}
+
+std::vector<std::string> SessionTable::Contributors(Step step, size_t limit) const {
+  std::vector<std::string> names;
+  for (const auto& entry : records_) {
+    if (names.size() == limit) break;
+    if (entry.second.contributed == step) names.push_back(entry.first);
+  }
+  return names;
 }
 
 uint32_t SessionTable::CountAlive(SessionRole role) const {
@@ -122,13 +187,39 @@ uint32_t SessionTable::Count(const Predicate& predicate) const {
                        [&predicate](const auto& entry) { return predicate(entry.second); });
 }
 
-std::vector<std::string> SessionTable::MissingNames(Step step, size_t limit) const {
-  std::vector<std::string> names;
+absl::optional<Rank> SessionTable::FirstMissing(Step step) const {
+  absl::optional<Rank> first;
   for (const auto& entry : records_) {
-    if (names.size() == limit) break;
-    if (entry.second.IsMissingFrom(step)) names.push_back(entry.first);
+    const SessionRecord& record = entry.second;
+    if (!record.IsMissingFrom(step)) continue;
+    if (!first.has_value() || record.rank() < *first) first = record.rank();
   }
-  return names;
+  return first;
+}
+
+uint64_t SessionTable::SlowestClock(const SessionRecord* except) const {
+  absl::optional<uint64_t> slowest;
+  absl::optional<uint64_t> fastest_excused;  // for when there are no others
+  for (const auto& entry : records_) {
+    const SessionRecord& record = entry.second;
+    if (record.role != SessionRole::kWorker || !record.alive() || &record == except) continue;
+    if (record.excused) {
+      fastest_excused = std::max(fastest_excused.value_or(record.clock), record.clock);
+    } else {
+      slowest = std::min(slowest.value_or(record.clock), record.clock);
+    }
+  }
+  return slowest.value_or(fastest_excused.value_or(0));
+}
+
+void SessionTable::Readmit(SessionRecord& record) {
+  if (!record.excused) return;
+  record.clock = std::max(record.clock, SlowestClock(&record));
+  record.excused = false;
+}
+
+void SessionTable::ResetClocks() {
+  for (auto& entry : records_) entry.second.clock = 0;
 }
 
 std::vector<SessionRecord> SessionTable::Records() const {

@@ -20,6 +20,7 @@
 #include "absl/types/optional.h"
 #include "common/exchange.h"
 #include "common/ids.h"
+#include "server/step_ledger.h"
 
 namespace sluice {
 
@@ -30,7 +31,7 @@ enum class Presence {
   kPresent,
   kLost,     // its connection broke; its lease runs
   kLeft,     // in good order
-  kEvicted,  // its lease ended
+  kEvicted,  // its lease ended, or it held others up, or the operator removed it
 };
 
 // One worker or observer.
@@ -47,10 +48,13 @@ struct SessionRecord {
   uint32_t pid = 0;
   uint32_t index = 0;  // place among the workers; 0 for observers
   Presence presence = Presence::kPresent;
-  absl::Time lost_at = absl::InfinitePast();
+  absl::Time last_seen = absl::InfinitePast();  // when it called, or its connection broke
+  bool barred = false;                          // the operator removed this process
   JobListener listener;
 
   Step active_from;                  // the first step it takes part in
+  uint64_t clock = 0;                // pushes that were counted or skipped, for ssp
+  bool excused = false;              // in ssp: the others wait for it no more until it pushes
   absl::optional<Step> contributed;  // the latest step it contributed to
   Sequence last_sequence;            // highest that was answered
   std::map<Sequence, PushOutcome> answers;
@@ -59,6 +63,7 @@ struct SessionRecord {
   Step last_gradient_step;
   uint64_t accepted = 0;
   uint64_t stale = 0;
+  uint64_t skipped = 0;
   float loss = 0;
   absl::Time last_push = absl::InfinitePast();
 
@@ -68,6 +73,7 @@ struct SessionRecord {
     return role == SessionRole::kWorker && alive() && active_from <= step;
   }
   bool IsMissingFrom(Step step) const { return IsMemberOf(step) && contributed != step; }
+  Rank rank() const { return {index, worker}; }
 
   // Keeps the first answer to a push, and what it tells about its worker.
   void Remember(const PushHeader& header, const PushOutcome& outcome, absl::Time now);
@@ -76,32 +82,55 @@ struct SessionRecord {
 // Externally synchronized. Records stay where they are until the next Open().
 class SessionTable {
  public:
-  explicit SessionTable(uint32_t max_sessions) : max_sessions_(max_sessions) {}
+  // The first session has the number after `base`.
+  explicit SessionTable(uint32_t max_sessions, SessionId base = SessionId())
+      : max_sessions_(max_sessions), last_session_(base) {}
 
-  // Opens a session for `request`, active from `active_from` if it has no place yet.
-  // TOO_MANY_WORKERS at the limit of sessions.
-  absl::StatusOr<SessionRecord*> Open(const JoinRequest& request, Step active_from);
+  // Opens a session for `request`, active from `active_from` if it has no place yet. EVICTED if the
+  // operator removed that process; TOO_MANY_WORKERS at the limit of sessions.
+  absl::StatusOr<SessionRecord*> Open(const JoinRequest& request, Step active_from, absl::Time now);
 
   // The record that `session` speaks for. UNKNOWN_SESSION if it ended or was replaced.
   absl::StatusOr<SessionRecord*> Find(SessionId session);
+  absl::StatusOr<const SessionRecord*> Find(SessionId session) const;
+  bool IsAlive(SessionId session) const { return Find(session).ok(); }
 
   // As above, and NOT_A_WORKER for an observer's.
   absl::StatusOr<SessionRecord*> FindWorker(SessionId session);
 
-  // The record of that process, whatever has become of its session; null if another process has
-  // taken its name.
-  SessionRecord* FindProcess(const std::string& worker, ProcessNonce process);
+  // The record of that name; null if there is none, or it is gone.
+  SessionRecord* FindAlive(const std::string& worker);
 
-  // Ends the leases that began at `deadline` or before.
-  void EvictLostBefore(absl::Time deadline);
+  // Whether the server knows that process.
+  bool Knows(const JoinRequest& request) const;
+
+  // The sessions that were last seen at `deadline` or before, silent or lost.
+  std::vector<SessionId> SilentSince(absl::Time deadline) const;
+
+  // The workers that hold `step` up, so far as they take part in it: those missing from it or, with
+  // `by_clock`, those whose clock is the slowest.
+  std::vector<SessionId> Holders(Step step, bool by_clock) const;
+
+  // Whether a worker of that name has, whichever its process.
+  bool HasContributed(const std::string& worker, Step step) const;
+
+  // The first `limit` names of workers that have contributed to `step`.
+  std::vector<std::string> Contributors(Step step, size_t limit) const;
 
   uint32_t CountAlive(SessionRole role) const;
   uint32_t CountKnown(SessionRole role) const;  // those that have gone too
   uint32_t CountMembers(Step step) const;
   // Members of `step` that have not contributed to it.
   uint32_t CountMissing(Step step) const;
-  // The first `limit` of their names.
-  std::vector<std::string> MissingNames(Step step, size_t limit) const;
+  // The lowest of their ranks.
+  absl::optional<Rank> FirstMissing(Step step) const;
+  // The lowest clock of workers that are alive and not excused; if all are, the highest, so that
+  // none of them waits for another. Leaves `except` out. 0 if there is none.
+  uint64_t SlowestClock(const SessionRecord* except = nullptr) const;
+  // An excused worker pushes again: it goes on beside the slowest.
+  void Readmit(SessionRecord& record);
+  // Sets all clocks to 0.
+  void ResetClocks();
 
   // In order of name.
   std::vector<SessionRecord> Records() const;
@@ -111,6 +140,7 @@ class SessionTable {
 
  private:
   absl::Status MakeRoom();
+  std::map<std::string, SessionRecord>::iterator FindForgettable();
   uint32_t FreeIndex(const SessionRecord& claimant) const;
   template <typename Predicate>
   uint32_t Count(const Predicate& predicate) const;

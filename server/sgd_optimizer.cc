@@ -1,8 +1,6 @@
 #include "server/sgd_optimizer.h"
 
-#include <utility>
-
-#include "server/vector_math.h"
+#include "server/float_buffer.h"
 
 namespace sluice {
 namespace {
@@ -42,44 +40,34 @@ MomentumLoop ChooseLoop(bool first, bool nesterov) {
   return nesterov ? StepWithMomentum<false, true> : StepWithMomentum<false, false>;
 }
 
+class SgdOptimizer final : public Optimizer {
+ public:
+  SgdOptimizer(const SgdOptions& options, uint64_t size) : options_(options) {
+    if (options_.momentum != 0) momentum_ = FloatBuffer(size);
+  }
+
+  void Apply(const OptimizerStep& step, uint64_t begin, absl::Span<const float> sum,
+             absl::Span<const float> current, absl::Span<float> next) override {
+    const Coefficients c = {step.learning_rate, static_cast<float>(options_.momentum),
+                            static_cast<float>(1 - options_.dampening),
+                            static_cast<float>(options_.weight_decay), step.divisor};
+    if (options_.momentum == 0) {
+      StepPlain(c, next.size(), sum.data(), current.data(), next.data());
+      return;
+    }
+    const MomentumLoop loop = ChooseLoop(step.first, options_.nesterov);
+    loop(c, next.size(), sum.data(), current.data(), momentum_.span().data() + begin, next.data());
+  }
+
+ private:
+  const SgdOptions options_;
+  FloatBuffer momentum_;  // empty if there is none
+};
+
 }  // namespace
 
-SgdOptimizer::SgdOptimizer(const SgdOptions& options, std::shared_ptr<const Layout> layout)
-    : options_(options), layout_(std::move(layout)) {
-  if (options_.momentum != 0) momentum_ = FloatBuffer(layout_->size());
-}
-
-void SgdOptimizer::Apply(absl::Span<const float> sum, float divisor,
-                         absl::Span<const float> current, absl::Span<float> next) {
-  const std::vector<LayoutRange>& ranges = layout_->ranges();
-  // Neighbours of one kind go in one loop.
-  for (size_t i = 0; i < ranges.size();) {
-    const size_t begin = ranges[i].offset;
-    const RangeKind kind = ranges[i].kind;
-    while (i < ranges.size() && ranges[i].kind == kind) ++i;
-    const size_t end = ranges[i - 1].end();
-    if (kind == RangeKind::kParameter) {
-      ApplyToParameters(begin, end, sum.data(), divisor, current.data(), next.data());
-    } else {
-      DivideTo(sum.subspan(begin, end - begin), divisor, next.subspan(begin, end - begin));
-    }
-  }
-  first_step_ = false;
-}
-
-void SgdOptimizer::ApplyToParameters(size_t begin, size_t end, const float* sum, float divisor,
-                                     const float* current, float* next) {
-  const Coefficients c = {static_cast<float>(options_.learning_rate),
-                          static_cast<float>(options_.momentum),
-                          static_cast<float>(1 - options_.dampening),
-                          static_cast<float>(options_.weight_decay), divisor};
-  const size_t count = end - begin;
-  if (options_.momentum == 0) {
-    StepPlain(c, count, sum + begin, current + begin, next + begin);
-    return;
-  }
-  const MomentumLoop loop = ChooseLoop(first_step_, options_.nesterov);
-  loop(c, count, sum + begin, current + begin, momentum_.span().data() + begin, next + begin);
+std::unique_ptr<Optimizer> MakeSgdOptimizer(const SgdOptions& options, uint64_t size) {
+  return std::make_unique<SgdOptimizer>(options, size);
 }
 
 }  // namespace sluice

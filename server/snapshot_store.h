@@ -29,7 +29,22 @@ class SnapshotStore {
   std::shared_ptr<Snapshot> Make();
 
   // Makes `snapshot` the latest.
-  void Publish(std::shared_ptr<const Snapshot> snapshot) { latest_ = std::move(snapshot); }
+  void Publish(std::shared_ptr<const Snapshot> snapshot) {
+    latest_ = std::move(snapshot);
+    growing_ = nullptr;
+  }
+
+  // For inconsistent reads: elements [0, written) of the snapshot that follows the latest are
+  // written, and will not be again.
+  void Grow(std::shared_ptr<const Snapshot> next, uint64_t written) {
+    growing_ = std::move(next);
+    written_ = written;
+  }
+
+  // The newest snapshot whose elements up to `end` are written.
+  const std::shared_ptr<const Snapshot>& newest(uint64_t end) const {
+    return growing_ != nullptr && end <= written_ ? growing_ : latest_;
+  }
 
   // Null before the first was published.
   const std::shared_ptr<const Snapshot>& latest() const { return latest_; }
@@ -40,6 +55,8 @@ class SnapshotStore {
   const uint64_t size_;
   std::shared_ptr<Pool> pool_;
   std::shared_ptr<const Snapshot> latest_;
+  std::shared_ptr<const Snapshot> growing_;
+  uint64_t written_ = 0;
 };
 
 }  // namespace sluice

@@ -1,5 +1,6 @@
 #include "server/staged_vector.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,11 +40,18 @@ void StagedVector::CopyTo(absl::Span<float> to) const {
   }
 }
 
-void StagedVector::AddTo(absl::Span<float> sum) const {
+double StagedVector::ParameterNorm() const {
+  const std::vector<KindRun> runs = layout_->Runs();
+  double squares = 0;
   for (const StagedChunk& chunk : chunks_) {
     const absl::Span<const float> elements = chunk.elements();
-    sluice::AddTo(elements, sum.subspan(chunk.offset, elements.size()));
+    ForEachRun(runs, chunk.offset, chunk.offset + elements.size(),
+               [&](RangeKind kind, uint64_t begin, uint64_t end) {
+                 if (kind != RangeKind::kParameter) return;
+                 squares += SumOfSquares(elements.subspan(begin - chunk.offset, end - begin));
+               });
   }
+  return std::sqrt(squares);
 }
 
 }  // namespace sluice

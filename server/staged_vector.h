@@ -39,10 +39,14 @@ class StagedVector {
 
   uint64_t bytes() const { return coverage_.covered() * sizeof(float); }
 
-  // Writes the vector to `to`, or adds it to `sum`, which have the layout's size. The vector is
-  // complete.
+  // What has arrived, in that order; none overlap.
+  const std::vector<StagedChunk>& chunks() const { return chunks_; }
+
+  // Writes the vector, which is complete, to `to`, which has the layout's size.
   void CopyTo(absl::Span<float> to) const;
-  void AddTo(absl::Span<float> sum) const;
+
+  // The square root of the sum of the squares of the vector's PARAMETER elements.
+  double ParameterNorm() const;
 
  private:
   std::shared_ptr<const Layout> layout_;

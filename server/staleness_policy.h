@@ -1,5 +1,5 @@
-// The gate: which gradients count, and when a step is complete. All that differs between modes is
-// here.
+// The gate's rules: which gradients count, when a step is complete, and who waits for whom. All
+// that differs between modes is here.
 //
 // The gate is that of TensorFlow's ConditionalAccumulator, with a bound that may be larger than 0.
 
@@ -9,18 +9,30 @@
 #include <cstdint>
 
 #include "common/consistency.h"
+#include "common/ids.h"
 
 namespace sluice {
 
-// The current step, as the policy sees it.
+// The step under way, as the policy sees it.
 struct StepProgress {
+  Step step;
   bool started = false;      // the workers that the first step waits for have joined
+  bool overdue = false;      // it has been held up for longer than max_step_wait
   uint32_t accumulated = 0;  // gradients counted
+  uint32_t skipped = 0;      // workers whose gradient was not finite, and is left out
   uint32_t members = 0;      // workers that take part
-  uint32_t missing = 0;      // of those, how many have not contributed
+  uint32_t missing = 0;      // of those, and of those yet to join, how many have not contributed
+  uint32_t joining = 0;      // workers that take part from the next step on
+  uint64_t slowest = 0;      // the fewest pushes that a member has made
 };
 
-// Immutable; safe to use from any thread.
+// One worker, as the policy sees it.
+struct WorkerProgress {
+  bool contributed = false;  // to the step under way
+  uint64_t clock = 0;        // pushes it has made
+};
+
+// Safe to read from any thread.
 class StalenessPolicy {
  public:
   // `consistency` is valid.
@@ -32,6 +44,12 @@ class StalenessPolicy {
   // Whether a worker contributes at most once to a step.
   bool OncePerStep() const;
 
+  // Whether the worker has run so far ahead of the slowest that it must wait.
+  bool IsAhead(const WorkerProgress& worker, const StepProgress& progress) const;
+
+  // Whether a worker whose push was answered gets parameters to go on with.
+  bool LetsGoOn(const WorkerProgress& worker, const StepProgress& progress) const;
+
   // Whether the step can be applied now.
   bool Completes(const StepProgress& progress) const;
 
@@ -39,12 +57,12 @@ class StalenessPolicy {
   uint32_t Required(const StepProgress& progress) const;
 
   // Whether a worker that joins while a step is under way takes part from the next one on.
-  bool JoinsAtStepBoundary() const;
+  bool JoinsAtStepBoundary() const { return OncePerStep(); }
 
   const Consistency& consistency() const { return consistency_; }
 
  private:
-  const Consistency consistency_;
+  Consistency consistency_;
 };
 
 }  // namespace sluice

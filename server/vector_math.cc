@@ -34,10 +34,39 @@ void AddTo(absl::Span<const float> addend, absl::Span<float> sum) {
   for (size_t i = 0; i < sum.size(); ++i) out[i] += in[i];
 }
 
+void ScaleTo(absl::Span<const float> from, float factor, absl::Span<float> to) {
+  const float* __restrict in = from.data();
+  float* __restrict out = to.data();
+  for (size_t i = 0; i < to.size(); ++i) out[i] = factor * in[i];
+}
+
+void AddScaledTo(absl::Span<const float> addend, float factor, absl::Span<float> sum) {
+  const float* __restrict in = addend.data();
+  float* __restrict out = sum.data();
+  for (size_t i = 0; i < sum.size(); ++i) out[i] += factor * in[i];
+}
+
 void DivideTo(absl::Span<const float> from, float divisor, absl::Span<float> to) {
   const float* __restrict in = from.data();
   float* __restrict out = to.data();
   for (size_t i = 0; i < to.size(); ++i) out[i] = in[i] / divisor;
+}
+
+double SumOfSquares(absl::Span<const float> values) {
+  // Independent sums, so that the compiler makes vector code of them.
+  constexpr size_t kLanes = 8;
+  double sums[kLanes] = {};
+  const size_t whole = values.size() - values.size() % kLanes;
+  for (size_t i = 0; i < whole; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const double value = values[i + lane];
+      sums[lane] += value * value;
+    }
+  }
+  double sum = 0;
+  for (const double lane : sums) sum += lane;
+  for (const double value : values.subspan(whole)) sum += value * value;
+  return sum;
 }
 
 absl::optional<size_t> FindNotFinite(absl::Span<const float> values) {

@@ -1,5 +1,5 @@
-// The loops over floats that are no optimizer's. Elementwise: the split of a span never changes a
-// bit.
+// The loops over floats that are no optimizer's. All but SumOfSquares are elementwise: the split of
+// a span never changes a bit.
 
 #ifndef SLUICE_SERVER_VECTOR_MATH_H_
 #define SLUICE_SERVER_VECTOR_MATH_H_
@@ -17,8 +17,17 @@ void CopyTo(absl::Span<const float> from, absl::Span<float> to);
 // sum[i] += addend[i].
 void AddTo(absl::Span<const float> addend, absl::Span<float> sum);
 
+// to[i] = factor · from[i].
+void ScaleTo(absl::Span<const float> from, float factor, absl::Span<float> to);
+
+// sum[i] += factor · addend[i].
+void AddScaledTo(absl::Span<const float> addend, float factor, absl::Span<float> sum);
+
 // to[i] = from[i] / divisor.
 void DivideTo(absl::Span<const float> from, float divisor, absl::Span<float> to);
+
+// The sum of the squares, in double precision and always in the same order.
+double SumOfSquares(absl::Span<const float> values);
 
 // The index of the first NaN or infinity.
 absl::optional<size_t> FindNotFinite(absl::Span<const float> values);

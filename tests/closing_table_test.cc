@@ -1,5 +1,7 @@
 #include "server/closing_table.h"
 
+#include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -12,45 +14,53 @@ ShardState State() {
   ShardState state;
   state.job_id = "1f2e";
   state.step = Step(4);
-  state.books.received = 12;
+  state.books.received = 13;
   state.books.accepted = 8;
   state.books.stale = 1;
+  state.books.skipped = 1;
   state.books.duplicate = 1;
   state.books.rejected = 1;
   state.books.aborted = 1;
+  for (const uint64_t staleness : {0, 0, 0, 0, 0, 1, 1, 1}) state.staleness.Enter(staleness);
   state.traffic.bytes_received = 123'456'789;
   state.traffic.bytes_sent = 49'999;
   state.times.initialized = absl::FromUnixSeconds(1000);
   state.times.last_step = absl::FromUnixSeconds(1002);
+  state.times.longest_wait = absl::Milliseconds(750);
   return state;
 }
 
 TEST(ClosingTableTest, TellsWhatBecameOfTheJob) {
-  EXPECT_EQ(ClosingTable(State(), {}),
+  EXPECT_EQ(ClosingTable(State(), {}, {}),
             "Sluice job 1f2e\n"
-            "  steps                         4\n"
-            "  pushes received              12\n"
-            "    accepted                    8\n"
-            "    stale                       1\n"
-            "    duplicate                   1\n"
-            "    rejected                    1\n"
-            "    aborted                     1\n"
-            "  received from workers  123.5 MB\n"
-            "  sent to workers          0.0 MB\n"
-            "  time per step          0.5000 s\n");
+            "  steps                           4\n"
+            "  pushes received                13\n"
+            "    accepted                      8\n"
+            "    stale                         1\n"
+            "    skipped                       1\n"
+            "    duplicate                     1\n"
+            "    rejected                      1\n"
+            "    aborted                       1\n"
+            "  mean staleness               0.38\n"
+            "  received from workers    123.5 MB\n"
+            "  sent to workers            0.0 MB\n"
+            "  time per step            0.5000 s\n"
+            "  longest wait for a step  0.7500 s\n");
 }
 
 TEST(ClosingTableTest, AddsWhatTheWorkersReported) {
-  const std::string table = ClosingTable(State(), {{"test accuracy", 0.89456}, {"best loss", 1}});
-  EXPECT_NE(table.find("  time per step          0.5000 s\n"
-                       "  best loss                1.0000\n"
-                       "  test accuracy            0.8946\n"),
+  const std::string table =
+      ClosingTable(State(), {{"test accuracy", 0.89456}, {"best loss", 1}}, {});
+  EXPECT_NE(table.find("  time per step            0.5000 s\n"
+                       "  longest wait for a step  0.7500 s\n"
+                       "  best loss                  1.0000\n"
+                       "  test accuracy              0.8946\n"),
             std::string::npos)
       << table;
 }
 
 TEST(ClosingTableTest, MakesRoomForALongName) {
-  const std::string table = ClosingTable(State(), {{"a result of a very long name", 1}});
+  const std::string table = ClosingTable(State(), {{"a result of a very long name", 1}}, {});
   EXPECT_NE(table.find("  steps                                4\n"), std::string::npos) << table;
   EXPECT_NE(table.find("  a result of a very long name    1.0000\n"), std::string::npos) << table;
 }
@@ -58,27 +68,42 @@ TEST(ClosingTableTest, MakesRoomForALongName) {
 TEST(ClosingTableTest, ListsPushesThatWereCutOffAmongThePushes) {
   ShardState state = State();
   state.books.in_progress = 2;
-  const std::string table = ClosingTable(state, {});
-  EXPECT_NE(table.find("    aborted                     1\n"
-                       "    in progress                 2\n"
-                       "  received from workers  123.5 MB\n"),
+  const std::string table = ClosingTable(state, {}, {});
+  EXPECT_NE(table.find("    aborted                       1\n"
+                       "    in progress                   2\n"
+                       "  mean staleness               0.38\n"
+                       "  received from workers    123.5 MB\n"),
             std::string::npos)
       << table;
 }
 
+// By zlib.crc32(b"12345678") of Python.
+TEST(ClosingTableTest, EndsWithTheChecksumOfTheParameters) {
+  float parameters[2];
+  std::memcpy(parameters, "12345678", sizeof(parameters));
+  const std::string table = ClosingTable(State(), {{"test accuracy", 0.5}}, parameters);
+  const std::string end =
+      "  test accuracy              0.5000\n  parameters' CRC-32       9ae0daaf\n";
+  ASSERT_GE(table.size(), end.size());
+  EXPECT_EQ(table.substr(table.size() - end.size()), end);
+}
+
 TEST(ClosingTableTest, DescribesAJobThatNeverBegan) {
-  EXPECT_EQ(ClosingTable(ShardState(), {}),
+  EXPECT_EQ(ClosingTable(ShardState(), {}, {}),
             "Sluice job \n"
-            "  steps                         0\n"
-            "  pushes received               0\n"
-            "    accepted                    0\n"
-            "    stale                       0\n"
-            "    duplicate                   0\n"
-            "    rejected                    0\n"
-            "    aborted                     0\n"
-            "  received from workers    0.0 MB\n"
-            "  sent to workers          0.0 MB\n"
-            "  time per step          0.0000 s\n");
+            "  steps                           0\n"
+            "  pushes received                 0\n"
+            "    accepted                      0\n"
+            "    stale                         0\n"
+            "    skipped                       0\n"
+            "    duplicate                     0\n"
+            "    rejected                      0\n"
+            "    aborted                       0\n"
+            "  mean staleness               0.00\n"
+            "  received from workers      0.0 MB\n"
+            "  sent to workers            0.0 MB\n"
+            "  time per step            0.0000 s\n"
+            "  longest wait for a step  0.0000 s\n");
 }
 
 }  // namespace

@@ -357,6 +357,20 @@ TEST_F(FlatModelTest, MixesViewsWithTensorsOfOtherTypes) {
   EXPECT_THAT(Elements(c), ElementsAre(40));
 }
 
+TEST_F(FlatModelTest, GathersTheValuesOfTensorsThatAreNoViewsAsTheModuleChangedThem) {
+  const auto view = module_.Parameter("view", Tensor({1, 2}));
+  const auto copy = module_.Parameter("copy", torch::ones({2}, torch::kFloat64));
+  FlatModel model(module_);
+  {
+    const torch::NoGradGuard no_grad;
+    view.mul_(10);
+    copy.copy_(Tensor({3, 4}));
+  }
+  EXPECT_THAT(model.values(), ElementsAre(10, 20, 1, 1));
+  EXPECT_THAT(model.GatherValues(), ElementsAre(10, 20, 3, 4));
+  EXPECT_EQ(model.GatherValues().data(), model.values().data());
+}
+
 // ---- The layout ----
 
 TEST_F(FlatModelTest, ListsParametersThenStatisticsWithTheirNamesShapesAndOffsets) {

@@ -17,10 +17,23 @@ const absl::Time kNow = absl::FromUnixSeconds(1000);
 
 Consistency Sync() { return Consistency(); }
 
-Consistency Async(absl::optional<uint32_t> max_staleness) {
+Consistency Bounded(uint32_t max_staleness) {
+  Consistency consistency;
+  consistency.mode = ConsistencyMode::kBounded;
+  consistency.max_staleness = max_staleness;
+  return consistency;
+}
+
+Consistency Async() {
   Consistency consistency;
   consistency.mode = ConsistencyMode::kAsync;
-  consistency.max_staleness = max_staleness;
+  return consistency;
+}
+
+Consistency Ssp(uint32_t slack) {
+  Consistency consistency;
+  consistency.mode = ConsistencyMode::kSsp;
+  consistency.slack = slack;
   return consistency;
 }
 
@@ -28,12 +41,12 @@ Consistency Async(absl::optional<uint32_t> max_staleness) {
 class GateWorld {
  public:
   explicit GateWorld(const Consistency& consistency)
-      : gate(StalenessPolicy(consistency), Incarnation(1), sessions) {
+      : policy(consistency), gate(policy, Incarnation(1), sessions) {
     Join("w", 1);
     JoinRequest request;
     request.worker = "o";
     request.role = SessionRole::kObserver;
-    observer = (*sessions.Open(request, Step(0)))->session;
+    observer = (*sessions.Open(request, Step(0), kNow))->session;
   }
 
   // "w" joins; its session becomes the one that pushes.
@@ -41,7 +54,7 @@ class GateWorld {
     JoinRequest request;
     request.worker = name;
     request.process_nonce = ProcessNonce(nonce);
-    session = (*sessions.Open(request, Step(0)))->session;
+    session = (*sessions.Open(request, Step(0), kNow))->session;
   }
 
   PushHeader Header(uint64_t sequence, uint64_t gradient_step) const {
@@ -54,9 +67,9 @@ class GateWorld {
   }
 
   Gate::Verdict Open(const absl::StatusOr<PushHeader>& header) {
-    return gate.Open(header, Step(step), kNow);
+    return gate.Open(header, Progress(), kNow);
   }
-  Gate::Verdict Admit(const PushHeader& header) { return gate.Admit(header, Step(step), kNow); }
+  Gate::Verdict Admit(const PushHeader& header) { return gate.Admit(header, Progress(), kNow); }
   absl::StatusOr<PushOutcome> Count(const PushHeader& header) {
     return gate.Count(header, Disposition::kAccepted, Step(step), Step(step), kNow);
   }
@@ -68,16 +81,26 @@ class GateWorld {
     if (!admitted.ok() || admitted->has_value()) return absl::FailedPreconditionError("refused");
     return Count(header);
   }
+  StepProgress Progress() const {
+    StepProgress progress;
+    progress.step = Step(step);
+    progress.started = true;
+    progress.slowest = slowest;
+    return progress;
+  }
+  SessionRecord& record() { return **sessions.Find(session); }
   std::string Books() const {
     EXPECT_TRUE(gate.books().Balanced());
     return Columns(gate.books());
   }
 
+  StalenessPolicy policy;
   SessionTable sessions{16};
   Gate gate;
   SessionId session;
   SessionId observer;
   uint64_t step = 0;
+  uint64_t slowest = 0;
 };
 
 // The verdict "it may go on", and the answers a verdict may hold.
@@ -102,7 +125,7 @@ TEST(GateTest, LetsAFreshGradientThroughTwice) {
 }
 
 TEST(GateTest, CountsAPushThatCompletedAStepWithTheStepItWasJudgedAt) {
-  GateWorld world(Async(5));
+  GateWorld world(Bounded(5));
   world.step = 7;
   ASSERT_THAT(world.Open(world.Header(1, 4)), GoesOn());
   ASSERT_THAT(world.Admit(world.Header(1, 4)), GoesOn());
@@ -112,7 +135,7 @@ TEST(GateTest, CountsAPushThatCompletedAStepWithTheStepItWasJudgedAt) {
 }
 
 TEST(GateTest, DropsAGradientOlderThanTheBoundAtItsHeader) {
-  GateWorld world(Async(2));
+  GateWorld world(Bounded(2));
   world.step = 5;
   EXPECT_THAT(world.Open(world.Header(1, 3)), GoesOn());
   EXPECT_THAT(AnswerOf(world.Open(world.Header(2, 2))), Stale(5, 3));
@@ -121,7 +144,7 @@ TEST(GateTest, DropsAGradientOlderThanTheBoundAtItsHeader) {
 }
 
 TEST(GateTest, DropsAGradientThatGrewTooOldUnderWay) {
-  GateWorld world(Async(2));
+  GateWorld world(Bounded(2));
   ASSERT_THAT(world.Open(world.Header(1, 0)), GoesOn());
   world.step = 3;
   EXPECT_THAT(AnswerOf(world.Admit(world.Header(1, 0))), Stale(3, 3));
@@ -129,7 +152,7 @@ TEST(GateTest, DropsAGradientThatGrewTooOldUnderWay) {
 }
 
 TEST(GateTest, RefusesAGradientFromAFutureStep) {
-  GateWorld world(Async(absl::nullopt));
+  GateWorld world(Async());
   world.step = 5;
   EXPECT_THAT(world.Open(world.Header(1, 6)),
               IsError(Reason::kFutureStep, HasSubstr("of step 6, the server is at step 5")));
@@ -137,7 +160,7 @@ TEST(GateTest, RefusesAGradientFromAFutureStep) {
 }
 
 TEST(GateTest, TakesAGradientOfAnotherIncarnationForStaleWhateverItsStep) {
-  GateWorld world(Async(absl::nullopt));
+  GateWorld world(Async());
   world.step = 5;
   PushHeader header = world.Header(1, 5);
   for (const auto& [step, staleness] : {std::pair(3, 2), std::pair(5, 0), std::pair(9, 0)}) {
@@ -152,7 +175,7 @@ TEST(GateTest, TakesAGradientOfAnotherIncarnationForStaleWhateverItsStep) {
 TEST(GateTest, RefusesASecondContributionToAStep) {
   GateWorld world(Sync());
   world.step = 4;
-  (*world.sessions.Find(world.session))->contributed = Step(4);
+  world.record().contributed = Step(4);
   EXPECT_THAT(
       world.Open(world.Header(1, 4)),
       IsError(Reason::kAlreadyContributed, HasSubstr("w has contributed to step 4; pull step 5")));
@@ -163,8 +186,8 @@ TEST(GateTest, RefusesASecondContributionToAStep) {
 }
 
 TEST(GateTest, TakesAnyNumberOfContributionsInAsync) {
-  GateWorld world(Async(0));
-  (*world.sessions.Find(world.session))->contributed = Step(0);
+  GateWorld world(Async());
+  world.record().contributed = Step(0);
   EXPECT_THAT(world.Pass(world.Header(1, 0)), Accepted(0));
   EXPECT_THAT(world.Pass(world.Header(2, 0)), Accepted(0));
 }
@@ -172,7 +195,7 @@ TEST(GateTest, TakesAnyNumberOfContributionsInAsync) {
 // ---- At most once ----
 
 TEST(GateTest, RepeatsTheFirstAnswerHoweverFarTheStepHasGone) {
-  GateWorld world(Async(2));
+  GateWorld world(Bounded(2));
   world.step = 3;
   ASSERT_THAT(world.Pass(world.Header(1, 2)), Accepted(3, 1));
   ASSERT_THAT(AnswerOf(world.Open(world.Header(2, 0))), Stale(3, 3));
@@ -183,7 +206,7 @@ TEST(GateTest, RepeatsTheFirstAnswerHoweverFarTheStepHasGone) {
 }
 
 TEST(GateTest, RepeatsTheAnswerOfAPushThatWasCountedWhileThisOneArrived) {
-  GateWorld world(Async(2));
+  GateWorld world(Bounded(2));
   ASSERT_THAT(world.Open(world.Header(1, 0)), GoesOn());
   ASSERT_THAT(world.Pass(world.Header(1, 0)), Accepted(0));
   EXPECT_THAT(AnswerOf(world.Admit(world.Header(1, 0))), Repeated(Disposition::kAccepted, 0));
@@ -191,7 +214,7 @@ TEST(GateTest, RepeatsTheAnswerOfAPushThatWasCountedWhileThisOneArrived) {
 }
 
 TEST(GateTest, ADuplicateOfAnotherIncarnationsPushKeepsItsAnswer) {
-  GateWorld world(Async(2));
+  GateWorld world(Bounded(2));
   PushHeader header = world.Header(1, 0);
   header.incarnation = Incarnation(9);
   ASSERT_THAT(AnswerOf(world.Open(header)), Stale(0, 0));
@@ -199,7 +222,7 @@ TEST(GateTest, ADuplicateOfAnotherIncarnationsPushKeepsItsAnswer) {
 }
 
 TEST(GateTest, RefusesASequenceWhoseAnswerIsNotKept) {
-  GateWorld world(Async(2));
+  GateWorld world(Bounded(2));
   for (uint64_t sequence = 2; sequence <= 18; ++sequence) {
     ASSERT_THAT(world.Pass(world.Header(sequence, 0)), Accepted(0));
   }
@@ -212,7 +235,7 @@ TEST(GateTest, RefusesASequenceWhoseAnswerIsNotKept) {
 }
 
 TEST(GateTest, RefusesASequenceBeforeTheFirst) {
-  GateWorld world(Async(2));
+  GateWorld world(Bounded(2));
   EXPECT_THAT(world.Open(world.Header(0, 0)),
               IsError(Reason::kSequenceTooOld, HasSubstr("push 0")));
   EXPECT_EQ(world.Books(), "1 received: 1 rejected");
@@ -225,59 +248,99 @@ TEST(GateTest, ARefusedPushUsesUpNoSequence) {
 }
 
 TEST(GateTest, RepeatsTheAnswerToAProcessThatJoinedAgain) {
-  GateWorld world(Async(2));
+  GateWorld world(Bounded(2));
   ASSERT_THAT(world.Pass(world.Header(1, 0)), Accepted(0));
   world.Join("w", 1);
   EXPECT_THAT(AnswerOf(world.Open(world.Header(1, 0))), Repeated(Disposition::kAccepted, 0));
 }
 
 TEST(GateTest, AnotherProcessCountsItsPushesFromOne) {
-  GateWorld world(Async(2));
+  GateWorld world(Bounded(2));
   ASSERT_THAT(world.Pass(world.Header(1, 0)), Accepted(0));
   world.Join("w", 2);
   EXPECT_THAT(world.Pass(world.Header(1, 0)), Accepted(0));
 }
 
-// An admitted push counts whatever becomes of its session meanwhile, and its answer is kept.
-TEST(GateTest, RemembersAPushWhoseProcessJoinedAgainWhileItWasCounted) {
-  GateWorld world(Async(2));
+// ---- What was skipped ----
+
+TEST(GateTest, EntersASkippedPushApartAndRemembersIt) {
+  GateWorld world(Sync());
   const PushHeader header = world.Header(1, 0);
   ASSERT_THAT(world.Open(header), GoesOn());
   ASSERT_THAT(world.Admit(header), GoesOn());
-  world.Join("w", 1);
-  EXPECT_THAT(world.Count(header), Accepted(0));
-  EXPECT_THAT(AnswerOf(world.Open(world.Header(1, 0))), Repeated(Disposition::kAccepted, 0));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 duplicate");
+  const absl::StatusOr<PushOutcome> outcome =
+      world.gate.Count(header, Disposition::kSkipped, Step(0), Step(0), kNow);
+  EXPECT_THAT(outcome, Skipped(0));
+  EXPECT_THAT(AnswerOf(world.Open(header)), Repeated(Disposition::kSkipped, 0));
+  EXPECT_EQ(world.Books(), "2 received: 1 skipped, 1 duplicate");
+  EXPECT_EQ(world.record().skipped, 1u);
+  EXPECT_EQ(world.record().accepted, 0u);
 }
 
-TEST(GateTest, RemembersAPushWhoseSessionEndedWhileItWasCounted) {
-  for (const Presence end : {Presence::kLeft, Presence::kEvicted}) {
-    GateWorld world(Async(2));
-    const PushHeader header = world.Header(1, 0);
-    ASSERT_THAT(world.Open(header), GoesOn());
-    ASSERT_THAT(world.Admit(header), GoesOn());
-    (*world.sessions.Find(world.session))->presence = end;
-    EXPECT_THAT(world.Count(header), Accepted(0));
-    world.Join("w", 1);
-    EXPECT_THAT(AnswerOf(world.Open(world.Header(1, 0))), Repeated(Disposition::kAccepted, 0));
+TEST(GateTest, MeasuresTheStalenessOfWhatCountedOnly) {
+  GateWorld world(Bounded(2));
+  world.step = 5;
+  ASSERT_THAT(world.Pass(world.Header(1, 5)), Accepted(5, 0));
+  ASSERT_THAT(world.Pass(world.Header(2, 3)), Accepted(5, 2));
+  ASSERT_THAT(AnswerOf(world.Open(world.Header(3, 0))), Stale(5, 5));
+  const PushHeader skipped = world.Header(4, 4);
+  ASSERT_THAT(world.Open(skipped), GoesOn());
+  world.gate.Count(skipped, Disposition::kSkipped, Step(5), Step(5), kNow);
+  EXPECT_EQ(world.gate.staleness().counts()[0], 1u);
+  EXPECT_EQ(world.gate.staleness().counts()[1], 0u);
+  EXPECT_EQ(world.gate.staleness().counts()[2], 1u);
+  EXPECT_EQ(world.gate.staleness().max(), 2u);
+}
+
+// ---- Those who joined mid-step, and those ahead ----
+
+TEST(GateTest, DropsAGradientOfAStepBeforeItsWorkersFirst) {
+  GateWorld world(Sync());
+  world.step = 3;
+  world.record().active_from = Step(4);
+  EXPECT_THAT(AnswerOf(world.Open(world.Header(1, 3))), Stale(3, 0));
+  world.step = 4;
+  EXPECT_THAT(world.Pass(world.Header(2, 4)), Accepted(4));
+}
+
+TEST(GateTest, TakesAGradientFromBeforeItsWorkerJoinedAgainWhereStaleOnesCount) {
+  for (const Consistency& consistency : {Bounded(5), Async()}) {
+    GateWorld world(consistency);
+    world.step = 4;
+    world.record().active_from = Step(4);
+    EXPECT_THAT(world.Pass(world.Header(1, 3)), Accepted(4, 1));
   }
 }
 
-TEST(GateTest, AnotherProcessIsNotAnsweredForThePushThatWasCountedWhenItJoined) {
-  GateWorld world(Async(2));
-  const PushHeader header = world.Header(1, 0);
-  ASSERT_THAT(world.Open(header), GoesOn());
-  ASSERT_THAT(world.Admit(header), GoesOn());
-  world.Join("w", 2);
-  EXPECT_THAT(world.Count(header), Accepted(0));
+TEST(GateTest, RefusesAWorkerThatRanAheadUntilTheSlowestHasCaughtUp) {
+  GateWorld world(Ssp(1));
+  ASSERT_THAT(world.Pass(world.Header(1, 0)), Accepted(0));
+  ASSERT_THAT(world.Pass(world.Header(2, 0)), Accepted(0));
+  EXPECT_THAT(world.Open(world.Header(3, 0)),
+              IsError(Reason::kAheadOfOthers, HasSubstr("w has made 2 pushes, the slowest")));
+  EXPECT_THAT(AnswerOf(world.Open(world.Header(2, 0))), Repeated(Disposition::kAccepted, 0));
+  world.slowest = 1;
+  EXPECT_THAT(world.Pass(world.Header(3, 0)), Accepted(0));
+  EXPECT_EQ(world.Books(), "5 received: 3 accepted, 1 duplicate, 1 rejected");
+}
+
+TEST(GateTest, AnExcusedWorkerThatPushesGoesOnBesideTheSlowest) {
+  GateWorld world(Ssp(1));
+  const SessionId laggard = world.session;
+  world.Join("other", 1);
+  world.record().clock = 7;
+  world.session = laggard;
+  world.record().clock = 0;
+  world.record().excused = true;
   EXPECT_THAT(world.Pass(world.Header(1, 0)), Accepted(0));
-  EXPECT_EQ(world.Books(), "2 received: 2 accepted");
+  EXPECT_FALSE(world.record().excused);
+  EXPECT_EQ(world.record().clock, 8u);
 }
 
 // ---- Sessions ----
 
 TEST(GateTest, AbortsThePushesOfAReplacedSession) {
-  GateWorld world(Async(2));
+  GateWorld world(Bounded(2));
   const PushHeader open = world.Header(1, 0);
   const PushHeader late = world.Header(2, 0);
   ASSERT_THAT(world.Open(open), GoesOn());
@@ -288,7 +351,7 @@ TEST(GateTest, AbortsThePushesOfAReplacedSession) {
 }
 
 TEST(GateTest, RefusesAnObserversPush) {
-  GateWorld world(Async(2));
+  GateWorld world(Bounded(2));
   PushHeader header = world.Header(1, 0);
   header.session = world.observer;
   EXPECT_THAT(world.Open(header), IsError(Reason::kNotAWorker, HasSubstr("only pulls")));
@@ -296,14 +359,14 @@ TEST(GateTest, RefusesAnObserversPush) {
 }
 
 TEST(GateTest, EntersAMalformedHeaderAsRejected) {
-  GateWorld world(Async(2));
+  GateWorld world(Bounded(2));
   EXPECT_THAT(world.Open(MakeError(Reason::kBadArgument, "samples is 0")),
               IsError(Reason::kBadArgument, HasSubstr("samples is 0")));
   EXPECT_EQ(world.Books(), "1 received: 1 rejected");
 }
 
 TEST(GateTest, EntersAnAbandonedPushAsItWasAbandoned) {
-  GateWorld world(Async(2));
+  GateWorld world(Bounded(2));
   for (const Abandoned why : {Abandoned::kRejected, Abandoned::kAborted, Abandoned::kAborted}) {
     ASSERT_THAT(world.Open(world.Header(1, 0)), GoesOn());
     world.gate.Abandon(why);

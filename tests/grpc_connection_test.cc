@@ -122,7 +122,7 @@ TEST(GrpcConnectionTest, BringsTheServersReasons) {
 
 TEST(GrpcConnectionTest, StopsSendingAPushThatWasAnsweredAtItsHeader) {
   const uint32_t size = 8 * kChunkElements;
-  ServerWorld world(Async(1, 0), ParametersOnly(size));
+  ServerWorld world(Bounded(1, 0), ParametersOnly(size));
   const auto connection = ConnectTo(world.address().ToString());
   const auto welcome = connection->Join(WorkerRequest("a", size));
   ASSERT_THAT(welcome, IsOk());
@@ -168,6 +168,24 @@ TEST(GrpcConnectionTest, TellsOfTheEndOfTraining) {
   ASSERT_THAT(event, IsOk());
   EXPECT_EQ(event->kind, JobEvent::Kind::kTrainingFinished);
   EXPECT_EQ(event->step, Step(1));
+}
+
+TEST(GrpcConnectionTest, TellsOfNewRulesAndOfTheEndOfItsSession) {
+  ServerWorld world(Sync(1));
+  const auto connection = ConnectTo(world.address().ToString());
+  ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
+  ASSERT_THAT(world.shard().SetConsistency(Ssp(/*slack=*/3, 1).consistency), IsOk());
+  const auto changed = connection->NextEvent();
+  ASSERT_THAT(changed, IsOk());
+  EXPECT_EQ(changed->kind, JobEvent::Kind::kPolicyChanged);
+  EXPECT_EQ(changed->consistency.mode, ConsistencyMode::kSsp);
+  EXPECT_EQ(changed->consistency.slack, 3u);
+  ASSERT_THAT(world.Evict("a"), IsOk());
+  const auto evicted = connection->NextEvent();
+  ASSERT_THAT(evicted, IsOk());
+  EXPECT_EQ(evicted->kind, JobEvent::Kind::kEvicted);
+  EXPECT_THAT(connection->NextEvent(), HasCode(absl::StatusCode::kUnavailable, _));
+  EXPECT_THAT(connection->Join(WorkerRequest("a")), IsError(Reason::kEvicted, _));
 }
 
 TEST(GrpcConnectionTest, TellsThatTheServerDrainsAndThatItIsGone) {

@@ -128,8 +128,10 @@ TEST(InspectorTest, ShowsAServerThatNobodyHasJoined) {
   ReflectionClient client(world.address().ToString());
   const std::string state = Inspect(client, "GetServerState");
   EXPECT_EQ(JsonAt(state, "phase"), "WAITING_FOR_WORKERS");
-  EXPECT_EQ(JsonAt(state, "required"), "3");
+  EXPECT_EQ(JsonAt(state, "current.required"), "3");
+  EXPECT_EQ(JsonAt(state, "current.waiting"), "absent");
   EXPECT_EQ(JsonAt(state, "elements"), "0");
+  EXPECT_EQ(JsonAt(state, "learningRate"), "0");
   EXPECT_EQ(JsonAt(Inspect(client, "ListWorkers"), "workers"), "[0]");
   EXPECT_EQ(JsonAt(Inspect(client, "ListParameters"), "total"), "0");
 }
@@ -143,16 +145,112 @@ TEST(InspectorTest, TellsWhoIsWaitedForAndHowThePushesEnded) {
   EXPECT_THAT(world.Push("b", 0, {1, 1, 1}), Accepted(0));
   EXPECT_THAT(world.SendPush({}), IsError(Reason::kMissingHeader, _));
   const std::string state = Inspect(client, "GetServerState");
-  EXPECT_EQ(JsonAt(state, "accumulated"), "1");
-  EXPECT_EQ(JsonAt(state, "required"), "3");
-  EXPECT_EQ(JsonAt(state, "waitingFor"), "[2]");
-  EXPECT_EQ(JsonAt(state, "waitingFor.0"), "a");
-  EXPECT_EQ(JsonAt(state, "waitingFor.1"), "c");
+  EXPECT_EQ(JsonAt(state, "current.accumulated"), "1");
+  EXPECT_EQ(JsonAt(state, "current.required"), "3");
+  EXPECT_EQ(JsonAt(state, "current.missing"), "2");
+  EXPECT_EQ(JsonAt(state, "current.awaited"), "[2]");
+  EXPECT_EQ(JsonAt(state, "current.awaited.0.worker"), "a");
+  EXPECT_EQ(JsonAt(state, "current.awaited.1.worker"), "c");
+  EXPECT_EQ(JsonAt(state, "current.contributed"), "[1]");
+  EXPECT_EQ(JsonAt(state, "current.contributed.0"), "b");
   EXPECT_EQ(JsonAt(state, "pushes.received"), "2");
   EXPECT_EQ(JsonAt(state, "pushes.accepted"), "1");
   EXPECT_EQ(JsonAt(state, "pushes.rejected"), "1");
   EXPECT_EQ(JsonAt(state, "uptime"), "1.500s");
   EXPECT_EQ(JsonAt(state, "started"), "2023-11-14T22:13:20Z");
+}
+
+// How long the step waits, and for whom: "b" has sent a third of its second push, "c" is silent.
+TEST(InspectorTest, TellsHowFarThoseAreWhoAreWaitedFor) {
+  ServerWorld world(Sync(3));
+  ReflectionClient client(world.address().ToString());
+  for (const char* name : {"a", "b", "c"}) ASSERT_THAT(world.Join(name), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  for (const char* name : {"a", "b"}) {
+    EXPECT_THAT(world.Push(name, 0, {1, 1, 1}), Accepted(0));
+  }
+  EXPECT_THAT(world.Push("c", 0, {1, 1, 1}), Applied(1));
+  world.Silence("c");
+  world.Pass(absl::Seconds(1));
+  EXPECT_THAT(world.Push("a", 1, {1, 1, 1}), Accepted(1));
+  world.Pass(absl::Seconds(2));
+  const auto push = world.OpenPush();
+  push->Write(HeaderOf(world.NextHeader("b", 1)));
+  push->Write(GradientOf(0, {1}));
+  EXPECT_TRUE(world.Await([&] {
+    const auto awaited = world.shard().Describe().current.awaited;
+    return awaited.size() == 2 && awaited[0].bytes_arrived == 4;
+  }));
+  const std::string state = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(state, "current.waiting"), "2s");
+  EXPECT_EQ(JsonAt(state, "current.awaited.0.worker"), "b");
+  EXPECT_EQ(JsonAt(state, "current.awaited.0.bytesArrived"), "4");
+  EXPECT_EQ(JsonAt(state, "current.awaited.0.sinceLastSeen"), "0s");
+  EXPECT_EQ(JsonAt(state, "current.awaited.0.lag"), "1");
+  EXPECT_EQ(JsonAt(state, "current.awaited.1.worker"), "c");
+  EXPECT_EQ(JsonAt(state, "current.awaited.1.bytesArrived"), "0");
+  EXPECT_EQ(JsonAt(state, "current.awaited.1.sinceLastSeen"), "3s");
+  EXPECT_EQ(JsonAt(state, "current.awaited.1.lag"), "1");
+  push->Write(GradientOf(1, {1, 1}));
+  push->End();
+  EXPECT_THAT(push->Answer(), IsOk());
+}
+
+TEST(InspectorTest, TellsHowStaleTheGradientsWereThatCounted) {
+  ServerWorld world(Bounded(1, 40));
+  ReflectionClient client(world.address().ToString());
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  for (uint64_t step = 0; step < 35; ++step) {
+    ASSERT_THAT(world.Push("a", step, {1, 1, 1}), Applied(step + 1));
+  }
+  EXPECT_THAT(world.Push("a", 34, {1, 1, 1}), Applied(36, 1));
+  EXPECT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(37, 36));
+  EXPECT_THAT(world.Push("a", 4, {1, 1, 1}), Applied(38, 33));
+  const std::string state = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(state, "staleness.max"), "36");
+  EXPECT_DOUBLE_EQ(JsonNumberAt(state, "staleness.mean"), (1 + 36 + 33) / 38.0);
+  EXPECT_EQ(JsonAt(state, "staleness.histogram"), "[3]");
+  const char* const expected[][2] = {{"0", "35"}, {"1", "1"}, {"32", "2"}};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(JsonAt(state, PathOf("staleness.histogram", i, "staleness")), expected[i][0]);
+    EXPECT_EQ(JsonAt(state, PathOf("staleness.histogram", i, "count")), expected[i][1]);
+  }
+}
+
+TEST(InspectorTest, TellsTheLearningRateAndHowItGoes) {
+  ShardOptions options = Sync(1);
+  options.schedule.kind = ScheduleKind::kStep;
+  options.schedule.warmup_steps = 2;
+  options.schedule.step_size = 10;
+  options.schedule.gamma = 0.5;
+  ServerWorld world(options);
+  ReflectionClient client(world.address().ToString());
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  std::string state = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(state, "learningRate"), "0.5");
+  EXPECT_EQ(JsonAt(state, "schedule.kind"), "STEP");
+  EXPECT_EQ(JsonAt(state, "schedule.warmupSteps"), "2");
+  EXPECT_EQ(JsonAt(state, "schedule.stepSize"), "10");
+  EXPECT_EQ(JsonAt(state, "schedule.gamma"), "0.5");
+  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
+  state = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(state, "learningRate"), "1");
+}
+
+TEST(InspectorTest, TellsWhatWasSkipped) {
+  ShardOptions options = Sync(2);
+  options.guards.skip_not_finite = true;
+  ServerWorld world(options);
+  ReflectionClient client(world.address().ToString());
+  for (const char* name : {"a", "b"}) ASSERT_THAT(world.Join(name), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  EXPECT_THAT(world.Push("a", 0, {1, std::nanf(""), 1}), Skipped(0));
+  const std::string state = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(state, "pushes.skipped"), "1");
+  EXPECT_EQ(JsonAt(state, "current.skipped"), "1");
+  EXPECT_EQ(JsonAt(Inspect(client, "ListWorkers"), "workers.0.skipped"), "1");
 }
 
 TEST(InspectorTest, TellsTheTimesOfSteps) {
@@ -201,6 +299,9 @@ TEST(InspectorTest, TellsWhatBecameOfEachWorker) {
   EXPECT_EQ(JsonAt(json, "workers.3.lastSequence"), "1");
   EXPECT_EQ(JsonAt(json, "workers.3.loss"), "0.5");
   EXPECT_EQ(JsonAt(json, "workers.3.sinceLastPush"), "2s");
+  EXPECT_EQ(JsonAt(json, "workers.3.sinceLastSeen"), "0s");
+  EXPECT_EQ(JsonAt(json, "workers.3.index"), "3");
+  EXPECT_EQ(JsonAt(json, "workers.2.sinceLastSeen"), "2s");
   EXPECT_EQ(JsonAt(json, "workers.2.sinceLastPush"), "absent");
 }
 
@@ -260,7 +361,8 @@ TEST(InspectorTest, KeepsALargestPageOfWorkersUnderItsLimit) {
   EXPECT_EQ(NamesInPages(client, "ListWorkers", 10, "workers", "worker").size(), 101u);
   const auto state = client.Call("sluice.v1.Inspector/GetServerState");
   ASSERT_THAT(state, IsOk());
-  EXPECT_EQ(JsonAt(state->json, "waitingFor"), "[16]");
+  EXPECT_EQ(JsonAt(state->json, "current.missing"), "101");
+  EXPECT_EQ(JsonAt(state->json, "current.awaited"), "[16]");
   EXPECT_LT(state->bytes, kLargestAnswer);
 }
 

@@ -32,7 +32,7 @@ class GrpcJoinTest : public TrainedServerTest {
 // ---- Who is let in ----
 
 TEST(GrpcSessionTest, WelcomesAWorker) {
-  ServerWorld world(Async(2, 5));
+  ServerWorld world(Bounded(2, 5));
   const auto welcome = world.Join("a");
   ASSERT_THAT(welcome, IsOk());
   EXPECT_EQ(welcome->session(), 1u);
@@ -41,11 +41,22 @@ TEST(GrpcSessionTest, WelcomesAWorker) {
   EXPECT_EQ(welcome->step(), 0u);
   EXPECT_FALSE(welcome->initialized());
   EXPECT_EQ(welcome->last_sequence(), 0u);
-  EXPECT_EQ(welcome->consistency().mode(), v1::ASYNC);
+  EXPECT_EQ(welcome->consistency().mode(), v1::BOUNDED);
   EXPECT_EQ(welcome->consistency().quorum(), 2u);
   EXPECT_EQ(welcome->consistency().max_staleness(), 5u);
   EXPECT_EQ(welcome->index(), 0u);
   EXPECT_EQ(welcome->workers(), 1u);
+  EXPECT_FALSE(welcome->resumed());
+  EXPECT_EQ(welcome->lease().seconds(), 10);
+}
+
+TEST(GrpcSessionTest, TellsAProcessThatItIsKnownAndAnotherThatItIsNot) {
+  ServerWorld world(Sync(1));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  EXPECT_TRUE(world.Join("a")->resumed());
+  v1::JoinRequest another = world.RequestOf("a");
+  another.set_process_nonce(another.process_nonce() + 1);
+  EXPECT_FALSE(world.JoinAs(another)->resumed());
 }
 
 TEST_F(GrpcJoinTest, NamesTheFirstParameterThatDiffersAndBothShapes) {
@@ -161,6 +172,64 @@ TEST(GrpcSessionTest, RefusesAnObserverBeforeAnyWorker) {
   ServerWorld empty((Sync(1)));
   EXPECT_THAT(empty.Observe("o"),
               IsError(Reason::kNotInitialized, HasSubstr("no worker has joined yet")));
+}
+
+TEST(GrpcSessionTest, RefusesAProcessThatItsOperatorRemoved) {
+  ServerWorld world(Sync(2));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Join("b"), IsOk());
+  ASSERT_THAT(world.Evict("b"), IsOk());
+  EXPECT_THAT(world.Join("b"), IsError(Reason::kEvicted, HasSubstr("b was removed")));
+  v1::JoinRequest another = world.RequestOf("b");
+  another.set_process_nonce(another.process_nonce() + 1);
+  EXPECT_THAT(world.JoinAs(another), IsOk());
+}
+
+// ---- What a session is told ----
+
+TEST(GrpcSessionTest, IsToldThatItWasEvictedAndThenEnds) {
+  ServerWorld world(Sync(1));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  world.Silence("a");
+  world.Pass(absl::Seconds(10));
+  EXPECT_EQ(world.NextEvent("a"), "evicted");
+  EXPECT_EQ(world.NextEvent("a"), "OK");
+}
+
+TEST(GrpcSessionTest, IsToldThatItsOperatorRemovedIt) {
+  ServerWorld world(Sync(2));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Join("b"), IsOk());
+  ASSERT_THAT(world.Evict("a"), IsOk());
+  EXPECT_EQ(world.NextEvent("a"), "evicted");
+  EXPECT_EQ(world.NextEvent("a"), "OK");
+}
+
+TEST(GrpcSessionTest, IsToldThatAnotherReplacedIt) {
+  ServerWorld world(Sync(1));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  const auto context = world.Context();
+  const auto replacing = world.stub().Join(context.get(), world.RequestOf("a"));
+  v1::JoinEvent event;
+  ASSERT_TRUE(replacing->Read(&event));
+  EXPECT_EQ(event.welcome().session(), world.session("a") + 1);
+  EXPECT_EQ(world.NextEvent("a"), "evicted");
+  EXPECT_EQ(world.NextEvent("a"), "OK");
+  context->TryCancel();
+  replacing->Finish();
+}
+
+TEST(GrpcSessionTest, IsToldOfNewRulesOnceTheyHold) {
+  ServerWorld world(Sync(2));
+  for (const char* name : {"a", "b"}) ASSERT_THAT(world.Join(name), IsOk());
+  ASSERT_THAT(world.Initialize("a", {0, 0, 0}), IsOk());
+  ASSERT_THAT(world.Observe("o"), IsOk());
+  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Accepted(0));
+  EXPECT_THAT(world.shard().SetConsistency(Backup(1, 2).consistency), IsOkAndHolds(Step(1)));
+  ASSERT_THAT(world.Push("b", 0, {1, 1, 1}), Applied(1));
+  for (const char* name : {"a", "b", "o"}) {
+    EXPECT_EQ(world.NextEvent(name), "policy BACKUP from 1");
+  }
 }
 
 // ---- Who goes ----

@@ -54,6 +54,11 @@ TEST_F(GrpcParameterServiceTest, RefusesAnUnknownSessionInEveryCall) {
   v1::PullParamsRequest pull;
   pull.set_session(kNobody);
   EXPECT_THAT(world_.PullAs(pull), unknown);
+  v1::HeartbeatRequest beat;
+  beat.set_session(kNobody);
+  v1::HeartbeatResponse beaten;
+  EXPECT_THAT(FromGrpcStatus(world_.stub().Heartbeat(world_.Context().get(), beat, &beaten)),
+              unknown);
   v1::LeaveRequest leave;
   leave.set_session(kNobody);
   EXPECT_THAT(world_.LeaveAs(leave), unknown);
@@ -101,7 +106,7 @@ TEST_F(GrpcParameterServiceTest, RefusesBytesThatAreNoMessage) {
   };
   EXPECT_THAT(answer_to_garbage("PushGradients"), IsError(Reason::kMissingHeader, _));
   EXPECT_THAT(answer_to_garbage("InitializeParams"), IsError(Reason::kMissingHeader, _));
-  for (const char* method : {"Join", "PullParams", "Leave", "NoSuchMethod"}) {
+  for (const char* method : {"Join", "PullParams", "Heartbeat", "Leave", "NoSuchMethod"}) {
     EXPECT_THAT(answer_to_garbage(method), HasCode(absl::StatusCode::kUnimplemented, _)) << method;
   }
 }
@@ -119,7 +124,7 @@ class GrpcTokenTest : public ::testing::Test {
   }
   void TearDown() override { EXPECT_THAT(world_.Push("a", 0, {1, 1, 1}), Applied(1)); }
 
-  // What each of the five calls answers to a caller of that authorization.
+  // What each of the six calls answers to a caller of that authorization.
   std::vector<absl::Status> AnswersTo(const std::string& authorization) {
     const auto context = [authorization] {
       auto made = std::make_unique<Context>();
@@ -132,6 +137,9 @@ class GrpcTokenTest : public ::testing::Test {
     v1::LeaveRequest leave;
     leave.set_session(world_.session("a"));
     v1::LeaveResponse left;
+    v1::HeartbeatRequest beat;
+    beat.set_session(world_.session("a"));
+    v1::HeartbeatResponse beaten;
     const auto join = context(), pulls = context();
     return {
         FromGrpcStatus(world_.stub().Join(join.get(), world_.RequestOf("a"))->Finish()),
@@ -148,6 +156,7 @@ class GrpcTokenTest : public ::testing::Test {
             .Answer()
             .status(),
         FromGrpcStatus(world_.stub().PullParams(pulls.get(), pull)->Finish()),
+        FromGrpcStatus(world_.stub().Heartbeat(context().get(), beat, &beaten)),
         FromGrpcStatus(world_.stub().Leave(context().get(), leave, &left)),
     };
   }

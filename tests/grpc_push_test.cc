@@ -3,10 +3,14 @@
 #include "server/grpc_push.h"
 
 #include <limits>
+#include <map>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/wire.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/trained_server_test.h"
@@ -165,6 +169,152 @@ TEST_F(GrpcPushTest, RefusesAMessageAboveFourMebibytes) {
   EXPECT_THAT(refused, HasCode(absl::StatusCode::kResourceExhausted,
                                HasSubstr("larger than max (4194314 vs. 4194304)")));
   EXPECT_EQ(world_.Books(), "1 received: 1 aborted");
+}
+
+TEST(GrpcGuardedPushTest, LeavesOutAGradientThatIsNotFiniteIfToldTo) {
+  ShardOptions options = Sync(2);
+  options.guards.skip_not_finite = true;
+  ServerWorld world(options);
+  for (const char* name : {"a", "b"}) ASSERT_THAT(world.Join(name), IsOk());
+  ASSERT_THAT(world.Initialize("a", {10, 10, 10}), IsOk());
+  const v1::PushHeader header = world.NextHeader("a", 0);
+  EXPECT_THAT(world.SendPush({HeaderOf(header), GradientOf(0, {1, kNan, 1})}), Skipped(0));
+  EXPECT_THAT(world.AnswerToHeader(header), Repeated(Disposition::kSkipped, 0));
+  EXPECT_THAT(world.Push("b", 0, {1, 2, 3}), Applied(1));
+  EXPECT_EQ(world.Pull("a", 1)->values, Values({9, 8, 7}));
+  EXPECT_EQ(world.Books(), "3 received: 1 accepted, 1 skipped, 1 duplicate");
+}
+
+TEST(GrpcGuardedPushTest, RefusesAGradientWhoseNormIsTooLarge) {
+  ShardOptions options = Sync(1);
+  options.guards.max_push_norm = 5;
+  ServerWorld world(options);
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {10, 10, 10}), IsOk());
+  EXPECT_THAT(world.Push("a", 0, {3, 4, 1}),
+              IsError(Reason::kNormTooLarge, HasSubstr("this server takes at most 5")));
+  EXPECT_THAT(world.Push("a", 0, {3, 4, 0}), Applied(1));
+}
+
+// ---- A push that waits at its header ----
+
+// Sync of four, and room for three gradients, of which one is kept for "a", whose rank is the
+// lowest that the step waits for. "b" and "c" are inside, and have sent one of three elements.
+class GrpcFullRoomTest : public ::testing::Test {
+ protected:
+  GrpcFullRoomTest() : world_(WithLittleRoom()) {
+    for (const char* name : {"a", "b", "c", "d"}) EXPECT_THAT(world_.Join(name), IsOk());
+    EXPECT_THAT(world_.Initialize("a", {10, 10, 10}), IsOk());
+    for (const char* name : {"b", "c"}) {
+      inside_[name] = world_.OpenPush();
+      inside_[name]->Write(HeaderOf(world_.NextHeader(name, 0)));
+      inside_[name]->Write(GradientOf(0, {1}));
+      EXPECT_TRUE(world_.Await([&] { return BytesOf(name) == 4; }));
+    }
+  }
+
+  static ShardOptions WithLittleRoom() {
+    ShardOptions options = Sync(4);
+    options.max_in_flight_bytes = 0;  // the fewest fit always
+    return options;
+  }
+
+  // A push of "d", all of it, which comes as far as its header.
+  std::unique_ptr<PushStream> OpenWaitingPush() {
+    auto push = world_.OpenPush();
+    push->Write(HeaderOf(world_.NextHeader("d", 0)));
+    push->Write(GradientOf(0, {4, 4, 4}));
+    push->End();
+    EXPECT_TRUE(world_.Await([this] { return InProgress() == 3; }));
+    EXPECT_EQ(BytesOf("d"), 0u);
+    return push;
+  }
+
+  absl::StatusOr<PushOutcome> FinishPushOf(const std::string& worker) {
+    inside_[worker]->Write(GradientOf(1, {1, 1}));
+    inside_[worker]->End();
+    return AnswerTo(*inside_[worker]);
+  }
+  static absl::StatusOr<PushOutcome> AnswerTo(PushStream& push) {
+    const auto answer = push.Answer();
+    if (!answer.ok()) return answer.status();
+    return FromProto(*answer);
+  }
+
+  uint64_t InProgress() { return world_.shard().Describe().books.in_progress; }
+  uint64_t BytesOf(const std::string& worker) {
+    for (const AwaitedWorker& awaited : world_.shard().Describe().current.awaited) {
+      if (awaited.worker == worker) return awaited.bytes_arrived;
+    }
+    return 0;
+  }
+
+  ServerWorld world_;
+  std::map<std::string, std::unique_ptr<PushStream>> inside_;
+};
+
+TEST_F(GrpcFullRoomTest, LetsAPushInOnceAnotherIsOver) {
+  const auto waiting = OpenWaitingPush();
+  EXPECT_THAT(FinishPushOf("b"), Accepted(0));
+  EXPECT_THAT(AnswerTo(*waiting), Accepted(0));
+  EXPECT_THAT(FinishPushOf("c"), Accepted(0));
+  EXPECT_THAT(world_.Push("a", 0, {2, 2, 2}), Applied(1));
+  EXPECT_EQ(world_.Pull("a", 1)->values, Values({8, 8, 8}));
+  EXPECT_EQ(world_.Books(), "4 received: 4 accepted");
+}
+
+// Once "a" has contributed, the lowest rank is inside, and its place is free for others.
+TEST_F(GrpcFullRoomTest, KeepsAPlaceForTheLowestRankThatTheStepWaitsFor) {
+  const auto waiting = OpenWaitingPush();
+  EXPECT_THAT(world_.Push("a", 0, {2, 2, 2}), Accepted(0));
+  EXPECT_THAT(AnswerTo(*waiting), Accepted(0));
+  EXPECT_THAT(FinishPushOf("b"), Accepted(0));
+  EXPECT_THAT(FinishPushOf("c"), Applied(1));
+  EXPECT_EQ(world_.Pull("a", 1)->values, Values({8, 8, 8}));
+}
+
+TEST_F(GrpcFullRoomTest, ForgetsAPushThatIsCancelledWhileItWaits) {
+  const auto waiting = OpenWaitingPush();
+  waiting->Cancel();
+  EXPECT_THAT(waiting->Answer(), HasCode(absl::StatusCode::kCancelled, _));
+  EXPECT_THAT(FinishPushOf("b"), Accepted(0));
+  EXPECT_THAT(FinishPushOf("c"), Accepted(0));
+  EXPECT_EQ(world_.Books(), "3 received: 2 accepted, 1 aborted");
+  EXPECT_THAT(world_.Push("d", 0, {4, 4, 4}), Accepted(0));
+  EXPECT_THAT(world_.Push("a", 0, {2, 2, 2}), Applied(1));
+  EXPECT_EQ(world_.Pull("a", 1)->values, Values({8, 8, 8}));
+}
+
+TEST_F(GrpcFullRoomTest, EndsAPushWhoseSessionEndsWhileItWaits) {
+  const auto waiting = OpenWaitingPush();
+  EXPECT_THAT(world_.Evict("d"), IsOk());
+  EXPECT_THAT(waiting->Answer(), IsError(Reason::kUnknownSession, HasSubstr("is not open")));
+  EXPECT_THAT(FinishPushOf("b"), Accepted(0));
+  EXPECT_THAT(FinishPushOf("c"), Accepted(0));
+  EXPECT_THAT(world_.Push("a", 0, {4, 4, 4}), Applied(1));
+  EXPECT_EQ(world_.Pull("a", 1)->values, Values({8, 8, 8}));
+  EXPECT_EQ(world_.Books(), "4 received: 3 accepted, 1 aborted");
+}
+
+TEST_F(GrpcFullRoomTest, EndsTheStreamOfAPushWhoseSessionEndsWhileItArrivesAndLetsAnotherIn) {
+  const auto waiting = OpenWaitingPush();
+  EXPECT_THAT(world_.Evict("b"), IsOk());
+  EXPECT_THAT(inside_["b"]->Answer(), HasCode(absl::StatusCode::kCancelled, _));
+  EXPECT_THAT(AnswerTo(*waiting), Accepted(0));
+  EXPECT_THAT(FinishPushOf("c"), Accepted(0));
+  EXPECT_THAT(world_.Push("a", 0, {1, 1, 1}), Applied(1));
+  EXPECT_EQ(world_.Pull("a", 1)->values, Values({8, 8, 8}));
+  EXPECT_EQ(world_.Books(), "4 received: 3 accepted, 1 aborted");
+}
+
+TEST_F(GrpcFullRoomTest, TellsAPushThatWaitsThatTheServerGoesDown) {
+  const auto waiting = OpenWaitingPush();
+  world_.shard().Drain();
+  EXPECT_THAT(waiting->Answer(), IsError(Reason::kDraining, HasSubstr("going down")));
+  // What was let in before may end.
+  EXPECT_THAT(FinishPushOf("b"), Accepted(0));
+  EXPECT_THAT(FinishPushOf("c"), Accepted(0));
+  EXPECT_EQ(world_.Books(), "3 received: 2 accepted, 1 rejected");
 }
 
 TEST_F(GrpcPushTest, ForgetsAPushThatItsWorkerCancels) {

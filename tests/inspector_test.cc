@@ -57,7 +57,7 @@ TEST_F(ReflectionTest, ListsTheServices) {
   const auto services = client_.ListServices();
   ASSERT_THAT(services, IsOk());
   EXPECT_THAT(*services, UnorderedElementsAre("sluice.v1.ParameterServer", "sluice.v1.Inspector",
-                                              "grpc.health.v1.Health",
+                                              "sluice.v1.Admin", "grpc.health.v1.Health",
                                               "grpc.reflection.v1alpha.ServerReflection"));
 }
 
@@ -65,6 +65,7 @@ TEST_F(ReflectionTest, DescribesTheParameterServer) {
   EXPECT_THAT(
       MethodsOf("sluice.v1.ParameterServer"),
       ElementsAre("Join(JoinRequest) returns stream JoinEvent",
+                  "Heartbeat(HeartbeatRequest) returns HeartbeatResponse",
                   "InitializeParams(stream InitializeParamsRequest) returns "
                   "InitializeParamsResponse",
                   "PushGradients(stream PushGradientsRequest) returns PushGradientsResponse",
@@ -79,6 +80,14 @@ TEST_F(ReflectionTest, DescribesTheInspector) {
                           "ListParameters(ListParametersRequest) returns ListParametersResponse",
                           "GetParameter(GetParameterRequest) returns GetParameterResponse",
                           "WatchState(WatchStateRequest) returns stream ServerState"));
+}
+
+TEST_F(ReflectionTest, DescribesTheAdmin) {
+  EXPECT_THAT(MethodsOf("sluice.v1.Admin"),
+              ElementsAre("SetPolicy(SetPolicyRequest) returns SetPolicyResponse",
+                          "SetLearningRate(SetLearningRateRequest) returns SetLearningRateResponse",
+                          "EvictWorker(EvictWorkerRequest) returns EvictWorkerResponse",
+                          "Drain(DrainRequest) returns DrainResponse"));
 }
 
 TEST_F(ReflectionTest, DescribesEveryMessageOfEveryService) {
@@ -105,11 +114,12 @@ TEST_F(ReflectionTest, DescribesEveryMessageOfEveryService) {
       open.push_back(field->message_type());
     }
   }
-  EXPECT_THAT(
-      seen,
-      IsSupersetOf({"sluice.v1.TensorChunk", "sluice.v1.TensorStatistics", "sluice.v1.Consistency",
-                    "sluice.v1.PushBooks", "sluice.v1.LayoutRange", "google.protobuf.Duration",
-                    "google.protobuf.Timestamp", "grpc.health.v1.HealthCheckResponse"}));
+  EXPECT_THAT(seen,
+              IsSupersetOf({"sluice.v1.TensorChunk", "sluice.v1.TensorStatistics",
+                            "sluice.v1.Consistency", "sluice.v1.PushBooks", "sluice.v1.LayoutRange",
+                            "sluice.v1.StepState", "sluice.v1.AwaitedWorker", "sluice.v1.Staleness",
+                            "sluice.v1.LearningRateSchedule", "google.protobuf.Duration",
+                            "google.protobuf.Timestamp", "grpc.health.v1.HealthCheckResponse"}));
 }
 
 TEST_F(ReflectionTest, ChecksHealthUntilTheServerDrains) {

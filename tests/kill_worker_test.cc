@@ -47,7 +47,7 @@ std::unique_ptr<Process> MpirunWithDyingWorker(const Words& death) {
 class StandaloneJob {
  public:
   explicit StandaloneJob(const Words& stop) {
-    server_ = Start(Server({"--listen=127.0.0.1:0", "--quorum=3"}));
+    server_ = Start(Server({"--listen=127.0.0.1:0", "--workers=3"}));
     const auto port = server_->WaitForOutput("listening on 127.0.0.1:([0-9]+)");
     EXPECT_THAT(port, IsOk());
     const std::string address = absl::StrCat("--server=127.0.0.1:", port.value_or("0"));
@@ -117,7 +117,7 @@ TEST(KillStandaloneWorkerTest, BetweenPushesTheOthersFinish) {
 }
 
 TEST(KillStandaloneWorkerTest, TheOnlyOneEndsTheServerWhichSaysSo) {
-  const auto server = Start(Server({"--listen=127.0.0.1:0", "--quorum=1"}));
+  const auto server = Start(Server({"--listen=127.0.0.1:0", "--workers=1"}));
   const auto port = server->WaitForOutput("listening on 127.0.0.1:([0-9]+)");
   ASSERT_THAT(port, IsOk());
   const auto worker =

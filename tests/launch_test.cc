@@ -240,7 +240,7 @@ class StandaloneTest : public ::testing::Test {
 };
 
 TEST_F(StandaloneTest, AServerAndTwoWorkersTrainAndEndByThemselves) {
-  Standalone server({"--quorum=2"});
+  Standalone server({"--workers=2"});
   const auto first = Start(Train(data_, {server.flag()}));
   const auto second = Start(Train(data_, {server.flag()}));
   ExpectTrained(*first);
@@ -258,7 +258,7 @@ TEST_F(StandaloneTest, WorkersWaitForAServerThatComesLater) {
   const std::string waiting = "waiting up to 1m for a server at " + address;
   EXPECT_THAT(first->WaitForOutput(waiting), IsOk());
   EXPECT_THAT(second->WaitForOutput(waiting), IsOk());
-  const auto server = Start(Server({"--quorum=2", "--listen=" + address}));
+  const auto server = Start(Server({"--workers=2", "--listen=" + address}));
   ExpectTrained(*first);
   ExpectTrained(*second);
   ExpectTrained(*server);
@@ -276,7 +276,7 @@ TEST_F(StandaloneTest, ASecondServerOnAPortIsRefused) {
 }
 
 TEST_F(StandaloneTest, ATerminatedServerDrainsAndTellsAWorkerThatWaits) {
-  Standalone server({"--quorum=2"});
+  Standalone server({"--workers=2"});
   const auto worker = Start(Train(data_, {server.flag()}));
   ASSERT_THAT(WaitForAccepted(server.address(), 1), IsOk());
   server.process().Signal(SIGTERM);
@@ -288,11 +288,15 @@ TEST_F(StandaloneTest, ATerminatedServerDrainsAndTellsAWorkerThatWaits) {
 
 TEST_F(StandaloneTest, AWorkerThatLosesItsServerAtWorkSaysSo) {
   Standalone server({});
-  const auto worker = Start(Train(data_, {server.flag(), "--max-steps=0", "--epochs=1000000"}));
+  const auto worker = Start(
+      Train(data_, {server.flag(), "--max-steps=0", "--epochs=1000000", "--connect-timeout=1"}));
   ASSERT_THAT(WaitForAccepted(server.address(), 2), IsOk());
   server.process().Signal(SIGKILL);
   EXPECT_THAT(worker->Wait(), IsOkAndHolds(1));
-  EXPECT_THAT(LinesWith(worker->output(), "sluice_train: lost the server: "), SizeIs(1));
+  EXPECT_THAT(LinesWith(worker->output(),
+                        absl::StrCat("sluice_train: lost the server at ", server.address(),
+                                     ", and it did not come back within 1s: ")),
+              SizeIs(1));
 }
 
 TEST_F(StandaloneTest, OnlyAWorkerWithTheTokenIsLetIn) {

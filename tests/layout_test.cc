@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@ namespace sluice {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -248,6 +250,51 @@ TEST(CheckSameLayoutTest, NamesTheFirstTensorMissing) {
   EXPECT_THAT(CheckSameLayout(Valid(Model()), Valid(worker)),
               IsError(Reason::kLayoutMismatch, HasSubstr("it has 2 tensors, the job's has 3; the "
                                                          "first that it lacks is \"mean\" [4]")));
+}
+
+// ---- Runs ----
+
+using Part = std::tuple<RangeKind, uint64_t, uint64_t>;  // kind, begin, end
+constexpr RangeKind kParameter = RangeKind::kParameter;
+constexpr RangeKind kStatistic = RangeKind::kStatistic;
+
+// Parameters [0, 3), statistics [3, 5), parameters [5, 6).
+Layout Mixed() {
+  Ranges ranges = {Range("a", {2}, 0, 2), Range("b", {1}, 2, 1), Range("mean", {1}, 3, 1),
+                   Range("var", {1}, 4, 1), Range("c", {1}, 5, 1)};
+  ranges[2].kind = ranges[3].kind = RangeKind::kStatistic;
+  return Valid(ranges);
+}
+
+std::vector<Part> PartsOf(const Layout& layout, uint64_t begin, uint64_t end) {
+  std::vector<Part> parts;
+  ForEachRun(layout.Runs(), begin, end, [&parts](RangeKind kind, uint64_t from, uint64_t to) {
+    parts.emplace_back(kind, from, to);
+  });
+  return parts;
+}
+
+TEST(LayoutRunsTest, JoinsNeighboursOfOneKind) {
+  std::vector<Part> runs;
+  for (const KindRun& run : Mixed().Runs()) runs.emplace_back(run.kind, run.begin, run.end);
+  EXPECT_THAT(runs,
+              ElementsAre(Part(kParameter, 0, 3), Part(kStatistic, 3, 5), Part(kParameter, 5, 6)));
+}
+
+TEST(LayoutRunsTest, AreNoneOfNoTensors) { EXPECT_TRUE(Layout().Runs().empty()); }
+
+TEST(ForEachRunTest, GivesThePartsOfAVectorThatLieInARange) {
+  const Layout layout = Mixed();
+  EXPECT_THAT(PartsOf(layout, 0, 6),
+              ElementsAre(Part(kParameter, 0, 3), Part(kStatistic, 3, 5), Part(kParameter, 5, 6)));
+  EXPECT_THAT(PartsOf(layout, 1, 4), ElementsAre(Part(kParameter, 1, 3), Part(kStatistic, 3, 4)));
+  EXPECT_THAT(PartsOf(layout, 3, 5), ElementsAre(Part(kStatistic, 3, 5)));
+  EXPECT_THAT(PartsOf(layout, 5, 6), ElementsAre(Part(kParameter, 5, 6)));
+  EXPECT_THAT(PartsOf(layout, 1, 2), ElementsAre(Part(kParameter, 1, 2)));
+}
+
+TEST(ForEachRunTest, GivesNothingOfAnEmptyRange) {
+  for (const uint64_t at : {0, 3, 6}) EXPECT_THAT(PartsOf(Mixed(), at, at), IsEmpty()) << at;
 }
 
 TEST(LayoutTextTest, WritesShapesAsPeopleDo) {

@@ -115,7 +115,8 @@ TEST(LearnersErrorsTest, OptionsOutOfTheirDomainAreRefused) {
 
 TEST(LearnersErrorsTest, WhatTheServerRefusesIsAStatus) {
   JobWorld world(Sync(1));
-  const auto first = MakeRemoteLearner(OptionsFor("lenet"), world.JobOf("a"));
+  const auto first =
+      MakeRemoteLearner(OptionsFor("lenet"), world.JobOf("a", absl::Milliseconds(300)));
   ASSERT_THAT(first, IsOk());
   EXPECT_THAT(MakeRemoteLearner(OptionsFor("mlp"), world.JobOf("b")),
               IsError(Reason::kLayoutMismatch, HasSubstr("hidden.weight")));

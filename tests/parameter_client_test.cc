@@ -98,7 +98,7 @@ TEST_P(ParameterClientTest, WaitsForTheNextStepInSync) {
   ASSERT_THAT(a.Join(), IsOk());
   ASSERT_THAT(b.Join(), IsOk());
   std::thread first([&] { EXPECT_THAT(a.Exchange({1, 2, 3}), Round(1, Disposition::kAccepted)); });
-  EXPECT_TRUE(world.Await([&] { return world.shard().Describe().accumulated == 1; }));
+  EXPECT_TRUE(world.Await([&] { return world.shard().Describe().current.accumulated == 1; }));
   EXPECT_THAT(b.Exchange({3, 2, 1}), Round(1, Disposition::kApplied));
   first.join();
   EXPECT_EQ(a.parameters, Values({8, 8, 8}));
@@ -146,7 +146,7 @@ TEST_P(ParameterClientTest, DoesNotWaitForAStepInAsync) {
 }
 
 TEST_P(ParameterClientTest, GoesOnAfterAStaleGradient) {
-  ServerWorld world(Async(1, 0));
+  ServerWorld world(Bounded(1, 0));
   TestWorker a("a", Connect(world), {10, 10, 10});
   TestWorker b("b", Connect(world));
   ASSERT_THAT(a.Join(), IsOk());
@@ -193,7 +193,7 @@ TEST_P(ParameterClientTest, WaitsForTheFirstStepThatItTakesPartIn) {
   ASSERT_THAT(a.Join(), IsOk());
   ASSERT_THAT(b.Join(), IsOk());
   std::thread first([&] { EXPECT_THAT(a.Exchange({1, 1, 1}), IsOk()); });
-  EXPECT_TRUE(world.Await([&] { return world.shard().Describe().accumulated == 1; }));
+  EXPECT_TRUE(world.Await([&] { return world.shard().Describe().current.accumulated == 1; }));
   std::thread joiner([&] { EXPECT_THAT(late.Join(), IsOk()); });
   EXPECT_TRUE(world.Await([&] { return world.shard().Describe().waiting_pulls == 2; }));
   EXPECT_THAT(b.Exchange({3, 3, 3}), Round(1, Disposition::kApplied));
@@ -248,7 +248,189 @@ TEST_P(ParameterClientTest, TellsThatTheServerWentDownBeforeTheEnd) {
               HasCode(absl::StatusCode::kUnavailable, HasSubstr("went down")));
 }
 
+// ---- Joining again ----
+
+TEST_P(ParameterClientTest, JoinsAgainWhenItsSessionHasEndedAndItsPushCountsOnce) {
+  ServerWorld world(Sync(1));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  ASSERT_THAT(a.Join(), IsOk());
+  ASSERT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  const SessionId before = a.client.welcome().session;
+  world.Pass(absl::Seconds(10));  // nobody speaks for it here: its lease ends
+  EXPECT_THAT(a.Exchange({2, 2, 2}), Round(2, Disposition::kApplied));
+  EXPECT_NE(a.client.welcome().session, before);
+  EXPECT_TRUE(a.client.welcome().resumed);
+  EXPECT_EQ(a.parameters, Values({7, 7, 7}));
+  EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 aborted");
+}
+
+TEST_P(ParameterClientTest, JoinsAgainWhenItsWaitIsCutOff) {
+  ServerWorld world(Sync(2));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  TestWorker b("b", Connect(world));
+  ASSERT_THAT(a.Join(), IsOk());
+  ASSERT_THAT(b.Join(), IsOk());
+  std::thread first([&] { EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kAccepted)); });
+  EXPECT_TRUE(world.Await([&] {
+    const ShardState state = world.shard().Describe();
+    return state.current.accumulated == 1 && state.waiting_pulls == 1;
+  }));
+  // Ends both sessions, and the step that only "a" has contributed to is made without "b".
+  world.Pass(absl::Seconds(10));
+  first.join();
+  EXPECT_EQ(a.parameters, Values({9, 9, 9}));
+  EXPECT_EQ(world.shard().Describe().step, Step(1));
+}
+
+TEST_P(ParameterClientTest, StaysOutWhenItsOperatorRemovedIt) {
+  ServerWorld world(Sync(2));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  ASSERT_THAT(a.Join(), IsOk());
+  ASSERT_THAT(world.Evict("a"), IsOk());
+  EXPECT_THAT(a.Exchange({1, 1, 1}), IsError(Reason::kEvicted, HasSubstr("a was removed")));
+  EXPECT_EQ(world.Books(), "1 received: 1 aborted");
+}
+
+TEST_P(ParameterClientTest, GoesOnObservingWhenItsSessionHasEnded) {
+  ServerWorld world(Sync(1));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {10, 10, 10}), IsOk());
+  TestWorker observer("o", Connect(world));
+  ASSERT_THAT(observer.Join(SessionRole::kObserver), IsOk());
+  const SessionId before = RecordOf(world, "o").session;
+  std::thread waiting(
+      [&] { EXPECT_THAT(observer.client.AwaitEnd(absl::MakeSpan(observer.parameters)), IsOk()); });
+  world.Pass(absl::Seconds(10));
+  EXPECT_TRUE(world.Await([&] {
+    const SessionRecord record = RecordOf(world, "o");
+    return record.session != before && record.presence == Presence::kPresent;
+  }));
+  ASSERT_THAT(world.Push("a", 0, {1, 2, 3}), Applied(1));
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  waiting.join();
+  EXPECT_EQ(observer.parameters, Values({9, 8, 7}));
+}
+
+TEST_P(ParameterClientTest, SendsParametersInPlaceOfAGradient) {
+  ServerWorld world(Async(2));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  ASSERT_THAT(a.Join(), IsOk());
+  // They are not the server's any more, so what the server has replaces them though its step is the
+  // one that this worker holds.
+  a.parameters = {1, 2, 3};
+  EXPECT_THAT(a.client.Exchange(a.parameters, 1, absl::nullopt, absl::MakeSpan(a.parameters)),
+              Round(0, Disposition::kAccepted));
+  EXPECT_EQ(a.parameters, Values({10, 10, 10}));
+}
+
 // ---- What only the twin can show ----
+
+// A worker "a" of a server in sync, whose connection a test breaks.
+class ParameterClientTwinTest : public ::testing::Test {
+ protected:
+  ParameterClientTwinTest() : world_(Sync(1)) {
+    auto connection = std::make_unique<ShardConnection>(world_.shard());
+    twin_ = connection.get();
+    a_ = std::make_unique<TestWorker>("a", std::move(connection), Values{10, 10, 10});
+    EXPECT_THAT(a_->Join(), IsOk());
+  }
+
+  ServerWorld world_;
+  ShardConnection* twin_ = nullptr;
+  std::unique_ptr<TestWorker> a_;
+};
+
+TEST_F(ParameterClientTwinTest, CountsAPushOnceWhoseAnswerWasLost) {
+  twin_->LoseAnswers(1);
+  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(a_->parameters, Values({9, 9, 9}));
+  EXPECT_EQ(RecordOf(world_, "a").last_sequence, Sequence(1));
+  EXPECT_EQ(world_.Books(), "2 received: 1 accepted, 1 duplicate");
+}
+
+TEST_F(ParameterClientTwinTest, CountsAPushOnceHoweverOftenItsAnswerIsLost) {
+  twin_->LoseAnswers(5);
+  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(2, Disposition::kApplied));
+  EXPECT_EQ(a_->parameters, Values({8, 8, 8}));
+  EXPECT_EQ(world_.Books(), "7 received: 2 accepted, 5 duplicate");
+  EXPECT_EQ(twin_->joins(), 6);
+}
+
+TEST_F(ParameterClientTwinTest, SendsAPushAgainThatDidNotArrive) {
+  twin_->BreakPushes(2);
+  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(a_->parameters, Values({9, 9, 9}));
+  EXPECT_EQ(world_.Books(), "1 received: 1 accepted");
+  EXPECT_EQ(twin_->reconnects(), 2);
+}
+
+TEST_F(ParameterClientTwinTest, KeepsJoiningUntilItIsLetIn) {
+  twin_->BreakPushes(1);
+  twin_->BreakJoins(3);
+  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(twin_->reconnects(), 4);
+  EXPECT_EQ(world_.Books(), "1 received: 1 accepted");
+}
+
+TEST_F(ParameterClientTwinTest, GivesUpAServerThatLetsNobodyStay) {
+  twin_->BreakPushes(1000);
+  EXPECT_THAT(a_->Exchange({1, 1, 1}),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("the connection broke")));
+  EXPECT_LT(twin_->joins(), 100);
+}
+
+TEST_F(ParameterClientTwinTest, GivesUpAServerThatDoesNotComeBack) {
+  twin_->LoseServer();
+  EXPECT_THAT(a_->Exchange({1, 1, 1}),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("did not come back")));
+  EXPECT_EQ(a_->parameters, Values({10, 10, 10}));
+}
+
+// Another server of the same job, to whom nobody of the first is known.
+class ParameterClientMovedTest : public ParameterClientTwinTest {
+ protected:
+  static ShardOptions Another(const std::string& job_id) {
+    ShardOptions options = Sync(1);
+    options.job_id = job_id;
+    options.session_base = SessionId(1000);
+    return options;
+  }
+
+  // "z" has joined it, and left when it had made a step: the parameters are 5.
+  static void Train(ServerWorld& world, const std::string& job_id) {
+    v1::JoinRequest request = world.RequestOf("z");
+    request.set_job_id(job_id);
+    ASSERT_THAT(world.JoinAs(request), IsOk());
+    ASSERT_THAT(world.Initialize("z", {6, 6, 6}), IsOk());
+    ASSERT_THAT(world.Push("z", 0, {1, 1, 1}), Applied(1));
+    ASSERT_THAT(world.Leave("z"), IsOk());
+  }
+};
+
+TEST_F(ParameterClientMovedTest, GivesItsPushUpWhereItIsNotKnownAndGoesOnFromThere) {
+  ServerWorld other(Another("job"));
+  Train(other, "job");
+  ASSERT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  twin_->MoveTo(other.shard());
+  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kStaleDropped));
+  EXPECT_FALSE(a_->client.welcome().resumed);
+  EXPECT_EQ(a_->parameters, Values({5, 5, 5}));
+  EXPECT_EQ(other.Books(), "2 received: 1 accepted, 1 aborted");
+  EXPECT_THAT(a_->Exchange({2, 2, 2}), Round(2, Disposition::kApplied));
+  EXPECT_EQ(a_->parameters, Values({3, 3, 3}));
+  a_ = nullptr;  // before the other server
+}
+
+TEST_F(ParameterClientMovedTest, DoesNotTakePartInAnotherJobAtTheAddress) {
+  ServerWorld other(Another("another"));
+  Train(other, "another");
+  twin_->MoveTo(other.shard());
+  EXPECT_THAT(a_->Exchange({1, 1, 1}),
+              IsError(Reason::kWrongJob, HasSubstr("runs job \"another\", not \"job\"")));
+  EXPECT_EQ(a_->parameters, Values({10, 10, 10}));
+  a_ = nullptr;  // before the other server
+}
 
 TEST(ParameterClientPullTest, PullsAgainUntilTheStepComes) {
   ServerWorld world(Sync(1));

@@ -1,5 +1,6 @@
 #include "server/pull_queue.h"
 
+#include <set>
 #include <string>
 
 #include "common/error.h"
@@ -29,10 +30,31 @@ class PullQueueTest : public ::testing::Test {
     });
   }
 
-  std::string Publish(uint64_t step) {
+  // Answers those that wait for no later step.
+  std::string Publish(uint64_t step, bool inconsistent = false) {
+    return Serve(
+        At(step),
+        [step](const PullRequest& request) {
+          return request.min_step <= Step(step) ? PullTurn::kNow : PullTurn::kNotYet;
+        },
+        inconsistent);
+  }
+
+  std::string Serve(const std::shared_ptr<const Snapshot>& latest, const PullJudge& judge,
+                    bool inconsistent = false) {
     Completions completions;
-    queue_.Publish(At(step), &completions);
+    queue_.Serve(latest, inconsistent, judge, now_, &completions);
     return Run(completions);
+  }
+
+  // Nobody's turn has come; those of `held_up` wait for others.
+  void HoldUp(const std::set<uint64_t>& held_up) {
+    EXPECT_EQ(Serve(At(0),
+                    [&held_up](const PullRequest& request) {
+                      return held_up.count(request.min_step.value()) > 0 ? PullTurn::kHeldUp
+                                                                         : PullTurn::kNotYet;
+                    }),
+              "");
   }
 
   std::string Run(Completions& completions) {
@@ -42,6 +64,7 @@ class PullQueueTest : public ::testing::Test {
   }
 
   PullQueue queue_{Incarnation(2)};
+  absl::Time now_ = absl::FromUnixSeconds(1000);
   absl::StatusOr<PullResult> last_;
 
  private:
@@ -84,6 +107,91 @@ TEST_F(PullQueueTest, AnswersNotModifiedWithoutASnapshotToThoseWhoHaveTheStep) {
   EXPECT_TRUE(last_->header.not_modified);
   EXPECT_EQ(last_->snapshot, nullptr);
   EXPECT_EQ(queue_.bytes_answered(), 0u);
+}
+
+TEST_F(PullQueueTest, SaysWhetherChunksMayBeOfLaterSteps) {
+  Wait('a', 1);
+  ASSERT_EQ(Publish(1), "a");
+  EXPECT_FALSE(last_->header.inconsistent);
+  Wait('b', 1);
+  ASSERT_EQ(Publish(1, true), "b");
+  EXPECT_TRUE(last_->header.inconsistent);
+  Wait('c', 1, Step(1));
+  ASSERT_EQ(Publish(1, true), "c");
+  EXPECT_FALSE(last_->header.inconsistent);  // there are no chunks
+}
+
+TEST_F(PullQueueTest, EndsThoseThatAreJudgedToAndLeavesTheOthers) {
+  Wait('a', 1);
+  Wait('b', 2);
+  EXPECT_EQ(Serve(At(0),
+                  [](const PullRequest& request) -> absl::StatusOr<PullTurn> {
+                    if (request.min_step == Step(2)) return PullTurn::kNotYet;
+                    return MakeError(Reason::kUnknownSession, "gone");
+                  }),
+            "a");
+  EXPECT_EQ(ReasonOf(last_.status()), Reason::kUnknownSession);
+  EXPECT_EQ(queue_.size(), 1u);
+}
+
+TEST_F(PullQueueTest, EndsPullsBeforeThereAreParameters) {
+  Wait('a', 1);
+  EXPECT_EQ(Serve(nullptr, [](const PullRequest&) { return PullTurn::kNotYet; }), "");
+  EXPECT_EQ(Serve(nullptr,
+                  [](const PullRequest&) -> absl::StatusOr<PullTurn> {
+                    return MakeError(Reason::kUnknownSession, "gone");
+                  }),
+            "a");
+}
+
+TEST_F(PullQueueTest, KnowsWhetherAPullWaits) {
+  const PullId pull = Wait('a', 1);
+  EXPECT_TRUE(queue_.Waits(pull));
+  Publish(1);
+  EXPECT_FALSE(queue_.Waits(pull));
+  EXPECT_FALSE(queue_.Waits(PullId()));
+}
+
+// ---- Pulls that are held up ----
+
+TEST_F(PullQueueTest, HoldsUpNobodyWhoWaitsForAStep) {
+  EXPECT_EQ(queue_.held_up_since(), absl::nullopt);
+  Wait('a', 1);
+  HoldUp({});
+  EXPECT_EQ(queue_.held_up_since(), absl::nullopt);
+}
+
+TEST_F(PullQueueTest, RemembersSinceWhenTheFirstIsHeldUp) {
+  const absl::Time first = now_;
+  Wait('a', 1);
+  Wait('b', 2);
+  HoldUp({2});
+  now_ += absl::Seconds(5);
+  HoldUp({1, 2});
+  EXPECT_EQ(queue_.held_up_since(), first);
+}
+
+TEST_F(PullQueueTest, HoldsUpNobodyOnceTheyAreAnswered) {
+  Wait('a', 1);
+  HoldUp({1});
+  now_ += absl::Seconds(5);
+  Wait('b', 2);
+  HoldUp({1, 2});
+  ASSERT_EQ(Publish(1), "a");
+  EXPECT_EQ(queue_.held_up_since(), now_);
+  ASSERT_EQ(Publish(2), "b");
+  EXPECT_EQ(queue_.held_up_since(), absl::nullopt);
+}
+
+TEST_F(PullQueueTest, CountsTheHoldUpAnewWhenToldTo) {
+  Wait('a', 1);
+  Wait('b', 2);
+  HoldUp({1});
+  now_ += absl::Seconds(5);
+  queue_.RestartHoldUp(now_);
+  EXPECT_EQ(queue_.held_up_since(), now_);
+  Publish(1);
+  EXPECT_EQ(queue_.held_up_since(), absl::nullopt);  // b was never held up
 }
 
 TEST_F(PullQueueTest, FailsAllOfThem) {

@@ -107,7 +107,8 @@ absl::Status Stop(const Flags& flags, const JobTicket& ticket, const ParameterCl
   const auto channel = grpc::CreateChannel(ticket.address, grpc::InsecureChannelCredentials());
   const auto inspector = v1::Inspector::NewStub(channel);
   const absl::Status alone = Await(*inspector, [&](const v1::ServerState& state) {
-    return state.step() == client.step().value() && state.accumulated() + 1 == state.required();
+    return state.step() == client.step().value() &&
+           state.current().accumulated() + 1 == state.current().required();
   });
   if (!alone.ok()) return alone;
   if (!flags.in_push) AwaitDeath(flags, client.step());
@@ -134,7 +135,9 @@ absl::StatusOr<JoinRequest> MakeJoinRequest(const Job& job) {
   if (!layout.ok()) return layout.status();
   JoinRequest request = job.Identity(SessionRole::kWorker);
   request.layout = *std::move(layout);
-  request.optimizer.learning_rate = 1;
+  SgdOptions sgd;
+  sgd.learning_rate = 1;
+  request.optimizer = sgd;
   return request;
 }
 

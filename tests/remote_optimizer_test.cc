@@ -9,6 +9,7 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "tests/testing/outcome.h"
 #include "tests/testing/shard_world.h"
 #include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
 #include "worker/dataset.h"
 #include "worker/sampler.h"
 #include "worker/torch/models.h"
@@ -389,10 +391,12 @@ TEST_F(RemoteOptimizerTest, SaysWhichServerCannotBeReached) {
 TEST_F(RemoteOptimizerTest, ThrowsWhenTheServerIsGoneAndDoesNotWhenDestroyed) {
   JobWorld world(Sync(1));
   {
-    Trainee a(world.JobOf("a"), {1});
+    Trainee a(world.JobOf("a", absl::Milliseconds(300)), {1});
     a.Step({1});
     world.StopServer();
-    EXPECT_THAT(ErrorOf([&a] { a.Step({1}); }), HasCode(absl::StatusCode::kUnavailable, _));
+    EXPECT_THAT(ErrorOf([&a] { a.Step({1}); }),
+                HasCode(absl::StatusCode::kUnavailable,
+                        HasSubstr("and it did not come back within 300ms")));
   }
 }
 
@@ -438,7 +442,9 @@ TEST_F(RemoteOptimizerTest, LeavesButOnce) {
     Trainee a(world.JobOf("a"), {8});
     a.optimizer().leave();
     EXPECT_EQ(world.RecordOf("a").presence, Presence::kLeft);
-    EXPECT_THAT(ErrorOf([&a] { a.Step({1}); }), IsError(Reason::kUnknownSession, _));
+    EXPECT_THAT(ErrorOf([&a] { a.Step({1}); }),
+                HasCode(absl::StatusCode::kFailedPrecondition, HasSubstr("before leave()")));
+    EXPECT_EQ(world.shard().Describe().books.received, 0u);
   }
   EXPECT_TRUE(world.AwaitDeserted());
 }
@@ -484,7 +490,7 @@ TEST_F(RemoteOptimizerTest, AwaitsTheEndOfTrainingWhileAnotherWorkerWaitsForIt) 
   const auto b = world.JobOf("b").Connect().value();
   JoinRequest request = world.JobOf("b").Identity(SessionRole::kWorker);
   request.layout = *world.shard().layout();
-  request.optimizer.learning_rate = 1;
+  request.optimizer = PlainSgd();
   const Welcome welcome = b->Join(request).value();
   PushHeader header;
   header.session = welcome.session;
@@ -525,7 +531,7 @@ TEST_F(RemoteOptimizerTest, EndsTheStayWhenDestroyedWithoutAReport) {
   EXPECT_TRUE(world.AwaitDeserted());
 }
 
-// ---- Async ----
+// ---- Other modes than sync ----
 
 TEST_F(RemoteOptimizerTest, AsyncAppliesEveryGradientAndReportsItsStaleness) {
   JobWorld world(Async(1));
@@ -545,8 +551,8 @@ TEST_F(RemoteOptimizerTest, AsyncAppliesEveryGradientAndReportsItsStaleness) {
   EXPECT_THAT(a.w(), ElementsAre(8 - 4));
 }
 
-TEST_F(RemoteOptimizerTest, AsyncDropsAGradientThatIsTooOldAndRefreshesItsWorker) {
-  JobWorld world(Async(1, /*max_staleness=*/0));
+TEST_F(RemoteOptimizerTest, BoundedDropsAGradientThatIsTooOldAndRefreshesItsWorker) {
+  JobWorld world(Bounded(1, /*max_staleness=*/0));
   Trainee a(world.JobOf("a"), {8});
   Trainee b(world.JobOf("b"), {8});
   a.Step({1});
@@ -570,6 +576,253 @@ TEST_F(RemoteOptimizerTest, AsyncKeepsTheParametersOfAWorkerWhoseStepIsStillToCo
   EXPECT_EQ(second.disposition, Disposition::kApplied);
   EXPECT_EQ(second.step, Step(1));
   EXPECT_THAT(a.w(), ElementsAre(6));
+}
+
+// ---- Local steps: periodic and elastic averaging ----
+
+// A worker that draws its weights to a target of its own: the gradient is w − target.
+class LocalTrainee {
+ public:
+  LocalTrainee(const Job& job, const Values& w, const Values& target, const Options& options,
+               const LocalSteps& local, const Values& frozen = {})
+      : weights_(w, frozen), target_(target), optimizer_(job, weights_, options, local) {}
+
+  RoundReport Step(uint32_t samples = 1) {
+    optimizer_.zero_grad();
+    Values gradient = weights_.w();
+    for (size_t i = 0; i < gradient.size(); ++i) gradient[i] -= target_[i];
+    weights_.Backward(gradient);
+    return optimizer_.step(samples);
+  }
+  void Steps(int count) {
+    for (int i = 0; i < count; ++i) Step();
+  }
+
+  Values w() const { return weights_.w(); }
+  Weights& weights() { return weights_; }
+  RemoteOptimizer& optimizer() { return optimizer_; }
+
+ private:
+  Weights weights_;
+  const Values target_;
+  RemoteOptimizer optimizer_;
+};
+
+// The same worker by hand, in doubles: SGD with momentum on one weight.
+struct HandTrainee {
+  double w = 0;
+  double target = 0;
+  double velocity = 0;
+  bool moves = false;
+
+  void Step(double learning_rate, double momentum) {
+    const double gradient = w - target;
+    velocity = moves ? momentum * velocity + gradient : gradient;
+    moves = true;
+    w -= learning_rate * velocity;
+  }
+};
+
+LocalSteps Every(uint32_t steps) {
+  LocalSteps local;
+  local.every = steps;
+  return local;
+}
+
+// The same 20 steps on the same batches, with gradients and with parameters averaged.
+TEST_F(RemoteOptimizerTest, OneLocalStepOfPlainSgdIsSync) {
+  constexpr int kLocalSteps = 20;
+  const auto train = [](const absl::optional<LocalSteps>& local) {
+    JobWorld world(Sync(kWorkers));
+    std::vector<std::shared_ptr<ImageClassifier>> models;
+    std::vector<std::unique_ptr<RemoteOptimizer>> optimizers;
+    std::vector<std::function<void()>> workers;
+    for (int i = 0; i < kWorkers; ++i) {
+      models.push_back(SeededModel("lenet", 1));
+      optimizers.push_back(std::make_unique<RemoteOptimizer>(
+          world.JobOf("worker" + std::to_string(i)), *models.back(), Options(0.05), local));
+      workers.push_back([&model = *models.back(), &optimizer = *optimizers.back()] {
+        Sampler sampler = SamplerFor(kBatch, optimizer.index(), optimizer.workers());
+        for (int step = 0; step < kLocalSteps; ++step) {
+          optimizer.zero_grad();
+          Backward(model, BatchOf(FashionMnist(), sampler.Batch(0, step)));
+          EXPECT_EQ(optimizer.step(kBatch).step, Step(step + 1));
+        }
+      });
+    }
+    InParallel(workers);
+    EXPECT_TRUE(Flat(*models[1]).equal(Flat(*models[0])));
+    return Flat(*models[0]);
+  };
+  const torch::Tensor gradients = train(absl::nullopt);
+  const torch::Tensor parameters = train(Every(1));
+  EXPECT_LE((parameters - gradients).abs().max().item<double>(), 1e-6);
+  EXPECT_GE((gradients - Flat(*SeededModel("lenet", 1))).abs().max().item<double>(), 1e-3);
+}
+
+// Two workers of momentum, which they keep over 3 averages of 4 steps each.
+TEST_F(RemoteOptimizerTest, FourLocalStepsAreThoseOfALoopByHand) {
+  const Options options = Options(0.25).momentum(0.5);
+  JobWorld world(Sync(2));
+  LocalTrainee a(world.JobOf("a"), {8}, {0}, options, Every(4));
+  LocalTrainee b(world.JobOf("b"), {8}, {3}, options, Every(4));
+  HandTrainee x{8, 0}, y{8, 3};
+  for (int round = 0; round < 3; ++round) {
+    InParallel({[&a] { a.Steps(4); }, [&b] { b.Steps(4); }});
+    for (int step = 0; step < 4; ++step) {
+      x.Step(0.25, 0.5);
+      y.Step(0.25, 0.5);
+    }
+    x.w = y.w = (x.w + y.w) / 2;
+    EXPECT_NEAR(a.w()[0], x.w, 1e-5) << "round " << round;
+    EXPECT_EQ(a.w(), b.w());
+    EXPECT_EQ(world.shard().Describe().step, Step(round + 1));
+  }
+}
+
+TEST_F(RemoteOptimizerTest, LocalStepsPushNothingInBetweenAndReportTheLastPush) {
+  JobWorld world(Sync(1));
+  LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), Every(2));
+  EXPECT_EQ(a.Step().step, Step(0));
+  EXPECT_EQ(world.shard().Describe().books.received, 0u);
+  EXPECT_THAT(a.w(), ElementsAre(4));
+  EXPECT_EQ(a.Step().step, Step(1));
+  EXPECT_EQ(a.Step().step, Step(1));
+  EXPECT_EQ(a.Step().step, Step(2));
+  EXPECT_EQ(world.shard().Describe().books.accepted, 2u);
+  EXPECT_THAT(a.w(), ElementsAre(0.5));
+}
+
+// Equations 5 and 6 of Zhang, Choromanska and LeCun 2015, with tau = 2, alpha = 0.25 and
+// beta = p · alpha = 0.5: x_i ← x_i − alpha (x_i − c), c ← (1 − beta) c + beta · mean(x_i).
+TEST_F(RemoteOptimizerTest, ElasticAveragingIsThePapersByHand) {
+  LocalSteps local = Every(2);
+  local.elasticity = 0.25;
+  local.moving_rate = 0.5;
+  JobWorld world(Sync(2));
+  LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), local);
+  LocalTrainee b(world.JobOf("b"), {8}, {4}, Options(0.5), local);
+  HandTrainee x{8, 0}, y{8, 4};
+  double centre = 8;
+  for (int round = 0; round < 4; ++round) {
+    InParallel({[&a] { a.Steps(2); }, [&b] { b.Steps(2); }});
+    for (int step = 0; step < 2; ++step) {
+      x.Step(0.5, 0);
+      y.Step(0.5, 0);
+    }
+    const double mean = (x.w + y.w) / 2;
+    x.w -= 0.25 * (x.w - centre);
+    y.w -= 0.25 * (y.w - centre);
+    centre = (1 - 0.5) * centre + 0.5 * mean;
+    EXPECT_NEAR(a.w()[0], x.w, 1e-5) << "round " << round;
+    EXPECT_NEAR(b.w()[0], y.w, 1e-5) << "round " << round;
+    EXPECT_NEAR(world.shard().snapshot()->values.span()[0], centre, 1e-5) << "round " << round;
+  }
+  EXPECT_GT(y.w - x.w, 0.5);  // they differ, as they may
+}
+
+// Statistics are no parameters, and not pulled at.
+TEST_F(RemoteOptimizerTest, ElasticAveragingGivesEveryWorkerTheMeanOfTheStatistics) {
+  LocalSteps local;
+  local.elasticity = 0.25;
+  local.moving_rate = 0.5;
+  JobWorld world(Sync(2));
+  LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), local, {2});
+  LocalTrainee b(world.JobOf("b"), {8}, {0}, Options(0.5), local, {2});
+  b.weights().named_parameters()["f"].fill_(6);
+  InParallel({[&a] { a.Step(); }, [&b] { b.Step(); }});
+  EXPECT_THAT(a.weights().f(), ElementsAre(4));
+  EXPECT_THAT(b.weights().f(), ElementsAre(4));
+}
+
+TEST_F(RemoteOptimizerTest, WeighsAnAverageByTheSamplesOfAllLocalSteps) {
+  ShardOptions options = Sync(2);
+  options.consistency.reduction = Reduction::kWeightedMean;
+  JobWorld world(options);
+  LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(1), Every(2));
+  LocalTrainee b(world.JobOf("b"), {8}, {4}, Options(1), Every(2));
+  InParallel({[&a] {
+                a.Step(10);
+                a.Step(20);
+              },
+              [&b] {
+                b.Step(5);
+                b.Step(5);
+              }});
+  // At their targets after one step: (30 · 0 + 10 · 4) / 40.
+  EXPECT_THAT(a.w(), ElementsAre(1));
+  EXPECT_THAT(b.w(), ElementsAre(1));
+}
+
+TEST_F(RemoteOptimizerTest, LeavingPushesTheLocalStepsThatAreLeftOver) {
+  JobWorld world(Sync(1));
+  LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), Every(4));
+  a.Steps(6);
+  EXPECT_EQ(world.shard().Describe().step, Step(1));
+  a.optimizer().leave();
+  EXPECT_EQ(world.shard().Describe().step, Step(2));
+  EXPECT_THAT(a.w(), ElementsAre(0.125));
+  EXPECT_THAT(ValuesOf(world.shard().snapshot()->values.span()), ElementsAre(0.125));
+  EXPECT_EQ(world.RecordOf("a").presence, Presence::kLeft);
+}
+
+TEST_F(RemoteOptimizerTest, AwaitingTheEndPushesTheLocalStepsThatAreLeftOver) {
+  JobWorld world(Sync(1));
+  LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), Every(4));
+  a.Steps(5);
+  a.optimizer().await_end_of_training();
+  EXPECT_THAT(a.w(), ElementsAre(0.25));
+}
+
+TEST_F(RemoteOptimizerTest, LeavingPushesNothingIfNoLocalStepIsLeftOver) {
+  JobWorld world(Sync(1));
+  LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), Every(2));
+  a.Steps(4);
+  a.optimizer().leave();
+  EXPECT_EQ(world.shard().Describe().books.received, 2u);
+}
+
+TEST_F(RemoteOptimizerTest, RefusesAWorkerThatAveragesOtherwiseThanTheJob) {
+  JobWorld world(Sync(1));
+  LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), Every(2));
+  EXPECT_THAT(
+      ErrorOf([&world] { LocalTrainee(world.JobOf("b"), {8}, {0}, Options(0.5), Every(3)); }),
+      IsError(Reason::kOptimizerMismatch, HasSubstr("local_steps")));
+  EXPECT_THAT(ErrorOf([&world] { Trainee(world.JobOf("c"), {8}); }),
+              IsError(Reason::kOptimizerMismatch, _));
+}
+
+TEST_F(RemoteOptimizerTest, RefusesToAverageOutOfTheDomain) {
+  JobWorld world(Sync(1));
+  const auto with = [&world](double elasticity, double moving_rate, uint32_t every) {
+    LocalSteps local;
+    local.every = every;
+    local.elasticity = elasticity;
+    local.moving_rate = moving_rate;
+    LocalTrainee(world.JobOf("a"), {8}, {0}, Options(0.5), local);
+  };
+  EXPECT_THAT(ErrorOf([&] { with(1, 1, 0); }),
+              IsError(Reason::kBadOptimizer, HasSubstr("local_steps is 0")));
+  EXPECT_THAT(ErrorOf([&] { with(1, 1.5, 1); }),
+              IsError(Reason::kBadOptimizer, HasSubstr("moving_rate is 1.5")));
+  EXPECT_THROW(with(0, 1, 1), std::invalid_argument);
+  EXPECT_THROW(with(1.5, 1, 1), std::invalid_argument);
+  EXPECT_EQ(world.shard().layout(), nullptr);
+}
+
+TEST_F(RemoteOptimizerTest, AveragesAModelOfDoubles) {
+  JobWorld world(Sync(1));
+  Weights weights({8, 4});
+  weights.to(torch::kFloat64);
+  RemoteOptimizer optimizer(world.JobOf("a"), weights, Options(0.5), Every(2));
+  const torch::Tensor w = weights.parameters()[0];
+  for (int step = 0; step < 2; ++step) {
+    optimizer.zero_grad();
+    (w * torch::tensor({2.0, 4.0}, torch::kFloat64)).sum().backward();
+    optimizer.step();
+  }
+  EXPECT_TRUE(w.equal(torch::tensor({6.0, 0.0}, torch::kFloat64)));
+  EXPECT_THAT(ValuesOf(world.shard().snapshot()->values.span()), ElementsAre(6, 0));
 }
 
 // ---- Tensors that are no views ----

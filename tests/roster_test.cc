@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -45,8 +46,10 @@ class RosterWorld {
   }
 
   absl::StatusOr<SessionRecord*> JoinAs(const JoinRequest& request) {
-    auto record = roster.Join(request, ListenerOf(request.worker), Step(0), now);
-    roster.Update(now);
+    Completions completions;
+    auto record = roster.Join(request, ListenerOf(request.worker), Step(0), now, &completions);
+    roster.Update(now, &completions);
+    completions.Run();
     return record;
   }
   SessionId Join(const std::string& name) { return (*JoinAs(RequestOf(name)))->session; }
@@ -56,9 +59,23 @@ class RosterWorld {
     return (*JoinAs(request))->session;
   }
   void Leave(SessionId session) { EXPECT_THAT(roster.Leave(session), IsOk()); }
+  // Everybody is heard meanwhile.
   void Pass(absl::Duration duration) {
     now += duration;
-    roster.Update(now);
+    for (const SessionRecord& record : roster.sessions().Records()) {
+      roster.Hear(record.session, now).IgnoreError();
+    }
+    Update();
+  }
+  // Nobody is.
+  void PassInSilence(absl::Duration duration) {
+    now += duration;
+    Update();
+  }
+  void Update() {
+    Completions completions;
+    roster.Update(now, &completions);
+    completions.Run();
   }
   // What is told when the step is final, in order.
   std::vector<std::string> CheckFinished(uint64_t step) {
@@ -69,15 +86,25 @@ class RosterWorld {
   }
   JobListener ListenerOf(const std::string& name) {
     return [this, name](const JobEvent& event) {
-      const bool finished = event.kind == JobEvent::Kind::kTrainingFinished;
-      const bool draining = event.kind == JobEvent::Kind::kDraining;
-      told.push_back(absl::StrCat(name,
-                                  finished   ? " finished "
-                                  : draining ? " draining "
-                                             : " deserted ",
-                                  event.step.value()));
+      told.push_back(absl::StrCat(name, " ", Words(event.kind), " ", event.step.value()));
     };
   }
+  static absl::string_view Words(JobEvent::Kind kind) {
+    switch (kind) {
+      case JobEvent::Kind::kTrainingFinished:
+        return "finished";
+      case JobEvent::Kind::kDraining:
+        return "draining";
+      case JobEvent::Kind::kEvicted:
+        return "evicted";
+      case JobEvent::Kind::kPolicyChanged:
+        return "policy";
+      case JobEvent::Kind::kDeserted:
+        break;
+    }
+    return "deserted";
+  }
+  uint32_t workers() const { return roster.sessions().CountAlive(SessionRole::kWorker); }
 
   absl::Time now = kStart;
   std::vector<std::string> told;
@@ -90,10 +117,10 @@ TEST(RosterTest, TheFirstWorkersModelAndOptimizerBecomeTheJobs) {
   RosterWorld world(Options(1));
   EXPECT_EQ(world.roster.layout(), nullptr);
   JoinRequest request = world.RequestOf("a");
-  request.optimizer.momentum = 0.5;
+  std::get<SgdOptions>(request.optimizer).momentum = 0.5;
   ASSERT_THAT(world.JoinAs(request), IsOk());
   EXPECT_EQ(world.roster.layout()->ranges(), request.layout.ranges());
-  EXPECT_EQ(world.roster.optimizer().momentum, 0.5);
+  EXPECT_EQ(std::get<SgdOptions>(world.roster.optimizer()).momentum, 0.5);
 }
 
 TEST(RosterTest, RefusesAnotherModelAndOpensNoSession) {
@@ -109,7 +136,7 @@ TEST(RosterTest, RefusesAnotherOptimizerAndOpensNoSession) {
   RosterWorld world(Options(1));
   world.Join("a");
   JoinRequest request = world.RequestOf("b");
-  request.optimizer.momentum = 0.5;
+  std::get<SgdOptions>(request.optimizer).momentum = 0.5;
   EXPECT_THAT(world.JoinAs(request), IsError(Reason::kOptimizerMismatch, HasSubstr("momentum")));
   EXPECT_EQ(world.roster.sessions().Records().size(), 1u);
 }
@@ -119,7 +146,7 @@ TEST(RosterTest, ComparesAnObserversModelButNotItsOptimizer) {
   world.Join("a");
   JoinRequest request = world.RequestOf("o");
   request.role = SessionRole::kObserver;
-  request.optimizer.momentum = 0.5;
+  std::get<SgdOptions>(request.optimizer).momentum = 0.5;
   EXPECT_THAT(world.JoinAs(request), IsOk());
   request.layout = ParametersOnly(4);
   EXPECT_THAT(world.JoinAs(request), IsError(Reason::kLayoutMismatch, HasSubstr("[4]")));
@@ -142,6 +169,44 @@ TEST(RosterTest, RefusesAnotherJobsWorkerAndTakesOneOfAnyJob) {
   EXPECT_EQ(world.roster.layout(), nullptr);
   request.job_id = "";
   EXPECT_THAT(world.JoinAs(request), IsOk());
+}
+
+TEST(RosterTest, RefusesAModelThatIsTooLargeBeforeItHasAny) {
+  ShardOptions options = Options(1);
+  options.max_elements = 3;
+  RosterWorld world(options);
+  JoinRequest request = world.RequestOf("a");
+  request.layout = ParametersOnly(4);
+  EXPECT_THAT(world.JoinAs(request),
+              IsError(Reason::kModelTooLarge, HasSubstr("4 elements, more than the 3")));
+  EXPECT_EQ(world.roster.layout(), nullptr);
+  EXPECT_THAT(world.JoinAs(world.RequestOf("a")), IsOk());
+}
+
+TEST(RosterTest, RefusesWorkersThatAverageWhereTheServerWasToldHowToTakeSteps) {
+  ShardOptions scheduled = Options(1);
+  scheduled.schedule.warmup_steps = 5;
+  ShardOptions clipping = Options(1);
+  clipping.guards.clip_norm = 1;
+  for (const ShardOptions& options : {scheduled, clipping}) {
+    RosterWorld world(options);
+    JoinRequest request = world.RequestOf("a");
+    request.optimizer = AveragingOptions();
+    EXPECT_THAT(world.JoinAs(request),
+                IsError(Reason::kBadOptimizer, HasSubstr("take their steps themselves")));
+    EXPECT_EQ(world.roster.layout(), nullptr);
+    EXPECT_THAT(world.JoinAs(world.RequestOf("a")), IsOk());
+  }
+}
+
+TEST(RosterTest, TakesWorkersThatAverage) {
+  RosterWorld world(Options(1));
+  JoinRequest request = world.RequestOf("a");
+  request.optimizer = AveragingOptions();
+  EXPECT_THAT(world.JoinAs(request), IsOk());
+  EXPECT_TRUE(std::holds_alternative<AveragingOptions>(world.roster.optimizer()));
+  EXPECT_THAT(world.JoinAs(world.RequestOf("b")),
+              IsError(Reason::kOptimizerMismatch, HasSubstr("sgd, the job's is averaging")));
 }
 
 // ---- The start ----
@@ -205,6 +270,122 @@ TEST(RosterTest, KeepsALostWorkersPlaceUntilItsLeaseEnds) {
   EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kWorker), 1u);
   world.Pass(absl::Nanoseconds(1));
   EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kWorker), 0u);
+}
+
+TEST(RosterTest, EvictsAPresentWorkerThatIsSilentForItsLease) {
+  RosterWorld world(Options(2));
+  const SessionId a = world.Join("a");
+  world.Join("b");
+  world.PassInSilence(absl::Seconds(10) - absl::Nanoseconds(1));
+  EXPECT_THAT(world.roster.Hear(a, world.now), IsOk());
+  EXPECT_THAT(world.told, IsEmpty());
+  world.PassInSilence(absl::Nanoseconds(1));
+  EXPECT_THAT(world.told, ElementsAre("b evicted 0"));
+  EXPECT_EQ(world.workers(), 1u);
+  world.PassInSilence(absl::Seconds(10) - absl::Nanoseconds(1));
+  EXPECT_THAT(world.told, ElementsAre("b evicted 0", "a evicted 0"));
+}
+
+TEST(RosterTest, EvictsASilentObserverToo) {
+  RosterWorld world(Options(1));
+  world.Join("a");
+  world.Observe("o");
+  world.PassInSilence(absl::Seconds(10));
+  EXPECT_THAT(world.told, ElementsAre("a evicted 0", "o evicted 0"));
+  EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kObserver), 0u);
+}
+
+TEST(RosterTest, AWordFromALostWorkerDoesNotProlongItsLease) {
+  RosterWorld world(Options(1));
+  const SessionId a = world.Join("a");
+  world.roster.Lose(a, world.now);
+  world.Pass(absl::Seconds(5));
+  EXPECT_THAT(world.roster.Hear(a, world.now), IsOk());
+  world.Pass(absl::Seconds(5));
+  EXPECT_EQ(world.workers(), 0u);
+  EXPECT_THAT(world.roster.Hear(a, world.now),
+              IsError(Reason::kUnknownSession, HasSubstr("session 1")));
+  EXPECT_THAT(world.told, IsEmpty());  // its connection broke
+}
+
+TEST(RosterTest, TellsAReplacedSession) {
+  RosterWorld world(Options(1));
+  const SessionId first = world.Join("a");
+  world.Join("a");
+  EXPECT_THAT(world.told, ElementsAre("a evicted 0"));
+  world.roster.Lose(first, world.now);
+  world.Join("a");
+  EXPECT_THAT(world.told, ElementsAre("a evicted 0", "a evicted 0"));
+}
+
+TEST(RosterTest, DoesNotTellASessionThatWasLostOrHadLeft) {
+  RosterWorld world(Options(1));
+  world.roster.Lose(world.Join("a"), world.now);
+  world.Leave(world.Join("a"));
+  world.Join("a");
+  EXPECT_THAT(world.told, IsEmpty());
+}
+
+TEST(RosterTest, BarsAProcessByTheNameOfItsWorker) {
+  RosterWorld world(Options(2));
+  world.Join("a");
+  world.Join("b");
+  Completions completions;
+  EXPECT_THAT(world.roster.Bar("a", &completions), IsOk());
+  completions.Run();
+  EXPECT_THAT(world.told, ElementsAre("a evicted 0"));
+  EXPECT_EQ(world.workers(), 1u);
+  EXPECT_THAT(world.JoinAs(world.RequestOf("a")),
+              IsError(Reason::kEvicted, HasSubstr("the server's operator")));
+  JoinRequest another = world.RequestOf("a");
+  another.process_nonce = ProcessNonce(2);
+  EXPECT_THAT(world.JoinAs(another), IsOk());
+}
+
+TEST(RosterTest, BarsNobodyWhoIsNotThere) {
+  RosterWorld world(Options(1));
+  world.Leave(world.Join("gone"));
+  Completions completions;
+  EXPECT_THAT(world.roster.Bar("stranger", &completions),
+              IsError(Reason::kNotFound, HasSubstr("no worker \"stranger\"")));
+  EXPECT_THAT(world.roster.Bar("gone", &completions),
+              IsError(Reason::kNotFound, HasSubstr("no worker \"gone\"")));
+  EXPECT_THAT(world.JoinAs(world.RequestOf("gone")), IsOk());
+}
+
+TEST(RosterTest, AnEvictedWorkerMayJoinAgain) {
+  RosterWorld world(Options(1));
+  world.Join("a");
+  world.PassInSilence(absl::Seconds(10));
+  EXPECT_EQ(world.workers(), 0u);
+  world.Join("a");
+  EXPECT_EQ(world.workers(), 1u);
+}
+
+// ---- What the policy is told ----
+
+TEST(RosterTest, TellsThePolicyOfAStepsWorkers) {
+  RosterWorld world(Options(2));
+  (*world.roster.sessions().Find(world.Join("a")))->clock = 4;
+  EXPECT_FALSE(world.roster.Progress(Step(7)).started);
+  EXPECT_EQ(world.roster.Progress(Step(7)).slowest, 0u);  // of who has not joined yet
+  SessionRecord& b = **world.roster.sessions().Find(world.Join("b"));
+  b.contributed = Step(7);
+  b.clock = 3;
+  const StepProgress progress = world.roster.Progress(Step(7));
+  EXPECT_EQ(progress.step, Step(7));
+  EXPECT_TRUE(progress.started);
+  EXPECT_EQ(progress.members, 2u);
+  EXPECT_EQ(progress.missing, 1u);
+  EXPECT_EQ(progress.slowest, 3u);
+}
+
+TEST(RosterTest, BeforeTheStartAnyRankMayStillBeMissing) {
+  RosterWorld world(Options(2));
+  (*world.roster.sessions().Find(world.Join("a")))->contributed = Step(0);
+  EXPECT_EQ(world.roster.FirstMissing(Step(0)), Rank());
+  world.Join("b");
+  EXPECT_EQ(world.roster.FirstMissing(Step(0)), Rank(1, "b"));
 }
 
 TEST(RosterTest, IgnoresTheLossOfASessionThatWasReplaced) {
@@ -303,7 +484,7 @@ TEST(RosterTest, TellsNothingToThoseWhoLeftOrWereLost) {
   world.roster.Lose(world.Join("b"), world.now);
   world.Join("c");
   Completions completions;
-  world.roster.Announce({JobEvent::Kind::kDraining, Step(4)}, &completions);
+  world.roster.Announce({JobEvent::Kind::kDraining, Step(4), {}}, &completions);
   EXPECT_THAT(world.told, IsEmpty());  // only once the completions run
   completions.Run();
   EXPECT_THAT(world.told, ElementsAre("c draining 4", "owner draining 4"));
@@ -312,7 +493,7 @@ TEST(RosterTest, TellsNothingToThoseWhoLeftOrWereLost) {
 TEST(RosterTest, NeedsNoOwner) {
   Roster roster(Options(1), nullptr);
   Completions completions;
-  roster.Announce({JobEvent::Kind::kDraining, Step(4)}, &completions);
+  roster.Announce({JobEvent::Kind::kDraining, Step(4), {}}, &completions);
   completions.Run();
   EXPECT_FALSE(roster.finished());
 }

@@ -96,7 +96,8 @@ Welcome LaunchedTerms(const std::vector<std::string>& arguments) {
 
 std::string Words(const Welcome& welcome) {
   const Consistency& terms = welcome.consistency;
-  return absl::StrCat(std::string(ConsistencyModeName(terms.mode)), " of ", terms.quorum, ", ",
+  return absl::StrCat(std::string(ConsistencyModeName(terms.mode)),
+                      terms.HasQuorum() ? absl::StrCat(" of ", terms.quorum) : "", ", ",
                       welcome.workers, " workers",
                       terms.max_staleness.has_value()
                           ? absl::StrCat(", staleness up to ", *terms.max_staleness)
@@ -106,22 +107,24 @@ std::string Words(const Welcome& welcome) {
 // ---- Terms ----
 
 TEST(ServerFlagsTest, WaitsForOneWorkerWhenStartedByHand) {
-  EXPECT_EQ(Words(StandaloneTerms({})), "sync of 1, 1 workers");
+  EXPECT_EQ(Words(StandaloneTerms({})), "sync, 1 workers");
   EXPECT_EQ(Words(StandaloneTerms({"--mode=async"})), "async of 1, 1 workers");
 }
 
 TEST(ServerFlagsTest, WaitsForAllThatWereLaunched) {
-  EXPECT_EQ(Words(LaunchedTerms({})), "sync of 3, 3 workers");
+  EXPECT_EQ(Words(LaunchedTerms({})), "sync, 3 workers");
   EXPECT_EQ(Words(LaunchedTerms({"--mode=async"})), "async of 1, 3 workers");
+  EXPECT_EQ(Words(LaunchedTerms({"--mode=ssp"})), "ssp, 3 workers");
 }
 
-TEST(ServerFlagsTest, TakesTheQuorumForTheNumberOfWorkersInSync) {
-  EXPECT_EQ(Words(StandaloneTerms({"--quorum=5"})), "sync of 5, 5 workers");
-  EXPECT_EQ(Words(LaunchedTerms({"--quorum=2"})), "sync of 2, 2 workers");
+TEST(ServerFlagsTest, WaitsForAsManyWorkersAsItIsTold) {
+  EXPECT_EQ(Words(StandaloneTerms({"--workers=4"})), "sync, 4 workers");
+  EXPECT_EQ(Words(LaunchedTerms({"--workers=2"})), "sync, 2 workers");
 }
 
-TEST(ServerFlagsTest, TakesTheNumberOfWorkersForTheQuorumInSync) {
-  EXPECT_EQ(Words(StandaloneTerms({"--workers=4"})), "sync of 4, 4 workers");
+TEST(ServerFlagsTest, LeavesOneOfTheLaunchedWorkersForABackup) {
+  EXPECT_EQ(Words(LaunchedTerms({"--mode=backup"})), "backup of 2, 3 workers");
+  EXPECT_EQ(Words(StandaloneTerms({"--mode=backup", "--quorum=4"})), "backup of 4, 4 workers");
 }
 
 TEST(ServerFlagsTest, KeepsQuorumAndNumberOfWorkersApartInAsync) {
@@ -131,10 +134,15 @@ TEST(ServerFlagsTest, KeepsQuorumAndNumberOfWorkersApartInAsync) {
 }
 
 TEST(ServerFlagsTest, BoundsTheStalenessIfAsked) {
-  EXPECT_EQ(Words(StandaloneTerms({"--mode=async", "--max-staleness=7"})),
-            "async of 1, 1 workers, staleness up to 7");
-  EXPECT_EQ(Words(StandaloneTerms({"--mode=async", "--max-staleness=0"})),
-            "async of 1, 1 workers, staleness up to 0");
+  EXPECT_EQ(Words(StandaloneTerms({"--mode=bounded", "--max-staleness=7"})),
+            "bounded of 1, 1 workers, staleness up to 7");
+  EXPECT_EQ(Words(StandaloneTerms({"--mode=bounded", "--max-staleness=0"})),
+            "bounded of 1, 1 workers, staleness up to 0");
+}
+
+TEST(ServerFlagsTest, TellsWorkersTheirLease) {
+  EXPECT_EQ(StandaloneTerms({}).lease, absl::Seconds(10));
+  EXPECT_EQ(StandaloneTerms({"--lease=2.5"}).lease, absl::Milliseconds(2500));
 }
 
 TEST(ServerFlagsTest, LetsNoMoreWorkersInThanItMay) {
@@ -233,9 +241,10 @@ TEST(ServerFlagsTest, RefusesValuesThatMakeNoSense) {
   const auto invalid = [](const std::string& sentence) {
     return HasCode(absl::StatusCode::kInvalidArgument, HasSubstr(sentence));
   };
-  EXPECT_THAT(refusal("--mode=fast"), invalid("no mode \"fast\"; known modes are sync and async"));
-  EXPECT_THAT(refusal("--quorum=0"), invalid("quorum is 0, expected at least 1"));
+  EXPECT_THAT(refusal("--mode=fast"), invalid("no mode \"fast\"; there are sync, backup"));
+  EXPECT_THAT(refusal("--quorum=0"), invalid("quorum is 0; expected at least 1"));
   EXPECT_THAT(refusal("--workers=0"), invalid("--workers is 0, expected at least 1"));
+  EXPECT_THAT(refusal("--quorum=5"), invalid("quorum is 5 in sync mode, which has none"));
   EXPECT_THAT(refusal("--max-staleness=3"), invalid("max_staleness is 3 in sync mode"));
   EXPECT_THAT(refusal("--token-file=/nonexistent"),
               HasCode(absl::StatusCode::kNotFound, HasSubstr("cannot read /nonexistent")));
@@ -262,7 +271,11 @@ TEST(ServerFlagsTest, RefusesWhatIsNoNumber) {
   EXPECT_THAT(ComplaintAbout("--quorum=-1"), HasSubstr("--quorum"));
   EXPECT_THAT(ComplaintAbout("--max-staleness=4294967296"), HasSubstr("--max-staleness"));
   EXPECT_THAT(ComplaintAbout("--lease=-1"), HasSubstr("--lease"));
+  EXPECT_THAT(ComplaintAbout("--lease=0"), HasSubstr("--lease"));
   EXPECT_THAT(ComplaintAbout("--start-timeout=-1"), HasSubstr("--start-timeout"));
+  EXPECT_THAT(ComplaintAbout("--max-in-flight=-1"), HasSubstr("--max-in-flight"));
+  EXPECT_THAT(ComplaintAbout("--log-step-wait=0"), HasSubstr("--log-step-wait"));
+  EXPECT_THAT(ComplaintAbout("--max-step-wait=0"), HasSubstr("--max-step-wait"));
   EXPECT_THAT(ComplaintAbout("--max-workers=0"), HasSubstr("--max-workers"));
   EXPECT_THAT(ComplaintAbout("--unknown"), HasSubstr("--unknown"));
 }

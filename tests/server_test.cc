@@ -1,11 +1,13 @@
 #include "server/server.h"
 
+#include <grpcpp/grpcpp.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +18,7 @@
 #include "common/private_directory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "sluice/v1/admin.grpc.pb.h"
 #include "tests/testing/connect.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/shard_world.h"
@@ -138,14 +141,18 @@ TEST(ServerTest, RemovesItsPrivateDirectory) {
 // A server on a thread of its own, with the signals of its own.
 class ServingWorld {
  public:
-  explicit ServingWorld(ServerOptions options) {
-    thread_ = std::thread([this, options] {
+  // `after` is called when it has served.
+  explicit ServingWorld(
+      ServerOptions options,
+      const std::function<void(const Server&)>& after = [](const Server&) {}) {
+    thread_ = std::thread([this, options, after] {
       const std::unique_ptr<Server> server = Server::Start(options).value();
       server_ = server.get();
       serves_.Notify();
       code_ = server_->Serve();
       books_ = Columns(server_->shard().Describe().books);
       phase_ = server_->shard().Describe().phase;
+      after(*server_);
     });
     serves_.WaitForNotification();
   }
@@ -155,7 +162,8 @@ class ServingWorld {
     Wait();
   }
 
-  std::unique_ptr<ServerConnection> Connect() { return ConnectTo(server_->address().ToString()); }
+  std::string address() const { return server_->address().ToString(); }
+  std::unique_ptr<ServerConnection> Connect() { return ConnectTo(address()); }
 
   void Signal(int signal) { pthread_kill(thread_.native_handle(), signal); }
 
@@ -175,6 +183,9 @@ class ServingWorld {
   std::string books_;
   Phase phase_ = Phase::kWaitingForWorkers;
 };
+
+// For those that are lost; who is there has time enough to say so.
+constexpr absl::Duration kShortLease = absl::Seconds(1);
 
 ServerOptions Serving(const ShardOptions& shard) {
   ServerOptions options;
@@ -234,7 +245,7 @@ TEST(ServerServeTest, StaysUntilTheObserverHasLeftToo) {
 
 TEST(ServerServeTest, FailsIfEveryWorkerWasLost) {
   ShardOptions shard = Sync(1);
-  shard.lease = absl::ZeroDuration();
+  shard.lease = kShortLease;
   ServingWorld world(Serving(shard));
   { SessionOf a(world, "a"); }
   EXPECT_EQ(world.Wait(), 3);
@@ -243,7 +254,7 @@ TEST(ServerServeTest, FailsIfEveryWorkerWasLost) {
 
 TEST(ServerServeTest, SucceedsIfOneOfTheWorkersLeftInGoodOrder) {
   ShardOptions shard = Sync(2);
-  shard.lease = absl::ZeroDuration();
+  shard.lease = kShortLease;
   ServingWorld world(Serving(shard));
   {
     SessionOf a(world, "a");
@@ -292,6 +303,35 @@ TEST(ServerServeTest, DrainsWhenItIsTerminated) {
     EXPECT_EQ(world.Wait(), 0);
     EXPECT_EQ(world.phase(), Phase::kDraining);
   }
+}
+
+TEST(ServerServeTest, EndsWhenItsOperatorDrainsIt) {
+  ServingWorld world(Serving(Sync(1)));
+  {
+    SessionOf a(world, "a");
+    const auto admin = v1::Admin::NewStub(
+        grpc::CreateChannel(world.address(), grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    v1::DrainResponse response;
+    EXPECT_TRUE(admin->Drain(&context, v1::DrainRequest(), &response).ok());
+    EXPECT_EQ(response.step(), 0u);
+  }
+  EXPECT_EQ(world.Wait(), 0);
+  EXPECT_EQ(world.phase(), Phase::kDraining);
+}
+
+TEST(ServerServeTest, TellsItsParametersChecksumInTheEnd) {
+  std::string table;
+  ServingWorld world(Serving(Sync(1)),
+                     [&](const Server& server) { table = server.ClosingTable(); });
+  {
+    SessionOf a(world, "a");
+    EXPECT_THAT(a.Train(), IsOk());
+    EXPECT_THAT(a.Leave(), IsOk());
+  }
+  EXPECT_EQ(world.Wait(), 0);
+  // zlib.crc32 of Python, of three times -1.
+  EXPECT_THAT(table, HasSubstr("  parameters' CRC-32       e6777d69\n"));
 }
 
 // A worker that hears nothing, or watches for ever.

@@ -1,6 +1,7 @@
 #include "server/session_table.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -12,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const absl::Time kNow = absl::FromUnixSeconds(1000);
 
@@ -39,12 +41,24 @@ JoinRequest Asking(JoinRequest request, uint32_t index) {
 class SessionTableTest : public ::testing::Test {
  protected:
   SessionRecord& Open(const JoinRequest& request, uint64_t active_from = 0) {
-    return **table_.Open(request, Step(active_from));
+    return **table_.Open(request, Step(active_from), kNow);
   }
 
   void Lose(SessionRecord& record, absl::Time at) {
     record.presence = Presence::kLost;
-    record.lost_at = at;
+    record.last_seen = at;
+  }
+
+  void Evict(SessionId session, absl::Time last_seen) {
+    SessionRecord& record = **table_.Find(session);
+    record.last_seen = last_seen;
+    record.presence = Presence::kEvicted;
+  }
+
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const SessionRecord& record : table_.Records()) names.push_back(record.worker);
+    return names;
   }
 
   SessionTable table_{4};
@@ -118,12 +132,12 @@ TEST_F(SessionTableTest, AProcessThatReturnsGoesOnWithItsSequence) {
   EXPECT_EQ(again.accepted, 1u);
 }
 
-TEST_F(SessionTableTest, AnotherProcessOfTheSameNameStartsAnew) {
+TEST_F(SessionTableTest, AnotherProcessOfTheSameNameStartsAnewButHasContributed) {
   GiveHistory(Open(Worker("a", 11)));
   const SessionRecord& other = Open(Worker("a", 12));
   EXPECT_EQ(other.last_sequence, Sequence(0));
   EXPECT_TRUE(other.answers.empty());
-  EXPECT_EQ(other.contributed, absl::nullopt);
+  EXPECT_EQ(other.contributed, Step(2));
   EXPECT_EQ(other.accepted, 0u);
 }
 
@@ -184,14 +198,14 @@ TEST_F(SessionTableTest, AnObserverHasIndexZeroAndTakesNone) {
 TEST_F(SessionTableTest, RefusesMoreThanItsLimit) {
   for (const char* name : {"a", "b", "c"}) Open(Worker(name));
   Open(Observer("o"));
-  EXPECT_THAT(table_.Open(Worker("e"), Step(0)),
+  EXPECT_THAT(table_.Open(Worker("e"), Step(0), kNow),
               IsError(Reason::kTooManyWorkers, HasSubstr("has 4 workers, its limit")));
   EXPECT_EQ(table_.Records().size(), 4u);
 }
 
 TEST_F(SessionTableTest, ReplacesASessionAtItsLimit) {
   for (const char* name : {"a", "b", "c", "d"}) Open(Worker(name));
-  EXPECT_THAT(table_.Open(Worker("b"), Step(0)), IsOk());
+  EXPECT_THAT(table_.Open(Worker("b"), Step(0), kNow), IsOk());
 }
 
 TEST_F(SessionTableTest, ForgetsWhoHasGoneToMakeRoom) {
@@ -201,19 +215,176 @@ TEST_F(SessionTableTest, ForgetsWhoHasGoneToMakeRoom) {
   (*table_.Find(c))->presence = Presence::kLeft;
   Open(Worker("e"));
   EXPECT_THAT(table_.Find(c), IsError(Reason::kUnknownSession, HasSubstr("session 3")));
-  EXPECT_THAT(table_.Open(Worker("f"), Step(0)), IsError(Reason::kTooManyWorkers, HasSubstr("4")));
+  EXPECT_THAT(table_.Open(Worker("f"), Step(0), kNow),
+              IsError(Reason::kTooManyWorkers, HasSubstr("4")));
 }
 
-TEST_F(SessionTableTest, EndsLeasesThatBeganAtTheDeadlineOrBefore) {
-  Lose(Open(Worker("earlier")), kNow - absl::Seconds(1));
-  Lose(Open(Worker("then")), kNow);
-  Lose(Open(Worker("later")), kNow + absl::Nanoseconds(1));
-  Open(Worker("present")).lost_at = kNow - absl::Seconds(1);
-  table_.EvictLostBefore(kNow);
-  std::vector<Presence> presences;
-  for (const SessionRecord& record : table_.Records()) presences.push_back(record.presence);
-  EXPECT_THAT(presences, ElementsAre(Presence::kEvicted, Presence::kLost, Presence::kPresent,
-                                     Presence::kEvicted));
+TEST_F(SessionTableTest, ForgetsOfThoseWhoHaveGoneFirstWhoLeftThenWhoWasEvictedLongest) {
+  for (const char* name : {"a", "b", "c", "d"}) Open(Worker(name));
+  Evict(SessionId(1), kNow + absl::Seconds(2));
+  Evict(SessionId(2), kNow + absl::Seconds(1));
+  (*table_.Find(SessionId(4)))->presence = Presence::kLeft;
+  Open(Worker("e"));
+  EXPECT_THAT(Names(), ElementsAre("a", "b", "c", "e"));
+  Open(Worker("f"));
+  EXPECT_THAT(Names(), ElementsAre("a", "c", "e", "f"));
+  Open(Worker("g"));
+  EXPECT_THAT(Names(), ElementsAre("c", "e", "f", "g"));
+  EXPECT_THAT(table_.Open(Worker("h"), Step(0), kNow),
+              IsError(Reason::kTooManyWorkers, HasSubstr("--max-workers")));
+}
+
+TEST_F(SessionTableTest, KnowsAProcessUntilItIsForgottenOrAnotherTakesItsName) {
+  EXPECT_FALSE(table_.Knows(Worker("a", 11)));
+  Open(Worker("a", 11)).presence = Presence::kEvicted;
+  EXPECT_TRUE(table_.Knows(Worker("a", 11)));
+  EXPECT_FALSE(table_.Knows(Worker("a", 12)));
+  for (const char* name : {"b", "c", "d"}) Open(Worker(name));
+  EXPECT_TRUE(table_.Knows(Worker("a", 11)));
+  Open(Worker("e"));
+  EXPECT_FALSE(table_.Knows(Worker("a", 11)));
+  Open(Worker("b", 2));
+  EXPECT_FALSE(table_.Knows(Worker("b", 1)));
+}
+
+// A session of another life of the server must not be taken for one of this.
+TEST(SessionNumbersTest, FollowTheBaseOfTheServersLife) {
+  SessionTable table(4, SessionId(1000));
+  EXPECT_EQ((*table.Open(Worker("a"), Step(0), kNow))->session, SessionId(1001));
+  EXPECT_EQ((*table.Open(Worker("b"), Step(0), kNow))->session, SessionId(1002));
+  EXPECT_THAT(table.Find(SessionId(1)), IsError(Reason::kUnknownSession, HasSubstr("session 1 ")));
+}
+
+// ---- Those who are silent, and those who were removed ----
+
+TEST_F(SessionTableTest, IsSilentWhoWasSeenAtTheDeadlineOrBefore) {
+  Lose(Open(Worker("a lost")), kNow - absl::Seconds(1));
+  const SessionId lost = SessionId(1);
+  Open(Worker("b silent"));
+  Open(Observer("c silent")).last_seen = kNow;
+  Open(Worker("d heard")).last_seen = kNow + absl::Nanoseconds(1);
+  EXPECT_THAT(table_.SilentSince(kNow), ElementsAre(lost, SessionId(2), SessionId(3)));
+  EXPECT_THAT(table_.SilentSince(kNow - absl::Nanoseconds(1)), ElementsAre(lost));
+}
+
+TEST_F(SessionTableTest, IsNotSilentWhoHasGone) {
+  Open(Worker("a")).presence = Presence::kLeft;
+  Open(Worker("b")).presence = Presence::kEvicted;
+  EXPECT_THAT(table_.SilentSince(kNow), IsEmpty());
+}
+
+TEST_F(SessionTableTest, ASessionIsSeenWhenItIsOpened) {
+  EXPECT_EQ(Open(Worker("a")).last_seen, kNow);
+  EXPECT_EQ((*table_.Open(Worker("a"), Step(0), kNow + absl::Seconds(3)))->last_seen,
+            kNow + absl::Seconds(3));
+}
+
+TEST_F(SessionTableTest, RefusesAProcessThatTheOperatorRemoved) {
+  SessionRecord& a = Open(Worker("a", 11));
+  a.barred = true;
+  a.presence = Presence::kEvicted;
+  EXPECT_THAT(table_.Open(Worker("a", 11), Step(0), kNow),
+              IsError(Reason::kEvicted, HasSubstr("a was removed by the server's operator")));
+}
+
+TEST_F(SessionTableTest, TakesAnotherProcessOfTheNameThatTheOperatorRemoved) {
+  SessionRecord& a = Open(Worker("a", 11));
+  a.barred = true;
+  a.presence = Presence::kEvicted;
+  EXPECT_FALSE(Open(Worker("a", 12)).barred);
+  EXPECT_THAT(table_.Open(Worker("a", 12), Step(0), kNow), IsOk());
+}
+
+TEST_F(SessionTableTest, FindsThoseAliveByName) {
+  SessionRecord& a = Open(Worker("a"));
+  EXPECT_EQ(table_.FindAlive("a"), &a);
+  EXPECT_EQ(table_.FindAlive("b"), nullptr);
+  a.presence = Presence::kLost;
+  EXPECT_EQ(table_.FindAlive("a"), &a);
+  a.presence = Presence::kLeft;
+  EXPECT_EQ(table_.FindAlive("a"), nullptr);
+}
+
+// ---- Clocks ----
+
+TEST_F(SessionTableTest, AmongExcusedWorkersNobodyWaitsForAnother) {
+  Open(Worker("a")).clock = 5;
+  Open(Worker("b")).clock = 3;
+  (*table_.Find(SessionId(1)))->excused = true;
+  (*table_.Find(SessionId(2)))->excused = true;
+  EXPECT_EQ(table_.SlowestClock(), 5u);
+}
+
+TEST_F(SessionTableTest, TheSlowestClockIsThatOfAWorkerAliveAndNotExcused) {
+  EXPECT_EQ(table_.SlowestClock(), 0u);
+  Open(Worker("a")).clock = 5;
+  Open(Worker("b")).clock = 3;
+  Open(Observer("o"));
+  EXPECT_EQ(table_.SlowestClock(), 3u);
+  SessionRecord& b = **table_.Find(SessionId(2));
+  EXPECT_EQ(table_.SlowestClock(&b), 5u);
+  b.excused = true;
+  EXPECT_EQ(table_.SlowestClock(), 5u);
+  b.excused = false;
+  b.presence = Presence::kLost;
+  EXPECT_EQ(table_.SlowestClock(), 3u);
+  b.presence = Presence::kEvicted;
+  EXPECT_EQ(table_.SlowestClock(), 5u);
+}
+
+TEST_F(SessionTableTest, WhoeverJoinsLateBeginsBesideTheSlowest) {
+  Open(Worker("a")).clock = 5;
+  EXPECT_EQ(Open(Worker("b", 11)).clock, 5u);
+  Open(Worker("b", 11)).clock = 9;
+  EXPECT_EQ(Open(Worker("b", 12)).clock, 5u);  // another process
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsInTimeKeepsItsClock) {
+  Open(Worker("a")).clock = 5;
+  SessionRecord& b = Open(Worker("b", 11));
+  b.clock = 2;
+  b.presence = Presence::kLost;
+  EXPECT_EQ(Open(Worker("b", 11)).clock, 2u);
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsTooLateCatchesUpAndLosesNothing) {
+  Open(Worker("a")).clock = 5;
+  SessionRecord& b = Open(Worker("b", 11));
+  for (const auto& [before, after] : {std::pair(2, 5), std::pair(8, 8)}) {
+    b.clock = before;
+    b.presence = Presence::kEvicted;
+    EXPECT_EQ(Open(Worker("b", 11)).clock, static_cast<uint64_t>(after));
+  }
+}
+
+TEST_F(SessionTableTest, WhoeverReturnsIsExcusedNoMore) {
+  Open(Worker("a", 11)).excused = true;
+  EXPECT_FALSE(Open(Worker("a", 11)).excused);
+}
+
+TEST_F(SessionTableTest, AnExcusedWorkerIsReadmittedBesideTheSlowestOfTheOthers) {
+  Open(Worker("a")).clock = 5;
+  SessionRecord& b = Open(Worker("b"));
+  b.clock = 2;
+  b.excused = true;
+  table_.Readmit(b);
+  EXPECT_FALSE(b.excused);
+  EXPECT_EQ(b.clock, 5u);
+}
+
+TEST_F(SessionTableTest, ReadmittingAWorkerThatWasNotExcusedChangesNothing) {
+  Open(Worker("a")).clock = 5;
+  SessionRecord& b = Open(Worker("b"));
+  b.clock = 2;
+  table_.Readmit(b);
+  EXPECT_EQ(b.clock, 2u);
+}
+
+TEST_F(SessionTableTest, SetsAllClocksToZero) {
+  Open(Worker("a")).clock = 5;
+  Open(Worker("b")).clock = 7;
+  table_.ResetClocks();
+  for (const SessionRecord& record : table_.Records()) EXPECT_EQ(record.clock, 0u);
 }
 
 TEST_F(SessionTableTest, CountsByRoleAndPresence) {
@@ -247,12 +418,43 @@ TEST_F(SessionTableTest, MissesALostWorkerAndNoneThatHasGone) {
   EXPECT_EQ(table_.CountMissing(Step(0)), 1u);
 }
 
-TEST_F(SessionTableTest, NamesThoseMissingUpToALimit) {
+TEST_F(SessionTableTest, AStepIsHeldUpByThoseMissingFromIt) {
   for (const char* name : {"c", "a", "b"}) Open(Worker(name));
-  EXPECT_THAT(table_.MissingNames(Step(0), 9), ElementsAre("a", "b", "c"));
-  EXPECT_THAT(table_.MissingNames(Step(0), 2), ElementsAre("a", "b"));
+  Open(Worker("d"), 1);
+  EXPECT_THAT(table_.Holders(Step(0), false),
+              ElementsAre(SessionId(2), SessionId(3), SessionId(1)));
   (*table_.Find(SessionId(2)))->contributed = Step(0);
-  EXPECT_THAT(table_.MissingNames(Step(0), 9), ElementsAre("b", "c"));
+  EXPECT_THAT(table_.Holders(Step(0), false), ElementsAre(SessionId(3), SessionId(1)));
+}
+
+TEST_F(SessionTableTest, ByTheClockWorkersAreHeldUpByTheSlowest) {
+  Open(Worker("a")).clock = 5;
+  Open(Worker("b")).clock = 3;
+  Open(Worker("c")).clock = 3;
+  Open(Observer("o"));
+  EXPECT_THAT(table_.Holders(Step(0), true), ElementsAre(SessionId(2), SessionId(3)));
+  (*table_.Find(SessionId(2)))->excused = true;
+  EXPECT_THAT(table_.Holders(Step(0), true), ElementsAre(SessionId(3)));
+}
+
+TEST_F(SessionTableTest, NamesContributorsUpToALimitThoseGoneToo) {
+  for (const char* name : {"c", "a", "b"}) Open(Worker(name)).contributed = Step(4);
+  (*table_.Find(SessionId(1)))->presence = Presence::kLeft;
+  EXPECT_THAT(table_.Contributors(Step(4), 9), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(table_.Contributors(Step(4), 2), ElementsAre("a", "b"));
+  EXPECT_THAT(table_.Contributors(Step(5), 9), IsEmpty());
+}
+
+TEST_F(SessionTableTest, FindsTheLowestRankThatIsMissing) {
+  EXPECT_EQ(table_.FirstMissing(Step(0)), absl::nullopt);
+  Open(Asking(Worker("c"), 1));
+  Open(Asking(Worker("b"), 1));
+  Open(Asking(Worker("a"), 2));
+  Open(Asking(Worker("d"), 0), 1);
+  EXPECT_EQ(table_.FirstMissing(Step(0)), Rank(1, "b"));
+  (*table_.Find(SessionId(2)))->contributed = Step(0);
+  EXPECT_EQ(table_.FirstMissing(Step(0)), Rank(1, "c"));
+  EXPECT_EQ(table_.FirstMissing(Step(1)), Rank(0, "d"));
 }
 
 TEST_F(SessionTableTest, ListensToThoseThatArePresentOnly) {
@@ -304,8 +506,13 @@ TEST(SessionRecordTest, KeepsWhatAPushTellsAboutItsWorker) {
   PushOutcome stale;
   stale.disposition = Disposition::kStaleDropped;
   record.Remember(Header(2), stale, kNow + absl::Seconds(1));
+  PushOutcome skipped;
+  skipped.disposition = Disposition::kSkipped;
+  record.Remember(Header(2), skipped, kNow + absl::Seconds(1));
   EXPECT_EQ(record.accepted, 1u);
   EXPECT_EQ(record.stale, 1u);
+  EXPECT_EQ(record.skipped, 1u);
+  EXPECT_EQ(record.clock, 2u);  // but for the stale one
   EXPECT_EQ(record.loss, 0.5f);
   EXPECT_EQ(record.last_gradient_step, Step(20));
   EXPECT_EQ(record.last_push, kNow + absl::Seconds(1));

@@ -9,14 +9,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/status.h"
+#include "server/optimizer.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 
 constexpr int kSteps = 100;
@@ -55,26 +57,24 @@ Values Numbers(size_t size, uint32_t seed) {
   return values;
 }
 
-std::shared_ptr<const Layout> Shared(const Layout& layout) {
-  return std::make_shared<const Layout>(layout);
+OptimizerStep StepOf(const SgdOptions& options, float divisor, bool first) {
+  OptimizerStep step;
+  step.divisor = divisor;
+  step.learning_rate = static_cast<float>(options.learning_rate);
+  step.first = first;
+  return step;
 }
 
-// Parameters and statistics in turn, alone and side by side, short and long.
-Layout Interleaved() {
-  return LayoutOf({{"conv", 37},
-                   {"mean1", 5, RangeKind::kStatistic},
-                   {"var1", 5, RangeKind::kStatistic},
-                   {"linear", 1030},
-                   {"bias", 1},
-                   {"mean2", 1, RangeKind::kStatistic},
-                   {"last", 3}});
-}
-
-bool IsStatistic(const Layout& layout, size_t element) {
-  for (const LayoutRange& range : layout.ranges()) {
-    if (element < range.end()) return range.kind == RangeKind::kStatistic;
+// One step of all elements, in pieces of at most that size.
+void Apply(Optimizer& optimizer, const OptimizerStep& step, const Values& sum,
+           const Values& current, Values& next, size_t piece = 1000000) {
+  for (size_t begin = 0; begin < sum.size(); begin += piece) {
+    const auto part = [&](const Values& values) {
+      return absl::MakeConstSpan(values).subspan(begin, piece);
+    };
+    optimizer.Apply(step, begin, part(sum), part(current),
+                    absl::MakeSpan(next).subspan(begin, piece));
   }
-  return false;
 }
 
 // ---- Against the formulas ----
@@ -109,19 +109,15 @@ std::string NameOf(const ::testing::TestParamInfo<SgdOptions>& info) {
 class SgdOptimizerFormulasTest : public ::testing::TestWithParam<SgdOptions> {};
 
 TEST_P(SgdOptimizerFormulasTest, MakesOfAHundredStepsWhatTheFormulasMake) {
-  const Layout layout = Interleaved();
-  SgdOptimizer optimizer(GetParam(), Shared(layout));
-  Values current = Numbers(layout.size(), 1);
-  Values next(layout.size());
+  constexpr size_t kSize = 1082;
+  const auto optimizer = MakeSgdOptimizer(GetParam(), kSize);
+  Values current = Numbers(kSize, 1);
+  Values next(kSize);
   std::vector<OracleElement> oracle(current.begin(), current.end());
   for (int step = 0; step < kSteps; ++step) {
-    const Values sum = Numbers(layout.size(), 100 + step);
-    optimizer.Apply(sum, kWorkers, current, absl::MakeSpan(next));
-    for (size_t i = 0; i < layout.size(); ++i) {
-      if (IsStatistic(layout, i)) {
-        ASSERT_EQ(next[i], sum[i] / kWorkers) << "statistic " << i << ", step " << step;
-        continue;
-      }
+    const Values sum = Numbers(kSize, 100 + step);
+    Apply(*optimizer, StepOf(GetParam(), kWorkers, step == 0), sum, current, next, 37 + step);
+    for (size_t i = 0; i < kSize; ++i) {
       oracle[i].Step(GetParam(), static_cast<double>(sum[i]) / kWorkers);
       ASSERT_NEAR(next[i], oracle[i].parameter(), 1e-5 + 1e-6 * std::abs(oracle[i].parameter()))
           << "parameter " << i << ", step " << step;
@@ -142,11 +138,10 @@ TEST(SgdOptimizerCombinationsTest, AreThoseThatTorchAllows) {
 
 // Two steps of one parameter that starts at 8, with the mean gradients 4 and 2.
 Values TwoSteps(const SgdOptions& options) {
-  SgdOptimizer optimizer(options, Shared(ParametersOnly(1)));
-  const Values start = {8};
+  const auto optimizer = MakeSgdOptimizer(options, 1);
   Values first(1), second(1);
-  optimizer.Apply(Values{8}, 2, start, absl::MakeSpan(first));
-  optimizer.Apply(Values{8}, 4, first, absl::MakeSpan(second));
+  Apply(*optimizer, StepOf(options, 2, true), {8}, {8}, first);
+  Apply(*optimizer, StepOf(options, 4, false), {8}, first, second);
   return {first[0], second[0]};
 }
 
@@ -181,47 +176,68 @@ TEST(SgdOptimizerTest, LooksAheadWithNesterovMomentum) {
               ElementsAre(8 - 0.5 * (4 + 0.5 * 4), 5 - 0.5 * (2 + 0.5 * (0.5 * 4 + 2))));
 }
 
+TEST(SgdOptimizerTest, TakesEachStepsOwnLearningRate) {
+  const auto optimizer = MakeSgdOptimizer(Half(), 1);
+  Values next(1);
+  OptimizerStep step = StepOf(Half(), 1, true);
+  step.learning_rate = 2;
+  Apply(*optimizer, step, {3}, {8}, next);
+  EXPECT_THAT(next, ElementsAre(8 - 2 * 3));
+  step.learning_rate = 0;
+  Apply(*optimizer, step, {3}, {8}, next);
+  EXPECT_THAT(next, ElementsAre(8));
+}
+
+TEST(SgdOptimizerTest, IsWhatSgdOptionsMake) {
+  const auto optimizer = MakeOptimizer(Half(), 1);
+  Values next(1);
+  Apply(*optimizer, StepOf(Half(), 2, true), {8}, {8}, next);
+  EXPECT_THAT(next, ElementsAre(6));
+}
+
 // ---- Spans ----
 
 TEST(SgdOptimizerTest, LeavesItsInputsAsTheyAre) {
   SgdOptions options = Half();
   options.momentum = 0.9;
-  const Layout layout = Interleaved();
-  SgdOptimizer optimizer(options, Shared(layout));
-  const Values sum = Numbers(layout.size(), 1);
-  const Values current = Numbers(layout.size(), 2);
+  const Values sum = Numbers(1000, 1);
+  const Values current = Numbers(1000, 2);
   const Values sum_before = sum;
   const Values current_before = current;
-  Values next(layout.size());
-  optimizer.Apply(sum, 3, current, absl::MakeSpan(next));
+  Values next(1000);
+  Apply(*MakeSgdOptimizer(options, 1000), StepOf(options, 3, true), sum, current, next);
   EXPECT_EQ(sum, sum_before);
   EXPECT_EQ(current, current_before);
 }
 
 TEST(SgdOptimizerTest, WritesEveryElementAndNothingElse) {
-  const Layout layout = Interleaved();
-  Values all(layout.size() + 2, 4711);
-  SgdOptimizer(Half(), Shared(layout))
-      .Apply(Values(layout.size(), 1), 1, Values(layout.size(), 1),
-             absl::MakeSpan(all).subspan(1, layout.size()));
-  EXPECT_EQ(all.front(), 4711);
-  EXPECT_EQ(all.back(), 4711);
-  for (size_t i = 0; i < layout.size(); ++i) {
-    ASSERT_EQ(all[i + 1], IsStatistic(layout, i) ? 1 : 0.5f) << i;
+  for (const double momentum : {0.0, 0.9}) {
+    SgdOptions options = Half();
+    options.momentum = momentum;
+    Values all(1084, 4711);
+    MakeSgdOptimizer(options, 2000)
+        ->Apply(StepOf(options, 1, true), 900, Values(1082, 1), Values(1082, 1),
+                absl::MakeSpan(all).subspan(1, 1082));
+    EXPECT_EQ(all.front(), 4711);
+    EXPECT_EQ(all.back(), 4711);
+    all.pop_back();
+    all.front() = 0.5f;
+    EXPECT_THAT(all, Each(0.5f));
   }
 }
 
-// Elementwise: a parameter's bits do not depend on where in the vector it lies.
+// Elementwise: a parameter's bits depend neither on where in the vector it lies nor on the cut.
 TEST(SgdOptimizerTest, GivesEqualElementsEqualBits) {
   SgdOptions options;
   options.learning_rate = 0.1;
   options.momentum = 0.9;
   options.weight_decay = 1e-4;
-  SgdOptimizer optimizer(options, Shared(LayoutOf({{"a", 1031}, {"b", 3}, {"c", 1}})));
+  const auto optimizer = MakeSgdOptimizer(options, 1035);
   Values current(1035, 0.3f);
   Values next(1035);
   for (int step = 0; step < kSteps; ++step) {
-    optimizer.Apply(Values(1035, 0.7f * step), kWorkers, current, absl::MakeSpan(next));
+    Apply(*optimizer, StepOf(options, kWorkers, step == 0), Values(1035, 0.7f * step), current,
+          next, 1 + 7 * step);
     std::swap(current, next);
   }
   for (const float value : current) {

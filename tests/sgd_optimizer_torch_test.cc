@@ -2,7 +2,6 @@
 
 #include <torch/torch.h>
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,8 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/types/span.h"
-#include "common/layout.h"
-#include "common/sgd_options.h"
+#include "common/optimizer_options.h"
 #include "gtest/gtest.h"
 #include "server/sgd_optimizer.h"
 
@@ -56,14 +54,6 @@ torch::optim::SGDOptions ToTorch(const SgdOptions& options) {
       .nesterov(options.nesterov);
 }
 
-std::shared_ptr<const Layout> OneTensor() {
-  LayoutRange range;
-  range.name = "w";
-  range.shape = {kElements};
-  range.length = kElements;
-  return std::make_shared<const Layout>(Layout::Create({range}).value());
-}
-
 absl::Span<float> SpanOf(const torch::Tensor& vector) {
   return absl::MakeSpan(vector.data_ptr<float>(), static_cast<size_t>(vector.numel()));
 }
@@ -82,12 +72,16 @@ TEST_P(SgdOptimizerTorchTest, MakesOfAHundredStepsWhatTorchMakes) {
   torch::manual_seed(1);
   torch::Tensor current = torch::randn({kElements});
   torch::Tensor next = torch::empty_like(current);
-  SgdOptimizer ours(GetParam(), OneTensor());
+  const auto ours = MakeSgdOptimizer(GetParam(), kElements);
+  OptimizerStep ours_step;
+  ours_step.divisor = kWorkers;
+  ours_step.learning_rate = static_cast<float>(GetParam().learning_rate);
   torch::Tensor parameter = current.clone().requires_grad_();
   torch::optim::SGD theirs({parameter}, ToTorch(GetParam()));
   for (int step = 0; step < kSteps; ++step) {
     const torch::Tensor sum = kWorkers * torch::randn({kElements});
-    ours.Apply(SpanOf(sum), kWorkers, SpanOf(current), SpanOf(next));
+    ours_step.first = step == 0;
+    ours->Apply(ours_step, 0, SpanOf(sum), SpanOf(current), SpanOf(next));
     std::swap(current, next);
     parameter.mutable_grad() = sum / kWorkers;
     theirs.step();

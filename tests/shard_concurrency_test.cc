@@ -1,9 +1,11 @@
 // A shard called from many threads at once. All numbers are integers, or fractions by powers of
 // two, so that every sum is exact in whatever order it is made.
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -100,6 +102,64 @@ TEST(ShardConcurrencyTest, SyncTakesEveryStepWithEveryWorker) {
   EXPECT_EQ(CountApplied(answers), kPushes);
   EXPECT_EQ(world.step(), kPushes);
   EXPECT_THAT(world.Parameters(), Each(AfterSteps(kPushes)));
+  EXPECT_EQ(world.Books(), "1600 received: 1600 accepted");
+}
+
+TEST(ShardConcurrencyTest, SyncTakesEveryStepInTheOrderOfRanksWithRoomForTwo) {
+  ShardOptions options = Sync(kWorkers);
+  options.consistency.order = ReductionOrder::kRank;
+  options.max_in_flight_bytes = 1;
+  ShardWorld world(options, ParametersOnly(kSize));
+  world.Start(Names());
+  std::vector<std::vector<PushAnswer>> answers(kWorkers);
+  InParallel(kWorkers, [&](int thread) {
+    ShardClient client(world.shard(), world.session(Name(thread)));
+    for (uint64_t step = 0; step < kPushes; ++step) {
+      answers[thread].push_back(client.Push(step, (thread + 1) * (step % 5)));
+      EXPECT_EQ(client.GoOn(), std::make_pair(step + 1, AfterSteps(step + 1)));
+    }
+  });
+  EXPECT_EQ(CountApplied(answers), kPushes);
+  EXPECT_EQ(world.Books(), "1600 received: 1600 accepted");
+}
+
+// In backup mode a worker is late or takes part, and goes on in either case.
+TEST(ShardConcurrencyTest, BackupTakesItsStepsWhoeverIsLate) {
+  ShardWorld world(Backup(3, kWorkers), ParametersOnly(kSize));
+  world.Start(Names());
+  InParallel(kWorkers, [&](int thread) {
+    ShardClient client(world.shard(), world.session(Name(thread)));
+    uint64_t step = 0;
+    for (int i = 0; i < kPushes; ++i) {
+      EXPECT_THAT(client.Push(step, 1).Wait(), IsOk());
+      const auto [next, value] = client.GoOn();
+      EXPECT_GT(next, step);
+      EXPECT_EQ(value, -static_cast<float>(next));
+      step = next;
+    }
+    EXPECT_THAT(world.shard().Leave(world.session(Name(thread)), {}), IsOk());
+  });
+  EXPECT_THAT(world.Parameters(), Each(-static_cast<float>(world.step())));
+}
+
+// Who goes on after its c-th push sees c − slack pushes at least of every other worker.
+TEST(ShardConcurrencyTest, SspShowsWhatTheOthersHavePushedButForTheSlack) {
+  constexpr uint64_t kSlack = 2;
+  ShardWorld world(Ssp(kSlack, kWorkers), ParametersOnly(kSize));
+  world.Start(Names());
+  InParallel(kWorkers, [&](int thread) {
+    ShardClient client(world.shard(), world.session(Name(thread)));
+    uint64_t step = 0;
+    for (uint64_t clock = 1; clock <= kPushes; ++clock) {
+      EXPECT_THAT(client.Push(step, 1).Wait(), IsOk());
+      const auto [next, value] = client.GoOn();
+      EXPECT_EQ(value, -static_cast<float>(next));
+      const uint64_t of_others = clock - std::min(clock, kSlack);
+      EXPECT_GE(next, clock + (kWorkers - 1) * of_others);
+      step = next;
+    }
+  });
+  EXPECT_THAT(world.Parameters(), Each(-kWorkers * kPushes));
   EXPECT_EQ(world.Books(), "1600 received: 1600 accepted");
 }
 
@@ -204,8 +264,8 @@ TEST(ShardConcurrencyTest, PushesMayBeMadeInTheCallbacksOfPushes) {
       header.session = world.session(Name(i));
       header.sequence = Sequence(kPushes + 1 - left);
       header.incarnation = Incarnation(1);
-      auto push = std::move(world.shard().BeginPush(header)->push);
-      EXPECT_THAT(push->gradient.Add(ChunkOf(0, Values(kSize, 1))), IsOk());
+      std::unique_ptr<PendingPush> push = world.BeginAs(header).Take();
+      EXPECT_THAT(push->Add(ChunkOf(0, Values(kSize, 1))), IsOk());
       world.shard().FinishPush(std::move(push),
                                [&, i, left](const absl::StatusOr<PushOutcome>& done) {
                                  EXPECT_THAT(done, IsOk());

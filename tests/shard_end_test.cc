@@ -1,5 +1,7 @@
 // How training ends, for one worker and for all; and what a shard tells of itself.
 
+#include <variant>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/shard.h"
@@ -102,7 +104,7 @@ TEST(FinishTest, IsDesertedByALostObserverWhenItsLeaseEnds) {
 }
 
 TEST(FinishTest, WaitsForTheExpectedWorkersInEveryMode) {
-  for (ShardOptions options : {Sync(2), Async(1)}) {
+  for (ShardOptions options : {Sync(2), Backup(1, 2), Bounded(1, 0), Ssp(0, 2), Async(1)}) {
     options.expected_workers = 2;
     ShardWorld world(options);
     world.Start({"a"});
@@ -155,9 +157,9 @@ TEST(DescribeTest, SaysWhoIsWaitedFor) {
   ASSERT_THAT(world.Observe("o"), IsOk());
   ASSERT_THAT(world.Push("b", 0, {1, 1, 1}), Accepted(0));
   const ShardState state = world.shard().Describe();
-  EXPECT_THAT(state.waiting_for, ElementsAre("a", "c"));
-  EXPECT_EQ(state.accumulated, 1u);
-  EXPECT_EQ(state.required, 3u);
+  EXPECT_THAT(world.Awaited(), ElementsAre("a", "c"));
+  EXPECT_EQ(state.current.accumulated, 1u);
+  EXPECT_EQ(state.current.required, 3u);
   EXPECT_EQ(state.workers, 3u);
   EXPECT_EQ(state.observers, 1u);
   EXPECT_EQ(state.phase, Phase::kTraining);
@@ -167,8 +169,8 @@ TEST(DescribeTest, WaitsForNobodyInAsync) {
   ShardWorld world(Async(2));
   world.Start({"a", "b"});
   ASSERT_THAT(world.Push("b", 0, {1, 1, 1}), Accepted(0));
-  EXPECT_THAT(world.shard().Describe().waiting_for, IsEmpty());
-  EXPECT_EQ(world.shard().Describe().required, 2u);
+  EXPECT_THAT(world.Awaited(), IsEmpty());
+  EXPECT_EQ(world.shard().Describe().current.required, 2u);
 }
 
 TEST(DescribeTest, SaysWhatIsTrained) {
@@ -181,7 +183,8 @@ TEST(DescribeTest, SaysWhatIsTrained) {
   EXPECT_EQ(state.incarnation, Incarnation(1));
   EXPECT_EQ(state.tensors, 2u);
   EXPECT_EQ(state.elements, 5u);
-  EXPECT_EQ(state.optimizer.learning_rate, 1);
+  EXPECT_EQ(std::get<SgdOptions>(state.optimizer).learning_rate, 1);
+  EXPECT_EQ(state.learning_rate, 1);
   EXPECT_EQ(world.shard().layout()->size(), 5u);
 }
 

@@ -1,6 +1,7 @@
 // Who takes part in a shard's steps: the start, workers that join late, and those that are lost.
 
 #include <utility>
+#include <variant>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,7 +22,7 @@ constexpr absl::Duration kInstant = absl::Nanoseconds(1);
 // ---- Join ----
 
 TEST(JoinTest, WelcomesTheFirstWorker) {
-  ShardOptions options = Async(2, 3);
+  ShardOptions options = Bounded(2, 3);
   options.incarnation = Incarnation(1);
   options.expected_workers = 5;
   ShardWorld world(options);
@@ -33,7 +34,7 @@ TEST(JoinTest, WelcomesTheFirstWorker) {
   EXPECT_EQ(welcome->step, Step(0));
   EXPECT_FALSE(welcome->initialized);
   EXPECT_EQ(welcome->last_sequence, Sequence(0));
-  EXPECT_EQ(welcome->consistency.mode, ConsistencyMode::kAsync);
+  EXPECT_EQ(welcome->consistency.mode, ConsistencyMode::kBounded);
   EXPECT_EQ(welcome->consistency.max_staleness, 3u);
   EXPECT_EQ(welcome->index, 0u);
   EXPECT_EQ(welcome->workers, 5u);
@@ -60,7 +61,7 @@ TEST(JoinTest, RefusesWhatDiffersFromTheJob) {
   request.layout = ParametersOnly(4);
   EXPECT_THAT(world.JoinAs(request), IsError(Reason::kLayoutMismatch, HasSubstr("[4]")));
   request = world.RequestOf("b");
-  request.optimizer.learning_rate = 2;
+  std::get<SgdOptions>(request.optimizer).learning_rate = 2;
   EXPECT_THAT(world.JoinAs(request),
               IsError(Reason::kOptimizerMismatch, HasSubstr("learning_rate")));
   EXPECT_EQ(world.shard().Describe().workers, 1u);
@@ -86,7 +87,7 @@ TEST(StartTest, TakesNoStepBeforeTheExpectedWorkersHaveJoined) {
   EXPECT_THAT(world.Push("b", 0, {6, 6, 6}), Accepted(0));
   world.Pass(absl::Hours(1000));
   EXPECT_EQ(world.step(), 0u);
-  EXPECT_EQ(world.shard().Describe().required, 3u);
+  EXPECT_EQ(world.shard().Describe().current.required, 3u);
 }
 
 // The first step waits for all of them: it must not depend on how early a worker was.
@@ -172,7 +173,7 @@ TEST(LostWorkerTest, IsWaitedForDuringItsLeaseAndNoLonger) {
   ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
   world.Lose("c");
   ASSERT_THAT(world.Push("b", 0, {4, 4, 4}), Accepted(0));
-  EXPECT_THAT(world.shard().Describe().waiting_for, ElementsAre("c"));
+  EXPECT_THAT(world.Awaited(), ElementsAre("c"));
   world.Pass(kLease - kInstant);
   EXPECT_EQ(world.step(), 0u);
   world.Pass(kInstant);
@@ -191,8 +192,8 @@ TEST(LostWorkerTest, ThatHadContributedLeavesTheOthersWaitedFor) {
   world.Pass(kLease);
   EXPECT_EQ(world.step(), 0u);
   EXPECT_EQ(world.shard().Describe().workers, 2u);
-  EXPECT_EQ(world.shard().Describe().required, 3u);
-  EXPECT_THAT(world.shard().Describe().waiting_for, ElementsAre("b"));
+  EXPECT_EQ(world.shard().Describe().current.required, 3u);
+  EXPECT_THAT(world.Awaited(), ElementsAre("b"));
   EXPECT_THAT(world.Push("b", 0, {9, 9, 9}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-6, -6, -6));
   EXPECT_EQ(world.Books(), "3 received: 3 accepted");
@@ -254,7 +255,7 @@ TEST(LostWorkerTest, ThatReturnsTooLateMidStepTakesPartFromTheNextStep) {
   world.Pass(kLease);
   EXPECT_EQ(world.Join("c")->step, Step(1));
   EXPECT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
-  EXPECT_THAT(world.shard().Describe().waiting_for, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(world.Awaited(), ElementsAre("a", "b", "c"));
 }
 
 TEST(LostWorkerTest, ThatStartsAgainMidStepTakesPartFromTheNextStep) {
@@ -271,7 +272,7 @@ TEST(LostWorkerTest, DiesMidPushAndLeavesNoTraceInTheStep) {
   ShardWorld world(Sync(2));
   world.Start({"a", "b"});
   auto dying = world.Begin("b", 0);
-  ASSERT_THAT(dying->gradient.Add(ChunkOf(0, {9, 9})), IsOk());
+  ASSERT_THAT(dying->Add(ChunkOf(0, {9, 9})), IsOk());
   world.shard().AbandonPush(std::move(dying), Abandoned::kAborted);
   world.Lose("b");
   ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));

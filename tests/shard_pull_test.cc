@@ -137,12 +137,40 @@ TEST(PullTest, WaitsForItsStep) {
 TEST(PullTest, WaitsForAStepThatCompletesWithoutItsLastWorker) {
   ShardWorld world(Sync(2));
   world.Start({"a", "b"});
-  const TestPull pull = world.Pull(1);
+  const TestPull pull = world.PullAs(world.session("a"), 1);
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Accepted(0));
   EXPECT_FALSE(pull.answered());
   world.Lose("b");
   world.Pass(absl::Seconds(10));
   ASSERT_TRUE(pull.answered());
+  EXPECT_EQ(pull.step(), 1u);
+}
+
+TEST(PullTest, EndsWithItsSession) {
+  ShardWorld world(Sync(3));
+  world.Start({"replaced", "leaving", "silent", "here"});
+  std::vector<TestPull> pulls;
+  for (const char* name : {"replaced", "leaving", "silent", "here"}) {
+    pulls.push_back(world.PullAs(world.session(name), 1));
+  }
+  ASSERT_THAT(world.Join("replaced"), IsOk());
+  EXPECT_THAT(pulls[0].result(), IsError(Reason::kUnknownSession, HasSubstr("session 1")));
+  ASSERT_THAT(world.Leave("leaving"), IsOk());
+  EXPECT_THAT(pulls[1].result(), IsError(Reason::kUnknownSession, HasSubstr("session 2")));
+  world.Silence("silent");
+  world.Pass(absl::Seconds(10));
+  EXPECT_THAT(pulls[2].result(), IsError(Reason::kUnknownSession, HasSubstr("session 3")));
+  EXPECT_FALSE(pulls[3].answered());
+}
+
+// Whoever was lost may return, and its door still holds the pull.
+TEST(PullTest, OutlivesTheLossOfItsConnection) {
+  ShardWorld world(Async(1));
+  world.Start({"a", "b"});
+  const TestPull pull = world.PullAs(world.session("a"), 1);
+  world.Lose("a");
+  EXPECT_FALSE(pull.answered());
+  ASSERT_THAT(world.Push("b", 0, {1, 1, 1}), Applied(1));
   EXPECT_EQ(pull.step(), 1u);
 }
 

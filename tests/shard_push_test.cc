@@ -23,7 +23,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // ---- At most once ----
 
 TEST(DuplicateTest, GetsTheFirstAnswerAndChangesNothing) {
-  ShardWorld world(Async(2, 0));
+  ShardWorld world(Bounded(2, 0));
   world.Start({"a", "b"});
   ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
   EXPECT_THAT(world.Repeat("a", 0, {2, 2, 2}), Repeated(Disposition::kAccepted, 0));
@@ -49,7 +49,7 @@ TEST(DuplicateTest, GetsTheFirstAnswerInSyncToo) {
 }
 
 TEST(DuplicateTest, GetsTheFirstAnswerAfterItsProcessJoinedAgain) {
-  ShardWorld world(Async(2, 0));
+  ShardWorld world(Bounded(2, 0));
   world.Start({"a", "b"});
   ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
   world.Lose("a");
@@ -67,16 +67,46 @@ TEST(DuplicateTest, GetsTheFirstAnswerAfterItsProcessJoinedAgain) {
   EXPECT_EQ(world.Books(), "6 received: 2 accepted, 1 stale, 3 duplicate");
 }
 
-// A client that saw its connection break sends the push again while the first still arrives.
-TEST(DuplicateTest, OfAPushThatStillArrivesCountsOnceWhicheverIsWholeFirst) {
+TEST(DuplicateTest, OfAPushThatStillArrivesWaitsForItsAnswer) {
   ShardWorld world(Async(1));
   world.Start({"a"});
   const PushHeader header = world.NextHeader("a", 0);
-  auto first = std::move(world.shard().BeginPush(header)->push);
-  EXPECT_THAT(world.PushAs(header, {1, 2, 3}), Applied(1));
-  EXPECT_THAT(world.Finish(std::move(first), {1, 2, 3}), Repeated(Disposition::kApplied, 1));
+  TestStart first = world.BeginAs(header);
+  const TestStart second = world.BeginAs(header);
+  EXPECT_FALSE(second.told());
+  EXPECT_THAT(world.Finish(first.Take(), {1, 2, 3}), Applied(1));
+  ASSERT_TRUE(second.told());
+  EXPECT_THAT(second.answer(), Repeated(Disposition::kApplied, 1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-1, -2, -3));
   EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 duplicate");
+}
+
+TEST(DuplicateTest, OfAPushThatBreaksOffTakesItsPlace) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  const PushHeader header = world.NextHeader("a", 0);
+  TestStart first = world.BeginAs(header);
+  TestStart second = world.BeginAs(header);
+  world.shard().AbandonPush(first.Take(), Abandoned::kAborted);
+  ASSERT_TRUE(second.let_in());
+  EXPECT_THAT(world.Finish(second.Take(), {1, 2, 3}), Applied(1));
+  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
+}
+
+// A client that saw its connection break joins again, and sends the push again while the first
+// still arrives.
+TEST(DuplicateTest, OfAPushInAnEarlierSessionCountsInItsStead) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  TestStart first = world.BeginAs(world.NextHeader("a", 0));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  EXPECT_EQ(first.state->cancelled, 1);
+  EXPECT_THAT(world.Repeat("a", 0, {1, 2, 3}), Applied(1));
+  EXPECT_THAT(world.Finish(first.Take(), {1, 2, 3}),
+              IsError(Reason::kUnknownSession, HasSubstr("session 1 is not open")));
+  EXPECT_EQ(first.state->cancelled, 1);
+  EXPECT_THAT(world.Parameters(), ElementsAre(-1, -2, -3));
+  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
 }
 
 TEST(DuplicateTest, IsRefusedWhenItsAnswerIsNoLongerKept) {
@@ -126,8 +156,8 @@ TEST(FencedPushTest, ThatWasWholeBeforeItsSessionWasReplacedIsAborted) {
   world.Start({"a", "b"});
   auto first = world.Begin("b", 0);
   auto whole = world.Begin("a", 0);
-  ASSERT_THAT(first->gradient.Add(ChunkOf(0, {1, 1, 1})), IsOk());
-  ASSERT_THAT(whole->gradient.Add(ChunkOf(0, {9, 9, 9})), IsOk());
+  ASSERT_THAT(first->Add(ChunkOf(0, {1, 1, 1})), IsOk());
+  ASSERT_THAT(whole->Add(ChunkOf(0, {9, 9, 9})), IsOk());
   std::vector<absl::StatusOr<PushOutcome>> answers;
   world.shard().FinishPush(std::move(first), [&](const absl::StatusOr<PushOutcome>& outcome) {
     answers.push_back(outcome);
@@ -186,7 +216,7 @@ TEST(RefusedPushTest, RefusesPushesOnceItDrainsButCountsThoseUnderWay) {
 TEST(RefusedPushTest, EntersAMalformedHeaderInTheBooks) {
   ShardWorld world(Async(1));
   world.Start({"a"});
-  EXPECT_THAT(world.shard().BeginPush(MakeError(Reason::kMissingHeader, "no header")).status(),
+  EXPECT_THAT(world.BeginAs(MakeError(Reason::kMissingHeader, "no header")).status(),
               IsError(Reason::kMissingHeader, HasSubstr("no header")));
   EXPECT_EQ(world.Books(), "1 received: 1 rejected");
 }
@@ -198,9 +228,9 @@ TEST(AtomicPushTest, AnIncompletePushLeavesNoTrace) {
   world.Start({"a", "b"});
   ASSERT_THAT(world.Push("b", 0, {2, 2, 2}), Accepted(0));
   auto dying = world.Begin("a", 0);
-  ASSERT_THAT(dying->gradient.Add(ChunkOf(0, {9, 9})), IsOk());
+  ASSERT_THAT(dying->Add(ChunkOf(0, {9, 9})), IsOk());
   world.shard().AbandonPush(std::move(dying), Abandoned::kAborted);
-  EXPECT_EQ(world.shard().Describe().accumulated, 1u);
+  EXPECT_EQ(world.shard().Describe().current.accumulated, 1u);
   ASSERT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
   EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 aborted");
@@ -231,7 +261,7 @@ TEST(AtomicPushTest, AChunkThatOverlapsOrLiesOutsideIsRejected) {
   EXPECT_THAT(world.Push("a", 0, {9, 9, 9, 9}),
               IsError(Reason::kBadChunk, HasSubstr("outside the vector of 3 elements")));
   auto overlapping = world.Begin("a", 0);
-  ASSERT_THAT(overlapping->gradient.Add(ChunkOf(1, {9, 9})), IsOk());
+  ASSERT_THAT(overlapping->Add(ChunkOf(1, {9, 9})), IsOk());
   EXPECT_THAT(world.Finish(std::move(overlapping), {9, 9}),
               IsError(Reason::kBadChunk, HasSubstr("overlaps elements from 1 on")));
   EXPECT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
@@ -254,8 +284,8 @@ TEST(AtomicPushTest, ChunksMayComeInAnyOrder) {
   ShardWorld world(Async(1));
   world.Start({"a"});
   auto push = world.Begin("a", 0);
-  ASSERT_THAT(push->gradient.Add(ChunkOf(2, {3})), IsOk());
-  ASSERT_THAT(push->gradient.Add(ChunkOf(1, {2})), IsOk());
+  ASSERT_THAT(push->Add(ChunkOf(2, {3})), IsOk());
+  ASSERT_THAT(push->Add(ChunkOf(1, {2})), IsOk());
   EXPECT_THAT(world.Finish(std::move(push), {1}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-1, -2, -3));
 }

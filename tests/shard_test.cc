@@ -1,6 +1,6 @@
 // What counts, and what a step makes of it. Other tests of the shard: shard_push_test,
-// shard_membership_test, shard_end_test, shard_pull_test, shard_conformance_test,
-// shard_concurrency_test.
+// shard_membership_test, shard_modes_test, shard_end_test, shard_pull_test,
+// shard_conformance_test, shard_concurrency_test.
 
 #include "server/shard.h"
 
@@ -58,9 +58,10 @@ TEST(SyncShardTest, RefusesASecondContributionThatBeganBeforeTheFirstCounted) {
   ShardWorld world(Sync(2));
   world.Start({"a", "b"});
   auto first = world.Begin("a", 0);
-  auto second = world.Begin("a", 0);
+  const TestStart second = world.BeginAs(world.NextHeader("a", 0));
+  EXPECT_FALSE(second.told());
   EXPECT_THAT(world.Finish(std::move(first), {2, 2, 2}), Accepted(0));
-  EXPECT_THAT(world.Finish(std::move(second), {9, 9, 9}),
+  EXPECT_THAT(second.answer(),
               IsError(Reason::kAlreadyContributed, HasSubstr("a has contributed")));
   EXPECT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
@@ -79,15 +80,18 @@ TEST(SyncShardTest, RefusesGradientFromOlderStep) {
 }
 
 TEST(SyncShardTest, DropsAGradientWhoseStepWasTakenWhileItArrived) {
-  ShardWorld world(Sync(2));
+  ShardOptions options = Sync(2);
+  options.consistency.max_step_wait = absl::Seconds(1);
+  options.consistency.on_max_step_wait = StepWaitAction::kProceed;
+  ShardWorld world(options);
   world.Start({"a", "b"});
-  auto first = world.Begin("a", 0);
-  auto late = world.Begin("a", 0);
-  ASSERT_THAT(world.Finish(std::move(first), {2, 2, 2}), Accepted(0));
-  ASSERT_THAT(world.Push("b", 0, {2, 2, 2}), Applied(1));
+  auto late = world.Begin("b", 0);
+  ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
+  world.Pass(absl::Seconds(1));
+  ASSERT_EQ(world.step(), 1u);
   EXPECT_THAT(world.Finish(std::move(late), {9, 9, 9}), Stale(1, 1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-2, -2, -2));
-  EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 stale");
+  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 stale");
 }
 
 // ---- Async ----
@@ -113,8 +117,8 @@ TEST(AsyncShardTest, AppliesTheMeanOfItsQuorumWhoeverItComesFrom) {
   EXPECT_EQ(world.Books(), "4 received: 4 accepted");
 }
 
-TEST(AsyncShardTest, AcceptsUpToMaxStalenessAndNotBeyond) {
-  ShardWorld world(Async(1, 2));
+TEST(BoundedShardTest, AcceptsUpToMaxStalenessAndNotBeyond) {
+  ShardWorld world(Bounded(1, 2));
   world.Start({"a"});
   for (uint64_t step = 0; step < 3; ++step)
     ASSERT_THAT(world.Push("a", step, {1, 1, 1}), Applied(step + 1));
@@ -124,11 +128,11 @@ TEST(AsyncShardTest, AcceptsUpToMaxStalenessAndNotBeyond) {
   EXPECT_EQ(world.Books(), "5 received: 4 accepted, 1 stale");
 }
 
-TEST(AsyncShardTest, DropsAGradientThatGrewTooStaleWhileItArrived) {
-  ShardWorld world(Async(1, 1));
-  world.Start({"a", "b"});
+TEST(BoundedShardTest, DropsAGradientThatGrewTooStaleWhileItArrived) {
+  ShardWorld world(Bounded(1, 1));
+  world.Start({"a", "b", "c"});
   auto at_the_bound = world.Begin("a", 0);
-  auto beyond = world.Begin("a", 0);
+  auto beyond = world.Begin("c", 0);
   ASSERT_THAT(world.Push("b", 0, {1, 1, 1}), Applied(1));
   EXPECT_THAT(world.Finish(std::move(at_the_bound), {1, 1, 1}), Applied(2, 1));
   EXPECT_THAT(world.Finish(std::move(beyond), {9, 9, 9}), Stale(2, 2));
@@ -136,7 +140,7 @@ TEST(AsyncShardTest, DropsAGradientThatGrewTooStaleWhileItArrived) {
   EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 stale");
 }
 
-TEST(AsyncShardTest, AcceptsAnyStalenessWithoutABound) {
+TEST(AsyncShardTest, AcceptsAnyStaleness) {
   ShardWorld world(Async(1));
   world.Start({"a"});
   for (uint64_t step = 0; step < 100; ++step) {
@@ -149,7 +153,7 @@ TEST(AsyncShardTest, AcceptsAnyStalenessWithoutABound) {
 // ---- Steps and incarnations that are not this server's ----
 
 TEST(ShardTest, RefusesAGradientFromAFutureStepInEveryMode) {
-  for (const ShardOptions& options : {Sync(1), Async(1), Async(1, 5)}) {
+  for (const ShardOptions& options : {Sync(1), Backup(1, 1), Bounded(1, 5), Ssp(0, 1), Async(1)}) {
     ShardWorld world(options);
     world.Start({"a"});
     EXPECT_THAT(world.Push("a", 1, {1, 1, 1}),
@@ -160,7 +164,7 @@ TEST(ShardTest, RefusesAGradientFromAFutureStepInEveryMode) {
 }
 
 TEST(ShardTest, TakesAGradientOfAnotherIncarnationForStaleInEveryMode) {
-  for (const ShardOptions& options : {Sync(1), Async(1), Async(1, 5)}) {
+  for (const ShardOptions& options : {Sync(1), Backup(1, 1), Bounded(1, 5), Ssp(0, 1), Async(1)}) {
     ShardWorld world(options);
     world.Start({"a"});
     ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
@@ -204,12 +208,12 @@ TEST(ShardTest, AppliesTheOptimizerThatTheWorkersBrought) {
 // ---- What is told of it ----
 
 TEST(ShardTest, CountsTheBytesThatArrivedWhateverBecameOfThem) {
-  ShardWorld world(Async(1, 0));
+  ShardWorld world(Bounded(1, 0));
   world.Start({"a"});  // 12
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Stale(1, 1));  // at its header
   auto broken = world.Begin("a", 1);
-  ASSERT_THAT(broken->gradient.Add(ChunkOf(0, {1, 1})), IsOk());
+  ASSERT_THAT(broken->Add(ChunkOf(0, {1, 1})), IsOk());
   world.shard().AbandonPush(std::move(broken), Abandoned::kAborted);
   EXPECT_EQ(world.shard().Describe().traffic.bytes_received, 12u + 12u + 8u);
 }
@@ -227,7 +231,7 @@ TEST(ShardTest, TellsHowLongAStepTakes) {
 }
 
 TEST(ShardTest, RemembersForPeopleWhatAPushToldOfItsWorker) {
-  ShardWorld world(Async(1, 0));
+  ShardWorld world(Bounded(1, 0));
   world.Start({"a"});
   world.Pass(absl::Seconds(5));
   PushHeader header = world.NextHeader("a", 0);

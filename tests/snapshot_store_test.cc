@@ -83,6 +83,29 @@ TEST(SnapshotStoreTest, TakesBackWhatWasMadeButNeverPublished) {
   EXPECT_EQ(MemoryOf(store.Make()), memory);
 }
 
+TEST(SnapshotStoreTest, IsNewestUpToWhereTheNextIsWritten) {
+  SnapshotStore store(100);
+  const auto latest = PublishStep(store, 0);
+  for (const uint64_t end : {0, 1, 100}) EXPECT_EQ(store.newest(end), latest) << end;
+  const std::shared_ptr<Snapshot> next = store.Make();
+  store.Grow(next, 40);
+  EXPECT_EQ(store.newest(40), next);
+  EXPECT_EQ(store.newest(41), latest);
+  EXPECT_EQ(store.latest(), latest);
+  store.Grow(next, 80);
+  EXPECT_EQ(store.newest(41), next);
+  EXPECT_EQ(store.newest(81), latest);
+}
+
+TEST(SnapshotStoreTest, IsNewestThroughoutOncePublished) {
+  SnapshotStore store(100);
+  PublishStep(store, 0);
+  const std::shared_ptr<Snapshot> next = store.Make();
+  store.Grow(next, 40);
+  store.Publish(next);
+  for (const uint64_t end : {40, 41, 100}) EXPECT_EQ(store.newest(end), next) << end;
+}
+
 TEST(SnapshotStoreTest, SnapshotsOutliveTheStore) {
   std::shared_ptr<const Snapshot> held;
   {

@@ -46,14 +46,22 @@ TEST(StagedVectorTest, HoldsChunksThatCameInAnyOrder) {
   EXPECT_THAT(Copy(vector, 6), ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
-TEST(StagedVectorTest, AddsItselfToASum) {
+TEST(StagedVectorTest, ShowsItsChunksInTheOrderTheyCame) {
   StagedVector vector(Shared(ParametersOnly(4)));
   ASSERT_THAT(vector.Add(ChunkOf(2, {3, 4})), IsOk());
   ASSERT_THAT(vector.Add(ChunkOf(0, {1, 2})), IsOk());
-  Values sum = {10, 20, 30, 40};
-  vector.AddTo(absl::MakeSpan(sum));
-  vector.AddTo(absl::MakeSpan(sum));
-  EXPECT_THAT(sum, ElementsAre(12, 24, 36, 48));
+  ASSERT_EQ(vector.chunks().size(), 2u);
+  EXPECT_EQ(vector.chunks()[0].offset, 2u);
+  EXPECT_THAT(vector.chunks()[0].elements(), ElementsAre(3, 4));
+  EXPECT_EQ(vector.chunks()[1].offset, 0u);
+}
+
+TEST(StagedVectorTest, HasTheNormOfItsParametersAlone) {
+  StagedVector vector(Shared(LayoutOf({{"w", 2}, {"mean", 2, RangeKind::kStatistic}, {"b", 1}})));
+  EXPECT_EQ(vector.ParameterNorm(), 0);
+  ASSERT_THAT(vector.Add(ChunkOf(1, {4, 1000, 1000, -12})), IsOk());
+  ASSERT_THAT(vector.Add(ChunkOf(0, {3})), IsOk());
+  EXPECT_EQ(vector.ParameterNorm(), 13);
 }
 
 // Bytes of every length, short strings' own storage among them, survive the moves of a growing

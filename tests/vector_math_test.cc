@@ -97,6 +97,60 @@ TEST(DivideToTest, DividesRatherThanMultipliesByTheReciprocal) {
   EXPECT_EQ(to, (Values{3.0f / 49, 7.0f / 49, 9.0f / 49}));
 }
 
+TEST(ScaleToTest, ScalesEveryElementAndNothingElse) {
+  for (size_t size : Sizes()) {
+    const Values from = Numbers(size, 9);
+    Values expected(size);
+    for (size_t i = 0; i < size; ++i) expected[i] = 0.3f * from[i];
+    Fenced to{Values(size, -1)};
+    ScaleTo(from, 0.3f, to.span());
+    ASSERT_EQ(to.middle(), expected) << size;
+    ASSERT_TRUE(to.intact()) << size;
+  }
+}
+
+// Factors that float holds exactly, so that a fused product gives the same bits.
+TEST(AddScaledToTest, AddsEveryElementTimesTheFactorAndNothingElse) {
+  for (size_t size : Sizes()) {
+    const Values addend = Numbers(size, 10);
+    const Values before = Numbers(size, 11);
+    Values expected(size);
+    for (size_t i = 0; i < size; ++i) expected[i] = before[i] + 0.25f * addend[i];
+    Fenced sum{before};
+    AddScaledTo(addend, 0.25f, sum.span());
+    ASSERT_EQ(sum.middle(), expected) << size;
+    ASSERT_TRUE(sum.intact()) << size;
+  }
+}
+
+TEST(SumOfSquaresTest, IsThatOfDoublePrecision) {
+  for (size_t size : Sizes()) {
+    const Values values = Numbers(size, 12);
+    long double expected = 0;
+    for (const long double value : values) expected += value * value;
+    ASSERT_NEAR(SumOfSquares(values), static_cast<double>(expected), 1e-12 * expected) << size;
+  }
+}
+
+TEST(SumOfSquaresTest, IsExactForSmallIntegers) {
+  EXPECT_EQ(SumOfSquares({}), 0);
+  EXPECT_EQ(SumOfSquares({-3.0f}), 9);
+  Values values(100);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+  EXPECT_EQ(SumOfSquares(values), 100 * 101 * 201 / 6);
+}
+
+TEST(SumOfSquaresTest, HoldsSquaresThatFloatDoesNot) {
+  EXPECT_EQ(SumOfSquares({0x1p100f, 0x1p100f}), 0x1p201);
+  EXPECT_EQ(SumOfSquares({0x1p-100f}), 0x1p-200);
+}
+
+TEST(SumOfSquaresTest, GivesTheSameBitsEachTime) {
+  const Values values = Numbers(5000, 13);
+  const Values elsewhere = values;
+  EXPECT_EQ(SumOfSquares(values), SumOfSquares(elsewhere));
+}
+
 TEST(VectorMathTest, TheSplitOfASpanNeverChangesABit) {
   const Values from = Numbers(1000, 5);
   Values whole = Numbers(1000, 6);

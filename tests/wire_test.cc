@@ -6,9 +6,11 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/error.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -39,7 +41,8 @@ constexpr char kJoinRequest[] = R"(
   })";
 constexpr char kWelcome[] = R"(
   session: 7 job_id: "job-1" incarnation: 3 step: 40 initialized: true last_sequence: 12
-  consistency { mode: ASYNC quorum: 4 max_staleness: 2 } index: 2 workers: 5)";
+  consistency { mode: BOUNDED quorum: 4 max_staleness: 2 reduction: MEAN order: ARRIVAL }
+  index: 2 workers: 5 resumed: true lease { seconds: 12 nanos: 500000000 })";
 constexpr char kPushHeader[] =
     "session: 7 sequence: 13 step: 41 incarnation: 3 samples: 64 loss: 0.5";
 constexpr char kPushResponse[] = "disposition: APPLIED step: 42 incarnation: 3 staleness: 1";
@@ -96,11 +99,12 @@ TEST(WireJoinTest, ReadsEveryField) {
   EXPECT_EQ(request->host, "node7");
   EXPECT_EQ(request->pid, 4242u);
   EXPECT_EQ(request->index, absl::make_optional(2u));
-  EXPECT_EQ(request->optimizer.learning_rate, 0.05);
-  EXPECT_EQ(request->optimizer.momentum, 0.9);
-  EXPECT_EQ(request->optimizer.dampening, 0);
-  EXPECT_EQ(request->optimizer.weight_decay, 0.0001);
-  EXPECT_TRUE(request->optimizer.nesterov);
+  const auto& sgd = std::get<SgdOptions>(request->optimizer);
+  EXPECT_EQ(sgd.learning_rate, 0.05);
+  EXPECT_EQ(sgd.momentum, 0.9);
+  EXPECT_EQ(sgd.dampening, 0);
+  EXPECT_EQ(sgd.weight_decay, 0.0001);
+  EXPECT_TRUE(sgd.nesterov);
 }
 
 TEST(WireJoinTest, ReadsEveryFieldOfTheLayout) {
@@ -250,6 +254,34 @@ TEST(WireJoinTest, RefusesOptionsOutOfTheirDomainAndNamesThem) {
               IsError(Reason::kBadOptimizer, HasSubstr("Nesterov")));
 }
 
+TEST(WireJoinTest, TakesAWorkerThatAveragesParameters) {
+  const std::string text = absl::StrReplaceAll(
+      kJoinRequest, {{"sgd { learning_rate: 0.05 momentum: 0.9 dampening: 0 weight_decay: 0.0001 "
+                      "nesterov: true }",
+                      "averaging { moving_rate: 0.25 local_steps: 8 }"}});
+  const auto request = FromProto(Text<v1::JoinRequest>(text));
+  ASSERT_THAT(request, IsOk());
+  const auto& averaging = std::get<AveragingOptions>(request->optimizer);
+  EXPECT_EQ(averaging.moving_rate, 0.25);
+  EXPECT_EQ(averaging.local_steps, 8u);
+  EXPECT_THAT(ToProto(*request), EqualsProto(text));
+}
+
+TEST(WireJoinTest, RefusesAveragingOutOfItsDomainAndNamesTheOption) {
+  const auto averaging = [](double moving_rate, uint32_t local_steps) {
+    return Join([=](auto& request) {
+      request.mutable_optimizer()->mutable_averaging()->set_moving_rate(moving_rate);
+      request.mutable_optimizer()->mutable_averaging()->set_local_steps(local_steps);
+    });
+  };
+  EXPECT_THAT(averaging(1, 1), IsOk());
+  EXPECT_THAT(averaging(0, 1), IsError(Reason::kBadOptimizer, HasSubstr("moving_rate is 0")));
+  EXPECT_THAT(averaging(1.5, 1), IsError(Reason::kBadOptimizer, HasSubstr("moving_rate is 1.5")));
+  EXPECT_THAT(averaging(std::nan(""), 1),
+              IsError(Reason::kBadOptimizer, HasSubstr("moving_rate is nan")));
+  EXPECT_THAT(averaging(1, 0), IsError(Reason::kBadOptimizer, HasSubstr("local_steps is 0")));
+}
+
 TEST(WireWelcomeTest, ReadsEveryField) {
   const auto welcome = FromProto(Text<v1::Welcome>(kWelcome));
   ASSERT_THAT(welcome, IsOk());
@@ -259,18 +291,21 @@ TEST(WireWelcomeTest, ReadsEveryField) {
   EXPECT_EQ(welcome->step, Step(40));
   EXPECT_TRUE(welcome->initialized);
   EXPECT_EQ(welcome->last_sequence, Sequence(12));
-  EXPECT_EQ(welcome->consistency.mode, ConsistencyMode::kAsync);
+  EXPECT_EQ(welcome->consistency.mode, ConsistencyMode::kBounded);
   EXPECT_EQ(welcome->consistency.quorum, 4u);
   EXPECT_EQ(welcome->consistency.max_staleness, absl::make_optional(2u));
   EXPECT_EQ(welcome->index, 2u);
   EXPECT_EQ(welcome->workers, 5u);
+  EXPECT_TRUE(welcome->resumed);
+  EXPECT_EQ(welcome->lease, absl::Milliseconds(12500));
 }
 
 TEST(WireWelcomeTest, SurvivesTheRoundTrip) {
   for (const std::string text :
-       {kWelcome, "session: 1 workers: 1 consistency { mode: SYNC quorum: 4 }",
-        "workers: 4294967295 consistency { mode: ASYNC quorum: 4294967295 }",
-        "workers: 1 consistency { mode: SYNC quorum: 1 max_staleness: 0 }"}) {
+       {kWelcome,
+        "session: 1 workers: 1 consistency { mode: SYNC reduction: MEAN order: RANK } lease {}",
+        "workers: 4294967295 consistency { mode: ASYNC quorum: 4294967295 reduction: MEAN "
+        "order: ARRIVAL } lease { seconds: 315576000000 }"}) {
     const auto welcome = FromProto(Text<v1::Welcome>(text));
     ASSERT_THAT(welcome, IsOk());
     EXPECT_THAT(ToProto(*welcome), EqualsProto(text));
@@ -278,7 +313,7 @@ TEST(WireWelcomeTest, SurvivesTheRoundTrip) {
 }
 
 TEST(WireWelcomeTest, RefusesAModeItDoesNotKnow) {
-  for (const int mode : {0, 3, -1}) {
+  for (const int mode : {0, 6, -1}) {
     const auto message = Changed<v1::Welcome>(kWelcome, [&](auto& welcome) {
       welcome.mutable_consistency()->set_mode(static_cast<v1::ConsistencyMode>(mode));
     });
@@ -288,21 +323,130 @@ TEST(WireWelcomeTest, RefusesAModeItDoesNotKnow) {
 }
 
 TEST(WireWelcomeTest, RefusesTermsThatContradictThemselves) {
-  EXPECT_THAT(WelcomeWith("mode: SYNC quorum: 0"),
-              IsError(Reason::kBadArgument, HasSubstr("quorum is 0")));
-  EXPECT_THAT(WelcomeWith("mode: SYNC quorum: 1 max_staleness: 1"),
+  EXPECT_THAT(WelcomeWith("mode: SYNC quorum: 2"),
+              IsError(Reason::kBadArgument, HasSubstr("quorum is 2 in sync mode")));
+  EXPECT_THAT(WelcomeWith("mode: SYNC max_staleness: 1"),
               IsError(Reason::kBadArgument, HasSubstr("max_staleness is 1 in sync mode")));
 }
 
 TEST(WireWelcomeTest, RefusesAJobOfNoWorkers) {
-  EXPECT_THAT(WelcomeWith("mode: SYNC quorum: 1"),
-              RefusesField("workers", "0, expected at least 1"));
+  EXPECT_THAT(WelcomeWith("mode: SYNC"), RefusesField("workers", "0, expected at least 1"));
+}
+
+TEST(WireWelcomeTest, RefusesALeaseOfLessThanNothing) {
+  EXPECT_THAT(FromProto(Changed<v1::Welcome>(
+                  kWelcome, [](auto& welcome) { welcome.mutable_lease()->set_seconds(-1); })),
+              RefusesField("lease", "-500ms, expected 0 or more"));
+}
+
+// ---- The rules of a job ----
+
+TEST(WireConsistencyTest, EveryModeSurvivesTheRoundTrip) {
+  for (const std::string text :
+       {"mode: SYNC reduction: WEIGHTED_MEAN order: RANK",
+        "mode: SYNC reduction: MEAN order: ARRIVAL max_step_wait { seconds: 3 } "
+        "on_max_step_wait: EVICT",
+        "mode: BACKUP quorum: 7 reduction: MEAN order: ARRIVAL max_step_wait { nanos: 1000 } "
+        "on_max_step_wait: PROCEED",
+        "mode: BOUNDED quorum: 2 max_staleness: 0 reduction: SUM order: ARRIVAL "
+        "discount_stale: true",
+        "mode: SSP slack: 4 reduction: MEAN order: ARRIVAL discount_stale: true "
+        "max_step_wait { seconds: 1 } on_max_step_wait: WAIT",
+        "mode: ASYNC quorum: 1 reduction: MEAN order: ARRIVAL discount_stale: true "
+        "inconsistent_reads: true"}) {
+    const auto consistency = FromProto(Text<v1::Consistency>(text));
+    ASSERT_THAT(consistency, IsOk()) << text;
+    EXPECT_THAT(ToProto(*consistency), EqualsProto(text));
+  }
+}
+
+TEST(WireConsistencyTest, ReadsWhatIsLeftOutAsItsDefault) {
+  const auto consistency = FromProto(Text<v1::Consistency>("mode: ASYNC"));
+  ASSERT_THAT(consistency, IsOk());
+  EXPECT_EQ(consistency->quorum, 1u);
+  EXPECT_EQ(consistency->max_staleness, absl::nullopt);
+  EXPECT_EQ(consistency->reduction, Reduction::kMean);
+  EXPECT_EQ(consistency->order, ReductionOrder::kArrival);
+  EXPECT_EQ(consistency->max_step_wait, absl::InfiniteDuration());
+  EXPECT_EQ(consistency->on_max_step_wait, StepWaitAction::kWait);
+}
+
+TEST(WireConsistencyTest, TellsAStalenessOfNothingFromNoBound) {
+  EXPECT_THAT(FromProto(Text<v1::Consistency>("mode: BOUNDED max_staleness: 0")), IsOk());
+  EXPECT_THAT(FromProto(Text<v1::Consistency>("mode: BOUNDED")),
+              IsError(Reason::kBadArgument, HasSubstr("bounded mode has no max_staleness")));
+}
+
+TEST(WireConsistencyTest, RefusesWordsItDoesNotKnowAndNamesTheField) {
+  const auto with = [](const std::function<void(v1::Consistency&)>& change) {
+    return FromProto(Changed<v1::Consistency>("mode: ASYNC", change));
+  };
+  for (const int value : {7, -1}) {
+    EXPECT_THAT(with([&](auto& c) { c.set_reduction(static_cast<v1::Reduction>(value)); }),
+                RefusesField("consistency.reduction", absl::StrCat(value)));
+    EXPECT_THAT(with([&](auto& c) { c.set_order(static_cast<v1::ReductionOrder>(value)); }),
+                RefusesField("consistency.order", absl::StrCat(value)));
+    EXPECT_THAT(
+        with([&](auto& c) { c.set_on_max_step_wait(static_cast<v1::StepWaitAction>(value)); }),
+        RefusesField("consistency.on_max_step_wait", absl::StrCat(value)));
+  }
+}
+
+TEST(WireConsistencyTest, RefusesAWaitOfNoTime) {
+  EXPECT_THAT(FromProto(Text<v1::Consistency>("mode: SYNC max_step_wait {}")),
+              IsError(Reason::kBadArgument, HasSubstr("max_step_wait is 0")));
+}
+
+TEST(WireScheduleTest, TellsOnlyWhatItsKindHas) {
+  LearningRateSchedule schedule;
+  schedule.warmup_steps = 5;
+  EXPECT_THAT(ToProto(schedule), EqualsProto("kind: CONSTANT warmup_steps: 5"));
+  schedule.kind = ScheduleKind::kStep;
+  schedule.step_size = 30;
+  schedule.gamma = 0.5;
+  EXPECT_THAT(ToProto(schedule),
+              EqualsProto("kind: STEP warmup_steps: 5 step_size: 30 gamma: 0.5"));
+  schedule.kind = ScheduleKind::kCosine;
+  schedule.total_steps = 100;
+  schedule.floor = 0.25;
+  EXPECT_THAT(ToProto(schedule),
+              EqualsProto("kind: COSINE warmup_steps: 5 total_steps: 100 floor: 0.25"));
 }
 
 TEST(WireJoinEventTest, TellsWhatHappensToTheJob) {
-  EXPECT_THAT(ToProto(JobEvent{JobEvent::Kind::kTrainingFinished, Step(90)}),
+  EXPECT_THAT(ToProto(JobEvent{JobEvent::Kind::kTrainingFinished, Step(90), {}}),
               EqualsProto("training_finished { step: 90 }"));
-  EXPECT_THAT(ToProto(JobEvent{JobEvent::Kind::kDraining, Step(90)}), EqualsProto("draining {}"));
+  EXPECT_THAT(ToProto(JobEvent{JobEvent::Kind::kDraining, Step(90), {}}),
+              EqualsProto("draining {}"));
+  EXPECT_THAT(ToProto(JobEvent{JobEvent::Kind::kEvicted, Step(90), {}}), EqualsProto("evicted {}"));
+  EXPECT_THAT(ToProto(JobEvent{JobEvent::Kind::kPolicyChanged, Step(90), {}}),
+              EqualsProto("policy_changed { step: 90 consistency { mode: SYNC reduction: MEAN "
+                          "order: ARRIVAL } }"));
+}
+
+TEST(WireJoinEventTest, IsUnderstood) {
+  const auto kind_of = [](const std::string& text) {
+    const auto event = FromProto(Text<v1::JoinEvent>(text));
+    EXPECT_THAT(event, IsOk()) << text;
+    return event.ok() ? event->kind : JobEvent::Kind::kDeserted;
+  };
+  EXPECT_EQ(kind_of("training_finished { step: 90 }"), JobEvent::Kind::kTrainingFinished);
+  EXPECT_EQ(kind_of("draining {}"), JobEvent::Kind::kDraining);
+  EXPECT_EQ(kind_of("evicted {}"), JobEvent::Kind::kEvicted);
+  const auto changed = FromProto(
+      Text<v1::JoinEvent>("policy_changed { step: 90 consistency { mode: BACKUP quorum: 3 } }"));
+  ASSERT_THAT(changed, IsOk());
+  EXPECT_EQ(changed->kind, JobEvent::Kind::kPolicyChanged);
+  EXPECT_EQ(changed->step, Step(90));
+  EXPECT_EQ(changed->consistency.mode, ConsistencyMode::kBackup);
+  EXPECT_EQ(changed->consistency.quorum, 3u);
+}
+
+TEST(WireJoinEventTest, IsRefusedIfItIsNoneThatAWorkerKnows) {
+  EXPECT_THAT(FromProto(v1::JoinEvent()), RefusesField("event", "0"));
+  EXPECT_THAT(FromProto(Text<v1::JoinEvent>("welcome {}")), RefusesField("event", "1"));
+  EXPECT_THAT(FromProto(Text<v1::JoinEvent>("policy_changed {}")),
+              RefusesField("consistency.mode", "0"));
 }
 
 TEST(WirePushHeaderTest, ReadsEveryField) {
@@ -350,6 +494,7 @@ TEST(WirePushOutcomeTest, ReadsEveryField) {
 TEST(WirePushOutcomeTest, EveryDispositionSurvivesTheRoundTrip) {
   for (const std::string text :
        {kPushResponse, kDuplicateResponse, "disposition: ACCEPTED", "disposition: STALE_DROPPED",
+        "disposition: SKIPPED", "disposition: DUPLICATE first_disposition: SKIPPED",
         "disposition: DUPLICATE first_disposition: ACCEPTED",
         "disposition: DUPLICATE first_disposition: APPLIED"}) {
     const auto outcome = FromProto(Text<v1::PushGradientsResponse>(text));
@@ -359,7 +504,7 @@ TEST(WirePushOutcomeTest, EveryDispositionSurvivesTheRoundTrip) {
 }
 
 TEST(WirePushOutcomeTest, RefusesDispositionsItDoesNotKnow) {
-  for (const int value : {0, 5, -1}) {
+  for (const int value : {0, 6, -1}) {
     const auto unknown = static_cast<v1::Disposition>(value);
     v1::PushGradientsResponse response;
     response.set_disposition(unknown);
@@ -380,6 +525,7 @@ TEST(WirePushOutcomeTest, HasAFirstDispositionForDuplicatesOnly) {
 TEST(WirePullTest, RequestsSurviveTheRoundTrip) {
   for (const std::string text :
        {"session: 7 min_step: 41 have_step: 40", "session: 7", "session: 7 have_step: 0",
+        "session: 7 after: 12", "session: 7 after: 0",
         "min_step: 18446744073709551615 have_step: 18446744073709551615"}) {
     EXPECT_THAT(ToProto(FromProto(Text<v1::PullParamsRequest>(text))), EqualsProto(text));
   }
@@ -387,10 +533,11 @@ TEST(WirePullTest, RequestsSurviveTheRoundTrip) {
 
 TEST(WirePullTest, ReadsEveryFieldOfARequest) {
   const PullRequest request =
-      FromProto(Text<v1::PullParamsRequest>("session: 7 min_step: 41 have_step: 40"));
+      FromProto(Text<v1::PullParamsRequest>("session: 7 min_step: 41 have_step: 40 after: 12"));
   EXPECT_EQ(request.session, SessionId(7));
   EXPECT_EQ(request.min_step, Step(41));
   EXPECT_EQ(request.have_step, absl::make_optional(Step(40)));
+  EXPECT_EQ(request.after, absl::make_optional(Sequence(12)));
 }
 
 TEST(WirePullTest, HeadersSurviveTheRoundTrip) {
@@ -399,7 +546,11 @@ TEST(WirePullTest, HeadersSurviveTheRoundTrip) {
   EXPECT_EQ(header.step, Step(41));
   EXPECT_EQ(header.incarnation, Incarnation(3));
   EXPECT_TRUE(header.not_modified);
+  EXPECT_FALSE(header.inconsistent);
   EXPECT_THAT(ToProto(header), EqualsProto(text));
+  EXPECT_TRUE(FromProto(Text<v1::PullHeader>("inconsistent: true")).inconsistent);
+  EXPECT_THAT(ToProto(FromProto(Text<v1::PullHeader>("inconsistent: true"))),
+              EqualsProto("inconsistent: true"));
 }
 
 TEST(WireChunkTest, IsLittleEndianAndEndsWithItsPayload) {

@@ -15,6 +15,8 @@
 #include "common/wire_runtime.h"
 #include "common/wire_status.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
+#include "worker/grpc_call.h"
+#include "worker/grpc_heartbeat.h"
 
 namespace sluice {
 namespace {
@@ -24,6 +26,7 @@ namespace {
 constexpr absl::Duration kCallTimeout = absl::Seconds(60);
 constexpr double kSlowestBytesPerSecond = 1e6;
 constexpr absl::Duration kFirstWord = absl::Seconds(1);  // of waiting, before it is said
+constexpr int kBeatsPerLease = 3;
 
 absl::Status UnexpectedMessage(absl::string_view call, absl::string_view expected) {
   return absl::InternalError(absl::StrCat("the server's answer to ", call, " has no ", expected,
@@ -47,12 +50,8 @@ absl::Status EndOf(const grpc::Status& status) {
   return absl::UnavailableError(absl::StrCat("lost the server: ", end.message()));
 }
 
-// Every call carries a deadline and the token.
-void Prepare(grpc::ClientContext& context, absl::Duration timeout, const std::string& token) {
-  if (timeout != absl::InfiniteDuration()) {
-    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
-  }
-  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+bool WaitConnected(grpc::Channel& channel, absl::Duration timeout) {
+  return channel.WaitForConnected(absl::ToChronoTime(absl::Now() + timeout));
 }
 
 // Writes the stream's chunks after its header. The server may answer before it has read all of
@@ -140,32 +139,40 @@ class GrpcPull final : public PendingPull {
 class GrpcConnection final : public ServerConnection {
  public:
   GrpcConnection(GrpcConnectionOptions options, std::shared_ptr<grpc::Channel> channel)
-      : options_(std::move(options)), stub_(v1::ParameterServer::NewStub(channel)) {}
+      : options_(std::move(options)),
+        channel_(std::move(channel)),
+        stub_(v1::ParameterServer::NewStub(channel_)) {}
 
-  ~GrpcConnection() override {
-    if (session_ == nullptr) return;
-    session_context_.TryCancel();
-    session_->Finish();
-  }
+  ~GrpcConnection() override { EndSession(); }
 
   absl::StatusOr<Welcome> Join(const JoinRequest& request) override {
+    EndSession();
+    session_ = std::make_unique<Session>();
     // The session's stream has no deadline: it lasts as long as the worker.
-    Prepare(session_context_, absl::InfiniteDuration(), options_.token);
-    session_ = stub_->Join(&session_context_, ToProto(request));
+    Prepare(session_->context, absl::InfiniteDuration(), options_.token);
+    session_->events = stub_->Join(&session_->context, ToProto(request));
     v1::JoinEvent event;
-    if (!session_->Read(&event)) return EndSession();
+    if (!session_->events->Read(&event)) return LoseSession();
     if (!event.has_welcome()) return UnexpectedMessage("Join", "welcome");
-    return FromProto(event.welcome());
+    auto welcome = FromProto(event.welcome());
+    if (welcome.ok()) {
+      session_->heartbeat = std::make_unique<Heartbeat>(
+          *stub_, welcome->session, welcome->lease / kBeatsPerLease, options_.token);
+    }
+    return welcome;
+  }
+
+  absl::Status Reconnect() override {
+    if (WaitConnected(*channel_, options_.connect_timeout)) return absl::OkStatus();
+    return absl::UnavailableError(
+        absl::StrCat("lost the server at ", options_.address, ", and it did not come back within ",
+                     absl::FormatDuration(options_.connect_timeout), ": ", Probe().message()));
   }
 
   absl::StatusOr<JobEvent> NextEvent() override {
     v1::JoinEvent event;
-    if (!session_->Read(&event)) return EndSession();
-    if (event.has_training_finished()) {
-      return JobEvent{JobEvent::Kind::kTrainingFinished, Step(event.training_finished().step())};
-    }
-    if (event.has_draining()) return JobEvent{JobEvent::Kind::kDraining, Step()};
-    return UnexpectedMessage("Join", "event that this worker knows");
+    if (session_ == nullptr || !session_->events->Read(&event)) return LoseSession();
+    return FromProto(event);
   }
 
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
@@ -219,16 +226,31 @@ class GrpcConnection final : public ServerConnection {
   }
 
  private:
-  absl::Status EndSession() {
-    const absl::Status status = EndOf(session_->Finish());
+  struct Session {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<v1::JoinEvent>> events;
+    std::unique_ptr<Heartbeat> heartbeat;
+  };
+
+  void EndSession() {
+    if (session_ == nullptr) return;
+    session_->context.TryCancel();
+    session_->events->Finish();
+    session_ = nullptr;
+  }
+
+  // Why the session's stream ended.
+  absl::Status LoseSession() {
+    absl::Status status;
+    if (session_ != nullptr) status = EndOf(session_->events->Finish());
     session_ = nullptr;
     return status.ok() ? absl::UnavailableError("the server ended the session") : status;
   }
 
   const GrpcConnectionOptions options_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::ParameterServer::Stub> stub_;
-  grpc::ClientContext session_context_;
-  std::unique_ptr<grpc::ClientReader<v1::JoinEvent>> session_;
+  std::unique_ptr<Session> session_;
 };
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
@@ -241,10 +263,6 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
-
-bool WaitConnected(grpc::Channel& channel, absl::Duration timeout) {
-  return channel.WaitForConnected(absl::ToChronoTime(absl::Now() + timeout));
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 #include "common/network.h"
 #include "common/random.h"
 #include "common/secret_file.h"
-#include "server/closing_table.h"
 #include "server/server_flags.h"
 #include "worker/grpc_connection.h"
 
@@ -68,6 +67,13 @@ void AddJobFlags(CLI::App& app, JobFlags& flags) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   AddServerFlags(app, *flags.server_flags);
+}
+
+absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags) {
+  ShardOptions options;
+  const absl::Status applied = ApplyTrainingFlags(flags.server_flags->training, 0, &options);
+  if (!applied.ok()) return applied;
+  return options.schedule;
 }
 
 Job::Job() = default;
@@ -137,7 +143,7 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
 
 int Job::Serve() {
   const int code = server_->Serve();
-  std::cout << ClosingTable(server_->shard().Describe(), server_->shard().results()) << std::flush;
+  std::cout << server_->ClosingTable() << std::flush;
   return code;
 }
 

@@ -18,6 +18,7 @@
 #include "absl/types/optional.h"
 #include "common/exchange.h"
 #include "common/job_ticket.h"
+#include "common/learning_rate_schedule.h"
 #include "worker/server_connection.h"
 
 namespace CLI {
@@ -41,6 +42,9 @@ struct JobFlags {
 };
 
 void AddJobFlags(CLI::App& app, JobFlags& flags);
+
+// The schedule of the learning rate that a server with those flags would follow.
+absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags);
 
 class Job {
  public:

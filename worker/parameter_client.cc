@@ -1,32 +1,58 @@
 #include "worker/parameter_client.h"
 
+#include <glog/logging.h>
+
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "common/error.h"
 
 namespace sluice {
 namespace {
 
-// Whether a worker that has pushed waits for the step after its gradient's. If so it can ask for
-// that step at once; otherwise the pull has to follow the push.
-bool WaitsForNextStep(const Consistency& consistency) {
-  return consistency.mode == ConsistencyMode::kSync;
+constexpr int kMaxRejoins = 20;  // in a row, before a server is given up that lets nobody stay
+
+// Whether joining again may help.
+bool IsLost(const absl::Status& status) {
+  const Reason reason = ReasonOf(status);
+  return reason == Reason::kUnknownSession ||
+         (absl::IsUnavailable(status) && reason == Reason::kNone);
 }
 
 }  // namespace
 
 absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float> parameters) {
-  const auto welcome = connection_->Join(request);
-  if (!welcome.ok()) return welcome.status();
-  welcome_ = *welcome;
+  request_ = request;
+  const absl::Status opened = OpenSession();
+  if (!opened.ok()) return opened;
   sequence_ = welcome_.last_sequence;
   if (!welcome_.initialized && request.role == SessionRole::kWorker) {
     const auto initialized = connection_->Initialize(welcome_.session, parameters);
     if (!initialized.ok()) return initialized.status();
     step_ = initialized->step;
+    incarnation_ = welcome_.incarnation;
     if (initialized->accepted && welcome_.step <= step_) return absl::OkStatus();
   }
   return Pull(welcome_.step, parameters);
+}
+
+absl::Status ParameterClient::OpenSession() {
+  auto welcome = connection_->Join(request_);
+  if (!welcome.ok()) return welcome.status();
+  welcome_ = *std::move(welcome);
+  request_.job_id = welcome_.job_id;  // another job at this address is not meant
+  return absl::OkStatus();
+}
+
+absl::Status ParameterClient::Rejoin() {
+  absl::Status joined;
+  for (int attempt = 0; attempt < kMaxRejoins; ++attempt) {
+    const absl::Status connected = connection_->Reconnect();
+    if (!connected.ok()) return connected;
+    joined = OpenSession();
+    if (joined.ok()) LOG(INFO) << request_.worker << " has joined again, at step " << welcome_.step;
+    if (joined.ok() || !IsLost(joined)) return joined;
+  }
+  return joined;
 }
 
 absl::StatusOr<RoundReport> ParameterClient::Exchange(absl::Span<const float> gradient,
@@ -34,31 +60,56 @@ absl::StatusOr<RoundReport> ParameterClient::Exchange(absl::Span<const float> gr
                                                       absl::Span<float> parameters) {
   sequence_ = sequence_.Next();
   PushHeader header;
-  header.session = welcome_.session;
   header.sequence = sequence_;
   header.step = step_;
-  header.incarnation = welcome_.incarnation;
+  header.incarnation = incarnation_;
   header.samples = samples;
   header.loss = loss;
-  PullRequest request;
-  request.session = welcome_.session;
-  request.have_step = step_;
-  std::unique_ptr<PendingPull> pull;
-  if (WaitsForNextStep(welcome_.consistency)) {
-    request.min_step = step_.Next();
-    pull = connection_->StartPull(request);
+  for (int attempt = 0;; ++attempt) {
+    header.session = welcome_.session;
+    auto report = TryExchange(header, gradient, parameters);
+    if (report.ok() || !IsLost(report.status()) || attempt == kMaxRejoins) return report;
+    LOG(WARNING) << request_.worker << " joins again: " << report.status().message();
+    const absl::Status rejoined = Rejoin();
+    if (!rejoined.ok()) return rejoined;
+    if (welcome_.resumed) continue;
+    LOG(WARNING) << "the server does not know " << request_.worker
+                 << " any more; its latest push is given up";
+    const absl::Status pulled = Pull(welcome_.step, parameters);
+    if (!pulled.ok()) return pulled;
+    return RoundReport{step_, Disposition::kStaleDropped, 0};
   }
+}
+
+absl::StatusOr<RoundReport> ParameterClient::TryExchange(const PushHeader& header,
+                                                         absl::Span<const float> gradient,
+                                                         absl::Span<float> parameters) {
+  PullRequest request;
+  request.session = header.session;
+  request.min_step = welcome_.step;
+  request.after = header.sequence;
+  // Parameters that were pushed in place of a gradient are not the server's any more.
+  const bool has_servers = gradient.data() != parameters.data();
+  if (has_servers && incarnation_ == welcome_.incarnation) request.have_step = step_;
+  // Asked for at once: it costs no round trip of its own.
+  std::unique_ptr<PendingPull> pull = connection_->StartPull(request);
   const auto outcome = connection_->Push(header, gradient);
   if (!outcome.ok()) return outcome.status();
-  if (pull == nullptr) pull = connection_->StartPull(request);
   const absl::Status pulled = Finish(std::move(pull), request, parameters);
   if (!pulled.ok()) return pulled;
-  return RoundReport{step_, outcome->disposition, outcome->staleness};
+  return RoundReport{step_, outcome->first_disposition.value_or(outcome->disposition),
+                     outcome->staleness};
 }
 
 absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
   for (;;) {
     const auto event = connection_->NextEvent();
+    const bool ended = event.ok() && event->kind == JobEvent::Kind::kEvicted;
+    if (ended || IsLost(event.status())) {
+      const absl::Status rejoined = Rejoin();
+      if (!rejoined.ok()) return rejoined;
+      continue;
+    }
     if (!event.ok()) return event.status();
     if (event->kind == JobEvent::Kind::kTrainingFinished) return Pull(event->step, parameters);
     if (event->kind == JobEvent::Kind::kDraining) {
@@ -68,7 +119,10 @@ absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
 }
 
 absl::Status ParameterClient::Leave(const Results& results) {
-  return connection_->Leave(welcome_.session, results);
+  const absl::Status left = connection_->Leave(welcome_.session, results);
+  // Its session ended before, but all of its pushes were answered.
+  const bool gone = ReasonOf(left) == Reason::kUnknownSession && results.empty();
+  return gone ? absl::OkStatus() : left;
 }
 
 absl::Status ParameterClient::Pull(Step min_step, absl::Span<float> parameters) {
@@ -88,6 +142,7 @@ absl::Status ParameterClient::Finish(std::unique_ptr<PendingPull> pull, const Pu
   }
   if (!header.ok()) return header.status();
   step_ = header->step;
+  incarnation_ = header->incarnation;
   return absl::OkStatus();
 }
 

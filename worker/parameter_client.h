@@ -17,11 +17,14 @@ namespace sluice {
 // What one round did.
 struct RoundReport {
   Step step;  // whose parameters the worker holds now
+  // What the server said first to the push; kStaleDropped also if the server has forgotten this
+  // worker, so that nobody knows whether the push counted: it is not repeated then.
   Disposition disposition = Disposition::kAccepted;
   uint64_t staleness = 0;  // of the gradient, when it was judged
 };
 
-// To be used by one thread at a time.
+// Joins again by itself when the connection broke, the session ended, or the server came back, and
+// repeats what was not answered; the server counts it once. To be used by one thread at a time.
 class ParameterClient {
  public:
   explicit ParameterClient(std::unique_ptr<ServerConnection> connection)
@@ -31,8 +34,9 @@ class ParameterClient {
   // has none, else they are replaced.
   absl::Status Join(const JoinRequest& request, absl::Span<float> parameters);
 
-  // Pushes the gradient of `samples` samples, computed on `parameters`, and replaces these by the
-  // parameters to go on with: in sync the next step, which is waited for, in async the latest.
+  // Pushes the gradient of `samples` samples, computed on the parameters that this worker holds,
+  // and writes those to go on with to `parameters`, as soon as the job's mode lets this worker go
+  // on. They may be the memory of `gradient`.
   absl::StatusOr<RoundReport> Exchange(absl::Span<const float> gradient, uint32_t samples,
                                        absl::optional<float> loss, absl::Span<float> parameters);
 
@@ -46,13 +50,20 @@ class ParameterClient {
   Step step() const { return step_; }
 
  private:
+  absl::Status OpenSession();
+  absl::Status Rejoin();
+  absl::StatusOr<RoundReport> TryExchange(const PushHeader& header,
+                                          absl::Span<const float> gradient,
+                                          absl::Span<float> parameters);
   absl::Status Pull(Step min_step, absl::Span<float> parameters);
   absl::Status Finish(std::unique_ptr<PendingPull> pull, const PullRequest& request,
                       absl::Span<float> parameters);
 
   const std::unique_ptr<ServerConnection> connection_;
-  Welcome welcome_;
-  Step step_;
+  JoinRequest request_;
+  Welcome welcome_;          // of the latest session
+  Step step_;                // of the parameters that this worker holds
+  Incarnation incarnation_;  // as above
   Sequence sequence_;
 };
 

@@ -31,8 +31,12 @@ class ServerConnection {
  public:
   virtual ~ServerConnection() = default;
 
-  // Opens the session, which lasts as long as this object; once.
+  // Opens a session, which lasts until the next Join or the end of this object, and says that it
+  // lives as often as the server wants to hear it.
   virtual absl::StatusOr<Welcome> Join(const JoinRequest& request) = 0;
+
+  // Waits until the server can be reached again. UNAVAILABLE if that takes too long.
+  virtual absl::Status Reconnect() = 0;
 
   // Blocks until something happens to the job.
   virtual absl::StatusOr<JobEvent> NextEvent() = 0;

@@ -35,9 +35,26 @@ struct TrainFlags {
   std::string data_dir;
   std::string progress = "auto";
   LearnerOptions learner;
+  uint64_t until_step = 0;
+  uint32_t local_steps = 0;
+  LocalSteps local;  // but for `every`
   TrainerOptions trainer;
   JobFlags job;
 };
+
+void AddLocalStepFlags(CLI::App& app, TrainFlags& flags) {
+  app.add_option("--local-steps", flags.local_steps,
+                 "average parameters: steps that a worker takes by itself between two pushes; 0: "
+                 "push gradients")
+      ->capture_default_str();
+  app.add_option("--elasticity", flags.local.elasticity,
+                 "of averaging: how far a worker moves towards the server's parameters; 1: all the "
+                 "way")
+      ->capture_default_str();
+  app.add_option("--moving-rate", flags.local.moving_rate,
+                 "of averaging: how far the server's parameters move towards the workers' mean")
+      ->capture_default_str();
+}
 
 void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--role", flags.role,
@@ -62,12 +79,16 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--max-steps", flags.trainer.max_steps, "end after that many batches; 0: no limit")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--until-step", flags.until_step,
+                 "end when the parameters have reached that step; 0: no limit")
+      ->capture_default_str();
   app.add_option("--learning-rate", flags.learner.sgd.learning_rate, "of SGD")
       ->capture_default_str();
   app.add_option("--momentum", flags.learner.sgd.momentum, "of SGD")->capture_default_str();
   app.add_option("--dampening", flags.learner.sgd.dampening, "of SGD")->capture_default_str();
   app.add_option("--weight-decay", flags.learner.sgd.weight_decay, "of SGD")->capture_default_str();
   app.add_flag("--nesterov", flags.learner.sgd.nesterov, "Nesterov momentum");
+  AddLocalStepFlags(app, flags);
   app.add_option("--seed", flags.trainer.seed, "of the first parameters and the order of the data")
       ->capture_default_str();
   app.add_option("--threads", flags.learner.threads, "of LibTorch, in this process")
@@ -142,8 +163,16 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   flags.learner.seed = flags.trainer.seed;
+  if (flags.local_steps > 0) {
+    flags.learner.local = flags.local;
+    flags.learner.local->every = flags.local_steps;
+  }
+  flags.trainer.until_step = Step(flags.until_step);
   absl::Status status;
   if (flags.role == "single") {
+    const auto schedule = ScheduleFrom(flags.job);
+    if (!schedule.ok()) return Fail(schedule.status());
+    flags.learner.schedule = *schedule;
     status = RunWorker(flags, nullptr);
   } else {
     auto job = Job::Start(flags.job);

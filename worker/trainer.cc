@@ -35,6 +35,9 @@ absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& 
       if (!report.ok()) return report.status();
       if (progress != nullptr) progress->Note(epoch, *report, static_cast<int64_t>(rows.size()));
       ++steps;
+      if (options.until_step > Step() && report->step >= options.until_step) {
+        return absl::OkStatus();
+      }
     }
   }
   return absl::OkStatus();

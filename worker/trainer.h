@@ -16,6 +16,7 @@ struct TrainerOptions {
   int batch_size = 32;    // of one worker
   int epochs = 1;         // passes of all workers together over the data
   int64_t max_steps = 0;  // end after that many batches; 0: no limit
+  Step until_step;        // end once the parameters are of that step; 0: no limit
   uint64_t seed = 1;      // of the order of the data; the same on every worker
 };
 

@@ -30,12 +30,13 @@ JobWorld::~JobWorld() {
   EXPECT_TRUE(shard_.Describe().books.Balanced());
 }
 
-const Job& JobWorld::JobOf(const std::string& name) {
+const Job& JobWorld::JobOf(const std::string& name, absl::Duration patience) {
   const auto known = jobs_.find(name);
   if (known != jobs_.end()) return known->second;
   JobFlags flags;
   flags.server = door_->address().ToString();
   flags.name = name;
+  flags.connect_timeout = absl::ToDoubleSeconds(patience);
   return jobs_.emplace(name, Job::Start(flags).value()).first->second;
 }
 

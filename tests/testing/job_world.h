@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "common/private_directory.h"
 #include "server/grpc_server.h"
 #include "server/shard.h"
@@ -28,7 +29,8 @@ class JobWorld {
   ~JobWorld();
 
   // Of the worker of that name: the same object at each call, for as long as the world lasts.
-  const Job& JobOf(const std::string& name);
+  // `patience` is for a server that is gone.
+  const Job& JobOf(const std::string& name, absl::Duration patience = absl::Seconds(30));
 
   // The server goes down without a word.
   void StopServer();

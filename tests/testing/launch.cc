@@ -29,6 +29,31 @@ constexpr absl::string_view kTableTitle = "Sluice job ";
 constexpr int kFirstPort = 10000;
 constexpr int kLastPort = 30000;
 
+// Looks at a server, for as long as the patience of one wait lasts.
+class Inspection {
+ public:
+  explicit Inspection(const std::string& address)
+      : stub_(v1::Inspector::NewStub(
+            grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {}
+
+  absl::Status GetServerState(v1::ServerState* state) {
+    grpc::ClientContext context;
+    context.set_deadline(deadline_);
+    return FromGrpcStatus(stub_->GetServerState(&context, {}, state));
+  }
+
+  absl::Status ListWorkers(v1::ListWorkersResponse* workers) {
+    grpc::ClientContext context;
+    context.set_deadline(deadline_);
+    return FromGrpcStatus(stub_->ListWorkers(&context, {}, workers));
+  }
+
+ private:
+  const std::unique_ptr<v1::Inspector::Stub> stub_;
+  const std::chrono::system_clock::time_point deadline_ =
+      std::chrono::system_clock::now() + absl::ToChronoMilliseconds(Process::kPatience);
+};
+
 std::unique_ptr<Process> StartIn(const Words& argv, const Process::Environment& environment) {
   auto process = Process::Start(argv, environment);
   EXPECT_THAT(process, IsOk());
@@ -85,18 +110,44 @@ uint16_t FreePort() {
 }
 
 absl::Status WaitForAccepted(const std::string& address, uint64_t pushes) {
-  const auto inspector =
-      v1::Inspector::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
-  const auto deadline =
-      std::chrono::system_clock::now() + absl::ToChronoMilliseconds(Process::kPatience);
+  Inspection inspection(address);
   v1::ServerState state;
   while (state.pushes().accepted() < pushes) {
-    grpc::ClientContext context;
-    context.set_deadline(deadline);
-    const grpc::Status status = inspector->GetServerState(&context, {}, &state);
-    if (!status.ok()) return FromGrpcStatus(status);
+    const absl::Status looked = inspection.GetServerState(&state);
+    if (!looked.ok()) return looked;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> StepOf(const std::string& address) {
+  v1::ServerState state;
+  const absl::Status looked = Inspection(address).GetServerState(&state);
+  if (!looked.ok()) return looked;
+  return state.step();
+}
+
+absl::StatusOr<pid_t> PidOfWorker(const std::string& address, uint32_t index) {
+  v1::ListWorkersResponse workers;
+  const absl::Status looked = Inspection(address).ListWorkers(&workers);
+  if (!looked.ok()) return looked;
+  for (const v1::Worker& worker : workers.workers()) {
+    if (worker.index() == index) return static_cast<pid_t>(worker.pid());
+  }
+  return absl::NotFoundError(workers.DebugString());
+}
+
+absl::Status WaitForPresence(const std::string& address, const std::string& worker,
+                             const std::string& presence) {
+  Inspection inspection(address);
+  for (;;) {
+    v1::ListWorkersResponse workers;
+    const absl::Status looked = inspection.ListWorkers(&workers);
+    if (!looked.ok()) return looked;
+    for (const v1::Worker& found : workers.workers()) {
+      const bool reached = v1::WorkerPresence_Name(found.presence()) == presence;
+      if (found.worker() == worker && reached) return absl::OkStatus();
+    }
+  }
 }
 
 std::map<std::string, std::string> ClosingRows(absl::string_view output) {
@@ -121,6 +172,7 @@ std::string Books(absl::string_view output) {
   books.received = Count(rows, "pushes received");
   books.accepted = Count(rows, "accepted");
   books.stale = Count(rows, "stale");
+  books.skipped = Count(rows, "skipped");
   books.duplicate = Count(rows, "duplicate");
   books.rejected = Count(rows, "rejected");
   books.aborted = Count(rows, "aborted");

@@ -7,6 +7,8 @@
 #ifndef SLUICE_TESTS_TESTING_LAUNCH_H_
 #define SLUICE_TESTS_TESTING_LAUNCH_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "tests/testing/process.h"
 
@@ -44,6 +47,16 @@ uint16_t FreePort();
 
 // Waits until the server at `address`, which runs already, has accepted so many pushes.
 absl::Status WaitForAccepted(const std::string& address, uint64_t pushes);
+
+// The step of the server at `address`.
+absl::StatusOr<uint64_t> StepOf(const std::string& address);
+
+// The process of the worker with that index.
+absl::StatusOr<pid_t> PidOfWorker(const std::string& address, uint32_t index);
+
+// Waits until the server says that of the worker: "EVICTED".
+absl::Status WaitForPresence(const std::string& address, const std::string& worker,
+                             const std::string& presence);
 
 // The rows of the closing table, by name; empty unless `output` holds exactly one.
 std::map<std::string, std::string> ClosingRows(absl::string_view output);

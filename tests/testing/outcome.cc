@@ -36,6 +36,10 @@ OutcomeMatcher Stale(uint64_t step, uint64_t staleness) {
   return OutcomeIs(Disposition::kStaleDropped, step, staleness);
 }
 
+OutcomeMatcher Skipped(uint64_t step, uint64_t staleness) {
+  return OutcomeIs(Disposition::kSkipped, step, staleness);
+}
+
 OutcomeMatcher Repeated(Disposition first, uint64_t step, uint64_t staleness) {
   return OutcomeIs(Disposition::kDuplicate, step, staleness, first);
 }
@@ -47,6 +51,7 @@ std::string Columns(const PushBooks& books) {
   };
   add(books.accepted, "accepted");
   add(books.stale, "stale");
+  add(books.skipped, "skipped");
   add(books.duplicate, "duplicate");
   add(books.rejected, "rejected");
   add(books.aborted, "aborted");

@@ -20,6 +20,7 @@ using OutcomeMatcher = ::testing::Matcher<const absl::StatusOr<PushOutcome>&>;
 OutcomeMatcher Accepted(uint64_t step, uint64_t staleness = 0);
 OutcomeMatcher Applied(uint64_t step, uint64_t staleness = 0);
 OutcomeMatcher Stale(uint64_t step, uint64_t staleness);
+OutcomeMatcher Skipped(uint64_t step, uint64_t staleness = 0);
 // A duplicate of a push whose first answer was `first`, with the step and staleness of that answer.
 OutcomeMatcher Repeated(Disposition first, uint64_t step, uint64_t staleness = 0);
 

@@ -32,6 +32,7 @@ ServerWorld::ServerWorld(const ShardOptions& options, const Layout& layout,
       grpc::CreateChannel(door_->address().ToString(), grpc::InsecureChannelCredentials());
   stub_ = v1::ParameterServer::NewStub(channel);
   inspector_ = v1::Inspector::NewStub(channel);
+  admin_ = v1::Admin::NewStub(channel);
 }
 
 ServerWorld::~ServerWorld() {
@@ -51,6 +52,11 @@ void ServerWorld::Stop(absl::Duration grace) {
 
 void ServerWorld::Pass(absl::Duration duration) {
   clock_.Advance(duration);
+  for (const auto& session : sessions_) {
+    if (silent_.count(session.first) == 0) {
+      shard_.Heartbeat(SessionId(session.second.id)).IgnoreError();
+    }
+  }
   shard_.Tick();
 }
 
@@ -73,10 +79,14 @@ std::unique_ptr<grpc::ClientContext> ServerWorld::Context(absl::Duration timeout
 
 // ---- Sessions ----
 
-std::string ServerWorld::Session::End() {
+void ServerWorld::Session::End() {
+  context->TryCancel();
+  Finish();
+}
+
+std::string ServerWorld::Session::Finish() {
   if (ended) return "";
   ended = true;
-  context->TryCancel();
   return FromGrpcStatus(events->Finish()).ToString();
 }
 
@@ -124,13 +134,35 @@ absl::StatusOr<uint64_t> ServerWorld::Leave(const std::string& name) {
   return LeaveAs(request);
 }
 
+absl::StatusOr<uint64_t> ServerWorld::Heartbeat(const std::string& name) {
+  v1::HeartbeatRequest request;
+  request.set_session(session(name));
+  v1::HeartbeatResponse response;
+  const absl::Status status = FromGrpcStatus(stub_->Heartbeat(Context().get(), request, &response));
+  if (!status.ok()) return status;
+  return response.step();
+}
+
+absl::Status ServerWorld::Evict(const std::string& name) {
+  v1::EvictWorkerRequest request;
+  request.set_worker(name);
+  v1::EvictWorkerResponse response;
+  return FromGrpcStatus(admin_->EvictWorker(Context().get(), request, &response));
+}
+
 std::string ServerWorld::NextEvent(const std::string& name) {
   v1::JoinEvent event;
   Session& session = sessions_.at(name);
-  if (!session.events->Read(&event)) return session.End();
+  if (!session.events->Read(&event)) return session.Finish();
   if (event.has_training_finished()) {
     return absl::StrCat("finished ", event.training_finished().step());
   }
+  if (event.has_policy_changed()) {
+    const v1::PolicyChanged& changed = event.policy_changed();
+    return absl::StrCat("policy ", v1::ConsistencyMode_Name(changed.consistency().mode()), " from ",
+                        changed.step());
+  }
+  if (event.has_evicted()) return "evicted";
   return event.has_draining() ? "draining" : event.ShortDebugString();
 }
 
@@ -232,6 +264,13 @@ absl::StatusOr<Pulled> ServerWorld::Pull(const std::string& name, uint64_t min_s
   v1::PullParamsRequest request;
   request.set_session(session(name));
   request.set_min_step(min_step);
+  return PullAs(request);
+}
+
+absl::StatusOr<Pulled> ServerWorld::GoOn(const std::string& name) {
+  v1::PullParamsRequest request;
+  request.set_session(session(name));
+  request.set_after(sequences_[name]);
   return PullAs(request);
 }
 

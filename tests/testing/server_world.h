@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "common/exchange.h"
 #include "server/grpc_server.h"
 #include "server/shard.h"
+#include "sluice/v1/admin.grpc.pb.h"
 #include "sluice/v1/inspector.grpc.pb.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 #include "tests/testing/fake_clock.h"
@@ -59,8 +61,10 @@ class ServerWorld {
   // `grace` are cancelled.
   void Stop(absl::Duration grace = absl::ZeroDuration());
 
-  // Lets time pass, then ticks.
+  // Lets time pass, then ticks. All sessions that are alive are heard meanwhile, but for those that
+  // have fallen silent.
   void Pass(absl::Duration duration);
+  void Silence(const std::string& name) { silent_.insert(name); }
 
   // Waits until `condition` holds, asking after each round trip through the door; false after
   // kPatience.
@@ -70,6 +74,7 @@ class ServerWorld {
   std::unique_ptr<grpc::ClientContext> Context(absl::Duration timeout = kPatience) const;
   v1::ParameterServer::Stub& stub() { return *stub_; }
   v1::Inspector::Stub& inspector() { return *inspector_; }
+  v1::Admin::Stub& admin() { return *admin_; }
 
   // Sessions. Workers and observers go by name; what joined stays until it leaves, breaks or the
   // end.
@@ -80,7 +85,11 @@ class ServerWorld {
   absl::StatusOr<uint64_t> LeaveAs(const v1::LeaveRequest& request);
   absl::StatusOr<uint64_t> Leave(const std::string& name);
   uint64_t session(const std::string& name) const { return sessions_.at(name).id; }
-  // What the session's stream tells next: "finished 3", "draining", or the status it ended with.
+  absl::StatusOr<uint64_t> Heartbeat(const std::string& name);
+  // By the operator.
+  absl::Status Evict(const std::string& name);
+  // What the session's stream tells next: "finished 3", "draining", "evicted", "policy BACKUP from
+  // 3", or the status it ended with.
   std::string NextEvent(const std::string& name);
   // Breaks the session's stream and waits until the server has noticed.
   bool Break(const std::string& name);
@@ -104,6 +113,8 @@ class ServerWorld {
   absl::StatusOr<Pulled> PullAs(const v1::PullParamsRequest& request,
                                 absl::Duration timeout = kPatience);
   absl::StatusOr<Pulled> Pull(const std::string& name, uint64_t min_step);
+  // For the parameters to go on with after the worker's latest push.
+  absl::StatusOr<Pulled> GoOn(const std::string& name);
 
   // The books once no push is in progress any more, as in tests/testing/outcome.h.
   std::string Books();
@@ -118,7 +129,8 @@ class ServerWorld {
     std::unique_ptr<grpc::ClientReader<v1::JoinEvent>> events;
     bool ended = false;
 
-    std::string End();  // how it ended
+    void End();
+    std::string Finish();  // how it ended, once it has
   };
 
   const Layout layout_;
@@ -128,7 +140,9 @@ class ServerWorld {
   std::unique_ptr<GrpcServer> door_;
   std::unique_ptr<v1::ParameterServer::Stub> stub_;
   std::unique_ptr<v1::Inspector::Stub> inspector_;
+  std::unique_ptr<v1::Admin::Stub> admin_;
   std::map<std::string, Session> sessions_;
+  std::set<std::string> silent_;
   std::map<std::string, uint64_t> nonces_;
   std::map<std::string, uint64_t> sequences_;
   bool stopped_ = false;

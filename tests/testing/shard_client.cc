@@ -24,17 +24,20 @@ Answer<PushOutcome> ShardClient::Repeat(uint64_t step, float value,
   header.step = Step(step);
   header.incarnation = Incarnation(1);
   Answer<PushOutcome> answer;
-  absl::StatusOr<PushStart> start = shard_.BeginPush(header);
-  if (!start.ok()) {
-    answer.Callback()(start.status());
-  } else if (start->push == nullptr) {
-    answer.Callback()(start->answer);
-  } else {
-    const Values gradient(shard_.layout()->size(), value);
-    EXPECT_THAT(start->push->gradient.Add(ChunkOf(0, gradient)), IsOk());
-    if (whole) whole();
-    shard_.FinishPush(std::move(start->push), answer.Callback());
-  }
+  // The client may be gone when it is let in.
+  shard_.BeginPush(
+      header, [&shard = shard_, value, whole, answer](absl::StatusOr<PushStart> start) mutable {
+        if (!start.ok()) {
+          answer.Callback()(start.status());
+        } else if (start->push == nullptr) {
+          answer.Callback()(start->answer);
+        } else {
+          const Values gradient(shard.layout()->size(), value);
+          EXPECT_THAT(start->push->Add(ChunkOf(0, gradient)), IsOk());
+          if (whole) whole();
+          shard.FinishPush(std::move(start->push), answer.Callback());
+        }
+      });
   return answer;
 }
 
@@ -42,6 +45,17 @@ std::pair<uint64_t, float> ShardClient::Pull(uint64_t min_step) {
   PullRequest request;
   request.session = SessionId(session_);
   request.min_step = Step(min_step);
+  return Pull(request);
+}
+
+std::pair<uint64_t, float> ShardClient::GoOn() {
+  PullRequest request;
+  request.session = SessionId(session_);
+  request.after = Sequence(sequence_);
+  return Pull(request);
+}
+
+std::pair<uint64_t, float> ShardClient::Pull(const PullRequest& request) {
   Answer<PullResult> answer;
   shard_.Pull(request, answer.Callback());
   const absl::StatusOr<PullResult>& result = answer.Wait();
@@ -50,7 +64,7 @@ std::pair<uint64_t, float> ShardClient::Pull(uint64_t min_step) {
     return {};
   }
   const absl::Span<const float> values = result->snapshot->values.span();
-  EXPECT_GE(result->header.step, Step(min_step));
+  EXPECT_GE(result->header.step, request.min_step);
   EXPECT_EQ(result->snapshot->step, result->header.step);
   EXPECT_THAT(values, ::testing::Each(values[0]));
   return {result->header.step.value(), values[0]};

@@ -64,7 +64,12 @@ class ShardClient {
   // them.
   std::pair<uint64_t, float> Pull(uint64_t min_step);
 
+  // As above, but waits until the worker may go on after its latest push.
+  std::pair<uint64_t, float> GoOn();
+
  private:
+  std::pair<uint64_t, float> Pull(const PullRequest& request);
+
   Shard& shard_;
   std::atomic<uint64_t> session_;
   uint64_t sequence_ = 0;

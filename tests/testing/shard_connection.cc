@@ -12,6 +12,13 @@
 namespace sluice {
 namespace {
 
+// Whether one more of those that are to fail is due.
+bool Takes(int& failures) {
+  if (failures == 0) return false;
+  --failures;
+  return true;
+}
+
 // One pull, shared with the shard that answers it.
 struct Answer {
   absl::Notification given;
@@ -71,15 +78,30 @@ class ShardConnection::Events {
 };
 
 ShardConnection::ShardConnection(Shard& shard)
-    : shard_(shard), events_(std::make_shared<Events>()) {}
+    : shard_(&shard), events_(std::make_shared<Events>()) {}
 
-ShardConnection::~ShardConnection() { shard_.ConnectionLost(session_); }
+ShardConnection::~ShardConnection() { shard_->ConnectionLost(session_); }
 
 absl::StatusOr<Welcome> ShardConnection::Join(const JoinRequest& request) {
+  ++joins_;
+  if (Takes(broken_joins_)) return Break();
+  shard_->ConnectionLost(session_);  // the earlier session, if any
   auto welcome =
-      shard_.Join(request, [events = events_](const JobEvent& event) { events->Tell(event); });
+      shard_->Join(request, [events = events_](const JobEvent& event) { events->Tell(event); });
   if (welcome.ok()) session_ = welcome->session;
   return welcome;
+}
+
+absl::Status ShardConnection::Reconnect() {
+  ++reconnects_;
+  if (!server_lost_) return absl::OkStatus();
+  return absl::UnavailableError("the server did not come back");
+}
+
+// The shard sees the session's stream end.
+absl::Status ShardConnection::Break() {
+  shard_->ConnectionLost(session_);
+  return absl::UnavailableError("the connection broke");
 }
 
 absl::StatusOr<JobEvent> ShardConnection::NextEvent() { return events_->Take(); }
@@ -87,43 +109,56 @@ absl::StatusOr<JobEvent> ShardConnection::NextEvent() { return events_->Take(); 
 absl::StatusOr<InitializeOutcome> ShardConnection::Initialize(SessionId session,
                                                               absl::Span<const float> parameters) {
   if (before_initialize_) before_initialize_();
-  auto start = shard_.BeginInitialize(session);
+  auto start = shard_->BeginInitialize(session);
   if (!start.ok()) return start.status();
   if (start->parameters == nullptr) return start->answer;
   const absl::Status added = start->parameters->Add(ChunkOf(0, parameters));
   if (!added.ok()) return added;
-  return shard_.FinishInitialize(std::move(start->parameters));
+  return shard_->FinishInitialize(std::move(start->parameters));
 }
 
 absl::StatusOr<PushOutcome> ShardConnection::Push(const PushHeader& header,
                                                   absl::Span<const float> gradient) {
-  auto start = shard_.BeginPush(header);
+  if (server_lost_ || Takes(broken_pushes_)) return Break();
+  auto answer = PushToShard(header, gradient);
+  if (Takes(lost_answers_)) return Break();
+  return answer;
+}
+
+absl::StatusOr<PushOutcome> ShardConnection::PushToShard(const PushHeader& header,
+                                                         absl::Span<const float> gradient) {
+  absl::Notification let_in;
+  absl::StatusOr<PushStart> start = absl::UnknownError("not told");
+  shard_->BeginPush(header, [&](absl::StatusOr<PushStart> told) {
+    start = std::move(told);
+    let_in.Notify();
+  });
+  let_in.WaitForNotification();
   if (!start.ok()) return start.status();
   if (start->push == nullptr) return start->answer;
-  const absl::Status added = start->push->gradient.Add(ChunkOf(0, gradient));
-  if (!added.ok()) {
-    shard_.AbandonPush(std::move(start->push), Abandoned::kRejected);
-    return added;
-  }
+  const absl::Status added = start->push->Add(ChunkOf(0, gradient));
   absl::Notification judged;
   absl::StatusOr<PushOutcome> answer = absl::UnknownError("not answered");
-  shard_.FinishPush(std::move(start->push), [&](absl::StatusOr<PushOutcome> outcome) {
+  const PushCallback done = [&](absl::StatusOr<PushOutcome> outcome) {
     answer = std::move(outcome);
     judged.Notify();
-  });
+  };
+  if (added.ok()) {
+    shard_->FinishPush(std::move(start->push), done);
+  } else {
+    shard_->RefusePush(std::move(start->push), added, done);
+  }
   judged.WaitForNotification();
   return answer;
 }
 
 std::unique_ptr<PendingPull> ShardConnection::StartPull(const PullRequest& request) {
   ++pulls_;
-  const bool late = delayed_pulls_ > 0;
-  if (late) --delayed_pulls_;
-  return std::make_unique<ShardPull>(shard_, request, late);
+  return std::make_unique<ShardPull>(*shard_, request, Takes(delayed_pulls_));
 }
 
 absl::Status ShardConnection::Leave(SessionId session, const Results& results) {
-  return shard_.Leave(session, results).status();
+  return shard_->Leave(session, results).status();
 }
 
 }  // namespace sluice

@@ -15,7 +15,7 @@
 namespace sluice {
 
 // As every connection, for one thread at a time; ends its session with its life. Blocks without
-// limit where the other has a deadline, unless told to be late.
+// limit where the other has a deadline, unless told to be late; loses nothing, unless told to.
 class ShardConnection final : public ServerConnection {
  public:
   // `shard` outlives the connection.
@@ -24,11 +24,23 @@ class ShardConnection final : public ServerConnection {
 
   // The next pulls of that number end with DEADLINE_EXCEEDED, as if their step were late.
   void DelayPulls(int pulls) { delayed_pulls_ = pulls; }
+  // The next calls of that number fail as if the connection broke, which the shard notices: before
+  // a push arrives, after it was judged and before its answer is here, or before a join arrives.
+  void BreakPushes(int pushes) { broken_pushes_ = pushes; }
+  void LoseAnswers(int pushes) { lost_answers_ = pushes; }
+  void BreakJoins(int joins) { broken_joins_ = joins; }
+  // From now on the address is that of another server, or of none.
+  void MoveTo(Shard& shard) { shard_ = &shard; }
+  void LoseServer() { server_lost_ = true; }
+  int reconnects() const { return reconnects_; }
+  int joins() const { return joins_; }  // that were asked for
+
   // Called before the offer of initial parameters arrives, for example to be faster.
   void BeforeInitialize(std::function<void()> act) { before_initialize_ = std::move(act); }
   int pulls() const { return pulls_; }  // that were started
 
   absl::StatusOr<Welcome> Join(const JoinRequest& request) override;
+  absl::Status Reconnect() override;
   absl::StatusOr<JobEvent> NextEvent() override;
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
                                                absl::Span<const float> parameters) override;
@@ -40,11 +52,21 @@ class ShardConnection final : public ServerConnection {
  private:
   class Events;
 
-  Shard& shard_;
+  absl::Status Break();
+  absl::StatusOr<PushOutcome> PushToShard(const PushHeader& header,
+                                          absl::Span<const float> gradient);
+
+  Shard* shard_;
   const std::shared_ptr<Events> events_;  // the shard's listener may outlive this
   SessionId session_;
   int delayed_pulls_ = 0;
   int pulls_ = 0;
+  int broken_pushes_ = 0;
+  int lost_answers_ = 0;
+  int broken_joins_ = 0;
+  bool server_lost_ = false;
+  int reconnects_ = 0;
+  int joins_ = 0;
   std::function<void()> before_initialize_;
 };
 

@@ -11,29 +11,58 @@ namespace sluice {
 namespace {
 
 std::string Words(const JobEvent& event) {
-  const bool finished = event.kind == JobEvent::Kind::kTrainingFinished;
-  const char* kind = finished                                  ? "finished"
-                     : event.kind == JobEvent::Kind::kDraining ? "draining"
-                                                               : "deserted";
-  return absl::StrCat(kind, " ", event.step.value());
+  const auto with_step = [&event](absl::string_view kind) {
+    return absl::StrCat(kind, " ", event.step.value());
+  };
+  switch (event.kind) {
+    case JobEvent::Kind::kTrainingFinished:
+      return with_step("finished");
+    case JobEvent::Kind::kDraining:
+      return with_step("draining");
+    case JobEvent::Kind::kEvicted:
+      return with_step("evicted");
+    case JobEvent::Kind::kPolicyChanged:
+      return with_step(absl::StrCat("policy ", ConsistencyModeName(event.consistency.mode)));
+    case JobEvent::Kind::kDeserted:
+      break;
+  }
+  return with_step("deserted");
 }
 
-}  // namespace
-
-ShardOptions Sync(uint32_t workers) {
+ShardOptions OfMode(ConsistencyMode mode, uint32_t workers = 1) {
   ShardOptions options;
   options.job_id = "job";
-  options.consistency.quorum = workers;
+  options.consistency.mode = mode;
   options.expected_workers = workers;
   return options;
 }
 
-ShardOptions Async(uint32_t quorum, absl::optional<uint32_t> max_staleness) {
-  ShardOptions options;
-  options.job_id = "job";
-  options.consistency.mode = ConsistencyMode::kAsync;
+}  // namespace
+
+ShardOptions Sync(uint32_t workers) { return OfMode(ConsistencyMode::kSync, workers); }
+
+ShardOptions Backup(uint32_t quorum, uint32_t workers) {
+  ShardOptions options = OfMode(ConsistencyMode::kBackup, workers);
+  options.consistency.quorum = quorum;
+  return options;
+}
+
+ShardOptions Bounded(uint32_t quorum, uint32_t max_staleness) {
+  ShardOptions options = OfMode(ConsistencyMode::kBounded);
   options.consistency.quorum = quorum;
   options.consistency.max_staleness = max_staleness;
+  return options;
+}
+
+ShardOptions Ssp(uint32_t slack, uint32_t workers) {
+  ShardOptions options = OfMode(ConsistencyMode::kSsp, workers);
+  options.consistency.slack = slack;
+  return options;
+}
+
+ShardOptions Async(uint32_t quorum) {
+  ShardOptions options = OfMode(ConsistencyMode::kAsync);
+  options.consistency.quorum = quorum;
   return options;
 }
 
@@ -48,8 +77,9 @@ Values TestPull::values() const {
   return ValuesOf(result()->snapshot->values.span());
 }
 
-ShardWorld::ShardWorld(const ShardOptions& options, const Layout& layout, const SgdOptions& sgd)
-    : layout_(layout), sgd_(sgd), shard_(options, clock_, ListenerOf("owner")) {}
+ShardWorld::ShardWorld(const ShardOptions& options, const Layout& layout,
+                       const OptimizerOptions& optimizer)
+    : layout_(layout), optimizer_(optimizer), shard_(options, clock_, ListenerOf("owner")) {}
 
 ShardWorld::~ShardWorld() {
   const PushBooks books = shard_.Describe().books;
@@ -78,7 +108,7 @@ JoinRequest ShardWorld::RequestOf(const std::string& name) {
   request.host = "node";
   request.pid = 7;
   request.layout = layout_;
-  request.optimizer = sgd_;
+  request.optimizer = optimizer_;
   return request;
 }
 
@@ -113,6 +143,9 @@ void ShardWorld::Start(const std::vector<std::string>& workers) {
 
 void ShardWorld::Pass(absl::Duration duration) {
   clock_.Advance(duration);
+  for (const auto& session : sessions_) {
+    if (silent_.count(session.first) == 0) shard_.Heartbeat(session.second).IgnoreError();
+  }
   shard_.Tick();
 }
 
@@ -146,31 +179,43 @@ absl::StatusOr<PushOutcome> ShardWorld::Repeat(const std::string& name, uint64_t
 }
 
 absl::StatusOr<PushOutcome> ShardWorld::PushAs(const PushHeader& header, const Values& gradient) {
-  absl::StatusOr<PushStart> start = shard_.BeginPush(header);
-  if (!start.ok()) return start.status();
-  if (start->push == nullptr) return start->answer;
-  return Finish(std::move(start->push), gradient);
+  TestStart start = BeginAs(header);
+  if (!start.let_in()) return start.answer();
+  return Finish(start.Take(), gradient);
 }
 
 std::unique_ptr<PendingPush> ShardWorld::Begin(const std::string& name, uint64_t step) {
-  absl::StatusOr<PushStart> start = shard_.BeginPush(NextHeader(name, step));
-  EXPECT_TRUE(start.ok() && start->push != nullptr) << start.status();
-  return std::move(start.value().push);
+  TestStart start = BeginAs(NextHeader(name, step));
+  EXPECT_TRUE(start.let_in()) << start.status();
+  return start.Take();
+}
+
+TestStart ShardWorld::BeginAs(const absl::StatusOr<PushHeader>& header) {
+  TestStart start;
+  shard_.BeginPush(
+      header,
+      [state = start.state](absl::StatusOr<PushStart> told) {
+        ++state->calls;
+        state->start = std::move(told);
+      },
+      [state = start.state] { ++state->cancelled; });
+  return start;
 }
 
 absl::StatusOr<PushOutcome> ShardWorld::Finish(std::unique_ptr<PendingPush> push,
                                                const Values& gradient) {
-  const absl::Status added = push->gradient.Add(ChunkOf(0, gradient));
-  if (!added.ok()) {
-    shard_.AbandonPush(std::move(push), Abandoned::kRejected);
-    return added;
-  }
   int calls = 0;
   absl::StatusOr<PushOutcome> answer = absl::UnknownError("not answered");
-  shard_.FinishPush(std::move(push), [&](const absl::StatusOr<PushOutcome>& outcome) {
+  const PushCallback done = [&](const absl::StatusOr<PushOutcome>& outcome) {
     ++calls;
     answer = outcome;
-  });
+  };
+  const absl::Status added = push->Add(ChunkOf(0, gradient));
+  if (added.ok()) {
+    shard_.FinishPush(std::move(push), done);
+  } else {
+    shard_.RefusePush(std::move(push), added, done);
+  }
   EXPECT_EQ(calls, 1);
   return answer;
 }
@@ -185,6 +230,17 @@ TestPull ShardWorld::PullAs(SessionId session, uint64_t min_step,
   request.session = session;
   request.min_step = Step(min_step);
   if (have_step.has_value()) request.have_step = Step(*have_step);
+  return PullAs(request);
+}
+
+TestPull ShardWorld::GoOn(const std::string& name) {
+  PullRequest request;
+  request.session = session(name);
+  request.after = Sequence(sequences_[name]);
+  return PullAs(request);
+}
+
+TestPull ShardWorld::PullAs(const PullRequest& request) {
   TestPull pull;
   pull.state_->shard = &shard_;
   pull.state_->id = shard_.Pull(request, [state = pull.state_](absl::StatusOr<PullResult> result) {
@@ -201,5 +257,13 @@ Values ShardWorld::Parameters() const {
 }
 
 std::string ShardWorld::Books() const { return Columns(shard_.Describe().books); }
+
+std::vector<std::string> ShardWorld::Awaited() const {
+  std::vector<std::string> names;
+  for (const AwaitedWorker& awaited : shard_.Describe().current.awaited) {
+    names.push_back(awaited.worker);
+  }
+  return names;
+}
 
 }  // namespace sluice

@@ -44,7 +44,9 @@ absl::StatusOr<JoinRequest> JoinAs(const Part& part) {
   request.host = "localhost";
   request.pid = static_cast<uint32_t>(getpid());
   request.layout = *layout;
-  request.optimizer.learning_rate = kLearningRate;
+  SgdOptions sgd;
+  sgd.learning_rate = kLearningRate;
+  request.optimizer = sgd;
   request.index = part.index;
   return request;
 }
@@ -69,7 +71,6 @@ absl::Status RunSluiceServer(const Part& part) {
   if (!endpoint.ok()) return endpoint.status();
   ServerOptions options;
   options.shard.job_id = "bench";
-  options.shard.consistency.quorum = part.cell.workers;
   options.shard.expected_workers = part.cell.workers;
   options.listen = endpoint->address;
   auto started = Server::Start(options);

@@ -111,6 +111,14 @@ void FlatModel::ScatterValues() {
   }
 }
 
+absl::Span<float> FlatModel::GatherValues() {
+  const torch::NoGradGuard no_grad;
+  for (Member& member : members_) {
+    if (!member.is_view) member.value.copy_(member.tensor);
+  }
+  return values();
+}
+
 absl::Span<const float> FlatModel::GatherGradients() {
   const torch::NoGradGuard no_grad;
   for (Member& member : members_) {

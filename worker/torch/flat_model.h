@@ -39,6 +39,9 @@ class FlatModel {
   // counts as 0.
   absl::Span<const float> GatherGradients();
 
+  // As values(), with those tensors that are no views copied in: for whoever changed the module.
+  absl::Span<float> GatherValues();
+
   // Zeroes the gradients and makes them views again.
   void ZeroGradients();
 

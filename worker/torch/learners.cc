@@ -105,7 +105,9 @@ double MeasureAccuracy(ImageClassifier& model, const Dataset& data) {
 class LocalLearner final : public Learner {
  public:
   explicit LocalLearner(const LearnerOptions& options)
-      : model_(MakeSeededModel(options)), optimizer_(model_->parameters(), ToTorch(options.sgd)) {}
+      : options_(options),
+        model_(MakeSeededModel(options)),
+        optimizer_(model_->parameters(), ToTorch(options.sgd)) {}
 
   Place place() const override { return Place(); }
 
@@ -114,6 +116,8 @@ class LocalLearner final : public Learner {
       LearnReport report;
       optimizer_.zero_grad();
       report.loss = ForwardBackward(*model_, MakeBatch(data, rows));
+      optimizer_.param_groups()[0].options().set_lr(options_.sgd.learning_rate *
+                                                    options_.schedule.FactorAt(step_));
       optimizer_.step();
       step_ = step_.Next();
       report.step = step_;
@@ -130,6 +134,7 @@ class LocalLearner final : public Learner {
   absl::Status Report(const Results&) override { return absl::OkStatus(); }
 
  private:
+  const LearnerOptions options_;
   const std::shared_ptr<ImageClassifier> model_;
   torch::optim::SGD optimizer_;
   Step step_;
@@ -138,7 +143,8 @@ class LocalLearner final : public Learner {
 class RemoteLearner final : public Learner {
  public:
   RemoteLearner(const LearnerOptions& options, const Job& job)
-      : model_(MakeSeededModel(options)), optimizer_(job, *model_, ToTorch(options.sgd)) {}
+      : model_(MakeSeededModel(options)),
+        optimizer_(job, *model_, ToTorch(options.sgd), options.local) {}
 
   Place place() const override { return {optimizer_.index(), optimizer_.workers()}; }
 

@@ -9,17 +9,22 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/sgd_options.h"
+#include "absl/types/optional.h"
+#include "common/learning_rate_schedule.h"
+#include "common/optimizer_options.h"
 #include "worker/job.h"
 #include "worker/learner.h"
+#include "worker/local_steps.h"
 
 namespace sluice {
 
 struct LearnerOptions {
   std::string model = "lenet";
   SgdOptions sgd;
-  uint64_t seed = 1;  // of the first parameters
-  int threads = 1;    // of LibTorch
+  absl::optional<LocalSteps> local;  // of a remote learner: averaging in place of gradients
+  LearningRateSchedule schedule;     // of a local learner; a remote one's is the server's
+  uint64_t seed = 1;                 // of the first parameters
+  int threads = 1;                   // of LibTorch
 };
 
 // Trains with torch::optim::SGD in this process.

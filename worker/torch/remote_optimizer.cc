@@ -1,7 +1,10 @@
 #include "worker/torch/remote_optimizer.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace sluice {
 namespace {
@@ -16,7 +19,9 @@ T ValueOrThrow(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-SgdOptions FromTorch(const torch::optim::SGDOptions& from) {
+// What the server is told: of a worker that takes its steps itself, only how to average.
+OptimizerOptions OptionsFor(const torch::optim::SGDOptions& from,
+                            const absl::optional<LocalSteps>& local) {
   SgdOptions options;
   options.learning_rate = from.lr();
   options.momentum = from.momentum();
@@ -24,12 +29,19 @@ SgdOptions FromTorch(const torch::optim::SGDOptions& from) {
   options.weight_decay = from.weight_decay();
   options.nesterov = from.nesterov();
   ThrowIfError(options.Validate());
-  return options;
+  if (!local.has_value()) return options;
+  const AveragingOptions averaging = {local->moving_rate, local->every};
+  ThrowIfError(averaging.Validate());
+  if (!(local->elasticity > 0 && local->elasticity <= 1)) {
+    throw std::invalid_argument(
+        absl::StrCat("elasticity is ", local->elasticity, ", expected more than 0, at most 1"));
+  }
+  return averaging;
 }
 
 // Opens a session for `model`, whose values it sends or replaces.
 std::unique_ptr<ParameterClient> JoinJob(const Job& job, SessionRole role,
-                                         const SgdOptions& options, FlatModel& model) {
+                                         const OptimizerOptions& options, FlatModel& model) {
   auto client = std::make_unique<ParameterClient>(ValueOrThrow(job.Connect()));
   JoinRequest request = job.Identity(role);
   request.layout = model.layout();
@@ -45,9 +57,15 @@ RemoteError::RemoteError(absl::Status status)
     : std::runtime_error(std::string(status.message())), status_(std::move(status)) {}
 
 RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
-                                 const torch::optim::SGDOptions& options)
-    : job_(job), model_(model), options_(FromTorch(options)) {
+                                 const torch::optim::SGDOptions& options,
+                                 const absl::optional<LocalSteps>& local)
+    : job_(job), model_(model), local_(local), options_(OptionsFor(options, local)) {
   client_ = JoinJob(job_, SessionRole::kWorker, options_, model_);
+  last_report_.step = client_->step();
+  if (!local_.has_value()) return;
+  local_optimizer_ = std::make_unique<torch::optim::SGD>(model.parameters(), options);
+  const absl::Span<const float> values = model_.values();
+  if (local_->elasticity != 1) centre_.assign(values.begin(), values.end());
 }
 
 RemoteOptimizer::~RemoteOptimizer() {
@@ -57,6 +75,12 @@ RemoteOptimizer::~RemoteOptimizer() {
 }
 
 RoundReport RemoteOptimizer::step(uint32_t samples, absl::optional<float> loss) {
+  if (left_) ThrowIfError(absl::FailedPreconditionError("step() comes before leave()"));
+  last_report_ = local_.has_value() ? TakeLocalStep(samples, loss) : PushGradients(samples, loss);
+  return last_report_;
+}
+
+RoundReport RemoteOptimizer::PushGradients(uint32_t samples, absl::optional<float> loss) {
   const absl::Span<const float> gradient = model_.GatherGradients();
   const RoundReport report =
       ValueOrThrow(client_->Exchange(gradient, samples, loss, model_.values()));
@@ -64,12 +88,53 @@ RoundReport RemoteOptimizer::step(uint32_t samples, absl::optional<float> loss) 
   return report;
 }
 
+RoundReport RemoteOptimizer::TakeLocalStep(uint32_t samples, absl::optional<float> loss) {
+  local_optimizer_->step();
+  local_samples_ += samples;
+  return ++local_steps_ < local_->every ? last_report_ : PushParameters(loss);
+}
+
+RoundReport RemoteOptimizer::PushParameters(absl::optional<float> loss) {
+  const uint32_t pushed_samples = local_samples_;
+  local_steps_ = 0;
+  local_samples_ = 0;
+  const absl::Span<float> values = model_.GatherValues();
+  RoundReport report;
+  if (centre_.empty()) {
+    report = ValueOrThrow(client_->Exchange(values, pushed_samples, loss, values));
+  } else {
+    const std::vector<float> pushed(values.begin(), values.end());
+    MoveTowardsCentre(values);
+    report = ValueOrThrow(client_->Exchange(pushed, pushed_samples, loss, absl::MakeSpan(centre_)));
+    TakeStatistics(values);
+  }
+  model_.ScatterValues();
+  return report;
+}
+
+void RemoteOptimizer::MoveTowardsCentre(absl::Span<float> values) const {
+  const auto rate = static_cast<float>(local_->elasticity);
+  for (size_t i = 0; i < values.size(); ++i) values[i] -= rate * (values[i] - centre_[i]);
+}
+
+// Statistics are no parameters: every worker goes on with their mean.
+void RemoteOptimizer::TakeStatistics(absl::Span<float> values) const {
+  for (const KindRun& run : model_.layout().Runs()) {
+    if (run.kind == RangeKind::kParameter) continue;
+    std::copy_n(centre_.begin() + static_cast<int64_t>(run.begin), run.end - run.begin,
+                values.begin() + static_cast<int64_t>(run.begin));
+  }
+}
+
 void RemoteOptimizer::leave() {
+  if (local_steps_ > 0) last_report_ = PushParameters(absl::nullopt);
   left_ = true;
   ThrowIfError(client_->Leave({}));
 }
 
 void RemoteOptimizer::await_end_of_training() {
+  // What is left over is pushed first: joining takes the server's parameters into the model.
+  if (local_steps_ > 0) last_report_ = PushParameters(absl::nullopt);
   // Observes before it leaves: a server without anybody would go down.
   observer_ = JoinJob(job_, SessionRole::kObserver, options_, model_);
   leave();

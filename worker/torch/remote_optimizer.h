@@ -11,12 +11,15 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
+#include <vector>
 
 #include "absl/types/optional.h"
 #include "common/exchange.h"
 #include "worker/job.h"
+#include "worker/local_steps.h"
 #include "worker/parameter_client.h"
 #include "worker/torch/flat_model.h"
 
@@ -37,8 +40,9 @@ class RemoteError : public std::runtime_error {
 class RemoteOptimizer {
  public:
   // Joins the job. If it is new, the model's parameters become its first; else they are replaced.
-  RemoteOptimizer(const Job& job, torch::nn::Module& model,
-                  const torch::optim::SGDOptions& options);
+  // With `local`, `options` are those of the worker's own optimizer.
+  RemoteOptimizer(const Job& job, torch::nn::Module& model, const torch::optim::SGDOptions& options,
+                  const absl::optional<LocalSteps>& local = absl::nullopt);
 
   // Leaves, unless leave() was called.
   ~RemoteOptimizer();
@@ -49,10 +53,13 @@ class RemoteOptimizer {
   void zero_grad() { model_.ZeroGradients(); }
 
   // Pushes the gradients of a batch of `samples`, waits as the job's mode says, and refreshes the
-  // model's parameters and statistics. `loss` is shown to whoever inspects the server.
+  // model's parameters and statistics. `loss` is shown to whoever inspects the server. With local
+  // steps it does so every so many calls, with parameters; else it is the worker's own step, and
+  // reports again what the last push did.
   RoundReport step(uint32_t samples = 1, absl::optional<float> loss = absl::nullopt);
 
-  // Ends this worker's part: the others no longer wait for it.
+  // Ends this worker's part: the others no longer wait for it. Local steps that were not pushed yet
+  // are pushed first.
   void leave();
 
   // As leave(), then waits until every worker has left, and takes the final parameters into the
@@ -68,11 +75,23 @@ class RemoteOptimizer {
   uint32_t workers() const { return client_->welcome().workers; }
 
  private:
+  RoundReport PushGradients(uint32_t samples, absl::optional<float> loss);
+  RoundReport TakeLocalStep(uint32_t samples, absl::optional<float> loss);
+  RoundReport PushParameters(absl::optional<float> loss);
+  void MoveTowardsCentre(absl::Span<float> values) const;
+  void TakeStatistics(absl::Span<float> values) const;
+
   const Job& job_;
   FlatModel model_;
+  const absl::optional<LocalSteps> local_;
+  std::unique_ptr<torch::optim::SGD> local_optimizer_;
+  std::vector<float> centre_;  // elastic averaging: the server's parameters that came last
+  uint32_t local_steps_ = 0;   // since the last push, and their samples
+  uint32_t local_samples_ = 0;
+  RoundReport last_report_;
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<ParameterClient> observer_;  // from await_end_of_training() to report()
-  SgdOptions options_;
+  OptimizerOptions options_;
   bool left_ = false;
 };
 

@@ -1,4 +1,4 @@
-#include "common/sgd_options.h"
+#include "common/optimizer_options.h"
 
 #include <limits>
 #include <string>
@@ -120,6 +120,58 @@ TEST(CheckSameOptimizerTest, TellsNesterovApart) {
   job.nesterov = false;
   EXPECT_THAT(CheckSameOptimizer(job, Nesterov(0.9, 0)),
               IsError(Reason::kOptimizerMismatch, HasSubstr("has nesterov on, the job's has off")));
+}
+
+// ---- Averaging ----
+
+AveragingOptions Averaging(double moving_rate, uint32_t local_steps) {
+  AveragingOptions options;
+  options.moving_rate = moving_rate;
+  options.local_steps = local_steps;
+  return options;
+}
+
+TEST(AveragingOptionsTest, DefaultIsValid) { EXPECT_THAT(AveragingOptions().Validate(), IsOk()); }
+
+TEST(AveragingOptionsTest, TakesARateAboveZeroAndUpToOne) {
+  EXPECT_THAT(Averaging(1e-9, 1).Validate(), IsOk());
+  EXPECT_THAT(Averaging(1, 4294967295u).Validate(), IsOk());
+  for (const double rate : {0.0, -0.5, 1.0000001, kInfinity, kNotANumber}) {
+    EXPECT_THAT(Averaging(rate, 1).Validate(),
+                IsError(Reason::kBadOptimizer, HasSubstr("moving_rate is ")));
+  }
+}
+
+TEST(AveragingOptionsTest, RefusesNoLocalSteps) {
+  EXPECT_THAT(Averaging(1, 0).Validate(),
+              IsError(Reason::kBadOptimizer, HasSubstr("local_steps is 0, expected at least 1")));
+}
+
+TEST(OptimizerOptionsTest, AreValidIfThoseTheyHoldAre) {
+  EXPECT_THAT(Validate(OptimizerOptions(Nesterov(0.9, 0))), IsOk());
+  EXPECT_THAT(Validate(OptimizerOptions(Nesterov(0, 0))),
+              IsError(Reason::kBadOptimizer, HasSubstr("Nesterov")));
+  EXPECT_THAT(Validate(OptimizerOptions(Averaging(1, 5))), IsOk());
+  EXPECT_THAT(Validate(OptimizerOptions(Averaging(2, 5))),
+              IsError(Reason::kBadOptimizer, HasSubstr("moving_rate is 2")));
+}
+
+TEST(CheckSameOptimizerTest, ComparesAveragingToo) {
+  EXPECT_THAT(CheckSameOptimizer(Averaging(0.5, 3), Averaging(0.5, 3)), IsOk());
+  EXPECT_THAT(
+      CheckSameOptimizer(Averaging(0.5, 3), Averaging(0.25, 3)),
+      IsError(Reason::kOptimizerMismatch, HasSubstr("has moving_rate 0.25, the job's has 0.5")));
+  EXPECT_THAT(CheckSameOptimizer(Averaging(0.5, 3), Averaging(0.5, 4)),
+              IsError(Reason::kOptimizerMismatch, HasSubstr("has local_steps 4, the job's has 3")));
+}
+
+TEST(CheckSameOptimizerTest, TellsOptimizersApart) {
+  EXPECT_THAT(CheckSameOptimizer(SgdOptions(), AveragingOptions()),
+              IsError(Reason::kOptimizerMismatch,
+                      HasSubstr("this worker's optimizer is averaging, the job's is sgd")));
+  EXPECT_THAT(CheckSameOptimizer(AveragingOptions(), SgdOptions()),
+              IsError(Reason::kOptimizerMismatch,
+                      HasSubstr("this worker's optimizer is sgd, the job's is averaging")));
 }
 
 }  // namespace

@@ -1,0 +1,119 @@
+// All decisions of a shard, and none of its arithmetic: who takes part, which pushes count, when a
+// step is complete, who may go on, and what the operator changes.
+//
+// A deterministic state machine on top of Roster, PushIntake, CurrentStep and PullQueue. Its
+// owner tells it what happens, asks it for work, does the work, and reports back. Every method that
+// takes Completions adds the callbacks that are due to them.
+
+#ifndef SLUICE_SERVER_COORDINATOR_H_
+#define SLUICE_SERVER_COORDINATOR_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "common/clock.h"
+#include "common/exchange.h"
+#include "server/completions.h"
+#include "server/current_step.h"
+#include "server/gate.h"
+#include "server/job_terms.h"
+#include "server/pending_push.h"
+#include "server/pull_queue.h"
+#include "server/push_intake.h"
+#include "server/roster.h"
+#include "server/shard_state.h"
+#include "server/snapshot_store.h"
+#include "server/step_ledger.h"
+
+namespace sluice {
+
+// What is to be done next for the step under way: a contribution to be added up, else the step to
+// be made, else nothing.
+struct StepWork {
+  absl::optional<Contribution> contribution;
+  bool apply = false;
+  Consistency consistency;
+  double learning_rate = 0;
+
+  bool idle() const { return !contribution.has_value() && !apply; }
+};
+
+// Externally synchronized.
+class Coordinator {
+ public:
+  // As Shard's constructor.
+  Coordinator(const ShardOptions& options, const Clock& clock, JobListener owner);
+
+  // Shard's methods of these names.
+  absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener,
+                               Completions* completions);
+  absl::StatusOr<Step> Heartbeat(SessionId session);
+  void ConnectionLost(SessionId session);
+  absl::StatusOr<Step> Leave(SessionId session, const Results& results);
+  absl::StatusOr<Step> SetConsistency(const Consistency& consistency);
+  absl::StatusOr<Step> SetLearningRate(double learning_rate);
+  absl::Status Evict(const std::string& worker, Completions* completions);
+  void Drain(Completions* completions);
+  absl::StatusOr<InitializeStart> BeginInitialize(SessionId session);
+  void BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                 std::function<void()> cancel, Completions* completions);
+  void AbandonPush(const PendingPush& push, Abandoned why, Completions* completions);
+  PullId Pull(const PullRequest& request, PullCallback done, Completions* completions);
+  bool CancelPull(PullId id) { return pulls_.Cancel(id); }
+
+  // Ends leases and waits that are over.
+  void Tick(Completions* completions);
+
+  // A push has come to its end; its turn comes with NextWork().
+  void Queue(Arrival arrival);
+
+  // Judges what was queued, and tells what to do next. What a step boundary changes, and the end of
+  // training, are found here: call it until it is idle, one caller at a time.
+  StepWork NextWork(Completions* completions);
+
+  // The work was done: the contribution is in the sum; the step is made of it.
+  void Folded(SessionId session, Completions* completions);
+  void Applied(std::shared_ptr<Snapshot> next, Completions* completions);
+
+  // Makes the parameters that training starts from, unless there are some. Returns whether it did.
+  bool Initialize(std::shared_ptr<Snapshot> first, Completions* completions);
+  void CountReceived(uint64_t bytes) { bytes_received_ += bytes; }
+
+  ShardState Describe() const;
+  Step step() const { return step_.number(); }
+  // Null before the first worker joined.
+  SnapshotStore* snapshots() const { return snapshots_.get(); }
+  const Roster& roster() const { return roster_; }
+  const Results& results() const { return results_; }
+
+ private:
+  void AdoptTerms(Completions* completions);
+  void EndOverdueWait(Completions* completions);
+  void Settle(Completions* completions);
+  void ServePulls(Completions* completions);
+  absl::StatusOr<PullTurn> TurnOf(const PullRequest& request, const StepProgress& progress) const;
+  bool initialized() const { return snapshots_ != nullptr && snapshots_->latest() != nullptr; }
+  Phase phase() const;
+
+  const ShardOptions options_;
+  const Clock& clock_;
+  const absl::Time created_;
+  JobTerms terms_;
+  Roster roster_;
+  PullQueue pulls_;
+  CurrentStep step_;
+  PushIntake intake_;
+  bool draining_ = false;
+  uint64_t bytes_received_ = 0;
+  StepTimes times_;
+  Results results_;
+  std::unique_ptr<SnapshotStore> snapshots_;  // made when the first worker joins
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_COORDINATOR_H_

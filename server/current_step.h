@@ -1,0 +1,61 @@
+// The step under way: its number, what counts towards it, and whether it is complete.
+
+#ifndef SLUICE_SERVER_CURRENT_STEP_H_
+#define SLUICE_SERVER_CURRENT_STEP_H_
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/clock.h"
+#include "common/ids.h"
+#include "server/job_terms.h"
+#include "server/pull_queue.h"
+#include "server/push_room.h"
+#include "server/roster.h"
+#include "server/shard_state.h"
+#include "server/step_ledger.h"
+
+namespace sluice {
+
+// Externally synchronized, with all it refers to.
+class CurrentStep {
+ public:
+  // All outlive it.
+  CurrentStep(const JobTerms& terms, const Roster& roster, const PullQueue& pulls,
+              const Clock& clock)
+      : terms_(terms), roster_(roster), pulls_(pulls), clock_(clock) {}
+
+  Step number() const { return number_; }
+  // The first step that can have new terms.
+  Step NextBoundary() const { return ledger_.empty() ? number_ : number_.Next(); }
+
+  StepLedger& ledger() { return ledger_; }
+  const StepLedger& ledger() const { return ledger_; }
+
+  // As the policy sees it now.
+  StepProgress Progress() const;
+  bool IsComplete() const { return terms_.policy().Completes(Progress()); }
+
+  // Since when somebody has held it, or in ssp a worker, up.
+  absl::optional<absl::Time> HeldUpSince() const;
+
+  // The next contribution to be added up.
+  absl::optional<Contribution> TakeNext();
+
+  // It was made: the next one is under way.
+  void Finish();
+
+  // Who are we waiting for? `room` is null before the first worker joined.
+  StepState Describe(const PushRoom* room) const;
+
+ private:
+  const JobTerms& terms_;
+  const Roster& roster_;
+  const PullQueue& pulls_;
+  const Clock& clock_;
+  Step number_;
+  StepLedger ledger_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_CURRENT_STEP_H_

@@ -1,0 +1,20 @@
+// The Admin service of proto/sluice/v1/admin.proto.
+
+#ifndef SLUICE_SERVER_GRPC_ADMIN_H_
+#define SLUICE_SERVER_GRPC_ADMIN_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "server/shard.h"
+
+namespace sluice {
+
+// Asks every caller for `token`, unless it is empty. `shard` outlives the service.
+std::unique_ptr<grpc::Service> MakeGrpcAdmin(std::string token, Shard& shard);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_GRPC_ADMIN_H_

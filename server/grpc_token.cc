@@ -1,0 +1,32 @@
+#include "server/grpc_token.h"
+
+#include <openssl/crypto.h>
+
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "common/error.h"
+
+namespace sluice {
+namespace {
+
+bool EqualInConstantTime(absl::string_view a, absl::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace
+
+absl::Status CheckToken(const grpc::CallbackServerContext& context, const std::string& token) {
+  if (token.empty()) return absl::OkStatus();
+  const auto found = context.client_metadata().find("authorization");
+  if (found == context.client_metadata().end()) {
+    return MakeError(Reason::kBadToken, "no job token; start the worker with this job's");
+  }
+  absl::string_view value(found->second.data(), found->second.size());
+  if (absl::ConsumePrefix(&value, "Bearer ") && EqualInConstantTime(value, token)) {
+    return absl::OkStatus();
+  }
+  return MakeError(Reason::kBadToken,
+                   "the job token is not this server's; start the worker with this job's");
+}
+
+}  // namespace sluice

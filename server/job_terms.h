@@ -1,0 +1,48 @@
+// The terms of a job that its operator may change while it runs: the policy and the learning rate.
+// A change waits for a step boundary.
+
+#ifndef SLUICE_SERVER_JOB_TERMS_H_
+#define SLUICE_SERVER_JOB_TERMS_H_
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "common/consistency.h"
+#include "common/ids.h"
+#include "common/learning_rate_schedule.h"
+#include "common/optimizer_options.h"
+#include "server/staleness_policy.h"
+
+namespace sluice {
+
+// Externally synchronized.
+class JobTerms {
+ public:
+  JobTerms(const Consistency& consistency, const LearningRateSchedule& schedule)
+      : policy_(consistency), schedule_(schedule) {}
+
+  // What is to hold from the next step boundary on.
+  void Propose(const Consistency& consistency) { next_policy_.emplace(consistency); }
+  // As above. BAD_ARGUMENT if it is out of its domain, or the job's optimizer has none here.
+  absl::Status Propose(const OptimizerOptions& optimizer, double learning_rate);
+
+  // A step boundary is reached: what was proposed holds. Returns whether the policy is a new one.
+  bool Adopt();
+
+  const StalenessPolicy& policy() const { return policy_; }
+  const Consistency& consistency() const { return policy_.consistency(); }
+  const LearningRateSchedule& schedule() const { return schedule_; }
+
+  // For the step that follows `step`; 0 if it is the workers' own.
+  double LearningRate(const OptimizerOptions& optimizer, Step step) const;
+
+ private:
+  StalenessPolicy policy_;
+  const LearningRateSchedule schedule_;
+  absl::optional<double> learning_rate_;  // instead of the optimizer's
+  absl::optional<StalenessPolicy> next_policy_;
+  absl::optional<double> next_learning_rate_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_JOB_TERMS_H_

@@ -1,0 +1,90 @@
+// The way of a push from its header into the step: gate, room, and the gate again.
+//
+// Whoever changes what it refers to calls Settle() afterwards, which lets in and ends what can be.
+
+#ifndef SLUICE_SERVER_PUSH_INTAKE_H_
+#define SLUICE_SERVER_PUSH_INTAKE_H_
+
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "common/exchange.h"
+#include "server/completions.h"
+#include "server/current_step.h"
+#include "server/gate.h"
+#include "server/job_terms.h"
+#include "server/pending_push.h"
+#include "server/push_room.h"
+#include "server/roster.h"
+#include "server/shard_state.h"
+
+namespace sluice {
+
+// A push that has come to its end: whole, or, with `refused`, found to be wrong.
+struct Arrival {
+  std::unique_ptr<PendingPush> push;
+  PushCallback done;
+  absl::Status refused;
+};
+
+// Externally synchronized, with all it refers to.
+class PushIntake {
+ public:
+  // All references outlive it.
+  PushIntake(const ShardOptions& options, const JobTerms& terms, Roster& roster, CurrentStep& step,
+             const Clock& clock);
+
+  // The model is known: so many vectors may be on their way in.
+  void Open(uint32_t vectors) { room_ = std::make_unique<PushRoom>(vectors); }
+
+  // Judges a header; a push that may go on waits for its turn to come in.
+  void Begin(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+             std::function<void()> cancel, Completions* completions);
+
+  // A push that was let in ends before it is whole.
+  void Abandon(const PendingPush& push, Abandoned why);
+
+  // A push that was let in has come to its end, and waits for its turn to be taken.
+  void Queue(Arrival arrival);
+
+  // Takes what was queued into the step, until it is complete.
+  void TakeArrivals(Completions* completions);
+
+  // The push's gradient was added up.
+  void Release(SessionId session) { room_->Release(session); }
+
+  // Answers those whose step was just made; then what came late may come in.
+  void AnswerApplied(Completions* completions) { completions->Take(applied_); }
+
+  // Ends the pushes of sessions that are over, and, if the server drains, those that wait; lets in
+  // those for which there is room.
+  void Settle(bool draining, Completions* completions);
+
+  // Whether no push is on its way in.
+  bool empty() const { return room_ == nullptr || room_->empty(); }
+  const PushRoom* room() const { return room_.get(); }
+  const Gate& gate() const { return gate_; }
+
+ private:
+  void Take(Arrival arrival, Completions* completions);
+  void Enter(Arrival arrival, Completions* completions);
+  void EndPushes(bool draining, Completions* completions);
+  void LetIn(const Arriving& push, Completions* completions);
+
+  const Guards guards_;
+  const JobTerms& terms_;
+  Roster& roster_;
+  CurrentStep& step_;
+  const Clock& clock_;
+  Gate gate_;
+  std::unique_ptr<PushRoom> room_;  // null before Open()
+  std::deque<Arrival> arrivals_;
+  Completions applied_;  // answers that wait for the step to be published
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_PUSH_INTAKE_H_

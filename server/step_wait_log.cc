@@ -1,0 +1,44 @@
+#include "server/step_wait_log.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace sluice {
+namespace {
+
+std::string Seconds(absl::Duration duration) {
+  return absl::StrFormat("%.1fs", absl::ToDoubleSeconds(duration));
+}
+
+std::string WhoIsAwaited(const StepState& step) {
+  std::vector<std::string> workers;
+  for (const AwaitedWorker& worker : step.awaited) {
+    workers.push_back(absl::StrCat(worker.worker, " (last seen ", Seconds(worker.since_last_seen),
+                                   " ago, ", worker.bytes_arrived, " bytes of its push here)"));
+  }
+  if (step.missing > step.awaited.size()) {
+    workers.push_back(absl::StrCat(step.missing - step.awaited.size(), " more"));
+  }
+  if (workers.empty()) {
+    return absl::StrCat(step.required - step.accumulated, " more gradients");
+  }
+  return absl::StrJoin(workers, ", ");
+}
+
+}  // namespace
+
+absl::optional<std::string> StepWaitLog::Look(const ShardState& state) {
+  const StepState& step = state.current;
+  if (since_ != step.since) next_ = threshold_;
+  since_ = step.since;
+  if (!since_.has_value() || state.now - *since_ < next_) return absl::nullopt;
+  next_ = 2 * (state.now - *since_);
+  return absl::StrCat("step ", state.step.value(), " has waited ", Seconds(state.now - *since_),
+                      " for ", WhoIsAwaited(step));
+}
+
+}  // namespace sluice

@@ -1,0 +1,19 @@
+// Liveness (rule 7): once nothing goes wrong any more, those that are alive get on, whatever the
+// others have left behind.
+
+#ifndef SLUICE_TESTS_SIMULATION_CALM_H_
+#define SLUICE_TESTS_SIMULATION_CALM_H_
+
+#include "tests/simulation/chaos.h"
+#include "tests/simulation/scenario.h"
+#include "tests/simulation/world.h"
+
+namespace sluice {
+
+// Silent workers stay silent, all others do as they should: pull, push, pull again. The lease
+// passes. Then each must have got through several rounds, and the step must have moved.
+void GetOn(const Scenario& scenario, Chaos& chaos, World& world);
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_SIMULATION_CALM_H_

@@ -1,0 +1,63 @@
+"""Deliberate bugs in the core, which the simulation must find.
+
+Each is one replacement in one file of server/. Its binary is the simulation with the changed copy
+linked before the libraries: the linker then has no use for the archive's own object.
+"""
+
+# name: (file, what stands there exactly once, what stands there instead)
+MUTANTS = {
+    "aborted_not_booked": ("gate.cc", "++(why == Abandoned::kRejected ? books_.rejected : books_.aborted);", "if (why == Abandoned::kRejected) ++books_.rejected;"),
+    "accumulator_not_cleared": ("step_maker.cc", "accumulator_.Clear();", ""),
+    "answer_has_old_step": ("gate.cc", "outcome.step = step;", "outcome.step = judged_at;"),
+    "answers_not_kept": ("session_table.cc", "answers[header.sequence] = outcome;", ""),
+    "backup_one_gradient_late": ("staleness_policy.cc", "         progress.accumulated >= consistency_.quorum;", "         progress.accumulated > consistency_.quorum;"),
+    "barred_process_returns": ("roster.cc", "record->barred = true;", ""),
+    "bound_off_by_one": ("staleness_policy.cc", "staleness <= *consistency_.max_staleness", "staleness < *consistency_.max_staleness"),
+    "contribution_not_recorded": ("push_intake.cc", "record.contributed = step;", ";"),
+    "discount_off_by_one": ("step_maker.cc", "static_cast<float>(1 + staleness)", "static_cast<float>(2 + staleness)"),
+    "divisor_off_by_one": ("step_maker.cc", "static_cast<float>(accumulator_.count());", "static_cast<float>(accumulator_.count() + 1);"),
+    "draining_keeps_pushes_waiting": ("push_intake.cc", "return draining || !sessions.IsAlive(push.header.session);", "return !sessions.IsAlive(push.header.session);"),
+    "evicted_stays_member": ("roster.cc", "record.presence = Presence::kEvicted;", "record.presence = Presence::kLost;"),
+    "fewer_answers_kept": ("session_table.cc", "answers.size() > kKeptAnswers", "answers.size() >= kKeptAnswers"),
+    "have_step_ignored": ("pull_queue.cc", "request.have_step == latest->step", "request.have_step.has_value()"),
+    "high_water_mark_reset": ("session_table.cc", "record.presence = Presence::kPresent;", "record.presence = Presence::kPresent; record.last_sequence = Sequence(); record.answers.clear();"),
+    "late_joiner_at_once": ("coordinator.cc", "at_once ? now : now.Next()", "now"),
+    "lost_lease_never_ends": ("session_table.cc", "record.alive() && record.last_seen <= deadline", "record.presence == Presence::kPresent && record.last_seen <= deadline"),
+    "old_sequence_counts": ("gate.cc", "if (header.sequence <= record.last_sequence)", "if (header.sequence < Sequence())"),
+    "policy_adopted_mid_step": ("coordinator.cc", "terms_.Propose(consistency);", "terms_.Propose(consistency); terms_.Adopt();"),
+    "pull_one_step_early": ("coordinator.cc", "request.min_step > step_.number()", "request.min_step > step_.number().Next()"),
+    "quorum_off_by_one": ("staleness_policy.cc", "overdue || progress.accumulated >= consistency_.quorum", "overdue || progress.accumulated > consistency_.quorum"),
+    "rank_order_ignored": ("step_ledger.cc", "order == ReductionOrder::kRank ? contribution.rank : Rank()", "order == ReductionOrder::kRank ? Rank() : Rank()"),
+    "rank_order_too_early": ("step_ledger.cc", "if (waits) return absl::nullopt;", "(void)waits;"),
+    "replaced_session_lives": ("session_table.cc", "  by_session_.erase(record.session);", "  ;"),
+    "room_holds_one_more": ("push_room.cc", "inside_.size() < (", "inside_.size() <= ("),
+    "room_never_released": ("coordinator.cc", "intake_.Release(session);", "(void)session;"),
+    "samples_not_weighted": ("step_maker.cc", "samples_ += push.header().samples;", "++samples_;"),
+    "skip_not_counted": ("gate.cc", "++(disposition == Disposition::kSkipped ? books_.skipped : books_.accepted);", "++books_.accepted;"),
+    "slack_off_by_one": ("staleness_policy.cc", "worker.clock > progress.slowest + consistency_.slack", "worker.clock >= progress.slowest + consistency_.slack"),
+    "stale_gradient_counts": ("staleness_policy.cc", "return staleness == 0;", "return staleness <= 1;"),
+    "step_grows_by_two": ("current_step.cc", "  number_ = number_.Next();", "  number_ = number_.Next().Next();"),
+}
+
+def _quoted(text):
+    return "'" + text.replace("$", "$$") + "'"
+
+def mutants(deps):
+    """Declares simulation_NAME for each mutant, with `deps`. Returns their labels."""
+    for name, (file, old, new) in MUTANTS.items():
+        native.genrule(
+            name = "mutate_" + name,
+            testonly = True,
+            srcs = ["//server:" + file],
+            outs = ["mutants/%s/%s" % (name, file)],
+            cmd = "$(location mutate.sh) $< $@ %s %s" % (_quoted(old), _quoted(new)),
+            tools = ["mutate.sh"],
+        )
+        native.cc_binary(
+            name = "simulation_" + name,
+            testonly = True,
+            srcs = [":mutate_" + name],
+            linkstatic = True,
+            deps = deps,
+        )
+    return [":simulation_" + name for name in MUTANTS]

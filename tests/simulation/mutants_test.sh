@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# mutants_test.sh SIMULATION MUTANT…: the simulation must find every mutant, and nothing wrong with
+# what is not mutated. Prints which seed found what; one test case per mutant.
+set -euo pipefail
+
+readonly SEEDS=3000
+readonly VIOLATION=1
+
+CASES='' FAILURES=0
+
+# record CASE PROBLEM: notes a test case, which passed if there is no problem.
+record() {
+  local verdict=''
+  if [[ -n $2 ]]; then
+    verdict="<failure message=\"$2\"/>"
+    FAILURES=$((FAILURES + 1))
+  fi
+  CASES+="  <testcase classname=\"Mutants\" name=\"$1\">$verdict</testcase>"$'\n'
+}
+
+check_unmutated() {
+  local problem=''
+  "$1" --seeds="$SEEDS" >"$OUTPUT" || problem="breaks the contract, see simulation_test"
+  record Unmutated "$problem"
+  tail -n 1 "$OUTPUT"
+}
+
+check_mutant() {
+  local name=${1##*/simulation_} code=0 seed rule problem=''
+  "$1" --seeds="$SEEDS" >"$OUTPUT" 2>/dev/null || code=$?
+  seed=$(sed -nE 's/.*broken\. seed ([0-9]+):.*/\1/p' "$OUTPUT")
+  rule=$(sed -n '/^Violation at/,/^Replay/p' "$OUTPUT" | sed -n '2s/^ *//p')
+  if ((code != VIOLATION)); then
+    problem="not found in $SEEDS seeds"
+    seed='-' rule="$problem (exit code $code)"
+  fi
+  record "$name" "$problem"
+  printf '%-30s  %5s  %.110s\n' "$name" "$seed" "$rule"
+}
+
+main() {
+  local mutant
+  OUTPUT=$(mktemp)
+  trap 'rm -f "$OUTPUT"' EXIT
+  check_unmutated "$1"
+  shift
+  printf '%-30s  %5s  %s\n' mutant seed violation
+  for mutant in "$@"; do check_mutant "$mutant"; done
+  printf '<testsuites>\n<testsuite name="Mutants">\n%s</testsuite>\n</testsuites>\n' "$CASES" \
+    >"${XML_OUTPUT_FILE:-/dev/null}"
+  ((FAILURES == 0))
+}
+
+main "$@"

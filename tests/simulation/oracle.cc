@@ -1,0 +1,286 @@
+#include "tests/simulation/oracle.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+// The first answer, said again.
+PushOutcome Again(const PushOutcome& first) {
+  PushOutcome outcome = first;
+  outcome.first_disposition = first.disposition;
+  outcome.disposition = Disposition::kDuplicate;
+  return outcome;
+}
+
+Fate FateOfVerdict(const PushVerdict& verdict) {
+  if (verdict.goes_on()) return Fate::kArriving;
+  if (verdict.reason == Reason::kUnknownSession) return Fate::kAborted;
+  if (!verdict.answered) return Fate::kRejected;
+  const bool stale = verdict.outcome.disposition == Disposition::kStaleDropped;
+  return stale ? Fate::kStale : Fate::kDuplicate;
+}
+
+double NormOf(const Layout& layout, const Values& gradient) {
+  double squares = 0;
+  for (const LayoutRange& range : layout.ranges()) {
+    if (range.kind == RangeKind::kStatistic) continue;
+    for (uint64_t i = range.offset; i < range.end(); ++i) squares += gradient[i] * gradient[i];
+  }
+  return std::sqrt(squares);
+}
+
+}  // namespace
+
+void Oracle::BeginCall(absl::Time now) {
+  now_ = now;
+  early_door_.clear();
+  early_pulls_.clear();
+  announced_.clear();
+  dismissed_.clear();
+}
+
+bool Oracle::OncePerStep() const {
+  return consistency_.mode == ConsistencyMode::kSync ||
+         consistency_.mode == ConsistencyMode::kBackup;
+}
+
+// ---- Pushes ----
+
+PushVerdict Oracle::Judge(const PushHeader& header) const {
+  const ModelWorker* const worker = workers_.Of(header.session.value());
+  if (worker == nullptr) return PushVerdict::Error(Reason::kUnknownSession);
+  if (worker->observer) return PushVerdict::Error(Reason::kNotAWorker);
+  const PushOutcome* const first = worker->KeptAnswer(header.sequence.value());
+  if (first != nullptr) return PushVerdict::Answer(Again(*first));
+  if (header.sequence.value() <= worker->highest) {
+    return PushVerdict::Error(Reason::kSequenceTooOld);
+  }
+  const bool this_life = header.incarnation == scenario_.options.incarnation;
+  const uint64_t of = header.step.value();
+  if (this_life && of > step_) return PushVerdict::Error(Reason::kFutureStep);
+  const uint64_t age = of > step_ ? 0 : step_ - of;
+  bool fresh = this_life;
+  if (OncePerStep()) fresh = fresh && age == 0 && of >= worker->from;
+  if (consistency_.max_staleness.has_value()) fresh = fresh && age <= *consistency_.max_staleness;
+  if (!fresh) {
+    return PushVerdict::Answer({Disposition::kStaleDropped, Step(step_),
+                                scenario_.options.incarnation, age, absl::nullopt});
+  }
+  if (OncePerStep() && step_sum_.Has(worker->name)) {
+    return PushVerdict::Error(Reason::kAlreadyContributed);
+  }
+  if (IsAhead(*worker)) return PushVerdict::Error(Reason::kAheadOfOthers);
+  return PushVerdict::GoesOn();
+}
+
+bool Oracle::IsAhead(const ModelWorker& worker) const {
+  if (consistency_.mode != ConsistencyMode::kSsp) return false;
+  const uint64_t slowest = started_ ? workers_.Slowest().value_or(worker.pushes) : 0;
+  return worker.pushes > slowest + consistency_.slack;
+}
+
+PushVerdict Oracle::JudgeAtDoor(const PushHeader& header) const {
+  const bool ended = workers_.Of(header.session.value()) == nullptr;
+  if (draining_ && !ended) return PushVerdict::Error(Reason::kDraining);
+  return Judge(header);
+}
+
+PushVerdict Oracle::BeginPush(uint64_t number, const PushHeader& header, const Values& gradient,
+                              Reason fault) {
+  ModelPush& push = pushes_[number];
+  push = {header, gradient, Fate::kWaiting};
+  if (!initialized()) fault = Reason::kNotInitialized;
+  if (draining_) fault = Reason::kDraining;
+  if (fault == Reason::kNone) Heartbeat(header.session);
+  const PushVerdict verdict = fault == Reason::kNone ? Judge(header) : PushVerdict::Error(fault);
+  if (!verdict.goes_on()) Conclude(push, verdict);
+  return verdict;
+}
+
+std::string Oracle::HearAtDoor(uint64_t number, const PushVerdict& told) {
+  ModelPush& push = pushes_.at(number);
+  if (push.fate != Fate::kWaiting) return "nothing: it does not wait at the door";
+  const PushVerdict now = JudgeAtDoor(push.header);
+  const auto early = early_door_.find(number);
+  const bool expected = told == now || (early != early_door_.end() && told == early->second);
+  if (!expected) return Words(now);
+  Conclude(push, told);
+  if (Inside() > scenario_.room)
+    return absl::StrCat("to wait: ", Inside(), " are inside (rule 10)");
+  return "";
+}
+
+void Oracle::Conclude(ModelPush& push, const PushVerdict& verdict) {
+  push.fate = FateOfVerdict(verdict);
+  if (push.fate != Fate::kStale) return;
+  Remember(push.header, verdict.outcome);
+  // Judged before the call's step was made, it may have let its worker go on at once.
+  const Step judged_at = verdict.outcome.step;
+  for (const auto& entry : pulls_) {
+    const PullRequest& pull = entry.second.request;
+    const bool waited_for_it = pull.session == push.header.session && pull.after.has_value() &&
+                               *pull.after <= push.header.sequence;
+    if (judged_at.value() < step_ && waited_for_it && pull.min_step <= judged_at) {
+      early_pulls_[entry.first] = {Reason::kNone, judged_at.value()};
+    }
+  }
+}
+
+void Oracle::Remember(const PushHeader& header, const PushOutcome& outcome) {
+  ModelWorker& worker = *workers_.Of(header.session.value());
+  worker.highest = header.sequence.value();
+  worker.answers[header.sequence.value()] = outcome;
+  if (worker.excused) {
+    worker.pushes = std::max(worker.pushes, workers_.Slowest().value_or(0));
+    worker.excused = false;
+  }
+  if (outcome.disposition != Disposition::kStaleDropped) ++worker.pushes;
+}
+
+PushVerdict Oracle::FinishPush(uint64_t number, Reason fault) {
+  ModelPush& push = pushes_.at(number);
+  const absl::optional<double>& bound = scenario_.options.guards.max_push_norm;
+  if (fault == Reason::kNone && bound && NormOf(scenario_.layout, push.gradient) > *bound) {
+    fault = Reason::kNormTooLarge;
+  }
+  return Advance(&push, fault);
+}
+
+PushVerdict Oracle::Take(ModelPush& push, Reason fault) {
+  const bool skipped = fault == Reason::kNotFinite && scenario_.options.guards.skip_not_finite;
+  if (fault != Reason::kNone && !skipped) {
+    push.fate = Fate::kRejected;
+    return PushVerdict::Error(fault);
+  }
+  const PushVerdict verdict = Judge(push.header);
+  if (verdict.goes_on()) return Count(push, skipped);
+  Conclude(push, verdict);
+  return verdict;
+}
+
+PushVerdict Oracle::Count(ModelPush& push, bool skipped) {
+  const PushHeader& header = push.header;
+  const ModelWorker& worker = *workers_.Of(header.session.value());
+  const uint64_t age = step_ - header.step.value();
+  // Where no step waits for anybody in particular, what is left out is in none.
+  if (!skipped || OncePerStep()) {
+    step_sum_.Enter({worker.rank(), worker.process, worker.session, header.samples, age, skipped,
+                     push.gradient},
+                    now_);
+  }
+  push.fate = skipped ? Fate::kSkipped : Fate::kAccepted;
+  PushOutcome outcome = {skipped ? Disposition::kSkipped : Disposition::kAccepted, Step(step_),
+                         scenario_.options.incarnation, age, absl::nullopt};
+  if (!skipped && IsComplete()) {
+    outcome.disposition = Disposition::kApplied;
+    outcome.step = Step(step_ + 1);
+    unpublished_ = header;
+  }
+  Remember(header, outcome);
+  return PushVerdict::Answer(outcome);
+}
+
+// ---- Steps ----
+
+PushVerdict Oracle::Advance(ModelPush* arrival, Reason fault) {
+  PushVerdict verdict;
+  for (;;) {
+    if (step_sum_.empty()) Adopt();
+    if (IsComplete()) {
+      Apply();
+    } else if (arrival != nullptr) {
+      verdict = Take(*arrival, fault);
+      arrival = nullptr;
+    } else {
+      break;
+    }
+  }
+  CheckFinished();
+  return verdict;
+}
+
+bool Oracle::IsComplete() const {
+  if (!initialized()) return false;
+  // A step in which nobody takes part is passed over for those who wait for the next.
+  const bool deserted = started_ && workers_.Members(step_).empty();
+  if (OncePerStep() && deserted && workers_.CountAlive(false) > 0) return true;
+  if (step_sum_.counted() + (OncePerStep() ? step_sum_.skipped() : 0) == 0) return false;
+  if (deserted) return true;
+  const bool proceeds = IsOverdue() && consistency_.on_max_step_wait == StepWaitAction::kProceed;
+  const bool enough = step_sum_.counted() >= consistency_.quorum;
+  if (!OncePerStep()) return proceeds || enough;
+  if (!started_) return false;
+  return proceeds || Missing().empty() || (consistency_.mode == ConsistencyMode::kBackup && enough);
+}
+
+absl::optional<absl::Time> Oracle::HeldUpSince() const {
+  if (consistency_.mode != ConsistencyMode::kSsp) return step_sum_.since();
+  absl::optional<absl::Time> since;
+  for (const auto& entry : pulls_) {
+    const ModelPull& pull = entry.second;
+    if (!pull.waits || !pull.held_up_since.has_value()) continue;
+    since = std::min(since.value_or(now_), *pull.held_up_since);
+  }
+  return since;
+}
+
+bool Oracle::IsOverdue() const {
+  const absl::optional<absl::Time> since = HeldUpSince();
+  return started_ && since.has_value() && now_ - *since >= consistency_.max_step_wait;
+}
+
+void Oracle::Apply() {
+  NoteEarly();
+  published_.push_back(step_sum_.Apply(consistency_, LearningRate(), published_.back()));
+  ++step_;
+  unpublished_.reset();
+}
+
+void Oracle::NoteEarly() {
+  for (const auto& entry : pushes_) {
+    if (entry.second.fate != Fate::kWaiting) continue;
+    early_door_[entry.first] = JudgeAtDoor(entry.second.header);
+  }
+  for (const auto& entry : pulls_) {
+    const Turn turn = TurnOf(entry.second.request);
+    if (entry.second.waits && turn.when == Turn::kNow) early_pulls_[entry.first] = turn.verdict;
+  }
+}
+
+// ---- Room ----
+
+std::vector<uint64_t> Oracle::SessionsInside() const {
+  std::vector<uint64_t> sessions;
+  const absl::optional<ModelRank> first_missing = FirstMissing();
+  if (consistency_.order == ReductionOrder::kRank && first_missing.has_value()) {
+    sessions = step_sum_.SessionsBehind(*first_missing);
+  }
+  for (const auto& entry : pushes_) {
+    if (entry.second.fate == Fate::kArriving)
+      sessions.push_back(entry.second.header.session.value());
+  }
+  return sessions;
+}
+
+uint32_t Oracle::Inside() const { return static_cast<uint32_t>(SessionsInside().size()); }
+
+bool Oracle::MayEnter(const ModelPush& push) const {
+  const std::vector<uint64_t> inside = SessionsInside();
+  const uint64_t session = push.header.session.value();
+  if (std::count(inside.begin(), inside.end(), session) > 0) return false;
+  // One place is kept for the worker that a step waits for first. (Where workers push as often as
+  // they like, that may be a new process; it makes no difference to whom nobody waits for.)
+  const absl::optional<ModelRank> first = OncePerStep() ? FirstMissing() : absl::nullopt;
+  bool may_use_all = first.has_value() && workers_.Of(session)->rank() == *first;
+  for (const uint64_t other : inside) {
+    const ModelWorker* const worker = workers_.Of(other);
+    may_use_all = may_use_all || (worker != nullptr && worker->rank() == first);
+  }
+  return inside.size() + (may_use_all ? 0 : 1) < scenario_.room;
+}
+
+}  // namespace sluice

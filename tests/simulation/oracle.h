@@ -1,0 +1,190 @@
+// What a shard ought to do, said as naively as the rules of a push are (design.md, section 5): a
+// list of everything that happened and questions answered by looking through it.
+//
+// It is told each call before the shard is, and predicts its result. Pushes and pulls that wait are
+// a matter of when: one that a call lets go on may be judged before or after the step which that
+// call makes, so the oracle accepts either, and at rest demands that nobody waits without reason.
+
+#ifndef SLUICE_TESTS_SIMULATION_ORACLE_H_
+#define SLUICE_TESTS_SIMULATION_ORACLE_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/exchange.h"
+#include "server/push_books.h"
+#include "server/shard_state.h"
+#include "tests/simulation/scenario.h"
+#include "tests/simulation/step_model.h"
+#include "tests/simulation/verdict.h"
+#include "tests/simulation/workers_model.h"
+
+namespace sluice {
+
+// What became of a push.
+enum class Fate {
+  kWaiting,
+  kArriving,
+  kAccepted,
+  kStale,
+  kSkipped,
+  kDuplicate,
+  kRejected,
+  kAborted
+};
+
+struct ModelPush {
+  PushHeader header;
+  Values gradient;
+  Fate fate = Fate::kWaiting;
+};
+
+struct ModelPull {
+  PullRequest request;
+  bool waits = true;
+  absl::optional<absl::Time> held_up_since;
+};
+
+class Oracle {
+ public:
+  Oracle(const Scenario& scenario, absl::Time now)
+      : scenario_(scenario),
+        now_(now),
+        step_sum_(scenario.layout),
+        consistency_(scenario.options.consistency) {}
+
+  // A call begins, at that time.
+  void BeginCall(absl::Time now);
+
+  // Membership. The welcome's session is 0 where there is a reason against it.
+  Welcome Join(const JoinRequest& request, Reason* reason);
+  // Who joins while nothing counts yet, but pushes are on their way in, takes part in this step or
+  // in the next, as the server likes; so does a new process whose predecessor's gradient counts.
+  // Returns `from`, if whoever joined latest may take part from there on, else what it must be.
+  uint64_t Concede(uint64_t from);
+  Reason Heartbeat(SessionId session);
+  void Lose(SessionId session);
+  Reason Leave(SessionId session);
+  Reason Evict(const std::string& worker);
+  void Tick();
+  // The operator's terms hold from the step that is returned.
+  uint64_t SetConsistency(const Consistency& consistency);
+  uint64_t SetLearningRate(double learning_rate);
+  void Drain() {
+    Announce("draining");
+    draining_ = true;
+  }
+  void Initialize(const Values& parameters) { published_ = {parameters}; }
+
+  // Pushes, by number. `fault` is what the wire found wrong with the header, or the payload.
+  PushVerdict BeginPush(uint64_t number, const PushHeader& header, const Values& gradient,
+                        Reason fault);
+  PushVerdict FinishPush(uint64_t number, Reason fault);
+  void AbandonPush(uint64_t number, Fate fate) { pushes_.at(number).fate = fate; }
+  // One that waited at the door was told so. Returns what else it ought to have been told, or "".
+  std::string HearAtDoor(uint64_t number, const PushVerdict& told);
+
+  // Pulls, by number.
+  void Pull(uint64_t number, const PullRequest& request);
+  bool CancelPull(uint64_t number);
+  std::string HearPull(uint64_t number, const PullVerdict& told);
+
+  // What is wrong at rest, once all was heard that a call told; "" if nothing is.
+  std::string EndCall();
+
+  // What the shard must show.
+  PushBooks Books() const;
+  StepState Current() const;
+  std::set<std::string> Contributors() const { return step_sum_.Workers(); }
+  Phase phase() const;
+  uint64_t step() const { return step_; }
+  double LearningRate() const;
+  uint32_t WaitingPulls() const;
+  const Consistency& consistency() const { return consistency_; }
+  bool OncePerStep() const;
+  const WorkersModel& workers() const { return workers_; }
+  const std::vector<Values>& published() const { return published_; }  // by step
+  const Values& tolerance() const { return step_sum_.tolerance(); }
+  // The latest step is as it was found, within the tolerance.
+  void Correct(const Values& found) { published_.back() = found; }
+  Fate FateOf(uint64_t number) const { return pushes_.at(number).fate; }
+  uint32_t Inside() const;  // pushes that hold room
+  bool initialized() const { return !published_.empty(); }
+  bool started() const { return started_; }
+  bool draining() const { return draining_; }
+  // Told in the latest call: to the owner, and to sessions that they were evicted.
+  const std::vector<std::string>& announced() const { return announced_; }
+  const std::vector<uint64_t>& dismissed() const { return dismissed_; }
+
+ private:
+  struct Turn {
+    enum { kNow, kNotYet, kHeldUp, kError } when = kNow;
+    PullVerdict verdict;
+    bool may_wait = false;  // a new process: for the step that its predecessor contributed to
+  };
+
+  bool IsAhead(const ModelWorker& worker) const;
+  bool IsComplete() const;
+  bool IsOverdue() const;
+  absl::optional<absl::Time> HeldUpSince() const;
+  std::vector<const ModelWorker*> Missing() const;
+  uint32_t CountMissing() const;  // and of those yet to join
+  std::vector<const ModelWorker*> Awaited() const;
+  absl::optional<ModelRank> FirstMissing() const;
+  std::vector<uint64_t> SessionsInside() const;
+  bool MayEnter(const ModelPush& push) const;
+
+  PushVerdict Judge(const PushHeader& header) const;
+  PushVerdict JudgeAtDoor(const PushHeader& header) const;
+  Turn TurnOf(const PullRequest& request) const;
+  void Conclude(ModelPush& push, const PushVerdict& verdict);
+  void Remember(const PushHeader& header, const PushOutcome& outcome);
+  PushVerdict Count(ModelPush& push, bool skipped);
+  PushVerdict Take(ModelPush& push, Reason fault);
+  PushVerdict Advance(ModelPush* arrival = nullptr, Reason fault = Reason::kNone);
+  void Apply();
+  void NoteEarly();
+  void Adopt();
+  void EndMembership(ModelWorker& worker);
+  void EndOverdueWait();
+  void CheckFinished();
+  void Announce(const std::string& what);
+
+  const Scenario scenario_;
+  absl::Time now_;
+  WorkersModel workers_;
+  StepModel step_sum_;
+  Consistency consistency_;
+  absl::optional<Consistency> next_consistency_;
+  absl::optional<double> learning_rate_;
+  absl::optional<double> next_learning_rate_;
+  std::map<uint64_t, ModelPush> pushes_;
+  std::map<uint64_t, ModelPull> pulls_;
+  std::vector<Values> published_;
+  uint64_t step_ = 0;
+  uint64_t sessions_ = 0;
+  absl::optional<absl::Time> first_join_;
+  bool started_ = false;
+  bool finished_ = false;
+  bool deserted_ = false;
+  std::string joined_;       // latest
+  uint64_t joined_at_ = 0;   // the step then
+  bool may_choose_ = false;  // from which of two steps on it takes part
+  bool draining_ = false;
+  // The push whose answer waits until the step that it completed is published.
+  absl::optional<PushHeader> unpublished_;
+  // What those that wait might have been told before the call's step was made.
+  std::map<uint64_t, PushVerdict> early_door_;
+  std::map<uint64_t, PullVerdict> early_pulls_;
+  std::vector<std::string> announced_;
+  std::vector<uint64_t> dismissed_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_SIMULATION_ORACLE_H_

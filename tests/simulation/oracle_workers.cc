@@ -1,0 +1,198 @@
+// The oracle's rules of who takes part.
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/oracle.h"
+
+namespace sluice {
+
+Welcome Oracle::Join(const JoinRequest& request, Reason* reason) {
+  Welcome welcome;
+  const bool observer = request.role == SessionRole::kObserver;
+  const ModelWorker* const known = workers_.Named(request.worker);
+  welcome.resumed = known != nullptr && known->nonce == request.process_nonce.value();
+  *reason = Reason::kNone;
+  if (draining_) *reason = Reason::kDraining;
+  if (*reason == Reason::kNone && observer && !first_join_) *reason = Reason::kNotInitialized;
+  if (*reason == Reason::kNone && welcome.resumed && known->barred) *reason = Reason::kEvicted;
+  if (*reason == Reason::kNone) {
+    if (known != nullptr && known->alive && !known->lost) dismissed_.push_back(known->session);
+    // Membership changes at step boundaries. The first step is all workers', however late, but each
+    // has one gradient in it.
+    const bool has_say = step_sum_.Has(request.worker);
+    const bool at_once = observer || !OncePerStep() || (!started_ && !has_say) ||
+                         (step_sum_.empty() && Books().in_progress == 0);
+    const bool keeps_place = welcome.resumed && known->alive && known->observer == observer;
+    may_choose_ = !keeps_place && !at_once && (step_sum_.empty() || !started_);
+    joined_ = request.worker;
+    joined_at_ = step_;
+    const uint64_t session = scenario_.options.session_base.value() + ++sessions_;
+    const ModelWorker& worker = workers_.Open(request, session, at_once ? step_ : step_ + 1, now_);
+    if (!first_join_) first_join_ = now_;
+    welcome.session = SessionId(session);
+    welcome.step = Step(std::max(worker.from, step_));
+    welcome.initialized = initialized();
+    welcome.last_sequence = Sequence(worker.highest);
+    welcome.index = worker.index;
+  }
+  Tick();
+  return welcome;
+}
+
+uint64_t Oracle::Concede(uint64_t from) {
+  ModelWorker& worker = *workers_.Named(joined_);
+  if (may_choose_ && (from == joined_at_ || from == joined_at_ + 1)) worker.from = from;
+  return std::max(worker.from, joined_at_);
+}
+
+Reason Oracle::Heartbeat(SessionId session) {
+  ModelWorker* const worker = workers_.Of(session.value());
+  if (worker == nullptr) return Reason::kUnknownSession;
+  if (!worker->lost) worker->heard = now_;
+  return Reason::kNone;
+}
+
+void Oracle::Lose(SessionId session) {
+  ModelWorker* const worker = workers_.Of(session.value());
+  if (worker != nullptr) {
+    worker->lost = true;
+    worker->heard = now_;
+  }
+  Tick();
+}
+
+Reason Oracle::Leave(SessionId session) {
+  ModelWorker* const worker = workers_.Of(session.value());
+  if (worker != nullptr) worker->alive = false;
+  Tick();
+  return worker == nullptr ? Reason::kUnknownSession : Reason::kNone;
+}
+
+Reason Oracle::Evict(const std::string& name) {
+  ModelWorker* const worker = workers_.Named(name);
+  const bool known = worker != nullptr && worker->alive;
+  if (known) {
+    worker->barred = true;
+    EndMembership(*worker);
+  }
+  Advance();
+  return known ? Reason::kNone : Reason::kNotFound;
+}
+
+void Oracle::EndMembership(ModelWorker& worker) {
+  worker.alive = false;
+  if (!worker.lost) dismissed_.push_back(worker.session);
+}
+
+void Oracle::Tick() {
+  const ShardOptions& options = scenario_.options;
+  for (auto& entry : workers_.all()) {
+    ModelWorker& worker = entry.second;
+    if (worker.alive && now_ - worker.heard >= options.lease) EndMembership(worker);
+  }
+  if (first_join_.has_value()) {
+    started_ = started_ || now_ - *first_join_ >= options.start_timeout ||
+               workers_.CountKnown() >= options.expected_workers;
+  }
+  if (IsOverdue()) EndOverdueWait();
+  Advance();
+}
+
+void Oracle::EndOverdueWait() {
+  const bool ssp = consistency_.mode == ConsistencyMode::kSsp;
+  const bool evicts = consistency_.on_max_step_wait == StepWaitAction::kEvict;
+  const bool excuses = ssp && consistency_.on_max_step_wait == StepWaitAction::kProceed;
+  if (!(ssp || OncePerStep()) || !(evicts || excuses)) return;
+  for (const ModelWorker* const holder : ssp ? Awaited() : Missing()) {
+    ModelWorker& worker = *workers_.Named(holder->name);
+    if (evicts) EndMembership(worker);
+    if (excuses) worker.excused = true;
+  }
+  for (auto& entry : pulls_) {
+    if (entry.second.held_up_since.has_value()) entry.second.held_up_since = now_;
+  }
+}
+
+// A worker has one gradient in a step of sync or backup, whichever its process.
+std::vector<const ModelWorker*> Oracle::Missing() const {
+  std::vector<const ModelWorker*> missing;
+  for (const ModelWorker* const worker : workers_.Members(step_)) {
+    if (!step_sum_.Has(worker->name)) missing.push_back(worker);
+  }
+  return missing;
+}
+
+uint32_t Oracle::CountMissing() const {
+  const uint32_t known = workers_.CountKnown();
+  const uint32_t expected = started_ ? 0 : scenario_.options.expected_workers;
+  return static_cast<uint32_t>(Missing().size()) + (expected > known ? expected - known : 0);
+}
+
+std::vector<const ModelWorker*> Oracle::Awaited() const {
+  if (OncePerStep()) return Missing();
+  std::vector<const ModelWorker*> slow;
+  if (consistency_.mode != ConsistencyMode::kSsp || !HeldUpSince().has_value()) return slow;
+  for (const ModelWorker* const worker : workers_.Members(step_)) {
+    if (!worker->excused && worker->pushes == workers_.Slowest()) slow.push_back(worker);
+  }
+  return slow;
+}
+
+absl::optional<ModelRank> Oracle::FirstMissing() const {
+  if (!started_) return ModelRank();
+  absl::optional<ModelRank> first;
+  for (const ModelWorker* const worker : Missing()) {
+    first = std::min(first.value_or(worker->rank()), worker->rank());
+  }
+  return first;
+}
+
+void Oracle::CheckFinished() {
+  const bool finished = started_ && workers_.CountAlive(false) == 0;
+  if (finished && !finished_) Announce("finished");
+  finished_ = finished;
+  const bool deserted = finished && workers_.CountAlive(true) == 0;
+  if (deserted && !deserted_) Announce("deserted");
+  deserted_ = deserted;
+}
+
+void Oracle::Announce(const std::string& what) {
+  announced_.push_back(absl::StrCat(what, " ", step_));
+}
+
+// ---- Terms ----
+
+uint64_t Oracle::SetConsistency(const Consistency& consistency) {
+  next_consistency_ = consistency;
+  const uint64_t from = step_sum_.empty() ? step_ : step_ + 1;
+  Advance();
+  return from;
+}
+
+uint64_t Oracle::SetLearningRate(double learning_rate) {
+  next_learning_rate_ = learning_rate;
+  const uint64_t from = step_sum_.empty() ? step_ : step_ + 1;
+  Advance();
+  return from;
+}
+
+void Oracle::Adopt() {
+  if (next_learning_rate_.has_value()) learning_rate_ = next_learning_rate_;
+  next_learning_rate_.reset();
+  if (!next_consistency_.has_value()) return;
+  consistency_ = *next_consistency_;
+  next_consistency_.reset();
+  for (auto& entry : workers_.all()) entry.second.pushes = 0;
+  Announce(absl::StrCat("policy ", ConsistencyModeName(consistency_.mode)));
+}
+
+double Oracle::LearningRate() const {
+  const LearningRateSchedule& schedule = scenario_.options.schedule;
+  const double rate = learning_rate_.value_or(scenario_.optimizer.learning_rate);
+  if (schedule.kind != ScheduleKind::kStep) return rate;
+  return std::ldexp(rate, -static_cast<int>(step_ / schedule.step_size));
+}
+
+}  // namespace sluice

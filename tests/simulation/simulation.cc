@@ -1,0 +1,62 @@
+#include "tests/simulation/simulation.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/simulation/calm.h"
+#include "tests/simulation/chaos.h"
+#include "tests/simulation/dice.h"
+#include "tests/simulation/scenario.h"
+#include "tests/simulation/world.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kEventsShown = 30;
+
+void AbandonAll(World& world) {
+  while (world.ok() && !world.Arriving().empty()) {
+    world.AbandonPush(world.Arriving().front(), Abandoned::kAborted);
+  }
+}
+
+// The server goes down, or everybody leaves; whoever is under way breaks off.
+void End(Dice& dice, Chaos& chaos, World& world) {
+  if (dice.Percent(40)) world.Drain();
+  for (int i = 0; i < 10 && world.ok() && world.oracle().draining(); ++i) chaos.Act();
+  AbandonAll(world);
+  for (const SimulatedProcess* const process : chaos.Alive()) {
+    if (world.ok()) world.Leave(process->welcomes.back().session);
+  }
+  AbandonAll(world);  // those for which whoever left made room
+  if (world.ok()) world.CheckEnd();
+}
+
+}  // namespace
+
+Story Simulate(uint64_t seed, bool tell) {
+  Story story;
+  Dice dice(seed);
+  const Scenario scenario = DrawScenario(dice);
+  if (tell) story.events.push_back(absl::StrCat("seed ", seed, ": ", Words(scenario)));
+  World world(scenario, tell ? &story.events : nullptr);
+  Chaos chaos(scenario, dice, world);
+  if (dice.Percent(80)) chaos.Launch();
+  for (uint32_t i = 0; i < scenario.events && world.ok(); ++i) chaos.Act();
+  if (world.ok()) GetOn(scenario, chaos, world);
+  if (world.ok()) End(dice, chaos, world);
+  story.violation = world.violation();
+  return story;
+}
+
+std::string Report(uint64_t seed) {
+  const Story story = Simulate(seed, true);
+  const size_t shown = std::min(story.events.size() - 1, kEventsShown);
+  return absl::StrCat("The contract is broken. ", story.events.front(), "\n",
+                      absl::StrJoin(story.events.end() - shown, story.events.end(), "\n"),
+                      "\nViolation at ", story.violation,
+                      "\nReplay: bazel run //tests/simulation -- --seed=", seed, "\n");
+}
+
+}  // namespace sluice

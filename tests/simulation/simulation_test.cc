@@ -1,0 +1,35 @@
+// The contract of a shard (design.md, section 5) holds over 10,000 seeded stories.
+
+#include "tests/simulation/simulation.h"
+
+#include <cstdint>
+
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint64_t kSeedsPerTest = 2500;
+
+// Tests are run one by one: the number says which quarter of the seeds is played.
+class SimulationTest : public ::testing::TestWithParam<uint64_t> {};
+
+TEST_P(SimulationTest, TheContractHolds) {
+  const uint64_t first = GetParam() * kSeedsPerTest + 1;
+  for (uint64_t seed = first; seed < first + kSeedsPerTest; ++seed) {
+    if (!Simulate(seed, false).violation.empty()) FAIL() << Report(seed);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Quarter, SimulationTest, ::testing::Range(uint64_t{0}, uint64_t{4}));
+
+TEST(ReplayTest, TellsTheSameStory) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Story told = Simulate(seed, true);
+    EXPECT_EQ(told.events, Simulate(seed, true).events);
+    EXPECT_EQ(told.violation, Simulate(seed, false).violation);
+  }
+}
+
+}  // namespace
+}  // namespace sluice

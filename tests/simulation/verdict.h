@@ -1,0 +1,42 @@
+// What a push or a pull is told, in a form in which what was expected and what was seen compare.
+
+#ifndef SLUICE_TESTS_SIMULATION_VERDICT_H_
+#define SLUICE_TESTS_SIMULATION_VERDICT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "common/error.h"
+#include "common/exchange.h"
+
+namespace sluice {
+
+// An error, an answer, or neither: the push may go on.
+struct PushVerdict {
+  Reason reason = Reason::kNone;
+  bool answered = false;
+  PushOutcome outcome;
+
+  static PushVerdict GoesOn() { return {}; }
+  static PushVerdict Error(Reason reason) { return {reason, false, {}}; }
+  static PushVerdict Answer(const PushOutcome& outcome) { return {Reason::kNone, true, outcome}; }
+  bool goes_on() const { return reason == Reason::kNone && !answered; }
+};
+
+bool operator==(const PushOutcome& a, const PushOutcome& b);
+bool operator==(const PushVerdict& a, const PushVerdict& b);
+std::string Words(const PushOutcome& outcome);
+std::string Words(const PushVerdict& verdict);
+
+// An error, or the parameters of a step.
+struct PullVerdict {
+  Reason reason = Reason::kNone;
+  uint64_t step = 0;
+};
+
+bool operator==(const PullVerdict& a, const PullVerdict& b);
+std::string Words(const PullVerdict& verdict);
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_SIMULATION_VERDICT_H_

@@ -1,0 +1,112 @@
+#include "tests/simulation/workers_model.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace sluice {
+namespace {
+
+constexpr ptrdiff_t kKeptAnswers = 16;
+
+}  // namespace
+
+const PushOutcome* ModelWorker::KeptAnswer(uint64_t sequence) const {
+  const auto it = answers.find(sequence);
+  if (it == answers.end() || std::distance(it, answers.end()) > kKeptAnswers) return nullptr;
+  return &it->second;
+}
+
+ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, uint64_t from,
+                                absl::Time now) {
+  const bool observer = request.role == SessionRole::kObserver;
+  ModelWorker& worker = all_[request.worker];
+  const bool same_process = worker.nonce == request.process_nonce.value();
+  const bool keeps_place = same_process && worker.alive && worker.observer == observer;
+  const uint32_t index = keeps_place ? worker.index : FreeIndex(request.worker);
+  if (!same_process) {
+    worker = ModelWorker();
+    worker.process = session;
+  }
+  if (!keeps_place) {
+    worker.from = from;
+    // Whoever comes late is no laggard.
+    worker.pushes = std::max(worker.pushes, Slowest(&worker).value_or(0));
+  }
+  worker.name = request.worker;
+  worker.observer = observer;
+  worker.nonce = request.process_nonce.value();
+  worker.session = session;
+  worker.alive = true;
+  worker.lost = false;
+  worker.excused = false;
+  worker.heard = now;
+  worker.index = observer ? 0 : request.index.value_or(index);
+  return worker;
+}
+
+uint32_t WorkersModel::FreeIndex(const std::string& claimant) const {
+  for (uint32_t index = 0;; ++index) {
+    const bool taken = std::any_of(all_.begin(), all_.end(), [&](const auto& entry) {
+      const ModelWorker& other = entry.second;
+      return other.name != claimant && other.alive && !other.observer && other.index == index;
+    });
+    if (!taken) return index;
+  }
+}
+
+ModelWorker* WorkersModel::Named(const std::string& name) {
+  const auto it = all_.find(name);
+  return it == all_.end() ? nullptr : &it->second;
+}
+
+const ModelWorker* WorkersModel::Named(const std::string& name) const {
+  return const_cast<WorkersModel*>(this)->Named(name);
+}
+
+ModelWorker* WorkersModel::Of(uint64_t session) {
+  for (auto& entry : all_) {
+    if (entry.second.alive && entry.second.session == session) return &entry.second;
+  }
+  return nullptr;
+}
+
+const ModelWorker* WorkersModel::Of(uint64_t session) const {
+  return const_cast<WorkersModel*>(this)->Of(session);
+}
+
+uint32_t WorkersModel::CountKnown() const {
+  return static_cast<uint32_t>(std::count_if(
+      all_.begin(), all_.end(), [](const auto& entry) { return !entry.second.observer; }));
+}
+
+uint32_t WorkersModel::CountAlive(bool observers) const {
+  return static_cast<uint32_t>(std::count_if(all_.begin(), all_.end(), [&](const auto& entry) {
+    return entry.second.alive && entry.second.observer == observers;
+  }));
+}
+
+std::vector<const ModelWorker*> WorkersModel::Members(uint64_t step) const {
+  std::vector<const ModelWorker*> members;
+  for (const auto& entry : all_) {
+    const ModelWorker& worker = entry.second;
+    if (worker.alive && !worker.observer && worker.from <= step) members.push_back(&worker);
+  }
+  return members;
+}
+
+absl::optional<uint64_t> WorkersModel::Slowest(const ModelWorker* except) const {
+  absl::optional<uint64_t> slowest;
+  absl::optional<uint64_t> fastest_excused;
+  for (const auto& entry : all_) {
+    const ModelWorker& worker = entry.second;
+    if (!worker.alive || worker.observer || &worker == except) continue;
+    if (worker.excused) {
+      fastest_excused = std::max(fastest_excused.value_or(worker.pushes), worker.pushes);
+    } else {
+      slowest = std::min(slowest.value_or(worker.pushes), worker.pushes);
+    }
+  }
+  return slowest.has_value() ? slowest : fastest_excused;
+}
+
+}  // namespace sluice

@@ -1,0 +1,73 @@
+// The oracle's notion of who takes part: one entry per name, questions answered by looking at all.
+
+#ifndef SLUICE_TESTS_SIMULATION_WORKERS_MODEL_H_
+#define SLUICE_TESTS_SIMULATION_WORKERS_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/exchange.h"
+
+namespace sluice {
+
+// A place in the order of ranks.
+using ModelRank = std::pair<uint32_t, std::string>;
+
+struct ModelWorker {
+  std::string name;
+  bool observer = false;
+  uint64_t nonce = 0;
+  uint64_t session = 0;
+  uint64_t process = 0;  // the first session of this process, as far as the server remembers
+  bool alive = false;    // present, or lost for less than its lease
+  bool lost = false;
+  bool barred = false;
+  absl::Time heard;
+  uint32_t index = 0;
+  uint64_t from = 0;  // the first step it takes part in
+  uint64_t pushes = 0;
+  bool excused = false;
+  uint64_t highest = 0;                     // sequence that was answered
+  std::map<uint64_t, PushOutcome> answers;  // all of them
+
+  ModelRank rank() const { return {index, name}; }
+  // The server keeps the answers to a worker's latest 16 pushes.
+  const PushOutcome* KeptAnswer(uint64_t sequence) const;
+};
+
+class WorkersModel {
+ public:
+  // Opens a session for `request`, whose place begins at step `from` unless it still has one.
+  ModelWorker& Open(const JoinRequest& request, uint64_t session, uint64_t from, absl::Time now);
+
+  // Who is called so; null if nobody ever was.
+  ModelWorker* Named(const std::string& name);
+  const ModelWorker* Named(const std::string& name) const;
+  // Who speaks with that session; null if it has ended.
+  ModelWorker* Of(uint64_t session);
+  const ModelWorker* Of(uint64_t session) const;
+
+  uint32_t CountKnown() const;
+  uint32_t CountAlive(bool observers) const;
+  // Workers that take part in `step`.
+  std::vector<const ModelWorker*> Members(uint64_t step) const;
+  // The fewest pushes of a worker that the others wait for, or, if all are excused, the most of any.
+  absl::optional<uint64_t> Slowest(const ModelWorker* except = nullptr) const;
+
+  std::map<std::string, ModelWorker>& all() { return all_; }
+  const std::map<std::string, ModelWorker>& all() const { return all_; }
+
+ private:
+  uint32_t FreeIndex(const std::string& claimant) const;
+
+  std::map<std::string, ModelWorker> all_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_SIMULATION_WORKERS_MODEL_H_

@@ -1,0 +1,155 @@
+// One shard and its oracle. Every verb is one event: both are told, and then all that the contract
+// (design.md, section 5) demands is checked.
+
+#ifndef SLUICE_TESTS_SIMULATION_WORLD_H_
+#define SLUICE_TESTS_SIMULATION_WORLD_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "server/shard.h"
+#include "tests/simulation/oracle.h"
+#include "tests/simulation/scenario.h"
+#include "tests/simulation/verdict.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+
+struct SimulatedPush {
+  PushHeader header;
+  Values gradient;
+  std::unique_ptr<PendingPush> pending;  // while it arrives
+  uint64_t arrived = 0;                  // elements
+  int starts = 0;
+  int answers = 0;
+  int cancels = 0;
+  bool whole = false;                // finished or refused: an answer is due
+  absl::optional<PushVerdict> told;  // the latest; "may go on" while it arrives
+};
+
+struct SimulatedPull {
+  PullRequest request;
+  PullId id;
+  int answers = 0;
+  bool cancelled = false;
+  absl::StatusOr<PullResult> result = absl::UnknownError("not answered");
+};
+
+class World {
+ public:
+  // Events are put into words in `log`, if there is one.
+  World(const Scenario& scenario, std::vector<std::string>* log);
+
+  // What is wrong; "" if nothing is. After a violation nothing more is to be called.
+  const std::string& violation() const { return violation_; }
+  bool ok() const { return violation_.empty(); }
+
+  absl::optional<Welcome> Join(const JoinRequest& request);
+  void Lose(SessionId session);
+  void Leave(SessionId session);
+  void Heartbeat(SessionId session);
+  // Time passes, sessions give signs of life, the shard ticks.
+  void Pass(absl::Duration duration, const std::vector<SessionId>& heartbeats);
+  void Initialize(SessionId session, const Values& parameters);
+  void SetConsistency(const Consistency& consistency);
+  void SetLearningRate(double learning_rate);
+  void Evict(const std::string& worker);
+  void Drain();
+
+  // Pushes, by number. `fault` is what the wire found wrong with the header.
+  uint64_t BeginPush(const PushHeader& header, const Values& gradient,
+                     Reason fault = Reason::kNone);
+  // A chunk that is wrong ends the push.
+  void AddChunk(uint64_t push, uint64_t offset, const Values& elements);
+  void FinishPush(uint64_t push);
+  void AbandonPush(uint64_t push, Abandoned why);
+  const SimulatedPush& push(uint64_t number) const { return *pushes_.at(number); }
+  // Those that are arriving.
+  std::vector<uint64_t> Arriving() const;
+
+  uint64_t Pull(const PullRequest& request);
+  void CancelPull(uint64_t pull);
+  const SimulatedPull& pull(uint64_t number) const { return *pulls_.at(number); }
+  uint64_t pulls() const { return pulls_.size(); }
+
+  // Once all is over: nothing is under way, and everybody was told once.
+  void CheckEnd();
+  // A rule that only the driver can see is broken.
+  void Fail(const std::string& what);
+
+  const Oracle& oracle() const { return oracle_; }
+  // The process whose pushes that session's are told apart from; a process that the server did not
+  // know any more is another one.
+  uint64_t ProcessOf(SessionId session) const { return process_of_.at(session.value()); }
+
+ private:
+  struct Heard {
+    enum { kStart, kAnswer, kCancel, kPull } what;
+    uint64_t number;
+    PushVerdict verdict;
+  };
+
+  template <typename... Parts>
+  void Begin(const Parts&... parts) {
+    ++event_;
+    call_ = log_ == nullptr ? "" : absl::StrCat(parts...);
+    if (log_ != nullptr) log_->push_back(absl::StrCat("  ", event_, ". ", call_));
+    heard_.clear();
+    owner_heard_.clear();
+    dismissed_.clear();
+    oracle_.BeginCall(clock_.Now());
+  }
+  void End();
+  void Note(const std::string& what);
+  template <typename Value>
+  void Expect(const char* rule, const Value& found, const Value& expected) {
+    if (found == expected) return;
+    Fail(absl::StrCat(rule, ": found ", found, ", expected ", expected));
+  }
+  void ExpectReason(const absl::Status& found, Reason expected);
+
+  void NoteProcess(const JoinRequest& request, const Welcome& welcome);
+  void Hear(const Heard& heard);
+  void HearStart(const Heard& heard);
+  void HearAnswer(const Heard& heard);
+  void HearCancel(const Heard& heard);
+  void HearPull(const Heard& heard);
+  void CheckFirstAnswer(const PushHeader& header, const PushOutcome& outcome);
+  void CheckParameters();
+  void CheckState();
+  void CheckCurrent(const StepState& found);
+  void CheckEvents();
+  void CheckCancels();
+
+  const Scenario scenario_;
+  std::vector<std::string>* const log_;
+  FakeClock clock_;
+  std::vector<std::string> owner_heard_;
+  std::vector<uint64_t> dismissed_;
+  Shard shard_;
+  Oracle oracle_;
+  std::string violation_;
+  std::string call_;
+  uint64_t event_ = 0;
+  uint64_t step_ = 0;
+  std::vector<Heard> heard_;
+  absl::optional<std::pair<uint64_t, PushVerdict>> due_;  // what a push is to be told in this call
+  std::vector<std::unique_ptr<SimulatedPush>> pushes_;
+  std::vector<std::unique_ptr<SimulatedPull>> pulls_;
+  std::map<uint64_t, uint64_t> process_of_;  // session -> first session of its process
+  std::map<uint64_t, std::string> names_;    // by session
+  std::map<std::pair<uint64_t, uint64_t>, PushOutcome> first_answers_;  // process, sequence
+  // Snapshots that a slow reader holds: they never change.
+  std::vector<std::pair<std::shared_ptr<const Snapshot>, Values>> held_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_SIMULATION_WORLD_H_

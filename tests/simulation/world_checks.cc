@@ -1,0 +1,290 @@
+// What a world checks after every event.
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/error.h"
+#include "tests/simulation/world.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kHeldEvery = 16;
+
+std::string InWords(const PushBooks& books) {
+  return absl::StrCat(books.received, " received, ", books.accepted, " accepted, ", books.stale,
+                      " stale, ", books.skipped, " skipped, ", books.duplicate, " duplicate, ",
+                      books.rejected, " rejected, ", books.aborted, " aborted, ", books.in_progress,
+                      " in progress");
+}
+
+std::string InWords(absl::Span<const float> values) {
+  std::string words;
+  for (const float value : values) absl::StrAppendFormat(&words, "%.9g ", value);
+  return words;
+}
+
+std::string InWords(const StepState& state) {
+  std::string words =
+      absl::StrCat(state.accumulated, " accumulated, ", state.skipped, " skipped, ", state.required,
+                   " required, ", state.missing, " missing, contributed:");
+  for (const std::string& name : state.contributed) absl::StrAppend(&words, " ", name);
+  absl::StrAppend(&words, ", awaited:");
+  for (const AwaitedWorker& worker : state.awaited) {
+    absl::StrAppend(&words, " ", worker.worker, " (", absl::FormatDuration(worker.since_last_seen),
+                    ")");
+  }
+  if (state.since.has_value()) absl::StrAppend(&words, ", since ", absl::FormatTime(*state.since));
+  return words;
+}
+
+bool Same(const PushBooks& a, const PushBooks& b) {
+  return a.received == b.received && a.accepted == b.accepted && a.stale == b.stale &&
+         a.skipped == b.skipped && a.duplicate == b.duplicate && a.rejected == b.rejected &&
+         a.aborted == b.aborted && a.in_progress == b.in_progress;
+}
+
+bool Same(const StepState& a, const StepState& b) {
+  const auto same_worker = [](const AwaitedWorker& x, const AwaitedWorker& y) {
+    return x.worker == y.worker && x.since_last_seen == y.since_last_seen;
+  };
+  return a.since == b.since && a.accumulated == b.accumulated && a.skipped == b.skipped &&
+         a.required == b.required && a.missing == b.missing &&
+         std::equal(a.awaited.begin(), a.awaited.end(), b.awaited.begin(), b.awaited.end(),
+                    same_worker);
+}
+
+PullVerdict VerdictOf(const absl::StatusOr<PullResult>& result) {
+  if (!result.ok()) return {ReasonOf(result.status()), 0};
+  return {Reason::kNone, result->header.step.value()};
+}
+
+}  // namespace
+
+void World::End() {
+  CheckParameters();
+  // A copy of the push that completes a step may be told so a moment before the push itself.
+  std::stable_partition(heard_.begin(), heard_.end(),
+                        [](const Heard& heard) { return heard.what == Heard::kAnswer; });
+  for (size_t i = 0; ok() && i < heard_.size(); ++i) Hear(heard_[i]);
+  if (!ok()) return;
+  if (due_.has_value()) Fail(absl::StrCat("push ", due_->first, " was not answered"));
+  const std::string unrest = oracle_.EndCall();
+  if (!unrest.empty()) Fail(unrest);
+  CheckCancels();
+  CheckEvents();
+  CheckState();
+}
+
+// ---- What was told ----
+
+void World::Hear(const Heard& heard) {
+  switch (heard.what) {
+    case Heard::kStart:
+      return HearStart(heard);
+    case Heard::kAnswer:
+      return HearAnswer(heard);
+    case Heard::kCancel:
+      return HearCancel(heard);
+    case Heard::kPull:
+      return HearPull(heard);
+  }
+}
+
+void World::HearStart(const Heard& heard) {
+  SimulatedPush& push = *pushes_.at(heard.number);
+  if (log_ != nullptr)
+    Note(absl::StrCat("push ", heard.number, " at the door: ", Words(heard.verdict)));
+  Expect("times that a push was told at the door (rule 6)", ++push.starts, 1);
+  push.told = heard.verdict;
+  if (due_.has_value() && due_->first == heard.number) {
+    if (!(heard.verdict == due_->second)) {
+      Fail(absl::StrCat("gate (rule 3): push ", heard.number, " was told ", Words(heard.verdict),
+                        ", expected ", Words(due_->second)));
+    }
+    due_.reset();
+  } else {
+    const std::string expected = oracle_.HearAtDoor(heard.number, heard.verdict);
+    if (!expected.empty()) {
+      Fail(absl::StrCat("gate (rule 3): push ", heard.number, " was told ", Words(heard.verdict),
+                        ", expected ", expected));
+    }
+  }
+  if (heard.verdict.answered) CheckFirstAnswer(push.header, heard.verdict.outcome);
+}
+
+void World::HearAnswer(const Heard& heard) {
+  SimulatedPush& push = *pushes_.at(heard.number);
+  if (log_ != nullptr)
+    Note(absl::StrCat("push ", heard.number, " is told: ", Words(heard.verdict)));
+  Expect("answers to a push (rule 6)", ++push.answers, 1);
+  push.told = heard.verdict;
+  if (!due_.has_value() || due_->first != heard.number) {
+    Fail(absl::StrCat("push ", heard.number, " was answered, though none was due (rule 6)"));
+    return;
+  }
+  if (!(heard.verdict == due_->second)) {
+    Fail(absl::StrCat("gate (rule 3): push ", heard.number, " was told ", Words(heard.verdict),
+                      ", expected ", Words(due_->second)));
+  }
+  due_.reset();
+  if (heard.verdict.answered) CheckFirstAnswer(push.header, heard.verdict.outcome);
+}
+
+// At most once: whoever repeats a push hears again what it was told first, and nothing else.
+void World::CheckFirstAnswer(const PushHeader& header, const PushOutcome& outcome) {
+  const auto key = std::make_pair(ProcessOf(header.session), header.sequence.value());
+  PushOutcome first = outcome;
+  if (outcome.first_disposition.has_value()) first.disposition = *outcome.first_disposition;
+  first.first_disposition.reset();
+  const auto known = first_answers_.emplace(key, first);
+  const bool repeats = outcome.disposition == Disposition::kDuplicate;
+  if (repeats == known.second) {
+    Fail(absl::StrCat("at most once (rule 2): told ", Words(outcome),
+                      repeats ? ", but it was never answered" : ", but it was answered before: ",
+                      repeats ? "" : Words(known.first->second)));
+  } else if (repeats && !(known.first->second == first)) {
+    Fail(absl::StrCat("at most once (rule 2): told ", Words(outcome), ", first it was told ",
+                      Words(known.first->second)));
+  }
+}
+
+void World::HearCancel(const Heard& heard) {
+  SimulatedPush& push = *pushes_.at(heard.number);
+  Note(absl::StrCat("push ", heard.number, " is cancelled"));
+  Expect("times that a push was cancelled", ++push.cancels, 1);
+  if (push.pending == nullptr) {
+    Fail(
+        absl::StrCat("push ", heard.number, " was cancelled, though it was not arriving (rule 6)"));
+  }
+}
+
+void World::HearPull(const Heard& heard) {
+  const SimulatedPull& pull = *pulls_.at(heard.number);
+  const PullVerdict verdict = VerdictOf(pull.result);
+  if (log_ != nullptr) Note(absl::StrCat("pull ", heard.number, " is told: ", Words(verdict)));
+  Expect("answers to a pull (rule 6)", pull.answers, 1);
+  const std::string expected = oracle_.HearPull(heard.number, verdict);
+  if (!expected.empty()) {
+    Fail(absl::StrCat("consistent pull (rule 6): pull ", heard.number, " was told ", Words(verdict),
+                      ", expected ", expected));
+  }
+  if (!pull.result.ok() || !ok()) return;
+  const PullHeader& header = pull.result->header;
+  const bool same = pull.request.have_step == header.step;
+  Expect("not modified", header.not_modified, same);
+  Expect("parameters that were sent", pull.result->snapshot != nullptr, !same);
+  if (pull.result->snapshot == nullptr) return;
+  const Values values = ValuesOf(pull.result->snapshot->values.span());
+  if (values != oracle_.published().at(verdict.step) ||
+      pull.result->snapshot->step != header.step) {
+    Fail(absl::StrCat("consistent pull (rule 6): pull ", heard.number, " of step ", verdict.step,
+                      " got ", InWords(values), ", expected ",
+                      InWords(oracle_.published().at(verdict.step))));
+  }
+  if (heard.number % kHeldEvery == 0) held_.emplace_back(pull.result->snapshot, values);
+}
+
+// ---- State ----
+
+void World::CheckParameters() {
+  const std::shared_ptr<const Snapshot> snapshot = shard_.snapshot();
+  const bool any = snapshot != nullptr && snapshot->values.size() > 0;
+  Expect("initialized", any, oracle_.initialized());
+  if (!any || !ok()) return;
+  const uint64_t step = snapshot->step.value();
+  if (step != step_ && step != step_ + 1) {
+    Fail(absl::StrCat("step (rule 4): it went from ", step_, " to ", step));
+  }
+  Expect("step (rules 4 and 7)", step, oracle_.step());
+  if (!ok()) return;
+  const Values found = ValuesOf(snapshot->values.span());
+  const Values& expected = oracle_.published().back();
+  for (size_t i = 0; i < found.size(); ++i) {
+    const float tolerance = step == step_ ? 0 : oracle_.tolerance()[i];
+    if (std::abs(found[i] - expected[i]) <= tolerance) continue;
+    Fail(absl::StrCat("atomic (rules 1, 4): parameters of step ", step, " are ", InWords(found),
+                      ", expected ", InWords(expected)));
+  }
+  step_ = step;
+  oracle_.Correct(found);
+}
+
+void World::CheckState() {
+  const ShardState state = shard_.Describe();
+  const PushBooks expected = oracle_.Books();
+  if (!state.books.Balanced() || !Same(state.books, expected)) {
+    Fail(absl::StrCat("books (rule 8): ", InWords(state.books), ", expected ", InWords(expected)));
+  }
+  Expect("step", state.step.value(), oracle_.step());
+  Expect("phase", static_cast<int>(state.phase), static_cast<int>(oracle_.phase()));
+  Expect("workers", state.workers, oracle_.workers().CountAlive(false));
+  Expect("observers", state.observers, oracle_.workers().CountAlive(true));
+  Expect("waiting pulls", state.waiting_pulls, oracle_.WaitingPulls());
+  Expect("terms", static_cast<int>(state.consistency.mode),
+         static_cast<int>(oracle_.consistency().mode));
+  if (shard_.layout() != nullptr) {
+    Expect("learning rate", state.learning_rate, oracle_.LearningRate());
+  }
+  CheckCurrent(state.current);
+}
+
+void World::CheckCurrent(const StepState& found) {
+  const StepState expected = oracle_.Current();
+  // Of a new process the server may say so as long as its predecessor's gradient counts.
+  const std::set<std::string> by_name = oracle_.Contributors();
+  const bool contributed =
+      std::includes(found.contributed.begin(), found.contributed.end(),
+                    expected.contributed.begin(), expected.contributed.end()) &&
+      (!oracle_.OncePerStep() || std::includes(by_name.begin(), by_name.end(),
+                                               found.contributed.begin(), found.contributed.end()));
+  if (contributed && Same(found, expected)) return;
+  Fail(absl::StrCat("who is waited for (rule 7): ", InWords(found), ", expected ",
+                    InWords(expected)));
+}
+
+void World::CheckEvents() {
+  if (owner_heard_ != oracle_.announced()) {
+    Fail(absl::StrCat("events: told ", absl::StrJoin(owner_heard_, ", "), ", expected ",
+                      absl::StrJoin(oracle_.announced(), ", ")));
+  }
+  std::vector<uint64_t> expected = oracle_.dismissed();
+  std::sort(expected.begin(), expected.end());
+  std::sort(dismissed_.begin(), dismissed_.end());
+  if (dismissed_ != expected) {
+    Fail(absl::StrCat("sessions told that they were evicted: ", absl::StrJoin(dismissed_, ", "),
+                      ", expected ", absl::StrJoin(expected, ", ")));
+  }
+}
+
+// A push that arrives for a session that has ended is told so, once.
+void World::CheckCancels() {
+  for (const auto& push : pushes_) {
+    if (push->pending == nullptr) continue;
+    const bool ended = oracle_.workers().Of(push->header.session.value()) == nullptr;
+    Expect("times that an arriving push was cancelled", push->cancels, ended ? 1 : 0);
+  }
+}
+
+void World::CheckEnd() {
+  Begin("the end");
+  End();
+  for (size_t i = 0; i < pushes_.size(); ++i) {
+    const SimulatedPush& push = *pushes_[i];
+    Expect("times that a push was told at the door", push.starts, 1);
+    Expect("answers to a push", push.answers, push.whole ? 1 : 0);
+  }
+  for (const auto& pull : pulls_) {
+    Expect("answers to a pull", pull->answers, pull->cancelled ? 0 : 1);
+  }
+  Expect("pushes in progress", shard_.Describe().books.in_progress, uint64_t{0});
+  for (const auto& held : held_) {
+    if (ValuesOf(held.first->values.span()) != held.second) {
+      Fail("consistent pull (rule 6): a snapshot that is held has changed");
+    }
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,93 @@
+#include "worker/grpc_heartbeat.h"
+
+#include <grpcpp/alarm.h>
+
+#include <algorithm>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/error.h"
+#include "common/wire_status.h"
+#include "worker/grpc_call.h"
+
+namespace sluice {
+namespace {
+
+constexpr absl::Duration kShortestInterval = absl::Milliseconds(20);
+
+}  // namespace
+
+// Alternates between an alarm and a call; what is under way holds it.
+class Heartbeat::Beat : public std::enable_shared_from_this<Beat> {
+ public:
+  Beat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration interval,
+       const std::string& token)
+      : stub_(stub), interval_(std::max(interval, kShortestInterval)), token_(token) {
+    request_.set_session(session.value());
+  }
+
+  void Rest() {
+    absl::MutexLock lock(&mu_);
+    resting_ = !stopped_;
+    if (stopped_) return;
+    alarm_ = std::make_unique<grpc::Alarm>();  // it cannot be set again while it goes off
+    alarm_->Set(absl::ToChronoTime(absl::Now() + interval_),
+                [self = shared_from_this()](bool) { self->Call(); });
+  }
+
+  void Stop() {
+    absl::MutexLock lock(&mu_);
+    stopped_ = true;
+    if (alarm_ != nullptr) alarm_->Cancel();
+    if (context_ != nullptr) context_->TryCancel();
+    mu_.Await(absl::Condition(
+        +[](Beat* beat) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+          return !beat->resting_ && beat->context_ == nullptr;
+        },
+        this));
+  }
+
+ private:
+  void Call() {
+    absl::MutexLock lock(&mu_);
+    resting_ = false;
+    if (stopped_) return;
+    context_ = std::make_unique<grpc::ClientContext>();
+    Prepare(*context_, interval_, token_);
+    stub_.async()->Heartbeat(
+        context_.get(), &request_, &response_,
+        [self = shared_from_this()](const grpc::Status& status) { self->Answered(status); });
+  }
+
+  void Answered(const grpc::Status& status) {
+    {
+      absl::MutexLock lock(&mu_);
+      context_ = nullptr;
+      stopped_ = stopped_ || ReasonOf(FromGrpcStatus(status)) == Reason::kUnknownSession;
+      resting_ = !stopped_;  // from now on, as far as Stop() is concerned
+    }
+    Rest();
+  }
+
+  v1::ParameterServer::Stub& stub_;
+  const absl::Duration interval_;
+  const std::string token_;
+  v1::HeartbeatRequest request_;
+  v1::HeartbeatResponse response_;
+
+  absl::Mutex mu_;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  bool resting_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mu_);  // of a call under way
+};
+
+Heartbeat::Heartbeat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration interval,
+                     const std::string& token)
+    : beat_(std::make_shared<Beat>(stub, session, interval, token)) {
+  beat_->Rest();
+}
+
+Heartbeat::~Heartbeat() { beat_->Stop(); }
+
+}  // namespace sluice
