@@ -66,8 +66,7 @@ absl::Status Consistency::Validate() const {
                "there they never count; use bounded, ssp or async mode");
   }
   if (inconsistent_reads && mode != ConsistencyMode::kAsync) {
-    return Bad(absl::StrCat("reads are inconsistent in ", name, " mode"),
-               "that needs async mode");
+    return Bad(absl::StrCat("reads are inconsistent in ", name, " mode"), "that needs async mode");
   }
   if (max_step_wait <= absl::ZeroDuration()) {
     return Bad(absl::StrCat("max_step_wait is ", absl::FormatDuration(max_step_wait)),

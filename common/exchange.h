@@ -106,8 +106,8 @@ struct JobEvent {
   enum class Kind {
     kTrainingFinished,  // the last worker has left; `step` is final
     kDraining,          // the server is going down
-    kEvicted,        // this session has ended: replaced, silent, too slow, or by the operator
-    kPolicyChanged,  // from `step` on
+    kEvicted,           // this session has ended: replaced, silent, too slow, or by the operator
+    kPolicyChanged,     // from `step` on
     kDeserted,  // training has finished and the last observer has left; told to the server alone
   };
   Kind kind = Kind::kTrainingFinished;

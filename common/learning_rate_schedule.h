@@ -17,7 +17,8 @@ enum class ScheduleKind { kConstant, kStep, kCosine };
 // first step having 1 / warmup_steps of the rate, then follows `kind`, with s the steps since:
 //   constant  1
 //   step      gamma ^ floor(s / step_size)                        (torch::optim::StepLR)
-//   cosine    floor + (1 − floor) · (1 + cos(π · min(s / T, 1))) / 2, T = total_steps − warmup_steps
+//   cosine    floor + (1 − floor) · (1 + cos(π · min(s / T, 1))) / 2, T = total_steps −
+//   warmup_steps
 //             (Loshchilov & Hutter 2017, without restarts)
 struct LearningRateSchedule {
   ScheduleKind kind = ScheduleKind::kConstant;

@@ -56,7 +56,8 @@ class WorkersModel {
   uint32_t CountAlive(bool observers) const;
   // Workers that take part in `step`.
   std::vector<const ModelWorker*> Members(uint64_t step) const;
-  // The fewest pushes of a worker that the others wait for, or, if all are excused, the most of any.
+  // The fewest pushes of a worker that the others wait for, or, if all are excused, the most of
+  // any.
   absl::optional<uint64_t> Slowest(const ModelWorker* except = nullptr) const;
 
   std::map<std::string, ModelWorker>& all() { return all_; }

@@ -1,5 +1,5 @@
-// What a worker that is stopped costs the others: steps per second with all workers, and with one of
-// them stopped (SIGSTOP), side by side in one job. Started by tools/bench/straggler.
+// What a worker that is stopped costs the others: steps per second with all workers, and with one
+// of them stopped (SIGSTOP), side by side in one job. Started by tools/bench/straggler.
 
 #include <signal.h>
 #include <unistd.h>
