@@ -48,6 +48,23 @@ absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t
   return options;
 }
 
+// All but where to listen. Of a new job; its token is empty if no file holds one.
+absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
+                                                uint32_t launched_workers) {
+  auto shard = ShardOptionsFrom(flags, launched_workers);
+  if (!shard.ok()) return shard.status();
+  ServerOptions options;
+  options.shard = *std::move(shard);
+  options.shard.job_id = RandomHex(4);
+  options.exit_when_finished = !flags.wait_for_more;
+  options.log_step_wait = absl::Seconds(flags.log_step_wait);
+  if (flags.token_file.empty()) return options;
+  auto token = ReadSecretFile(flags.token_file);
+  if (!token.ok()) return token.status();
+  options.token = *std::move(token);
+  return options;
+}
+
 bool IsWildcard(const Address& address) {
   return address.host == "0.0.0.0" || address.host == "::";
 }
@@ -113,19 +130,10 @@ absl::StatusOr<std::unique_ptr<Server>> StartLaunchedServer(const ServerFlags& f
     return absl::InvalidArgumentError(
         "rank 0 is the server, and no rank is left to be a worker; start at least 2 ranks");
   }
-  auto shard = ShardOptionsFrom(flags, world.size - 1);
-  if (!shard.ok()) return shard.status();
-  ServerOptions options;
-  options.shard = *shard;
-  options.shard.job_id = RandomHex(4);
-  options.token = RandomHex(kTokenBytes);
-  if (!flags.token_file.empty()) {
-    auto token = ReadSecretFile(flags.token_file);
-    if (!token.ok()) return token.status();
-    options.token = *std::move(token);
-  }
-  options.exit_when_finished = !flags.wait_for_more;
-  options.log_step_wait = absl::Seconds(flags.log_step_wait);
+  auto from_flags = ServerOptionsFrom(flags, world.size - 1);
+  if (!from_flags.ok()) return from_flags.status();
+  ServerOptions& options = *from_flags;
+  if (options.token.empty()) options.token = RandomHex(kTokenBytes);
   std::string advertised_host;
   if (!flags.listen.empty()) {
     auto listen = ParseAddress(flags.listen);
@@ -154,22 +162,12 @@ absl::StatusOr<std::unique_ptr<Server>> StartStandaloneServer(const ServerFlags&
     return absl::InvalidArgumentError(
         "no address to listen on; give --listen=host:port, or launch with mpirun");
   }
-  auto shard = ShardOptionsFrom(flags, 0);
-  if (!shard.ok()) return shard.status();
+  auto options = ServerOptionsFrom(flags, 0);
+  if (!options.ok()) return options.status();
   auto listen = ParseAddress(flags.listen);
   if (!listen.ok()) return listen.status();
-  ServerOptions options;
-  options.shard = *shard;
-  options.shard.job_id = RandomHex(4);
-  options.listen = *listen;
-  options.exit_when_finished = !flags.wait_for_more;
-  options.log_step_wait = absl::Seconds(flags.log_step_wait);
-  if (!flags.token_file.empty()) {
-    auto token = ReadSecretFile(flags.token_file);
-    if (!token.ok()) return token.status();
-    options.token = *token;
-  }
-  return Server::Start(options);
+  options->listen = *listen;
+  return Server::Start(*options);
 }
 
 }  // namespace sluice
