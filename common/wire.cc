@@ -279,17 +279,4 @@ PullHeader FromProto(const v1::PullHeader& message) {
   return header;
 }
 
-void ToProto(uint64_t offset, absl::Span<const float> elements, v1::TensorChunk* chunk) {
-  static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire's float32 is little-endian");
-  chunk->set_offset(offset);
-  chunk->set_payload(elements.data(), elements.size() * sizeof(float));
-}
-
-absl::StatusOr<uint64_t> ElementsIn(const v1::TensorChunk& chunk) {
-  const size_t bytes = chunk.payload().size();
-  if (bytes % sizeof(float) == 0) return bytes / sizeof(float);
-  return MakeError(Reason::kBadChunk, absl::StrCat("chunk at offset ", chunk.offset(), " has ",
-                                                   bytes, " bytes, expected a multiple of 4"));
-}
-
 }  // namespace sluice

@@ -37,12 +37,6 @@ PullRequest FromProto(const v1::PullParamsRequest& message);
 v1::PullHeader ToProto(const PullHeader& header);
 PullHeader FromProto(const v1::PullHeader& message);
 
-// Fills `chunk` with `elements`, which start at `offset` of the vector.
-void ToProto(uint64_t offset, absl::Span<const float> elements, v1::TensorChunk* chunk);
-
-// The number of elements in `chunk`'s payload; BAD_CHUNK if its bytes are no whole number of them.
-absl::StatusOr<uint64_t> ElementsIn(const v1::TensorChunk& chunk);
-
 }  // namespace sluice
 
 #endif  // SLUICE_COMMON_WIRE_H_

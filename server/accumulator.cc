@@ -1,38 +1,65 @@
 #include "server/accumulator.h"
 
+#include <algorithm>
+
 #include "server/vector_math.h"
 
 namespace sluice {
+namespace {
 
-void Accumulator::Add(const StagedVector& gradient, const GradientWeight& weight) {
-  for (const StagedChunk& chunk : gradient.chunks()) AddChunk(chunk, weight);
+// What one thread adds at a time: 1 MiB.
+constexpr uint64_t kBlock = uint64_t{1} << 18;
+
+// Calls piece(offset, floats, weight) for the addend's elements of [begin, end).
+template <typename Piece>
+void ForEachWeighted(const std::vector<KindRun>& runs, const Addend& addend, uint64_t begin,
+                     uint64_t end, const Piece& piece) {
+  const GradientWeight& weight = addend.weight;
+  const auto part = [&](uint64_t from, uint64_t to, float factor) {
+    addend.gradient->ForEachPiece(
+        from, to, [&](uint64_t offset, FloatPiece floats) { piece(offset, floats, factor); });
+  };
+  if (weight.parameters == weight.statistics) {
+    part(begin, end, weight.parameters);
+    return;
+  }
+  ForEachRun(runs, begin, end, [&](RangeKind kind, uint64_t from, uint64_t to) {
+    part(from, to, kind == RangeKind::kParameter ? weight.parameters : weight.statistics);
+  });
+}
+
+void Set(FloatPiece piece, float weight, absl::Span<float> to) {
+  weight == 1 ? CopyTo(piece, to) : ScaleTo(piece, weight, to);
+}
+
+void Increase(FloatPiece piece, float weight, absl::Span<float> to) {
+  weight == 1 ? AddTo(piece, to) : AddScaledTo(piece, weight, to);
+}
+
+}  // namespace
+
+void Accumulator::Add(const Addend& addend, Parallel& parallel) {
+  const uint64_t size = sum_.size();
+  parallel.For((size + kBlock - 1) / kBlock, [&](size_t block) {
+    AddBlock(addend, block * kBlock, std::min(size, (block + 1) * kBlock));
+  });
   ++count_;
 }
 
-void Accumulator::AddChunk(const StagedChunk& chunk, const GradientWeight& weight) {
-  const absl::Span<const float> elements = chunk.elements();
-  const absl::Span<float> to = sum_.span().subspan(chunk.offset, elements.size());
-  if (weight.parameters == weight.statistics) {
-    AddPiece(elements, weight.parameters, to);
-    return;
-  }
-  const uint64_t first = chunk.offset;
-  ForEachRun(runs_, first, first + elements.size(),
-             [&](RangeKind kind, uint64_t begin, uint64_t end) {
-               const bool parameters = kind == RangeKind::kParameter;
-               AddPiece(elements.subspan(begin - first, end - begin),
-                        parameters ? weight.parameters : weight.statistics,
-                        to.subspan(begin - first, end - begin));
-             });
+void Accumulator::AddBlock(const Addend& addend, uint64_t begin, uint64_t end) {
+  ForEachWeighted(runs_, addend, begin, end, [&](uint64_t offset, FloatPiece piece, float weight) {
+    const absl::Span<float> to = sum_.span().subspan(offset, piece.size());
+    count_ == 0 ? Set(piece, weight, to) : Increase(piece, weight, to);
+  });
 }
 
-void Accumulator::AddPiece(absl::Span<const float> piece, float weight,
-                           absl::Span<float> to) const {
-  if (count_ == 0) {
-    weight == 1 ? CopyTo(piece, to) : ScaleTo(piece, weight, to);
-  } else {
-    weight == 1 ? AddTo(piece, to) : AddScaledTo(piece, weight, to);
-  }
+void Accumulator::SumWith(const Addend& last, uint64_t begin, absl::Span<float> to) const {
+  if (count_ > 0) CopyTo(AsPiece(sum_.span().subspan(begin, to.size())), to);
+  const uint64_t end = begin + to.size();
+  ForEachWeighted(runs_, last, begin, end, [&](uint64_t offset, FloatPiece piece, float weight) {
+    const absl::Span<float> part = to.subspan(offset - begin, piece.size());
+    count_ == 0 ? Set(piece, weight, part) : Increase(piece, weight, part);
+  });
 }
 
 }  // namespace sluice

@@ -2,6 +2,10 @@
 //
 // One buffer, after TensorFlow's ConditionalAccumulator: the first gradient overwrites it, later
 // ones add. Which gradients get here, and with what weight, is the policy's business.
+//
+// The last gradient of a step need not be added to the buffer: SumWith() adds it on the way to the
+// optimizer, block by block, which spares a pass over memory, or, where it is the only one, two.
+// Either way the same additions are made in the same order.
 
 #ifndef SLUICE_SERVER_ACCUMULATOR_H_
 #define SLUICE_SERVER_ACCUMULATOR_H_
@@ -11,6 +15,7 @@
 
 #include "absl/types/span.h"
 #include "common/layout.h"
+#include "common/parallel.h"
 #include "server/float_buffer.h"
 #include "server/staged_vector.h"
 
@@ -22,14 +27,19 @@ struct GradientWeight {
   float statistics = 1;
 };
 
-// Externally synchronized.
+// A complete, sealed gradient of the accumulator's layout, and its weight.
+struct Addend {
+  const StagedVector* gradient = nullptr;
+  GradientWeight weight;
+};
+
+// Externally synchronized; SumWith() of disjoint ranges may be called at once.
 class Accumulator {
  public:
   // Of vectors of that layout.
   explicit Accumulator(const Layout& layout) : runs_(layout.Runs()), sum_(layout.size()) {}
 
-  // Adds a complete gradient of that layout.
-  void Add(const StagedVector& gradient, const GradientWeight& weight = GradientWeight());
+  void Add(const Addend& addend, Parallel& parallel);
 
   // Gradients since the last Clear().
   uint32_t count() const { return count_; }
@@ -37,11 +47,13 @@ class Accumulator {
   // Their weighted sum; meaningless while count() is 0.
   absl::Span<const float> sum() const { return sum_.span(); }
 
+  // Writes elements [begin, begin + to.size()) of the sum and `last` together to `to`.
+  void SumWith(const Addend& last, uint64_t begin, absl::Span<float> to) const;
+
   void Clear() { count_ = 0; }
 
  private:
-  void AddChunk(const StagedChunk& chunk, const GradientWeight& weight);
-  void AddPiece(absl::Span<const float> piece, float weight, absl::Span<float> to) const;
+  void AddBlock(const Addend& addend, uint64_t begin, uint64_t end);
 
   const std::vector<KindRun> runs_;
   FloatBuffer sum_;

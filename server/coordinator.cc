@@ -197,7 +197,7 @@ StepWork Coordinator::NextWork(Completions* completions) {
   work.consistency = terms_.consistency();
   work.learning_rate = terms_.LearningRate(roster_.optimizer(), step_.number());
   work.contribution = step_.TakeNext();
-  work.apply = initialized() && step_.IsComplete() && !work.contribution.has_value();
+  work.apply = initialized() && step_.IsComplete() && !step_.ledger().HasWaiting();
   // Only now is the step final, whoever has left.
   if (work.idle()) roster_.CheckFinished(step_.number(), completions);
   Settle(completions);
@@ -211,8 +211,8 @@ void Coordinator::AdoptTerms(Completions* completions) {
                    completions);
 }
 
-void Coordinator::Folded(SessionId session, Completions* completions) {
-  intake_.Release(session);
+void Coordinator::Folded(const Contribution& contribution, Completions* completions) {
+  intake_.Release(contribution.push->header().session);
   Settle(completions);
 }
 

@@ -31,8 +31,8 @@
 
 namespace sluice {
 
-// What is to be done next for the step under way: a contribution to be added up, else the step to
-// be made, else nothing.
+// What is to be done next for the step under way: a contribution to be added up, or the step to be
+// made, with a last contribution if there is one, or nothing.
 struct StepWork {
   absl::optional<Contribution> contribution;
   bool apply = false;
@@ -76,7 +76,7 @@ class Coordinator {
   StepWork NextWork(Completions* completions);
 
   // The work was done: the contribution is in the sum; the step is made of it.
-  void Folded(SessionId session, Completions* completions);
+  void Folded(const Contribution& contribution, Completions* completions);
   void Applied(std::shared_ptr<Snapshot> next, Completions* completions);
 
   // Makes the parameters that training starts from, unless there are some. Returns whether it did.

@@ -3,25 +3,20 @@
 #ifndef SLUICE_SERVER_GRPC_CHUNK_H_
 #define SLUICE_SERVER_GRPC_CHUNK_H_
 
+#include <utility>
+
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "common/error.h"
-#include "common/wire.h"
-#include "server/staged_vector.h"
+#include "common/wire_chunk.h"
 
 namespace sluice {
 
-// Adds the chunk in `message` (a PushGradientsRequest or an InitializeParamsRequest), taking its
-// payload. BAD_ARGUMENT if it holds none; else as StagedVector::Add.
+// Adds the chunk in `bytes`, which are a `Message`, to `vector`, which then shares their memory.
+// Errors are DecodeChunk's and StagedVector::Add's.
 template <typename Message, typename Vector>
-absl::Status AddChunkTo(Message& message, Vector& vector) {
-  if (!message.has_chunk()) {
-    return MakeError(Reason::kBadArgument, "a message after the header holds no chunk");
-  }
-  v1::TensorChunk& chunk = *message.mutable_chunk();
-  const absl::StatusOr<uint64_t> elements = ElementsIn(chunk);
-  if (!elements.ok()) return elements.status();
-  return vector.Add({chunk.offset(), std::move(*chunk.mutable_payload())});
+absl::Status AddChunkTo(const grpc::ByteBuffer& bytes, Vector& vector) {
+  absl::StatusOr<TensorChunk> chunk = DecodeChunk<Message>(bytes);
+  if (!chunk.ok()) return chunk.status();
+  return vector.Add(*std::move(chunk));
 }
 
 }  // namespace sluice

@@ -10,10 +10,9 @@
 namespace sluice {
 namespace {
 
-class InitializeStream final : public grpc::ServerReadReactor<v1::InitializeParamsRequest> {
+class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
-  InitializeStream(v1::InitializeParamsResponse* response, Shard& shard)
-      : response_(response), shard_(shard) {
+  InitializeStream(grpc::ByteBuffer* response, Shard& shard) : response_(response), shard_(shard) {
     StartRead(&message_);
   }
 
@@ -31,12 +30,13 @@ class InitializeStream final : public grpc::ServerReadReactor<v1::InitializePara
 
  private:
   void Begin(bool ok) {
-    if (!ok || !message_.has_header()) {
+    v1::InitializeParamsRequest first;
+    if (!ok || !DecodeMessage(message_, &first) || !first.has_header()) {
       Answer(MakeError(Reason::kMissingHeader, "no header; send it before the chunks"));
       return;
     }
     absl::StatusOr<InitializeStart> start =
-        shard_.BeginInitialize(SessionId(message_.header().session()));
+        shard_.BeginInitialize(SessionId(first.header().session()));
     if (!start.ok()) {
       Answer(start.status());
     } else if (start->parameters == nullptr) {
@@ -48,7 +48,7 @@ class InitializeStream final : public grpc::ServerReadReactor<v1::InitializePara
   }
 
   void AddChunk() {
-    const absl::Status added = AddChunkTo(message_, *parameters_);
+    const absl::Status added = AddChunkTo<v1::InitializeParamsRequest>(message_, *parameters_);
     if (added.ok()) {
       StartRead(&message_);
     } else {
@@ -58,22 +58,24 @@ class InitializeStream final : public grpc::ServerReadReactor<v1::InitializePara
 
   void Answer(const absl::StatusOr<InitializeOutcome>& outcome) {
     if (outcome.ok()) {
-      response_->set_accepted(outcome->accepted);
-      response_->set_step(outcome->step.value());
+      v1::InitializeParamsResponse response;
+      response.set_accepted(outcome->accepted);
+      response.set_step(outcome->step.value());
+      *response_ = EncodeMessage(response);
     }
     Finish(ToGrpcStatus(outcome.status()));
   }
 
-  v1::InitializeParamsResponse* const response_;
+  grpc::ByteBuffer* const response_;
   Shard& shard_;
-  v1::InitializeParamsRequest message_;
+  grpc::ByteBuffer message_;
   std::unique_ptr<StagedVector> parameters_;
 };
 
 }  // namespace
 
-grpc::ServerReadReactor<v1::InitializeParamsRequest>* ServeInitialize(
-    v1::InitializeParamsResponse* response, Shard& shard) {
+grpc::ServerReadReactor<grpc::ByteBuffer>* ServeInitialize(grpc::ByteBuffer* response,
+                                                           Shard& shard) {
   return new InitializeStream(response, shard);
 }
 

@@ -6,13 +6,13 @@
 #include <grpcpp/grpcpp.h>
 
 #include "server/shard.h"
-#include "sluice/v1/parameter_server.pb.h"
 
 namespace sluice {
 
-// Serves one call; the reactor owns itself. `shard` outlives it.
-grpc::ServerReadReactor<v1::InitializeParamsRequest>* ServeInitialize(
-    v1::InitializeParamsResponse* response, Shard& shard);
+// Serves one call, whose messages are the bytes of InitializeParamsRequest and
+// InitializeParamsResponse; the reactor owns itself. `shard` outlives it.
+grpc::ServerReadReactor<grpc::ByteBuffer>* ServeInitialize(grpc::ByteBuffer* response,
+                                                           Shard& shard);
 
 }  // namespace sluice
 

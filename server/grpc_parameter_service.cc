@@ -25,7 +25,16 @@ class RefusedStream final : public Reactor {
   void OnDone() override { delete this; }
 };
 
-class GrpcParameterService final : public v1::ParameterServer::CallbackService {
+// The three calls that carry tensors are given the bytes of their messages.
+template <typename Base>
+using RawTensorCalls = v1::ParameterServer::WithRawCallbackMethod_InitializeParams<
+    v1::ParameterServer::WithRawCallbackMethod_PushGradients<
+        v1::ParameterServer::WithRawCallbackMethod_PullParams<Base>>>;
+using ServiceBase = RawTensorCalls<
+    v1::ParameterServer::WithCallbackMethod_Join<v1::ParameterServer::WithCallbackMethod_Heartbeat<
+        v1::ParameterServer::WithCallbackMethod_Leave<v1::ParameterServer::Service>>>>;
+
+class GrpcParameterService final : public ServiceBase {
  public:
   GrpcParameterService(std::string token, Shard& shard) : token_(std::move(token)), shard_(shard) {}
 
@@ -36,31 +45,31 @@ class GrpcParameterService final : public v1::ParameterServer::CallbackService {
     return ServeJoin(*request, shard_);
   }
 
-  grpc::ServerReadReactor<v1::InitializeParamsRequest>* InitializeParams(
-      CallbackServerContext* context, v1::InitializeParamsResponse* response) override {
+  grpc::ServerReadReactor<grpc::ByteBuffer>* InitializeParams(CallbackServerContext* context,
+                                                              grpc::ByteBuffer* response) override {
     const absl::Status allowed = Authorize(*context);
     if (!allowed.ok()) {
-      return new RefusedStream<grpc::ServerReadReactor<v1::InitializeParamsRequest>>(allowed);
+      return new RefusedStream<grpc::ServerReadReactor<grpc::ByteBuffer>>(allowed);
     }
     return ServeInitialize(response, shard_);
   }
 
-  grpc::ServerReadReactor<v1::PushGradientsRequest>* PushGradients(
-      CallbackServerContext* context, v1::PushGradientsResponse* response) override {
+  grpc::ServerReadReactor<grpc::ByteBuffer>* PushGradients(CallbackServerContext* context,
+                                                           grpc::ByteBuffer* response) override {
     const absl::Status allowed = Authorize(*context);
     if (!allowed.ok()) {
-      return new RefusedStream<grpc::ServerReadReactor<v1::PushGradientsRequest>>(allowed);
+      return new RefusedStream<grpc::ServerReadReactor<grpc::ByteBuffer>>(allowed);
     }
     return ServePush(context, response, shard_);
   }
 
-  grpc::ServerWriteReactor<v1::PullParamsResponse>* PullParams(
-      CallbackServerContext* context, const v1::PullParamsRequest* request) override {
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* PullParams(CallbackServerContext* context,
+                                                         const grpc::ByteBuffer* request) override {
     const absl::Status allowed = Authorize(*context);
     if (!allowed.ok()) {
-      return new RefusedStream<grpc::ServerWriteReactor<v1::PullParamsResponse>>(allowed);
+      return new RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>(allowed);
     }
-    return ServePull(*request, shard_);
+    return ServePull(*request, chunks_, shard_);
   }
 
   grpc::ServerUnaryReactor* Heartbeat(CallbackServerContext* context,
@@ -112,6 +121,7 @@ class GrpcParameterService final : public v1::ParameterServer::CallbackService {
 
   const std::string token_;
   Shard& shard_;
+  SnapshotChunks chunks_;
 };
 
 }  // namespace

@@ -6,7 +6,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/error.h"
 #include "common/wire.h"
+#include "common/wire_chunk.h"
 #include "common/wire_status.h"
 
 namespace sluice {
@@ -14,11 +16,16 @@ namespace {
 
 // First waits in the shard, then writes; a call that is cancelled while it waits is taken out of
 // the shard by whoever notices first, and then finished by that thread alone.
-class PullStream final : public grpc::ServerWriteReactor<v1::PullParamsResponse> {
+class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  explicit PullStream(Shard& shard) : shard_(shard) {}
+  PullStream(SnapshotChunks& chunks, Shard& shard) : shared_chunks_(chunks), shard_(shard) {}
 
-  void Start(const v1::PullParamsRequest& request) {
+  void Start(const grpc::ByteBuffer& bytes) {
+    v1::PullParamsRequest request;
+    if (!DecodeMessage(bytes, &request)) {
+      Finish(ToGrpcStatus(MakeError(Reason::kBadArgument, "the request is no PullParamsRequest")));
+      return;
+    }
     const PullId id = shard_.Pull(FromProto(request), [this](absl::StatusOr<PullResult> result) {
       Begin(std::move(result));
     });
@@ -64,7 +71,10 @@ class PullStream final : public grpc::ServerWriteReactor<v1::PullParamsResponse>
     }
     snapshot_ = std::move(result->snapshot);
     inconsistent_ = result->header.inconsistent;
-    *message_.mutable_header() = ToProto(result->header);
+    if (snapshot_ != nullptr && !inconsistent_) chunks_ = shared_chunks_.Of(snapshot_);
+    v1::PullParamsResponse response;
+    *response.mutable_header() = ToProto(result->header);
+    message_ = EncodeMessage(response);
     StartWrite(&message_);
   }
 
@@ -74,16 +84,22 @@ class PullStream final : public grpc::ServerWriteReactor<v1::PullParamsResponse>
       Finish(grpc::Status::OK);
       return;
     }
-    const uint64_t count = std::min<uint64_t>(kChunkElements, size - offset_);
-    if (inconsistent_) snapshot_ = shard_.Newest(offset_ + count);
-    ToProto(offset_, snapshot_->values.span().subspan(offset_, count), message_.mutable_chunk());
-    offset_ += count;
-    StartWrite(&message_);
+    const uint64_t begin = offset_;
+    offset_ = std::min<uint64_t>(size, begin + kChunkElements);
+    // Nothing after a write: its completion may run on another thread at once.
+    if (inconsistent_) {
+      message_ = EncodePart(shard_.Newest(offset_), begin, offset_);
+      StartWrite(&message_);
+    } else {
+      StartWrite(&(*chunks_)[begin / kChunkElements]);
+    }
   }
 
+  SnapshotChunks& shared_chunks_;
   Shard& shard_;
-  v1::PullParamsResponse message_;
+  grpc::ByteBuffer message_;
   std::shared_ptr<const Snapshot> snapshot_;
+  std::shared_ptr<const EncodedChunks> chunks_;  // of snapshot_; null for inconsistent reads
   bool inconsistent_ = false;
   uint64_t offset_ = 0;
 
@@ -94,9 +110,9 @@ class PullStream final : public grpc::ServerWriteReactor<v1::PullParamsResponse>
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::PullParamsResponse>* ServePull(const v1::PullParamsRequest& request,
-                                                            Shard& shard) {
-  auto* const stream = new PullStream(shard);
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(const grpc::ByteBuffer& request,
+                                                      SnapshotChunks& chunks, Shard& shard) {
+  auto* const stream = new PullStream(chunks, shard);
   stream->Start(request);
   return stream;
 }

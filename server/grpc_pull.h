@@ -5,14 +5,15 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "server/grpc_snapshot_chunks.h"
 #include "server/shard.h"
-#include "sluice/v1/parameter_server.pb.h"
 
 namespace sluice {
 
-// Serves one call; the reactor owns itself. `shard` outlives it.
-grpc::ServerWriteReactor<v1::PullParamsResponse>* ServePull(const v1::PullParamsRequest& request,
-                                                            Shard& shard);
+// Serves one call, whose messages are the bytes of PullParamsRequest and PullParamsResponse; the
+// reactor owns itself. `shard` and `chunks` outlive it.
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(const grpc::ByteBuffer& request,
+                                                      SnapshotChunks& chunks, Shard& shard);
 
 }  // namespace sluice
 

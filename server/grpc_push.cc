@@ -13,11 +13,10 @@ namespace {
 
 // Reads are strictly one after another, so no lock is needed. The shard may want to end the stream
 // when it is gone already: it holds it weakly.
-class PushStream final : public grpc::ServerReadReactor<v1::PushGradientsRequest>,
+class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
                          public std::enable_shared_from_this<PushStream> {
  public:
-  PushStream(grpc::CallbackServerContext* context, v1::PushGradientsResponse* response,
-             Shard& shard)
+  PushStream(grpc::CallbackServerContext* context, grpc::ByteBuffer* response, Shard& shard)
       : context_(context), response_(response), shard_(shard) {}
 
   void Start() {
@@ -46,14 +45,22 @@ class PushStream final : public grpc::ServerReadReactor<v1::PushGradientsRequest
 
  private:
   void Begin(bool ok) {
-    absl::StatusOr<PushHeader> header =
-        MakeError(Reason::kMissingHeader, "the push has no header; send it before the chunks");
-    if (ok && message_.has_header()) header = FromProto(message_.header());
     shard_.BeginPush(
-        header, [this](absl::StatusOr<PushStart> start) { GoOn(std::move(start)); },
+        ok ? ReadHeader() : NoHeader(),
+        [this](absl::StatusOr<PushStart> start) { GoOn(std::move(start)); },
         [weak = weak_from_this()] {
           if (const std::shared_ptr<PushStream> stream = weak.lock()) stream->context_->TryCancel();
         });
+  }
+
+  absl::StatusOr<PushHeader> ReadHeader() const {
+    v1::PushGradientsRequest message;
+    if (!DecodeMessage(message_, &message) || !message.has_header()) return NoHeader();
+    return FromProto(message.header());
+  }
+
+  static absl::Status NoHeader() {
+    return MakeError(Reason::kMissingHeader, "the push has no header; send it before the chunks");
   }
 
   void GoOn(absl::StatusOr<PushStart> start) {
@@ -68,7 +75,7 @@ class PushStream final : public grpc::ServerReadReactor<v1::PushGradientsRequest
   }
 
   void AddChunk() {
-    const absl::Status added = AddChunkTo(message_, *push_);
+    const absl::Status added = AddChunkTo<v1::PushGradientsRequest>(message_, *push_);
     if (added.ok()) {
       StartRead(&message_);
       return;
@@ -88,23 +95,22 @@ class PushStream final : public grpc::ServerReadReactor<v1::PushGradientsRequest
   }
 
   void Answer(const absl::StatusOr<PushOutcome>& outcome) {
-    if (outcome.ok()) *response_ = ToProto(*outcome);
+    if (outcome.ok()) *response_ = EncodeMessage(ToProto(*outcome));
     Finish(ToGrpcStatus(outcome.status()));
   }
 
   grpc::CallbackServerContext* const context_;
-  v1::PushGradientsResponse* const response_;
+  grpc::ByteBuffer* const response_;
   Shard& shard_;
-  v1::PushGradientsRequest message_;
+  grpc::ByteBuffer message_;
   std::unique_ptr<PendingPush> push_;
   std::shared_ptr<PushStream> self_;  // until the call is done
 };
 
 }  // namespace
 
-grpc::ServerReadReactor<v1::PushGradientsRequest>* ServePush(grpc::CallbackServerContext* context,
-                                                             v1::PushGradientsResponse* response,
-                                                             Shard& shard) {
+grpc::ServerReadReactor<grpc::ByteBuffer>* ServePush(grpc::CallbackServerContext* context,
+                                                     grpc::ByteBuffer* response, Shard& shard) {
   const auto stream = std::make_shared<PushStream>(context, response, shard);
   stream->Start();
   return stream.get();

@@ -6,14 +6,13 @@
 #include <grpcpp/grpcpp.h>
 
 #include "server/shard.h"
-#include "sluice/v1/parameter_server.pb.h"
 
 namespace sluice {
 
-// Serves one call; the reactor owns itself. `shard` outlives it.
-grpc::ServerReadReactor<v1::PushGradientsRequest>* ServePush(grpc::CallbackServerContext* context,
-                                                             v1::PushGradientsResponse* response,
-                                                             Shard& shard);
+// Serves one call, whose messages are the bytes of PushGradientsRequest and PushGradientsResponse;
+// the reactor owns itself. `shard` outlives it.
+grpc::ServerReadReactor<grpc::ByteBuffer>* ServePush(grpc::CallbackServerContext* context,
+                                                     grpc::ByteBuffer* response, Shard& shard);
 
 }  // namespace sluice
 

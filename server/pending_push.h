@@ -27,11 +27,14 @@ class PendingPush {
       : header_(header), gradient_(std::move(layout)) {}
 
   // Takes a chunk; errors are StagedVector::Add's.
-  absl::Status Add(StagedChunk chunk) {
+  absl::Status Add(TensorChunk chunk) {
     const absl::Status added = gradient_.Add(std::move(chunk));
     arrived_->store(gradient_.bytes(), std::memory_order_relaxed);
     return added;
   }
+
+  // Nothing more comes.
+  void Seal() { gradient_.Seal(); }
 
   const PushHeader& header() const { return header_; }
   const StagedVector& gradient() const { return gradient_; }

@@ -20,8 +20,13 @@ absl::Status CheckNorm(const PendingPush& push, const Guards& guards) {
 
 }  // namespace
 
-Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner)
-    : options_(options), coordinator_(options, clock, std::move(owner)) {}
+Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
+             std::unique_ptr<Parallel> parallel)
+    : options_(options),
+      parallel_(std::move(parallel)),
+      coordinator_(options, clock, std::move(owner)) {
+  if (parallel_ == nullptr) parallel_ = absl::make_unique<Serial>();
+}
 
 // ---- Membership ----
 
@@ -33,7 +38,7 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
     if (welcome.ok() && maker_ == nullptr) {
       const Roster& roster = coordinator_.roster();
       maker_ = absl::make_unique<StepMaker>(*roster.layout(), roster.optimizer(),
-                                            options_.guards.clip_norm);
+                                            options_.guards.clip_norm, *parallel_);
     }
   }
   Tick();
@@ -124,6 +129,7 @@ absl::StatusOr<InitializeOutcome> Shard::FinishInitialize(
     absl::MutexLock lock(&mu_);
     first = coordinator_.snapshots()->Make();
   }
+  parameters->Seal();
   parameters->CopyTo(first->values.span());
   CompletingLock lock(&mu_);
   coordinator_.CountReceived(parameters->bytes());
@@ -141,6 +147,7 @@ void Shard::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallbac
 
 void Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
   absl::Status sound = push->gradient().CheckComplete();
+  push->Seal();
   if (sound.ok()) sound = CheckNorm(*push, options_.guards);
   Queue({std::move(push), std::move(done), std::move(sound)});
 }
@@ -177,8 +184,11 @@ void Shard::Advance() {
       idle = work.idle();
       if (idle) advancing_ = false;
     }
-    if (work.contribution.has_value()) Fold(work);
-    if (work.apply) Apply(work);
+    if (work.apply) {
+      Apply(work);
+    } else if (!idle) {
+      Fold(work);
+    }
   }
 }
 
@@ -190,10 +200,9 @@ bool Shard::StartAdvancing() {
 }
 
 void Shard::Fold(const StepWork& work) {
-  const PendingPush& push = *work.contribution->push;
-  maker_->Add(push, work.contribution->staleness, work.consistency);
+  maker_->Add(*work.contribution, work.consistency);
   CompletingLock lock(&mu_);
-  coordinator_.Folded(push.header().session, lock.completions());
+  coordinator_.Folded(*work.contribution, lock.completions());
 }
 
 void Shard::Apply(const StepWork& work) {
@@ -211,9 +220,11 @@ void Shard::Apply(const StepWork& work) {
       coordinator_.snapshots()->Grow(next, written);
     };
   }
-  maker_->Make(work.consistency.reduction, work.learning_rate, current->values.span(),
+  const Contribution* const last = work.contribution.has_value() ? &*work.contribution : nullptr;
+  maker_->Make(work.consistency, work.learning_rate, last, current->values.span(),
                next->values.span(), progress);
   CompletingLock lock(&mu_);
+  if (last != nullptr) coordinator_.Folded(*last, lock.completions());
   coordinator_.Applied(std::move(next), lock.completions());
 }
 

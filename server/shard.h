@@ -28,6 +28,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/clock.h"
 #include "common/exchange.h"
+#include "common/parallel.h"
 #include "server/coordinator.h"
 #include "server/gate.h"
 #include "server/pending_push.h"
@@ -41,7 +42,9 @@ namespace sluice {
 class Shard {
  public:
   // `options` are valid; `clock` outlives the shard. `owner` is told all events, kDeserted too.
-  Shard(const ShardOptions& options, const Clock& clock, JobListener owner = nullptr);
+  // `parallel` does the arithmetic; if null, the calling thread does.
+  Shard(const ShardOptions& options, const Clock& clock, JobListener owner = nullptr,
+        std::unique_ptr<Parallel> parallel = nullptr);
 
   // Opens a session; `listener` is told what happens to the job until the session ends.
   absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener);
@@ -107,6 +110,7 @@ class Shard {
   void Apply(const StepWork& work) ABSL_LOCKS_EXCLUDED(mu_);
 
   const ShardOptions options_;
+  std::unique_ptr<Parallel> parallel_;
 
   mutable absl::Mutex mu_;
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);

@@ -1,5 +1,8 @@
 #include "server/staged_vector.h"
 
+#include <glog/logging.h>
+
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -9,47 +12,68 @@
 
 namespace sluice {
 
-absl::Span<const float> StagedChunk::elements() const {
-  // The allocator, and a short string's own storage, align to 8 bytes at least.
-  return absl::MakeConstSpan(reinterpret_cast<const float*>(bytes.data()),
-                             bytes.size() / sizeof(float));
-}
-
 StagedVector::StagedVector(std::shared_ptr<const Layout> layout)
     : layout_(std::move(layout)), coverage_(layout_->size()) {}
 
-absl::Status StagedVector::Add(StagedChunk chunk) {
-  const absl::Span<const float> elements = chunk.elements();
-  const absl::Status covered = coverage_.Add(chunk.offset, elements.size());
+absl::Status StagedVector::Add(TensorChunk chunk) {
+  const absl::Status covered = coverage_.Add(chunk.offset, chunk.size());
   if (!covered.ok()) return covered;
-  const absl::optional<size_t> bad = FindNotFinite(elements);
-  if (bad.has_value()) {
-    return MakeError(Reason::kNotFinite,
-                     absl::StrCat(layout_->ElementName(chunk.offset + *bad), " is ", elements[*bad],
-                                  ", expected a finite number; lower the learning rate, or look "
-                                  "for the batch that caused it"));
+  uint64_t offset = chunk.offset;
+  for (const FloatPiece& floats : chunk.pieces) {
+    const Placed piece = {offset, floats};
+    // Now, while it is in the cache.
+    const absl::Status finite = CheckFinite(piece);
+    if (!finite.ok()) return finite;
+    pieces_.push_back(piece);
+    offset = piece.end();
   }
-  chunks_.push_back(std::move(chunk));
+  owners_.push_back(std::move(chunk.owner));
   return absl::OkStatus();
 }
 
-void StagedVector::CopyTo(absl::Span<float> to) const {
-  for (const StagedChunk& chunk : chunks_) {
-    const absl::Span<const float> elements = chunk.elements();
-    sluice::CopyTo(elements, to.subspan(chunk.offset, elements.size()));
+absl::Status StagedVector::CheckFinite(const Placed& piece) const {
+  const absl::optional<size_t> bad = FindNotFinite(piece.floats);
+  if (!bad.has_value()) return absl::OkStatus();
+  return MakeError(
+      Reason::kNotFinite,
+      absl::StrCat(layout_->ElementName(piece.offset + *bad), " is ", piece.floats[*bad].value,
+                   ", expected a finite number; lower the learning rate, or look "
+                   "for the batch that caused it"));
+}
+
+void StagedVector::Seal() {
+  const auto before = [](const Placed& a, const Placed& b) { return a.offset < b.offset; };
+  if (!std::is_sorted(pieces_.begin(), pieces_.end(), before)) {
+    std::sort(pieces_.begin(), pieces_.end(), before);
+  }
+  sealed_ = true;
+}
+
+void StagedVector::ForEachPiece(
+    uint64_t begin, uint64_t end,
+    absl::FunctionRef<void(uint64_t offset, FloatPiece floats)> piece) const {
+  CHECK(sealed_);
+  auto at = std::partition_point(pieces_.begin(), pieces_.end(),
+                                 [begin](const Placed& placed) { return placed.end() <= begin; });
+  for (; at != pieces_.end() && at->offset < end; ++at) {
+    const uint64_t from = std::max(begin, at->offset);
+    const uint64_t to = std::min(end, at->end());
+    piece(from, at->floats.subspan(from - at->offset, to - from));
   }
 }
 
+void StagedVector::CopyTo(absl::Span<float> to) const {
+  ForEachPiece(0, to.size(), [&](uint64_t offset, FloatPiece floats) {
+    sluice::CopyTo(floats, to.subspan(offset, floats.size()));
+  });
+}
+
 double StagedVector::ParameterNorm() const {
-  const std::vector<KindRun> runs = layout_->Runs();
   double squares = 0;
-  for (const StagedChunk& chunk : chunks_) {
-    const absl::Span<const float> elements = chunk.elements();
-    ForEachRun(runs, chunk.offset, chunk.offset + elements.size(),
-               [&](RangeKind kind, uint64_t begin, uint64_t end) {
-                 if (kind != RangeKind::kParameter) return;
-                 squares += SumOfSquares(elements.subspan(begin - chunk.offset, end - begin));
-               });
+  for (const KindRun& run : layout_->Runs()) {
+    if (run.kind != RangeKind::kParameter) continue;
+    ForEachPiece(run.begin, run.end,
+                 [&](uint64_t, FloatPiece floats) { squares += SumOfSquares(floats); });
   }
   return std::sqrt(squares);
 }

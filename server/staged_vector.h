@@ -1,46 +1,43 @@
-// A vector on its way in: chunks are checked as they arrive and held until all of it is there.
+// A vector on its way in: chunks are checked as they arrive and held, where they were received,
+// until all of it is there.
 
 #ifndef SLUICE_SERVER_STAGED_VECTOR_H_
 #define SLUICE_SERVER_STAGED_VECTOR_H_
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/coverage.h"
 #include "common/layout.h"
+#include "common/tensor_chunk.h"
 
 namespace sluice {
 
-// Some of the vector's elements, as they came: `bytes` holds float32, little-endian, a whole number
-// of them.
-struct StagedChunk {
-  uint64_t offset = 0;
-  std::string bytes;
-
-  // Valid as long as the chunk is neither moved nor changed.
-  absl::Span<const float> elements() const;
-};
-
-// Externally synchronized. Never holds more bytes than the layout has.
+// Externally synchronized; once sealed, any number of threads may read it.
 class StagedVector {
  public:
   explicit StagedVector(std::shared_ptr<const Layout> layout);
 
-  // Takes a chunk. BAD_CHUNK if it is outside the vector or overlaps; NOT_FINITE naming the first
-  // element that is NaN or infinite. After an error the vector is of no more use.
-  absl::Status Add(StagedChunk chunk);
+  // Takes a chunk, and holds its memory. BAD_CHUNK if it is outside the vector or overlaps;
+  // NOT_FINITE naming the first element that is NaN or infinite. After an error the vector is of no
+  // more use.
+  absl::Status Add(TensorChunk chunk);
 
   // OK once every element has arrived; else BAD_CHUNK.
   absl::Status CheckComplete() const { return coverage_.CheckComplete(); }
 
+  // Nothing more comes. To be called before what has arrived is read.
+  void Seal();
+
   uint64_t bytes() const { return coverage_.covered() * sizeof(float); }
 
-  // What has arrived, in that order; none overlap.
-  const std::vector<StagedChunk>& chunks() const { return chunks_; }
+  // Calls piece(offset, floats) for all that has arrived of [begin, end), in the order of offsets.
+  void ForEachPiece(uint64_t begin, uint64_t end,
+                    absl::FunctionRef<void(uint64_t offset, FloatPiece floats)> piece) const;
 
   // Writes the vector, which is complete, to `to`, which has the layout's size.
   void CopyTo(absl::Span<float> to) const;
@@ -49,9 +46,20 @@ class StagedVector {
   double ParameterNorm() const;
 
  private:
+  struct Placed {
+    uint64_t offset = 0;
+    FloatPiece floats;
+
+    uint64_t end() const { return offset + floats.size(); }
+  };
+
+  absl::Status CheckFinite(const Placed& piece) const;
+
   std::shared_ptr<const Layout> layout_;
   Coverage coverage_;
-  std::vector<StagedChunk> chunks_;
+  std::vector<Placed> pieces_;  // none overlap; once sealed, in the order of offsets
+  std::vector<std::shared_ptr<const void>> owners_;
+  bool sealed_ = false;
 };
 
 }  // namespace sluice

@@ -40,6 +40,9 @@ class StepLedger {
   absl::optional<Contribution> TakeNext(ReductionOrder order,
                                         const absl::optional<Rank>& first_missing);
 
+  // Whether something was entered that was not taken.
+  bool HasWaiting() const { return !waiting_.empty(); }
+
   // The step was made, or begins anew. Everything was taken.
   void Clear();
 

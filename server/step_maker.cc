@@ -2,25 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "server/vector_math.h"
 
 namespace sluice {
 namespace {
 
-// Elements between two words of progress: 1 MiB.
+// What one thread works on at a time: 1 MiB.
 constexpr uint64_t kPart = uint64_t{1} << 18;
+// Parts between two words of progress.
+constexpr uint64_t kPartsPerWord = 4;
+// What goes to the optimizer at once, while the last gradient is added on the way: stays in the
+// first-level cache.
+constexpr uint64_t kPiece = 2048;
 // As torch::nn::utils::clip_grad_norm_ has it.
 constexpr double kClipEpsilon = 1e-6;
-
-double NormOf(const std::vector<KindRun>& runs, absl::Span<const float> values) {
-  double squares = 0;
-  for (const KindRun& run : runs) {
-    if (run.kind != RangeKind::kParameter) continue;
-    squares += SumOfSquares(values.subspan(run.begin, run.end - run.begin));
-  }
-  return std::sqrt(squares);
-}
 
 GradientWeight WeightOf(uint32_t samples, uint64_t staleness, const Consistency& consistency) {
   GradientWeight weight;
@@ -35,45 +32,60 @@ GradientWeight WeightOf(uint32_t samples, uint64_t staleness, const Consistency&
 }  // namespace
 
 StepMaker::StepMaker(const Layout& layout, const OptimizerOptions& options,
-                     absl::optional<double> clip_norm)
+                     absl::optional<double> clip_norm, Parallel& parallel)
     : runs_(layout.Runs()),
       clip_norm_(clip_norm),
+      parallel_(parallel),
       accumulator_(layout),
       optimizer_(MakeOptimizer(options, layout.size())) {}
 
-void StepMaker::Add(const PendingPush& push, uint64_t staleness, const Consistency& consistency) {
-  accumulator_.Add(push.gradient(), WeightOf(push.header().samples, staleness, consistency));
-  samples_ += push.header().samples;
+void StepMaker::Add(const Contribution& contribution, const Consistency& consistency) {
+  accumulator_.Add(Count(contribution, consistency), parallel_);
 }
 
-void StepMaker::Make(Reduction reduction, double learning_rate, absl::Span<const float> current,
-                     absl::Span<float> next, const WriteProgress& progress) {
-  if (accumulator_.count() == 0) {
-    CopyTo(current, next);
+Addend StepMaker::Count(const Contribution& contribution, const Consistency& consistency) {
+  const uint32_t samples = contribution.push->header().samples;
+  samples_ += samples;
+  ++count_;
+  return {&contribution.push->gradient(), WeightOf(samples, contribution.staleness, consistency)};
+}
+
+void StepMaker::Make(const Consistency& consistency, double learning_rate, const Contribution* last,
+                     absl::Span<const float> current, absl::Span<float> next,
+                     const WriteProgress& progress) {
+  // The norm is known only when all is added up.
+  if (last != nullptr && clip_norm_.has_value()) {
+    Add(*last, consistency);
+    last = nullptr;
+  }
+  absl::optional<Addend> addend;
+  if (last != nullptr) addend = Count(*last, consistency);
+  if (count_ == 0) {
+    CopyTo(AsPiece(current), next);
     return;
   }
-  const Divisors divisors = DivisorsOf(reduction);
-  OptimizerStep step;
-  step.divisor = divisors.parameters;
-  step.learning_rate = static_cast<float>(learning_rate);
-  step.first = first_;
+  const Divisors divisors = DivisorsOf(consistency.reduction);
+  Making making;
+  making.last = addend;
+  making.step.divisor = divisors.parameters;
+  making.step.learning_rate = static_cast<float>(learning_rate);
+  making.step.first = first_;
+  making.statistics_divisor = divisors.statistics;
+  making.current = current;
+  making.next = next;
   if (clip_norm_.has_value()) {
-    const double norm = NormOf(runs_, accumulator_.sum()) / divisors.parameters;
-    const double share = *clip_norm_ / (norm + kClipEpsilon);
-    if (share < 1) step.divisor = static_cast<float>(divisors.parameters / share);
+    const double share = *clip_norm_ / (Norm() / divisors.parameters + kClipEpsilon);
+    if (share < 1) making.step.divisor = static_cast<float>(divisors.parameters / share);
   }
-  for (uint64_t begin = 0; begin < next.size(); begin += kPart) {
-    const uint64_t end = std::min<uint64_t>(begin + kPart, next.size());
-    MakePart(step, divisors.statistics, begin, end, current, next);
-    if (progress) progress(end);
-  }
+  MakeParts(making, progress);
   accumulator_.Clear();
+  count_ = 0;
   samples_ = 0;
   first_ = false;
 }
 
 StepMaker::Divisors StepMaker::DivisorsOf(Reduction reduction) const {
-  const auto count = static_cast<float>(accumulator_.count());
+  const auto count = static_cast<float>(count_);
   switch (reduction) {
     case Reduction::kWeightedMean:
       return {static_cast<float>(samples_), static_cast<float>(samples_)};
@@ -85,16 +97,56 @@ StepMaker::Divisors StepMaker::DivisorsOf(Reduction reduction) const {
   return {count, count};
 }
 
-void StepMaker::MakePart(const OptimizerStep& step, float statistics_divisor, uint64_t begin,
-                         uint64_t end, absl::Span<const float> current, absl::Span<float> next) {
-  const absl::Span<const float> sum = accumulator_.sum();
-  ForEachRun(runs_, begin, end, [&](RangeKind kind, uint64_t from, uint64_t to) {
+// Of the sum, over all parameters. Partial sums are of fixed parts and added in order.
+double StepMaker::Norm() const {
+  const uint64_t size = accumulator_.sum().size();
+  std::vector<double> squares((size + kPart - 1) / kPart);
+  parallel_.For(squares.size(), [&](size_t part) {
+    ForEachRun(runs_, part * kPart, std::min(size, (part + 1) * kPart),
+               [&](RangeKind kind, uint64_t from, uint64_t to) {
+                 if (kind != RangeKind::kParameter) return;
+                 squares[part] +=
+                     SumOfSquares(AsPiece(accumulator_.sum().subspan(from, to - from)));
+               });
+  });
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
+}
+
+void StepMaker::MakeParts(const Making& making, const WriteProgress& progress) {
+  const uint64_t size = making.next.size();
+  const uint64_t word = progress ? kPartsPerWord * kPart : size;
+  for (uint64_t begin = 0; begin < size; begin += word) {
+    const uint64_t end = std::min(size, begin + word);
+    parallel_.For((end - begin + kPart - 1) / kPart, [&](size_t part) {
+      const uint64_t from = begin + part * kPart;
+      MakePart(making, from, std::min(end, from + kPart));
+    });
+    if (progress) progress(end);
+  }
+}
+
+void StepMaker::MakePart(const Making& making, uint64_t begin, uint64_t end) {
+  if (!making.last.has_value()) {
+    MakePiece(making, begin, accumulator_.sum().subspan(begin, end - begin));
+    return;
+  }
+  float sum[kPiece];
+  for (; begin < end; begin += kPiece) {
+    const absl::Span<float> piece(sum, std::min(kPiece, end - begin));
+    accumulator_.SumWith(*making.last, begin, piece);
+    MakePiece(making, begin, piece);
+  }
+}
+
+void StepMaker::MakePiece(const Making& making, uint64_t begin, absl::Span<const float> sum) {
+  ForEachRun(runs_, begin, begin + sum.size(), [&](RangeKind kind, uint64_t from, uint64_t to) {
     const size_t size = to - from;
+    const absl::Span<const float> part = sum.subspan(from - begin, size);
+    const absl::Span<float> next = making.next.subspan(from, size);
     if (kind == RangeKind::kParameter) {
-      optimizer_->Apply(step, from, sum.subspan(from, size), current.subspan(from, size),
-                        next.subspan(from, size));
+      optimizer_->Apply(making.step, from, part, making.current.subspan(from, size), next);
     } else {
-      DivideTo(sum.subspan(from, size), statistics_divisor, next.subspan(from, size));
+      DivideTo(part, making.statistics_divisor, next);
     }
   });
 }

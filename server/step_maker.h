@@ -1,6 +1,7 @@
 // The arithmetic of a step: gradients are added up, reduced, clipped, and given to the optimizer.
 //
-// To be used by one thread at a time, which is never one that holds the shard's mutex.
+// To be used by one thread at a time, which is never one that holds the shard's mutex. Large
+// vectors are worked on in parts, by as many threads as there are; that never changes a bit.
 
 #ifndef SLUICE_SERVER_STEP_MAKER_H_
 #define SLUICE_SERVER_STEP_MAKER_H_
@@ -15,9 +16,11 @@
 #include "common/consistency.h"
 #include "common/layout.h"
 #include "common/optimizer_options.h"
+#include "common/parallel.h"
 #include "server/accumulator.h"
 #include "server/optimizer.h"
 #include "server/pending_push.h"
+#include "server/step_ledger.h"
 
 namespace sluice {
 
@@ -28,18 +31,19 @@ using WriteProgress = std::function<void(uint64_t end)>;
 class StepMaker {
  public:
   // `clip_norm` bounds the Euclidean norm of the reduced gradient, over all PARAMETER ranges, by
-  // the formula of torch::nn::utils::clip_grad_norm_.
-  StepMaker(const Layout& layout, const OptimizerOptions& options,
-            absl::optional<double> clip_norm);
+  // the formula of torch::nn::utils::clip_grad_norm_. `parallel` outlives it.
+  StepMaker(const Layout& layout, const OptimizerOptions& options, absl::optional<double> clip_norm,
+            Parallel& parallel);
 
-  // Adds a push of that staleness to the step, weighted as `consistency` says.
-  void Add(const PendingPush& push, uint64_t staleness, const Consistency& consistency);
+  // Adds a contribution to the step, weighted as `consistency` says.
+  void Add(const Contribution& contribution, const Consistency& consistency);
 
-  // Makes `next` of `current` and what was added, which is then forgotten. If nothing was, they are
-  // equal. PARAMETER ranges go through the optimizer; STATISTIC ranges become the mean of what was
-  // pushed.
-  void Make(Reduction reduction, double learning_rate, absl::Span<const float> current,
-            absl::Span<float> next, const WriteProgress& progress = nullptr);
+  // Makes `next` of `current`, what was added, and `last`, if any; all that is then forgotten. If
+  // there was nothing, they are equal. PARAMETER ranges go through the optimizer; STATISTIC ranges
+  // become the mean of what was pushed. `last` is added on the way, in the same pass over memory.
+  void Make(const Consistency& consistency, double learning_rate, const Contribution* last,
+            absl::Span<const float> current, absl::Span<float> next,
+            const WriteProgress& progress = nullptr);
 
  private:
   struct Divisors {
@@ -47,15 +51,30 @@ class StepMaker {
     float statistics = 1;
   };
 
+  // All that the parts of one step have in common.
+  struct Making {
+    absl::optional<Addend> last;  // not in the accumulator yet
+    OptimizerStep step;
+    float statistics_divisor = 1;
+    absl::Span<const float> current;
+    absl::Span<float> next;
+  };
+
+  // Notes a contribution to the step.
+  Addend Count(const Contribution& contribution, const Consistency& consistency);
   Divisors DivisorsOf(Reduction reduction) const;
-  void MakePart(const OptimizerStep& step, float statistics_divisor, uint64_t begin, uint64_t end,
-                absl::Span<const float> current, absl::Span<float> next);
+  double Norm() const;
+  void MakeParts(const Making& making, const WriteProgress& progress);
+  void MakePart(const Making& making, uint64_t begin, uint64_t end);
+  void MakePiece(const Making& making, uint64_t begin, absl::Span<const float> sum);
 
   const std::vector<KindRun> runs_;
   const absl::optional<double> clip_norm_;
+  Parallel& parallel_;
   Accumulator accumulator_;
   const std::unique_ptr<Optimizer> optimizer_;
-  uint64_t samples_ = 0;  // of what was added
+  uint32_t count_ = 0;    // contributions to the step
+  uint64_t samples_ = 0;  // theirs
   bool first_ = true;
 };
 

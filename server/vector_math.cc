@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kBlock = 2048;
 
 // Branch-free, so that the compiler makes vector code of it.
-bool HasNotFinite(const float* values, size_t count) {
+bool HasNotFinite(const UnalignedFloat* values, size_t count) {
   uint32_t found = 0;
   for (size_t i = 0; i < count; ++i) {
     uint32_t bits;
@@ -24,26 +24,26 @@ bool HasNotFinite(const float* values, size_t count) {
 
 }  // namespace
 
-void CopyTo(absl::Span<const float> from, absl::Span<float> to) {
-  std::copy(from.begin(), from.end(), to.begin());
+void CopyTo(FloatPiece from, absl::Span<float> to) {
+  if (!to.empty()) std::memcpy(to.data(), from.data(), to.size() * sizeof(float));
 }
 
-void AddTo(absl::Span<const float> addend, absl::Span<float> sum) {
-  const float* __restrict in = addend.data();
+void AddTo(FloatPiece addend, absl::Span<float> sum) {
+  const UnalignedFloat* __restrict in = addend.data();
   float* __restrict out = sum.data();
-  for (size_t i = 0; i < sum.size(); ++i) out[i] += in[i];
+  for (size_t i = 0; i < sum.size(); ++i) out[i] += in[i].value;
 }
 
-void ScaleTo(absl::Span<const float> from, float factor, absl::Span<float> to) {
-  const float* __restrict in = from.data();
+void ScaleTo(FloatPiece from, float factor, absl::Span<float> to) {
+  const UnalignedFloat* __restrict in = from.data();
   float* __restrict out = to.data();
-  for (size_t i = 0; i < to.size(); ++i) out[i] = factor * in[i];
+  for (size_t i = 0; i < to.size(); ++i) out[i] = factor * in[i].value;
 }
 
-void AddScaledTo(absl::Span<const float> addend, float factor, absl::Span<float> sum) {
-  const float* __restrict in = addend.data();
+void AddScaledTo(FloatPiece addend, float factor, absl::Span<float> sum) {
+  const UnalignedFloat* __restrict in = addend.data();
   float* __restrict out = sum.data();
-  for (size_t i = 0; i < sum.size(); ++i) out[i] += factor * in[i];
+  for (size_t i = 0; i < sum.size(); ++i) out[i] += factor * in[i].value;
 }
 
 void DivideTo(absl::Span<const float> from, float divisor, absl::Span<float> to) {
@@ -52,29 +52,32 @@ void DivideTo(absl::Span<const float> from, float divisor, absl::Span<float> to)
   for (size_t i = 0; i < to.size(); ++i) out[i] = in[i] / divisor;
 }
 
-double SumOfSquares(absl::Span<const float> values) {
+double SumOfSquares(FloatPiece values) {
   // Independent sums, so that the compiler makes vector code of them.
   constexpr size_t kLanes = 8;
   double sums[kLanes] = {};
   const size_t whole = values.size() - values.size() % kLanes;
   for (size_t i = 0; i < whole; i += kLanes) {
     for (size_t lane = 0; lane < kLanes; ++lane) {
-      const double value = values[i + lane];
+      const double value = values[i + lane].value;
       sums[lane] += value * value;
     }
   }
   double sum = 0;
   for (const double lane : sums) sum += lane;
-  for (const double value : values.subspan(whole)) sum += value * value;
+  for (const UnalignedFloat& rest : values.subspan(whole)) {
+    const double value = rest.value;
+    sum += value * value;
+  }
   return sum;
 }
 
-absl::optional<size_t> FindNotFinite(absl::Span<const float> values) {
+absl::optional<size_t> FindNotFinite(FloatPiece values) {
   for (size_t begin = 0; begin < values.size(); begin += kBlock) {
     const size_t end = std::min(begin + kBlock, values.size());
     if (!HasNotFinite(values.data() + begin, end - begin)) continue;
     for (size_t i = begin; i < end; ++i) {
-      if (!std::isfinite(values[i])) return i;
+      if (!std::isfinite(values[i].value)) return i;
     }
   }
   return absl::nullopt;

@@ -8,29 +8,30 @@
 
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "common/tensor_chunk.h"
 
 namespace sluice {
 
 // to[i] = from[i]. The spans have one size and do not overlap; so below.
-void CopyTo(absl::Span<const float> from, absl::Span<float> to);
+void CopyTo(FloatPiece from, absl::Span<float> to);
 
 // sum[i] += addend[i].
-void AddTo(absl::Span<const float> addend, absl::Span<float> sum);
+void AddTo(FloatPiece addend, absl::Span<float> sum);
 
 // to[i] = factor · from[i].
-void ScaleTo(absl::Span<const float> from, float factor, absl::Span<float> to);
+void ScaleTo(FloatPiece from, float factor, absl::Span<float> to);
 
 // sum[i] += factor · addend[i].
-void AddScaledTo(absl::Span<const float> addend, float factor, absl::Span<float> sum);
+void AddScaledTo(FloatPiece addend, float factor, absl::Span<float> sum);
 
 // to[i] = from[i] / divisor.
 void DivideTo(absl::Span<const float> from, float divisor, absl::Span<float> to);
 
 // The sum of the squares, in double precision and always in the same order.
-double SumOfSquares(absl::Span<const float> values);
+double SumOfSquares(FloatPiece values);
 
 // The index of the first NaN or infinity.
-absl::optional<size_t> FindNotFinite(absl::Span<const float> values);
+absl::optional<size_t> FindNotFinite(FloatPiece values);
 
 }  // namespace sluice
 

@@ -120,14 +120,14 @@ TEST_F(FlatModelTest, BackwardWritesIntoTheVector) {
   const auto a = module_.Parameter("a", torch::ones({2}));
   const auto b = module_.Parameter("b", torch::ones({3}));
   FlatModel model(module_);
-  const float* const vector = model.GatherGradients().data();
+  const float* const vector = model.GatherGradients().values.data();
   Backward(a, {1, 2});
   Backward(b, {3, 4, 5});
   EXPECT_EQ(a.grad().data_ptr<float>(), vector);
   EXPECT_EQ(b.grad().data_ptr<float>(), vector + 2);
   EXPECT_THAT(absl::MakeConstSpan(vector, 5), ElementsAre(1, 2, 3, 4, 5));
-  EXPECT_EQ(model.GatherGradients().data(), vector);
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_EQ(model.GatherGradients().values.data(), vector);
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(1, 2, 3, 4, 5));
 }
 
 // Against a model that no FlatModel has touched.
@@ -140,7 +140,7 @@ TEST_F(FlatModelTest, LeavesForwardAndBackwardAsTheyWere) {
   flat->forward(images).square().sum().backward();
   plain->forward(images).square().sum().backward();
   const auto expected = plain->named_parameters();
-  const absl::Span<const float> gradients = model.GatherGradients();
+  const absl::Span<const float> gradients = model.GatherGradients().values;
   for (const auto& item : expected) {
     EXPECT_EQ(RangeOf(model, "net." + item.key(), gradients), Elements(item.value().grad()))
         << item.key();
@@ -152,7 +152,7 @@ TEST_F(FlatModelTest, AddsTheGradientsOfSeveralBackwards) {
   FlatModel model(module_);
   Backward(w, {1, 2});
   Backward(w, {10, 20});
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(11, 22));
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(11, 22));
 }
 
 // ---- Gradients that are not views ----
@@ -164,9 +164,9 @@ TEST_F(FlatModelTest, TakesInAGradientThatWasReplaced) {
   Backward(a, {1, 2});
   Backward(b, {3, 4});
   a.mutable_grad() = Tensor({5, 6});
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(5, 6, 3, 4));
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(5, 6, 3, 4));
   b.mutable_grad() = b.grad() * 2;
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(5, 6, 6, 8));
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(5, 6, 6, 8));
 }
 
 TEST_F(FlatModelTest, TakesInAGradientThatIsAViewOfAnother) {
@@ -175,14 +175,14 @@ TEST_F(FlatModelTest, TakesInAGradientThatIsAViewOfAnother) {
   FlatModel model(module_);
   Backward(b, {3, 4});
   a.mutable_grad() = b.grad();
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(3, 4, 3, 4));
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(3, 4, 3, 4));
 }
 
 TEST_F(FlatModelTest, TakesInAGradientThatIsNotContiguous) {
   auto w = module_.Parameter("w", torch::ones({2, 3}));
   FlatModel model(module_);
   w.mutable_grad() = Tensor({1, 2, 3, 4, 5, 6}).view({3, 2}).t();
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(1, 3, 5, 2, 4, 6));
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(1, 3, 5, 2, 4, 6));
 }
 
 TEST_F(FlatModelTest, TakesInTheSparseGradientOfAnEmbedding) {
@@ -195,11 +195,11 @@ TEST_F(FlatModelTest, TakesInTheSparseGradientOfAnEmbedding) {
   // Into the view, as autograd does, and into nothing, where the gradient stays sparse.
   learn();
   EXPECT_FALSE(table->weight.grad().is_sparse());
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(3, 4, 0, 0, 6, 8, 0, 0));
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(3, 4, 0, 0, 6, 8, 0, 0));
   table->weight.mutable_grad() = torch::Tensor();
   learn();
   EXPECT_TRUE(table->weight.grad().is_sparse());
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(3, 4, 0, 0, 6, 8, 0, 0));
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(3, 4, 0, 0, 6, 8, 0, 0));
 }
 
 TEST_F(FlatModelTest, CountsAnUndefinedGradientAsZero) {
@@ -209,7 +209,7 @@ TEST_F(FlatModelTest, CountsAnUndefinedGradientAsZero) {
   Backward(a, {1, 2});
   Backward(b, {3, 4});
   a.mutable_grad() = torch::Tensor();
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(0, 0, 3, 4));
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(0, 0, 3, 4));
 }
 
 TEST_F(FlatModelTest, CountsAParameterThatTheLossDoesNotUseAsZero) {
@@ -217,7 +217,7 @@ TEST_F(FlatModelTest, CountsAParameterThatTheLossDoesNotUseAsZero) {
   module_.Parameter("unused", torch::ones({2}));
   FlatModel model(module_);
   Backward(used, {7});
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(7, 0, 0));
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(7, 0, 0));
 }
 
 TEST_F(FlatModelTest, ZeroGradientsZeroesThemAndMakesThemViewsAgain) {
@@ -226,11 +226,11 @@ TEST_F(FlatModelTest, ZeroGradientsZeroesThemAndMakesThemViewsAgain) {
   Backward(w, {1, 2});
   w.mutable_grad() = Tensor({3, 4});
   model.ZeroGradients();
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(0, 0));
-  EXPECT_EQ(w.grad().data_ptr<float>(), model.GatherGradients().data());
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(0, 0));
+  EXPECT_EQ(w.grad().data_ptr<float>(), model.GatherGradients().values.data());
   Backward(w, {5, 6});
-  EXPECT_EQ(w.grad().data_ptr<float>(), model.GatherGradients().data());
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(5, 6));
+  EXPECT_EQ(w.grad().data_ptr<float>(), model.GatherGradients().values.data());
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(5, 6));
 }
 
 TEST_F(FlatModelTest, SurvivesTheModulesOwnZeroGrad) {
@@ -239,9 +239,9 @@ TEST_F(FlatModelTest, SurvivesTheModulesOwnZeroGrad) {
   for (const bool set_to_none : {false, true}) {
     Backward(w, {1, 2});
     module_.zero_grad(set_to_none);
-    EXPECT_THAT(model.GatherGradients(), ElementsAre(0, 0));
+    EXPECT_THAT(model.GatherGradients().values, ElementsAre(0, 0));
     Backward(w, {3, 4});
-    EXPECT_THAT(model.GatherGradients(), ElementsAre(3, 4));
+    EXPECT_THAT(model.GatherGradients().values, ElementsAre(3, 4));
     module_.zero_grad(set_to_none);
   }
 }
@@ -256,7 +256,7 @@ TEST_F(FlatModelTest, PushesTheRunningStatisticsOfBatchNorm) {
   EXPECT_EQ(model.layout().Find("norm.running_var")->kind, RangeKind::kStatistic);
   // Mean 4, variance 8; momentum is 0.1.
   norm->forward(Tensor({2, 6}).view({2, 1}));
-  const absl::Span<const float> pushed = model.GatherGradients();
+  const absl::Span<const float> pushed = model.GatherGradients().values;
   EXPECT_THAT(RangeOf(model, "norm.running_mean", pushed), ElementsAre(0.4f));
   EXPECT_THAT(RangeOf(model, "norm.running_var", pushed), ElementsAre(0.9f + 0.8f));
 }
@@ -286,7 +286,7 @@ TEST_F(FlatModelTest, PushesTheValueOfAFrozenParameter) {
   FlatModel model(module_);
   EXPECT_EQ(model.layout().Find("frozen")->kind, RangeKind::kStatistic);
   (frozen.sum() * w).sum().backward();
-  const absl::Span<const float> pushed = model.GatherGradients();
+  const absl::Span<const float> pushed = model.GatherGradients().values;
   EXPECT_THAT(RangeOf(model, "frozen", pushed), ElementsAre(0.1f, 0.2f));
   model.ZeroGradients();
   EXPECT_THAT(Elements(frozen), ElementsAre(0.1f, 0.2f));
@@ -314,7 +314,7 @@ TEST_P(FlatModelElementTypeTest, IsConvertedBothWays) {
   EXPECT_THAT(model.values(), ElementsAre(0.5f, -3, 1.5f));
 
   w.mutable_grad() = Tensor({0.25f, 64}).to(GetParam().torch);
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(0.25f, 64, 1.5f));
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(0.25f, 64, 1.5f));
 
   Write({2, 1 + 1.0f / 4096, -0.75f}, model);
   EXPECT_EQ(w.scalar_type(), GetParam().torch);
@@ -328,10 +328,10 @@ TEST_P(FlatModelElementTypeTest, TakesInWhatBackwardMakes) {
   FlatModel model(module);
   for (int round = 0; round < 2; ++round) {
     model.ZeroGradients();
-    EXPECT_THAT(model.GatherGradients(), ElementsAre(0, 0));
+    EXPECT_THAT(model.GatherGradients().values, ElementsAre(0, 0));
     w.backward(Tensor({1, 2}).to(GetParam().torch));
     w.backward(Tensor({3, 4}).to(GetParam().torch));
-    EXPECT_THAT(model.GatherGradients(), ElementsAre(4, 6));
+    EXPECT_THAT(model.GatherGradients().values, ElementsAre(4, 6));
   }
 }
 
@@ -350,7 +350,7 @@ TEST_F(FlatModelTest, MixesViewsWithTensorsOfOtherTypes) {
   EXPECT_THAT(model.values(), ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(c.data_ptr<float>(), model.values().data() + 3);
   (a.sum() * 5 + b.sum() * 6 + c.sum() * 7).backward();
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(5, 5, 6, 7));
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(5, 5, 6, 7));
   Write({10, 20, 30, 40}, model);
   EXPECT_THAT(Elements(a), ElementsAre(10, 20));
   EXPECT_THAT(Elements(b), ElementsAre(30));
@@ -413,7 +413,7 @@ TEST_F(FlatModelTest, CountsATiedParameterOnceUnderItsFirstName) {
   const torch::Tensor twice = linear->forward(linear->forward(torch::ones({1})));
   EXPECT_EQ(twice.item<float>(), 9);
   twice.sum().backward();
-  EXPECT_THAT(model.GatherGradients(), ElementsAre(6));  // of w · w
+  EXPECT_THAT(model.GatherGradients().values, ElementsAre(6));  // of w · w
 }
 
 TEST_F(FlatModelTest, CountsATiedParameterOfAnotherTypeOnce) {

@@ -59,10 +59,10 @@ void ExpectRoundTrip(uint32_t size) {
     gradient[i] = static_cast<float>(i % 7);
     expected[i] = parameters[i] - gradient[i];
   }
-  const auto initialized = connection->Initialize(welcome->session, parameters);
+  const auto initialized = connection->Initialize(welcome->session, Share(parameters));
   ASSERT_THAT(initialized, IsOk());
   EXPECT_TRUE(initialized->accepted);
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), gradient), Applied(1));
+  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), Share(gradient)), Applied(1));
   Values pulled(size, -1);
   const auto header = connection->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(pulled));
   ASSERT_THAT(header, IsOk());
@@ -91,7 +91,7 @@ TEST(GrpcConnectionTest, KeepsItsParametersIfTheyAreTheLatest) {
   const auto connection = ConnectTo(world.address().ToString());
   const auto welcome = connection->Join(WorkerRequest("a"));
   ASSERT_THAT(welcome, IsOk());
-  ASSERT_THAT(connection->Initialize(welcome->session, Values({1, 2, 3})), IsOk());
+  ASSERT_THAT(connection->Initialize(welcome->session, Share(Values({1, 2, 3}))), IsOk());
   PullRequest request = PullOf(*welcome, 0);
   request.have_step = Step(0);
   Values held = {7, 8, 9};
@@ -112,9 +112,9 @@ TEST(GrpcConnectionTest, BringsTheServersReasons) {
   const auto welcome = connection->Join(WorkerRequest("b"));
   ASSERT_THAT(welcome, IsOk());
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), Values({1, 1, nan})),
+  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), Share(Values({1, 1, nan}))),
               IsError(Reason::kNotFinite, HasSubstr("w[2] is nan")));
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 2, 1), Values({1, 1, 1})),
+  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 2, 1), Share(Values({1, 1, 1}))),
               IsError(Reason::kFutureStep, HasSubstr("the server is at step 0")));
   EXPECT_THAT(connection->Leave(SessionId(999), {}),
               IsError(Reason::kUnknownSession, HasSubstr("session 999")));
@@ -127,10 +127,11 @@ TEST(GrpcConnectionTest, StopsSendingAPushThatWasAnsweredAtItsHeader) {
   const auto welcome = connection->Join(WorkerRequest("a", size));
   ASSERT_THAT(welcome, IsOk());
   const Values ones(size, 1);
-  ASSERT_THAT(connection->Initialize(welcome->session, ones), IsOk());
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), ones), Applied(1));
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), ones), Repeated(Disposition::kApplied, 1));
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 2, 0), ones), Stale(1, 1));
+  ASSERT_THAT(connection->Initialize(welcome->session, Share(ones)), IsOk());
+  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), Share(ones)), Applied(1));
+  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), Share(ones)),
+              Repeated(Disposition::kApplied, 1));
+  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 2, 0), Share(ones)), Stale(1, 1));
   EXPECT_EQ(world.Books(), "3 received: 1 accepted, 1 stale, 1 duplicate");
 }
 
@@ -201,7 +202,7 @@ TEST(GrpcConnectionTest, TellsThatTheServerDrainsAndThatItIsGone) {
   EXPECT_THAT(connection->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(parameters)),
               IsError(Reason::kDraining, HasSubstr("going down")));
   world.Stop();
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), parameters),
+  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), Share(parameters)),
               HasCode(absl::StatusCode::kUnavailable, _));
   EXPECT_THAT(connection->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(parameters)),
               HasCode(absl::StatusCode::kUnavailable, _));
@@ -233,8 +234,8 @@ TEST(GrpcConnectionTest, PresentsItsToken) {
   const auto friendly = ConnectTo(address, "secret");
   const auto welcome = friendly->Join(WorkerRequest("a"));
   ASSERT_THAT(welcome, IsOk());
-  EXPECT_THAT(friendly->Initialize(welcome->session, Values({1, 2, 3})), IsOk());
-  EXPECT_THAT(friendly->Push(HeaderOf(*welcome, 1, 0), Values({1, 1, 1})), Applied(1));
+  EXPECT_THAT(friendly->Initialize(welcome->session, Share(Values({1, 2, 3}))), IsOk());
+  EXPECT_THAT(friendly->Push(HeaderOf(*welcome, 1, 0), Share(Values({1, 1, 1}))), Applied(1));
   Values parameters(3);
   EXPECT_THAT(friendly->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(parameters)), IsOk());
   EXPECT_THAT(friendly->Leave(welcome->session, {}), IsOk());

@@ -92,8 +92,7 @@ TEST_F(GrpcParameterServiceTest, TakesSixteenResultsAndRefusesTheSeventeenth) {
   EXPECT_EQ(world_.shard().results().size(), 16u);
 }
 
-// What is no message reaches no door: gRPC refuses it, or ends the stream as if nothing had been
-// sent.
+// What is no message is refused by the doors that read bytes; it reaches no other door.
 TEST_F(GrpcParameterServiceTest, RefusesBytesThatAreNoMessage) {
   grpc::GenericStub stub(
       grpc::CreateChannel(world_.address().ToString(), grpc::InsecureChannelCredentials()));
@@ -106,7 +105,9 @@ TEST_F(GrpcParameterServiceTest, RefusesBytesThatAreNoMessage) {
   };
   EXPECT_THAT(answer_to_garbage("PushGradients"), IsError(Reason::kMissingHeader, _));
   EXPECT_THAT(answer_to_garbage("InitializeParams"), IsError(Reason::kMissingHeader, _));
-  for (const char* method : {"Join", "PullParams", "Heartbeat", "Leave", "NoSuchMethod"}) {
+  EXPECT_THAT(answer_to_garbage("PullParams"),
+              IsError(Reason::kBadArgument, HasSubstr("is no PullParamsRequest")));
+  for (const char* method : {"Join", "Heartbeat", "Leave", "NoSuchMethod"}) {
     EXPECT_THAT(answer_to_garbage(method), HasCode(absl::StatusCode::kUnimplemented, _)) << method;
   }
 }

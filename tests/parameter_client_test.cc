@@ -45,7 +45,7 @@ struct TestWorker {
     return client.Join(request, absl::MakeSpan(parameters));
   }
   absl::StatusOr<RoundReport> Exchange(const Values& gradient) {
-    return client.Exchange(gradient, 32, 0.5f, absl::MakeSpan(parameters));
+    return client.Exchange(Share(gradient), 32, 0.5f, absl::MakeSpan(parameters));
   }
 
   const std::string name;
@@ -318,8 +318,9 @@ TEST_P(ParameterClientTest, SendsParametersInPlaceOfAGradient) {
   // They are not the server's any more, so what the server has replaces them though its step is the
   // one that this worker holds.
   a.parameters = {1, 2, 3};
-  EXPECT_THAT(a.client.Exchange(a.parameters, 1, absl::nullopt, absl::MakeSpan(a.parameters)),
-              Round(0, Disposition::kAccepted));
+  EXPECT_THAT(
+      a.client.Exchange({a.parameters, nullptr}, 1, absl::nullopt, absl::MakeSpan(a.parameters)),
+      Round(0, Disposition::kAccepted));
   EXPECT_EQ(a.parameters, Values({10, 10, 10}));
 }
 

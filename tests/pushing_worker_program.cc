@@ -78,7 +78,9 @@ class HalfPush {
     bool ok = Write(message);
     for (uint64_t chunk = 0; ok && chunk < kChunks / 2; ++chunk) {
       const uint64_t offset = chunk * kChunkElements;
-      ToProto(offset, gradient.subspan(offset, kChunkElements), message.mutable_chunk());
+      const absl::Span<const float> part = gradient.subspan(offset, kChunkElements);
+      message.mutable_chunk()->set_offset(offset);
+      message.mutable_chunk()->set_payload(part.data(), part.size() * sizeof(float));
       ok = Write(message);
     }
     return ok;
@@ -148,12 +150,12 @@ absl::Status Work(const Flags& flags, const Job& job) {
   if (!connection.ok()) return connection.status();
   ParameterClient client(*std::move(connection));
   std::vector<float> parameters(kElements, 0.0F);
-  const std::vector<float> gradient(kElements, flags.gradient);
+  const SharedFloats gradient = Share(std::vector<float>(kElements, flags.gradient));
   const absl::Status joined = client.Join(*request, absl::MakeSpan(parameters));
   if (!joined.ok()) return joined;
   while (client.step().value() < flags.steps) {
     if (flags.stop_at_step == static_cast<int64_t>(client.step().value())) {
-      return Stop(flags, job.ticket(), client, gradient);
+      return Stop(flags, job.ticket(), client, gradient.values);
     }
     const auto round = client.Exchange(gradient, 1, absl::nullopt, absl::MakeSpan(parameters));
     if (!round.ok()) return round.status();

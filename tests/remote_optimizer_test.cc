@@ -496,7 +496,7 @@ TEST_F(RemoteOptimizerTest, AwaitsTheEndOfTrainingWhileAnotherWorkerWaitsForIt) 
   header.session = welcome.session;
   header.sequence = Sequence(1);
   header.incarnation = welcome.incarnation;
-  ASSERT_THAT(b->Push(header, Values{5}), Accepted(0));
+  ASSERT_THAT(b->Push(header, Share({5})), Accepted(0));
   auto ended = std::async(std::launch::async, [&a] { a.optimizer().await_end_of_training(); });
   // Given the step after its gradient, b leaves too.
   PullRequest pull;

@@ -204,7 +204,7 @@ class SessionOf {
   }
 
   absl::Status Train() {
-    return client_.Exchange(Values({1, 1, 1}), 1, absl::nullopt, absl::MakeSpan(parameters_))
+    return client_.Exchange(Share({1, 1, 1}), 1, absl::nullopt, absl::MakeSpan(parameters_))
         .status();
   }
   absl::Status AwaitEnd() { return client_.AwaitEnd(absl::MakeSpan(parameters_)); }

@@ -3,7 +3,6 @@
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -25,16 +26,21 @@ std::shared_ptr<const Layout> Shared(Layout layout) {
   return std::make_shared<const Layout>(std::move(layout));
 }
 
-Values Copy(const StagedVector& vector, size_t size) {
+Values Copy(StagedVector& vector, size_t size) {
+  vector.Seal();
   Values values(size, -1);
   vector.CopyTo(absl::MakeSpan(values));
   return values;
 }
 
-TEST(StagedChunkTest, ReadsItsElementsFromTheirBytes) {
-  StagedChunk chunk;
-  chunk.bytes = std::string("\x00\x00\x80\x3f\x00\x00\x20\xc1", 8);  // little-endian
-  EXPECT_THAT(chunk.elements(), ElementsAre(1.0f, -10.0f));
+std::vector<std::pair<uint64_t, Values>> PiecesOf(const StagedVector& vector, uint64_t begin,
+                                                  uint64_t end) {
+  std::vector<std::pair<uint64_t, Values>> pieces;
+  vector.ForEachPiece(begin, end, [&](uint64_t offset, FloatPiece floats) {
+    pieces.emplace_back(offset, Values());
+    for (const UnalignedFloat& element : floats) pieces.back().second.push_back(element.value);
+  });
+  return pieces;
 }
 
 TEST(StagedVectorTest, HoldsChunksThatCameInAnyOrder) {
@@ -46,26 +52,50 @@ TEST(StagedVectorTest, HoldsChunksThatCameInAnyOrder) {
   EXPECT_THAT(Copy(vector, 6), ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
-TEST(StagedVectorTest, ShowsItsChunksInTheOrderTheyCame) {
+TEST(StagedVectorTest, ShowsItsPiecesInTheOrderOfTheirOffsets) {
+  StagedVector vector(Shared(ParametersOnly(6)));
+  ASSERT_THAT(vector.Add(ChunkOf(4, {5, 6})), IsOk());
+  ASSERT_THAT(vector.Add(ChunkOf(0, {1, 2, 3, 4})), IsOk());
+  vector.Seal();
+  EXPECT_THAT(PiecesOf(vector, 0, 6),
+              ElementsAre(Pair(0u, Values{1, 2, 3, 4}), Pair(4u, Values{5, 6})));
+  EXPECT_THAT(PiecesOf(vector, 1, 5), ElementsAre(Pair(1u, Values{2, 3, 4}), Pair(4u, Values{5})));
+  EXPECT_THAT(PiecesOf(vector, 2, 3), ElementsAre(Pair(2u, Values{3})));
+  EXPECT_THAT(PiecesOf(vector, 4, 4), IsEmpty());
+}
+
+TEST(StagedVectorTest, HoldsAChunkThatLiesInPieces) {
+  const auto values = std::make_shared<const Values>(Values{1, 2, 3, 4});
+  const absl::Span<const float> span = *values;
+  TensorChunk chunk;
+  chunk.offset = 1;
+  chunk.pieces = {AsPiece(span.subspan(2, 2)), AsPiece(span.subspan(0, 1))};
+  chunk.owner = values;
   StagedVector vector(Shared(ParametersOnly(4)));
-  ASSERT_THAT(vector.Add(ChunkOf(2, {3, 4})), IsOk());
-  ASSERT_THAT(vector.Add(ChunkOf(0, {1, 2})), IsOk());
-  ASSERT_EQ(vector.chunks().size(), 2u);
-  EXPECT_EQ(vector.chunks()[0].offset, 2u);
-  EXPECT_THAT(vector.chunks()[0].elements(), ElementsAre(3, 4));
-  EXPECT_EQ(vector.chunks()[1].offset, 0u);
+  ASSERT_THAT(vector.Add(ChunkOf(0, {9})), IsOk());
+  ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+  EXPECT_THAT(Copy(vector, 4), ElementsAre(9, 3, 4, 1));
+}
+
+TEST(StagedVectorTest, KeepsTheMemoryOfItsChunksWhileItLives) {
+  TensorChunk chunk = ChunkOf(0, {1, 2});
+  const std::weak_ptr<const void> memory = chunk.owner;
+  {
+    StagedVector vector(Shared(ParametersOnly(2)));
+    ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+    EXPECT_FALSE(memory.expired());
+  }
+  EXPECT_TRUE(memory.expired());
 }
 
 TEST(StagedVectorTest, HasTheNormOfItsParametersAlone) {
   StagedVector vector(Shared(LayoutOf({{"w", 2}, {"mean", 2, RangeKind::kStatistic}, {"b", 1}})));
-  EXPECT_EQ(vector.ParameterNorm(), 0);
   ASSERT_THAT(vector.Add(ChunkOf(1, {4, 1000, 1000, -12})), IsOk());
   ASSERT_THAT(vector.Add(ChunkOf(0, {3})), IsOk());
+  vector.Seal();
   EXPECT_EQ(vector.ParameterNorm(), 13);
 }
 
-// Bytes of every length, short strings' own storage among them, survive the moves of a growing
-// vector.
 TEST(StagedVectorTest, HoldsManyChunksOfManyLengths) {
   const uint32_t size = 50 * 51 / 2;
   StagedVector vector(Shared(ParametersOnly(size)));

@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/thread_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
@@ -21,33 +23,58 @@ using ::testing::FloatEq;
 class StepWorld {
  public:
   explicit StepWorld(const Layout& layout, absl::optional<double> clip_norm = absl::nullopt,
-                     const OptimizerOptions& optimizer = SgdOptions())
+                     const OptimizerOptions& optimizer = SgdOptions(),
+                     std::unique_ptr<Parallel> parallel = std::make_unique<Serial>())
       : layout_(std::make_shared<const Layout>(layout)),
-        maker_(layout, optimizer, clip_norm),
+        parallel_(std::move(parallel)),
+        maker_(layout, optimizer, clip_norm, *parallel_),
         parameters_(layout.size()) {}
 
   void Add(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
-    PushHeader header;
-    header.samples = samples;
-    PendingPush push(header, layout_);
-    EXPECT_THAT(push.Add(ChunkOf(0, gradient)), IsOk());
-    maker_.Add(push, staleness, consistency);
+    maker_.Add(ContributionOf(gradient, samples, staleness), consistency);
+  }
+
+  // What the next step is made with, beside what was added.
+  void Keep(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
+    last_ = ContributionOf(gradient, samples, staleness);
   }
 
   // The parameters after the step.
   const Values& Make(double learning_rate = 1, const WriteProgress& progress = nullptr) {
-    Values next(parameters_.size(), 4711);
-    maker_.Make(consistency.reduction, learning_rate, parameters_, absl::MakeSpan(next), progress);
-    parameters_ = next;
+    next_.assign(parameters_.size(), kUnwritten);
+    maker_.Make(consistency, learning_rate, last_.has_value() ? &*last_ : nullptr, parameters_,
+                absl::MakeSpan(next_), progress);
+    last_.reset();
+    parameters_ = next_;
     return parameters_;
   }
 
+  // Of the latest step.
+  const Values& parameters() const { return parameters_; }
+  // What is being written meanwhile.
+  const Values& next() const { return next_; }
+
+  static constexpr float kUnwritten = 4711;
   Consistency consistency;
 
  private:
+  Contribution ContributionOf(const Values& gradient, uint32_t samples, uint64_t staleness) const {
+    PushHeader header;
+    header.samples = samples;
+    Contribution contribution;
+    contribution.push = std::make_unique<PendingPush>(header, layout_);
+    contribution.staleness = staleness;
+    EXPECT_THAT(contribution.push->Add(ChunkOf(0, gradient)), IsOk());
+    contribution.push->Seal();
+    return contribution;
+  }
+
   const std::shared_ptr<const Layout> layout_;
+  const std::unique_ptr<Parallel> parallel_;
   StepMaker maker_;
+  absl::optional<Contribution> last_;
   Values parameters_;
+  Values next_;
 };
 
 // Two parameters around a statistic.
@@ -208,47 +235,98 @@ TEST(ClipTest, TakesAGradientOfZero) {
   EXPECT_THAT(world.Make(), ElementsAre(0, 0));
 }
 
+// ---- The last contribution ----
+
+TEST(StepMakerTest, CountsAContributionThatIsAddedOnTheWay) {
+  StepWorld world(Mixed());
+  world.Add({2, 10, 6});
+  world.Keep({4, 30, 0});
+  EXPECT_THAT(world.Make(), ElementsAre(-3, 20, -3));
+  world.Keep({1, 5, 1});
+  EXPECT_THAT(world.Make(), ElementsAre(-4, 5, -4));
+}
+
+TEST(StepMakerTest, WeighsAContributionThatIsAddedOnTheWay) {
+  StepWorld world(Mixed());
+  world.consistency.reduction = Reduction::kWeightedMean;
+  world.consistency.discount_stale = true;
+  world.Add({4, 30, 0}, 1, 0);
+  world.Keep({8, 10, 8}, 3, 1);
+  EXPECT_THAT(world.Make(), ElementsAre(-(3 * 8 / 2 + 4) / 4.0, (3 * 10 + 30) / 4.0, -3));
+}
+
+TEST(StepMakerTest, ClipsAContributionThatIsKeptForLast) {
+  StepWorld kept(ParametersOnly(2), 1);
+  kept.Add({6, 8});
+  kept.Keep({0, 0});
+  StepWorld added(ParametersOnly(2), 1);
+  added.Add({6, 8});
+  added.Add({0, 0});
+  EXPECT_EQ(kept.Make(), added.Make());
+}
+
 // ---- Parts ----
 
-// Three parts, the last a short one; ranges of both kinds cross their edges.
-constexpr uint32_t kPart = 1 << 18;
+// Three words of progress, the last a short one; ranges of both kinds cross their edges.
+constexpr uint32_t kWord = 4 << 18;
 
 Layout Long() {
-  return LayoutOf({{"a", kPart - 1}, {"mean", kPart + 1, RangeKind::kStatistic}, {"b", 5}});
+  return LayoutOf({{"a", kWord - 1}, {"mean", kWord + 1, RangeKind::kStatistic}, {"b", 5}});
 }
 
 TEST(StepMakerTest, TellsHowFarItHasWritten) {
   StepWorld world(Long());
-  world.Add(Values(2 * kPart + 5, 2));
+  world.Add(Values(2 * kWord + 5, 2));
   std::vector<uint64_t> ends;
   world.Make(1, [&ends](uint64_t end) { ends.push_back(end); });
-  EXPECT_THAT(ends, ElementsAre(kPart, 2 * kPart, 2 * kPart + 5));
+  EXPECT_THAT(ends, ElementsAre(kWord, 2 * kWord, 2 * kWord + 5));
 }
 
 TEST(StepMakerTest, TheEdgesOfPartsShowInNoElement) {
   StepWorld world(Long());
-  world.Add(Values(2 * kPart + 5, 2));
-  const Values& made = world.Make();
-  EXPECT_THAT(absl::MakeConstSpan(made).subspan(0, kPart - 1), Each(-2));
-  EXPECT_THAT(absl::MakeConstSpan(made).subspan(kPart - 1, kPart + 1), Each(2));
-  EXPECT_THAT(absl::MakeConstSpan(made).subspan(2 * kPart), Each(-2));
+  for (const bool on_the_way : {false, true}) {
+    const Values before = world.parameters();
+    if (on_the_way) {
+      world.Keep(Values(2 * kWord + 5, 2));
+    } else {
+      world.Add(Values(2 * kWord + 5, 2));
+    }
+    const absl::Span<const float> made = world.Make();
+    EXPECT_THAT(made.subspan(0, kWord - 1), Each(before[0] - 2));
+    EXPECT_THAT(made.subspan(kWord - 1, kWord + 1), Each(2));
+    EXPECT_THAT(made.subspan(2 * kWord), Each(before[0] - 2));
+  }
 }
 
 TEST(StepMakerTest, HasWrittenWhatItTellsOf) {
-  const Layout layout = ParametersOnly(2 * kPart);
-  StepMaker maker(layout, SgdOptions(), absl::nullopt);
-  PendingPush push(PushHeader(), std::make_shared<const Layout>(layout));
-  ASSERT_THAT(push.Add(ChunkOf(0, Values(2 * kPart, 1))), IsOk());
-  maker.Add(push, 0, Consistency());
-  Values next(2 * kPart, 4711);
+  StepWorld world(ParametersOnly(2 * kWord));
+  world.Add(Values(2 * kWord, 1));
   std::vector<float> last_written;
   std::vector<float> first_unwritten;
-  maker.Make(Reduction::kMean, 1, Values(2 * kPart), absl::MakeSpan(next), [&](uint64_t end) {
-    last_written.push_back(next[end - 1]);
-    if (end < next.size()) first_unwritten.push_back(next[end]);
+  world.Make(1, [&](uint64_t end) {
+    last_written.push_back(world.next()[end - 1]);
+    if (end < world.next().size()) first_unwritten.push_back(world.next()[end]);
   });
   EXPECT_THAT(last_written, ElementsAre(-1, -1));
-  EXPECT_THAT(first_unwritten, ElementsAre(4711));
+  EXPECT_THAT(first_unwritten, ElementsAre(StepWorld::kUnwritten));
+}
+
+TEST(StepMakerTest, HowManyThreadsWorkChangesNoBit) {
+  const uint32_t size = 2 * kWord + 5;
+  Values gradient(size);
+  for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = 1.0f / static_cast<float>(i + 1);
+  SgdOptions sgd;
+  sgd.momentum = 0.9;
+  sgd.weight_decay = 0.01;
+  StepWorld one(ParametersOnly(size), 0.5, sgd);
+  StepWorld four(ParametersOnly(size), 0.5, sgd, std::make_unique<ThreadPool>(4));
+  for (int step = 0; step < 3; ++step) {
+    for (StepWorld* const world : {&one, &four}) {
+      world->Add(gradient);
+      world->Keep(gradient);
+    }
+    ASSERT_EQ(one.Make(), four.Make());
+  }
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST(CopyToTest, CopiesEveryElementAndNothingElse) {
   for (size_t size : Sizes()) {
     const Values from = Numbers(size, 1);
     Fenced to{Values(size, -1)};
-    CopyTo(from, to.span());
+    CopyTo(AsPiece(from), to.span());
     ASSERT_EQ(to.middle(), from) << size;
     ASSERT_TRUE(to.intact()) << size;
   }
@@ -72,7 +72,7 @@ TEST(AddToTest, AddsEveryElementAndNothingElse) {
     Values expected(size);
     for (size_t i = 0; i < size; ++i) expected[i] = before[i] + addend[i];
     Fenced sum{before};
-    AddTo(addend, sum.span());
+    AddTo(AsPiece(addend), sum.span());
     ASSERT_EQ(sum.middle(), expected) << size;
     ASSERT_TRUE(sum.intact()) << size;
   }
@@ -103,7 +103,7 @@ TEST(ScaleToTest, ScalesEveryElementAndNothingElse) {
     Values expected(size);
     for (size_t i = 0; i < size; ++i) expected[i] = 0.3f * from[i];
     Fenced to{Values(size, -1)};
-    ScaleTo(from, 0.3f, to.span());
+    ScaleTo(AsPiece(from), 0.3f, to.span());
     ASSERT_EQ(to.middle(), expected) << size;
     ASSERT_TRUE(to.intact()) << size;
   }
@@ -117,7 +117,7 @@ TEST(AddScaledToTest, AddsEveryElementTimesTheFactorAndNothingElse) {
     Values expected(size);
     for (size_t i = 0; i < size; ++i) expected[i] = before[i] + 0.25f * addend[i];
     Fenced sum{before};
-    AddScaledTo(addend, 0.25f, sum.span());
+    AddScaledTo(AsPiece(addend), 0.25f, sum.span());
     ASSERT_EQ(sum.middle(), expected) << size;
     ASSERT_TRUE(sum.intact()) << size;
   }
@@ -128,38 +128,60 @@ TEST(SumOfSquaresTest, IsThatOfDoublePrecision) {
     const Values values = Numbers(size, 12);
     long double expected = 0;
     for (const long double value : values) expected += value * value;
-    ASSERT_NEAR(SumOfSquares(values), static_cast<double>(expected), 1e-12 * expected) << size;
+    ASSERT_NEAR(SumOfSquares(AsPiece(values)), static_cast<double>(expected), 1e-12 * expected)
+        << size;
   }
 }
 
 TEST(SumOfSquaresTest, IsExactForSmallIntegers) {
-  EXPECT_EQ(SumOfSquares({}), 0);
-  EXPECT_EQ(SumOfSquares({-3.0f}), 9);
+  EXPECT_EQ(SumOfSquares(AsPiece({})), 0);
+  EXPECT_EQ(SumOfSquares(AsPiece({-3.0f})), 9);
   Values values(100);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
-  EXPECT_EQ(SumOfSquares(values), 100 * 101 * 201 / 6);
+  EXPECT_EQ(SumOfSquares(AsPiece(values)), 100 * 101 * 201 / 6);
 }
 
 TEST(SumOfSquaresTest, HoldsSquaresThatFloatDoesNot) {
-  EXPECT_EQ(SumOfSquares({0x1p100f, 0x1p100f}), 0x1p201);
-  EXPECT_EQ(SumOfSquares({0x1p-100f}), 0x1p-200);
+  EXPECT_EQ(SumOfSquares(AsPiece({0x1p100f, 0x1p100f})), 0x1p201);
+  EXPECT_EQ(SumOfSquares(AsPiece({0x1p-100f})), 0x1p-200);
 }
 
 TEST(SumOfSquaresTest, GivesTheSameBitsEachTime) {
   const Values values = Numbers(5000, 13);
   const Values elsewhere = values;
-  EXPECT_EQ(SumOfSquares(values), SumOfSquares(elsewhere));
+  EXPECT_EQ(SumOfSquares(AsPiece(values)), SumOfSquares(AsPiece(elsewhere)));
+}
+
+// What came over the wire lies anywhere.
+TEST(VectorMathTest, ReadsFloatsAtAnyAddress) {
+  const Values numbers = Numbers(100, 14);
+  for (size_t shift = 0; shift < sizeof(float); ++shift) {
+    std::vector<char> bytes(numbers.size() * sizeof(float) + shift);
+    std::memcpy(bytes.data() + shift, numbers.data(), numbers.size() * sizeof(float));
+    const FloatPiece piece(reinterpret_cast<const UnalignedFloat*>(bytes.data() + shift),
+                           numbers.size());
+    Values values(numbers.size());
+    CopyTo(piece, absl::MakeSpan(values));
+    EXPECT_EQ(values, numbers);
+    AddTo(piece, absl::MakeSpan(values));
+    AddScaledTo(piece, 2, absl::MakeSpan(values));
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], 4 * numbers[i]);
+    ScaleTo(piece, 2, absl::MakeSpan(values));
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], 2 * numbers[i]);
+    EXPECT_EQ(SumOfSquares(piece), SumOfSquares(AsPiece(numbers)));
+    EXPECT_EQ(FindNotFinite(piece), absl::nullopt);
+  }
 }
 
 TEST(VectorMathTest, TheSplitOfASpanNeverChangesABit) {
   const Values from = Numbers(1000, 5);
   Values whole = Numbers(1000, 6);
   Values split = whole;
-  AddTo(from, absl::MakeSpan(whole));
+  AddTo(AsPiece(from), absl::MakeSpan(whole));
   DivideTo(whole, 3, absl::MakeSpan(whole));
   for (size_t begin = 0; begin < 1000; begin += 37) {
     const auto part = absl::MakeSpan(split).subspan(begin, 37);
-    AddTo(absl::MakeConstSpan(from).subspan(begin, 37), part);
+    AddTo(AsPiece(absl::MakeConstSpan(from).subspan(begin, 37)), part);
     DivideTo(part, 3, part);
   }
   EXPECT_EQ(std::memcmp(whole.data(), split.data(), 1000 * sizeof(float)), 0);
@@ -167,14 +189,14 @@ TEST(VectorMathTest, TheSplitOfASpanNeverChangesABit) {
 
 TEST(FindNotFiniteTest, FindsNothingAmongFiniteNumbers) {
   for (size_t size : Sizes()) {
-    ASSERT_EQ(FindNotFinite(Numbers(size, 7)), absl::nullopt) << size;
+    ASSERT_EQ(FindNotFinite(AsPiece(Numbers(size, 7))), absl::nullopt) << size;
   }
 }
 
 TEST(FindNotFiniteTest, TakesTheExtremesOfFloatForFinite) {
   using Limits = std::numeric_limits<float>;
-  EXPECT_EQ(FindNotFinite({Limits::max(), Limits::lowest(), Limits::min(), -Limits::min(),
-                           Limits::denorm_min(), -Limits::denorm_min(), 0.0f, -0.0f}),
+  EXPECT_EQ(FindNotFinite(AsPiece({Limits::max(), Limits::lowest(), Limits::min(), -Limits::min(),
+                                   Limits::denorm_min(), -Limits::denorm_min(), 0.0f, -0.0f})),
             absl::nullopt);
 }
 
@@ -201,7 +223,8 @@ TEST(FindNotFiniteTest, FindsEveryKindAtEachPositionAroundTheEdgesOfBlocks) {
       for (uint32_t bits : kNotFiniteBits) {
         // Bytes, since a float's way through a register may quieten a signalling NaN.
         std::memcpy(&values[position], &bits, sizeof(bits));
-        ASSERT_EQ(FindNotFinite(values), absl::make_optional(position)) << size << " " << bits;
+        ASSERT_EQ(FindNotFinite(AsPiece(values)), absl::make_optional(position))
+            << size << " " << bits;
       }
       values[position] = kept;
     }
@@ -212,7 +235,7 @@ TEST(FindNotFiniteTest, FindsTheFirstOfSeveral) {
   Values values(5000, 1);
   for (size_t position : {4999, 4096, 2049, 2048, 2047, 1, 0}) {
     values[position] = FromBits(position % 2 == 0 ? 0x7fc00000 : 0xff800000);
-    EXPECT_EQ(FindNotFinite(values), absl::make_optional(position));
+    EXPECT_EQ(FindNotFinite(AsPiece(values)), absl::make_optional(position));
   }
 }
 

@@ -553,53 +553,5 @@ TEST(WirePullTest, HeadersSurviveTheRoundTrip) {
               EqualsProto("inconsistent: true"));
 }
 
-TEST(WireChunkTest, IsLittleEndianAndEndsWithItsPayload) {
-  v1::TensorChunk chunk;
-  ToProto(5, {1.0f, -2.0f}, &chunk);
-  EXPECT_EQ(chunk.SerializeAsString(), std::string("\x08\x05"           // offset: 5
-                                                   "\x7a\x08"           // payload of 8 bytes
-                                                   "\x00\x00\x80\x3f"   // 1
-                                                   "\x00\x00\x00\xc0",  // −2
-                                                   12));
-}
-
-TEST(WireChunkTest, KeepsEveryBitOfItsElements) {
-  const std::vector<float> elements = {0.0f, -0.0f, 1e-45f, std::nanf("7"), -HUGE_VALF, 3.4e38f};
-  v1::TensorChunk chunk;
-  ToProto(kLargest, elements, &chunk);
-  EXPECT_EQ(chunk.offset(), kLargest);
-  ASSERT_EQ(chunk.payload().size(), elements.size() * 4);
-  EXPECT_EQ(std::memcmp(chunk.payload().data(), elements.data(), chunk.payload().size()), 0);
-  EXPECT_THAT(ElementsIn(chunk), IsOkAndHolds(elements.size()));
-}
-
-TEST(WireChunkTest, ReplacesWhatTheMessageHeld) {
-  v1::TensorChunk chunk;
-  ToProto(9, {1.0f, 2.0f, 3.0f}, &chunk);
-  ToProto(0, {}, &chunk);
-  EXPECT_THAT(chunk, EqualsProto(""));
-  EXPECT_THAT(ElementsIn(chunk), IsOkAndHolds(0u));
-}
-
-TEST(WireChunkTest, AFullChunkIsOneMebibyteAndFitsGrpcsLimit) {
-  const std::vector<float> elements(kChunkElements);
-  v1::PushGradientsRequest request;
-  ToProto(kLargest, elements, request.mutable_chunk());
-  EXPECT_EQ(request.chunk().payload().size(), size_t{1} << 20);
-  EXPECT_LT(request.ByteSizeLong(), size_t{4} << 20);
-}
-
-TEST(WireChunkTest, RefusesAPayloadOfBrokenElements) {
-  for (const size_t bytes : {1, 2, 3, 5, 4095}) {
-    v1::TensorChunk chunk;
-    chunk.set_offset(100);
-    chunk.set_payload(std::string(bytes, 'x'));
-    EXPECT_THAT(
-        ElementsIn(chunk),
-        IsError(Reason::kBadChunk, HasSubstr(absl::StrCat("chunk at offset 100 has ", bytes,
-                                                          " bytes, expected a multiple of 4"))));
-  }
-}
-
 }  // namespace
 }  // namespace sluice

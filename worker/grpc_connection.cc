@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,11 +13,13 @@
 #include "common/coverage.h"
 #include "common/error.h"
 #include "common/wire.h"
+#include "common/wire_chunk.h"
 #include "common/wire_runtime.h"
 #include "common/wire_status.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 #include "worker/grpc_call.h"
 #include "worker/grpc_heartbeat.h"
+#include "worker/grpc_stream.h"
 
 namespace sluice {
 namespace {
@@ -27,6 +30,10 @@ constexpr absl::Duration kCallTimeout = absl::Seconds(60);
 constexpr double kSlowestBytesPerSecond = 1e6;
 constexpr absl::Duration kFirstWord = absl::Seconds(1);  // of waiting, before it is said
 constexpr int kBeatsPerLease = 3;
+
+constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParams";
+constexpr char kPushGradients[] = "/sluice.v1.ParameterServer/PushGradients";
+constexpr char kPullParams[] = "/sluice.v1.ParameterServer/PullParams";
 
 absl::Status UnexpectedMessage(absl::string_view call, absl::string_view expected) {
   return absl::InternalError(absl::StrCat("the server's answer to ", call, " has no ", expected,
@@ -55,62 +62,69 @@ bool WaitConnected(grpc::Channel& channel, absl::Duration timeout) {
 }
 
 // Writes the stream's chunks after its header. The server may answer before it has read all of
-// them; then the rest is not sent, and the caller's Finish() tells.
-template <typename Message, typename Writer>
-void WriteVector(Message header, absl::Span<const float> vector, Writer& writer) {
-  bool ok = writer.Write(header);
-  Message message;
-  for (uint64_t offset = 0; ok && offset < vector.size(); offset += kChunkElements) {
-    ToProto(offset, vector.subspan(offset, kChunkElements), message.mutable_chunk());
-    ok = writer.Write(message);
+// them; then the rest is not sent.
+void WriteVector(const google::protobuf::MessageLite& header, const SharedFloats& vector,
+                 GrpcStream& stream) {
+  const uint64_t size = vector.values.size();
+  bool ok = stream.Write(EncodeMessage(header), Follows::kMoreAtOnce);
+  for (uint64_t offset = 0; ok && offset < size; offset += kChunkElements) {
+    const uint64_t count = std::min(kChunkElements, size - offset);
+    const bool last = offset + count == size;
+    ok = stream.Write(EncodeChunk(offset, vector.Part(offset, count)),
+                      last ? Follows::kNothing : Follows::kMore);
   }
-  if (ok) writer.WritesDone();
+}
+
+// The one answer to a stream of requests.
+template <typename Answer>
+absl::StatusOr<Answer> ReadAnswer(absl::string_view call, GrpcStream& stream) {
+  grpc::ByteBuffer bytes;
+  const bool answered = stream.Read(&bytes);
+  const absl::Status status = EndOf(stream.Finish());
+  if (!status.ok()) return status;
+  Answer answer;
+  if (!answered || !DecodeMessage(bytes, &answer)) return UnexpectedMessage(call, "message");
+  return answer;
 }
 
 class GrpcPull final : public PendingPull {
  public:
-  GrpcPull(v1::ParameterServer::Stub& stub, const PullRequest& request,
+  GrpcPull(grpc::GenericStub& stub, const PullRequest& request,
            const GrpcConnectionOptions& options)
-      : request_(request) {
-    Prepare(context_, options.pull_timeout, options.token);
-    reader_ = stub.PullParams(&context_, ToProto(request));
-  }
-
-  ~GrpcPull() override {
-    if (finished_) return;
-    context_.TryCancel();
-    reader_->Finish();
+      : request_(request), stream_(stub, kPullParams, options.pull_timeout, options.token) {
+    stream_.Write(EncodeMessage(ToProto(request)), Follows::kNothing);
   }
 
   absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
     absl::StatusOr<PullHeader> header = ReadAll(parameters);
-    if (!ended_) context_.TryCancel();  // garbage may go on and on
-    const absl::Status end = EndOf(reader_->Finish());
-    finished_ = true;
+    if (!ended_) stream_.Cancel();  // garbage may go on and on
+    const absl::Status end = EndOf(stream_.Finish());
     // What the server says explains more than a stream that ends early.
     if (ended_ && !end.ok()) return end;
     return header;
   }
 
  private:
-  bool Next(v1::PullParamsResponse* message) {
-    ended_ = !reader_->Read(message);
+  bool Next(grpc::ByteBuffer* message) {
+    ended_ = !stream_.Read(message);
     return !ended_;
   }
 
   absl::StatusOr<PullHeader> ReadAll(absl::Span<float> parameters) {
+    grpc::ByteBuffer bytes;
     v1::PullParamsResponse message;
-    if (!Next(&message) || !message.has_header()) return UnexpectedMessage("PullParams", "header");
+    if (!Next(&bytes) || !DecodeMessage(bytes, &message) || !message.has_header()) {
+      return UnexpectedMessage("PullParams", "header");
+    }
     const PullHeader header = FromProto(message.header());
     if (header.not_modified) {
       if (request_.have_step != header.step) return UnexpectedMessage("PullParams", "parameters");
-      if (Next(&message)) return UnexpectedMessage("PullParams", "end");
+      if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
       return header;
     }
     Coverage coverage(parameters.size());
-    while (Next(&message)) {
-      if (!message.has_chunk()) return UnexpectedMessage("PullParams", "chunk");
-      const absl::Status read = ReadChunk(message.chunk(), coverage, parameters);
+    while (Next(&bytes)) {
+      const absl::Status read = ReadChunk(bytes, coverage, parameters);
       if (!read.ok()) return read;
     }
     const absl::Status complete = coverage.CheckComplete();
@@ -118,22 +132,26 @@ class GrpcPull final : public PendingPull {
     return header;
   }
 
-  static absl::Status ReadChunk(const v1::TensorChunk& chunk, Coverage& coverage,
+  static absl::Status ReadChunk(const grpc::ByteBuffer& bytes, Coverage& coverage,
                                 absl::Span<float> parameters) {
-    const auto elements = ElementsIn(chunk);
-    if (!elements.ok()) return elements.status();
-    const absl::Status added = coverage.Add(chunk.offset(), *elements);
+    const auto chunk = DecodeChunk<v1::PullParamsResponse>(bytes);
+    if (!chunk.ok()) {
+      const bool no_chunk = ReasonOf(chunk.status()) == Reason::kBadArgument;
+      return no_chunk ? UnexpectedMessage("PullParams", "chunk") : chunk.status();
+    }
+    const absl::Status added = coverage.Add(chunk->offset, chunk->size());
     if (!added.ok()) return added;
-    std::copy_n(chunk.payload().data(), chunk.payload().size(),
-                reinterpret_cast<char*>(parameters.data() + chunk.offset()));
+    float* to = parameters.data() + chunk->offset;
+    for (const FloatPiece& piece : chunk->pieces) {
+      std::memcpy(to, piece.data(), piece.size() * sizeof(float));
+      to += piece.size();
+    }
     return absl::OkStatus();
   }
 
   const PullRequest request_;
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReader<v1::PullParamsResponse>> reader_;
+  GrpcStream stream_;
   bool ended_ = false;  // by the server
-  bool finished_ = false;
 };
 
 class GrpcConnection final : public ServerConnection {
@@ -141,7 +159,8 @@ class GrpcConnection final : public ServerConnection {
   GrpcConnection(GrpcConnectionOptions options, std::shared_ptr<grpc::Channel> channel)
       : options_(std::move(options)),
         channel_(std::move(channel)),
-        stub_(v1::ParameterServer::NewStub(channel_)) {}
+        stub_(v1::ParameterServer::NewStub(channel_)),
+        streams_(channel_) {}
 
   ~GrpcConnection() override { EndSession(); }
 
@@ -176,35 +195,31 @@ class GrpcConnection final : public ServerConnection {
   }
 
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
-                                               absl::Span<const float> parameters) override {
-    grpc::ClientContext context;
-    Prepare(context, TransferTimeout(parameters.size()), options_.token);
-    v1::InitializeParamsResponse response;
-    const auto writer = stub_->InitializeParams(&context, &response);
+                                               const SharedFloats& parameters) override {
+    GrpcStream stream(streams_, kInitializeParams, TransferTimeout(parameters.values.size()),
+                      options_.token);
     v1::InitializeParamsRequest header;
     header.mutable_header()->set_session(session.value());
-    WriteVector(std::move(header), parameters, *writer);
-    const absl::Status status = EndOf(writer->Finish());
-    if (!status.ok()) return status;
-    return InitializeOutcome{response.accepted(), Step(response.step())};
+    WriteVector(header, parameters, stream);
+    const auto answer = ReadAnswer<v1::InitializeParamsResponse>("InitializeParams", stream);
+    if (!answer.ok()) return answer.status();
+    return InitializeOutcome{answer->accepted(), Step(answer->step())};
   }
 
   absl::StatusOr<PushOutcome> Push(const PushHeader& header,
-                                   absl::Span<const float> gradient) override {
-    grpc::ClientContext context;
-    Prepare(context, TransferTimeout(gradient.size()), options_.token);
-    v1::PushGradientsResponse response;
-    const auto writer = stub_->PushGradients(&context, &response);
+                                   const SharedFloats& gradient) override {
+    GrpcStream stream(streams_, kPushGradients, TransferTimeout(gradient.values.size()),
+                      options_.token);
     v1::PushGradientsRequest message;
     *message.mutable_header() = ToProto(header);
-    WriteVector(std::move(message), gradient, *writer);
-    const absl::Status status = EndOf(writer->Finish());
-    if (!status.ok()) return status;
-    return FromProto(response);
+    WriteVector(message, gradient, stream);
+    const auto answer = ReadAnswer<v1::PushGradientsResponse>("PushGradients", stream);
+    if (!answer.ok()) return answer.status();
+    return FromProto(*answer);
   }
 
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
-    return std::make_unique<GrpcPull>(*stub_, request, options_);
+    return std::make_unique<GrpcPull>(streams_, request, options_);
   }
 
   absl::Status Leave(SessionId session, const Results& results) override {
@@ -250,6 +265,7 @@ class GrpcConnection final : public ServerConnection {
   const GrpcConnectionOptions options_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::ParameterServer::Stub> stub_;
+  grpc::GenericStub streams_;  // for calls that carry tensors
   std::unique_ptr<Session> session_;
 };
 

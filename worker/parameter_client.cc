@@ -26,7 +26,8 @@ absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float>
   if (!opened.ok()) return opened;
   sequence_ = welcome_.last_sequence;
   if (!welcome_.initialized && request.role == SessionRole::kWorker) {
-    const auto initialized = connection_->Initialize(welcome_.session, parameters);
+    const auto offer = Share({parameters.begin(), parameters.end()});
+    const auto initialized = connection_->Initialize(welcome_.session, offer);
     if (!initialized.ok()) return initialized.status();
     step_ = initialized->step;
     incarnation_ = welcome_.incarnation;
@@ -55,7 +56,7 @@ absl::Status ParameterClient::Rejoin() {
   return joined;
 }
 
-absl::StatusOr<RoundReport> ParameterClient::Exchange(absl::Span<const float> gradient,
+absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradient,
                                                       uint32_t samples, absl::optional<float> loss,
                                                       absl::Span<float> parameters) {
   sequence_ = sequence_.Next();
@@ -82,14 +83,14 @@ absl::StatusOr<RoundReport> ParameterClient::Exchange(absl::Span<const float> gr
 }
 
 absl::StatusOr<RoundReport> ParameterClient::TryExchange(const PushHeader& header,
-                                                         absl::Span<const float> gradient,
+                                                         const SharedFloats& gradient,
                                                          absl::Span<float> parameters) {
   PullRequest request;
   request.session = header.session;
   request.min_step = welcome_.step;
   request.after = header.sequence;
   // Parameters that were pushed in place of a gradient are not the server's any more.
-  const bool has_servers = gradient.data() != parameters.data();
+  const bool has_servers = gradient.values.data() != parameters.data();
   if (has_servers && incarnation_ == welcome_.incarnation) request.have_step = step_;
   // Asked for at once: it costs no round trip of its own.
   std::unique_ptr<PendingPull> pull = connection_->StartPull(request);

@@ -10,6 +10,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/exchange.h"
+#include "common/shared_floats.h"
 #include "worker/server_connection.h"
 
 namespace sluice {
@@ -37,7 +38,7 @@ class ParameterClient {
   // Pushes the gradient of `samples` samples, computed on the parameters that this worker holds,
   // and writes those to go on with to `parameters`, as soon as the job's mode lets this worker go
   // on. They may be the memory of `gradient`.
-  absl::StatusOr<RoundReport> Exchange(absl::Span<const float> gradient, uint32_t samples,
+  absl::StatusOr<RoundReport> Exchange(const SharedFloats& gradient, uint32_t samples,
                                        absl::optional<float> loss, absl::Span<float> parameters);
 
   // Waits until every worker has left, and takes the final parameters. For an observer's session.
@@ -52,8 +53,7 @@ class ParameterClient {
  private:
   absl::Status OpenSession();
   absl::Status Rejoin();
-  absl::StatusOr<RoundReport> TryExchange(const PushHeader& header,
-                                          absl::Span<const float> gradient,
+  absl::StatusOr<RoundReport> TryExchange(const PushHeader& header, const SharedFloats& gradient,
                                           absl::Span<float> parameters);
   absl::Status Pull(Step min_step, absl::Span<float> parameters);
   absl::Status Finish(std::unique_ptr<PendingPull> pull, const PullRequest& request,

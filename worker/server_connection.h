@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/exchange.h"
+#include "common/shared_floats.h"
 
 namespace sluice {
 
@@ -42,9 +43,9 @@ class ServerConnection {
   virtual absl::StatusOr<JobEvent> NextEvent() = 0;
 
   virtual absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
-                                                       absl::Span<const float> parameters) = 0;
+                                                       const SharedFloats& parameters) = 0;
   virtual absl::StatusOr<PushOutcome> Push(const PushHeader& header,
-                                           absl::Span<const float> gradient) = 0;
+                                           const SharedFloats& gradient) = 0;
 
   // Asks for a step; returns at once.
   virtual std::unique_ptr<PendingPull> StartPull(const PullRequest& request) = 0;

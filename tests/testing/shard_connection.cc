@@ -107,20 +107,20 @@ absl::Status ShardConnection::Break() {
 absl::StatusOr<JobEvent> ShardConnection::NextEvent() { return events_->Take(); }
 
 absl::StatusOr<InitializeOutcome> ShardConnection::Initialize(SessionId session,
-                                                              absl::Span<const float> parameters) {
+                                                              const SharedFloats& parameters) {
   if (before_initialize_) before_initialize_();
   auto start = shard_->BeginInitialize(session);
   if (!start.ok()) return start.status();
   if (start->parameters == nullptr) return start->answer;
-  const absl::Status added = start->parameters->Add(ChunkOf(0, parameters));
+  const absl::Status added = start->parameters->Add(ChunkOf(0, parameters.values));
   if (!added.ok()) return added;
   return shard_->FinishInitialize(std::move(start->parameters));
 }
 
 absl::StatusOr<PushOutcome> ShardConnection::Push(const PushHeader& header,
-                                                  absl::Span<const float> gradient) {
+                                                  const SharedFloats& gradient) {
   if (server_lost_ || Takes(broken_pushes_)) return Break();
-  auto answer = PushToShard(header, gradient);
+  auto answer = PushToShard(header, gradient.values);
   if (Takes(lost_answers_)) return Break();
   return answer;
 }

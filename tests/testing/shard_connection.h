@@ -43,9 +43,8 @@ class ShardConnection final : public ServerConnection {
   absl::Status Reconnect() override;
   absl::StatusOr<JobEvent> NextEvent() override;
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
-                                               absl::Span<const float> parameters) override;
-  absl::StatusOr<PushOutcome> Push(const PushHeader& header,
-                                   absl::Span<const float> gradient) override;
+                                               const SharedFloats& parameters) override;
+  absl::StatusOr<PushOutcome> Push(const PushHeader& header, const SharedFloats& gradient) override;
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override;
   absl::Status Leave(SessionId session, const Results& results) override;
 

@@ -1,5 +1,6 @@
 #include "tests/testing/vectors.h"
 
+#include <memory>
 #include <utility>
 
 namespace sluice {
@@ -22,11 +23,12 @@ Layout LayoutOf(const std::vector<Tensor>& tensors) {
 
 Layout ParametersOnly(uint32_t size) { return LayoutOf({{"w", size}}); }
 
-StagedChunk ChunkOf(uint64_t offset, absl::Span<const float> elements) {
-  StagedChunk chunk;
+TensorChunk ChunkOf(uint64_t offset, absl::Span<const float> elements) {
+  const auto values = std::make_shared<const Values>(elements.begin(), elements.end());
+  TensorChunk chunk;
   chunk.offset = offset;
-  chunk.bytes.assign(reinterpret_cast<const char*>(elements.data()),
-                     elements.size() * sizeof(float));
+  if (!values->empty()) chunk.pieces.push_back(AsPiece(*values));
+  chunk.owner = values;
   return chunk;
 }
 

@@ -9,7 +9,7 @@
 
 #include "absl/types/span.h"
 #include "common/layout.h"
-#include "server/staged_vector.h"
+#include "common/tensor_chunk.h"
 
 namespace sluice {
 
@@ -29,7 +29,7 @@ Layout LayoutOf(const std::vector<Tensor>& tensors);
 Layout ParametersOnly(uint32_t size);
 
 // `elements` as they come from the wire.
-StagedChunk ChunkOf(uint64_t offset, absl::Span<const float> elements);
+TensorChunk ChunkOf(uint64_t offset, absl::Span<const float> elements);
 
 inline Values ValuesOf(absl::Span<const float> span) { return Values(span.begin(), span.end()); }
 

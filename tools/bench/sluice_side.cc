@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/allocator.h"
 #include "common/layout.h"
 #include "common/logging.h"
 #include "common/random.h"
+#include "common/thread_pool.h"
 #include "server/server.h"
 #include "tools/bench/endpoint.h"
 #include "worker/grpc_connection.h"
@@ -52,7 +54,7 @@ absl::StatusOr<JoinRequest> JoinAs(const Part& part) {
 }
 
 // All workers push the same, so that the mean is the gradient itself.
-absl::Status CheckParameters(const std::vector<float>& gradient, Step step,
+absl::Status CheckParameters(absl::Span<const float> gradient, Step step,
                              const std::vector<float>& parameters) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     const double expected = -kLearningRate * static_cast<double>(step.value()) * gradient[i];
@@ -67,12 +69,14 @@ absl::Status CheckParameters(const std::vector<float>& gradient, Step step,
 
 absl::Status RunSluiceServer(const Part& part) {
   InitLogging();
+  KeepFreedMemoryInOneHeap();
   const auto endpoint = MakeEndpoint(part.cell.socket);
   if (!endpoint.ok()) return endpoint.status();
   ServerOptions options;
   options.shard.job_id = "bench";
   options.shard.expected_workers = part.cell.workers;
   options.listen = endpoint->address;
+  options.threads = ThreadPool::UsableCores();
   auto started = Server::Start(options);
   if (!started.ok()) return started.status();
   // Never destroyed: then gRPC 1.51 sometimes waits 10 s for a poller of a connection that is gone.
@@ -90,13 +94,14 @@ absl::Status RunSluiceServer(const Part& part) {
 
 absl::Status RunSluiceWorker(const Part& part) {
   InitLogging();
+  KeepFreedMemory();
   GrpcConnectionOptions options;
   options.address = part.address;
   auto connection = ConnectOverGrpc(options);
   if (!connection.ok()) return connection.status();
   const auto request = JoinAs(part);
   if (!request.ok()) return request.status();
-  const std::vector<float> gradient = SyntheticGradient(part.cell.elements);
+  const SharedFloats gradient = Share(SyntheticGradient(part.cell.elements));
   std::vector<float> parameters(part.cell.elements);
   ParameterClient client(*std::move(connection));
   const absl::Status joined = client.Join(*request, absl::MakeSpan(parameters));
@@ -105,7 +110,7 @@ absl::Status RunSluiceWorker(const Part& part) {
     return client.Exchange(gradient, 1, absl::nullopt, absl::MakeSpan(parameters)).status();
   });
   if (!answered.ok()) return answered;
-  const absl::Status right = CheckParameters(gradient, client.step(), parameters);
+  const absl::Status right = CheckParameters(gradient.values, client.step(), parameters);
   return right.ok() ? client.Leave({}) : right;
 }
 

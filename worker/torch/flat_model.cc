@@ -1,6 +1,7 @@
 #include "worker/torch/flat_model.h"
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -32,6 +33,10 @@ bool CanBeView(const torch::Tensor& tensor) {
 
 absl::Span<float> SpanOf(const torch::Tensor& flat) {
   return absl::MakeSpan(flat.data_ptr<float>(), static_cast<size_t>(flat.numel()));
+}
+
+SharedFloats ShareFlat(const torch::Tensor& flat) {
+  return {SpanOf(flat), std::make_shared<const torch::Tensor>(flat)};
 }
 
 }  // namespace
@@ -104,6 +109,8 @@ void FlatModel::Bind(const std::vector<LayoutRange>& ranges) {
 
 absl::Span<float> FlatModel::values() { return SpanOf(values_); }
 
+SharedFloats FlatModel::shared_values() { return ShareFlat(values_); }
+
 void FlatModel::ScatterValues() {
   const torch::NoGradGuard no_grad;
   for (Member& member : members_) {
@@ -119,7 +126,7 @@ absl::Span<float> FlatModel::GatherValues() {
   return values();
 }
 
-absl::Span<const float> FlatModel::GatherGradients() {
+SharedFloats FlatModel::GatherGradients() {
   const torch::NoGradGuard no_grad;
   for (Member& member : members_) {
     if (!member.is_parameter) {
@@ -133,7 +140,7 @@ absl::Span<const float> FlatModel::GatherGradients() {
       member.gradient.copy_(grad.is_sparse() ? grad.to_dense() : grad);
     }
   }
-  return SpanOf(gradients_);
+  return ShareFlat(gradients_);
 }
 
 void FlatModel::ZeroGradients() {

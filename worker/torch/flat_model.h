@@ -16,6 +16,7 @@
 
 #include "absl/types/span.h"
 #include "common/layout.h"
+#include "common/shared_floats.h"
 
 namespace sluice {
 
@@ -37,10 +38,13 @@ class FlatModel {
   // What is to be pushed: the gradients of parameters, the values of statistics. Also takes in
   // gradients that autograd, or the user, put in place of the views; a parameter without a gradient
   // counts as 0.
-  absl::Span<const float> GatherGradients();
+  SharedFloats GatherGradients();
 
   // As values(), with those tensors that are no views copied in: for whoever changed the module.
   absl::Span<float> GatherValues();
+
+  // values(), to be pushed in place of gradients.
+  SharedFloats shared_values();
 
   // Zeroes the gradients and makes them views again.
   void ZeroGradients();

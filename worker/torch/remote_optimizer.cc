@@ -81,7 +81,7 @@ RoundReport RemoteOptimizer::step(uint32_t samples, absl::optional<float> loss) 
 }
 
 RoundReport RemoteOptimizer::PushGradients(uint32_t samples, absl::optional<float> loss) {
-  const absl::Span<const float> gradient = model_.GatherGradients();
+  const SharedFloats gradient = model_.GatherGradients();
   const RoundReport report =
       ValueOrThrow(client_->Exchange(gradient, samples, loss, model_.values()));
   model_.ScatterValues();
@@ -101,9 +101,9 @@ RoundReport RemoteOptimizer::PushParameters(absl::optional<float> loss) {
   const absl::Span<float> values = model_.GatherValues();
   RoundReport report;
   if (centre_.empty()) {
-    report = ValueOrThrow(client_->Exchange(values, pushed_samples, loss, values));
+    report = ValueOrThrow(client_->Exchange(model_.shared_values(), pushed_samples, loss, values));
   } else {
-    const std::vector<float> pushed(values.begin(), values.end());
+    const SharedFloats pushed = Share({values.begin(), values.end()});
     MoveTowardsCentre(values);
     report = ValueOrThrow(client_->Exchange(pushed, pushed_samples, loss, absl::MakeSpan(centre_)));
     TakeStatistics(values);

@@ -1,0 +1,254 @@
+#include "common/wire_chunk.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/proto_buffer_reader.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/error.h"
+
+namespace sluice {
+namespace {
+
+// Tags of protobuf's wire format: the field's number and how its value is written.
+constexpr char kChunkTag = 2 << 3 | 2;     // message
+constexpr char kOffsetTag = 1 << 3 | 0;    // varint
+constexpr char kPayloadTag = 15 << 3 | 2;  // bytes
+constexpr size_t kMaxVarint = 10;
+constexpr size_t kMaxPrefix = 3 + 3 * kMaxVarint;
+
+// ---- Writing ----
+
+void AppendVarint(uint64_t value, std::string* to) {
+  for (; value >= 0x80; value >>= 7) to->push_back(static_cast<char>(value | 0x80));
+  to->push_back(static_cast<char>(value));
+}
+
+// All of the message but the payload. Fields that are 0 or empty are left out, as in generated
+// code.
+std::string PrefixOf(uint64_t offset, size_t payload) {
+  std::string fields;
+  if (offset != 0) {
+    fields.push_back(kOffsetTag);
+    AppendVarint(offset, &fields);
+  }
+  if (payload != 0) {
+    fields.push_back(kPayloadTag);
+    AppendVarint(payload, &fields);
+  }
+  std::string prefix(1, kChunkTag);
+  AppendVarint(fields.size() + payload, &prefix);
+  return prefix + fields;
+}
+
+grpc::Slice SliceOf(const SharedFloats& floats) {
+  using Owner = std::shared_ptr<const void>;
+  return grpc::Slice(
+      const_cast<float*>(floats.values.data()), floats.values.size() * sizeof(float),
+      [](void* owner) { delete static_cast<Owner*>(owner); }, new Owner(floats.owner));
+}
+
+// ---- Reading ----
+
+// Where a chunk's payload lies in its message.
+struct Frame {
+  uint64_t offset = 0;  // of the chunk, in elements
+  size_t begin = 0;     // of the payload, in bytes of the message
+  size_t payload_bytes = 0;
+};
+
+// Reads what precedes a payload.
+class PrefixReader {
+ public:
+  explicit PrefixReader(absl::string_view bytes) : bytes_(bytes) {}
+
+  bool Skip(char tag) {
+    if (at_ == bytes_.size() || bytes_[at_] != tag) return false;
+    ++at_;
+    return true;
+  }
+
+  absl::optional<uint64_t> Varint() {
+    uint64_t value = 0;
+    for (size_t i = 0; i < kMaxVarint && at_ < bytes_.size(); ++i) {
+      const auto byte = static_cast<uint8_t>(bytes_[at_++]);
+      if (i == kMaxVarint - 1 && byte > 1) break;  // more than 64 bits
+      value |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
+      if (byte < 0x80) return value;
+    }
+    return absl::nullopt;
+  }
+
+  size_t at() const { return at_; }
+
+ private:
+  const absl::string_view bytes_;
+  size_t at_ = 0;
+};
+
+// Of a message in the form that EncodeChunk and generated code give it, `prefix` being its first
+// bytes. None if it has another form, be it legal or not.
+absl::optional<Frame> ReadFrame(absl::string_view prefix, size_t message_bytes) {
+  PrefixReader reader(prefix);
+  Frame frame;
+  if (!reader.Skip(kChunkTag)) return absl::nullopt;
+  const absl::optional<uint64_t> chunk_bytes = reader.Varint();
+  if (chunk_bytes != message_bytes - reader.at()) return absl::nullopt;
+  if (reader.Skip(kOffsetTag)) {
+    const absl::optional<uint64_t> offset = reader.Varint();
+    if (!offset.has_value()) return absl::nullopt;
+    frame.offset = *offset;
+  }
+  if (!reader.Skip(kPayloadTag)) return absl::nullopt;
+  const absl::optional<uint64_t> payload_bytes = reader.Varint();
+  if (payload_bytes != message_bytes - reader.at()) return absl::nullopt;
+  frame.begin = reader.at();
+  frame.payload_bytes = *payload_bytes;
+  return frame;
+}
+
+std::string FirstBytes(const std::vector<grpc::Slice>& slices) {
+  std::string bytes;
+  for (const grpc::Slice& slice : slices) {
+    if (bytes.size() == kMaxPrefix) break;
+    bytes.append(reinterpret_cast<const char*>(slice.begin()),
+                 std::min(slice.size(), kMaxPrefix - bytes.size()));
+  }
+  return bytes;
+}
+
+absl::Status BrokenElement(uint64_t offset, size_t bytes) {
+  return MakeError(Reason::kBadChunk, absl::StrCat("chunk at offset ", offset, " has ", bytes,
+                                                   " bytes, expected a multiple of 4"));
+}
+
+FloatPiece PieceAt(const void* bytes, size_t elements) {
+  return FloatPiece(static_cast<const UnalignedFloat*>(bytes), elements);
+}
+
+// A message's memory, and the elements that lie in two slices or more.
+struct ReceivedMemory {
+  std::vector<grpc::Slice> slices;
+  std::vector<std::array<char, sizeof(float)>> torn;
+};
+
+// Cuts a payload, which begins at byte `begin` of the slices, into pieces of whole elements.
+class PieceCutter {
+ public:
+  explicit PieceCutter(ReceivedMemory* memory) : memory_(memory) {
+    memory_->torn.reserve(memory_->slices.size());  // its elements must stay where they are
+  }
+
+  std::vector<FloatPiece> Cut(size_t begin) {
+    for (const grpc::Slice& slice : memory_->slices) {
+      const size_t skipped = std::min(begin, slice.size());
+      begin -= skipped;
+      Take(reinterpret_cast<const char*>(slice.begin()) + skipped, slice.size() - skipped);
+    }
+    return std::move(pieces_);
+  }
+
+ private:
+  void Take(const char* bytes, size_t count) {
+    if (missing_ > 0) {
+      const size_t taken = std::min(missing_, count);
+      std::memcpy(memory_->torn.back().data() + sizeof(float) - missing_, bytes, taken);
+      missing_ -= taken;
+      if (missing_ > 0) return;
+      pieces_.push_back(PieceAt(memory_->torn.back().data(), 1));
+      bytes += taken;
+      count -= taken;
+    }
+    if (count >= sizeof(float)) pieces_.push_back(PieceAt(bytes, count / sizeof(float)));
+    const size_t rest = count % sizeof(float);
+    if (rest == 0) return;
+    memory_->torn.emplace_back();
+    std::memcpy(memory_->torn.back().data(), bytes + count - rest, rest);
+    missing_ = sizeof(float) - rest;
+  }
+
+  ReceivedMemory* const memory_;
+  std::vector<FloatPiece> pieces_;
+  size_t missing_ = 0;  // bytes of the last torn element
+};
+
+absl::StatusOr<TensorChunk> Refer(const Frame& frame, std::vector<grpc::Slice> slices) {
+  if (frame.payload_bytes % sizeof(float) != 0) {
+    return BrokenElement(frame.offset, frame.payload_bytes);
+  }
+  const auto memory = std::make_shared<ReceivedMemory>();
+  memory->slices = std::move(slices);
+  TensorChunk chunk;
+  chunk.offset = frame.offset;
+  chunk.pieces = PieceCutter(memory.get()).Cut(frame.begin);
+  chunk.owner = memory;
+  return chunk;
+}
+
+// As any client may write it: fields in any order, repeated, or unknown.
+template <typename Message>
+absl::StatusOr<TensorChunk> Parse(const grpc::ByteBuffer& bytes) {
+  Message message;
+  if (!DecodeMessage(bytes, &message)) {
+    return MakeError(Reason::kBadArgument, absl::StrCat("a message of the stream is no ",
+                                                        Message::descriptor()->full_name()));
+  }
+  if (!message.has_chunk()) {
+    return MakeError(Reason::kBadArgument, "a message after the header holds no chunk");
+  }
+  const uint64_t offset = message.chunk().offset();
+  auto payload =
+      std::make_shared<const std::string>(std::move(*message.mutable_chunk()->mutable_payload()));
+  if (payload->size() % sizeof(float) != 0) return BrokenElement(offset, payload->size());
+  TensorChunk chunk;
+  chunk.offset = offset;
+  chunk.pieces.push_back(PieceAt(payload->data(), payload->size() / sizeof(float)));
+  chunk.owner = std::move(payload);
+  return chunk;
+}
+
+}  // namespace
+
+grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements) {
+  const grpc::Slice slices[] = {
+      grpc::Slice(PrefixOf(offset, elements.values.size() * sizeof(float))), SliceOf(elements)};
+  return grpc::ByteBuffer(slices, 2);
+}
+
+template <typename Message>
+absl::StatusOr<TensorChunk> DecodeChunk(const grpc::ByteBuffer& bytes) {
+  std::vector<grpc::Slice> slices;
+  if (bytes.Dump(&slices).ok()) {
+    const absl::optional<Frame> frame = ReadFrame(FirstBytes(slices), bytes.Length());
+    if (frame.has_value()) return Refer(*frame, std::move(slices));
+  }
+  return Parse<Message>(bytes);
+}
+
+template absl::StatusOr<TensorChunk> DecodeChunk<v1::PushGradientsRequest>(
+    const grpc::ByteBuffer& bytes);
+template absl::StatusOr<TensorChunk> DecodeChunk<v1::InitializeParamsRequest>(
+    const grpc::ByteBuffer& bytes);
+template absl::StatusOr<TensorChunk> DecodeChunk<v1::PullParamsResponse>(
+    const grpc::ByteBuffer& bytes);
+
+grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& message) {
+  const grpc::Slice slice(message.SerializeAsString());
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+bool DecodeMessage(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* message) {
+  grpc::ByteBuffer shared(bytes);
+  grpc::ProtoBufferReader reader(&shared);
+  return reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
+}
+
+}  // namespace sluice

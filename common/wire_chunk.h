@@ -1,0 +1,45 @@
+// The streams of tensor chunks, written and read around their payload.
+//
+// PushGradientsRequest, InitializeParamsRequest and PullParamsResponse hold a chunk in the same
+// field. Here their bytes are made and taken apart by hand, so that the payload is sent from where
+// it lies and read from where it was received. They are exactly protobuf's: what is not in the form
+// that generated code writes is left to the generated parser.
+
+#ifndef SLUICE_COMMON_WIRE_CHUNK_H_
+#define SLUICE_COMMON_WIRE_CHUNK_H_
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "common/shared_floats.h"
+#include "common/tensor_chunk.h"
+#include "sluice/v1/parameter_server.pb.h"
+
+namespace sluice {
+
+// A message whose chunk holds `elements`, which start at `offset` of the vector. Refers to them.
+grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements);
+
+// The chunk in a `Message`, one of the three above; it refers to the memory of `bytes`, and shares
+// it. BAD_ARGUMENT if the bytes are no such message, or it holds no chunk; BAD_CHUNK if the payload
+// is no whole number of elements.
+template <typename Message>
+absl::StatusOr<TensorChunk> DecodeChunk(const grpc::ByteBuffer& bytes);
+
+extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::PushGradientsRequest>(
+    const grpc::ByteBuffer& bytes);
+extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::InitializeParamsRequest>(
+    const grpc::ByteBuffer& bytes);
+extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::PullParamsResponse>(
+    const grpc::ByteBuffer& bytes);
+
+// Any other message, through generated code.
+grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& message);
+// False if `bytes` are no such message.
+bool DecodeMessage(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* message);
+
+}  // namespace sluice
+
+#endif  // SLUICE_COMMON_WIRE_CHUNK_H_

@@ -1,0 +1,293 @@
+#include "common/wire_chunk.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/exchange.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
+
+std::string BytesOf(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(buffer.Dump(&slices).ok());
+  std::string bytes;
+  for (const grpc::Slice& slice : slices) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return bytes;
+}
+
+std::string BytesOf(const TensorChunk& chunk) {
+  std::string bytes;
+  for (const FloatPiece& piece : chunk.pieces) {
+    bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size() * sizeof(float));
+  }
+  return bytes;
+}
+
+// `bytes` in slices that end at these positions.
+grpc::ByteBuffer Sliced(const std::string& bytes, std::vector<size_t> ends) {
+  ends.push_back(bytes.size());
+  std::vector<grpc::Slice> slices;
+  size_t begin = 0;
+  for (const size_t end : ends) {
+    slices.emplace_back(bytes.substr(begin, end - begin));
+    begin = end;
+  }
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+grpc::ByteBuffer Whole(const std::string& bytes) { return Sliced(bytes, {}); }
+
+// As generated code writes it.
+template <typename Message>
+std::string Generated(uint64_t offset, const std::string& payload) {
+  Message message;
+  message.mutable_chunk()->set_offset(offset);
+  message.mutable_chunk()->set_payload(payload);
+  return message.SerializeAsString();
+}
+
+std::string PayloadOf(const std::vector<float>& elements) {
+  return std::string(reinterpret_cast<const char*>(elements.data()),
+                     elements.size() * sizeof(float));
+}
+
+std::vector<float> Elements(size_t count) {
+  std::vector<float> elements(count);
+  for (size_t i = 0; i < count; ++i) elements[i] = static_cast<float>(i) + 0.5f;
+  return elements;
+}
+
+// ---- Writing ----
+
+TEST(EncodeChunkTest, WritesTheBytesThatGeneratedCodeWrites) {
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{1}, uint64_t{127}, uint64_t{128},
+                                uint64_t{1} << 18, uint64_t{1} << 35, kLargest}) {
+    for (const size_t count : {0, 1, 3, 31, 32, 4095, 4096, 1 << 18}) {
+      const std::vector<float> elements = Elements(count);
+      const std::string bytes = BytesOf(EncodeChunk(offset, Share(elements)));
+      const std::string payload = PayloadOf(elements);
+      ASSERT_EQ(bytes, Generated<v1::PushGradientsRequest>(offset, payload)) << offset << count;
+      ASSERT_EQ(bytes, Generated<v1::InitializeParamsRequest>(offset, payload)) << offset << count;
+      ASSERT_EQ(bytes, Generated<v1::PullParamsResponse>(offset, payload)) << offset << count;
+    }
+  }
+}
+
+TEST(EncodeChunkTest, IsLittleEndianAndEndsWithItsPayload) {
+  EXPECT_EQ(BytesOf(EncodeChunk(5, Share({1.0f, -2.0f}))),
+            std::string("\x12\x0c"           // chunk of 12 bytes
+                        "\x08\x05"           // offset: 5
+                        "\x7a\x08"           // payload of 8 bytes
+                        "\x00\x00\x80\x3f"   // 1
+                        "\x00\x00\x00\xc0",  // −2
+                        14));
+}
+
+TEST(EncodeChunkTest, ReadsThePayloadWhereItLies) {
+  const SharedFloats elements = Share(Elements(1000));
+  std::vector<grpc::Slice> slices;
+  ASSERT_TRUE(EncodeChunk(7, elements.Part(10, 900)).Dump(&slices).ok());
+  ASSERT_EQ(slices.size(), 2u);
+  EXPECT_EQ(static_cast<const void*>(slices[1].begin()), elements.values.data() + 10);
+  EXPECT_EQ(slices[1].size(), 3600u);
+}
+
+TEST(EncodeChunkTest, KeepsThePayloadsMemoryAsLongAsAnySliceOfItLives) {
+  SharedFloats elements = Share(Elements(100));
+  const std::weak_ptr<const void> memory = elements.owner;
+  std::vector<grpc::Slice> slices;
+  ASSERT_TRUE(EncodeChunk(7, elements).Dump(&slices).ok());
+  elements = SharedFloats();
+  EXPECT_FALSE(memory.expired());
+  slices.clear();
+  EXPECT_TRUE(memory.expired());
+}
+
+TEST(EncodeChunkTest, AFullChunkFitsGrpcsLimit) {
+  EXPECT_LT(EncodeChunk(kLargest, Share(Elements(kChunkElements))).Length(), size_t{4} << 20);
+}
+
+// ---- Reading ----
+
+template <typename Message>
+class DecodeChunkTest : public ::testing::Test {};
+
+using Messages =
+    ::testing::Types<v1::PushGradientsRequest, v1::InitializeParamsRequest, v1::PullParamsResponse>;
+TYPED_TEST_SUITE(DecodeChunkTest, Messages);
+
+TYPED_TEST(DecodeChunkTest, KeepsEveryBitOfItsElements) {
+  const std::string payload = PayloadOf({0.0f, -0.0f, 1e-45f, std::nanf("7"), -HUGE_VALF, 3.4e38f});
+  const auto chunk = DecodeChunk<TypeParam>(Whole(Generated<TypeParam>(kLargest, payload)));
+  ASSERT_THAT(chunk, IsOk());
+  EXPECT_EQ(chunk->offset, kLargest);
+  EXPECT_EQ(chunk->size(), 6u);
+  EXPECT_EQ(BytesOf(*chunk), payload);
+}
+
+// In three slices, cut at every pair of places: in the prefix, in elements, and between them.
+TYPED_TEST(DecodeChunkTest, ReadsAMessageHoweverItIsSliced) {
+  const std::string payload = PayloadOf(Elements(10));
+  const std::string bytes = Generated<TypeParam>(300, payload);
+  for (size_t first = 0; first <= bytes.size(); ++first) {
+    for (size_t second = first; second <= bytes.size(); ++second) {
+      const auto chunk = DecodeChunk<TypeParam>(Sliced(bytes, {first, second}));
+      ASSERT_THAT(chunk, IsOk());
+      ASSERT_EQ(chunk->offset, 300u);
+      ASSERT_EQ(BytesOf(*chunk), payload);
+    }
+  }
+}
+
+TYPED_TEST(DecodeChunkTest, ReadsAMessageOfSlicesOfOneByte) {
+  const std::string payload = PayloadOf(Elements(10));
+  const std::string bytes = Generated<TypeParam>(300, payload);
+  std::vector<size_t> ends(bytes.size());
+  for (size_t i = 0; i < ends.size(); ++i) ends[i] = i;
+  const auto chunk = DecodeChunk<TypeParam>(Sliced(bytes, ends));
+  ASSERT_THAT(chunk, IsOk());
+  EXPECT_EQ(BytesOf(*chunk), payload);
+}
+
+TYPED_TEST(DecodeChunkTest, ReadsThePayloadWhereItLies) {
+  const grpc::ByteBuffer message = Whole(Generated<TypeParam>(3, PayloadOf(Elements(1000))));
+  std::vector<grpc::Slice> slices;
+  ASSERT_TRUE(message.Dump(&slices).ok());
+  const auto chunk = DecodeChunk<TypeParam>(message);
+  ASSERT_THAT(chunk, IsOk());
+  ASSERT_EQ(chunk->pieces.size(), 1u);
+  EXPECT_EQ(static_cast<const void*>(chunk->pieces[0].data()), slices[0].end() - 4000);
+}
+
+TYPED_TEST(DecodeChunkTest, AChunkOutlivesItsMessage) {
+  const std::string payload = PayloadOf(Elements(100));
+  absl::StatusOr<TensorChunk> chunk;
+  {
+    const grpc::ByteBuffer message = Sliced(Generated<TypeParam>(3, payload), {99});
+    chunk = DecodeChunk<TypeParam>(message);
+  }
+  ASSERT_THAT(chunk, IsOk());
+  EXPECT_EQ(BytesOf(*chunk), payload);
+}
+
+TYPED_TEST(DecodeChunkTest, RefusesAPayloadOfBrokenElements) {
+  for (const size_t bytes : {1, 2, 3, 5, 4095}) {
+    EXPECT_THAT(
+        DecodeChunk<TypeParam>(Whole(Generated<TypeParam>(100, std::string(bytes, 'x')))),
+        IsError(Reason::kBadChunk, HasSubstr(absl::StrCat("chunk at offset 100 has ", bytes,
+                                                          " bytes, expected a multiple of 4"))));
+  }
+}
+
+TYPED_TEST(DecodeChunkTest, SaysThatAMessageHoldsNoChunk) {
+  TypeParam message;
+  EXPECT_THAT(DecodeChunk<TypeParam>(Whole("")),
+              IsError(Reason::kBadArgument, HasSubstr("holds no chunk")));
+  message.mutable_header();
+  EXPECT_THAT(DecodeChunk<TypeParam>(Whole(message.SerializeAsString())),
+              IsError(Reason::kBadArgument, HasSubstr("holds no chunk")));
+}
+
+TYPED_TEST(DecodeChunkTest, NamesTheMessageThatTheBytesAreNot) {
+  EXPECT_THAT(DecodeChunk<TypeParam>(Whole("not protobuf")),
+              IsError(Reason::kBadArgument,
+                      HasSubstr(absl::StrCat("is no ", TypeParam::descriptor()->full_name()))));
+}
+
+// What the generated parser makes of the bytes is the truth.
+template <typename Message>
+void ExpectAsGenerated(const std::string& bytes, const std::vector<size_t>& ends) {
+  Message message;
+  const bool legal = message.ParseFromString(bytes) && message.has_chunk();
+  const auto chunk = DecodeChunk<Message>(Sliced(bytes, ends));
+  if (!legal || message.chunk().payload().size() % sizeof(float) != 0) {
+    ASSERT_FALSE(chunk.ok());
+    return;
+  }
+  ASSERT_THAT(chunk, IsOk());
+  ASSERT_EQ(chunk->offset, message.chunk().offset());
+  ASSERT_EQ(BytesOf(*chunk), message.chunk().payload());
+}
+
+// Legal forms that generated code does not write.
+TYPED_TEST(DecodeChunkTest, ReadsEveryLegalForm) {
+  const std::string four("\x01\x02\x03\x04", 4);
+  const std::string payload = "\x7a\x04" + four;
+  const std::vector<std::string> fields = {
+      payload + "\x08\x05",                        // the offset last
+      std::string("\x08\x85\x00", 3) + payload,    // a longer varint than needed
+      "\x08\x05\x08\x06" + payload,                // twice: the last counts
+      "\x08\x05" + payload + "\x7a\x04" + "abcd",  // as above
+      "\x08\x05\x10\x07" + payload,                // an unknown field
+      std::string("\x08\x00", 2) + payload,        // a zero, written out
+      "\x08\x05",                                  // no payload
+      "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" + payload,
+      "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f" + payload,  // more than 64 bits
+  };
+  for (const std::string& field : fields) {
+    const std::string chunk =
+        absl::StrCat("\x12", std::string(1, static_cast<char>(field.size())), field);
+    ExpectAsGenerated<TypeParam>(chunk, {});
+    ExpectAsGenerated<TypeParam>(absl::StrCat(chunk, std::string("\x0a\x00", 2)), {});
+    ExpectAsGenerated<TypeParam>(absl::StrCat(chunk, chunk), {});
+    ExpectAsGenerated<TypeParam>(absl::StrCat("\x18\x01", chunk), {});
+  }
+}
+
+// Messages that a few random bytes were changed in, cut anywhere, sliced anywhere.
+TYPED_TEST(DecodeChunkTest, AgreesWithTheGeneratedParserAboutDamagedMessages) {
+  std::mt19937 random(20261121);
+  const auto below = [&random](size_t bound) { return random() % bound; };
+  for (int i = 0; i < 20000; ++i) {
+    std::string bytes = Generated<TypeParam>(random() >> below(32), std::string(below(40), 'x'));
+    for (size_t changes = below(4); changes > 0 && !bytes.empty(); --changes) {
+      bytes[below(std::min<size_t>(bytes.size(), 16))] = static_cast<char>(random());
+    }
+    if (below(4) == 0) bytes.resize(below(bytes.size() + 1));
+    const size_t first = below(bytes.size() + 1);
+    const size_t second = first + below(bytes.size() - first + 1);
+    ExpectAsGenerated<TypeParam>(bytes, {first, second});
+    if (this->HasFatalFailure()) FAIL() << "message " << i;
+  }
+}
+
+// ---- Other messages ----
+
+TEST(MessageTest, SurvivesTheRoundTripHoweverItIsSliced) {
+  v1::PullParamsRequest request;
+  request.set_session(4711);
+  request.set_min_step(3);
+  const std::string bytes = BytesOf(EncodeMessage(request));
+  EXPECT_EQ(bytes, request.SerializeAsString());
+  v1::PullParamsRequest read;
+  ASSERT_TRUE(DecodeMessage(Sliced(bytes, {1, 2, 3}), &read));
+  EXPECT_EQ(read.SerializeAsString(), bytes);
+}
+
+TEST(MessageTest, IsNotMadeOfOtherBytes) {
+  v1::PullParamsRequest read;
+  EXPECT_FALSE(DecodeMessage(Whole("not protobuf"), &read));
+  EXPECT_TRUE(DecodeMessage(Whole(""), &read));
+}
+
+}  // namespace
+}  // namespace sluice
