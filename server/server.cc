@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/thread_pool.h"
 #include "server/closing_table.h"
 
 namespace sluice {
@@ -45,10 +46,13 @@ bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
 Server::Server(const ServerOptions& options)
     : exit_when_finished_(options.exit_when_finished),
       step_wait_log_(options.log_step_wait),
-      shard_(options.shard, RealClock(), [this](const JobEvent& event) {
-        if (event.kind == JobEvent::Kind::kDeserted) deserted_ = true;
-        if (event.kind == JobEvent::Kind::kDraining) drained_ = true;
-      }) {}
+      shard_(
+          options.shard, RealClock(),
+          [this](const JobEvent& event) {
+            if (event.kind == JobEvent::Kind::kDeserted) deserted_ = true;
+            if (event.kind == JobEvent::Kind::kDraining) drained_ = true;
+          },
+          std::make_unique<ThreadPool>(options.threads)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   const sigset_t signals = StopSignals();

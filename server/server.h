@@ -25,6 +25,8 @@ struct ServerOptions {
   // Serve() returns when training has finished and nobody is left; otherwise it waits for more
   // workers.
   bool exit_when_finished = true;
+  // That do the arithmetic; at least 1.
+  uint32_t threads = 1;
   // How long a step may wait before the log says for whom.
   absl::Duration log_step_wait = absl::Seconds(5);
 };

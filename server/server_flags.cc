@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/network.h"
 #include "common/random.h"
 #include "common/secret_file.h"
+#include "common/thread_pool.h"
 #include "server/optional_flag.h"
 
 namespace sluice {
@@ -16,6 +18,7 @@ namespace {
 
 constexpr double kLaunchedStartTimeout = 60;  // seconds: all ranks start together
 constexpr int kTokenBytes = 32;
+constexpr uint32_t kMostThreads = 8;    // more than memory has bandwidth for, unless asked for
 constexpr uint64_t kInFlightShare = 4;  // of the memory, if no other share is asked for
 
 uint64_t MemoryBytes() {
@@ -58,6 +61,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
   options.shard.job_id = RandomHex(4);
   options.exit_when_finished = !flags.wait_for_more;
   options.log_step_wait = absl::Seconds(flags.log_step_wait);
+  options.threads = flags.threads.value_or(std::min(ThreadPool::UsableCores(), kMostThreads));
   if (flags.token_file.empty()) return options;
   auto token = ReadSecretFile(flags.token_file);
   if (!token.ok()) return token.status();
@@ -105,6 +109,9 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       "MB of gradients that may be on their way in; beyond that workers are slowed, and three "
       "gradients fit always (default: a quarter of the memory)")
       ->check(CLI::NonNegativeNumber);
+  AddOptional(group, "--threads", flags.threads,
+              "threads that do the arithmetic (default: one for each core, at most 8)")
+      ->check(CLI::Range(1, 1024));
   group
       .add_option("--log-step-wait", flags.log_step_wait,
                   "seconds a step may wait before the log says for whom")

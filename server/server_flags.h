@@ -27,6 +27,7 @@ struct ServerFlags {
   absl::optional<double> start_timeout;
   uint32_t max_workers = 1024;
   absl::optional<double> max_in_flight_mb;
+  absl::optional<uint32_t> threads;
   double log_step_wait = 5;  // seconds
   std::string listen;
   std::string advertise;

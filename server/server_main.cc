@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/allocator.h"
 #include "common/job_ticket.h"
 #include "common/logging.h"
 #include "common/mpi_bootstrap.h"
@@ -41,6 +42,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   InitLogging();
+  KeepFreedMemoryInOneHeap();
   const auto server = LaunchedByMpi() ? StartUnderMpi(flags) : StartStandaloneServer(flags);
   if (!server.ok()) {
     std::cerr << absl::StrCat("sluice_server: ", server.status().message(), "\n");

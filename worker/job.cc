@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/allocator.h"
 #include "common/logging.h"
 #include "common/mpi_bootstrap.h"
 #include "common/network.h"
@@ -108,6 +109,7 @@ Job Job::Start(int* argc, char*** argv) {
 
 absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   InitLogging();
+  KeepFreedMemory();
   Job job;
   job.connect_timeout_ = flags.connect_timeout;
   job.nonce_ = RandomNonce();
