@@ -63,5 +63,13 @@ TEST(RoundTest, RefusesARowThatIsNotThere) {
   EXPECT_THAT(round->output(), HasSubstr("expected some of sluice-unix,sluice-tcp"));
 }
 
+TEST(ScaleTest, MeasuresFitsAndEstimates) {
+  const auto scale = Start({RunfilePath("tools/bench/scale_main"), "--sizes=0.02", "--workers=1,2",
+                            "--rounds=1", "--passes=1", "--servers=1,2"});
+  EXPECT_THAT(scale->Wait(absl::Seconds(120)), IsOkAndHolds(0)) << scale->output();
+  EXPECT_THAT(LinesWith(scale->output(), "from 2 cells"), SizeIs(1)) << scale->output();
+  EXPECT_THAT(LinesWith(scale->output(), "  0.0  "), SizeIs(4)) << scale->output();
+}
+
 }  // namespace
 }  // namespace sluice

@@ -30,7 +30,7 @@ struct Outcome {
 // measured within minutes: `passes` visits to each, of `rounds` measured rounds. Tells on stderr
 // which cell it is at, if that is a terminal.
 Outcome MeasureCells(const std::vector<Cell>& cells, const Programs& programs, uint32_t rounds,
-                 uint32_t passes);
+                     uint32_t passes);
 
 }  // namespace sluice::bench
 
