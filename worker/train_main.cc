@@ -61,8 +61,8 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
                  "job (server and workers) or single (one process, no server)")
       ->check(CLI::IsMember({"job", "single"}))
       ->capture_default_str();
-  app.add_option("--model", flags.learner.model, "lenet or mlp")
-      ->check(CLI::IsMember({"lenet", "mlp"}))
+  app.add_option("--model", flags.learner.model, "lenet, mlp or resnet18")
+      ->check(CLI::IsMember({"lenet", "mlp", "resnet18"}))
       ->capture_default_str();
   app.add_option("--dataset", flags.dataset, "fashion-mnist or mnist")
       ->check(CLI::IsMember({"fashion-mnist", "mnist"}))
