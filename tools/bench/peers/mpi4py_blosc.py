@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """A peer of Sluice: a parameter server of mpi4py and Blosc, in the manner of ps_pytorch.
 
-Each layer is a message of its own: an array that Blosc packs (pickle, snappy, its default level) and
-mpi4py pickles. Workers send gradients from the last layer to the first, each after the one before
-has gone; the server takes them as they come, averages, applies SGD, and broadcasts layer by layer.
-ps_pytorch sends gradients as float64 and parameters as float32.
+Each layer is a message of its own: an array that Blosc packs (pickle, snappy, its default level)
+and mpi4py pickles. Workers send gradients from the last layer to the first, each after the one
+before has gone; the server takes them as they come, averages, applies SGD, and broadcasts layer by
+layer. ps_pytorch sends gradients as float64 and parameters as float32.
 """
 
 import os
