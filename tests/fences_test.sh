@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Enforces who may include what: each foreign library stays behind its own door, and the rooms do
-# not look into each other. Runs where common/, server/ and worker/ lie; one test case per fence.
+# not look into each other. Runs where common/, server/, worker/ and tools/ lie; one test case per
+# fence.
 set -euo pipefail
 
 # The files in which the service meets gRPC and the generated code. A new door is added here.
@@ -8,15 +9,18 @@ readonly DOORS=('common/wire*' 'server/grpc_*' 'worker/grpc_*')
 
 # All fences: a name, the headers it holds in, the files that may include them.
 fences() {
-  fence MpiStaysInItsBootstrap '(^|/)mpi(-ext)?\.h$' common/mpi_bootstrap.cc
+  # The benchmark's program is no part of Sluice: MPI is what it compares with.
+  fence MpiStaysInItsBootstrap '(^|/)mpi(-ext)?\.h$' common/mpi_bootstrap.cc \
+    tools/bench/mpi_peer_main.cc
   fence GrpcStaysAtTheDoors '^grpc(pp|\+\+|_impl)?/|\.grpc\.pb\.h$' "${DOORS[@]}"
   fence ProtobufStaysAtTheDoors '^google/protobuf/|\.pb\.h$' "${DOORS[@]}" common/job_ticket.cc
   fence LibTorchStaysInWorkerTorch '^(torch|ATen|c10)/' 'worker/torch/*'
   fence ZstdStaysInItsCodec '(^|/)(zstd(_errors)?|zdict)\.h$' common/zstd_codec.cc
-  fence CommonIncludesNoRoomAbove '(^|\.\./)(server|worker)/' 'server/*' 'worker/*'
-  fence ServerNeverIncludesWorker '(^|\.\./)worker/' 'common/*' 'worker/*'
+  fence CommonIncludesNoRoomAbove '(^|\.\./)(server|worker)/' 'server/*' 'worker/*' 'tools/*'
+  fence ServerNeverIncludesWorker '(^|\.\./)worker/' 'common/*' 'worker/*' 'tools/*'
   # A job is either of the two: the one file of the mains' layer that sees both.
-  fence WorkerNeverIncludesServer '(^|\.\./)server/' 'common/*' 'server/*' worker/job.cc
+  fence WorkerNeverIncludesServer '(^|\.\./)server/' 'common/*' 'server/*' 'tools/*' worker/job.cc
+  fence NoRoomIncludesTools '(^|\.\./)tools/' 'tools/*'
 }
 
 # fence NAME HEADERS FILE_PATTERN…: prints "NAME<tab>" and the files outside the patterns that include
@@ -45,7 +49,7 @@ matches_any() {
 includes_under() {
   local include='^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]'
   # -R, because Bazel hands the sources over as links; grep's 1 says that there are none.
-  (cd "$1" && grep -RHnE --include='*.h' --include='*.cc' "$include" common server worker) |
+  (cd "$1" && grep -RHnE --include='*.h' --include='*.cc' "$include" common server worker tools) |
     sed -E 's/^([^:]+):([0-9]+):[^<"]*[<"]([^>"]+).*/\1\t\2\t\3/' || true
 }
 
@@ -75,7 +79,7 @@ check_sources() {
 
   # Fences around an empty field would hold for ever.
   local unseen=''
-  for room in common server worker; do
+  for room in common server worker tools/bench; do
     [[ $'\n'$INCLUDES == *$'\n'"$room"/* ]] || unseen+=" $room"
   done
   record SeesEveryRoom "${unseen:+no source seen in:$unseen}"
@@ -92,6 +96,8 @@ check_planted_breaches() {
   TREE=$(mktemp -d)
   plant server/shard.cc '<mpi.h>'
   plant common/mpi_bootstrap.cc '<mpi.h>'
+  plant tools/bench/mpi_peer_main.cc '<mpi.h>'
+  plant tools/bench/crew.cc '<mpi.h>'
   plant server/shard.h '<grpcpp/grpcpp.h>'
   plant server/grpc_door.cc '"sluice/v1/parameter_server.grpc.pb.h"'
   plant worker/trainer.h '"sluice/v1/training.pb.h"'
@@ -105,17 +111,22 @@ check_planted_breaches() {
   plant worker/torch/model.h '"../../server/shard.h"'
   plant worker/job.cc '"server/shard.h"'
   plant worker/job.cc '"worker/trainer.h"'
+  plant common/clock.cc '"tools/bench/cell.h"'
+  plant tools/bench/part_main.cc '"server/server.h"'
+  plant tools/bench/part_main.cc '"worker/grpc_connection.h"'
+  plant tools/bench/part_main.cc '"tools/bench/part.h"'
 
   local expected found
   expected=$(printf '%s\t%s\n' \
-    MpiStaysInItsBootstrap server/shard.cc:1:mpi.h \
+    MpiStaysInItsBootstrap 'server/shard.cc:1:mpi.h tools/bench/crew.cc:1:mpi.h' \
     GrpcStaysAtTheDoors server/shard.h:1:grpcpp/grpcpp.h \
     ProtobufStaysAtTheDoors worker/trainer.h:1:sluice/v1/training.pb.h \
     LibTorchStaysInWorkerTorch worker/trainer.cc:1:torch/torch.h \
     ZstdStaysInItsCodec common/codec.cc:1:zstd.h \
     CommonIncludesNoRoomAbove common/layout.cc:1:server/shard.h \
     ServerNeverIncludesWorker server/main.cc:1:worker/trainer.h \
-    WorkerNeverIncludesServer worker/torch/model.h:1:../../server/shard.h)
+    WorkerNeverIncludesServer worker/torch/model.h:1:../../server/shard.h \
+    NoRoomIncludesTools common/clock.cc:1:tools/bench/cell.h)
   INCLUDES=$(includes_under "$TREE")
   found=$(fences)
   rm -rf "$TREE"

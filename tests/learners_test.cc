@@ -98,11 +98,11 @@ INSTANTIATE_TEST_SUITE_P(All, LearnersTest, ::testing::Values("lenet", "mlp"),
                          });
 
 TEST(LearnersErrorsTest, AnUnknownModelIsRefusedWithTheNamesOfThoseKnown) {
-  const auto names = AllOf(HasSubstr("resnet"), HasSubstr("lenet"), HasSubstr("mlp"));
-  EXPECT_THAT(MakeLocalLearner(OptionsFor("resnet")),
+  const auto names = AllOf(HasSubstr("vgg"), HasSubstr("lenet, mlp and resnet18"));
+  EXPECT_THAT(MakeLocalLearner(OptionsFor("vgg")),
               HasCode(absl::StatusCode::kInvalidArgument, names));
   JobWorld world(Sync(1));
-  EXPECT_THAT(MakeRemoteLearner(OptionsFor("resnet"), world.JobOf("a")),
+  EXPECT_THAT(MakeRemoteLearner(OptionsFor("vgg"), world.JobOf("a")),
               HasCode(absl::StatusCode::kInvalidArgument, names));
   EXPECT_EQ(world.shard().layout(), nullptr);
 }

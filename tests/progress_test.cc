@@ -120,5 +120,39 @@ TEST(ProgressTest, BearsABatchThatTookNoTime) {
             "epoch 1  step 1  loss 1.0000  0 images/s  staleness 0\n");
 }
 
+// A batch of so many samples that took so long, of which a part was not computing.
+void NoteBatch(FakeClock& clock, Progress& progress, absl::Duration took, absl::Duration exchange,
+               int64_t samples) {
+  clock.Advance(took);
+  LearnReport report;
+  report.exchange = exchange;
+  progress.Note(0, report, samples);
+}
+
+TEST(PaceTest, IsThatOfAllBatchesButTheFirst) {
+  FakeClock clock;
+  std::ostringstream out;
+  Progress progress(out, false, clock);
+  EXPECT_FALSE(progress.pace().has_value());
+  NoteBatch(clock, progress, absl::Seconds(9), absl::Seconds(8), 1000);
+  EXPECT_FALSE(progress.pace().has_value());
+  NoteBatch(clock, progress, absl::Seconds(1), absl::Seconds(0), 40);
+  NoteBatch(clock, progress, absl::Seconds(3), absl::Seconds(1), 40);
+  ASSERT_TRUE(progress.pace().has_value());
+  EXPECT_DOUBLE_EQ(progress.pace()->images_per_second, 20);
+  EXPECT_DOUBLE_EQ(progress.pace()->exchange_share, 0.25);
+}
+
+TEST(PaceTest, EndsWithTheLastBatch) {
+  FakeClock clock;
+  std::ostringstream out;
+  Progress progress(out, false, clock);
+  NoteBatch(clock, progress, absl::Seconds(1), absl::ZeroDuration(), 10);
+  NoteBatch(clock, progress, absl::Seconds(1), absl::ZeroDuration(), 10);
+  clock.Advance(absl::Seconds(100));
+  progress.Finish();
+  EXPECT_DOUBLE_EQ(progress.pace()->images_per_second, 10);
+}
+
 }  // namespace
 }  // namespace sluice

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/exchange.h"
 #include "worker/dataset.h"
@@ -21,6 +22,7 @@ struct LearnReport {
   float loss = 0;  // mean over the batch, before the step
   Step step;       // whose parameters the model has now
   uint64_t staleness = 0;
+  absl::Duration exchange;  // of the batch's time: spent with the server, not computing
 };
 
 // A worker's place among those that share the data.

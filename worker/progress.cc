@@ -23,6 +23,7 @@ void Progress::Note(int epoch, const LearnReport& report, int64_t samples) {
   epoch_ = epoch;
   step_ = report.step;
   const absl::Time now = clock_.Now();
+  NotePace(now, report, samples);
   if (now - written_ >= (terminal_ ? kTerminalInterval : kPlainInterval)) Write(now);
 }
 
@@ -30,6 +31,23 @@ void Progress::Finish() {
   if (batches_ > 0) Write(clock_.Now());
   if (terminal_ && line_open_) out_ << std::endl;
   line_open_ = false;
+}
+
+absl::optional<Pace> Progress::pace() const {
+  if (!first_.has_value() || last_ == *first_) return absl::nullopt;
+  const absl::Duration time = last_ - *first_;
+  return Pace{static_cast<double>(pace_samples_) / absl::ToDoubleSeconds(time),
+              absl::FDivDuration(pace_exchange_, time)};
+}
+
+void Progress::NotePace(absl::Time now, const LearnReport& report, int64_t samples) {
+  last_ = now;
+  if (!first_.has_value()) {
+    first_ = now;
+    return;
+  }
+  pace_samples_ += samples;
+  pace_exchange_ += report.exchange;
 }
 
 void Progress::Write(absl::Time now) {

@@ -8,10 +8,18 @@
 #include <ostream>
 
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "common/clock.h"
 #include "worker/learner.h"
 
 namespace sluice {
+
+// How fast training went, from the end of the first batch, which waits for the other workers to
+// come, to the end of the last.
+struct Pace {
+  double images_per_second = 0;  // of this worker
+  double exchange_share = 0;     // of the time: spent with the server, not computing
+};
 
 // To be used by one thread.
 class Progress {
@@ -25,7 +33,11 @@ class Progress {
   // Writes the last line, if any batch was noted.
   void Finish();
 
+  // Of the batches noted so far; nothing unless time has passed since the first of them.
+  absl::optional<Pace> pace() const;
+
  private:
+  void NotePace(absl::Time now, const LearnReport& report, int64_t samples);
   void Write(absl::Time now);
 
   std::ostream& out_;
@@ -39,6 +51,10 @@ class Progress {
   uint64_t max_staleness_ = 0;
   int epoch_ = 0;
   Step step_;
+  absl::optional<absl::Time> first_;  // the end of the first batch; since then, for the pace:
+  absl::Time last_;
+  int64_t pace_samples_ = 0;
+  absl::Duration pace_exchange_;
 };
 
 }  // namespace sluice

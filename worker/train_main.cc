@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/optional.h"
 #include "common/clock.h"
 #include "common/mpi_bootstrap.h"
 #include "worker/dataset.h"
@@ -34,6 +35,8 @@ struct TrainFlags {
   std::string dataset = "fashion-mnist";
   std::string data_dir;
   std::string progress = "auto";
+  bool pace = false;
+  bool test = true;
   LearnerOptions learner;
   uint64_t until_step = 0;
   uint32_t local_steps = 0;
@@ -61,8 +64,8 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
                  "job (server and workers) or single (one process, no server)")
       ->check(CLI::IsMember({"job", "single"}))
       ->capture_default_str();
-  app.add_option("--model", flags.learner.model, "lenet or mlp")
-      ->check(CLI::IsMember({"lenet", "mlp"}))
+  app.add_option("--model", flags.learner.model, "lenet, mlp or resnet18")
+      ->check(CLI::IsMember({"lenet", "mlp", "resnet18"}))
       ->capture_default_str();
   app.add_option("--dataset", flags.dataset, "fashion-mnist or mnist")
       ->check(CLI::IsMember({"fashion-mnist", "mnist"}))
@@ -99,6 +102,10 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
                  "terminal, plain elsewhere and under mpirun")
       ->check(CLI::IsMember({"auto", "line", "plain", "off"}))
       ->capture_default_str();
+  app.add_flag("--pace", flags.pace,
+               "tell at the end how fast training went, and what share of it was not computing");
+  app.add_flag("--test,!--no-test", flags.test, "measure the test accuracy at the end")
+      ->capture_default_str();
   AddJobFlags(app, flags.job);
 }
 
@@ -113,17 +120,26 @@ bool RenewsLine(const std::string& progress) {
   return progress == "line";
 }
 
+void TellPace(const absl::optional<Pace>& pace) {
+  if (!pace.has_value()) return;
+  std::cout << absl::StrFormat("pace %.1f images/s  %.1f %% outside compute\n",
+                               pace->images_per_second, 100 * pace->exchange_share)
+            << std::flush;
+}
+
 // Trains, and lets one worker measure what came of it.
 absl::Status TrainAndEvaluate(const TrainFlags& flags, const std::string& data_dir, bool speaks,
                               Learner& learner) {
   const auto train = LoadDataset(data_dir, DatasetSplit::kTrain);
   if (!train.ok()) return train.status();
-  Progress progress(std::cout, RenewsLine(flags.progress), RealClock());
+  std::ostream silent(nullptr);
   const bool shows = speaks && flags.progress != "off";
-  const absl::Status trained = Train(flags.trainer, *train, learner, shows ? &progress : nullptr);
-  if (shows) progress.Finish();
+  Progress progress(shows ? std::cout : silent, RenewsLine(flags.progress), RealClock());
+  const absl::Status trained = Train(flags.trainer, *train, learner, &progress);
+  progress.Finish();
   if (!trained.ok()) return trained;
-  const bool evaluates = learner.place().index == 0;
+  if (speaks && flags.pace) TellPace(progress.pace());
+  const bool evaluates = flags.test && learner.place().index == 0;
   const absl::Status finished = learner.Finish(evaluates);
   if (!finished.ok() || !evaluates) return finished;
   const auto test = LoadDataset(data_dir, DatasetSplit::kTest);

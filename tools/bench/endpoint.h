@@ -1,4 +1,4 @@
-// Where the server of a cell listens, on either side.
+// Where the server of a cell listens, if it is one of sockets.
 
 #ifndef SLUICE_TOOLS_BENCH_ENDPOINT_H_
 #define SLUICE_TOOLS_BENCH_ENDPOINT_H_
@@ -8,9 +8,10 @@
 #include "absl/status/statusor.h"
 #include "common/address.h"
 #include "common/private_directory.h"
-#include "tools/bench/cell.h"
 
 namespace sluice::bench {
+
+enum class SocketKind { kUnix, kTcp };
 
 struct Endpoint {
   Address address;                              // port 0: any free one

@@ -6,10 +6,10 @@
 #include <chrono>
 #include <iostream>
 #include <map>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace sluice::bench {
 namespace {
@@ -33,49 +33,32 @@ absl::Status TimeRound(const std::function<absl::Status()>& round, std::string* 
   return done;
 }
 
-template <typename Value>
-void AddHidden(CLI::App& app, const char* name, Value& value) {
-  app.add_option(name, value)->group("");
-}
-
-template <typename Enum>
-void AddHidden(CLI::App& app, const char* name, Enum& value, std::map<std::string, Enum> names) {
-  app.add_option(name, value)->transform(CLI::CheckedTransformer(std::move(names)))->group("");
-}
-
 }  // namespace
 
 void AddPartFlags(CLI::App& app, Part& part) {
-  AddHidden(app, "--part", part.kind,
-            {{"server", PartKind::kServer}, {"worker", PartKind::kWorker}});
-  AddHidden(app, "--part-side", part.cell.side,
-            {{SideName(Side::kSluice), Side::kSluice}, {SideName(Side::kPlain), Side::kPlain}});
-  AddHidden(app, "--part-socket", part.cell.socket,
-            {{SocketName(SocketKind::kUnix), SocketKind::kUnix},
-             {SocketName(SocketKind::kTcp), SocketKind::kTcp}});
-  AddHidden(app, "--part-elements", part.cell.elements);
-  AddHidden(app, "--part-workers", part.cell.workers);
-  AddHidden(app, "--part-index", part.index);
-  AddHidden(app, "--part-address", part.address);
+  const std::map<std::string, PartKind> kinds = {{"server", PartKind::kServer},
+                                                 {"worker", PartKind::kWorker}};
+  app.add_option("--part", part.kind, "server or worker")
+      ->transform(CLI::CheckedTransformer(kinds));
+  app.add_option("--elements", part.elements, "float32 numbers in the vector")->required();
+  app.add_option("--workers", part.workers, "in the cell")->required();
+  app.add_option("--index", part.index, "of a worker");
+  app.add_option("--address", part.address, "of a worker's server");
+  app.add_option("--layers", part.layers, "elements of each array")->delimiter(',');
 }
 
 std::vector<std::string> PartFlags(const Part& part) {
   std::vector<std::string> flags = {
       absl::StrCat("--part=", part.kind == PartKind::kServer ? "server" : "worker"),
-      absl::StrCat("--part-side=", SideName(part.cell.side)),
-      absl::StrCat("--part-socket=", SocketName(part.cell.socket)),
-      absl::StrCat("--part-elements=", part.cell.elements),
-      absl::StrCat("--part-workers=", part.cell.workers),
-      absl::StrCat("--part-index=", part.index),
+      absl::StrCat("--elements=", part.elements),
+      absl::StrCat("--workers=", part.workers),
+      absl::StrCat("--index=", part.index),
   };
-  if (!part.address.empty()) flags.push_back(absl::StrCat("--part-address=", part.address));
+  if (!part.address.empty()) flags.push_back(absl::StrCat("--address=", part.address));
+  if (!part.layers.empty()) {
+    flags.push_back(absl::StrCat("--layers=", absl::StrJoin(part.layers, ",")));
+  }
   return flags;
-}
-
-std::string Describe(const Part& part) {
-  const std::string side = absl::StrCat("the ", SideName(part.cell.side));
-  if (part.kind == PartKind::kServer) return absl::StrCat(side, " server");
-  return absl::StrCat(side, " worker ", part.index + 1, " of ", part.cell.workers);
 }
 
 absl::Status AnswerParent(absl::string_view detail, const std::function<absl::Status()>& round) {

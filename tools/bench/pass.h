@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "tools/bench/cell.h"
+#include "tools/bench/crew.h"
 
 namespace sluice::bench {
 
@@ -14,7 +15,8 @@ namespace sluice::bench {
 inline constexpr uint32_t kWarmUpRounds = 3;
 
 // Adds `rounds` measured rounds of `cell` to `measurement`. All workers begin a round together.
-absl::Status MeasurePass(const Cell& cell, uint32_t rounds, Measurement& measurement);
+absl::Status MeasurePass(const Cell& cell, const Programs& programs, uint32_t rounds,
+                         Measurement& measurement);
 
 }  // namespace sluice::bench
 

@@ -1,58 +1,59 @@
-// round_main: what one round costs a worker and the machine, beside a plain copy of the same bytes.
+// round_main: what one round costs a worker and the machine, in Sluice and in its peers.
 //
-// Started by tools/bench/round. Exit codes: 0 done; 1 failed; 2 bad command line.
-
-#include <signal.h>
-#include <stdlib.h>
-#include <unistd.h>
+// Started by tools/bench/round. Exit codes: 0 done; 1 a cell failed, or with --check a goal was
+// missed; 2 bad command line.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "tools/bench/part.h"
-#include "tools/bench/pass.h"
-#include "tools/bench/sluice_side.h"
-#include "tools/bench/socket_side.h"
+#include "absl/strings/str_join.h"
+#include "tools/bench/goals.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/surroundings.h"
 #include "tools/bench/table.h"
 
 namespace sluice::bench {
 namespace {
 
 constexpr char kPurpose[] =
-    "Measures rounds: every worker pushes a gradient and pulls the parameters that come of it, in\n"
-    "sync mode, with plain SGD on the server, over a unix socket and over TCP on loopback. Beside\n"
-    "it, in the same run, plain blocking sockets of the same kind carry the same bytes there and\n"
-    "back. The server and each worker are processes of their own. Prints one table.";
+    "Measures rounds: every worker pushes a gradient and pulls the parameters that come of it. "
+    "Rows\n"
+    "are Sluice over each kind of socket, in sync mode, and its peers; the same bytes go through "
+    "all\n"
+    "of them, in turn, in the same run. The server and each worker are processes of their own.\n"
+    "Prints one table, and which goals are met. tools/bench/README.md tells what the rows are.";
 constexpr char kHowToRead[] =
     "How to read the table:\n"
-    "  seconds      of the slowest worker of a round, from the start of its push until it has the\n"
-    "               parameters: the median of all measured rounds, the least and the most\n"
-    "  CPU-seconds  in a round on average: of the server, and of all workers together\n"
-    "  peak MB      most memory a process ever held: the server, and the worker that held most\n"
-    "  ratio        Sluice / plain sockets of the same kind\n"
-    "The sides take turns, so that a busy machine slows both: compare ratios, not seconds, from\n"
-    "one day or machine to another. tools/bench/README.md says more.";
+    "  seconds     of the slowest worker of a round, from the start of its push until it has the\n"
+    "              parameters: the median of all measured rounds, the least, the most\n"
+    "  times       how many times as long as Sluice's row: above 1 Sluice is faster\n"
+    "  CPU-s       CPU-seconds in a round on average: of the server, and of all workers together\n"
+    "  peak MB     most memory a process ever held: the server, and the worker that held most\n"
+    "Compare ratios, not seconds, from one day or machine to another.";
 
 constexpr double kMaxMegabytes = 4000;
 constexpr uint32_t kMaxWorkers = 64;
 constexpr uint32_t kMaxRounds = 10000;
 
 struct RoundFlags {
-  std::vector<double> sizes = {1.6, 44, 102};
-  std::vector<uint32_t> workers = {1, 2, 4};
-  uint32_t rounds = 4;
+  std::vector<double> sizes = {1.7, 44.7, 102};
+  std::vector<uint32_t> workers = {1, 2, 4, 8};
+  std::vector<std::string> rows;
+  uint32_t rounds = 3;
   uint32_t passes = 3;
+  uint32_t threads = 1;
   std::string json;
-  Part part;
+  bool check = false;
+  Programs programs;
 };
 
 void AddRoundFlags(CLI::App& app, RoundFlags& flags) {
@@ -64,15 +65,25 @@ void AddRoundFlags(CLI::App& app, RoundFlags& flags) {
       ->type_name("COUNT")
       ->delimiter(',')
       ->capture_default_str();
+  app.add_option("--rows", flags.rows, "the rows to measure (default: all)")
+      ->type_name("ROW")
+      ->delimiter(',');
   app.add_option("--rounds", flags.rounds, "measured rounds of a cell in one pass")
       ->type_name("COUNT")
       ->capture_default_str();
   app.add_option("--passes", flags.passes, "passes over all cells; each starts new processes")
       ->type_name("COUNT")
       ->capture_default_str();
-  app.add_option("--json", flags.json, "file to write as well: for each cell a line of JSON")
+  app.add_option("--threads", flags.threads,
+                 "for arithmetic, in each server, and in each process of a peer")
+      ->type_name("COUNT")
+      ->capture_default_str();
+  app.add_option("--json", flags.json, "file to write as well: for each result a line of JSON")
       ->type_name("FILE");
-  AddPartFlags(app, flags.part);
+  app.add_flag("--check", flags.check, "exit with 1 if a goal is missed");
+  app.add_option("--python", flags.programs.python, "interpreter that sees Debian's packages")
+      ->capture_default_str();
+  app.add_option("--root", flags.programs.root, "where tools/bench/part_main lies")->group("");
 }
 
 absl::Status CheckRange(const char* flag, double value, double most) {
@@ -84,6 +95,7 @@ absl::Status CheckRange(const char* flag, double value, double most) {
 absl::Status Validate(const RoundFlags& flags) {
   absl::Status status = CheckRange("--rounds", flags.rounds, kMaxRounds);
   status.Update(CheckRange("--passes", flags.passes, kMaxRounds));
+  status.Update(CheckRange("--threads", flags.threads, kMaxWorkers));
   for (const double megabytes : flags.sizes) {
     status.Update(CheckRange("--sizes", megabytes, kMaxMegabytes));
   }
@@ -93,81 +105,55 @@ absl::Status Validate(const RoundFlags& flags) {
   return status;
 }
 
-std::vector<Comparison> MakeComparisons(const RoundFlags& flags) {
-  std::vector<Comparison> comparisons;
+// The rows that were asked for, in the table's order.
+absl::StatusOr<std::vector<Row>> WantedRows(const RoundFlags& flags) {
+  const std::vector<Row> all = AllRows(flags.programs.python);
+  if (flags.rows.empty()) return all;
+  std::vector<Row> wanted;
+  for (const Row& row : all) {
+    if (std::count(flags.rows.begin(), flags.rows.end(), row.name) > 0) wanted.push_back(row);
+  }
+  if (wanted.size() == flags.rows.size()) return wanted;
+  const auto name = [](std::string* out, const Row& row) { absl::StrAppend(out, row.name); };
+  return absl::InvalidArgumentError(absl::StrCat("--rows has ", absl::StrJoin(flags.rows, ","),
+                                                 ", expected some of ",
+                                                 absl::StrJoin(all, ",", name)));
+}
+
+std::vector<Cell> MakeCells(const RoundFlags& flags, const std::vector<Row>& rows) {
+  std::vector<Cell> cells;
   for (const double megabytes : flags.sizes) {
-    const double elements = std::ceil(megabytes * 1e6 / sizeof(float));
     for (const uint32_t workers : flags.workers) {
-      for (const SocketKind socket : {SocketKind::kUnix, SocketKind::kTcp}) {
-        comparisons.emplace_back();
-        comparisons.back().cell = {Side::kSluice, socket, static_cast<uint64_t>(elements), workers};
-      }
+      for (const Row& row : rows) cells.push_back({row, ElementsOf(megabytes), workers});
     }
   }
-  return comparisons;
+  return cells;
 }
 
-// One line that renews itself, for those who watch.
-void ShowProgress(uint32_t pass, uint32_t passes, const Cell& cell) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  std::cerr << absl::StrFormat("\r\033[Kpass %d of %d: %.1f MB, %d workers, %s", pass + 1, passes,
-                               Megabytes(Bytes(cell)), cell.workers, SocketName(cell.socket));
-}
-
-void EndProgress() {
-  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K";
-}
-
-absl::Status MeasureBoth(uint32_t rounds, Comparison& comparison) {
-  Cell cell = comparison.cell;
-  cell.side = Side::kSluice;
-  const absl::Status measured = MeasurePass(cell, rounds, comparison.sluice);
-  if (!measured.ok()) return measured;
-  cell.side = Side::kPlain;
-  return MeasurePass(cell, rounds, comparison.plain);
-}
-
-absl::Status MeasureAll(const RoundFlags& flags, std::vector<Comparison>& comparisons) {
-  for (uint32_t pass = 0; pass < flags.passes; ++pass) {
-    for (Comparison& comparison : comparisons) {
-      ShowProgress(pass, flags.passes, comparison.cell);
-      const absl::Status measured = MeasureBoth(flags.rounds, comparison);
-      if (!measured.ok()) return measured;
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Measure(const RoundFlags& flags) {
-  std::ofstream json;
-  if (!flags.json.empty()) {
-    json.open(flags.json);  // now, not after minutes
-    if (!json) return absl::InvalidArgumentError(absl::StrCat("cannot write to ", flags.json));
-  }
-  Circumstances circumstances = {flags.rounds * flags.passes, flags.passes, 0, 0};
-  getloadavg(&circumstances.load, 1);
-  std::vector<Comparison> comparisons = MakeComparisons(flags);
+// Measures and prints; true if all that was asked for went well.
+bool Measure(const RoundFlags& flags, const std::vector<Row>& wanted, std::ostream& json) {
+  const Availability available = FindAvailable(wanted, flags.programs);
+  for (const std::string& line : available.skipped) std::cout << "skipped: " << line << std::endl;
+  Circumstances circumstances;
+  circumstances.passes = flags.passes;
+  circumstances.threads = flags.threads;
+  circumstances.cores = std::thread::hardware_concurrency();
+  circumstances.congestion = CongestionControl();
+  circumstances.load = LoadAverage();
   const auto start = std::chrono::steady_clock::now();
-  const absl::Status measured = MeasureAll(flags, comparisons);
-  EndProgress();
-  if (!measured.ok()) return measured;
+  const Outcome outcome =
+      MeasureCells(MakeCells(flags, available.rows), flags.programs, flags.rounds, flags.passes);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   circumstances.seconds = took.count();
-  std::cout << Table(circumstances, comparisons) << std::flush;
-  if (flags.json.empty()) return absl::OkStatus();
-  json << JsonLines(comparisons) << std::flush;
-  return json ? absl::OkStatus()
-              : absl::DataLossError(absl::StrCat("could not write all of ", flags.json));
+  const Verdict verdict = Judge(AllGoals(), outcome.results);
+  std::cout << Table(circumstances, outcome.results) << "\n" << verdict.text << std::flush;
+  for (const std::string& line : outcome.failures) std::cout << "failed: " << line << std::endl;
+  json << JsonLines(outcome.results) << std::flush;
+  return outcome.failures.empty() && !(flags.check && verdict.missed > 0);
 }
 
-absl::Status RunPart(const Part& part) {
-  const bool sluice = part.cell.side == Side::kSluice;
-  if (part.kind == PartKind::kServer) return sluice ? RunSluiceServer(part) : RunSocketServer(part);
-  return sluice ? RunSluiceWorker(part) : RunSocketWorker(part);
-}
-
-int Fail(const std::string& who, const absl::Status& status) {
-  std::cerr << who << ": " << status.message() << std::endl;
+int Fail(const absl::Status& status) {
+  std::cerr << "round: " << status.message() << std::endl;
   return absl::IsInvalidArgument(status) ? 2 : 1;
 }
 
@@ -181,17 +167,21 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (flags.part.kind != PartKind::kNone) {
-    const absl::Status ran = RunPart(flags.part);
-    // Not return: gRPC's threads may still run, and must not meet what static destructors leave.
-    _exit(ran.ok() ? 0 : Fail(Describe(flags.part), ran));
-  }
   const absl::Status valid = Validate(flags);
-  if (!valid.ok()) return Fail("round", valid);
-  signal(SIGPIPE, SIG_IGN);            // a part that has died is an error, not the end
-  setenv("GLOG_minloglevel", "1", 0);  // of the parts: each would tell where it listens
-  const absl::Status measured = Measure(flags);
-  return measured.ok() ? 0 : Fail("round", measured);
+  if (!valid.ok()) return Fail(valid);
+  const auto rows = WantedRows(flags);
+  if (!rows.ok()) return Fail(rows.status());
+  std::ofstream json;
+  if (!flags.json.empty()) {
+    json.open(flags.json);  // now, not after minutes
+    if (!json) return Fail(absl::InvalidArgumentError("cannot write to " + flags.json));
+  }
+  PrepareEnvironment(flags.threads);
+  const bool went_well = Measure(flags, *rows, json);
+  if (!flags.json.empty() && !json) {
+    return Fail(absl::DataLossError("could not write all of " + flags.json));
+  }
+  return went_well ? 0 : 1;
 }
 
 }  // namespace

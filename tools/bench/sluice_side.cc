@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,31 +12,20 @@
 #include "common/layout.h"
 #include "common/logging.h"
 #include "common/random.h"
-#include "common/thread_pool.h"
 #include "server/server.h"
 #include "tools/bench/endpoint.h"
+#include "tools/bench/gradient.h"
 #include "worker/grpc_connection.h"
 #include "worker/parameter_client.h"
 
 namespace sluice::bench {
 namespace {
 
-constexpr double kLearningRate = 1.0 / 64;
-
-// Few bits each, so that sums are exact; a value twice in 255 elements, so that order matters.
-std::vector<float> SyntheticGradient(uint64_t elements) {
-  std::vector<float> gradient(elements);
-  for (uint64_t i = 0; i < elements; ++i) {
-    gradient[i] = (static_cast<float>(i % 255) - 127) / 1024;
-  }
-  return gradient;
-}
-
 absl::StatusOr<JoinRequest> JoinAs(const Part& part) {
   LayoutRange vector;
   vector.name = "vector";
-  vector.shape = {static_cast<uint32_t>(part.cell.elements)};
-  vector.length = part.cell.elements;
+  vector.shape = {static_cast<uint32_t>(part.elements)};
+  vector.length = part.elements;
   const auto layout = Layout::Create({vector});
   if (!layout.ok()) return layout.status();
   JoinRequest request;
@@ -53,30 +41,18 @@ absl::StatusOr<JoinRequest> JoinAs(const Part& part) {
   return request;
 }
 
-// All workers push the same, so that the mean is the gradient itself.
-absl::Status CheckParameters(absl::Span<const float> gradient, Step step,
-                             const std::vector<float>& parameters) {
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const double expected = -kLearningRate * static_cast<double>(step.value()) * gradient[i];
-    if (std::abs(parameters[i] - expected) <= 1e-4 * std::abs(expected)) continue;
-    return absl::InternalError(absl::StrCat("element ", i, " is ", parameters[i], " at step ",
-                                            step.value(), ", expected ", expected));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
-absl::Status RunSluiceServer(const Part& part) {
+absl::Status RunSluiceServer(const Part& part, SocketKind socket, uint32_t threads) {
   InitLogging();
   KeepFreedMemoryInOneHeap();
-  const auto endpoint = MakeEndpoint(part.cell.socket);
+  const auto endpoint = MakeEndpoint(socket);
   if (!endpoint.ok()) return endpoint.status();
   ServerOptions options;
   options.shard.job_id = "bench";
-  options.shard.expected_workers = part.cell.workers;
+  options.shard.expected_workers = part.workers;
   options.listen = endpoint->address;
-  options.threads = ThreadPool::UsableCores();
+  options.threads = threads;
   auto started = Server::Start(options);
   if (!started.ok()) return started.status();
   // Never destroyed: then gRPC 1.51 sometimes waits 10 s for a poller of a connection that is gone.
@@ -101,8 +77,8 @@ absl::Status RunSluiceWorker(const Part& part) {
   if (!connection.ok()) return connection.status();
   const auto request = JoinAs(part);
   if (!request.ok()) return request.status();
-  const SharedFloats gradient = Share(SyntheticGradient(part.cell.elements));
-  std::vector<float> parameters(part.cell.elements);
+  const SharedFloats gradient = Share(SyntheticGradient(part.elements));
+  std::vector<float> parameters(part.elements);
   ParameterClient client(*std::move(connection));
   const absl::Status joined = client.Join(*request, absl::MakeSpan(parameters));
   if (!joined.ok()) return joined;
@@ -110,7 +86,7 @@ absl::Status RunSluiceWorker(const Part& part) {
     return client.Exchange(gradient, 1, absl::nullopt, absl::MakeSpan(parameters)).status();
   });
   if (!answered.ok()) return answered;
-  const absl::Status right = CheckParameters(gradient.values, client.step(), parameters);
+  const absl::Status right = CheckParameters(gradient.values, client.step().value(), parameters);
   return right.ok() ? client.Leave({}) : right;
 }
 

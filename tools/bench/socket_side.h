@@ -1,21 +1,34 @@
 // The side to compare with: the same bytes there and back through plain blocking sockets, one
-// connection for each worker, in pieces of at most 1 MiB. No protocol, no arithmetic: nothing that
-// moves the bytes through the same kind of socket does less.
+// connection for each worker, in pieces of at most 1 MiB. No protocol, and unless asked for no
+// arithmetic: nothing that moves the bytes through the same kind of socket does less.
 
 #ifndef SLUICE_TOOLS_BENCH_SOCKET_SIDE_H_
 #define SLUICE_TOOLS_BENCH_SOCKET_SIDE_H_
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "tools/bench/endpoint.h"
 #include "tools/bench/part.h"
 
 namespace sluice::bench {
 
-// Receives each worker's whole vector and sends it back, again and again, with a thread for each
-// worker.
-absl::Status RunSocketServer(const Part& part);
+struct SocketOptions {
+  SocketKind socket = SocketKind::kUnix;
+  std::string congestion;  // of TCP: "cubic"; empty: the kernel's default
+  bool sgd = false;        // the server takes a step of SGD and sends the parameters back
+};
 
-// Sends a vector and receives as many bytes. At the end it checks that they are the same.
-absl::Status RunSocketWorker(const Part& part);
+// Receives each worker's whole vector with a thread for each worker. Then it sends it back, or,
+// with SGD, waits for the other workers' too and sends the parameters.
+absl::Status RunSocketServer(const Part& part, const SocketOptions& options);
+
+// Sends a vector and receives as many bytes. At the end it checks that they are the same, or those
+// that SGD makes.
+absl::Status RunSocketWorker(const Part& part, const SocketOptions& options);
+
+// Whether this user may choose that congestion control.
+absl::Status ProbeCongestion(const std::string& algorithm);
 
 }  // namespace sluice::bench
 

@@ -1,8 +1,6 @@
 #include "tools/bench/table.h"
 
 #include <algorithm>
-#include <fstream>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -11,81 +9,83 @@
 namespace sluice::bench {
 namespace {
 
-struct Spread {
-  double median = 0;
-  double min = 0;
-  double max = 0;
-};
+using Results = std::vector<Result>;
 
-Spread SpreadOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  const double median =
-      values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-  return {median, values.front(), values.back()};
+// Sluice's rows, in the order in which they are first seen.
+std::vector<std::string> SluiceRows(const Results& results) {
+  std::vector<std::string> names;
+  for (const Result& result : results) {
+    const Row& row = result.cell.row;
+    if (!IsSluice(row) || std::count(names.begin(), names.end(), row.name) > 0) continue;
+    names.push_back(row.name);
+  }
+  return names;
 }
 
-double PerRound(double total, const Measurement& measurement) {
-  return total / static_cast<double>(measurement.seconds.size());
+// How many times as long as Sluice's row this result takes; "-" if that was not measured.
+std::string Ratio(const Results& results, const Result& result, const std::string& sluice) {
+  const auto other = std::find_if(results.begin(), results.end(), [&](const Result& candidate) {
+    return candidate.cell.row.name == sluice && candidate.cell.workers == result.cell.workers &&
+           candidate.cell.elements == result.cell.elements;
+  });
+  if (other == results.end()) return "-";
+  return absl::StrFormat("%.2f", SpreadOf(result.measurement.seconds).median /
+                                     SpreadOf(other->measurement.seconds).median);
 }
 
-double CpuPerRound(const Measurement& measurement) {
-  return PerRound(measurement.server_cpu_seconds + measurement.workers_cpu_seconds, measurement);
+std::string Ratios(const Results& results, const Result& result,
+                   const std::vector<std::string>& sluice_rows) {
+  std::string ratios;
+  for (const std::string& name : sluice_rows) {
+    absl::StrAppendFormat(&ratios, " %*s", name.size() + 2, Ratio(results, result, name));
+  }
+  return ratios;
 }
 
-std::string Seconds(const Spread& spread) {
-  return absl::StrFormat("%7.5f %7.5f–%7.5f", spread.median, spread.min, spread.max);
+std::string RatioHeadings(const std::vector<std::string>& sluice_rows) {
+  std::string headings;
+  for (const std::string& name : sluice_rows) absl::StrAppend(&headings, " / ", name);
+  return headings;
 }
 
-std::string Cpu(const Measurement& measurement) {
-  return absl::StrFormat("%7.5f+%7.5f", PerRound(measurement.server_cpu_seconds, measurement),
-                         PerRound(measurement.workers_cpu_seconds, measurement));
+// Fields of a row's server stay empty if it has none.
+std::string Server(const Row& row, const std::string& field) {
+  return row.has_server ? field : "-";
 }
 
-std::string Peak(const Measurement& measurement) {
-  return absl::StrFormat("%4.0f/%4.0f", Megabytes(measurement.server_peak_bytes),
-                         Megabytes(measurement.worker_peak_bytes));
+std::string Line(const Results& results, const Result& result,
+                 const std::vector<std::string>& sluice_rows) {
+  const Cell& cell = result.cell;
+  const Measurement& measurement = result.measurement;
+  const Spread seconds = SpreadOf(measurement.seconds);
+  return absl::StrCat(
+      absl::StrFormat("%5.1f %7d %-16s | %8.5f %8.5f–%8.5f %6d |", Megabytes(Bytes(cell)),
+                      cell.workers, cell.row.name, seconds.median, seconds.min, seconds.max,
+                      measurement.seconds.size()),
+      Ratios(results, result, sluice_rows),
+      absl::StrFormat(" | %8s+%8.5f",
+                      Server(cell.row, absl::StrFormat("%.5f", ServerCpuPerRound(measurement))),
+                      WorkersCpuPerRound(measurement)),
+      absl::StrFormat(
+          " | %5s/%5.0f\n",
+          Server(cell.row, absl::StrFormat("%.0f", Megabytes(measurement.server_peak_bytes))),
+          Megabytes(measurement.worker_peak_bytes)));
 }
 
-// Loopback's speed depends on it more than on anything else.
-std::string CongestionControl() {
-  std::ifstream file("/proc/sys/net/ipv4/tcp_congestion_control");
-  std::string name = "unknown";
-  file >> name;
-  return name;
-}
-
-// Literal, since a dash is one column but three bytes.
-constexpr char kHeadings[] =
-    "                     | seconds per round: median min–max                       "
-    "| CPU-seconds per round: server+workers | peak MB: server/worker\n"
-    "   MB workers socket | Sluice                  plain                     ratio "
-    "| Sluice          plain           ratio | Sluice    plain\n";
-
-std::string Row(const Comparison& row) {
-  const Spread sluice = SpreadOf(row.sluice.seconds);
-  const Spread plain = SpreadOf(row.plain.seconds);
-  return absl::StrFormat(
-      "%5.1f %7d %6s | %s %s %7.2f | %s %s %5.2f | %s %s\n", Megabytes(Bytes(row.cell)),
-      row.cell.workers, SocketName(row.cell.socket), Seconds(sluice), Seconds(plain),
-      sluice.median / plain.median, Cpu(row.sluice), Cpu(row.plain),
-      CpuPerRound(row.sluice) / CpuPerRound(row.plain), Peak(row.sluice), Peak(row.plain));
-}
-
-std::string JsonLine(Cell cell, Side side, const Measurement& measurement) {
+std::string JsonLine(const Result& result) {
+  const Measurement& measurement = result.measurement;
   const Spread seconds = SpreadOf(measurement.seconds);
   const auto number = [](std::string* out, double value) {
     absl::StrAppendFormat(out, "%.6f", value);
   };
   return absl::StrCat(
-      absl::StrFormat(R"({"side":"%s","socket":"%s","bytes":%d,"workers":%d,)", SideName(side),
-                      SocketName(cell.socket), Bytes(cell), cell.workers),
+      absl::StrFormat(R"({"row":"%s","bytes":%d,"workers":%d,)", result.cell.row.name,
+                      Bytes(result.cell), result.cell.workers),
       absl::StrFormat(R"("seconds":{"median":%.6f,"min":%.6f,"max":%.6f,"rounds":[%s]},)",
                       seconds.median, seconds.min, seconds.max,
                       absl::StrJoin(measurement.seconds, ",", number)),
       absl::StrFormat(R"("cpu_seconds":{"server":%.6f,"workers":%.6f},)",
-                      PerRound(measurement.server_cpu_seconds, measurement),
-                      PerRound(measurement.workers_cpu_seconds, measurement)),
+                      ServerCpuPerRound(measurement), WorkersCpuPerRound(measurement)),
       absl::StrFormat(R"("peak_bytes":{"server":%d,"worker":%d}})", measurement.server_peak_bytes,
                       measurement.worker_peak_bytes),
       "\n");
@@ -93,23 +93,29 @@ std::string JsonLine(Cell cell, Side side, const Measurement& measurement) {
 
 }  // namespace
 
-std::string Table(const Circumstances& circumstances, const std::vector<Comparison>& comparisons) {
+std::string Table(const Circumstances& circumstances, const Results& results) {
+  const std::vector<std::string> sluice_rows = SluiceRows(results);
+  const std::string ratio_headings = RatioHeadings(sluice_rows);
   std::string table = absl::StrFormat(
-      "%d rounds in %d passes, %.0f s in all; %d cores, load %.1f before; congestion control "
-      "%s\n\n",
-      circumstances.rounds, circumstances.passes, circumstances.seconds,
-      std::thread::hardware_concurrency(), circumstances.load, CongestionControl());
-  absl::StrAppend(&table, kHeadings);
-  for (const Comparison& comparison : comparisons) absl::StrAppend(&table, Row(comparison));
+      "%d passes, %.0f s in all; %d cores, load %.1f before; %d thread(s) of arithmetic in each "
+      "peer's process; congestion control %s\n\n",
+      circumstances.passes, circumstances.seconds, circumstances.cores, circumstances.load,
+      circumstances.threads, circumstances.congestion);
+  // Padded by hand where a dash is one column but three bytes.
+  absl::StrAppendFormat(&table, "%-30s | %-34s |%-*s | %-17s | %s\n", "", "seconds per round",
+                        ratio_headings.size(), " times", "CPU-s per round", "peak MB");
+  absl::StrAppendFormat(&table, "%5s %7s %-16s | %8s %s %6s |%s | %8s+%-8s | %s\n", "MB", "workers",
+                        "row", "median", "     min–max    ", "rounds", ratio_headings, "server",
+                        "workers", "server/worker");
+  for (const Result& result : results) {
+    absl::StrAppend(&table, Line(results, result, sluice_rows));
+  }
   return table;
 }
 
-std::string JsonLines(const std::vector<Comparison>& comparisons) {
+std::string JsonLines(const Results& results) {
   std::string lines;
-  for (const Comparison& comparison : comparisons) {
-    absl::StrAppend(&lines, JsonLine(comparison.cell, Side::kSluice, comparison.sluice),
-                    JsonLine(comparison.cell, Side::kPlain, comparison.plain));
-  }
+  for (const Result& result : results) absl::StrAppend(&lines, JsonLine(result));
   return lines;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "worker/torch/models.h"
 #include "worker/torch/remote_optimizer.h"
 
@@ -153,7 +154,9 @@ class RemoteLearner final : public Learner {
       LearnReport report;
       optimizer_.zero_grad();
       report.loss = ForwardBackward(*model_, MakeBatch(data, rows));
+      const absl::Time computed = absl::Now();
       const RoundReport round = optimizer_.step(static_cast<uint32_t>(rows.size()), report.loss);
+      report.exchange = absl::Now() - computed;
       report.step = round.step;
       report.staleness = round.staleness;
       return report;

@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "worker/torch/resnet.h"
+
 namespace sluice {
 namespace {
 
@@ -58,7 +60,9 @@ class Mlp final : public ImageClassifier {
 std::shared_ptr<ImageClassifier> MakeModel(const std::string& name) {
   if (name == "lenet") return std::make_shared<LeNet>();
   if (name == "mlp") return std::make_shared<Mlp>();
-  throw std::invalid_argument("no model \"" + name + "\"; known models are lenet and mlp");
+  if (name == "resnet18") return MakeResNet18();
+  throw std::invalid_argument("no model \"" + name +
+                              "\"; known models are lenet, mlp and resnet18");
 }
 
 }  // namespace sluice

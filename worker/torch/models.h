@@ -3,21 +3,16 @@
 #ifndef SLUICE_WORKER_TORCH_MODELS_H_
 #define SLUICE_WORKER_TORCH_MODELS_H_
 
-#include <torch/torch.h>
-
 #include <memory>
 #include <string>
 
+#include "worker/torch/image_classifier.h"
+
 namespace sluice {
 
-// Images of shape [n, 1, 28, 28] to logits of shape [n, 10].
-class ImageClassifier : public torch::nn::Module {
- public:
-  virtual torch::Tensor forward(torch::Tensor images) = 0;
-};
-
-// "lenet" (LeCun et al. 1998, with rectified linear units and max pooling) or "mlp" (one hidden
-// layer of 256 with batch normalization). Throws std::invalid_argument for other names.
+// "lenet" (LeCun et al. 1998, with rectified linear units and max pooling), "mlp" (one hidden layer
+// of 256 with batch normalization) or "resnet18" (worker/torch/resnet.h). Throws
+// std::invalid_argument for other names.
 std::shared_ptr<ImageClassifier> MakeModel(const std::string& name);
 
 }  // namespace sluice

@@ -1,0 +1,85 @@
+// part_main: a server or a worker of a row that is Sluice's or a plain socket's. Exit codes: 0
+// done; 1 failed; 2 bad command line.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tools/bench/endpoint.h"
+#include "tools/bench/part.h"
+#include "tools/bench/sluice_side.h"
+#include "tools/bench/socket_side.h"
+
+namespace sluice::bench {
+namespace {
+
+enum class Side { kSluice, kPlain };
+
+struct Flags {
+  Part part;
+  Side side = Side::kSluice;
+  SocketOptions socket;
+  uint32_t threads = 1;
+};
+
+void AddFlags(CLI::App& app, Flags& flags) {
+  const std::map<std::string, Side> sides = {{"sluice", Side::kSluice}, {"plain", Side::kPlain}};
+  const std::map<std::string, SocketKind> sockets = {{"unix", SocketKind::kUnix},
+                                                     {"tcp", SocketKind::kTcp}};
+  app.add_option("--side", flags.side, "sluice or plain")
+      ->transform(CLI::CheckedTransformer(sides));
+  app.add_option("--socket", flags.socket.socket, "unix or tcp")
+      ->transform(CLI::CheckedTransformer(sockets));
+  app.add_option("--congestion", flags.socket.congestion, "of TCP, on the plain side");
+  app.add_flag("--sgd", flags.socket.sgd, "SGD on the plain side's server");
+  app.add_option("--threads", flags.threads, "that do the arithmetic of Sluice's server")
+      ->envname("OMP_NUM_THREADS");
+  AddPartFlags(app, flags.part);
+}
+
+absl::Status RunPart(const Flags& flags) {
+  const bool serves = flags.part.kind == PartKind::kServer;
+  if (flags.side == Side::kSluice) {
+    return serves ? RunSluiceServer(flags.part, flags.socket.socket, flags.threads)
+                  : RunSluiceWorker(flags.part);
+  }
+  return serves ? RunSocketServer(flags.part, flags.socket)
+                : RunSocketWorker(flags.part, flags.socket);
+}
+
+int Fail(const absl::Status& status) {
+  std::cerr << absl::StrCat("part_main: ", status.message()) << std::endl;
+  return 1;
+}
+
+// A command of its own, without a part: the exit code is the answer.
+int Probe(const std::string& congestion) {
+  const absl::Status available = ProbeCongestion(congestion);
+  return available.ok() ? 0 : Fail(available);
+}
+
+int Main(int argc, char** argv) {
+  constexpr absl::string_view kProbe = "--probe-congestion=";
+  if (argc == 2 && absl::StartsWith(argv[1], kProbe)) return Probe(argv[1] + kProbe.size());
+  CLI::App app("A part of a row; tools/bench/round starts it.", "part_main");
+  Flags flags;
+  AddFlags(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const absl::Status ran = RunPart(flags);
+  // Not return: gRPC's threads may still run, and must not meet what static destructors leave.
+  _exit(ran.ok() ? 0 : Fail(ran));
+}
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) { return sluice::bench::Main(argc, argv); }
