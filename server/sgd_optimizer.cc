@@ -1,6 +1,7 @@
 #include "server/sgd_optimizer.h"
 
 #include "server/float_buffer.h"
+#include "server/vector_clones.h"
 
 namespace sluice {
 namespace {
@@ -26,6 +27,7 @@ void StepWithMomentum(const Coefficients& c, size_t count, const float* __restri
   }
 }
 
+SLUICE_VECTOR_CLONES
 void StepPlain(const Coefficients& c, size_t count, const float* __restrict sum,
                const float* __restrict current, float* __restrict next) {
   for (size_t i = 0; i < count; ++i) {

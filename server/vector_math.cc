@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "server/vector_clones.h"
+
 namespace sluice {
 namespace {
 
@@ -12,6 +14,7 @@ namespace {
 constexpr size_t kBlock = 2048;
 
 // Branch-free, so that the compiler makes vector code of it.
+SLUICE_VECTOR_CLONES
 bool HasNotFinite(const UnalignedFloat* values, size_t count) {
   uint32_t found = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -28,24 +31,28 @@ void CopyTo(FloatPiece from, absl::Span<float> to) {
   if (!to.empty()) std::memcpy(to.data(), from.data(), to.size() * sizeof(float));
 }
 
+SLUICE_VECTOR_CLONES
 void AddTo(FloatPiece addend, absl::Span<float> sum) {
   const UnalignedFloat* __restrict in = addend.data();
   float* __restrict out = sum.data();
   for (size_t i = 0; i < sum.size(); ++i) out[i] += in[i].value;
 }
 
+SLUICE_VECTOR_CLONES
 void ScaleTo(FloatPiece from, float factor, absl::Span<float> to) {
   const UnalignedFloat* __restrict in = from.data();
   float* __restrict out = to.data();
   for (size_t i = 0; i < to.size(); ++i) out[i] = factor * in[i].value;
 }
 
+SLUICE_VECTOR_CLONES
 void AddScaledTo(FloatPiece addend, float factor, absl::Span<float> sum) {
   const UnalignedFloat* __restrict in = addend.data();
   float* __restrict out = sum.data();
   for (size_t i = 0; i < sum.size(); ++i) out[i] += factor * in[i].value;
 }
 
+SLUICE_VECTOR_CLONES
 void DivideTo(absl::Span<const float> from, float divisor, absl::Span<float> to) {
   const float* __restrict in = from.data();
   float* __restrict out = to.data();
