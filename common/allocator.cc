@@ -1,5 +1,7 @@
 #include "common/allocator.h"
 
+#include <cstdlib>  // defines __GLIBC__, where that is the C library
+
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
