@@ -29,6 +29,7 @@ ThreadPool::~ThreadPool() {
   {
     absl::MutexLock lock(&mu_);
     ends_ = true;
+    work_.SignalAll();
   }
   for (std::thread& thread : threads_) thread.join();
 }
@@ -42,12 +43,12 @@ void ThreadPool::For(size_t count, absl::FunctionRef<void(size_t)> part) {
   {
     absl::MutexLock lock(&mu_);
     task_ = &task;
+    work_.SignalAll();
   }
   WorkOn(task);
   absl::MutexLock lock(&mu_);
   task_ = nullptr;
-  mu_.Await(absl::Condition(
-      +[](Task* mine) { return mine->workers == 0; }, &task));
+  while (task.workers > 0) done_.Wait(&mu_);
 }
 
 void ThreadPool::Serve() {
@@ -55,7 +56,7 @@ void ThreadPool::Serve() {
     Task* task = nullptr;
     {
       absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(this, &ThreadPool::HasWorkOrEnds));
+      while (!ends_ && task_ == nullptr) work_.Wait(&mu_);
       if (ends_) return;
       task = task_;
       ++task->workers;
@@ -64,11 +65,9 @@ void ThreadPool::Serve() {
     absl::MutexLock lock(&mu_);
     // No part is left: nobody else need look.
     if (task_ == task) task_ = nullptr;
-    --task->workers;
+    if (--task->workers == 0) done_.SignalAll();
   }
 }
-
-bool ThreadPool::HasWorkOrEnds() const { return ends_ || task_ != nullptr; }
 
 void ThreadPool::WorkOn(Task& task) {
   for (size_t i = task.next++; i < task.count; i = task.next++) task.part(i);

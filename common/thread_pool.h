@@ -31,10 +31,11 @@ class ThreadPool final : public Parallel {
   struct Task;
 
   void Serve();
-  bool HasWorkOrEnds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WorkOn(Task& task) ABSL_LOCKS_EXCLUDED(mu_);
 
   absl::Mutex mu_;
+  absl::CondVar work_;                         // there is a task, or the end
+  absl::CondVar done_;                         // somebody stopped working on a task
   Task* task_ ABSL_GUARDED_BY(mu_) = nullptr;  // the one that parts are taken of
   bool ends_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;

@@ -3,8 +3,9 @@
 // The distribution's Abseil is not instrumented: without this, TSan sees no order between one
 // Unlock() and the next Lock(), and reports every guarded field. A test that links this calls the
 // functions below in place of the library's; each tells TSan and then calls the library's own.
-// Covered is what the core and its tests use: Mutex's Lock and Unlock, hence MutexLock, and
-// Notification. Not covered are conditions and CondVar. Without TSan this file is empty.
+// Covered is what the core and its tests use: Mutex's Lock and Unlock, hence MutexLock, CondVar's
+// Wait, and Notification. Not covered are conditions, which other threads evaluate. Without TSan
+// this file is empty.
 
 #if defined(__SANITIZE_THREAD__)
 #define SLUICE_TSAN
@@ -35,13 +36,15 @@ namespace {
 
 std::string Mangled(const std::string& name) { return std::to_string(name.size()) + name; }
 
-// The library's own absl::TYPE::METHOD(), which takes nothing; `constness` is "K" if it is const.
-void* Original(const char* type, const char* method, const char* constness = "") {
+// The library's own absl::TYPE::METHOD(); `constness` is "K" if it is const, `arguments` are their
+// mangled types.
+void* Original(const char* type, const char* method, const char* constness = "",
+               const std::string& arguments = "v") {
   const std::string space = ABSL_OPTION_USE_INLINE_NAMESPACE
                                 ? Mangled(SLUICE_QUOTE_VALUE(ABSL_OPTION_INLINE_NAMESPACE_NAME))
                                 : "";
-  const std::string symbol =
-      std::string("_ZN") + constness + "4absl" + space + Mangled(type) + Mangled(method) + "Ev";
+  const std::string symbol = std::string("_ZN") + constness + "4absl" + space + Mangled(type) +
+                             Mangled(method) + "E" + arguments;
   void* const function = dlsym(RTLD_NEXT, symbol.c_str());
   if (function == nullptr) {
     std::fprintf(stderr, "TSan needs Abseil as shared libraries: no %s\n", symbol.c_str());
@@ -70,6 +73,15 @@ void Mutex::Unlock() {
   static void* const original = Original("Mutex", "Unlock");
   __tsan_release(this);
   Call(original, this);
+}
+
+// The symbol's argument is a Mutex*, in the same namespace: a substitution of the mangling.
+void CondVar::Wait(Mutex* mu) {
+  static void* const original = Original(
+      "CondVar", "Wait", "", ABSL_OPTION_USE_INLINE_NAMESPACE ? "PNS0_5MutexE" : "PNS_5MutexE");
+  __tsan_release(mu);
+  reinterpret_cast<void (*)(CondVar*, Mutex*)>(original)(this, mu);
+  __tsan_acquire(mu);
 }
 
 void Notification::Notify() {
