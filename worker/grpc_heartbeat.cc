@@ -17,7 +17,7 @@ constexpr absl::Duration kShortestInterval = absl::Milliseconds(20);
 
 }  // namespace
 
-// Alternates between an alarm and a call; what is under way holds it.
+// Alternates between an alarm and a call, which holds it. Stop() waits for both.
 class Heartbeat::Beat : public std::enable_shared_from_this<Beat> {
  public:
   Beat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration interval,
@@ -31,8 +31,10 @@ class Heartbeat::Beat : public std::enable_shared_from_this<Beat> {
     resting_ = !stopped_;
     if (stopped_) return;
     alarm_ = std::make_unique<grpc::Alarm>();  // it cannot be set again while it goes off
-    alarm_->Set(absl::ToChronoTime(absl::Now() + interval_),
-                [self = shared_from_this()](bool) { self->Call(); });
+    // The alarm keeps its callback, which therefore must not keep the alarm's owner.
+    alarm_->Set(absl::ToChronoTime(absl::Now() + interval_), [weak = weak_from_this()](bool) {
+      if (const std::shared_ptr<Beat> self = weak.lock()) self->Call();
+    });
   }
 
   void Stop() {
