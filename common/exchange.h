@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -15,6 +16,7 @@
 #include "common/ids.h"
 #include "common/layout.h"
 #include "common/optimizer_options.h"
+#include "common/shared_memory.h"
 
 namespace sluice {
 
@@ -33,6 +35,8 @@ struct JoinRequest {
   Layout layout;
   OptimizerOptions optimizer;      // ignored for observers
   absl::optional<uint32_t> index;  // place among the workers, if the launcher gave one
+  // Where the worker's gradients lie, if servers of its node may read them there.
+  std::shared_ptr<const SharedMemory> memory;
 };
 
 struct Welcome {

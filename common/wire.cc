@@ -69,6 +69,7 @@ v1::JoinRequest ToProto(const JoinRequest& request) {
   }
   *message.mutable_optimizer() = ToProto(request.optimizer);
   if (request.index.has_value()) message.set_index(*request.index);
+  if (request.memory != nullptr) *message.mutable_memory() = ToProto(request.memory->name());
   return message;
 }
 
@@ -103,6 +104,19 @@ absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message) {
   if (!optimizer.ok()) return optimizer.status();
   request.optimizer = *optimizer;
   return request;
+}
+
+v1::SharedMemory ToProto(const SharedMemoryName& name) {
+  v1::SharedMemory message;
+  message.set_pid(name.pid);
+  message.set_fd(name.fd);
+  message.set_cookie(name.cookie);
+  message.set_elements(name.elements);
+  return message;
+}
+
+SharedMemoryName FromProto(const v1::SharedMemory& message) {
+  return {message.pid(), message.fd(), message.cookie(), message.elements()};
 }
 
 v1::Welcome ToProto(const Welcome& welcome) {

@@ -1,7 +1,9 @@
 // The translator: what worker and server say, to and from the messages of parameter_server.proto.
 //
 // Messages may come from anyone: From… functions check every field and name the one that is wrong
-// (BAD_ARGUMENT, BAD_LAYOUT, BAD_OPTIMIZER). To… functions cannot fail.
+// (BAD_ARGUMENT, BAD_LAYOUT, BAD_OPTIMIZER). To… functions cannot fail. Who shares memory with whom
+// is the doors' own affair: what messages say of that is not in the values, but for its owner's
+// JoinRequest::memory.
 
 #ifndef SLUICE_COMMON_WIRE_H_
 #define SLUICE_COMMON_WIRE_H_
@@ -18,6 +20,9 @@ namespace sluice {
 
 v1::JoinRequest ToProto(const JoinRequest& request);
 absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message);
+
+v1::SharedMemory ToProto(const SharedMemoryName& name);
+SharedMemoryName FromProto(const v1::SharedMemory& message);
 
 v1::Welcome ToProto(const Welcome& welcome);
 absl::StatusOr<Welcome> FromProto(const v1::Welcome& message);

@@ -193,9 +193,29 @@ absl::StatusOr<TensorChunk> Refer(const Frame& frame, std::vector<grpc::Slice> s
   return chunk;
 }
 
+// The elements that `message` says lie in its sender's memory.
+absl::StatusOr<TensorChunk> Find(const v1::TensorChunk& message, const SenderMemory& memory) {
+  const uint64_t first = message.shared().first();
+  const uint64_t count = message.shared().count();
+  if (!message.payload().empty() || memory == nullptr || first > memory->floats().size() ||
+      count > memory->floats().size() - first) {
+    return MakeError(
+        Reason::kBadChunk,
+        absl::StrCat("chunk at offset ", message.offset(), " has ", message.payload().size(),
+                     " bytes and says that elements [", first, ", ", first, " + ", count,
+                     ") of shared memory are its own; expected no bytes, and elements of the ",
+                     memory == nullptr ? 0 : memory->floats().size(), " that are shared"));
+  }
+  TensorChunk chunk;
+  chunk.offset = message.offset();
+  chunk.pieces.push_back(AsPiece(memory->floats().subspan(first, count)));
+  chunk.owner = memory;
+  return chunk;
+}
+
 // As any client may write it: fields in any order, repeated, or unknown.
 template <typename Message>
-absl::StatusOr<TensorChunk> Parse(const grpc::ByteBuffer& bytes) {
+absl::StatusOr<TensorChunk> Parse(const grpc::ByteBuffer& bytes, const SenderMemory& memory) {
   Message message;
   if (!DecodeMessage(bytes, &message)) {
     return MakeError(Reason::kBadArgument, absl::StrCat("a message of the stream is no ",
@@ -204,6 +224,7 @@ absl::StatusOr<TensorChunk> Parse(const grpc::ByteBuffer& bytes) {
   if (!message.has_chunk()) {
     return MakeError(Reason::kBadArgument, "a message after the header holds no chunk");
   }
+  if (message.chunk().has_shared()) return Find(message.chunk(), memory);
   const uint64_t offset = message.chunk().offset();
   auto payload =
       std::make_shared<const std::string>(std::move(*message.mutable_chunk()->mutable_payload()));
@@ -223,22 +244,30 @@ grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements) {
   return grpc::ByteBuffer(slices, 2);
 }
 
+grpc::ByteBuffer EncodeSharedChunk(uint64_t offset, uint64_t first, uint64_t count) {
+  v1::PushGradientsRequest message;  // the others have the same bytes
+  message.mutable_chunk()->set_offset(offset);
+  message.mutable_chunk()->mutable_shared()->set_first(first);
+  message.mutable_chunk()->mutable_shared()->set_count(count);
+  return EncodeMessage(message);
+}
+
 template <typename Message>
-absl::StatusOr<TensorChunk> DecodeChunk(const grpc::ByteBuffer& bytes) {
+absl::StatusOr<TensorChunk> DecodeChunk(const grpc::ByteBuffer& bytes, const SenderMemory& memory) {
   std::vector<grpc::Slice> slices;
   if (bytes.Dump(&slices).ok()) {
     const absl::optional<Frame> frame = ReadFrame(FirstBytes(slices), bytes.Length());
     if (frame.has_value()) return Refer(*frame, std::move(slices));
   }
-  return Parse<Message>(bytes);
+  return Parse<Message>(bytes, memory);
 }
 
 template absl::StatusOr<TensorChunk> DecodeChunk<v1::PushGradientsRequest>(
-    const grpc::ByteBuffer& bytes);
+    const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 template absl::StatusOr<TensorChunk> DecodeChunk<v1::InitializeParamsRequest>(
-    const grpc::ByteBuffer& bytes);
+    const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 template absl::StatusOr<TensorChunk> DecodeChunk<v1::PullParamsResponse>(
-    const grpc::ByteBuffer& bytes);
+    const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 
 grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& message) {
   const grpc::Slice slice(message.SerializeAsString());

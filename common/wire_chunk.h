@@ -11,9 +11,11 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "common/shared_floats.h"
+#include "common/shared_memory.h"
 #include "common/tensor_chunk.h"
 #include "sluice/v1/parameter_server.pb.h"
 
@@ -22,18 +24,26 @@ namespace sluice {
 // A message whose chunk holds `elements`, which start at `offset` of the vector. Refers to them.
 grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements);
 
-// The chunk in a `Message`, one of the three above; it refers to the memory of `bytes`, and shares
-// it. BAD_ARGUMENT if the bytes are no such message, or it holds no chunk; BAD_CHUNK if the payload
-// is no whole number of elements.
+// A message whose chunk says that its `count` elements lie in the sender's shared memory, from
+// `first` on.
+grpc::ByteBuffer EncodeSharedChunk(uint64_t offset, uint64_t first, uint64_t count);
+
+// A reader's end of the sender's shared memory; null if there is none.
+using SenderMemory = std::shared_ptr<const SharedMemoryView>;
+
+// The chunk in a `Message`, one of the three above; it refers to the memory of `bytes`, or to the
+// sender's, and shares it. BAD_ARGUMENT if the bytes are no such message, or it holds no chunk;
+// BAD_CHUNK if the payload is no whole number of elements, or not in the sender's memory.
 template <typename Message>
-absl::StatusOr<TensorChunk> DecodeChunk(const grpc::ByteBuffer& bytes);
+absl::StatusOr<TensorChunk> DecodeChunk(const grpc::ByteBuffer& bytes,
+                                        const SenderMemory& memory = nullptr);
 
 extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::PushGradientsRequest>(
-    const grpc::ByteBuffer& bytes);
+    const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::InitializeParamsRequest>(
-    const grpc::ByteBuffer& bytes);
+    const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::PullParamsResponse>(
-    const grpc::ByteBuffer& bytes);
+    const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 
 // Any other message, through generated code.
 grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& message);

@@ -52,7 +52,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   if (!record.ok()) return record.status();
   if (snapshots_ == nullptr) {
     const Layout& layout = *roster_.layout();
-    snapshots_ = absl::make_unique<SnapshotStore>(layout.size());
+    snapshots_ = absl::make_unique<SnapshotStore>(layout.size(), options_.snapshots);
     intake_.Open(RoomFor(layout, options_.max_in_flight_bytes));
   }
   welcome.session = (*record)->session;
@@ -212,6 +212,7 @@ void Coordinator::AdoptTerms(Completions* completions) {
 }
 
 void Coordinator::Folded(const Contribution& contribution, Completions* completions) {
+  step_.ledger().Folded(contribution.rank);
   intake_.Release(contribution.push->header().session);
   Settle(completions);
 }
@@ -253,6 +254,8 @@ absl::StatusOr<PullTurn> Coordinator::TurnOf(const PullRequest& request,
   if (!initialized() || request.min_step > step_.number()) return PullTurn::kNotYet;
   if (!request.after.has_value()) return PullTurn::kNow;
   if (record.last_sequence < *request.after) return PullTurn::kNotYet;
+  // Its gradient may still be read from its own memory, where it will write the next.
+  if (step_.ledger().IsFolding(record.worker)) return PullTurn::kNotYet;
   // A step is about to be published that may be made of that push.
   if (terms_.policy().Completes(progress)) return PullTurn::kNotYet;
   const WorkerProgress worker = {record.contributed == step_.number(), record.clock};

@@ -10,11 +10,11 @@
 
 namespace sluice {
 
-// Adds the chunk in `bytes`, which are a `Message`, to `vector`, which then shares their memory.
-// Errors are DecodeChunk's and StagedVector::Add's.
+// Adds the chunk in `bytes`, which are a `Message`, to `vector`, which then shares their memory, or
+// that of the sender. Errors are DecodeChunk's and StagedVector::Add's.
 template <typename Message, typename Vector>
-absl::Status AddChunkTo(const grpc::ByteBuffer& bytes, Vector& vector) {
-  absl::StatusOr<TensorChunk> chunk = DecodeChunk<Message>(bytes);
+absl::Status AddChunkTo(const grpc::ByteBuffer& bytes, const SenderMemory& memory, Vector& vector) {
+  absl::StatusOr<TensorChunk> chunk = DecodeChunk<Message>(bytes, memory);
   if (!chunk.ok()) return chunk.status();
   return vector.Add(*std::move(chunk));
 }

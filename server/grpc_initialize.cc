@@ -48,7 +48,8 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> 
   }
 
   void AddChunk() {
-    const absl::Status added = AddChunkTo<v1::InitializeParamsRequest>(message_, *parameters_);
+    const absl::Status added =
+        AddChunkTo<v1::InitializeParamsRequest>(message_, nullptr, *parameters_);
     if (added.ok()) {
       StartRead(&message_);
     } else {

@@ -18,7 +18,7 @@ namespace {
 class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
                          public std::enable_shared_from_this<JoinStream> {
  public:
-  explicit JoinStream(Shard& shard) : shard_(shard) {}
+  JoinStream(SharedMemories& memories, Shard& shard) : memories_(memories), shard_(shard) {}
 
   void Start(const v1::JoinRequest& message) {
     self_ = shared_from_this();
@@ -27,10 +27,11 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
       Finish(ToGrpcStatus(welcome.status()));
       return;
     }
-    absl::MutexLock lock(&mu_);
-    session_ = welcome->session;
     v1::JoinEvent event;
     *event.mutable_welcome() = ToProto(*welcome);
+    event.mutable_welcome()->set_shares_memory(memories_.Open(welcome->session, message));
+    absl::MutexLock lock(&mu_);
+    session_ = welcome->session;
     events_.push_front(std::move(event));  // whatever came before is told after
     WriteNext();
   }
@@ -56,7 +57,10 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
       absl::MutexLock lock(&mu_);
       session = session_;
     }
-    if (session.has_value()) shard_.ConnectionLost(*session);
+    if (session.has_value()) {
+      shard_.ConnectionLost(*session);
+      memories_.Close(*session);
+    }
     self_.reset();
   }
 
@@ -87,6 +91,7 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
     }
   }
 
+  SharedMemories& memories_;
   Shard& shard_;
   std::shared_ptr<JoinStream> self_;  // until the call is done
 
@@ -101,8 +106,9 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::JoinEvent>* ServeJoin(const v1::JoinRequest& request, Shard& shard) {
-  const auto stream = std::make_shared<JoinStream>(shard);
+grpc::ServerWriteReactor<v1::JoinEvent>* ServeJoin(const v1::JoinRequest& request,
+                                                   SharedMemories& memories, Shard& shard) {
+  const auto stream = std::make_shared<JoinStream>(memories, shard);
   stream->Start(request);
   return stream.get();
 }

@@ -36,13 +36,14 @@ using ServiceBase = RawTensorCalls<
 
 class GrpcParameterService final : public ServiceBase {
  public:
-  GrpcParameterService(std::string token, Shard& shard) : token_(std::move(token)), shard_(shard) {}
+  GrpcParameterService(std::string token, Shard& shard)
+      : token_(std::move(token)), shard_(shard), memories_(shard.shares_memory()) {}
 
   grpc::ServerWriteReactor<v1::JoinEvent>* Join(CallbackServerContext* context,
                                                 const v1::JoinRequest* request) override {
     const absl::Status allowed = Authorize(*context);
     if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<v1::JoinEvent>>(allowed);
-    return ServeJoin(*request, shard_);
+    return ServeJoin(*request, memories_, shard_);
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* InitializeParams(CallbackServerContext* context,
@@ -60,7 +61,7 @@ class GrpcParameterService final : public ServiceBase {
     if (!allowed.ok()) {
       return new RefusedStream<grpc::ServerReadReactor<grpc::ByteBuffer>>(allowed);
     }
-    return ServePush(context, response, shard_);
+    return ServePush(context, response, memories_, shard_);
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullParams(CallbackServerContext* context,
@@ -121,6 +122,7 @@ class GrpcParameterService final : public ServiceBase {
 
   const std::string token_;
   Shard& shard_;
+  SharedMemories memories_;
   SnapshotChunks chunks_;
 };
 

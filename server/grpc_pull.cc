@@ -26,6 +26,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       Finish(ToGrpcStatus(MakeError(Reason::kBadArgument, "the request is no PullParamsRequest")));
       return;
     }
+    may_share_ = request.shared();
     const PullId id = shard_.Pull(FromProto(request), [this](absl::StatusOr<PullResult> result) {
       Begin(std::move(result));
     });
@@ -71,32 +72,51 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     }
     snapshot_ = std::move(result->snapshot);
     inconsistent_ = result->header.inconsistent;
-    if (snapshot_ != nullptr && !inconsistent_) chunks_ = shared_chunks_.Of(snapshot_);
     v1::PullParamsResponse response;
     *response.mutable_header() = ToProto(result->header);
+    if (snapshot_ != nullptr && !inconsistent_) {
+      if (may_share_ && snapshot_->values.memory() != nullptr) {
+        Share(response.mutable_header()->mutable_shared());
+      } else {
+        chunks_ = shared_chunks_.Of(snapshot_);
+      }
+    }
     message_ = EncodeMessage(response);
-    StartWrite(&message_);
+    Write(&message_);
+  }
+
+  // No chunks follow; the generation tells whether the snapshot is still there.
+  void Share(v1::SharedParameters* where) {
+    const SharedMemory& memory = *snapshot_->values.memory();
+    *where->mutable_memory() = ToProto(memory.name());
+    where->set_generation(memory.generation());
+    snapshot_ = nullptr;
   }
 
   void WriteNext() {
-    const uint64_t size = snapshot_ == nullptr ? 0 : snapshot_->values.size();
-    if (offset_ == size) {
-      Finish(grpc::Status::OK);
-      return;
-    }
     const uint64_t begin = offset_;
-    offset_ = std::min<uint64_t>(size, begin + kChunkElements);
-    // Nothing after a write: its completion may run on another thread at once.
+    offset_ = std::min<uint64_t>(snapshot_->values.size(), begin + kChunkElements);
     if (inconsistent_) {
       message_ = EncodePart(shard_.Newest(offset_), begin, offset_);
-      StartWrite(&message_);
+      Write(&message_);
     } else {
-      StartWrite(&(*chunks_)[begin / kChunkElements]);
+      Write(&(*chunks_)[begin / kChunkElements]);
+    }
+  }
+
+  // Nothing may follow: its completion may run on another thread at once. The last message takes
+  // the call's end with it.
+  void Write(const grpc::ByteBuffer* message) {
+    if (snapshot_ == nullptr || offset_ == snapshot_->values.size()) {
+      StartWriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK);
+    } else {
+      StartWrite(message);
     }
   }
 
   SnapshotChunks& shared_chunks_;
   Shard& shard_;
+  bool may_share_ = false;
   grpc::ByteBuffer message_;
   std::shared_ptr<const Snapshot> snapshot_;
   std::shared_ptr<const EncodedChunks> chunks_;  // of snapshot_; null for inconsistent reads

@@ -16,8 +16,9 @@ namespace {
 class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
                          public std::enable_shared_from_this<PushStream> {
  public:
-  PushStream(grpc::CallbackServerContext* context, grpc::ByteBuffer* response, Shard& shard)
-      : context_(context), response_(response), shard_(shard) {}
+  PushStream(grpc::CallbackServerContext* context, grpc::ByteBuffer* response,
+             const SharedMemories& memories, Shard& shard)
+      : context_(context), response_(response), memories_(memories), shard_(shard) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -70,12 +71,13 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       Answer(start->answer);
     } else {
       push_ = std::move(start->push);
+      memory_ = memories_.Find(push_->header().session);
       StartRead(&message_);
     }
   }
 
   void AddChunk() {
-    const absl::Status added = AddChunkTo<v1::PushGradientsRequest>(message_, *push_);
+    const absl::Status added = AddChunkTo<v1::PushGradientsRequest>(message_, memory_, *push_);
     if (added.ok()) {
       StartRead(&message_);
       return;
@@ -101,7 +103,9 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   grpc::CallbackServerContext* const context_;
   grpc::ByteBuffer* const response_;
+  const SharedMemories& memories_;
   Shard& shard_;
+  SenderMemory memory_;
   grpc::ByteBuffer message_;
   std::unique_ptr<PendingPush> push_;
   std::shared_ptr<PushStream> self_;  // until the call is done
@@ -110,8 +114,9 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 }  // namespace
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePush(grpc::CallbackServerContext* context,
-                                                     grpc::ByteBuffer* response, Shard& shard) {
-  const auto stream = std::make_shared<PushStream>(context, response, shard);
+                                                     grpc::ByteBuffer* response,
+                                                     const SharedMemories& memories, Shard& shard) {
+  const auto stream = std::make_shared<PushStream>(context, response, memories, shard);
   stream->Start();
   return stream.get();
 }

@@ -5,14 +5,16 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "server/grpc_shared_memories.h"
 #include "server/shard.h"
 
 namespace sluice {
 
 // Serves one call, whose messages are the bytes of PushGradientsRequest and PushGradientsResponse;
-// the reactor owns itself. `shard` outlives it.
+// the reactor owns itself. `memories` and `shard` outlive it.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePush(grpc::CallbackServerContext* context,
-                                                     grpc::ByteBuffer* response, Shard& shard);
+                                                     grpc::ByteBuffer* response,
+                                                     const SharedMemories& memories, Shard& shard);
 
 }  // namespace sluice
 

@@ -45,6 +45,7 @@ absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t
   // Half of the numbers are left to be counted up.
   options.session_base = SessionId(RandomNonce().value() >> 1);
   options.max_elements = ElementsThatMemoryHolds();
+  if (flags.shared_memory) options.snapshots = SnapshotMemory::kShared;
   options.max_in_flight_bytes = flags.max_in_flight_mb.has_value()
                                     ? static_cast<uint64_t>(*flags.max_in_flight_mb * 1e6)
                                     : MemoryBytes() / kInFlightShare;
@@ -109,6 +110,10 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       "MB of gradients that may be on their way in; beyond that workers are slowed, and three "
       "gradients fit always (default: a quarter of the memory)")
       ->check(CLI::NonNegativeNumber);
+  group
+      .add_option("--shared-memory", flags.shared_memory,
+                  "whether workers of this node push and pull through shared memory: on or off")
+      ->default_str("on");
   AddOptional(group, "--threads", flags.threads,
               "threads that do the arithmetic (default: one for each core, at most 8)")
       ->check(CLI::Range(1, 1024));

@@ -28,6 +28,7 @@ struct ServerFlags {
   uint32_t max_workers = 1024;
   absl::optional<double> max_in_flight_mb;
   absl::optional<uint32_t> threads;
+  bool shared_memory = true;
   double log_step_wait = 5;  // seconds
   std::string listen;
   std::string advertise;

@@ -96,6 +96,9 @@ class Shard {
   // Takes no more pushes and joins; waiting pulls end with DRAINING.
   void Drain();
 
+  // Whether processes of the same node may read its parameters, and it theirs.
+  bool shares_memory() const { return options_.snapshots == SnapshotMemory::kShared; }
+
   ShardState Describe() const;
   std::vector<SessionRecord> Sessions() const;       // in order of name
   Results results() const;                           // what leaving workers reported

@@ -17,6 +17,7 @@
 #include "common/learning_rate_schedule.h"
 #include "common/optimizer_options.h"
 #include "server/push_books.h"
+#include "server/snapshot_store.h"
 
 namespace sluice {
 
@@ -55,6 +56,7 @@ struct ShardOptions {
   uint64_t max_in_flight_bytes = std::numeric_limits<uint64_t>::max();
   LearningRateSchedule schedule;
   Guards guards;
+  SnapshotMemory snapshots = SnapshotMemory::kPrivate;
 };
 
 enum class Phase { kWaitingForWorkers, kTraining, kFinished, kDraining };

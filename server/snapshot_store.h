@@ -18,12 +18,20 @@ struct Snapshot {
   FloatBuffer values;
 };
 
+// Where snapshots lie.
+enum class SnapshotMemory {
+  kPrivate,
+  // Where processes of the same node can read them, if the system gives such memory. Each snapshot
+  // is a generation of its memory.
+  kShared,
+};
+
 // Makes snapshots of one size, and makes them again from the memory of those that nobody holds any
 // more. Externally synchronized, but snapshots may be released on any thread, also after the store
 // is gone.
 class SnapshotStore {
  public:
-  explicit SnapshotStore(uint64_t size);
+  SnapshotStore(uint64_t size, SnapshotMemory memory);
 
   // A snapshot to be written, its values undefined.
   std::shared_ptr<Snapshot> Make();
@@ -52,7 +60,10 @@ class SnapshotStore {
  private:
   class Pool;
 
+  FloatBuffer MakeBuffer() const;
+
   const uint64_t size_;
+  const SnapshotMemory memory_;
   std::shared_ptr<Pool> pool_;
   std::shared_ptr<const Snapshot> latest_;
   std::shared_ptr<const Snapshot> growing_;

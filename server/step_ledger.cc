@@ -5,6 +5,7 @@ namespace sluice {
 void StepLedger::Add(Contribution contribution, ReductionOrder order, absl::Time now) {
   ++accumulated_;
   if (!since_.has_value()) since_ = now;
+  folding_.insert(contribution.rank.second);
   // In the order of arrival all ranks are alike.
   const Rank rank = order == ReductionOrder::kRank ? contribution.rank : Rank();
   waiting_.emplace(Turn(rank, accumulated_), std::move(contribution));
@@ -25,6 +26,11 @@ absl::optional<Contribution> StepLedger::TakeNext(ReductionOrder order,
   absl::optional<Contribution> next = std::move(first->second);
   waiting_.erase(first);
   return next;
+}
+
+void StepLedger::Folded(const Rank& rank) {
+  const auto one = folding_.find(rank.second);
+  if (one != folding_.end()) folding_.erase(one);
 }
 
 void StepLedger::Clear() {

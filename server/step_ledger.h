@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -40,8 +41,14 @@ class StepLedger {
   absl::optional<Contribution> TakeNext(ReductionOrder order,
                                         const absl::optional<Rank>& first_missing);
 
+  // What was taken with that rank is in the sum.
+  void Folded(const Rank& rank);
+
   // Whether something was entered that was not taken.
   bool HasWaiting() const { return !waiting_.empty(); }
+
+  // Whether something of `worker` was entered that is not in the sum yet: its gradient is read.
+  bool IsFolding(const std::string& worker) const { return folding_.count(worker) > 0; }
 
   // The step was made, or begins anew. Everything was taken.
   void Clear();
@@ -57,6 +64,7 @@ class StepLedger {
   using Turn = std::pair<Rank, uint64_t>;  // the number tells contributions of one worker apart
 
   std::map<Turn, Contribution> waiting_;
+  std::multiset<std::string> folding_;  // whose contributions are not in the sum yet
   uint32_t accumulated_ = 0;
   uint32_t skipped_ = 0;
   absl::optional<absl::Time> since_;

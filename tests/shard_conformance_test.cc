@@ -1,6 +1,7 @@
 // The rules of TensorFlow's ConditionalAccumulator (C) and SyncReplicasOptimizer (R), by their
 // numbers in server/README.md: the server does the same, or the test says Difference and asserts
-// what ours does. Every body runs in process and over gRPC.
+// what ours does. Every body runs in process, over gRPC, and over gRPC with tensors in shared
+// memory.
 //
 // A take(n) is a step of quorum n in bounded mode with a staleness of at most 0, which is the
 // accumulator's gate, and is waited for with a pull. The optimizer is SGD with learning rate 1 from
@@ -59,14 +60,17 @@ using ConditionalAccumulatorTest = ConformanceTest;
 using SyncReplicasTest = ConformanceTest;
 
 std::string TransportName(const ::testing::TestParamInfo<MakeConformanceWorld>& info) {
-  return info.param == &MakeShardConformance ? "InProcess" : "OverGrpc";
+  if (info.param == &MakeShardConformance) return "InProcess";
+  return info.param == &MakeServerConformance ? "OverGrpc" : "OverSharedMemory";
 }
 
 INSTANTIATE_TEST_SUITE_P(, ConditionalAccumulatorTest,
-                         ::testing::Values(&MakeShardConformance, &MakeServerConformance),
+                         ::testing::Values(&MakeShardConformance, &MakeServerConformance,
+                                           &MakeSharedConformance),
                          TransportName);
 INSTANTIATE_TEST_SUITE_P(, SyncReplicasTest,
-                         ::testing::Values(&MakeShardConformance, &MakeServerConformance),
+                         ::testing::Values(&MakeShardConformance, &MakeServerConformance,
+                                           &MakeSharedConformance),
                          TransportName);
 
 // ---- ConditionalAccumulator ----

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace sluice {
@@ -33,7 +34,7 @@ bool IsWhole(const Snapshot& snapshot, uint64_t step) {
 }
 
 TEST(SnapshotStoreTest, HasNothingBeforeTheFirstIsPublished) {
-  SnapshotStore store(4);
+  SnapshotStore store(4, SnapshotMemory::kPrivate);
   EXPECT_EQ(store.latest(), nullptr);
   const auto made = store.Make();
   EXPECT_EQ(made->values.size(), 4u);
@@ -41,7 +42,7 @@ TEST(SnapshotStoreTest, HasNothingBeforeTheFirstIsPublished) {
 }
 
 TEST(SnapshotStoreTest, GivesTheLatestThatWasPublished) {
-  SnapshotStore store(4);
+  SnapshotStore store(4, SnapshotMemory::kPrivate);
   for (uint64_t step = 0; step < 5; ++step) {
     const auto published = PublishStep(store, step);
     EXPECT_EQ(store.latest(), published);
@@ -49,8 +50,31 @@ TEST(SnapshotStoreTest, GivesTheLatestThatWasPublished) {
   }
 }
 
+TEST(SnapshotStoreTest, SharedSnapshotsCanBeReadWhereTheyLie) {
+  SnapshotStore store(4, SnapshotMemory::kShared);
+  const auto published = PublishStep(store, 7);
+  const SharedMemory* const memory = published->values.memory();
+  ASSERT_NE(memory, nullptr);
+  const auto view = SharedMemoryView::Open(memory->name());
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_THAT((*view)->floats(), ::testing::ElementsAre(7, 7, 7, 7));
+}
+
+TEST(SnapshotStoreTest, ASharedSnapshotIsOfAnotherGenerationThanTheOneBefore) {
+  SnapshotStore store(4, SnapshotMemory::kShared);
+  auto first = PublishStep(store, 0);
+  const SharedMemory* const memory = first->values.memory();
+  const uint64_t generation = memory->generation();
+  PublishStep(store, 1);
+  EXPECT_EQ(memory->generation(), generation);  // it may still be read
+  first = nullptr;
+  PublishStep(store, 2);
+  ASSERT_EQ(store.latest()->values.memory(), memory);  // used again
+  EXPECT_NE(memory->generation(), generation);
+}
+
 TEST(SnapshotStoreTest, LeavesAHeldSnapshotAsItIs) {
-  SnapshotStore store(4);
+  SnapshotStore store(4, SnapshotMemory::kPrivate);
   PublishStep(store, 0);
   const std::shared_ptr<const Snapshot> held = store.latest();
   for (uint64_t step = 1; step < 10; ++step) PublishStep(store, step);
@@ -59,14 +83,14 @@ TEST(SnapshotStoreTest, LeavesAHeldSnapshotAsItIs) {
 }
 
 TEST(SnapshotStoreTest, NeedsTheMemoryOfTwoForAnyNumberOfSteps) {
-  SnapshotStore store(1000);
+  SnapshotStore store(1000, SnapshotMemory::kPrivate);
   std::set<const float*> memory;
   for (uint64_t step = 0; step < 100; ++step) memory.insert(MemoryOf(PublishStep(store, step)));
   EXPECT_EQ(memory.size(), 2u);
 }
 
 TEST(SnapshotStoreTest, UsesTheMemoryOfAReleasedSnapshotAgain) {
-  SnapshotStore store(1000);
+  SnapshotStore store(1000, SnapshotMemory::kPrivate);
   PublishStep(store, 0);
   std::shared_ptr<const Snapshot> held = store.latest();
   const float* const memory = MemoryOf(held);
@@ -76,7 +100,7 @@ TEST(SnapshotStoreTest, UsesTheMemoryOfAReleasedSnapshotAgain) {
 }
 
 TEST(SnapshotStoreTest, TakesBackWhatWasMadeButNeverPublished) {
-  SnapshotStore store(1000);
+  SnapshotStore store(1000, SnapshotMemory::kPrivate);
   std::shared_ptr<Snapshot> made = store.Make();
   const float* const memory = MemoryOf(made);
   made.reset();
@@ -84,7 +108,7 @@ TEST(SnapshotStoreTest, TakesBackWhatWasMadeButNeverPublished) {
 }
 
 TEST(SnapshotStoreTest, IsNewestUpToWhereTheNextIsWritten) {
-  SnapshotStore store(100);
+  SnapshotStore store(100, SnapshotMemory::kPrivate);
   const auto latest = PublishStep(store, 0);
   for (const uint64_t end : {0, 1, 100}) EXPECT_EQ(store.newest(end), latest) << end;
   const std::shared_ptr<Snapshot> next = store.Make();
@@ -98,7 +122,7 @@ TEST(SnapshotStoreTest, IsNewestUpToWhereTheNextIsWritten) {
 }
 
 TEST(SnapshotStoreTest, IsNewestThroughoutOncePublished) {
-  SnapshotStore store(100);
+  SnapshotStore store(100, SnapshotMemory::kPrivate);
   PublishStep(store, 0);
   const std::shared_ptr<Snapshot> next = store.Make();
   store.Grow(next, 40);
@@ -109,7 +133,7 @@ TEST(SnapshotStoreTest, IsNewestThroughoutOncePublished) {
 TEST(SnapshotStoreTest, SnapshotsOutliveTheStore) {
   std::shared_ptr<const Snapshot> held;
   {
-    SnapshotStore store(4);
+    SnapshotStore store(4, SnapshotMemory::kPrivate);
     PublishStep(store, 3);
     held = store.latest();
   }
@@ -117,7 +141,7 @@ TEST(SnapshotStoreTest, SnapshotsOutliveTheStore) {
 }
 
 TEST(SnapshotStoreTest, SnapshotsMayBeReleasedOnAnyThread) {
-  auto store = std::make_unique<SnapshotStore>(64);
+  auto store = std::make_unique<SnapshotStore>(64, SnapshotMemory::kPrivate);
   std::vector<std::shared_ptr<const Snapshot>> held;
   for (uint64_t step = 0; step < 200; ++step) {
     PublishStep(*store, step);

@@ -49,6 +49,20 @@ TEST_F(StepLedgerTest, StartsEmpty) {
   EXPECT_EQ(Take(kRank), 0u);
 }
 
+TEST_F(StepLedgerTest, KnowsWhoseContributionsAreNotInTheSumYet) {
+  EXPECT_FALSE(ledger_.IsFolding("a"));
+  Add(kArrival, Of(0, "a"), 1);
+  Add(kArrival, Of(0, "a"), 2);
+  Add(kArrival, Of(1, "b"), 3);
+  Take(kArrival);
+  EXPECT_TRUE(ledger_.IsFolding("a"));
+  ledger_.Folded(Of(0, "a"));
+  EXPECT_TRUE(ledger_.IsFolding("a"));
+  ledger_.Folded(Of(0, "a"));
+  EXPECT_FALSE(ledger_.IsFolding("a"));
+  EXPECT_TRUE(ledger_.IsFolding("b"));
+}
+
 TEST_F(StepLedgerTest, GivesContributionsInTheOrderOfTheirArrival) {
   Add(kArrival, Of(2), 1);
   Add(kArrival, Of(0), 2);

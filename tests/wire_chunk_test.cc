@@ -219,7 +219,8 @@ void ExpectAsGenerated(const std::string& bytes, const std::vector<size_t>& ends
   Message message;
   const bool legal = message.ParseFromString(bytes) && message.has_chunk();
   const auto chunk = DecodeChunk<Message>(Sliced(bytes, ends));
-  if (!legal || message.chunk().payload().size() % sizeof(float) != 0) {
+  if (!legal || message.chunk().has_shared() ||
+      message.chunk().payload().size() % sizeof(float) != 0) {
     ASSERT_FALSE(chunk.ok());
     return;
   }
@@ -268,6 +269,76 @@ TYPED_TEST(DecodeChunkTest, AgreesWithTheGeneratedParserAboutDamagedMessages) {
     ExpectAsGenerated<TypeParam>(bytes, {first, second});
     if (this->HasFatalFailure()) FAIL() << "message " << i;
   }
+}
+
+// ---- Shared memory ----
+
+TEST(EncodeSharedChunkTest, WritesTheBytesThatGeneratedCodeWrites) {
+  v1::PullParamsResponse message;
+  message.mutable_chunk()->set_offset(7);
+  message.mutable_chunk()->mutable_shared()->set_first(1000);
+  message.mutable_chunk()->mutable_shared()->set_count(3);
+  EXPECT_EQ(BytesOf(EncodeSharedChunk(7, 1000, 3)), message.SerializeAsString());
+}
+
+class DecodeSharedChunkTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto memory = SharedMemory::Create(10);
+    ASSERT_THAT(memory, IsOk());
+    memory_ = *std::move(memory);
+    auto view = SharedMemoryView::Open(memory_->name());
+    ASSERT_THAT(view, IsOk());
+    view_ = *std::move(view);
+  }
+
+  absl::StatusOr<TensorChunk> Decode(uint64_t first, uint64_t count) const {
+    return DecodeChunk<v1::PushGradientsRequest>(EncodeSharedChunk(5, first, count), view_);
+  }
+
+  std::shared_ptr<SharedMemory> memory_;
+  SenderMemory view_;
+};
+
+TEST_F(DecodeSharedChunkTest, RefersToTheSendersMemory) {
+  memory_->floats()[9] = 2.5f;
+  const auto chunk = Decode(8, 2);
+  ASSERT_THAT(chunk, IsOk());
+  EXPECT_EQ(chunk->offset, 5u);
+  ASSERT_EQ(chunk->pieces.size(), 1u);
+  EXPECT_EQ(static_cast<const void*>(chunk->pieces[0].data()), view_->floats().data() + 8);
+  EXPECT_EQ(chunk->pieces[0][1].value, 2.5f);
+}
+
+TEST_F(DecodeSharedChunkTest, KeepsTheMemoryAsLongAsItIsUsed) {
+  auto chunk = Decode(0, 10);
+  const std::weak_ptr<const SharedMemoryView> memory = view_;
+  view_ = nullptr;
+  EXPECT_FALSE(memory.expired());
+  chunk = absl::UnknownError("gone");
+  EXPECT_TRUE(memory.expired());
+}
+
+TEST_F(DecodeSharedChunkTest, RefusesElementsThatAreNotInTheMemory) {
+  const auto not_there = IsError(Reason::kBadChunk, HasSubstr("of the 10 that are shared"));
+  EXPECT_THAT(Decode(0, 11), not_there);
+  EXPECT_THAT(Decode(10, 1), not_there);
+  EXPECT_THAT(Decode(11, 0), not_there);
+  EXPECT_THAT(Decode(kLargest, 1), not_there);
+  EXPECT_THAT(Decode(1, kLargest), not_there);
+}
+
+TEST_F(DecodeSharedChunkTest, RefusesAReferenceBesideAPayload) {
+  v1::PushGradientsRequest message;
+  message.mutable_chunk()->mutable_shared()->set_count(1);
+  message.mutable_chunk()->set_payload("abcd");
+  EXPECT_THAT(DecodeChunk<v1::PushGradientsRequest>(Whole(message.SerializeAsString()), view_),
+              IsError(Reason::kBadChunk, HasSubstr("chunk at offset 0 has 4 bytes and says")));
+}
+
+TEST_F(DecodeSharedChunkTest, RefusesAReferenceOfASenderThatSharesNothing) {
+  EXPECT_THAT(DecodeChunk<v1::PushGradientsRequest>(EncodeSharedChunk(0, 0, 1)),
+              IsError(Reason::kBadChunk, HasSubstr("of the 0 that are shared")));
 }
 
 // ---- Other messages ----

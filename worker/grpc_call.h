@@ -1,4 +1,4 @@
-// What every call of a worker carries.
+// What every call of a worker has in common.
 
 #ifndef SLUICE_WORKER_GRPC_CALL_H_
 #define SLUICE_WORKER_GRPC_CALL_H_
@@ -7,19 +7,21 @@
 
 #include <string>
 
-#include "absl/time/clock.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace sluice {
 
 // Gives a call its deadline, unless `timeout` is infinite, and the job's token.
-inline void Prepare(grpc::ClientContext& context, absl::Duration timeout,
-                    const std::string& token) {
-  if (timeout != absl::InfiniteDuration()) {
-    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
-  }
-  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
-}
+void Prepare(grpc::ClientContext& context, absl::Duration timeout, const std::string& token);
+
+// How a call ended that this side did not cancel: the server's end does that to calls that are
+// open.
+absl::Status EndOf(const grpc::Status& status);
+
+// The server's answer to `call` is not the one `expected`.
+absl::Status UnexpectedMessage(absl::string_view call, absl::string_view expected);
 
 }  // namespace sluice
 

@@ -5,12 +5,11 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/coverage.h"
+#include "absl/types/optional.h"
 #include "common/error.h"
 #include "common/wire.h"
 #include "common/wire_chunk.h"
@@ -19,7 +18,9 @@
 #include "sluice/v1/parameter_server.grpc.pb.h"
 #include "worker/grpc_call.h"
 #include "worker/grpc_heartbeat.h"
+#include "worker/grpc_pull.h"
 #include "worker/grpc_stream.h"
+#include "worker/shared_parameters.h"
 
 namespace sluice {
 namespace {
@@ -33,28 +34,10 @@ constexpr int kBeatsPerLease = 3;
 
 constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParams";
 constexpr char kPushGradients[] = "/sluice.v1.ParameterServer/PushGradients";
-constexpr char kPullParams[] = "/sluice.v1.ParameterServer/PullParams";
-
-absl::Status UnexpectedMessage(absl::string_view call, absl::string_view expected) {
-  return absl::InternalError(absl::StrCat("the server's answer to ", call, " has no ", expected,
-                                          "; do server and worker run the same version?"));
-}
 
 absl::Duration TransferTimeout(size_t elements) {
   return kCallTimeout +
          absl::Seconds(static_cast<double>(elements * sizeof(float)) / kSlowestBytesPerSecond);
-}
-
-// How a call ended that this side did not cancel: the server's end does that to calls that are
-// open.
-absl::Status EndOf(const grpc::Status& status) {
-  if (status.error_code() == grpc::StatusCode::CANCELLED) {
-    return absl::UnavailableError("the server ended the call");
-  }
-  absl::Status end = FromGrpcStatus(status);
-  if (!absl::IsUnavailable(end) || ReasonOf(end) != Reason::kNone) return end;
-  // Not the server's words but gRPC's: "Socket closed".
-  return absl::UnavailableError(absl::StrCat("lost the server: ", end.message()));
 }
 
 bool WaitConnected(grpc::Channel& channel, absl::Duration timeout) {
@@ -75,6 +58,14 @@ void WriteVector(const google::protobuf::MessageLite& header, const SharedFloats
   }
 }
 
+// Writes in their place where the vector's elements lie in this worker's memory.
+void WriteSharedVector(const google::protobuf::MessageLite& header, uint64_t first, uint64_t size,
+                       GrpcStream& stream) {
+  if (stream.Write(EncodeMessage(header), Follows::kMoreAtOnce)) {
+    stream.Write(EncodeSharedChunk(0, first, size), Follows::kNothing);
+  }
+}
+
 // The one answer to a stream of requests.
 template <typename Answer>
 absl::StatusOr<Answer> ReadAnswer(absl::string_view call, GrpcStream& stream) {
@@ -86,73 +77,6 @@ absl::StatusOr<Answer> ReadAnswer(absl::string_view call, GrpcStream& stream) {
   if (!answered || !DecodeMessage(bytes, &answer)) return UnexpectedMessage(call, "message");
   return answer;
 }
-
-class GrpcPull final : public PendingPull {
- public:
-  GrpcPull(grpc::GenericStub& stub, const PullRequest& request,
-           const GrpcConnectionOptions& options)
-      : request_(request), stream_(stub, kPullParams, options.pull_timeout, options.token) {
-    stream_.Write(EncodeMessage(ToProto(request)), Follows::kNothing);
-  }
-
-  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
-    absl::StatusOr<PullHeader> header = ReadAll(parameters);
-    if (!ended_) stream_.Cancel();  // garbage may go on and on
-    const absl::Status end = EndOf(stream_.Finish());
-    // What the server says explains more than a stream that ends early.
-    if (ended_ && !end.ok()) return end;
-    return header;
-  }
-
- private:
-  bool Next(grpc::ByteBuffer* message) {
-    ended_ = !stream_.Read(message);
-    return !ended_;
-  }
-
-  absl::StatusOr<PullHeader> ReadAll(absl::Span<float> parameters) {
-    grpc::ByteBuffer bytes;
-    v1::PullParamsResponse message;
-    if (!Next(&bytes) || !DecodeMessage(bytes, &message) || !message.has_header()) {
-      return UnexpectedMessage("PullParams", "header");
-    }
-    const PullHeader header = FromProto(message.header());
-    if (header.not_modified) {
-      if (request_.have_step != header.step) return UnexpectedMessage("PullParams", "parameters");
-      if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
-      return header;
-    }
-    Coverage coverage(parameters.size());
-    while (Next(&bytes)) {
-      const absl::Status read = ReadChunk(bytes, coverage, parameters);
-      if (!read.ok()) return read;
-    }
-    const absl::Status complete = coverage.CheckComplete();
-    if (!complete.ok()) return complete;
-    return header;
-  }
-
-  static absl::Status ReadChunk(const grpc::ByteBuffer& bytes, Coverage& coverage,
-                                absl::Span<float> parameters) {
-    const auto chunk = DecodeChunk<v1::PullParamsResponse>(bytes);
-    if (!chunk.ok()) {
-      const bool no_chunk = ReasonOf(chunk.status()) == Reason::kBadArgument;
-      return no_chunk ? UnexpectedMessage("PullParams", "chunk") : chunk.status();
-    }
-    const absl::Status added = coverage.Add(chunk->offset, chunk->size());
-    if (!added.ok()) return added;
-    float* to = parameters.data() + chunk->offset;
-    for (const FloatPiece& piece : chunk->pieces) {
-      std::memcpy(to, piece.data(), piece.size() * sizeof(float));
-      to += piece.size();
-    }
-    return absl::OkStatus();
-  }
-
-  const PullRequest request_;
-  GrpcStream stream_;
-  bool ended_ = false;  // by the server
-};
 
 class GrpcConnection final : public ServerConnection {
  public:
@@ -175,6 +99,7 @@ class GrpcConnection final : public ServerConnection {
     if (!event.has_welcome()) return UnexpectedMessage("Join", "welcome");
     auto welcome = FromProto(event.welcome());
     if (welcome.ok()) {
+      if (event.welcome().shares_memory()) session_->memory = request.memory;
       session_->heartbeat = std::make_unique<Heartbeat>(
           *stub_, welcome->session, welcome->lease / kBeatsPerLease, options_.token);
     }
@@ -212,14 +137,20 @@ class GrpcConnection final : public ServerConnection {
                       options_.token);
     v1::PushGradientsRequest message;
     *message.mutable_header() = ToProto(header);
-    WriteVector(message, gradient, stream);
+    const absl::optional<uint64_t> first = SharedIndexOf(gradient.values);
+    if (first.has_value()) {
+      WriteSharedVector(message, *first, gradient.values.size(), stream);
+    } else {
+      WriteVector(message, gradient, stream);
+    }
     const auto answer = ReadAnswer<v1::PushGradientsResponse>("PushGradients", stream);
     if (!answer.ok()) return answer.status();
     return FromProto(*answer);
   }
 
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
-    return std::make_unique<GrpcPull>(streams_, request, options_);
+    SharedParameters* const shared = memory() != nullptr ? &shared_parameters_ : nullptr;
+    return StartGrpcPull(streams_, request, shared, {options_.pull_timeout, options_.token});
   }
 
   absl::Status Leave(SessionId session, const Results& results) override {
@@ -245,7 +176,17 @@ class GrpcConnection final : public ServerConnection {
     grpc::ClientContext context;
     std::unique_ptr<grpc::ClientReader<v1::JoinEvent>> events;
     std::unique_ptr<Heartbeat> heartbeat;
+    std::shared_ptr<const SharedMemory> memory;  // that the server reads; null if it does not
   };
+
+  const SharedMemory* memory() const {
+    return session_ == nullptr ? nullptr : session_->memory.get();
+  }
+
+  // Of a gradient that lies where the server reads it.
+  absl::optional<uint64_t> SharedIndexOf(absl::Span<const float> gradient) const {
+    return memory() == nullptr ? absl::nullopt : memory()->IndexOf(gradient);
+  }
 
   void EndSession() {
     if (session_ == nullptr) return;
@@ -267,6 +208,7 @@ class GrpcConnection final : public ServerConnection {
   const std::unique_ptr<v1::ParameterServer::Stub> stub_;
   grpc::GenericStub streams_;  // for calls that carry tensors
   std::unique_ptr<Session> session_;
+  SharedParameters shared_parameters_;
 };
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {

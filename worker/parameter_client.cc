@@ -76,7 +76,12 @@ absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradie
     if (welcome_.resumed) continue;
     LOG(WARNING) << "the server does not know " << request_.worker
                  << " any more; its latest push is given up";
-    const absl::Status pulled = Pull(welcome_.step, parameters);
+    // By `after` the server also says that it reads nothing of this worker's memory any more.
+    PullRequest request;
+    request.session = welcome_.session;
+    request.min_step = welcome_.step;
+    request.after = welcome_.last_sequence;
+    const absl::Status pulled = Finish(connection_->StartPull(request), request, parameters);
     if (!pulled.ok()) return pulled;
     return RoundReport{step_, Disposition::kStaleDropped, 0};
   }

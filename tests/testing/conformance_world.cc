@@ -1,5 +1,7 @@
 #include "tests/testing/conformance_world.h"
 
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "common/wire.h"
@@ -78,11 +80,29 @@ class ShardConformance final : public ConformanceWorld {
 
 // ---- Over gRPC ----
 
+enum class Tensors { kInMessages, kInSharedMemory };
+
+ShardOptions WithSharedSnapshots(ShardOptions options) {
+  options.snapshots = SnapshotMemory::kShared;
+  return options;
+}
+
+Values ValuesAt(const v1::SharedParameters& where) {
+  const auto view = SharedMemoryView::Open(FromProto(where.memory()));
+  EXPECT_THAT(view, IsOk());
+  if (!view.ok()) return {};
+  Values values = ValuesOf((*view)->floats());
+  EXPECT_TRUE((*view)->IsStill(where.generation()));
+  return values;
+}
+
 class ServerTake final : public PendingTake {
  public:
-  ServerTake(ServerWorld& world, const PullRequest& request)
+  ServerTake(ServerWorld& world, Tensors tensors, const PullRequest& request)
       : world_(world), context_(world.Context()) {
-    reader_ = world.stub().PullParams(context_.get(), ToProto(request));
+    v1::PullParamsRequest message = ToProto(request);
+    message.set_shared(tensors == Tensors::kInSharedMemory);
+    reader_ = world.stub().PullParams(context_.get(), message);
   }
 
   ~ServerTake() override {
@@ -96,6 +116,7 @@ class ServerTake final : public PendingTake {
     v1::PullParamsResponse message;
     while (reader_->Read(&message)) {
       if (message.has_header()) taken.step = message.header().step();
+      if (message.header().has_shared()) taken.values = ValuesAt(message.header().shared());
       if (!message.has_chunk()) continue;
       const std::string& payload = message.chunk().payload();
       taken.values.resize(taken.values.size() + payload.size() / sizeof(float));
@@ -126,11 +147,20 @@ class ServerTake final : public PendingTake {
 
 class ServerConformance final : public ConformanceWorld {
  public:
-  ServerConformance(const ShardOptions& options, const Layout& layout) : world_(options, layout) {}
+  ServerConformance(const ShardOptions& options, const Layout& layout, Tensors tensors)
+      : tensors_(tensors), world_(options, layout) {
+    if (tensors_ == Tensors::kInMessages) return;
+    auto memory = SharedMemory::Create(kMostPushes * layout.size());
+    EXPECT_THAT(memory, IsOk());
+    memory_ = *std::move(memory);
+  }
 
   absl::StatusOr<Welcome> Join(const std::string& name) override {
-    const auto welcome = world_.Join(name);
+    v1::JoinRequest request = world_.RequestOf(name);
+    if (memory_ != nullptr) *request.mutable_memory() = ToProto(memory_->name());
+    const auto welcome = world_.JoinAs(request);
     if (!welcome.ok()) return welcome.status();
+    EXPECT_EQ(welcome->shares_memory(), memory_ != nullptr);
     return FromProto(*welcome);
   }
   absl::Status Leave(const std::string& name) override { return world_.Leave(name).status(); }
@@ -148,17 +178,19 @@ class ServerConformance final : public ConformanceWorld {
     return FromProto(world_.NextHeader(name, step)).value();
   }
   absl::StatusOr<PushOutcome> PushAs(const PushHeader& header, const Values& gradient) override {
-    return world_.SendPush({HeaderOf(ToProto(header)), GradientOf(0, gradient)});
+    const v1::PushGradientsRequest chunk =
+        memory_ == nullptr ? GradientOf(0, gradient) : GradientInMemory(gradient);
+    return world_.SendPush({HeaderOf(ToProto(header)), chunk});
   }
 
   std::unique_ptr<PendingTake> StartPull(const PullRequest& request) override {
     const uint32_t before = waiting();
-    auto take = std::make_unique<ServerTake>(world_, request);
+    auto take = std::make_unique<ServerTake>(world_, tensors_, request);
     EXPECT_TRUE(world_.Await([&] { return waiting() == before + 1; }));
     return take;
   }
   absl::StatusOr<Taken> Pull(const PullRequest& request) override {
-    return ServerTake(world_, request).Wait();
+    return ServerTake(world_, tensors_, request).Wait();
   }
 
   absl::StatusOr<uint64_t> SetPolicy(const Consistency& consistency) override {
@@ -187,6 +219,21 @@ class ServerConformance final : public ConformanceWorld {
   Shard& shard() override { return world_.shard(); }
 
  private:
+  static constexpr uint64_t kMostPushes = 2000;
+
+  // Each in a place of its own, since nobody waits until the one before was read.
+  v1::PushGradientsRequest GradientInMemory(const Values& gradient) {
+    std::copy(gradient.begin(), gradient.end(), memory_->floats().begin() + written_);
+    v1::PushGradientsRequest message;
+    message.mutable_chunk()->mutable_shared()->set_first(written_);
+    message.mutable_chunk()->mutable_shared()->set_count(gradient.size());
+    written_ += gradient.size();
+    return message;
+  }
+
+  const Tensors tensors_;
+  std::shared_ptr<SharedMemory> memory_;  // of all workers; null if tensors are in messages
+  uint64_t written_ = 0;
   ServerWorld world_;
 };
 
@@ -231,7 +278,13 @@ std::unique_ptr<ConformanceWorld> MakeShardConformance(const ShardOptions& optio
 
 std::unique_ptr<ConformanceWorld> MakeServerConformance(const ShardOptions& options,
                                                         const Layout& layout) {
-  return std::make_unique<ServerConformance>(options, layout);
+  return std::make_unique<ServerConformance>(options, layout, Tensors::kInMessages);
+}
+
+std::unique_ptr<ConformanceWorld> MakeSharedConformance(const ShardOptions& options,
+                                                        const Layout& layout) {
+  return std::make_unique<ServerConformance>(WithSharedSnapshots(options), layout,
+                                             Tensors::kInSharedMemory);
 }
 
 }  // namespace sluice

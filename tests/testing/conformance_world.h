@@ -86,6 +86,9 @@ std::unique_ptr<ConformanceWorld> MakeShardConformance(const ShardOptions& optio
 // A server behind its real door.
 std::unique_ptr<ConformanceWorld> MakeServerConformance(const ShardOptions& options,
                                                         const Layout& layout);
+// As above, with gradients and parameters in shared memory.
+std::unique_ptr<ConformanceWorld> MakeSharedConformance(const ShardOptions& options,
+                                                        const Layout& layout);
 
 }  // namespace sluice
 

@@ -24,7 +24,7 @@ struct Flags {
   Part part;
   Side side = Side::kSluice;
   SocketOptions socket;
-  uint32_t threads = 1;
+  SluiceOptions sluice;
 };
 
 void AddFlags(CLI::App& app, Flags& flags) {
@@ -37,16 +37,17 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->transform(CLI::CheckedTransformer(sockets));
   app.add_option("--congestion", flags.socket.congestion, "of TCP, on the plain side");
   app.add_flag("--sgd", flags.socket.sgd, "SGD on the plain side's server");
-  app.add_option("--threads", flags.threads, "that do the arithmetic of Sluice's server")
+  app.add_option("--threads", flags.sluice.threads, "that do the arithmetic of Sluice's server")
       ->envname("OMP_NUM_THREADS");
+  app.add_flag("--shared-memory", flags.sluice.shared_memory, "for Sluice's tensors");
   AddPartFlags(app, flags.part);
 }
 
 absl::Status RunPart(const Flags& flags) {
   const bool serves = flags.part.kind == PartKind::kServer;
   if (flags.side == Side::kSluice) {
-    return serves ? RunSluiceServer(flags.part, flags.socket.socket, flags.threads)
-                  : RunSluiceWorker(flags.part);
+    return serves ? RunSluiceServer(flags.part, flags.socket.socket, flags.sluice)
+                  : RunSluiceWorker(flags.part, flags.sluice);
   }
   return serves ? RunSocketServer(flags.part, flags.socket)
                 : RunSocketWorker(flags.part, flags.socket);

@@ -83,6 +83,7 @@ std::vector<Row> AllRows(const std::string& python) {
   return {
       Direct("sluice-unix", kSockets, {"--side=sluice", "--socket=unix"}),
       Direct("sluice-tcp", kSockets, {"--side=sluice", "--socket=tcp"}),
+      Direct("sluice-shm", kSockets, {"--side=sluice", "--socket=unix", "--shared-memory"}),
       Direct("plain-unix", kSockets, {"--side=plain", "--socket=unix"}),
       Direct("plain-tcp", kSockets, {"--side=plain", "--socket=tcp"}),
       Congestion("plain-tcp-cubic", "cubic"),

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/allocator.h"
 #include "common/layout.h"
@@ -43,7 +44,8 @@ absl::StatusOr<JoinRequest> JoinAs(const Part& part) {
 
 }  // namespace
 
-absl::Status RunSluiceServer(const Part& part, SocketKind socket, uint32_t threads) {
+absl::Status RunSluiceServer(const Part& part, SocketKind socket,
+                             const SluiceOptions& sluice_options) {
   InitLogging();
   KeepFreedMemoryInOneHeap();
   const auto endpoint = MakeEndpoint(socket);
@@ -52,7 +54,8 @@ absl::Status RunSluiceServer(const Part& part, SocketKind socket, uint32_t threa
   options.shard.job_id = "bench";
   options.shard.expected_workers = part.workers;
   options.listen = endpoint->address;
-  options.threads = threads;
+  options.threads = sluice_options.threads;
+  if (sluice_options.shared_memory) options.shard.snapshots = SnapshotMemory::kShared;
   auto started = Server::Start(options);
   if (!started.ok()) return started.status();
   // Never destroyed: then gRPC 1.51 sometimes waits 10 s for a poller of a connection that is gone.
@@ -68,16 +71,23 @@ absl::Status RunSluiceServer(const Part& part, SocketKind socket, uint32_t threa
   return answered;
 }
 
-absl::Status RunSluiceWorker(const Part& part) {
+absl::Status RunSluiceWorker(const Part& part, const SluiceOptions& sluice_options) {
   InitLogging();
   KeepFreedMemory();
   GrpcConnectionOptions options;
   options.address = part.address;
   auto connection = ConnectOverGrpc(options);
   if (!connection.ok()) return connection.status();
-  const auto request = JoinAs(part);
+  auto request = JoinAs(part);
   if (!request.ok()) return request.status();
-  const SharedFloats gradient = Share(SyntheticGradient(part.elements));
+  SharedFloats gradient = Share(SyntheticGradient(part.elements));
+  if (sluice_options.shared_memory) {
+    auto memory = SharedMemory::Create(part.elements);
+    if (!memory.ok()) return memory.status();
+    absl::c_copy(gradient.values, (*memory)->floats().begin());
+    gradient = {(*memory)->floats(), *memory};
+    request->memory = *std::move(memory);
+  }
   std::vector<float> parameters(part.elements);
   ParameterClient client(*std::move(connection));
   const absl::Status joined = client.Join(*request, absl::MakeSpan(parameters));

@@ -11,12 +11,17 @@
 
 namespace sluice::bench {
 
-// Serves a sync job of part.workers workers until they have left; `threads` do the arithmetic.
-absl::Status RunSluiceServer(const Part& part, SocketKind socket, uint32_t threads);
+struct SluiceOptions {
+  uint32_t threads = 1;        // that do the server's arithmetic
+  bool shared_memory = false;  // for gradients and parameters; the calls go through the socket
+};
+
+// Serves a sync job of part.workers workers until they have left.
+absl::Status RunSluiceServer(const Part& part, SocketKind socket, const SluiceOptions& options);
 
 // A worker that pushes a synthetic gradient and pulls the parameters. At the end it checks that
 // they are what SGD makes of as many gradients.
-absl::Status RunSluiceWorker(const Part& part);
+absl::Status RunSluiceWorker(const Part& part, const SluiceOptions& options);
 
 }  // namespace sluice::bench
 

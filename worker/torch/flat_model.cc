@@ -35,6 +35,14 @@ absl::Span<float> SpanOf(const torch::Tensor& flat) {
   return absl::MakeSpan(flat.data_ptr<float>(), static_cast<size_t>(flat.numel()));
 }
 
+// A vector of zeroes, in `memory` unless that is null.
+torch::Tensor FlatIn(const std::shared_ptr<const SharedMemory>& memory, uint64_t size) {
+  const auto elements = static_cast<int64_t>(size);
+  if (memory == nullptr) return torch::zeros({elements});
+  return torch::from_blob(
+      memory->floats().data(), {elements}, [memory](void*) {}, torch::kFloat32);
+}
+
 SharedFloats ShareFlat(const torch::Tensor& flat) {
   return {SpanOf(flat), std::make_shared<const torch::Tensor>(flat)};
 }
@@ -94,7 +102,10 @@ bool FlatModel::IsKnown(const std::string& name, const torch::Tensor& tensor,
 void FlatModel::Bind(const std::vector<LayoutRange>& ranges) {
   const torch::NoGradGuard no_grad;
   values_ = torch::zeros({static_cast<int64_t>(layout_.size())});
-  gradients_ = torch::zeros_like(values_);
+  if (auto memory = SharedMemory::Create(layout_.size()); memory.ok()) {
+    gradient_memory_ = *std::move(memory);
+  }
+  gradients_ = FlatIn(gradient_memory_, layout_.size());
   for (size_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];
     const auto offset = static_cast<int64_t>(ranges[i].offset);

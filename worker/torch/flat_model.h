@@ -12,11 +12,13 @@
 
 #include <torch/torch.h>
 
+#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "common/layout.h"
 #include "common/shared_floats.h"
+#include "common/shared_memory.h"
 
 namespace sluice {
 
@@ -46,6 +48,10 @@ class FlatModel {
   // values(), to be pushed in place of gradients.
   SharedFloats shared_values();
 
+  // The memory of what GatherGradients() returns, for servers of this node to read it there; null
+  // if the system gives none.
+  const std::shared_ptr<const SharedMemory>& gradient_memory() const { return gradient_memory_; }
+
   // Zeroes the gradients and makes them views again.
   void ZeroGradients();
 
@@ -67,6 +73,7 @@ class FlatModel {
   Layout layout_;
   std::vector<Member> members_;  // in the layout's order
   torch::Tensor values_;
+  std::shared_ptr<const SharedMemory> gradient_memory_;
   torch::Tensor gradients_;
 };
 

@@ -46,6 +46,7 @@ std::unique_ptr<ParameterClient> JoinJob(const Job& job, SessionRole role,
   JoinRequest request = job.Identity(role);
   request.layout = model.layout();
   request.optimizer = options;
+  request.memory = model.gradient_memory();
   ThrowIfError(client->Join(request, model.values()));
   model.ScatterValues();
   return client;

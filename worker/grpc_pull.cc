@@ -1,0 +1,140 @@
+#include "worker/grpc_pull.h"
+
+#include <glog/logging.h>
+
+#include <cstring>
+#include <utility>
+
+#include "common/coverage.h"
+#include "common/error.h"
+#include "common/wire.h"
+#include "common/wire_chunk.h"
+#include "worker/grpc_call.h"
+#include "worker/grpc_stream.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kPullParams[] = "/sluice.v1.ParameterServer/PullParams";
+
+// One call of PullParams.
+class GrpcPullCall {
+ public:
+  // `shared` is null if the parameters are to come through the socket; it outlives the call.
+  GrpcPullCall(grpc::GenericStub& stub, const PullRequest& request, SharedParameters* shared,
+               const GrpcPullOptions& options)
+      : request_(request),
+        shared_(shared),
+        stream_(stub, kPullParams, options.timeout, options.token) {
+    v1::PullParamsRequest message = ToProto(request);
+    message.set_shared(shared != nullptr);
+    stream_.Write(EncodeMessage(message), Follows::kNothing);
+  }
+
+  // As PendingPull::Read.
+  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) {
+    absl::StatusOr<PullHeader> header = ReadAll(parameters);
+    if (!ended_) stream_.Cancel();  // garbage may go on and on
+    const absl::Status end = EndOf(stream_.Finish());
+    // What the server says explains more than a stream that ends early.
+    if (ended_ && !end.ok()) return end;
+    return header;
+  }
+
+  // After Read(): not OK if the server's memory could not be read. Nothing is lost then: the call
+  // is repeated through the socket.
+  const absl::Status& sharing() const { return sharing_; }
+
+ private:
+  bool Next(grpc::ByteBuffer* message) {
+    ended_ = !stream_.Read(message);
+    return !ended_;
+  }
+
+  absl::StatusOr<PullHeader> ReadAll(absl::Span<float> parameters) {
+    grpc::ByteBuffer bytes;
+    v1::PullParamsResponse message;
+    if (!Next(&bytes) || !DecodeMessage(bytes, &message) || !message.has_header()) {
+      return UnexpectedMessage("PullParams", "header");
+    }
+    const PullHeader header = FromProto(message.header());
+    if (header.not_modified) {
+      if (request_.have_step != header.step) return UnexpectedMessage("PullParams", "parameters");
+      if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
+      return header;
+    }
+    if (message.header().has_shared()) {
+      if (shared_ == nullptr) return UnexpectedMessage("PullParams", "chunks");
+      const v1::SharedParameters& where = message.header().shared();
+      sharing_ = shared_->Read(FromProto(where.memory()), where.generation(), parameters);
+      if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
+      return header;
+    }
+    Coverage coverage(parameters.size());
+    while (Next(&bytes)) {
+      const absl::Status read = ReadChunk(bytes, coverage, parameters);
+      if (!read.ok()) return read;
+    }
+    const absl::Status complete = coverage.CheckComplete();
+    if (!complete.ok()) return complete;
+    return header;
+  }
+
+  static absl::Status ReadChunk(const grpc::ByteBuffer& bytes, Coverage& coverage,
+                                absl::Span<float> parameters) {
+    const auto chunk = DecodeChunk<v1::PullParamsResponse>(bytes);
+    if (!chunk.ok()) {
+      const bool no_chunk = ReasonOf(chunk.status()) == Reason::kBadArgument;
+      return no_chunk ? UnexpectedMessage("PullParams", "chunk") : chunk.status();
+    }
+    const absl::Status added = coverage.Add(chunk->offset, chunk->size());
+    if (!added.ok()) return added;
+    float* to = parameters.data() + chunk->offset;
+    for (const FloatPiece& piece : chunk->pieces) {
+      std::memcpy(to, piece.data(), piece.size() * sizeof(float));
+      to += piece.size();
+    }
+    return absl::OkStatus();
+  }
+
+  const PullRequest request_;
+  SharedParameters* const shared_;
+  GrpcStream stream_;
+  bool ended_ = false;  // by the server
+  absl::Status sharing_;
+};
+
+class GrpcPull final : public PendingPull {
+ public:
+  // As GrpcPullCall's constructor; all outlive the pull.
+  GrpcPull(grpc::GenericStub& stub, const PullRequest& request, SharedParameters* shared,
+           const GrpcPullOptions& options)
+      : stub_(stub),
+        request_(request),
+        options_(options),
+        call_(std::make_unique<GrpcPullCall>(stub, request, shared, options)) {}
+
+  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
+    const auto header = call_->Read(parameters);
+    if (!header.ok() || call_->sharing().ok()) return header;
+    VLOG(1) << "parameters come through the socket: " << call_->sharing().message();
+    call_ = std::make_unique<GrpcPullCall>(stub_, request_, nullptr, options_);
+    return call_->Read(parameters);
+  }
+
+ private:
+  grpc::GenericStub& stub_;
+  const PullRequest request_;
+  const GrpcPullOptions options_;
+  std::unique_ptr<GrpcPullCall> call_;
+};
+
+}  // namespace
+
+std::unique_ptr<PendingPull> StartGrpcPull(grpc::GenericStub& stub, const PullRequest& request,
+                                           SharedParameters* shared,
+                                           const GrpcPullOptions& options) {
+  return std::make_unique<GrpcPull>(stub, request, shared, options);
+}
+
+}  // namespace sluice

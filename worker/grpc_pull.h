@@ -1,0 +1,30 @@
+// PullParams over gRPC: the worker's side of it.
+
+#ifndef SLUICE_WORKER_GRPC_PULL_H_
+#define SLUICE_WORKER_GRPC_PULL_H_
+
+#include <grpcpp/generic/generic_stub.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "worker/server_connection.h"
+#include "worker/shared_parameters.h"
+
+namespace sluice {
+
+struct GrpcPullOptions {
+  absl::Duration timeout;  // of one wait for a step
+  std::string token;       // empty if the server asks for none
+};
+
+// Asks for a step. `shared` is null if parameters are to come through the socket. `stub` and
+// `shared` outlive the pull.
+std::unique_ptr<PendingPull> StartGrpcPull(grpc::GenericStub& stub, const PullRequest& request,
+                                           SharedParameters* shared,
+                                           const GrpcPullOptions& options);
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_GRPC_PULL_H_
