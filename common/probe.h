@@ -1,4 +1,4 @@
-// Questions to the system's sockets that gRPC does not answer.
+// A question to the system's sockets that gRPC does not answer.
 
 #ifndef SLUICE_COMMON_PROBE_H_
 #define SLUICE_COMMON_PROBE_H_
@@ -9,10 +9,7 @@
 
 namespace sluice {
 
-// Whether somebody listens on the unix socket `address`.
-bool IsListening(const Address& address);
-
-// Why `address` cannot be bound, in the system's words ("Address already in use").
+// Why `address`, of TCP, cannot be listened on, in the system's words ("Address already in use").
 std::string WhyNotBindable(const Address& address);
 
 }  // namespace sluice

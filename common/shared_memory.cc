@@ -10,8 +10,10 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/file_descriptor.h"
 #include "common/random.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -36,28 +38,6 @@ uint64_t BytesOf(uint64_t elements) { return kHeaderBytes + elements * sizeof(fl
 absl::Status FailedTo(absl::string_view what) {
   return absl::UnavailableError(absl::StrCat("cannot ", what, ": ", strerror(errno)));
 }
-
-// Closed with its scope.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  bool ok() const { return fd_ >= 0; }
-  int get() const { return fd_; }
-  int Release() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd;
-  }
-
- private:
-  int fd_;
-};
 
 absl::Status CheckFile(int fd, const SharedMemoryName& name) {
   if (name.elements > (std::numeric_limits<uint64_t>::max() - kHeaderBytes) / sizeof(float)) {
@@ -84,7 +64,7 @@ float* SharedMapping::floats() const {
 // ---- The maker's end ----
 
 absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Create(uint64_t elements) {
-  Descriptor file(memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  FileDescriptor file(memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file.ok()) return FailedTo("make shared memory");
   fchmod(file.get(), S_IRUSR | S_IWUSR);
   // Now, when it can be told, and not by a signal when it is written.
@@ -99,15 +79,13 @@ absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Create(uint64_t elem
   name.cookie = RandomNonce().value();
   name.elements = elements;
   new (address) SharedMapping::Header{name.cookie, {0}};
-  std::shared_ptr<SharedMemory> memory(new SharedMemory(file.Release(), address, name));
-  if (fcntl(memory->fd_, F_ADD_SEALS, kSeals) != 0) return FailedTo("seal shared memory");
+  std::shared_ptr<SharedMemory> memory(new SharedMemory(std::move(file), address, name));
+  if (fcntl(memory->file_.get(), F_ADD_SEALS, kSeals) != 0) return FailedTo("seal shared memory");
   return memory;
 }
 
-SharedMemory::SharedMemory(int fd, void* address, const SharedMemoryName& name)
-    : fd_(fd), mapping_(address, name.elements), name_(name) {}
-
-SharedMemory::~SharedMemory() { close(fd_); }
+SharedMemory::SharedMemory(FileDescriptor file, void* address, const SharedMemoryName& name)
+    : file_(std::move(file)), mapping_(address, name.elements), name_(name) {}
 
 absl::optional<uint64_t> SharedMemory::IndexOf(absl::Span<const float> part) const {
   const absl::Span<const float> all = floats();
@@ -132,7 +110,7 @@ uint64_t SharedMemory::generation() const {
 absl::StatusOr<std::shared_ptr<const SharedMemoryView>> SharedMemoryView::Open(
     const SharedMemoryName& name) {
   const std::string path = absl::StrCat("/proc/", name.pid, "/fd/", name.fd);
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (!file.ok()) return FailedTo("open the peer's memory");
   const absl::Status sound = CheckFile(file.get(), name);
   if (!sound.ok()) return sound;

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "common/file_descriptor.h"
 
 namespace sluice {
 
@@ -50,7 +51,6 @@ class SharedMemory {
  public:
   // Zeroes. UNAVAILABLE if the system gives no such memory.
   static absl::StatusOr<std::shared_ptr<SharedMemory>> Create(uint64_t elements);
-  ~SharedMemory();
 
   const SharedMemoryName& name() const { return name_; }
   absl::Span<float> floats() const {
@@ -66,9 +66,9 @@ class SharedMemory {
   uint64_t generation() const;
 
  private:
-  SharedMemory(int fd, void* address, const SharedMemoryName& name);
+  SharedMemory(FileDescriptor file, void* address, const SharedMemoryName& name);
 
-  const int fd_;
+  const FileDescriptor file_;
   const SharedMapping mapping_;
   const SharedMemoryName name_;
 };

@@ -3,6 +3,7 @@
 #include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/server_posix.h>
 
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "server/grpc_health.h"
 #include "server/grpc_inspector.h"
 #include "server/grpc_parameter_service.h"
+#include "server/unix_listener.h"
 
 namespace sluice {
 namespace {
@@ -35,28 +37,44 @@ class GrpcServerOnAddress final : public GrpcServer {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
     for (const auto& service : services_) builder.RegisterService(service.get());
+    address_ = address;
+    if (address.is_unix()) return StartOnUnix(builder);
     int port = 0;
     builder.AddListeningPort(address.ToString(), grpc::InsecureServerCredentials(), &port);
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot listen on ", address.ToString(), ": ", WhyNotBindable(address)));
-    }
-    address_ = address;
-    if (!address_.is_unix()) address_.port = static_cast<uint16_t>(port);
+    if (server_ == nullptr) return CannotListen(WhyNotBindable(address));
+    address_.port = static_cast<uint16_t>(port);
     return absl::OkStatus();
   }
 
   const Address& address() const override { return address_; }
 
   void Shutdown(absl::Duration grace) override {
+    unix_listener_ = nullptr;
     server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
     server_->Wait();
   }
 
  private:
+  absl::Status CannotListen(absl::string_view why) const {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address_.ToString(), ": ", why));
+  }
+
+  absl::Status StartOnUnix(grpc::ServerBuilder& builder) {
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) return CannotListen("gRPC does not start");
+    auto listener = UnixListener::Start(address_.unix_path, [this](FileDescriptor connection) {
+      grpc::AddInsecureChannelFromFd(server_.get(), connection.Release());
+    });
+    if (!listener.ok()) return CannotListen(listener.status().message());
+    unix_listener_ = *std::move(listener);
+    return absl::OkStatus();
+  }
+
   const std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<UnixListener> unix_listener_;  // null on TCP
   Address address_;
 };
 
@@ -65,11 +83,6 @@ class GrpcServerOnAddress final : public GrpcServer {
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const Address& address,
                                                             const std::string& token,
                                                             Shard& shard) {
-  // gRPC would take the socket's path from a server that is alive.
-  if (address.is_unix() && IsListening(address)) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address.ToString(), ": another server does"));
-  }
   // Keeps gRPC up until the process ends: taking it down can last 10 s, for a thread that polls.
   grpc_init();
   std::vector<std::unique_ptr<grpc::Service>> services;

@@ -258,6 +258,25 @@ TEST(GrpcConnectionTest, ReachesAUnixSocket) {
   (*server)->Shutdown(absl::ZeroDuration());
 }
 
+TEST(GrpcConnectionTest, ReachesTheNextServerOnItsUnixSocket) {
+  const auto directory = PrivateDirectory::Create();
+  ASSERT_THAT(directory, IsOk());
+  Address address;
+  address.unix_path = (*directory)->path() + "/server.sock";
+  std::unique_ptr<ServerConnection> connection;
+  for (int life = 0; life < 3; ++life) {
+    FakeClock clock;
+    Shard shard(Sync(1), clock);
+    const auto server = StartGrpcServer(address, "", shard);
+    ASSERT_THAT(server, IsOk());
+    if (connection == nullptr) connection = ConnectTo(address.ToString());
+    ASSERT_THAT(connection->Reconnect(), IsOk());
+    EXPECT_THAT(connection->Join(WorkerRequest("a")), IsOk());
+    (*server)->Shutdown(absl::ZeroDuration());
+    EXPECT_THAT(connection->NextEvent(), HasCode(absl::StatusCode::kUnavailable, _));
+  }
+}
+
 // ---- A server that is not there ----
 
 // A port of this machine that is taken; connections to it are refused until Listen().

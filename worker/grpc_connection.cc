@@ -17,6 +17,7 @@
 #include "common/wire_status.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 #include "worker/grpc_call.h"
+#include "worker/grpc_channel.h"
 #include "worker/grpc_heartbeat.h"
 #include "worker/grpc_pull.h"
 #include "worker/grpc_stream.h"
@@ -38,10 +39,6 @@ constexpr char kPushGradients[] = "/sluice.v1.ParameterServer/PushGradients";
 absl::Duration TransferTimeout(size_t elements) {
   return kCallTimeout +
          absl::Seconds(static_cast<double>(elements * sizeof(float)) / kSlowestBytesPerSecond);
-}
-
-bool WaitConnected(grpc::Channel& channel, absl::Duration timeout) {
-  return channel.WaitForConnected(absl::ToChronoTime(absl::Now() + timeout));
 }
 
 // Writes the stream's chunks after its header. The server may answer before it has read all of
@@ -80,11 +77,11 @@ absl::StatusOr<Answer> ReadAnswer(absl::string_view call, GrpcStream& stream) {
 
 class GrpcConnection final : public ServerConnection {
  public:
-  GrpcConnection(GrpcConnectionOptions options, std::shared_ptr<grpc::Channel> channel)
-      : options_(std::move(options)),
-        channel_(std::move(channel)),
-        stub_(v1::ParameterServer::NewStub(channel_)),
-        streams_(channel_) {}
+  // `channel` is connected.
+  GrpcConnection(GrpcConnectionOptions options, GrpcChannel channel)
+      : options_(std::move(options)), channel_(std::move(channel)) {
+    MakeStubs();
+  }
 
   ~GrpcConnection() override { EndSession(); }
 
@@ -107,10 +104,15 @@ class GrpcConnection final : public ServerConnection {
   }
 
   absl::Status Reconnect() override {
-    if (WaitConnected(*channel_, options_.connect_timeout)) return absl::OkStatus();
-    return absl::UnavailableError(
-        absl::StrCat("lost the server at ", options_.address, ", and it did not come back within ",
-                     absl::FormatDuration(options_.connect_timeout), ": ", Probe().message()));
+    EndSession();
+    const absl::Status connected = channel_.Connect(options_.connect_timeout);
+    if (!connected.ok()) {
+      return absl::UnavailableError(absl::StrCat(
+          "lost the server at ", options_.address, ", and it did not come back within ",
+          absl::FormatDuration(options_.connect_timeout), ": ", connected.message()));
+    }
+    MakeStubs();
+    return absl::OkStatus();
   }
 
   absl::StatusOr<JobEvent> NextEvent() override {
@@ -121,7 +123,7 @@ class GrpcConnection final : public ServerConnection {
 
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
                                                const SharedFloats& parameters) override {
-    GrpcStream stream(streams_, kInitializeParams, TransferTimeout(parameters.values.size()),
+    GrpcStream stream(*streams_, kInitializeParams, TransferTimeout(parameters.values.size()),
                       options_.token);
     v1::InitializeParamsRequest header;
     header.mutable_header()->set_session(session.value());
@@ -133,7 +135,7 @@ class GrpcConnection final : public ServerConnection {
 
   absl::StatusOr<PushOutcome> Push(const PushHeader& header,
                                    const SharedFloats& gradient) override {
-    GrpcStream stream(streams_, kPushGradients, TransferTimeout(gradient.values.size()),
+    GrpcStream stream(*streams_, kPushGradients, TransferTimeout(gradient.values.size()),
                       options_.token);
     v1::PushGradientsRequest message;
     *message.mutable_header() = ToProto(header);
@@ -150,7 +152,7 @@ class GrpcConnection final : public ServerConnection {
 
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
     SharedParameters* const shared = memory() != nullptr ? &shared_parameters_ : nullptr;
-    return StartGrpcPull(streams_, request, shared, {options_.pull_timeout, options_.token});
+    return StartGrpcPull(*streams_, request, shared, {options_.pull_timeout, options_.token});
   }
 
   absl::Status Leave(SessionId session, const Results& results) override {
@@ -163,15 +165,12 @@ class GrpcConnection final : public ServerConnection {
     return EndOf(stub_->Leave(&context, request, &response));
   }
 
-  // Why no connection comes about, in gRPC's words.
-  absl::Status Probe() {
-    grpc::ClientContext context;
-    Prepare(context, absl::Seconds(1), "");
-    v1::LeaveResponse response;
-    return FromGrpcStatus(stub_->Leave(&context, v1::LeaveRequest(), &response));
+ private:
+  void MakeStubs() {
+    stub_ = v1::ParameterServer::NewStub(channel_.get());
+    streams_ = std::make_unique<grpc::GenericStub>(channel_.get());
   }
 
- private:
   struct Session {
     grpc::ClientContext context;
     std::unique_ptr<grpc::ClientReader<v1::JoinEvent>> events;
@@ -204,24 +203,12 @@ class GrpcConnection final : public ServerConnection {
   }
 
   const GrpcConnectionOptions options_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<v1::ParameterServer::Stub> stub_;
-  grpc::GenericStub streams_;  // for calls that carry tensors
+  GrpcChannel channel_;
+  std::unique_ptr<v1::ParameterServer::Stub> stub_;
+  std::unique_ptr<grpc::GenericStub> streams_;  // for calls that carry tensors
   std::unique_ptr<Session> session_;
   SharedParameters shared_parameters_;
 };
-
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  // A cluster's nodes reach each other directly, whatever proxy the environment names.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A server whose node is gone answers no ping: calls fail instead of waiting for ever.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
 
 }  // namespace
 
@@ -230,20 +217,21 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
   // Keeps gRPC up until the process ends: taking it down can last 10 s, for a thread that polls.
   grpc_init();
   KeepGrpcRunning();
-  const std::shared_ptr<grpc::Channel> channel = MakeChannel(options.address);
-  auto connection = std::make_unique<GrpcConnection>(options, channel);
+  GrpcChannel channel(options.address);
   const absl::Duration first = std::min(kFirstWord, options.connect_timeout);
-  if (!WaitConnected(*channel, first)) {
+  absl::Status connected = channel.Connect(first);
+  if (!connected.ok() && first < options.connect_timeout) {
     LOG(INFO) << "waiting up to " << absl::FormatDuration(options.connect_timeout)
               << " for a server at " << options.address;
-    if (!WaitConnected(*channel, options.connect_timeout - first)) {
-      return absl::UnavailableError(absl::StrCat("no server at ", options.address, " within ",
-                                                 absl::FormatDuration(options.connect_timeout),
-                                                 ": ", connection->Probe().message(),
-                                                 "; is it running, and is the address right?"));
-    }
+    connected = channel.Connect(options.connect_timeout - first);
   }
-  return std::unique_ptr<ServerConnection>(std::move(connection));
+  if (!connected.ok()) {
+    return absl::UnavailableError(absl::StrCat(
+        "no server at ", options.address, " within ", absl::FormatDuration(options.connect_timeout),
+        ": ", connected.message(), "; is it running, and is the address right?"));
+  }
+  return std::unique_ptr<ServerConnection>(
+      std::make_unique<GrpcConnection>(options, std::move(channel)));
 }
 
 }  // namespace sluice
