@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// To be called by one thread at a time.
+// May be called by any thread; whoever finds the others busy works alone.
 class Parallel {
  public:
   virtual ~Parallel() = default;

@@ -36,18 +36,17 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::For(size_t count, absl::FunctionRef<void(size_t)> part) {
   Task task{part, count};
-  if (count <= 1 || threads_.empty()) {
-    WorkOn(task);
-    return;
-  }
-  {
+  if (count > 1 && !threads_.empty()) {
     absl::MutexLock lock(&mu_);
-    task_ = &task;
-    work_.SignalAll();
+    if (task_ == nullptr) {
+      task_ = &task;
+      work_.SignalAll();
+    }
   }
   WorkOn(task);
+  if (count <= 1 || threads_.empty()) return;
   absl::MutexLock lock(&mu_);
-  task_ = nullptr;
+  if (task_ == &task) task_ = nullptr;
   while (task.workers > 0) done_.Wait(&mu_);
 }
 

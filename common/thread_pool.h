@@ -14,7 +14,8 @@
 namespace sluice {
 
 // A fixed number of threads, made with it and joined with it, that sleep while there is nothing to
-// do. The parts of one For() are handed out one after the other to whoever is free.
+// do. The parts of one For() are handed out one after the other to whoever is free. Of several
+// For() at once, they help the first.
 class ThreadPool final : public Parallel {
  public:
   // Of the processor's cores, those that this process may run on.

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "common/error.h"
+#include "common/wire_chunk.h"
 #include "common/wire_status.h"
-#include "server/grpc_chunk.h"
 
 namespace sluice {
 namespace {
@@ -48,8 +48,8 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> 
   }
 
   void AddChunk() {
-    const absl::Status added =
-        AddChunkTo<v1::InitializeParamsRequest>(message_, nullptr, *parameters_);
+    absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::InitializeParamsRequest>(message_);
+    const absl::Status added = chunk.ok() ? parameters_->Add(*std::move(chunk)) : chunk.status();
     if (added.ok()) {
       StartRead(&message_);
     } else {

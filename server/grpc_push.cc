@@ -5,8 +5,8 @@
 
 #include "common/error.h"
 #include "common/wire.h"
+#include "common/wire_chunk.h"
 #include "common/wire_status.h"
-#include "server/grpc_chunk.h"
 
 namespace sluice {
 namespace {
@@ -77,7 +77,9 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void AddChunk() {
-    const absl::Status added = AddChunkTo<v1::PushGradientsRequest>(message_, memory_, *push_);
+    absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::PushGradientsRequest>(message_, memory_);
+    const absl::Status added =
+        chunk.ok() ? shard_.AddToPush(*push_, *std::move(chunk)) : chunk.status();
     if (added.ok()) {
       StartRead(&message_);
       return;

@@ -26,9 +26,9 @@ class PendingPush {
   PendingPush(const PushHeader& header, std::shared_ptr<const Layout> layout)
       : header_(header), gradient_(std::move(layout)) {}
 
-  // Takes a chunk; errors are StagedVector::Add's.
-  absl::Status Add(TensorChunk chunk) {
-    const absl::Status added = gradient_.Add(std::move(chunk));
+  // Takes a chunk, as StagedVector::Add.
+  absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr) {
+    const absl::Status added = gradient_.Add(std::move(chunk), parallel);
     arrived_->store(gradient_.bytes(), std::memory_order_relaxed);
     return added;
   }

@@ -11,18 +11,36 @@
 #include "server/vector_math.h"
 
 namespace sluice {
+namespace {
+
+// What one thread looks through at a time.
+constexpr size_t kPart = size_t{1} << 18;
+
+absl::optional<size_t> FindNotFiniteIn(FloatPiece floats, Parallel* parallel) {
+  if (parallel == nullptr || floats.size() <= kPart) return FindNotFinite(floats);
+  std::vector<absl::optional<size_t>> found((floats.size() + kPart - 1) / kPart);
+  parallel->For(found.size(), [&](size_t part) {
+    found[part] = FindNotFinite(floats.subspan(part * kPart, kPart));
+  });
+  for (size_t part = 0; part < found.size(); ++part) {
+    if (found[part].has_value()) return part * kPart + *found[part];
+  }
+  return absl::nullopt;
+}
+
+}  // namespace
 
 StagedVector::StagedVector(std::shared_ptr<const Layout> layout)
     : layout_(std::move(layout)), coverage_(layout_->size()) {}
 
-absl::Status StagedVector::Add(TensorChunk chunk) {
+absl::Status StagedVector::Add(TensorChunk chunk, Parallel* parallel) {
   const absl::Status covered = coverage_.Add(chunk.offset, chunk.size());
   if (!covered.ok()) return covered;
   uint64_t offset = chunk.offset;
   for (const FloatPiece& floats : chunk.pieces) {
     const Placed piece = {offset, floats};
     // Now, while it is in the cache.
-    const absl::Status finite = CheckFinite(piece);
+    const absl::Status finite = CheckFinite(piece, parallel);
     if (!finite.ok()) return finite;
     pieces_.push_back(piece);
     offset = piece.end();
@@ -31,8 +49,8 @@ absl::Status StagedVector::Add(TensorChunk chunk) {
   return absl::OkStatus();
 }
 
-absl::Status StagedVector::CheckFinite(const Placed& piece) const {
-  const absl::optional<size_t> bad = FindNotFinite(piece.floats);
+absl::Status StagedVector::CheckFinite(const Placed& piece, Parallel* parallel) const {
+  const absl::optional<size_t> bad = FindNotFiniteIn(piece.floats, parallel);
   if (!bad.has_value()) return absl::OkStatus();
   return MakeError(
       Reason::kNotFinite,

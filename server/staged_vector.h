@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "common/coverage.h"
 #include "common/layout.h"
+#include "common/parallel.h"
 #include "common/tensor_chunk.h"
 
 namespace sluice {
@@ -24,8 +25,8 @@ class StagedVector {
 
   // Takes a chunk, and holds its memory. BAD_CHUNK if it is outside the vector or overlaps;
   // NOT_FINITE naming the first element that is NaN or infinite. After an error the vector is of no
-  // more use.
-  absl::Status Add(TensorChunk chunk);
+  // more use. `parallel` helps with a large chunk; if null, the calling thread does it all.
+  absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr);
 
   // OK once every element has arrived; else BAD_CHUNK.
   absl::Status CheckComplete() const { return coverage_.CheckComplete(); }
@@ -53,7 +54,7 @@ class StagedVector {
     uint64_t end() const { return offset + floats.size(); }
   };
 
-  absl::Status CheckFinite(const Placed& piece) const;
+  absl::Status CheckFinite(const Placed& piece, Parallel* parallel) const;
 
   std::shared_ptr<const Layout> layout_;
   Coverage coverage_;

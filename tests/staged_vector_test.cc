@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/thread_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
@@ -162,6 +164,19 @@ TEST(StagedVectorTest, NamesTheTensorAndTheIndexOfWhatIsNotFinite) {
               IsError(Reason::kNotFinite, HasSubstr("bn.mean[0] is inf, expected a finite")));
   EXPECT_THAT(StagedVector(layout).Add(ChunkOf(4, {-kInfinity})),
               IsError(Reason::kNotFinite, HasSubstr("bn.mean[1] is -inf, expected a finite")));
+}
+
+TEST(StagedVectorTest, NamesTheFirstNotFiniteElementHoweverManyThreadsLook) {
+  constexpr size_t kSize = 3'000'000;
+  const auto layout = std::make_shared<const Layout>(ParametersOnly(kSize));
+  ThreadPool threads(4);
+  for (const size_t first : {size_t{0}, size_t{262'143}, size_t{262'144}, kSize - 1}) {
+    Values values(kSize);
+    for (size_t i = first; i < kSize; i += 100'000) values[i] = kNan;
+    EXPECT_THAT(StagedVector(layout).Add(ChunkOf(0, values), &threads),
+                IsError(Reason::kNotFinite, HasSubstr(absl::StrCat("[", first, "]"))));
+  }
+  EXPECT_THAT(StagedVector(layout).Add(ChunkOf(0, Values(kSize)), &threads), IsOk());
 }
 
 }  // namespace

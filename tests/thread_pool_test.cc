@@ -71,5 +71,26 @@ TEST(ThreadPoolTest, HasNoMoreThreadsThanItWasGiven) {
   EXPECT_LE(ids.size(), 3u);
 }
 
+TEST(ThreadPoolTest, ServesSeveralCallersAtOnce) {
+  ThreadPool pool(3);
+  constexpr int kCallers = 4;
+  constexpr int kRounds = 50;
+  constexpr size_t kParts = 100;
+  std::atomic<size_t> done{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kCallers; ++i) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < kRounds; ++round) {
+        std::atomic<size_t> parts{0};
+        pool.For(kParts, [&](size_t) { ++parts; });
+        EXPECT_EQ(parts, kParts);
+        done += parts;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(done, kCallers * kRounds * kParts);
+}
+
 }  // namespace
 }  // namespace sluice
