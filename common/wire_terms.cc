@@ -260,4 +260,16 @@ absl::Duration FromProto(const google::protobuf::Duration& message) {
   return absl::Seconds(message.seconds()) + absl::Nanoseconds(message.nanos());
 }
 
+google::protobuf::Timestamp ToProto(absl::Time time) {
+  const google::protobuf::Duration since = ToProto(time - absl::UnixEpoch());
+  google::protobuf::Timestamp message;
+  message.set_seconds(since.seconds());
+  message.set_nanos(since.nanos());
+  return message;
+}
+
+absl::Time FromProto(const google::protobuf::Timestamp& message) {
+  return absl::UnixEpoch() + absl::Seconds(message.seconds()) + absl::Nanoseconds(message.nanos());
+}
+
 }  // namespace sluice

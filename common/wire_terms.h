@@ -1,5 +1,5 @@
-// The translator's vocabulary: layouts, optimizers, the rules of a job and durations, to and from
-// their messages.
+// The translator's vocabulary: layouts, optimizers, the rules of a job, durations and times, to and
+// from their messages.
 //
 // Messages may come from anyone: FromProto checks every field and names the one that is wrong.
 // ToProto cannot fail.
@@ -8,6 +8,7 @@
 #define SLUICE_COMMON_WIRE_TERMS_H_
 
 #include <google/protobuf/duration.pb.h>
+#include <google/protobuf/timestamp.pb.h>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -34,6 +35,8 @@ v1::LearningRateSchedule ToProto(const LearningRateSchedule& schedule);
 // Cut to microseconds, which are enough for people.
 google::protobuf::Duration ToProto(absl::Duration duration);
 absl::Duration FromProto(const google::protobuf::Duration& message);
+google::protobuf::Timestamp ToProto(absl::Time time);
+absl::Time FromProto(const google::protobuf::Timestamp& message);
 
 }  // namespace sluice
 

@@ -7,14 +7,6 @@
 namespace sluice {
 namespace {
 
-google::protobuf::Timestamp TimeToProto(absl::Time time) {
-  const google::protobuf::Duration since = ToProto(time - absl::UnixEpoch());
-  google::protobuf::Timestamp message;
-  message.set_seconds(since.seconds());
-  message.set_nanos(since.nanos());
-  return message;
-}
-
 v1::ServerPhase PhaseToProto(Phase phase) {
   switch (phase) {
     case Phase::kTraining:
@@ -109,7 +101,7 @@ v1::ServerState ToProto(const ShardState& state) {
   message.set_elements(state.elements);
   message.set_bytes_received(state.traffic.bytes_received);
   message.set_bytes_sent(state.traffic.bytes_sent);
-  *message.mutable_started() = TimeToProto(state.created);
+  *message.mutable_started() = ToProto(state.created);
   *message.mutable_uptime() = ToProto(state.now - state.created);
   if (state.times.last_step.has_value()) {
     *message.mutable_mean_step_time() = ToProto(state.MeanStepTime());

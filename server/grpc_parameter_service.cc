@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/clock.h"
 #include "common/error.h"
+#include "common/wire.h"
 #include "common/wire_status.h"
 #include "server/grpc_initialize.h"
 #include "server/grpc_join.h"
@@ -102,6 +104,7 @@ class GrpcParameterService final : public ServiceBase {
     if (!allowed.ok()) return allowed;
     const absl::StatusOr<Step> step = shard_.Heartbeat(SessionId(request.session()));
     if (step.ok()) response.set_step(step->value());
+    *response.mutable_time() = ToProto(RealClock().Now());
     return step.status();
   }
 

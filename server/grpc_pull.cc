@@ -10,6 +10,7 @@
 #include "common/wire.h"
 #include "common/wire_chunk.h"
 #include "common/wire_status.h"
+#include "server/call_span.h"
 
 namespace sluice {
 namespace {
@@ -27,6 +28,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       return;
     }
     may_share_ = request.shared();
+    session_ = SessionId(request.session());
     const PullId id = shard_.Pull(FromProto(request), [this](absl::StatusOr<PullResult> result) {
       Begin(std::move(result));
     });
@@ -72,9 +74,11 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     }
     snapshot_ = std::move(result->snapshot);
     inconsistent_ = result->header.inconsistent;
+    span_.Begin(shard_, "pull", session_, result->header.step);
     v1::PullParamsResponse response;
     *response.mutable_header() = ToProto(result->header);
     if (snapshot_ != nullptr && !inconsistent_) {
+      const TraceSpan encode(shard_.trace(), span_.row(), "encode");
       if (may_share_ && snapshot_->values.memory() != nullptr) {
         Share(response.mutable_header()->mutable_shared());
       } else {
@@ -108,6 +112,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   // the call's end with it.
   void Write(const grpc::ByteBuffer* message) {
     if (snapshot_ == nullptr || offset_ == snapshot_->values.size()) {
+      span_.End();
       StartWriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK);
     } else {
       StartWrite(message);
@@ -118,6 +123,8 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   Shard& shard_;
   bool may_share_ = false;
   grpc::ByteBuffer message_;
+  SessionId session_;
+  CallSpan span_;  // while it is written
   std::shared_ptr<const Snapshot> snapshot_;
   std::shared_ptr<const EncodedChunks> chunks_;  // of snapshot_; null for inconsistent reads
   bool inconsistent_ = false;

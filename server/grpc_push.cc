@@ -7,6 +7,7 @@
 #include "common/wire.h"
 #include "common/wire_chunk.h"
 #include "common/wire_status.h"
+#include "server/call_span.h"
 
 namespace sluice {
 namespace {
@@ -72,6 +73,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     } else {
       push_ = std::move(start->push);
       memory_ = memories_.Find(push_->header().session);
+      span_.Begin(shard_, "push", push_->header().session, push_->header().step);
       StartRead(&message_);
     }
   }
@@ -89,6 +91,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void End() {
+    span_.End();
     const absl::Status complete = push_->gradient().CheckComplete();
     if (!complete.ok()) {
       Answer(complete);
@@ -110,6 +113,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   SenderMemory memory_;
   grpc::ByteBuffer message_;
   std::unique_ptr<PendingPush> push_;
+  CallSpan span_;                     // while it arrives
   std::shared_ptr<PushStream> self_;  // until the call is done
 };
 

@@ -43,21 +43,28 @@ bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
 
 }  // namespace
 
-Server::Server(const ServerOptions& options)
+Server::Server(const ServerOptions& options, std::unique_ptr<Trace> trace)
     : exit_when_finished_(options.exit_when_finished),
       step_wait_log_(options.log_step_wait),
+      trace_(std::move(trace)),
       shard_(
           options.shard, RealClock(),
           [this](const JobEvent& event) {
             if (event.kind == JobEvent::Kind::kDeserted) deserted_ = true;
             if (event.kind == JobEvent::Kind::kDraining) drained_ = true;
           },
-          std::make_unique<ThreadPool>(options.threads)) {}
+          std::make_unique<ThreadPool>(options.threads), trace_.get()) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::unique_ptr<Server> server(new Server(options));
+  std::unique_ptr<Trace> trace;
+  if (!options.trace_file.empty()) {
+    auto opened = Trace::Open(options.trace_file, Existing::kEmptied, "server", RealClock());
+    if (!opened.ok()) return opened.status();
+    trace = *std::move(opened);
+  }
+  std::unique_ptr<Server> server(new Server(options, std::move(trace)));
   absl::optional<Address> listen = options.listen;
   if (!listen.has_value()) {
     auto directory = PrivateDirectory::Create();

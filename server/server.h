@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/address.h"
 #include "common/private_directory.h"
+#include "common/trace.h"
 #include "server/grpc_server.h"
 #include "server/shard.h"
 #include "server/step_wait_log.h"
@@ -29,6 +30,8 @@ struct ServerOptions {
   uint32_t threads = 1;
   // How long a step may wait before the log says for whom.
   absl::Duration log_step_wait = absl::Seconds(5);
+  // The file that the server begins a trace in; empty: none.
+  std::string trace_file;
 };
 
 class Server {
@@ -50,12 +53,13 @@ class Server {
   const Shard& shard() const { return shard_; }
 
  private:
-  explicit Server(const ServerOptions& options);
+  Server(const ServerOptions& options, std::unique_ptr<Trace> trace);
 
   bool IsOver() const { return drained_ || (exit_when_finished_ && deserted_); }
 
   const bool exit_when_finished_;
   StepWaitLog step_wait_log_;
+  const std::unique_ptr<Trace> trace_;  // or null
   std::unique_ptr<PrivateDirectory> directory_;
   std::atomic<bool> deserted_{false};
   std::atomic<bool> drained_{false};

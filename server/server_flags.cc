@@ -62,6 +62,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
   options.shard.job_id = RandomHex(4);
   options.exit_when_finished = !flags.wait_for_more;
   options.log_step_wait = absl::Seconds(flags.log_step_wait);
+  options.trace_file = flags.trace;
   options.threads = flags.threads.value_or(std::min(ThreadPool::UsableCores(), kMostThreads));
   if (flags.token_file.empty()) return options;
   auto token = ReadSecretFile(flags.token_file);
@@ -131,6 +132,9 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
                    "network interface whose address other nodes are told");
   group.add_option("--token-file", flags.token_file,
                    "file whose first line is a secret that workers must present");
+  group.add_option("--trace", flags.trace,
+                   "file for a trace of where the time goes, which chrome://tracing and "
+                   "ui.perfetto.dev show; all ranks of a node may name the same");
   group.add_flag("--wait-for-more", flags.wait_for_more,
                  "do not exit when the last worker has left");
 }

@@ -34,6 +34,7 @@ struct ServerFlags {
   std::string advertise;
   std::string interface;
   std::string token_file;
+  std::string trace;  // file; of a worker, too
   bool wait_for_more = false;
 };
 

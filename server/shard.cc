@@ -9,6 +9,8 @@
 namespace sluice {
 namespace {
 
+constexpr char kStepsRow[] = "steps";  // of the trace
+
 absl::Status CheckNorm(const PendingPush& push, const Guards& guards) {
   if (!guards.max_push_norm.has_value()) return absl::OkStatus();
   const double norm = push.gradient().ParameterNorm();
@@ -21,9 +23,10 @@ absl::Status CheckNorm(const PendingPush& push, const Guards& guards) {
 }  // namespace
 
 Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
-             std::unique_ptr<Parallel> parallel)
+             std::unique_ptr<Parallel> parallel, Trace* trace)
     : options_(options),
       parallel_(std::move(parallel)),
+      trace_(trace),
       coordinator_(options, clock, std::move(owner)) {
   if (parallel_ == nullptr) parallel_ = absl::make_unique<Serial>();
 }
@@ -200,7 +203,10 @@ bool Shard::StartAdvancing() {
 }
 
 void Shard::Fold(const StepWork& work) {
-  maker_->Add(*work.contribution, work.consistency);
+  {
+    const TraceSpan span(trace_, kStepsRow, "add");
+    maker_->Add(*work.contribution, work.consistency);
+  }
   CompletingLock lock(&mu_);
   coordinator_.Folded(*work.contribution, lock.completions());
 }
@@ -221,8 +227,11 @@ void Shard::Apply(const StepWork& work) {
     };
   }
   const Contribution* const last = work.contribution.has_value() ? &*work.contribution : nullptr;
-  maker_->Make(work.consistency, work.learning_rate, last, current->values.span(),
-               next->values.span(), progress);
+  {
+    const TraceSpan span(trace_, kStepsRow, "apply", current->step);
+    maker_->Make(work.consistency, work.learning_rate, last, current->values.span(),
+                 next->values.span(), progress);
+  }
   CompletingLock lock(&mu_);
   if (last != nullptr) coordinator_.Folded(*last, lock.completions());
   coordinator_.Applied(std::move(next), lock.completions());
@@ -271,6 +280,12 @@ std::shared_ptr<const Snapshot> Shard::snapshot() const {
   absl::MutexLock lock(&mu_);
   const SnapshotStore* const snapshots = coordinator_.snapshots();
   return snapshots == nullptr ? nullptr : snapshots->latest();
+}
+
+std::string Shard::NameOf(SessionId session) const {
+  absl::MutexLock lock(&mu_);
+  const auto record = coordinator_.roster().sessions().Find(session);
+  return record.ok() ? (*record)->worker : "";
 }
 
 }  // namespace sluice

@@ -30,6 +30,7 @@
 #include "common/clock.h"
 #include "common/exchange.h"
 #include "common/parallel.h"
+#include "common/trace.h"
 #include "server/coordinator.h"
 #include "server/gate.h"
 #include "server/pending_push.h"
@@ -43,9 +44,10 @@ namespace sluice {
 class Shard {
  public:
   // `options` are valid; `clock` outlives the shard. `owner` is told all events, kDeserted too.
-  // `parallel` does the arithmetic; if null, the calling thread does.
+  // `parallel` does the arithmetic; if null, the calling thread does. `trace`, unless it is null,
+  // outlives the shard.
   Shard(const ShardOptions& options, const Clock& clock, JobListener owner = nullptr,
-        std::unique_ptr<Parallel> parallel = nullptr);
+        std::unique_ptr<Parallel> parallel = nullptr, Trace* trace = nullptr);
 
   // Opens a session; `listener` is told what happens to the job until the session ends.
   absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener);
@@ -109,6 +111,8 @@ class Shard {
   Results results() const;                           // what leaving workers reported
   std::shared_ptr<const Layout> layout() const;      // null before the first worker joined
   std::shared_ptr<const Snapshot> snapshot() const;  // null before initialisation
+  std::string NameOf(SessionId session) const;       // of its worker or observer; empty: unknown
+  Trace* trace() const { return trace_; }            // of this server, if any
 
  private:
   bool StartAdvancing() ABSL_LOCKS_EXCLUDED(mu_);
@@ -119,6 +123,7 @@ class Shard {
 
   const ShardOptions options_;
   std::unique_ptr<Parallel> parallel_;
+  Trace* const trace_;
 
   mutable absl::Mutex mu_;
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);

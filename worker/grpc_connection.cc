@@ -33,6 +33,8 @@ constexpr double kSlowestBytesPerSecond = 1e6;
 constexpr absl::Duration kFirstWord = absl::Seconds(1);  // of waiting, before it is said
 constexpr int kBeatsPerLease = 3;
 
+constexpr char kPushRow[] = "push";  // of the trace
+
 constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParams";
 constexpr char kPushGradients[] = "/sluice.v1.ParameterServer/PushGradients";
 
@@ -97,8 +99,12 @@ class GrpcConnection final : public ServerConnection {
     auto welcome = FromProto(event.welcome());
     if (welcome.ok()) {
       if (event.welcome().shares_memory()) session_->memory = request.memory;
-      session_->heartbeat = std::make_unique<Heartbeat>(
-          *stub_, welcome->session, welcome->lease / kBeatsPerLease, options_.token);
+      if (options_.trace != nullptr) {
+        CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
+      }
+      session_->heartbeat =
+          std::make_unique<Heartbeat>(*stub_, welcome->session, welcome->lease / kBeatsPerLease,
+                                      options_.token, options_.trace);
     }
     return welcome;
   }
@@ -135,6 +141,7 @@ class GrpcConnection final : public ServerConnection {
 
   absl::StatusOr<PushOutcome> Push(const PushHeader& header,
                                    const SharedFloats& gradient) override {
+    const TraceSpan span(options_.trace, kPushRow, "push", header.step);
     GrpcStream stream(*streams_, kPushGradients, TransferTimeout(gradient.values.size()),
                       options_.token);
     v1::PushGradientsRequest message;
@@ -152,7 +159,8 @@ class GrpcConnection final : public ServerConnection {
 
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
     SharedParameters* const shared = memory() != nullptr ? &shared_parameters_ : nullptr;
-    return StartGrpcPull(*streams_, request, shared, {options_.pull_timeout, options_.token});
+    return StartGrpcPull(*streams_, request, shared,
+                         {options_.pull_timeout, options_.token, options_.trace});
   }
 
   absl::Status Leave(SessionId session, const Results& results) override {

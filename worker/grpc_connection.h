@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/trace.h"
 #include "worker/server_connection.h"
 
 namespace sluice {
@@ -19,6 +20,7 @@ struct GrpcConnectionOptions {
   absl::Duration connect_timeout = absl::Seconds(60);
   // How long one wait for a step may last before PendingPull::Read gives DEADLINE_EXCEEDED.
   absl::Duration pull_timeout = absl::Seconds(60);
+  Trace* trace = nullptr;  // of this process, if any; outlives the connection
 };
 
 // Connects; while the server is not there, waits and says so in the log. UNAVAILABLE names the

@@ -1,4 +1,5 @@
-// Says every now and then that a session lives, so that a long batch is not taken for a death.
+// Says every now and then that a session lives, so that a long batch is not taken for a death. The
+// answers tell a trace how far the server's clock is ahead.
 
 #ifndef SLUICE_WORKER_GRPC_HEARTBEAT_H_
 #define SLUICE_WORKER_GRPC_HEARTBEAT_H_
@@ -8,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "common/ids.h"
+#include "common/trace.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 
 namespace sluice {
@@ -16,9 +18,9 @@ namespace sluice {
 // any more. A beat that fails is followed by the next all the same.
 class Heartbeat {
  public:
-  // `stub` outlives it.
+  // `stub`, and `trace`, unless it is null, outlive it.
   Heartbeat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration interval,
-            const std::string& token);
+            const std::string& token, Trace* trace = nullptr);
 
   // Returns when no beat is under way.
   ~Heartbeat();
@@ -31,6 +33,11 @@ class Heartbeat {
 
   const std::shared_ptr<Beat> beat_;
 };
+
+// Some round trips, one after the other, for `trace`: before what is worth tracing begins. Those
+// that fail tell it nothing.
+void CompareClocks(v1::ParameterServer::Stub& stub, SessionId session, const std::string& token,
+                   Trace& trace);
 
 }  // namespace sluice
 

@@ -15,6 +15,7 @@
 namespace sluice {
 namespace {
 
+constexpr char kPullRow[] = "pull";  // of the trace
 constexpr char kPullParams[] = "/sluice.v1.ParameterServer/PullParams";
 
 // One call of PullParams.
@@ -25,6 +26,7 @@ class GrpcPullCall {
                const GrpcPullOptions& options)
       : request_(request),
         shared_(shared),
+        trace_(options.trace),
         stream_(stub, kPullParams, options.timeout, options.token) {
     v1::PullParamsRequest message = ToProto(request);
     message.set_shared(shared != nullptr);
@@ -51,13 +53,18 @@ class GrpcPullCall {
     return !ended_;
   }
 
-  absl::StatusOr<PullHeader> ReadAll(absl::Span<float> parameters) {
+  bool ReadHeader(v1::PullParamsResponse* message) {
+    const TraceSpan span(trace_, kPullRow, "wait");
     grpc::ByteBuffer bytes;
+    return Next(&bytes) && DecodeMessage(bytes, message) && message->has_header();
+  }
+
+  absl::StatusOr<PullHeader> ReadAll(absl::Span<float> parameters) {
     v1::PullParamsResponse message;
-    if (!Next(&bytes) || !DecodeMessage(bytes, &message) || !message.has_header()) {
-      return UnexpectedMessage("PullParams", "header");
-    }
+    if (!ReadHeader(&message)) return UnexpectedMessage("PullParams", "header");
     const PullHeader header = FromProto(message.header());
+    const TraceSpan span(trace_, kPullRow, "pull", header.step);
+    grpc::ByteBuffer bytes;
     if (header.not_modified) {
       if (request_.have_step != header.step) return UnexpectedMessage("PullParams", "parameters");
       if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
@@ -65,6 +72,7 @@ class GrpcPullCall {
     }
     if (message.header().has_shared()) {
       if (shared_ == nullptr) return UnexpectedMessage("PullParams", "chunks");
+      const TraceSpan decode(trace_, kPullRow, "decode");
       const v1::SharedParameters& where = message.header().shared();
       sharing_ = shared_->Read(FromProto(where.memory()), where.generation(), parameters);
       if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
@@ -72,6 +80,7 @@ class GrpcPullCall {
     }
     Coverage coverage(parameters.size());
     while (Next(&bytes)) {
+      const TraceSpan decode(trace_, kPullRow, "decode");
       const absl::Status read = ReadChunk(bytes, coverage, parameters);
       if (!read.ok()) return read;
     }
@@ -99,6 +108,7 @@ class GrpcPullCall {
 
   const PullRequest request_;
   SharedParameters* const shared_;
+  Trace* const trace_;
   GrpcStream stream_;
   bool ended_ = false;  // by the server
   absl::Status sharing_;

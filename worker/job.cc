@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/allocator.h"
+#include "common/clock.h"
 #include "common/logging.h"
 #include "common/mpi_bootstrap.h"
 #include "common/network.h"
@@ -77,6 +78,8 @@ absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags) {
   return options.schedule;
 }
 
+bool WantsTrace(const JobFlags& flags) { return !flags.server_flags->trace.empty(); }
+
 Job::Job() = default;
 Job::Job(Job&&) noexcept = default;
 Job::~Job() = default;
@@ -140,6 +143,12 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
     job.name_ = job.index_.has_value() ? absl::StrCat("worker-", *job.index_)
                                        : absl::StrCat(HostName(), "-", getpid(), "-", RandomHex(2));
   }
+  const std::string& trace = flags.server_flags->trace;
+  if (!trace.empty() && !job.is_server()) {
+    auto opened = Trace::Open(trace, Existing::kContinued, job.name_, RealClock());
+    if (!opened.ok()) return opened.status();
+    job.trace_ = *std::move(opened);
+  }
   return job;
 }
 
@@ -154,6 +163,7 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> Job::Connect() const {
   options.address = ticket_.address;
   options.token = ticket_.token;
   options.connect_timeout = absl::Seconds(connect_timeout_);
+  options.trace = trace_.get();
   return ConnectOverGrpc(options);
 }
 

@@ -19,6 +19,7 @@
 #include "common/exchange.h"
 #include "common/job_ticket.h"
 #include "common/learning_rate_schedule.h"
+#include "common/trace.h"
 #include "worker/server_connection.h"
 
 namespace CLI {
@@ -38,13 +39,15 @@ struct JobFlags {
   std::string server;                         // address; empty: launched by mpirun
   std::string name;                           // of this worker; empty: made up
   double connect_timeout = 60;                // seconds
-  std::unique_ptr<ServerFlags> server_flags;  // --token-file among them
+  std::unique_ptr<ServerFlags> server_flags;  // --token-file and --trace among them
 };
 
 void AddJobFlags(CLI::App& app, JobFlags& flags);
 
 // The schedule of the learning rate that a server with those flags would follow.
 absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags);
+
+bool WantsTrace(const JobFlags& flags);
 
 class Job {
  public:
@@ -77,6 +80,9 @@ class Job {
   // lacks. Only for workers.
   const JobTicket& ticket() const { return ticket_; }
 
+  // Of where this worker's time goes, if that was asked for; else null.
+  Trace* trace() const { return trace_.get(); }
+
   // Who this worker is, for Join; layout and optimizer are still to be filled in.
   JoinRequest Identity(SessionRole role) const;
 
@@ -88,6 +94,7 @@ class Job {
   std::string name_;
   ProcessNonce nonce_;
   double connect_timeout_ = 0;
+  std::unique_ptr<Trace> trace_;
   std::unique_ptr<Server> server_;
 };
 

@@ -186,6 +186,10 @@ int Main(int argc, char** argv) {
   flags.trainer.until_step = Step(flags.until_step);
   absl::Status status;
   if (flags.role == "single") {
+    if (WantsTrace(flags.job)) {
+      return Fail(absl::InvalidArgumentError(
+          "--trace shows what happens between workers and a server; --role=single has none"));
+    }
     const auto schedule = ScheduleFrom(flags.job);
     if (!schedule.ok()) return Fail(schedule.status());
     flags.learner.schedule = *schedule;

@@ -9,6 +9,8 @@
 namespace sluice {
 namespace {
 
+constexpr char kTrainingRow[] = "training";  // of the trace
+
 void ThrowIfError(const absl::Status& status) {
   if (!status.ok()) throw RemoteError(status);
 }
@@ -63,6 +65,7 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
     : job_(job), model_(model), local_(local), options_(OptionsFor(options, local)) {
   client_ = JoinJob(job_, SessionRole::kWorker, options_, model_);
   last_report_.step = client_->step();
+  if (job_.trace() != nullptr) computing_since_ = job_.trace()->Now();
   if (!local_.has_value()) return;
   local_optimizer_ = std::make_unique<torch::optim::SGD>(model.parameters(), options);
   const absl::Span<const float> values = model_.values();
@@ -77,16 +80,30 @@ RemoteOptimizer::~RemoteOptimizer() {
 
 RoundReport RemoteOptimizer::step(uint32_t samples, absl::optional<float> loss) {
   if (left_) ThrowIfError(absl::FailedPreconditionError("step() comes before leave()"));
+  TraceCompute();
   last_report_ = local_.has_value() ? TakeLocalStep(samples, loss) : PushGradients(samples, loss);
+  if (job_.trace() != nullptr) computing_since_ = job_.trace()->Now();
   return last_report_;
 }
 
+// What the caller does between two steps: data, forward, backward.
+void RemoteOptimizer::TraceCompute() const {
+  Trace* const trace = job_.trace();
+  if (trace == nullptr) return;
+  trace->Add(kTrainingRow, "compute", computing_since_, trace->Now(), client_->step());
+}
+
 RoundReport RemoteOptimizer::PushGradients(uint32_t samples, absl::optional<float> loss) {
-  const SharedFloats gradient = model_.GatherGradients();
+  const SharedFloats gradient = GatherGradients();
   const RoundReport report =
       ValueOrThrow(client_->Exchange(gradient, samples, loss, model_.values()));
   model_.ScatterValues();
   return report;
+}
+
+SharedFloats RemoteOptimizer::GatherGradients() {
+  const TraceSpan span(job_.trace(), kTrainingRow, "encode", client_->step());
+  return model_.GatherGradients();
 }
 
 RoundReport RemoteOptimizer::TakeLocalStep(uint32_t samples, absl::optional<float> loss) {

@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/exchange.h"
 #include "worker/job.h"
@@ -75,6 +76,8 @@ class RemoteOptimizer {
   uint32_t workers() const { return client_->welcome().workers; }
 
  private:
+  void TraceCompute() const;
+  SharedFloats GatherGradients();
   RoundReport PushGradients(uint32_t samples, absl::optional<float> loss);
   RoundReport TakeLocalStep(uint32_t samples, absl::optional<float> loss);
   RoundReport PushParameters(absl::optional<float> loss);
@@ -92,6 +95,7 @@ class RemoteOptimizer {
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<ParameterClient> observer_;  // from await_end_of_training() to report()
   OptimizerOptions options_;
+  absl::Time computing_since_;  // for the trace: the end of the last step
   bool left_ = false;
 };
 
