@@ -64,6 +64,13 @@ struct PushHeader {
   absl::optional<float> loss;
 };
 
+// What the sender of a push that began early learns only at its end: it counts in place of what the
+// header said.
+struct PushSummary {
+  uint32_t samples = 1;
+  absl::optional<float> loss;
+};
+
 enum class Disposition {
   kAccepted,
   kApplied,

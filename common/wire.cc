@@ -230,6 +230,21 @@ absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message) {
   return header;
 }
 
+v1::PushSummary ToProto(const PushSummary& summary) {
+  v1::PushSummary message;
+  message.set_samples(summary.samples);
+  if (summary.loss.has_value()) message.set_loss(*summary.loss);
+  return message;
+}
+
+absl::StatusOr<PushSummary> FromProto(const v1::PushSummary& message) {
+  if (message.samples() == 0) return BadField("samples", "0", "at least 1");
+  PushSummary summary;
+  summary.samples = message.samples();
+  if (message.has_loss()) summary.loss = message.loss();
+  return summary;
+}
+
 v1::PushGradientsResponse ToProto(const PushOutcome& outcome) {
   v1::PushGradientsResponse message;
   message.set_disposition(DispositionToProto(outcome.disposition));

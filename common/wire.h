@@ -33,6 +33,9 @@ absl::StatusOr<JobEvent> FromProto(const v1::JoinEvent& message);  // any but th
 v1::PushHeader ToProto(const PushHeader& header);
 absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message);
 
+v1::PushSummary ToProto(const PushSummary& summary);
+absl::StatusOr<PushSummary> FromProto(const v1::PushSummary& message);
+
 v1::PushGradientsResponse ToProto(const PushOutcome& outcome);
 absl::StatusOr<PushOutcome> FromProto(const v1::PushGradientsResponse& message);
 

@@ -30,7 +30,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     if (push_ == nullptr) {
       Begin(ok);
     } else if (ok) {
-      AddChunk();
+      Take();
     } else {
       End();
     }
@@ -78,16 +78,28 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     }
   }
 
-  void AddChunk() {
-    absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::PushGradientsRequest>(message_, memory_);
-    const absl::Status added =
-        chunk.ok() ? shard_.AddToPush(*push_, *std::move(chunk)) : chunk.status();
-    if (added.ok()) {
+  void Take() {
+    absl::Status taken = TakeChunk();
+    // It holds no chunk.
+    if (ReasonOf(taken) == Reason::kBadArgument) taken = TakeSummary(taken);
+    if (taken.ok()) {
       StartRead(&message_);
       return;
     }
-    shard_.RefusePush(std::move(push_), added,
+    shard_.RefusePush(std::move(push_), taken,
                       [this](absl::StatusOr<PushOutcome> outcome) { Answer(std::move(outcome)); });
+  }
+
+  absl::Status TakeChunk() {
+    absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::PushGradientsRequest>(message_, memory_);
+    return chunk.ok() ? shard_.AddToPush(*push_, *std::move(chunk)) : chunk.status();
+  }
+
+  absl::Status TakeSummary(const absl::Status& otherwise) {
+    v1::PushGradientsRequest message;
+    if (!DecodeMessage(message_, &message) || !message.has_summary()) return otherwise;
+    const absl::StatusOr<PushSummary> summary = FromProto(message.summary());
+    return summary.ok() ? push_->Summarize(*summary) : summary.status();
   }
 
   void End() {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/error.h"
 #include "common/exchange.h"
 #include "server/staged_vector.h"
 
@@ -26,11 +27,21 @@ class PendingPush {
   PendingPush(const PushHeader& header, std::shared_ptr<const Layout> layout)
       : header_(header), gradient_(std::move(layout)) {}
 
-  // Takes a chunk, as StagedVector::Add.
+  // Takes a chunk; errors are StagedVector::Add's, and BAD_ARGUMENT after the summary.
   absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr) {
+    if (summarized_) return AfterSummary();
     const absl::Status added = gradient_.Add(std::move(chunk), parallel);
     arrived_->store(gradient_.bytes(), std::memory_order_relaxed);
     return added;
+  }
+
+  // What counts in place of what the header said. BAD_ARGUMENT if that was told already.
+  absl::Status Summarize(const PushSummary& summary) {
+    if (summarized_) return AfterSummary();
+    summarized_ = true;
+    header_.samples = summary.samples;
+    header_.loss = summary.loss;
+    return absl::OkStatus();
   }
 
   // Nothing more comes.
@@ -41,7 +52,12 @@ class PendingPush {
   ArrivedBytes arrived() const { return arrived_; }
 
  private:
-  const PushHeader header_;
+  static absl::Status AfterSummary() {
+    return MakeError(Reason::kBadArgument, "nothing may follow the summary of a push");
+  }
+
+  PushHeader header_;
+  bool summarized_ = false;
   StagedVector gradient_;
   const std::shared_ptr<std::atomic<uint64_t>> arrived_ =
       std::make_shared<std::atomic<uint64_t>>(0);

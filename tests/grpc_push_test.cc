@@ -196,6 +196,48 @@ TEST(GrpcGuardedPushTest, RefusesAGradientWhoseNormIsTooLarge) {
   EXPECT_THAT(world.Push("a", 0, {3, 4, 0}), Applied(1));
 }
 
+// ---- A push that learns of its batch at the end ----
+
+TEST(GrpcSummaryTest, CountsTheSamplesOfItsSummary) {
+  ShardOptions options = Sync(2);
+  options.consistency.reduction = Reduction::kWeightedMean;
+  ServerWorld world(options);
+  for (const char* name : {"a", "b"}) ASSERT_THAT(world.Join(name), IsOk());
+  ASSERT_THAT(world.Initialize("a", {10, 10, 10}), IsOk());
+  EXPECT_THAT(world.SendPush({HeaderOf(world.NextHeader("a", 0)), GradientOf(0, {4, 4, 4}),
+                              SummaryOf(3, 0.25f)}),
+              Accepted(0));
+  EXPECT_THAT(world.Push("b", 0, {0, 0, 8}), Applied(1));
+  EXPECT_EQ(world.Pull("a", 1)->values, Values({7, 7, 5}));
+  EXPECT_EQ(world.shard().Sessions()[0].loss, 0.25f);
+}
+
+TEST_F(GrpcPushTest, RefusesAChunkAfterTheSummary) {
+  EXPECT_THAT(PushOf({GradientOf(0, Values(4, 5)), SummaryOf(1), GradientOf(4, Values(3, 5))}),
+              IsError(Reason::kBadArgument, HasSubstr("nothing may follow the summary")));
+  EXPECT_EQ(world_.Books(), "1 received: 1 rejected");
+}
+
+TEST_F(GrpcPushTest, RefusesASecondSummary) {
+  EXPECT_THAT(PushOf({GradientOf(0, Values(7, 5)), SummaryOf(1), SummaryOf(1)}),
+              IsError(Reason::kBadArgument, HasSubstr("nothing may follow the summary")));
+}
+
+TEST_F(GrpcPushTest, RefusesASummaryOfNoSamples) {
+  EXPECT_THAT(PushOf({GradientOf(0, Values(7, 5)), SummaryOf(0)}),
+              IsError(Reason::kBadArgument, HasSubstr("field samples is 0, expected at least 1")));
+}
+
+TEST_F(GrpcPushTest, RefusesASummaryInPlaceOfAChunk) {
+  EXPECT_THAT(PushOf({SummaryOf(1)}),
+              IsError(Reason::kBadChunk, HasSubstr("elements 0 to 6 are missing")));
+}
+
+TEST_F(GrpcPushTest, RefusesASummaryInPlaceOfTheHeader) {
+  EXPECT_THAT(world_.SendPush({SummaryOf(1)}),
+              IsError(Reason::kMissingHeader, HasSubstr("the push has no header")));
+}
+
 // ---- A push that waits at its header ----
 
 // Sync of four, and room for three gradients, of which one is kept for "a", whose rank is the

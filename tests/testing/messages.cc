@@ -27,6 +27,13 @@ v1::PushGradientsRequest GradientOf(uint64_t offset, const Values& elements) {
   return message;
 }
 
+v1::PushGradientsRequest SummaryOf(uint32_t samples, float loss) {
+  v1::PushGradientsRequest message;
+  message.mutable_summary()->set_samples(samples);
+  if (loss != 0) message.mutable_summary()->set_loss(loss);
+  return message;
+}
+
 v1::InitializeParamsRequest ParametersOf(uint64_t offset, const Values& elements) {
   v1::InitializeParamsRequest message;
   *message.mutable_chunk() = PayloadOf(offset, elements);

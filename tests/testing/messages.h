@@ -15,6 +15,7 @@ v1::PushGradientsRequest HeaderOf(const v1::PushHeader& header);
 v1::InitializeParamsRequest HeaderOf(uint64_t session);
 v1::TensorChunk PayloadOf(uint64_t offset, const Values& elements);
 v1::PushGradientsRequest GradientOf(uint64_t offset, const Values& elements);
+v1::PushGradientsRequest SummaryOf(uint32_t samples, float loss = 0);
 v1::InitializeParamsRequest ParametersOf(uint64_t offset, const Values& elements);
 
 }  // namespace sluice
