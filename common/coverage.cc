@@ -56,14 +56,19 @@ absl::Status Coverage::Add(uint64_t offset, uint64_t length) {
 }
 
 absl::Status Coverage::CheckComplete() const {
-  if (covered_ == size_) return absl::OkStatus();
-  const bool starts_late = runs_.empty() || runs_.begin()->first != 0;
-  const uint64_t gap_begin = starts_late ? 0 : runs_.begin()->second;
-  const auto next = runs_.upper_bound(gap_begin);
-  const uint64_t gap_end = next == runs_.end() ? size_ : next->first;
-  return MakeError(Reason::kBadChunk, absl::StrCat("elements ", gap_begin, " to ", gap_end - 1,
+  const absl::optional<Gap> gap = FirstGap();
+  if (!gap.has_value()) return absl::OkStatus();
+  return MakeError(Reason::kBadChunk, absl::StrCat("elements ", gap->begin, " to ", gap->end - 1,
                                                    " are missing: ", covered_, " of ", size_,
                                                    " arrived before the stream's end"));
+}
+
+absl::optional<Coverage::Gap> Coverage::FirstGap() const {
+  if (covered_ == size_) return absl::nullopt;
+  const bool starts_late = runs_.empty() || runs_.begin()->first != 0;
+  const uint64_t begin = starts_late ? 0 : runs_.begin()->second;
+  const auto next = runs_.upper_bound(begin);
+  return Gap{begin, next == runs_.end() ? size_ : next->first};
 }
 
 }  // namespace sluice

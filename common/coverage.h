@@ -8,6 +8,7 @@
 #include <map>
 
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 
 namespace sluice {
 
@@ -26,6 +27,13 @@ class Coverage {
 
   // OK once every element has arrived; else BAD_CHUNK naming the first gap.
   absl::Status CheckComplete() const;
+
+  // The first elements that have not arrived, [begin, end), as far as the next that have.
+  struct Gap {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+  };
+  absl::optional<Gap> FirstGap() const;
 
   uint64_t covered() const { return covered_; }
 

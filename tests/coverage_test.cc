@@ -199,6 +199,26 @@ TEST_F(FragmentedTest, TakesAnotherPieceOnceTwoHaveJoined) {
   EXPECT_THAT(coverage_.Add(kPieces * 3 + 2, 1), IsError(Reason::kBadChunk, HasSubstr("pieces")));
 }
 
+TEST_F(FragmentedTest, TellsItsFirstGap) {
+  EXPECT_EQ(coverage_.FirstGap()->begin, 1u);
+  EXPECT_EQ(coverage_.FirstGap()->end, 2u);
+  EXPECT_THAT(coverage_.Add(1, 1), IsOk());
+  EXPECT_EQ(coverage_.FirstGap()->begin, 3u);
+}
+
+TEST(CoverageGapTest, IsWhatHasNotArrivedYet) {
+  Coverage coverage(10);
+  EXPECT_EQ(coverage.FirstGap()->begin, 0u);
+  EXPECT_EQ(coverage.FirstGap()->end, 10u);
+  EXPECT_THAT(coverage.Add(7, 2), IsOk());
+  EXPECT_EQ(coverage.FirstGap()->end, 7u);
+  EXPECT_THAT(coverage.Add(0, 7), IsOk());
+  EXPECT_EQ(coverage.FirstGap()->begin, 9u);
+  EXPECT_EQ(coverage.FirstGap()->end, 10u);
+  EXPECT_THAT(coverage.Add(9, 1), IsOk());
+  EXPECT_FALSE(coverage.FirstGap().has_value());
+}
+
 TEST_F(FragmentedTest, CanStillBeCompleted) {
   for (uint64_t i = 0; i < kPieces; ++i) EXPECT_THAT(coverage_.Add(i * 2 + 1, 1), IsOk());
   EXPECT_THAT(coverage_.Add(kPieces * 2, kPieces * 2), IsOk());

@@ -197,7 +197,7 @@ TEST_F(GrpcConnectionGarbageTest, SaysThatTheServerEndedTheSession) {
 }
 
 TEST_F(GrpcConnectionGarbageTest, RefusesAPushWithoutADisposition) {
-  EXPECT_THAT(ConnectTo(server_.address())->Push(PushHeader(), Share({1, 2, 3})),
+  EXPECT_THAT(PushThrough(*ConnectTo(server_.address()), PushHeader(), Share({1, 2, 3})),
               IsError(Reason::kBadArgument, HasSubstr("field disposition is 0")));
 }
 

@@ -62,7 +62,7 @@ void ExpectRoundTrip(uint32_t size) {
   const auto initialized = connection->Initialize(welcome->session, Share(parameters));
   ASSERT_THAT(initialized, IsOk());
   EXPECT_TRUE(initialized->accepted);
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), Share(gradient)), Applied(1));
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(gradient)), Applied(1));
   Values pulled(size, -1);
   const auto header = connection->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(pulled));
   ASSERT_THAT(header, IsOk());
@@ -112,9 +112,9 @@ TEST(GrpcConnectionTest, BringsTheServersReasons) {
   const auto welcome = connection->Join(WorkerRequest("b"));
   ASSERT_THAT(welcome, IsOk());
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), Share(Values({1, 1, nan}))),
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(Values({1, 1, nan}))),
               IsError(Reason::kNotFinite, HasSubstr("w[2] is nan")));
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 2, 1), Share(Values({1, 1, 1}))),
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 2, 1), Share(Values({1, 1, 1}))),
               IsError(Reason::kFutureStep, HasSubstr("the server is at step 0")));
   EXPECT_THAT(connection->Leave(SessionId(999), {}),
               IsError(Reason::kUnknownSession, HasSubstr("session 999")));
@@ -128,10 +128,10 @@ TEST(GrpcConnectionTest, StopsSendingAPushThatWasAnsweredAtItsHeader) {
   ASSERT_THAT(welcome, IsOk());
   const Values ones(size, 1);
   ASSERT_THAT(connection->Initialize(welcome->session, Share(ones)), IsOk());
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), Share(ones)), Applied(1));
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), Share(ones)),
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(ones)), Applied(1));
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(ones)),
               Repeated(Disposition::kApplied, 1));
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 2, 0), Share(ones)), Stale(1, 1));
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 2, 0), Share(ones)), Stale(1, 1));
   EXPECT_EQ(world.Books(), "3 received: 1 accepted, 1 stale, 1 duplicate");
 }
 
@@ -202,7 +202,7 @@ TEST(GrpcConnectionTest, TellsThatTheServerDrainsAndThatItIsGone) {
   EXPECT_THAT(connection->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(parameters)),
               IsError(Reason::kDraining, HasSubstr("going down")));
   world.Stop();
-  EXPECT_THAT(connection->Push(HeaderOf(*welcome, 1, 0), Share(parameters)),
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(parameters)),
               HasCode(absl::StatusCode::kUnavailable, _));
   EXPECT_THAT(connection->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(parameters)),
               HasCode(absl::StatusCode::kUnavailable, _));
@@ -235,7 +235,8 @@ TEST(GrpcConnectionTest, PresentsItsToken) {
   const auto welcome = friendly->Join(WorkerRequest("a"));
   ASSERT_THAT(welcome, IsOk());
   EXPECT_THAT(friendly->Initialize(welcome->session, Share(Values({1, 2, 3}))), IsOk());
-  EXPECT_THAT(friendly->Push(HeaderOf(*welcome, 1, 0), Share(Values({1, 1, 1}))), Applied(1));
+  EXPECT_THAT(PushThrough(*friendly, HeaderOf(*welcome, 1, 0), Share(Values({1, 1, 1}))),
+              Applied(1));
   Values parameters(3);
   EXPECT_THAT(friendly->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(parameters)), IsOk());
   EXPECT_THAT(friendly->Leave(welcome->session, {}), IsOk());

@@ -185,7 +185,7 @@ TEST(SharedConnectionTest, PushesAndPullsThroughSharedMemory) {
     request.session = welcome->session;
     request.after = header.sequence;
     auto pull = connection->StartPull(request);
-    EXPECT_THAT(connection->Push(header, {memory->floats(), memory}), Applied(step + 1));
+    EXPECT_THAT(PushThrough(*connection, header, {memory->floats(), memory}), Applied(step + 1));
     Values pulled(kSize);
     ASSERT_THAT(pull->Read(absl::MakeSpan(pulled)), IsOk());
     const float sum = static_cast<float>(step * (step + 1)) / 2;

@@ -324,6 +324,81 @@ TEST_P(ParameterClientTest, SendsParametersInPlaceOfAGradient) {
   EXPECT_EQ(a.parameters, Values({10, 10, 10}));
 }
 
+// ---- A gradient that leaves before it is complete ----
+
+// The last two of the three elements.
+void SendTwoEarly(TestWorker& worker, const Values& gradient) {
+  worker.client.SendEarly(1, Share(gradient).Part(1, 2));
+}
+
+bool ArrivesEarly(ServerWorld& world) {
+  return world.Await([&] { return world.shard().Describe().books.in_progress == 1; });
+}
+
+TEST_P(ParameterClientTest, SendsAGradientThatIsNotCompleteYet) {
+  ServerWorld world(Sync(1));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  ASSERT_THAT(a.Join(), IsOk());
+  for (uint64_t round = 1; round <= 3; ++round) {
+    SendTwoEarly(a, {1, 2, 3});
+    EXPECT_TRUE(ArrivesEarly(world));
+    EXPECT_THAT(a.Exchange({1, 2, 3}), Round(round, Disposition::kApplied));
+  }
+  EXPECT_EQ(a.parameters, Values({7, 4, 1}));
+  EXPECT_EQ(RecordOf(world, "a").loss, 0.5f);
+  EXPECT_EQ(RecordOf(world, "a").last_sequence, Sequence(3));
+  EXPECT_EQ(world.Books(), "3 received: 3 accepted");
+}
+
+TEST_P(ParameterClientTest, PushesAllOfAGradientAgainWhoseSessionEndedWhenAPartHadArrived) {
+  ServerWorld world(Sync(1));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  ASSERT_THAT(a.Join(), IsOk());
+  SendTwoEarly(a, {1, 2, 3});
+  EXPECT_TRUE(ArrivesEarly(world));
+  world.Pass(absl::Seconds(10));
+  EXPECT_THAT(a.Exchange({1, 2, 3}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(a.parameters, Values({9, 8, 7}));
+  EXPECT_EQ(RecordOf(world, "a").last_sequence, Sequence(1));
+  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
+}
+
+TEST_P(ParameterClientTest, GivesUpAGradientOfWhichAPartHasArrived) {
+  ServerWorld world(Sync(1));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  ASSERT_THAT(a.Join(), IsOk());
+  SendTwoEarly(a, {9, 9, 9});
+  EXPECT_TRUE(ArrivesEarly(world));
+  a.client.GiveUpEarly();
+  EXPECT_THAT(a.Exchange({1, 2, 3}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(a.parameters, Values({9, 8, 7}));
+  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
+}
+
+TEST_P(ParameterClientTest, GoesOnAfterAGradientThatBecameStaleBeforeItWasComplete) {
+  ServerWorld world(Bounded(1, 0));
+  TestWorker a("a", Connect(world), {10, 10, 10});
+  TestWorker b("b", Connect(world));
+  ASSERT_THAT(a.Join(), IsOk());
+  ASSERT_THAT(b.Join(), IsOk());
+  SendTwoEarly(a, {5, 5, 5});
+  EXPECT_TRUE(ArrivesEarly(world));
+  EXPECT_THAT(b.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a.Exchange({5, 5, 5}), Round(1, Disposition::kStaleDropped, 1));
+  EXPECT_EQ(a.parameters, Values({9, 9, 9}));
+  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 stale");
+}
+
+TEST_P(ParameterClientTest, TellsWhyAPartThatWasSentEarlyIsRefused) {
+  ServerWorld world(Sync(1));
+  TestWorker a("a", Connect(world), {1, 2, 3});
+  ASSERT_THAT(a.Join(), IsOk());
+  const Values gradient = {0, std::numeric_limits<float>::infinity(), 0};
+  SendTwoEarly(a, gradient);
+  EXPECT_THAT(a.Exchange(gradient), IsError(Reason::kNotFinite, HasSubstr("w[1] is inf")));
+  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+}
+
 // ---- What only the twin can show ----
 
 // A worker "a" of a server in sync, whose connection a test breaks.
@@ -364,6 +439,23 @@ TEST_F(ParameterClientTwinTest, SendsAPushAgainThatDidNotArrive) {
   EXPECT_EQ(a_->parameters, Values({9, 9, 9}));
   EXPECT_EQ(world_.Books(), "1 received: 1 accepted");
   EXPECT_EQ(twin_->reconnects(), 2);
+}
+
+TEST_F(ParameterClientTwinTest, SendsAPushAgainThatWasCutWhenAPartHadArrived) {
+  twin_->CutPushes(1);
+  SendTwoEarly(*a_, {1, 2, 3});
+  EXPECT_THAT(a_->Exchange({1, 2, 3}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(a_->parameters, Values({9, 8, 7}));
+  EXPECT_EQ(RecordOf(world_, "a").loss, 0.5f);
+  EXPECT_EQ(world_.Books(), "2 received: 1 accepted, 1 aborted");
+}
+
+TEST_F(ParameterClientTwinTest, CountsAPushOnceThatLeftEarlyAndWhoseAnswerWasLost) {
+  twin_->LoseAnswers(1);
+  SendTwoEarly(*a_, {1, 2, 3});
+  EXPECT_THAT(a_->Exchange({1, 2, 3}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(a_->parameters, Values({9, 8, 7}));
+  EXPECT_EQ(world_.Books(), "2 received: 1 accepted, 1 duplicate");
 }
 
 TEST_F(ParameterClientTwinTest, KeepsJoiningUntilItIsLetIn) {

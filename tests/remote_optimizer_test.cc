@@ -17,6 +17,7 @@
 #include "common/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/connect.h"
 #include "tests/testing/job_world.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/shard_world.h"
@@ -496,7 +497,7 @@ TEST_F(RemoteOptimizerTest, AwaitsTheEndOfTrainingWhileAnotherWorkerWaitsForIt) 
   header.session = welcome.session;
   header.sequence = Sequence(1);
   header.incarnation = welcome.incarnation;
-  ASSERT_THAT(b->Push(header, Share({5})), Accepted(0));
+  ASSERT_THAT(PushThrough(*b, header, Share({5})), Accepted(0));
   auto ended = std::async(std::launch::async, [&a] { a.optimizer().await_end_of_training(); });
   // Given the step after its gradient, b leaves too.
   PullRequest pull;

@@ -9,39 +9,28 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "absl/types/optional.h"
 #include "common/error.h"
 #include "common/wire.h"
 #include "common/wire_chunk.h"
 #include "common/wire_runtime.h"
 #include "common/wire_status.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
+#include "worker/grpc_answer.h"
 #include "worker/grpc_call.h"
 #include "worker/grpc_channel.h"
 #include "worker/grpc_heartbeat.h"
 #include "worker/grpc_pull.h"
+#include "worker/grpc_push.h"
 #include "worker/grpc_stream.h"
 #include "worker/shared_parameters.h"
 
 namespace sluice {
 namespace {
 
-// For calls that do not wait for other workers; a push of any size gets this much and its bytes'
-// time.
-constexpr absl::Duration kCallTimeout = absl::Seconds(60);
-constexpr double kSlowestBytesPerSecond = 1e6;
 constexpr absl::Duration kFirstWord = absl::Seconds(1);  // of waiting, before it is said
 constexpr int kBeatsPerLease = 3;
 
-constexpr char kPushRow[] = "push";  // of the trace
-
 constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParams";
-constexpr char kPushGradients[] = "/sluice.v1.ParameterServer/PushGradients";
-
-absl::Duration TransferTimeout(size_t elements) {
-  return kCallTimeout +
-         absl::Seconds(static_cast<double>(elements * sizeof(float)) / kSlowestBytesPerSecond);
-}
 
 // Writes the stream's chunks after its header. The server may answer before it has read all of
 // them; then the rest is not sent.
@@ -55,26 +44,6 @@ void WriteVector(const google::protobuf::MessageLite& header, const SharedFloats
     ok = stream.Write(EncodeChunk(offset, vector.Part(offset, count)),
                       last ? Follows::kNothing : Follows::kMore);
   }
-}
-
-// Writes in their place where the vector's elements lie in this worker's memory.
-void WriteSharedVector(const google::protobuf::MessageLite& header, uint64_t first, uint64_t size,
-                       GrpcStream& stream) {
-  if (stream.Write(EncodeMessage(header), Follows::kMoreAtOnce)) {
-    stream.Write(EncodeSharedChunk(0, first, size), Follows::kNothing);
-  }
-}
-
-// The one answer to a stream of requests.
-template <typename Answer>
-absl::StatusOr<Answer> ReadAnswer(absl::string_view call, GrpcStream& stream) {
-  grpc::ByteBuffer bytes;
-  const bool answered = stream.Read(&bytes);
-  const absl::Status status = EndOf(stream.Finish());
-  if (!status.ok()) return status;
-  Answer answer;
-  if (!answered || !DecodeMessage(bytes, &answer)) return UnexpectedMessage(call, "message");
-  return answer;
 }
 
 class GrpcConnection final : public ServerConnection {
@@ -139,26 +108,16 @@ class GrpcConnection final : public ServerConnection {
     return InitializeOutcome{answer->accepted(), Step(answer->step())};
   }
 
-  absl::StatusOr<PushOutcome> Push(const PushHeader& header,
-                                   const SharedFloats& gradient) override {
-    const TraceSpan span(options_.trace, kPushRow, "push", header.step);
-    GrpcStream stream(*streams_, kPushGradients, TransferTimeout(gradient.values.size()),
-                      options_.token);
-    v1::PushGradientsRequest message;
-    *message.mutable_header() = ToProto(header);
-    const absl::optional<uint64_t> first = SharedIndexOf(gradient.values);
-    if (first.has_value()) {
-      WriteSharedVector(message, *first, gradient.values.size(), stream);
-    } else {
-      WriteVector(message, gradient, stream);
-    }
-    const auto answer = ReadAnswer<v1::PushGradientsResponse>("PushGradients", stream);
-    if (!answer.ok()) return answer.status();
-    return FromProto(*answer);
+  std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
+                                          BatchIs batch) override {
+    const auto memory = session_ == nullptr ? nullptr : session_->memory;
+    return StartGrpcPush(*streams_, header, elements, batch,
+                         {options_.token, memory, options_.trace});
   }
 
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
-    SharedParameters* const shared = memory() != nullptr ? &shared_parameters_ : nullptr;
+    const bool shares = session_ != nullptr && session_->memory != nullptr;
+    SharedParameters* const shared = shares ? &shared_parameters_ : nullptr;
     return StartGrpcPull(*streams_, request, shared,
                          {options_.pull_timeout, options_.token, options_.trace});
   }
@@ -185,15 +144,6 @@ class GrpcConnection final : public ServerConnection {
     std::unique_ptr<Heartbeat> heartbeat;
     std::shared_ptr<const SharedMemory> memory;  // that the server reads; null if it does not
   };
-
-  const SharedMemory* memory() const {
-    return session_ == nullptr ? nullptr : session_->memory.get();
-  }
-
-  // Of a gradient that lies where the server reads it.
-  absl::optional<uint64_t> SharedIndexOf(absl::Span<const float> gradient) const {
-    return memory() == nullptr ? absl::nullopt : memory()->IndexOf(gradient);
-  }
 
   void EndSession() {
     if (session_ == nullptr) return;

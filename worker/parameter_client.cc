@@ -56,40 +56,73 @@ absl::Status ParameterClient::Rejoin() {
   return joined;
 }
 
-absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradient,
-                                                      uint32_t samples, absl::optional<float> loss,
-                                                      absl::Span<float> parameters) {
+PushHeader ParameterClient::NextHeader() {
   sequence_ = sequence_.Next();
   PushHeader header;
+  header.session = welcome_.session;
   header.sequence = sequence_;
   header.step = step_;
   header.incarnation = incarnation_;
+  return header;
+}
+
+void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
+  if (!early_.has_value()) {
+    const uint64_t elements = request_.layout.size();
+    early_.emplace(Round{NextHeader(), nullptr, Coverage(elements)});
+    early_->push = connection_->StartPush(early_->header, elements, BatchIs::kInSummary);
+  }
+  Send(offset, part, *early_);
+}
+
+// What is sent is sent whole, or the push has ended, and nobody asks any more what was sent.
+void ParameterClient::Send(uint64_t offset, const SharedFloats& part, Round& round) const {
+  round.open = round.open && round.push->Send(offset, part) &&
+               round.sent.Add(offset, part.values.size()).ok();
+}
+
+absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradient,
+                                                      uint32_t samples, absl::optional<float> loss,
+                                                      absl::Span<float> parameters) {
+  const bool early = early_.has_value();
+  Round round = early ? *std::move(early_) : Round{NextHeader(), nullptr, Coverage(0)};
+  early_.reset();
+  PushHeader header = round.header;
   header.samples = samples;
   header.loss = loss;
+  round.header = header;
   for (int attempt = 0;; ++attempt) {
+    auto report = TryExchange(std::move(round), gradient, parameters);
+    const bool outlived = early && attempt == 0 && absl::IsDeadlineExceeded(report.status());
+    const bool again = outlived || IsLost(report.status());
+    if (report.ok() || !again || attempt == kMaxRejoins) return report;
+    if (!outlived) {
+      LOG(WARNING) << request_.worker << " joins again: " << report.status().message();
+      const absl::Status rejoined = Rejoin();
+      if (!rejoined.ok()) return rejoined;
+      if (!welcome_.resumed) return GiveUpPush(parameters);
+    }
     header.session = welcome_.session;
-    auto report = TryExchange(header, gradient, parameters);
-    if (report.ok() || !IsLost(report.status()) || attempt == kMaxRejoins) return report;
-    LOG(WARNING) << request_.worker << " joins again: " << report.status().message();
-    const absl::Status rejoined = Rejoin();
-    if (!rejoined.ok()) return rejoined;
-    if (welcome_.resumed) continue;
-    LOG(WARNING) << "the server does not know " << request_.worker
-                 << " any more; its latest push is given up";
-    // By `after` the server also says that it reads nothing of this worker's memory any more.
-    PullRequest request;
-    request.session = welcome_.session;
-    request.min_step = welcome_.step;
-    request.after = welcome_.last_sequence;
-    const absl::Status pulled = Finish(connection_->StartPull(request), request, parameters);
-    if (!pulled.ok()) return pulled;
-    return RoundReport{step_, Disposition::kStaleDropped, 0};
+    round = Round{header, nullptr, Coverage(0)};
   }
 }
 
-absl::StatusOr<RoundReport> ParameterClient::TryExchange(const PushHeader& header,
-                                                         const SharedFloats& gradient,
+absl::StatusOr<RoundReport> ParameterClient::GiveUpPush(absl::Span<float> parameters) {
+  LOG(WARNING) << "the server does not know " << request_.worker
+               << " any more; its latest push is given up";
+  // By `after` the server also says that it reads nothing of this worker's memory any more.
+  PullRequest request;
+  request.session = welcome_.session;
+  request.min_step = welcome_.step;
+  request.after = welcome_.last_sequence;
+  const absl::Status pulled = Finish(connection_->StartPull(request), request, parameters);
+  if (!pulled.ok()) return pulled;
+  return RoundReport{step_, Disposition::kStaleDropped, 0};
+}
+
+absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round round, const SharedFloats& gradient,
                                                          absl::Span<float> parameters) {
+  const PushHeader& header = round.header;
   PullRequest request;
   request.session = header.session;
   request.min_step = welcome_.step;
@@ -99,12 +132,26 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(const PushHeader& heade
   if (has_servers && incarnation_ == welcome_.incarnation) request.have_step = step_;
   // Asked for at once: it costs no round trip of its own.
   std::unique_ptr<PendingPull> pull = connection_->StartPull(request);
-  const auto outcome = connection_->Push(header, gradient);
+  const auto outcome = Push(std::move(round), gradient);
   if (!outcome.ok()) return outcome.status();
   const absl::Status pulled = Finish(std::move(pull), request, parameters);
   if (!pulled.ok()) return pulled;
   return RoundReport{step_, outcome->first_disposition.value_or(outcome->disposition),
                      outcome->staleness};
+}
+
+// Sends what was not sent yet.
+absl::StatusOr<PushOutcome> ParameterClient::Push(Round round, const SharedFloats& gradient) {
+  if (round.push == nullptr) {
+    const uint64_t elements = gradient.values.size();
+    round.sent = Coverage(elements);
+    round.push = connection_->StartPush(round.header, elements, BatchIs::kInHeader);
+  }
+  absl::optional<Coverage::Gap> gap = round.sent.FirstGap();
+  for (; round.open && gap.has_value(); gap = round.sent.FirstGap()) {
+    Send(gap->begin, gradient.Part(gap->begin, gap->end - gap->begin), round);
+  }
+  return round.push->Finish({round.header.samples, round.header.loss});
 }
 
 absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {

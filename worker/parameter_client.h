@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "common/coverage.h"
 #include "common/exchange.h"
 #include "common/shared_floats.h"
 #include "worker/server_connection.h"
@@ -41,6 +42,14 @@ class ParameterClient {
   absl::StatusOr<RoundReport> Exchange(const SharedFloats& gradient, uint32_t samples,
                                        absl::optional<float> loss, absl::Span<float> parameters);
 
+  // Sends a part of the gradient that the next Exchange() pushes, while the rest of it is still
+  // being computed: each element once, in any order, and unchanged until then. Never fails: what
+  // cannot be sent now, Exchange() sends, or it pushes all of the gradient again.
+  void SendEarly(uint64_t offset, const SharedFloats& part);
+
+  // The gradient that was sent early comes to nothing.
+  void GiveUpEarly() { early_.reset(); }
+
   // Waits until every worker has left, and takes the final parameters. For an observer's session.
   absl::Status AwaitEnd(absl::Span<float> parameters);
 
@@ -53,8 +62,20 @@ class ParameterClient {
  private:
   absl::Status OpenSession();
   absl::Status Rejoin();
-  absl::StatusOr<RoundReport> TryExchange(const PushHeader& header, const SharedFloats& gradient,
+  // A push of which a part may have been sent.
+  struct Round {
+    PushHeader header;
+    std::unique_ptr<OutgoingPush> push;
+    Coverage sent;
+    bool open = true;  // the push takes more
+  };
+
+  PushHeader NextHeader();
+  void Send(uint64_t offset, const SharedFloats& part, Round& round) const;
+  absl::StatusOr<RoundReport> TryExchange(Round round, const SharedFloats& gradient,
                                           absl::Span<float> parameters);
+  absl::StatusOr<PushOutcome> Push(Round round, const SharedFloats& gradient);
+  absl::StatusOr<RoundReport> GiveUpPush(absl::Span<float> parameters);
   absl::Status Pull(Step min_step, absl::Span<float> parameters);
   absl::Status Finish(std::unique_ptr<PendingPull> pull, const PullRequest& request,
                       absl::Span<float> parameters);
@@ -65,6 +86,7 @@ class ParameterClient {
   Step step_;                // of the parameters that this worker holds
   Incarnation incarnation_;  // as above
   Sequence sequence_;
+  absl::optional<Round> early_;  // begun by SendEarly()
 };
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 #ifndef SLUICE_WORKER_SERVER_CONNECTION_H_
 #define SLUICE_WORKER_SERVER_CONNECTION_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -26,6 +27,25 @@ class PendingPull {
   virtual absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) = 0;
 };
 
+// When the server is told of the batch that a gradient was computed on.
+enum class BatchIs { kInHeader, kInSummary };
+
+// A push under way. Destroying it gives it up: none of it counts, unless it was answered. To be
+// used by one thread at a time, which need not be its connection's.
+class OutgoingPush {
+ public:
+  virtual ~OutgoingPush() = default;
+
+  // Sends a part of the gradient, which begins at `offset`: each element once, in any order. Blocks
+  // for as long as the server takes no more. False if the push has ended already, which Finish()
+  // explains; send no more then.
+  virtual bool Send(uint64_t offset, const SharedFloats& part) = 0;
+
+  // All of it was sent, or it has ended: waits for the answer; once. `summary` is for BatchIs::
+  // kInSummary.
+  virtual absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) = 0;
+};
+
 // One session's way to the server. To be used by one thread at a time. Errors are those of
 // proto/sluice/v1/parameter_server.proto; UNAVAILABLE if the server cannot be reached.
 class ServerConnection {
@@ -44,8 +64,9 @@ class ServerConnection {
 
   virtual absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
                                                        const SharedFloats& parameters) = 0;
-  virtual absl::StatusOr<PushOutcome> Push(const PushHeader& header,
-                                           const SharedFloats& gradient) = 0;
+  // Begins to push a gradient of `elements`; returns at once.
+  virtual std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
+                                                  BatchIs batch) = 0;
 
   // Asks for a step; returns at once.
   virtual std::unique_ptr<PendingPull> StartPull(const PullRequest& request) = 0;

@@ -21,6 +21,13 @@ std::unique_ptr<ServerConnection> ConnectTo(const std::string& address, const st
   return connection.ok() ? *std::move(connection) : nullptr;
 }
 
+absl::StatusOr<PushOutcome> PushThrough(ServerConnection& connection, const PushHeader& header,
+                                        const SharedFloats& gradient) {
+  const auto push = connection.StartPush(header, gradient.values.size(), BatchIs::kInHeader);
+  push->Send(0, gradient);
+  return push->Finish(PushSummary());
+}
+
 JoinRequest WorkerRequest(const std::string& name, uint32_t elements) {
   JoinRequest request;
   request.worker = name;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/exchange.h"
 #include "worker/server_connection.h"
@@ -17,6 +18,10 @@ namespace sluice {
 std::unique_ptr<ServerConnection> ConnectTo(const std::string& address,
                                             const std::string& token = "",
                                             absl::Duration pull_timeout = absl::Seconds(30));
+
+// A whole push.
+absl::StatusOr<PushOutcome> PushThrough(ServerConnection& connection, const PushHeader& header,
+                                        const SharedFloats& gradient);
 
 // Of a worker that trains tests/testing/vectors.h's ParametersOnly(elements) by plain SGD.
 JoinRequest WorkerRequest(const std::string& name, uint32_t elements = 3);

@@ -20,7 +20,8 @@ std::unique_ptr<GrpcServer> Listen(const PrivateDirectory& directory, Shard& sha
 JobWorld::JobWorld(const ShardOptions& options)
     : shard_(options, clock_,
              [this](const JobEvent& event) {
-               if (event.kind == JobEvent::Kind::kDeserted) deserted_.Notify();
+               if (event.kind != JobEvent::Kind::kDeserted) return;
+               absl::call_once(deserted_once_, [this] { deserted_.Notify(); });
              }),
       directory_(PrivateDirectory::Create().value()),
       door_(Listen(*directory_, shard_)) {}
@@ -41,6 +42,11 @@ const Job& JobWorld::JobOf(const std::string& name, absl::Duration patience) {
 }
 
 void JobWorld::StopServer() { door_->Shutdown(absl::ZeroDuration()); }
+
+void JobWorld::EndLeases() {
+  clock_.Advance(absl::Hours(1));
+  shard_.Tick();
+}
 
 SessionRecord JobWorld::RecordOf(const std::string& name) const {
   for (const SessionRecord& record : shard_.Sessions()) {

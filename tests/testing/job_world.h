@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/base/call_once.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "common/private_directory.h"
@@ -35,6 +36,9 @@ class JobWorld {
   // The server goes down without a word.
   void StopServer();
 
+  // Ends the leases of all who have joined, whose sessions are over then. They may join again.
+  void EndLeases();
+
   // Waits until training has finished and the last observer has left; false if that takes too long.
   bool AwaitDeserted() { return deserted_.WaitForNotificationWithTimeout(absl::Seconds(30)); }
 
@@ -46,6 +50,7 @@ class JobWorld {
  private:
   FakeClock clock_;
   absl::Notification deserted_;
+  absl::once_flag deserted_once_;  // it may be so again, after somebody came back
   Shard shard_;
   const std::unique_ptr<PrivateDirectory> directory_;
   const std::unique_ptr<GrpcServer> door_;

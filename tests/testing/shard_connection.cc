@@ -1,6 +1,7 @@
 #include "tests/testing/shard_connection.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <utility>
 
@@ -117,39 +118,93 @@ absl::StatusOr<InitializeOutcome> ShardConnection::Initialize(SessionId session,
   return shard_->FinishInitialize(std::move(start->parameters));
 }
 
-absl::StatusOr<PushOutcome> ShardConnection::Push(const PushHeader& header,
-                                                  const SharedFloats& gradient) {
-  if (server_lost_ || Takes(broken_pushes_)) return Break();
-  auto answer = PushToShard(header, gradient.values);
-  if (Takes(lost_answers_)) return Break();
-  return answer;
-}
-
-absl::StatusOr<PushOutcome> ShardConnection::PushToShard(const PushHeader& header,
-                                                         absl::Span<const float> gradient) {
-  absl::Notification let_in;
-  absl::StatusOr<PushStart> start = absl::UnknownError("not told");
-  shard_->BeginPush(header, [&](absl::StatusOr<PushStart> told) {
-    start = std::move(told);
-    let_in.Notify();
-  });
-  let_in.WaitForNotification();
-  if (!start.ok()) return start.status();
-  if (start->push == nullptr) return start->answer;
-  const absl::Status added = start->push->Add(ChunkOf(0, gradient));
-  absl::Notification judged;
-  absl::StatusOr<PushOutcome> answer = absl::UnknownError("not answered");
-  const PushCallback done = [&](absl::StatusOr<PushOutcome> outcome) {
-    answer = std::move(outcome);
-    judged.Notify();
-  };
-  if (added.ok()) {
-    shard_->FinishPush(std::move(start->push), done);
-  } else {
-    shard_->RefusePush(std::move(start->push), added, done);
+// A push into the shard, which may tell of it when this is gone.
+class ShardConnection::Push final : public OutgoingPush {
+ public:
+  Push(ShardConnection& connection, const PushHeader& header, BatchIs batch)
+      : connection_(connection), shard_(*connection.shard_), batch_(batch) {
+    broken_ = connection.server_lost_ || Takes(connection.broken_pushes_);
+    cut_ = !broken_ && Takes(connection.cut_pushes_);
+    if (broken_) return;
+    shard_.BeginPush(
+        header,
+        [state = state_](absl::StatusOr<PushStart> start) {
+          state->start = std::move(start);
+          state->let_in.Notify();
+        },
+        [state = state_] { state->ended = true; });
   }
-  judged.WaitForNotification();
-  return answer;
+
+  ~Push() override {
+    if (GoesOn()) shard_.AbandonPush(std::move(state_->start->push), Abandoned::kAborted);
+  }
+
+  bool Send(uint64_t offset, const SharedFloats& part) override {
+    if (!GoesOn() || state_->ended || !added_.ok()) return false;
+    added_ = state_->start->push->Add(ChunkOf(offset, part.values));
+    broken_ = broken_ || cut_;
+    return added_.ok() && !broken_;
+  }
+
+  absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
+    if (!GoesOn() && !broken_) return HeaderAnswer();
+    if (broken_ || state_->ended) {
+      if (state_->ended) return absl::UnavailableError("the server ended the call");
+      return connection_.Break();
+    }
+    PendingPush& push = *state_->start->push;
+    if (added_.ok() && batch_ == BatchIs::kInSummary) added_ = push.Summarize(summary);
+    auto answer = std::make_shared<PushAnswer>();
+    const PushCallback done = [answer](absl::StatusOr<PushOutcome> outcome) {
+      answer->outcome = std::move(outcome);
+      answer->given.Notify();
+    };
+    if (added_.ok()) {
+      shard_.FinishPush(std::move(state_->start->push), done);
+    } else {
+      shard_.RefusePush(std::move(state_->start->push), added_, done);
+    }
+    answer->given.WaitForNotification();
+    if (Takes(connection_.lost_answers_)) return connection_.Break();
+    return answer->outcome;
+  }
+
+ private:
+  struct State {
+    absl::Notification let_in;
+    absl::StatusOr<PushStart> start = absl::UnknownError("not told");
+    std::atomic<bool> ended{false};
+  };
+  struct PushAnswer {
+    absl::Notification given;
+    absl::StatusOr<PushOutcome> outcome = absl::UnknownError("not answered");
+  };
+
+  // Whether it was let in, and is not over.
+  bool GoesOn() const {
+    if (!state_->let_in.HasBeenNotified() && broken_) return false;
+    state_->let_in.WaitForNotification();
+    return state_->start.ok() && state_->start->push != nullptr;
+  }
+
+  absl::StatusOr<PushOutcome> HeaderAnswer() {
+    if (Takes(connection_.lost_answers_)) return connection_.Break();
+    if (!state_->start.ok()) return state_->start.status();
+    return state_->start->answer;
+  }
+
+  ShardConnection& connection_;
+  Shard& shard_;
+  const BatchIs batch_;
+  bool broken_ = false;
+  bool cut_ = false;
+  absl::Status added_;
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+std::unique_ptr<OutgoingPush> ShardConnection::StartPush(const PushHeader& header, uint64_t,
+                                                         BatchIs batch) {
+  return std::make_unique<Push>(*this, header, batch);
 }
 
 std::unique_ptr<PendingPull> ShardConnection::StartPull(const PullRequest& request) {

@@ -27,6 +27,7 @@ class ShardConnection final : public ServerConnection {
   // The next calls of that number fail as if the connection broke, which the shard notices: before
   // a push arrives, after it was judged and before its answer is here, or before a join arrives.
   void BreakPushes(int pushes) { broken_pushes_ = pushes; }
+  void CutPushes(int pushes) { cut_pushes_ = pushes; }  // after the first part has arrived
   void LoseAnswers(int pushes) { lost_answers_ = pushes; }
   void BreakJoins(int joins) { broken_joins_ = joins; }
   // From now on the address is that of another server, or of none.
@@ -44,16 +45,16 @@ class ShardConnection final : public ServerConnection {
   absl::StatusOr<JobEvent> NextEvent() override;
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
                                                const SharedFloats& parameters) override;
-  absl::StatusOr<PushOutcome> Push(const PushHeader& header, const SharedFloats& gradient) override;
+  std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
+                                          BatchIs batch) override;
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override;
   absl::Status Leave(SessionId session, const Results& results) override;
 
  private:
   class Events;
+  class Push;
 
   absl::Status Break();
-  absl::StatusOr<PushOutcome> PushToShard(const PushHeader& header,
-                                          absl::Span<const float> gradient);
 
   Shard* shard_;
   const std::shared_ptr<Events> events_;  // the shard's listener may outlive this
@@ -61,6 +62,7 @@ class ShardConnection final : public ServerConnection {
   int delayed_pulls_ = 0;
   int pulls_ = 0;
   int broken_pushes_ = 0;
+  int cut_pushes_ = 0;
   int lost_answers_ = 0;
   int broken_joins_ = 0;
   bool server_lost_ = false;

@@ -1,0 +1,44 @@
+// One thread that does what it is given, in order: what a worker sends while it computes.
+
+#ifndef SLUICE_WORKER_BACKGROUND_H_
+#define SLUICE_WORKER_BACKGROUND_H_
+
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace sluice {
+
+// Made with its thread, which ends with it, after all it was given.
+class Background {
+ public:
+  Background();
+  ~Background();
+
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+
+  // Returns at once. `task` must not throw.
+  void Run(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Returns when all that was given is done. Its effects are then seen by the caller.
+  void Drain() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void Work() ABSL_LOCKS_EXCLUDED(mu_);
+  bool HasTaskOrEnds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return ends_ || !tasks_.empty(); }
+  bool IsIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return tasks_.empty() && !busy_; }
+
+  absl::Mutex mu_;
+  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mu_);
+  bool busy_ ABSL_GUARDED_BY(mu_) = false;
+  bool ends_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_BACKGROUND_H_

@@ -1,0 +1,32 @@
+// A push over gRPC: one stream.
+
+#ifndef SLUICE_WORKER_GRPC_PUSH_H_
+#define SLUICE_WORKER_GRPC_PUSH_H_
+
+#include <grpcpp/generic/generic_stub.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "common/shared_memory.h"
+#include "common/trace.h"
+#include "worker/server_connection.h"
+
+namespace sluice {
+
+struct GrpcPushOptions {
+  std::string token;  // empty if the server asks for none
+  // That the server reads: of what lies there, only the place is sent. Null if there is none.
+  std::shared_ptr<const SharedMemory> memory;
+  Trace* trace = nullptr;  // of this process, if any; outlives the push
+};
+
+// As ServerConnection::StartPush. `stub` outlives it.
+std::unique_ptr<OutgoingPush> StartGrpcPush(grpc::GenericStub& stub, const PushHeader& header,
+                                            uint64_t elements, BatchIs batch,
+                                            const GrpcPushOptions& options);
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_GRPC_PUSH_H_
