@@ -175,6 +175,19 @@ TEST_F(MpirunTest, AsynchronousWorkersMakeAStepOfEachGradient) {
   EXPECT_EQ(Books(output), "60 steps, 60 received: 60 accepted") << output;
 }
 
+TEST_F(MpirunTest, TrainsWithGradientsThatLeaveDuringBackward) {
+  const std::string output = Mpirun({{4, Train(data_, {"--overlap"})}});
+  EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
+  EXPECT_THAT(ClosingRows(output), Contains(Pair("test accuracy", "1.0000"))) << output;
+  const std::string without = Mpirun({{4, Train(data_)}});
+  EXPECT_EQ(ClosingRows(without)["parameters' CRC-32"], ClosingRows(output)["parameters' CRC-32"]);
+}
+
+TEST_F(MpirunTest, RefusesToOverlapLocalSteps) {
+  EXPECT_THAT(FailingMpirun({{2, Train(data_, {"--overlap", "--local-steps=2"})}}),
+              HasSubstr("with local steps no gradients leave"));
+}
+
 TEST_F(MpirunTest, MeetsOnAPrivateUnixSocketThatIsGoneAfterwards) {
   const auto job = sluice::Mpirun({{1, Server()}, {3, Train(data_)}});
   const auto socket = job->WaitForOutput("listening on unix:(/.*)$");

@@ -55,7 +55,7 @@ LearnerOptions OptionsFor(const std::string& model) {
 std::vector<float> Losses(Learner& learner) {
   std::vector<float> losses;
   for (int round = 0; round < kRounds; ++round) {
-    const auto report = learner.Learn(Images(), AllRows());
+    const auto report = learner.Learn(Images(), AllRows(), AllRows());
     EXPECT_THAT(report, IsOk());
     EXPECT_EQ(report->step, Step(round + 1));
     losses.push_back(report->loss);
@@ -121,7 +121,8 @@ TEST(LearnersErrorsTest, WhatTheServerRefusesIsAStatus) {
   EXPECT_THAT(MakeRemoteLearner(OptionsFor("mlp"), world.JobOf("b")),
               IsError(Reason::kLayoutMismatch, HasSubstr("hidden.weight")));
   world.StopServer();
-  EXPECT_THAT((*first)->Learn(Images(), AllRows()), HasCode(absl::StatusCode::kUnavailable, _));
+  EXPECT_THAT((*first)->Learn(Images(), AllRows(), AllRows()),
+              HasCode(absl::StatusCode::kUnavailable, _));
 }
 
 }  // namespace

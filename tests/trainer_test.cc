@@ -29,8 +29,13 @@ class FakeLearner final : public Learner {
   }
 
   Place place() const override { return place_; }
-  absl::StatusOr<LearnReport> Learn(const Dataset&, absl::Span<const int64_t> rows) override {
+  absl::StatusOr<LearnReport> Learn(const Dataset&, absl::Span<const int64_t> rows,
+                                    absl::Span<const int64_t> next) override {
     if (batches.size() == fail_after) return absl::UnavailableError("the server is gone");
+    if (!batches.empty()) {
+      EXPECT_EQ(announced, Rows(rows.begin(), rows.end()));
+    }
+    announced.assign(next.begin(), next.end());
     batches.emplace_back(rows.begin(), rows.end());
     LearnReport report;
     report.step = Step(batches.size());
@@ -44,6 +49,7 @@ class FakeLearner final : public Learner {
   absl::Status Report(const Results&) override { return absl::OkStatus(); }
 
   std::vector<Rows> batches;
+  Rows announced;  // for the next call
   size_t fail_after = SIZE_MAX;
   bool finished = false;
 
@@ -146,6 +152,13 @@ TEST(TrainerTest, RefusesDataThatIsTooLittleForEveryWorker) {
               HasCode(absl::StatusCode::kInvalidArgument,
                       HasSubstr("the dataset has 11 rows, expected at least 12")));
   EXPECT_THAT(learner.batches, IsEmpty());
+}
+
+TEST(TrainerTest, AnnouncesTheRowsOfTheNextBatchAndNoneAtTheEnd) {
+  FakeLearner learner;
+  EXPECT_THAT(Train(Batches(2, 2), DataOf(6), learner, nullptr), IsOk());
+  EXPECT_THAT(learner.batches, SizeIs(6));
+  EXPECT_THAT(learner.announced, IsEmpty());
 }
 
 TEST(TrainerTest, TellsTheProgressOfEveryBatch) {

@@ -38,9 +38,10 @@ class Learner {
 
   virtual Place place() const = 0;
 
-  // Forward, backward and one optimizer step on those rows of `data`.
-  virtual absl::StatusOr<LearnReport> Learn(const Dataset& data,
-                                            absl::Span<const int64_t> rows) = 0;
+  // Forward, backward and one optimizer step on those rows of `data`. `next` are those of the next
+  // call, which may be prepared while nothing else can be done; empty if there are none.
+  virtual absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows,
+                                            absl::Span<const int64_t> next) = 0;
 
   // Ends this worker's part in training; Learn() may not follow. With `stay`, waits until the
   // others have ended theirs too and takes the final parameters; only then may Accuracy() and

@@ -92,6 +92,9 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--weight-decay", flags.learner.sgd.weight_decay, "of SGD")->capture_default_str();
   app.add_flag("--nesterov", flags.learner.sgd.nesterov, "Nesterov momentum");
   AddLocalStepFlags(app, flags);
+  app.add_flag("--overlap", flags.learner.overlap,
+               "send gradients while backward still computes others, and prepare the next batch "
+               "while the parameters arrive");
   app.add_option("--seed", flags.trainer.seed, "of the first parameters and the order of the data")
       ->capture_default_str();
   app.add_option("--threads", flags.learner.threads, "of LibTorch, in this process")

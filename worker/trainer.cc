@@ -1,11 +1,15 @@
 #include "worker/trainer.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "worker/sampler.h"
 
 namespace sluice {
 namespace {
+
+using Rows = std::vector<int64_t>;
 
 SamplerOptions SamplerFor(const TrainerOptions& options, const Dataset& data, const Place& place) {
   SamplerOptions sampler;
@@ -26,19 +30,22 @@ absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& 
   const absl::Status valid = sampler_options.Validate();
   if (!valid.ok()) return valid;
   Sampler sampler(sampler_options);
-  int64_t steps = 0;
-  for (int epoch = 0; epoch < options.epochs; ++epoch) {
-    for (int64_t batch = 0; batch < sampler.steps_per_epoch(); ++batch) {
-      if (options.max_steps > 0 && steps == options.max_steps) return absl::OkStatus();
-      const std::vector<int64_t> rows = sampler.Batch(epoch, batch);
-      const auto report = learner.Learn(data, rows);
-      if (!report.ok()) return report.status();
-      if (progress != nullptr) progress->Note(epoch, *report, static_cast<int64_t>(rows.size()));
-      ++steps;
-      if (options.until_step > Step() && report->step >= options.until_step) {
-        return absl::OkStatus();
-      }
-    }
+  const int64_t per_epoch = sampler.steps_per_epoch();
+  int64_t steps = per_epoch * options.epochs;
+  if (options.max_steps > 0) steps = std::min(steps, options.max_steps);
+  const auto rows_of = [&](int64_t step) {
+    if (step >= steps) return Rows();
+    return sampler.Batch(static_cast<int>(step / per_epoch), step % per_epoch);
+  };
+  Rows next = rows_of(0);
+  for (int64_t step = 0; step < steps; ++step) {
+    const Rows rows = std::move(next);
+    next = rows_of(step + 1);
+    const auto report = learner.Learn(data, rows, next);
+    if (!report.ok()) return report.status();
+    const auto epoch = static_cast<int>(step / per_epoch);
+    if (progress != nullptr) progress->Note(epoch, *report, static_cast<int64_t>(rows.size()));
+    if (options.until_step > Step() && report->step >= options.until_step) break;
   }
   return absl::OkStatus();
 }

@@ -120,6 +120,19 @@ void FlatModel::Bind(const std::vector<LayoutRange>& ranges) {
 
 absl::Span<float> FlatModel::values() { return SpanOf(values_); }
 
+SharedFloats FlatModel::shared_gradients() const { return ShareFlat(gradients_); }
+
+std::vector<GradientView> FlatModel::gradient_views() const {
+  std::vector<GradientView> views;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const Member& member = members_[i];
+    if (!member.is_parameter || !member.is_view) continue;
+    const LayoutRange& range = layout_.ranges()[i];
+    views.push_back({range.name, member.tensor, member.gradient, range.offset, range.length});
+  }
+  return views;
+}
+
 SharedFloats FlatModel::shared_values() { return ShareFlat(values_); }
 
 void FlatModel::ScatterValues() {

@@ -12,7 +12,9 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -21,6 +23,15 @@
 #include "common/shared_memory.h"
 
 namespace sluice {
+
+// A parameter whose gradient autograd adds up where it is sent from.
+struct GradientView {
+  std::string name;
+  torch::Tensor parameter;  // the module's own
+  torch::Tensor gradient;   // its range of the flat gradient, in its shape
+  uint64_t offset = 0;      // of the range
+  uint64_t length = 0;
+};
 
 // To be used by the thread that trains the module, which outlives it. The module's tensors keep
 // their values, but change their memory: make optimizers of LibTorch's own after this, not before.
@@ -41,6 +52,11 @@ class FlatModel {
   // gradients that autograd, or the user, put in place of the views; a parameter without a gradient
   // counts as 0.
   SharedFloats GatherGradients();
+
+  // In the layout's order.
+  std::vector<GradientView> gradient_views() const;
+  // What GatherGradients() gathers, as it is.
+  SharedFloats shared_gradients() const;
 
   // As values(), with those tensors that are no views copied in: for whoever changed the module.
   absl::Span<float> GatherValues();

@@ -112,7 +112,8 @@ class LocalLearner final : public Learner {
 
   Place place() const override { return Place(); }
 
-  absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows) override {
+  absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows,
+                                    absl::Span<const int64_t>) override {
     return Guarded([&] {
       LearnReport report;
       optimizer_.zero_grad();
@@ -145,17 +146,20 @@ class RemoteLearner final : public Learner {
  public:
   RemoteLearner(const LearnerOptions& options, const Job& job)
       : model_(MakeSeededModel(options)),
-        optimizer_(job, *model_, ToTorch(options.sgd), options.local) {}
+        optimizer_(job, *model_, ToTorch(options.sgd), options.local,
+                   options.overlap ? Overlap::kBackward : Overlap::kOff),
+        overlap_(options.overlap) {}
 
   Place place() const override { return {optimizer_.index(), optimizer_.workers()}; }
 
-  absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows) override {
+  absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows,
+                                    absl::Span<const int64_t> next) override {
     return Guarded([&] {
       LearnReport report;
       optimizer_.zero_grad();
-      report.loss = ForwardBackward(*model_, MakeBatch(data, rows));
+      report.loss = ForwardBackward(*model_, TakeBatch(data, rows));
       const absl::Time computed = absl::Now();
-      const RoundReport round = optimizer_.step(static_cast<uint32_t>(rows.size()), report.loss);
+      const RoundReport round = Step(static_cast<uint32_t>(rows.size()), report.loss, data, next);
       report.exchange = absl::Now() - computed;
       report.step = round.step;
       report.staleness = round.staleness;
@@ -188,8 +192,28 @@ class RemoteLearner final : public Learner {
   }
 
  private:
+  using Rows = std::vector<int64_t>;
+
+  Batch TakeBatch(const Dataset& data, absl::Span<const int64_t> rows) {
+    const bool prepared = prepared_rows_ == rows;
+    prepared_rows_.clear();
+    return prepared ? std::move(prepared_) : MakeBatch(data, rows);
+  }
+
+  RoundReport Step(uint32_t samples, float loss, const Dataset& data,
+                   absl::Span<const int64_t> next) {
+    if (!overlap_) return optimizer_.step(samples, loss);
+    PendingStep pending = optimizer_.step_async(samples, loss);
+    prepared_ = MakeBatch(data, next);
+    prepared_rows_ = Rows(next.begin(), next.end());
+    return pending.wait();
+  }
+
   const std::shared_ptr<ImageClassifier> model_;
   RemoteOptimizer optimizer_;
+  const bool overlap_;
+  Batch prepared_;  // of the rows that are said to come next
+  Rows prepared_rows_;
 };
 
 }  // namespace

@@ -22,6 +22,7 @@ struct LearnerOptions {
   std::string model = "lenet";
   SgdOptions sgd;
   absl::optional<LocalSteps> local;  // of a remote learner: averaging in place of gradients
+  bool overlap = false;              // a remote learner's gradients leave during backward
   LearningRateSchedule schedule;     // of a local learner; a remote one's is the server's
   uint64_t seed = 1;                 // of the first parameters
   int threads = 1;                   // of LibTorch

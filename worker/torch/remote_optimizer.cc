@@ -61,11 +61,23 @@ RemoteError::RemoteError(absl::Status status)
 
 RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
                                  const torch::optim::SGDOptions& options,
-                                 const absl::optional<LocalSteps>& local)
+                                 const absl::optional<LocalSteps>& local, Overlap overlap)
     : job_(job), model_(model), local_(local), options_(OptionsFor(options, local)) {
+  if (local_.has_value() && overlap == Overlap::kBackward) {
+    throw std::invalid_argument("with local steps no gradients leave that backward could overlap");
+  }
   client_ = JoinJob(job_, SessionRole::kWorker, options_, model_);
   last_report_.step = client_->step();
   if (job_.trace() != nullptr) computing_since_ = job_.trace()->Now();
+  if (overlap == Overlap::kBackward) {
+    background_ = std::make_unique<Background>();
+    watch_ = std::make_unique<GradientWatch>(model_, [this](uint64_t offset, uint64_t count) {
+      const SharedFloats part = model_.shared_gradients().Part(offset, count);
+      // Here, not when it is sent: so a change is noticed always, not only by a fast sender.
+      sent_early_.Note(offset, part.values);
+      background_->Run([this, offset, part] { client_->SendEarly(offset, part); });
+    });
+  }
   if (!local_.has_value()) return;
   local_optimizer_ = std::make_unique<torch::optim::SGD>(model.parameters(), options);
   const absl::Span<const float> values = model_.values();
@@ -73,17 +85,78 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
 }
 
 RemoteOptimizer::~RemoteOptimizer() {
+  background_ = nullptr;  // waits for what it does
+  client_->GiveUpEarly();
   // The server will notice anyway.
   if (!left_) client_->Leave({}).IgnoreError();
   if (observer_ != nullptr) observer_->Leave({}).IgnoreError();
 }
 
-RoundReport RemoteOptimizer::step(uint32_t samples, absl::optional<float> loss) {
+void RemoteOptimizer::zero_grad() {
+  Await();
+  GiveUpEarly();
+  model_.ZeroGradients();
+}
+
+// A gradient of which a part has left is not to be pushed.
+void RemoteOptimizer::GiveUpEarly() {
+  if (watch_ == nullptr) return;
+  if (watch_->any_left()) {
+    background_->Drain();
+    client_->GiveUpEarly();
+    sent_early_.Clear();
+  }
+  watch_->Reset();
+}
+
+void RemoteOptimizer::BeginStep() {
+  Await();
   if (left_) ThrowIfError(absl::FailedPreconditionError("step() comes before leave()"));
+  if (watch_ != nullptr) watch_->Check();
   TraceCompute();
-  last_report_ = local_.has_value() ? TakeLocalStep(samples, loss) : PushGradients(samples, loss);
+}
+
+RoundReport RemoteOptimizer::step(uint32_t samples, absl::optional<float> loss) {
+  BeginStep();
+  if (local_.has_value()) {
+    last_report_ = TakeLocalStep(samples, loss);
+  } else {
+    const SharedFloats gradient = GatherGradients();
+    if (background_ != nullptr) background_->Drain();
+    last_report_ = PushGradients(gradient, samples, loss);
+  }
   if (job_.trace() != nullptr) computing_since_ = job_.trace()->Now();
   return last_report_;
+}
+
+PendingStep RemoteOptimizer::step_async(uint32_t samples, absl::optional<float> loss) {
+  std::promise<RoundReport> done;
+  if (local_.has_value()) {
+    done.set_value(step(samples, loss));
+    return {*this, ++async_steps_, done.get_future().share()};
+  }
+  BeginStep();
+  const SharedFloats gradient = GatherGradients();
+  if (background_ == nullptr) background_ = std::make_unique<Background>();
+  const auto work = std::make_shared<std::packaged_task<RoundReport()>>(
+      [this, gradient, samples, loss] { return PushGradients(gradient, samples, loss); });
+  pending_ = work->get_future().share();
+  background_->Run([work] { (*work)(); });
+  return {*this, ++async_steps_, pending_};
+}
+
+RoundReport PendingStep::wait() {
+  if (number_ == optimizer_->async_steps_) optimizer_->Await();
+  return report_.get();
+}
+
+void RemoteOptimizer::Await() {
+  if (!pending_.valid()) return;
+  const std::shared_future<RoundReport> pending = std::move(pending_);
+  pending_ = {};
+  background_->Drain();
+  last_report_ = pending.get();
+  if (job_.trace() != nullptr) computing_since_ = job_.trace()->Now();
 }
 
 // What the caller does between two steps: data, forward, backward.
@@ -93,16 +166,27 @@ void RemoteOptimizer::TraceCompute() const {
   trace->Add(kTrainingRow, "compute", computing_since_, trace->Now(), client_->step());
 }
 
-RoundReport RemoteOptimizer::PushGradients(uint32_t samples, absl::optional<float> loss) {
-  const SharedFloats gradient = GatherGradients();
+RoundReport RemoteOptimizer::PushGradients(const SharedFloats& gradient, uint32_t samples,
+                                           absl::optional<float> loss) {
+  CheckSentEarly(gradient);
   const RoundReport report =
       ValueOrThrow(client_->Exchange(gradient, samples, loss, model_.values()));
   model_.ScatterValues();
   return report;
 }
 
+// What has left must be what the caller wants to push.
+void RemoteOptimizer::CheckSentEarly(const SharedFloats& gradient) {
+  const absl::optional<uint64_t> changed = sent_early_.FirstChanged(gradient.values);
+  sent_early_.Clear();
+  if (!changed.has_value()) return;
+  client_->GiveUpEarly();
+  watch_->ThrowChanged(*changed);
+}
+
 SharedFloats RemoteOptimizer::GatherGradients() {
   const TraceSpan span(job_.trace(), kTrainingRow, "encode", client_->step());
+  if (watch_ != nullptr) watch_->Reset();
   return model_.GatherGradients();
 }
 
@@ -145,12 +229,15 @@ void RemoteOptimizer::TakeStatistics(absl::Span<float> values) const {
 }
 
 void RemoteOptimizer::leave() {
+  Await();
+  GiveUpEarly();
   if (local_steps_ > 0) last_report_ = PushParameters(absl::nullopt);
   left_ = true;
   ThrowIfError(client_->Leave({}));
 }
 
 void RemoteOptimizer::await_end_of_training() {
+  Await();
   // What is left over is pushed first: joining takes the server's parameters into the model.
   if (local_steps_ > 0) last_report_ = PushParameters(absl::nullopt);
   // Observes before it leaves: a server without anybody would go down.

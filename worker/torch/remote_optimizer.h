@@ -12,17 +12,22 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/exchange.h"
+#include "worker/background.h"
 #include "worker/job.h"
 #include "worker/local_steps.h"
 #include "worker/parameter_client.h"
+#include "worker/sent_parts.h"
 #include "worker/torch/flat_model.h"
+#include "worker/torch/gradient_watch.h"
 
 namespace sluice {
 
@@ -36,6 +41,34 @@ class RemoteError : public std::runtime_error {
   absl::Status status_;
 };
 
+// When gradients leave for the server.
+enum class Overlap {
+  kOff,  // all of them in step()
+  // Those of float32 parameters on the CPU as soon as backward has them, about 1 MiB at a time,
+  // through a thread of the optimizer's own; the rest in step(). For loops with one backward() for
+  // a step() in which nothing else changes gradients: else backward() or step() throws
+  // std::logic_error, and zero_grad() drops the gradient. Not with local steps.
+  kBackward,
+};
+
+class RemoteOptimizer;
+
+// A step under way. Its optimizer outlives it.
+class PendingStep {
+ public:
+  // Waits until the model's parameters are those to go on with. Throws what step() would have.
+  RoundReport wait();
+
+ private:
+  friend class RemoteOptimizer;
+  PendingStep(RemoteOptimizer& optimizer, uint64_t number, std::shared_future<RoundReport> report)
+      : optimizer_(&optimizer), number_(number), report_(std::move(report)) {}
+
+  RemoteOptimizer* optimizer_;
+  uint64_t number_;  // of the optimizer's asynchronous steps, from 1
+  std::shared_future<RoundReport> report_;
+};
+
 // To be used by the thread that trains the model; job and model outlive it. Every method throws
 // RemoteError if the server refuses or cannot be reached.
 class RemoteOptimizer {
@@ -43,7 +76,8 @@ class RemoteOptimizer {
   // Joins the job. If it is new, the model's parameters become its first; else they are replaced.
   // With `local`, `options` are those of the worker's own optimizer.
   RemoteOptimizer(const Job& job, torch::nn::Module& model, const torch::optim::SGDOptions& options,
-                  const absl::optional<LocalSteps>& local = absl::nullopt);
+                  const absl::optional<LocalSteps>& local = absl::nullopt,
+                  Overlap overlap = Overlap::kOff);
 
   // Leaves, unless leave() was called.
   ~RemoteOptimizer();
@@ -51,13 +85,18 @@ class RemoteOptimizer {
   RemoteOptimizer(const RemoteOptimizer&) = delete;
   RemoteOptimizer& operator=(const RemoteOptimizer&) = delete;
 
-  void zero_grad() { model_.ZeroGradients(); }
+  void zero_grad();
 
   // Pushes the gradients of a batch of `samples`, waits as the job's mode says, and refreshes the
   // model's parameters and statistics. `loss` is shown to whoever inspects the server. With local
   // steps it does so every so many calls, with parameters; else it is the worker's own step, and
   // reports again what the last push did.
   RoundReport step(uint32_t samples = 1, absl::optional<float> loss = absl::nullopt);
+
+  // As step(), but returns at once, so that the next batch can be prepared while the parameters
+  // arrive. Until wait() the model must not be used, nor its gradients changed; every other method
+  // waits by itself, and then throws what wait() would have.
+  PendingStep step_async(uint32_t samples = 1, absl::optional<float> loss = absl::nullopt);
 
   // Ends this worker's part: the others no longer wait for it. Local steps that were not pushed yet
   // are pushed first.
@@ -78,7 +117,14 @@ class RemoteOptimizer {
  private:
   void TraceCompute() const;
   SharedFloats GatherGradients();
-  RoundReport PushGradients(uint32_t samples, absl::optional<float> loss);
+  friend class PendingStep;
+
+  void BeginStep();
+  void Await();
+  void GiveUpEarly();
+  void CheckSentEarly(const SharedFloats& gradient);
+  RoundReport PushGradients(const SharedFloats& gradient, uint32_t samples,
+                            absl::optional<float> loss);
   RoundReport TakeLocalStep(uint32_t samples, absl::optional<float> loss);
   RoundReport PushParameters(absl::optional<float> loss);
   void MoveTowardsCentre(absl::Span<float> values) const;
@@ -95,7 +141,12 @@ class RemoteOptimizer {
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<ParameterClient> observer_;  // from await_end_of_training() to report()
   OptimizerOptions options_;
-  absl::Time computing_since_;  // for the trace: the end of the last step
+  std::shared_future<RoundReport> pending_;  // of step_async(), until somebody has waited for it
+  uint64_t async_steps_ = 0;
+  std::unique_ptr<Background> background_;  // made when it is needed; uses the client
+  std::unique_ptr<GradientWatch> watch_;    // with Overlap::kBackward
+  SentParts sent_early_;                    // since the last step
+  absl::Time computing_since_;              // for the trace: the end of the last step
   bool left_ = false;
 };
 
