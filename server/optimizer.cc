@@ -9,7 +9,7 @@ std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerOptions& options, uint64
   if (const auto* averaging = std::get_if<AveragingOptions>(&options)) {
     return MakeAveragingOptimizer(*averaging);
   }
-  return MakeSgdOptimizer(std::get<SgdOptions>(options), size);
+  return MakeSgdOptimizer({std::get<SgdOptions>(options)}, size);
 }
 
 }  // namespace sluice

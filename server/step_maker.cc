@@ -67,21 +67,18 @@ void StepMaker::Make(const Consistency& consistency, double learning_rate, const
   const Divisors divisors = DivisorsOf(consistency.reduction);
   Making making;
   making.last = addend;
-  making.step.divisor = divisors.parameters;
-  making.step.learning_rate = static_cast<float>(learning_rate);
-  making.step.first = first_;
   making.statistics_divisor = divisors.statistics;
   making.current = current;
   making.next = next;
-  if (clip_norm_.has_value()) {
-    const double share = *clip_norm_ / (Norm() / divisors.parameters + kClipEpsilon);
-    if (share < 1) making.step.divisor = static_cast<float>(divisors.parameters / share);
-  }
+  OptimizerStep step;
+  step.number = ++optimizer_steps_;
+  step.divisor = Clipped(divisors.parameters);
+  step.learning_rates = {learning_rate};
+  optimizer_->Begin(step);
   MakeParts(making, progress);
   accumulator_.Clear();
   count_ = 0;
   samples_ = 0;
-  first_ = false;
 }
 
 StepMaker::Divisors StepMaker::DivisorsOf(Reduction reduction) const {
@@ -95,6 +92,13 @@ StepMaker::Divisors StepMaker::DivisorsOf(Reduction reduction) const {
       break;
   }
   return {count, count};
+}
+
+// The divisor by which the gradient's norm stays within its bound.
+float StepMaker::Clipped(float divisor) const {
+  if (!clip_norm_.has_value()) return divisor;
+  const double share = *clip_norm_ / (Norm() / divisor + kClipEpsilon);
+  return share < 1 ? static_cast<float>(divisor / share) : divisor;
 }
 
 // Of the sum, over all parameters. Partial sums are of fixed parts and added in order.
@@ -144,7 +148,7 @@ void StepMaker::MakePiece(const Making& making, uint64_t begin, absl::Span<const
     const absl::Span<const float> part = sum.subspan(from - begin, size);
     const absl::Span<float> next = making.next.subspan(from, size);
     if (kind == RangeKind::kParameter) {
-      optimizer_->Apply(making.step, from, part, making.current.subspan(from, size), next);
+      optimizer_->Apply({0, from, part, making.current.subspan(from, size), next});
     } else {
       DivideTo(part, making.statistics_divisor, next);
     }

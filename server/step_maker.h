@@ -45,6 +45,11 @@ class StepMaker {
             absl::Span<const float> current, absl::Span<float> next,
             const WriteProgress& progress = nullptr);
 
+  // What goes on where the optimizer's life does: its slots, and the steps it has made.
+  std::vector<OptimizerSlot> slots() { return optimizer_->slots(); }
+  uint64_t optimizer_steps() const { return optimizer_steps_; }
+  void set_optimizer_steps(uint64_t steps) { optimizer_steps_ = steps; }
+
  private:
   struct Divisors {
     float parameters = 1;
@@ -54,7 +59,6 @@ class StepMaker {
   // All that the parts of one step have in common.
   struct Making {
     absl::optional<Addend> last;  // not in the accumulator yet
-    OptimizerStep step;
     float statistics_divisor = 1;
     absl::Span<const float> current;
     absl::Span<float> next;
@@ -63,6 +67,7 @@ class StepMaker {
   // Notes a contribution to the step.
   Addend Count(const Contribution& contribution, const Consistency& consistency);
   Divisors DivisorsOf(Reduction reduction) const;
+  float Clipped(float divisor) const;
   double Norm() const;
   void MakeParts(const Making& making, const WriteProgress& progress);
   void MakePart(const Making& making, uint64_t begin, uint64_t end);
@@ -75,7 +80,7 @@ class StepMaker {
   const std::unique_ptr<Optimizer> optimizer_;
   uint32_t count_ = 0;    // contributions to the step
   uint64_t samples_ = 0;  // theirs
-  bool first_ = true;
+  uint64_t optimizer_steps_ = 0;
 };
 
 }  // namespace sluice

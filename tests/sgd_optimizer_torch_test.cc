@@ -72,16 +72,17 @@ TEST_P(SgdOptimizerTorchTest, MakesOfAHundredStepsWhatTorchMakes) {
   torch::manual_seed(1);
   torch::Tensor current = torch::randn({kElements});
   torch::Tensor next = torch::empty_like(current);
-  const auto ours = MakeSgdOptimizer(GetParam(), kElements);
+  const auto ours = MakeSgdOptimizer({GetParam()}, kElements);
   OptimizerStep ours_step;
   ours_step.divisor = kWorkers;
-  ours_step.learning_rate = static_cast<float>(GetParam().learning_rate);
+  ours_step.learning_rates = {GetParam().learning_rate};
   torch::Tensor parameter = current.clone().requires_grad_();
   torch::optim::SGD theirs({parameter}, ToTorch(GetParam()));
   for (int step = 0; step < kSteps; ++step) {
     const torch::Tensor sum = kWorkers * torch::randn({kElements});
-    ours_step.first = step == 0;
-    ours->Apply(ours_step, 0, SpanOf(sum), SpanOf(current), SpanOf(next));
+    ours_step.number = step + 1;
+    ours->Begin(ours_step);
+    ours->Apply({0, 0, SpanOf(sum), SpanOf(current), SpanOf(next)});
     std::swap(current, next);
     parameter.mutable_grad() = sum / kWorkers;
     theirs.step();

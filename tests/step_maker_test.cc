@@ -54,6 +54,8 @@ class StepWorld {
   // What is being written meanwhile.
   const Values& next() const { return next_; }
 
+  StepMaker& maker() { return maker_; }
+
   static constexpr float kUnwritten = 4711;
   Consistency consistency;
 
@@ -174,6 +176,20 @@ TEST(StepMakerTest, AStepOfNothingIsNotTheOptimizersFirst) {
   EXPECT_THAT(world.Make(), ElementsAre(-8));
   world.Add({8});
   EXPECT_THAT(world.Make(), ElementsAre(-8 - (0.5 * 8 + 0.25 * 8)));
+}
+
+// Where another step maker left off, this one goes on: with its parameters, slots and steps.
+TEST(StepMakerTest, AnOptimizersLifeGoesOnWithItsSlotsAndSteps) {
+  SgdOptions options;
+  options.momentum = 0.5;
+  options.dampening = 0.75;
+  StepWorld world(ParametersOnly(1), absl::nullopt, options);
+  EXPECT_EQ(world.maker().optimizer_steps(), 0u);
+  world.maker().slots()[0].values[0] = 16;
+  world.maker().set_optimizer_steps(7);
+  world.Add({8});
+  EXPECT_THAT(world.Make(), ElementsAre(-(0.5 * 16 + 0.25 * 8)));
+  EXPECT_EQ(world.maker().optimizer_steps(), 8u);
 }
 
 TEST(StepMakerTest, AveragesParametersAndStatisticsAlike) {
