@@ -7,11 +7,8 @@ namespace sluice {
 namespace {
 
 SLUICE_VECTOR_CLONES
-void Move(float rate, float divisor, const OptimizerPiece& piece) {
-  const float* __restrict sum = piece.sum.data();
-  const float* __restrict current = piece.current.data();
-  float* __restrict next = piece.next.data();
-  const size_t count = piece.next.size();
+void Move(float rate, float divisor, size_t count, const float* __restrict sum,
+          const float* __restrict current, float* __restrict next) {
   for (size_t i = 0; i < count; ++i) {
     next[i] = current[i] + rate * (sum[i] / divisor - current[i]);
   }
@@ -27,7 +24,8 @@ class AveragingOptimizer final : public Optimizer {
     if (moving_rate_ == 1) {
       DivideTo(piece.sum, divisor_, piece.next);
     } else {
-      Move(moving_rate_, divisor_, piece);
+      Move(moving_rate_, divisor_, piece.next.size(), piece.sum.data(), piece.current.data(),
+           piece.next.data());
     }
   }
 

@@ -1,7 +1,8 @@
 // What turns the gradient of a step into the next parameters.
 //
 // One interface for all optimizers; each works elementwise in one pass over memory, so that how a
-// vector is cut into pieces never changes a bit.
+// vector is cut into pieces never changes a bit. LAMB alone needs norms of whole tensors: what it
+// writes is an update, of which TrustRatios makes the next parameters in a second pass.
 
 #ifndef SLUICE_SERVER_OPTIMIZER_H_
 #define SLUICE_SERVER_OPTIMIZER_H_
@@ -12,15 +13,16 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/optimizer_options.h"
+#include "common/optimizer_config.h"
 
 namespace sluice {
 
 // What holds for all elements of one step.
 struct OptimizerStep {
-  uint64_t number = 1;                       // in this optimizer's life, from 1 on
-  float divisor = 1;                         // the gradient is sum / divisor
-  std::vector<double> learning_rates = {0};  // of each group
+  uint64_t number = 1;  // in this optimizer's life, from 1 on
+  float divisor = 1;    // the gradient is sum / divisor
+  // Of each group: the parameters in no group, then the config's groups.
+  std::vector<double> learning_rates = {0};
 };
 
 // Elements from `begin` of the vector on, all of them parameters of one group. The spans have one
@@ -56,8 +58,8 @@ class Optimizer {
   virtual std::vector<OptimizerSlot> slots() = 0;
 };
 
-// For vectors of `size` elements. `options` are valid.
-std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerOptions& options, uint64_t size);
+// For vectors of `size` elements. `config` is valid.
+std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config, uint64_t size);
 
 }  // namespace sluice
 

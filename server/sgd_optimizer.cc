@@ -26,12 +26,10 @@ struct Arrays {
 };
 
 template <bool kFirst, bool kNesterov>
-SLUICE_LOOP_BODY void StepWithMomentum(const Coefficients c, const Arrays& arrays) {
-  const float* __restrict sum = arrays.sum;
-  const float* __restrict current = arrays.current;
-  float* __restrict momentum = arrays.momentum;
-  float* __restrict next = arrays.next;
-  for (size_t i = 0; i < arrays.count; ++i) {
+SLUICE_LOOP_BODY void StepWithMomentum(const Coefficients c, size_t count,
+                                       const float* __restrict sum, const float* __restrict current,
+                                       float* __restrict momentum, float* __restrict next) {
+  for (size_t i = 0; i < count; ++i) {
     const float d = sum[i] / c.divisor + c.weight_decay * current[i];
     const float b = kFirst ? d : c.momentum * momentum[i] + c.keep * d;
     momentum[i] = b;
@@ -39,11 +37,9 @@ SLUICE_LOOP_BODY void StepWithMomentum(const Coefficients c, const Arrays& array
   }
 }
 
-SLUICE_LOOP_BODY void StepWithout(const Coefficients c, const Arrays& arrays) {
-  const float* __restrict sum = arrays.sum;
-  const float* __restrict current = arrays.current;
-  float* __restrict next = arrays.next;
-  for (size_t i = 0; i < arrays.count; ++i) {
+SLUICE_LOOP_BODY void StepWithout(const Coefficients c, size_t count, const float* __restrict sum,
+                                  const float* __restrict current, float* __restrict next) {
+  for (size_t i = 0; i < count; ++i) {
     next[i] = current[i] - c.learning_rate * (sum[i] / c.divisor + c.weight_decay * current[i]);
   }
 }
@@ -51,15 +47,25 @@ SLUICE_LOOP_BODY void StepWithout(const Coefficients c, const Arrays& arrays) {
 using Loop = void (*)(const Coefficients&, const Arrays&);
 
 SLUICE_VECTOR_CLONES
-void Plain(const Coefficients& c, const Arrays& a) { StepWithout(c, a); }
+void Plain(const Coefficients& c, const Arrays& a) {
+  StepWithout(c, a.count, a.sum, a.current, a.next);
+}
 SLUICE_VECTOR_CLONES
-void First(const Coefficients& c, const Arrays& a) { StepWithMomentum<true, false>(c, a); }
+void First(const Coefficients& c, const Arrays& a) {
+  StepWithMomentum<true, false>(c, a.count, a.sum, a.current, a.momentum, a.next);
+}
 SLUICE_VECTOR_CLONES
-void FirstNesterov(const Coefficients& c, const Arrays& a) { StepWithMomentum<true, true>(c, a); }
+void FirstNesterov(const Coefficients& c, const Arrays& a) {
+  StepWithMomentum<true, true>(c, a.count, a.sum, a.current, a.momentum, a.next);
+}
 SLUICE_VECTOR_CLONES
-void Later(const Coefficients& c, const Arrays& a) { StepWithMomentum<false, false>(c, a); }
+void Later(const Coefficients& c, const Arrays& a) {
+  StepWithMomentum<false, false>(c, a.count, a.sum, a.current, a.momentum, a.next);
+}
 SLUICE_VECTOR_CLONES
-void LaterNesterov(const Coefficients& c, const Arrays& a) { StepWithMomentum<false, true>(c, a); }
+void LaterNesterov(const Coefficients& c, const Arrays& a) {
+  StepWithMomentum<false, true>(c, a.count, a.sum, a.current, a.momentum, a.next);
+}
 
 Loop LoopFor(const SgdOptions& options, bool first) {
   if (options.momentum == 0) return Plain;

@@ -31,13 +31,17 @@ GradientWeight WeightOf(uint32_t samples, uint64_t staleness, const Consistency&
 
 }  // namespace
 
-StepMaker::StepMaker(const Layout& layout, const OptimizerOptions& options,
+StepMaker::StepMaker(const Layout& layout, const OptimizerConfig& optimizer,
                      absl::optional<double> clip_norm, Parallel& parallel)
     : runs_(layout.Runs()),
+      group_runs_(Joined(RangeRuns(layout, optimizer))),
       clip_norm_(clip_norm),
       parallel_(parallel),
       accumulator_(layout),
-      optimizer_(MakeOptimizer(options, layout.size())) {}
+      optimizer_(MakeOptimizer(optimizer, layout.size())) {
+  const bool scales = std::holds_alternative<LambOptions>(optimizer.options);
+  if (scales) trust_.emplace(RangeRuns(layout, optimizer));
+}
 
 void StepMaker::Add(const Contribution& contribution, const Consistency& consistency) {
   accumulator_.Add(Count(contribution, consistency), parallel_);
@@ -50,9 +54,9 @@ Addend StepMaker::Count(const Contribution& contribution, const Consistency& con
   return {&contribution.push->gradient(), WeightOf(samples, contribution.staleness, consistency)};
 }
 
-void StepMaker::Make(const Consistency& consistency, double learning_rate, const Contribution* last,
-                     absl::Span<const float> current, absl::Span<float> next,
-                     const WriteProgress& progress) {
+void StepMaker::Make(const Consistency& consistency, const std::vector<double>& learning_rates,
+                     const Contribution* last, absl::Span<const float> current,
+                     absl::Span<float> next, const WriteProgress& progress) {
   // The norm is known only when all is added up.
   if (last != nullptr && clip_norm_.has_value()) {
     Add(*last, consistency);
@@ -73,9 +77,15 @@ void StepMaker::Make(const Consistency& consistency, double learning_rate, const
   OptimizerStep step;
   step.number = ++optimizer_steps_;
   step.divisor = Clipped(divisors.parameters);
-  step.learning_rates = {learning_rate};
+  step.learning_rates = learning_rates;
   optimizer_->Begin(step);
-  MakeParts(making, progress);
+  ForEachPartOf(next.size(), trust_.has_value() ? nullptr : progress,
+                [&](uint64_t begin, uint64_t end) { MakePart(making, begin, end); });
+  if (trust_.has_value()) {
+    trust_->Measure(current, next, learning_rates, parallel_);
+    ForEachPartOf(next.size(), progress,
+                  [&](uint64_t begin, uint64_t end) { trust_->Apply(begin, end, current, next); });
+  }
   accumulator_.Clear();
   count_ = 0;
   samples_ = 0;
@@ -116,14 +126,14 @@ double StepMaker::Norm() const {
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
-void StepMaker::MakeParts(const Making& making, const WriteProgress& progress) {
-  const uint64_t size = making.next.size();
+void StepMaker::ForEachPartOf(uint64_t size, const WriteProgress& progress,
+                              absl::FunctionRef<void(uint64_t begin, uint64_t end)> part) {
   const uint64_t word = progress ? kPartsPerWord * kPart : size;
   for (uint64_t begin = 0; begin < size; begin += word) {
     const uint64_t end = std::min(size, begin + word);
-    parallel_.For((end - begin + kPart - 1) / kPart, [&](size_t part) {
-      const uint64_t from = begin + part * kPart;
-      MakePart(making, from, std::min(end, from + kPart));
+    parallel_.For((end - begin + kPart - 1) / kPart, [&](size_t i) {
+      const uint64_t from = begin + i * kPart;
+      part(from, std::min(end, from + kPart));
     });
     if (progress) progress(end);
   }
@@ -143,12 +153,13 @@ void StepMaker::MakePart(const Making& making, uint64_t begin, uint64_t end) {
 }
 
 void StepMaker::MakePiece(const Making& making, uint64_t begin, absl::Span<const float> sum) {
-  ForEachRun(runs_, begin, begin + sum.size(), [&](RangeKind kind, uint64_t from, uint64_t to) {
+  const uint64_t end = begin + sum.size();
+  ForEachPart(group_runs_, begin, end, [&](const GroupRun& run, uint64_t from, uint64_t to) {
     const size_t size = to - from;
     const absl::Span<const float> part = sum.subspan(from - begin, size);
     const absl::Span<float> next = making.next.subspan(from, size);
-    if (kind == RangeKind::kParameter) {
-      optimizer_->Apply({0, from, part, making.current.subspan(from, size), next});
+    if (run.kind == RangeKind::kParameter) {
+      optimizer_->Apply({run.group, from, part, making.current.subspan(from, size), next});
     } else {
       DivideTo(part, making.statistics_divisor, next);
     }

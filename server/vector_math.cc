@@ -59,6 +59,7 @@ void DivideTo(absl::Span<const float> from, float divisor, absl::Span<float> to)
   for (size_t i = 0; i < to.size(); ++i) out[i] = in[i] / divisor;
 }
 
+SLUICE_VECTOR_CLONES
 double SumOfSquares(FloatPiece values) {
   // Independent sums, so that the compiler makes vector code of them.
   constexpr size_t kLanes = 8;

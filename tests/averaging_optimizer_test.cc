@@ -19,7 +19,7 @@ Values Average(double moving_rate, const Values& sum, float workers, const Value
   step.divisor = workers;
   step.learning_rates = {1000};  // for which there is no use
   Values next(sum.size());
-  const auto optimizer = MakeOptimizer(options, sum.size());
+  const auto optimizer = MakeOptimizer({options}, sum.size());
   optimizer->Begin(step);
   optimizer->Apply({0, 0, sum, current, absl::MakeSpan(next)});
   return next;

@@ -190,7 +190,7 @@ TEST(SgdOptimizerTest, TakesEachStepsOwnLearningRate) {
 }
 
 TEST(SgdOptimizerTest, IsWhatSgdOptionsMake) {
-  const auto optimizer = MakeOptimizer(Half(), 1);
+  const auto optimizer = MakeOptimizer({Half()}, 1);
   Values next(1);
   Apply(*optimizer, StepOf(Half(), 2, true), {8}, {8}, next);
   EXPECT_THAT(next, ElementsAre(6));

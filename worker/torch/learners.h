@@ -20,14 +20,14 @@ namespace sluice {
 
 struct LearnerOptions {
   std::string model = "lenet";
-  SgdOptions sgd;
+  OptimizerOptions optimizer;
   absl::optional<LocalSteps> local;  // of a remote learner: averaging in place of gradients
   LearningRateSchedule schedule;     // of a local learner; a remote one's is the server's
   uint64_t seed = 1;                 // of the first parameters
   int threads = 1;                   // of LibTorch
 };
 
-// Trains with torch::optim::SGD in this process.
+// Trains with torch::optim in this process; INVALID_ARGUMENT if it lacks the optimizer.
 absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& options);
 
 // Trains with a RemoteOptimizer; `job` outlives the learner.
