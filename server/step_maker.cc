@@ -13,9 +13,12 @@ namespace {
 constexpr uint64_t kPart = uint64_t{1} << 18;
 // Parts between two words of progress.
 constexpr uint64_t kPartsPerWord = 4;
-// What goes to the optimizer at once, while the last gradient is added on the way: stays in the
-// first-level cache.
+// What goes to the optimizer at once: stays in the first-level cache, while the last gradient is
+// added on the way, and before it is written.
 constexpr uint64_t kPiece = 2048;
+// Elements from which on the next parameters are written past the caches, which they would only
+// drive others out of: 8 MiB.
+constexpr uint64_t kStreamed = uint64_t{1} << 21;
 // As torch::nn::utils::clip_grad_norm_ has it.
 constexpr double kClipEpsilon = 1e-6;
 
@@ -140,28 +143,34 @@ void StepMaker::ForEachPartOf(uint64_t size, const WriteProgress& progress,
 }
 
 void StepMaker::MakePart(const Making& making, uint64_t begin, uint64_t end) {
-  if (!making.last.has_value()) {
-    MakePiece(making, begin, accumulator_.sum().subspan(begin, end - begin));
-    return;
-  }
-  float sum[kPiece];
+  const bool streams = making.next.size() >= kStreamed;
+  alignas(64) float last_sum[kPiece];
+  alignas(64) float made[kPiece];
   for (; begin < end; begin += kPiece) {
-    const absl::Span<float> piece(sum, std::min(kPiece, end - begin));
-    accumulator_.SumWith(*making.last, begin, piece);
-    MakePiece(making, begin, piece);
+    const uint64_t size = std::min(kPiece, end - begin);
+    absl::Span<const float> sum = accumulator_.sum().subspan(begin, size);
+    if (making.last.has_value()) {
+      accumulator_.SumWith(*making.last, begin, absl::MakeSpan(last_sum, size));
+      sum = absl::MakeConstSpan(last_sum, size);
+    }
+    const absl::Span<float> next = making.next.subspan(begin, size);
+    MakePiece(making, begin, sum, streams ? absl::MakeSpan(made, size) : next);
+    if (streams) StreamTo(absl::MakeConstSpan(made, size), next);
   }
+  EndStreams();
 }
 
-void StepMaker::MakePiece(const Making& making, uint64_t begin, absl::Span<const float> sum) {
+void StepMaker::MakePiece(const Making& making, uint64_t begin, absl::Span<const float> sum,
+                          absl::Span<float> next) {
   const uint64_t end = begin + sum.size();
   ForEachPart(group_runs_, begin, end, [&](const GroupRun& run, uint64_t from, uint64_t to) {
     const size_t size = to - from;
     const absl::Span<const float> part = sum.subspan(from - begin, size);
-    const absl::Span<float> next = making.next.subspan(from, size);
+    const absl::Span<float> made = next.subspan(from - begin, size);
     if (run.kind == RangeKind::kParameter) {
-      optimizer_->Apply({run.group, from, part, making.current.subspan(from, size), next});
+      optimizer_->Apply({run.group, from, part, making.current.subspan(from, size), made});
     } else {
-      DivideTo(part, making.statistics_divisor, next);
+      DivideTo(part, making.statistics_divisor, made);
     }
   });
 }

@@ -78,7 +78,8 @@ class StepMaker {
   void ForEachPartOf(uint64_t size, const WriteProgress& progress,
                      absl::FunctionRef<void(uint64_t begin, uint64_t end)> part);
   void MakePart(const Making& making, uint64_t begin, uint64_t end);
-  void MakePiece(const Making& making, uint64_t begin, absl::Span<const float> sum);
+  void MakePiece(const Making& making, uint64_t begin, absl::Span<const float> sum,
+                 absl::Span<float> next);
 
   const std::vector<KindRun> runs_;
   const std::vector<GroupRun> group_runs_;
