@@ -15,7 +15,7 @@
 #include "common/consistency.h"
 #include "common/ids.h"
 #include "common/layout.h"
-#include "common/optimizer_options.h"
+#include "common/optimizer_config.h"
 #include "common/shared_memory.h"
 
 namespace sluice {
@@ -33,7 +33,7 @@ struct JoinRequest {
   std::string host;
   uint32_t pid = 0;
   Layout layout;
-  OptimizerOptions optimizer;      // ignored for observers
+  OptimizerConfig optimizer;       // ignored for observers
   absl::optional<uint32_t> index;  // place among the workers, if the launcher gave one
   // Where the worker's gradients lie, if servers of its node may read them there.
   std::shared_ptr<const SharedMemory> memory;

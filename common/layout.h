@@ -45,17 +45,24 @@ struct KindRun {
   uint64_t end = 0;
 };
 
-// Calls act(kind, begin, end) for each part of elements [begin, end) that lies in one of `runs`,
-// which are all of a layout's, in order.
-template <typename Act>
-void ForEachRun(const std::vector<KindRun>& runs, uint64_t begin, uint64_t end, Act act) {
+// Calls act(run, begin, end) for each part of elements [begin, end) that lies in one of `runs`,
+// which cover a layout, in order, and each have an `end`.
+template <typename Run, typename Act>
+void ForEachPart(const std::vector<Run>& runs, uint64_t begin, uint64_t end, Act act) {
   auto run = std::upper_bound(runs.begin(), runs.end(), begin,
-                              [](uint64_t offset, const KindRun& r) { return offset < r.end; });
+                              [](uint64_t offset, const Run& r) { return offset < r.end; });
   for (; begin < end; ++run) {
     const uint64_t part_end = std::min(end, run->end);
-    act(run->kind, begin, part_end);
+    act(*run, begin, part_end);
     begin = part_end;
   }
+}
+
+// As above, with act(kind, begin, end).
+template <typename Act>
+void ForEachRun(const std::vector<KindRun>& runs, uint64_t begin, uint64_t end, Act act) {
+  ForEachPart(runs, begin, end,
+              [&act](const KindRun& run, uint64_t from, uint64_t to) { act(run.kind, from, to); });
 }
 
 // An immutable, valid layout: ranges in ascending order that cover [0, size()) without gaps, with

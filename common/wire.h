@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/exchange.h"
+#include "common/wire_optimizer.h"
 #include "common/wire_terms.h"
 #include "sluice/v1/parameter_server.pb.h"
 

@@ -144,28 +144,6 @@ absl::StatusOr<Layout> FromProto(const v1::Layout& message) {
   return Layout::Create(std::move(ranges));
 }
 
-absl::StatusOr<OptimizerOptions> FromProto(const v1::OptimizerConfig& message) {
-  OptimizerOptions options;
-  if (message.has_sgd()) {
-    SgdOptions& sgd = options.emplace<SgdOptions>();
-    sgd.learning_rate = message.sgd().learning_rate();
-    sgd.momentum = message.sgd().momentum();
-    sgd.dampening = message.sgd().dampening();
-    sgd.weight_decay = message.sgd().weight_decay();
-    sgd.nesterov = message.sgd().nesterov();
-  } else if (message.has_averaging()) {
-    AveragingOptions& averaging = options.emplace<AveragingOptions>();
-    averaging.moving_rate = message.averaging().moving_rate();
-    averaging.local_steps = message.averaging().local_steps();
-  } else {
-    return MakeError(Reason::kBadOptimizer,
-                     "no optimizer that this server knows; it knows sgd and averaging");
-  }
-  const absl::Status status = Validate(options);
-  if (!status.ok()) return status;
-  return options;
-}
-
 absl::StatusOr<Consistency> FromProto(const v1::Consistency& message) {
   Consistency consistency;
   const absl::Status enums[] = {
@@ -213,23 +191,6 @@ v1::Consistency ToProto(const Consistency& consistency) {
     *message.mutable_max_step_wait() = ToProto(consistency.max_step_wait);
     message.set_on_max_step_wait(Encode(kActions, consistency.on_max_step_wait));
   }
-  return message;
-}
-
-v1::OptimizerConfig ToProto(const OptimizerOptions& options) {
-  v1::OptimizerConfig message;
-  if (const auto* averaging = std::get_if<AveragingOptions>(&options)) {
-    message.mutable_averaging()->set_moving_rate(averaging->moving_rate);
-    message.mutable_averaging()->set_local_steps(averaging->local_steps);
-    return message;
-  }
-  const SgdOptions& from = std::get<SgdOptions>(options);
-  v1::SgdOptions* sgd = message.mutable_sgd();
-  sgd->set_learning_rate(from.learning_rate);
-  sgd->set_momentum(from.momentum);
-  sgd->set_dampening(from.dampening);
-  sgd->set_weight_decay(from.weight_decay);
-  sgd->set_nesterov(from.nesterov);
   return message;
 }
 

@@ -1,5 +1,5 @@
-// The translator's vocabulary: layouts, optimizers, the rules of a job, durations and times, to and
-// from their messages.
+// The translator's vocabulary: layouts, the rules of a job, durations and times, to and from their
+// messages.
 //
 // Messages may come from anyone: FromProto checks every field and names the one that is wrong.
 // ToProto cannot fail.
@@ -15,7 +15,6 @@
 #include "common/consistency.h"
 #include "common/layout.h"
 #include "common/learning_rate_schedule.h"
-#include "common/optimizer_options.h"
 #include "sluice/v1/tensor.pb.h"
 #include "sluice/v1/training.pb.h"
 
@@ -23,9 +22,6 @@ namespace sluice {
 
 v1::LayoutRange ToProto(const LayoutRange& range);
 absl::StatusOr<Layout> FromProto(const v1::Layout& message);  // BAD_LAYOUT
-
-v1::OptimizerConfig ToProto(const OptimizerOptions& options);
-absl::StatusOr<OptimizerOptions> FromProto(const v1::OptimizerConfig& message);  // BAD_OPTIMIZER
 
 v1::Consistency ToProto(const Consistency& consistency);
 absl::StatusOr<Consistency> FromProto(const v1::Consistency& message);  // BAD_ARGUMENT

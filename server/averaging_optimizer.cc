@@ -1,30 +1,39 @@
 #include "server/averaging_optimizer.h"
 
+#include "server/vector_clones.h"
 #include "server/vector_math.h"
 
 namespace sluice {
 namespace {
 
+SLUICE_VECTOR_CLONES
+void Move(float rate, float divisor, size_t count, const float* __restrict sum,
+          const float* __restrict current, float* __restrict next) {
+  for (size_t i = 0; i < count; ++i) {
+    next[i] = current[i] + rate * (sum[i] / divisor - current[i]);
+  }
+}
+
 class AveragingOptimizer final : public Optimizer {
  public:
   explicit AveragingOptimizer(float moving_rate) : moving_rate_(moving_rate) {}
 
-  void Apply(const OptimizerStep& step, uint64_t, absl::Span<const float> sum,
-             absl::Span<const float> current, absl::Span<float> next) override {
+  void Begin(const OptimizerStep& step) override { divisor_ = step.divisor; }
+
+  void Apply(const OptimizerPiece& piece) override {
     if (moving_rate_ == 1) {
-      DivideTo(sum, step.divisor, next);
-      return;
-    }
-    const float* __restrict in = sum.data();
-    const float* __restrict from = current.data();
-    float* __restrict out = next.data();
-    for (size_t i = 0; i < next.size(); ++i) {
-      out[i] = from[i] + moving_rate_ * (in[i] / step.divisor - from[i]);
+      DivideTo(piece.sum, divisor_, piece.next);
+    } else {
+      Move(moving_rate_, divisor_, piece.next.size(), piece.sum.data(), piece.current.data(),
+           piece.next.data());
     }
   }
 
+  std::vector<OptimizerSlot> slots() override { return {}; }
+
  private:
   const float moving_rate_;
+  float divisor_ = 1;
 };
 
 }  // namespace

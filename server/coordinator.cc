@@ -195,7 +195,7 @@ StepWork Coordinator::NextWork(Completions* completions) {
   intake_.TakeArrivals(completions);
   StepWork work;
   work.consistency = terms_.consistency();
-  work.learning_rate = terms_.LearningRate(roster_.optimizer(), step_.number());
+  work.learning_rates = terms_.LearningRates(roster_.optimizer(), step_.number());
   work.contribution = step_.TakeNext();
   work.apply = initialized() && step_.IsComplete() && !step_.ledger().HasWaiting();
   // Only now is the step final, whoever has left.

@@ -37,7 +37,7 @@ struct StepWork {
   absl::optional<Contribution> contribution;
   bool apply = false;
   Consistency consistency;
-  double learning_rate = 0;
+  std::vector<double> learning_rates;  // see JobTerms
 
   bool idle() const { return !contribution.has_value() && !apply; }
 };

@@ -79,6 +79,17 @@ v1::Staleness StalenessToProto(const StalenessHistogram& staleness) {
   return message;
 }
 
+v1::OptimizerConfig OptimizerToProto(const OptimizerConfig& config) {
+  constexpr int kNames = 8;
+  v1::OptimizerConfig message = ToProto(config);
+  for (v1::OptimizerGroup& group : *message.mutable_groups()) {
+    const int size = group.parameters_size();
+    group.set_size(size);
+    if (size > kNames) group.mutable_parameters()->DeleteSubrange(kNames, size - kNames);
+  }
+  return message;
+}
+
 }  // namespace
 
 v1::ServerState ToProto(const ShardState& state) {
@@ -88,7 +99,7 @@ v1::ServerState ToProto(const ShardState& state) {
   message.set_phase(PhaseToProto(state.phase));
   message.set_step(state.step.value());
   *message.mutable_consistency() = ToProto(state.consistency);
-  if (state.tensors > 0) *message.mutable_optimizer() = ToProto(state.optimizer);
+  if (state.tensors > 0) *message.mutable_optimizer() = OptimizerToProto(state.optimizer);
   message.set_workers(state.workers);
   message.set_observers(state.observers);
   *message.mutable_current() = StepToProto(state.current, state.now);

@@ -4,12 +4,14 @@
 #ifndef SLUICE_SERVER_JOB_TERMS_H_
 #define SLUICE_SERVER_JOB_TERMS_H_
 
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "common/consistency.h"
 #include "common/ids.h"
 #include "common/learning_rate_schedule.h"
-#include "common/optimizer_options.h"
+#include "common/optimizer_config.h"
 #include "server/staleness_policy.h"
 
 namespace sluice {
@@ -23,7 +25,7 @@ class JobTerms {
   // What is to hold from the next step boundary on.
   void Propose(const Consistency& consistency) { next_policy_.emplace(consistency); }
   // As above. BAD_ARGUMENT if it is out of its domain, or the job's optimizer has none here.
-  absl::Status Propose(const OptimizerOptions& optimizer, double learning_rate);
+  absl::Status Propose(const OptimizerConfig& optimizer, double learning_rate);
 
   // A step boundary is reached: what was proposed holds. Returns whether the policy is a new one.
   bool Adopt();
@@ -32,10 +34,15 @@ class JobTerms {
   const Consistency& consistency() const { return policy_.consistency(); }
   const LearningRateSchedule& schedule() const { return schedule_; }
 
-  // For the step that follows `step`; 0 if it is the workers' own.
-  double LearningRate(const OptimizerOptions& optimizer, Step step) const;
+  // For the step that follows `step`, of parameters in no group; 0 if it is the workers' own.
+  double LearningRate(const OptimizerConfig& optimizer, Step step) const;
+  // The same, then those of the groups. When the operator changes the rate, theirs go along in
+  // proportion; where there is none, because the optimizer's own is 0, they stay.
+  std::vector<double> LearningRates(const OptimizerConfig& optimizer, Step step) const;
 
  private:
+  double Changed(double own, double usual) const;
+
   StalenessPolicy policy_;
   const LearningRateSchedule schedule_;
   absl::optional<double> learning_rate_;  // instead of the optimizer's

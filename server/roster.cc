@@ -60,14 +60,14 @@ absl::Status Roster::CheckFitsServer(const JoinRequest& request) const {
         absl::StrCat("this worker's model has ", request.layout.size(), " elements, more than the ",
                      options_.max_elements, " for which this server has memory"));
   }
-  const bool averages = std::holds_alternative<AveragingOptions>(request.optimizer);
+  const bool averages = std::holds_alternative<AveragingOptions>(request.optimizer.options);
   if (averages && (!options_.schedule.is_constant() || options_.guards.clip_norm.has_value())) {
     return MakeError(Reason::kBadOptimizer,
                      "workers that average parameters take their steps themselves, but this server "
                      "was given a schedule of the learning rate or a norm to clip gradients to; "
                      "start it without");
   }
-  return absl::OkStatus();
+  return CheckFits(request.optimizer, request.layout);
 }
 
 absl::StatusOr<SessionRecord*> Roster::Hear(SessionId session, absl::Time now) {

@@ -69,7 +69,7 @@ class Roster {
   bool finished() const { return finished_; }
   // Null before the first worker joined.
   const std::shared_ptr<const Layout>& layout() const { return layout_; }
-  const OptimizerOptions& optimizer() const { return optimizer_; }
+  const OptimizerConfig& optimizer() const { return optimizer_; }
   SessionTable& sessions() { return sessions_; }
   const SessionTable& sessions() const { return sessions_; }
 
@@ -81,7 +81,7 @@ class Roster {
   const JobListener owner_;
   SessionTable sessions_;
   std::shared_ptr<const Layout> layout_;
-  OptimizerOptions optimizer_;
+  OptimizerConfig optimizer_;
   absl::optional<absl::Time> first_join_;
   bool started_ = false;
   bool finished_ = false;

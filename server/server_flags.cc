@@ -25,10 +25,10 @@ uint64_t MemoryBytes() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
 
-// Two snapshots, the accumulator, the optimizer's momentum and three gradients on their way in, of
-// float32 each.
+// Two snapshots, the accumulator, an optimizer's three slots and three gradients on their way in,
+// of float32 each.
 uint64_t ElementsThatMemoryHolds() {
-  constexpr uint64_t kVectors = 7;
+  constexpr uint64_t kVectors = 9;
   return MemoryBytes() / (kVectors * sizeof(float));
 }
 

@@ -1,5 +1,8 @@
 #include "server/sgd_optimizer.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "server/float_buffer.h"
 #include "server/vector_clones.h"
 
@@ -7,18 +10,25 @@ namespace sluice {
 namespace {
 
 struct Coefficients {
+  float divisor;
   float learning_rate;
+  float weight_decay;
   float momentum;
   float keep;  // 1 − dampening
-  float weight_decay;
-  float divisor;
 };
 
-// The four loops differ only in what the compiler may leave out.
+struct Arrays {
+  size_t count;
+  const float* sum;
+  const float* current;
+  float* momentum;
+  float* next;
+};
+
 template <bool kFirst, bool kNesterov>
-void StepWithMomentum(const Coefficients& c, size_t count, const float* __restrict sum,
-                      const float* __restrict current, float* __restrict momentum,
-                      float* __restrict next) {
+SLUICE_LOOP_BODY void StepWithMomentum(const Coefficients c, size_t count,
+                                       const float* __restrict sum, const float* __restrict current,
+                                       float* __restrict momentum, float* __restrict next) {
   for (size_t i = 0; i < count; ++i) {
     const float d = sum[i] / c.divisor + c.weight_decay * current[i];
     const float b = kFirst ? d : c.momentum * momentum[i] + c.keep * d;
@@ -27,49 +37,90 @@ void StepWithMomentum(const Coefficients& c, size_t count, const float* __restri
   }
 }
 
-SLUICE_VECTOR_CLONES
-void StepPlain(const Coefficients& c, size_t count, const float* __restrict sum,
-               const float* __restrict current, float* __restrict next) {
+SLUICE_LOOP_BODY void StepWithout(const Coefficients c, size_t count, const float* __restrict sum,
+                                  const float* __restrict current, float* __restrict next) {
   for (size_t i = 0; i < count; ++i) {
     next[i] = current[i] - c.learning_rate * (sum[i] / c.divisor + c.weight_decay * current[i]);
   }
 }
 
-using MomentumLoop = decltype(&StepWithMomentum<false, false>);
+using Loop = void (*)(const Coefficients&, const Arrays&);
 
-MomentumLoop ChooseLoop(bool first, bool nesterov) {
-  if (first) return nesterov ? StepWithMomentum<true, true> : StepWithMomentum<true, false>;
-  return nesterov ? StepWithMomentum<false, true> : StepWithMomentum<false, false>;
+SLUICE_VECTOR_CLONES
+void Plain(const Coefficients& c, const Arrays& a) {
+  StepWithout(c, a.count, a.sum, a.current, a.next);
+}
+SLUICE_VECTOR_CLONES
+void First(const Coefficients& c, const Arrays& a) {
+  StepWithMomentum<true, false>(c, a.count, a.sum, a.current, a.momentum, a.next);
+}
+SLUICE_VECTOR_CLONES
+void FirstNesterov(const Coefficients& c, const Arrays& a) {
+  StepWithMomentum<true, true>(c, a.count, a.sum, a.current, a.momentum, a.next);
+}
+SLUICE_VECTOR_CLONES
+void Later(const Coefficients& c, const Arrays& a) {
+  StepWithMomentum<false, false>(c, a.count, a.sum, a.current, a.momentum, a.next);
+}
+SLUICE_VECTOR_CLONES
+void LaterNesterov(const Coefficients& c, const Arrays& a) {
+  StepWithMomentum<false, true>(c, a.count, a.sum, a.current, a.momentum, a.next);
+}
+
+Loop LoopFor(const SgdOptions& options, bool first) {
+  if (options.momentum == 0) return Plain;
+  if (first) return options.nesterov ? FirstNesterov : First;
+  return options.nesterov ? LaterNesterov : Later;
 }
 
 class SgdOptimizer final : public Optimizer {
  public:
-  SgdOptimizer(const SgdOptions& options, uint64_t size) : options_(options) {
-    if (options_.momentum != 0) momentum_ = FloatBuffer(size);
+  SgdOptimizer(std::vector<SgdOptions> groups, uint64_t size)
+      : groups_(std::move(groups)), rules_(groups_.size()) {
+    const bool remembers = std::any_of(groups_.begin(), groups_.end(),
+                                       [](const SgdOptions& group) { return group.momentum != 0; });
+    if (remembers) momentum_ = FloatBuffer::Zeroed(size);
   }
 
-  void Apply(const OptimizerStep& step, uint64_t begin, absl::Span<const float> sum,
-             absl::Span<const float> current, absl::Span<float> next) override {
-    const Coefficients c = {step.learning_rate, static_cast<float>(options_.momentum),
-                            static_cast<float>(1 - options_.dampening),
-                            static_cast<float>(options_.weight_decay), step.divisor};
-    if (options_.momentum == 0) {
-      StepPlain(c, next.size(), sum.data(), current.data(), next.data());
-      return;
+  void Begin(const OptimizerStep& step) override {
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      const SgdOptions& group = groups_[i];
+      Coefficients& c = rules_[i].coefficients;
+      c.divisor = step.divisor;
+      c.learning_rate = static_cast<float>(step.learning_rates[i]);
+      c.weight_decay = static_cast<float>(group.weight_decay);
+      c.momentum = static_cast<float>(group.momentum);
+      c.keep = static_cast<float>(1 - group.dampening);
+      rules_[i].loop = LoopFor(group, step.number == 1);
     }
-    const MomentumLoop loop = ChooseLoop(step.first, options_.nesterov);
-    loop(c, next.size(), sum.data(), current.data(), momentum_.span().data() + begin, next.data());
+  }
+
+  void Apply(const OptimizerPiece& piece) override {
+    const Rule& rule = rules_[piece.group];
+    rule.loop(rule.coefficients, {piece.next.size(), piece.sum.data(), piece.current.data(),
+                                  momentum_.from(piece.begin), piece.next.data()});
+  }
+
+  std::vector<OptimizerSlot> slots() override {
+    if (momentum_.size() == 0) return {};
+    return {{"momentum_buffer", momentum_.span()}};
   }
 
  private:
-  const SgdOptions options_;
-  FloatBuffer momentum_;  // empty if there is none
+  struct Rule {
+    Coefficients coefficients;
+    Loop loop;
+  };
+
+  const std::vector<SgdOptions> groups_;
+  std::vector<Rule> rules_;  // of each group, for the step under way
+  FloatBuffer momentum_;     // empty if no group has any
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeSgdOptimizer(const SgdOptions& options, uint64_t size) {
-  return std::make_unique<SgdOptimizer>(options, size);
+std::unique_ptr<Optimizer> MakeSgdOptimizer(std::vector<SgdOptions> groups, uint64_t size) {
+  return std::make_unique<SgdOptimizer>(std::move(groups), size);
 }
 
 }  // namespace sluice

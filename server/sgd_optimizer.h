@@ -11,15 +11,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "common/optimizer_options.h"
 #include "server/optimizer.h"
 
 namespace sluice {
 
-// For vectors of `size` elements; keeps as many of momentum, if there is any. `options` are valid;
-// the learning rate is each step's own.
-std::unique_ptr<Optimizer> MakeSgdOptimizer(const SgdOptions& options, uint64_t size);
+// For vectors of `size` elements, with the options of each group, which are valid; the learning
+// rates are each step's own. Keeps as many elements of momentum, if any group has momentum.
+std::unique_ptr<Optimizer> MakeSgdOptimizer(std::vector<SgdOptions> groups, uint64_t size);
 
 }  // namespace sluice
 

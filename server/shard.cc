@@ -229,7 +229,7 @@ void Shard::Apply(const StepWork& work) {
   const Contribution* const last = work.contribution.has_value() ? &*work.contribution : nullptr;
   {
     const TraceSpan span(trace_, kStepsRow, "apply", current->step);
-    maker_->Make(work.consistency, work.learning_rate, last, current->values.span(),
+    maker_->Make(work.consistency, work.learning_rates, last, current->values.span(),
                  next->values.span(), progress);
   }
   CompletingLock lock(&mu_);

@@ -15,7 +15,7 @@
 #include "common/ids.h"
 #include "common/layout.h"
 #include "common/learning_rate_schedule.h"
-#include "common/optimizer_options.h"
+#include "common/optimizer_config.h"
 #include "server/push_books.h"
 #include "server/snapshot_store.h"
 
@@ -99,9 +99,10 @@ struct ShardState {
   Phase phase = Phase::kWaitingForWorkers;
   Step step;
   Consistency consistency;
-  OptimizerOptions optimizer;
+  OptimizerConfig optimizer;
   LearningRateSchedule schedule;
-  double learning_rate = 0;  // of the step under way; 0 if the workers' optimizers have it
+  // Of the step under way, but for groups of their own; 0 if the workers' optimizers have it.
+  double learning_rate = 0;
   uint32_t workers = 0;
   uint32_t observers = 0;
   StepState current;

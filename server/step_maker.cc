@@ -13,9 +13,12 @@ namespace {
 constexpr uint64_t kPart = uint64_t{1} << 18;
 // Parts between two words of progress.
 constexpr uint64_t kPartsPerWord = 4;
-// What goes to the optimizer at once, while the last gradient is added on the way: stays in the
-// first-level cache.
+// What goes to the optimizer at once: stays in the first-level cache, while the last gradient is
+// added on the way, and before it is written.
 constexpr uint64_t kPiece = 2048;
+// Elements from which on the next parameters are written past the caches, which they would only
+// drive others out of: 8 MiB.
+constexpr uint64_t kStreamed = uint64_t{1} << 21;
 // As torch::nn::utils::clip_grad_norm_ has it.
 constexpr double kClipEpsilon = 1e-6;
 
@@ -31,13 +34,17 @@ GradientWeight WeightOf(uint32_t samples, uint64_t staleness, const Consistency&
 
 }  // namespace
 
-StepMaker::StepMaker(const Layout& layout, const OptimizerOptions& options,
+StepMaker::StepMaker(const Layout& layout, const OptimizerConfig& optimizer,
                      absl::optional<double> clip_norm, Parallel& parallel)
     : runs_(layout.Runs()),
+      group_runs_(Joined(RangeRuns(layout, optimizer))),
       clip_norm_(clip_norm),
       parallel_(parallel),
       accumulator_(layout),
-      optimizer_(MakeOptimizer(options, layout.size())) {}
+      optimizer_(MakeOptimizer(optimizer, layout.size())) {
+  const bool scales = std::holds_alternative<LambOptions>(optimizer.options);
+  if (scales) trust_.emplace(RangeRuns(layout, optimizer));
+}
 
 void StepMaker::Add(const Contribution& contribution, const Consistency& consistency) {
   accumulator_.Add(Count(contribution, consistency), parallel_);
@@ -50,9 +57,9 @@ Addend StepMaker::Count(const Contribution& contribution, const Consistency& con
   return {&contribution.push->gradient(), WeightOf(samples, contribution.staleness, consistency)};
 }
 
-void StepMaker::Make(const Consistency& consistency, double learning_rate, const Contribution* last,
-                     absl::Span<const float> current, absl::Span<float> next,
-                     const WriteProgress& progress) {
+void StepMaker::Make(const Consistency& consistency, const std::vector<double>& learning_rates,
+                     const Contribution* last, absl::Span<const float> current,
+                     absl::Span<float> next, const WriteProgress& progress) {
   // The norm is known only when all is added up.
   if (last != nullptr && clip_norm_.has_value()) {
     Add(*last, consistency);
@@ -67,21 +74,24 @@ void StepMaker::Make(const Consistency& consistency, double learning_rate, const
   const Divisors divisors = DivisorsOf(consistency.reduction);
   Making making;
   making.last = addend;
-  making.step.divisor = divisors.parameters;
-  making.step.learning_rate = static_cast<float>(learning_rate);
-  making.step.first = first_;
   making.statistics_divisor = divisors.statistics;
   making.current = current;
   making.next = next;
-  if (clip_norm_.has_value()) {
-    const double share = *clip_norm_ / (Norm() / divisors.parameters + kClipEpsilon);
-    if (share < 1) making.step.divisor = static_cast<float>(divisors.parameters / share);
+  OptimizerStep step;
+  step.number = ++optimizer_steps_;
+  step.divisor = Clipped(divisors.parameters);
+  step.learning_rates = learning_rates;
+  optimizer_->Begin(step);
+  ForEachPartOf(next.size(), trust_.has_value() ? nullptr : progress,
+                [&](uint64_t begin, uint64_t end) { MakePart(making, begin, end); });
+  if (trust_.has_value()) {
+    trust_->Measure(current, next, learning_rates, parallel_);
+    ForEachPartOf(next.size(), progress,
+                  [&](uint64_t begin, uint64_t end) { trust_->Apply(begin, end, current, next); });
   }
-  MakeParts(making, progress);
   accumulator_.Clear();
   count_ = 0;
   samples_ = 0;
-  first_ = false;
 }
 
 StepMaker::Divisors StepMaker::DivisorsOf(Reduction reduction) const {
@@ -95,6 +105,13 @@ StepMaker::Divisors StepMaker::DivisorsOf(Reduction reduction) const {
       break;
   }
   return {count, count};
+}
+
+// The divisor by which the gradient's norm stays within its bound.
+float StepMaker::Clipped(float divisor) const {
+  if (!clip_norm_.has_value()) return divisor;
+  const double share = *clip_norm_ / (Norm() / divisor + kClipEpsilon);
+  return share < 1 ? static_cast<float>(divisor / share) : divisor;
 }
 
 // Of the sum, over all parameters. Partial sums are of fixed parts and added in order.
@@ -112,41 +129,48 @@ double StepMaker::Norm() const {
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
-void StepMaker::MakeParts(const Making& making, const WriteProgress& progress) {
-  const uint64_t size = making.next.size();
+void StepMaker::ForEachPartOf(uint64_t size, const WriteProgress& progress,
+                              absl::FunctionRef<void(uint64_t begin, uint64_t end)> part) {
   const uint64_t word = progress ? kPartsPerWord * kPart : size;
   for (uint64_t begin = 0; begin < size; begin += word) {
     const uint64_t end = std::min(size, begin + word);
-    parallel_.For((end - begin + kPart - 1) / kPart, [&](size_t part) {
-      const uint64_t from = begin + part * kPart;
-      MakePart(making, from, std::min(end, from + kPart));
+    parallel_.For((end - begin + kPart - 1) / kPart, [&](size_t i) {
+      const uint64_t from = begin + i * kPart;
+      part(from, std::min(end, from + kPart));
     });
     if (progress) progress(end);
   }
 }
 
 void StepMaker::MakePart(const Making& making, uint64_t begin, uint64_t end) {
-  if (!making.last.has_value()) {
-    MakePiece(making, begin, accumulator_.sum().subspan(begin, end - begin));
-    return;
-  }
-  float sum[kPiece];
+  const bool streams = making.next.size() >= kStreamed;
+  alignas(64) float last_sum[kPiece];
+  alignas(64) float made[kPiece];
   for (; begin < end; begin += kPiece) {
-    const absl::Span<float> piece(sum, std::min(kPiece, end - begin));
-    accumulator_.SumWith(*making.last, begin, piece);
-    MakePiece(making, begin, piece);
+    const uint64_t size = std::min(kPiece, end - begin);
+    absl::Span<const float> sum = accumulator_.sum().subspan(begin, size);
+    if (making.last.has_value()) {
+      accumulator_.SumWith(*making.last, begin, absl::MakeSpan(last_sum, size));
+      sum = absl::MakeConstSpan(last_sum, size);
+    }
+    const absl::Span<float> next = making.next.subspan(begin, size);
+    MakePiece(making, begin, sum, streams ? absl::MakeSpan(made, size) : next);
+    if (streams) StreamTo(absl::MakeConstSpan(made, size), next);
   }
+  EndStreams();
 }
 
-void StepMaker::MakePiece(const Making& making, uint64_t begin, absl::Span<const float> sum) {
-  ForEachRun(runs_, begin, begin + sum.size(), [&](RangeKind kind, uint64_t from, uint64_t to) {
+void StepMaker::MakePiece(const Making& making, uint64_t begin, absl::Span<const float> sum,
+                          absl::Span<float> next) {
+  const uint64_t end = begin + sum.size();
+  ForEachPart(group_runs_, begin, end, [&](const GroupRun& run, uint64_t from, uint64_t to) {
     const size_t size = to - from;
     const absl::Span<const float> part = sum.subspan(from - begin, size);
-    const absl::Span<float> next = making.next.subspan(from, size);
-    if (kind == RangeKind::kParameter) {
-      optimizer_->Apply(making.step, from, part, making.current.subspan(from, size), next);
+    const absl::Span<float> made = next.subspan(from - begin, size);
+    if (run.kind == RangeKind::kParameter) {
+      optimizer_->Apply({run.group, from, part, making.current.subspan(from, size), made});
     } else {
-      DivideTo(part, making.statistics_divisor, next);
+      DivideTo(part, making.statistics_divisor, made);
     }
   });
 }

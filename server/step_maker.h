@@ -11,16 +11,19 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/consistency.h"
 #include "common/layout.h"
-#include "common/optimizer_options.h"
+#include "common/optimizer_config.h"
 #include "common/parallel.h"
 #include "server/accumulator.h"
+#include "server/group_runs.h"
 #include "server/optimizer.h"
 #include "server/pending_push.h"
 #include "server/step_ledger.h"
+#include "server/trust_ratios.h"
 
 namespace sluice {
 
@@ -30,20 +33,27 @@ using WriteProgress = std::function<void(uint64_t end)>;
 // Externally synchronized.
 class StepMaker {
  public:
-  // `clip_norm` bounds the Euclidean norm of the reduced gradient, over all PARAMETER ranges, by
-  // the formula of torch::nn::utils::clip_grad_norm_. `parallel` outlives it.
-  StepMaker(const Layout& layout, const OptimizerOptions& options, absl::optional<double> clip_norm,
-            Parallel& parallel);
+  // `optimizer` is valid and fits the layout. `clip_norm` bounds the Euclidean norm of the reduced
+  // gradient, over all PARAMETER ranges, by the formula of torch::nn::utils::clip_grad_norm_.
+  // `parallel` outlives it.
+  StepMaker(const Layout& layout, const OptimizerConfig& optimizer,
+            absl::optional<double> clip_norm, Parallel& parallel);
 
   // Adds a contribution to the step, weighted as `consistency` says.
   void Add(const Contribution& contribution, const Consistency& consistency);
 
   // Makes `next` of `current`, what was added, and `last`, if any; all that is then forgotten. If
-  // there was nothing, they are equal. PARAMETER ranges go through the optimizer; STATISTIC ranges
-  // become the mean of what was pushed. `last` is added on the way, in the same pass over memory.
-  void Make(const Consistency& consistency, double learning_rate, const Contribution* last,
-            absl::Span<const float> current, absl::Span<float> next,
+  // there was nothing, they are equal. PARAMETER ranges go through the optimizer, with a learning
+  // rate for each group, as JobTerms tells them; STATISTIC ranges become the mean of what was
+  // pushed. `last` is added on the way, in the same pass over memory.
+  void Make(const Consistency& consistency, const std::vector<double>& learning_rates,
+            const Contribution* last, absl::Span<const float> current, absl::Span<float> next,
             const WriteProgress& progress = nullptr);
+
+  // What goes on where the optimizer's life does: its slots, and the steps it has made.
+  std::vector<OptimizerSlot> slots() { return optimizer_->slots(); }
+  uint64_t optimizer_steps() const { return optimizer_steps_; }
+  void set_optimizer_steps(uint64_t steps) { optimizer_steps_ = steps; }
 
  private:
   struct Divisors {
@@ -54,7 +64,6 @@ class StepMaker {
   // All that the parts of one step have in common.
   struct Making {
     absl::optional<Addend> last;  // not in the accumulator yet
-    OptimizerStep step;
     float statistics_divisor = 1;
     absl::Span<const float> current;
     absl::Span<float> next;
@@ -63,19 +72,25 @@ class StepMaker {
   // Notes a contribution to the step.
   Addend Count(const Contribution& contribution, const Consistency& consistency);
   Divisors DivisorsOf(Reduction reduction) const;
+  float Clipped(float divisor) const;
   double Norm() const;
-  void MakeParts(const Making& making, const WriteProgress& progress);
+  // Calls part(begin, end) for the parts of the vector, by several threads at once.
+  void ForEachPartOf(uint64_t size, const WriteProgress& progress,
+                     absl::FunctionRef<void(uint64_t begin, uint64_t end)> part);
   void MakePart(const Making& making, uint64_t begin, uint64_t end);
-  void MakePiece(const Making& making, uint64_t begin, absl::Span<const float> sum);
+  void MakePiece(const Making& making, uint64_t begin, absl::Span<const float> sum,
+                 absl::Span<float> next);
 
   const std::vector<KindRun> runs_;
+  const std::vector<GroupRun> group_runs_;
   const absl::optional<double> clip_norm_;
   Parallel& parallel_;
   Accumulator accumulator_;
   const std::unique_ptr<Optimizer> optimizer_;
-  uint32_t count_ = 0;    // contributions to the step
-  uint64_t samples_ = 0;  // theirs
-  bool first_ = true;
+  absl::optional<TrustRatios> trust_;  // of LAMB: what makes steps of the optimizer's updates
+  uint32_t count_ = 0;                 // contributions to the step
+  uint64_t samples_ = 0;               // theirs
+  uint64_t optimizer_steps_ = 0;
 };
 
 }  // namespace sluice

@@ -18,4 +18,7 @@
 #define SLUICE_VECTOR_CLONES
 #endif
 
+// Put before a loop that is a template, which has no clones: functions that have some inline it.
+#define SLUICE_LOOP_BODY [[gnu::always_inline]] inline
+
 #endif  // SLUICE_SERVER_VECTOR_CLONES_H_

@@ -14,7 +14,9 @@ fences() {
     tools/bench/mpi_peer_main.cc
   fence GrpcStaysAtTheDoors '^grpc(pp|\+\+|_impl)?/|\.grpc\.pb\.h$' "${DOORS[@]}"
   fence ProtobufStaysAtTheDoors '^google/protobuf/|\.pb\.h$' "${DOORS[@]}" common/job_ticket.cc
-  fence LibTorchStaysInWorkerTorch '^(torch|ATen|c10)/' 'worker/torch/*'
+  # The race of optimizers compares with LibTorch's.
+  fence LibTorchStaysInWorkerTorch '^(torch|ATen|c10)/' 'worker/torch/*' \
+    tools/bench/torch_optimizer_side.cc
   fence ZstdStaysInItsCodec '(^|/)(zstd(_errors)?|zdict)\.h$' common/zstd_codec.cc
   fence CommonIncludesNoRoomAbove '(^|\.\./)(server|worker)/' 'server/*' 'worker/*' 'tools/*'
   fence ServerNeverIncludesWorker '(^|\.\./)worker/' 'common/*' 'worker/*' 'tools/*'
@@ -104,6 +106,8 @@ check_planted_breaches() {
   plant common/job_ticket.cc '"sluice/v1/bootstrap.pb.h"'
   plant worker/trainer.cc ' <torch/torch.h>  // spaces and a comment'
   plant worker/torch/model.cc '<ATen/ATen.h>'
+  plant tools/bench/torch_optimizer_side.cc '<torch/torch.h>'
+  plant tools/bench/optimizers_main.cc '<torch/torch.h>'
   plant common/codec.cc '"zstd.h"'
   plant common/zstd_codec.cc '<zstd.h>'
   plant common/layout.cc '"server/shard.h"'
@@ -121,7 +125,8 @@ check_planted_breaches() {
     MpiStaysInItsBootstrap 'server/shard.cc:1:mpi.h tools/bench/crew.cc:1:mpi.h' \
     GrpcStaysAtTheDoors server/shard.h:1:grpcpp/grpcpp.h \
     ProtobufStaysAtTheDoors worker/trainer.h:1:sluice/v1/training.pb.h \
-    LibTorchStaysInWorkerTorch worker/trainer.cc:1:torch/torch.h \
+    LibTorchStaysInWorkerTorch \
+    'worker/trainer.cc:1:torch/torch.h tools/bench/optimizers_main.cc:1:torch/torch.h' \
     ZstdStaysInItsCodec common/codec.cc:1:zstd.h \
     CommonIncludesNoRoomAbove common/layout.cc:1:server/shard.h \
     ServerNeverIncludesWorker server/main.cc:1:worker/trainer.h \

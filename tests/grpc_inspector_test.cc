@@ -26,6 +26,26 @@ using ::testing::HasSubstr;
 // ---- One parameter ----
 
 // A server of a tensor "small" of 16 elements, one of 17 and a large one; element i is i.
+// ---- The optimizer ----
+
+TEST(GetServerStateTest, ShowsTheOptimizersGroupsAndTheirFirstFewParameters) {
+  std::vector<Tensor> tensors;
+  for (int i = 0; i < 12; ++i) tensors.push_back({absl::StrCat("t", i)});
+  ServerWorld world(Sync(1), LayoutOf(tensors));
+  ReflectionClient client(world.address().ToString());
+  v1::JoinRequest request = world.RequestOf("a");
+  v1::OptimizerGroup& group = *request.mutable_optimizer()->add_groups();
+  for (int i = 0; i < 10; ++i) group.add_parameters(absl::StrCat("t", i));
+  group.mutable_options()->mutable_sgd()->set_learning_rate(0.25);
+  ASSERT_THAT(world.JoinAs(request), IsOk());
+  const std::string json = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(json, "optimizer.groups"), "[1]");
+  EXPECT_EQ(JsonAt(json, "optimizer.groups.0.options.sgd.learningRate"), "0.25");
+  EXPECT_EQ(JsonAt(json, "optimizer.groups.0.parameters"), "[8]");
+  EXPECT_EQ(JsonAt(json, "optimizer.groups.0.parameters.7"), "t7");
+  EXPECT_EQ(JsonAt(json, "optimizer.groups.0.size"), "10");
+}
+
 class GetParameterTest : public ::testing::Test {
  protected:
   static constexpr char kMethod[] = "sluice.v1.Inspector/GetParameter";

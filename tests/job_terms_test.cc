@@ -1,6 +1,7 @@
 #include "server/job_terms.h"
 
 #include <limits>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -10,6 +11,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Consistency Of(ConsistencyMode mode) {
@@ -27,10 +29,10 @@ LearningRateSchedule Halving() {
   return schedule;
 }
 
-OptimizerOptions Sgd(double learning_rate) {
+OptimizerConfig Sgd(double learning_rate) {
   SgdOptions options;
   options.learning_rate = learning_rate;
-  return options;
+  return {options};
 }
 
 JobTerms Constant() { return JobTerms(Of(ConsistencyMode::kSync), LearningRateSchedule()); }
@@ -97,6 +99,35 @@ TEST(JobTermsTest, TakeALearningRateOfZero) {
   EXPECT_EQ(terms.LearningRate(Sgd(8), Step(0)), 0);
 }
 
+// The rest of the model at the first rate, a group at each of the others.
+OptimizerConfig Grouped(double learning_rate, const std::vector<double>& groups) {
+  OptimizerConfig config = Sgd(learning_rate);
+  for (const double rate : groups) config.groups.push_back({{"w"}, Sgd(rate).options});
+  return config;
+}
+
+TEST(JobTermsTest, TheScheduleMultipliesEachGroupsOwnRate) {
+  const JobTerms terms(Of(ConsistencyMode::kSync), Halving());
+  EXPECT_THAT(terms.LearningRates(Sgd(8), Step(1)), ElementsAre(4));
+  EXPECT_THAT(terms.LearningRates(Grouped(8, {2, 0}), Step(0)), ElementsAre(8, 2, 0));
+  EXPECT_THAT(terms.LearningRates(Grouped(8, {2, 0}), Step(1)), ElementsAre(4, 1, 0));
+}
+
+TEST(JobTermsTest, ANewLearningRateTakesTheGroupsAlongInProportion) {
+  JobTerms terms(Of(ConsistencyMode::kSync), Halving());
+  EXPECT_THAT(terms.Propose(Grouped(8, {2, 8}), 4), IsOk());
+  terms.Adopt();
+  EXPECT_THAT(terms.LearningRates(Grouped(8, {2, 8}), Step(0)), ElementsAre(4, 1, 4));
+  EXPECT_THAT(terms.LearningRates(Grouped(8, {2, 8}), Step(1)), ElementsAre(2, 0.5, 2));
+}
+
+TEST(JobTermsTest, ANewLearningRateInPlaceOfZeroLeavesTheGroupsTheirs) {
+  JobTerms terms = Constant();
+  EXPECT_THAT(terms.Propose(Grouped(0, {2, 0}), 4), IsOk());
+  terms.Adopt();
+  EXPECT_THAT(terms.LearningRates(Grouped(0, {2, 0}), Step(0)), ElementsAre(4, 2, 4));
+}
+
 TEST(JobTermsTest, RefuseALearningRateOutOfItsDomain) {
   for (const double rate :
        {-0.5, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
@@ -110,8 +141,8 @@ TEST(JobTermsTest, RefuseALearningRateOutOfItsDomain) {
 
 TEST(JobTermsTest, WorkersThatAverageHaveTheirOwnLearningRates) {
   JobTerms terms = Constant();
-  EXPECT_EQ(terms.LearningRate(AveragingOptions(), Step(0)), 0);
-  EXPECT_THAT(terms.Propose(AveragingOptions(), 0.5),
+  EXPECT_EQ(terms.LearningRate({AveragingOptions()}, Step(0)), 0);
+  EXPECT_THAT(terms.Propose({AveragingOptions()}, 0.5),
               IsError(Reason::kBadArgument, HasSubstr("learning rates of their own")));
 }
 

@@ -46,8 +46,10 @@ std::vector<int64_t> AllRows() {
 LearnerOptions OptionsFor(const std::string& model) {
   LearnerOptions options;
   options.model = model;
-  options.sgd.learning_rate = 0.05;
-  options.sgd.momentum = 0.9;
+  SgdOptions sgd;
+  sgd.learning_rate = 0.05;
+  sgd.momentum = 0.9;
+  options.optimizer = sgd;
   return options;
 }
 
@@ -97,6 +99,36 @@ INSTANTIATE_TEST_SUITE_P(All, LearnersTest, ::testing::Values("lenet", "mlp"),
                            return info.param;
                          });
 
+// The schedule is the server's there, the learner's own here.
+TEST(LearnersOptimizerTest, LearnTheSameWithAServerWhateverTheOptimizer) {
+  LearnerOptions options = OptionsFor("lenet");
+  options.optimizer = AdamWOptions();
+  options.schedule.kind = ScheduleKind::kStep;
+  options.schedule.step_size = 1;
+  options.schedule.gamma = 0.5;
+  ShardOptions server = Sync(1);
+  server.schedule = options.schedule;
+  JobWorld world(server);
+  const auto local = MakeLocalLearner(options);
+  const auto remote = MakeRemoteLearner(options, world.JobOf("a"));
+  ASSERT_THAT(remote, IsOk());
+  const std::vector<float> alone = Losses(**local);
+  const std::vector<float> served = Losses(**remote);
+  EXPECT_NEAR(served.back(), alone.back(), 1e-4 * alone.back());
+  EXPECT_LT(alone.back(), alone.front());
+}
+
+TEST(LearnersErrorsTest, LambIsRefusedWithoutAServerAndWithLocalSteps) {
+  LearnerOptions options = OptionsFor("lenet");
+  options.optimizer = LambOptions();
+  EXPECT_THAT(MakeLocalLearner(options),
+              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("torch::optim has no lamb")));
+  options.local = LocalSteps();
+  JobWorld world(Sync(1));
+  EXPECT_THAT(MakeRemoteLearner(options, world.JobOf("a")),
+              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("which has no LAMB")));
+}
+
 TEST(LearnersErrorsTest, AnUnknownModelIsRefusedWithTheNamesOfThoseKnown) {
   const auto names = AllOf(HasSubstr("vgg"), HasSubstr("lenet, mlp and resnet18"));
   EXPECT_THAT(MakeLocalLearner(OptionsFor("vgg")),
@@ -109,7 +141,7 @@ TEST(LearnersErrorsTest, AnUnknownModelIsRefusedWithTheNamesOfThoseKnown) {
 
 TEST(LearnersErrorsTest, OptionsOutOfTheirDomainAreRefused) {
   LearnerOptions options = OptionsFor("lenet");
-  options.sgd.momentum = -1;
+  std::get<SgdOptions>(options.optimizer).momentum = -1;
   EXPECT_THAT(MakeLocalLearner(options), IsError(Reason::kBadOptimizer, HasSubstr("momentum")));
 }
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -145,6 +146,94 @@ TEST(AveragingOptionsTest, TakesARateAboveZeroAndUpToOne) {
 TEST(AveragingOptionsTest, RefusesNoLocalSteps) {
   EXPECT_THAT(Averaging(1, 0).Validate(),
               IsError(Reason::kBadOptimizer, HasSubstr("local_steps is 0, expected at least 1")));
+}
+
+// ---- The others ----
+
+// One option of one of them, and what it may not be.
+struct Outside {
+  OptimizerOptions options;
+  std::string problem;
+};
+
+template <typename Options>
+Outside With(double Options::*option, double value, const std::string& problem) {
+  Options options;
+  options.*option = value;
+  return {options, problem};
+}
+
+// Of all with moments.
+template <typename Options>
+std::vector<Outside> MomentsOutside(const std::string& name) {
+  return {With(&Options::learning_rate, -1, name + "'s learning_rate is -1"),
+          With(&Options::beta1, 1, name + "'s beta1 is 1, expected at least 0, less than 1"),
+          With(&Options::beta1, -0.5, name + "'s beta1 is -0.5"),
+          With(&Options::beta2, 1.5, name + "'s beta2 is 1.5"),
+          With(&Options::beta2, kNotANumber, name + "'s beta2 is nan"),
+          With(&Options::eps, 0, name + "'s eps is 0, expected a finite number above 0"),
+          With(&Options::eps, 1e-60, name + "'s eps is 1e-60"),
+          With(&Options::weight_decay, kInfinity, name + "'s weight_decay is inf")};
+}
+
+TEST(OptimizerOptionsTest, RefuseWhatIsOutOfItsDomainAndNameIt) {
+  std::vector<Outside> all = {
+      With(&AdagradOptions::lr_decay, -1, "Adagrad's lr_decay is -1"),
+      With(&AdagradOptions::initial_accumulator_value, -1,
+           "Adagrad's initial_accumulator_value is -1"),
+      With(&AdagradOptions::eps, 0, "Adagrad's eps is 0"),
+      With(&AdagradOptions::weight_decay, kNotANumber, "Adagrad's weight_decay is nan"),
+      With(&AdagradOptions::learning_rate, kInfinity, "Adagrad's learning_rate is inf"),
+      With(&RmsPropOptions::alpha, 1.5, "RMSprop's alpha is 1.5, expected at least 0, at most 1"),
+      With(&RmsPropOptions::eps, -1, "RMSprop's eps is -1"),
+      With(&RmsPropOptions::momentum, -1, "RMSprop's momentum is -1"),
+      With(&RmsPropOptions::weight_decay, -1, "RMSprop's weight_decay is -1"),
+      With(&RmsPropOptions::learning_rate, kNotANumber, "RMSprop's learning_rate is nan")};
+  for (const auto& more :
+       {MomentsOutside<AdamOptions>("Adam"), MomentsOutside<AdamWOptions>("AdamW"),
+        MomentsOutside<LambOptions>("LAMB")}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  for (const Outside& outside : all) {
+    EXPECT_THAT(Validate(outside.options),
+                IsError(Reason::kBadOptimizer, HasSubstr(outside.problem)));
+  }
+}
+
+const OptimizerOptions kAll[] = {SgdOptions(),   AveragingOptions(), AdamOptions(),
+                                 AdamWOptions(), AdagradOptions(),   RmsPropOptions(),
+                                 LambOptions()};
+
+TEST(OptimizerOptionsTest, AreValidByDefaultAndEqualToThemselvesAlone) {
+  for (const OptimizerOptions& job : kAll) {
+    EXPECT_THAT(Validate(job), IsOk());
+    for (const OptimizerOptions& worker : kAll) {
+      if (&job == &worker) {
+        EXPECT_THAT(CheckSameOptimizer(job, worker), IsOk());
+      } else {
+        EXPECT_THAT(CheckSameOptimizer(job, worker),
+                    IsError(Reason::kOptimizerMismatch, HasSubstr("optimizer is")));
+      }
+    }
+  }
+}
+
+TEST(OptimizerOptionsTest, HaveALearningRateUnlessTheyAverage) {
+  EXPECT_EQ(LearningRateOf(SgdOptions()), 0.01);
+  EXPECT_EQ(LearningRateOf(LambOptions()), 0.001);
+  EXPECT_EQ(LearningRateOf(AveragingOptions()), 0);
+}
+
+TEST(CheckSameOptimizerTest, ComparesTheOthersToo) {
+  AdamOptions amsgrad;
+  amsgrad.amsgrad = true;
+  EXPECT_THAT(CheckSameOptimizer(AdamOptions(), amsgrad),
+              IsError(Reason::kOptimizerMismatch, HasSubstr("has amsgrad on, the job's has off")));
+  RmsPropOptions slow;
+  slow.alpha = 0.5;
+  EXPECT_THAT(CheckSameOptimizer(slow, RmsPropOptions(), " in a group"),
+              IsError(Reason::kOptimizerMismatch,
+                      HasSubstr("has alpha 0.99 in a group, the job's has 0.5")));
 }
 
 TEST(OptimizerOptionsTest, AreValidIfThoseTheyHoldAre) {

@@ -139,7 +139,7 @@ absl::StatusOr<JoinRequest> MakeJoinRequest(const Job& job) {
   request.layout = *std::move(layout);
   SgdOptions sgd;
   sgd.learning_rate = 1;
-  request.optimizer = sgd;
+  request.optimizer.options = sgd;
   return request;
 }
 

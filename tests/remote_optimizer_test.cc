@@ -4,6 +4,7 @@
 
 #include <torch/torch.h>
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -246,6 +247,97 @@ TEST_F(RemoteOptimizerTest, ShowsTheLossOfABatchToWhoeverInspectsTheServer) {
   weights.Backward({1});
   optimizer.step(32, 0.75f);
   EXPECT_EQ(world.RecordOf("a").loss, 0.75f);
+}
+
+// ---- Optimizers ----
+
+using Groups = std::vector<torch::optim::OptimizerParamGroup>;
+
+// No weight decay for biases, as is usual, and a smaller learning rate for them.
+Groups WeightsAndBiases(const torch::nn::Module& model) {
+  std::vector<torch::Tensor> weights, biases;
+  for (const torch::Tensor& parameter : model.parameters()) {
+    (parameter.dim() > 1 ? weights : biases).push_back(parameter);
+  }
+  auto own = std::make_unique<torch::optim::AdamOptions>(5e-4);
+  return {Groups::value_type(weights), Groups::value_type(biases, std::move(own))};
+}
+
+torch::optim::AdamOptions AdamWithDecay() {
+  return torch::optim::AdamOptions(1e-3).weight_decay(0.1);
+}
+
+// `kSteps` steps of the model on batches of kBatch.
+template <typename Optimizer>
+void Train(ImageClassifier& model, Optimizer& optimizer) {
+  Sampler sampler = SamplerFor(kBatch, 0, 1);
+  for (int step = 0; step < kSteps; ++step) {
+    optimizer.zero_grad();
+    Backward(model, BatchOf(FashionMnist(), sampler.Batch(0, step)));
+    optimizer.step();
+  }
+}
+
+TEST_F(RemoteOptimizerTest, AdamWithGroupsEndsWhereTorchsAdamEnds) {
+  JobWorld world(Sync(1));
+  const auto served = SeededModel("lenet", 1);
+  RemoteOptimizer remote(world.JobOf("a"), *served, WeightsAndBiases(*served), AdamWithDecay());
+  Train(*served, remote);
+  const auto alone = SeededModel("lenet", 1);
+  torch::optim::Adam local(WeightsAndBiases(*alone), AdamWithDecay());
+  Train(*alone, local);
+  const auto largest = [](const torch::Tensor& t) { return t.abs().max().item<double>(); };
+  const double difference = largest(Flat(*served) - Flat(*alone)) / largest(Flat(*alone));
+  RecordProperty("largest_difference", std::to_string(difference * 1e6) + "e-6");
+  EXPECT_LE(difference, 1e-5);
+  EXPECT_GE(largest(Flat(*alone) - Flat(*SeededModel("lenet", 1))) / largest(Flat(*alone)), 0.05);
+}
+
+TEST_F(RemoteOptimizerTest, TakesEveryOptimizerOfTorchAndLamb) {
+  const auto first_step = [](const OptimizerConfig& config) {
+    JobWorld world(Sync(1));
+    Weights weights({8});
+    RemoteOptimizer optimizer(world.JobOf("a"), weights, config);
+    weights.Backward({3});
+    optimizer.step();
+    return weights.w()[0];
+  };
+  // The first step of all that divide by the gradient's size is the learning rate, or, of RMSprop,
+  // ten times that; LAMB's is relative to the weight.
+  EXPECT_FLOAT_EQ(first_step({AdamOptions()}), 8 - 1e-3);
+  EXPECT_FLOAT_EQ(first_step({AdamWOptions()}), 8 - 8 * 1e-5 - 1e-3);
+  EXPECT_FLOAT_EQ(first_step({AdagradOptions()}), 8 - 1e-2);
+  EXPECT_FLOAT_EQ(first_step({RmsPropOptions()}), 8 - 1e-1);
+  EXPECT_FLOAT_EQ(first_step({LambOptions()}), 8 - 8 * 1e-3);
+}
+
+TEST_F(RemoteOptimizerTest, TakesTheOptionsOfEachByThemselves) {
+  JobWorld world(Sync(1));
+  Weights weights({8});
+  RemoteOptimizer optimizer(world.JobOf("a"), weights, LambOptions());
+  EXPECT_TRUE(std::holds_alternative<LambOptions>(world.shard().Describe().optimizer.options));
+  EXPECT_THAT(ErrorOf([&world] {
+                Weights other({8});
+                RemoteOptimizer(world.JobOf("b"), other, torch::optim::AdagradOptions());
+              }),
+              IsError(Reason::kOptimizerMismatch, HasSubstr("is adagrad, the job's is lamb")));
+}
+
+TEST_F(RemoteOptimizerTest, RefusesGroupsOfAnotherKindAndNamesThatTheModelLacks) {
+  JobWorld world(Sync(1));
+  Weights weights({8});
+  const auto join = [&](const OptimizerConfig& config) {
+    RemoteOptimizer(world.JobOf("a"), weights, config);
+  };
+  EXPECT_THAT(ErrorOf([&] {
+                join({SgdOptions(), {{{"w"}, AdamOptions()}}});
+              }),
+              IsError(Reason::kBadOptimizer, HasSubstr("is of adam, expected sgd")));
+  EXPECT_THAT(ErrorOf([&] {
+                join({SgdOptions(), {{{"v"}, SgdOptions()}}});
+              }),
+              IsError(Reason::kBadOptimizer, HasSubstr("\"v\", which is not in the model")));
+  EXPECT_EQ(world.shard().layout(), nullptr);
 }
 
 // ---- Statistics ----
@@ -491,7 +583,7 @@ TEST_F(RemoteOptimizerTest, AwaitsTheEndOfTrainingWhileAnotherWorkerWaitsForIt) 
   const auto b = world.JobOf("b").Connect().value();
   JoinRequest request = world.JobOf("b").Identity(SessionRole::kWorker);
   request.layout = *world.shard().layout();
-  request.optimizer = PlainSgd();
+  request.optimizer.options = PlainSgd();
   const Welcome welcome = b->Join(request).value();
   PushHeader header;
   header.session = welcome.session;
@@ -781,6 +873,33 @@ TEST_F(RemoteOptimizerTest, LeavingPushesNothingIfNoLocalStepIsLeftOver) {
   a.Steps(4);
   a.optimizer().leave();
   EXPECT_EQ(world.shard().Describe().books.received, 2u);
+}
+
+TEST_F(RemoteOptimizerTest, LocalStepsAreThoseOfTheOptimizerAskedFor) {
+  JobWorld world(Sync(1));
+  Weights weights({8, 8});
+  RemoteOptimizer optimizer(world.JobOf("a"), weights, torch::optim::AdagradOptions(0.5), Every(2));
+  for (int step = 0; step < 2; ++step) {
+    optimizer.zero_grad();
+    weights.Backward({3, -7});
+    optimizer.step();
+  }
+  // g / √(n g²), whatever g is.
+  const float way = 0.5f * (1 + std::sqrt(0.5f));
+  EXPECT_THAT(weights.w(), ElementsAre(FloatEq(8 - way), FloatEq(8 + way)));
+  EXPECT_EQ(weights.w(), ValuesOf(world.shard().snapshot()->values.span()));
+}
+
+TEST_F(RemoteOptimizerTest, RefusesLocalStepsOfLamb) {
+  JobWorld world(Sync(1));
+  Weights weights({8});
+  try {
+    RemoteOptimizer(world.JobOf("a"), weights, OptimizerConfig{LambOptions()}, Every(2));
+    ADD_FAILURE() << "it was taken";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("torch::optim, which has no LAMB"));
+  }
+  EXPECT_EQ(world.shard().layout(), nullptr);
 }
 
 TEST_F(RemoteOptimizerTest, RefusesAWorkerThatAveragesOtherwiseThanTheJob) {

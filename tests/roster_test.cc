@@ -117,10 +117,10 @@ TEST(RosterTest, TheFirstWorkersModelAndOptimizerBecomeTheJobs) {
   RosterWorld world(Options(1));
   EXPECT_EQ(world.roster.layout(), nullptr);
   JoinRequest request = world.RequestOf("a");
-  std::get<SgdOptions>(request.optimizer).momentum = 0.5;
+  std::get<SgdOptions>(request.optimizer.options).momentum = 0.5;
   ASSERT_THAT(world.JoinAs(request), IsOk());
   EXPECT_EQ(world.roster.layout()->ranges(), request.layout.ranges());
-  EXPECT_EQ(std::get<SgdOptions>(world.roster.optimizer()).momentum, 0.5);
+  EXPECT_EQ(std::get<SgdOptions>(world.roster.optimizer().options).momentum, 0.5);
 }
 
 TEST(RosterTest, RefusesAnotherModelAndOpensNoSession) {
@@ -136,7 +136,7 @@ TEST(RosterTest, RefusesAnotherOptimizerAndOpensNoSession) {
   RosterWorld world(Options(1));
   world.Join("a");
   JoinRequest request = world.RequestOf("b");
-  std::get<SgdOptions>(request.optimizer).momentum = 0.5;
+  std::get<SgdOptions>(request.optimizer.options).momentum = 0.5;
   EXPECT_THAT(world.JoinAs(request), IsError(Reason::kOptimizerMismatch, HasSubstr("momentum")));
   EXPECT_EQ(world.roster.sessions().Records().size(), 1u);
 }
@@ -146,7 +146,7 @@ TEST(RosterTest, ComparesAnObserversModelButNotItsOptimizer) {
   world.Join("a");
   JoinRequest request = world.RequestOf("o");
   request.role = SessionRole::kObserver;
-  std::get<SgdOptions>(request.optimizer).momentum = 0.5;
+  std::get<SgdOptions>(request.optimizer.options).momentum = 0.5;
   EXPECT_THAT(world.JoinAs(request), IsOk());
   request.layout = ParametersOnly(4);
   EXPECT_THAT(world.JoinAs(request), IsError(Reason::kLayoutMismatch, HasSubstr("[4]")));
@@ -191,7 +191,7 @@ TEST(RosterTest, RefusesWorkersThatAverageWhereTheServerWasToldHowToTakeSteps) {
   for (const ShardOptions& options : {scheduled, clipping}) {
     RosterWorld world(options);
     JoinRequest request = world.RequestOf("a");
-    request.optimizer = AveragingOptions();
+    request.optimizer.options = AveragingOptions();
     EXPECT_THAT(world.JoinAs(request),
                 IsError(Reason::kBadOptimizer, HasSubstr("take their steps themselves")));
     EXPECT_EQ(world.roster.layout(), nullptr);
@@ -202,11 +202,24 @@ TEST(RosterTest, RefusesWorkersThatAverageWhereTheServerWasToldHowToTakeSteps) {
 TEST(RosterTest, TakesWorkersThatAverage) {
   RosterWorld world(Options(1));
   JoinRequest request = world.RequestOf("a");
-  request.optimizer = AveragingOptions();
+  request.optimizer.options = AveragingOptions();
   EXPECT_THAT(world.JoinAs(request), IsOk());
-  EXPECT_TRUE(std::holds_alternative<AveragingOptions>(world.roster.optimizer()));
+  EXPECT_TRUE(std::holds_alternative<AveragingOptions>(world.roster.optimizer().options));
   EXPECT_THAT(world.JoinAs(world.RequestOf("b")),
               IsError(Reason::kOptimizerMismatch, HasSubstr("sgd, the job's is averaging")));
+}
+
+TEST(RosterTest, RefusesAGroupOfWhatTheModelLacks) {
+  RosterWorld world(Options(1));
+  JoinRequest request = world.RequestOf("a");
+  request.optimizer.groups = {{{"v"}, SgdOptions()}};
+  EXPECT_THAT(world.JoinAs(request),
+              IsError(Reason::kBadOptimizer, HasSubstr("\"v\", which is not in the model")));
+  EXPECT_EQ(world.roster.layout(), nullptr);
+  request.optimizer.groups = {{{"w"}, SgdOptions()}};
+  EXPECT_THAT(world.JoinAs(request), IsOk());
+  EXPECT_THAT(world.JoinAs(world.RequestOf("b")),
+              IsError(Reason::kOptimizerMismatch, HasSubstr("has 0 groups of parameters")));
 }
 
 // ---- The start ----

@@ -59,21 +59,22 @@ Values Numbers(size_t size, uint32_t seed) {
 
 OptimizerStep StepOf(const SgdOptions& options, float divisor, bool first) {
   OptimizerStep step;
+  step.number = first ? 1 : 2;
   step.divisor = divisor;
-  step.learning_rate = static_cast<float>(options.learning_rate);
-  step.first = first;
+  step.learning_rates = {options.learning_rate};
   return step;
 }
 
 // One step of all elements, in pieces of at most that size.
 void Apply(Optimizer& optimizer, const OptimizerStep& step, const Values& sum,
            const Values& current, Values& next, size_t piece = 1000000) {
+  optimizer.Begin(step);
   for (size_t begin = 0; begin < sum.size(); begin += piece) {
     const auto part = [&](const Values& values) {
       return absl::MakeConstSpan(values).subspan(begin, piece);
     };
-    optimizer.Apply(step, begin, part(sum), part(current),
-                    absl::MakeSpan(next).subspan(begin, piece));
+    optimizer.Apply(
+        {0, begin, part(sum), part(current), absl::MakeSpan(next).subspan(begin, piece)});
   }
 }
 
@@ -110,7 +111,7 @@ class SgdOptimizerFormulasTest : public ::testing::TestWithParam<SgdOptions> {};
 
 TEST_P(SgdOptimizerFormulasTest, MakesOfAHundredStepsWhatTheFormulasMake) {
   constexpr size_t kSize = 1082;
-  const auto optimizer = MakeSgdOptimizer(GetParam(), kSize);
+  const auto optimizer = MakeSgdOptimizer({GetParam()}, kSize);
   Values current = Numbers(kSize, 1);
   Values next(kSize);
   std::vector<OracleElement> oracle(current.begin(), current.end());
@@ -138,7 +139,7 @@ TEST(SgdOptimizerCombinationsTest, AreThoseThatTorchAllows) {
 
 // Two steps of one parameter that starts at 8, with the mean gradients 4 and 2.
 Values TwoSteps(const SgdOptions& options) {
-  const auto optimizer = MakeSgdOptimizer(options, 1);
+  const auto optimizer = MakeSgdOptimizer({options}, 1);
   Values first(1), second(1);
   Apply(*optimizer, StepOf(options, 2, true), {8}, {8}, first);
   Apply(*optimizer, StepOf(options, 4, false), {8}, first, second);
@@ -177,19 +178,19 @@ TEST(SgdOptimizerTest, LooksAheadWithNesterovMomentum) {
 }
 
 TEST(SgdOptimizerTest, TakesEachStepsOwnLearningRate) {
-  const auto optimizer = MakeSgdOptimizer(Half(), 1);
+  const auto optimizer = MakeSgdOptimizer({Half()}, 1);
   Values next(1);
   OptimizerStep step = StepOf(Half(), 1, true);
-  step.learning_rate = 2;
+  step.learning_rates = {2};
   Apply(*optimizer, step, {3}, {8}, next);
   EXPECT_THAT(next, ElementsAre(8 - 2 * 3));
-  step.learning_rate = 0;
+  step.learning_rates = {0};
   Apply(*optimizer, step, {3}, {8}, next);
   EXPECT_THAT(next, ElementsAre(8));
 }
 
 TEST(SgdOptimizerTest, IsWhatSgdOptionsMake) {
-  const auto optimizer = MakeOptimizer(Half(), 1);
+  const auto optimizer = MakeOptimizer({Half()}, 1);
   Values next(1);
   Apply(*optimizer, StepOf(Half(), 2, true), {8}, {8}, next);
   EXPECT_THAT(next, ElementsAre(6));
@@ -205,7 +206,7 @@ TEST(SgdOptimizerTest, LeavesItsInputsAsTheyAre) {
   const Values sum_before = sum;
   const Values current_before = current;
   Values next(1000);
-  Apply(*MakeSgdOptimizer(options, 1000), StepOf(options, 3, true), sum, current, next);
+  Apply(*MakeSgdOptimizer({options}, 1000), StepOf(options, 3, true), sum, current, next);
   EXPECT_EQ(sum, sum_before);
   EXPECT_EQ(current, current_before);
 }
@@ -215,9 +216,10 @@ TEST(SgdOptimizerTest, WritesEveryElementAndNothingElse) {
     SgdOptions options = Half();
     options.momentum = momentum;
     Values all(1084, 4711);
-    MakeSgdOptimizer(options, 2000)
-        ->Apply(StepOf(options, 1, true), 900, Values(1082, 1), Values(1082, 1),
-                absl::MakeSpan(all).subspan(1, 1082));
+    const Values ones(1082, 1);
+    const auto optimizer = MakeSgdOptimizer({options}, 2000);
+    optimizer->Begin(StepOf(options, 1, true));
+    optimizer->Apply({0, 900, ones, ones, absl::MakeSpan(all).subspan(1, 1082)});
     EXPECT_EQ(all.front(), 4711);
     EXPECT_EQ(all.back(), 4711);
     all.pop_back();
@@ -226,13 +228,27 @@ TEST(SgdOptimizerTest, WritesEveryElementAndNothingElse) {
   }
 }
 
+TEST(SgdOptimizerTest, RemembersMomentumIfThereIsAny) {
+  EXPECT_TRUE(MakeSgdOptimizer({Half()}, 3)->slots().empty());
+  SgdOptions options = Half();
+  options.momentum = 0.5;
+  const auto optimizer = MakeSgdOptimizer({options}, 3);
+  const std::vector<OptimizerSlot> slots = optimizer->slots();
+  ASSERT_EQ(slots.size(), 1u);
+  EXPECT_STREQ(slots[0].name, "momentum_buffer");
+  EXPECT_THAT(slots[0].values, ElementsAre(0, 0, 0));
+  Values next(3);
+  Apply(*optimizer, StepOf(options, 2, true), {2, 4, 6}, {0, 0, 0}, next);
+  EXPECT_THAT(slots[0].values, ElementsAre(1, 2, 3));
+}
+
 // Elementwise: a parameter's bits depend neither on where in the vector it lies nor on the cut.
 TEST(SgdOptimizerTest, GivesEqualElementsEqualBits) {
   SgdOptions options;
   options.learning_rate = 0.1;
   options.momentum = 0.9;
   options.weight_decay = 1e-4;
-  const auto optimizer = MakeSgdOptimizer(options, 1035);
+  const auto optimizer = MakeSgdOptimizer({options}, 1035);
   Values current(1035, 0.3f);
   Values next(1035);
   for (int step = 0; step < kSteps; ++step) {

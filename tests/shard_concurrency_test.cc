@@ -174,7 +174,7 @@ TEST(ShardConcurrencyTest, NoStepHangsOrGoesWrongWhileWorkersComeAndGo) {
       request.worker = Name(thread);
       request.process_nonce = ProcessNonce(round);
       request.layout = ParametersOnly(kSize);
-      request.optimizer = PlainSgd();
+      request.optimizer.options = PlainSgd();
       const auto welcome = world.shard().Join(request, nullptr);
       ASSERT_THAT(welcome, IsOk());
       if (round == 1 && thread == 0) {

@@ -38,7 +38,7 @@ TEST(ShardFoldingTest, NobodyGoesOnWhileTheGradientIsStillRead) {
   join.worker = "a";
   join.process_nonce = ProcessNonce(1);
   join.layout = ParametersOnly(1);
-  join.optimizer = PlainSgd();
+  join.optimizer.options = PlainSgd();
   const auto welcome = shard.Join(join, nullptr);
   ASSERT_THAT(welcome, IsOk());
   auto offer = shard.BeginInitialize(welcome->session);

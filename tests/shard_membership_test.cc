@@ -61,7 +61,7 @@ TEST(JoinTest, RefusesWhatDiffersFromTheJob) {
   request.layout = ParametersOnly(4);
   EXPECT_THAT(world.JoinAs(request), IsError(Reason::kLayoutMismatch, HasSubstr("[4]")));
   request = world.RequestOf("b");
-  std::get<SgdOptions>(request.optimizer).learning_rate = 2;
+  std::get<SgdOptions>(request.optimizer.options).learning_rate = 2;
   EXPECT_THAT(world.JoinAs(request),
               IsError(Reason::kOptimizerMismatch, HasSubstr("learning_rate")));
   EXPECT_EQ(world.shard().Describe().workers, 1u);

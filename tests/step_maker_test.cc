@@ -9,7 +9,7 @@
 #include "common/thread_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/status.h"
+#include "tests/testing/step_world.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {
@@ -18,64 +18,6 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
-
-// A step maker and the parameters it moves. A step subtracts the reduced gradient.
-class StepWorld {
- public:
-  explicit StepWorld(const Layout& layout, absl::optional<double> clip_norm = absl::nullopt,
-                     const OptimizerOptions& optimizer = SgdOptions(),
-                     std::unique_ptr<Parallel> parallel = std::make_unique<Serial>())
-      : layout_(std::make_shared<const Layout>(layout)),
-        parallel_(std::move(parallel)),
-        maker_(layout, optimizer, clip_norm, *parallel_),
-        parameters_(layout.size()) {}
-
-  void Add(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
-    maker_.Add(ContributionOf(gradient, samples, staleness), consistency);
-  }
-
-  // What the next step is made with, beside what was added.
-  void Keep(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
-    last_ = ContributionOf(gradient, samples, staleness);
-  }
-
-  // The parameters after the step.
-  const Values& Make(double learning_rate = 1, const WriteProgress& progress = nullptr) {
-    next_.assign(parameters_.size(), kUnwritten);
-    maker_.Make(consistency, learning_rate, last_.has_value() ? &*last_ : nullptr, parameters_,
-                absl::MakeSpan(next_), progress);
-    last_.reset();
-    parameters_ = next_;
-    return parameters_;
-  }
-
-  // Of the latest step.
-  const Values& parameters() const { return parameters_; }
-  // What is being written meanwhile.
-  const Values& next() const { return next_; }
-
-  static constexpr float kUnwritten = 4711;
-  Consistency consistency;
-
- private:
-  Contribution ContributionOf(const Values& gradient, uint32_t samples, uint64_t staleness) const {
-    PushHeader header;
-    header.samples = samples;
-    Contribution contribution;
-    contribution.push = std::make_unique<PendingPush>(header, layout_);
-    contribution.staleness = staleness;
-    EXPECT_THAT(contribution.push->Add(ChunkOf(0, gradient)), IsOk());
-    contribution.push->Seal();
-    return contribution;
-  }
-
-  const std::shared_ptr<const Layout> layout_;
-  const std::unique_ptr<Parallel> parallel_;
-  StepMaker maker_;
-  absl::optional<Contribution> last_;
-  Values parameters_;
-  Values next_;
-};
 
 // Two parameters around a statistic.
 Layout Mixed() { return LayoutOf({{"w", 1}, {"mean", 1, RangeKind::kStatistic}, {"b", 1}}); }
@@ -168,7 +110,7 @@ TEST(StepMakerTest, AStepOfNothingIsNotTheOptimizersFirst) {
   SgdOptions options;
   options.momentum = 0.5;
   options.dampening = 0.75;
-  StepWorld world(ParametersOnly(1), absl::nullopt, options);
+  StepWorld world(ParametersOnly(1), absl::nullopt, {options});
   EXPECT_THAT(world.Make(), ElementsAre(0));
   world.Add({8});
   EXPECT_THAT(world.Make(), ElementsAre(-8));
@@ -176,10 +118,24 @@ TEST(StepMakerTest, AStepOfNothingIsNotTheOptimizersFirst) {
   EXPECT_THAT(world.Make(), ElementsAre(-8 - (0.5 * 8 + 0.25 * 8)));
 }
 
+// Where another step maker left off, this one goes on: with its parameters, slots and steps.
+TEST(StepMakerTest, AnOptimizersLifeGoesOnWithItsSlotsAndSteps) {
+  SgdOptions options;
+  options.momentum = 0.5;
+  options.dampening = 0.75;
+  StepWorld world(ParametersOnly(1), absl::nullopt, {options});
+  EXPECT_EQ(world.maker().optimizer_steps(), 0u);
+  world.maker().slots()[0].values[0] = 16;
+  world.maker().set_optimizer_steps(7);
+  world.Add({8});
+  EXPECT_THAT(world.Make(), ElementsAre(-(0.5 * 16 + 0.25 * 8)));
+  EXPECT_EQ(world.maker().optimizer_steps(), 8u);
+}
+
 TEST(StepMakerTest, AveragesParametersAndStatisticsAlike) {
   AveragingOptions options;
   options.moving_rate = 0.5;
-  StepWorld world(Mixed(), absl::nullopt, options);
+  StepWorld world(Mixed(), absl::nullopt, {options});
   world.Add({8, 8, 4});
   world.Add({0, 0, 4});
   EXPECT_THAT(world.Make(), ElementsAre(2, 4, 2));
@@ -318,8 +274,8 @@ TEST(StepMakerTest, HowManyThreadsWorkChangesNoBit) {
   SgdOptions sgd;
   sgd.momentum = 0.9;
   sgd.weight_decay = 0.01;
-  StepWorld one(ParametersOnly(size), 0.5, sgd);
-  StepWorld four(ParametersOnly(size), 0.5, sgd, std::make_unique<ThreadPool>(4));
+  StepWorld one(ParametersOnly(size), 0.5, {sgd});
+  StepWorld four(ParametersOnly(size), 0.5, {sgd}, std::make_unique<ThreadPool>(4));
   for (int step = 0; step < 3; ++step) {
     for (StepWorld* const world : {&one, &four}) {
       world->Add(gradient);

@@ -55,6 +55,22 @@ class Fenced {
   Values all_;
 };
 
+// Wherever the target lies, and whatever is left over.
+TEST(StreamToTest, StreamsEveryElementAndNothingElse) {
+  std::vector<float> from(70);
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
+  for (size_t begin = 0; begin < 5; ++begin) {
+    for (const size_t size : {size_t{0}, size_t{3}, size_t{4}, size_t{61}}) {
+      std::vector<float> to(70, -1);
+      StreamTo(absl::MakeConstSpan(from).subspan(0, size), absl::MakeSpan(to).subspan(begin, size));
+      EndStreams();
+      std::vector<float> expected(70, -1);
+      std::copy_n(from.begin(), size, expected.begin() + begin);
+      EXPECT_EQ(to, expected);
+    }
+  }
+}
+
 TEST(CopyToTest, CopiesEveryElementAndNothingElse) {
   for (size_t size : Sizes()) {
     const Values from = Numbers(size, 1);

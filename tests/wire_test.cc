@@ -99,7 +99,7 @@ TEST(WireJoinTest, ReadsEveryField) {
   EXPECT_EQ(request->host, "node7");
   EXPECT_EQ(request->pid, 4242u);
   EXPECT_EQ(request->index, absl::make_optional(2u));
-  const auto& sgd = std::get<SgdOptions>(request->optimizer);
+  const auto& sgd = std::get<SgdOptions>(request->optimizer.options);
   EXPECT_EQ(sgd.learning_rate, 0.05);
   EXPECT_EQ(sgd.momentum, 0.9);
   EXPECT_EQ(sgd.dampening, 0);
@@ -261,7 +261,7 @@ TEST(WireJoinTest, TakesAWorkerThatAveragesParameters) {
                       "averaging { moving_rate: 0.25 local_steps: 8 }"}});
   const auto request = FromProto(Text<v1::JoinRequest>(text));
   ASSERT_THAT(request, IsOk());
-  const auto& averaging = std::get<AveragingOptions>(request->optimizer);
+  const auto& averaging = std::get<AveragingOptions>(request->optimizer.options);
   EXPECT_EQ(averaging.moving_rate, 0.25);
   EXPECT_EQ(averaging.local_steps, 8u);
   EXPECT_THAT(ToProto(*request), EqualsProto(text));

@@ -23,6 +23,7 @@
 #include "common/mpi_bootstrap.h"
 #include "worker/dataset.h"
 #include "worker/job.h"
+#include "worker/optimizer_flags.h"
 #include "worker/progress.h"
 #include "worker/torch/learners.h"
 #include "worker/trainer.h"
@@ -38,6 +39,7 @@ struct TrainFlags {
   bool pace = false;
   bool test = true;
   LearnerOptions learner;
+  OptimizerFlags optimizer;
   uint64_t until_step = 0;
   uint32_t local_steps = 0;
   LocalSteps local;  // but for `every`
@@ -85,12 +87,7 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--until-step", flags.until_step,
                  "end when the parameters have reached that step; 0: no limit")
       ->capture_default_str();
-  app.add_option("--learning-rate", flags.learner.sgd.learning_rate, "of SGD")
-      ->capture_default_str();
-  app.add_option("--momentum", flags.learner.sgd.momentum, "of SGD")->capture_default_str();
-  app.add_option("--dampening", flags.learner.sgd.dampening, "of SGD")->capture_default_str();
-  app.add_option("--weight-decay", flags.learner.sgd.weight_decay, "of SGD")->capture_default_str();
-  app.add_flag("--nesterov", flags.learner.sgd.nesterov, "Nesterov momentum");
+  AddOptimizerFlags(app, flags.optimizer);
   AddLocalStepFlags(app, flags);
   app.add_flag("--overlap", flags.learner.overlap,
                "send gradients while backward still computes others, and prepare the next batch "
@@ -181,6 +178,9 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  const auto optimizer = OptimizerFrom(flags.optimizer);
+  if (!optimizer.ok()) return Fail(optimizer.status());
+  flags.learner.optimizer = *optimizer;
   flags.learner.seed = flags.trainer.seed;
   if (flags.local_steps > 0) {
     flags.learner.local = flags.local;

@@ -23,7 +23,7 @@ SimulatedProcess& Chaos::NewProcess(uint32_t index, SessionRole role) {
   request.worker = absl::StrCat(role == SessionRole::kWorker ? "w" : "o", index);
   request.process_nonce = ProcessNonce(++nonces_);
   request.layout = scenario_.layout;
-  request.optimizer = scenario_.optimizer;
+  request.optimizer.options = scenario_.optimizer;
   // Not the order of names.
   if (scenario_.own_indices) request.index = (index * 5 + 3) % 7;
   return *processes_.back();

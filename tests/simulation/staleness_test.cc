@@ -67,7 +67,7 @@ class Race {
     request.worker = absl::StrCat("w", index);
     request.process_nonce = ProcessNonce(index + 1);
     request.layout = ParametersOnly(1);
-    request.optimizer = SgdOptions();
+    request.optimizer.options = SgdOptions();
     return request;
   }
 

@@ -33,7 +33,7 @@ JoinRequest WorkerRequest(const std::string& name, uint32_t elements) {
   request.worker = name;
   request.process_nonce = ProcessNonce(7);
   request.layout = ParametersOnly(elements);
-  request.optimizer = PlainSgd();
+  request.optimizer.options = PlainSgd();
   return request;
 }
 

@@ -98,7 +98,7 @@ v1::JoinRequest ServerWorld::RequestOf(const std::string& name) {
   request.host = "node";
   request.pid = 7;
   request.layout = layout_;
-  request.optimizer = PlainSgd();
+  request.optimizer.options = PlainSgd();
   return ToProto(request);
 }
 

@@ -108,7 +108,7 @@ JoinRequest ShardWorld::RequestOf(const std::string& name) {
   request.host = "node";
   request.pid = 7;
   request.layout = layout_;
-  request.optimizer = optimizer_;
+  request.optimizer.options = optimizer_;
   return request;
 }
 

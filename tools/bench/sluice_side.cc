@@ -37,7 +37,7 @@ absl::StatusOr<JoinRequest> JoinAs(const Part& part) {
   request.layout = *layout;
   SgdOptions sgd;
   sgd.learning_rate = kLearningRate;
-  request.optimizer = sgd;
+  request.optimizer.options = sgd;
   request.index = part.index;
   return request;
 }

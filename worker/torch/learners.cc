@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "worker/torch/models.h"
 #include "worker/torch/remote_optimizer.h"
+#include "worker/torch/torch_optimizers.h"
 
 namespace sluice {
 namespace {
@@ -73,14 +74,6 @@ std::shared_ptr<ImageClassifier> MakeSeededModel(const LearnerOptions& options) 
   return MakeModel(options.model);
 }
 
-torch::optim::SGDOptions ToTorch(const SgdOptions& options) {
-  return torch::optim::SGDOptions(options.learning_rate)
-      .momentum(options.momentum)
-      .dampening(options.dampening)
-      .weight_decay(options.weight_decay)
-      .nesterov(options.nesterov);
-}
-
 // The mean loss over the batch, with its gradients in the model.
 float ForwardBackward(ImageClassifier& model, const Batch& batch) {
   model.train();
@@ -108,7 +101,7 @@ class LocalLearner final : public Learner {
   explicit LocalLearner(const LearnerOptions& options)
       : options_(options),
         model_(MakeSeededModel(options)),
-        optimizer_(model_->parameters(), ToTorch(options.sgd)) {}
+        optimizer_(MakeTorchOptimizer({options.optimizer}, *model_)) {}
 
   Place place() const override { return Place(); }
 
@@ -116,11 +109,11 @@ class LocalLearner final : public Learner {
                                     absl::Span<const int64_t>) override {
     return Guarded([&] {
       LearnReport report;
-      optimizer_.zero_grad();
+      optimizer_->zero_grad();
       report.loss = ForwardBackward(*model_, MakeBatch(data, rows));
-      optimizer_.param_groups()[0].options().set_lr(options_.sgd.learning_rate *
-                                                    options_.schedule.FactorAt(step_));
-      optimizer_.step();
+      optimizer_->param_groups()[0].options().set_lr(LearningRateOf(options_.optimizer) *
+                                                     options_.schedule.FactorAt(step_));
+      optimizer_->step();
       step_ = step_.Next();
       report.step = step_;
       return report;
@@ -138,7 +131,7 @@ class LocalLearner final : public Learner {
  private:
   const LearnerOptions options_;
   const std::shared_ptr<ImageClassifier> model_;
-  torch::optim::SGD optimizer_;
+  const std::unique_ptr<torch::optim::Optimizer> optimizer_;
   Step step_;
 };
 
@@ -146,7 +139,7 @@ class RemoteLearner final : public Learner {
  public:
   RemoteLearner(const LearnerOptions& options, const Job& job)
       : model_(MakeSeededModel(options)),
-        optimizer_(job, *model_, ToTorch(options.sgd), options.local,
+        optimizer_(job, *model_, OptimizerConfig{options.optimizer}, options.local,
                    options.overlap ? Overlap::kBackward : Overlap::kOff),
         overlap_(options.overlap) {}
 
@@ -219,7 +212,7 @@ class RemoteLearner final : public Learner {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& options) {
-  const absl::Status valid = options.sgd.Validate();
+  const absl::Status valid = Validate(options.optimizer);
   if (!valid.ok()) return valid;
   return Guarded(
       [&]() -> std::unique_ptr<Learner> { return std::make_unique<LocalLearner>(options); });
@@ -227,7 +220,7 @@ absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& 
 
 absl::StatusOr<std::unique_ptr<Learner>> MakeRemoteLearner(const LearnerOptions& options,
                                                            const Job& job) {
-  const absl::Status valid = options.sgd.Validate();
+  const absl::Status valid = Validate(options.optimizer);
   if (!valid.ok()) return valid;
   return Guarded(
       [&]() -> std::unique_ptr<Learner> { return std::make_unique<RemoteLearner>(options, job); });

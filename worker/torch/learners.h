@@ -20,7 +20,7 @@ namespace sluice {
 
 struct LearnerOptions {
   std::string model = "lenet";
-  SgdOptions sgd;
+  OptimizerOptions optimizer;
   absl::optional<LocalSteps> local;  // of a remote learner: averaging in place of gradients
   bool overlap = false;              // a remote learner's gradients leave during backward
   LearningRateSchedule schedule;     // of a local learner; a remote one's is the server's
@@ -28,7 +28,7 @@ struct LearnerOptions {
   int threads = 1;                   // of LibTorch
 };
 
-// Trains with torch::optim::SGD in this process.
+// Trains with torch::optim in this process; INVALID_ARGUMENT if it lacks the optimizer.
 absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& options);
 
 // Trains with a RemoteOptimizer; `job` outlives the learner.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/torch/torch_optimizers.h"
 
 namespace sluice {
 namespace {
@@ -22,32 +23,30 @@ T ValueOrThrow(absl::StatusOr<T> value) {
 }
 
 // What the server is told: of a worker that takes its steps itself, only how to average.
-OptimizerOptions OptionsFor(const torch::optim::SGDOptions& from,
-                            const absl::optional<LocalSteps>& local) {
-  SgdOptions options;
-  options.learning_rate = from.lr();
-  options.momentum = from.momentum();
-  options.dampening = from.dampening();
-  options.weight_decay = from.weight_decay();
-  options.nesterov = from.nesterov();
-  ThrowIfError(options.Validate());
-  if (!local.has_value()) return options;
+OptimizerConfig ConfigFor(const OptimizerConfig& config, const absl::optional<LocalSteps>& local) {
+  ThrowIfError(Validate(config));
+  if (!local.has_value()) return config;
+  if (std::holds_alternative<LambOptions>(config.options)) {
+    throw std::invalid_argument(
+        "local steps are taken with an optimizer of torch::optim, which has no LAMB; use another, "
+        "or no local steps");
+  }
   const AveragingOptions averaging = {local->moving_rate, local->every};
   ThrowIfError(averaging.Validate());
   if (!(local->elasticity > 0 && local->elasticity <= 1)) {
     throw std::invalid_argument(
         absl::StrCat("elasticity is ", local->elasticity, ", expected more than 0, at most 1"));
   }
-  return averaging;
+  return {averaging};
 }
 
 // Opens a session for `model`, whose values it sends or replaces.
 std::unique_ptr<ParameterClient> JoinJob(const Job& job, SessionRole role,
-                                         const OptimizerOptions& options, FlatModel& model) {
+                                         const OptimizerConfig& config, FlatModel& model) {
   auto client = std::make_unique<ParameterClient>(ValueOrThrow(job.Connect()));
   JoinRequest request = job.Identity(role);
   request.layout = model.layout();
-  request.optimizer = options;
+  request.optimizer = config;
   request.memory = model.gradient_memory();
   ThrowIfError(client->Join(request, model.values()));
   model.ScatterValues();
@@ -60,13 +59,29 @@ RemoteError::RemoteError(absl::Status status)
     : std::runtime_error(std::string(status.message())), status_(std::move(status)) {}
 
 RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
-                                 const torch::optim::SGDOptions& options,
+                                 const torch::optim::OptimizerOptions& options,
                                  const absl::optional<LocalSteps>& local, Overlap overlap)
-    : job_(job), model_(model), local_(local), options_(OptionsFor(options, local)) {
+    : RemoteOptimizer(job, model, ConfigOf(options), local, overlap) {}
+
+RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
+                                 const std::vector<torch::optim::OptimizerParamGroup>& groups,
+                                 const torch::optim::OptimizerOptions& defaults,
+                                 const absl::optional<LocalSteps>& local, Overlap overlap)
+    : RemoteOptimizer(job, model, ConfigOf(groups, defaults, model), local, overlap) {}
+
+RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
+                                 const LambOptions& options, Overlap overlap)
+    : RemoteOptimizer(job, model, OptimizerConfig{options}, absl::nullopt, overlap) {}
+
+RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
+                                 const OptimizerConfig& config,
+                                 const absl::optional<LocalSteps>& local, Overlap overlap)
+    : job_(job), model_(model), local_(local), config_(ConfigFor(config, local)) {
   if (local_.has_value() && overlap == Overlap::kBackward) {
     throw std::invalid_argument("with local steps no gradients leave that backward could overlap");
   }
-  client_ = JoinJob(job_, SessionRole::kWorker, options_, model_);
+  ThrowIfError(CheckFits(config, model_.layout()));
+  client_ = JoinJob(job_, SessionRole::kWorker, config_, model_);
   last_report_.step = client_->step();
   if (job_.trace() != nullptr) computing_since_ = job_.trace()->Now();
   if (overlap == Overlap::kBackward) {
@@ -79,7 +94,7 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
     });
   }
   if (!local_.has_value()) return;
-  local_optimizer_ = std::make_unique<torch::optim::SGD>(model.parameters(), options);
+  local_optimizer_ = MakeTorchOptimizer(config, model);
   const absl::Span<const float> values = model_.values();
   if (local_->elasticity != 1) centre_.assign(values.begin(), values.end());
 }
@@ -241,7 +256,7 @@ void RemoteOptimizer::await_end_of_training() {
   // What is left over is pushed first: joining takes the server's parameters into the model.
   if (local_steps_ > 0) last_report_ = PushParameters(absl::nullopt);
   // Observes before it leaves: a server without anybody would go down.
-  observer_ = JoinJob(job_, SessionRole::kObserver, options_, model_);
+  observer_ = JoinJob(job_, SessionRole::kObserver, config_, model_);
   leave();
   ThrowIfError(observer_->AwaitEnd(model_.values()));
   model_.ScatterValues();

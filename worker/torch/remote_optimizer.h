@@ -5,6 +5,8 @@
 //   optimizer.zero_grad();
 //   loss.backward();
 //   optimizer.step();
+//
+// The server has torch::optim's SGD, Adam, AdamW, Adagrad and RMSprop, and LAMB.
 
 #ifndef SLUICE_WORKER_TORCH_REMOTE_OPTIMIZER_H_
 #define SLUICE_WORKER_TORCH_REMOTE_OPTIMIZER_H_
@@ -21,6 +23,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/exchange.h"
+#include "common/optimizer_config.h"
 #include "worker/background.h"
 #include "worker/job.h"
 #include "worker/local_steps.h"
@@ -74,8 +77,27 @@ class PendingStep {
 class RemoteOptimizer {
  public:
   // Joins the job. If it is new, the model's parameters become its first; else they are replaced.
-  // With `local`, `options` are those of the worker's own optimizer.
-  RemoteOptimizer(const Job& job, torch::nn::Module& model, const torch::optim::SGDOptions& options,
+  // With `local`, the optimizer is the worker's own, torch::optim's. Throws std::invalid_argument
+  // if `options` are of another optimizer than those above.
+  RemoteOptimizer(const Job& job, torch::nn::Module& model,
+                  const torch::optim::OptimizerOptions& options,
+                  const absl::optional<LocalSteps>& local = absl::nullopt,
+                  Overlap overlap = Overlap::kOff);
+
+  // The same with parameter groups, which hold all parameters of the model that require a gradient;
+  // those without options of their own have the defaults.
+  RemoteOptimizer(const Job& job, torch::nn::Module& model,
+                  const std::vector<torch::optim::OptimizerParamGroup>& groups,
+                  const torch::optim::OptimizerOptions& defaults,
+                  const absl::optional<LocalSteps>& local = absl::nullopt,
+                  Overlap overlap = Overlap::kOff);
+
+  // The same with LAMB, which torch::optim lacks: there are no local steps with it.
+  RemoteOptimizer(const Job& job, torch::nn::Module& model, const LambOptions& options,
+                  Overlap overlap = Overlap::kOff);
+
+  // The same with any of them as Sluice's own values, whose groups go by the parameters' names.
+  RemoteOptimizer(const Job& job, torch::nn::Module& model, const OptimizerConfig& config,
                   const absl::optional<LocalSteps>& local = absl::nullopt,
                   Overlap overlap = Overlap::kOff);
 
@@ -133,15 +155,15 @@ class RemoteOptimizer {
   const Job& job_;
   FlatModel model_;
   const absl::optional<LocalSteps> local_;
-  std::unique_ptr<torch::optim::SGD> local_optimizer_;
+  std::unique_ptr<torch::optim::Optimizer> local_optimizer_;
   std::vector<float> centre_;  // elastic averaging: the server's parameters that came last
   uint32_t local_steps_ = 0;   // since the last push, and their samples
   uint32_t local_samples_ = 0;
   RoundReport last_report_;
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<ParameterClient> observer_;  // from await_end_of_training() to report()
-  OptimizerOptions options_;
-  std::shared_future<RoundReport> pending_;  // of step_async(), until somebody has waited for it
+  const OptimizerConfig config_;               // as the server is told
+  std::shared_future<RoundReport> pending_;    // of step_async(), until somebody has waited for it
   uint64_t async_steps_ = 0;
   std::unique_ptr<Background> background_;  // made when it is needed; uses the client
   std::unique_ptr<GradientWatch> watch_;    // with Overlap::kBackward
