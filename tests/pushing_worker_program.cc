@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
+#include "common/shared_memory.h"
 #include "common/wire.h"
 #include "common/wire_status.h"
 #include "sluice/v1/inspector.grpc.pb.h"
@@ -144,13 +145,18 @@ absl::StatusOr<JoinRequest> MakeJoinRequest(const Job& job) {
 }
 
 absl::Status Work(const Flags& flags, const Job& job) {
-  const auto request = MakeJoinRequest(job);
+  auto request = MakeJoinRequest(job);
   if (!request.ok()) return request.status();
+  // As RemoteOptimizer: the server reads it there, if it can.
+  auto memory = SharedMemory::Create(kElements);
+  if (!memory.ok()) return memory.status();
+  std::fill((*memory)->floats().begin(), (*memory)->floats().end(), flags.gradient);
+  const SharedFloats gradient = {(*memory)->floats(), *memory};
+  request->memory = *memory;
   auto connection = job.Connect();
   if (!connection.ok()) return connection.status();
   ParameterClient client(*std::move(connection));
   std::vector<float> parameters(kElements, 0.0F);
-  const SharedFloats gradient = Share(std::vector<float>(kElements, flags.gradient));
   const absl::Status joined = client.Join(*request, absl::MakeSpan(parameters));
   if (!joined.ok()) return joined;
   while (client.step().value() < flags.steps) {
