@@ -66,6 +66,14 @@ class GrpcSharedMemoryTest : public ::testing::Test {
     return world_.SendPush(messages);
   }
 
+  // The latest step, from the server's memory if it may be.
+  absl::StatusOr<Pulled> PullShared() {
+    v1::PullParamsRequest request;
+    request.set_session(world_.session("a"));
+    request.set_shared(true);
+    return world_.PullAs(request);
+  }
+
   ServerWorld world_;
   const std::shared_ptr<SharedMemory> memory_;
 };
@@ -111,10 +119,7 @@ TEST_F(GrpcSharedMemoryTest, DoesNotShareMemoryThatItCannotReach) {
 
 TEST_F(GrpcSharedMemoryTest, SaysWhereParametersLieToThoseThatAsk) {
   ASSERT_TRUE(JoinWith(memory_->name()));
-  v1::PullParamsRequest request;
-  request.set_session(world_.session("a"));
-  request.set_shared(true);
-  const auto pulled = world_.PullAs(request);
+  const auto pulled = PullShared();
   ASSERT_THAT(pulled, IsOk());
   EXPECT_TRUE(pulled->chunks.empty());
   const v1::SharedParameters& where = pulled->header.shared();
@@ -127,10 +132,7 @@ TEST_F(GrpcSharedMemoryTest, SaysWhereParametersLieToThoseThatAsk) {
 
 TEST_F(GrpcSharedMemoryTest, ParametersThatWereOverwrittenAreNotTakenForThoseOfTheStep) {
   ASSERT_TRUE(JoinWith(memory_->name()));
-  v1::PullParamsRequest request;
-  request.set_session(world_.session("a"));
-  request.set_shared(true);
-  const auto pulled = world_.PullAs(request);
+  const auto pulled = PullShared();
   ASSERT_THAT(pulled, IsOk());
   const v1::SharedParameters& where = pulled->header.shared();
   SharedParameters reader;
@@ -153,10 +155,7 @@ class GrpcPrivateMemoryTest : public GrpcSharedMemoryTest {
 
 TEST_F(GrpcPrivateMemoryTest, AServerThatIsToldNotToSharesNothing) {
   EXPECT_FALSE(JoinWith(memory_->name()));
-  v1::PullParamsRequest request;
-  request.set_session(world_.session("a"));
-  request.set_shared(true);
-  const auto pulled = world_.PullAs(request);
+  const auto pulled = PullShared();
   ASSERT_THAT(pulled, IsOk());
   EXPECT_FALSE(pulled->header.has_shared());
   EXPECT_EQ(pulled->values, Values({10, 10, 10}));

@@ -55,7 +55,8 @@ class StoppableJob {
 };
 
 TEST(StopWorkerTest, InBackupTheOthersGoOnAtOnceAndItCatchesUp) {
-  StoppableJob job({"--mode=backup", "--quorum=3"}, 400);
+  // The others must not be done before its lease is over: a step takes 2 ms and more.
+  StoppableJob job({"--mode=backup", "--quorum=3"}, 3000);
   ASSERT_THAT(WaitForAccepted(job.address(), 30), IsOk());
   job.worker(2).Signal(SIGSTOP);
   ASSERT_THAT(WaitForPresence(job.address(), "w2", "EVICTED"), IsOk());
@@ -63,11 +64,11 @@ TEST(StopWorkerTest, InBackupTheOthersGoOnAtOnceAndItCatchesUp) {
   for (int i = 0; i < kWorkers; ++i) {
     EXPECT_THAT(job.worker(i).Wait(), IsOkAndHolds(0)) << job.worker(i).output();
     EXPECT_THAT(LinesWith(job.worker(i).output(), "parameters at"),
-                ElementsAre("parameters at step 400: -400 to -400"));
+                ElementsAre("parameters at step 3000: -3000 to -3000"));
   }
   EXPECT_THAT(job.server().Wait(), IsOkAndHolds(0));
   EXPECT_THAT(Books(job.server().output()),
-              AllOf(HasSubstr("400 steps"), Not(HasSubstr("unbalanced"))));
+              AllOf(HasSubstr("3000 steps"), Not(HasSubstr("unbalanced"))));
 }
 
 TEST(StopWorkerTest, InSyncTheOthersWaitForItsLeaseAndSayForWhom) {

@@ -173,7 +173,8 @@ TEST_F(TraceTest, EndsWholeWhereTheDiskIsFull) {
   const auto trace = Open("worker-0");
   rlimit before = {};
   getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit little = {Text().size() + 100, before.rlim_max};
+  // The line in the log still fits.
+  const rlimit little = {Text().size() + 1000, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
   ::testing::internal::CaptureStderr();
   for (int i = 0; i < 5000; ++i) trace->Add("row", "lost", clock_.Now(), clock_.Now());
