@@ -167,7 +167,7 @@ TEST(StagedVectorTest, NamesTheTensorAndTheIndexOfWhatIsNotFinite) {
 }
 
 TEST(StagedVectorTest, NamesTheFirstNotFiniteElementHoweverManyThreadsLook) {
-  constexpr size_t kSize = 3'000'000;
+  constexpr size_t kSize = 600'000;
   const auto layout = std::make_shared<const Layout>(ParametersOnly(kSize));
   ThreadPool threads(4);
   for (const size_t first : {size_t{0}, size_t{262'143}, size_t{262'144}, kSize - 1}) {

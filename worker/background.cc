@@ -10,6 +10,7 @@ Background::~Background() {
   {
     absl::MutexLock lock(&mu_);
     ends_ = true;
+    work_.Signal();
   }
   thread_.join();
 }
@@ -17,11 +18,12 @@ Background::~Background() {
 void Background::Run(std::function<void()> task) {
   absl::MutexLock lock(&mu_);
   tasks_.push_back(std::move(task));
+  work_.Signal();
 }
 
 void Background::Drain() {
   absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(this, &Background::IsIdle));
+  while (!tasks_.empty() || busy_) idle_.Wait(&mu_);
 }
 
 void Background::Work() {
@@ -30,7 +32,8 @@ void Background::Work() {
     {
       absl::MutexLock lock(&mu_);
       busy_ = false;
-      mu_.Await(absl::Condition(this, &Background::HasTaskOrEnds));
+      if (tasks_.empty()) idle_.SignalAll();
+      while (!ends_ && tasks_.empty()) work_.Wait(&mu_);
       if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();

@@ -29,10 +29,10 @@ class Background {
 
  private:
   void Work() ABSL_LOCKS_EXCLUDED(mu_);
-  bool HasTaskOrEnds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return ends_ || !tasks_.empty(); }
-  bool IsIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return tasks_.empty() && !busy_; }
 
   absl::Mutex mu_;
+  absl::CondVar work_;  // there is a task, or the end
+  absl::CondVar idle_;  // all that was given is done
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mu_);
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
   bool ends_ ABSL_GUARDED_BY(mu_) = false;
