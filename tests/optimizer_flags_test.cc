@@ -82,8 +82,8 @@ TEST(OptimizerFlagsTest, RefuseAValueOutOfItsDomain) {
 }
 
 TEST(OptimizerFlagsTest, KnowNoOtherOptimizer) {
-  EXPECT_THROW(Parse({"--optimizer=lion"}), CLI::ParseError);
-  EXPECT_THROW(Parse({"--optimizer=averaging"}), CLI::ParseError);
+  EXPECT_THROW((void)Parse({"--optimizer=lion"}), CLI::ParseError);
+  EXPECT_THROW((void)Parse({"--optimizer=averaging"}), CLI::ParseError);
 }
 
 }  // namespace
