@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/escaping.h"
 #include "absl/types/optional.h"
 
 namespace sluice {
@@ -75,5 +76,7 @@ Reason ReasonFromName(absl::string_view name) {
   }
   return Reason::kNone;
 }
+
+std::string Shown(absl::string_view word) { return absl::CEscape(word.substr(0, 64)); }
 
 }  // namespace sluice

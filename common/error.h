@@ -7,6 +7,8 @@
 #ifndef SLUICE_COMMON_ERROR_H_
 #define SLUICE_COMMON_ERROR_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
@@ -47,6 +49,10 @@ absl::Status MakeError(absl::StatusCode code, Reason reason, absl::string_view m
 
 // The reason `status` carries; kNone if it carries none.
 Reason ReasonOf(const absl::Status& status);
+
+// A word that anyone may have sent, for a message: its first 64 bytes, escaped. A character that is
+// cut in two would be broken UTF-8, which an error cannot carry.
+std::string Shown(absl::string_view word);
 
 // "LAYOUT_MISMATCH" and back; unknown names give kNone.
 absl::string_view ReasonName(Reason reason);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/error.h"
@@ -13,11 +12,10 @@ namespace {
 
 // Enough of a name from a peer to know it by. Escaped, so that a cut character is no broken UTF-8,
 // which protobuf would refuse to carry, and control characters stay out of logs.
-std::string ShownName(absl::string_view name) { return absl::CEscape(name.substr(0, 64)); }
 
 absl::Status BadRange(size_t index, const LayoutRange& range, absl::string_view problem) {
   return MakeError(Reason::kBadLayout, absl::StrCat("range ", index, " of the layout (\"",
-                                                    ShownName(range.name), "\"): ", problem));
+                                                    Shown(range.name), "\"): ", problem));
 }
 
 // The product of `shape`, or 0 if it is empty of elements or exceeds the limit.

@@ -1,17 +1,13 @@
 #include "common/optimizer_config.h"
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
 
 namespace sluice {
 namespace {
 
-// Short and printable, whoever it comes from.
-std::string Quoted(absl::string_view name) {
-  return absl::StrCat("\"", absl::CEscape(name.substr(0, 64)), "\"");
-}
+std::string Quoted(absl::string_view name) { return absl::StrCat("\"", Shown(name), "\""); }
 
 // Groups go by their first parameter.
 std::string NameOf(const OptimizerGroup& group) {

@@ -39,9 +39,10 @@ class Lock {
 
 absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, Existing existing) {
   const int emptied = existing == Existing::kEmptied ? O_TRUNC : 0;
-  TraceFile file(path, open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | emptied, 0644));
+  const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | emptied;
+  TraceFile file(path, FileDescriptor(open(path.c_str(), flags, 0644)));
   struct stat info = {};
-  if (file.file_ < 0 || fstat(file.file_, &info) != 0) {
+  if (!file.file_.ok() || fstat(file.file_.get(), &info) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot write the trace ", path, ": ", strerror(errno)));
   }
@@ -52,43 +53,36 @@ absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, Existing exis
   return file;
 }
 
-TraceFile::TraceFile(TraceFile&& other) noexcept
-    : path_(other.path_), file_(std::exchange(other.file_, -1)) {}
-
-TraceFile::~TraceFile() {
-  if (file_ >= 0) close(file_);
-}
-
 absl::Status TraceFile::Append(absl::string_view events) {
-  const Lock lock(file_);
+  const Lock lock(file_.get());
   if (!lock.held()) return Error("lock");
   const absl::optional<off_t> end = EndOfEvents();
   if (!end.has_value()) return Error("read");
   const absl::string_view before = *end == 0 ? kBegin : kNext;
   // O_APPEND writes at the end, wherever that is by then.
-  if (ftruncate(file_, *end) == 0 && Write(absl::StrCat(before, events, kEnd))) {
+  if (ftruncate(file_.get(), *end) == 0 && Write(absl::StrCat(before, events, kEnd))) {
     return absl::OkStatus();
   }
   const absl::Status error = Error("write");
   // Half an event would spoil the file for everyone.
-  if (ftruncate(file_, *end) == 0 && *end > 0) Write(kEnd);
+  if (ftruncate(file_.get(), *end) == 0 && *end > 0) Write(kEnd);
   return error;
 }
 
 // Where the closing bracket begins: the file's end if it has none, 0 if there are no events yet.
 absl::optional<off_t> TraceFile::EndOfEvents() const {
-  const off_t size = lseek(file_, 0, SEEK_END);
+  const off_t size = lseek(file_.get(), 0, SEEK_END);
   if (size < 0) return absl::nullopt;
   const auto closing = static_cast<off_t>(kEnd.size());
   if (size < closing) return 0;
   char last[kEnd.size()];
-  if (pread(file_, last, kEnd.size(), size - closing) != closing) return absl::nullopt;
+  if (pread(file_.get(), last, kEnd.size(), size - closing) != closing) return absl::nullopt;
   return absl::string_view(last, kEnd.size()) == kEnd ? size - closing : size;
 }
 
 bool TraceFile::Write(absl::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = write(file_, bytes.data(), bytes.size());
+    const ssize_t written = write(file_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return false;
     bytes.remove_prefix(static_cast<size_t>(written));

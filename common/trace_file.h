@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "common/file_descriptor.h"
 
 namespace sluice {
 
@@ -27,22 +28,19 @@ class TraceFile {
   // INVALID_ARGUMENT, with the path and the reason, if it cannot be written.
   static absl::StatusOr<TraceFile> Open(const std::string& path, Existing existing);
 
-  TraceFile(TraceFile&& other) noexcept;
-  TraceFile& operator=(TraceFile&&) = delete;
-  ~TraceFile();
-
   // Appends events, which are JSON objects parted by ",\n": all of them, or, after an error, none.
   absl::Status Append(absl::string_view events);
 
  private:
-  TraceFile(std::string path, int file) : path_(std::move(path)), file_(file) {}
+  TraceFile(std::string path, FileDescriptor file)
+      : path_(std::move(path)), file_(std::move(file)) {}
 
   absl::Status Error(absl::string_view what) const;
   absl::optional<off_t> EndOfEvents() const;
   bool Write(absl::string_view bytes);
 
-  const std::string path_;
-  int file_;  // -1: moved from
+  std::string path_;
+  FileDescriptor file_;
 };
 
 }  // namespace sluice

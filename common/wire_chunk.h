@@ -10,10 +10,12 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "common/exchange.h"
 #include "common/shared_floats.h"
 #include "common/shared_memory.h"
 #include "common/tensor_chunk.h"
@@ -23,6 +25,17 @@ namespace sluice {
 
 // A message whose chunk holds `elements`, which start at `offset` of the vector. Refers to them.
 grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements);
+
+// Cuts `elements`, which start at `offset` of the vector, into such messages: calls
+// write(message, count) for each, `count` being its elements, until that says false.
+template <typename Write>
+void ForEachChunk(uint64_t offset, const SharedFloats& elements, Write write) {
+  const uint64_t size = elements.values.size();
+  for (uint64_t begin = 0; begin < size; begin += kChunkElements) {
+    const uint64_t count = std::min(kChunkElements, size - begin);
+    if (!write(EncodeChunk(offset + begin, elements.Part(begin, count)), count)) return;
+  }
+}
 
 // A message whose chunk says that its `count` elements lie in the sender's shared memory, from
 // `first` on.

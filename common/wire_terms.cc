@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
 
@@ -69,10 +68,8 @@ absl::Status Decode(absl::string_view field, const Word<Ours, Theirs> (&words)[k
 
 absl::Status BadRange(const v1::LayoutRange& range, absl::string_view field, int found,
                       absl::string_view expected) {
-  // Escaped, so that a character cut in two is no broken UTF-8, which protobuf would not carry.
-  const std::string name = absl::CEscape(range.name().substr(0, 64));
-  return MakeError(Reason::kBadLayout, absl::StrCat("range \"", name, "\" has ", field, " ", found,
-                                                    ", expected ", expected));
+  return MakeError(Reason::kBadLayout, absl::StrCat("range \"", Shown(range.name()), "\" has ",
+                                                    field, " ", found, ", expected ", expected));
 }
 
 absl::StatusOr<RangeKind> KindFromProto(const v1::LayoutRange& range) {

@@ -7,9 +7,6 @@
 namespace sluice {
 namespace {
 
-// What one thread adds at a time: 1 MiB.
-constexpr uint64_t kBlock = uint64_t{1} << 18;
-
 // Calls piece(offset, floats, weight) for the addend's elements of [begin, end).
 template <typename Piece>
 void ForEachWeighted(const std::vector<KindRun>& runs, const Addend& addend, uint64_t begin,
@@ -39,14 +36,12 @@ void Increase(FloatPiece piece, float weight, absl::Span<float> to) {
 }  // namespace
 
 void Accumulator::Add(const Addend& addend, Parallel& parallel) {
-  const uint64_t size = sum_.size();
-  parallel.For((size + kBlock - 1) / kBlock, [&](size_t block) {
-    AddBlock(addend, block * kBlock, std::min(size, (block + 1) * kBlock));
-  });
+  ForParts(parallel, sum_.size(),
+           [&](size_t, uint64_t begin, uint64_t end) { AddPart(addend, begin, end); });
   ++count_;
 }
 
-void Accumulator::AddBlock(const Addend& addend, uint64_t begin, uint64_t end) {
+void Accumulator::AddPart(const Addend& addend, uint64_t begin, uint64_t end) {
   ForEachWeighted(runs_, addend, begin, end, [&](uint64_t offset, FloatPiece piece, float weight) {
     const absl::Span<float> to = sum_.span().subspan(offset, piece.size());
     count_ == 0 ? Set(piece, weight, to) : Increase(piece, weight, to);

@@ -53,7 +53,7 @@ class Accumulator {
   void Clear() { count_ = 0; }
 
  private:
-  void AddBlock(const Addend& addend, uint64_t begin, uint64_t end);
+  void AddPart(const Addend& addend, uint64_t begin, uint64_t end);
 
   const std::vector<KindRun> runs_;
   FloatBuffer sum_;

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
 #include "common/wire_status.h"
@@ -27,10 +26,9 @@ class GrpcHealth final : public health::Health::CallbackService {
                                   health::HealthCheckResponse* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     if (!IsServed(request->service())) {
-      reactor->Finish(ToGrpcStatus(
-          MakeError(Reason::kNotFound,
-                    absl::StrCat("no service \"", absl::CEscape(request->service().substr(0, 64)),
-                                 "\" is served here"))));
+      reactor->Finish(ToGrpcStatus(MakeError(
+          Reason::kNotFound,
+          absl::StrCat("no service \"", Shown(request->service()), "\" is served here"))));
       return reactor;
     }
     const bool draining = shard_.Describe().phase == Phase::kDraining;

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
@@ -31,12 +30,6 @@ grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Stat
   return reactor;
 }
 
-// The beginning of what a caller sent, escaped: a character cut in two is no UTF-8, which an error
-// cannot carry.
-std::string Shown(const std::string& text, size_t limit) {
-  return absl::CEscape(text.substr(0, limit));
-}
-
 struct Page {
   size_t begin = 0;
   size_t end = 0;
@@ -47,7 +40,7 @@ struct Page {
 absl::StatusOr<Page> PageOf(size_t total, uint32_t page_size, const std::string& token) {
   uint64_t begin = 0;
   if (!token.empty() && (!absl::SimpleAtoi(token, &begin) || begin > total)) {
-    return MakeError(Reason::kBadArgument, absl::StrCat("page_token \"", Shown(token, 32),
+    return MakeError(Reason::kBadArgument, absl::StrCat("page_token \"", Shown(token),
                                                         "\" is none that this server gave"));
   }
   const size_t size = page_size == 0 ? kMaxPage : std::min(page_size, kMaxPage);
@@ -134,7 +127,7 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
     }
     const LayoutRange* const range = layout->Find(request.name());
     if (range == nullptr) {
-      return MakeError(Reason::kNotFound, absl::StrCat("no parameter \"", Shown(request.name(), 64),
+      return MakeError(Reason::kNotFound, absl::StrCat("no parameter \"", Shown(request.name()),
                                                        "\"; ListParameters names those there are"));
     }
     const absl::Span<const float> values =

@@ -1,6 +1,5 @@
 #include "server/grpc_server.h"
 
-#include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/server_posix.h>
@@ -83,8 +82,6 @@ class GrpcServerOnAddress final : public GrpcServer {
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const Address& address,
                                                             const std::string& token,
                                                             Shard& shard) {
-  // Keeps gRPC up until the process ends: taking it down can last 10 s, for a thread that polls.
-  grpc_init();
   std::vector<std::unique_ptr<grpc::Service>> services;
   services.push_back(MakeGrpcParameterService(token, shard));
   services.push_back(MakeGrpcAdmin(token, shard));

@@ -1,20 +1,18 @@
 #include "server/grpc_snapshot_chunks.h"
 
-#include <algorithm>
+#include <utility>
 
-#include "common/exchange.h"
 #include "common/wire_chunk.h"
 
 namespace sluice {
 namespace {
 
 EncodedChunks Encode(const std::shared_ptr<const Snapshot>& snapshot) {
-  const uint64_t size = snapshot->values.size();
   EncodedChunks chunks;
-  chunks.reserve((size + kChunkElements - 1) / kChunkElements);
-  for (uint64_t offset = 0; offset < size; offset += kChunkElements) {
-    chunks.push_back(EncodePart(snapshot, offset, std::min(size, offset + kChunkElements)));
-  }
+  ForEachChunk(0, {snapshot->values.span(), snapshot}, [&](grpc::ByteBuffer chunk, uint64_t) {
+    chunks.push_back(std::move(chunk));
+    return true;
+  });
   return chunks;
 }
 

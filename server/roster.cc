@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
 
@@ -33,10 +32,9 @@ absl::StatusOr<SessionRecord*> Roster::Join(const JoinRequest& request, JobListe
 
 absl::Status Roster::Adopt(const JoinRequest& request) {
   if (!request.job_id.empty() && request.job_id != options_.job_id) {
-    return MakeError(
-        Reason::kWrongJob,
-        absl::StrCat("this server runs job \"", options_.job_id, "\", not \"",
-                     absl::CEscape(request.job_id.substr(0, 64)), "\"; check the address"));
+    return MakeError(Reason::kWrongJob,
+                     absl::StrCat("this server runs job \"", options_.job_id, "\", not \"",
+                                  Shown(request.job_id), "\"; check the address"));
   }
   if (layout_ != nullptr) {
     const absl::Status same = CheckSameLayout(*layout_, request.layout);
@@ -106,7 +104,7 @@ absl::Status Roster::Bar(const std::string& worker, Completions* completions) {
   SessionRecord* const record = sessions_.FindAlive(worker);
   if (record == nullptr) {
     return MakeError(Reason::kNotFound,
-                     absl::StrCat("no worker \"", absl::CEscape(worker.substr(0, 64)),
+                     absl::StrCat("no worker \"", Shown(worker),
                                   "\" takes part; ListWorkers names those that do"));
   }
   record->barred = true;

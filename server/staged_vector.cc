@@ -13,17 +13,14 @@
 namespace sluice {
 namespace {
 
-// What one thread looks through at a time.
-constexpr size_t kPart = size_t{1} << 18;
-
 absl::optional<size_t> FindNotFiniteIn(FloatPiece floats, Parallel* parallel) {
-  if (parallel == nullptr || floats.size() <= kPart) return FindNotFinite(floats);
-  std::vector<absl::optional<size_t>> found((floats.size() + kPart - 1) / kPart);
-  parallel->For(found.size(), [&](size_t part) {
-    found[part] = FindNotFinite(floats.subspan(part * kPart, kPart));
+  if (parallel == nullptr || floats.size() <= kPartElements) return FindNotFinite(floats);
+  std::vector<absl::optional<size_t>> found(PartsOf(floats.size()));
+  ForParts(*parallel, floats.size(), [&](size_t part, uint64_t begin, uint64_t end) {
+    found[part] = FindNotFinite(floats.subspan(begin, end - begin));
   });
   for (size_t part = 0; part < found.size(); ++part) {
-    if (found[part].has_value()) return part * kPart + *found[part];
+    if (found[part].has_value()) return part * kPartElements + *found[part];
   }
   return absl::nullopt;
 }

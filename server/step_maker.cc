@@ -9,8 +9,6 @@
 namespace sluice {
 namespace {
 
-// What one thread works on at a time: 1 MiB.
-constexpr uint64_t kPart = uint64_t{1} << 18;
 // Parts between two words of progress.
 constexpr uint64_t kPartsPerWord = 4;
 // What goes to the optimizer at once: stays in the first-level cache, while the last gradient is
@@ -116,28 +114,24 @@ float StepMaker::Clipped(float divisor) const {
 
 // Of the sum, over all parameters. Partial sums are of fixed parts and added in order.
 double StepMaker::Norm() const {
-  const uint64_t size = accumulator_.sum().size();
-  std::vector<double> squares((size + kPart - 1) / kPart);
-  parallel_.For(squares.size(), [&](size_t part) {
-    ForEachRun(runs_, part * kPart, std::min(size, (part + 1) * kPart),
-               [&](RangeKind kind, uint64_t from, uint64_t to) {
-                 if (kind != RangeKind::kParameter) return;
-                 squares[part] +=
-                     SumOfSquares(AsPiece(accumulator_.sum().subspan(from, to - from)));
-               });
+  const absl::Span<const float> sum = accumulator_.sum();
+  std::vector<double> squares(PartsOf(sum.size()));
+  ForParts(parallel_, sum.size(), [&](size_t part, uint64_t begin, uint64_t end) {
+    ForEachRun(runs_, begin, end, [&](RangeKind kind, uint64_t from, uint64_t to) {
+      if (kind != RangeKind::kParameter) return;
+      squares[part] += SumOfSquares(AsPiece(sum.subspan(from, to - from)));
+    });
   });
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
 void StepMaker::ForEachPartOf(uint64_t size, const WriteProgress& progress,
                               absl::FunctionRef<void(uint64_t begin, uint64_t end)> part) {
-  const uint64_t word = progress ? kPartsPerWord * kPart : size;
+  const uint64_t word = progress ? kPartsPerWord * kPartElements : size;
   for (uint64_t begin = 0; begin < size; begin += word) {
     const uint64_t end = std::min(size, begin + word);
-    parallel_.For((end - begin + kPart - 1) / kPart, [&](size_t i) {
-      const uint64_t from = begin + i * kPart;
-      part(from, std::min(end, from + kPart));
-    });
+    ForParts(parallel_, end - begin,
+             [&](size_t, uint64_t from, uint64_t to) { part(begin + from, begin + to); });
     if (progress) progress(end);
   }
 }

@@ -10,8 +10,6 @@
 namespace sluice {
 namespace {
 
-constexpr uint64_t kPart = uint64_t{1} << 18;  // elements: 1 MiB
-
 SLUICE_VECTOR_CLONES
 void Move(float rate, size_t count, const float* __restrict current, float* __restrict next) {
   for (size_t i = 0; i < count; ++i) next[i] = current[i] - rate * next[i];
@@ -24,8 +22,8 @@ TrustRatios::TrustRatios(std::vector<GroupRun> ranges)
   for (size_t i = 0; i < ranges_.size(); ++i) {
     const GroupRun& range = ranges_[i];
     if (range.kind != RangeKind::kParameter) continue;
-    for (uint64_t begin = range.begin; begin < range.end; begin += kPart) {
-      parts_.push_back({i, begin, std::min(range.end, begin + kPart)});
+    for (uint64_t begin = range.begin; begin < range.end; begin += kPartElements) {
+      parts_.push_back({i, begin, std::min(range.end, begin + kPartElements)});
     }
   }
 }

@@ -1,7 +1,6 @@
 #include "worker/grpc_connection.h"
 
 #include <glog/logging.h>
-#include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -36,14 +35,12 @@ constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParam
 // them; then the rest is not sent.
 void WriteVector(const google::protobuf::MessageLite& header, const SharedFloats& vector,
                  GrpcStream& stream) {
-  const uint64_t size = vector.values.size();
-  bool ok = stream.Write(EncodeMessage(header), Follows::kMoreAtOnce);
-  for (uint64_t offset = 0; ok && offset < size; offset += kChunkElements) {
-    const uint64_t count = std::min(kChunkElements, size - offset);
-    const bool last = offset + count == size;
-    ok = stream.Write(EncodeChunk(offset, vector.Part(offset, count)),
-                      last ? Follows::kNothing : Follows::kMore);
-  }
+  if (!stream.Write(EncodeMessage(header), Follows::kMoreAtOnce)) return;
+  uint64_t unsent = vector.values.size();
+  ForEachChunk(0, vector, [&](const grpc::ByteBuffer& chunk, uint64_t count) {
+    unsent -= count;
+    return stream.Write(chunk, unsent == 0 ? Follows::kNothing : Follows::kMore);
+  });
 }
 
 class GrpcConnection final : public ServerConnection {
@@ -172,8 +169,6 @@ class GrpcConnection final : public ServerConnection {
 
 absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
     const GrpcConnectionOptions& options) {
-  // Keeps gRPC up until the process ends: taking it down can last 10 s, for a thread that polls.
-  grpc_init();
   KeepGrpcRunning();
   GrpcChannel channel(options.address);
   const absl::Duration first = std::min(kFirstWord, options.connect_timeout);

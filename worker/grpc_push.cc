@@ -31,16 +31,13 @@ class GrpcPush final : public OutgoingPush {
   }
 
   bool Send(uint64_t offset, const SharedFloats& part) override {
+    if (!open_) return false;
     const uint64_t size = part.values.size();
     const auto first = memory_ == nullptr ? absl::nullopt : memory_->IndexOf(part.values);
-    if (first.has_value()) {
-      if (open_) Write(EncodeSharedChunk(offset, *first, size), size);
-      return open_;
-    }
-    for (uint64_t begin = 0; open_ && begin < size; begin += kChunkElements) {
-      const uint64_t count = std::min(kChunkElements, size - begin);
-      Write(EncodeChunk(offset + begin, part.Part(begin, count)), count);
-    }
+    if (first.has_value()) return Write(EncodeSharedChunk(offset, *first, size), size);
+    ForEachChunk(offset, part, [this](const grpc::ByteBuffer& chunk, uint64_t count) {
+      return Write(chunk, count);
+    });
     return open_;
   }
 
@@ -57,10 +54,11 @@ class GrpcPush final : public OutgoingPush {
   }
 
  private:
-  void Write(const grpc::ByteBuffer& chunk, uint64_t elements) {
+  bool Write(const grpc::ByteBuffer& chunk, uint64_t elements) {
     unsent_ -= elements;
     const bool last = batch_ == BatchIs::kInHeader && unsent_ == 0;
     open_ = stream_.Write(chunk, last ? Follows::kNothing : Follows::kMore);
+    return open_;
   }
 
   static absl::Duration Timeout(uint64_t elements, BatchIs batch) {

@@ -111,11 +111,7 @@ absl::StatusOr<RoundReport> ParameterClient::GiveUpPush(absl::Span<float> parame
   LOG(WARNING) << "the server does not know " << request_.worker
                << " any more; its latest push is given up";
   // By `after` the server also says that it reads nothing of this worker's memory any more.
-  PullRequest request;
-  request.session = welcome_.session;
-  request.min_step = welcome_.step;
-  request.after = welcome_.last_sequence;
-  const absl::Status pulled = Finish(connection_->StartPull(request), request, parameters);
+  const absl::Status pulled = Pull(welcome_.step, parameters, welcome_.last_sequence);
   if (!pulled.ok()) return pulled;
   return RoundReport{step_, Disposition::kStaleDropped, 0};
 }
@@ -178,10 +174,12 @@ absl::Status ParameterClient::Leave(const Results& results) {
   return gone ? absl::OkStatus() : left;
 }
 
-absl::Status ParameterClient::Pull(Step min_step, absl::Span<float> parameters) {
+absl::Status ParameterClient::Pull(Step min_step, absl::Span<float> parameters,
+                                   absl::optional<Sequence> after) {
   PullRequest request;
   request.session = welcome_.session;
   request.min_step = min_step;
+  request.after = after;
   return Finish(connection_->StartPull(request), request, parameters);
 }
 

@@ -76,7 +76,8 @@ class ParameterClient {
                                           absl::Span<float> parameters);
   absl::StatusOr<PushOutcome> Push(Round round, const SharedFloats& gradient);
   absl::StatusOr<RoundReport> GiveUpPush(absl::Span<float> parameters);
-  absl::Status Pull(Step min_step, absl::Span<float> parameters);
+  absl::Status Pull(Step min_step, absl::Span<float> parameters,
+                    absl::optional<Sequence> after = absl::nullopt);
   absl::Status Finish(std::unique_ptr<PendingPull> pull, const PullRequest& request,
                       absl::Span<float> parameters);
 
