@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/vector_copy.h"
 #include "server/vector_math.h"
 
 namespace sluice {

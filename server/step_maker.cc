@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "common/vector_copy.h"
 #include "server/vector_math.h"
 
 namespace sluice {
@@ -14,9 +15,6 @@ constexpr uint64_t kPartsPerWord = 4;
 // What goes to the optimizer at once: stays in the first-level cache, while the last gradient is
 // added on the way, and before it is written.
 constexpr uint64_t kPiece = 2048;
-// Elements from which on the next parameters are written past the caches, which they would only
-// drive others out of: 8 MiB.
-constexpr uint64_t kStreamed = uint64_t{1} << 21;
 // As torch::nn::utils::clip_grad_norm_ has it.
 constexpr double kClipEpsilon = 1e-6;
 
@@ -137,7 +135,7 @@ void StepMaker::ForEachPartOf(uint64_t size, const WriteProgress& progress,
 }
 
 void StepMaker::MakePart(const Making& making, uint64_t begin, uint64_t end) {
-  const bool streams = making.next.size() >= kStreamed;
+  const bool streams = making.next.size() >= kStreamedElements;
   alignas(64) float last_sum[kPiece];
   alignas(64) float made[kPiece];
   for (; begin < end; begin += kPiece) {
@@ -149,7 +147,7 @@ void StepMaker::MakePart(const Making& making, uint64_t begin, uint64_t end) {
     }
     const absl::Span<float> next = making.next.subspan(begin, size);
     MakePiece(making, begin, sum, streams ? absl::MakeSpan(made, size) : next);
-    if (streams) StreamTo(absl::MakeConstSpan(made, size), next);
+    if (streams) StreamTo(AsPiece(absl::MakeConstSpan(made, size)), next);
   }
   EndStreams();
 }

@@ -7,10 +7,6 @@
 
 #include "server/vector_clones.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 namespace sluice {
 namespace {
 
@@ -30,28 +26,6 @@ bool HasNotFinite(const UnalignedFloat* values, size_t count) {
 }
 
 }  // namespace
-
-void CopyTo(FloatPiece from, absl::Span<float> to) {
-  if (!to.empty()) std::memcpy(to.data(), from.data(), to.size() * sizeof(float));
-}
-
-#ifdef __SSE2__
-void StreamTo(absl::Span<const float> from, absl::Span<float> to) {
-  constexpr size_t kVector = 4;
-  const bool aligned = reinterpret_cast<uintptr_t>(to.data()) % (kVector * sizeof(float)) == 0;
-  const size_t streamed = aligned ? to.size() - to.size() % kVector : 0;
-  for (size_t i = 0; i < streamed; i += kVector) {
-    _mm_stream_ps(to.data() + i, _mm_loadu_ps(from.data() + i));
-  }
-  CopyTo(AsPiece(from.subspan(streamed)), to.subspan(streamed));
-}
-
-void EndStreams() { _mm_sfence(); }
-#else
-void StreamTo(absl::Span<const float> from, absl::Span<float> to) { CopyTo(AsPiece(from), to); }
-
-void EndStreams() {}
-#endif
 
 SLUICE_VECTOR_CLONES
 void AddTo(FloatPiece addend, absl::Span<float> sum) {

@@ -12,15 +12,7 @@
 
 namespace sluice {
 
-// to[i] = from[i]. The spans have one size and do not overlap; so below.
-void CopyTo(FloatPiece from, absl::Span<float> to);
-
-// As CopyTo, but past the caches where the processor can: for what is too large to stay in them.
-// Other threads see it after EndStreams().
-void StreamTo(absl::Span<const float> from, absl::Span<float> to);
-void EndStreams();
-
-// sum[i] += addend[i].
+// sum[i] += addend[i]. The spans have one size and do not overlap; so below.
 void AddTo(FloatPiece addend, absl::Span<float> sum);
 
 // to[i] = factor · from[i].

@@ -2,11 +2,11 @@
 
 #include <glog/logging.h>
 
-#include <cstring>
 #include <utility>
 
 #include "common/coverage.h"
 #include "common/error.h"
+#include "common/vector_copy.h"
 #include "common/wire.h"
 #include "common/wire_chunk.h"
 #include "worker/grpc_call.h"
@@ -98,11 +98,14 @@ class GrpcPullCall {
     }
     const absl::Status added = coverage.Add(chunk->offset, chunk->size());
     if (!added.ok()) return added;
-    float* to = parameters.data() + chunk->offset;
+    const bool streams = parameters.size() >= kStreamedElements;
+    uint64_t offset = chunk->offset;
     for (const FloatPiece& piece : chunk->pieces) {
-      std::memcpy(to, piece.data(), piece.size() * sizeof(float));
-      to += piece.size();
+      const absl::Span<float> to = parameters.subspan(offset, piece.size());
+      streams ? StreamTo(piece, to) : CopyTo(piece, to);
+      offset += piece.size();
     }
+    EndStreams();
     return absl::OkStatus();
   }
 

@@ -1,9 +1,9 @@
 #include "worker/shared_parameters.h"
 
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/vector_copy.h"
 
 namespace sluice {
 namespace {
@@ -22,7 +22,9 @@ absl::Status SharedParameters::Read(const SharedMemoryName& name, uint64_t gener
     return absl::UnavailableError(
         absl::StrCat("the server's memory holds ", from.size(), " elements, expected ", to.size()));
   }
-  std::memcpy(to.data(), from.data(), to.size() * sizeof(float));
+  const FloatPiece piece = AsPiece(from.subspan(0, to.size()));
+  to.size() >= kStreamedElements ? StreamTo(piece, to) : CopyTo(piece, to);
+  EndStreams();
   if ((*view)->IsStill(generation)) return absl::OkStatus();
   return absl::UnavailableError("the parameters were overwritten while they were read");
 }

@@ -127,13 +127,15 @@ absl::StatusOr<uint64_t> StepOf(const std::string& address) {
 }
 
 absl::StatusOr<pid_t> PidOfWorker(const std::string& address, uint32_t index) {
-  v1::ListWorkersResponse workers;
-  const absl::Status looked = Inspection(address).ListWorkers(&workers);
-  if (!looked.ok()) return looked;
-  for (const v1::Worker& worker : workers.workers()) {
-    if (worker.index() == index) return static_cast<pid_t>(worker.pid());
+  Inspection inspection(address);
+  for (;;) {
+    v1::ListWorkersResponse workers;
+    const absl::Status looked = inspection.ListWorkers(&workers);
+    if (!looked.ok()) return looked;
+    for (const v1::Worker& worker : workers.workers()) {
+      if (worker.index() == index) return static_cast<pid_t>(worker.pid());
+    }
   }
-  return absl::NotFoundError(workers.DebugString());
 }
 
 absl::Status WaitForPresence(const std::string& address, const std::string& worker,

@@ -51,7 +51,7 @@ absl::Status WaitForAccepted(const std::string& address, uint64_t pushes);
 // The step of the server at `address`.
 absl::StatusOr<uint64_t> StepOf(const std::string& address);
 
-// The process of the worker with that index.
+// The process of the worker with that index, once it has joined.
 absl::StatusOr<pid_t> PidOfWorker(const std::string& address, uint32_t index);
 
 // Waits until the server says that of the worker: "EVICTED".
