@@ -37,6 +37,7 @@ constexpr ReasonEntry kReasons[] = {
     {Reason::kNotFinite, absl::StatusCode::kInvalidArgument, "NOT_FINITE"},
     {Reason::kNormTooLarge, absl::StatusCode::kInvalidArgument, "NORM_TOO_LARGE"},
     {Reason::kFutureStep, absl::StatusCode::kInvalidArgument, "FUTURE_STEP"},
+    {Reason::kCorruptChunk, absl::StatusCode::kAborted, "CORRUPT_CHUNK"},
     {Reason::kUnknownSession, absl::StatusCode::kAborted, "UNKNOWN_SESSION"},
     {Reason::kTooManyWorkers, absl::StatusCode::kResourceExhausted, "TOO_MANY_WORKERS"},
     {Reason::kModelTooLarge, absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE"},

@@ -34,6 +34,7 @@ enum class Reason {
   kNotFinite,
   kNormTooLarge,
   kFutureStep,
+  kCorruptChunk,
   kUnknownSession,
   kTooManyWorkers,
   kModelTooLarge,

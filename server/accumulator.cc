@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/vector_copy.h"
-#include "server/vector_math.h"
+#include "common/vector_math.h"
 
 namespace sluice {
 namespace {

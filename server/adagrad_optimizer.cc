@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "server/float_buffer.h"
-#include "server/vector_clones.h"
+#include "common/vector_clones.h"
 
 namespace sluice {
 namespace {

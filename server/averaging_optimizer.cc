@@ -1,7 +1,7 @@
 #include "server/averaging_optimizer.h"
 
-#include "server/vector_clones.h"
-#include "server/vector_math.h"
+#include "common/vector_clones.h"
+#include "common/vector_math.h"
 
 namespace sluice {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "server/float_buffer.h"
-#include "server/vector_clones.h"
+#include "common/vector_clones.h"
 
 namespace sluice {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
 #include "common/vector_copy.h"
-#include "server/vector_math.h"
+#include "common/vector_math.h"
 
 namespace sluice {
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "common/vector_copy.h"
-#include "server/vector_math.h"
+#include "common/vector_math.h"
 
 namespace sluice {
 namespace {

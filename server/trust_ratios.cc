@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "server/vector_clones.h"
-#include "server/vector_math.h"
+#include "common/vector_clones.h"
+#include "common/vector_math.h"
 
 namespace sluice {
 namespace {

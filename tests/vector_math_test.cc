@@ -1,4 +1,4 @@
-#include "server/vector_math.h"
+#include "common/vector_math.h"
 
 #include <algorithm>
 #include <cmath>

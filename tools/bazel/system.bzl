@@ -25,6 +25,7 @@ _PKG_CONFIG = {
     "grpc": ["grpc++"],
     "openssl": ["openssl"],
     "protobuf": ["protobuf"],
+    "xxhash": ["libxxhash"],
     "zlib": ["zlib"],
     "zstd": ["libzstd"],
 }

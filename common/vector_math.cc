@@ -1,11 +1,11 @@
-#include "server/vector_math.h"
+#include "common/vector_math.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
-#include "server/vector_clones.h"
+#include "common/vector_clones.h"
 
 namespace sluice {
 namespace {

@@ -1,8 +1,8 @@
 // The loops over floats that are no optimizer's. All but SumOfSquares are elementwise: the split of
 // a span never changes a bit.
 
-#ifndef SLUICE_SERVER_VECTOR_MATH_H_
-#define SLUICE_SERVER_VECTOR_MATH_H_
+#ifndef SLUICE_COMMON_VECTOR_MATH_H_
+#define SLUICE_COMMON_VECTOR_MATH_H_
 
 #include <cstddef>
 
@@ -32,4 +32,4 @@ absl::optional<size_t> FindNotFinite(FloatPiece values);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SERVER_VECTOR_MATH_H_
+#endif  // SLUICE_COMMON_VECTOR_MATH_H_

@@ -5,8 +5,8 @@
 // means vectors of 4 floats where today's have 8 or 16. Files that use this are compiled with
 // -ffp-contract=off: then every instruction set gives the same bits.
 
-#ifndef SLUICE_SERVER_VECTOR_CLONES_H_
-#define SLUICE_SERVER_VECTOR_CLONES_H_
+#ifndef SLUICE_COMMON_VECTOR_CLONES_H_
+#define SLUICE_COMMON_VECTOR_CLONES_H_
 
 // Put before a function that holds a loop over floats and inlines what it calls. Sanitizers' own
 // start-up comes after the choice is made, so they get the plain loop; aarch64 has its vectors
@@ -21,4 +21,4 @@
 // Put before a loop that is a template, which has no clones: functions that have some inline it.
 #define SLUICE_LOOP_BODY [[gnu::always_inline]] inline
 
-#endif  // SLUICE_SERVER_VECTOR_CLONES_H_
+#endif  // SLUICE_COMMON_VECTOR_CLONES_H_

@@ -1,0 +1,231 @@
+// int8 and sign: few bits for a value, and a scale for each block of them.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "common/encoding/builtin_transforms.h"
+#include "common/encoding/fixed_size_transform.h"
+#include "common/encoding/float_bits.h"
+#include "common/error.h"
+#include "common/vector_clones.h"
+
+namespace sluice {
+namespace {
+
+float ScaleAt(const char* bytes, size_t block) {
+  float scale;
+  std::memcpy(&scale, bytes + block * sizeof(scale), sizeof(scale));
+  return scale;
+}
+
+void PutScale(float scale, size_t block, char* bytes) {
+  std::memcpy(bytes + block * sizeof(scale), &scale, sizeof(scale));
+}
+
+// The scales of all blocks come first, then the blocks. The last block may be short.
+class BlockTransform : public FixedSizeTransform {
+ protected:
+  BlockTransform(size_t block, size_t values_per_byte)
+      : block_(block), values_per_byte_(values_per_byte) {}
+
+  uint64_t SizeOf(uint64_t count) const final {
+    return Blocks(count) * sizeof(float) + (count + values_per_byte_ - 1) / values_per_byte_;
+  }
+
+  void EncodeTo(absl::Span<const float> values, const Encoding& encoding,
+                const ChunkContext& context, char* bytes) const final {
+    char* to = bytes + Blocks(values.size()) * sizeof(float);
+    for (size_t begin = 0; begin < values.size(); begin += block_) {
+      const size_t count = std::min(block_, values.size() - begin);
+      const float* from = values.data() + begin;
+      const uint64_t seed = context.seed + begin;
+      PutScale(EncodeBlock(from, count, encoding, seed, to + begin / values_per_byte_),
+               begin / block_, bytes);
+    }
+  }
+
+  absl::Status DecodeFrom(const char* bytes, absl::Span<float> values) const final {
+    const char* from = bytes + Blocks(values.size()) * sizeof(float);
+    for (size_t begin = 0; begin < values.size(); begin += block_) {
+      const float scale = ScaleAt(bytes, begin / block_);
+      if (!std::isfinite(scale)) {
+        return MakeError(Reason::kBadChunk, absl::StrCat("the scale of block ", begin / block_,
+                                                         " of an encoded chunk is ", scale,
+                                                         ", expected a finite number"));
+      }
+      DecodeBlock(from + begin / values_per_byte_, scale, std::min(block_, values.size() - begin),
+                  values.data() + begin);
+    }
+    return absl::OkStatus();
+  }
+
+  // Returns the block's scale.
+  virtual float EncodeBlock(const float* values, size_t count, const Encoding& encoding,
+                            uint64_t seed, char* bytes) const = 0;
+  virtual void DecodeBlock(const char* bytes, float scale, size_t count, float* values) const = 0;
+
+ private:
+  uint64_t Blocks(uint64_t count) const { return (count + block_ - 1) / block_; }
+
+  const size_t block_;
+  const size_t values_per_byte_;
+};
+
+// ---- int8: value = scale · byte, a byte being −127 to 127 (Dettmers 2016 surveys the kind) ----
+
+constexpr size_t kInt8Block = 256;
+constexpr float kMostInt8 = 127;
+// Below this, 1 / scale is too large for a float.
+constexpr float kLeastMagnitude = 1e-36f;
+
+SLUICE_VECTOR_CLONES
+float MagnitudeOf(const float* values, size_t count) {
+  uint32_t most = 0;
+  for (size_t i = 0; i < count; ++i) most = std::max(most, MagnitudeBits(values[i]));
+  return FloatOf(most);
+}
+
+// The nearest integer, ties to even, in the low bits: beside 1.5 · 2^23 a unit in the last place is
+// 1.
+SLUICE_LOOP_BODY int8_t Rounded(float value) {
+  value = value > kMostInt8 ? kMostInt8 : value;
+  value = value < -kMostInt8 ? -kMostInt8 : value;
+  return static_cast<int8_t>(BitsOf(value + 12582912.0f) & 0xffu);
+}
+
+SLUICE_VECTOR_CLONES
+void Quantize(const float* __restrict values, float factor, size_t count, int8_t* __restrict to) {
+  for (size_t i = 0; i < count; ++i) to[i] = Rounded(values[i] * factor);
+}
+
+// A number in [−0.5, 0.5) for each seed: the finalizer of MurmurHash3 (Appleby).
+SLUICE_LOOP_BODY float Dither(uint32_t seed) {
+  seed ^= seed >> 16;
+  seed *= 0x85ebca6bu;
+  seed ^= seed >> 13;
+  seed *= 0xc2b2ae35u;
+  seed ^= seed >> 16;
+  return static_cast<float>(static_cast<int32_t>(seed) >> 8) * 0x1p-24f;
+}
+
+SLUICE_VECTOR_CLONES
+void QuantizeAtRandom(const float* __restrict values, float factor, uint32_t seed, size_t count,
+                      int8_t* __restrict to) {
+  for (size_t i = 0; i < count; ++i) {
+    to[i] = Rounded(values[i] * factor + Dither(seed + static_cast<uint32_t>(i)));
+  }
+}
+
+SLUICE_VECTOR_CLONES
+void Scale(const int8_t* __restrict from, float scale, size_t count, float* __restrict to) {
+  for (size_t i = 0; i < count; ++i) to[i] = scale * static_cast<float>(from[i]);
+}
+
+class Int8 final : public BlockTransform {
+ public:
+  Int8() : BlockTransform(kInt8Block, 1) {}
+
+ protected:
+  float EncodeBlock(const float* values, size_t count, const Encoding& encoding, uint64_t seed,
+                    char* bytes) const override {
+    auto* const to = reinterpret_cast<int8_t*>(bytes);
+    const float magnitude = MagnitudeOf(values, count);
+    if (magnitude < kLeastMagnitude) {
+      std::memset(to, 0, count);
+      return 0;
+    }
+    const float factor = kMostInt8 / magnitude;
+    if (encoding.stochastic) {
+      QuantizeAtRandom(values, factor, static_cast<uint32_t>(seed ^ seed >> 32), count, to);
+    } else {
+      Quantize(values, factor, count, to);
+    }
+    return magnitude / kMostInt8;
+  }
+
+  void DecodeBlock(const char* bytes, float scale, size_t count, float* values) const override {
+    Scale(reinterpret_cast<const int8_t*>(bytes), scale, count, values);
+  }
+};
+
+// ---- sign: value = ± scale, the mean magnitude of the block (Karimireddy et al. 2019) ----
+
+constexpr size_t kSignBlock = 1024;
+constexpr size_t kBits = 8;
+
+// In so many sums that no instruction set adds up in another order.
+SLUICE_VECTOR_CLONES
+float SumOfMagnitudes(const float* values, size_t count) {
+  constexpr size_t kLanes = 16;
+  float sums[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += std::fabs(values[i + lane]);
+  }
+  for (; i < count; ++i) sums[i % kLanes] += std::fabs(values[i]);
+  float sum = 0;
+  for (float lane : sums) sum += lane;
+  return sum;
+}
+
+// Bit i of a byte is the sign of its value i, 1 for negative ones.
+SLUICE_VECTOR_CLONES
+void TakeSigns(const float* __restrict values, size_t bytes, char* __restrict to) {
+  for (size_t byte = 0; byte < bytes; ++byte) {
+    uint32_t bits = 0;
+    for (size_t i = 0; i < kBits; ++i) bits |= BitsOf(values[byte * kBits + i]) >> 31 << i;
+    to[byte] = static_cast<char>(bits);
+  }
+}
+
+SLUICE_VECTOR_CLONES
+void GiveSigns(const char* __restrict from, float scale, size_t bytes, float* __restrict to) {
+  const uint32_t magnitude = BitsOf(scale);
+  for (size_t byte = 0; byte < bytes; ++byte) {
+    const auto bits = static_cast<uint32_t>(static_cast<uint8_t>(from[byte]));
+    for (size_t i = 0; i < kBits; ++i) {
+      to[byte * kBits + i] = FloatOf(magnitude ^ ((bits >> i & 1) << 31));
+    }
+  }
+}
+
+class Sign final : public BlockTransform {
+ public:
+  Sign() : BlockTransform(kSignBlock, kBits) {}
+
+ protected:
+  float EncodeBlock(const float* values, size_t count, const Encoding& /*encoding*/,
+                    uint64_t /*seed*/, char* bytes) const override {
+    TakeSigns(values, count / kBits, bytes);
+    if (const size_t rest = count % kBits; rest > 0) {
+      float padded[kBits] = {};
+      std::copy_n(values + count - rest, rest, padded);
+      TakeSigns(padded, 1, bytes + count / kBits);
+    }
+    return SumOfMagnitudes(values, count) / static_cast<float>(count);
+  }
+
+  void DecodeBlock(const char* bytes, float scale, size_t count, float* values) const override {
+    GiveSigns(bytes, scale, count / kBits, values);
+    if (const size_t rest = count % kBits; rest > 0) {
+      float padded[kBits];
+      GiveSigns(bytes + count / kBits, scale, 1, padded);
+      std::copy_n(padded, rest, values + count - rest);
+    }
+  }
+};
+
+}  // namespace
+
+const Transform& Int8Transform() {
+  static const auto* const transform = new Int8();
+  return *transform;
+}
+
+const Transform& SignTransform() {
+  static const auto* const transform = new Sign();
+  return *transform;
+}
+
+}  // namespace sluice

@@ -1,0 +1,145 @@
+#include "common/encoding/encoding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "common/encoding/transform.h"
+#include "common/error.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint32_t kMostRank = 64;
+constexpr int kMostLevel = 19;
+
+struct TransformName {
+  ValueTransform transform;
+  absl::string_view name;
+};
+
+constexpr TransformName kNames[] = {
+    {ValueTransform::kFloat32, "float32"},   {ValueTransform::kFloat16, "float16"},
+    {ValueTransform::kBfloat16, "bfloat16"}, {ValueTransform::kInt8, "int8"},
+    {ValueTransform::kSign, "sign"},         {ValueTransform::kTopK, "top-k"},
+    {ValueTransform::kRandomK, "random-k"},  {ValueTransform::kLowRank, "low-rank"},
+};
+
+using Words = std::vector<absl::string_view>;
+
+absl::Status Bad(absl::string_view text, absl::string_view problem) {
+  return MakeError(Reason::kBadArgument, absl::StrCat("encoding \"", Shown(text), "\": ", problem));
+}
+
+bool Keeps(ValueTransform transform) {
+  return transform == ValueTransform::kTopK || transform == ValueTransform::kRandomK;
+}
+
+bool TakeShare(absl::string_view word, Encoding* encoding) {
+  return Keeps(encoding->transform) && absl::SimpleAtod(word, &encoding->share) &&
+         encoding->share > 0 && encoding->share <= 1;
+}
+
+bool TakeRank(absl::string_view word, Encoding* encoding) {
+  return encoding->transform == ValueTransform::kLowRank &&
+         absl::SimpleAtoi(word, &encoding->rank) && encoding->rank >= 1 &&
+         encoding->rank <= kMostRank;
+}
+
+bool TakeOption(absl::string_view word, Encoding* encoding) {
+  if (word == "stochastic" && encoding->transform == ValueTransform::kInt8) {
+    return encoding->stochastic = true;
+  }
+  if (word == "float16" && Keeps(encoding->transform)) return encoding->half = true;
+  return TakeShare(word, encoding) || TakeRank(word, encoding);
+}
+
+absl::Status TakeTransform(absl::string_view text, const Words& words, Encoding* encoding) {
+  const absl::string_view name = words[0] == "none" ? "float32" : words[0];
+  const auto* known =
+      std::find_if(std::begin(kNames), std::end(kNames),
+                   [name](const TransformName& entry) { return entry.name == name; });
+  if (known != std::end(kNames)) {
+    encoding->transform = known->transform;
+  } else {
+    const auto custom = FindTransform(ValueTransform::kCustom, name);
+    if (!custom.ok()) return Bad(text, custom.status().message());
+    encoding->transform = ValueTransform::kCustom;
+    encoding->custom = std::string(name);
+  }
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (TakeOption(words[i], encoding)) continue;
+    return Bad(text, absl::StrCat(name, " has no option \"", Shown(words[i]),
+                                  "\"; expected int8:stochastic, top-k or random-k with a share in "
+                                  "(0, 1] and :float16, low-rank with a rank of 1 to ",
+                                  kMostRank));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeStep(absl::string_view text, absl::string_view step, Encoding* encoding) {
+  if (step == "planes" && encoding->compressor == Compressor::kNone) {
+    encoding->byte_layout = ByteLayout::kPlanes;
+    return absl::OkStatus();
+  }
+  if (absl::ConsumePrefix(&step, "zstd")) {
+    encoding->compressor = Compressor::kZstd;
+    if (step.empty()) return absl::OkStatus();
+    if (absl::ConsumePrefix(&step, ":") && absl::SimpleAtoi(step, &encoding->level) &&
+        encoding->level >= 1 && encoding->level <= kMostLevel) {
+      return absl::OkStatus();
+    }
+  }
+  return Bad(text, absl::StrCat("expected TRANSFORM[:OPTION…][/planes][/zstd[:LEVEL]], with a "
+                                "level of 1 to ",
+                                kMostLevel));
+}
+
+std::string TransformText(const Encoding& encoding) {
+  for (const TransformName& entry : kNames) {
+    if (entry.transform == encoding.transform) return std::string(entry.name);
+  }
+  return encoding.custom;
+}
+
+}  // namespace
+
+bool Encoding::sparse() const { return Keeps(transform); }
+
+bool Encoding::plain() const {
+  return transform == ValueTransform::kFloat32 && byte_layout == ByteLayout::kPlain &&
+         compressor == Compressor::kNone;
+}
+
+bool operator==(const Encoding& a, const Encoding& b) { return EncodingName(a) == EncodingName(b); }
+
+absl::StatusOr<Encoding> ParseEncoding(absl::string_view text) {
+  const Words steps = absl::StrSplit(text, '/');
+  Encoding encoding;
+  const absl::Status transform = TakeTransform(text, absl::StrSplit(steps[0], ':'), &encoding);
+  if (!transform.ok()) return transform;
+  for (size_t i = 1; i < steps.size(); ++i) {
+    const absl::Status taken = TakeStep(text, steps[i], &encoding);
+    if (!taken.ok()) return taken;
+  }
+  return encoding;
+}
+
+std::string EncodingName(const Encoding& encoding) {
+  std::string name = TransformText(encoding);
+  if (encoding.stochastic) name += ":stochastic";
+  if (encoding.sparse()) absl::StrAppend(&name, ":", encoding.share);
+  if (encoding.half) name += ":float16";
+  if (encoding.transform == ValueTransform::kLowRank) absl::StrAppend(&name, ":", encoding.rank);
+  if (encoding.byte_layout == ByteLayout::kPlanes) name += "/planes";
+  if (encoding.compressor == Compressor::kZstd) absl::StrAppend(&name, "/zstd:", encoding.level);
+  return name;
+}
+
+}  // namespace sluice

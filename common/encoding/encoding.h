@@ -1,0 +1,74 @@
+// How floats are written on the wire: a short pipeline of three steps.
+//
+//   values ── transform ──▶ bytes ── byte layout ──▶ bytes ── compressor ──▶ payload
+//
+// The transform makes fewer bytes of the values, most by losing some of them; the byte layout puts
+// bytes side by side that are alike; the compressor finds what repeats. README.md in this folder
+// specifies the bytes.
+
+#ifndef SLUICE_COMMON_ENCODING_ENCODING_H_
+#define SLUICE_COMMON_ENCODING_ENCODING_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace sluice {
+
+// What becomes of the values.
+enum class ValueTransform {
+  kFloat32,   // nothing
+  kFloat16,   // IEEE 754 binary16
+  kBfloat16,  // the upper half of a binary32
+  kInt8,      // 8 bits, and a scale for each 256 values
+  kSign,      // 1 bit, and a scale for each 1024 values
+  kTopK,      // the largest values and their places
+  kRandomK,   // values at places drawn at random, by a seed that both sides know
+  kLowRank,   // of a matrix, the product of two narrow ones
+  kCustom,    // a user's own: see Transform
+};
+
+// The order of the bytes that a transform gives.
+enum class ByteLayout {
+  kPlain,   // value by value
+  kPlanes,  // the first bytes of all values, then the second bytes, and so on
+};
+
+enum class Compressor { kNone, kZstd };
+
+struct Encoding {
+  ValueTransform transform = ValueTransform::kFloat32;
+  bool stochastic = false;  // kInt8: rounds up or down at random, right on average
+  double share = 0.01;      // kTopK, kRandomK: of the values, those that are sent; in (0, 1]
+  bool half = false;        // kTopK, kRandomK: values are sent as float16
+  uint32_t rank = 4;        // kLowRank: columns of the narrow matrices; 1 to 64
+  std::string custom;       // kCustom: its name
+  ByteLayout byte_layout = ByteLayout::kPlain;
+  Compressor compressor = Compressor::kNone;
+  int level = 1;  // kZstd: 1 (fastest) to 19
+
+  // Whether what is decoded may differ from what was encoded. A user's own is held to be.
+  bool lossy() const { return transform != ValueTransform::kFloat32; }
+  // Whether values that are not sent decode as 0. Fit for changes, which add up, and not for
+  // values, which replace others.
+  bool sparse() const;
+  // Whether nothing is done: then the payload is the floats.
+  bool plain() const;
+};
+
+bool operator==(const Encoding& a, const Encoding& b);
+
+// What a flag says: TRANSFORM[:OPTION…][/planes][/zstd[:LEVEL]], where TRANSFORM is one of float32,
+// float16, bfloat16, int8[:stochastic], sign, top-k[:SHARE][:float16], random-k[:SHARE][:float16],
+// low-rank[:RANK], or the name of a user's own. "none" is float32. BAD_ARGUMENT names what is
+// wrong.
+absl::StatusOr<Encoding> ParseEncoding(absl::string_view text);
+
+// What ParseEncoding() reads as the same encoding.
+std::string EncodingName(const Encoding& encoding);
+
+}  // namespace sluice
+
+#endif  // SLUICE_COMMON_ENCODING_ENCODING_H_
