@@ -107,6 +107,7 @@ struct PullHeader {
   bool not_modified = false;
   // Whether chunks may be of later steps (AsySG-InCon).
   bool inconsistent = false;
+  double learning_rate = 0;  // of that step; 0 if workers have their own
 };
 
 // Results a worker reports when it leaves, by name.

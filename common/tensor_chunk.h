@@ -9,7 +9,9 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "common/encoding/chunk_encoding.h"
 
 namespace sluice {
 
@@ -26,14 +28,16 @@ inline FloatPiece AsPiece(absl::Span<const float> floats) {
   return FloatPiece(reinterpret_cast<const UnalignedFloat*>(floats.data()), floats.size());
 }
 
-// Elements from `offset` of the vector on: those of the pieces, one after the other.
+// Elements from `offset` of the vector on: those of the pieces, one after the other, or encoded
+// ones.
 struct TensorChunk {
   uint64_t offset = 0;
   std::vector<FloatPiece> pieces;
   std::shared_ptr<const void> owner;  // of the pieces' memory
+  absl::optional<EncodedChunk> encoded;
 
   uint64_t size() const {
-    uint64_t elements = 0;
+    uint64_t elements = encoded.has_value() ? encoded->how.count : 0;
     for (const FloatPiece& piece : pieces) elements += piece.size();
     return elements;
   }

@@ -49,6 +49,13 @@ void AddScaledTo(FloatPiece addend, float factor, absl::Span<float> sum) {
 }
 
 SLUICE_VECTOR_CLONES
+void SubtractFrom(absl::Span<const float> from, absl::Span<float> to) {
+  const float* __restrict in = from.data();
+  float* __restrict out = to.data();
+  for (size_t i = 0; i < to.size(); ++i) out[i] = in[i] - out[i];
+}
+
+SLUICE_VECTOR_CLONES
 void DivideTo(absl::Span<const float> from, float divisor, absl::Span<float> to) {
   const float* __restrict in = from.data();
   float* __restrict out = to.data();

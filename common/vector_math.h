@@ -21,6 +21,9 @@ void ScaleTo(FloatPiece from, float factor, absl::Span<float> to);
 // sum[i] += factor · addend[i].
 void AddScaledTo(FloatPiece addend, float factor, absl::Span<float> sum);
 
+// to[i] = from[i] − to[i].
+void SubtractFrom(absl::Span<const float> from, absl::Span<float> to);
+
 // to[i] = from[i] / divisor.
 void DivideTo(absl::Span<const float> from, float divisor, absl::Span<float> to);
 

@@ -296,6 +296,7 @@ v1::PullHeader ToProto(const PullHeader& header) {
   message.set_incarnation(header.incarnation.value());
   message.set_not_modified(header.not_modified);
   message.set_inconsistent(header.inconsistent);
+  message.set_learning_rate(header.learning_rate);
   return message;
 }
 
@@ -305,6 +306,7 @@ PullHeader FromProto(const v1::PullHeader& message) {
   header.incarnation = Incarnation(message.incarnation());
   header.not_modified = message.not_modified();
   header.inconsistent = message.inconsistent();
+  header.learning_rate = message.learning_rate();
   return header;
 }
 

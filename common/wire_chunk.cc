@@ -11,9 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "common/encoding/checksum.h"
 #include "common/error.h"
+#include "common/wire_encoding.h"
 
 namespace sluice {
 namespace {
@@ -21,9 +24,10 @@ namespace {
 // Tags of protobuf's wire format: the field's number and how its value is written.
 constexpr char kChunkTag = 2 << 3 | 2;     // message
 constexpr char kOffsetTag = 1 << 3 | 0;    // varint
+constexpr char kChecksumTag = 4 << 3 | 1;  // fixed64
 constexpr char kPayloadTag = 15 << 3 | 2;  // bytes
 constexpr size_t kMaxVarint = 10;
-constexpr size_t kMaxPrefix = 3 + 3 * kMaxVarint;
+constexpr size_t kMaxPrefix = 4 + 3 * kMaxVarint + sizeof(uint64_t);
 
 // ---- Writing ----
 
@@ -32,14 +36,9 @@ void AppendVarint(uint64_t value, std::string* to) {
   to->push_back(static_cast<char>(value));
 }
 
-// All of the message but the payload. Fields that are 0 or empty are left out, as in generated
-// code.
-std::string PrefixOf(uint64_t offset, size_t payload) {
-  std::string fields;
-  if (offset != 0) {
-    fields.push_back(kOffsetTag);
-    AppendVarint(offset, &fields);
-  }
+// All of the message but the payload; `chunk` has all of the chunk but that.
+std::string PrefixOf(const v1::TensorChunk& chunk, size_t payload) {
+  std::string fields = chunk.SerializeAsString();
   if (payload != 0) {
     fields.push_back(kPayloadTag);
     AppendVarint(payload, &fields);
@@ -49,11 +48,19 @@ std::string PrefixOf(uint64_t offset, size_t payload) {
   return prefix + fields;
 }
 
-grpc::Slice SliceOf(const SharedFloats& floats) {
+absl::string_view BytesOf(absl::Span<const float> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+grpc::ByteBuffer MessageOf(const v1::TensorChunk& chunk, absl::string_view payload,
+                           std::shared_ptr<const void> owner) {
   using Owner = std::shared_ptr<const void>;
-  return grpc::Slice(
-      const_cast<float*>(floats.values.data()), floats.values.size() * sizeof(float),
-      [](void* owner) { delete static_cast<Owner*>(owner); }, new Owner(floats.owner));
+  const grpc::Slice slices[] = {
+      grpc::Slice(PrefixOf(chunk, payload.size())),
+      grpc::Slice(
+          const_cast<char*>(payload.data()), payload.size(),
+          [](void* kept) { delete static_cast<Owner*>(kept); }, new Owner(std::move(owner)))};
+  return grpc::ByteBuffer(slices, 2);
 }
 
 // ---- Reading ----
@@ -61,7 +68,8 @@ grpc::Slice SliceOf(const SharedFloats& floats) {
 // Where a chunk's payload lies in its message.
 struct Frame {
   uint64_t offset = 0;  // of the chunk, in elements
-  size_t begin = 0;     // of the payload, in bytes of the message
+  absl::optional<uint64_t> checksum;
+  size_t begin = 0;  // of the payload, in bytes of the message
   size_t payload_bytes = 0;
 };
 
@@ -87,6 +95,15 @@ class PrefixReader {
     return absl::nullopt;
   }
 
+  // Little-endian.
+  absl::optional<uint64_t> Fixed64() {
+    uint64_t value = 0;
+    if (bytes_.size() - at_ < sizeof(value)) return absl::nullopt;
+    std::memcpy(&value, bytes_.data() + at_, sizeof(value));
+    at_ += sizeof(value);
+    return value;
+  }
+
   size_t at() const { return at_; }
 
  private:
@@ -106,6 +123,10 @@ absl::optional<Frame> ReadFrame(absl::string_view prefix, size_t message_bytes) 
     const absl::optional<uint64_t> offset = reader.Varint();
     if (!offset.has_value()) return absl::nullopt;
     frame.offset = *offset;
+  }
+  if (reader.Skip(kChecksumTag)) {
+    frame.checksum = reader.Fixed64();
+    if (!frame.checksum.has_value()) return absl::nullopt;
   }
   if (!reader.Skip(kPayloadTag)) return absl::nullopt;
   const absl::optional<uint64_t> payload_bytes = reader.Varint();
@@ -132,6 +153,14 @@ absl::Status BrokenElement(uint64_t offset, size_t bytes) {
 
 FloatPiece PieceAt(const void* bytes, size_t elements) {
   return FloatPiece(static_cast<const UnalignedFloat*>(bytes), elements);
+}
+
+absl::Status Corrupt(uint64_t offset, uint64_t found, uint64_t expected) {
+  return MakeError(Reason::kCorruptChunk,
+                   absl::StrCat("the chunk at offset ", offset, " has the checksum ",
+                                absl::Hex(found, absl::kZeroPad16), ", expected ",
+                                absl::Hex(expected, absl::kZeroPad16),
+                                "; it changed on its way: repeat the call"));
 }
 
 // A message's memory, and the elements that lie in two slices or more.
@@ -180,9 +209,25 @@ class PieceCutter {
   size_t missing_ = 0;  // bytes of the last torn element
 };
 
+// Of the payload, which begins at byte `begin` of the slices.
+uint64_t ChecksumFrom(size_t begin, const std::vector<grpc::Slice>& slices) {
+  Checksummer checksummer;
+  for (const grpc::Slice& slice : slices) {
+    const size_t skipped = std::min(begin, slice.size());
+    begin -= skipped;
+    checksummer.Add(
+        {reinterpret_cast<const char*>(slice.begin()) + skipped, slice.size() - skipped});
+  }
+  return checksummer.Get();
+}
+
 absl::StatusOr<TensorChunk> Refer(const Frame& frame, std::vector<grpc::Slice> slices) {
   if (frame.payload_bytes % sizeof(float) != 0) {
     return BrokenElement(frame.offset, frame.payload_bytes);
+  }
+  if (frame.checksum.has_value()) {
+    const uint64_t checksum = ChecksumFrom(frame.begin, slices);
+    if (checksum != *frame.checksum) return Corrupt(frame.offset, checksum, *frame.checksum);
   }
   const auto memory = std::make_shared<ReceivedMemory>();
   memory->slices = std::move(slices);
@@ -213,6 +258,27 @@ absl::StatusOr<TensorChunk> Find(const v1::TensorChunk& message, const SenderMem
   return chunk;
 }
 
+// `message` without its payload.
+absl::StatusOr<TensorChunk> Encoded(const v1::TensorChunk& message,
+                                    std::shared_ptr<const std::string> payload) {
+  auto how = FromProto(message.encoding());
+  if (!how.ok()) return how.status();
+  if (!message.has_checksum()) {
+    return MakeError(Reason::kBadChunk, absl::StrCat("the encoded chunk at offset ",
+                                                     message.offset(), " has no checksum"));
+  }
+  EncodedChunk encoded;
+  encoded.offset = message.offset();
+  encoded.how = *std::move(how);
+  encoded.payload = *payload;
+  encoded.checksum = message.checksum();
+  encoded.owner = std::move(payload);
+  TensorChunk chunk;
+  chunk.offset = encoded.offset;
+  chunk.encoded = std::move(encoded);
+  return chunk;
+}
+
 // As any client may write it: fields in any order, repeated, or unknown.
 template <typename Message>
 absl::StatusOr<TensorChunk> Parse(const grpc::ByteBuffer& bytes, const SenderMemory& memory) {
@@ -228,6 +294,12 @@ absl::StatusOr<TensorChunk> Parse(const grpc::ByteBuffer& bytes, const SenderMem
   const uint64_t offset = message.chunk().offset();
   auto payload =
       std::make_shared<const std::string>(std::move(*message.mutable_chunk()->mutable_payload()));
+  if (message.chunk().has_encoding()) return Encoded(message.chunk(), std::move(payload));
+  if (message.chunk().has_checksum()) {
+    const uint64_t checksum = Checksum(*payload);
+    const uint64_t expected = message.chunk().checksum();
+    if (checksum != expected) return Corrupt(offset, checksum, expected);
+  }
   if (payload->size() % sizeof(float) != 0) return BrokenElement(offset, payload->size());
   TensorChunk chunk;
   chunk.offset = offset;
@@ -238,10 +310,24 @@ absl::StatusOr<TensorChunk> Parse(const grpc::ByteBuffer& bytes, const SenderMem
 
 }  // namespace
 
-grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements) {
-  const grpc::Slice slices[] = {
-      grpc::Slice(PrefixOf(offset, elements.values.size() * sizeof(float))), SliceOf(elements)};
-  return grpc::ByteBuffer(slices, 2);
+Checksums ChecksumsFor(absl::string_view target) {
+  return absl::StartsWith(target, "unix:") ? Checksums::kOff : Checksums::kOn;
+}
+
+grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements, Checksums checksums) {
+  const absl::string_view payload = BytesOf(elements.values);
+  v1::TensorChunk chunk;
+  chunk.set_offset(offset);
+  if (checksums == Checksums::kOn) chunk.set_checksum(Checksum(payload));
+  return MessageOf(chunk, payload, elements.owner);
+}
+
+grpc::ByteBuffer EncodeChunk(const EncodedChunk& encoded) {
+  v1::TensorChunk chunk;
+  chunk.set_offset(encoded.offset);
+  *chunk.mutable_encoding() = ToProto(encoded.how);
+  chunk.set_checksum(encoded.checksum);
+  return MessageOf(chunk, encoded.payload, encoded.owner);
 }
 
 grpc::ByteBuffer EncodeSharedChunk(uint64_t offset, uint64_t first, uint64_t count) {

@@ -23,17 +23,30 @@
 
 namespace sluice {
 
-// A message whose chunk holds `elements`, which start at `offset` of the vector. Refers to them.
-grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements);
+// Whether a chunk carries a checksum of its payload, which whoever receives it then checks. One
+// that is encoded always does.
+enum class Checksums { kOff, kOn };
 
-// Cuts `elements`, which start at `offset` of the vector, into such messages: calls
+// For what goes to or comes from `target`, as gRPC names it. On one machine ("unix:…") nothing is
+// between the two that could change a byte.
+Checksums ChecksumsFor(absl::string_view target);
+
+// A message whose chunk holds `elements`, which start at `offset` of the vector. Refers to them.
+grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements, Checksums checksums);
+
+// A message that holds an encoded chunk. Refers to its payload.
+grpc::ByteBuffer EncodeChunk(const EncodedChunk& chunk);
+
+// Cuts `elements`, which start at `offset` of the vector, into messages: calls
 // write(message, count) for each, `count` being its elements, until that says false.
 template <typename Write>
-void ForEachChunk(uint64_t offset, const SharedFloats& elements, Write write) {
+void ForEachChunk(uint64_t offset, const SharedFloats& elements, Checksums checksums, Write write) {
   const uint64_t size = elements.values.size();
   for (uint64_t begin = 0; begin < size; begin += kChunkElements) {
     const uint64_t count = std::min(kChunkElements, size - begin);
-    if (!write(EncodeChunk(offset + begin, elements.Part(begin, count)), count)) return;
+    const grpc::ByteBuffer message =
+        EncodeChunk(offset + begin, elements.Part(begin, count), checksums);
+    if (!write(message, count)) return;
   }
 }
 
@@ -46,7 +59,8 @@ using SenderMemory = std::shared_ptr<const SharedMemoryView>;
 
 // The chunk in a `Message`, one of the three above; it refers to the memory of `bytes`, or to the
 // sender's, and shares it. BAD_ARGUMENT if the bytes are no such message, or it holds no chunk;
-// BAD_CHUNK if the payload is no whole number of elements, or not in the sender's memory.
+// BAD_CHUNK if the payload is no whole number of elements, or not in the sender's memory, or its
+// encoding is none; CORRUPT_CHUNK if its checksum is wrong. Encoded elements are not decoded yet.
 template <typename Message>
 absl::StatusOr<TensorChunk> DecodeChunk(const grpc::ByteBuffer& bytes,
                                         const SenderMemory& memory = nullptr);

@@ -239,9 +239,9 @@ void Coordinator::ServePulls(Completions* completions) {
   if (draining_) pulls_.FailAll(DrainingError(), completions);
   if (pulls_.size() == 0) return;
   const StepProgress progress = step_.Progress();
+  const PullTerms terms = {terms_.consistency().inconsistent_reads, LearningRate()};
   pulls_.Serve(
-      snapshots_ == nullptr ? nullptr : snapshots_->latest(),
-      terms_.consistency().inconsistent_reads,
+      snapshots_ == nullptr ? nullptr : snapshots_->latest(), terms,
       [&](const PullRequest& request) { return TurnOf(request, progress); }, clock_.Now(),
       completions);
 }
@@ -277,6 +277,12 @@ Phase Coordinator::phase() const {
   return roster_.started() && initialized() ? Phase::kTraining : Phase::kWaitingForWorkers;
 }
 
+// Of the current step; 0 before there is an optimizer.
+double Coordinator::LearningRate() const {
+  if (roster_.layout() == nullptr) return 0;
+  return terms_.LearningRate(roster_.optimizer(), step_.number());
+}
+
 ShardState Coordinator::Describe() const {
   ShardState state;
   roster_.Describe(&state);
@@ -286,9 +292,7 @@ ShardState Coordinator::Describe() const {
   state.step = step_.number();
   state.consistency = terms_.consistency();
   state.schedule = terms_.schedule();
-  if (roster_.layout() != nullptr) {
-    state.learning_rate = terms_.LearningRate(roster_.optimizer(), step_.number());
-  }
+  state.learning_rate = LearningRate();
   state.current = step_.Describe(intake_.room());
   state.waiting_pulls = pulls_.size();
   state.books = intake_.gate().books();

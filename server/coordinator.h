@@ -97,6 +97,7 @@ class Coordinator {
   void ServePulls(Completions* completions);
   absl::StatusOr<PullTurn> TurnOf(const PullRequest& request, const StepProgress& progress) const;
   bool initialized() const { return snapshots_ != nullptr && snapshots_->latest() != nullptr; }
+  double LearningRate() const;
   Phase phase() const;
 
   const ShardOptions options_;

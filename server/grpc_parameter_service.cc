@@ -72,7 +72,7 @@ class GrpcParameterService final : public ServiceBase {
     if (!allowed.ok()) {
       return new RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>(allowed);
     }
-    return ServePull(*request, chunks_, shard_);
+    return ServePull(*request, context->peer(), chunks_, shard_);
   }
 
   grpc::ServerUnaryReactor* Heartbeat(CallbackServerContext* context,
@@ -126,7 +126,7 @@ class GrpcParameterService final : public ServiceBase {
   const std::string token_;
   Shard& shard_;
   SharedMemories memories_;
-  SnapshotChunks chunks_;
+  SnapshotChunks chunks_{shard_};
 };
 
 }  // namespace

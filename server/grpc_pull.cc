@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -9,6 +10,7 @@
 #include "common/error.h"
 #include "common/wire.h"
 #include "common/wire_chunk.h"
+#include "common/wire_encoding.h"
 #include "common/wire_status.h"
 #include "server/call_span.h"
 
@@ -19,13 +21,22 @@ namespace {
 // the shard by whoever notices first, and then finished by that thread alone.
 class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  PullStream(SnapshotChunks& chunks, Shard& shard) : shared_chunks_(chunks), shard_(shard) {}
+  PullStream(const std::string& peer, SnapshotChunks& chunks, Shard& shard)
+      : shared_chunks_(chunks), shard_(shard), checksums_(ChecksumsFor(peer)) {}
 
   void Start(const grpc::ByteBuffer& bytes) {
     v1::PullParamsRequest request;
     if (!DecodeMessage(bytes, &request)) {
       Finish(ToGrpcStatus(MakeError(Reason::kBadArgument, "the request is no PullParamsRequest")));
       return;
+    }
+    if (request.has_encoding()) {
+      auto encoding = FromProto(request.encoding());
+      if (!encoding.ok()) {
+        Finish(ToGrpcStatus(encoding.status()));
+        return;
+      }
+      encoding_ = *std::move(encoding);
     }
     may_share_ = request.shared();
     session_ = SessionId(request.session());
@@ -79,14 +90,29 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     *response.mutable_header() = ToProto(result->header);
     if (snapshot_ != nullptr && !inconsistent_) {
       const TraceSpan encode(shard_.trace(), span_.row(), "encode");
-      if (may_share_ && snapshot_->values.memory() != nullptr) {
-        Share(response.mutable_header()->mutable_shared());
-      } else {
-        chunks_ = shared_chunks_.Of(snapshot_);
+      const absl::Status chosen = ChooseChunks(response.mutable_header());
+      if (!chosen.ok()) {
+        Finish(ToGrpcStatus(chosen));
+        return;
       }
     }
     message_ = EncodeMessage(response);
     Write(&message_);
+  }
+
+  absl::Status ChooseChunks(v1::PullHeader* header) {
+    if (!encoding_.plain()) {
+      auto encoded = shared_chunks_.Of(snapshot_, encoding_);
+      if (!encoded.ok()) return encoded.status();
+      header->set_step(encoded->step.value());
+      chunks_ = std::move(encoded->chunks);
+      snapshot_ = nullptr;
+    } else if (may_share_ && snapshot_->values.memory() != nullptr) {
+      Share(header->mutable_shared());
+    } else {
+      chunks_ = shared_chunks_.Of(snapshot_, checksums_);
+    }
+    return absl::OkStatus();
   }
 
   // No chunks follow; the generation tells whether the snapshot is still there.
@@ -98,20 +124,27 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   }
 
   void WriteNext() {
-    const uint64_t begin = offset_;
-    offset_ = std::min<uint64_t>(snapshot_->values.size(), begin + kChunkElements);
-    if (inconsistent_) {
-      message_ = EncodePart(shard_.Newest(offset_), begin, offset_);
-      Write(&message_);
-    } else {
-      Write(&(*chunks_)[begin / kChunkElements]);
+    if (!inconsistent_) {
+      Write(&(*chunks_)[next_++]);
+      return;
     }
+    const uint64_t begin = next_++ * kChunkElements;
+    const uint64_t end = std::min<uint64_t>(snapshot_->values.size(), begin + kChunkElements);
+    message_ = EncodePart(shard_.Newest(end), begin, end, checksums_);
+    Write(&message_);
+  }
+
+  // The messages that follow the header.
+  size_t Messages() const {
+    if (chunks_ != nullptr) return chunks_->size();
+    if (snapshot_ == nullptr) return 0;
+    return (snapshot_->values.size() + kChunkElements - 1) / kChunkElements;
   }
 
   // Nothing may follow: its completion may run on another thread at once. The last message takes
   // the call's end with it.
   void Write(const grpc::ByteBuffer* message) {
-    if (snapshot_ == nullptr || offset_ == snapshot_->values.size()) {
+    if (next_ == Messages()) {
       span_.End();
       StartWriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK);
     } else {
@@ -121,14 +154,16 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   SnapshotChunks& shared_chunks_;
   Shard& shard_;
+  const Checksums checksums_;  // of what is not encoded
   bool may_share_ = false;
+  Encoding encoding_;
   grpc::ByteBuffer message_;
   SessionId session_;
   CallSpan span_;  // while it is written
   std::shared_ptr<const Snapshot> snapshot_;
-  std::shared_ptr<const EncodedChunks> chunks_;  // of snapshot_; null for inconsistent reads
+  std::shared_ptr<const ChunkMessages> chunks_;  // null for inconsistent reads
   bool inconsistent_ = false;
-  uint64_t offset_ = 0;
+  size_t next_ = 0;  // of the messages after the header
 
   absl::Mutex mu_;
   PullId id_ ABSL_GUARDED_BY(mu_);
@@ -138,8 +173,9 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 }  // namespace
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(const grpc::ByteBuffer& request,
+                                                      const std::string& peer,
                                                       SnapshotChunks& chunks, Shard& shard) {
-  auto* const stream = new PullStream(chunks, shard);
+  auto* const stream = new PullStream(peer, chunks, shard);
   stream->Start(request);
   return stream;
 }

@@ -13,6 +13,7 @@ namespace sluice {
 // Serves one call, whose messages are the bytes of PullParamsRequest and PullParamsResponse; the
 // reactor owns itself. `shard` and `chunks` outlive it.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(const grpc::ByteBuffer& request,
+                                                      const std::string& peer,
                                                       SnapshotChunks& chunks, Shard& shard);
 
 }  // namespace sluice

@@ -5,33 +5,72 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/encoding/encoding.h"
+#include "common/wire_chunk.h"
+#include "server/shard.h"
+#include "server/snapshot_encoder.h"
 #include "server/snapshot_store.h"
 
 namespace sluice {
 
-// PullParamsResponses that hold a chunk each and refer to the snapshot's memory, which they share.
-using EncodedChunks = std::vector<grpc::ByteBuffer>;
+// PullParamsResponses that hold a chunk each, in order of their offsets.
+using ChunkMessages = std::vector<grpc::ByteBuffer>;
 
 // May be used by any thread.
 class SnapshotChunks {
  public:
-  // Those of `snapshot`: the ones that are in use for it already, or new ones.
-  std::shared_ptr<const EncodedChunks> Of(const std::shared_ptr<const Snapshot>& snapshot);
+  // `shard` outlives it.
+  explicit SnapshotChunks(Shard& shard) : shard_(shard) {}
+
+  // Those of `snapshot` as it is, with or without checksums: the ones that are in use for it
+  // already, or new ones. They refer to its memory, and share it.
+  std::shared_ptr<const ChunkMessages> Of(const std::shared_ptr<const Snapshot>& snapshot,
+                                          Checksums checksums);
+
+  // Those of `snapshot`, or of the later one that was encoded last, in an encoding that is not
+  // plain.
+  struct Encoded {
+    Step step;
+    std::shared_ptr<const ChunkMessages> chunks;
+  };
+  absl::StatusOr<Encoded> Of(const std::shared_ptr<const Snapshot>& snapshot,
+                             const Encoding& encoding);
 
  private:
+  struct Plain {
+    std::weak_ptr<const Snapshot> snapshot;
+    std::weak_ptr<const ChunkMessages> chunks;
+  };
+
+  // The latest step in one encoding.
+  struct InEncoding {
+    explicit InEncoding(const Layout& layout, const Encoding& encoding)
+        : encoder(layout, encoding) {}
+
+    absl::Mutex mu;
+    SnapshotEncoder encoder ABSL_GUARDED_BY(mu);
+    Encoded latest ABSL_GUARDED_BY(mu);  // without chunks at first
+  };
+
+  absl::StatusOr<InEncoding*> Find(const Encoding& encoding);
+
+  Shard& shard_;
   absl::Mutex mu_;
-  std::weak_ptr<const Snapshot> encoded_ ABSL_GUARDED_BY(mu_);
-  std::weak_ptr<const EncodedChunks> chunks_ ABSL_GUARDED_BY(mu_);  // of encoded_
+  Plain plain_[2] ABSL_GUARDED_BY(mu_);  // without and with checksums
+  std::map<std::string, std::unique_ptr<InEncoding>> encodings_ ABSL_GUARDED_BY(mu_);  // by name
 };
 
 // The message for elements [offset, end) of `snapshot`.
 grpc::ByteBuffer EncodePart(const std::shared_ptr<const Snapshot>& snapshot, uint64_t offset,
-                            uint64_t end);
+                            uint64_t end, Checksums checksums);
 
 }  // namespace sluice
 

@@ -6,13 +6,15 @@
 namespace sluice {
 
 PullResult PullQueue::Answer(const PullRequest& request,
-                             const std::shared_ptr<const Snapshot>& latest, bool inconsistent) {
+                             const std::shared_ptr<const Snapshot>& latest,
+                             const PullTerms& terms) {
   PullResult result;
   result.header.step = latest->step;
   result.header.incarnation = incarnation_;
   result.header.not_modified = request.have_step == latest->step;
   if (!result.header.not_modified) {
-    result.header.inconsistent = inconsistent;
+    result.header.inconsistent = terms.inconsistent;
+    result.header.learning_rate = terms.learning_rate;
     result.snapshot = latest;
     bytes_answered_ += latest->values.size() * sizeof(float);
   }
@@ -25,7 +27,7 @@ PullId PullQueue::Add(const PullRequest& request, PullCallback done) {
   return last_id_;
 }
 
-void PullQueue::Serve(const std::shared_ptr<const Snapshot>& latest, bool inconsistent,
+void PullQueue::Serve(const std::shared_ptr<const Snapshot>& latest, const PullTerms& terms,
                       const PullJudge& judge, absl::Time now, Completions* completions) {
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     Waiting& pull = it->second;
@@ -38,7 +40,7 @@ void PullQueue::Serve(const std::shared_ptr<const Snapshot>& latest, bool incons
     }
     absl::StatusOr<PullResult> result;
     if (turn.ok()) {
-      result = Answer(pull.request, latest, inconsistent);
+      result = Answer(pull.request, latest, terms);
     } else {
       result = turn.status();
     }

@@ -35,6 +35,12 @@ enum class PullTurn {
   kHeldUp,  // by the job's mode alone: its worker waits for others
 };
 
+// What all pulls that are answered at a time have in common.
+struct PullTerms {
+  bool inconsistent = false;  // chunks may be of later steps
+  double learning_rate = 0;   // of the latest step
+};
+
 // An error ends the pull.
 using PullJudge = std::function<absl::StatusOr<PullTurn>(const PullRequest&)>;
 
@@ -52,8 +58,8 @@ class PullQueue {
   bool Cancel(PullId id) { return waiting_.erase(id) > 0; }
 
   // Answers from `latest`, or ends, those that `judge` says may be, in the order they came, and
-  // removes them. `inconsistent` is told to those that are answered.
-  void Serve(const std::shared_ptr<const Snapshot>& latest, bool inconsistent,
+  // removes them.
+  void Serve(const std::shared_ptr<const Snapshot>& latest, const PullTerms& terms,
              const PullJudge& judge, absl::Time now, Completions* completions);
 
   // Ends all of them with an error.
@@ -75,7 +81,7 @@ class PullQueue {
   };
 
   PullResult Answer(const PullRequest& request, const std::shared_ptr<const Snapshot>& latest,
-                    bool inconsistent);
+                    const PullTerms& terms);
 
   const Incarnation incarnation_;
   uint64_t bytes_answered_ = 0;

@@ -107,9 +107,10 @@ class Shard {
   bool shares_memory() const { return options_.snapshots == SnapshotMemory::kShared; }
 
   ShardState Describe() const;
-  std::vector<SessionRecord> Sessions() const;       // in order of name
-  Results results() const;                           // what leaving workers reported
-  std::shared_ptr<const Layout> layout() const;      // null before the first worker joined
+  std::vector<SessionRecord> Sessions() const;   // in order of name
+  Results results() const;                       // what leaving workers reported
+  std::shared_ptr<const Layout> layout() const;  // null before the first worker joined
+  Parallel& parallel() { return *parallel_; }
   std::shared_ptr<const Snapshot> snapshot() const;  // null before initialisation
   std::string NameOf(SessionId session) const;       // of its worker or observer; empty: unknown
   Trace* trace() const { return trace_; }            // of this server, if any

@@ -7,12 +7,26 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/encoding/codec.h"
 #include "common/error.h"
 #include "common/vector_copy.h"
 #include "common/vector_math.h"
+#include "server/float_buffer.h"
 
 namespace sluice {
 namespace {
+
+// Puts floats in the place of an encoded chunk's payload. What that says of its size was checked
+// against the layout before.
+absl::Status Decode(TensorChunk& chunk) {
+  const auto floats = std::make_shared<FloatBuffer>(chunk.size());
+  const absl::Status decoded = DecodeValues(*chunk.encoded, floats->span());
+  if (!decoded.ok()) return decoded;
+  chunk.encoded.reset();
+  chunk.pieces = {AsPiece(floats->span())};
+  chunk.owner = floats;
+  return absl::OkStatus();
+}
 
 absl::optional<size_t> FindNotFiniteIn(FloatPiece floats, Parallel* parallel) {
   if (parallel == nullptr || floats.size() <= kPartElements) return FindNotFinite(floats);
@@ -34,6 +48,10 @@ StagedVector::StagedVector(std::shared_ptr<const Layout> layout)
 absl::Status StagedVector::Add(TensorChunk chunk, Parallel* parallel) {
   const absl::Status covered = coverage_.Add(chunk.offset, chunk.size());
   if (!covered.ok()) return covered;
+  if (chunk.encoded.has_value()) {
+    const absl::Status decoded = Decode(chunk);
+    if (!decoded.ok()) return decoded;
+  }
   uint64_t offset = chunk.offset;
   for (const FloatPiece& floats : chunk.pieces) {
     const Placed piece = {offset, floats};

@@ -23,9 +23,10 @@ class StagedVector {
  public:
   explicit StagedVector(std::shared_ptr<const Layout> layout);
 
-  // Takes a chunk, and holds its memory. BAD_CHUNK if it is outside the vector or overlaps;
-  // NOT_FINITE naming the first element that is NaN or infinite. After an error the vector is of no
-  // more use. `parallel` helps with a large chunk; if null, the calling thread does it all.
+  // Takes a chunk, and holds its memory; an encoded one is decoded, with the errors of
+  // DecodeValues(). BAD_CHUNK if it is outside the vector or overlaps; NOT_FINITE naming the first
+  // element that is NaN or infinite. After an error the vector is of no more use. `parallel` helps
+  // with a large chunk; if null, the calling thread does it all.
   absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr);
 
   // OK once every element has arrived; else BAD_CHUNK.

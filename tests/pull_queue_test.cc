@@ -43,7 +43,7 @@ class PullQueueTest : public ::testing::Test {
   std::string Serve(const std::shared_ptr<const Snapshot>& latest, const PullJudge& judge,
                     bool inconsistent = false) {
     Completions completions;
-    queue_.Serve(latest, inconsistent, judge, now_, &completions);
+    queue_.Serve(latest, {inconsistent, 0.25}, judge, now_, &completions);
     return Run(completions);
   }
 

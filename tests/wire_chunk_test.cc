@@ -12,7 +12,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/encoding/checksum.h"
+#include "common/encoding/codec.h"
+#include "common/error.h"
 #include "common/exchange.h"
+#include "common/wire_encoding.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
@@ -83,7 +87,7 @@ TEST(EncodeChunkTest, WritesTheBytesThatGeneratedCodeWrites) {
                                 uint64_t{1} << 18, uint64_t{1} << 35, kLargest}) {
     for (const size_t count : {0, 1, 3, 31, 32, 4095, 4096, 1 << 18}) {
       const std::vector<float> elements = Elements(count);
-      const std::string bytes = BytesOf(EncodeChunk(offset, Share(elements)));
+      const std::string bytes = BytesOf(EncodeChunk(offset, Share(elements), Checksums::kOff));
       const std::string payload = PayloadOf(elements);
       ASSERT_EQ(bytes, Generated<v1::PushGradientsRequest>(offset, payload)) << offset << count;
       ASSERT_EQ(bytes, Generated<v1::InitializeParamsRequest>(offset, payload)) << offset << count;
@@ -93,7 +97,7 @@ TEST(EncodeChunkTest, WritesTheBytesThatGeneratedCodeWrites) {
 }
 
 TEST(EncodeChunkTest, IsLittleEndianAndEndsWithItsPayload) {
-  EXPECT_EQ(BytesOf(EncodeChunk(5, Share({1.0f, -2.0f}))),
+  EXPECT_EQ(BytesOf(EncodeChunk(5, Share({1.0f, -2.0f}), Checksums::kOff)),
             std::string("\x12\x0c"           // chunk of 12 bytes
                         "\x08\x05"           // offset: 5
                         "\x7a\x08"           // payload of 8 bytes
@@ -105,7 +109,7 @@ TEST(EncodeChunkTest, IsLittleEndianAndEndsWithItsPayload) {
 TEST(EncodeChunkTest, ReadsThePayloadWhereItLies) {
   const SharedFloats elements = Share(Elements(1000));
   std::vector<grpc::Slice> slices;
-  ASSERT_TRUE(EncodeChunk(7, elements.Part(10, 900)).Dump(&slices).ok());
+  ASSERT_TRUE(EncodeChunk(7, elements.Part(10, 900), Checksums::kOff).Dump(&slices).ok());
   ASSERT_EQ(slices.size(), 2u);
   EXPECT_EQ(static_cast<const void*>(slices[1].begin()), elements.values.data() + 10);
   EXPECT_EQ(slices[1].size(), 3600u);
@@ -115,7 +119,7 @@ TEST(EncodeChunkTest, KeepsThePayloadsMemoryAsLongAsAnySliceOfItLives) {
   SharedFloats elements = Share(Elements(100));
   const std::weak_ptr<const void> memory = elements.owner;
   std::vector<grpc::Slice> slices;
-  ASSERT_TRUE(EncodeChunk(7, elements).Dump(&slices).ok());
+  ASSERT_TRUE(EncodeChunk(7, elements, Checksums::kOff).Dump(&slices).ok());
   elements = SharedFloats();
   EXPECT_FALSE(memory.expired());
   slices.clear();
@@ -123,10 +127,149 @@ TEST(EncodeChunkTest, KeepsThePayloadsMemoryAsLongAsAnySliceOfItLives) {
 }
 
 TEST(EncodeChunkTest, AFullChunkFitsGrpcsLimit) {
-  EXPECT_LT(EncodeChunk(kLargest, Share(Elements(kChunkElements))).Length(), size_t{4} << 20);
+  EXPECT_LT(EncodeChunk(kLargest, Share(Elements(kChunkElements)), Checksums::kOff).Length(),
+            size_t{4} << 20);
+}
+
+// A chunk in one message of generated code, and its encoding there.
+EncodedChunk Encoded(const std::string& encoding, uint64_t offset, size_t count) {
+  return EncodeValues(offset, Elements(count), *ParseEncoding(encoding), {});
+}
+
+std::string Generated(const EncodedChunk& chunk) {
+  v1::PushGradientsRequest message;
+  message.mutable_chunk()->set_offset(chunk.offset);
+  *message.mutable_chunk()->mutable_encoding() = ToProto(chunk.how);
+  message.mutable_chunk()->set_checksum(chunk.checksum);
+  message.mutable_chunk()->set_payload(std::string(chunk.payload));
+  return message.SerializeAsString();
+}
+
+TEST(EncodeChunkTest, WritesEncodedChunksAsGeneratedCodeDoes) {
+  for (const char* encoding : {"float16", "int8", "top-k:0.1:float16", "float32/planes/zstd"}) {
+    for (const uint64_t offset : {uint64_t{0}, uint64_t{1000}, kLargest}) {
+      const EncodedChunk chunk = Encoded(encoding, offset, 3000);
+      EXPECT_EQ(BytesOf(EncodeChunk(chunk)), Generated(chunk)) << encoding;
+    }
+  }
+}
+
+TEST(EncodeChunkTest, AChecksumPrecedesThePayload) {
+  const std::vector<float> elements = Elements(100);
+  v1::PushGradientsRequest message;
+  ASSERT_TRUE(message.ParseFromString(BytesOf(EncodeChunk(9, Share(elements), Checksums::kOn))));
+  EXPECT_EQ(message.chunk().checksum(), Checksum(PayloadOf(elements)));
+  EXPECT_EQ(message.SerializeAsString(), BytesOf(EncodeChunk(9, Share(elements), Checksums::kOn)));
+}
+
+TEST(ChecksumsTest, AreLeftOutOnOneMachine) {
+  EXPECT_EQ(ChecksumsFor("unix:/tmp/server.sock"), Checksums::kOff);
+  EXPECT_EQ(ChecksumsFor("unix:"), Checksums::kOff);
+  EXPECT_EQ(ChecksumsFor("127.0.0.1:7070"), Checksums::kOn);
+  EXPECT_EQ(ChecksumsFor("ipv4:10.0.0.7:50123"), Checksums::kOn);
 }
 
 // ---- Reading ----
+
+// In one slice, in many, and in a form that only generated code reads.
+std::vector<grpc::ByteBuffer> FormsOf(const v1::PushGradientsRequest& message) {
+  const std::string bytes = message.SerializeAsString();
+  std::vector<size_t> ends;
+  for (size_t end = 5; end < bytes.size(); end += 97) ends.push_back(end);
+  return {Whole(bytes), Sliced(bytes, ends), Whole(std::string("\x60\x01", 2) + bytes)};
+}
+
+TEST(DecodeChunkChecksumTest, OneThatFitsIsTaken) {
+  v1::PushGradientsRequest message;
+  const std::string payload = PayloadOf(Elements(500));
+  message.mutable_chunk()->set_offset(3);
+  message.mutable_chunk()->set_payload(payload);
+  message.mutable_chunk()->set_checksum(Checksum(payload));
+  for (const grpc::ByteBuffer& bytes : FormsOf(message)) {
+    const auto chunk = DecodeChunk<v1::PushGradientsRequest>(bytes);
+    ASSERT_THAT(chunk, IsOk());
+    EXPECT_EQ(BytesOf(*chunk), payload);
+  }
+}
+
+TEST(DecodeChunkChecksumTest, OneThatDoesNotIsRefused) {
+  v1::PushGradientsRequest message;
+  std::string payload = PayloadOf(Elements(500));
+  message.mutable_chunk()->set_offset(3);
+  message.mutable_chunk()->set_checksum(Checksum(payload));
+  payload[1234] ^= 1;
+  message.mutable_chunk()->set_payload(payload);
+  for (const grpc::ByteBuffer& bytes : FormsOf(message)) {
+    const auto chunk = DecodeChunk<v1::PushGradientsRequest>(bytes);
+    EXPECT_EQ(ReasonOf(chunk.status()), Reason::kCorruptChunk);
+    EXPECT_THAT(std::string(chunk.status().message()), HasSubstr("chunk at offset 3"));
+  }
+}
+
+TEST(DecodeEncodedChunkTest, HasAllThatADecoderMustKnow) {
+  for (const char* encoding :
+       {"float16", "int8", "top-k:0.1:float16", "random-k", "float32/planes/zstd"}) {
+    const EncodedChunk sent = Encoded(encoding, 77, 3000);
+    v1::PushGradientsRequest message;
+    ASSERT_TRUE(message.ParseFromString(BytesOf(EncodeChunk(sent))));
+    for (const grpc::ByteBuffer& bytes : FormsOf(message)) {
+      const auto chunk = DecodeChunk<v1::PushGradientsRequest>(bytes);
+      ASSERT_THAT(chunk, IsOk());
+      ASSERT_TRUE(chunk->encoded.has_value());
+      EXPECT_EQ(chunk->offset, 77u);
+      EXPECT_EQ(chunk->size(), 3000u);
+      std::vector<float> expected(3000);
+      std::vector<float> values(3000);
+      ASSERT_THAT(DecodeValues(sent, absl::MakeSpan(expected)), IsOk());
+      ASSERT_THAT(DecodeValues(*chunk->encoded, absl::MakeSpan(values)), IsOk());
+      EXPECT_EQ(values, expected) << encoding;
+    }
+  }
+}
+
+TEST(DecodeEncodedChunkTest, RefusesWhatCannotBe) {
+  const EncodedChunk sent = Encoded("int8", 0, 100);
+  v1::PushGradientsRequest good;
+  ASSERT_TRUE(good.ParseFromString(BytesOf(EncodeChunk(sent))));
+  const auto refused = [](const v1::PushGradientsRequest& message) {
+    return ReasonOf(
+        DecodeChunk<v1::PushGradientsRequest>(Whole(message.SerializeAsString())).status());
+  };
+  v1::PushGradientsRequest bad = good;
+  bad.mutable_chunk()->clear_checksum();
+  EXPECT_EQ(refused(bad), Reason::kBadChunk);
+  for (const uint64_t count : {uint64_t{0}, uint64_t{262145}, kLargest}) {
+    bad = good;
+    bad.mutable_chunk()->mutable_encoding()->set_count(count);
+    EXPECT_EQ(refused(bad), Reason::kBadChunk) << count;
+  }
+  bad = good;
+  bad.mutable_chunk()->mutable_encoding()->set_transform(static_cast<v1::ValueTransform>(9));
+  EXPECT_EQ(refused(bad), Reason::kBadChunk);
+  bad = good;
+  bad.mutable_chunk()->mutable_encoding()->set_compressor(static_cast<v1::Compressor>(2));
+  EXPECT_EQ(refused(bad), Reason::kBadChunk);
+}
+
+TEST(EncodingMessageTest, SaysAllOfAnEncoding) {
+  for (const char* name : {"float16", "int8:stochastic", "top-k:0.25:float16", "random-k:0.5",
+                           "low-rank:7", "bfloat16/planes/zstd:3"}) {
+    const auto encoding = FromProto(ToProto(*ParseEncoding(name)));
+    ASSERT_THAT(encoding, IsOk());
+    EXPECT_EQ(EncodingName(*encoding), name);
+  }
+}
+
+TEST(EncodingMessageTest, RefusesWhatIsOutOfItsDomain) {
+  v1::Encoding message = ToProto(*ParseEncoding("top-k:0.25"));
+  message.set_share(2);
+  EXPECT_EQ(ReasonOf(FromProto(message).status()), Reason::kBadArgument);
+  message = ToProto(*ParseEncoding("int8/zstd"));
+  message.set_level(99);
+  EXPECT_EQ(ReasonOf(FromProto(message).status()), Reason::kBadArgument);
+  message.set_transform(static_cast<v1::ValueTransform>(77));
+  EXPECT_EQ(ReasonOf(FromProto(message).status()), Reason::kBadArgument);
+}
 
 template <typename Message>
 class DecodeChunkTest : public ::testing::Test {};
@@ -213,20 +356,29 @@ TYPED_TEST(DecodeChunkTest, NamesTheMessageThatTheBytesAreNot) {
                       HasSubstr(absl::StrCat("is no ", TypeParam::descriptor()->full_name()))));
 }
 
+// Whether it is one that is taken, be it encoded or not.
+bool IsGood(const v1::TensorChunk& chunk) {
+  if (chunk.has_shared()) return false;
+  if (chunk.has_encoding()) return chunk.has_checksum() && FromProto(chunk.encoding()).ok();
+  return chunk.payload().size() % sizeof(float) == 0 &&
+         (!chunk.has_checksum() || chunk.checksum() == Checksum(chunk.payload()));
+}
+
 // What the generated parser makes of the bytes is the truth.
 template <typename Message>
 void ExpectAsGenerated(const std::string& bytes, const std::vector<size_t>& ends) {
   Message message;
   const bool legal = message.ParseFromString(bytes) && message.has_chunk();
   const auto chunk = DecodeChunk<Message>(Sliced(bytes, ends));
-  if (!legal || message.chunk().has_shared() ||
-      message.chunk().payload().size() % sizeof(float) != 0) {
+  if (!legal || !IsGood(message.chunk())) {
     ASSERT_FALSE(chunk.ok());
     return;
   }
   ASSERT_THAT(chunk, IsOk());
   ASSERT_EQ(chunk->offset, message.chunk().offset());
-  ASSERT_EQ(BytesOf(*chunk), message.chunk().payload());
+  ASSERT_EQ(chunk->encoded.has_value(), message.chunk().has_encoding());
+  ASSERT_EQ(chunk->encoded.has_value() ? std::string(chunk->encoded->payload) : BytesOf(*chunk),
+            message.chunk().payload());
 }
 
 // Legal forms that generated code does not write.
@@ -259,7 +411,11 @@ TYPED_TEST(DecodeChunkTest, AgreesWithTheGeneratedParserAboutDamagedMessages) {
   std::mt19937 random(20261121);
   const auto below = [&random](size_t bound) { return random() % bound; };
   for (int i = 0; i < 20000; ++i) {
-    std::string bytes = Generated<TypeParam>(random() >> below(32), std::string(below(40), 'x'));
+    TypeParam message;
+    message.mutable_chunk()->set_offset(random() >> below(32));
+    message.mutable_chunk()->set_payload(std::string(below(40), 'x'));
+    if (below(2) == 0) message.mutable_chunk()->set_checksum(Checksum(message.chunk().payload()));
+    std::string bytes = message.SerializeAsString();
     for (size_t changes = below(4); changes > 0 && !bytes.empty(); --changes) {
       bytes[below(std::min<size_t>(bytes.size(), 16))] = static_cast<char>(random());
     }

@@ -34,10 +34,10 @@ constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParam
 // Writes the stream's chunks after its header. The server may answer before it has read all of
 // them; then the rest is not sent.
 void WriteVector(const google::protobuf::MessageLite& header, const SharedFloats& vector,
-                 GrpcStream& stream) {
+                 Checksums checksums, GrpcStream& stream) {
   if (!stream.Write(EncodeMessage(header), Follows::kMoreAtOnce)) return;
   uint64_t unsent = vector.values.size();
-  ForEachChunk(0, vector, [&](const grpc::ByteBuffer& chunk, uint64_t count) {
+  ForEachChunk(0, vector, checksums, [&](const grpc::ByteBuffer& chunk, uint64_t count) {
     unsent -= count;
     return stream.Write(chunk, unsent == 0 ? Follows::kNothing : Follows::kMore);
   });
@@ -47,7 +47,9 @@ class GrpcConnection final : public ServerConnection {
  public:
   // `channel` is connected.
   GrpcConnection(GrpcConnectionOptions options, GrpcChannel channel)
-      : options_(std::move(options)), channel_(std::move(channel)) {
+      : options_(std::move(options)),
+        checksums_(ChecksumsFor(options_.address)),
+        channel_(std::move(channel)) {
     MakeStubs();
   }
 
@@ -99,7 +101,7 @@ class GrpcConnection final : public ServerConnection {
                       options_.token);
     v1::InitializeParamsRequest header;
     header.mutable_header()->set_session(session.value());
-    WriteVector(header, parameters, stream);
+    WriteVector(header, parameters, checksums_, stream);
     const auto answer = ReadAnswer<v1::InitializeParamsResponse>("InitializeParams", stream);
     if (!answer.ok()) return answer.status();
     return InitializeOutcome{answer->accepted(), Step(answer->step())};
@@ -109,14 +111,16 @@ class GrpcConnection final : public ServerConnection {
                                           BatchIs batch) override {
     const auto memory = session_ == nullptr ? nullptr : session_->memory;
     return StartGrpcPush(*streams_, header, elements, batch,
-                         {options_.token, memory, options_.trace});
+                         {options_.token, memory, options_.trace, checksums_});
   }
 
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
-    const bool shares = session_ != nullptr && session_->memory != nullptr;
+    const bool shares =
+        session_ != nullptr && session_->memory != nullptr && options_.pull_encoding.plain();
     SharedParameters* const shared = shares ? &shared_parameters_ : nullptr;
-    return StartGrpcPull(*streams_, request, shared,
-                         {options_.pull_timeout, options_.token, options_.trace});
+    return StartGrpcPull(
+        *streams_, request, shared,
+        {options_.pull_timeout, options_.token, options_.trace, options_.pull_encoding});
   }
 
   absl::Status Leave(SessionId session, const Results& results) override {
@@ -158,6 +162,7 @@ class GrpcConnection final : public ServerConnection {
   }
 
   const GrpcConnectionOptions options_;
+  const Checksums checksums_;  // of what is sent without an encoding
   GrpcChannel channel_;
   std::unique_ptr<v1::ParameterServer::Stub> stub_;
   std::unique_ptr<grpc::GenericStub> streams_;  // for calls that carry tensors

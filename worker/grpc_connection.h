@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/encoding/encoding.h"
 #include "common/trace.h"
 #include "worker/server_connection.h"
 
@@ -21,6 +22,8 @@ struct GrpcConnectionOptions {
   // How long one wait for a step may last before PendingPull::Read gives DEADLINE_EXCEEDED.
   absl::Duration pull_timeout = absl::Seconds(60);
   Trace* trace = nullptr;  // of this process, if any; outlives the connection
+  // Of the parameters that are pulled. Unless it is plain, they come through the socket.
+  Encoding pull_encoding;
 };
 
 // Connects; while the server is not there, waits and says so in the log. UNAVAILABLE names the

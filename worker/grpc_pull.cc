@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "common/coverage.h"
+#include "common/encoding/codec.h"
 #include "common/error.h"
 #include "common/vector_copy.h"
 #include "common/wire.h"
 #include "common/wire_chunk.h"
+#include "common/wire_encoding.h"
 #include "worker/grpc_call.h"
 #include "worker/grpc_stream.h"
 
@@ -30,6 +32,7 @@ class GrpcPullCall {
         stream_(stub, kPullParams, options.timeout, options.token) {
     v1::PullParamsRequest message = ToProto(request);
     message.set_shared(shared != nullptr);
+    if (!options.encoding.plain()) *message.mutable_encoding() = ToProto(options.encoding);
     stream_.Write(EncodeMessage(message), Follows::kNothing);
   }
 
@@ -98,6 +101,9 @@ class GrpcPullCall {
     }
     const absl::Status added = coverage.Add(chunk->offset, chunk->size());
     if (!added.ok()) return added;
+    if (chunk->encoded.has_value()) {
+      return DecodeValues(*chunk->encoded, parameters.subspan(chunk->offset, chunk->size()));
+    }
     const bool streams = parameters.size() >= kStreamedElements;
     uint64_t offset = chunk->offset;
     for (const FloatPiece& piece : chunk->pieces) {

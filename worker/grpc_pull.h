@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "common/encoding/encoding.h"
 #include "common/trace.h"
 #include "worker/server_connection.h"
 #include "worker/shared_parameters.h"
@@ -19,6 +20,7 @@ struct GrpcPullOptions {
   absl::Duration timeout;  // of one wait for a step
   std::string token;       // empty if the server asks for none
   Trace* trace = nullptr;  // of this process, if any; outlives the pull
+  Encoding encoding;       // of the parameters; plain if they are to be shared
 };
 
 // Asks for a step. `shared` is null if parameters are to come through the socket. `stub` and

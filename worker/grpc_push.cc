@@ -22,6 +22,7 @@ class GrpcPush final : public OutgoingPush {
            const GrpcPushOptions& options)
       : batch_(batch),
         memory_(options.memory),
+        checksums_(options.checksums),
         unsent_(elements),
         stream_(stub, kMethod, Timeout(elements, batch), options.token) {
     span_.emplace(options.trace, kRow, "push", header.step);
@@ -35,10 +36,14 @@ class GrpcPush final : public OutgoingPush {
     const uint64_t size = part.values.size();
     const auto first = memory_ == nullptr ? absl::nullopt : memory_->IndexOf(part.values);
     if (first.has_value()) return Write(EncodeSharedChunk(offset, *first, size), size);
-    ForEachChunk(offset, part, [this](const grpc::ByteBuffer& chunk, uint64_t count) {
+    ForEachChunk(offset, part, checksums_, [this](const grpc::ByteBuffer& chunk, uint64_t count) {
       return Write(chunk, count);
     });
     return open_;
+  }
+
+  bool Send(const EncodedChunk& chunk) override {
+    return open_ && Write(EncodeChunk(chunk), chunk.how.count);
   }
 
   absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
@@ -68,6 +73,7 @@ class GrpcPush final : public OutgoingPush {
 
   const BatchIs batch_;
   const std::shared_ptr<const SharedMemory> memory_;
+  const Checksums checksums_;
   uint64_t unsent_;
   bool open_ = false;
   absl::optional<TraceSpan> span_;

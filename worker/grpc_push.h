@@ -11,6 +11,7 @@
 
 #include "common/shared_memory.h"
 #include "common/trace.h"
+#include "common/wire_chunk.h"
 #include "worker/server_connection.h"
 
 namespace sluice {
@@ -19,7 +20,8 @@ struct GrpcPushOptions {
   std::string token;  // empty if the server asks for none
   // That the server reads: of what lies there, only the place is sent. Null if there is none.
   std::shared_ptr<const SharedMemory> memory;
-  Trace* trace = nullptr;  // of this process, if any; outlives the push
+  Trace* trace = nullptr;                 // of this process, if any; outlives the push
+  Checksums checksums = Checksums::kOff;  // of what is not encoded
 };
 
 // As ServerConnection::StartPush. `stub` outlives it.

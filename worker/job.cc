@@ -52,6 +52,10 @@ void Consume(int* argc, char*** argv, const std::vector<std::string>& remaining)
   (*argv)[kept] = nullptr;
 }
 
+absl::Status NameFlag(absl::string_view flag, const absl::Status& status) {
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", status.message()));
+}
+
 }  // namespace
 
 JobFlags::JobFlags() : server_flags(std::make_unique<ServerFlags>()) {}
@@ -68,6 +72,20 @@ void AddJobFlags(CLI::App& app, JobFlags& flags) {
                   "seconds to wait for a server that is not there yet")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  group
+      .add_option("--push-encoding", flags.push_encoding,
+                  "how gradients are written: float32 (none), float16, bfloat16, "
+                  "int8[:stochastic], sign, top-k[:SHARE], random-k[:SHARE] or low-rank[:RANK], "
+                  "then [/planes][/zstd[:LEVEL]], then [,TENSOR=ENCODING…] for tensors of that "
+                  "name, or of names that begin with what precedes a '*'")
+      ->capture_default_str();
+  group
+      .add_option("--pull-encoding", flags.pull_encoding,
+                  "how parameters are written; as --push-encoding, but all tensors alike, and "
+                  "neither top-k nor random-k")
+      ->capture_default_str();
+  group.add_flag("--error-feedback,!--no-error-feedback", flags.error_feedback,
+                 "keep what an encoding loses of a gradient, and add it to the next");
   AddServerFlags(app, *flags.server_flags);
 }
 
@@ -116,6 +134,8 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   Job job;
   job.connect_timeout_ = flags.connect_timeout;
   job.nonce_ = RandomNonce();
+  const absl::Status encodings = job.TakeEncodings(flags);
+  if (!encodings.ok()) return encodings;
   const bool remote = !flags.server.empty();
   absl::StatusOr<JobTicket> ticket = absl::InvalidArgumentError(
       "no server: give --server=host:port, or launch with mpirun, where rank 0 is the server");
@@ -152,6 +172,22 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   return job;
 }
 
+absl::Status Job::TakeEncodings(const JobFlags& flags) {
+  auto push = ParseEncodingChoice(flags.push_encoding);
+  if (!push.ok()) return NameFlag("--push-encoding", push.status());
+  auto pull = ParseEncoding(flags.pull_encoding);
+  if (!pull.ok()) return NameFlag("--pull-encoding", pull.status());
+  if (pull->sparse()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pull-encoding: with ", flags.pull_encoding,
+                     " parameters that are not sent would be 0; expected another"));
+  }
+  push_encoding_.choice = *std::move(push);
+  push_encoding_.error_feedback = flags.error_feedback;
+  pull_encoding_ = *std::move(pull);
+  return absl::OkStatus();
+}
+
 int Job::Serve() {
   const int code = server_->Serve();
   std::cout << server_->ClosingTable() << std::flush;
@@ -164,6 +200,7 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> Job::Connect() const {
   options.token = ticket_.token;
   options.connect_timeout = absl::Seconds(connect_timeout_);
   options.trace = trace_.get();
+  options.pull_encoding = pull_encoding_;
   return ConnectOverGrpc(options);
 }
 

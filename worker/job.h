@@ -16,10 +16,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "common/encoding/encoding.h"
 #include "common/exchange.h"
 #include "common/job_ticket.h"
 #include "common/learning_rate_schedule.h"
 #include "common/trace.h"
+#include "worker/gradient_encoder.h"
 #include "worker/server_connection.h"
 
 namespace CLI {
@@ -36,9 +38,12 @@ struct JobFlags {
   JobFlags();
   ~JobFlags();
 
-  std::string server;                         // address; empty: launched by mpirun
-  std::string name;                           // of this worker; empty: made up
-  double connect_timeout = 60;                // seconds
+  std::string server;                  // address; empty: launched by mpirun
+  std::string name;                    // of this worker; empty: made up
+  double connect_timeout = 60;         // seconds
+  std::string push_encoding = "none";  // as ParseEncodingChoice() reads it
+  std::string pull_encoding = "none";  // as ParseEncoding() reads it
+  bool error_feedback = true;
   std::unique_ptr<ServerFlags> server_flags;  // --token-file and --trace among them
 };
 
@@ -83,17 +88,24 @@ class Job {
   // Of where this worker's time goes, if that was asked for; else null.
   Trace* trace() const { return trace_.get(); }
 
+  // How this worker's gradients are encoded.
+  const GradientEncoding& push_encoding() const { return push_encoding_; }
+
   // Who this worker is, for Join; layout and optimizer are still to be filled in.
   JoinRequest Identity(SessionRole role) const;
 
  private:
   Job();
 
+  absl::Status TakeEncodings(const JobFlags& flags);
+
   JobTicket ticket_;
   absl::optional<uint32_t> index_;  // among the workers that were launched together
   std::string name_;
   ProcessNonce nonce_;
   double connect_timeout_ = 0;
+  GradientEncoding push_encoding_;
+  Encoding pull_encoding_;
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<Server> server_;
 };

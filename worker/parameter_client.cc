@@ -18,10 +18,17 @@ bool IsLost(const absl::Status& status) {
          (absl::IsUnavailable(status) && reason == Reason::kNone);
 }
 
+bool Counted(Disposition disposition) {
+  return disposition == Disposition::kAccepted || disposition == Disposition::kApplied;
+}
+
 }  // namespace
 
 absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float> parameters) {
   request_ = request;
+  if (!encoding_.choice.plain() && request.role == SessionRole::kWorker) {
+    encoder_ = std::make_unique<GradientEncoder>(request.layout, encoding_, request.worker);
+  }
   const absl::Status opened = OpenSession();
   if (!opened.ok()) return opened;
   sequence_ = welcome_.last_sequence;
@@ -63,6 +70,7 @@ PushHeader ParameterClient::NextHeader() {
   header.sequence = sequence_;
   header.step = step_;
   header.incarnation = incarnation_;
+  if (encoder_ != nullptr) encoder_->Begin(sequence_);
   return header;
 }
 
@@ -77,8 +85,12 @@ void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
 
 // What is sent is sent whole, or the push has ended, and nobody asks any more what was sent.
 void ParameterClient::Send(uint64_t offset, const SharedFloats& part, Round& round) const {
-  round.open = round.open && round.push->Send(offset, part) &&
-               round.sent.Add(offset, part.values.size()).ok();
+  if (!round.open) return;
+  if (encoder_ != nullptr) {
+    round.open = encoder_->Send(offset, part, *round.push, round.sent);
+  } else {
+    round.open = round.push->Send(offset, part) && round.sent.Add(offset, part.values.size()).ok();
+  }
 }
 
 absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradient,
@@ -94,9 +106,12 @@ absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradie
   for (int attempt = 0;; ++attempt) {
     auto report = TryExchange(std::move(round), gradient, parameters);
     const bool outlived = early && attempt == 0 && absl::IsDeadlineExceeded(report.status());
-    const bool again = outlived || IsLost(report.status());
+    const bool corrupt = ReasonOf(report.status()) == Reason::kCorruptChunk;
+    const bool again = outlived || corrupt || IsLost(report.status());
+    if (report.ok() && encoder_ != nullptr) encoder_->End(Counted(report->disposition));
     if (report.ok() || !again || attempt == kMaxRejoins) return report;
-    if (!outlived) {
+    if (corrupt) LOG(WARNING) << request_.worker << " repeats a push or pull: " << report.status();
+    if (!outlived && !corrupt) {
       LOG(WARNING) << request_.worker << " joins again: " << report.status().message();
       const absl::Status rejoined = Rejoin();
       if (!rejoined.ok()) return rejoined;
@@ -194,6 +209,7 @@ absl::Status ParameterClient::Finish(std::unique_ptr<PendingPull> pull, const Pu
   if (!header.ok()) return header.status();
   step_ = header->step;
   incarnation_ = header->incarnation;
+  if (encoder_ != nullptr) encoder_->SetLearningRate(header->learning_rate);
   return absl::OkStatus();
 }
 

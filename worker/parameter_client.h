@@ -4,6 +4,7 @@
 #define SLUICE_WORKER_PARAMETER_CLIENT_H_
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "common/coverage.h"
 #include "common/exchange.h"
 #include "common/shared_floats.h"
+#include "worker/gradient_encoder.h"
 #include "worker/server_connection.h"
 
 namespace sluice {
@@ -29,8 +31,10 @@ struct RoundReport {
 // repeats what was not answered; the server counts it once. To be used by one thread at a time.
 class ParameterClient {
  public:
-  explicit ParameterClient(std::unique_ptr<ServerConnection> connection)
-      : connection_(std::move(connection)) {}
+  // `encoding` is that of the gradients that are pushed.
+  explicit ParameterClient(std::unique_ptr<ServerConnection> connection,
+                           GradientEncoding encoding = {})
+      : connection_(std::move(connection)), encoding_(std::move(encoding)) {}
 
   // Joins and fills `parameters`, which hold the model's own on entry: they become the job's if it
   // has none, else they are replaced.
@@ -82,6 +86,8 @@ class ParameterClient {
                       absl::Span<float> parameters);
 
   const std::unique_ptr<ServerConnection> connection_;
+  const GradientEncoding encoding_;
+  std::unique_ptr<GradientEncoder> encoder_;  // null if gradients are sent as they are
   JoinRequest request_;
   Welcome welcome_;          // of the latest session
   Step step_;                // of the parameters that this worker holds

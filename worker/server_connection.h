@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/encoding/chunk_encoding.h"
 #include "common/exchange.h"
 #include "common/shared_floats.h"
 
@@ -40,6 +41,9 @@ class OutgoingPush {
   // for as long as the server takes no more. False if the push has ended already, which Finish()
   // explains; send no more then.
   virtual bool Send(uint64_t offset, const SharedFloats& part) = 0;
+
+  // The same with encoded elements.
+  virtual bool Send(const EncodedChunk& chunk) = 0;
 
   // All of it was sent, or it has ended: waits for the answer; once. `summary` is for BatchIs::
   // kInSummary.

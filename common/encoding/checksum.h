@@ -4,6 +4,7 @@
 #define SLUICE_COMMON_ENCODING_CHECKSUM_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/strings/string_view.h"
 
@@ -11,6 +12,22 @@ namespace sluice {
 
 // XXH3-64 with seed 0 (Collet, xxhash.com): a quarter of a pass over memory.
 uint64_t Checksum(absl::string_view bytes);
+
+// The same of bytes that lie in several places.
+class Checksummer {
+ public:
+  Checksummer();
+  ~Checksummer();
+  Checksummer(const Checksummer&) = delete;
+  Checksummer& operator=(const Checksummer&) = delete;
+
+  void Add(absl::string_view bytes);
+  uint64_t Get() const;
+
+ private:
+  struct State;
+  const std::unique_ptr<State> state_;
+};
 
 }  // namespace sluice
 

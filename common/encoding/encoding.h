@@ -14,29 +14,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/encoding/chunk_encoding.h"
 
 namespace sluice {
-
-// What becomes of the values.
-enum class ValueTransform {
-  kFloat32,   // nothing
-  kFloat16,   // IEEE 754 binary16
-  kBfloat16,  // the upper half of a binary32
-  kInt8,      // 8 bits, and a scale for each 256 values
-  kSign,      // 1 bit, and a scale for each 1024 values
-  kTopK,      // the largest values and their places
-  kRandomK,   // values at places drawn at random, by a seed that both sides know
-  kLowRank,   // of a matrix, the product of two narrow ones
-  kCustom,    // a user's own: see Transform
-};
-
-// The order of the bytes that a transform gives.
-enum class ByteLayout {
-  kPlain,   // value by value
-  kPlanes,  // the first bytes of all values, then the second bytes, and so on
-};
-
-enum class Compressor { kNone, kZstd };
 
 struct Encoding {
   ValueTransform transform = ValueTransform::kFloat32;

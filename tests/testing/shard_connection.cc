@@ -140,10 +140,14 @@ class ShardConnection::Push final : public OutgoingPush {
   }
 
   bool Send(uint64_t offset, const SharedFloats& part) override {
-    if (!GoesOn() || state_->ended || !added_.ok()) return false;
-    added_ = state_->start->push->Add(ChunkOf(offset, part.values));
-    broken_ = broken_ || cut_;
-    return added_.ok() && !broken_;
+    return Add(ChunkOf(offset, part.values));
+  }
+
+  bool Send(const EncodedChunk& chunk) override {
+    TensorChunk encoded;
+    encoded.offset = chunk.offset;
+    encoded.encoded = chunk;
+    return Add(std::move(encoded));
   }
 
   absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
@@ -179,6 +183,13 @@ class ShardConnection::Push final : public OutgoingPush {
     absl::Notification given;
     absl::StatusOr<PushOutcome> outcome = absl::UnknownError("not answered");
   };
+
+  bool Add(TensorChunk chunk) {
+    if (!GoesOn() || state_->ended || !added_.ok()) return false;
+    added_ = state_->start->push->Add(std::move(chunk));
+    broken_ = broken_ || cut_;
+    return added_.ok() && !broken_;
+  }
 
   // Whether it was let in, and is not over.
   bool GoesOn() const {

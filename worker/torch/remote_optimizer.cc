@@ -43,7 +43,7 @@ OptimizerConfig ConfigFor(const OptimizerConfig& config, const absl::optional<Lo
 // Opens a session for `model`, whose values it sends or replaces.
 std::unique_ptr<ParameterClient> JoinJob(const Job& job, SessionRole role,
                                          const OptimizerConfig& config, FlatModel& model) {
-  auto client = std::make_unique<ParameterClient>(ValueOrThrow(job.Connect()));
+  auto client = std::make_unique<ParameterClient>(ValueOrThrow(job.Connect()), job.push_encoding());
   JoinRequest request = job.Identity(role);
   request.layout = model.layout();
   request.optimizer = config;
@@ -79,6 +79,10 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
     : job_(job), model_(model), local_(local), config_(ConfigFor(config, local)) {
   if (local_.has_value() && overlap == Overlap::kBackward) {
     throw std::invalid_argument("with local steps no gradients leave that backward could overlap");
+  }
+  if (local_.has_value() && job.push_encoding().choice.sparse()) {
+    throw std::invalid_argument(
+        "with local steps parameters are pushed: top-k and random-k would make zeros of most");
   }
   ThrowIfError(CheckFits(config, model_.layout()));
   client_ = JoinJob(job_, SessionRole::kWorker, config_, model_);

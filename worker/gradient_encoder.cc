@@ -1,0 +1,114 @@
+#include "worker/gradient_encoder.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/encoding/checksum.h"
+#include "common/encoding/codec.h"
+#include "common/tensor_chunk.h"
+#include "common/vector_math.h"
+
+namespace sluice {
+namespace {
+
+bool AnyLossy(const std::vector<PlannedChunk>& chunks) {
+  return std::any_of(chunks.begin(), chunks.end(), [](const PlannedChunk& chunk) {
+    return chunk.encoding != nullptr && chunk.encoding->lossy();
+  });
+}
+
+}  // namespace
+
+GradientEncoder::GradientEncoder(Layout layout, GradientEncoding encoding,
+                                 const std::string& worker)
+    : layout_(std::move(layout)),
+      encoding_(std::move(encoding)),
+      seed_(encoding_.seed ^ Checksum(worker)),
+      chunks_(PlanChunks(layout_, encoding_.choice)),
+      memories_(chunks_.size()),
+      encoded_(chunks_.size()) {
+  if (!encoding_.error_feedback || !AnyLossy(chunks_)) return;
+  left_over_.assign(layout_.size(), 0.0f);
+  next_left_over_ = left_over_;
+}
+
+void GradientEncoder::Begin(Sequence push) {
+  push_ = push;
+  std::fill(encoded_.begin(), encoded_.end(), absl::nullopt);
+}
+
+bool GradientEncoder::Send(uint64_t offset, const SharedFloats& part, OutgoingPush& push,
+                           Coverage& sent) {
+  const uint64_t end = offset + part.values.size();
+  const auto first =
+      std::partition_point(chunks_.begin(), chunks_.end(),
+                           [&](const PlannedChunk& chunk) { return chunk.end <= offset; });
+  for (auto chunk = first; chunk != chunks_.end() && chunk->begin < end; ++chunk) {
+    const uint64_t from = std::max(offset, chunk->begin);
+    const uint64_t to = std::min(end, chunk->end);
+    const SharedFloats values = part.Part(from - offset, to - from);
+    bool open = true;
+    if (chunk->encoding == nullptr) {
+      open = push.Send(from, values);
+    } else if (from == chunk->begin && to == chunk->end) {
+      const auto index = static_cast<size_t>(chunk - chunks_.begin());
+      if (!encoded_[index].has_value()) encoded_[index] = Encode(index, values.values);
+      open = push.Send(*encoded_[index]);
+    } else {
+      continue;  // the rest of it comes later
+    }
+    if (!open || !sent.Add(from, to - from).ok()) return false;
+  }
+  return true;
+}
+
+EncodedChunk GradientEncoder::Encode(size_t index, absl::Span<const float> gradient) {
+  const PlannedChunk& chunk = chunks_[index];
+  ChunkContext context;
+  context.seed = SeedOf(chunk.begin);
+  context.columns = chunk.columns;
+  context.memory = &memories_[index];
+  // What is not finite will be refused: it must not be kept.
+  const bool feeds_back = !left_over_.empty() && chunk.encoding->lossy() &&
+                          !FindNotFinite(AsPiece(gradient)).has_value();
+  if (!feeds_back) return EncodeValues(chunk.begin, gradient, *chunk.encoding, context);
+  const absl::Span<const float> whole = AddLeftOver(chunk, gradient);
+  EncodedChunk encoded = EncodeValues(chunk.begin, whole, *chunk.encoding, context);
+  const absl::Span<float> left =
+      absl::MakeSpan(next_left_over_).subspan(chunk.begin, chunk.end - chunk.begin);
+  const absl::Status decoded = DecodeValues(encoded, left);
+  CHECK(decoded.ok()) << decoded;
+  SubtractFrom(whole, left);
+  return encoded;
+}
+
+// To the scratch memory.
+absl::Span<const float> GradientEncoder::AddLeftOver(const PlannedChunk& chunk,
+                                                     absl::Span<const float> gradient) {
+  scratch_.assign(gradient.begin(), gradient.end());
+  AddTo(AsPiece(absl::MakeConstSpan(left_over_).subspan(chunk.begin, gradient.size())),
+        absl::MakeSpan(scratch_));
+  return scratch_;
+}
+
+uint64_t GradientEncoder::SeedOf(uint64_t begin) const {
+  const uint64_t numbers[] = {seed_, push_.value(), begin};
+  return Checksum({reinterpret_cast<const char*>(numbers), sizeof(numbers)});
+}
+
+void GradientEncoder::End(bool counted) {
+  if (counted) left_over_.swap(next_left_over_);
+}
+
+void GradientEncoder::SetLearningRate(double learning_rate) {
+  if (learning_rate <= 0) return;
+  const double ratio = learning_rate_ / learning_rate;
+  if (learning_rate_ > 0 && ratio != 1) {
+    for (float& value : left_over_) value *= static_cast<float>(ratio);
+  }
+  learning_rate_ = learning_rate;
+}
+
+}  // namespace sluice

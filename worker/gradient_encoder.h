@@ -1,0 +1,77 @@
+// A worker's gradients on their way out: encoded, with error feedback.
+//
+// What a lossy encoding leaves of a gradient is kept and added to the next (Seide et al. 2014;
+// Karimireddy et al. 2019), so that nothing is lost for good. With momentum correction, what is
+// left keeps its velocity (Deep Gradient Compression, Lin et al. 2018).
+
+#ifndef SLUICE_WORKER_GRADIENT_ENCODER_H_
+#define SLUICE_WORKER_GRADIENT_ENCODER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "common/coverage.h"
+#include "common/encoding/chunk_encoding.h"
+#include "common/encoding/encoding_plan.h"
+#include "common/ids.h"
+#include "common/layout.h"
+#include "common/shared_floats.h"
+#include "worker/server_connection.h"
+
+namespace sluice {
+
+struct GradientEncoding {
+  EncodingChoice choice;
+  bool error_feedback = true;  // for lossy encodings
+  // What is drawn at random follows from this, the worker, the push and the chunk alone.
+  uint64_t seed = 1;
+};
+
+// Takes memory for the model twice with error feedback, and for one encoded push. To be used by one
+// thread at a time.
+class GradientEncoder {
+ public:
+  // Of gradients of that layout. `worker` is its name.
+  GradientEncoder(Layout layout, GradientEncoding encoding, const std::string& worker);
+
+  // What follows is the push of that number. Each has its own bytes, which are the same however
+  // often it is sent.
+  void Begin(Sequence push);
+
+  // Sends what it can of `part`, which begins at `offset` of the push's gradient, and notes it in
+  // `sent`: all of it, if it begins and ends where chunks of PlanChunks() do. False if the push has
+  // ended.
+  bool Send(uint64_t offset, const SharedFloats& part, OutgoingPush& push, Coverage& sent);
+
+  // What became of the push: whether it counted. What a push left over that did not is forgotten
+  // with it, and what was left over before is not.
+  void End(bool counted);
+
+  // Of the step that the next gradient is for; 0 if it is unknown. What is left over is made a
+  // change of the same size with the new one.
+  void SetLearningRate(double learning_rate);
+
+ private:
+  EncodedChunk Encode(size_t chunk, absl::Span<const float> gradient);
+  absl::Span<const float> AddLeftOver(const PlannedChunk& chunk, absl::Span<const float> gradient);
+  uint64_t SeedOf(uint64_t begin) const;
+
+  const Layout layout_;
+  const GradientEncoding encoding_;
+  const uint64_t seed_;  // of the worker
+  const std::vector<PlannedChunk> chunks_;
+  std::vector<std::vector<float>> memories_;           // of each chunk's transform
+  std::vector<absl::optional<EncodedChunk>> encoded_;  // of the push, each chunk
+  std::vector<float> left_over_;       // of all pushes that counted; empty without error feedback
+  std::vector<float> next_left_over_;  // if the push counts, too
+  std::vector<float> scratch_;
+  Sequence push_;
+  double learning_rate_ = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_GRADIENT_ENCODER_H_
