@@ -431,6 +431,40 @@ TEST(LowRankTest, GetsCloserFromPushToPush) {
   EXPECT_LT(error(), first);
 }
 
+// A push in which columns of Q become zeros, all or one of them, is not the last that is sent.
+TEST(LowRankTest, ColumnsOfZerosDoNotStay) {
+  const Values matrix = Gradient(20 * 20);
+  Values one_row(matrix.size(), 0.0f);
+  std::copy_n(matrix.begin(), 20, one_row.begin());
+  const auto error = [&](const Values& before) {
+    Values memory;
+    ChunkContext context;
+    context.columns = 20;
+    context.memory = &memory;
+    ThereAndBack("low-rank:2", before, context);
+    const Values decoded = ThereAndBack("low-rank:2", matrix, context);
+    double sum = 0;
+    for (size_t i = 0; i < matrix.size(); ++i) {
+      sum += (decoded[i] - matrix[i]) * (decoded[i] - matrix[i]);
+    }
+    return sum;
+  };
+  EXPECT_LT(error(Values(matrix.size(), 0.0f)), 1.5 * error(matrix));
+  EXPECT_LT(error(one_row), 1.5 * error(matrix));
+}
+
+TEST(LowRankTest, WhatIsTooLargeIsSentAsItIs) {
+  const Values large(20 * 20, 3e38f);
+  Values memory;
+  ChunkContext context;
+  context.columns = 20;
+  context.memory = &memory;
+  EXPECT_EQ(ThereAndBack("low-rank:2", large, context), large);
+  for (float value : ThereAndBack("low-rank:2", Gradient(20 * 20), context)) {
+    EXPECT_TRUE(std::isfinite(value));
+  }
+}
+
 TEST(LowRankTest, WhatIsNoMatrixIsSentAsItIs) {
   const Values values = Gradient(500);
   EXPECT_EQ(ThereAndBack("low-rank:2", values), values);
