@@ -294,6 +294,21 @@ TEST(Int8Test, TheTiniestValuesBecomeZeros) {
   EXPECT_EQ(ThereAndBack("int8", {Limits::denorm_min(), -1e-37f}), (Values{0, 0}));
 }
 
+// 127 scales of the largest values would be infinite.
+TEST(Int8Test, TheLargestValuesStayFinite) {
+  for (const char* encoding : {"int8", "int8:stochastic"}) {
+    const Values decoded = ThereAndBack(encoding, {Limits::max(), -Limits::max()});
+    EXPECT_NEAR(decoded[0] / Limits::max(), 1, 1e-6) << encoding;
+    EXPECT_EQ(decoded[1], -decoded[0]) << encoding;
+  }
+}
+
+// Their sum is not.
+TEST(SignTest, TheLargestValuesStayFinite) {
+  const Values values(1024, -Limits::max());
+  EXPECT_EQ(ThereAndBack("sign", values), values);
+}
+
 TEST(SignTest, SendsABitEachAndTheMeanMagnitudeOfABlock) {
   const Values values = {1, -3, 0, 4, -2, 0, 0, 0, 0, -10};
   const EncodedChunk chunk = Encode("sign", values);
