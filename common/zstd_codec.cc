@@ -5,8 +5,12 @@
 
 #include <memory>
 
+#include "absl/strings/match.h"
+
 namespace sluice {
 namespace {
+
+constexpr absl::string_view kMagic = "\x28\xb5\x2f\xfd";
 
 struct FreeContext {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
@@ -37,6 +41,12 @@ bool ZstdCompress(absl::string_view bytes, int level, size_t most, std::string* 
 }
 
 absl::optional<uint64_t> ZstdSize(absl::string_view frame) {
+  // zstd also reads what it wrote before its format was settled, frames to be skipped, and several
+  // frames in a row.
+  if (!absl::StartsWith(frame, kMagic)) return absl::nullopt;
+  if (ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
+    return absl::nullopt;
+  }
   const unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN) return absl::nullopt;
   return size;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <random>
 #include <string>
@@ -294,6 +295,21 @@ TEST(Int8Test, TheTiniestValuesBecomeZeros) {
   EXPECT_EQ(ThereAndBack("int8", {Limits::denorm_min(), -1e-37f}), (Values{0, 0}));
 }
 
+// 127 scales of the largest values would be infinite.
+TEST(Int8Test, TheLargestValuesStayFinite) {
+  for (const char* encoding : {"int8", "int8:stochastic"}) {
+    const Values decoded = ThereAndBack(encoding, {Limits::max(), -Limits::max()});
+    EXPECT_NEAR(decoded[0] / Limits::max(), 1, 1e-6) << encoding;
+    EXPECT_EQ(decoded[1], -decoded[0]) << encoding;
+  }
+}
+
+// Their sum is not.
+TEST(SignTest, TheLargestValuesStayFinite) {
+  const Values values(1024, -Limits::max());
+  EXPECT_EQ(ThereAndBack("sign", values), values);
+}
+
 TEST(SignTest, SendsABitEachAndTheMeanMagnitudeOfABlock) {
   const Values values = {1, -3, 0, 4, -2, 0, 0, 0, 0, -10};
   const EncodedChunk chunk = Encode("sign", values);
@@ -431,6 +447,40 @@ TEST(LowRankTest, GetsCloserFromPushToPush) {
   EXPECT_LT(error(), first);
 }
 
+// A push in which columns of Q become zeros, all or one of them, is not the last that is sent.
+TEST(LowRankTest, ColumnsOfZerosDoNotStay) {
+  const Values matrix = Gradient(20 * 20);
+  Values one_row(matrix.size(), 0.0f);
+  std::copy_n(matrix.begin(), 20, one_row.begin());
+  const auto error = [&](const Values& before) {
+    Values memory;
+    ChunkContext context;
+    context.columns = 20;
+    context.memory = &memory;
+    ThereAndBack("low-rank:2", before, context);
+    const Values decoded = ThereAndBack("low-rank:2", matrix, context);
+    double sum = 0;
+    for (size_t i = 0; i < matrix.size(); ++i) {
+      sum += (decoded[i] - matrix[i]) * (decoded[i] - matrix[i]);
+    }
+    return sum;
+  };
+  EXPECT_LT(error(Values(matrix.size(), 0.0f)), 1.5 * error(matrix));
+  EXPECT_LT(error(one_row), 1.5 * error(matrix));
+}
+
+TEST(LowRankTest, WhatIsTooLargeIsSentAsItIs) {
+  const Values large(20 * 20, 3e38f);
+  Values memory;
+  ChunkContext context;
+  context.columns = 20;
+  context.memory = &memory;
+  EXPECT_EQ(ThereAndBack("low-rank:2", large, context), large);
+  for (float value : ThereAndBack("low-rank:2", Gradient(20 * 20), context)) {
+    EXPECT_TRUE(std::isfinite(value));
+  }
+}
+
 TEST(LowRankTest, WhatIsNoMatrixIsSentAsItIs) {
   const Values values = Gradient(500);
   EXPECT_EQ(ThereAndBack("low-rank:2", values), values);
@@ -545,6 +595,39 @@ TEST(HostileChunkTest, ABombIsRefusedBeforeItIsUnpacked) {
                                                        "most 4000"));
 }
 
+std::string Part(const std::string& bytes) {
+  const auto length = static_cast<uint32_t>(bytes.size());
+  std::string part(sizeof(length), '\0');
+  std::memcpy(&part[0], &length, sizeof(length));
+  return part + bytes;
+}
+
+// zstd's decoder reads all of these.
+TEST(HostileChunkTest, APartIsOneFrameThatSavesBytes) {
+  const EncodedChunk chunk = Encode("float32/zstd", Values(10, 0.0f));
+  std::string frame;
+  ASSERT_TRUE(ZstdCompress(std::string(40, '\0'), 1, 100, &frame));
+  EXPECT_THAT(Decode(chunk, Part(frame)), IsOk());
+
+  const std::string skipped("\x50\x2a\x4d\x18\x00\x00\x00\x00", 8);
+  EXPECT_EQ(ReasonOf(Decode(chunk, Part(frame + skipped))), Reason::kBadChunk);
+  EXPECT_EQ(ReasonOf(Decode(chunk, Part(skipped + frame))), Reason::kBadChunk);
+  std::string nothing;
+  ASSERT_TRUE(ZstdCompress("", 1, 100, &nothing));
+  EXPECT_EQ(ReasonOf(Decode(chunk, Part(frame + nothing))), Reason::kBadChunk);
+  // zstd 0.7's.
+  std::string old(frame);
+  old[0] = '\x27';
+  EXPECT_EQ(ReasonOf(Decode(chunk, Part(old))), Reason::kBadChunk);
+
+  // 40 bytes in a frame of 49: a head of 6, and three for the one block that is not compressed.
+  const std::string padded =
+      std::string("\x28\xb5\x2f\xfd\x20\x28\x41\x01\x00", 9) + std::string(40, 0);
+  EXPECT_THAT(ZstdSize(padded), absl::make_optional<uint64_t>(40));
+  const absl::Status status = Decode(chunk, Part(padded));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a part of 49 bytes that stands for 40"));
+}
+
 TEST(HostileChunkTest, AScaleMustBeFinite) {
   for (const char* encoding : {"int8", "sign"}) {
     const EncodedChunk good = Encode(encoding, Gradient(100));
@@ -595,6 +678,116 @@ TEST(HostileChunkTest, AnUnknownTransformIsNamedWithTheKnownOnes) {
   EXPECT_EQ(ReasonOf(status), Reason::kBadArgument);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("\"zippy\" is known here; expected float32"));
+}
+
+// As numbers of a message are, whatever its enumerations name.
+TEST(HostileChunkTest, AStepThatIsNotKnownIsRefused) {
+  const EncodedChunk good = Encode("float16", Gradient(10));
+  for (int number : {-1, 2, 9, std::numeric_limits<int>::max()}) {
+    EncodedChunk transform = good;
+    transform.how.transform = static_cast<ValueTransform>(number == 2 ? 10 : number);
+    EncodedChunk layout = good;
+    layout.how.byte_layout = static_cast<ByteLayout>(number);
+    EncodedChunk compressor = good;
+    compressor.how.compressor = static_cast<Compressor>(number);
+    for (const EncodedChunk& bad : {transform, layout, compressor}) {
+      const absl::Status status = Decode(bad, std::string(good.payload));
+      EXPECT_EQ(ReasonOf(status), Reason::kBadArgument) << number;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("is not known here")) << number;
+    }
+  }
+}
+
+// ---- Anything at all ----
+
+class Dice {
+ public:
+  explicit Dice(uint32_t seed) : random_(seed) {}
+
+  uint32_t Below(uint32_t most) { return static_cast<uint32_t>(random_() % most); }
+  uint64_t AnyNumber() { return random_() >> Below(64); }
+
+  // A number as it should be, or nearly, or any.
+  uint64_t Near(uint64_t number) {
+    const uint32_t kind = Below(8);
+    return kind == 0 ? AnyNumber() : kind == 1 ? number + Below(3) - 1 : number;
+  }
+
+  std::string Bytes(size_t size) {
+    std::string bytes(size, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random_());
+    return bytes;
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+ChunkEncoding AnyEncoding(Dice* dice) {
+  ChunkEncoding how;
+  how.transform = static_cast<ValueTransform>(dice->Below(8));
+  how.byte_layout = static_cast<ByteLayout>(dice->Below(2));
+  how.compressor = static_cast<Compressor>(dice->Below(2));
+  how.kept = dice->Near(1 + dice->Below(1 + dice->Below(8)));  // few of random gaps fit
+  how.half = dice->Below(2) == 1;
+  how.seed = dice->AnyNumber();
+  how.columns = dice->Near(1 + dice->Below(30));
+  const bool whole_rows = how.columns >= 1 && how.columns <= 30 && dice->Below(2) == 1;
+  how.count = whole_rows ? how.columns * (1 + dice->Below(30)) : 1 + dice->Below(600);
+  how.rank = static_cast<uint32_t>(dice->Near(1 + dice->Below(4)));
+  return how;
+}
+
+// Of about the right length for most of what `how` may be; in parts if it is compressed.
+std::string AnyPayload(const ChunkEncoding& how, Dice* dice) {
+  const size_t rows = how.columns > 0 ? how.count / how.columns : 0;
+  const size_t sizes[] = {4 * how.count,
+                          2 * how.count,
+                          how.count + 4 * ((how.count + 255) / 256),
+                          4 * ((how.count + 1023) / 1024) + (how.count + 7) / 8,
+                          (how.half ? 2 : 4) * how.kept,
+                          (how.half ? 3 : 5) * how.kept,
+                          4 * how.rank * (rows + how.columns)};
+  const auto right = [&] { return dice->Near(sizes[dice->Below(7)]) % 5000; };
+  if (how.compressor == Compressor::kNone) return dice->Bytes(right());
+  std::string payload;
+  for (uint32_t parts = 1 + dice->Below(5); parts > 0; --parts) {
+    std::string part = dice->Below(4) == 0 ? dice->Bytes(right()) : std::string(right(), 'x');
+    auto head = static_cast<uint32_t>(dice->Near(part.size()));
+    std::string frame;
+    if (dice->Below(2) == 0 && ZstdCompress(part, 1, part.size() + 100, &frame)) {
+      part = frame;
+      head = static_cast<uint32_t>(dice->Near(part.size()));
+    } else {
+      head |= uint32_t{1} << 31;
+    }
+    payload.append(reinterpret_cast<const char*>(&head), sizeof(head));
+    payload += part;
+  }
+  return payload;
+}
+
+// What is not written would differ.
+TEST(HostileChunkTest, AnythingIsDecodedWhollyOrRefused) {
+  Dice dice(3);
+  std::map<ValueTransform, int> decoded;
+  for (int i = 0; i < 100000; ++i) {
+    EncodedChunk chunk;
+    chunk.how = AnyEncoding(&dice);
+    const std::string payload = AnyPayload(chunk.how, &dice);
+    chunk.payload = payload;
+    chunk.checksum = Checksum(payload);
+    Values once(chunk.how.count, 4711);
+    Values again(chunk.how.count, 815);
+    const absl::Status status = DecodeValues(chunk, absl::MakeSpan(once));
+    ASSERT_TRUE(status.ok() || ReasonOf(status) == Reason::kBadChunk) << status;
+    ASSERT_EQ(DecodeValues(chunk, absl::MakeSpan(again)), status);
+    if (!status.ok()) continue;
+    ASSERT_EQ(Bits(once), Bits(again)) << i;
+    ++decoded[chunk.how.transform];
+  }
+  EXPECT_EQ(decoded.size(), 8u);
+  for (const auto& entry : decoded) EXPECT_GT(entry.second, 100) << static_cast<int>(entry.first);
 }
 
 }  // namespace

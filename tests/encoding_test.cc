@@ -80,7 +80,7 @@ TEST(EncodingTest, RefusesWhatItDoesNotKnow) {
 }
 
 // The negation of every value.
-class Negation final : public Transform {
+class Negation : public Transform {
  public:
   size_t width() const override { return 4; }
   void Encode(absl::Span<const float> values, const Encoding&, const ChunkContext&, ChunkEncoding*,
@@ -102,6 +102,12 @@ class Negation final : public Transform {
   }
 };
 
+// No byte layout knows values of so many bytes.
+class Wide final : public Negation {
+ public:
+  size_t width() const override { return 8; }
+};
+
 TEST(EncodingTest, AUsersOwnTransformIsKnownByItsName) {
   RegisterTransform("negation", std::make_unique<Negation>());
   const Encoding encoding = Parsed("negation/planes/zstd:2");
@@ -116,6 +122,7 @@ TEST(EncodingTest, AUsersOwnTransformIsKnownByItsName) {
 TEST(EncodingDeathTest, ATransformsNameIsTakenOnce) {
   EXPECT_DEATH(RegisterTransform("int8", std::make_unique<Negation>()), "int8 already");
   EXPECT_DEATH(RegisterTransform("Bad name", std::make_unique<Negation>()), "no name");
+  EXPECT_DEATH(RegisterTransform("wide", std::make_unique<Wide>()), "8 bytes, expected 1, 2 or 4");
   RegisterTransform("once", std::make_unique<Negation>());
   EXPECT_DEATH(RegisterTransform("once", std::make_unique<Negation>()), "once already");
 }

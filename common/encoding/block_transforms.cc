@@ -78,6 +78,8 @@ constexpr size_t kInt8Block = 256;
 constexpr float kMostInt8 = 127;
 // Below this, 1 / scale is too large for a float.
 constexpr float kLeastMagnitude = 1e-36f;
+// Above this, scale · 127 is too large for one.
+constexpr float kMostScale = 0x810203p98f;
 
 SLUICE_VECTOR_CLONES
 float MagnitudeOf(const float* values, size_t count) {
@@ -141,7 +143,7 @@ class Int8 final : public BlockTransform {
     } else {
       Quantize(values, factor, count, to);
     }
-    return magnitude / kMostInt8;
+    return std::min(magnitude / kMostInt8, kMostScale);
   }
 
   void DecodeBlock(const char* bytes, float scale, size_t count, float* values) const override {
@@ -167,6 +169,15 @@ float SumOfMagnitudes(const float* values, size_t count) {
   float sum = 0;
   for (float lane : sums) sum += lane;
   return sum;
+}
+
+// Finite, as the values are, even where their sum is not.
+float MeanMagnitude(const float* values, size_t count) {
+  const float sum = SumOfMagnitudes(values, count);
+  if (std::isfinite(sum)) return sum / static_cast<float>(count);
+  double wide = 0;
+  for (size_t i = 0; i < count; ++i) wide += std::fabs(values[i]);
+  return static_cast<float>(wide / static_cast<double>(count));
 }
 
 // Bit i of a byte is the sign of its value i, 1 for negative ones.
@@ -203,7 +214,7 @@ class Sign final : public BlockTransform {
       std::copy_n(values + count - rest, rest, padded);
       TakeSigns(padded, 1, bytes + count / kBits);
     }
-    return SumOfMagnitudes(values, count) / static_cast<float>(count);
+    return MeanMagnitude(values, count);
   }
 
   void DecodeBlock(const char* bytes, float scale, size_t count, float* values) const override {

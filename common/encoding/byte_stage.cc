@@ -102,6 +102,10 @@ absl::Status TakePart(uint64_t most, bool exact, absl::string_view* payload, std
     bytes->append(part.data(), part.size());
     return absl::OkStatus();
   }
+  // No sender compresses to more; time to decompress grows with the part.
+  if (length > *size) {
+    return Broken(absl::StrCat("has a part of ", length, " bytes that stands for ", *size));
+  }
   const size_t before = bytes->size();
   bytes->resize(before + *size);
   if (ZstdDecompress(part, absl::MakeSpan(&(*bytes)[before], *size))) return absl::OkStatus();

@@ -22,6 +22,21 @@ ByteStage StageOf(const ChunkEncoding& how, const Transform& transform) {
   return {how.byte_layout, how.compressor, transform.width()};
 }
 
+// From the wire the fields are any numbers.
+absl::Status CheckSteps(const ChunkEncoding& how) {
+  if (how.byte_layout != ByteLayout::kPlain && how.byte_layout != ByteLayout::kPlanes) {
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("byte layout ", static_cast<int>(how.byte_layout),
+                                  " is not known here; expected plain or planes"));
+  }
+  if (how.compressor != Compressor::kNone && how.compressor != Compressor::kZstd) {
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("compressor ", static_cast<int>(how.compressor),
+                                  " is not known here; expected none or zstd"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const Encoding& encoding,
@@ -64,6 +79,8 @@ absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values) {
                                   absl::Hex(checksum, absl::kZeroPad16), ", expected ",
                                   absl::Hex(chunk.checksum, absl::kZeroPad16), ": send it again"));
   }
+  const absl::Status steps = CheckSteps(how);
+  if (!steps.ok()) return steps;
   const auto transform = FindTransform(how.transform, how.custom);
   if (!transform.ok()) return transform.status();
   const auto most = (*transform)->MostBytes(how);

@@ -23,8 +23,9 @@ EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const
                           const ChunkContext& context);
 
 // Writes the elements of `chunk` to `values`, which is as long as it says. CORRUPT_CHUNK if its
-// checksum is wrong; BAD_CHUNK if it is not what it says, or too large; BAD_ARGUMENT if its
-// transform is unknown here. Takes memory for at most what `values` stand for, a few times.
+// checksum is wrong; BAD_CHUNK if it is not what it says, or too large; BAD_ARGUMENT if one of its
+// steps is unknown here. After an error `values` hold anything. Takes memory for at most what
+// `values` stand for, a few times.
 absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values);
 
 }  // namespace sluice

@@ -93,6 +93,24 @@ void Orthonormalize(const Shape& shape, Matrix* p) {
   }
 }
 
+// Not so if their sums were too large for floats; what is not finite in P makes Q so.
+bool AllFinite(const Matrix& matrix) {
+  return std::all_of(matrix.begin(), matrix.end(),
+                     [](float value) { return std::isfinite(value); });
+}
+
+// Where the next push begins: `q`, but for columns of zeros, which would stay zeros for ever.
+Matrix NextQ(const Shape& shape, Matrix q) {
+  const Matrix first = FirstQ(shape);
+  for (size_t k = 0; k < shape.rank; ++k) {
+    bool zeros = true;
+    for (size_t i = k; i < q.size(); i += shape.rank) zeros = zeros && q[i] == 0;
+    if (!zeros) continue;
+    for (size_t i = k; i < q.size(); i += shape.rank) q[i] = first[i];
+  }
+  return q;
+}
+
 void Append(const Matrix& matrix, std::string* bytes) {
   bytes->append(reinterpret_cast<const char*>(matrix.data()), matrix.size() * sizeof(float));
 }
@@ -115,27 +133,24 @@ absl::StatusOr<Shape> ShapeOf(const ChunkEncoding& how) {
 
 class LowRank final : public Transform {
  public:
-  // What is no matrix, or too small a one to gain by it, is sent as float32.
+  // What is no matrix, or too small or too large for this, is sent as float32.
   void Encode(absl::Span<const float> values, const Encoding& encoding, const ChunkContext& context,
               ChunkEncoding* how, std::string* bytes) const override {
     how->columns = context.columns;
     how->rank = encoding.rank;
     const auto shape = ShapeOf(*how);
-    if (!shape.ok()) {
+    Matrix p;
+    Matrix q;
+    if (shape.ok()) Iterate(values, *shape, context.memory, &p, &q);
+    if (!shape.ok() || !AllFinite(q)) {
       how->transform = ValueTransform::kFloat32;
       how->columns = how->rank = 0;
       Float32Transform().Encode(values, encoding, context, how, bytes);
       return;
     }
-    Matrix q;
-    if (context.memory != nullptr) q = *context.memory;
-    if (q.size() != shape->columns * shape->rank) q = FirstQ(*shape);
-    Matrix p = MakeP(values.data(), q, *shape);
-    Orthonormalize(*shape, &p);
-    q = MakeQ(values.data(), p, *shape);
     Append(p, bytes);
     Append(q, bytes);
-    if (context.memory != nullptr) *context.memory = std::move(q);
+    if (context.memory != nullptr) *context.memory = NextQ(*shape, std::move(q));
   }
 
   absl::StatusOr<uint64_t> MostBytes(const ChunkEncoding& how) const override {
@@ -167,6 +182,17 @@ class LowRank final : public Transform {
       }
     }
     return absl::OkStatus();
+  }
+
+ private:
+  // One step of power iteration, from the Q in `memory` if one is there.
+  static void Iterate(absl::Span<const float> values, const Shape& shape,
+                      const std::vector<float>* memory, Matrix* p, Matrix* q) {
+    if (memory != nullptr) *q = *memory;
+    if (q->size() != shape.columns * shape.rank) *q = FirstQ(shape);
+    *p = MakeP(values.data(), *q, shape);
+    Orthonormalize(shape, p);
+    *q = MakeQ(values.data(), *p, shape);
   }
 };
 

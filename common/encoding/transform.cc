@@ -65,11 +65,18 @@ void RegisterTransform(absl::string_view name, std::unique_ptr<const Transform> 
                       << "\" is no name for a transform: 1 to 64 of a-z, 0-9, - and _";
   const auto taken = ParseEncoding(name);
   CHECK(!taken.ok()) << "there is a transform named " << name << " already";
+  const size_t width = transform->width();
+  CHECK(width == 1 || width == 2 || width == 4)
+      << "values of " << name << " have " << width << " bytes, expected 1, 2 or 4";
   Custom().Add(name, std::move(transform));
 }
 
 absl::StatusOr<const Transform*> FindTransform(ValueTransform transform, absl::string_view custom) {
   if (transform == ValueTransform::kCustom) return Custom().Find(custom);
+  if (transform < ValueTransform::kFloat32 || transform > ValueTransform::kCustom) {
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("transform ", static_cast<int>(transform), " is not known here"));
+  }
   return &BuiltinTransform(transform);
 }
 

@@ -33,8 +33,8 @@ class Transform {
  public:
   virtual ~Transform() = default;
 
-  // Bytes of one value, if the encoded bytes are values of one width; else 1. What a byte layout of
-  // planes goes by.
+  // Bytes of one value, if the encoded bytes are always MostBytes() many, in values of one width, 2
+  // or 4; else 1. What a byte layout of planes goes by.
   virtual size_t width() const { return 1; }
 
   // Makes bytes of `values`, at least one and all of them finite, and appends them to `bytes`,
@@ -57,10 +57,12 @@ class Transform {
 
 // Makes a transform of the user's own known by `name`, for good: to be called before main() goes on
 // to Sluice, on every side. The name has 1 to 64 lower-case letters, digits, '-' and '_', and is no
-// other transform's; dies if not. Decoders say of themselves in their errors what they know.
+// other transform's; dies if not, or if its width is none. Decoders say of themselves in their
+// errors what they know.
 void RegisterTransform(absl::string_view name, std::unique_ptr<const Transform> transform);
 
-// BAD_ARGUMENT if it is a user's own that was not registered, naming those that are.
+// BAD_ARGUMENT if it is none of Sluice's, or a user's own that was not registered, naming those
+// that are.
 absl::StatusOr<const Transform*> FindTransform(ValueTransform transform, absl::string_view custom);
 
 }  // namespace sluice
