@@ -51,7 +51,9 @@ std::string ClosingTable(const ShardState& state, const Results& results,
   if (books.in_progress > 0) rows.push_back({"  in progress", absl::StrCat(books.in_progress)});
   rows.push_back({"mean staleness", absl::StrFormat("%.2f", state.staleness.mean())});
   rows.push_back({"received from workers", Megabytes(state.traffic.bytes_received)});
+  rows.push_back({"  received on the wire", Megabytes(state.traffic.wire_bytes_received)});
   rows.push_back({"sent to workers", Megabytes(state.traffic.bytes_sent)});
+  rows.push_back({"  sent on the wire", Megabytes(state.traffic.wire_bytes_sent)});
   rows.push_back(
       {"time per step", absl::StrFormat("%.4f s", absl::ToDoubleSeconds(state.MeanStepTime()))});
   rows.push_back({"longest wait for a step",

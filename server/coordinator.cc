@@ -297,7 +297,8 @@ ShardState Coordinator::Describe() const {
   state.waiting_pulls = pulls_.size();
   state.books = intake_.gate().books();
   state.staleness = intake_.gate().staleness();
-  state.traffic = {bytes_received_, pulls_.bytes_answered()};
+  state.traffic.bytes_received = bytes_received_;
+  state.traffic.bytes_sent = pulls_.bytes_answered();
   state.created = created_;
   state.now = clock_.Now();
   state.times = times_;

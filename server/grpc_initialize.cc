@@ -17,6 +17,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> 
   }
 
   void OnReadDone(bool ok) override {
+    if (ok) shard_.CountWire(message_.Length(), 0);
     if (parameters_ == nullptr) {
       Begin(ok);
     } else if (ok) {

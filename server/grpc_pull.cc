@@ -144,6 +144,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   // Nothing may follow: its completion may run on another thread at once. The last message takes
   // the call's end with it.
   void Write(const grpc::ByteBuffer* message) {
+    shard_.CountWire(0, message->Length());
     if (next_ == Messages()) {
       span_.End();
       StartWriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK);

@@ -27,6 +27,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void OnReadDone(bool ok) override {
+    if (ok) shard_.CountWire(message_.Length(), 0);
     if (push_ == nullptr) {
       Begin(ok);
     } else if (ok) {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <utility>
 
-#include "server/float_buffer.h"
 #include "common/vector_clones.h"
+#include "server/float_buffer.h"
 
 namespace sluice {
 namespace {

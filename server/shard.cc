@@ -257,8 +257,14 @@ std::shared_ptr<const Snapshot> Shard::Newest(uint64_t end) const {
 // ---- State ----
 
 ShardState Shard::Describe() const {
-  absl::MutexLock lock(&mu_);
-  return coordinator_.Describe();
+  ShardState state;
+  {
+    absl::MutexLock lock(&mu_);
+    state = coordinator_.Describe();
+  }
+  state.traffic.wire_bytes_received = wire_bytes_received_.load(std::memory_order_relaxed);
+  state.traffic.wire_bytes_sent = wire_bytes_sent_.load(std::memory_order_relaxed);
+  return state;
 }
 
 std::vector<SessionRecord> Shard::Sessions() const {

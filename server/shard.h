@@ -18,6 +18,7 @@
 #ifndef SLUICE_SERVER_SHARD_H_
 #define SLUICE_SERVER_SHARD_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -111,6 +112,12 @@ class Shard {
   Results results() const;                       // what leaving workers reported
   std::shared_ptr<const Layout> layout() const;  // null before the first worker joined
   Parallel& parallel() { return *parallel_; }
+
+  // So many bytes of messages that hold tensors have come or gone. For the door; takes no lock.
+  void CountWire(uint64_t received, uint64_t sent) {
+    wire_bytes_received_.fetch_add(received, std::memory_order_relaxed);
+    wire_bytes_sent_.fetch_add(sent, std::memory_order_relaxed);
+  }
   std::shared_ptr<const Snapshot> snapshot() const;  // null before initialisation
   std::string NameOf(SessionId session) const;       // of its worker or observer; empty: unknown
   Trace* trace() const { return trace_; }            // of this server, if any
@@ -124,6 +131,8 @@ class Shard {
 
   const ShardOptions options_;
   std::unique_ptr<Parallel> parallel_;
+  std::atomic<uint64_t> wire_bytes_received_{0};
+  std::atomic<uint64_t> wire_bytes_sent_{0};
   Trace* const trace_;
 
   mutable absl::Mutex mu_;

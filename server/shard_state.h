@@ -62,8 +62,12 @@ struct ShardOptions {
 enum class Phase { kWaitingForWorkers, kTraining, kFinished, kDraining };
 
 struct TrafficCounters {
-  uint64_t bytes_received = 0;  // payload of initial parameters and pushes, whatever became of them
-  uint64_t bytes_sent = 0;      // payload of answered pulls
+  // As float32: initial parameters and pushes, whatever became of them; answered pulls.
+  uint64_t bytes_received = 0;
+  uint64_t bytes_sent = 0;
+  // The messages that they were on the wire. What lies in shared memory is not.
+  uint64_t wire_bytes_received = 0;
+  uint64_t wire_bytes_sent = 0;
 };
 
 struct StepTimes {

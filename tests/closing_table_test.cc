@@ -24,6 +24,8 @@ ShardState State() {
   for (const uint64_t staleness : {0, 0, 0, 0, 0, 1, 1, 1}) state.staleness.Enter(staleness);
   state.traffic.bytes_received = 123'456'789;
   state.traffic.bytes_sent = 49'999;
+  state.traffic.wire_bytes_received = 61'728'394;
+  state.traffic.wire_bytes_sent = 50'000;
   state.times.initialized = absl::FromUnixSeconds(1000);
   state.times.last_step = absl::FromUnixSeconds(1002);
   state.times.longest_wait = absl::Milliseconds(750);
@@ -43,7 +45,9 @@ TEST(ClosingTableTest, TellsWhatBecameOfTheJob) {
             "    aborted                       1\n"
             "  mean staleness               0.38\n"
             "  received from workers    123.5 MB\n"
+            "    received on the wire    61.7 MB\n"
             "  sent to workers            0.0 MB\n"
+            "    sent on the wire         0.1 MB\n"
             "  time per step            0.5000 s\n"
             "  longest wait for a step  0.7500 s\n");
 }
@@ -101,7 +105,9 @@ TEST(ClosingTableTest, DescribesAJobThatNeverBegan) {
             "    aborted                       0\n"
             "  mean staleness               0.00\n"
             "  received from workers      0.0 MB\n"
+            "    received on the wire     0.0 MB\n"
             "  sent to workers            0.0 MB\n"
+            "    sent on the wire         0.0 MB\n"
             "  time per step            0.0000 s\n"
             "  longest wait for a step  0.0000 s\n");
 }

@@ -1,11 +1,18 @@
 // Encoded gradients and parameters, pushed and pulled over real gRPC.
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/encoding/codec.h"
 #include "common/error.h"
 #include "common/wire.h"
@@ -141,7 +148,10 @@ TEST_F(GrpcEncodingTest, ParametersArePulledInFewEncodings) {
 class EncodingWorker {
  public:
   EncodingWorker(const ServerWorld& world, const std::string& push, const std::string& pull)
-      : client_(Connect(world, pull), EncodingOf(push)) {
+      : EncodingWorker(world.address().ToString(), push, pull) {}
+
+  EncodingWorker(const std::string& address, const std::string& push, const std::string& pull)
+      : client_(Connect(address, pull), EncodingOf(push)) {
     JoinRequest request;
     request.worker = "a";
     request.process_nonce = ProcessNonce(7);
@@ -160,10 +170,10 @@ class EncodingWorker {
   Values values = Wave(1);
 
  private:
-  static std::unique_ptr<ServerConnection> Connect(const ServerWorld& world,
+  static std::unique_ptr<ServerConnection> Connect(const std::string& address,
                                                    const std::string& pull) {
     GrpcConnectionOptions options;
-    options.address = world.address().ToString();
+    options.address = address;
     options.pull_encoding = *ParseEncoding(pull);
     auto connection = ConnectOverGrpc(options);
     EXPECT_THAT(connection, IsOk());
@@ -209,6 +219,93 @@ TEST_P(GrpcEncodingOfBothTest, TwoRunsEndWithTheSameBits) {
     worker.Leave();
   }
   EXPECT_EQ(ends[0], ends[1]);
+}
+
+// Stands between a worker and a server, and counts what the kernel hands over.
+class Relay {
+ public:
+  // Relays the first connection to 127.0.0.1:port.
+  explicit Relay(uint16_t port) : port_(port) {
+    listening_ = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address = Loopback(0);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(listening_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listening_, 1), 0);
+    EXPECT_EQ(getsockname(listening_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    address_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+    thread_ = std::thread([this] { Run(); });
+  }
+  // Once its worker is gone.
+  ~Relay() {
+    thread_.join();
+    close(listening_);
+  }
+
+  const std::string& address() const { return address_; }
+  uint64_t to_server() const { return to_server_; }
+  uint64_t to_worker() const { return to_worker_; }
+
+ private:
+  static sockaddr_in Loopback(uint16_t port) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    return address;
+  }
+
+  void Run() {
+    const int worker = accept(listening_, nullptr, nullptr);
+    const int server = socket(AF_INET, SOCK_STREAM, 0);
+    const sockaddr_in address = Loopback(port_);
+    EXPECT_EQ(connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    std::thread back([&] { Copy(server, worker, &to_worker_); });
+    Copy(worker, server, &to_server_);
+    back.join();
+    close(worker);
+    close(server);
+  }
+
+  static void Copy(int from, int to, std::atomic<uint64_t>* count) {
+    std::vector<char> buffer(1 << 16);
+    for (;;) {
+      const ssize_t size = read(from, buffer.data(), buffer.size());
+      if (size <= 0) break;
+      *count += static_cast<uint64_t>(size);
+      for (ssize_t at = 0; at < size;) {
+        const ssize_t written = send(to, buffer.data() + at, size - at, MSG_NOSIGNAL);
+        if (written <= 0) break;
+        at += written;
+      }
+    }
+    shutdown(to, SHUT_WR);
+  }
+
+  const uint16_t port_;
+  int listening_ = -1;
+  std::string address_;
+  std::atomic<uint64_t> to_server_{0};
+  std::atomic<uint64_t> to_worker_{0};
+  std::thread thread_;
+};
+
+TEST_F(GrpcEncodingTest, BytesOnTheWireAreCountedAsTheKernelCountsThem) {
+  Relay relay(world_.address().port);
+  TrafficCounters traffic;
+  {
+    EncodingWorker worker(relay.address(), "int8", "bfloat16");
+    for (int i = 0; i < 10; ++i) worker.Round(Wave(0.01f));
+    worker.Leave();
+    traffic = world_.shard().Describe().traffic;
+  }
+  const auto to_server = static_cast<double>(relay.to_server());
+  const auto to_worker = static_cast<double>(relay.to_worker());
+  EXPECT_NEAR(traffic.wire_bytes_received / to_server, 1, 0.02);
+  EXPECT_NEAR(traffic.wire_bytes_sent / to_worker, 1, 0.02);
+  // The initial parameters in full, and the rest in a quarter and a half.
+  EXPECT_LT(to_server, 4.0 * kSize + 10 * 1.05 * kSize);
+  EXPECT_LT(to_worker, 10 * 2.1 * kSize);
+  EXPECT_EQ(traffic.bytes_received, 11 * 4u * kSize);
 }
 
 INSTANTIATE_TEST_SUITE_P(
