@@ -32,6 +32,8 @@ struct JoinRequest {
   ProcessNonce process_nonce;
   std::string host;
   uint32_t pid = 0;
+  std::string push_encoding;  // for people, as is the next
+  std::string pull_encoding;
   Layout layout;
   OptimizerConfig optimizer;       // ignored for observers
   absl::optional<uint32_t> index;  // place among the workers, if the launcher gave one

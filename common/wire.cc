@@ -11,7 +11,7 @@ namespace sluice {
 namespace {
 
 constexpr size_t kMaxWorkerName = 128;
-constexpr size_t kMaxHostName = 256;
+constexpr size_t kMaxName = 256;  // of what is for people
 
 absl::Status BadField(absl::string_view field, absl::string_view found,
                       absl::string_view expected) {
@@ -64,6 +64,8 @@ v1::JoinRequest ToProto(const JoinRequest& request) {
   message.set_process_nonce(request.process_nonce.value());
   message.set_host(request.host);
   message.set_pid(request.pid);
+  message.set_push_encoding(request.push_encoding);
+  message.set_pull_encoding(request.pull_encoding);
   for (const LayoutRange& range : request.layout.ranges()) {
     *message.mutable_layout()->add_ranges() = ToProto(range);
   }
@@ -85,9 +87,12 @@ absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message) {
   if (message.process_nonce() == 0) {
     return BadField("process_nonce", "0", "a random number that is not 0");
   }
-  if (message.host().size() > kMaxHostName) {
-    return BadField("host", absl::StrCat("a name of ", message.host().size(), " bytes"),
-                    absl::StrCat("at most ", kMaxHostName));
+  for (const auto& [field, name] : {std::make_pair("host", &message.host()),
+                                    std::make_pair("push_encoding", &message.push_encoding()),
+                                    std::make_pair("pull_encoding", &message.pull_encoding())}) {
+    if (name->size() <= kMaxName) continue;
+    return BadField(field, absl::StrCat("a name of ", name->size(), " bytes"),
+                    absl::StrCat("at most ", kMaxName));
   }
   request.job_id = message.job_id();
   request.role = message.role() == v1::WORKER ? SessionRole::kWorker : SessionRole::kObserver;
@@ -95,6 +100,8 @@ absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message) {
   request.process_nonce = ProcessNonce(message.process_nonce());
   request.host = message.host();
   request.pid = message.pid();
+  request.push_encoding = message.push_encoding();
+  request.pull_encoding = message.pull_encoding();
   if (message.has_index()) request.index = message.index();
   auto layout = FromProto(message.layout());
   if (!layout.ok()) return layout.status();

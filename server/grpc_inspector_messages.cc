@@ -129,6 +129,8 @@ v1::Worker ToProto(const SessionRecord& record, const ShardState& state) {
   message.set_presence(PresenceToProto(record.presence));
   message.set_host(record.host);
   message.set_pid(record.pid);
+  message.set_push_encoding(record.push_encoding);
+  message.set_pull_encoding(record.pull_encoding);
   message.set_last_sequence(record.last_sequence.value());
   message.set_accepted(record.accepted);
   message.set_stale(record.stale);

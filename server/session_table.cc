@@ -56,6 +56,8 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   record.session = last_session_;
   record.host = request.host;
   record.pid = request.pid;
+  record.push_encoding = request.push_encoding;
+  record.pull_encoding = request.pull_encoding;
   record.index = request.role == SessionRole::kWorker ? request.index.value_or(index) : 0;
   record.presence = Presence::kPresent;
   record.last_seen = now;

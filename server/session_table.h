@@ -46,6 +46,8 @@ struct SessionRecord {
   SessionId session;
   std::string host;
   uint32_t pid = 0;
+  std::string push_encoding;  // as it says, and the next
+  std::string pull_encoding;
   uint32_t index = 0;  // place among the workers; 0 for observers
   Presence presence = Presence::kPresent;
   absl::Time last_seen = absl::InfinitePast();  // when it called, or its connection broke

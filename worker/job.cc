@@ -212,6 +212,8 @@ JoinRequest Job::Identity(SessionRole role) const {
   request.process_nonce = nonce_;
   request.host = HostName();
   request.pid = static_cast<uint32_t>(getpid());
+  request.push_encoding = EncodingChoiceName(push_encoding_.choice);
+  request.pull_encoding = EncodingName(pull_encoding_);
   if (role == SessionRole::kWorker) request.index = index_;
   return request;
 }
