@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "common/encoding/checksum.h"
 #include "common/error.h"
 #include "common/zstd_codec.h"
@@ -305,6 +306,11 @@ TEST(SignTest, SendsABitEachAndTheMeanMagnitudeOfABlock) {
   EXPECT_EQ(Encode("sign", Gradient(1025)).payload.size(), 2 * sizeof(float) + 129);
 }
 
+TEST(SignTest, ValuesWithoutAFiniteMeanAreSentAsTheyAre) {
+  const Values values(8, Limits::max());
+  EXPECT_EQ(ThereAndBack("sign", values), values);
+}
+
 // ---- top-k and random-k ----
 
 TEST(TopKTest, SendsTheLargestAndTheGapsBetweenThem) {
@@ -326,6 +332,17 @@ TEST(TopKTest, SendsTheLargestAndTheGapsBetweenThem) {
   EXPECT_EQ(Decoded(chunk), expected);
 }
 
+// `values` without all but the `kept` largest.
+Values LargestBySorting(const Values& values, size_t kept) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return std::fabs(values[a]) > std::fabs(values[b]); });
+  Values expected(values.size(), 0.0f);
+  for (size_t i = 0; i < kept; ++i) expected[order[i]] = values[order[i]];
+  return expected;
+}
+
 TEST(TopKTest, KeepsWhatSortingWouldKeep) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     Values values = Gradient(4097, seed);
@@ -333,16 +350,32 @@ TEST(TopKTest, KeepsWhatSortingWouldKeep) {
     if (seed % 2 == 0) {
       for (size_t i = 0; i < values.size(); i += 3) values[i] = i % 2 == 0 ? 1e-3f : -1e-3f;
     }
-    std::vector<size_t> order(values.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return std::fabs(values[a]) > std::fabs(values[b]);
-    });
-    Values expected(values.size(), 0.0f);
-    // A fifth of 4097.
-    for (size_t i = 0; i < 819; ++i) expected[order[i]] = values[order[i]];
-    ASSERT_EQ(ThereAndBack("top-k:0.2", values), expected) << seed;
+    ASSERT_EQ(ThereAndBack("top-k:0.2", values), LargestBySorting(values, 819)) << seed;
   }
+}
+
+// Where it looks at some of the values first, they may mislead it.
+TEST(TopKTest, KeepsWhatSortingWouldKeepOfManyValues) {
+  const Values gradient = Gradient(kMostEncoded - 5);
+  Values rising = gradient;
+  std::sort(rising.begin(), rising.end());
+  Values steps(gradient.size());
+  for (size_t i = 0; i < steps.size(); ++i) steps[i] = i % 1024 < 16 ? 1.0f : gradient[i];
+  Values few(gradient.size(), 0.0f);
+  for (size_t i = 100; i < few.size(); i += 1000) few[i] = gradient[i];
+  for (const Values& values : {gradient, rising, steps, few, Values(gradient.size(), 2.0f)}) {
+    for (size_t kept : {1, 262, 2621, 200000}) {
+      const double share = static_cast<double>(kept) / static_cast<double>(values.size());
+      const std::string encoding = absl::StrFormat("top-k:%.9f", share);
+      ASSERT_EQ(ThereAndBack(encoding, values), LargestBySorting(values, kept)) << kept;
+    }
+  }
+}
+
+TEST(TopKTest, FindsWhatIsNotFiniteAmongManyValues) {
+  Values values = Gradient(kMostEncoded);
+  values[200001] = Limits::quiet_NaN();
+  EXPECT_EQ(Encode("top-k:0.0001", values).how.transform, ValueTransform::kFloat32);
 }
 
 TEST(TopKTest, KeepsAtLeastOneAndAtMostAll) {

@@ -2,18 +2,16 @@
 
 #include <glog/logging.h>
 
-#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/encoding/builtin_transforms.h"
 #include "common/encoding/byte_stage.h"
 #include "common/encoding/checksum.h"
 #include "common/error.h"
-#include "common/tensor_chunk.h"
-#include "common/vector_math.h"
 
 namespace sluice {
 namespace {
@@ -22,23 +20,35 @@ ByteStage StageOf(const ChunkEncoding& how, const Transform& transform) {
   return {how.byte_layout, how.compressor, transform.width()};
 }
 
+ChunkEncoding Describe(uint64_t count, const Encoding& encoding) {
+  ChunkEncoding how;
+  how.count = count;
+  how.transform = encoding.transform;
+  how.custom = encoding.custom;
+  how.byte_layout = encoding.byte_layout;
+  how.compressor = encoding.compressor;
+  return how;
+}
+
 }  // namespace
 
 EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const Encoding& encoding,
                           const ChunkContext& context) {
   CHECK(!values.empty() && values.size() <= kMostEncoded);
-  const bool finite = !FindNotFinite(AsPiece(values)).has_value();
   EncodedChunk chunk;
   chunk.offset = offset;
-  chunk.how.count = values.size();
-  chunk.how.transform = finite ? encoding.transform : ValueTransform::kFloat32;
-  if (finite) chunk.how.custom = encoding.custom;
-  chunk.how.byte_layout = encoding.byte_layout;
-  chunk.how.compressor = encoding.compressor;
-  const auto transform = FindTransform(chunk.how.transform, chunk.how.custom);
-  CHECK(transform.ok()) << transform.status();
   std::string bytes;
-  (*transform)->Encode(values, encoding, context, &chunk.how, &bytes);
+  chunk.how = Describe(values.size(), encoding);
+  const auto transform = FindTransform(encoding.transform, encoding.custom);
+  CHECK(transform.ok()) << transform.status();
+  if (!(*transform)->EncodeIfFinite(values, encoding, context, &chunk.how, &bytes)) {
+    Encoding as_they_are = encoding;
+    as_they_are.transform = ValueTransform::kFloat32;
+    as_they_are.custom.clear();
+    chunk.how = Describe(values.size(), as_they_are);
+    bytes.clear();
+    Float32Transform().Encode(values, as_they_are, context, &chunk.how, &bytes);
+  }
   // It may have chosen another.
   const Transform& chosen = **FindTransform(chunk.how.transform, chunk.how.custom);
   const auto payload = std::make_shared<const std::string>(
