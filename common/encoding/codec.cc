@@ -8,7 +8,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/encoding/builtin_transforms.h"
 #include "common/encoding/byte_stage.h"
 #include "common/encoding/checksum.h"
 #include "common/error.h"
@@ -30,6 +29,25 @@ ChunkEncoding Describe(uint64_t count, const Encoding& encoding) {
   return how;
 }
 
+// For values that the transform does not take.
+Encoding AsTheyAre(Encoding encoding) {
+  encoding.transform = ValueTransform::kFloat32;
+  encoding.custom.clear();
+  return encoding;
+}
+
+absl::string_view BytesOf(absl::Span<const float> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+// False if not all values are finite.
+bool Transformed(absl::Span<const float> values, const Encoding& encoding,
+                 const ChunkContext& context, ChunkEncoding* how, std::string* bytes) {
+  const auto transform = FindTransform(encoding.transform, encoding.custom);
+  CHECK(transform.ok()) << transform.status();
+  return (*transform)->EncodeIfFinite(values, encoding, context, how, bytes);
+}
+
 }  // namespace
 
 EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const Encoding& encoding,
@@ -37,25 +55,28 @@ EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const
   CHECK(!values.empty() && values.size() <= kMostEncoded);
   EncodedChunk chunk;
   chunk.offset = offset;
-  std::string bytes;
   chunk.how = Describe(values.size(), encoding);
-  const auto transform = FindTransform(encoding.transform, encoding.custom);
-  CHECK(transform.ok()) << transform.status();
-  if (!(*transform)->EncodeIfFinite(values, encoding, context, &chunk.how, &bytes)) {
-    Encoding as_they_are = encoding;
-    as_they_are.transform = ValueTransform::kFloat32;
-    as_they_are.custom.clear();
-    chunk.how = Describe(values.size(), as_they_are);
-    bytes.clear();
-    Float32Transform().Encode(values, as_they_are, context, &chunk.how, &bytes);
+  const auto made = std::make_shared<std::string>();
+  absl::string_view bytes = BytesOf(values);
+  if (encoding.transform != ValueTransform::kFloat32) {
+    if (Transformed(values, encoding, context, &chunk.how, made.get())) {
+      bytes = *made;
+    } else {
+      chunk.how = Describe(values.size(), AsTheyAre(encoding));
+    }
   }
   // It may have chosen another.
   const Transform& chosen = **FindTransform(chunk.how.transform, chunk.how.custom);
-  const auto payload = std::make_shared<const std::string>(
-      PackBytes(std::move(bytes), StageOf(chunk.how, chosen), encoding.level));
-  chunk.payload = *payload;
-  chunk.checksum = Checksum(*payload);
-  chunk.owner = payload;
+  const ByteStage stage = StageOf(chunk.how, chosen);
+  if (stage.plain() && bytes.data() == made->data()) {
+    chunk.payload = bytes;
+    chunk.owner = made;
+  } else {
+    Buffer packed = PackBytes(bytes, stage, encoding.level);
+    chunk.payload = packed.view();
+    chunk.owner = std::shared_ptr<const char[]>(std::move(packed.bytes));
+  }
+  chunk.checksum = Checksum(chunk.payload);
   return chunk;
 }
 
@@ -78,9 +99,14 @@ absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values) {
   if (!transform.ok()) return transform.status();
   const auto most = (*transform)->MostBytes(how);
   if (!most.ok()) return most.status();
-  std::string unpacked;
-  const auto bytes = UnpackBytes(chunk.payload, StageOf(how, **transform), *most, &unpacked);
+  const ByteStage stage = StageOf(how, **transform);
+  const bool as_they_are = how.transform == ValueTransform::kFloat32;
+  Buffer buffer;
+  if (!stage.plain() && !as_they_are) buffer = MakeBuffer(*most);
+  char* const room = as_they_are ? reinterpret_cast<char*>(values.data()) : buffer.bytes.get();
+  const auto bytes = UnpackBytes(chunk.payload, stage, *most, room);
   if (!bytes.ok()) return bytes.status();
+  if (as_they_are && bytes->data() == room && bytes->size() == *most) return absl::OkStatus();
   return (*transform)->Decode(*bytes, how, values);
 }
 

@@ -13,7 +13,7 @@ namespace {
 // Of a magnitude's bits: those of infinity, and above them those of NaNs.
 constexpr int32_t kInfinity = 0x7f800000;
 
-// Loops go through a block of 32-bit numbers on the stack: with a store of narrow ones in them they
+// Longer loops go through a block of 32-bit numbers on the stack: with narrow ones in them they
 // would have narrower vectors too.
 constexpr size_t kBlock = 512;
 
@@ -56,8 +56,6 @@ SLUICE_LOOP_BODY uint32_t ToBfloat16(float value) {
   return ((BitsOf(value) & kSignBit) | (magnitude + 0x7fffu + (magnitude >> 16 & 1))) >> 16;
 }
 
-SLUICE_LOOP_BODY float FromBfloat16(uint32_t half) { return FloatOf(half << 16); }
-
 // Returns whether all values are finite.
 template <uint32_t (*kConvert)(float)>
 SLUICE_LOOP_BODY bool ToHalves(const float* __restrict values, size_t count,
@@ -79,19 +77,10 @@ SLUICE_LOOP_BODY bool ToHalves(const float* __restrict values, size_t count,
   return most < kInfinity;
 }
 
-template <float (*kConvert)(uint32_t)>
-SLUICE_LOOP_BODY void FromHalves(const char* __restrict bytes, size_t count,
-                                 float* __restrict values) {
-  uint32_t block[kBlock];
-  for (size_t begin = 0; begin < count; begin += kBlock) {
-    const size_t size = std::min(kBlock, count - begin);
-    for (size_t i = 0; i < size; ++i) {
-      uint16_t half;
-      std::memcpy(&half, bytes + (begin + i) * sizeof(half), sizeof(half));
-      block[i] = half;
-    }
-    for (size_t i = 0; i < size; ++i) values[begin + i] = kConvert(block[i]);
-  }
+SLUICE_LOOP_BODY uint32_t HalfAt(const char* bytes, size_t i) {
+  uint16_t half;
+  std::memcpy(&half, bytes + i * sizeof(half), sizeof(half));
+  return half;
 }
 
 SLUICE_VECTOR_CLONES
@@ -99,16 +88,21 @@ bool ToFloat16s(const float* values, size_t count, char* bytes) {
   return ToHalves<ToFloat16>(values, count, bytes);
 }
 SLUICE_VECTOR_CLONES
-void FromFloat16s(const char* bytes, size_t count, float* values) {
-  FromHalves<FromFloat16>(bytes, count, values);
+void FromFloat16s(const char* __restrict bytes, size_t count, float* __restrict values) {
+  uint32_t block[kBlock];
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t size = std::min(kBlock, count - begin);
+    for (size_t i = 0; i < size; ++i) block[i] = HalfAt(bytes, begin + i);
+    for (size_t i = 0; i < size; ++i) values[begin + i] = FromFloat16(block[i]);
+  }
 }
 SLUICE_VECTOR_CLONES
 bool ToBfloat16s(const float* values, size_t count, char* bytes) {
   return ToHalves<ToBfloat16>(values, count, bytes);
 }
 SLUICE_VECTOR_CLONES
-void FromBfloat16s(const char* bytes, size_t count, float* values) {
-  FromHalves<FromBfloat16>(bytes, count, values);
+void FromBfloat16s(const char* __restrict bytes, size_t count, float* __restrict values) {
+  for (size_t i = 0; i < count; ++i) values[i] = FloatOf(HalfAt(bytes, i) << 16);
 }
 
 SLUICE_VECTOR_CLONES

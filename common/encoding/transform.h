@@ -33,8 +33,8 @@ class Transform {
  public:
   virtual ~Transform() = default;
 
-  // Bytes of one value, if the encoded bytes are values of one width; else 1. What a byte layout of
-  // planes goes by.
+  // Bytes of one value, if the encoded bytes are values of one width, 2 or 4; else 1. What a byte
+  // layout of planes goes by.
   virtual size_t width() const { return 1; }
 
   // Makes bytes of `values`, at least one and all of them finite, and appends them to `bytes`,
