@@ -1,5 +1,6 @@
 #include "common/wire.h"
 
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace sluice {
 namespace {
 
 constexpr size_t kMaxWorkerName = 128;
-constexpr size_t kMaxName = 256;  // of what is for people
+constexpr size_t kMaxHostName = 256;
+constexpr size_t kMaxEncodingName = 64;
 
 absl::Status BadField(absl::string_view field, absl::string_view found,
                       absl::string_view expected) {
@@ -87,12 +89,14 @@ absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message) {
   if (message.process_nonce() == 0) {
     return BadField("process_nonce", "0", "a random number that is not 0");
   }
-  for (const auto& [field, name] : {std::make_pair("host", &message.host()),
-                                    std::make_pair("push_encoding", &message.push_encoding()),
-                                    std::make_pair("pull_encoding", &message.pull_encoding())}) {
-    if (name->size() <= kMaxName) continue;
-    return BadField(field, absl::StrCat("a name of ", name->size(), " bytes"),
-                    absl::StrCat("at most ", kMaxName));
+  const std::tuple<const char*, const std::string&, size_t> names[] = {
+      {"host", message.host(), kMaxHostName},
+      {"push_encoding", message.push_encoding(), kMaxEncodingName},
+      {"pull_encoding", message.pull_encoding(), kMaxEncodingName}};
+  for (const auto& [field, name, most] : names) {
+    if (name.size() <= most) continue;
+    return BadField(field, absl::StrCat("a name of ", name.size(), " bytes"),
+                    absl::StrCat("at most ", most));
   }
   request.job_id = message.job_id();
   request.role = message.role() == v1::WORKER ? SessionRole::kWorker : SessionRole::kObserver;

@@ -1,6 +1,7 @@
 #include "common/zstd_codec.h"
 
 #include <glog/logging.h>
+#define ZSTD_STATIC_LINKING_ONLY  // for the name of a parameter
 #include <zstd.h>
 
 #include <memory>
@@ -23,6 +24,30 @@ ZSTD_CCtx* Compressing() {
   return CHECK_NOTNULL(context.get());
 }
 
+// A library that no longer knows one of the parameters makes larger frames, and good ones.
+ZSTD_CCtx* MakeByFrequency() {
+  ZSTD_CCtx* const context = CHECK_NOTNULL(ZSTD_createCCtx());
+  ZSTD_CCtx_setParameter(context, ZSTD_c_strategy, ZSTD_fast);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_minMatch, 7);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, 6);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_targetLength, 64);  // looks at so few of the bytes
+  ZSTD_CCtx_setParameter(context, ZSTD_c_literalCompressionMode, ZSTD_ps_enable);
+  return context;
+}
+
+ZSTD_CCtx* CompressingByFrequency() {
+  thread_local const std::unique_ptr<ZSTD_CCtx, FreeContext> context(MakeByFrequency());
+  return context.get();
+}
+
+size_t Compress(absl::string_view bytes, int level, absl::Span<char> to) {
+  if (level == kZstdByFrequency) {
+    return ZSTD_compress2(CompressingByFrequency(), to.data(), to.size(), bytes.data(),
+                          bytes.size());
+  }
+  return ZSTD_compressCCtx(Compressing(), to.data(), to.size(), bytes.data(), bytes.size(), level);
+}
+
 ZSTD_DCtx* Decompressing() {
   thread_local const std::unique_ptr<ZSTD_DCtx, FreeContext> context(ZSTD_createDCtx());
   return CHECK_NOTNULL(context.get());
@@ -30,14 +55,10 @@ ZSTD_DCtx* Decompressing() {
 
 }  // namespace
 
-bool ZstdCompress(absl::string_view bytes, int level, size_t most, std::string* to) {
-  const size_t before = to->size();
-  to->resize(before + most);
-  const size_t size =
-      ZSTD_compressCCtx(Compressing(), &(*to)[before], most, bytes.data(), bytes.size(), level);
-  const bool fits = ZSTD_isError(size) == 0;
-  to->resize(before + (fits ? size : 0));
-  return fits;
+absl::optional<size_t> ZstdCompress(absl::string_view bytes, int level, absl::Span<char> to) {
+  const size_t size = Compress(bytes, level, to);
+  if (ZSTD_isError(size) != 0) return absl::nullopt;
+  return size;
 }
 
 absl::optional<uint64_t> ZstdSize(absl::string_view frame) {

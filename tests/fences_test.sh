@@ -14,9 +14,9 @@ fences() {
     tools/bench/mpi_peer_main.cc
   fence GrpcStaysAtTheDoors '^grpc(pp|\+\+|_impl)?/|\.grpc\.pb\.h$' "${DOORS[@]}"
   fence ProtobufStaysAtTheDoors '^google/protobuf/|\.pb\.h$' "${DOORS[@]}" common/job_ticket.cc
-  # The race of optimizers compares with LibTorch's.
+  # The race of optimizers compares with LibTorch's; that of codecs takes gradients from training.
   fence LibTorchStaysInWorkerTorch '^(torch|ATen|c10)/' 'worker/torch/*' \
-    tools/bench/torch_optimizer_side.cc
+    tools/bench/torch_optimizer_side.cc tools/bench/torch_model_vectors.cc
   fence ZstdStaysInItsCodec '(^|/)(zstd(_errors)?|zdict)\.h$' common/zstd_codec.cc
   fence CommonIncludesNoRoomAbove '(^|\.\./)(server|worker)/' 'server/*' 'worker/*' 'tools/*'
   fence ServerNeverIncludesWorker '(^|\.\./)worker/' 'common/*' 'worker/*' 'tools/*'

@@ -370,6 +370,8 @@ TEST(InspectorTest, KeepsALargestPageOfWorkersUnderItsLimit) {
   for (int i = 0; i < 101; ++i) {
     v1::JoinRequest request = world.RequestOf(absl::StrFormat("%0128d", i));
     request.set_host(std::string(256, 'h'));
+    request.set_push_encoding(std::string(64, 'e'));
+    request.set_pull_encoding(std::string(64, 'e'));
     request.set_pid(4294967295u);
     request.set_process_nonce(i + 1);
     ASSERT_THAT(world.JoinAs(request), IsOk());

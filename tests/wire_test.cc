@@ -187,6 +187,18 @@ TEST(WireJoinTest, TakesHostNamesOf256BytesAndRefusesLongerOnes) {
   EXPECT_THAT(at(257), RefusesField("host", "a name of 257 bytes, expected at most 256"));
 }
 
+TEST(WireJoinTest, TakesNamesOfEncodingsOf64BytesAndRefusesLongerOnes) {
+  const auto at = [](size_t push, size_t pull) {
+    return Join([&](auto& request) {
+      request.set_push_encoding(std::string(push, 'e'));
+      request.set_pull_encoding(std::string(pull, 'e'));
+    });
+  };
+  EXPECT_THAT(at(64, 64), IsOk());
+  EXPECT_THAT(at(65, 0), RefusesField("push_encoding", "a name of 65 bytes, expected at most 64"));
+  EXPECT_THAT(at(0, 65), RefusesField("pull_encoding", "a name of 65 bytes, expected at most 64"));
+}
+
 TEST(WireJoinTest, RefusesANonceOfZero) {
   EXPECT_THAT(Join([](auto& request) { request.clear_process_nonce(); }),
               RefusesField("process_nonce", "0"));

@@ -212,7 +212,8 @@ JoinRequest Job::Identity(SessionRole role) const {
   request.process_nonce = nonce_;
   request.host = HostName();
   request.pid = static_cast<uint32_t>(getpid());
-  request.push_encoding = EncodingChoiceName(push_encoding_.choice);
+  // For people, who see the beginning of a long one.
+  request.push_encoding = EncodingChoiceName(push_encoding_.choice).substr(0, 64);
   request.pull_encoding = EncodingName(pull_encoding_);
   if (role == SessionRole::kWorker) request.index = index_;
   return request;

@@ -33,16 +33,18 @@ class BlockTransform : public FixedSizeTransform {
     return Blocks(count) * sizeof(float) + (count + values_per_byte_ - 1) / values_per_byte_;
   }
 
-  void EncodeTo(absl::Span<const float> values, const Encoding& encoding,
+  bool EncodeTo(absl::Span<const float> values, const Encoding& encoding,
                 const ChunkContext& context, char* bytes) const final {
     char* to = bytes + Blocks(values.size()) * sizeof(float);
     for (size_t begin = 0; begin < values.size(); begin += block_) {
       const size_t count = std::min(block_, values.size() - begin);
       const float* from = values.data() + begin;
       const uint64_t seed = context.seed + begin;
-      PutScale(EncodeBlock(from, count, encoding, seed, to + begin / values_per_byte_),
-               begin / block_, bytes);
+      const float scale = EncodeBlock(from, count, encoding, seed, to + begin / values_per_byte_);
+      if (!std::isfinite(scale)) return false;
+      PutScale(scale, begin / block_, bytes);
     }
+    return true;
   }
 
   absl::Status DecodeFrom(const char* bytes, absl::Span<float> values) const final {
@@ -60,7 +62,7 @@ class BlockTransform : public FixedSizeTransform {
     return absl::OkStatus();
   }
 
-  // Returns the block's scale.
+  // Returns the block's scale, which is not finite if one of the values is not.
   virtual float EncodeBlock(const float* values, size_t count, const Encoding& encoding,
                             uint64_t seed, char* bytes) const = 0;
   virtual void DecodeBlock(const char* bytes, float scale, size_t count, float* values) const = 0;
@@ -90,15 +92,24 @@ float MagnitudeOf(const float* values, size_t count) {
 
 // The nearest integer, ties to even, in the low bits: beside 1.5 · 2^23 a unit in the last place is
 // 1.
-SLUICE_LOOP_BODY int8_t Rounded(float value) {
+SLUICE_LOOP_BODY uint32_t Rounded(float value) {
   value = value > kMostInt8 ? kMostInt8 : value;
   value = value < -kMostInt8 ? -kMostInt8 : value;
-  return static_cast<int8_t>(BitsOf(value + 12582912.0f) & 0xffu);
+  return BitsOf(value + 12582912.0f);
 }
 
+// In a loop of its own, since one with narrow stores in it has narrower vectors.
+SLUICE_LOOP_BODY void TakeLowBytes(const uint32_t* __restrict from, size_t count,
+                                   int8_t* __restrict to) {
+  for (size_t i = 0; i < count; ++i) to[i] = static_cast<int8_t>(from[i] & 0xffu);
+}
+
+// At most kInt8Block values; so below.
 SLUICE_VECTOR_CLONES
 void Quantize(const float* __restrict values, float factor, size_t count, int8_t* __restrict to) {
-  for (size_t i = 0; i < count; ++i) to[i] = Rounded(values[i] * factor);
+  uint32_t rounded[kInt8Block];
+  for (size_t i = 0; i < count; ++i) rounded[i] = Rounded(values[i] * factor);
+  TakeLowBytes(rounded, count, to);
 }
 
 // A number in [−0.5, 0.5) for each seed: the finalizer of MurmurHash3 (Appleby).
@@ -114,9 +125,12 @@ SLUICE_LOOP_BODY float Dither(uint32_t seed) {
 SLUICE_VECTOR_CLONES
 void QuantizeAtRandom(const float* __restrict values, float factor, uint32_t seed, size_t count,
                       int8_t* __restrict to) {
-  for (size_t i = 0; i < count; ++i) {
-    to[i] = Rounded(values[i] * factor + Dither(seed + static_cast<uint32_t>(i)));
+  uint32_t rounded[kInt8Block];
+  const auto size = static_cast<uint32_t>(count);
+  for (uint32_t i = 0; i < size; ++i) {
+    rounded[i] = Rounded(values[i] * factor + Dither(seed + i));
   }
+  TakeLowBytes(rounded, count, to);
 }
 
 SLUICE_VECTOR_CLONES
@@ -137,6 +151,7 @@ class Int8 final : public BlockTransform {
       std::memset(to, 0, count);
       return 0;
     }
+    if (!std::isfinite(magnitude)) return magnitude;
     const float factor = kMostInt8 / magnitude;
     if (encoding.stochastic) {
       QuantizeAtRandom(values, factor, static_cast<uint32_t>(seed ^ seed >> 32), count, to);

@@ -1,10 +1,13 @@
 #include "common/encoding/byte_stage.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
+#include "common/vector_clones.h"
 #include "common/zstd_codec.h"
 
 namespace sluice {
@@ -15,40 +18,106 @@ namespace {
 constexpr size_t kLengthBytes = 4;
 constexpr uint32_t kStored = uint32_t{1} << 31;
 
-// Planes by values of 2 or 4 bytes: a loop that the compiler knows the width of.
-template <size_t kWidth>
-void ToPlanes(const char* __restrict values, size_t count, char* __restrict planes) {
-  for (size_t plane = 0; plane < kWidth; ++plane) {
-    for (size_t i = 0; i < count; ++i) planes[plane * count + i] = values[i * kWidth + plane];
+constexpr size_t kMostParts = 4;
+
+using Planes = std::array<absl::string_view, kMostParts>;
+
+// Four planes are two of two, of the values' halves: a vector unit narrows and widens numbers best
+// by one step at a time. A block of halves stays in the first-level cache.
+constexpr size_t kBlock = 1024;
+
+SLUICE_LOOP_BODY uint16_t HalfAt(const char* halves, size_t i) {
+  uint16_t half;
+  std::memcpy(&half, halves + i * sizeof(half), sizeof(half));
+  return half;
+}
+
+SLUICE_LOOP_BODY void SplitHalves(const char* __restrict halves, size_t count, char* __restrict low,
+                                  char* __restrict high) {
+  for (size_t i = 0; i < count; ++i) {
+    low[i] = static_cast<char>(HalfAt(halves, i) & 0xff);
+    high[i] = static_cast<char>(HalfAt(halves, i) >> 8);
   }
 }
 
-template <size_t kWidth>
-void FromPlanes(const char* __restrict planes, size_t count, char* __restrict values) {
+SLUICE_LOOP_BODY void JoinHalves(const char* __restrict low, const char* __restrict high,
+                                 size_t count, char* __restrict halves) {
   for (size_t i = 0; i < count; ++i) {
-    for (size_t plane = 0; plane < kWidth; ++plane) {
-      values[i * kWidth + plane] = planes[plane * count + i];
+    const auto half =
+        static_cast<uint16_t>(static_cast<uint8_t>(low[i]) | static_cast<uint8_t>(high[i]) << 8);
+    std::memcpy(halves + i * sizeof(half), &half, sizeof(half));
+  }
+}
+
+SLUICE_VECTOR_CLONES
+void To2Planes(const char* values, size_t count, char* low, char* high) {
+  SplitHalves(values, count, low, high);
+}
+
+SLUICE_VECTOR_CLONES
+void From2Planes(const char* low, const char* high, size_t count, char* values) {
+  JoinHalves(low, high, count, values);
+}
+
+SLUICE_VECTOR_CLONES
+void To4Planes(const char* values, size_t count, char* const* planes) {
+  uint16_t low[kBlock];
+  uint16_t high[kBlock];
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t size = std::min(kBlock, count - begin);
+    for (size_t i = 0; i < size; ++i) {
+      uint32_t value;
+      std::memcpy(&value, values + (begin + i) * sizeof(value), sizeof(value));
+      low[i] = static_cast<uint16_t>(value & 0xffff);
+      high[i] = static_cast<uint16_t>(value >> 16);
+    }
+    SplitHalves(reinterpret_cast<const char*>(low), size, planes[0] + begin, planes[1] + begin);
+    SplitHalves(reinterpret_cast<const char*>(high), size, planes[2] + begin, planes[3] + begin);
+  }
+}
+
+SLUICE_VECTOR_CLONES
+void From4Planes(const Planes& planes, size_t count, char* values) {
+  uint16_t low[kBlock];
+  uint16_t high[kBlock];
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t size = std::min(kBlock, count - begin);
+    JoinHalves(planes[0].data() + begin, planes[1].data() + begin, size,
+               reinterpret_cast<char*>(low));
+    JoinHalves(planes[2].data() + begin, planes[3].data() + begin, size,
+               reinterpret_cast<char*>(high));
+    for (size_t i = 0; i < size; ++i) {
+      const uint32_t value = static_cast<uint32_t>(low[i]) | static_cast<uint32_t>(high[i]) << 16;
+      std::memcpy(values + (begin + i) * sizeof(value), &value, sizeof(value));
     }
   }
 }
 
-std::string Split(const std::string& bytes, size_t width) {
-  std::string planes(bytes.size(), '\0');
-  const size_t count = bytes.size() / width;
-  width == 2 ? ToPlanes<2>(bytes.data(), count, &planes[0])
-             : ToPlanes<4>(bytes.data(), count, &planes[0]);
-  return planes;
+// Where each plane is written.
+using Targets = std::array<char*, kMostParts>;
+
+// Of `count` values of 2 or 4 bytes; planes of values of 1 are they themselves.
+void Split(const char* values, size_t count, size_t width, const Targets& planes) {
+  if (width == 1) {
+    std::memcpy(planes[0], values, count);
+  } else if (width == 2) {
+    To2Planes(values, count, planes[0], planes[1]);
+  } else {
+    To4Planes(values, count, planes.data());
+  }
 }
 
-void Join(absl::string_view planes, size_t width, std::string* bytes) {
-  bytes->resize(planes.size());
-  const size_t count = planes.size() / width;
-  width == 2 ? FromPlanes<2>(planes.data(), count, &(*bytes)[0])
-             : FromPlanes<4>(planes.data(), count, &(*bytes)[0]);
+void Join(const Planes& planes, size_t width, char* values) {
+  const size_t count = planes[0].size();
+  if (width == 2) {
+    From2Planes(planes[0].data(), planes[1].data(), count, values);
+  } else {
+    From4Planes(planes, count, values);
+  }
 }
 
-void AppendLength(uint32_t length, std::string* to) {
-  for (size_t i = 0; i < kLengthBytes; ++i) to->push_back(static_cast<char>(length >> (8 * i)));
+void PutLength(uint32_t length, char* to) {
+  for (size_t i = 0; i < kLengthBytes; ++i) to[i] = static_cast<char>(length >> (8 * i));
 }
 
 uint32_t LengthAt(absl::string_view bytes) {
@@ -59,28 +128,84 @@ uint32_t LengthAt(absl::string_view bytes) {
   return length;
 }
 
-void AppendPart(absl::string_view part, int level, std::string* payload) {
-  const size_t before = payload->size();
-  AppendLength(0, payload);
-  // What saves less than a twentieth is not worth the time it takes to decompress.
-  const bool smaller = ZstdCompress(part, level, part.size() - part.size() / 20, payload);
-  uint32_t length = static_cast<uint32_t>(payload->size() - before - kLengthBytes);
-  if (!smaller) {
-    payload->append(part.data(), part.size());
-    length = static_cast<uint32_t>(part.size()) | kStored;
+// What saves less than a twentieth is not worth the time it takes to decompress.
+constexpr size_t WorthIt(size_t bytes) { return bytes - bytes / 20; }
+
+// Which of the parts look as if they were worth to be compressed, by some of the values from all
+// over them: a look that costs little where they are not.
+std::array<bool, kMostParts> LooksCompressible(absl::string_view bytes, size_t parts, int level) {
+  constexpr size_t kPieces = 16;
+  constexpr size_t kPiece = 512;
+  constexpr size_t kLeastPiece = 128;
+  std::array<bool, kMostParts> looks = {true, true, true, true};
+  const size_t count = bytes.size() / parts;
+  const size_t piece = std::min(kPiece, count / kPieces / 16);
+  if (piece < kLeastPiece) return looks;
+  const size_t size = kPieces * piece;
+  char samples[kMostParts][kPieces * kPiece];
+  for (size_t i = 0; i < kPieces; ++i) {
+    Targets to = {};
+    for (size_t part = 0; part < parts; ++part) to[part] = samples[part] + i * piece;
+    Split(bytes.data() + count / kPieces * i * parts, piece, parts, to);
   }
-  std::string head;
-  AppendLength(length, &head);
-  payload->replace(before, kLengthBytes, head);
+  for (size_t part = 0; part < parts; ++part) {
+    char frame[kPieces * kPiece];
+    looks[part] = ZstdCompress({samples[part], size}, level, absl::MakeSpan(frame, WorthIt(size)))
+                      .has_value();
+  }
+  return looks;
+}
+
+// Writes a part, which may lie where it belongs already; returns the end of it.
+char* PutStored(absl::string_view part, char* to) {
+  PutLength(static_cast<uint32_t>(part.size()) | kStored, to);
+  to += kLengthBytes;
+  if (part.data() != to) std::memcpy(to, part.data(), part.size());
+  return to + part.size();
+}
+
+char* PutPart(absl::string_view part, bool compress, int level, char* to) {
+  if (!compress) return PutStored(part, to);
+  const auto size =
+      ZstdCompress(part, level, absl::MakeSpan(to + kLengthBytes, WorthIt(part.size())));
+  if (!size.has_value()) return PutStored(part, to);
+  PutLength(static_cast<uint32_t>(*size), to);
+  return to + kLengthBytes + *size;
+}
+
+// Writes all parts of which the bytes are made, planes if there are several; returns the end.
+char* PutParts(absl::string_view bytes, size_t parts, int level, char* to) {
+  const auto compress = LooksCompressible(bytes, parts, level);
+  if (parts == 1) return PutPart(bytes, compress[0], level, to);
+  const size_t count = bytes.size() / parts;
+  const Buffer planes = MakeBuffer(bytes.size());
+  Targets targets = {};
+  // Planes that are stored, and come before any that is not, are split to where they belong.
+  char* known = to;
+  for (size_t i = 0; i < parts; ++i) {
+    if (compress[i]) known = nullptr;
+    targets[i] = known == nullptr ? planes.bytes.get() + i * count : known + kLengthBytes;
+    if (known != nullptr) known += kLengthBytes + count;
+  }
+  Split(bytes.data(), count, parts, targets);
+  for (size_t i = 0; i < parts; ++i) to = PutPart({targets[i], count}, compress[i], level, to);
+  return to;
 }
 
 absl::Status Broken(absl::string_view what) {
   return MakeError(Reason::kBadChunk, absl::StrCat("a compressed chunk ", what));
 }
 
-// Takes the next part off the front of `payload` and appends what it stands for to `bytes`: at most
-// `most` of them, or, if `exact`, so many.
-absl::Status TakePart(uint64_t most, bool exact, absl::string_view* payload, std::string* bytes) {
+// A part of a payload.
+struct Part {
+  absl::string_view stored;
+  bool is_frame = false;
+  uint64_t size = 0;  // bytes that it stands for
+};
+
+// Takes the next part off the front of `payload`; it stands for at most `most` bytes or, if
+// `exact`, for so many.
+absl::StatusOr<Part> TakePart(uint64_t most, bool exact, absl::string_view* payload) {
   if (payload->size() < kLengthBytes) return Broken("ends within the length of a part");
   const uint32_t head = LengthAt(*payload);
   payload->remove_prefix(kLengthBytes);
@@ -89,70 +214,90 @@ absl::Status TakePart(uint64_t most, bool exact, absl::string_view* payload, std
     return Broken(
         absl::StrCat("has a part of ", length, " bytes, of which ", payload->size(), " are there"));
   }
-  const absl::string_view part = payload->substr(0, length);
+  Part part;
+  part.stored = payload->substr(0, length);
+  part.is_frame = (head & kStored) == 0;
   payload->remove_prefix(length);
-  const absl::optional<uint64_t> size =
-      (head & kStored) != 0 ? absl::make_optional<uint64_t>(length) : ZstdSize(part);
+  const auto size = part.is_frame ? ZstdSize(part.stored) : length;
   if (!size.has_value()) return Broken("has a part that is no zstd frame with its size in it");
-  if (*size > most || (exact && *size != most)) {
-    return Broken(absl::StrCat("has a part that stands for ", *size, " bytes, expected ",
+  part.size = *size;
+  if (part.size > most || (exact && part.size != most)) {
+    return Broken(absl::StrCat("has a part that stands for ", part.size, " bytes, expected ",
                                exact ? "" : "at most ", most));
   }
-  if ((head & kStored) != 0) {
-    bytes->append(part.data(), part.size());
-    return absl::OkStatus();
-  }
   // No sender compresses to more; time to decompress grows with the part.
-  if (length > *size) {
-    return Broken(absl::StrCat("has a part of ", length, " bytes that stands for ", *size));
+  if (length > part.size) {
+    return Broken(absl::StrCat("has a part of ", length, " bytes that stands for ", part.size));
   }
-  const size_t before = bytes->size();
-  bytes->resize(before + *size);
-  if (ZstdDecompress(part, absl::MakeSpan(&(*bytes)[before], *size))) return absl::OkStatus();
-  return Broken("has a part that zstd cannot decompress");
+  return part;
+}
+
+// The bytes that each of `count` parts stands for, at most `most` together; if there are several,
+// all of one size, and so many. They lie in the payload or in `room`.
+absl::StatusOr<Planes> Decompress(absl::string_view payload, size_t count, uint64_t most,
+                                  char* room) {
+  Planes all;
+  for (size_t i = 0; i < count; ++i) {
+    const auto part = TakePart(most / count, count > 1, &payload);
+    if (!part.ok()) return part.status();
+    all[i] = part->stored;
+    if (!part->is_frame) continue;
+    const auto to = absl::MakeSpan(room + i * part->size, part->size);
+    if (!ZstdDecompress(part->stored, to)) return Broken("has a part that zstd cannot decompress");
+    all[i] = absl::string_view(to.data(), to.size());
+  }
+  if (payload.empty()) return all;
+  return Broken(absl::StrCat("has ", payload.size(), " bytes after its parts"));
+}
+
+// The same of a payload that is not compressed.
+absl::StatusOr<Planes> Cut(absl::string_view payload, size_t count, uint64_t most) {
+  if (payload.size() > most || (count > 1 && payload.size() != most)) {
+    return MakeError(Reason::kBadChunk, absl::StrCat("an encoded chunk has ", payload.size(),
+                                                     " bytes, expected ", most));
+  }
+  Planes all;
+  const size_t size = payload.size() / count;
+  for (size_t i = 0; i < count; ++i) all[i] = payload.substr(i * size, size);
+  return all;
 }
 
 }  // namespace
 
-std::string PackBytes(std::string bytes, const ByteStage& stage, int level) {
-  const bool planes = stage.byte_layout == ByteLayout::kPlanes && stage.width > 1;
-  if (planes) bytes = Split(bytes, stage.width);
-  if (stage.compressor == Compressor::kNone) return bytes;
-  std::string payload;
-  payload.reserve(bytes.size() + stage.width * kLengthBytes);
-  const size_t parts = planes ? stage.width : 1;
-  const size_t size = bytes.size() / parts;
-  for (size_t i = 0; i < parts; ++i) {
-    AppendPart(absl::string_view(bytes).substr(i * size, size), level, &payload);
+Buffer MakeBuffer(size_t size) {
+  return {std::unique_ptr<char[]>(new char[size]), size};  // unlike make_unique's
+}
+
+Buffer PackBytes(absl::string_view bytes, const ByteStage& stage, int level) {
+  const size_t parts = stage.splits() ? stage.width : 1;
+  Buffer payload = MakeBuffer(bytes.size() + parts * kLengthBytes);
+  char* const to = payload.bytes.get();
+  if (stage.compresses()) {
+    const bool by_frequency = stage.splits() && level == 1;
+    char* const end = PutParts(bytes, parts, by_frequency ? kZstdByFrequency : level, to);
+    payload.size = static_cast<size_t>(end - to);
+    return payload;
   }
+  Targets targets = {};
+  const size_t count = bytes.size() / parts;
+  for (size_t i = 0; i < parts; ++i) targets[i] = to + i * count;
+  Split(bytes.data(), count, parts, targets);
+  payload.size = bytes.size();
   return payload;
 }
 
 absl::StatusOr<absl::string_view> UnpackBytes(absl::string_view payload, const ByteStage& stage,
-                                              uint64_t most, std::string* unpacked) {
-  const bool planes = stage.byte_layout == ByteLayout::kPlanes && stage.width > 1;
-  std::string bytes;
-  absl::string_view view = payload;
-  if (stage.compressor == Compressor::kZstd) {
-    const size_t parts = planes ? stage.width : 1;
-    absl::string_view rest = payload;
-    for (size_t i = 0; i < parts; ++i) {
-      const absl::Status taken = TakePart(most / parts, planes, &rest, &bytes);
-      if (!taken.ok()) return taken;
-    }
-    if (!rest.empty()) return Broken(absl::StrCat("has ", rest.size(), " bytes after its parts"));
-    view = bytes;
-  } else if (payload.size() > most || (planes && payload.size() != most)) {
-    return MakeError(Reason::kBadChunk, absl::StrCat("an encoded chunk has ", payload.size(),
-                                                     " bytes, expected ", most));
-  }
-  if (planes) {
-    Join(view, stage.width, unpacked);
-    return absl::string_view(*unpacked);
-  }
-  if (stage.compressor == Compressor::kNone) return payload;
-  *unpacked = std::move(bytes);
-  return absl::string_view(*unpacked);
+                                              uint64_t most, char* room) {
+  const size_t parts = stage.splits() ? stage.width : 1;
+  Buffer planes;
+  if (stage.splits() && stage.compresses()) planes = MakeBuffer(most);
+  const auto found = stage.compresses()
+                         ? Decompress(payload, parts, most, parts > 1 ? planes.bytes.get() : room)
+                         : Cut(payload, parts, most);
+  if (!found.ok()) return found.status();
+  if (!stage.splits()) return (*found)[0];
+  Join(*found, stage.width, room);
+  return absl::string_view(room, (*found)[0].size() * parts);
 }
 
 }  // namespace sluice

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -18,16 +19,33 @@ struct ByteStage {
   ByteLayout byte_layout = ByteLayout::kPlain;
   Compressor compressor = Compressor::kNone;
   size_t width = 1;  // of one value, in bytes
+
+  bool splits() const { return byte_layout == ByteLayout::kPlanes && (width == 2 || width == 4); }
+  bool compresses() const { return compressor == Compressor::kZstd; }
+  // Whether a payload is the bytes.
+  bool plain() const { return !splits() && !compresses(); }
 };
 
+// What is written as a whole before it is read: so nothing fills it with zeros.
+struct Buffer {
+  std::unique_ptr<char[]> bytes;
+  size_t size = 0;
+
+  absl::string_view view() const { return absl::string_view(bytes.get(), size); }
+};
+
+Buffer MakeBuffer(size_t size);
+
 // The payload that stands for `bytes`; of planes, a whole number of values. Parts in which the
-// compressor finds little are stored.
-std::string PackBytes(std::string bytes, const ByteStage& stage, int level);
+// compressor finds little are stored. At level 1 planes are compressed by the frequency of their
+// bytes alone: there are few repeats in them.
+Buffer PackBytes(absl::string_view bytes, const ByteStage& stage, int level);
 
 // The bytes that `payload` stands for, at most `most` of them; of planes, exactly that many.
-// BAD_CHUNK if it stands for none. `unpacked` holds them if they are not the payload itself.
+// BAD_CHUNK if it stands for none. They lie in `payload` itself or in `room`, which has room for
+// `most`.
 absl::StatusOr<absl::string_view> UnpackBytes(absl::string_view payload, const ByteStage& stage,
-                                              uint64_t most, std::string* unpacked);
+                                              uint64_t most, char* room);
 
 }  // namespace sluice
 

@@ -1,24 +1,32 @@
 #include "common/encoding/checksum.h"
 
+// A distribution's compiler builds for the oldest processor; the library knows the newest too.
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>
+#else
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#endif
 
 namespace sluice {
 
 struct Checksummer::State {
-  XXH3_state_t xxh3;
+  State() : xxh3(XXH3_createState()) { XXH3_64bits_reset(xxh3); }
+  ~State() { XXH3_freeState(xxh3); }
+
+  XXH3_state_t* const xxh3;
 };
 
 uint64_t Checksum(absl::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
-Checksummer::Checksummer() : state_(std::make_unique<State>()) { XXH3_64bits_reset(&state_->xxh3); }
+Checksummer::Checksummer() : state_(std::make_unique<State>()) {}
 
 Checksummer::~Checksummer() = default;
 
 void Checksummer::Add(absl::string_view bytes) {
-  XXH3_64bits_update(&state_->xxh3, bytes.data(), bytes.size());
+  XXH3_64bits_update(state_->xxh3, bytes.data(), bytes.size());
 }
 
-uint64_t Checksummer::Get() const { return XXH3_64bits_digest(&state_->xxh3); }
+uint64_t Checksummer::Get() const { return XXH3_64bits_digest(state_->xxh3); }
 
 }  // namespace sluice

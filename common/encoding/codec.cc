@@ -2,7 +2,6 @@
 
 #include <glog/logging.h>
 
-#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,8 +11,6 @@
 #include "common/encoding/byte_stage.h"
 #include "common/encoding/checksum.h"
 #include "common/error.h"
-#include "common/tensor_chunk.h"
-#include "common/vector_math.h"
 
 namespace sluice {
 namespace {
@@ -37,30 +34,64 @@ absl::Status CheckSteps(const ChunkEncoding& how) {
   return absl::OkStatus();
 }
 
+ChunkEncoding Describe(uint64_t count, const Encoding& encoding) {
+  ChunkEncoding how;
+  how.count = count;
+  how.transform = encoding.transform;
+  how.custom = encoding.custom;
+  how.byte_layout = encoding.byte_layout;
+  how.compressor = encoding.compressor;
+  return how;
+}
+
+// For values that the transform does not take.
+Encoding AsTheyAre(Encoding encoding) {
+  encoding.transform = ValueTransform::kFloat32;
+  encoding.custom.clear();
+  return encoding;
+}
+
+absl::string_view BytesOf(absl::Span<const float> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+// False if not all values are finite.
+bool Transformed(absl::Span<const float> values, const Encoding& encoding,
+                 const ChunkContext& context, ChunkEncoding* how, std::string* bytes) {
+  const auto transform = FindTransform(encoding.transform, encoding.custom);
+  CHECK(transform.ok()) << transform.status();
+  return (*transform)->EncodeIfFinite(values, encoding, context, how, bytes);
+}
+
 }  // namespace
 
 EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const Encoding& encoding,
                           const ChunkContext& context) {
   CHECK(!values.empty() && values.size() <= kMostEncoded);
-  const bool finite = !FindNotFinite(AsPiece(values)).has_value();
   EncodedChunk chunk;
   chunk.offset = offset;
-  chunk.how.count = values.size();
-  chunk.how.transform = finite ? encoding.transform : ValueTransform::kFloat32;
-  if (finite) chunk.how.custom = encoding.custom;
-  chunk.how.byte_layout = encoding.byte_layout;
-  chunk.how.compressor = encoding.compressor;
-  const auto transform = FindTransform(chunk.how.transform, chunk.how.custom);
-  CHECK(transform.ok()) << transform.status();
-  std::string bytes;
-  (*transform)->Encode(values, encoding, context, &chunk.how, &bytes);
+  chunk.how = Describe(values.size(), encoding);
+  const auto made = std::make_shared<std::string>();
+  absl::string_view bytes = BytesOf(values);
+  if (encoding.transform != ValueTransform::kFloat32) {
+    if (Transformed(values, encoding, context, &chunk.how, made.get())) {
+      bytes = *made;
+    } else {
+      chunk.how = Describe(values.size(), AsTheyAre(encoding));
+    }
+  }
   // It may have chosen another.
   const Transform& chosen = **FindTransform(chunk.how.transform, chunk.how.custom);
-  const auto payload = std::make_shared<const std::string>(
-      PackBytes(std::move(bytes), StageOf(chunk.how, chosen), encoding.level));
-  chunk.payload = *payload;
-  chunk.checksum = Checksum(*payload);
-  chunk.owner = payload;
+  const ByteStage stage = StageOf(chunk.how, chosen);
+  if (stage.plain() && bytes.data() == made->data()) {
+    chunk.payload = bytes;
+    chunk.owner = made;
+  } else {
+    Buffer packed = PackBytes(bytes, stage, encoding.level);
+    chunk.payload = packed.view();
+    chunk.owner = std::shared_ptr<const char[]>(std::move(packed.bytes));
+  }
+  chunk.checksum = Checksum(chunk.payload);
   return chunk;
 }
 
@@ -85,9 +116,14 @@ absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values) {
   if (!transform.ok()) return transform.status();
   const auto most = (*transform)->MostBytes(how);
   if (!most.ok()) return most.status();
-  std::string unpacked;
-  const auto bytes = UnpackBytes(chunk.payload, StageOf(how, **transform), *most, &unpacked);
+  const ByteStage stage = StageOf(how, **transform);
+  const bool as_they_are = how.transform == ValueTransform::kFloat32;
+  Buffer buffer;
+  if (!stage.plain() && !as_they_are) buffer = MakeBuffer(*most);
+  char* const room = as_they_are ? reinterpret_cast<char*>(values.data()) : buffer.bytes.get();
+  const auto bytes = UnpackBytes(chunk.payload, stage, *most, room);
   if (!bytes.ok()) return bytes.status();
+  if (as_they_are && bytes->data() == room && bytes->size() == *most) return absl::OkStatus();
   return (*transform)->Decode(*bytes, how, values);
 }
 

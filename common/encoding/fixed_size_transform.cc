@@ -6,10 +6,16 @@
 namespace sluice {
 
 void FixedSizeTransform::Encode(absl::Span<const float> values, const Encoding& encoding,
-                                const ChunkContext& context, ChunkEncoding* /*how*/,
+                                const ChunkContext& context, ChunkEncoding* how,
                                 std::string* bytes) const {
+  EncodeIfFinite(values, encoding, context, how, bytes);
+}
+
+bool FixedSizeTransform::EncodeIfFinite(absl::Span<const float> values, const Encoding& encoding,
+                                        const ChunkContext& context, ChunkEncoding* /*how*/,
+                                        std::string* bytes) const {
   bytes->resize(SizeOf(values.size()));
-  EncodeTo(values, encoding, context, &(*bytes)[0]);
+  return EncodeTo(values, encoding, context, &(*bytes)[0]);
 }
 
 absl::StatusOr<uint64_t> FixedSizeTransform::MostBytes(const ChunkEncoding& how) const {

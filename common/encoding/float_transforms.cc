@@ -1,4 +1,5 @@
 // float32, float16 and bfloat16.
+#include <algorithm>
 #include <cstring>
 
 #include "common/encoding/builtin_transforms.h"
@@ -9,91 +10,115 @@
 namespace sluice {
 namespace {
 
-// Rounds to the nearest, ties to even; what is too large becomes the largest. Branch-free, as all
-// of these loops.
-SLUICE_LOOP_BODY uint16_t ToFloat16(float value) {
+// Of a magnitude's bits: those of infinity, and above them those of NaNs.
+constexpr int32_t kInfinity = 0x7f800000;
+
+// Longer loops go through a block of 32-bit numbers on the stack: with narrow ones in them they
+// would have narrower vectors too.
+constexpr size_t kBlock = 512;
+
+// As all that follow: signed, for the comparisons that every vector unit has, and branch-free.
+SLUICE_LOOP_BODY uint32_t Choose(bool first, uint32_t a, uint32_t b) { return first ? a : b; }
+
+SLUICE_LOOP_BODY bool Less(uint32_t a, uint32_t b) {
+  return static_cast<int32_t>(a) < static_cast<int32_t>(b);
+}
+
+// Rounds to the nearest, ties to even; what is too large becomes the largest.
+SLUICE_LOOP_BODY uint32_t ToFloat16(float value) {
   constexpr uint32_t kLargest = 0x477fe000u;         // 65504
   constexpr uint32_t kSmallestNormal = 0x38800000u;  // 2^-14
   constexpr uint32_t kRebias = 112u << 23;           // of the exponents
-  const uint32_t bits = BitsOf(value);
   uint32_t magnitude = MagnitudeBits(value);
-  magnitude = magnitude > kLargest ? kLargest : magnitude;
+  magnitude = Choose(Less(kLargest, magnitude), kLargest, magnitude);
   const uint32_t normal = (magnitude - kRebias + 0xfffu + (magnitude >> 13 & 1)) >> 13;
   // Beside 0.5 a unit in the last place is 2^-24, that of a subnormal float16.
   const uint32_t subnormal = BitsOf(FloatOf(magnitude) + 0.5f) - BitsOf(0.5f);
-  const uint32_t half = magnitude < kSmallestNormal ? subnormal : normal;
-  return static_cast<uint16_t>((bits >> 16 & 0x8000u) | half);
+  const uint32_t half = Choose(Less(magnitude, kSmallestNormal), subnormal, normal);
+  return (BitsOf(value) >> 16 & 0x8000u) | half;
 }
 
-SLUICE_LOOP_BODY float FromFloat16(uint16_t half) {
+SLUICE_LOOP_BODY float FromFloat16(uint32_t half) {
   constexpr uint32_t kRebias = 112u << 23;
   const uint32_t magnitude = (half & 0x7fffu) << 13;
   const uint32_t normal = magnitude + kRebias;
   const uint32_t subnormal = BitsOf(FloatOf(normal + (1u << 23)) - FloatOf(113u << 23));
   const uint32_t special = normal + kRebias;  // infinity and NaN
-  const uint32_t exponent = half & 0x7c00u;
-  uint32_t bits = exponent == 0 ? subnormal : normal;
-  bits = exponent == 0x7c00u ? special : bits;
-  return FloatOf((static_cast<uint32_t>(half & 0x8000u) << 16) | bits);
+  uint32_t bits = Choose(Less(magnitude, 1u << 23), subnormal, normal);
+  bits = Choose(Less(magnitude, 31u << 23), bits, special);
+  return FloatOf((half & 0x8000u) << 16 | bits);
 }
 
-SLUICE_LOOP_BODY uint16_t ToBfloat16(float value) {
+SLUICE_LOOP_BODY uint32_t ToBfloat16(float value) {
   constexpr uint32_t kLargest = 0x7f7f0000u;
-  const uint32_t bits = BitsOf(value);
   uint32_t magnitude = MagnitudeBits(value);
-  magnitude = magnitude > kLargest ? kLargest : magnitude;
-  return static_cast<uint16_t>(
-      ((bits & kSignBit) | (magnitude + 0x7fffu + (magnitude >> 16 & 1))) >> 16);
+  magnitude = Choose(Less(kLargest, magnitude), kLargest, magnitude);
+  return ((BitsOf(value) & kSignBit) | (magnitude + 0x7fffu + (magnitude >> 16 & 1))) >> 16;
 }
 
-SLUICE_LOOP_BODY float FromBfloat16(uint16_t half) {
-  return FloatOf(static_cast<uint32_t>(half) << 16);
-}
-
-template <uint16_t (*kConvert)(float)>
-SLUICE_LOOP_BODY void ToHalves(const float* __restrict values, size_t count,
+// Returns whether all values are finite.
+template <uint32_t (*kConvert)(float)>
+SLUICE_LOOP_BODY bool ToHalves(const float* __restrict values, size_t count,
                                char* __restrict bytes) {
-  for (size_t i = 0; i < count; ++i) {
-    const uint16_t half = kConvert(values[i]);
-    std::memcpy(bytes + i * sizeof(half), &half, sizeof(half));
+  uint32_t block[kBlock];
+  int32_t most = 0;
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t size = std::min(kBlock, count - begin);
+    const float* const from = values + begin;
+    for (size_t i = 0; i < size; ++i) {
+      most = std::max(most, static_cast<int32_t>(MagnitudeBits(from[i])));
+      block[i] = kConvert(from[i]);
+    }
+    for (size_t i = 0; i < size; ++i) {
+      const auto half = static_cast<uint16_t>(block[i]);
+      std::memcpy(bytes + (begin + i) * sizeof(half), &half, sizeof(half));
+    }
+  }
+  return most < kInfinity;
+}
+
+SLUICE_LOOP_BODY uint32_t HalfAt(const char* bytes, size_t i) {
+  uint16_t half;
+  std::memcpy(&half, bytes + i * sizeof(half), sizeof(half));
+  return half;
+}
+
+SLUICE_VECTOR_CLONES
+bool ToFloat16s(const float* values, size_t count, char* bytes) {
+  return ToHalves<ToFloat16>(values, count, bytes);
+}
+SLUICE_VECTOR_CLONES
+void FromFloat16s(const char* __restrict bytes, size_t count, float* __restrict values) {
+  uint32_t block[kBlock];
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t size = std::min(kBlock, count - begin);
+    for (size_t i = 0; i < size; ++i) block[i] = HalfAt(bytes, begin + i);
+    for (size_t i = 0; i < size; ++i) values[begin + i] = FromFloat16(block[i]);
   }
 }
+SLUICE_VECTOR_CLONES
+bool ToBfloat16s(const float* values, size_t count, char* bytes) {
+  return ToHalves<ToBfloat16>(values, count, bytes);
+}
+SLUICE_VECTOR_CLONES
+void FromBfloat16s(const char* __restrict bytes, size_t count, float* __restrict values) {
+  for (size_t i = 0; i < count; ++i) values[i] = FloatOf(HalfAt(bytes, i) << 16);
+}
 
-template <float (*kConvert)(uint16_t)>
-SLUICE_LOOP_BODY void FromHalves(const char* __restrict bytes, size_t count,
-                                 float* __restrict values) {
+SLUICE_VECTOR_CLONES
+bool ToFloat32s(const float* __restrict values, size_t count, char* __restrict bytes) {
+  int32_t most = 0;
   for (size_t i = 0; i < count; ++i) {
-    uint16_t half;
-    std::memcpy(&half, bytes + i * sizeof(half), sizeof(half));
-    values[i] = kConvert(half);
+    most = std::max(most, static_cast<int32_t>(MagnitudeBits(values[i])));
+    std::memcpy(bytes + i * sizeof(float), values + i, sizeof(float));
   }
-}
-
-SLUICE_VECTOR_CLONES
-void ToFloat16s(const float* values, size_t count, char* bytes) {
-  ToHalves<ToFloat16>(values, count, bytes);
-}
-SLUICE_VECTOR_CLONES
-void FromFloat16s(const char* bytes, size_t count, float* values) {
-  FromHalves<FromFloat16>(bytes, count, values);
-}
-SLUICE_VECTOR_CLONES
-void ToBfloat16s(const float* values, size_t count, char* bytes) {
-  ToHalves<ToBfloat16>(values, count, bytes);
-}
-SLUICE_VECTOR_CLONES
-void FromBfloat16s(const char* bytes, size_t count, float* values) {
-  FromHalves<FromBfloat16>(bytes, count, values);
-}
-
-void ToFloat32s(const float* values, size_t count, char* bytes) {
-  std::memcpy(bytes, values, count * sizeof(float));
+  return most < kInfinity;
 }
 void FromFloat32s(const char* bytes, size_t count, float* values) {
   std::memcpy(values, bytes, count * sizeof(float));
 }
 
-using To = void (*)(const float* values, size_t count, char* bytes);
+using To = bool (*)(const float* values, size_t count, char* bytes);
 using From = void (*)(const char* bytes, size_t count, float* values);
 
 // Each value on its own, in so many bytes.
@@ -106,9 +131,9 @@ class FloatTransform final : public FixedSizeTransform {
  protected:
   uint64_t SizeOf(uint64_t count) const override { return count * width_; }
 
-  void EncodeTo(absl::Span<const float> values, const Encoding& /*encoding*/,
+  bool EncodeTo(absl::Span<const float> values, const Encoding& /*encoding*/,
                 const ChunkContext& /*context*/, char* bytes) const override {
-    to_(values.data(), values.size(), bytes);
+    return to_(values.data(), values.size(), bytes);
   }
 
   absl::Status DecodeFrom(const char* bytes, absl::Span<float> values) const override {

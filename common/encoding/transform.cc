@@ -13,6 +13,8 @@
 #include "absl/synchronization/mutex.h"
 #include "common/encoding/builtin_transforms.h"
 #include "common/error.h"
+#include "common/tensor_chunk.h"
+#include "common/vector_math.h"
 
 namespace sluice {
 namespace {
@@ -59,6 +61,14 @@ bool IsName(absl::string_view name) {
 }
 
 }  // namespace
+
+bool Transform::EncodeIfFinite(absl::Span<const float> values, const Encoding& encoding,
+                               const ChunkContext& context, ChunkEncoding* how,
+                               std::string* bytes) const {
+  if (FindNotFinite(AsPiece(values)).has_value()) return false;
+  Encode(values, encoding, context, how, bytes);
+  return true;
+}
 
 void RegisterTransform(absl::string_view name, std::unique_ptr<const Transform> transform) {
   CHECK(IsName(name)) << "\"" << Shown(name)

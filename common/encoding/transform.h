@@ -45,6 +45,13 @@ class Transform {
                       const ChunkContext& context, ChunkEncoding* how,
                       std::string* bytes) const = 0;
 
+  // As Encode(), of values that need not be finite: false if one of them is not, or what is made of
+  // them would not be; then `how` and `bytes` are to be thrown away. A transform that overrides
+  // this spares a pass over the values.
+  virtual bool EncodeIfFinite(absl::Span<const float> values, const Encoding& encoding,
+                              const ChunkContext& context, ChunkEncoding* how,
+                              std::string* bytes) const;
+
   // The most bytes that `how` can stand for; they are allocated before they are read. BAD_CHUNK if
   // a field that this transform reads is out of its domain. To be called before Decode().
   virtual absl::StatusOr<uint64_t> MostBytes(const ChunkEncoding& how) const = 0;
