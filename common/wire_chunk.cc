@@ -29,6 +29,11 @@ constexpr char kPayloadTag = 15 << 3 | 2;  // bytes
 constexpr size_t kMaxVarint = 10;
 constexpr size_t kMaxPrefix = 4 + 3 * kMaxVarint + sizeof(uint64_t);
 
+// How the other side is named if it is on this machine. A descriptor that was handed to gRPC is a
+// unix socket's.
+constexpr absl::string_view kSameMachine[] = {"unix:",          "fd:",  "ipv4:127.", "ipv6:[::1]",
+                                              "ipv6:%5B::1%5D", "127.", "[::1]",     "localhost:"};
+
 // ---- Writing ----
 
 void AppendVarint(uint64_t value, std::string* to) {
@@ -311,7 +316,10 @@ absl::StatusOr<TensorChunk> Parse(const grpc::ByteBuffer& bytes, const SenderMem
 }  // namespace
 
 Checksums ChecksumsFor(absl::string_view target) {
-  return absl::StartsWith(target, "unix:") ? Checksums::kOff : Checksums::kOn;
+  for (const absl::string_view name : kSameMachine) {
+    if (absl::StartsWith(target, name)) return Checksums::kOff;
+  }
+  return Checksums::kOn;
 }
 
 grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements, Checksums checksums) {

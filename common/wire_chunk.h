@@ -27,8 +27,9 @@ namespace sluice {
 // that is encoded always does.
 enum class Checksums { kOff, kOn };
 
-// For what goes to or comes from `target`, as gRPC names it. On one machine ("unix:…") nothing is
-// between the two that could change a byte.
+// For what goes to or comes from `target`, as gRPC or an address names it: off if that is on this
+// machine. Nothing is between the two then that could change a byte, and to check it would cost a
+// quarter of the speed.
 Checksums ChecksumsFor(absl::string_view target);
 
 // A message whose chunk holds `elements`, which start at `offset` of the vector. Refers to them.

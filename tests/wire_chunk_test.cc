@@ -163,10 +163,15 @@ TEST(EncodeChunkTest, AChecksumPrecedesThePayload) {
 }
 
 TEST(ChecksumsTest, AreLeftOutOnOneMachine) {
-  EXPECT_EQ(ChecksumsFor("unix:/tmp/server.sock"), Checksums::kOff);
-  EXPECT_EQ(ChecksumsFor("unix:"), Checksums::kOff);
-  EXPECT_EQ(ChecksumsFor("127.0.0.1:7070"), Checksums::kOn);
-  EXPECT_EQ(ChecksumsFor("ipv4:10.0.0.7:50123"), Checksums::kOn);
+  for (const char* near :
+       {"unix:/tmp/server.sock", "unix:", "fd:9", "127.0.0.1:7070", "localhost:7070", "[::1]:7070",
+        "ipv4:127.0.0.1:50123", "ipv6:%5B::1%5D:50123"}) {
+    EXPECT_EQ(ChecksumsFor(near), Checksums::kOff) << near;
+  }
+  for (const char* far :
+       {"10.0.0.7:7070", "node7:7070", "ipv4:10.0.0.7:50123", "ipv6:%5Bfe80::7%5D:50123", ""}) {
+    EXPECT_EQ(ChecksumsFor(far), Checksums::kOn) << far;
+  }
 }
 
 // ---- Reading ----
