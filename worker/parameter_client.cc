@@ -11,12 +11,16 @@ namespace {
 
 constexpr int kMaxRejoins = 20;  // in a row, before a server is given up that lets nobody stay
 
+constexpr int kMaxRepeats = 3;  // of a pull that changed on its way
+
 // Whether joining again may help.
 bool IsLost(const absl::Status& status) {
   const Reason reason = ReasonOf(status);
   return reason == Reason::kUnknownSession ||
          (absl::IsUnavailable(status) && reason == Reason::kNone);
 }
+
+bool IsCorrupt(const absl::Status& status) { return ReasonOf(status) == Reason::kCorruptChunk; }
 
 bool Counted(Disposition disposition) {
   return disposition == Disposition::kAccepted || disposition == Disposition::kApplied;
@@ -106,11 +110,11 @@ absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradie
   for (int attempt = 0;; ++attempt) {
     auto report = TryExchange(std::move(round), gradient, parameters);
     const bool outlived = early && attempt == 0 && absl::IsDeadlineExceeded(report.status());
-    const bool corrupt = ReasonOf(report.status()) == Reason::kCorruptChunk;
+    const bool corrupt = IsCorrupt(report.status());
     const bool again = outlived || corrupt || IsLost(report.status());
     if (report.ok() && encoder_ != nullptr) encoder_->End(Counted(report->disposition));
     if (report.ok() || !again || attempt == kMaxRejoins) return report;
-    if (corrupt) LOG(WARNING) << request_.worker << " repeats a push or pull: " << report.status();
+    if (corrupt) LOG(WARNING) << request_.worker << " repeats a push: " << report.status();
     if (!outlived && !corrupt) {
       LOG(WARNING) << request_.worker << " joins again: " << report.status().message();
       const absl::Status rejoined = Rejoin();
@@ -198,11 +202,14 @@ absl::Status ParameterClient::Pull(Step min_step, absl::Span<float> parameters,
   return Finish(connection_->StartPull(request), request, parameters);
 }
 
-// A step may be long in coming, when other workers are late: then the pull is repeated.
+// A step may be long in coming, when other workers are late, or change on its way: then the pull is
+// repeated.
 absl::Status ParameterClient::Finish(std::unique_ptr<PendingPull> pull, const PullRequest& request,
                                      absl::Span<float> parameters) {
   auto header = pull->Read(parameters);
-  while (absl::IsDeadlineExceeded(header.status())) {
+  int corrupt = 0;
+  while (absl::IsDeadlineExceeded(header.status()) ||
+         (IsCorrupt(header.status()) && ++corrupt <= kMaxRepeats)) {
     pull = connection_->StartPull(request);
     header = pull->Read(parameters);
   }

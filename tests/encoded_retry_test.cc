@@ -1,0 +1,97 @@
+// What goes wrong on a push's way changes no bit of what comes of it, however it is encoded: what
+// was left over of earlier pushes is added once.
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/server_world.h"
+#include "tests/testing/shard_connection.h"
+#include "tests/testing/status.h"
+#include "worker/parameter_client.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint32_t kSize = 300000;
+constexpr int kRounds = 6;
+
+Values Gradient(int round) {
+  Values values(kSize);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::sin(static_cast<float>(i * static_cast<size_t>(round)));
+  }
+  return values;
+}
+
+class EncodedRetryTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  // The parameters after some rounds, before each of which `fail` makes something go wrong.
+  Values Train(const std::function<void(int round, ShardConnection& connection)>& fail,
+               bool early = false) {
+    ServerWorld world(Sync(1), ParametersOnly(kSize));
+    auto connection = std::make_unique<ShardConnection>(world.shard());
+    ShardConnection& twin = *connection;
+    GradientEncoding encoding;
+    encoding.choice = *ParseEncodingChoice(GetParam());
+    ParameterClient client(std::move(connection), encoding);
+    JoinRequest request;
+    request.worker = "a";
+    request.process_nonce = ProcessNonce(7);
+    request.layout = ParametersOnly(kSize);
+    request.optimizer.options = SgdOptions{1.0};
+    Values parameters(kSize, 0.0f);
+    EXPECT_THAT(client.Join(request, absl::MakeSpan(parameters)), IsOk());
+    for (int round = 1; round <= kRounds; ++round) {
+      fail(round, twin);
+      const SharedFloats gradient = Share(Gradient(round));
+      if (early) {
+        client.SendEarly(200000, gradient.Part(200000, 100000));
+        client.SendEarly(0, gradient.Part(0, 1000));
+      }
+      EXPECT_THAT(client.Exchange(gradient, 1, absl::nullopt, absl::MakeSpan(parameters)), IsOk());
+    }
+    EXPECT_THAT(client.Leave({}), IsOk());
+    return parameters;
+  }
+
+  static void Nothing(int /*round*/, ShardConnection& /*connection*/) {}
+};
+
+TEST_P(EncodedRetryTest, AnAnswerThatIsLostChangesNothing) {
+  const Values expected = Train(Nothing);
+  EXPECT_EQ(Train([](int, ShardConnection& connection) { connection.LoseAnswers(1); }), expected);
+}
+
+TEST_P(EncodedRetryTest, APushThatIsCutChangesNothing) {
+  const Values expected = Train(Nothing);
+  EXPECT_EQ(Train([](int round, ShardConnection& connection) {
+              if (round % 2 == 0) connection.CutPushes(1);
+            }),
+            expected);
+}
+
+TEST_P(EncodedRetryTest, APushThatNeverArrivesChangesNothing) {
+  const Values expected = Train(Nothing);
+  EXPECT_EQ(
+      Train([](int round, ShardConnection& connection) { connection.BreakPushes(round % 3); }),
+      expected);
+}
+
+TEST_P(EncodedRetryTest, PartsThatLeaveEarlyChangeNothing) {
+  const Values expected = Train(Nothing);
+  EXPECT_EQ(Train(Nothing, true), expected);
+  EXPECT_EQ(Train([](int, ShardConnection& connection) { connection.CutPushes(1); }, true),
+            expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Encodings, EncodedRetryTest,
+                         ::testing::Values("float32/planes/zstd", "bfloat16", "int8:stochastic",
+                                           "sign", "top-k:0.01", "random-k:0.01"));
+
+}  // namespace
+}  // namespace sluice
