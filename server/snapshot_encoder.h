@@ -29,6 +29,9 @@ class SnapshotEncoder {
  public:
   SnapshotEncoder(const Layout& layout, const Encoding& encoding);
 
+  SnapshotEncoder(const SnapshotEncoder&) = delete;
+  SnapshotEncoder& operator=(const SnapshotEncoder&) = delete;
+
   // The whole of `snapshot`, in order. To be called once for a step: each time counts.
   std::vector<SnapshotPart> Encode(const Snapshot& snapshot, Parallel& parallel);
 

@@ -37,6 +37,9 @@ class GradientEncoder {
   // Of gradients of that layout. `worker` is its name.
   GradientEncoder(Layout layout, GradientEncoding encoding, const std::string& worker);
 
+  GradientEncoder(const GradientEncoder&) = delete;
+  GradientEncoder& operator=(const GradientEncoder&) = delete;
+
   // What follows is the push of that number. Each has its own bytes, which are the same however
   // often it is sent.
   void Begin(Sequence push);

@@ -25,7 +25,9 @@ remove_link() { ip netns del "$LINK_NAMESPACE" 2>/dev/null || true; }
 train_over_link() {
   local server=$1 train=$2 workers=$3 i
   shift 3
-  ip netns exec "$LINK_NAMESPACE" "$server" --listen="$LINK_HOST:7070" --workers="$workers" &
+  # They are on one node, which must not help them.
+  ip netns exec "$LINK_NAMESPACE" "$server" --listen="$LINK_HOST:7070" --workers="$workers" \
+    --shared-memory=off &
   for ((i = 0; i < workers; ++i)); do "$train" --server="$LINK_HOST:7070" --name="worker-$i" "$@" & done
   wait
 }
