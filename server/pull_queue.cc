@@ -11,10 +11,10 @@ PullResult PullQueue::Answer(const PullRequest& request,
   PullResult result;
   result.header.step = latest->step;
   result.header.incarnation = incarnation_;
+  result.header.learning_rate = terms.learning_rate;
   result.header.not_modified = request.have_step == latest->step;
   if (!result.header.not_modified) {
     result.header.inconsistent = terms.inconsistent;
-    result.header.learning_rate = terms.learning_rate;
     result.snapshot = latest;
     bytes_answered_ += latest->values.size() * sizeof(float);
   }

@@ -1,13 +1,10 @@
 #include "server/snapshot_encoder.h"
 
-#include <glog/logging.h>
-
 #include <utility>
 
 #include "absl/types/span.h"
 #include "common/encoding/codec.h"
-#include "common/tensor_chunk.h"
-#include "common/vector_math.h"
+#include "common/encoding/error_feedback.h"
 
 namespace sluice {
 
@@ -40,13 +37,7 @@ EncodedChunk SnapshotEncoder::EncodeChunk(const PlannedChunk& chunk, const Snaps
   context.columns = chunk.columns;
   if (left_over_.empty()) return EncodeValues(chunk.begin, values, *chunk.encoding, context);
   const absl::Span<float> left = absl::MakeSpan(left_over_).subspan(chunk.begin, size);
-  std::vector<float> whole(values.begin(), values.end());
-  AddTo(AsPiece(left), absl::MakeSpan(whole));
-  EncodedChunk encoded = EncodeValues(chunk.begin, whole, *chunk.encoding, context);
-  const absl::Status decoded = DecodeValues(encoded, left);
-  CHECK(decoded.ok()) << decoded;
-  SubtractFrom(whole, left);
-  return encoded;
+  return EncodeWithFeedback(chunk.begin, values, left, *chunk.encoding, context, left);
 }
 
 }  // namespace sluice

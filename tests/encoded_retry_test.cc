@@ -28,6 +28,21 @@ Values Gradient(int round) {
   return values;
 }
 
+JoinRequest RequestOf(uint64_t size) {
+  JoinRequest request;
+  request.worker = "a";
+  request.process_nonce = ProcessNonce(7);
+  request.layout = ParametersOnly(size);
+  request.optimizer.options = SgdOptions{1.0};
+  return request;
+}
+
+GradientEncoding EncodingOf(const std::string& choice) {
+  GradientEncoding encoding;
+  encoding.choice = *ParseEncodingChoice(choice);
+  return encoding;
+}
+
 class EncodedRetryTest : public ::testing::TestWithParam<const char*> {
  protected:
   // The parameters after some rounds, before each of which `fail` makes something go wrong.
@@ -36,16 +51,9 @@ class EncodedRetryTest : public ::testing::TestWithParam<const char*> {
     ServerWorld world(Sync(1), ParametersOnly(kSize));
     auto connection = std::make_unique<ShardConnection>(world.shard());
     ShardConnection& twin = *connection;
-    GradientEncoding encoding;
-    encoding.choice = *ParseEncodingChoice(GetParam());
-    ParameterClient client(std::move(connection), encoding);
-    JoinRequest request;
-    request.worker = "a";
-    request.process_nonce = ProcessNonce(7);
-    request.layout = ParametersOnly(kSize);
-    request.optimizer.options = SgdOptions{1.0};
+    ParameterClient client(std::move(connection), EncodingOf(GetParam()));
     Values parameters(kSize, 0.0f);
-    EXPECT_THAT(client.Join(request, absl::MakeSpan(parameters)), IsOk());
+    EXPECT_THAT(client.Join(RequestOf(kSize), absl::MakeSpan(parameters)), IsOk());
     for (int round = 1; round <= kRounds; ++round) {
       fail(round, twin);
       const SharedFloats gradient = Share(Gradient(round));
@@ -92,6 +100,31 @@ TEST_P(EncodedRetryTest, PartsThatLeaveEarlyChangeNothing) {
 INSTANTIATE_TEST_SUITE_P(Encodings, EncodedRetryTest,
                          ::testing::Values("float32/planes/zstd", "bfloat16", "int8:stochastic",
                                            "sign", "top-k:0.01", "random-k:0.01"));
+
+// The 2 is left over at a rate of 1, and leaves with the second push, at 1/2.
+TEST(EncodedPushTest, WhatIsLeftOverWeighsWhatItDidThoughTheLearningRateFalls) {
+  constexpr uint32_t kSmall = 2000;
+  ShardOptions options = Sync(1);
+  options.schedule.kind = ScheduleKind::kStep;
+  options.schedule.step_size = 1;
+  options.schedule.gamma = 0.5;
+  ServerWorld world(options, ParametersOnly(kSmall));
+  ParameterClient client(std::make_unique<ShardConnection>(world.shard()),
+                         EncodingOf("top-k:0.001"));
+  Values parameters(kSmall, 0.0f);
+  ASSERT_THAT(client.Join(RequestOf(kSmall), absl::MakeSpan(parameters)), IsOk());
+  Values gradient(kSmall, 0.0f);
+  gradient[0] = 8;
+  gradient[1] = 3;
+  gradient[2] = 2;  // top-k sends two
+  for (const Values& next : {gradient, Values(kSmall, 0.0f)}) {
+    ASSERT_THAT(client.Exchange(Share(next), 1, absl::nullopt, absl::MakeSpan(parameters)), IsOk());
+  }
+  EXPECT_EQ(parameters[0], -8.0f);
+  EXPECT_EQ(parameters[1], -3.0f);
+  EXPECT_EQ(parameters[2], -2.0f);
+  EXPECT_THAT(client.Leave({}), IsOk());
+}
 
 }  // namespace
 }  // namespace sluice

@@ -77,7 +77,7 @@ class GradientEncoderTest : public ::testing::Test {
 
   Receiver Begin(const Values& gradient) {
     push_ = push_.Next();
-    encoder_->Begin(push_);
+    encoder_->Begin(push_, learning_rate_);
     return Send(gradient);
   }
 
@@ -91,6 +91,7 @@ class GradientEncoderTest : public ::testing::Test {
 
   absl::optional<GradientEncoder> encoder_;
   Sequence push_;
+  double learning_rate_ = 0;
 };
 
 const char* const kLossy[] = {"float16", "bfloat16",   "int8",          "int8:stochastic",
@@ -181,26 +182,26 @@ TEST_F(GradientEncoderTest, APushThatDidNotCountLeavesNothingOver) {
 // What was left over at a large rate must not weigh less at a small one.
 TEST_F(GradientEncoderTest, WhatIsLeftOverFollowsTheLearningRate) {
   Use("top-k:0.001");
-  encoder_->SetLearningRate(0.5);
+  learning_rate_ = 0.5;
   Values gradient(kSize, 0.0f);
   gradient[0] = 8;
   gradient[1] = 3;
   gradient[2] = 2;
   Push(gradient);  // sends 8 and 3
-  encoder_->SetLearningRate(0.125);
+  learning_rate_ = 0.125;
   const Values received = Push(Values(kSize, 0.0f)).values;
   EXPECT_EQ(received[2], 8.0f);
 }
 
 TEST_F(GradientEncoderTest, ALearningRateThatIsUnknownChangesNothing) {
   Use("top-k:0.001");
-  encoder_->SetLearningRate(0.5);
+  learning_rate_ = 0.5;
   Values gradient(kSize, 0.0f);
   gradient[0] = 8;
   gradient[1] = 3;
   gradient[2] = 2;
   Push(gradient);
-  encoder_->SetLearningRate(0);
+  learning_rate_ = 0;
   EXPECT_EQ(Push(Values(kSize, 0.0f)).values[2], 2.0f);
 }
 
@@ -222,7 +223,7 @@ TEST_F(GradientEncoderTest, AChunkThatIsNotWholeYetComesLater) {
   const auto at_once = Push(gradient).payloads;
 
   Use("top-k:0.05", true, layout);
-  encoder_->Begin(Sequence(1));
+  encoder_->Begin(Sequence(1), 0);
   Receiver receiver(gradient.size());
   Coverage sent(gradient.size());
   const SharedFloats all = Share(gradient);
@@ -247,7 +248,7 @@ TEST_F(GradientEncoderTest, StatisticsAndSmallTensorsAreSentAsTheyAre) {
 
 TEST_F(GradientEncoderTest, SendsNoMoreOnceThePushHasEnded) {
   Use("int8");
-  encoder_->Begin(Sequence(1));
+  encoder_->Begin(Sequence(1), 0);
   Receiver receiver(kSize);
   receiver.ended = true;
   Coverage sent(kSize);

@@ -1,14 +1,11 @@
 #include "worker/gradient_encoder.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "common/encoding/checksum.h"
 #include "common/encoding/codec.h"
-#include "common/tensor_chunk.h"
-#include "common/vector_math.h"
+#include "common/encoding/error_feedback.h"
 
 namespace sluice {
 namespace {
@@ -21,21 +18,21 @@ bool AnyLossy(const std::vector<PlannedChunk>& chunks) {
 
 }  // namespace
 
-GradientEncoder::GradientEncoder(Layout layout, GradientEncoding encoding,
+GradientEncoder::GradientEncoder(const Layout& layout, GradientEncoding encoding,
                                  const std::string& worker)
-    : layout_(std::move(layout)),
-      encoding_(std::move(encoding)),
+    : encoding_(std::move(encoding)),
       seed_(encoding_.seed ^ Checksum(worker)),
-      chunks_(PlanChunks(layout_, encoding_.choice)),
+      chunks_(PlanChunks(layout, encoding_.choice)),
       memories_(chunks_.size()),
       encoded_(chunks_.size()) {
   if (!encoding_.error_feedback || !AnyLossy(chunks_)) return;
-  left_over_.assign(layout_.size(), 0.0f);
+  left_over_.assign(layout.size(), 0.0f);
   next_left_over_ = left_over_;
 }
 
-void GradientEncoder::Begin(Sequence push) {
+void GradientEncoder::Begin(Sequence push, double learning_rate) {
   push_ = push;
+  Follow(learning_rate);
   std::fill(encoded_.begin(), encoded_.end(), absl::nullopt);
 }
 
@@ -70,27 +67,14 @@ EncodedChunk GradientEncoder::Encode(size_t index, absl::Span<const float> gradi
   context.seed = SeedOf(chunk.begin);
   context.columns = chunk.columns;
   context.memory = &memories_[index];
-  // What is not finite will be refused: it must not be kept.
-  const bool feeds_back = !left_over_.empty() && chunk.encoding->lossy() &&
-                          !FindNotFinite(AsPiece(gradient)).has_value();
-  if (!feeds_back) return EncodeValues(chunk.begin, gradient, *chunk.encoding, context);
-  const absl::Span<const float> whole = AddLeftOver(chunk, gradient);
-  EncodedChunk encoded = EncodeValues(chunk.begin, whole, *chunk.encoding, context);
-  const absl::Span<float> left =
-      absl::MakeSpan(next_left_over_).subspan(chunk.begin, chunk.end - chunk.begin);
-  const absl::Status decoded = DecodeValues(encoded, left);
-  CHECK(decoded.ok()) << decoded;
-  SubtractFrom(whole, left);
-  return encoded;
-}
-
-// To the scratch memory.
-absl::Span<const float> GradientEncoder::AddLeftOver(const PlannedChunk& chunk,
-                                                     absl::Span<const float> gradient) {
-  scratch_.assign(gradient.begin(), gradient.end());
-  AddTo(AsPiece(absl::MakeConstSpan(left_over_).subspan(chunk.begin, gradient.size())),
-        absl::MakeSpan(scratch_));
-  return scratch_;
+  if (left_over_.empty() || !chunk.encoding->lossy()) {
+    return EncodeValues(chunk.begin, gradient, *chunk.encoding, context);
+  }
+  // What is not finite will be refused, and what is left of it forgotten with the push.
+  return EncodeWithFeedback(chunk.begin, gradient,
+                            absl::MakeConstSpan(left_over_).subspan(chunk.begin, gradient.size()),
+                            *chunk.encoding, context,
+                            absl::MakeSpan(next_left_over_).subspan(chunk.begin, gradient.size()));
 }
 
 uint64_t GradientEncoder::SeedOf(uint64_t begin) const {
@@ -102,7 +86,7 @@ void GradientEncoder::End(bool counted) {
   if (counted) left_over_.swap(next_left_over_);
 }
 
-void GradientEncoder::SetLearningRate(double learning_rate) {
+void GradientEncoder::Follow(double learning_rate) {
   if (learning_rate <= 0) return;
   const double ratio = learning_rate_ / learning_rate;
   if (learning_rate_ > 0 && ratio != 1) {

@@ -1,8 +1,6 @@
 // A worker's gradients on their way out: encoded, with error feedback.
 //
-// What a lossy encoding leaves of a gradient is kept and added to the next (Seide et al. 2014;
-// Karimireddy et al. 2019), so that nothing is lost for good. With momentum correction, what is
-// left keeps its velocity (Deep Gradient Compression, Lin et al. 2018).
+// What a lossy encoding leaves of a gradient is kept and added to the next: see error_feedback.h.
 
 #ifndef SLUICE_WORKER_GRADIENT_ENCODER_H_
 #define SLUICE_WORKER_GRADIENT_ENCODER_H_
@@ -35,14 +33,15 @@ struct GradientEncoding {
 class GradientEncoder {
  public:
   // Of gradients of that layout. `worker` is its name.
-  GradientEncoder(Layout layout, GradientEncoding encoding, const std::string& worker);
+  GradientEncoder(const Layout& layout, GradientEncoding encoding, const std::string& worker);
 
   GradientEncoder(const GradientEncoder&) = delete;
   GradientEncoder& operator=(const GradientEncoder&) = delete;
 
   // What follows is the push of that number. Each has its own bytes, which are the same however
-  // often it is sent.
-  void Begin(Sequence push);
+  // often it is sent. `learning_rate` is that of the step that its gradient is for, 0 if unknown:
+  // what was left over is made a change of the same size with it.
+  void Begin(Sequence push, double learning_rate);
 
   // Sends what it can of `part`, which begins at `offset` of the push's gradient, and notes it in
   // `sent`: all of it, if it begins and ends where chunks of PlanChunks() do. False if the push has
@@ -53,16 +52,11 @@ class GradientEncoder {
   // with it, and what was left over before is not.
   void End(bool counted);
 
-  // Of the step that the next gradient is for; 0 if it is unknown. What is left over is made a
-  // change of the same size with the new one.
-  void SetLearningRate(double learning_rate);
-
  private:
   EncodedChunk Encode(size_t chunk, absl::Span<const float> gradient);
-  absl::Span<const float> AddLeftOver(const PlannedChunk& chunk, absl::Span<const float> gradient);
+  void Follow(double learning_rate);
   uint64_t SeedOf(uint64_t begin) const;
 
-  const Layout layout_;
   const GradientEncoding encoding_;
   const uint64_t seed_;  // of the worker
   const std::vector<PlannedChunk> chunks_;
@@ -70,7 +64,6 @@ class GradientEncoder {
   std::vector<absl::optional<EncodedChunk>> encoded_;  // of the push, each chunk
   std::vector<float> left_over_;       // of all pushes that counted; empty without error feedback
   std::vector<float> next_left_over_;  // if the push counts, too
-  std::vector<float> scratch_;
   Sequence push_;
   double learning_rate_ = 0;
 };

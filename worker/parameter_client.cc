@@ -36,15 +36,19 @@ absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float>
   const absl::Status opened = OpenSession();
   if (!opened.ok()) return opened;
   sequence_ = welcome_.last_sequence;
+  PullRequest first;
   if (!welcome_.initialized && request.role == SessionRole::kWorker) {
     const auto offer = Share({parameters.begin(), parameters.end()});
     const auto initialized = connection_->Initialize(welcome_.session, offer);
     if (!initialized.ok()) return initialized.status();
     step_ = initialized->step;
     incarnation_ = welcome_.incarnation;
-    if (initialized->accepted && welcome_.step <= step_) return absl::OkStatus();
+    // Then it lacks nothing but what the pull's header says.
+    if (initialized->accepted) first.have_step = step_;
   }
-  return Pull(welcome_.step, parameters);
+  first.session = welcome_.session;
+  first.min_step = welcome_.step;
+  return Finish(connection_->StartPull(first), first, parameters);
 }
 
 absl::Status ParameterClient::OpenSession() {
@@ -74,7 +78,7 @@ PushHeader ParameterClient::NextHeader() {
   header.sequence = sequence_;
   header.step = step_;
   header.incarnation = incarnation_;
-  if (encoder_ != nullptr) encoder_->Begin(sequence_);
+  if (encoder_ != nullptr) encoder_->Begin(sequence_, learning_rate_);
   return header;
 }
 
@@ -216,7 +220,7 @@ absl::Status ParameterClient::Finish(std::unique_ptr<PendingPull> pull, const Pu
   if (!header.ok()) return header.status();
   step_ = header->step;
   incarnation_ = header->incarnation;
-  if (encoder_ != nullptr) encoder_->SetLearningRate(header->learning_rate);
+  learning_rate_ = header->learning_rate;
   return absl::OkStatus();
 }
 

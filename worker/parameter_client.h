@@ -89,9 +89,10 @@ class ParameterClient {
   const GradientEncoding encoding_;
   std::unique_ptr<GradientEncoder> encoder_;  // null if gradients are sent as they are
   JoinRequest request_;
-  Welcome welcome_;          // of the latest session
-  Step step_;                // of the parameters that this worker holds
-  Incarnation incarnation_;  // as above
+  Welcome welcome_;           // of the latest session
+  Step step_;                 // of the parameters that this worker holds
+  Incarnation incarnation_;   // as above
+  double learning_rate_ = 0;  // of that step; 0 if unknown
   Sequence sequence_;
   absl::optional<Round> early_;  // begun by SendEarly()
 };

@@ -1,0 +1,25 @@
+#include "common/encoding/error_feedback.h"
+
+#include <glog/logging.h>
+
+#include <vector>
+
+#include "common/encoding/codec.h"
+#include "common/tensor_chunk.h"
+#include "common/vector_math.h"
+
+namespace sluice {
+
+EncodedChunk EncodeWithFeedback(uint64_t offset, absl::Span<const float> values,
+                                absl::Span<const float> before, const Encoding& encoding,
+                                const ChunkContext& context, absl::Span<float> after) {
+  std::vector<float> whole(values.begin(), values.end());
+  AddTo(AsPiece(before), absl::MakeSpan(whole));
+  EncodedChunk encoded = EncodeValues(offset, whole, encoding, context);
+  const absl::Status decoded = DecodeValues(encoded, after);
+  CHECK(decoded.ok()) << decoded;
+  SubtractFrom(whole, after);
+  return encoded;
+}
+
+}  // namespace sluice
