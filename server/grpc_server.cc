@@ -80,11 +80,11 @@ class GrpcServerOnAddress final : public GrpcServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const Address& address,
-                                                            const std::string& token,
-                                                            Shard& shard) {
+                                                            const std::string& token, Shard& shard,
+                                                            DurableDirectory* durable) {
   std::vector<std::unique_ptr<grpc::Service>> services;
   services.push_back(MakeGrpcParameterService(token, shard));
-  services.push_back(MakeGrpcAdmin(token, shard));
+  services.push_back(MakeGrpcAdmin(token, shard, durable));
   services.push_back(MakeGrpcInspector(shard));
   services.push_back(MakeGrpcHealth(shard));
   auto server = std::make_unique<GrpcServerOnAddress>(std::move(services));

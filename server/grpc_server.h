@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/address.h"
+#include "server/durable/durable_directory.h"
 #include "server/shard.h"
 
 namespace sluice {
@@ -26,10 +27,11 @@ class GrpcServer {
 };
 
 // Listens on `address`; callers of the ParameterServer and of Admin must present `token`, unless it
-// is empty. `shard` outlives the server. UNAVAILABLE says why it cannot listen, for example that
-// the port is in use.
+// is empty. `shard` and `durable`, where checkpoints are saved, outlive the server. UNAVAILABLE
+// says why it cannot listen, for example that the port is in use.
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const Address& address,
-                                                            const std::string& token, Shard& shard);
+                                                            const std::string& token, Shard& shard,
+                                                            DurableDirectory* durable = nullptr);
 
 }  // namespace sluice
 

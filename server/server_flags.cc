@@ -11,6 +11,7 @@
 #include "common/random.h"
 #include "common/secret_file.h"
 #include "common/thread_pool.h"
+#include "server/durable/durable_flags.h"
 #include "server/optional_flag.h"
 
 namespace sluice {
@@ -60,6 +61,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
   ServerOptions options;
   options.shard = *std::move(shard);
   options.shard.job_id = RandomHex(4);
+  options.durable = flags.durable;
   options.exit_when_finished = !flags.wait_for_more;
   options.log_step_wait = absl::Seconds(flags.log_step_wait);
   options.trace_file = flags.trace;
@@ -93,6 +95,7 @@ absl::Status ChooseTcp(const ServerFlags& flags, Address* listen, std::string* a
 
 void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   AddTrainingFlags(app, flags.training);
+  AddDurableFlags(app, flags.durable);
   CLI::App& group = *app.add_option_group("Server", "How the server treats its workers");
   group
       .add_option("--lease", flags.lease,
@@ -169,7 +172,7 @@ absl::StatusOr<std::unique_ptr<Server>> StartLaunchedServer(const ServerFlags& f
   if (!server.ok()) return server.status();
   Address reached_at = (*server)->address();
   if (!advertised_host.empty()) reached_at.host = advertised_host;
-  *ticket = {reached_at.ToString(), options.shard.job_id, options.token};
+  *ticket = {reached_at.ToString(), (*server)->shard().Describe().job_id, options.token};
   return server;
 }
 
