@@ -38,6 +38,7 @@ enum class Reason {
   kUnknownSession,
   kTooManyWorkers,
   kModelTooLarge,
+  kJournalStopped,
   kNotFound,
   kDraining,
 };

@@ -42,6 +42,14 @@ void Accumulator::Add(const Addend& addend, Parallel& parallel) {
   ++count_;
 }
 
+void Accumulator::Load(absl::Span<const float> sum, Parallel& parallel) {
+  ForParts(parallel, sum_.size(), [&](size_t, uint64_t begin, uint64_t end) {
+    const uint64_t size = end - begin;
+    CopyTo(AsPiece(sum.subspan(begin, size)), sum_.span().subspan(begin, size));
+  });
+  count_ = 1;
+}
+
 void Accumulator::AddPart(const Addend& addend, uint64_t begin, uint64_t end) {
   ForEachWeighted(runs_, addend, begin, end, [&](uint64_t offset, FloatPiece piece, float weight) {
     const absl::Span<float> to = sum_.span().subspan(offset, piece.size());

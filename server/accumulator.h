@@ -41,6 +41,9 @@ class Accumulator {
 
   void Add(const Addend& addend, Parallel& parallel);
 
+  // Makes `sum` the sum of gradients that were added elsewhere.
+  void Load(absl::Span<const float> sum, Parallel& parallel);
+
   // Gradients since the last Clear().
   uint32_t count() const { return count_; }
 

@@ -176,6 +176,7 @@ void Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartC
                             std::function<void()> cancel, Completions* completions) {
   absl::StatusOr<PushHeader> acceptable = header;
   if (!initialized()) acceptable = NotInitializedError();
+  if (!trouble_.ok()) acceptable = trouble_;
   if (draining_) acceptable = DrainingError();
   if (acceptable.ok()) roster_.Hear(acceptable->session, clock_.Now()).IgnoreError();
   intake_.Begin(acceptable, std::move(start), std::move(cancel), completions);
@@ -237,9 +238,26 @@ void Coordinator::Applied(std::shared_ptr<Snapshot> next, Completions* completio
   times_.last_step = clock_.Now();
   next->step = step_.number();
   snapshots_->Publish(std::move(next));
-  intake_.AnswerApplied(completions);
+  AnswerMade(completions);
   AdoptTerms(completions);
   Settle(completions);
+}
+
+void Coordinator::HoldUntilKept() {
+  kept_ = step_.number();
+  intake_.HoldUntilKept(*kept_);
+  step_.HoldContributors();
+}
+
+void Coordinator::Kept(Step step, Completions* completions) {
+  kept_ = step;
+  AnswerMade(completions);
+  Settle(completions);
+}
+
+// What is published, and kept if it has to be.
+void Coordinator::AnswerMade(Completions* completions) {
+  intake_.AnswerUpTo(std::min(kept_.value_or(step_.number()), step_.number()), completions);
 }
 
 // ---- Who may go on ----

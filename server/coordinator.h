@@ -9,6 +9,7 @@
 #define SLUICE_SERVER_COORDINATOR_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@
 #include "server/shard_state.h"
 #include "server/snapshot_store.h"
 #include "server/step_ledger.h"
+#include "server/step_log.h"
 
 namespace sluice {
 
@@ -51,8 +53,21 @@ class Coordinator {
   // As Shard's constructor.
   Coordinator(const ShardOptions& options, const Clock& clock, JobListener owner);
 
-  // Goes on where an earlier life of the server ended; before anything else.
+  // An earlier life of the server, as Shard's methods of these names; before anything else.
   void Restore(const ShardImage& image);
+  void Replayed(const StepRecord& record, std::shared_ptr<Snapshot> next);
+  void BeginLife(const std::map<Incarnation, Step>& lives);
+
+  // What is to be written down of the step that is about to be made, but for its gradients.
+  StepRecord Record(const StepWork& work) const;
+  // From now on no answer tells that a push counts before its step is kept.
+  void HoldUntilKept();
+  void Kept(Step step, Completions* completions);
+  // While it is not OK, pushes are refused with it.
+  void SetTrouble(const absl::Status& trouble) { trouble_ = trouble; }
+  void AbandonHeld(const absl::Status& why, Completions* completions) {
+    intake_.AbandonHeld(why, completions);
+  }
   // An image is to be taken as soon as no step is being made. NOT_INITIALIZED if there is nothing
   // to be taken.
   absl::Status WantImage();
@@ -107,6 +122,7 @@ class Coordinator {
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);
   void ServePulls(Completions* completions);
+  void AnswerMade(Completions* completions);
   absl::StatusOr<PullTurn> TurnOf(const PullRequest& request, const StepProgress& progress) const;
   bool initialized() const { return snapshots_ != nullptr && snapshots_->latest() != nullptr; }
   double LearningRate() const;
@@ -122,10 +138,13 @@ class Coordinator {
   CurrentStep step_;
   PushIntake intake_;
   bool draining_ = false;
+  absl::Status trouble_;
+  absl::optional<Step> kept_;  // see HoldUntilKept()
   bool wants_image_ = false;
   uint64_t bytes_received_ = 0;
   StepTimes times_;
   Results results_;
+  Consistency own_consistency_;               // that the earlier life was started with
   std::unique_ptr<SnapshotStore> snapshots_;  // made when the model is known
 };
 

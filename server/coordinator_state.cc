@@ -65,9 +65,10 @@ ShardImage Coordinator::Image() const {
 }
 
 void Coordinator::Restore(const ShardImage& image) {
-  lineage_ = Lineage(options_.incarnation, image.lineage, image.step);
+  lineage_ = image.lineage;
   // What the operator changed holds on, unless the server was started with other terms.
-  const bool same = options_.consistency == image.own_consistency;
+  own_consistency_ = image.own_consistency;
+  const bool same = options_.consistency == own_consistency_;
   terms_.Restore(same ? image.consistency : options_.consistency, image.learning_rate);
   step_.Restore(image.step);
   roster_.Restore(image, clock_.Now());
@@ -77,6 +78,40 @@ void Coordinator::Restore(const ShardImage& image) {
   parameters->step = image.step;
   snapshots_->Publish(std::move(parameters));
   times_.initialized = clock_.Now();
+}
+
+void Coordinator::Replayed(const StepRecord& record, std::shared_ptr<Snapshot> next) {
+  if (record.incarnation != lineage_.current()) {
+    lineage_ = Lineage(record.incarnation, lineage_, step_.number());
+  }
+  const bool same = options_.consistency == own_consistency_;
+  if (same) terms_.Restore(record.consistency, record.learning_rate);
+  step_.Restore(record.step);
+  for (const SessionRecord& worker : record.contributors) {
+    roster_.sessions().RestoreLater(worker, record.step, clock_.Now());
+  }
+  next->step = record.step;
+  snapshots_->Publish(std::move(next));
+}
+
+void Coordinator::BeginLife(const std::map<Incarnation, Step>& lives) {
+  Lineage earlier = lineage_;
+  for (const auto& life : lives) {
+    // One that left nothing began on this history, or on what followed it and is lost.
+    if (life.first > lineage_.current()) earlier.AddAncestor(life.first, life.second);
+  }
+  lineage_ = Lineage(options_.incarnation, earlier, step_.number());
+}
+
+StepRecord Coordinator::Record(const StepWork& work) const {
+  StepRecord record;
+  record.step = step_.number().Next();
+  record.incarnation = options_.incarnation;
+  record.consistency = work.consistency;
+  record.learning_rates = work.learning_rates;
+  record.learning_rate = terms_.learning_rate();
+  record.contributors = roster_.sessions().PartsOf(step_.number());
+  return record;
 }
 
 }  // namespace sluice

@@ -15,6 +15,7 @@ StepProgress CurrentStep::Progress() const {
   StepProgress progress = roster_.Progress(number_);
   progress.accumulated = ledger_.accumulated();
   progress.skipped = ledger_.skipped();
+  progress.all_wait = holds_contributors_ && roster_.sessions().AllArePartOf(number_);
   const absl::optional<absl::Time> since = HeldUpSince();
   progress.overdue = progress.started && since.has_value() &&
                      clock_.Now() - *since >= terms_.consistency().max_step_wait;

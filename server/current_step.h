@@ -44,6 +44,9 @@ class CurrentStep {
   // Where training goes on, before anything counts towards it.
   void Restore(Step number) { number_ = number; }
 
+  // From now on who contributes waits until the step is made, and kept.
+  void HoldContributors() { holds_contributors_ = true; }
+
   // It was made: the next one is under way.
   void Finish();
 
@@ -56,6 +59,7 @@ class CurrentStep {
   const PullQueue& pulls_;
   const Clock& clock_;
   Step number_;
+  bool holds_contributors_ = false;
   StepLedger ledger_;
 };
 

@@ -6,6 +6,20 @@
 #include "server/draining.h"
 
 namespace sluice {
+namespace {
+
+// Of a push whose answer is known before it is let in.
+std::function<void(const absl::StatusOr<PushOutcome>&)> TellStart(PushStartCallback start) {
+  return [start = std::move(start)](const absl::StatusOr<PushOutcome>& answer) {
+    if (answer.ok()) {
+      start(PushStart{nullptr, *answer});
+    } else {
+      start(answer.status());
+    }
+  };
+}
+
+}  // namespace
 
 PushIntake::PushIntake(const ShardOptions& options, const JobTerms& terms, const Lineage& lineage,
                        Roster& roster, CurrentStep& step, const Clock& clock)
@@ -22,7 +36,7 @@ void PushIntake::Begin(const absl::StatusOr<PushHeader>& header, PushStartCallba
   if (!verdict.ok()) {
     completions->Add([start, status = verdict.status()] { start(status); });
   } else if (verdict->has_value()) {
-    completions->Add([start, answer = **verdict] { start(PushStart{nullptr, answer}); });
+    Answer(*header, **verdict, TellStart(start), completions);
   } else {
     const Rank rank = (*roster_.sessions().Find(header->session))->rank();
     room_->Wait({*header, rank, std::move(start), std::move(cancel)});
@@ -51,24 +65,60 @@ void PushIntake::TakeArrivals(Completions* completions) {
 void PushIntake::Take(Arrival arrival, Completions* completions) {
   const PushHeader& header = arrival.push->header();
   const bool skips = guards_.skip_not_finite && ReasonOf(arrival.refused) == Reason::kNotFinite;
-  absl::StatusOr<PushOutcome> answer;
-  if (arrival.refused.ok() || skips) {
+  absl::Status refused = arrival.refused;
+  if (refused.ok() || skips) {
     const Gate::Verdict verdict = gate_.Admit(header, step_.Progress(), clock_.Now());
     if (verdict.ok() && !verdict->has_value()) {
       Enter(std::move(arrival), completions);
       return;
     }
     if (verdict.ok()) {
-      answer = **verdict;
-    } else {
-      answer = verdict.status();
+      room_->Release(header.session);
+      Answer(header, **verdict, std::move(arrival.done), completions);
+      return;
     }
+    refused = verdict.status();
   } else {
     gate_.Abandon(Abandoned::kRejected);
-    answer = arrival.refused;
   }
   room_->Release(header.session);
-  completions->Add([done = std::move(arrival.done), answer] { done(answer); });
+  completions->Add([done = std::move(arrival.done), refused] { done(refused); });
+}
+
+// At once, or when what it tells is kept.
+void PushIntake::Answer(const PushHeader& header, const PushOutcome& outcome, Tell tell,
+                        Completions* completions) {
+  const absl::optional<Step> with = kept_.has_value() ? KeptWith(header) : absl::nullopt;
+  if (with.has_value() && *with > *kept_) {
+    held_.emplace(*with, Held{std::move(tell), outcome});
+  } else {
+    completions->Add([tell = std::move(tell), outcome] { tell(outcome); });
+  }
+}
+
+// The step that is made of the push, which was answered before; absent if none is.
+absl::optional<Step> PushIntake::KeptWith(const PushHeader& header) const {
+  const auto record = roster_.sessions().Find(header.session);
+  if (!record.ok()) return absl::nullopt;
+  const auto kept = (*record)->answers.find(header.sequence);
+  if (kept == (*record)->answers.end() || !kept->second.part_of.has_value()) return absl::nullopt;
+  return kept->second.part_of->Next();
+}
+
+void PushIntake::AnswerUpTo(Step step, Completions* completions) {
+  if (kept_.has_value()) kept_ = step;
+  const auto end = held_.upper_bound(step);
+  for (auto it = held_.begin(); it != end; ++it) {
+    completions->Add([held = std::move(it->second)] { held.tell(held.outcome); });
+  }
+  held_.erase(held_.begin(), end);
+}
+
+void PushIntake::AbandonHeld(const absl::Status& why, Completions* completions) {
+  for (auto& entry : held_) {
+    completions->Add([tell = std::move(entry.second.tell), why] { tell(why); });
+  }
+  held_.clear();
 }
 
 // The push was admitted: it belongs to the step under way.
@@ -93,9 +143,12 @@ void PushIntake::Enter(Arrival arrival, Completions* completions) {
   const bool applied = disposition == Disposition::kApplied;
   const PushOutcome outcome =
       gate_.Count(header, disposition, step, applied ? step.Next() : step, now);
-  // Who is told that a step was applied finds it published.
-  Completions* const when = applied ? &applied_ : completions;
-  when->Add([done = std::move(arrival.done), outcome] { done(outcome); });
+  if (applied || kept_.has_value()) {
+    // Who is told that a step was applied finds it published.
+    held_.emplace(step.Next(), Held{std::move(arrival.done), outcome});
+  } else {
+    completions->Add([done = std::move(arrival.done), outcome] { done(outcome); });
+  }
 }
 
 void PushIntake::Settle(bool draining, Completions* completions) {
@@ -130,14 +183,14 @@ void PushIntake::LetIn(const Arriving& push, Completions* completions) {
     completions->Add([start = push.start, status = verdict.status()] { start(status); });
     return;
   }
-  const auto start = std::make_shared<PushStart>();  // std::function wants to be copied
   if (verdict->has_value()) {
     room_->Release(push.header.session);
-    start->answer = **verdict;
-  } else {
-    start->push = std::make_unique<PendingPush>(push.header, roster_.layout());
-    room_->NoteArrived(push.header.session, start->push->arrived());
+    Answer(push.header, **verdict, TellStart(push.start), completions);
+    return;
   }
+  const auto start = std::make_shared<PushStart>();  // std::function wants to be copied
+  start->push = std::make_unique<PendingPush>(push.header, roster_.layout());
+  room_->NoteArrived(push.header.session, start->push->arrived());
   completions->Add([tell = push.start, start] { tell(std::move(*start)); });
 }
 

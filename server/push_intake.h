@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -57,8 +58,15 @@ class PushIntake {
   // The push's gradient was added up.
   void Release(SessionId session) { room_->Release(session); }
 
-  // Answers those whose step was just made; then what came late may come in.
-  void AnswerApplied(Completions* completions) { completions->Take(applied_); }
+  // From now on no answer tells that a push counts before its step is kept.
+  void HoldUntilKept(Step kept) { kept_ = kept; }
+
+  // The steps up to `step` are published, and kept if they have to be: answers those whose pushes
+  // are part of them.
+  void AnswerUpTo(Step step, Completions* completions);
+
+  // Answers those that wait for a step that nobody will keep.
+  void AbandonHeld(const absl::Status& why, Completions* completions);
 
   // Ends the pushes of sessions that are over, and, if the server drains, those that wait; lets in
   // those for which there is room.
@@ -70,6 +78,15 @@ class PushIntake {
   const Gate& gate() const { return gate_; }
 
  private:
+  using Tell = std::function<void(const absl::StatusOr<PushOutcome>&)>;
+  struct Held {
+    Tell tell;
+    PushOutcome outcome;
+  };
+
+  void Answer(const PushHeader& header, const PushOutcome& outcome, Tell tell,
+              Completions* completions);
+  absl::optional<Step> KeptWith(const PushHeader& header) const;
   void Take(Arrival arrival, Completions* completions);
   void Enter(Arrival arrival, Completions* completions);
   void EndPushes(bool draining, Completions* completions);
@@ -83,7 +100,9 @@ class PushIntake {
   Gate gate_;
   std::unique_ptr<PushRoom> room_;  // null before Open()
   std::deque<Arrival> arrivals_;
-  Completions applied_;  // answers that wait for the step to be published
+  // Answers, by the step that has to be published, or kept, before they are given.
+  std::multimap<Step, Held> held_;
+  absl::optional<Step> kept_;  // the last that is; absent: none has to be
 };
 
 }  // namespace sluice

@@ -11,6 +11,8 @@
 #include "absl/synchronization/notification.h"
 #include "common/thread_pool.h"
 #include "server/closing_table.h"
+#include "server/draining.h"
+#include "server/durable/revive.h"
 #include "server/durable/save_checkpoint.h"
 
 namespace sluice {
@@ -51,21 +53,14 @@ Server::Server(const ServerOptions& options, std::unique_ptr<DurableDirectory> d
     : exit_when_finished_(options.exit_when_finished),
       step_wait_log_(options.log_step_wait),
       trace_(std::move(trace)),
-      durable_(std::move(durable)),
       shard_(
           options.shard, RealClock(),
           [this](const JobEvent& event) {
             if (event.kind == JobEvent::Kind::kDeserted) deserted_ = true;
             if (event.kind == JobEvent::Kind::kDraining) drained_ = true;
           },
-          std::make_unique<ThreadPool>(options.threads), trace_.get()) {
-  if (durable_ == nullptr) return;
-  const std::unique_ptr<const ShardImage> earlier = durable_->TakeRestored();
-  if (earlier != nullptr) shard_.Restore(*earlier);
-  shard_.TakeImages(durable_->checkpoint_every(), [this](const auto& image) {
-    durable_->SaveUnlessBusy(*image);  // there is one, since nobody was refused
-  });
-}
+          std::make_unique<ThreadPool>(options.threads), trace_.get()),
+      durable_(std::move(durable)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   const sigset_t signals = StopSignals();
@@ -85,6 +80,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     if (durable->restored() != nullptr) options.shard.job_id = durable->restored()->job_id;
   }
   std::unique_ptr<Server> server(new Server(options, std::move(durable), std::move(trace)));
+  if (server->durable_ != nullptr) {
+    const absl::Status revived = Revive(*server->durable_, server->shard_);
+    if (!revived.ok()) return revived;
+  }
   absl::optional<Address> listen = options.listen;
   if (!listen.has_value()) {
     auto directory = PrivateDirectory::Create();
@@ -113,6 +112,8 @@ int Server::Serve() {
     LOG(INFO) << "draining after " << strsignal(signal);
     shard_.Drain();
   }
+  if (durable_ != nullptr) durable_->FlushJournal();
+  shard_.AbandonHeld(DrainingError());
   door_->Shutdown(kGrace);
   const absl::Status saved = SaveLast();
   const PushBooks books = shard_.Describe().books;

@@ -71,9 +71,9 @@ class Server {
   std::unique_ptr<PrivateDirectory> directory_;
   std::atomic<bool> deserted_{false};
   std::atomic<bool> drained_{false};
-  // Or null. Outlives the door, whose callers wait for checkpoints.
-  const std::unique_ptr<DurableDirectory> durable_;
   Shard shard_;
+  // Or null. Tells the shard what is kept; outlives the door, whose callers wait for checkpoints.
+  const std::unique_ptr<DurableDirectory> durable_;
   std::unique_ptr<GrpcServer> door_;
 };
 

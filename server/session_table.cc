@@ -40,16 +40,53 @@ void SessionTable::Restore(const std::vector<SessionRecord>& workers, bool forgo
                            Step step, absl::Time now) {
   restored_ = true;
   forgot_workers_ = forgot_workers;
-  for (const SessionRecord& worker : workers) {
-    SessionRecord& record = records_.emplace(worker.worker, worker).first->second;
-    record.active_from = step;
-    record.last_seen = now;
-    if (!record.alive()) continue;
-    // A session that nobody knows, by which its lease can end.
-    last_session_ = last_session_.Next();
-    record.session = last_session_;
-    by_session_.emplace(record.session, &record);
+  for (const SessionRecord& worker : workers) RestoreLater(worker, step, now);
+}
+
+void SessionTable::RestoreLater(const SessionRecord& worker, Step step, absl::Time now) {
+  SessionRecord& record = records_[worker.worker];
+  by_session_.erase(record.session);
+  SessionRecord later = worker;
+  if (record.process_nonce == worker.process_nonce) {
+    later.answers.insert(record.answers.begin(), record.answers.end());
+    while (later.answers.size() > SessionRecord::kKeptAnswers) {
+      later.answers.erase(later.answers.begin());
+    }
   }
+  record = std::move(later);
+  record.active_from = step;
+  record.last_seen = now;
+  if (!record.alive()) return;
+  // A session that nobody knows, by which its lease can end.
+  last_session_ = last_session_.Next();
+  record.session = last_session_;
+  by_session_.emplace(record.session, &record);
+}
+
+SessionRecord SessionRecord::OnlyOf(Step step) const {
+  SessionRecord only = *this;
+  only.listener = nullptr;
+  for (auto it = only.answers.begin(); it != only.answers.end();) {
+    it = it->second.part_of == step ? std::next(it) : only.answers.erase(it);
+  }
+  return only;
+}
+
+bool SessionTable::AllArePartOf(Step step) const {
+  return std::all_of(records_.begin(), records_.end(), [step](const auto& entry) {
+    const SessionRecord& record = entry.second;
+    if (record.role != SessionRole::kWorker || !record.alive()) return true;
+    return !record.answers.empty() && record.answers.rbegin()->second.part_of == step;
+  });
+}
+
+std::vector<SessionRecord> SessionTable::PartsOf(Step step) const {
+  std::vector<SessionRecord> parts;
+  for (const auto& entry : records_) {
+    SessionRecord only = entry.second.OnlyOf(step);
+    if (!only.answers.empty()) parts.push_back(std::move(only));
+  }
+  return parts;
 }
 
 absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, Step active_from,

@@ -88,6 +88,9 @@ struct SessionRecord {
 
   // As if it had not pushed since it first contributed to `step`.
   SessionRecord Before(Step step) const;
+
+  // With the answers to pushes that are part of `step` alone.
+  SessionRecord OnlyOf(Step step) const;
 };
 
 // Externally synchronized. Records stay where they are until the next Open().
@@ -123,6 +126,8 @@ class SessionTable {
   // take part in `step`.
   void Restore(const std::vector<SessionRecord>& workers, bool forgot_workers, Step step,
                absl::Time now);
+  // One of them, as it became later: the answers of its process are added to those it has.
+  void RestoreLater(const SessionRecord& worker, Step step, absl::Time now);
   // Whether a worker that may come back was forgotten, in this life or an earlier one.
   bool forgot_workers() const { return forgot_workers_; }
 
@@ -157,6 +162,10 @@ class SessionTable {
 
   // In order of name.
   std::vector<SessionRecord> Records() const;
+  // Whether each worker that is alive has a push that is part of `step`.
+  bool AllArePartOf(Step step) const;
+  // Those whose pushes are part of `step`, with OnlyOf(step).
+  std::vector<SessionRecord> PartsOf(Step step) const;
 
   // Of all sessions that are present.
   std::vector<JobListener> Listeners() const;

@@ -39,7 +39,7 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
   if (parallel_ == nullptr) parallel_ = absl::make_unique<Serial>();
 }
 
-// ---- Images ----
+// ---- Earlier lives ----
 
 void Shard::Restore(const ShardImage& image) {
   absl::MutexLock lock(&mu_);
@@ -52,6 +52,57 @@ void Shard::Restore(const ShardImage& image) {
     Copy(image.slots[next++].values.span(), slot.values, *parallel_);
   }
 }
+
+void Shard::Replay(const StepRecord& record, absl::Span<const float> sum) {
+  absl::MutexLock lock(&mu_);
+  const std::shared_ptr<const Snapshot> current = coordinator_.snapshots()->latest();
+  std::shared_ptr<Snapshot> next = coordinator_.snapshots()->Make();
+  maker_->Load(record.gradients, record.samples, sum);
+  maker_->Make(record.consistency, record.learning_rates, nullptr, current->values.span(),
+               next->values.span());
+  coordinator_.Replayed(record, std::move(next));
+}
+
+void Shard::BeginLife(const std::map<Incarnation, Step>& lives) {
+  absl::MutexLock lock(&mu_);
+  coordinator_.BeginLife(lives);
+}
+
+// ---- What is kept ----
+
+void Shard::KeepSteps(StepLog* log) {
+  absl::MutexLock lock(&mu_);
+  log_ = log;
+  coordinator_.HoldUntilKept();
+}
+
+void Shard::Kept(Step step) {
+  CompletingLock lock(&mu_);
+  coordinator_.Kept(step, lock.completions());
+}
+
+void Shard::SetTrouble(const absl::Status& trouble) {
+  absl::MutexLock lock(&mu_);
+  coordinator_.SetTrouble(trouble);
+}
+
+void Shard::AbandonHeld(const absl::Status& why) {
+  CompletingLock lock(&mu_);
+  coordinator_.AbandonHeld(why, lock.completions());
+}
+
+void Shard::WriteDown(const StepWork& work) {
+  StepRecord record;
+  {
+    absl::MutexLock lock(&mu_);
+    record = coordinator_.Record(work);
+  }
+  record.gradients = maker_->gradients();
+  record.samples = maker_->samples();
+  log_->Append(record, maker_->sum());
+}
+
+// ---- Images ----
 
 void Shard::TakeImages(uint64_t steps, ImageCallback taken) {
   absl::MutexLock lock(&mu_);
@@ -305,9 +356,15 @@ void Shard::Apply(const StepWork& work) {
     };
   }
   const Contribution* const last = work.contribution.has_value() ? &*work.contribution : nullptr;
+  const Contribution* not_added = last;
+  if (log_ != nullptr) {
+    if (last != nullptr) maker_->Add(*last, work.consistency);
+    not_added = nullptr;
+    WriteDown(work);
+  }
   {
     const TraceSpan span(trace_, kStepsRow, "apply", current->step);
-    maker_->Make(work.consistency, work.learning_rates, last, current->values.span(),
+    maker_->Make(work.consistency, work.learning_rates, not_added, current->values.span(),
                  next->values.span(), progress);
   }
   CompletingLock lock(&mu_);

@@ -20,6 +20,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -39,6 +40,7 @@
 #include "server/shard_image.h"
 #include "server/shard_state.h"
 #include "server/snapshot_store.h"
+#include "server/step_log.h"
 #include "server/step_maker.h"
 
 namespace sluice {
@@ -55,9 +57,22 @@ class Shard {
   Shard(const ShardOptions& options, const Clock& clock, JobListener owner = nullptr,
         std::unique_ptr<Parallel> parallel = nullptr, Trace* trace = nullptr);
 
-  // Goes on where an earlier life of the server ended. Before anything else, and its job and
+  // An earlier life of the server: goes on where an image of it was taken; makes a step that it
+  // made after that, the next, again; and, in the end, begins its own life. `lives` are those after
+  // the image's, with the step that each began at. All before the shard is shared; its job, and its
   // incarnation, which is a later one, were given to the constructor.
   void Restore(const ShardImage& image);
+  void Replay(const StepRecord& record, absl::Span<const float> sum);
+  void BeginLife(const std::map<Incarnation, Step>& lives);
+
+  // Writes down each step, and holds answers until Kept() says that what they tell is kept. Before
+  // the shard is shared; `log` outlives its use.
+  void KeepSteps(StepLog* log);
+  void Kept(Step step);
+  // Steps cannot be written down: pushes are refused with `trouble`, unless it is OK.
+  void SetTrouble(const absl::Status& trouble);
+  // Ends the wait for what will not be kept any more.
+  void AbandonHeld(const absl::Status& why);
 
   // Takes an image of the first parameters, and one after every `steps` steps, if that is not 0,
   // and calls `taken`. Before the shard is shared.
@@ -145,6 +160,7 @@ class Shard {
   void Queue(Arrival arrival) ABSL_LOCKS_EXCLUDED(mu_);
   void Fold(const StepWork& work) ABSL_LOCKS_EXCLUDED(mu_);
   void Apply(const StepWork& work) ABSL_LOCKS_EXCLUDED(mu_);
+  void WriteDown(const StepWork& work) ABSL_LOCKS_EXCLUDED(mu_);
   void MakeImage() ABSL_LOCKS_EXCLUDED(mu_);
   void WantOwnImage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -161,6 +177,8 @@ class Shard {
   uint64_t steps_between_images_ ABSL_GUARDED_BY(mu_) = 0;  // 0: they are not asked for
   ImageCallback every_image_ ABSL_GUARDED_BY(mu_);
   std::vector<ImageCallback> image_callbacks_ ABSL_GUARDED_BY(mu_);  // of the next one
+
+  StepLog* log_ = nullptr;
 
   // Made when the model is known; then only the thread that set advancing_ touches it.
   std::unique_ptr<StepMaker> maker_;

@@ -35,7 +35,9 @@ bool StalenessPolicy::Completes(const StepProgress& progress) const {
   if (deserted) return true;
   const bool overdue =
       progress.overdue && consistency_.on_max_step_wait == StepWaitAction::kProceed;
-  if (!OncePerStep()) return overdue || progress.accumulated >= consistency_.quorum;
+  if (!OncePerStep()) {
+    return overdue || progress.all_wait || progress.accumulated >= consistency_.quorum;
+  }
   if (!progress.started) return false;
   if (overdue || progress.missing == 0) return true;
   return consistency_.mode == ConsistencyMode::kBackup &&

@@ -22,6 +22,7 @@ struct StepProgress {
   uint32_t skipped = 0;      // workers whose gradient was not finite, and is left out
   uint32_t members = 0;      // workers that take part
   uint32_t missing = 0;      // of those, and of those yet to join, how many have not contributed
+  bool all_wait = false;     // every worker waits until the step is made
   uint32_t joining = 0;      // workers that take part from the next step on
   uint64_t slowest = 0;      // the fewest pushes that a member has made
 };

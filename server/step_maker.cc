@@ -46,6 +46,12 @@ void StepMaker::Add(const Contribution& contribution, const Consistency& consist
   accumulator_.Add(Count(contribution, consistency), parallel_);
 }
 
+void StepMaker::Load(uint32_t gradients, uint64_t samples, absl::Span<const float> sum) {
+  count_ = gradients;
+  samples_ = samples;
+  if (gradients > 0) accumulator_.Load(sum, parallel_);
+}
+
 Addend StepMaker::Count(const Contribution& contribution, const Consistency& consistency) {
   const uint32_t samples = contribution.push->header().samples;
   samples_ += samples;

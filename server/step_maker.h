@@ -50,6 +50,16 @@ class StepMaker {
             const Contribution* last, absl::Span<const float> current, absl::Span<float> next,
             const WriteProgress& progress = nullptr);
 
+  // What was added since the last step: how many gradients, of how many samples, and their sum,
+  // empty if there are none.
+  uint32_t gradients() const { return count_; }
+  uint64_t samples() const { return samples_; }
+  absl::Span<const float> sum() const {
+    return count_ == 0 ? absl::Span<const float>() : accumulator_.sum();
+  }
+  // As if these had been added.
+  void Load(uint32_t gradients, uint64_t samples, absl::Span<const float> sum);
+
   // What goes on where the optimizer's life does: its slots, and the steps it has made.
   std::vector<OptimizerSlot> slots() { return optimizer_->slots(); }
   uint64_t optimizer_steps() const { return optimizer_steps_; }

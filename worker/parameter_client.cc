@@ -9,6 +9,9 @@
 namespace sluice {
 namespace {
 
+// Between two attempts at a push that the server cannot keep.
+constexpr absl::Duration kPatience = absl::Milliseconds(500);
+
 constexpr int kMaxRejoins = 20;  // in a row, before a server is given up that lets nobody stay
 
 constexpr int kMaxRepeats = 3;  // of a pull that changed on its way
@@ -19,6 +22,9 @@ bool IsLost(const absl::Status& status) {
   return reason == Reason::kUnknownSession ||
          (absl::IsUnavailable(status) && reason == Reason::kNone);
 }
+
+// The server cannot keep what it is sent, for example because its disk is full.
+bool IsStopped(const absl::Status& status) { return ReasonOf(status) == Reason::kJournalStopped; }
 
 bool IsCorrupt(const absl::Status& status) { return ReasonOf(status) == Reason::kCorruptChunk; }
 
@@ -115,6 +121,13 @@ absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradie
     auto report = TryExchange(std::move(round), gradient, parameters);
     const bool outlived = early && attempt == 0 && absl::IsDeadlineExceeded(report.status());
     const bool corrupt = IsCorrupt(report.status());
+    if (IsStopped(report.status())) {
+      LOG_EVERY_N(WARNING, 20) << request_.worker << " waits: " << report.status().message();
+      absl::SleepFor(kPatience);
+      round = Round{header, nullptr, Coverage(0)};
+      --attempt;
+      continue;
+    }
     const bool again = outlived || corrupt || IsLost(report.status());
     if (report.ok() && encoder_ != nullptr) encoder_->End(Counted(report->disposition));
     if (report.ok() || !again || attempt == kMaxRejoins) return report;

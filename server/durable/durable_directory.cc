@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "common/encoding/checksum.h"
 
 namespace sluice {
 namespace {
@@ -42,10 +44,22 @@ struct LifeMark {
   }
 };
 
+constexpr char kKept[] = "kept";
+// The exit code of a process that could not sync its journal.
+constexpr int kNotSynced = 6;
+// Between two attempts to save the first checkpoint.
+constexpr absl::Duration kPatience = absl::Milliseconds(200);
+
 std::string ThisProcess() {
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
   return absl::StrCat("process ", getpid(), " on ", host);
+}
+
+// What is on the disk is known only to who reads it anew.
+void EndProcess(const absl::Status& why) {
+  LOG(ERROR) << why.message() << "; start the server again";
+  std::_Exit(kNotSynced);
 }
 
 }  // namespace
@@ -54,6 +68,11 @@ DurableDirectory::DurableDirectory(const DurableOptions& options, FileSystem& fi
     : options_(options),
       files_(files),
       checkpoints_(files, options.directory, options.keep_checkpoints) {}
+
+DurableDirectory::~DurableDirectory() {
+  absl::MutexLock lock(&mu_);
+  ends_ = true;
+}
 
 absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
     const DurableOptions& options, FileSystem& files) {
@@ -64,54 +83,124 @@ absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
         absl::StrCat("cannot make the directory ", options.directory, ": ", error.message()));
   }
   std::unique_ptr<DurableDirectory> directory(new DurableDirectory(options, files));
-  auto lock = FileLock::Take(options.directory + "/LOCK", ThisProcess());
+  auto lock = FileLock::Take(directory->PathOf("LOCK"), ThisProcess());
   if (!lock.ok()) return lock.status();
   directory->lock_ = *std::move(lock);
-  absl::Status opened = directory->Restore();
-  if (opened.ok()) opened = directory->BeginLife();
-  if (!opened.ok()) return opened;
+  const absl::Status removed = directory->checkpoints_.RemoveUnfinished();
+  if (!removed.ok()) return removed;
+  auto restored = directory->checkpoints_.LoadNewest();
+  if (!restored.ok()) return restored.status();
+  directory->restored_ = *std::move(restored);
+  directory->found_checkpoint_ = directory->restored_ != nullptr;
+  const absl::Status read = directory->ReadLives();
+  if (!read.ok()) return read;
   return directory;
 }
 
-absl::Status DurableDirectory::Restore() {
-  const absl::Status removed = checkpoints_.RemoveUnfinished();
-  if (!removed.ok()) return removed;
-  auto restored = checkpoints_.LoadNewest();
-  if (!restored.ok()) return restored.status();
-  restored_ = *std::move(restored);
+// This life's number follows all that were used.
+absl::Status DurableDirectory::ReadLives() {
+  const auto files = files_.List(options_.directory);
+  if (!files.ok()) return files.status();
+  for (const std::string& file : *files) {
+    const auto checkpoint = CheckpointName::Parse(file);
+    if (checkpoint.has_value()) incarnation_ = std::max(incarnation_, checkpoint->incarnation);
+    const auto life = LifeMark::Parse(file);
+    if (!life.has_value()) continue;
+    incarnation_ = std::max(incarnation_, life->incarnation);
+    const bool known = restored_ != nullptr && life->incarnation <= restored_->lineage.current();
+    if (known) {
+      files_.Remove(PathOf(file)).IgnoreError();  // the next time
+    } else {
+      lives_.emplace(life->incarnation, life->step);
+    }
+  }
+  incarnation_ = incarnation_.Next();
   return absl::OkStatus();
 }
 
-// Its number follows all that were used. What earlier lives left no checkpoint of, they began on
-// what is restored now, or before it.
-absl::Status DurableDirectory::BeginLife() {
-  const auto files = files_.List(options_.directory);
-  if (!files.ok()) return files.status();
-  const Step begin = restored_ == nullptr ? Step() : restored_->step;
-  std::vector<LifeMark> earlier;
-  for (const std::string& file : *files) {
-    const auto mark = LifeMark::Parse(file);
-    const auto checkpoint = CheckpointName::Parse(file);
-    if (checkpoint.has_value()) incarnation_ = std::max(incarnation_, checkpoint->incarnation);
-    if (!mark.has_value()) continue;
-    incarnation_ = std::max(incarnation_, mark->incarnation);
-    earlier.push_back(*mark);
+absl::StatusOr<Step> DurableDirectory::Replay(
+    const ShardImage& image, const std::function<void(const JournaledStep&)>& replay) {
+  const auto reached = ReplayJournal(files_, options_.directory, lives_, image, replay);
+  if (!reached.ok()) return reached;
+  const Step kept = ReadKept();
+  if (*reached < kept) {
+    return absl::DataLossError(
+        absl::StrCat("step ", kept.value(), " was kept, but only step ", reached->value(),
+                     " can be made again from what is in ", options_.directory,
+                     "; restore the damaged files from a copy, or remove the file \"", kKept,
+                     "\" there to go on without the others"));
   }
-  incarnation_ = incarnation_.Next();
-  for (const LifeMark& mark : earlier) {
-    if (restored_ == nullptr) break;
-    if (mark.incarnation > restored_->lineage.current()) {
-      restored_->lineage.AddAncestor(mark.incarnation, std::min(mark.step, begin));
-    } else {
-      // What was restored knows of it.
-      files_.Remove(options_.directory + "/" + mark.FileName()).IgnoreError();
-    }
+  if (*reached > image.step) LOG(INFO) << "step " << *reached << " was made again from the journal";
+  return reached;
+}
+
+absl::Status DurableDirectory::BeginLife(Step begin) {
+  if (!found_checkpoint_ && ReadKept() > Step()) {
+    return absl::DataLossError(absl::StrCat(
+        options_.directory, " has kept step ", ReadKept().value(), ", but holds no checkpoint; ",
+        "restore the files from a copy, or name another directory to train from the beginning"));
   }
-  const LifeMark now = {incarnation_, begin};
-  auto file = files_.Create(options_.directory + "/" + now.FileName());
+  auto file = files_.Create(PathOf(LifeMark{incarnation_, begin}.FileName()));
   if (!file.ok()) return file.status();
+  {
+    absl::MutexLock lock(&mu_);
+    has_base_ = found_checkpoint_;
+  }
   return files_.SyncDirectory(options_.directory);
 }
+
+// ---- The journal ----
+
+StepLog* DurableDirectory::StartJournal(JournalListener listener) {
+  if (options_.durability != Durability::kJournal) return nullptr;
+  listener_ = std::move(listener);
+  JournalListener own = listener_;
+  own.kept = [this](Step step) { Kept(step); };
+  if (own.fatal == nullptr) own.fatal = EndProcess;
+  journal_ = std::make_unique<Journal>(files_, options_.directory, incarnation_, std::move(own));
+  return journal_.get();
+}
+
+void DurableDirectory::FlushJournal() {
+  if (journal_ != nullptr) journal_->Flush();
+}
+
+void DurableDirectory::Kept(Step step) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (!has_base_) waits_for_base_ = step;
+    if (!has_base_) return;
+  }
+  WriteKept(step);
+  listener_.kept(step);
+}
+
+// Not synced: it outlives the process, which is what it is for, and whatever it says is true.
+void DurableDirectory::WriteKept(Step step) {
+  const std::string text = absl::StrCat(step.value());
+  const std::string unfinished = PathOf(absl::StrCat(kKept, ".new"));
+  auto file = files_.Create(unfinished);
+  absl::Status written = file.status();
+  if (file.ok()) written = (*file)->Append(absl::StrCat(text, " ", Checksum(text), "\n"));
+  if (written.ok()) written = files_.Rename(unfinished, PathOf(kKept));
+  LOG_IF_EVERY_N(WARNING, !written.ok(), 1000) << written.message();
+}
+
+// 0 if it is not known.
+Step DurableDirectory::ReadKept() const {
+  const auto file = files_.Open(PathOf(kKept));
+  if (!file.ok()) return Step();
+  std::string text(std::min<uint64_t>((*file)->size(), 64), '\0');
+  if (!(*file)->Read(0, absl::MakeSpan(text)).ok()) return Step();
+  const std::vector<std::string> words = absl::StrSplit(text, absl::ByAnyChar(" \n"));
+  uint64_t step = 0;
+  uint64_t checksum = 0;
+  const bool whole = words.size() > 1 && absl::SimpleAtoi(words[0], &step) &&
+                     absl::SimpleAtoi(words[1], &checksum) && checksum == Checksum(words[0]);
+  return whole ? Step(step) : Step();
+}
+
+// ---- Checkpoints ----
 
 void DurableDirectory::Save(std::shared_ptr<const ShardImage> image, SaveCallback done) {
   ++saving_;
@@ -128,7 +217,19 @@ void DurableDirectory::SaveUnlessBusy(std::shared_ptr<const ShardImage> image) {
                  << "being written; make --checkpoint-every larger than " << checkpoint_every();
     return;
   }
-  Save(std::move(image), nullptr);
+  ++saving_;
+  background_.Run([this, image = std::move(image)] {
+    while (!SaveNow(*image).ok() && WaitForBase()) {
+    }
+    --saving_;
+  });
+}
+
+// Returns whether it is worth while to try again to save the checkpoint that the journal needs.
+bool DurableDirectory::WaitForBase() {
+  absl::MutexLock lock(&mu_);
+  if (journal_ == nullptr || has_base_) return false;
+  return !mu_.AwaitWithTimeout(absl::Condition(&ends_), kPatience);
 }
 
 absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardImage& image) {
@@ -140,7 +241,40 @@ absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardImage& imag
   }
   LOG(INFO) << "saved " << *path << " in " << absl::FormatDuration(absl::Now() - began)
             << "; training paused for " << absl::FormatDuration(image.pause);
+  if (journal_ != nullptr) NoteSaved();
   return SavedCheckpoint{*std::move(path), image.step};
+}
+
+void DurableDirectory::NoteSaved() {
+  journal_->BeginSegment();
+  RemoveOldSegments();
+  absl::optional<Step> kept;
+  {
+    absl::MutexLock lock(&mu_);
+    has_base_ = true;
+    kept.swap(waits_for_base_);
+  }
+  if (kept.has_value()) Kept(*kept);
+}
+
+// Those whose steps are all in the oldest checkpoint.
+void DurableDirectory::RemoveOldSegments() {
+  const auto checkpoints = checkpoints_.List();
+  const auto files = files_.List(options_.directory);
+  if (!checkpoints.ok() || !files.ok() || checkpoints->empty()) return;  // the next time
+  const CheckpointName oldest = checkpoints->back();
+  std::vector<SegmentName> segments;
+  for (const std::string& file : *files) {
+    const auto segment = SegmentName::Parse(file);
+    if (segment.has_value()) segments.push_back(*segment);
+  }
+  std::sort(segments.begin(), segments.end());
+  for (size_t i = 0; i + 1 < segments.size(); ++i) {
+    const SegmentName& next = segments[i + 1];
+    const bool same_life = next.incarnation == oldest.incarnation;
+    if (next.incarnation > oldest.incarnation || (same_life && next.after > oldest.step)) break;
+    files_.Remove(PathOf(segments[i].FileName())).IgnoreError();  // the next time
+  }
 }
 
 }  // namespace sluice

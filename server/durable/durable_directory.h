@@ -1,8 +1,10 @@
 // The directory in which a server keeps what it must not lose.
 //
-//   LOCK                             held by the server that uses the directory
-//   checkpoint-<life>-<step>.…       see checkpoint_store.h
-//   life-<life>-<step>               a life of the server began, at that step; empty
+//   LOCK                        held by the server that uses the directory
+//   checkpoint-<life>-<step>…   see checkpoint_store.h
+//   journal-<life>-<step>       see journal.h
+//   life-<life>-<step>          a life of the server began, at that step; empty
+//   kept                        the last step of the journal that workers may know of
 //
 // Each life has a number of its own, the incarnation, which is never used again: it is on the disk
 // before the server answers anybody.
@@ -16,21 +18,31 @@
 #include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "common/background.h"
 #include "common/file_lock.h"
 #include "common/file_system.h"
 #include "server/durable/checkpoint_store.h"
+#include "server/durable/journal.h"
+#include "server/durable/journal_replay.h"
 #include "server/shard_image.h"
 
 namespace sluice {
 
+// What a server's end costs.
+enum class Durability {
+  kMemory,   // the steps since the last checkpoint
+  kJournal,  // nothing that a worker was told of
+};
+
 struct DurableOptions {
   std::string directory;
-  uint64_t checkpoint_every = 0;  // steps; 0: only when asked, and at the end
+  uint64_t checkpoint_every = 0;  // steps; 0: only when asked, at the beginning and at the end
   uint32_t keep_checkpoints = 3;
+  Durability durability = Durability::kMemory;
 };
 
 // A checkpoint that was written.
@@ -41,44 +53,73 @@ struct SavedCheckpoint {
 
 using SaveCallback = std::function<void(absl::StatusOr<SavedCheckpoint>)>;
 
-// Safe to use from any thread, but for its making.
+// Safe to use from any thread, but for what comes before StartJournal().
 class DurableDirectory {
  public:
-  // Takes the directory for this process, makes it if need be, and reads what is in it.
+  // Takes the directory for this process, makes it if need be, and reads its checkpoints.
   // FAILED_PRECONDITION tells which server holds it; DATA_LOSS, that there is a state, and why none
   // of it can be restored. `files` outlives it.
   static absl::StatusOr<std::unique_ptr<DurableDirectory>> Open(
       const DurableOptions& options, FileSystem& files = RealFileSystem());
+  ~DurableDirectory();
 
-  // Where the earlier life ended; null if there was none, or it came to nothing.
+  // The newest checkpoint of an earlier life; null if there was none, or it came to nothing.
   std::unique_ptr<const ShardImage> TakeRestored() { return std::move(restored_); }
   const ShardImage* restored() const { return restored_.get(); }
+  // The steps that follow it in the journal, as ReplayJournal(). DATA_LOSS if that is not all of
+  // which workers were told.
+  absl::StatusOr<Step> Replay(const ShardImage& image,
+                              const std::function<void(const JournaledStep&)>& replay);
+  // Earlier lives, but for those that the checkpoint knows of.
+  const Lives& lives() const { return lives_; }
 
-  // Of this life.
+  // This life, which begins at `begin`.
   Incarnation incarnation() const { return incarnation_; }
+  absl::Status BeginLife(Step begin);
+
+  // The journal of this life, after BeginLife(); null unless the options ask for one. Without a
+  // `fatal`, the process ends.
+  StepLog* StartJournal(JournalListener listener);
+  // Returns when all steps that were made are kept, or cannot be.
+  void FlushJournal();
 
   uint64_t checkpoint_every() const { return options_.checkpoint_every; }
 
   // Saves a checkpoint on a thread of its own, then calls `done`, if any.
   void Save(std::shared_ptr<const ShardImage> image, SaveCallback done);
 
-  // As above, unless the one before is still being saved; the log tells what became of it.
+  // As above, unless the one before is still being saved; the log tells what became of it. In a
+  // journal's life the first is tried until it is saved, since nothing is kept without it.
   void SaveUnlessBusy(std::shared_ptr<const ShardImage> image);
 
  private:
   DurableDirectory(const DurableOptions& options, FileSystem& files);
 
-  absl::Status Restore();
-  absl::Status BeginLife();
+  std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
+  absl::Status ReadLives();
   absl::StatusOr<SavedCheckpoint> SaveNow(const ShardImage& image);
+  bool WaitForBase() ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteSaved();
+  void RemoveOldSegments();
+  void Kept(Step step) ABSL_LOCKS_EXCLUDED(mu_);
+  void WriteKept(Step step);
+  Step ReadKept() const;
 
   const DurableOptions options_;
   FileSystem& files_;
   std::unique_ptr<FileLock> lock_;
-  CheckpointStore checkpoints_;  // after Open() the background's alone
+  CheckpointStore checkpoints_;  // in the end the background's alone
   std::unique_ptr<ShardImage> restored_;
+  bool found_checkpoint_ = false;
+  Lives lives_;
   Incarnation incarnation_;
+  JournalListener listener_;
+  absl::Mutex mu_;
+  bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint from which steps can be made again
+  absl::optional<Step> waits_for_base_ ABSL_GUARDED_BY(mu_);  // kept but for that
   std::atomic<int> saving_{0};
+  bool ends_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<Journal> journal_;  // null in memory mode
   Background background_;
 };
 

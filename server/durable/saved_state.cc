@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
 #include "common/wire.h"
-#include "sluice/v1/checkpoint.pb.h"
+#include "sluice/v1/durable.pb.h"
 
 namespace sluice {
 namespace {
@@ -141,6 +141,44 @@ absl::StatusOr<ShardImage> DecodeSavedState(absl::string_view json) {
   image.optimizer_steps = state.optimizer_steps();
   for (const std::string& slot : state.slots()) image.slots.push_back({slot, FloatBuffer()});
   return image;
+}
+
+std::string EncodeSavedStep(const StepRecord& record) {
+  v1::SavedStep step;
+  step.set_step(record.step.value());
+  step.set_incarnation(record.incarnation.value());
+  step.set_gradients(record.gradients);
+  step.set_samples(record.samples);
+  *step.mutable_consistency() = ToProto(record.consistency);
+  step.mutable_learning_rates()->Add(record.learning_rates.begin(), record.learning_rates.end());
+  if (record.learning_rate.has_value()) step.set_learning_rate(*record.learning_rate);
+  for (const SessionRecord& worker : record.contributors) {
+    *step.add_contributors() = EncodeWorker(worker);
+  }
+  return step.SerializeAsString();
+}
+
+absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes) {
+  v1::SavedStep step;
+  if (!step.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError("is no SavedStep");
+  }
+  StepRecord record;
+  record.step = Step(step.step());
+  record.incarnation = Incarnation(step.incarnation());
+  record.gradients = step.gradients();
+  record.samples = step.samples();
+  const auto consistency = FromProto(step.consistency());
+  if (!consistency.ok()) return consistency.status();
+  record.consistency = *consistency;
+  record.learning_rates.assign(step.learning_rates().begin(), step.learning_rates().end());
+  if (step.has_learning_rate()) record.learning_rate = step.learning_rate();
+  for (const v1::SavedWorker& worker : step.contributors()) {
+    auto contributor = DecodeWorker(worker);
+    if (!contributor.ok()) return contributor.status();
+    record.contributors.push_back(*std::move(contributor));
+  }
+  return record;
 }
 
 }  // namespace sluice

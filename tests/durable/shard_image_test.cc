@@ -26,6 +26,7 @@ std::unique_ptr<ShardWorld> NextLife(const ShardImage& image, ShardOptions optio
   options.incarnation = image.lineage.current().Next();
   auto world = std::make_unique<ShardWorld>(options, *image.layout, optimizer);
   world->shard().Restore(image);
+  world->shard().BeginLife({});
   return world;
 }
 
@@ -178,6 +179,7 @@ TEST(ShardImageTest, AnotherModelIsRefused) {
   options.incarnation = Incarnation(2);
   ShardWorld second(options, ParametersOnly(4));
   second.shard().Restore(*image);
+  second.shard().BeginLife({});
   EXPECT_THAT(second.Join("a"), IsError(Reason::kLayoutMismatch, HasSubstr("\"w\" [4]")));
 }
 

@@ -25,6 +25,7 @@ class FaultyFiles::Writer final : public WritableFile {
   Writer(FaultyFiles& disk, std::shared_ptr<File> file) : disk_(disk), file_(std::move(file)) {}
 
   absl::Status Append(absl::string_view bytes) override {
+    absl::MutexLock lock(&disk_.mu_);
     const absl::Status step = disk_.Step();
     if (!step.ok()) return step;
     const uint64_t fits = std::min<uint64_t>(bytes.size(), disk_.room_.value_or(bytes.size()));
@@ -35,6 +36,7 @@ class FaultyFiles::Writer final : public WritableFile {
   }
 
   absl::Status Truncate(uint64_t size) override {
+    absl::MutexLock lock(&disk_.mu_);
     const absl::Status step = disk_.Step();
     if (!step.ok()) return step;
     if (disk_.room_.has_value()) *disk_.room_ += file_->bytes.size() - size;
@@ -43,6 +45,7 @@ class FaultyFiles::Writer final : public WritableFile {
   }
 
   absl::Status Sync() override {
+    absl::MutexLock lock(&disk_.mu_);
     const absl::Status step = disk_.Step();
     if (step.ok()) file_->synced = file_->bytes;
     return step;
@@ -87,6 +90,7 @@ void FaultyFiles::Apply(const Change& change, Names* names) const {
 }
 
 absl::StatusOr<std::unique_ptr<WritableFile>> FaultyFiles::Create(const std::string& path) {
+  absl::MutexLock lock(&mu_);
   const absl::Status step = Step();
   if (!step.ok()) return step;
   auto file = std::make_shared<File>();
@@ -96,12 +100,14 @@ absl::StatusOr<std::unique_ptr<WritableFile>> FaultyFiles::Create(const std::str
 }
 
 absl::StatusOr<std::unique_ptr<ReadableFile>> FaultyFiles::Open(const std::string& path) {
+  absl::MutexLock lock(&mu_);
   const auto found = names_.find(path);
   if (found == names_.end()) return NoSuchFile(path);
   return std::make_unique<Reader>(found->second->bytes);
 }
 
 absl::StatusOr<std::vector<std::string>> FaultyFiles::List(const std::string& directory) {
+  absl::MutexLock lock(&mu_);
   std::vector<std::string> found;
   const std::string prefix = directory + "/";
   for (const auto& name : names_) {
@@ -111,6 +117,7 @@ absl::StatusOr<std::vector<std::string>> FaultyFiles::List(const std::string& di
 }
 
 absl::Status FaultyFiles::Rename(const std::string& from, const std::string& to) {
+  absl::MutexLock lock(&mu_);
   const absl::Status step = Step();
   if (!step.ok()) return step;
   const auto found = names_.find(from);
@@ -121,6 +128,7 @@ absl::Status FaultyFiles::Rename(const std::string& from, const std::string& to)
 }
 
 absl::Status FaultyFiles::Remove(const std::string& path) {
+  absl::MutexLock lock(&mu_);
   const absl::Status step = Step();
   if (!step.ok()) return step;
   if (names_.count(path) == 0) return NoSuchFile(path);
@@ -130,6 +138,7 @@ absl::Status FaultyFiles::Remove(const std::string& path) {
 }
 
 absl::Status FaultyFiles::SyncDirectory(const std::string& /*directory*/) {
+  absl::MutexLock lock(&mu_);
   const absl::Status step = Step();
   if (!step.ok()) return step;
   synced_names_ = names_;
@@ -154,6 +163,7 @@ void FaultyFiles::Lose(File& file, std::mt19937_64& random) {
 }
 
 void FaultyFiles::Crash(std::mt19937_64& random) {
+  absl::MutexLock lock(&mu_);
   Names names = synced_names_;
   for (const std::vector<Change>& operation : unsynced_) {
     if (UpTo(1, random) == 0) continue;

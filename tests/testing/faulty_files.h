@@ -16,12 +16,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "common/file_system.h"
 
 namespace sluice {
 
-// For one thread; but once it is shared, paths are whole names, "d/a", in one directory each.
+// Safe to use from any thread, but for BytesOf(). Paths are "directory/name".
 class FaultyFiles final : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
@@ -36,14 +38,27 @@ class FaultyFiles final : public FileSystem {
 
   // The operations that change the disk and succeed from now on; all later ones fail, as on a
   // machine that has stopped. Absent: all.
-  void StopAfter(absl::optional<uint64_t> operations) { left_ = operations; }
+  void StopAfter(absl::optional<uint64_t> operations) {
+    absl::MutexLock lock(&mu_);
+    left_ = operations;
+  }
+
+  bool stopped() {
+    absl::MutexLock lock(&mu_);
+    return left_ == 0u;
+  }
 
   // The bytes that still fit; further appends write what fits and fail.
-  void SetRoom(absl::optional<uint64_t> bytes) { room_ = bytes; }
+  void SetRoom(absl::optional<uint64_t> bytes) {
+    absl::MutexLock lock(&mu_);
+    room_ = bytes;
+  }
 
   // A file's bytes, to be looked at or damaged.
-  std::string& BytesOf(const std::string& path) { return names_.at(path)->bytes; }
-  bool Exists(const std::string& path) const { return names_.count(path) > 0; }
+  std::string& BytesOf(const std::string& path) {
+    absl::MutexLock lock(&mu_);
+    return names_.at(path)->bytes;
+  }
 
  private:
   struct File {
@@ -57,16 +72,17 @@ class FaultyFiles final : public FileSystem {
   // A change of one name: to a file, or to none.
   using Change = std::pair<std::string, std::shared_ptr<File>>;
 
-  absl::Status Step();
+  absl::Status Step() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Apply(const Change& change, Names* names) const;
-  void ChangeName(const std::string& path, std::shared_ptr<File> file);
   static void Lose(File& file, std::mt19937_64& random);
 
-  Names names_;
-  Names synced_names_;
-  std::vector<std::vector<Change>> unsynced_;  // in order; those of one operation go together
-  absl::optional<uint64_t> left_;
-  absl::optional<uint64_t> room_;
+  absl::Mutex mu_;  // of the files, too
+  Names names_ ABSL_GUARDED_BY(mu_);
+  Names synced_names_ ABSL_GUARDED_BY(mu_);
+  // In order; those of one operation go together.
+  std::vector<std::vector<Change>> unsynced_ ABSL_GUARDED_BY(mu_);
+  absl::optional<uint64_t> left_ ABSL_GUARDED_BY(mu_);
+  absl::optional<uint64_t> room_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice

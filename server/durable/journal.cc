@@ -1,0 +1,174 @@
+#include "server/durable/journal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "server/durable/journal_format.h"
+#include "server/durable/saved_state.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kPrefix[] = "journal-";
+// Between two attempts to write.
+constexpr absl::Duration kPatience = absl::Milliseconds(200);
+
+absl::string_view BytesOf(absl::Span<const float> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+}  // namespace
+
+std::string SegmentName::FileName() const {
+  return absl::StrFormat("%s%06d-%012d", kPrefix, incarnation.value(), after.value());
+}
+
+absl::optional<SegmentName> SegmentName::Parse(absl::string_view file_name) {
+  if (!absl::ConsumePrefix(&file_name, kPrefix)) return absl::nullopt;
+  uint64_t incarnation = 0;
+  uint64_t after = 0;
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(file_name, absl::MaxSplits('-', 1));
+  if (!absl::SimpleAtoi(parts.first, &incarnation) || !absl::SimpleAtoi(parts.second, &after)) {
+    return absl::nullopt;
+  }
+  return SegmentName{Incarnation(incarnation), Step(after)};
+}
+
+bool operator<(const SegmentName& a, const SegmentName& b) {
+  return std::make_pair(a.incarnation, a.after) < std::make_pair(b.incarnation, b.after);
+}
+
+Journal::Journal(FileSystem& files, std::string directory, Incarnation incarnation,
+                 JournalListener listener)
+    : files_(files),
+      directory_(std::move(directory)),
+      incarnation_(incarnation),
+      listener_(std::move(listener)),
+      thread_([this] { Work(); }) {}
+
+Journal::~Journal() {
+  {
+    absl::MutexLock lock(&mu_);
+    ends_ = true;
+  }
+  thread_.join();
+}
+
+void Journal::Append(const StepRecord& record, absl::Span<const float> sum) {
+  Entry entry;
+  entry.step = record.step;
+  entry.state = EncodeSavedStep(record);
+  {
+    absl::MutexLock lock(&mu_);
+    entry.sum = std::move(spare_);
+    spare_ = FloatBuffer();
+    entry.begins_segment = std::exchange(begins_segment_, false);
+  }
+  if (entry.sum.size() != sum.size()) entry.sum = FloatBuffer(sum.size());
+  std::copy(sum.begin(), sum.end(), entry.sum.span().begin());
+  absl::MutexLock lock(&mu_);
+  entries_.push_back(std::move(entry));
+}
+
+void Journal::Flush() {
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(this, &Journal::Settled));
+}
+
+void Journal::BeginSegment() {
+  absl::MutexLock lock(&mu_);
+  begins_segment_ = true;
+}
+
+void Journal::Work() {
+  for (;;) {
+    std::deque<Entry> entries;
+    {
+      absl::MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(this, &Journal::HasWork));
+      if (entries_.empty()) return;
+      entries.swap(entries_);
+      busy_ = true;
+    }
+    Keep(entries);
+    absl::MutexLock lock(&mu_);
+    spare_ = std::move(entries.back().sum);
+    busy_ = false;
+  }
+}
+
+// Until they are, or until the end if they cannot be.
+void Journal::Keep(std::deque<Entry>& entries) {
+  for (const Entry& entry : entries) {
+    absl::Status written = Write(entry);
+    while (!written.ok()) {
+      if (!WaitOutTrouble(written)) return;
+      written = Write(entry);
+    }
+  }
+  const absl::Status synced = segment_->Sync();
+  if (!synced.ok()) {
+    listener_.fatal(synced);
+    return;
+  }
+  ReportTrouble(absl::OkStatus());
+  listener_.kept(entries.back().step);
+}
+
+// All of it, or nothing that will be read.
+absl::Status Journal::Write(const Entry& entry) {
+  if (segment_ == nullptr || entry.begins_segment) {
+    const absl::Status opened = OpenSegment(Step(entry.step.value() - 1));
+    if (!opened.ok()) return opened;
+  }
+  const JournalFrame frame = FrameOf(entry.state, entry.sum.span());
+  // After an earlier attempt a part may be there.
+  absl::Status written = segment_->Truncate(segment_bytes_);
+  for (const absl::string_view part :
+       {absl::string_view(frame.head), BytesOf(entry.sum.span()), absl::string_view(frame.tail)}) {
+    if (written.ok()) written = segment_->Append(part);
+  }
+  if (!written.ok()) return written;
+  segment_bytes_ += frame.head.size() + BytesOf(entry.sum.span()).size() + frame.tail.size();
+  return absl::OkStatus();
+}
+
+// What was written to the one before is synced, too.
+absl::Status Journal::OpenSegment(Step after) {
+  if (segment_ != nullptr) {
+    const absl::Status synced = segment_->Sync();
+    if (!synced.ok()) listener_.fatal(synced);
+  }
+  auto file = files_.Create(directory_ + "/" + SegmentName{incarnation_, after}.FileName());
+  if (!file.ok()) return file.status();
+  const absl::Status synced = files_.SyncDirectory(directory_);
+  if (!synced.ok()) return synced;
+  segment_ = *std::move(file);
+  segment_bytes_ = 0;
+  return absl::OkStatus();
+}
+
+void Journal::ReportTrouble(const absl::Status& status) {
+  bool news = false;
+  {
+    absl::MutexLock lock(&mu_);
+    news = trouble_.ok() != status.ok();
+    trouble_ = status;
+  }
+  if (news) listener_.trouble(status);
+}
+
+// Returns whether it is worth while to try again.
+bool Journal::WaitOutTrouble(const absl::Status& status) {
+  ReportTrouble(status);
+  absl::MutexLock lock(&mu_);
+  return !mu_.AwaitWithTimeout(absl::Condition(&ends_), kPatience);
+}
+
+}  // namespace sluice

@@ -1,0 +1,54 @@
+#include "server/durable/revive.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/error.h"
+
+namespace sluice {
+namespace {
+
+absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
+  const std::unique_ptr<const ShardImage> image = directory.TakeRestored();
+  if (image == nullptr) return Step();
+  shard.Restore(*image);
+  const auto reached = directory.Replay(
+      *image, [&](const JournaledStep& step) { shard.Replay(step.record, step.sum.span()); });
+  if (reached.ok()) shard.BeginLife(directory.lives());
+  return reached;
+}
+
+absl::Status JournalStopped(const absl::Status& why) {
+  if (why.ok()) return absl::OkStatus();
+  return MakeError(
+      Reason::kJournalStopped,
+      absl::StrCat("the server ", why.message(), "; it takes pushes again when it can keep them"));
+}
+
+void StartJournal(DurableDirectory& directory, Shard& shard,
+                  std::function<void(const absl::Status&)> fatal) {
+  JournalListener listener;
+  listener.fatal = std::move(fatal);
+  listener.kept = [&shard](Step step) { shard.Kept(step); };
+  listener.trouble = [&shard](const absl::Status& why) { shard.SetTrouble(JournalStopped(why)); };
+  StepLog* const journal = directory.StartJournal(std::move(listener));
+  if (journal != nullptr) shard.KeepSteps(journal);
+}
+
+}  // namespace
+
+absl::Status Revive(DurableDirectory& directory, Shard& shard,
+                    std::function<void(const absl::Status&)> fatal) {
+  const auto reached = Restore(directory, shard);
+  if (!reached.ok()) return reached.status();
+  const absl::Status begun = directory.BeginLife(*reached);
+  if (!begun.ok()) return begun;
+  StartJournal(directory, shard, std::move(fatal));
+  shard.TakeImages(directory.checkpoint_every(), [&directory](const auto& image) {
+    directory.SaveUnlessBusy(*image);  // there is one, since nobody was refused
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace sluice
