@@ -1,13 +1,10 @@
 #include "common/encoding/encoding.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/encoding/transform.h"
@@ -16,7 +13,6 @@
 namespace sluice {
 namespace {
 
-constexpr uint32_t kMostRank = 64;
 constexpr int kMostLevel = 19;
 
 struct TransformName {

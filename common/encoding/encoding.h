@@ -18,12 +18,14 @@
 
 namespace sluice {
 
+inline constexpr uint32_t kMostRank = 64;
+
 struct Encoding {
   ValueTransform transform = ValueTransform::kFloat32;
   bool stochastic = false;  // kInt8: rounds up or down at random, right on average
   double share = 0.01;      // kTopK, kRandomK: of the values, those that are sent; in (0, 1]
   bool half = false;        // kTopK, kRandomK: values are sent as float16
-  uint32_t rank = 4;        // kLowRank: columns of the narrow matrices; 1 to 64
+  uint32_t rank = 4;        // kLowRank: columns of the narrow matrices; 1 to kMostRank
   std::string custom;       // kCustom: its name
   ByteLayout byte_layout = ByteLayout::kPlain;
   Compressor compressor = Compressor::kNone;
