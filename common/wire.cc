@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
+#include "common/wire_encoding.h"
 
 namespace sluice {
 namespace {
@@ -225,6 +226,7 @@ v1::PushHeader ToProto(const PushHeader& header) {
   message.set_incarnation(header.incarnation.value());
   message.set_samples(header.samples);
   if (header.loss.has_value()) message.set_loss(*header.loss);
+  if (header.encodings.has_value()) *message.mutable_encodings() = ToProto(*header.encodings);
   return message;
 }
 
@@ -238,6 +240,11 @@ absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message) {
   header.incarnation = Incarnation(message.incarnation());
   header.samples = message.samples();
   if (message.has_loss()) header.loss = message.loss();
+  if (message.has_encodings()) {
+    auto encodings = FromProto(message.encodings());
+    if (!encodings.ok()) return encodings.status();
+    header.encodings = *std::move(encodings);
+  }
   return header;
 }
 

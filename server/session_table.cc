@@ -15,6 +15,7 @@ void SessionRecord::Remember(const PushHeader& header, const KeptAnswer& answer,
   if (answers.size() > kKeptAnswers) answers.erase(answers.begin());
   last_gradient_step = header.step;
   if (header.loss.has_value()) loss = *header.loss;
+  if (header.encodings.has_value()) encodings = *header.encodings;
   last_push = now;
   if (outcome.disposition == Disposition::kStaleDropped) {
     ++stale;

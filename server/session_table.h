@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "common/encoding_report.h"
 #include "common/exchange.h"
 #include "common/ids.h"
 #include "server/step_ledger.h"
@@ -73,6 +74,7 @@ struct SessionRecord {
   uint64_t stale = 0;
   uint64_t skipped = 0;
   float loss = 0;
+  EncodingReport encodings;  // that it has chosen
   absl::Time last_push = absl::InfinitePast();
 
   // Whether it speaks, or may yet return.

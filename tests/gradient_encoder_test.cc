@@ -41,6 +41,8 @@ class Receiver final : public OutgoingPush {
 
   absl::StatusOr<PushOutcome> Finish(const PushSummary&) override { return PushOutcome(); }
 
+  Transfer transfer() const override { return {}; }
+
   Values values;
   std::vector<std::string> payloads;
   bool ended = false;
@@ -243,6 +245,49 @@ TEST_F(GradientEncoderTest, StatisticsAndSmallTensorsAreSentAsTheyAre) {
   Use("sign", true, layout);
   const Receiver receiver = Push(gradient);
   EXPECT_THAT(receiver.payloads, ElementsAre("plain"));
+  EXPECT_EQ(receiver.values, gradient);
+}
+
+// 8 and 3 are sent of what begins with 8, 3, 2 by top-k.
+Values FewLarge(size_t size) {
+  Values gradient(size, 0.0f);
+  gradient[0] = 8;
+  gradient[1] = 3;
+  gradient[2] = 2;
+  return gradient;
+}
+
+TEST_F(GradientEncoderTest, AChangeOfTheEncodingKeepsWhatIsLeftOver) {
+  Use("auto:top-k:0.001,int8,float32/planes/zstd");
+  for (const char* next : {"int8", "float32/planes/zstd", "float32"}) {
+    encoder_->Use(*ParseEncoding("top-k:0.001"), {});
+    Push(FewLarge(kSize));
+    encoder_->Use(*ParseEncoding(next), {});
+    EXPECT_EQ(Push(Values(kSize, 0.0f)).values[2], 2.0f) << next;
+    encoder_->Use(Encoding(), {});
+    EXPECT_EQ(Push(Values(kSize, 0.0f)).values, Values(kSize, 0.0f)) << next;
+  }
+}
+
+TEST_F(GradientEncoderTest, AChunkThatItIsNotWorthForIsSentAsItIsWithWhatIsLeftOver) {
+  Use("auto:top-k:0.001");
+  encoder_->Use(*ParseEncoding("top-k:0.001"), {});
+  Push(FewLarge(kSize));
+  encoder_->Use(*ParseEncoding("top-k:0.001"), {true});
+  Values expected = FewLarge(kSize);
+  expected[2] = 4;
+  EXPECT_EQ(Push(FewLarge(kSize)).values, expected);
+}
+
+TEST_F(GradientEncoderTest, WithLosslessEncodingsWhatIsPlainIsSentInOneRun) {
+  Use("auto", true, LayoutOf({{"a", 2000}, {"b", 2000}, {"c", 2000}}));
+  const Values gradient = Gradient(6000);
+  EXPECT_THAT(Push(gradient).payloads, ElementsAre("plain"));
+  encoder_->Use(*ParseEncoding("float32/planes/zstd"), {true, true, false});
+  const Receiver receiver = Push(gradient);
+  ASSERT_EQ(receiver.payloads.size(), 2u);
+  EXPECT_EQ(receiver.payloads[0], "plain");
+  EXPECT_NE(receiver.payloads[1], "plain");
   EXPECT_EQ(receiver.values, gradient);
 }
 

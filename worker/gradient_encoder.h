@@ -38,6 +38,11 @@ class GradientEncoder {
   GradientEncoder(const GradientEncoder&) = delete;
   GradientEncoder& operator=(const GradientEncoder&) = delete;
 
+  // An automatic choice is this, from the next push on; the chunks of PlanChunks() for which
+  // `plain` is set are sent as they are all the same. What was left over stays, and leaves with the
+  // next push: with all of it if that is lossless.
+  void Use(const Encoding& encoding, const std::vector<bool>& plain);
+
   // What follows is the push of that number. Each has its own bytes, which are the same however
   // often it is sent. `learning_rate` is that of the step that its gradient is for, 0 if unknown:
   // what was left over is made a change of the same size with it.
@@ -53,13 +58,17 @@ class GradientEncoder {
   void End(bool counted);
 
  private:
+  // Null: as it is.
+  const Encoding* EncodingOf(size_t chunk) const;
   EncodedChunk Encode(size_t chunk, absl::Span<const float> gradient);
+  bool KeepsLeftOver(const PlannedChunk& chunk) const;
   void Follow(double learning_rate);
   uint64_t SeedOf(uint64_t begin) const;
 
-  const GradientEncoding encoding_;
+  GradientEncoding encoding_;
   const uint64_t seed_;  // of the worker
   const std::vector<PlannedChunk> chunks_;
+  std::vector<bool> plain_;  // the chunks that an automatic choice is not worth it for; or none
   std::vector<std::vector<float>> memories_;           // of each chunk's transform
   std::vector<absl::optional<EncodedChunk>> encoded_;  // of the push, each chunk
   std::vector<float> left_over_;       // of all pushes that counted; empty without error feedback

@@ -73,11 +73,13 @@ void AddJobFlags(CLI::App& app, JobFlags& flags) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   group
-      .add_option("--push-encoding", flags.push_encoding,
-                  "how gradients are written: float32 (none), float16, bfloat16, "
-                  "int8[:stochastic], sign, top-k[:SHARE], random-k[:SHARE] or low-rank[:RANK], "
-                  "then [/planes][/zstd[:LEVEL]], then [,TENSOR=ENCODING…] for tensors of that "
-                  "name, or of names that begin with what precedes a '*'")
+      .add_option(
+          "--push-encoding", flags.push_encoding,
+          "how gradients are written: float32 (none), float16, bfloat16, "
+          "int8[:stochastic], sign, top-k[:SHARE], random-k[:SHARE] or low-rank[:RANK], "
+          "then [/planes][/zstd[:LEVEL]], or auto[:ENCODING,…] for the fastest of those (by "
+          "default lossless ones), then [,TENSOR=ENCODING…] for tensors of that name, or of "
+          "names that begin with what precedes a '*'")
       ->capture_default_str();
   group
       .add_option("--pull-encoding", flags.pull_encoding,
@@ -175,8 +177,13 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
 absl::Status Job::TakeEncodings(const JobFlags& flags) {
   auto push = ParseEncodingChoice(flags.push_encoding);
   if (!push.ok()) return NameFlag("--push-encoding", push.status());
-  auto pull = ParseEncoding(flags.pull_encoding);
+  auto pull = ParseEncodingChoice(flags.pull_encoding);
   if (!pull.ok()) return NameFlag("--pull-encoding", pull.status());
+  if (!pull->overrides.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pull-encoding: all parameters are pulled in one encoding; found one for ",
+                     pull->overrides[0].pattern, " alone, leave it out"));
+  }
   if (pull->sparse()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--pull-encoding: with ", flags.pull_encoding,
@@ -200,7 +207,7 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> Job::Connect() const {
   options.token = ticket_.token;
   options.connect_timeout = absl::Seconds(connect_timeout_);
   options.trace = trace_.get();
-  options.pull_encoding = pull_encoding_;
+  options.pull_encoding = pull_encoding_.encoding;
   return ConnectOverGrpc(options);
 }
 
@@ -214,7 +221,7 @@ JoinRequest Job::Identity(SessionRole role) const {
   request.pid = static_cast<uint32_t>(getpid());
   // For people, who see the beginning of a long one.
   request.push_encoding = EncodingChoiceName(push_encoding_.choice).substr(0, 64);
-  request.pull_encoding = EncodingName(pull_encoding_);
+  request.pull_encoding = EncodingChoiceName(pull_encoding_).substr(0, 64);
   if (role == SessionRole::kWorker) request.index = index_;
   return request;
 }

@@ -33,6 +33,10 @@ absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float>
   if (!encoding_.choice.plain() && request.role == SessionRole::kWorker) {
     encoder_ = std::make_unique<GradientEncoder>(request.layout, encoding_, request.worker);
   }
+  if ((encoding_.choice.automatic() || pull_.automatic()) && request.role == SessionRole::kWorker) {
+    auto_ =
+        std::make_unique<AutoEncodings>(request.layout, encoding_, pull_, request.worker, clock_);
+  }
   const absl::Status opened = OpenSession();
   if (!opened.ok()) return opened;
   sequence_ = welcome_.last_sequence;
@@ -78,11 +82,16 @@ PushHeader ParameterClient::NextHeader() {
   header.sequence = sequence_;
   header.step = step_;
   header.incarnation = incarnation_;
+  if (auto_ != nullptr) {
+    auto_->BeginRound(encoder_.get(), *connection_);
+    header.encodings = auto_->TakeReport();
+  }
   if (encoder_ != nullptr) encoder_->Begin(sequence_, learning_rate_);
   return header;
 }
 
 void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
+  if (!early_.has_value() && auto_ != nullptr && auto_->holds_back()) return;
   if (!early_.has_value()) {
     const uint64_t elements = request_.layout.size();
     early_.emplace(Round{NextHeader(), nullptr, Coverage(elements)});
@@ -123,6 +132,7 @@ absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradie
       LOG(WARNING) << request_.worker << " joins again: " << report.status().message();
       const absl::Status rejoined = Rejoin();
       if (!rejoined.ok()) return rejoined;
+      if (auto_ != nullptr) auto_->ReportAgain();
       if (!welcome_.resumed) return GiveUpPush(parameters);
     }
     header.session = welcome_.session;
@@ -153,8 +163,12 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round round, const Shar
   std::unique_ptr<PendingPull> pull = connection_->StartPull(request);
   const auto outcome = Push(std::move(round), gradient);
   if (!outcome.ok()) return outcome.status();
+  // What was not wanted was not sent whole.
+  if (!Counted(outcome->disposition)) pushed_ = Transfer();
+  if (auto_ != nullptr) auto_->EndPush(pushed_, gradient.values);
   const absl::Status pulled = Finish(std::move(pull), request, parameters);
   if (!pulled.ok()) return pulled;
+  if (auto_ != nullptr) auto_->EndPull(pulled_, parameters);
   return RoundReport{step_, outcome->first_disposition.value_or(outcome->disposition),
                      outcome->staleness};
 }
@@ -170,7 +184,9 @@ absl::StatusOr<PushOutcome> ParameterClient::Push(Round round, const SharedFloat
   for (; round.open && gap.has_value(); gap = round.sent.FirstGap()) {
     Send(gap->begin, gradient.Part(gap->begin, gap->end - gap->begin), round);
   }
-  return round.push->Finish({round.header.samples, round.header.loss});
+  auto outcome = round.push->Finish({round.header.samples, round.header.loss});
+  pushed_ = round.push->transfer();
+  return outcome;
 }
 
 absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
@@ -218,6 +234,7 @@ absl::Status ParameterClient::Finish(std::unique_ptr<PendingPull> pull, const Pu
     header = pull->Read(parameters);
   }
   if (!header.ok()) return header.status();
+  pulled_ = pull->transfer();
   step_ = header->step;
   incarnation_ = header->incarnation;
   learning_rate_ = header->learning_rate;

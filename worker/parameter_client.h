@@ -10,9 +10,12 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "common/clock.h"
 #include "common/coverage.h"
+#include "common/encoding/encoding_plan.h"
 #include "common/exchange.h"
 #include "common/shared_floats.h"
+#include "worker/auto_encodings.h"
 #include "worker/gradient_encoder.h"
 #include "worker/server_connection.h"
 
@@ -31,10 +34,16 @@ struct RoundReport {
 // repeats what was not answered; the server counts it once. To be used by one thread at a time.
 class ParameterClient {
  public:
-  // `encoding` is that of the gradients that are pushed.
+  // `encoding` is that of the gradients that are pushed. `pull` has to do with parameters only if
+  // it is automatic; else they come as `connection` asks for them. Encodings are timed by `clock`,
+  // which outlives this.
   explicit ParameterClient(std::unique_ptr<ServerConnection> connection,
-                           GradientEncoding encoding = {})
-      : connection_(std::move(connection)), encoding_(std::move(encoding)) {}
+                           GradientEncoding encoding = {}, EncodingChoice pull = {},
+                           const Clock& clock = RealClock())
+      : connection_(std::move(connection)),
+        encoding_(std::move(encoding)),
+        pull_(std::move(pull)),
+        clock_(clock) {}
 
   // Joins and fills `parameters`, which hold the model's own on entry: they become the job's if it
   // has none, else they are replaced.
@@ -87,7 +96,10 @@ class ParameterClient {
 
   const std::unique_ptr<ServerConnection> connection_;
   const GradientEncoding encoding_;
+  const EncodingChoice pull_;
+  const Clock& clock_;
   std::unique_ptr<GradientEncoder> encoder_;  // null if gradients are sent as they are
+  std::unique_ptr<AutoEncodings> auto_;       // null if nothing is chosen
   JoinRequest request_;
   Welcome welcome_;           // of the latest session
   Step step_;                 // of the parameters that this worker holds
@@ -95,6 +107,8 @@ class ParameterClient {
   double learning_rate_ = 0;  // of that step; 0 if unknown
   Sequence sequence_;
   absl::optional<Round> early_;  // begun by SendEarly()
+  Transfer pushed_;              // of the latest push; and pull
+  Transfer pulled_;
 };
 
 }  // namespace sluice
