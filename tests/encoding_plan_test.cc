@@ -90,6 +90,27 @@ TEST(EncodingChoiceTest, AutoChoosesAmongFew) {
               HasSubstr("at most 4 encodings beside float32; \"top-k\" is one too many"));
 }
 
+TEST(EncodingChoiceTest, AutoGoesWithNoMomentum) {
+  for (const char* text : {"auto:int8,top-k:0.1:momentum", "auto,fc=top-k:momentum"}) {
+    const absl::Status refused = ParseEncodingChoice(text).status();
+    EXPECT_EQ(ReasonOf(refused), Reason::kBadArgument) << text;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("momentum")) << text;
+  }
+  EXPECT_EQ(Choice("auto:top-k:0.1:warmup=8,fc=int8").candidates.size(), 2u);
+}
+
+TEST(PlanChunksTest, WithMomentumOnlyStatisticsAreLeftAlone) {
+  const Layout layout = LayoutOf({{"a", 10},
+                                  {"b", 10},
+                                  {"mean", 10, RangeKind::kStatistic},
+                                  {"c", 2000},
+                                  {"d", 10},
+                                  {"e", 2000}});
+  EXPECT_THAT(PlanOf(layout, "top-k:momentum,e=none"),
+              ElementsAre("0-20 float32", "20-30 plain", "30-2030 top-k:0.01:momentum",
+                          "2030-4040 float32"));
+}
+
 TEST(PlanChunksTest, WhatAwaitsAChoiceIsCutAsIfItWereMade) {
   const Layout layout = LayoutOf({{"a", 2000}, {"small", 10}, {"b", 2000}, {"fc", 2000}});
   const EncodingChoice choice = Choice("auto,fc=int8");

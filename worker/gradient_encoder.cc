@@ -23,7 +23,8 @@ GradientEncoder::GradientEncoder(const Layout& layout, GradientEncoding encoding
       seed_(encoding_.seed ^ Checksum(worker)),
       chunks_(PlanChunks(layout, encoding_.choice)),
       memories_(chunks_.size()),
-      encoded_(chunks_.size()) {
+      encoded_(chunks_.size()),
+      velocity_(encoding_.choice.momentum() ? layout.size() : 0, encoding_.momentum) {
   const bool keeps = std::any_of(chunks_.begin(), chunks_.end(), [this](const PlannedChunk& chunk) {
     return KeepsLeftOver(chunk);
   });
@@ -37,8 +38,9 @@ void GradientEncoder::Use(const Encoding& encoding, const std::vector<bool>& pla
   plain_ = plain;
 }
 
-void GradientEncoder::Begin(Sequence push, double learning_rate) {
+void GradientEncoder::Begin(Sequence push, Step step, double learning_rate) {
   push_ = push;
+  step_ = step;
   Follow(learning_rate);
   std::fill(encoded_.begin(), encoded_.end(), absl::nullopt);
 }
@@ -89,18 +91,23 @@ const Encoding* GradientEncoder::EncodingOf(size_t index) const {
 
 EncodedChunk GradientEncoder::Encode(size_t index, absl::Span<const float> gradient) {
   const PlannedChunk& chunk = chunks_[index];
-  const Encoding& encoding = *EncodingOf(index);
+  Encoding encoding = *EncodingOf(index);
+  encoding.share = ShareAt(encoding, step_.value());
   ChunkContext context;
   context.seed = SeedOf(chunk.begin);
   context.columns = chunk.columns;
   context.memory = &memories_[index];
+  if (!velocity_.empty()) gradient = velocity_.Advance(chunk.begin, gradient);
   if (left_over_.empty() || !KeepsLeftOver(chunk)) {
     return EncodeValues(chunk.begin, gradient, encoding, context);
   }
+  const auto before = absl::MakeConstSpan(left_over_).subspan(chunk.begin, gradient.size());
+  const auto after = absl::MakeSpan(next_left_over_).subspan(chunk.begin, gradient.size());
   // What is not finite will be refused, and what is left of it forgotten with the push.
-  return EncodeWithFeedback(
-      chunk.begin, gradient, absl::MakeConstSpan(left_over_).subspan(chunk.begin, gradient.size()),
-      encoding, context, absl::MakeSpan(next_left_over_).subspan(chunk.begin, gradient.size()));
+  EncodedChunk encoded =
+      EncodeWithFeedback(chunk.begin, gradient, before, encoding, context, after);
+  if (!velocity_.empty() && encoding.sparse()) velocity_.Mask(chunk.begin, before, after);
+  return encoded;
 }
 
 uint64_t GradientEncoder::SeedOf(uint64_t begin) const {
@@ -109,7 +116,9 @@ uint64_t GradientEncoder::SeedOf(uint64_t begin) const {
 }
 
 void GradientEncoder::End(bool counted) {
-  if (counted) left_over_.swap(next_left_over_);
+  if (!counted) return;
+  left_over_.swap(next_left_over_);
+  velocity_.Commit();
 }
 
 void GradientEncoder::Follow(double learning_rate) {

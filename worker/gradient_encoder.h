@@ -1,6 +1,7 @@
 // A worker's gradients on their way out: encoded, with error feedback.
 //
 // What a lossy encoding leaves of a gradient is kept and added to the next: see error_feedback.h.
+// With momentum correction what is sent is not the gradient but its velocity: see velocity.h.
 
 #ifndef SLUICE_WORKER_GRADIENT_ENCODER_H_
 #define SLUICE_WORKER_GRADIENT_ENCODER_H_
@@ -18,17 +19,20 @@
 #include "common/layout.h"
 #include "common/shared_floats.h"
 #include "worker/server_connection.h"
+#include "worker/velocity.h"
 
 namespace sluice {
 
 struct GradientEncoding {
   EncodingChoice choice;
-  bool error_feedback = true;  // for lossy encodings
+  bool error_feedback = true;  // for lossy encodings; and with momentum
+  float momentum = 0;          // if the choice corrects momentum: the optimizer's
   // What is drawn at random follows from this, the worker, the push and the chunk alone.
   uint64_t seed = 1;
 };
 
-// Takes memory for the model twice with error feedback, and for one encoded push. To be used by one
+// Takes memory for the model twice with error feedback, twice with momentum correction, and for one
+// encoded push. To be used by one
 // thread at a time.
 class GradientEncoder {
  public:
@@ -43,10 +47,11 @@ class GradientEncoder {
   // next push: with all of it if that is lossless.
   void Use(const Encoding& encoding, const std::vector<bool>& plain);
 
-  // What follows is the push of that number. Each has its own bytes, which are the same however
-  // often it is sent. `learning_rate` is that of the step that its gradient is for, 0 if unknown:
-  // what was left over is made a change of the same size with it.
-  void Begin(Sequence push, double learning_rate);
+  // What follows is the push of that number, of a gradient computed on `step`. Each has its own
+  // bytes, which are the same however often it is sent. `learning_rate` is that of the step that
+  // its gradient is for, 0 if unknown: what was left over is made a change of the same size with
+  // it.
+  void Begin(Sequence push, Step step, double learning_rate);
 
   // Sends what it can of `part`, which begins at `offset` of the push's gradient, and notes it in
   // `sent`: all of it, if it begins and ends where chunks of PlanChunks() do. False if the push has
@@ -73,7 +78,9 @@ class GradientEncoder {
   std::vector<absl::optional<EncodedChunk>> encoded_;  // of the push, each chunk
   std::vector<float> left_over_;       // of all pushes that counted; empty without error feedback
   std::vector<float> next_left_over_;  // if the push counts, too
+  Velocity velocity_;                  // empty without momentum correction
   Sequence push_;
+  Step step_;
   double learning_rate_ = 0;
 };
 

@@ -76,7 +76,8 @@ void AddJobFlags(CLI::App& app, JobFlags& flags) {
       .add_option(
           "--push-encoding", flags.push_encoding,
           "how gradients are written: float32 (none), float16, bfloat16, "
-          "int8[:stochastic], sign, top-k[:SHARE], random-k[:SHARE] or low-rank[:RANK], "
+          "int8[:stochastic], sign, top-k[:SHARE][:momentum][:warmup=STEPS], random-k[:SHARE] or "
+          "low-rank[:RANK], "
           "then [/planes][/zstd[:LEVEL]], or auto[:ENCODING,…] for the fastest of those (by "
           "default lossless ones), then [,TENSOR=ENCODING…] for tensors of that name, or of "
           "names that begin with what precedes a '*'")
@@ -188,6 +189,10 @@ absl::Status Job::TakeEncodings(const JobFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--pull-encoding: with ", flags.pull_encoding,
                      " parameters that are not sent would be 0; expected another"));
+  }
+  if (push->momentum() && !flags.error_feedback) {
+    return absl::InvalidArgumentError(
+        "--no-error-feedback: with top-k:momentum what is not sent must be kept; leave one out");
   }
   push_encoding_.choice = *std::move(push);
   push_encoding_.error_feedback = flags.error_feedback;

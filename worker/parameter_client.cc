@@ -30,13 +30,8 @@ bool Counted(Disposition disposition) {
 
 absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float> parameters) {
   request_ = request;
-  if (!encoding_.choice.plain() && request.role == SessionRole::kWorker) {
-    encoder_ = std::make_unique<GradientEncoder>(request.layout, encoding_, request.worker);
-  }
-  if ((encoding_.choice.automatic() || pull_.automatic()) && request.role == SessionRole::kWorker) {
-    auto_ =
-        std::make_unique<AutoEncodings>(request.layout, encoding_, pull_, request.worker, clock_);
-  }
+  const absl::Status prepared = PrepareEncodings();
+  if (!prepared.ok()) return prepared;
   const absl::Status opened = OpenSession();
   if (!opened.ok()) return opened;
   sequence_ = welcome_.last_sequence;
@@ -53,6 +48,23 @@ absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float>
   first.session = welcome_.session;
   first.min_step = welcome_.step;
   return Finish(connection_->StartPull(first), first, parameters);
+}
+
+absl::Status ParameterClient::PrepareEncodings() {
+  if (request_.role != SessionRole::kWorker) return absl::OkStatus();
+  if (encoding_.choice.momentum()) {
+    const auto momentum = TakeMomentum(&request_.optimizer);
+    if (!momentum.ok()) return momentum.status();
+    encoding_.momentum = *momentum;
+  }
+  if (!encoding_.choice.plain()) {
+    encoder_ = std::make_unique<GradientEncoder>(request_.layout, encoding_, request_.worker);
+  }
+  if (encoding_.choice.automatic() || pull_.automatic()) {
+    auto_ =
+        std::make_unique<AutoEncodings>(request_.layout, encoding_, pull_, request_.worker, clock_);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ParameterClient::OpenSession() {
@@ -86,7 +98,7 @@ PushHeader ParameterClient::NextHeader() {
     auto_->BeginRound(encoder_.get(), *connection_);
     header.encodings = auto_->TakeReport();
   }
-  if (encoder_ != nullptr) encoder_->Begin(sequence_, learning_rate_);
+  if (encoder_ != nullptr) encoder_->Begin(sequence_, step_, learning_rate_);
   return header;
 }
 

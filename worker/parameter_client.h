@@ -73,6 +73,7 @@ class ParameterClient {
   Step step() const { return step_; }
 
  private:
+  absl::Status PrepareEncodings();
   absl::Status OpenSession();
   absl::Status Rejoin();
   // A push of which a part may have been sent.
@@ -95,7 +96,7 @@ class ParameterClient {
                       absl::Span<float> parameters);
 
   const std::unique_ptr<ServerConnection> connection_;
-  const GradientEncoding encoding_;
+  GradientEncoding encoding_;
   const EncodingChoice pull_;
   const Clock& clock_;
   std::unique_ptr<GradientEncoder> encoder_;  // null if gradients are sent as they are

@@ -18,17 +18,24 @@ bool Matches(absl::string_view name, absl::string_view pattern) {
   return absl::ConsumeSuffix(&pattern, "*") ? absl::StartsWith(name, pattern) : name == pattern;
 }
 
+// What the worker must see, though it is sent as it is.
+const Encoding* AsItIs() {
+  static const auto* const encoding = new Encoding();
+  return encoding;
+}
+
 // Null: plain for good.
 const Encoding* EncodingOf(const LayoutRange& range, const EncodingChoice& choice) {
   if (range.kind != RangeKind::kParameter) return nullptr;
+  const Encoding* const plain = choice.momentum() ? AsItIs() : nullptr;
   const auto named = std::find_if(
       choice.overrides.begin(), choice.overrides.end(),
       [&](const EncodingChoice::Override& entry) { return Matches(range.name, entry.pattern); });
   if (named != choice.overrides.end()) {
-    return named->encoding.plain() ? nullptr : &named->encoding;
+    return named->encoding.plain() ? plain : &named->encoding;
   }
-  const bool plain = choice.encoding.plain() && !choice.automatic();
-  return plain || range.length < kFewest ? nullptr : &choice.encoding;
+  const bool as_it_is = choice.encoding.plain() && !choice.automatic();
+  return as_it_is || range.length < kFewest ? plain : &choice.encoding;
 }
 
 // Of a tensor whose first dimension are the rows.
@@ -50,6 +57,12 @@ using Words = std::vector<absl::string_view>;
 absl::Status AddCandidate(absl::string_view word, std::vector<Encoding>* candidates) {
   auto encoding = ParseEncoding(word);
   if (!encoding.ok()) return encoding.status();
+  if (encoding->momentum) {
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("auto cannot choose \"", Shown(word),
+                                  "\": with :momentum the server has none, whatever is chosen; "
+                                  "leave it out, or name that encoding alone"));
+  }
   const bool known =
       std::find(candidates->begin(), candidates->end(), *encoding) != candidates->end();
   if (!known) candidates->push_back(*std::move(encoding));
@@ -59,6 +72,9 @@ absl::Status AddCandidate(absl::string_view word, std::vector<Encoding>* candida
       absl::StrCat("auto chooses among at most ", kMostCandidates, " encodings beside float32; \"",
                    Shown(word), "\" is one too many"));
 }
+
+// Names come before their '='; an encoding's options have one behind a ':'.
+bool IsOverride(absl::string_view word) { return word.find('=') < word.find(':'); }
 
 // Takes "auto" and the candidates that follow it off the front of `words`.
 absl::Status TakeCandidates(Words* words, std::vector<Encoding>* candidates) {
@@ -72,7 +88,7 @@ absl::Status TakeCandidates(Words* words, std::vector<Encoding>* candidates) {
     }
   } else {
     (*words)[0].remove_prefix(kAuto.size() + 1);
-    for (taken = 0; taken < words->size() && !absl::StrContains((*words)[taken], '='); ++taken) {
+    for (taken = 0; taken < words->size() && !IsOverride((*words)[taken]); ++taken) {
       const absl::Status added = AddCandidate((*words)[taken], candidates);
       if (!added.ok()) return added;
     }
@@ -101,6 +117,12 @@ bool EncodingChoice::sparse() const {
                      [](const Override& entry) { return entry.encoding.sparse(); });
 }
 
+bool EncodingChoice::momentum() const {
+  return encoding.momentum ||
+         std::any_of(overrides.begin(), overrides.end(),
+                     [](const Override& entry) { return entry.encoding.momentum; });
+}
+
 absl::StatusOr<EncodingChoice> ParseEncodingChoice(absl::string_view text) {
   Words words = absl::StrSplit(text, ',');
   EncodingChoice choice;
@@ -116,7 +138,7 @@ absl::StatusOr<EncodingChoice> ParseEncodingChoice(absl::string_view text) {
   for (absl::string_view word : words) {
     const std::pair<absl::string_view, absl::string_view> entry =
         absl::StrSplit(word, absl::MaxSplits('=', 1));
-    if (entry.first.empty() || !absl::StrContains(word, '=')) {
+    if (entry.first.empty() || !IsOverride(word)) {
       return MakeError(Reason::kBadArgument,
                        absl::StrCat("encoding \"", Shown(text), "\": expected ",
                                     "ENCODING[,PATTERN=ENCODING…], found \"", Shown(word),
@@ -125,6 +147,10 @@ absl::StatusOr<EncodingChoice> ParseEncodingChoice(absl::string_view text) {
     auto encoding = ParseEncoding(entry.second);
     if (!encoding.ok()) return encoding.status();
     choice.overrides.push_back({std::string(entry.first), *std::move(encoding)});
+  }
+  if (choice.automatic() && choice.momentum()) {
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("encoding \"", Shown(text), "\": auto goes with no :momentum"));
   }
   return choice;
 }
@@ -158,6 +184,11 @@ std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice&
       } else {
         chunks.push_back({range.offset, end, 0, nullptr, false});
       }
+      continue;
+    }
+    if (encoding == AsItIs() && !chunks.empty() && chunks.back().encoding == encoding &&
+        end - chunks.back().begin <= kMostEncoded) {
+      chunks.back().end = end;
       continue;
     }
     const uint64_t columns = ColumnsOf(range);

@@ -30,6 +30,9 @@ struct EncodingChoice {
   bool automatic() const { return !candidates.empty(); }
   bool plain() const;   // all of it, for good
   bool sparse() const;  // any of it, perhaps
+  // Whether any of it corrects momentum: then workers have the optimizer's momentum for all
+  // parameters, and the server has none.
+  bool momentum() const;
 };
 
 // Encodings that a choice may be made of, beside plain.
@@ -56,7 +59,9 @@ struct PlannedChunk {
 
 // The vector's chunks, in order. STATISTIC ranges are plain, since what replaces a value must be
 // one, and so are tensors of fewer elements than kFewest unless an override names them: they are
-// not worth a chunk's fields. How it is cut depends on nothing but layout and choice.
+// not worth a chunk's fields. With momentum() only STATISTIC ranges have no encoding; others are
+// then encoded as float32 in place of plain. How it is cut depends on nothing but layout and
+// choice.
 inline constexpr uint64_t kFewest = 1024;
 std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice& choice);
 
