@@ -31,6 +31,9 @@ class AutoEncodings {
   // Whether gradients must not leave early, since their transfer is measured.
   bool holds_back() const { return active_ && push_ != nullptr && push_->measures_link(); }
 
+  // Whether the transfer of parameters is measured.
+  bool measures_pull() const { return active_ && pull_ != nullptr && pull_->measures_link(); }
+
   // The round's gradient was pushed; its parameters were pulled.
   void EndPush(const Transfer& transfer, absl::Span<const float> gradient);
   void EndPull(const Transfer& transfer, absl::Span<const float> parameters);

@@ -171,10 +171,13 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round round, const Shar
   // Parameters that were pushed in place of a gradient are not the server's any more.
   const bool has_servers = gradient.values.data() != parameters.data();
   if (has_servers && incarnation_ == welcome_.incarnation) request.have_step = step_;
-  // Asked for at once: it costs no round trip of its own.
-  std::unique_ptr<PendingPull> pull = connection_->StartPull(request);
+  // Asked for at once it costs no round trip of its own; but it may be here before somebody looks,
+  // and then nobody knows how long it took.
+  const bool measured = auto_ != nullptr && auto_->measures_pull();
+  std::unique_ptr<PendingPull> pull = measured ? nullptr : connection_->StartPull(request);
   const auto outcome = Push(std::move(round), gradient);
   if (!outcome.ok()) return outcome.status();
+  if (measured) pull = connection_->StartPull(request);
   // What was not wanted was not sent whole.
   if (!Counted(outcome->disposition)) pushed_ = Transfer();
   if (auto_ != nullptr) auto_->EndPush(pushed_, gradient.values);
