@@ -10,6 +10,8 @@
 namespace sluice {
 namespace {
 
+constexpr char kPushRow[] = "push";  // of the trace: as grpc_push.cc has it
+
 bool AnyLossy(const std::vector<Encoding>& candidates) {
   return std::any_of(candidates.begin(), candidates.end(),
                      [](const Encoding& candidate) { return candidate.lossy(); });
@@ -90,6 +92,7 @@ const Encoding* GradientEncoder::EncodingOf(size_t index) const {
 }
 
 EncodedChunk GradientEncoder::Encode(size_t index, absl::Span<const float> gradient) {
+  const TraceSpan span(encoding_.trace, kPushRow, "encode", step_);
   const PlannedChunk& chunk = chunks_[index];
   Encoding encoding = *EncodingOf(index);
   encoding.share = ShareAt(encoding, step_.value());

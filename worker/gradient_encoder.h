@@ -18,6 +18,7 @@
 #include "common/ids.h"
 #include "common/layout.h"
 #include "common/shared_floats.h"
+#include "common/trace.h"
 #include "worker/server_connection.h"
 #include "worker/velocity.h"
 
@@ -29,6 +30,7 @@ struct GradientEncoding {
   float momentum = 0;          // if the choice corrects momentum: the optimizer's
   // What is drawn at random follows from this, the worker, the push and the chunk alone.
   uint64_t seed = 1;
+  Trace* trace = nullptr;  // of this process, if any; outlives the encoder
 };
 
 // Takes memory for the model twice with error feedback, twice with momentum correction, and for one

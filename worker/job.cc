@@ -171,6 +171,7 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
     auto opened = Trace::Open(trace, Existing::kContinued, job.name_, RealClock());
     if (!opened.ok()) return opened.status();
     job.trace_ = *std::move(opened);
+    job.push_encoding_.trace = job.trace_.get();
   }
   return job;
 }
