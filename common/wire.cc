@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
+#include "common/wire_attachments.h"
 #include "common/wire_encoding.h"
 
 namespace sluice {
@@ -226,6 +227,7 @@ v1::PushHeader ToProto(const PushHeader& header) {
   message.set_incarnation(header.incarnation.value());
   message.set_samples(header.samples);
   if (header.loss.has_value()) message.set_loss(*header.loss);
+  if (header.attachments != nullptr) PutAttachments(*header.attachments, &message);
   if (header.encodings.has_value()) *message.mutable_encodings() = ToProto(*header.encodings);
   return message;
 }
@@ -245,6 +247,9 @@ absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message) {
     if (!encodings.ok()) return encodings.status();
     header.encodings = *std::move(encodings);
   }
+  auto attachments = ReadAttachments(message);
+  if (!attachments.ok()) return attachments.status();
+  header.attachments = *std::move(attachments);
   return header;
 }
 

@@ -132,6 +132,11 @@ v1::Worker ToProto(const SessionRecord& record, const ShardState& state) {
   message.set_pid(record.pid);
   message.set_push_encoding(record.push_encoding);
   message.set_pull_encoding(record.pull_encoding);
+  for (const auto& [type, size] : record.attachments) {
+    v1::AttachmentSize& attachment = *message.add_attachments();
+    attachment.set_type(type);
+    attachment.set_bytes(static_cast<uint32_t>(size));
+  }
   const EncodingReport& chosen = record.encodings;
   if (!chosen.push.encoding.empty()) *message.mutable_chosen_push() = ToProto(chosen.push);
   if (!chosen.pull.encoding.empty()) *message.mutable_chosen_pull() = ToProto(chosen.pull);

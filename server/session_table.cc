@@ -21,7 +21,14 @@ void SessionRecord::Remember(const PushHeader& header, const KeptAnswer& answer,
     ++stale;
     return;
   }
-  ++(outcome.disposition == Disposition::kSkipped ? skipped : accepted);
+  const bool counted = outcome.disposition != Disposition::kSkipped;
+  ++(counted ? accepted : skipped);
+  if (counted && header.attachments != nullptr) {
+    attachments.clear();
+    for (const Attachment& attachment : *header.attachments) {
+      attachments.emplace_back(attachment.type, attachment.data.size());
+    }
+  }
   ++clock;
 }
 

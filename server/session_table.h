@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -75,6 +76,8 @@ struct SessionRecord {
   uint64_t skipped = 0;
   float loss = 0;
   EncodingReport encodings;  // that it has chosen
+  // Type and size of what came with its latest push that counted and had some.
+  std::vector<std::pair<std::string, size_t>> attachments;
   absl::Time last_push = absl::InfinitePast();
 
   // Whether it speaks, or may yet return.

@@ -105,12 +105,13 @@ Job::Job() = default;
 Job::Job(Job&&) noexcept = default;
 Job::~Job() = default;
 
-Job Job::Start(int* argc, char*** argv) {
+Job Job::Start(int* argc, char*** argv, AttachmentHook on_attachments) {
   CLI::App app;
   app.set_help_flag();  // --help is the program's own, if it gets as far as that
   app.allow_extras();
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   JobFlags flags;
+  flags.server_flags->on_attachments = std::move(on_attachments);
   AddJobFlags(app, flags);
   try {
     app.parse(*argc, *argv);

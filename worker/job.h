@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "common/attachment.h"
 #include "common/encoding/encoding_plan.h"
 #include "common/exchange.h"
 #include "common/job_ticket.h"
@@ -58,8 +59,9 @@ class Job {
  public:
   // Takes Sluice's flags out of the command line and takes part in the launch. If that cannot be,
   // says why on stderr and exits: 2 for a bad command line, 1 otherwise; or, given --help, lists
-  // Sluice's flags and exits 0. Call it first in main, once.
-  static Job Start(int* argc, char*** argv);
+  // Sluice's flags and exits 0. Call it first in main, once. If this process turns out to be the
+  // server, `on_attachments` reads what workers attach to their pushes.
+  static Job Start(int* argc, char*** argv, AttachmentHook on_attachments = nullptr);
 
   // As above, for programs that parse their flags with CLI11 themselves.
   static absl::StatusOr<Job> Start(const JobFlags& flags);

@@ -94,12 +94,23 @@ PushHeader ParameterClient::NextHeader() {
   header.sequence = sequence_;
   header.step = step_;
   header.incarnation = incarnation_;
+  if (!attachments_.empty()) {
+    header.attachments = std::make_shared<const Attachments>(std::move(attachments_));
+    attachments_.clear();
+  }
   if (auto_ != nullptr) {
     auto_->BeginRound(encoder_.get(), *connection_);
     header.encodings = auto_->TakeReport();
   }
   if (encoder_ != nullptr) encoder_->Begin(sequence_, step_, learning_rate_);
   return header;
+}
+
+absl::Status ParameterClient::Attach(Attachment attachment) {
+  attachments_.push_back(std::move(attachment));
+  const absl::Status sound = CheckAttachments(attachments_);
+  if (!sound.ok()) attachments_.pop_back();
+  return sound;
 }
 
 void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "common/attachment.h"
 #include "common/clock.h"
 #include "common/coverage.h"
 #include "common/encoding/encoding_plan.h"
@@ -54,6 +55,9 @@ class ParameterClient {
   // on. They may be the memory of `gradient`.
   absl::StatusOr<RoundReport> Exchange(const SharedFloats& gradient, uint32_t samples,
                                        absl::optional<float> loss, absl::Span<float> parameters);
+
+  // Attaches something to the next push that begins. BAD_ARGUMENT if that has too much already.
+  absl::Status Attach(Attachment attachment);
 
   // Sends a part of the gradient that the next Exchange() pushes, while the rest of it is still
   // being computed: each element once, in any order, and unchanged until then. Never fails: what
@@ -107,6 +111,7 @@ class ParameterClient {
   Incarnation incarnation_;   // as above
   double learning_rate_ = 0;  // of that step; 0 if unknown
   Sequence sequence_;
+  Attachments attachments_;      // to the next push
   absl::optional<Round> early_;  // begun by SendEarly()
   Transfer pushed_;              // of the latest push; and pull
   Transfer pulled_;

@@ -118,6 +118,11 @@ void RemoteOptimizer::zero_grad() {
   model_.ZeroGradients();
 }
 
+void RemoteOptimizer::attach(const std::string& type, const std::string& data) {
+  Await();
+  ThrowIfError(client_->Attach({type, data}));
+}
+
 // A gradient of which a part has left is not to be pushed.
 void RemoteOptimizer::GiveUpEarly() {
   if (watch_ == nullptr) return;

@@ -109,6 +109,10 @@ class RemoteOptimizer {
 
   void zero_grad();
 
+  // Attaches a few bytes to the next push, for the server's AttachmentHook; before backward() if
+  // gradients leave there. See attachment.h for how many.
+  void attach(const std::string& type, const std::string& data);
+
   // Pushes the gradients of a batch of `samples`, waits as the job's mode says, and refreshes the
   // model's parameters and statistics. `loss` is shown to whoever inspects the server. With local
   // steps it does so every so many calls, with parameters; else it is the worker's own step, and
