@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "common/shared_memory.h"
 #include "gtest/gtest.h"
 #include "tests/testing/server_world.h"
 #include "tests/testing/shard_connection.h"
@@ -30,12 +31,25 @@ Values Wave(float scale) {
 // A server of kSize parameters and its only worker.
 class GrpcAutoEncodingTest : public ::testing::Test {
  protected:
-  std::unique_ptr<ServerConnection> Connect(double link) {
+  static JoinRequest Request() {
+    JoinRequest request;
+    request.worker = "a";
+    request.process_nonce = ProcessNonce(7);
+    request.layout = ParametersOnly(kSize);
+    request.optimizer.options = SgdOptions{1.0};
+    return request;
+  }
+
+  static std::unique_ptr<ServerConnection> ConnectTo(const ServerWorld& world) {
     GrpcConnectionOptions options;
-    options.address = world_.address().ToString();
+    options.address = world.address().ToString();
     auto connection = ConnectOverGrpc(options);
     EXPECT_THAT(connection, IsOk());
-    return std::make_unique<SlowLink>(*std::move(connection), link);
+    return *std::move(connection);
+  }
+
+  std::unique_ptr<ServerConnection> Connect(double link) {
+    return std::make_unique<SlowLink>(ConnectTo(world_), link);
   }
 
   // The parameters after some rounds.
@@ -44,12 +58,8 @@ class GrpcAutoEncodingTest : public ::testing::Test {
     GradientEncoding encoding;
     encoding.choice = *ParseEncodingChoice(push);
     ParameterClient client(std::move(connection), encoding, *ParseEncodingChoice(pull));
-    JoinRequest request;
-    request.worker = "a";
+    JoinRequest request = Request();
     request.push_encoding = EncodingChoiceName(encoding.choice);
-    request.process_nonce = ProcessNonce(7);
-    request.layout = ParametersOnly(kSize);
-    request.optimizer.options = SgdOptions{1.0};
     Values values = Wave(1);
     EXPECT_THAT(client.Join(request, absl::MakeSpan(values)), IsOk());
     for (int round = 1; round <= kRounds; ++round) {
@@ -126,6 +136,21 @@ TEST_F(GrpcAutoEncodingTest, OnOneMachineNothingIsMeasuredAndAllIsPlain) {
   EXPECT_EQ(Train(std::move(connection), "auto:int8", "auto:int8"), expected);
   EXPECT_FALSE(worker_.has_chosen_push());
   EXPECT_FALSE(worker_.has_chosen_pull());
+}
+
+TEST_F(GrpcAutoEncodingTest, SharedMemoryMeansOneMachine) {
+  ShardOptions options = Sync(1);
+  options.snapshots = SnapshotMemory::kShared;
+  ServerWorld world(options, ParametersOnly(kSize));
+  const auto connection = ConnectTo(world);
+  JoinRequest request = Request();
+  ASSERT_THAT(connection->Join(request), IsOk());
+  EXPECT_FALSE(connection->stays_on_machine());
+  auto memory = SharedMemory::Create(kSize);
+  ASSERT_THAT(memory, IsOk());
+  request.memory = *std::move(memory);
+  ASSERT_THAT(connection->Join(request), IsOk());
+  EXPECT_TRUE(connection->stays_on_machine());
 }
 
 }  // namespace
