@@ -56,6 +56,15 @@ class AttachmentsTest : public ::testing::Test {
     return world_.SendPush({HeaderOf(header), GradientOf(0, {1, 1, 1})});
   }
 
+  static JoinRequest Request() {
+    JoinRequest request;
+    request.worker = "a";
+    request.process_nonce = ProcessNonce(7);
+    request.layout = ParametersOnly(3);
+    request.optimizer.options = SgdOptions{1.0};
+    return request;
+  }
+
   std::string Listed() {
     v1::ListWorkersResponse response;
     const auto context = world_.Context();
@@ -127,19 +136,28 @@ TEST_F(AttachmentsTest, GoWithTheWorkersNextPushAlsoIfItIsRepeated) {
     connection->LoseAnswers(1);
     return ParameterClient(std::move(connection));
   }();
-  JoinRequest request;
-  request.worker = "a";
-  request.process_nonce = ProcessNonce(7);
-  request.layout = ParametersOnly(3);
-  request.optimizer.options = SgdOptions{1.0};
   Values values = {1, 1, 1};
-  ASSERT_THAT(client.Join(request, absl::MakeSpan(values)), IsOk());
+  ASSERT_THAT(client.Join(Request(), absl::MakeSpan(values)), IsOk());
   EXPECT_THAT(client.Attach({"", "x"}), IsError(Reason::kBadArgument, HasSubstr("0 bytes")));
   ASSERT_THAT(client.Attach({"loss.v1", "0.5"}), IsOk());
   for (int round = 0; round < 2; ++round) {
     ASSERT_THAT(client.Exchange(Share(Values{1, 1, 1}), 1, absl::nullopt, absl::MakeSpan(values)),
                 IsOk());
   }
+  EXPECT_THAT(told_, ElementsAre("a at 0: loss.v1=0.5"));
+  ASSERT_THAT(client.Leave({}), IsOk());
+}
+
+TEST_F(AttachmentsTest, OfAPushThatIsGivenUpGoWithTheNext) {
+  ParameterClient client(std::make_unique<ShardConnection>(world_.shard()));
+  Values values = {1, 1, 1};
+  ASSERT_THAT(client.Join(Request(), absl::MakeSpan(values)), IsOk());
+  ASSERT_THAT(client.Attach({"loss.v1", "0.5"}), IsOk());
+  const SharedFloats gradient = Share(Values{1, 1, 1});
+  client.SendEarly(0, gradient.Part(0, 1));
+  client.GiveUpEarly();
+  EXPECT_THAT(told_, IsEmpty());
+  ASSERT_THAT(client.Exchange(gradient, 1, absl::nullopt, absl::MakeSpan(values)), IsOk());
   EXPECT_THAT(told_, ElementsAre("a at 0: loss.v1=0.5"));
   ASSERT_THAT(client.Leave({}), IsOk());
 }

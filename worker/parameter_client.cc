@@ -113,6 +113,16 @@ absl::Status ParameterClient::Attach(Attachment attachment) {
   return sound;
 }
 
+void ParameterClient::GiveUpEarly() {
+  if (!early_.has_value()) return;
+  if (early_->header.attachments != nullptr) {
+    for (const Attachment& attachment : *early_->header.attachments)
+      Attach(attachment).IgnoreError();
+  }
+  if (auto_ != nullptr) auto_->ReportAgain();
+  early_.reset();
+}
+
 void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
   if (!early_.has_value() && auto_ != nullptr && auto_->holds_back()) return;
   if (!early_.has_value()) {

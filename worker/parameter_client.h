@@ -64,8 +64,9 @@ class ParameterClient {
   // cannot be sent now, Exchange() sends, or it pushes all of the gradient again.
   void SendEarly(uint64_t offset, const SharedFloats& part);
 
-  // The gradient that was sent early comes to nothing.
-  void GiveUpEarly() { early_.reset(); }
+  // The gradient that was sent early comes to nothing. What was attached to it goes with the next,
+  // unless that has too much then.
+  void GiveUpEarly();
 
   // Waits until every worker has left, and takes the final parameters. For an observer's session.
   absl::Status AwaitEnd(absl::Span<float> parameters);
