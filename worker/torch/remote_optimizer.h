@@ -22,9 +22,9 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "common/background.h"
 #include "common/exchange.h"
 #include "common/optimizer_config.h"
-#include "common/background.h"
 #include "worker/job.h"
 #include "worker/local_steps.h"
 #include "worker/parameter_client.h"
