@@ -12,7 +12,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "common/attachment.h"
 #include "common/consistency.h"
+#include "common/encoding_report.h"
 #include "common/ids.h"
 #include "common/layout.h"
 #include "common/optimizer_config.h"
@@ -64,6 +66,8 @@ struct PushHeader {
   Incarnation incarnation;
   uint32_t samples = 1;
   absl::optional<float> loss;
+  absl::optional<EncodingReport> encodings;        // if there is anything new
+  std::shared_ptr<const Attachments> attachments;  // null if there are none
 };
 
 // What the sender of a push that began early learns only at its end: it counts in place of what the

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/encoding/chunk_encoding.h"
@@ -26,6 +27,11 @@ using FloatPiece = absl::Span<const UnalignedFloat>;
 // The same floats, for functions that take them at any address.
 inline FloatPiece AsPiece(absl::Span<const float> floats) {
   return FloatPiece(reinterpret_cast<const UnalignedFloat*>(floats.data()), floats.size());
+}
+
+// Their bytes, as the wire has them.
+inline absl::string_view BytesOf(absl::Span<const float> floats) {
+  return {reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float)};
 }
 
 // Elements from `offset` of the vector on: those of the pieces, one after the other, or encoded

@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
+#include "common/wire_field.h"
 
 namespace sluice {
 namespace {
@@ -14,47 +15,6 @@ namespace {
 constexpr size_t kMaxWorkerName = 128;
 constexpr size_t kMaxHostName = 256;
 constexpr size_t kMaxEncodingName = 64;
-
-absl::Status BadField(absl::string_view field, absl::string_view found,
-                      absl::string_view expected) {
-  return MakeError(Reason::kBadArgument,
-                   absl::StrCat("field ", field, " is ", found, ", expected ", expected));
-}
-
-v1::Disposition DispositionToProto(Disposition disposition) {
-  switch (disposition) {
-    case Disposition::kAccepted:
-      return v1::ACCEPTED;
-    case Disposition::kApplied:
-      return v1::APPLIED;
-    case Disposition::kStaleDropped:
-      return v1::STALE_DROPPED;
-    case Disposition::kSkipped:
-      return v1::SKIPPED;
-    case Disposition::kDuplicate:
-      break;
-  }
-  return v1::DUPLICATE;
-}
-
-absl::StatusOr<Disposition> DispositionFromProto(absl::string_view field,
-                                                 v1::Disposition disposition) {
-  switch (disposition) {
-    case v1::ACCEPTED:
-      return Disposition::kAccepted;
-    case v1::APPLIED:
-      return Disposition::kApplied;
-    case v1::STALE_DROPPED:
-      return Disposition::kStaleDropped;
-    case v1::SKIPPED:
-      return Disposition::kSkipped;
-    case v1::DUPLICATE:
-      return Disposition::kDuplicate;
-    default:
-      return BadField(field, absl::StrCat(static_cast<int>(disposition)),
-                      "a known disposition; is the server newer than this worker?");
-  }
-}
 
 }  // namespace
 
@@ -215,72 +175,6 @@ absl::StatusOr<JobEvent> FromProto(const v1::JoinEvent& message) {
       return BadField("event", absl::StrCat(static_cast<int>(message.event_case())),
                       "one that this worker knows; is the server newer than it?");
   }
-}
-
-v1::PushHeader ToProto(const PushHeader& header) {
-  v1::PushHeader message;
-  message.set_session(header.session.value());
-  message.set_sequence(header.sequence.value());
-  message.set_step(header.step.value());
-  message.set_incarnation(header.incarnation.value());
-  message.set_samples(header.samples);
-  if (header.loss.has_value()) message.set_loss(*header.loss);
-  return message;
-}
-
-absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message) {
-  if (message.sequence() == 0) return BadField("sequence", "0", "a number from 1 on");
-  if (message.samples() == 0) return BadField("samples", "0", "at least 1");
-  PushHeader header;
-  header.session = SessionId(message.session());
-  header.sequence = Sequence(message.sequence());
-  header.step = Step(message.step());
-  header.incarnation = Incarnation(message.incarnation());
-  header.samples = message.samples();
-  if (message.has_loss()) header.loss = message.loss();
-  return header;
-}
-
-v1::PushSummary ToProto(const PushSummary& summary) {
-  v1::PushSummary message;
-  message.set_samples(summary.samples);
-  if (summary.loss.has_value()) message.set_loss(*summary.loss);
-  return message;
-}
-
-absl::StatusOr<PushSummary> FromProto(const v1::PushSummary& message) {
-  if (message.samples() == 0) return BadField("samples", "0", "at least 1");
-  PushSummary summary;
-  summary.samples = message.samples();
-  if (message.has_loss()) summary.loss = message.loss();
-  return summary;
-}
-
-v1::PushGradientsResponse ToProto(const PushOutcome& outcome) {
-  v1::PushGradientsResponse message;
-  message.set_disposition(DispositionToProto(outcome.disposition));
-  message.set_step(outcome.step.value());
-  message.set_incarnation(outcome.incarnation.value());
-  message.set_staleness(outcome.staleness);
-  if (outcome.first_disposition.has_value()) {
-    message.set_first_disposition(DispositionToProto(*outcome.first_disposition));
-  }
-  return message;
-}
-
-absl::StatusOr<PushOutcome> FromProto(const v1::PushGradientsResponse& message) {
-  PushOutcome outcome;
-  const auto disposition = DispositionFromProto("disposition", message.disposition());
-  if (!disposition.ok()) return disposition.status();
-  outcome.disposition = *disposition;
-  outcome.step = Step(message.step());
-  outcome.incarnation = Incarnation(message.incarnation());
-  outcome.staleness = message.staleness();
-  if (outcome.disposition != Disposition::kDuplicate) return outcome;
-  const auto first = DispositionFromProto("first_disposition", message.first_disposition());
-  if (!first.ok()) return first.status();
-  outcome.first_disposition = *first;
-  return outcome;
 }
 
 v1::PullParamsRequest ToProto(const PullRequest& request) {

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "common/exchange.h"
 #include "common/wire_optimizer.h"
+#include "common/wire_push.h"
 #include "common/wire_terms.h"
 #include "sluice/v1/parameter_server.pb.h"
 
@@ -30,15 +31,6 @@ absl::StatusOr<Welcome> FromProto(const v1::Welcome& message);
 
 v1::JoinEvent ToProto(const JobEvent& event);
 absl::StatusOr<JobEvent> FromProto(const v1::JoinEvent& message);  // any but the welcome
-
-v1::PushHeader ToProto(const PushHeader& header);
-absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message);
-
-v1::PushSummary ToProto(const PushSummary& summary);
-absl::StatusOr<PushSummary> FromProto(const v1::PushSummary& message);
-
-v1::PushGradientsResponse ToProto(const PushOutcome& outcome);
-absl::StatusOr<PushOutcome> FromProto(const v1::PushGradientsResponse& message);
 
 v1::PullParamsRequest ToProto(const PullRequest& request);
 PullRequest FromProto(const v1::PullParamsRequest& message);

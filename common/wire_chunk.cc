@@ -17,136 +17,33 @@
 #include "common/encoding/checksum.h"
 #include "common/error.h"
 #include "common/wire_encoding.h"
+#include "common/wire_frame.h"
 
 namespace sluice {
 namespace {
-
-// Tags of protobuf's wire format: the field's number and how its value is written.
-constexpr char kChunkTag = 2 << 3 | 2;     // message
-constexpr char kOffsetTag = 1 << 3 | 0;    // varint
-constexpr char kChecksumTag = 4 << 3 | 1;  // fixed64
-constexpr char kPayloadTag = 15 << 3 | 2;  // bytes
-constexpr size_t kMaxVarint = 10;
-constexpr size_t kMaxPrefix = 4 + 3 * kMaxVarint + sizeof(uint64_t);
 
 // How the other side is named if it is on this machine. A descriptor that was handed to gRPC is a
 // unix socket's.
 constexpr absl::string_view kSameMachine[] = {"unix:",          "fd:",  "ipv4:127.", "ipv6:[::1]",
                                               "ipv6:%5B::1%5D", "127.", "[::1]",     "localhost:"};
 
-// ---- Writing ----
-
-void AppendVarint(uint64_t value, std::string* to) {
-  for (; value >= 0x80; value >>= 7) to->push_back(static_cast<char>(value | 0x80));
-  to->push_back(static_cast<char>(value));
-}
-
-// All of the message but the payload; `chunk` has all of the chunk but that.
-std::string PrefixOf(const v1::TensorChunk& chunk, size_t payload) {
-  std::string fields = chunk.SerializeAsString();
-  if (payload != 0) {
-    fields.push_back(kPayloadTag);
-    AppendVarint(payload, &fields);
-  }
-  std::string prefix(1, kChunkTag);
-  AppendVarint(fields.size() + payload, &prefix);
-  return prefix + fields;
-}
-
-absl::string_view BytesOf(absl::Span<const float> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
-}
-
 grpc::ByteBuffer MessageOf(const v1::TensorChunk& chunk, absl::string_view payload,
                            std::shared_ptr<const void> owner) {
   using Owner = std::shared_ptr<const void>;
   const grpc::Slice slices[] = {
-      grpc::Slice(PrefixOf(chunk, payload.size())),
+      grpc::Slice(FramePrefix(chunk, payload.size())),
       grpc::Slice(
           const_cast<char*>(payload.data()), payload.size(),
           [](void* kept) { delete static_cast<Owner*>(kept); }, new Owner(std::move(owner)))};
   return grpc::ByteBuffer(slices, 2);
 }
 
-// ---- Reading ----
-
-// Where a chunk's payload lies in its message.
-struct Frame {
-  uint64_t offset = 0;  // of the chunk, in elements
-  absl::optional<uint64_t> checksum;
-  size_t begin = 0;  // of the payload, in bytes of the message
-  size_t payload_bytes = 0;
-};
-
-// Reads what precedes a payload.
-class PrefixReader {
- public:
-  explicit PrefixReader(absl::string_view bytes) : bytes_(bytes) {}
-
-  bool Skip(char tag) {
-    if (at_ == bytes_.size() || bytes_[at_] != tag) return false;
-    ++at_;
-    return true;
-  }
-
-  absl::optional<uint64_t> Varint() {
-    uint64_t value = 0;
-    for (size_t i = 0; i < kMaxVarint && at_ < bytes_.size(); ++i) {
-      const auto byte = static_cast<uint8_t>(bytes_[at_++]);
-      if (i == kMaxVarint - 1 && byte > 1) break;  // more than 64 bits
-      value |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
-      if (byte < 0x80) return value;
-    }
-    return absl::nullopt;
-  }
-
-  // Little-endian.
-  absl::optional<uint64_t> Fixed64() {
-    uint64_t value = 0;
-    if (bytes_.size() - at_ < sizeof(value)) return absl::nullopt;
-    std::memcpy(&value, bytes_.data() + at_, sizeof(value));
-    at_ += sizeof(value);
-    return value;
-  }
-
-  size_t at() const { return at_; }
-
- private:
-  const absl::string_view bytes_;
-  size_t at_ = 0;
-};
-
-// Of a message in the form that EncodeChunk and generated code give it, `prefix` being its first
-// bytes. None if it has another form, be it legal or not.
-absl::optional<Frame> ReadFrame(absl::string_view prefix, size_t message_bytes) {
-  PrefixReader reader(prefix);
-  Frame frame;
-  if (!reader.Skip(kChunkTag)) return absl::nullopt;
-  const absl::optional<uint64_t> chunk_bytes = reader.Varint();
-  if (chunk_bytes != message_bytes - reader.at()) return absl::nullopt;
-  if (reader.Skip(kOffsetTag)) {
-    const absl::optional<uint64_t> offset = reader.Varint();
-    if (!offset.has_value()) return absl::nullopt;
-    frame.offset = *offset;
-  }
-  if (reader.Skip(kChecksumTag)) {
-    frame.checksum = reader.Fixed64();
-    if (!frame.checksum.has_value()) return absl::nullopt;
-  }
-  if (!reader.Skip(kPayloadTag)) return absl::nullopt;
-  const absl::optional<uint64_t> payload_bytes = reader.Varint();
-  if (payload_bytes != message_bytes - reader.at()) return absl::nullopt;
-  frame.begin = reader.at();
-  frame.payload_bytes = *payload_bytes;
-  return frame;
-}
-
 std::string FirstBytes(const std::vector<grpc::Slice>& slices) {
   std::string bytes;
   for (const grpc::Slice& slice : slices) {
-    if (bytes.size() == kMaxPrefix) break;
+    if (bytes.size() == kMostFramePrefix) break;
     bytes.append(reinterpret_cast<const char*>(slice.begin()),
-                 std::min(slice.size(), kMaxPrefix - bytes.size()));
+                 std::min(slice.size(), kMostFramePrefix - bytes.size()));
   }
   return bytes;
 }
@@ -158,14 +55,6 @@ absl::Status BrokenElement(uint64_t offset, size_t bytes) {
 
 FloatPiece PieceAt(const void* bytes, size_t elements) {
   return FloatPiece(static_cast<const UnalignedFloat*>(bytes), elements);
-}
-
-absl::Status Corrupt(uint64_t offset, uint64_t found, uint64_t expected) {
-  return MakeError(Reason::kCorruptChunk,
-                   absl::StrCat("the chunk at offset ", offset, " has the checksum ",
-                                absl::Hex(found, absl::kZeroPad16), ", expected ",
-                                absl::Hex(expected, absl::kZeroPad16),
-                                "; it changed on its way: repeat the call"));
 }
 
 // A message's memory, and the elements that lie in two slices or more.
@@ -231,8 +120,9 @@ absl::StatusOr<TensorChunk> Refer(const Frame& frame, std::vector<grpc::Slice> s
     return BrokenElement(frame.offset, frame.payload_bytes);
   }
   if (frame.checksum.has_value()) {
-    const uint64_t checksum = ChecksumFrom(frame.begin, slices);
-    if (checksum != *frame.checksum) return Corrupt(frame.offset, checksum, *frame.checksum);
+    const absl::Status intact =
+        CompareChecksums(frame.offset, ChecksumFrom(frame.begin, slices), *frame.checksum);
+    if (!intact.ok()) return intact;
   }
   const auto memory = std::make_shared<ReceivedMemory>();
   memory->slices = std::move(slices);
@@ -301,9 +191,9 @@ absl::StatusOr<TensorChunk> Parse(const grpc::ByteBuffer& bytes, const SenderMem
       std::make_shared<const std::string>(std::move(*message.mutable_chunk()->mutable_payload()));
   if (message.chunk().has_encoding()) return Encoded(message.chunk(), std::move(payload));
   if (message.chunk().has_checksum()) {
-    const uint64_t checksum = Checksum(*payload);
-    const uint64_t expected = message.chunk().checksum();
-    if (checksum != expected) return Corrupt(offset, checksum, expected);
+    const absl::Status intact =
+        CompareChecksums(offset, Checksum(*payload), message.chunk().checksum());
+    if (!intact.ok()) return intact;
   }
   if (payload->size() % sizeof(float) != 0) return BrokenElement(offset, payload->size());
   TensorChunk chunk;

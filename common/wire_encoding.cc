@@ -1,5 +1,8 @@
 #include "common/wire_encoding.h"
 
+#include <cmath>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/encoding/codec.h"
 #include "common/error.h"
@@ -36,7 +39,57 @@ void PutSteps(const Value& value, Message* message) {
   message->set_compressor(static_cast<v1::Compressor>(value.compressor));
 }
 
+constexpr size_t kLongestName = 64;
+
+absl::StatusOr<ChosenEncoding> ReadChosen(const v1::ChosenEncoding& message) {
+  if (message.encoding().size() > kLongestName) {
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("encodings: a name of ", message.encoding().size(),
+                                  " bytes, expected at most ", kLongestName));
+  }
+  ChosenEncoding chosen;
+  chosen.encoding = message.encoding();
+  const std::pair<double, double*> numbers[] = {
+      {message.link_bytes_per_second(), &chosen.link_bytes_per_second},
+      {message.ratio(), &chosen.ratio},
+      {message.encode_bytes_per_second(), &chosen.encode_bytes_per_second},
+      {message.decode_bytes_per_second(), &chosen.decode_bytes_per_second}};
+  for (const auto& [number, field] : numbers) {
+    if (!(number >= 0 && std::isfinite(number))) {
+      return MakeError(Reason::kBadArgument,
+                       absl::StrCat("encodings: ", number, ", expected a number from 0 on"));
+    }
+    *field = number;
+  }
+  return chosen;
+}
+
 }  // namespace
+
+v1::ChosenEncoding ToProto(const ChosenEncoding& chosen) {
+  v1::ChosenEncoding message;
+  message.set_encoding(chosen.encoding);
+  message.set_link_bytes_per_second(chosen.link_bytes_per_second);
+  message.set_ratio(chosen.ratio);
+  message.set_encode_bytes_per_second(chosen.encode_bytes_per_second);
+  message.set_decode_bytes_per_second(chosen.decode_bytes_per_second);
+  return message;
+}
+
+v1::EncodingReport ToProto(const EncodingReport& report) {
+  v1::EncodingReport message;
+  if (!report.push.encoding.empty()) *message.mutable_push() = ToProto(report.push);
+  if (!report.pull.encoding.empty()) *message.mutable_pull() = ToProto(report.pull);
+  return message;
+}
+
+absl::StatusOr<EncodingReport> FromProto(const v1::EncodingReport& message) {
+  auto push = ReadChosen(message.push());
+  if (!push.ok()) return push.status();
+  auto pull = ReadChosen(message.pull());
+  if (!pull.ok()) return pull.status();
+  return EncodingReport{*std::move(push), *std::move(pull)};
+}
 
 v1::Encoding ToProto(const Encoding& encoding) {
   v1::Encoding message;

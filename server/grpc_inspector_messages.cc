@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/wire.h"
+#include "common/wire_encoding.h"
 
 namespace sluice {
 namespace {
@@ -131,6 +132,14 @@ v1::Worker ToProto(const SessionRecord& record, const ShardState& state) {
   message.set_pid(record.pid);
   message.set_push_encoding(record.push_encoding);
   message.set_pull_encoding(record.pull_encoding);
+  for (const auto& [type, size] : record.attachments) {
+    v1::AttachmentSize& attachment = *message.add_attachments();
+    attachment.set_type(type);
+    attachment.set_bytes(static_cast<uint32_t>(size));
+  }
+  const EncodingReport& chosen = record.encodings;
+  if (!chosen.push.encoding.empty()) *message.mutable_chosen_push() = ToProto(chosen.push);
+  if (!chosen.pull.encoding.empty()) *message.mutable_chosen_pull() = ToProto(chosen.pull);
   message.set_last_sequence(record.last_sequence.value());
   message.set_accepted(record.accepted);
   message.set_stale(record.stale);

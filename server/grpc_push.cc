@@ -93,7 +93,10 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   absl::Status TakeChunk() {
     absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::PushGradientsRequest>(message_, memory_);
-    return chunk.ok() ? shard_.AddToPush(*push_, *std::move(chunk)) : chunk.status();
+    if (!chunk.ok()) return chunk.status();
+    Trace* const trace = chunk->encoded.has_value() ? shard_.trace() : nullptr;
+    const TraceSpan decode(trace, span_.row(), "decode");
+    return shard_.AddToPush(*push_, *std::move(chunk));
   }
 
   absl::Status TakeSummary(const absl::Status& otherwise) {

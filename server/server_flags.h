@@ -37,6 +37,7 @@ struct ServerFlags {
   std::string token_file;
   std::string trace;  // file; of a worker, too
   bool wait_for_more = false;
+  AttachmentHook on_attachments;  // no flag: the program's own
 };
 
 // Adds them to `app`, in a group of their own. `flags` outlives the parsing.

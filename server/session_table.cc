@@ -15,12 +15,20 @@ void SessionRecord::Remember(const PushHeader& header, const KeptAnswer& answer,
   if (answers.size() > kKeptAnswers) answers.erase(answers.begin());
   last_gradient_step = header.step;
   if (header.loss.has_value()) loss = *header.loss;
+  if (header.encodings.has_value()) encodings = *header.encodings;
   last_push = now;
   if (outcome.disposition == Disposition::kStaleDropped) {
     ++stale;
     return;
   }
-  ++(outcome.disposition == Disposition::kSkipped ? skipped : accepted);
+  const bool counted = outcome.disposition != Disposition::kSkipped;
+  ++(counted ? accepted : skipped);
+  if (counted && header.attachments != nullptr) {
+    attachments.clear();
+    for (const Attachment& attachment : *header.attachments) {
+      attachments.emplace_back(attachment.type, attachment.data.size());
+    }
+  }
   ++clock;
 }
 

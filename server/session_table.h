@@ -12,12 +12,14 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "common/encoding_report.h"
 #include "common/exchange.h"
 #include "common/ids.h"
 #include "server/step_ledger.h"
@@ -73,6 +75,9 @@ struct SessionRecord {
   uint64_t stale = 0;
   uint64_t skipped = 0;
   float loss = 0;
+  EncodingReport encodings;  // that it has chosen
+  // Type and size of what came with its latest push that counted and had some.
+  std::vector<std::pair<std::string, size_t>> attachments;
   absl::Time last_push = absl::InfinitePast();
 
   // Whether it speaks, or may yet return.

@@ -279,7 +279,21 @@ void Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
   absl::Status sound = push->gradient().CheckComplete();
   push->Seal();
   if (sound.ok()) sound = CheckNorm(*push, options_.guards);
-  Queue({std::move(push), std::move(done), std::move(sound)});
+  PushCallback answer = TellingAttachments(push->header(), std::move(done));
+  Queue({std::move(push), std::move(answer), std::move(sound)});
+}
+
+// What comes with a push that is repeated was told before.
+PushCallback Shard::TellingAttachments(const PushHeader& header, PushCallback done) const {
+  if (header.attachments == nullptr || options_.on_attachments == nullptr) return done;
+  return
+      [this, worker = NameOf(header.session), step = header.step, attachments = header.attachments,
+       done = std::move(done)](absl::StatusOr<PushOutcome> outcome) {
+        const bool counted = outcome.ok() && (outcome->disposition == Disposition::kAccepted ||
+                                              outcome->disposition == Disposition::kApplied);
+        if (counted) options_.on_attachments(worker, step, *attachments);
+        done(std::move(outcome));
+      };
 }
 
 void Shard::RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why,

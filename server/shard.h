@@ -155,6 +155,7 @@ class Shard {
   Trace* trace() const { return trace_; }            // of this server, if any
 
  private:
+  PushCallback TellingAttachments(const PushHeader& header, PushCallback done) const;
   bool StartAdvancing() ABSL_LOCKS_EXCLUDED(mu_);
   void Advance() ABSL_LOCKS_EXCLUDED(mu_);
   void Queue(Arrival arrival) ABSL_LOCKS_EXCLUDED(mu_);

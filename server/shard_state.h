@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "common/attachment.h"
 #include "common/consistency.h"
 #include "common/ids.h"
 #include "common/layout.h"
@@ -57,6 +58,7 @@ struct ShardOptions {
   LearningRateSchedule schedule;
   Guards guards;
   SnapshotMemory snapshots = SnapshotMemory::kPrivate;
+  AttachmentHook on_attachments;  // null: nobody reads them
 };
 
 enum class Phase { kWaitingForWorkers, kTraining, kFinished, kDraining };

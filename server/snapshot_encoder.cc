@@ -9,7 +9,7 @@
 namespace sluice {
 
 SnapshotEncoder::SnapshotEncoder(const Layout& layout, const Encoding& encoding)
-    : choice_({encoding, {}}),
+    : choice_({encoding, {}, {}}),
       chunks_(PlanChunks(layout, choice_)),
       left_over_(encoding.lossy() ? layout.size() : 0) {}
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "common/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/server_world.h"
@@ -16,6 +17,8 @@
 
 namespace sluice {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr uint32_t kSize = 300000;
 constexpr int kRounds = 6;
@@ -28,12 +31,12 @@ Values Gradient(int round) {
   return values;
 }
 
-JoinRequest RequestOf(uint64_t size) {
+JoinRequest RequestOf(uint64_t size, double momentum = 0) {
   JoinRequest request;
   request.worker = "a";
   request.process_nonce = ProcessNonce(7);
   request.layout = ParametersOnly(size);
-  request.optimizer.options = SgdOptions{1.0};
+  request.optimizer.options = SgdOptions{1.0, momentum};
   return request;
 }
 
@@ -53,7 +56,7 @@ class EncodedRetryTest : public ::testing::TestWithParam<const char*> {
     ShardConnection& twin = *connection;
     ParameterClient client(std::move(connection), EncodingOf(GetParam()));
     Values parameters(kSize, 0.0f);
-    EXPECT_THAT(client.Join(RequestOf(kSize), absl::MakeSpan(parameters)), IsOk());
+    EXPECT_THAT(client.Join(RequestOf(kSize, 0.5), absl::MakeSpan(parameters)), IsOk());
     for (int round = 1; round <= kRounds; ++round) {
       fail(round, twin);
       const SharedFloats gradient = Share(Gradient(round));
@@ -99,9 +102,57 @@ TEST_P(EncodedRetryTest, PartsThatLeaveEarlyChangeNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Encodings, EncodedRetryTest,
                          ::testing::Values("float32/planes/zstd", "bfloat16", "int8:stochastic",
-                                           "sign", "top-k:0.01", "random-k:0.01"));
+                                           "sign", "top-k:0.01", "random-k:0.01",
+                                           "top-k:0.01:momentum:warmup=3"));
 
 // The 2 is left over at a rate of 1, and leaves with the second push, at 1/2.
+// Joins with an encoding and an optimizer, and pushes ones three times.
+absl::Status Train3(const std::string& encoding, const OptimizerOptions& options,
+                    Values* parameters, ServerWorld& world) {
+  ParameterClient client(std::make_unique<ShardConnection>(world.shard()), EncodingOf(encoding));
+  JoinRequest request = RequestOf(parameters->size());
+  request.optimizer.options = options;
+  const absl::Status joined = client.Join(request, absl::MakeSpan(*parameters));
+  if (!joined.ok()) return joined;
+  for (int round = 1; round <= 3; ++round) {
+    const auto done = client.Exchange(Share(Values(parameters->size(), 1.0f)), 1, absl::nullopt,
+                                      absl::MakeSpan(*parameters));
+    if (!done.ok()) return done.status();
+  }
+  return client.Leave({});
+}
+
+TEST(MomentumCorrectionTest, MomentumIsAppliedOnceOnTheWorkerInPlaceOfTheServer) {
+  constexpr uint32_t kFew = 100;  // a small tensor: sent as it is
+  Values ends[2];
+  const char* const encodings[] = {"none", "top-k:0.01:momentum"};
+  for (int i = 0; i < 2; ++i) {
+    ServerWorld world(Sync(1), ParametersOnly(kFew));
+    ends[i].assign(kFew, 0.0f);
+    EXPECT_THAT(Train3(encodings[i], SgdOptions{1.0, 0.5}, &ends[i], world), IsOk());
+  }
+  EXPECT_EQ(ends[0], Values(kFew, -(1 + 1.5f + 1.75f)));
+  EXPECT_EQ(ends[1], ends[0]);
+}
+
+TEST(MomentumCorrectionTest, RefusesOptimizersWhoseMomentumItCannotTakeOver) {
+  SgdOptions nesterov{0.1, 0.9};
+  nesterov.nesterov = true;
+  SgdOptions decay{0.1, 0.9};
+  decay.weight_decay = 0.5;
+  const std::pair<OptimizerOptions, const char*> refused[] = {
+      {AdamOptions(), "found adam"},
+      {SgdOptions{0.1}, "found a momentum of 0"},
+      {nesterov, "found Nesterov"},
+      {decay, "found a weight decay of 0.5: change that, or leave :momentum out"}};
+  for (const auto& [options, found] : refused) {
+    ServerWorld world(Sync(1), ParametersOnly(100));
+    Values parameters(100, 0.0f);
+    EXPECT_THAT(Train3("top-k:momentum", options, &parameters, world),
+                IsError(Reason::kBadOptimizer, HasSubstr(found)));
+  }
+}
+
 TEST(EncodedPushTest, WhatIsLeftOverWeighsWhatItDidThoughTheLearningRateFalls) {
   constexpr uint32_t kSmall = 2000;
   ShardOptions options = Sync(1);

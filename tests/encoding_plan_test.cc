@@ -62,8 +62,69 @@ TEST(EncodingChoiceTest, IsSparseIfAnyOfItIs) {
   EXPECT_TRUE(Choice("random-k,a=none").sparse());
 }
 
+TEST(EncodingChoiceTest, AutoIsPlainOrLosslessUnlessMoreIsAllowed) {
+  const EncodingChoice lossless = Choice("auto,fc*=int8");
+  EXPECT_TRUE(lossless.automatic());
+  EXPECT_FALSE(lossless.plain());
+  EXPECT_FALSE(lossless.sparse());
+  ASSERT_EQ(lossless.candidates.size(), 3u);
+  EXPECT_TRUE(lossless.candidates[0].plain());
+  EXPECT_EQ(EncodingName(lossless.candidates[1]), "float32/planes/zstd:1");
+  EXPECT_EQ(EncodingName(lossless.candidates[2]), "float32/planes/zstd:3");
+  EXPECT_EQ(EncodingChoiceName(lossless), "auto,fc*=int8");
+
+  const EncodingChoice allowed = Choice("auto:int8,none,top-k:0.1,int8,fc*=sign");
+  EXPECT_TRUE(allowed.sparse());
+  ASSERT_EQ(allowed.candidates.size(), 3u);
+  EXPECT_TRUE(allowed.candidates[0].plain());
+  EXPECT_EQ(EncodingChoiceName(allowed), "auto:float32,int8,top-k:0.1,fc*=sign");
+  EXPECT_EQ(EncodingChoiceName(Choice(EncodingChoiceName(allowed))), EncodingChoiceName(allowed));
+}
+
+TEST(EncodingChoiceTest, AutoChoosesAmongFew) {
+  EXPECT_EQ(Choice("auto:int8,sign,float16,bfloat16").candidates.size(), 5u);
+  const absl::Status refused =
+      ParseEncodingChoice("auto:int8,sign,float16,bfloat16,top-k").status();
+  EXPECT_EQ(ReasonOf(refused), Reason::kBadArgument);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("at most 4 encodings beside float32; \"top-k\" is one too many"));
+}
+
+TEST(EncodingChoiceTest, AutoGoesWithNoMomentum) {
+  for (const char* text : {"auto:int8,top-k:0.1:momentum", "auto,fc=top-k:momentum"}) {
+    const absl::Status refused = ParseEncodingChoice(text).status();
+    EXPECT_EQ(ReasonOf(refused), Reason::kBadArgument) << text;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("momentum")) << text;
+  }
+  EXPECT_EQ(Choice("auto:top-k:0.1:warmup=8,fc=int8").candidates.size(), 2u);
+}
+
+TEST(PlanChunksTest, WithMomentumOnlyStatisticsAreLeftAlone) {
+  const Layout layout = LayoutOf({{"a", 10},
+                                  {"b", 10},
+                                  {"mean", 10, RangeKind::kStatistic},
+                                  {"c", 2000},
+                                  {"d", 10},
+                                  {"e", 2000}});
+  EXPECT_THAT(PlanOf(layout, "top-k:momentum,e=none"),
+              ElementsAre("0-20 float32", "20-30 plain", "30-2030 top-k:0.01:momentum",
+                          "2030-4040 float32"));
+}
+
+TEST(PlanChunksTest, WhatAwaitsAChoiceIsCutAsIfItWereMade) {
+  const Layout layout = LayoutOf({{"a", 2000}, {"small", 10}, {"b", 2000}, {"fc", 2000}});
+  const EncodingChoice choice = Choice("auto,fc=int8");
+  const auto chunks = PlanChunks(layout, choice);
+  ASSERT_EQ(chunks.size(), 4u);
+  EXPECT_TRUE(chunks[0].awaits_choice);
+  EXPECT_FALSE(chunks[1].awaits_choice);
+  EXPECT_TRUE(chunks[2].awaits_choice);
+  EXPECT_FALSE(chunks[3].awaits_choice);
+}
+
 TEST(EncodingChoiceTest, RefusesWhatIsNone) {
-  for (const char* text : {"int9", "int8,", "int8,fc", "int8,=float16", "int8,fc=float17"}) {
+  for (const char* text : {"auto:", "auto:int9", "auto,int8", "int8,auto", "int9", "int8,",
+                           "int8,fc", "int8,=float16", "int8,fc=float17"}) {
     EXPECT_EQ(ReasonOf(ParseEncodingChoice(text).status()), Reason::kBadArgument) << text;
   }
   EXPECT_THAT(std::string(ParseEncodingChoice("int8,fc").status().message()),

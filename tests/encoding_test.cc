@@ -32,7 +32,8 @@ TEST(EncodingTest, ANameSaysAllOfIt) {
   for (const char* name :
        {"float32", "float16", "bfloat16", "int8", "int8:stochastic", "sign", "top-k:0.01",
         "top-k:0.25:float16", "random-k:0.5", "low-rank:7", "float32/planes/zstd:1",
-        "bfloat16/planes", "int8/zstd:19", "top-k:0.001:float16/zstd:3"}) {
+        "bfloat16/planes", "int8/zstd:19", "top-k:0.001:float16/zstd:3",
+        "top-k:0.001:float16:momentum:warmup=400"}) {
     EXPECT_EQ(EncodingName(Parsed(name)), name);
   }
 }
@@ -52,6 +53,18 @@ TEST(EncodingTest, OnlyFloat32LosesNothing) {
   EXPECT_TRUE(Parsed("random-k").sparse());
 }
 
+TEST(EncodingTest, TheShareFallsInFourStagesWhileItWarmsUp) {
+  const Encoding encoding = Parsed("top-k:0.001:warmup=400");
+  EXPECT_DOUBLE_EQ(ShareAt(encoding, 0), 0.25);
+  EXPECT_DOUBLE_EQ(ShareAt(encoding, 99), 0.25);
+  EXPECT_NEAR(ShareAt(encoding, 100), 0.0629, 1e-4);
+  EXPECT_NEAR(ShareAt(encoding, 200), 0.0158, 1e-4);
+  EXPECT_NEAR(ShareAt(encoding, 399), 0.0040, 1e-4);
+  EXPECT_EQ(ShareAt(encoding, 400), 0.001);
+  EXPECT_EQ(ShareAt(Parsed("top-k:0.001"), 0), 0.001);
+  EXPECT_EQ(ShareAt(Parsed("top-k:0.5:warmup=400"), 0), 0.5);
+}
+
 struct BadText {
   const char* text;
   const char* says;
@@ -65,6 +78,9 @@ TEST(EncodingTest, RefusesWhatItDoesNotKnow) {
            BadText{"top-k:0", "top-k has no option \"0\""},
            BadText{"top-k:1.5", "top-k has no option \"1.5\""},
            BadText{"top-k:nan", "top-k has no option \"nan\""},
+           BadText{"top-k:warmup=0", "top-k has no option \"warmup=0\""},
+           BadText{"top-k:warmup", "top-k has no option \"warmup\""},
+           BadText{"random-k:momentum", "random-k has no option \"momentum\""},
            BadText{"low-rank:0", "low-rank has no option \"0\""},
            BadText{"low-rank:65", "low-rank has no option \"65\""},
            BadText{"int8/zstd:0", "level of 1 to 19"},

@@ -1,5 +1,6 @@
 #include "worker/gradient_encoder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -41,6 +42,8 @@ class Receiver final : public OutgoingPush {
 
   absl::StatusOr<PushOutcome> Finish(const PushSummary&) override { return PushOutcome(); }
 
+  Transfer transfer() const override { return {}; }
+
   Values values;
   std::vector<std::string> payloads;
   bool ended = false;
@@ -64,6 +67,7 @@ class GradientEncoderTest : public ::testing::Test {
     GradientEncoding options;
     options.choice = *ParseEncodingChoice(encoding);
     options.error_feedback = error_feedback;
+    options.momentum = 0.5f;
     encoder_.emplace(layout, options, worker);
     push_ = Sequence();
   }
@@ -77,7 +81,7 @@ class GradientEncoderTest : public ::testing::Test {
 
   Receiver Begin(const Values& gradient) {
     push_ = push_.Next();
-    encoder_->Begin(push_, learning_rate_);
+    encoder_->Begin(push_, step_, learning_rate_);
     return Send(gradient);
   }
 
@@ -91,6 +95,7 @@ class GradientEncoderTest : public ::testing::Test {
 
   absl::optional<GradientEncoder> encoder_;
   Sequence push_;
+  Step step_;
   double learning_rate_ = 0;
 };
 
@@ -223,7 +228,7 @@ TEST_F(GradientEncoderTest, AChunkThatIsNotWholeYetComesLater) {
   const auto at_once = Push(gradient).payloads;
 
   Use("top-k:0.05", true, layout);
-  encoder_->Begin(Sequence(1), 0);
+  encoder_->Begin(Sequence(1), Step(), 0);
   Receiver receiver(gradient.size());
   Coverage sent(gradient.size());
   const SharedFloats all = Share(gradient);
@@ -246,9 +251,110 @@ TEST_F(GradientEncoderTest, StatisticsAndSmallTensorsAreSentAsTheyAre) {
   EXPECT_EQ(receiver.values, gradient);
 }
 
+// 8 and 3 are sent of what begins with 8, 3, 2 by top-k.
+Values FewLarge(size_t size) {
+  Values gradient(size, 0.0f);
+  gradient[0] = 8;
+  gradient[1] = 3;
+  gradient[2] = 2;
+  return gradient;
+}
+
+TEST_F(GradientEncoderTest, AChangeOfTheEncodingKeepsWhatIsLeftOver) {
+  Use("auto:top-k:0.001,int8,float32/planes/zstd");
+  for (const char* next : {"int8", "float32/planes/zstd", "float32"}) {
+    encoder_->Use(*ParseEncoding("top-k:0.001"), {});
+    Push(FewLarge(kSize));
+    encoder_->Use(*ParseEncoding(next), {});
+    EXPECT_EQ(Push(Values(kSize, 0.0f)).values[2], 2.0f) << next;
+    encoder_->Use(Encoding(), {});
+    EXPECT_EQ(Push(Values(kSize, 0.0f)).values, Values(kSize, 0.0f)) << next;
+  }
+}
+
+TEST_F(GradientEncoderTest, AChunkThatItIsNotWorthForIsSentAsItIsWithWhatIsLeftOver) {
+  Use("auto:top-k:0.001");
+  encoder_->Use(*ParseEncoding("top-k:0.001"), {});
+  Push(FewLarge(kSize));
+  encoder_->Use(*ParseEncoding("top-k:0.001"), {true});
+  Values expected = FewLarge(kSize);
+  expected[2] = 4;
+  EXPECT_EQ(Push(FewLarge(kSize)).values, expected);
+}
+
+TEST_F(GradientEncoderTest, WithLosslessEncodingsWhatIsPlainIsSentInOneRun) {
+  Use("auto", true, LayoutOf({{"a", 2000}, {"b", 2000}, {"c", 2000}}));
+  const Values gradient = Gradient(6000);
+  EXPECT_THAT(Push(gradient).payloads, ElementsAre("plain"));
+  encoder_->Use(*ParseEncoding("float32/planes/zstd"), {true, true, false});
+  const Receiver receiver = Push(gradient);
+  ASSERT_EQ(receiver.payloads.size(), 2u);
+  EXPECT_EQ(receiver.payloads[0], "plain");
+  EXPECT_NE(receiver.payloads[1], "plain");
+  EXPECT_EQ(receiver.values, gradient);
+}
+
+// The 2 waits with its momentum: 2, then 2 + 1.
+TEST_F(GradientEncoderTest, WithMomentumCorrectionWhatWaitsGainsMomentum) {
+  Use("top-k:0.001:momentum");
+  Push(FewLarge(kSize));
+  EXPECT_EQ(Push(Values(kSize, 0.0f)).values[2], 3.0f);
+}
+
+// Else the first of the zeros would still bring half of 8.
+TEST_F(GradientEncoderTest, WithMomentumCorrectionWhatWasSentBeginsAnew) {
+  Use("top-k:0.001:momentum");
+  const Values zeros(kSize, 0.0f);
+  Push(FewLarge(kSize));
+  Push(zeros);
+  EXPECT_EQ(Push(zeros).values, zeros);
+}
+
+TEST_F(GradientEncoderTest, WithMomentumCorrectionAPushThatDidNotCountLeavesNothing) {
+  Use("top-k:0.001:momentum");
+  Push(FewLarge(kSize));
+  Push(Gradient(kSize), false);
+  EXPECT_EQ(Push(Values(kSize, 0.0f)).values[2], 3.0f);
+}
+
+// As the server would: g, then g + g / 2, and so on; statistics have no momentum.
+TEST_F(GradientEncoderTest, WithMomentumCorrectionDenseRangesHaveMomentumToo) {
+  Use("top-k:0.001:momentum,dense=none", true,
+      LayoutOf({{"small", 10}, {"mean", 10, RangeKind::kStatistic}, {"dense", 2000}, {"k", 2000}}));
+  const Values ones(4020, 1.0f);
+  for (const float expected : {1.0f, 1.5f, 1.75f, 1.875f}) {
+    const Values received = Push(ones).values;
+    EXPECT_EQ(received[9], expected);
+    EXPECT_EQ(received[10], 1.0f);
+    EXPECT_EQ(received[20], expected);
+    EXPECT_EQ(received[2019], expected);
+  }
+}
+
+size_t CountSent(const Values& received) {
+  return received.size() - static_cast<size_t>(std::count(received.begin(), received.end(), 0.0f));
+}
+
+TEST_F(GradientEncoderTest, TheShareThatIsSentFallsWhileItWarmsUp) {
+  Use("top-k:0.001:warmup=8");
+  const Values gradient = Gradient(kSize);
+  std::vector<size_t> sent;
+  for (uint64_t step = 0; step < 10; ++step) {
+    step_ = Step(step);
+    sent.push_back(CountSent(Push(gradient).values));
+  }
+  EXPECT_THAT(sent, ElementsAre(500, 500, 126, 126, 32, 32, 8, 8, 2, 2));
+}
+
+TEST_F(GradientEncoderTest, AWorkerThatComesLateDoesNotWarmUp) {
+  Use("top-k:0.001:warmup=8");
+  step_ = Step(8);
+  EXPECT_EQ(CountSent(Push(Gradient(kSize)).values), 2u);
+}
+
 TEST_F(GradientEncoderTest, SendsNoMoreOnceThePushHasEnded) {
   Use("int8");
-  encoder_->Begin(Sequence(1), 0);
+  encoder_->Begin(Sequence(1), Step(), 0);
   Receiver receiver(kSize);
   receiver.ended = true;
   Coverage sent(kSize);

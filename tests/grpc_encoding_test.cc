@@ -19,6 +19,7 @@
 #include "common/wire_encoding.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/messages.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/server_world.h"
 #include "tests/testing/status.h"
@@ -41,23 +42,14 @@ Values Wave(float scale) {
 // A server of kSize parameters, which are a wave at first.
 class GrpcEncodingTest : public ::testing::Test {
  protected:
-  v1::PushGradientsRequest ChunkOf(const EncodedChunk& chunk) {
-    v1::PushGradientsRequest message;
-    message.mutable_chunk()->set_offset(chunk.offset);
-    *message.mutable_chunk()->mutable_encoding() = ToProto(chunk.how);
-    message.mutable_chunk()->set_checksum(chunk.checksum);
-    message.mutable_chunk()->set_payload(std::string(chunk.payload));
-    return message;
-  }
-
   // Both chunks of a gradient.
   std::vector<v1::PushGradientsRequest> PushOf(const std::string& encoding,
                                                const Values& gradient) {
     const absl::Span<const float> values = gradient;
     const Encoding how = *ParseEncoding(encoding);
     return {HeaderOf(world_.NextHeader("a", 0)),
-            ChunkOf(EncodeValues(0, values.subspan(0, kMostEncoded), how, {})),
-            ChunkOf(EncodeValues(kMostEncoded, values.subspan(kMostEncoded), how, {}))};
+            GradientOf(EncodeValues(0, values.subspan(0, kMostEncoded), how, {})),
+            GradientOf(EncodeValues(kMostEncoded, values.subspan(kMostEncoded), how, {}))};
   }
 
   void Join() {

@@ -1,5 +1,6 @@
 // --trace, as a user gives it to a whole job.
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -60,6 +61,22 @@ TEST(TracedJobTest, HasEveryKindOfSpanOfEveryProcess) {
     EXPECT_THAT(SpansOf(spans, worker, "push"), SizeIs(kSteps));
   }
   EXPECT_THAT(NamesOf(spans, "server"), IsSupersetOf({"push", "add", "apply", "encode", "pull"}));
+  EXPECT_EQ(BadlyNested(spans), "");
+}
+
+size_t CountInRow(const std::vector<TracedSpan>& spans, const std::string& row) {
+  return static_cast<size_t>(std::count_if(
+      spans.begin(), spans.end(), [&row](const TracedSpan& span) { return span.row == row; }));
+}
+
+TEST(TracedJobTest, ShowsWhatEncodingsTake) {
+  const auto spans = TraceOfJob({"--push-encoding=none,*=int8", "--pull-encoding=bfloat16"});
+  for (const char* worker : kWorkers) {
+    const size_t encodes = CountInRow(SpansOf(spans, worker, "encode"), "push");
+    EXPECT_GE(encodes, static_cast<size_t>(kSteps));
+    EXPECT_EQ(CountInRow(SpansOf(spans, "server", "decode"), absl::StrCat("push ", worker)),
+              encodes);
+  }
   EXPECT_EQ(BadlyNested(spans), "");
 }
 

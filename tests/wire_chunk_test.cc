@@ -19,6 +19,7 @@
 #include "common/wire_encoding.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/messages.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -136,20 +137,11 @@ EncodedChunk Encoded(const std::string& encoding, uint64_t offset, size_t count)
   return EncodeValues(offset, Elements(count), *ParseEncoding(encoding), {});
 }
 
-std::string Generated(const EncodedChunk& chunk) {
-  v1::PushGradientsRequest message;
-  message.mutable_chunk()->set_offset(chunk.offset);
-  *message.mutable_chunk()->mutable_encoding() = ToProto(chunk.how);
-  message.mutable_chunk()->set_checksum(chunk.checksum);
-  message.mutable_chunk()->set_payload(std::string(chunk.payload));
-  return message.SerializeAsString();
-}
-
 TEST(EncodeChunkTest, WritesEncodedChunksAsGeneratedCodeDoes) {
   for (const char* encoding : {"float16", "int8", "top-k:0.1:float16", "float32/planes/zstd"}) {
     for (const uint64_t offset : {uint64_t{0}, uint64_t{1000}, kLargest}) {
       const EncodedChunk chunk = Encoded(encoding, offset, 3000);
-      EXPECT_EQ(BytesOf(EncodeChunk(chunk)), Generated(chunk)) << encoding;
+      EXPECT_EQ(BytesOf(EncodeChunk(chunk)), GradientOf(chunk).SerializeAsString()) << encoding;
     }
   }
 }

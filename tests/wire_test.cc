@@ -461,6 +461,36 @@ TEST(WireJoinEventTest, IsRefusedIfItIsNoneThatAWorkerKnows) {
               RefusesField("consistency.mode", "0"));
 }
 
+constexpr char kEncodings[] = R"(
+  push { encoding: "int8" link_bytes_per_second: 1e7 ratio: 3.5
+         encode_bytes_per_second: 4e9 decode_bytes_per_second: 8e9 }
+  pull { encoding: "float32" link_bytes_per_second: 2e7 ratio: 1 })";
+
+TEST(WirePushTest, TellsWhichEncodingsWereChosen) {
+  const std::string text = absl::StrCat(kPushHeader, " encodings {", kEncodings, "}");
+  const auto header = FromProto(Text<v1::PushHeader>(text));
+  ASSERT_THAT(header, IsOk());
+  ASSERT_TRUE(header->encodings.has_value());
+  EXPECT_EQ(header->encodings->push.encoding, "int8");
+  EXPECT_EQ(header->encodings->push.ratio, 3.5);
+  EXPECT_EQ(header->encodings->pull.link_bytes_per_second, 2e7);
+  EXPECT_THAT(ToProto(*header), EqualsProto(text));
+}
+
+TEST(WirePushTest, RefusesNumbersOfEncodingsThatAreNone) {
+  const auto with = [](const std::string& push) {
+    return FromProto(
+               Text<v1::PushHeader>(absl::StrCat(kPushHeader, " encodings { push {", push, "} }")))
+        .status();
+  };
+  EXPECT_THAT(with("ratio: -1"),
+              IsError(Reason::kBadArgument, HasSubstr("encodings: -1, expected")));
+  EXPECT_THAT(with("link_bytes_per_second: nan"),
+              IsError(Reason::kBadArgument, HasSubstr("expected a number from 0 on")));
+  EXPECT_THAT(with(absl::StrCat("encoding: '", std::string(65, 'e'), "'")),
+              IsError(Reason::kBadArgument, HasSubstr("a name of 65 bytes, expected at most 64")));
+}
+
 TEST(WirePushHeaderTest, ReadsEveryField) {
   const auto header = FromProto(Text<v1::PushHeader>(kPushHeader));
   ASSERT_THAT(header, IsOk());

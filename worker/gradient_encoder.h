@@ -1,6 +1,7 @@
 // A worker's gradients on their way out: encoded, with error feedback.
 //
 // What a lossy encoding leaves of a gradient is kept and added to the next: see error_feedback.h.
+// With momentum correction what is sent is not the gradient but its velocity: see velocity.h.
 
 #ifndef SLUICE_WORKER_GRADIENT_ENCODER_H_
 #define SLUICE_WORKER_GRADIENT_ENCODER_H_
@@ -17,18 +18,23 @@
 #include "common/ids.h"
 #include "common/layout.h"
 #include "common/shared_floats.h"
+#include "common/trace.h"
 #include "worker/server_connection.h"
+#include "worker/velocity.h"
 
 namespace sluice {
 
 struct GradientEncoding {
   EncodingChoice choice;
-  bool error_feedback = true;  // for lossy encodings
+  bool error_feedback = true;  // for lossy encodings; and with momentum
+  float momentum = 0;          // if the choice corrects momentum: the optimizer's
   // What is drawn at random follows from this, the worker, the push and the chunk alone.
   uint64_t seed = 1;
+  Trace* trace = nullptr;  // of this process, if any; outlives the encoder
 };
 
-// Takes memory for the model twice with error feedback, and for one encoded push. To be used by one
+// Takes memory for the model twice with error feedback, twice with momentum correction, and for one
+// encoded push. To be used by one
 // thread at a time.
 class GradientEncoder {
  public:
@@ -38,10 +44,16 @@ class GradientEncoder {
   GradientEncoder(const GradientEncoder&) = delete;
   GradientEncoder& operator=(const GradientEncoder&) = delete;
 
-  // What follows is the push of that number. Each has its own bytes, which are the same however
-  // often it is sent. `learning_rate` is that of the step that its gradient is for, 0 if unknown:
-  // what was left over is made a change of the same size with it.
-  void Begin(Sequence push, double learning_rate);
+  // An automatic choice is this, from the next push on; the chunks of PlanChunks() for which
+  // `plain` is set are sent as they are all the same. What was left over stays, and leaves with the
+  // next push: with all of it if that is lossless.
+  void Use(const Encoding& encoding, const std::vector<bool>& plain);
+
+  // What follows is the push of that number, of a gradient computed on `step`. Each has its own
+  // bytes, which are the same however often it is sent. `learning_rate` is that of the step that
+  // its gradient is for, 0 if unknown: what was left over is made a change of the same size with
+  // it.
+  void Begin(Sequence push, Step step, double learning_rate);
 
   // Sends what it can of `part`, which begins at `offset` of the push's gradient, and notes it in
   // `sent`: all of it, if it begins and ends where chunks of PlanChunks() do. False if the push has
@@ -53,18 +65,24 @@ class GradientEncoder {
   void End(bool counted);
 
  private:
+  // Null: as it is.
+  const Encoding* EncodingOf(size_t chunk) const;
   EncodedChunk Encode(size_t chunk, absl::Span<const float> gradient);
+  bool KeepsLeftOver(const PlannedChunk& chunk) const;
   void Follow(double learning_rate);
   uint64_t SeedOf(uint64_t begin) const;
 
-  const GradientEncoding encoding_;
+  GradientEncoding encoding_;
   const uint64_t seed_;  // of the worker
   const std::vector<PlannedChunk> chunks_;
+  std::vector<bool> plain_;  // the chunks that an automatic choice is not worth it for; or none
   std::vector<std::vector<float>> memories_;           // of each chunk's transform
   std::vector<absl::optional<EncodedChunk>> encoded_;  // of the push, each chunk
   std::vector<float> left_over_;       // of all pushes that counted; empty without error feedback
   std::vector<float> next_left_over_;  // if the push counts, too
+  Velocity velocity_;                  // empty without momentum correction
   Sequence push_;
+  Step step_;
   double learning_rate_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/error.h"
@@ -48,6 +49,7 @@ class GrpcConnection final : public ServerConnection {
   // `channel` is connected.
   GrpcConnection(GrpcConnectionOptions options, GrpcChannel channel)
       : options_(std::move(options)),
+        pull_encoding_(options_.pull_encoding),
         checksums_(ChecksumsFor(options_.address)),
         channel_(std::move(channel)) {
     MakeStubs();
@@ -114,13 +116,17 @@ class GrpcConnection final : public ServerConnection {
                          {options_.token, memory, options_.trace, checksums_});
   }
 
+  void UsePullEncoding(const Encoding& encoding) override { pull_encoding_ = encoding; }
+
+  bool stays_on_machine() const override {
+    return SharesMemory() || absl::StartsWith(options_.address, "unix:");
+  }
+
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
-    const bool shares =
-        session_ != nullptr && session_->memory != nullptr && options_.pull_encoding.plain();
+    const bool shares = SharesMemory() && pull_encoding_.plain();
     SharedParameters* const shared = shares ? &shared_parameters_ : nullptr;
-    return StartGrpcPull(
-        *streams_, request, shared,
-        {options_.pull_timeout, options_.token, options_.trace, options_.pull_encoding});
+    return StartGrpcPull(*streams_, request, shared,
+                         {options_.pull_timeout, options_.token, options_.trace, pull_encoding_});
   }
 
   absl::Status Leave(SessionId session, const Results& results) override {
@@ -146,6 +152,8 @@ class GrpcConnection final : public ServerConnection {
     std::shared_ptr<const SharedMemory> memory;  // that the server reads; null if it does not
   };
 
+  bool SharesMemory() const { return session_ != nullptr && session_->memory != nullptr; }
+
   void EndSession() {
     if (session_ == nullptr) return;
     session_->context.TryCancel();
@@ -162,6 +170,7 @@ class GrpcConnection final : public ServerConnection {
   }
 
   const GrpcConnectionOptions options_;
+  Encoding pull_encoding_;
   const Checksums checksums_;  // of what is sent without an encoding
   GrpcChannel channel_;
   std::unique_ptr<v1::ParameterServer::Stub> stub_;

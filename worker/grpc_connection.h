@@ -22,7 +22,7 @@ struct GrpcConnectionOptions {
   // How long one wait for a step may last before PendingPull::Read gives DEADLINE_EXCEEDED.
   absl::Duration pull_timeout = absl::Seconds(60);
   Trace* trace = nullptr;  // of this process, if any; outlives the connection
-  // Of the parameters that are pulled. Unless it is plain, they come through the socket.
+  // Of the parameters that are pulled first. Unless it is plain, they come through the socket.
   Encoding pull_encoding;
 };
 

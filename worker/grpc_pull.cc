@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "common/coverage.h"
 #include "common/encoding/codec.h"
 #include "common/error.h"
@@ -46,6 +47,8 @@ class GrpcPullCall {
     return header;
   }
 
+  const Transfer& transfer() const { return transfer_; }
+
   // After Read(): not OK if the server's memory could not be read. Nothing is lost then: the call
   // is repeated through the socket.
   const absl::Status& sharing() const { return sharing_; }
@@ -82,7 +85,9 @@ class GrpcPullCall {
       return header;
     }
     Coverage coverage(parameters.size());
+    const absl::Time begin = absl::Now();
     while (Next(&bytes)) {
+      transfer_ = {transfer_.bytes + bytes.Length(), absl::Now() - begin};
       const TraceSpan decode(trace_, kPullRow, "decode");
       const absl::Status read = ReadChunk(bytes, coverage, parameters);
       if (!read.ok()) return read;
@@ -120,6 +125,7 @@ class GrpcPullCall {
   Trace* const trace_;
   GrpcStream stream_;
   bool ended_ = false;  // by the server
+  Transfer transfer_;
   absl::Status sharing_;
 };
 
@@ -140,6 +146,8 @@ class GrpcPull final : public PendingPull {
     call_ = std::make_unique<GrpcPullCall>(stub_, request_, nullptr, options_);
     return call_->Read(parameters);
   }
+
+  Transfer transfer() const override { return call_->transfer(); }
 
  private:
   grpc::GenericStub& stub_;

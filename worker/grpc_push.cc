@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/time/clock.h"
 #include "absl/types/optional.h"
 #include "common/wire.h"
 #include "common/wire_chunk.h"
@@ -54,12 +55,19 @@ class GrpcPush final : public OutgoingPush {
     }
     const auto answer = ReadAnswer<v1::PushGradientsResponse>("PushGradients", stream_);
     span_.reset();
+    if (batch_ == BatchIs::kInHeader && memory_ == nullptr) {
+      transfer_ = {sent_bytes_, absl::Now() - first_sent_};
+    }
     if (!answer.ok()) return answer.status();
     return FromProto(*answer);
   }
 
+  Transfer transfer() const override { return transfer_; }
+
  private:
   bool Write(const grpc::ByteBuffer& chunk, uint64_t elements) {
+    if (sent_bytes_ == 0) first_sent_ = absl::Now();
+    sent_bytes_ += chunk.Length();
     unsent_ -= elements;
     const bool last = batch_ == BatchIs::kInHeader && unsent_ == 0;
     open_ = stream_.Write(chunk, last ? Follows::kNothing : Follows::kMore);
@@ -76,6 +84,9 @@ class GrpcPush final : public OutgoingPush {
   const Checksums checksums_;
   uint64_t unsent_;
   bool open_ = false;
+  absl::Time first_sent_;
+  uint64_t sent_bytes_ = 0;
+  Transfer transfer_;
   absl::optional<TraceSpan> span_;
   GrpcStream stream_;
 };

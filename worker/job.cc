@@ -73,11 +73,14 @@ void AddJobFlags(CLI::App& app, JobFlags& flags) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   group
-      .add_option("--push-encoding", flags.push_encoding,
-                  "how gradients are written: float32 (none), float16, bfloat16, "
-                  "int8[:stochastic], sign, top-k[:SHARE], random-k[:SHARE] or low-rank[:RANK], "
-                  "then [/planes][/zstd[:LEVEL]], then [,TENSOR=ENCODING…] for tensors of that "
-                  "name, or of names that begin with what precedes a '*'")
+      .add_option(
+          "--push-encoding", flags.push_encoding,
+          "how gradients are written: float32 (none), float16, bfloat16, "
+          "int8[:stochastic], sign, top-k[:SHARE][:momentum][:warmup=STEPS], random-k[:SHARE] or "
+          "low-rank[:RANK], "
+          "then [/planes][/zstd[:LEVEL]], or auto[:ENCODING,…] for the fastest of those (by "
+          "default lossless ones), then [,TENSOR=ENCODING…] for tensors of that name, or of "
+          "names that begin with what precedes a '*'")
       ->capture_default_str();
   group
       .add_option("--pull-encoding", flags.pull_encoding,
@@ -102,12 +105,13 @@ Job::Job() = default;
 Job::Job(Job&&) noexcept = default;
 Job::~Job() = default;
 
-Job Job::Start(int* argc, char*** argv) {
+Job Job::Start(int* argc, char*** argv, AttachmentHook on_attachments) {
   CLI::App app;
   app.set_help_flag();  // --help is the program's own, if it gets as far as that
   app.allow_extras();
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   JobFlags flags;
+  flags.server_flags->on_attachments = std::move(on_attachments);
   AddJobFlags(app, flags);
   try {
     app.parse(*argc, *argv);
@@ -168,6 +172,7 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
     auto opened = Trace::Open(trace, Existing::kContinued, job.name_, RealClock());
     if (!opened.ok()) return opened.status();
     job.trace_ = *std::move(opened);
+    job.push_encoding_.trace = job.trace_.get();
   }
   return job;
 }
@@ -175,12 +180,21 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
 absl::Status Job::TakeEncodings(const JobFlags& flags) {
   auto push = ParseEncodingChoice(flags.push_encoding);
   if (!push.ok()) return NameFlag("--push-encoding", push.status());
-  auto pull = ParseEncoding(flags.pull_encoding);
+  auto pull = ParseEncodingChoice(flags.pull_encoding);
   if (!pull.ok()) return NameFlag("--pull-encoding", pull.status());
+  if (!pull->overrides.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pull-encoding: all parameters are pulled in one encoding; found one for ",
+                     pull->overrides[0].pattern, " alone, leave it out"));
+  }
   if (pull->sparse()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--pull-encoding: with ", flags.pull_encoding,
                      " parameters that are not sent would be 0; expected another"));
+  }
+  if (push->momentum() && !flags.error_feedback) {
+    return absl::InvalidArgumentError(
+        "--no-error-feedback: with top-k:momentum what is not sent must be kept; leave one out");
   }
   push_encoding_.choice = *std::move(push);
   push_encoding_.error_feedback = flags.error_feedback;
@@ -200,7 +214,7 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> Job::Connect() const {
   options.token = ticket_.token;
   options.connect_timeout = absl::Seconds(connect_timeout_);
   options.trace = trace_.get();
-  options.pull_encoding = pull_encoding_;
+  options.pull_encoding = pull_encoding_.encoding;
   return ConnectOverGrpc(options);
 }
 
@@ -214,7 +228,7 @@ JoinRequest Job::Identity(SessionRole role) const {
   request.pid = static_cast<uint32_t>(getpid());
   // For people, who see the beginning of a long one.
   request.push_encoding = EncodingChoiceName(push_encoding_.choice).substr(0, 64);
-  request.pull_encoding = EncodingName(pull_encoding_);
+  request.pull_encoding = EncodingChoiceName(pull_encoding_).substr(0, 64);
   if (role == SessionRole::kWorker) request.index = index_;
   return request;
 }

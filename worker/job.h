@@ -16,7 +16,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "common/encoding/encoding.h"
+#include "common/attachment.h"
+#include "common/encoding/encoding_plan.h"
 #include "common/exchange.h"
 #include "common/job_ticket.h"
 #include "common/learning_rate_schedule.h"
@@ -42,7 +43,7 @@ struct JobFlags {
   std::string name;                    // of this worker; empty: made up
   double connect_timeout = 60;         // seconds
   std::string push_encoding = "none";  // as ParseEncodingChoice() reads it
-  std::string pull_encoding = "none";  // as ParseEncoding() reads it
+  std::string pull_encoding = "none";  // the same, without exceptions for tensors
   bool error_feedback = true;
   std::unique_ptr<ServerFlags> server_flags;  // --token-file and --trace among them
 };
@@ -58,8 +59,9 @@ class Job {
  public:
   // Takes Sluice's flags out of the command line and takes part in the launch. If that cannot be,
   // says why on stderr and exits: 2 for a bad command line, 1 otherwise; or, given --help, lists
-  // Sluice's flags and exits 0. Call it first in main, once.
-  static Job Start(int* argc, char*** argv);
+  // Sluice's flags and exits 0. Call it first in main, once. If this process turns out to be the
+  // server, `on_attachments` reads what workers attach to their pushes.
+  static Job Start(int* argc, char*** argv, AttachmentHook on_attachments = nullptr);
 
   // As above, for programs that parse their flags with CLI11 themselves.
   static absl::StatusOr<Job> Start(const JobFlags& flags);
@@ -91,6 +93,9 @@ class Job {
   // How this worker's gradients are encoded.
   const GradientEncoding& push_encoding() const { return push_encoding_; }
 
+  // How it wants parameters.
+  const EncodingChoice& pull_encoding() const { return pull_encoding_; }
+
   // Who this worker is, for Join; layout and optimizer are still to be filled in.
   JoinRequest Identity(SessionRole role) const;
 
@@ -105,7 +110,7 @@ class Job {
   ProcessNonce nonce_;
   double connect_timeout_ = 0;
   GradientEncoding push_encoding_;
-  Encoding pull_encoding_;
+  EncodingChoice pull_encoding_;
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<Server> server_;
 };

@@ -36,9 +36,8 @@ bool Counted(Disposition disposition) {
 
 absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float> parameters) {
   request_ = request;
-  if (!encoding_.choice.plain() && request.role == SessionRole::kWorker) {
-    encoder_ = std::make_unique<GradientEncoder>(request.layout, encoding_, request.worker);
-  }
+  const absl::Status prepared = PrepareEncodings();
+  if (!prepared.ok()) return prepared;
   const absl::Status opened = OpenSession();
   if (!opened.ok()) return opened;
   sequence_ = welcome_.last_sequence;
@@ -55,6 +54,23 @@ absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float>
   first.session = welcome_.session;
   first.min_step = welcome_.step;
   return Finish(connection_->StartPull(first), first, parameters);
+}
+
+absl::Status ParameterClient::PrepareEncodings() {
+  if (request_.role != SessionRole::kWorker) return absl::OkStatus();
+  if (encoding_.choice.momentum()) {
+    const auto momentum = TakeMomentum(&request_.optimizer);
+    if (!momentum.ok()) return momentum.status();
+    encoding_.momentum = *momentum;
+  }
+  if (!encoding_.choice.plain()) {
+    encoder_ = std::make_unique<GradientEncoder>(request_.layout, encoding_, request_.worker);
+  }
+  if (encoding_.choice.automatic() || pull_.automatic()) {
+    auto_ =
+        std::make_unique<AutoEncodings>(request_.layout, encoding_, pull_, request_.worker, clock_);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ParameterClient::OpenSession() {
@@ -84,11 +100,37 @@ PushHeader ParameterClient::NextHeader() {
   header.sequence = sequence_;
   header.step = step_;
   header.incarnation = incarnation_;
-  if (encoder_ != nullptr) encoder_->Begin(sequence_, learning_rate_);
+  if (!attachments_.empty()) {
+    header.attachments = std::make_shared<const Attachments>(std::move(attachments_));
+    attachments_.clear();
+  }
+  if (auto_ != nullptr) {
+    auto_->BeginRound(encoder_.get(), *connection_);
+    header.encodings = auto_->TakeReport();
+  }
+  if (encoder_ != nullptr) encoder_->Begin(sequence_, step_, learning_rate_);
   return header;
 }
 
+absl::Status ParameterClient::Attach(Attachment attachment) {
+  attachments_.push_back(std::move(attachment));
+  const absl::Status sound = CheckAttachments(attachments_);
+  if (!sound.ok()) attachments_.pop_back();
+  return sound;
+}
+
+void ParameterClient::GiveUpEarly() {
+  if (!early_.has_value()) return;
+  if (early_->header.attachments != nullptr) {
+    for (const Attachment& attachment : *early_->header.attachments)
+      Attach(attachment).IgnoreError();
+  }
+  if (auto_ != nullptr) auto_->ReportAgain();
+  early_.reset();
+}
+
 void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
+  if (!early_.has_value() && auto_ != nullptr && auto_->holds_back()) return;
   if (!early_.has_value()) {
     const uint64_t elements = request_.layout.size();
     early_.emplace(Round{NextHeader(), nullptr, Coverage(elements)});
@@ -136,6 +178,7 @@ absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradie
       LOG(WARNING) << request_.worker << " joins again: " << report.status().message();
       const absl::Status rejoined = Rejoin();
       if (!rejoined.ok()) return rejoined;
+      if (auto_ != nullptr) auto_->ReportAgain();
       if (!welcome_.resumed) return GiveUpPush(parameters);
     }
     header.session = welcome_.session;
@@ -162,12 +205,19 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round round, const Shar
   // Parameters that were pushed in place of a gradient are not the server's any more.
   const bool has_servers = gradient.values.data() != parameters.data();
   if (has_servers && incarnation_ == welcome_.incarnation) request.have_step = step_;
-  // Asked for at once: it costs no round trip of its own.
-  std::unique_ptr<PendingPull> pull = connection_->StartPull(request);
+  // Asked for at once it costs no round trip of its own; but it may be here before somebody looks,
+  // and then nobody knows how long it took.
+  const bool measured = auto_ != nullptr && auto_->measures_pull();
+  std::unique_ptr<PendingPull> pull = measured ? nullptr : connection_->StartPull(request);
   const auto outcome = Push(std::move(round), gradient);
   if (!outcome.ok()) return outcome.status();
+  if (measured) pull = connection_->StartPull(request);
+  // What was not wanted was not sent whole.
+  if (!Counted(outcome->disposition)) pushed_ = Transfer();
+  if (auto_ != nullptr) auto_->EndPush(pushed_, gradient.values);
   const absl::Status pulled = Finish(std::move(pull), request, parameters);
   if (!pulled.ok()) return pulled;
+  if (auto_ != nullptr) auto_->EndPull(pulled_, parameters);
   return RoundReport{step_, outcome->first_disposition.value_or(outcome->disposition),
                      outcome->staleness};
 }
@@ -183,7 +233,9 @@ absl::StatusOr<PushOutcome> ParameterClient::Push(Round round, const SharedFloat
   for (; round.open && gap.has_value(); gap = round.sent.FirstGap()) {
     Send(gap->begin, gradient.Part(gap->begin, gap->end - gap->begin), round);
   }
-  return round.push->Finish({round.header.samples, round.header.loss});
+  auto outcome = round.push->Finish({round.header.samples, round.header.loss});
+  pushed_ = round.push->transfer();
+  return outcome;
 }
 
 absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
@@ -231,6 +283,7 @@ absl::Status ParameterClient::Finish(std::unique_ptr<PendingPull> pull, const Pu
     header = pull->Read(parameters);
   }
   if (!header.ok()) return header.status();
+  pulled_ = pull->transfer();
   step_ = header->step;
   incarnation_ = header->incarnation;
   learning_rate_ = header->learning_rate;

@@ -10,9 +10,13 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "common/attachment.h"
+#include "common/clock.h"
 #include "common/coverage.h"
+#include "common/encoding/encoding_plan.h"
 #include "common/exchange.h"
 #include "common/shared_floats.h"
+#include "worker/auto_encodings.h"
 #include "worker/gradient_encoder.h"
 #include "worker/server_connection.h"
 
@@ -31,10 +35,16 @@ struct RoundReport {
 // repeats what was not answered; the server counts it once. To be used by one thread at a time.
 class ParameterClient {
  public:
-  // `encoding` is that of the gradients that are pushed.
+  // `encoding` is that of the gradients that are pushed. `pull` has to do with parameters only if
+  // it is automatic; else they come as `connection` asks for them. Encodings are timed by `clock`,
+  // which outlives this.
   explicit ParameterClient(std::unique_ptr<ServerConnection> connection,
-                           GradientEncoding encoding = {})
-      : connection_(std::move(connection)), encoding_(std::move(encoding)) {}
+                           GradientEncoding encoding = {}, EncodingChoice pull = {},
+                           const Clock& clock = RealClock())
+      : connection_(std::move(connection)),
+        encoding_(std::move(encoding)),
+        pull_(std::move(pull)),
+        clock_(clock) {}
 
   // Joins and fills `parameters`, which hold the model's own on entry: they become the job's if it
   // has none, else they are replaced.
@@ -46,13 +56,17 @@ class ParameterClient {
   absl::StatusOr<RoundReport> Exchange(const SharedFloats& gradient, uint32_t samples,
                                        absl::optional<float> loss, absl::Span<float> parameters);
 
+  // Attaches something to the next push that begins. BAD_ARGUMENT if that has too much already.
+  absl::Status Attach(Attachment attachment);
+
   // Sends a part of the gradient that the next Exchange() pushes, while the rest of it is still
   // being computed: each element once, in any order, and unchanged until then. Never fails: what
   // cannot be sent now, Exchange() sends, or it pushes all of the gradient again.
   void SendEarly(uint64_t offset, const SharedFloats& part);
 
-  // The gradient that was sent early comes to nothing.
-  void GiveUpEarly() { early_.reset(); }
+  // The gradient that was sent early comes to nothing. What was attached to it goes with the next,
+  // unless that has too much then.
+  void GiveUpEarly();
 
   // Waits until every worker has left, and takes the final parameters. For an observer's session.
   absl::Status AwaitEnd(absl::Span<float> parameters);
@@ -64,6 +78,7 @@ class ParameterClient {
   Step step() const { return step_; }
 
  private:
+  absl::Status PrepareEncodings();
   absl::Status OpenSession();
   absl::Status Rejoin();
   // A push of which a part may have been sent.
@@ -86,15 +101,21 @@ class ParameterClient {
                       absl::Span<float> parameters);
 
   const std::unique_ptr<ServerConnection> connection_;
-  const GradientEncoding encoding_;
+  GradientEncoding encoding_;
+  const EncodingChoice pull_;
+  const Clock& clock_;
   std::unique_ptr<GradientEncoder> encoder_;  // null if gradients are sent as they are
+  std::unique_ptr<AutoEncodings> auto_;       // null if nothing is chosen
   JoinRequest request_;
   Welcome welcome_;           // of the latest session
   Step step_;                 // of the parameters that this worker holds
   Incarnation incarnation_;   // as above
   double learning_rate_ = 0;  // of that step; 0 if unknown
   Sequence sequence_;
+  Attachments attachments_;      // to the next push
   absl::optional<Round> early_;  // begun by SendEarly()
+  Transfer pushed_;              // of the latest push; and pull
+  Transfer pulled_;
 };
 
 }  // namespace sluice

@@ -11,12 +11,20 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/encoding/chunk_encoding.h"
+#include "common/encoding/encoding.h"
 #include "common/exchange.h"
 #include "common/shared_floats.h"
 
 namespace sluice {
+
+// What went over the link, and in how long. No bytes: unknown.
+struct Transfer {
+  uint64_t bytes = 0;
+  absl::Duration time;
+};
 
 // A pull under way. Destroying it gives it up.
 class PendingPull {
@@ -26,6 +34,9 @@ class PendingPull {
   // Waits for the step asked for and writes it to `parameters`, which have the layout's size; once.
   // After an error they may be a mixture. DEADLINE_EXCEEDED: the step has not come yet; pull again.
   virtual absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) = 0;
+
+  // After Read(): of the parameters, from when the server had begun to answer.
+  virtual Transfer transfer() const = 0;
 };
 
 // When the server is told of the batch that a gradient was computed on.
@@ -48,6 +59,10 @@ class OutgoingPush {
   // All of it was sent, or it has ended: waits for the answer; once. `summary` is for BatchIs::
   // kInSummary.
   virtual absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) = 0;
+
+  // After Finish(): of the gradient, from its first part to the answer. Unknown with BatchIs::
+  // kInSummary, whose parts come when they are computed.
+  virtual Transfer transfer() const = 0;
 };
 
 // One session's way to the server. To be used by one thread at a time. Errors are those of
@@ -71,6 +86,13 @@ class ServerConnection {
   // Begins to push a gradient of `elements`; returns at once.
   virtual std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                                   BatchIs batch) = 0;
+
+  // How parameters are written that are pulled from now on; not sparse.
+  virtual void UsePullEncoding(const Encoding& encoding) = 0;
+
+  // Whether what the latest session sends stays on this machine: through shared memory or a unix
+  // socket.
+  virtual bool stays_on_machine() const = 0;
 
   // Asks for a step; returns at once.
   virtual std::unique_ptr<PendingPull> StartPull(const PullRequest& request) = 0;

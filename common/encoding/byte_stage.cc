@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/encoding/byte_planes.h"
 #include "common/error.h"
-#include "common/vector_clones.h"
 #include "common/zstd_codec.h"
 
 namespace sluice {
@@ -17,104 +17,6 @@ namespace {
 // stored as it was.
 constexpr size_t kLengthBytes = 4;
 constexpr uint32_t kStored = uint32_t{1} << 31;
-
-constexpr size_t kMostParts = 4;
-
-using Planes = std::array<absl::string_view, kMostParts>;
-
-// Four planes are two of two, of the values' halves: a vector unit narrows and widens numbers best
-// by one step at a time. A block of halves stays in the first-level cache.
-constexpr size_t kBlock = 1024;
-
-SLUICE_LOOP_BODY uint16_t HalfAt(const char* halves, size_t i) {
-  uint16_t half;
-  std::memcpy(&half, halves + i * sizeof(half), sizeof(half));
-  return half;
-}
-
-SLUICE_LOOP_BODY void SplitHalves(const char* __restrict halves, size_t count, char* __restrict low,
-                                  char* __restrict high) {
-  for (size_t i = 0; i < count; ++i) {
-    low[i] = static_cast<char>(HalfAt(halves, i) & 0xff);
-    high[i] = static_cast<char>(HalfAt(halves, i) >> 8);
-  }
-}
-
-SLUICE_LOOP_BODY void JoinHalves(const char* __restrict low, const char* __restrict high,
-                                 size_t count, char* __restrict halves) {
-  for (size_t i = 0; i < count; ++i) {
-    const auto half =
-        static_cast<uint16_t>(static_cast<uint8_t>(low[i]) | static_cast<uint8_t>(high[i]) << 8);
-    std::memcpy(halves + i * sizeof(half), &half, sizeof(half));
-  }
-}
-
-SLUICE_VECTOR_CLONES
-void To2Planes(const char* values, size_t count, char* low, char* high) {
-  SplitHalves(values, count, low, high);
-}
-
-SLUICE_VECTOR_CLONES
-void From2Planes(const char* low, const char* high, size_t count, char* values) {
-  JoinHalves(low, high, count, values);
-}
-
-SLUICE_VECTOR_CLONES
-void To4Planes(const char* values, size_t count, char* const* planes) {
-  uint16_t low[kBlock];
-  uint16_t high[kBlock];
-  for (size_t begin = 0; begin < count; begin += kBlock) {
-    const size_t size = std::min(kBlock, count - begin);
-    for (size_t i = 0; i < size; ++i) {
-      uint32_t value;
-      std::memcpy(&value, values + (begin + i) * sizeof(value), sizeof(value));
-      low[i] = static_cast<uint16_t>(value & 0xffff);
-      high[i] = static_cast<uint16_t>(value >> 16);
-    }
-    SplitHalves(reinterpret_cast<const char*>(low), size, planes[0] + begin, planes[1] + begin);
-    SplitHalves(reinterpret_cast<const char*>(high), size, planes[2] + begin, planes[3] + begin);
-  }
-}
-
-SLUICE_VECTOR_CLONES
-void From4Planes(const Planes& planes, size_t count, char* values) {
-  uint16_t low[kBlock];
-  uint16_t high[kBlock];
-  for (size_t begin = 0; begin < count; begin += kBlock) {
-    const size_t size = std::min(kBlock, count - begin);
-    JoinHalves(planes[0].data() + begin, planes[1].data() + begin, size,
-               reinterpret_cast<char*>(low));
-    JoinHalves(planes[2].data() + begin, planes[3].data() + begin, size,
-               reinterpret_cast<char*>(high));
-    for (size_t i = 0; i < size; ++i) {
-      const uint32_t value = static_cast<uint32_t>(low[i]) | static_cast<uint32_t>(high[i]) << 16;
-      std::memcpy(values + (begin + i) * sizeof(value), &value, sizeof(value));
-    }
-  }
-}
-
-// Where each plane is written.
-using Targets = std::array<char*, kMostParts>;
-
-// Of `count` values of 2 or 4 bytes; planes of values of 1 are they themselves.
-void Split(const char* values, size_t count, size_t width, const Targets& planes) {
-  if (width == 1) {
-    std::memcpy(planes[0], values, count);
-  } else if (width == 2) {
-    To2Planes(values, count, planes[0], planes[1]);
-  } else {
-    To4Planes(values, count, planes.data());
-  }
-}
-
-void Join(const Planes& planes, size_t width, char* values) {
-  const size_t count = planes[0].size();
-  if (width == 2) {
-    From2Planes(planes[0].data(), planes[1].data(), count, values);
-  } else {
-    From4Planes(planes, count, values);
-  }
-}
 
 void PutLength(uint32_t length, char* to) {
   for (size_t i = 0; i < kLengthBytes; ++i) to[i] = static_cast<char>(length >> (8 * i));
@@ -133,20 +35,20 @@ constexpr size_t WorthIt(size_t bytes) { return bytes - bytes / 20; }
 
 // Which of the parts look as if they were worth to be compressed, by some of the values from all
 // over them: a look that costs little where they are not.
-std::array<bool, kMostParts> LooksCompressible(absl::string_view bytes, size_t parts, int level) {
+std::array<bool, kMostPlanes> LooksCompressible(absl::string_view bytes, size_t parts, int level) {
   constexpr size_t kPieces = 16;
   constexpr size_t kPiece = 512;
   constexpr size_t kLeastPiece = 128;
-  std::array<bool, kMostParts> looks = {true, true, true, true};
+  std::array<bool, kMostPlanes> looks = {true, true, true, true};
   const size_t count = bytes.size() / parts;
   const size_t piece = std::min(kPiece, count / kPieces / 16);
   if (piece < kLeastPiece) return looks;
   const size_t size = kPieces * piece;
-  char samples[kMostParts][kPieces * kPiece];
+  char samples[kMostPlanes][kPieces * kPiece];
   for (size_t i = 0; i < kPieces; ++i) {
-    Targets to = {};
+    PlaneTargets to = {};
     for (size_t part = 0; part < parts; ++part) to[part] = samples[part] + i * piece;
-    Split(bytes.data() + count / kPieces * i * parts, piece, parts, to);
+    SplitPlanes(bytes.data() + count / kPieces * i * parts, piece, parts, to);
   }
   for (size_t part = 0; part < parts; ++part) {
     char frame[kPieces * kPiece];
@@ -179,7 +81,7 @@ char* PutParts(absl::string_view bytes, size_t parts, int level, char* to) {
   if (parts == 1) return PutPart(bytes, compress[0], level, to);
   const size_t count = bytes.size() / parts;
   const Buffer planes = MakeBuffer(bytes.size());
-  Targets targets = {};
+  PlaneTargets targets = {};
   // Planes that are stored, and come before any that is not, are split to where they belong.
   char* known = to;
   for (size_t i = 0; i < parts; ++i) {
@@ -187,7 +89,7 @@ char* PutParts(absl::string_view bytes, size_t parts, int level, char* to) {
     targets[i] = known == nullptr ? planes.bytes.get() + i * count : known + kLengthBytes;
     if (known != nullptr) known += kLengthBytes + count;
   }
-  Split(bytes.data(), count, parts, targets);
+  SplitPlanes(bytes.data(), count, parts, targets);
   for (size_t i = 0; i < parts; ++i) to = PutPart({targets[i], count}, compress[i], level, to);
   return to;
 }
@@ -278,10 +180,10 @@ Buffer PackBytes(absl::string_view bytes, const ByteStage& stage, int level) {
     payload.size = static_cast<size_t>(end - to);
     return payload;
   }
-  Targets targets = {};
+  PlaneTargets targets = {};
   const size_t count = bytes.size() / parts;
   for (size_t i = 0; i < parts; ++i) targets[i] = to + i * count;
-  Split(bytes.data(), count, parts, targets);
+  SplitPlanes(bytes.data(), count, parts, targets);
   payload.size = bytes.size();
   return payload;
 }
@@ -296,7 +198,7 @@ absl::StatusOr<absl::string_view> UnpackBytes(absl::string_view payload, const B
                          : Cut(payload, parts, most);
   if (!found.ok()) return found.status();
   if (!stage.splits()) return (*found)[0];
-  Join(*found, stage.width, room);
+  JoinPlanes(*found, stage.width, room);
   return absl::string_view(room, (*found)[0].size() * parts);
 }
 

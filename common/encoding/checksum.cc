@@ -1,5 +1,8 @@
 #include "common/encoding/checksum.h"
 
+#include "absl/strings/str_cat.h"
+#include "common/error.h"
+
 // A distribution's compiler builds for the oldest processor; the library knows the newest too.
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h>
@@ -18,6 +21,15 @@ struct Checksummer::State {
 };
 
 uint64_t Checksum(absl::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+absl::Status CompareChecksums(uint64_t offset, uint64_t found, uint64_t expected) {
+  if (found == expected) return absl::OkStatus();
+  return MakeError(Reason::kCorruptChunk,
+                   absl::StrCat("the chunk at offset ", offset, " has the checksum ",
+                                absl::Hex(found, absl::kZeroPad16), ", expected ",
+                                absl::Hex(expected, absl::kZeroPad16),
+                                "; it changed on its way: repeat the call"));
+}
 
 Checksummer::Checksummer() : state_(std::make_unique<State>()) {}
 

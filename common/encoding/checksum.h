@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace sluice {
@@ -13,7 +14,10 @@ namespace sluice {
 // XXH3-64 with seed 0 (Collet, xxhash.com): a quarter of a pass over memory.
 uint64_t Checksum(absl::string_view bytes);
 
-// The same of bytes that lie in several places.
+// CORRUPT_CHUNK unless a chunk's payload has the checksum that its sender says.
+absl::Status CompareChecksums(uint64_t offset, uint64_t found, uint64_t expected);
+
+// Checksum() of bytes that lie in several places.
 class Checksummer {
  public:
   Checksummer();

@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/encoding/byte_stage.h"
 #include "common/encoding/checksum.h"
 #include "common/error.h"
+#include "common/tensor_chunk.h"
 
 namespace sluice {
 namespace {
@@ -49,10 +49,6 @@ Encoding AsTheyAre(Encoding encoding) {
   encoding.transform = ValueTransform::kFloat32;
   encoding.custom.clear();
   return encoding;
-}
-
-absl::string_view BytesOf(absl::Span<const float> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
 // False if not all values are finite.
@@ -103,13 +99,9 @@ absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values) {
                      absl::StrCat("an encoded chunk at offset ", chunk.offset, " has ", how.count,
                                   " elements, expected 1 to ", kMostEncoded));
   }
-  const uint64_t checksum = Checksum(chunk.payload);
-  if (checksum != chunk.checksum) {
-    return MakeError(Reason::kCorruptChunk,
-                     absl::StrCat("the chunk at offset ", chunk.offset, " has the checksum ",
-                                  absl::Hex(checksum, absl::kZeroPad16), ", expected ",
-                                  absl::Hex(chunk.checksum, absl::kZeroPad16), ": send it again"));
-  }
+  const absl::Status intact =
+      CompareChecksums(chunk.offset, Checksum(chunk.payload), chunk.checksum);
+  if (!intact.ok()) return intact;
   const absl::Status steps = CheckSteps(how);
   if (!steps.ok()) return steps;
   const auto transform = FindTransform(how.transform, how.custom);

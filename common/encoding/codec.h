@@ -17,8 +17,9 @@ namespace sluice {
 // to allocate 4 bytes for each.
 inline constexpr uint64_t kMostEncoded = uint64_t{1} << 18;
 
-// `values`, elements from `offset` on, at least one and at most kMostEncoded of them, encoded; not
-// plain. If one of them is not finite they are sent as float32, so that their receiver sees it.
+// `values`, elements from `offset` on, at least one and at most kMostEncoded of them, encoded; if
+// that is plain, copied. If one of them is not finite they are sent as float32, so that their
+// receiver sees it.
 EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const Encoding& encoding,
                           const ChunkContext& context);
 

@@ -4,10 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/encoding/transform.h"
@@ -16,7 +14,6 @@
 namespace sluice {
 namespace {
 
-constexpr uint32_t kMostRank = 64;
 constexpr int kMostLevel = 19;
 
 struct TransformName {
@@ -57,6 +54,12 @@ bool TakeOption(absl::string_view word, Encoding* encoding) {
     return encoding->stochastic = true;
   }
   if (word == "float16" && Keeps(encoding->transform)) return encoding->half = true;
+  if (encoding->transform == ValueTransform::kTopK) {
+    if (word == "momentum") return encoding->momentum = true;
+    if (absl::ConsumePrefix(&word, "warmup=")) {
+      return absl::SimpleAtoi(word, &encoding->warmup) && encoding->warmup > 0;
+    }
+  }
   return TakeShare(word, encoding) || TakeRank(word, encoding);
 }
 
@@ -75,10 +78,12 @@ absl::Status TakeTransform(absl::string_view text, const Words& words, Encoding*
   }
   for (size_t i = 1; i < words.size(); ++i) {
     if (TakeOption(words[i], encoding)) continue;
-    return Bad(text, absl::StrCat(name, " has no option \"", Shown(words[i]),
-                                  "\"; expected int8:stochastic, top-k or random-k with a share in "
-                                  "(0, 1] and :float16, low-rank with a rank of 1 to ",
-                                  kMostRank));
+    return Bad(text,
+               absl::StrCat(name, " has no option \"", Shown(words[i]),
+                            "\"; expected int8:stochastic, top-k or random-k with a share in "
+                            "(0, 1] and :float16, top-k:momentum and top-k:warmup=STEPS, low-rank "
+                            "with a rank of 1 to ",
+                            kMostRank));
   }
   return absl::OkStatus();
 }
@@ -136,10 +141,21 @@ std::string EncodingName(const Encoding& encoding) {
   if (encoding.stochastic) name += ":stochastic";
   if (encoding.sparse()) absl::StrAppend(&name, ":", encoding.share);
   if (encoding.half) name += ":float16";
+  if (encoding.momentum) name += ":momentum";
+  if (encoding.warmup > 0) absl::StrAppend(&name, ":warmup=", encoding.warmup);
   if (encoding.transform == ValueTransform::kLowRank) absl::StrAppend(&name, ":", encoding.rank);
   if (encoding.byte_layout == ByteLayout::kPlanes) name += "/planes";
   if (encoding.compressor == Compressor::kZstd) absl::StrAppend(&name, "/zstd:", encoding.level);
   return name;
+}
+
+double ShareAt(const Encoding& encoding, uint64_t step) {
+  constexpr double kFirst = 0.25;
+  constexpr double kStages = 4;
+  if (step >= encoding.warmup || encoding.share >= kFirst) return encoding.share;
+  const double stage =
+      std::floor(kStages * static_cast<double>(step) / static_cast<double>(encoding.warmup));
+  return kFirst * std::pow(encoding.share / kFirst, stage / kStages);
 }
 
 }  // namespace sluice

@@ -18,13 +18,18 @@
 
 namespace sluice {
 
+inline constexpr uint32_t kMostRank = 64;
+
 struct Encoding {
   ValueTransform transform = ValueTransform::kFloat32;
   bool stochastic = false;  // kInt8: rounds up or down at random, right on average
   double share = 0.01;      // kTopK, kRandomK: of the values, those that are sent; in (0, 1]
   bool half = false;        // kTopK, kRandomK: values are sent as float16
-  uint32_t rank = 4;        // kLowRank: columns of the narrow matrices; 1 to 64
-  std::string custom;       // kCustom: its name
+  // kTopK: Deep Gradient Compression (Lin et al. 2018), of which only a worker that pushes knows.
+  bool momentum = false;  // the worker has the optimizer's momentum, and corrects it
+  uint64_t warmup = 0;    // the first steps, over which the share falls to what it says
+  uint32_t rank = 4;      // kLowRank: columns of the narrow matrices; 1 to kMostRank
+  std::string custom;     // kCustom: its name
   ByteLayout byte_layout = ByteLayout::kPlain;
   Compressor compressor = Compressor::kNone;
   int level = 1;  // kZstd: 1 (fastest) to 19
@@ -41,13 +46,18 @@ struct Encoding {
 bool operator==(const Encoding& a, const Encoding& b);
 
 // What a flag says: TRANSFORM[:OPTION…][/planes][/zstd[:LEVEL]], where TRANSFORM is one of float32,
-// float16, bfloat16, int8[:stochastic], sign, top-k[:SHARE][:float16], random-k[:SHARE][:float16],
-// low-rank[:RANK], or the name of a user's own. "none" is float32. BAD_ARGUMENT names what is
-// wrong.
+// float16, bfloat16, int8[:stochastic], sign, top-k[:SHARE][:float16][:momentum][:warmup=STEPS],
+// random-k[:SHARE][:float16], low-rank[:RANK], or the name of a user's own. "none" is float32.
+// BAD_ARGUMENT names what is wrong.
 absl::StatusOr<Encoding> ParseEncoding(absl::string_view text);
 
 // What ParseEncoding() reads as the same encoding.
 std::string EncodingName(const Encoding& encoding);
+
+// The share that is sent of a gradient computed on `step`. While an encoding warms up it falls in
+// four stages of equal length, each time by the same factor, from a quarter to encoding.share: to
+// 0.001 by 0.25, 0.063, 0.016 and 0.004. A share of a quarter or more does not warm up.
+double ShareAt(const Encoding& encoding, uint64_t step);
 
 }  // namespace sluice
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/encoding/codec.h"
@@ -17,16 +18,24 @@ bool Matches(absl::string_view name, absl::string_view pattern) {
   return absl::ConsumeSuffix(&pattern, "*") ? absl::StartsWith(name, pattern) : name == pattern;
 }
 
-// Null: plain.
+// What the worker must see, though it is sent as it is.
+const Encoding* AsItIs() {
+  static const auto* const encoding = new Encoding();
+  return encoding;
+}
+
+// Null: plain for good.
 const Encoding* EncodingOf(const LayoutRange& range, const EncodingChoice& choice) {
   if (range.kind != RangeKind::kParameter) return nullptr;
+  const Encoding* const plain = choice.momentum() ? AsItIs() : nullptr;
   const auto named = std::find_if(
       choice.overrides.begin(), choice.overrides.end(),
       [&](const EncodingChoice::Override& entry) { return Matches(range.name, entry.pattern); });
   if (named != choice.overrides.end()) {
-    return named->encoding.plain() ? nullptr : &named->encoding;
+    return named->encoding.plain() ? plain : &named->encoding;
   }
-  return choice.encoding.plain() || range.length < kFewest ? nullptr : &choice.encoding;
+  const bool as_it_is = choice.encoding.plain() && !choice.automatic();
+  return as_it_is || range.length < kFewest ? plain : &choice.encoding;
 }
 
 // Of a tensor whose first dimension are the rows.
@@ -40,44 +49,123 @@ uint64_t LengthOfChunks(uint64_t columns) {
   return has_rows ? kMostEncoded / columns * columns : kMostEncoded;
 }
 
+constexpr absl::string_view kAuto = "auto";
+constexpr const char* kLossless[] = {"float32/planes/zstd:1", "float32/planes/zstd:3"};
+
+using Words = std::vector<absl::string_view>;
+
+absl::Status AddCandidate(absl::string_view word, std::vector<Encoding>* candidates) {
+  auto encoding = ParseEncoding(word);
+  if (!encoding.ok()) return encoding.status();
+  if (encoding->momentum) {
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("auto cannot choose \"", Shown(word),
+                                  "\": with :momentum the server has none, whatever is chosen; "
+                                  "leave it out, or name that encoding alone"));
+  }
+  const bool known =
+      std::find(candidates->begin(), candidates->end(), *encoding) != candidates->end();
+  if (!known) candidates->push_back(*std::move(encoding));
+  if (candidates->size() <= 1 + kMostCandidates) return absl::OkStatus();
+  return MakeError(
+      Reason::kBadArgument,
+      absl::StrCat("auto chooses among at most ", kMostCandidates, " encodings beside float32; \"",
+                   Shown(word), "\" is one too many"));
+}
+
+// Names come before their '='; an encoding's options have one behind a ':'.
+bool IsOverride(absl::string_view word) { return word.find('=') < word.find(':'); }
+
+// Takes "auto" and the candidates that follow it off the front of `words`.
+absl::Status TakeCandidates(Words* words, std::vector<Encoding>* candidates) {
+  candidates->emplace_back();
+  absl::string_view first = words->front();
+  size_t taken = 1;
+  if (first == kAuto) {
+    for (const char* name : kLossless) {
+      const absl::Status added = AddCandidate(name, candidates);
+      if (!added.ok()) return added;
+    }
+  } else {
+    (*words)[0].remove_prefix(kAuto.size() + 1);
+    for (taken = 0; taken < words->size() && !IsOverride((*words)[taken]); ++taken) {
+      const absl::Status added = AddCandidate((*words)[taken], candidates);
+      if (!added.ok()) return added;
+    }
+  }
+  words->erase(words->begin(), words->begin() + static_cast<std::ptrdiff_t>(taken));
+  return absl::OkStatus();
+}
+
+bool SaysAuto(absl::string_view word) {
+  return word == kAuto || absl::StartsWith(word, absl::StrCat(kAuto, ":"));
+}
+
 }  // namespace
 
 bool EncodingChoice::plain() const {
-  return encoding.plain() &&
+  return encoding.plain() && !automatic() &&
          std::all_of(overrides.begin(), overrides.end(),
                      [](const Override& entry) { return entry.encoding.plain(); });
 }
 
 bool EncodingChoice::sparse() const {
   return encoding.sparse() ||
+         std::any_of(candidates.begin(), candidates.end(),
+                     [](const Encoding& candidate) { return candidate.sparse(); }) ||
          std::any_of(overrides.begin(), overrides.end(),
                      [](const Override& entry) { return entry.encoding.sparse(); });
 }
 
+bool EncodingChoice::momentum() const {
+  return encoding.momentum ||
+         std::any_of(overrides.begin(), overrides.end(),
+                     [](const Override& entry) { return entry.encoding.momentum; });
+}
+
 absl::StatusOr<EncodingChoice> ParseEncodingChoice(absl::string_view text) {
-  const std::vector<absl::string_view> words = absl::StrSplit(text, ',');
+  Words words = absl::StrSplit(text, ',');
   EncodingChoice choice;
-  auto first = ParseEncoding(words[0]);
-  if (!first.ok()) return first.status();
-  choice.encoding = *std::move(first);
-  for (size_t i = 1; i < words.size(); ++i) {
+  if (SaysAuto(words[0])) {
+    const absl::Status taken = TakeCandidates(&words, &choice.candidates);
+    if (!taken.ok()) return taken;
+  } else {
+    auto first = ParseEncoding(words[0]);
+    if (!first.ok()) return first.status();
+    choice.encoding = *std::move(first);
+    words.erase(words.begin());
+  }
+  for (absl::string_view word : words) {
     const std::pair<absl::string_view, absl::string_view> entry =
-        absl::StrSplit(words[i], absl::MaxSplits('=', 1));
-    if (entry.first.empty() || !absl::StrContains(words[i], '=')) {
+        absl::StrSplit(word, absl::MaxSplits('=', 1));
+    if (entry.first.empty() || !IsOverride(word)) {
       return MakeError(Reason::kBadArgument,
                        absl::StrCat("encoding \"", Shown(text), "\": expected ",
-                                    "ENCODING[,PATTERN=ENCODING…], found \"", Shown(words[i]),
+                                    "ENCODING[,PATTERN=ENCODING…], found \"", Shown(word),
                                     "\" after the first comma"));
     }
     auto encoding = ParseEncoding(entry.second);
     if (!encoding.ok()) return encoding.status();
     choice.overrides.push_back({std::string(entry.first), *std::move(encoding)});
   }
+  if (choice.automatic() && choice.momentum()) {
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("encoding \"", Shown(text), "\": auto goes with no :momentum"));
+  }
   return choice;
 }
 
 std::string EncodingChoiceName(const EncodingChoice& choice) {
   std::string name = EncodingName(choice.encoding);
+  if (choice.automatic()) {
+    const auto append = [](std::string* out, const Encoding& candidate) {
+      out->append(EncodingName(candidate));
+    };
+    const auto lossless = ParseEncodingChoice(kAuto);
+    const bool usual = choice.candidates == lossless->candidates;
+    name = usual ? std::string(kAuto)
+                 : absl::StrCat(kAuto, ":", absl::StrJoin(choice.candidates, ",", append));
+  }
   for (const EncodingChoice::Override& entry : choice.overrides) {
     absl::StrAppend(&name, ",", entry.pattern, "=", EncodingName(entry.encoding));
   }
@@ -94,14 +182,20 @@ std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice&
       if (continues) {
         chunks.back().end = end;
       } else {
-        chunks.push_back({range.offset, end, 0, nullptr});
+        chunks.push_back({range.offset, end, 0, nullptr, false});
       }
+      continue;
+    }
+    if (encoding == AsItIs() && !chunks.empty() && chunks.back().encoding == encoding &&
+        end - chunks.back().begin <= kMostEncoded) {
+      chunks.back().end = end;
       continue;
     }
     const uint64_t columns = ColumnsOf(range);
     const uint64_t length = LengthOfChunks(columns);
     for (uint64_t begin = range.offset; begin < end; begin += length) {
-      chunks.push_back({begin, std::min(end, begin + length), columns, encoding});
+      const bool awaits_choice = choice.automatic() && encoding == &choice.encoding;
+      chunks.push_back({begin, std::min(end, begin + length), columns, encoding, awaits_choice});
     }
   }
   return chunks;

@@ -3,6 +3,7 @@
 #ifndef SLUICE_COMMON_ENCODING_FLOAT_BITS_H_
 #define SLUICE_COMMON_ENCODING_FLOAT_BITS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -11,6 +12,8 @@
 namespace sluice {
 
 inline constexpr uint32_t kSignBit = uint32_t{1} << 31;
+// Of a magnitude: those of infinity, and above them those of NaNs.
+inline constexpr uint32_t kInfinityBits = 0x7f800000u;
 
 SLUICE_LOOP_BODY uint32_t BitsOf(float value) {
   uint32_t bits;
@@ -26,6 +29,13 @@ SLUICE_LOOP_BODY float FloatOf(uint32_t bits) {
 
 // Of the value without its sign: greater for greater values.
 SLUICE_LOOP_BODY uint32_t MagnitudeBits(float value) { return BitsOf(value) & ~kSignBit; }
+
+// Number `i` of the 16-bit numbers at `halves`, whatever their alignment.
+SLUICE_LOOP_BODY uint16_t HalfAt(const char* halves, size_t i) {
+  uint16_t half;
+  std::memcpy(&half, halves + i * sizeof(half), sizeof(half));
+  return half;
+}
 
 }  // namespace sluice
 

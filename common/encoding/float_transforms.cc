@@ -10,9 +10,6 @@
 namespace sluice {
 namespace {
 
-// Of a magnitude's bits: those of infinity, and above them those of NaNs.
-constexpr int32_t kInfinity = 0x7f800000;
-
 // Longer loops go through a block of 32-bit numbers on the stack: with narrow ones in them they
 // would have narrower vectors too.
 constexpr size_t kBlock = 512;
@@ -74,13 +71,7 @@ SLUICE_LOOP_BODY bool ToHalves(const float* __restrict values, size_t count,
       std::memcpy(bytes + (begin + i) * sizeof(half), &half, sizeof(half));
     }
   }
-  return most < kInfinity;
-}
-
-SLUICE_LOOP_BODY uint32_t HalfAt(const char* bytes, size_t i) {
-  uint16_t half;
-  std::memcpy(&half, bytes + i * sizeof(half), sizeof(half));
-  return half;
+  return most < static_cast<int32_t>(kInfinityBits);
 }
 
 SLUICE_VECTOR_CLONES
@@ -102,7 +93,7 @@ bool ToBfloat16s(const float* values, size_t count, char* bytes) {
 }
 SLUICE_VECTOR_CLONES
 void FromBfloat16s(const char* __restrict bytes, size_t count, float* __restrict values) {
-  for (size_t i = 0; i < count; ++i) values[i] = FloatOf(HalfAt(bytes, i) << 16);
+  for (size_t i = 0; i < count; ++i) values[i] = FloatOf(uint32_t{HalfAt(bytes, i)} << 16);
 }
 
 SLUICE_VECTOR_CLONES
@@ -112,7 +103,7 @@ bool ToFloat32s(const float* __restrict values, size_t count, char* __restrict b
     most = std::max(most, static_cast<int32_t>(MagnitudeBits(values[i])));
     std::memcpy(bytes + i * sizeof(float), values + i, sizeof(float));
   }
-  return most < kInfinity;
+  return most < static_cast<int32_t>(kInfinityBits);
 }
 void FromFloat32s(const char* bytes, size_t count, float* values) {
   std::memcpy(values, bytes, count * sizeof(float));

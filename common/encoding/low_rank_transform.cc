@@ -17,7 +17,6 @@ namespace {
 
 using Matrix = std::vector<float>;  // row by row
 
-constexpr uint32_t kMostRank = 64;
 constexpr float kLeastNorm = 1e-20f;
 
 // Of the matrix M that is encoded, rows · columns; P is rows · rank, Q is columns · rank.

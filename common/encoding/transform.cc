@@ -71,8 +71,8 @@ bool Transform::EncodeIfFinite(absl::Span<const float> values, const Encoding& e
 }
 
 void RegisterTransform(absl::string_view name, std::unique_ptr<const Transform> transform) {
-  CHECK(IsName(name)) << "\"" << Shown(name)
-                      << "\" is no name for a transform: 1 to 64 of a-z, 0-9, - and _";
+  CHECK(IsName(name) && name != "auto")
+      << "\"" << Shown(name) << "\" is no name for a transform: 1 to 64 of a-z, 0-9, - and _";
   const auto taken = ParseEncoding(name);
   CHECK(!taken.ok()) << "there is a transform named " << name << " already";
   const size_t width = transform->width();

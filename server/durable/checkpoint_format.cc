@@ -9,6 +9,7 @@
 #include "common/encoding/checksum.h"
 #include "common/little_endian.h"
 #include "common/safetensors.h"
+#include "common/tensor_chunk.h"
 #include "server/durable/saved_state.h"
 
 namespace sluice {
@@ -115,10 +116,6 @@ class Reader {
   Checksummer sum_;
   uint64_t offset_ = 0;
 };
-
-absl::string_view BytesOf(absl::Span<const float> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
-}
 
 absl::Status ReadFloats(Reader& reader, absl::Span<float> values) {
   return reader.Read(

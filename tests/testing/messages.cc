@@ -1,5 +1,9 @@
 #include "tests/testing/messages.h"
 
+#include <string>
+
+#include "common/wire_encoding.h"
+
 namespace sluice {
 
 v1::PushGradientsRequest HeaderOf(const v1::PushHeader& header) {
@@ -24,6 +28,15 @@ v1::TensorChunk PayloadOf(uint64_t offset, const Values& elements) {
 v1::PushGradientsRequest GradientOf(uint64_t offset, const Values& elements) {
   v1::PushGradientsRequest message;
   *message.mutable_chunk() = PayloadOf(offset, elements);
+  return message;
+}
+
+v1::PushGradientsRequest GradientOf(const EncodedChunk& chunk) {
+  v1::PushGradientsRequest message;
+  message.mutable_chunk()->set_offset(chunk.offset);
+  *message.mutable_chunk()->mutable_encoding() = ToProto(chunk.how);
+  message.mutable_chunk()->set_checksum(chunk.checksum);
+  message.mutable_chunk()->set_payload(std::string(chunk.payload));
   return message;
 }
 

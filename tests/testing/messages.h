@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "common/encoding/chunk_encoding.h"
 #include "sluice/v1/parameter_server.pb.h"
 #include "tests/testing/vectors.h"
 
@@ -15,6 +16,8 @@ v1::PushGradientsRequest HeaderOf(const v1::PushHeader& header);
 v1::InitializeParamsRequest HeaderOf(uint64_t session);
 v1::TensorChunk PayloadOf(uint64_t offset, const Values& elements);
 v1::PushGradientsRequest GradientOf(uint64_t offset, const Values& elements);
+// An encoded part of a gradient.
+v1::PushGradientsRequest GradientOf(const EncodedChunk& chunk);
 v1::PushGradientsRequest SummaryOf(uint32_t samples, float loss = 0);
 v1::InitializeParamsRequest ParametersOf(uint64_t offset, const Values& elements);
 

@@ -47,6 +47,8 @@ class ShardPull final : public PendingPull {
     return result->header;
   }
 
+  Transfer transfer() const override { return {}; }
+
  private:
   Shard& shard_;
   const bool late_;
@@ -142,6 +144,8 @@ class ShardConnection::Push final : public OutgoingPush {
   bool Send(uint64_t offset, const SharedFloats& part) override {
     return Add(ChunkOf(offset, part.values));
   }
+
+  Transfer transfer() const override { return {}; }
 
   bool Send(const EncodedChunk& chunk) override {
     TensorChunk encoded;

@@ -47,6 +47,8 @@ class ShardConnection final : public ServerConnection {
                                                const SharedFloats& parameters) override;
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch) override;
+  void UsePullEncoding(const Encoding& /*encoding*/) override {}
+  bool stays_on_machine() const override { return true; }
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override;
   absl::Status Leave(SessionId session, const Results& results) override;
 

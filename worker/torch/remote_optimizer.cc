@@ -43,7 +43,8 @@ OptimizerConfig ConfigFor(const OptimizerConfig& config, const absl::optional<Lo
 // Opens a session for `model`, whose values it sends or replaces.
 std::unique_ptr<ParameterClient> JoinJob(const Job& job, SessionRole role,
                                          const OptimizerConfig& config, FlatModel& model) {
-  auto client = std::make_unique<ParameterClient>(ValueOrThrow(job.Connect()), job.push_encoding());
+  auto client = std::make_unique<ParameterClient>(ValueOrThrow(job.Connect()), job.push_encoding(),
+                                                  job.pull_encoding());
   JoinRequest request = job.Identity(role);
   request.layout = model.layout();
   request.optimizer = config;
@@ -115,6 +116,11 @@ void RemoteOptimizer::zero_grad() {
   Await();
   GiveUpEarly();
   model_.ZeroGradients();
+}
+
+void RemoteOptimizer::attach(const std::string& type, const std::string& data) {
+  Await();
+  ThrowIfError(client_->Attach({type, data}));
 }
 
 // A gradient of which a part has left is not to be pushed.

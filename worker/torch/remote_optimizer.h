@@ -22,9 +22,9 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "common/background.h"
 #include "common/exchange.h"
 #include "common/optimizer_config.h"
-#include "common/background.h"
 #include "worker/job.h"
 #include "worker/local_steps.h"
 #include "worker/parameter_client.h"
@@ -108,6 +108,10 @@ class RemoteOptimizer {
   RemoteOptimizer& operator=(const RemoteOptimizer&) = delete;
 
   void zero_grad();
+
+  // Attaches a few bytes to the next push, for the server's AttachmentHook; before backward() if
+  // gradients leave there. See attachment.h for how many.
+  void attach(const std::string& type, const std::string& data);
 
   // Pushes the gradients of a batch of `samples`, waits as the job's mode says, and refreshes the
   // model's parameters and statistics. `loss` is shown to whoever inspects the server. With local

@@ -1,0 +1,72 @@
+#include "common/encoding/encoding_trial.h"
+
+#include <glog/logging.h>
+
+#include "common/encoding/codec.h"
+
+namespace sluice {
+namespace {
+
+EncodingCost TryChunk(const Encoding& encoding, const PlannedChunk& chunk,
+                      absl::Span<const float> values, bool feedback, const Clock& clock) {
+  ChunkContext context;
+  context.columns = chunk.columns;
+  std::vector<float> decoded(values.size());
+  const absl::Time begin = clock.Now();
+  const EncodedChunk encoded = EncodeValues(chunk.begin, values, encoding, context);
+  const absl::Time middle = clock.Now();
+  const absl::Status status = DecodeValues(encoded, absl::MakeSpan(decoded));
+  CHECK(status.ok()) << status;
+  EncodingCost cost;
+  cost.bytes = encoded.payload.size();
+  cost.encode = middle - begin;
+  cost.decode = clock.Now() - middle;
+  if (feedback && encoding.lossy()) cost.encode += cost.decode;
+  return cost;
+}
+
+// Adds `share` times as much.
+void Add(const EncodingCost& part, double share, EncodingCost* sum) {
+  sum->bytes += static_cast<uint64_t>(static_cast<double>(part.bytes) * share);
+  sum->encode += part.encode * share;
+  sum->decode += part.decode * share;
+}
+
+}  // namespace
+
+double EncodingTrial::ratio() const {
+  const auto plain = static_cast<double>(elements * sizeof(float));
+  return cost.bytes == 0 ? 1 : plain / static_cast<double>(cost.bytes);
+}
+
+EncodingTrial TryEncoding(const Encoding& encoding, absl::Span<const PlannedChunk> chunks,
+                          absl::Span<const float> values, bool feedback, const Clock& clock) {
+  EncodingTrial trial;
+  trial.hardly_shrinks.resize(chunks.size());
+  EncodingCost tried;  // whole, whether or not it is worth it
+  uint64_t elements = 0;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    const PlannedChunk& chunk = chunks[i];
+    if (!chunk.awaits_choice) continue;
+    const uint64_t size = chunk.end - chunk.begin;
+    const uint64_t plain = size * sizeof(float);
+    trial.elements += size;
+    if (encoding.plain()) {
+      trial.cost.bytes += plain;
+      continue;
+    }
+    if (tried.encode + tried.decode > kLongestTrial) {
+      Add(tried, static_cast<double>(size) / static_cast<double>(elements), &trial.cost);
+      continue;
+    }
+    const auto cost = TryChunk(encoding, chunk, values.subspan(chunk.begin, size), feedback, clock);
+    elements += size;
+    Add(cost, 1, &tried);
+    trial.hardly_shrinks[i] =
+        static_cast<double>(cost.bytes) > kHardlyShrinks * static_cast<double>(plain);
+    Add(trial.hardly_shrinks[i] ? EncodingCost{plain, {}, {}} : cost, 1, &trial.cost);
+  }
+  return trial;
+}
+
+}  // namespace sluice
