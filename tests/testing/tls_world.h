@@ -1,0 +1,40 @@
+// A server in this process that speaks mutual TLS, and callers with certificates of every kind.
+
+#ifndef SLUICE_TESTS_TESTING_TLS_WORLD_H_
+#define SLUICE_TESTS_TESTING_TLS_WORLD_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "common/credentials_source.h"
+#include "server/grpc_server.h"
+#include "server/shard.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/fake_clock.h"
+
+namespace sluice {
+
+// A new connection to `address` that shares nothing with others.
+std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address,
+                                          const Credentials& credentials);
+
+class TlsWorld {
+ public:
+  // Serves with what `source` gives.
+  explicit TlsWorld(CredentialsSource source);
+  ~TlsWorld();
+
+  std::string address() const { return door_->address().ToString(); }
+  Shard& shard() { return shard_; }
+
+ private:
+  FakeClock clock_;
+  Shard shard_;
+  std::unique_ptr<GrpcServer> door_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_TLS_WORLD_H_
