@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/address.h"
+#include "common/credentials_source.h"
 #include "common/private_directory.h"
 #include "common/trace.h"
 #include "server/grpc_server.h"
@@ -23,6 +24,8 @@ struct ServerOptions {
   absl::optional<Address> listen;
   // Asked of every worker; empty asks for none.
   std::string token;
+  // For mutual TLS; empty: plaintext.
+  CredentialsSource credentials;
   // Serve() returns when training has finished and nobody is left; otherwise it waits for more
   // workers.
   bool exit_when_finished = true;

@@ -11,6 +11,7 @@
 #include "absl/types/optional.h"
 #include "common/job_ticket.h"
 #include "common/mpi_bootstrap.h"
+#include "server/security_flags.h"
 #include "server/server.h"
 #include "server/training_flags.h"
 
@@ -34,6 +35,7 @@ struct ServerFlags {
   std::string advertise;
   std::string interface;
   std::string token_file;
+  SecurityFlags security;
   std::string trace;  // file; of a worker, too
   bool wait_for_more = false;
 };
@@ -42,8 +44,8 @@ struct ServerFlags {
 void AddServerFlags(CLI::App& app, ServerFlags& flags);
 
 // A server of a launch by mpirun, in which this process is rank 0: with a new job id and token, on
-// a private unix socket if all ranks share the node, else on TCP. `ticket` gets what the others
-// need to know.
+// a private unix socket if all ranks share the node, else on TCP, with new credentials for mutual
+// TLS unless the flags choose. `ticket` gets what the others need to know.
 absl::StatusOr<std::unique_ptr<Server>> StartLaunchedServer(const ServerFlags& flags,
                                                             const MpiWorld& world,
                                                             JobTicket* ticket);

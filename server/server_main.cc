@@ -12,6 +12,7 @@
 #include "common/job_ticket.h"
 #include "common/logging.h"
 #include "common/mpi_bootstrap.h"
+#include "common/secret.h"
 #include "server/server_flags.h"
 
 namespace sluice {
@@ -21,12 +22,13 @@ namespace {
 absl::StatusOr<std::unique_ptr<Server>> StartUnderMpi(const ServerFlags& flags) {
   absl::StatusOr<std::unique_ptr<Server>> server = absl::FailedPreconditionError(
       "sluice_server is not rank 0; name it first: mpirun -n 1 sluice_server : -n 3 my_program");
-  const auto world = MpiBootstrap([&](const MpiWorld& launch) {
+  auto world = MpiBootstrap([&](const MpiWorld& launch) {
     JobTicket ticket;
     server = StartLaunchedServer(flags, launch, &ticket);
     return EncodeTicket(server.ok() ? absl::StatusOr<JobTicket>(ticket) : server.status());
   });
   if (!world.ok()) return world.status();
+  Wipe(world->blob);
   return server;
 }
 

@@ -13,8 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/certificates.h"
 #include "tests/testing/connect.h"
 #include "tests/testing/status.h"
+#include "worker/grpc_connection.h"
 
 namespace sluice {
 namespace {
@@ -72,6 +74,21 @@ absl::StatusOr<Welcome> WelcomeAt(const std::string& address, const std::string&
   return ConnectTo(address, token)->Join(request);
 }
 
+// What it tells a worker of its launch.
+absl::StatusOr<Welcome> WelcomeWith(const JobTicket& ticket,
+                                    absl::Duration timeout = absl::Seconds(30)) {
+  GrpcConnectionOptions options;
+  options.connect_timeout = timeout;
+  options.address = ticket.address;
+  options.token = ticket.token;
+  if (!ticket.credentials.key.empty()) options.credentials = SourceOf(ticket.credentials);
+  const auto connection = ConnectOverGrpc(options);
+  if (!connection.ok()) return connection.status();
+  JoinRequest request = WorkerRequest("a");
+  request.job_id = ticket.job_id;
+  return (*connection)->Join(request);
+}
+
 // The terms of a server that was started by hand with these flags.
 Welcome StandaloneTerms(std::vector<std::string> arguments) {
   arguments.push_back("--listen=127.0.0.1:0");
@@ -89,7 +106,7 @@ Welcome LaunchedTerms(const std::vector<std::string>& arguments) {
   const auto server = StartLaunchedServer(Parse(arguments), RanksOnOneNode(4), &ticket);
   EXPECT_THAT(server, IsOk());
   if (!server.ok()) return Welcome();
-  const auto welcome = WelcomeAt(ticket.address, ticket.token, ticket.job_id);
+  const auto welcome = WelcomeWith(ticket);
   EXPECT_THAT(welcome, IsOk());
   return welcome.value_or(Welcome());
 }
@@ -185,7 +202,7 @@ TEST(ServerFlagsTest, AsksALaunchedWorkerForItsJobsToken) {
   ASSERT_THAT(server, IsOk());
   EXPECT_THAT(WelcomeAt(ticket.address), IsError(Reason::kBadToken, _));
   EXPECT_THAT(WelcomeAt(ticket.address, ticket.token, "another"), IsError(Reason::kWrongJob, _));
-  EXPECT_THAT(WelcomeAt(ticket.address, ticket.token, ticket.job_id), IsOk());
+  EXPECT_THAT(WelcomeWith(ticket), IsOk());
 }
 
 TEST(ServerFlagsTest, TellsOtherNodesTheAddressOfTheInterface) {
@@ -193,7 +210,7 @@ TEST(ServerFlagsTest, TellsOtherNodesTheAddressOfTheInterface) {
   const auto server = StartLaunchedServer(Parse({"--interface=lo"}), RanksOnManyNodes(2), &ticket);
   ASSERT_THAT(server, IsOk());
   EXPECT_EQ(ticket.address, absl::StrCat("127.0.0.1:", (*server)->address().port));
-  EXPECT_THAT(WelcomeAt(ticket.address, ticket.token), IsOk());
+  EXPECT_THAT(WelcomeWith(ticket), IsOk());
 }
 
 TEST(ServerFlagsTest, TellsOtherNodesTheHostThatIsAdvertised) {
@@ -230,6 +247,100 @@ TEST(ServerFlagsTest, AsksForTheTokenInItsFile) {
   const std::string address = (*server)->address().ToString();
   EXPECT_THAT(WelcomeAt(address, "wrong"), IsError(Reason::kBadToken, _));
   EXPECT_THAT(WelcomeAt(address, "secret"), IsOk());
+}
+
+// ---- TLS ----
+
+// Where a server started with these flags, in a launch over TCP, and what it tells its workers.
+JobTicket TicketOfTcp(std::vector<std::string> arguments, std::unique_ptr<Server>* server) {
+  arguments.push_back("--listen=127.0.0.1:0");
+  JobTicket ticket;
+  auto started = StartLaunchedServer(Parse(arguments), RanksOnOneNode(2), &ticket);
+  EXPECT_THAT(started, IsOk());
+  if (started.ok()) *server = *std::move(started);
+  return ticket;
+}
+
+TEST(SecurityFlagsTest, ALaunchOverTcpBringsItsOwnCredentials) {
+  std::unique_ptr<Server> server, other;
+  const JobTicket ticket = TicketOfTcp({}, &server);
+  EXPECT_THAT(WelcomeWith(ticket), IsOk());
+  // Who knows address and token alone, or another launch's credentials, gets no further than the
+  // handshake.
+  const auto shut_out = HasCode(absl::StatusCode::kUnavailable, HasSubstr("no server at"));
+  JobTicket stranger = ticket;
+  stranger.credentials = {};
+  EXPECT_THAT(WelcomeWith(stranger, absl::Milliseconds(200)), shut_out);
+  stranger.credentials = TicketOfTcp({}, &other).credentials;
+  EXPECT_THAT(WelcomeWith(stranger, absl::Milliseconds(200)), shut_out);
+  stranger.credentials.authority = ticket.credentials.authority;
+  EXPECT_THAT(WelcomeWith(stranger, absl::Milliseconds(200)), shut_out);
+}
+
+TEST(SecurityFlagsTest, ALaunchOnOneNodeNeedsNone) {
+  JobTicket ticket;
+  const auto server = StartLaunchedServer(Parse({}), RanksOnOneNode(2), &ticket);
+  ASSERT_THAT(server, IsOk());
+  EXPECT_EQ(ticket.credentials.key, "");
+}
+
+TEST(SecurityFlagsTest, ALaunchSpeaksPlaintextIfToldTo) {
+  std::unique_ptr<Server> server;
+  const JobTicket ticket = TicketOfTcp({"--insecure"}, &server);
+  EXPECT_EQ(ticket.credentials.key, "");
+  EXPECT_THAT(WelcomeWith(ticket), IsOk());
+}
+
+auto IsRefusedFor(const std::string& why) {
+  return HasCode(absl::StatusCode::kInvalidArgument, HasSubstr(why));
+}
+
+TEST(SecurityFlagsTest, PlaintextIsForThisNode) {
+  for (const char* listen : {"--listen=127.0.0.1:0", "--listen=localhost:0"}) {
+    EXPECT_THAT(StartStandaloneServer(Parse({listen})), IsOk());
+    EXPECT_THAT(StartStandaloneServer(Parse({listen, "--insecure"})), IsOk());
+  }
+  const auto refused = IsRefusedFor("in plaintext at 0.0.0.0:0 the network could read and change");
+  EXPECT_THAT(StartStandaloneServer(Parse({"--listen=0.0.0.0:0"})), refused);
+  EXPECT_THAT(StartStandaloneServer(Parse({"--listen=0.0.0.0:0", "--insecure"})), refused);
+  EXPECT_THAT(StartStandaloneServer(Parse({"--listen=0.0.0.0:0", "--insecure-on-network"})),
+              IsOk());
+  JobTicket ticket;
+  EXPECT_THAT(StartLaunchedServer(Parse({"--insecure"}), RanksOnManyNodes(2), &ticket),
+              IsRefusedFor("--insecure-on-network"));
+}
+
+TEST(SecurityFlagsTest, RefusesFilesThatSayLittleOrTooMuch) {
+  const std::string listen = "--listen=127.0.0.1:0";
+  EXPECT_THAT(StartStandaloneServer(Parse({listen, "--tls-cert=c"})),
+              IsRefusedFor("takes all three of --tls-cert, --tls-key and --tls-ca"));
+  const std::vector<std::string> files = {"--tls-cert=c", "--tls-key=k", "--tls-ca=a"};
+  std::vector<std::string> both = files;
+  both.insert(both.end(), {listen, "--insecure"});
+  EXPECT_THAT(StartStandaloneServer(Parse(both)), IsRefusedFor("give one of them"));
+  std::vector<std::string> on_unix = files;
+  on_unix.push_back("--listen=unix:/tmp/s");
+  EXPECT_THAT(StartStandaloneServer(Parse(on_unix)), IsRefusedFor("no TLS on unix:/tmp/s"));
+  JobTicket ticket;
+  EXPECT_THAT(StartLaunchedServer(Parse(files), RanksOnOneNode(2), &ticket),
+              IsRefusedFor("meet on a private unix socket, on which there is no TLS"));
+  std::vector<std::string> missing = files;
+  missing.push_back(listen);
+  EXPECT_THAT(StartStandaloneServer(Parse(missing)),
+              HasCode(absl::StatusCode::kNotFound, HasSubstr("cannot read c: No such file")));
+}
+
+TEST(SecurityFlagsTest, TakesItsCredentialsFromFiles) {
+  const TestAuthority authority;
+  const std::string folder = ::testing::TempDir() + "/security";
+  const TlsFiles files = WriteCredentials(authority.Server(), folder);
+  const auto server =
+      StartStandaloneServer(Parse({"--listen=127.0.0.1:0", "--tls-cert=" + files.certificate,
+                                   "--tls-key=" + files.key, "--tls-ca=" + files.authority}));
+  ASSERT_THAT(server, IsOk());
+  JobTicket ticket{(*server)->address().ToString(), "", ""};
+  ticket.credentials = authority.Client({Role::kWorker});
+  EXPECT_THAT(WelcomeWith(ticket), IsOk());
 }
 
 // ---- Bad values ----
