@@ -29,6 +29,7 @@ class GrpcServerOnAddress final : public GrpcServer {
     KeepGrpcRunning();
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
+    SetLimits(options.limits, builder);
     // Otherwise two servers could share a port, each with half of the workers.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     // A worker that is stopped, or whose node is gone, answers no ping: its streams end, its lease
@@ -50,6 +51,14 @@ class GrpcServerOnAddress final : public GrpcServer {
   }
 
  private:
+  static void SetLimits(const DoorLimits& limits, grpc::ServerBuilder& builder) {
+    builder.SetMaxReceiveMessageSize(DoorLimits::kMessageBytes);
+    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, DoorLimits::kMetadataBytes);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits.streams);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                               static_cast<int>(absl::ToInt64Milliseconds(limits.handshake)));
+  }
+
   absl::Status CannotListen(absl::string_view why) const {
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", address_.ToString(), ": ", why));

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/address.h"
 #include "common/credentials_source.h"
+#include "server/door_limits.h"
 #include "server/shard.h"
 
 namespace sluice {
@@ -32,6 +33,7 @@ struct GrpcServerOptions {
   std::string token;
   // For mutual TLS, on TCP alone; empty: plaintext, in which everybody has every role.
   CredentialsSource credentials;
+  DoorLimits limits = {};
 };
 
 // Listens. `shard` outlives the server. UNAVAILABLE says why it cannot, for example that the port

@@ -73,7 +73,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     listen.emplace();
     listen->unix_path = absl::StrCat(server->directory_->path(), "/server.sock");
   }
-  auto door = StartGrpcServer({*listen, options.token, options.credentials}, server->shard_);
+  auto door = StartGrpcServer({*listen, options.token, options.credentials, options.limits},
+                              server->shard_);
   if (!door.ok()) return door.status();
   server->door_ = *std::move(door);
   LOG(INFO) << "job " << options.shard.job_id << ": listening on " << server->address().ToString();

@@ -12,6 +12,7 @@
 #include "common/credentials_source.h"
 #include "common/private_directory.h"
 #include "common/trace.h"
+#include "server/door_limits.h"
 #include "server/grpc_server.h"
 #include "server/shard.h"
 #include "server/step_wait_log.h"
@@ -26,6 +27,7 @@ struct ServerOptions {
   std::string token;
   // For mutual TLS; empty: plaintext.
   CredentialsSource credentials;
+  DoorLimits limits;
   // Serve() returns when training has finished and nobody is left; otherwise it waits for more
   // workers.
   bool exit_when_finished = true;

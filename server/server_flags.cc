@@ -14,6 +14,7 @@
 #include "common/random.h"
 #include "common/secret_file.h"
 #include "common/thread_pool.h"
+#include "server/config_json.h"
 #include "server/optional_flag.h"
 
 namespace sluice {
@@ -66,11 +67,26 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
   options.exit_when_finished = !flags.wait_for_more;
   options.log_step_wait = absl::Seconds(flags.log_step_wait);
   options.trace_file = flags.trace;
+  options.limits.streams = flags.max_streams;
+  options.limits.handshake = absl::Seconds(flags.handshake_timeout);
   options.threads = flags.threads.value_or(std::min(ThreadPool::UsableCores(), kMostThreads));
   if (flags.token_file.empty()) return options;
   auto token = ReadSecretFile(flags.token_file);
   if (!token.ok()) return token.status();
   options.token = *std::move(token);
+  return options;
+}
+
+// Of a server that was started by hand; listens nowhere unless told where.
+absl::StatusOr<ServerOptions> StandaloneOptions(const ServerFlags& flags) {
+  auto options = ServerOptionsFrom(flags, 0);
+  if (!options.ok() || flags.listen.empty()) return options;
+  auto listen = ParseAddress(flags.listen);
+  if (!listen.ok()) return listen.status();
+  auto credentials = CredentialsAt(flags.security, *listen);
+  if (!credentials.ok()) return credentials.status();
+  options->listen = *std::move(listen);
+  options->credentials = *std::move(credentials);
   return options;
 }
 
@@ -156,6 +172,16 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       "gradients fit always (default: a quarter of the memory)")
       ->check(CLI::NonNegativeNumber);
   group
+      .add_option("--max-streams", flags.max_streams,
+                  "calls that may be open on one connection; others wait for their turn")
+      ->check(CLI::Range(16, 1'000'000))
+      ->capture_default_str();
+  group
+      .add_option("--handshake-timeout", flags.handshake_timeout,
+                  "seconds in which a new connection must have made its handshakes")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
+  group
       .add_option("--shared-memory", flags.shared_memory,
                   "whether workers of this node push and pull through shared memory: on or off")
       ->default_str("on");
@@ -210,19 +236,19 @@ absl::StatusOr<std::unique_ptr<Server>> StartLaunchedServer(const ServerFlags& f
   return server;
 }
 
+absl::StatusOr<std::string> DescribeConfig(const ServerFlags& flags) {
+  const auto options = StandaloneOptions(flags);
+  if (!options.ok()) return options.status();
+  return ConfigJson(*options, flags.security.tls);
+}
+
 absl::StatusOr<std::unique_ptr<Server>> StartStandaloneServer(const ServerFlags& flags) {
   if (flags.listen.empty()) {
     return absl::InvalidArgumentError(
         "no address to listen on; give --listen=host:port, or launch with mpirun");
   }
-  auto options = ServerOptionsFrom(flags, 0);
+  const auto options = StandaloneOptions(flags);
   if (!options.ok()) return options.status();
-  auto listen = ParseAddress(flags.listen);
-  if (!listen.ok()) return listen.status();
-  options->listen = *listen;
-  auto credentials = CredentialsAt(flags.security, *listen);
-  if (!credentials.ok()) return credentials.status();
-  options->credentials = *std::move(credentials);
   return Server::Start(*options);
 }
 

@@ -28,6 +28,8 @@ struct ServerFlags {
   absl::optional<double> start_timeout;
   uint32_t max_workers = 1024;
   absl::optional<double> max_in_flight_mb;
+  int max_streams = DoorLimits().streams;
+  double handshake_timeout = absl::ToDoubleSeconds(DoorLimits().handshake);
   absl::optional<uint32_t> threads;
   bool shared_memory = true;
   double log_step_wait = 5;  // seconds
@@ -49,6 +51,10 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags);
 absl::StatusOr<std::unique_ptr<Server>> StartLaunchedServer(const ServerFlags& flags,
                                                             const MpiWorld& world,
                                                             JobTicket* ticket);
+
+// What a server that is started by hand with these flags would be, as ConfigJson() tells it; it
+// need not be told where to listen.
+absl::StatusOr<std::string> DescribeConfig(const ServerFlags& flags);
 
 // A server that was started by hand.
 absl::StatusOr<std::unique_ptr<Server>> StartStandaloneServer(const ServerFlags& flags);

@@ -32,12 +32,28 @@ absl::StatusOr<std::unique_ptr<Server>> StartUnderMpi(const ServerFlags& flags) 
   return server;
 }
 
+// Says why there is no server. Returns the exit code.
+int Fail(const absl::Status& why) {
+  std::cerr << absl::StrCat("sluice_server: ", why.message(), "\n");
+  return absl::IsInvalidArgument(why) ? 2 : 1;
+}
+
+int PrintConfig(const ServerFlags& flags) {
+  const auto config = DescribeConfig(flags);
+  if (!config.ok()) return Fail(config.status());
+  std::cout << *config << std::flush;
+  return 0;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("A parameter server. Workers push gradients and pull parameters over gRPC.",
                "sluice_server");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   ServerFlags flags;
   AddServerFlags(app, flags);
+  bool print_config = false;
+  app.add_flag("--print-config", print_config,
+               "print what a server on its own would be with these flags, as JSON, and exit");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -45,11 +61,9 @@ int Main(int argc, char** argv) {
   }
   InitLogging();
   KeepFreedMemoryInOneHeap();
+  if (print_config) return PrintConfig(flags);
   const auto server = LaunchedByMpi() ? StartUnderMpi(flags) : StartStandaloneServer(flags);
-  if (!server.ok()) {
-    std::cerr << absl::StrCat("sluice_server: ", server.status().message(), "\n");
-    return absl::IsInvalidArgument(server.status()) ? 2 : 1;
-  }
+  if (!server.ok()) return Fail(server.status());
   const int code = (*server)->Serve();
   std::cout << (*server)->ClosingTable() << std::flush;
   return code;

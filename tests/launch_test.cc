@@ -402,6 +402,12 @@ TEST_F(StandaloneTest, DataThatAreCutOffAreNamed) {
 
 // ---- Command lines ----
 
+TEST(CommandLineTest, OfTheServerIsPrintedIfAsked) {
+  const std::string config = OutputOf(Server({"--print-config", "--mode=async"}), 0);
+  EXPECT_THAT(LinesWith(config, "\"mode\""), ElementsAre("  \"mode\": \"ASYNC\","));
+  EXPECT_THAT(OutputOf(Server({"--print-config", "--mode=bogus"}), 2), HasSubstr("\"bogus\""));
+}
+
 TEST(CommandLineTest, OfTheServerIsCheckedBeforeItStarts) {
   EXPECT_THAT(OutputOf(Server({"--bogus"}), 2), HasSubstr("--bogus"));
   EXPECT_THAT(OutputOf(Server({"--listen=127.0.0.1:0", "--mode=bogus"}), 2),

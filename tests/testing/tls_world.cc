@@ -17,10 +17,11 @@ std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address,
   return grpc::CreateCustomChannel(address, grpc::SslCredentials(options), arguments);
 }
 
-TlsWorld::TlsWorld(CredentialsSource source) : shard_(Sync(1), clock_) {
+TlsWorld::TlsWorld(CredentialsSource source, const DoorLimits& limits) : shard_(Sync(1), clock_) {
   GrpcServerOptions options;
   options.address.host = "127.0.0.1";
   options.credentials = std::move(source);
+  options.limits = limits;
   auto door = StartGrpcServer(options, shard_);
   EXPECT_TRUE(door.ok()) << door.status();
   door_ = *std::move(door);

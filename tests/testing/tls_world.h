@@ -23,7 +23,7 @@ std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address,
 class TlsWorld {
  public:
   // Serves with what `source` gives.
-  explicit TlsWorld(CredentialsSource source);
+  explicit TlsWorld(CredentialsSource source, const DoorLimits& limits = {});
   ~TlsWorld();
 
   std::string address() const { return door_->address().ToString(); }
