@@ -20,7 +20,9 @@ std::string EncodeTicket(const absl::StatusOr<JobTicket>& ticket) {
     message.set_failure(status.message().empty() ? absl::StatusCodeToString(status.code())
                                                  : std::string(status.message()));
   }
-  return message.SerializeAsString();
+  std::string bytes = message.SerializeAsString();
+  Wipe(*message.mutable_key());
+  return bytes;
 }
 
 absl::StatusOr<JobTicket> DecodeTicket(absl::string_view bytes) {

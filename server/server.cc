@@ -77,7 +77,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                               server->shard_);
   if (!door.ok()) return door.status();
   server->door_ = *std::move(door);
-  LOG(INFO) << "job " << options.shard.job_id << ": listening on " << server->address().ToString();
+  LOG(INFO) << "job " << options.shard.job_id << ": listening on " << server->address().ToString()
+            << (options.credentials != nullptr ? ", with mutual TLS" : "");
   return server;
 }
 
