@@ -3,8 +3,6 @@
 #include <string>
 
 #include "absl/time/clock.h"
-#include "common/role.h"
-#include "common/secret.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/certificates.h"
@@ -63,48 +61,6 @@ TEST_F(CertificatesTest, AreRefusedIfAPartIsMissingOrCut) {
   credentials = whole;
   credentials.authority = credentials.key;
   EXPECT_THAT(CheckCredentials(credentials, now_), IsRefusedFor("the authority holds no PEM"));
-}
-
-// ---- Roles ----
-
-TEST(RoleTest, IsWrittenAsAUri) {
-  for (const Role role : {Role::kWorker, Role::kObserver, Role::kAdmin}) {
-    EXPECT_EQ(RoleFromUri(RoleUri(role)), role);
-  }
-  EXPECT_EQ(RoleUri(Role::kObserver), "sluice:observer");
-}
-
-TEST(RoleTest, IsNoOtherUri) {
-  for (const char* uri : {"", "sluice:", "sluice:root", "worker", "sluice:worker2", "SLUICE:worker",
-                          "https://sluice:worker"}) {
-    EXPECT_EQ(RoleFromUri(uri), absl::nullopt) << uri;
-  }
-}
-
-TEST(RoleTest, SetsOfRolesMeetInTheirRoles) {
-  const Roles both = Roles(Role::kWorker) | Role::kAdmin;
-  EXPECT_TRUE(both.Meet(Role::kAdmin));
-  EXPECT_FALSE(both.Meet(Role::kObserver));
-  EXPECT_FALSE(Roles().Meet(Roles::All()));
-  EXPECT_EQ(both.ToString(), "worker or admin");
-  EXPECT_EQ(Roles().ToString(), "none");
-}
-
-// ---- Secrets ----
-
-TEST(SecretTest, IsTheSameOnlyIfAllOfItIs) {
-  EXPECT_TRUE(SameSecret("open sesame", "open sesame"));
-  EXPECT_TRUE(SameSecret("", ""));
-  EXPECT_FALSE(SameSecret("open sesame", "open barley!"));
-  EXPECT_FALSE(SameSecret("open sesame", "open"));
-}
-
-TEST(SecretTest, LeavesNothingInItsMemory) {
-  std::string secret(100, 's');
-  const char* const memory = secret.data();
-  Wipe(secret);
-  EXPECT_EQ(secret, "");
-  EXPECT_EQ(memory[50], '\0');  // the string keeps its memory
 }
 
 }  // namespace
