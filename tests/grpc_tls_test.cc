@@ -142,6 +142,26 @@ TEST_F(RenewalTest, FilesThatAreNotReadyChangeNothing) {
   EXPECT_THAT(CallWith(worker), IsOk());
 }
 
+TEST_F(RenewalTest, AWorkerComesBackWithItsNewCertificate) {
+  const std::string worker_folder = folder_ + "/worker";
+  GrpcConnectionOptions options;
+  options.credentials =
+      SourceOf(WriteCredentials(authority_.Client({Role::kWorker}), worker_folder));
+  auto server = std::make_unique<TlsWorld>(SourceOf(files_));
+  const uint16_t port = server->port();
+  options.address = server->address();
+  const auto worker = ConnectOverGrpc(options);
+  ASSERT_THAT(worker, IsOk());
+  ASSERT_THAT((*worker)->Join(WorkerRequest("a")), IsOk());
+  server = nullptr;
+  const TestAuthority next;
+  WriteCredentials(next.Server(), folder_);
+  WriteCredentials(next.Client({Role::kWorker}), worker_folder);
+  server = std::make_unique<TlsWorld>(SourceOf(files_), DoorLimits(), port);
+  EXPECT_THAT((*worker)->Reconnect(), IsOk());
+  EXPECT_THAT((*worker)->Join(WorkerRequest("a")), IsOk());
+}
+
 TEST_F(RenewalTest, CertificatesAreReplacedUnderLoadWithoutAFailedCall) {
   const Credentials worker = authority_.Client({Role::kWorker});
   std::atomic<bool> done{false};

@@ -69,6 +69,14 @@ class HostilePeersTest : public ::testing::Test {
     ++step_;
   }
 
+  // For a peer whose connection is not the honest worker's.
+  std::unique_ptr<v1::ParameterServer::Stub> OnItsOwnConnection() const {
+    grpc::ChannelArguments own;
+    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return v1::ParameterServer::NewStub(grpc::CreateCustomChannel(
+        world_.address().ToString(), grpc::InsecureChannelCredentials(), own));
+  }
+
   uint64_t step_ = 0;
   ServerWorld world_{AnyGradientMakesAStep(), ParametersOnly(kElements), "", TightLimits()};
 };
@@ -108,12 +116,10 @@ TEST_F(HostilePeersTest, AConnectionThatDribblesIsClosed) {
 TEST(HostileTlsPeersTest, AHandshakeThatStallsIsGivenUp) {
   const TestAuthority authority;
   const TlsWorld world(SourceOf(authority.Server()), TightLimits());
-  const std::string address = world.address();
-  const auto port = static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
-  const FileDescriptor silent = ConnectTcp(port);
-  const FileDescriptor slow = ConnectTcp(port);
+  const FileDescriptor silent = ConnectTcp(world.port());
+  const FileDescriptor slow = ConnectTcp(world.port());
   ASSERT_EQ(write(slow.get(), "\x16\x03\x01\x02\x00\x01", 6), 6);  // a ClientHello's beginning
-  grpc::GenericStub stub(TlsChannel(address, authority.Client({Role::kWorker})));
+  grpc::GenericStub stub(TlsChannel(world.address(), authority.Client({Role::kWorker})));
   GenericCall honest(stub, "/sluice.v1.Inspector/GetServerState");
   honest.Write("");
   EXPECT_TRUE(honest.Read().has_value());
@@ -141,11 +147,7 @@ class IdlePush final : public grpc::ClientWriteReactor<v1::PushGradientsRequest>
 
 TEST_F(HostilePeersTest, AThousandIdleStreamsWaitForEachOther) {
   constexpr int kIdle = 1000;
-  grpc::ChannelArguments own;
-  own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  const auto channel = grpc::CreateCustomChannel(world_.address().ToString(),
-                                                 grpc::InsecureChannelCredentials(), own);
-  const auto stub = v1::ParameterServer::NewStub(channel);
+  const auto stub = OnItsOwnConnection();
   absl::BlockingCounter ended(kIdle);
   std::vector<std::unique_ptr<IdlePush>> idle;
   for (int i = 0; i < kIdle; ++i) idle.push_back(std::make_unique<IdlePush>(*stub, ended));
@@ -199,10 +201,11 @@ TEST_F(HostilePeersTest, ALayoutThatLiesIsRefused) {
 }
 
 TEST_F(HostilePeersTest, MetadataWithoutEndAreRefused) {
+  const auto stub = OnItsOwnConnection();
   const auto context = world_.Context();
-  context->AddMetadata("x", std::string(1 << 16, 'x'));
+  context->AddMetadata("x", std::string(12 << 10, 'x'));
   v1::HeartbeatResponse response;
-  const grpc::Status status = world_.stub().Heartbeat(context.get(), {}, &response);
+  const grpc::Status status = stub->Heartbeat(context.get(), {}, &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 

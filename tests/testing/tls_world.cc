@@ -17,9 +17,11 @@ std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address,
   return grpc::CreateCustomChannel(address, grpc::SslCredentials(options), arguments);
 }
 
-TlsWorld::TlsWorld(CredentialsSource source, const DoorLimits& limits) : shard_(Sync(1), clock_) {
+TlsWorld::TlsWorld(CredentialsSource source, const DoorLimits& limits, uint16_t port)
+    : shard_(Sync(1), clock_) {
   GrpcServerOptions options;
   options.address.host = "127.0.0.1";
+  options.address.port = port;
   options.credentials = std::move(source);
   options.limits = limits;
   auto door = StartGrpcServer(options, shard_);

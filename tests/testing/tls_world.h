@@ -5,6 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -22,11 +23,12 @@ std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address,
 
 class TlsWorld {
  public:
-  // Serves with what `source` gives.
-  explicit TlsWorld(CredentialsSource source, const DoorLimits& limits = {});
+  // Serves with what `source` gives; on any free port, unless one is given.
+  explicit TlsWorld(CredentialsSource source, const DoorLimits& limits = {}, uint16_t port = 0);
   ~TlsWorld();
 
   std::string address() const { return door_->address().ToString(); }
+  uint16_t port() const { return door_->address().port; }
   Shard& shard() { return shard_; }
 
  private:
