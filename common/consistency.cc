@@ -2,6 +2,7 @@
 
 #include <iterator>
 #include <string>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -73,6 +74,14 @@ absl::Status Consistency::Validate() const {
                "expected more than 0");
   }
   return absl::OkStatus();
+}
+
+bool operator==(const Consistency& a, const Consistency& b) {
+  const auto fields = [](const Consistency& c) {
+    return std::tie(c.mode, c.quorum, c.max_staleness, c.slack, c.reduction, c.order,
+                    c.discount_stale, c.inconsistent_reads, c.max_step_wait, c.on_max_step_wait);
+  };
+  return fields(a) == fields(b);
 }
 
 absl::string_view ConsistencyModeName(ConsistencyMode mode) {

@@ -70,6 +70,8 @@ struct Consistency {
   bool HasQuorum() const;  // whether the mode has a use for `quorum`
 };
 
+bool operator==(const Consistency& a, const Consistency& b);
+
 // The names of flags: "sync", "backup", "bounded", "ssp", "async"; "mean", "weighted-mean", "sum";
 // "arrival", "rank"; "wait", "proceed", "evict". An unknown name gives BAD_ARGUMENT with the list
 // of those known.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/error.h"
@@ -29,6 +30,11 @@ uint64_t ElementsOf(const std::vector<uint32_t>& shape) {
 }
 
 absl::Status CheckRange(size_t index, const LayoutRange& range, uint64_t expected_offset) {
+  if (absl::StartsWith(range.name, "sluice:") || range.name == "__metadata__") {
+    return BadRange(index, range,
+                    "names that begin with sluice: are the server's, and "
+                    "__metadata__ is that of checkpoints");
+  }
   if (range.name.empty() || range.name.size() > Layout::kMaxNameBytes) {
     return BadRange(index, range,
                     absl::StrCat("its name has ", range.name.size(), " bytes, expected 1 to ",

@@ -78,6 +78,7 @@ class Layout {
   Layout() = default;
 
   // Checks `ranges`, which may come from a peer: BAD_LAYOUT names the range and the rule it breaks.
+  // Names that checkpoints have for themselves are refused.
   static absl::StatusOr<Layout> Create(std::vector<LayoutRange> ranges);
 
   const std::vector<LayoutRange>& ranges() const { return ranges_; }

@@ -42,6 +42,14 @@ v1::TlsConfig ToConfig(const TlsFiles& files) {
   return config;
 }
 
+v1::CheckpointConfig ToConfig(const DurableOptions& durable) {
+  v1::CheckpointConfig config;
+  config.set_directory(durable.directory);
+  config.set_every(durable.checkpoint_every);
+  config.set_keep(durable.keep_checkpoints);
+  return config;
+}
+
 v1::ServerConfig ConfigOf(const ServerOptions& options, const TlsFiles& tls) {
   const ShardOptions& shard = options.shard;
   v1::ServerConfig config;
@@ -60,6 +68,9 @@ v1::ServerConfig ConfigOf(const ServerOptions& options, const TlsFiles& tls) {
   config.set_threads(options.threads);
   config.set_shared_memory(shard.snapshots == SnapshotMemory::kShared);
   config.set_trace(options.trace_file);
+  if (!options.durable.directory.empty()) {
+    *config.mutable_checkpoints() = ToConfig(options.durable);
+  }
   *config.mutable_limits() = LimitsOf(options);
   return config;
 }

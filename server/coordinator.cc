@@ -27,11 +27,12 @@ Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobLis
     : options_(options),
       clock_(clock),
       created_(clock.Now()),
+      lineage_(options.incarnation),
       terms_(options.consistency, options.schedule),
       roster_(options, std::move(owner)),
       pulls_(options.incarnation),
       step_(terms_, roster_, pulls_, clock),
-      intake_(options, terms_, roster_, step_, clock) {}
+      intake_(options, terms_, lineage_, roster_, step_, clock) {}
 
 // ---- Membership ----
 
@@ -46,15 +47,11 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   const bool at_once = request.role == SessionRole::kObserver || boundary || first ||
                        !terms_.policy().JoinsAtStepBoundary();
   Welcome welcome;
-  welcome.resumed = roster_.sessions().Knows(request);
+  welcome.resumed = roster_.sessions().Remembers(request);
   const auto record = roster_.Join(request, std::move(listener), at_once ? now : now.Next(),
                                    clock_.Now(), completions);
   if (!record.ok()) return record.status();
-  if (snapshots_ == nullptr) {
-    const Layout& layout = *roster_.layout();
-    snapshots_ = absl::make_unique<SnapshotStore>(layout.size(), options_.snapshots);
-    intake_.Open(RoomFor(layout, options_.max_in_flight_bytes));
-  }
+  if (snapshots_ == nullptr) OpenModel();
   welcome.session = (*record)->session;
   welcome.job_id = options_.job_id;
   welcome.incarnation = options_.incarnation;
@@ -72,6 +69,12 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
     });
   }
   return welcome;
+}
+
+void Coordinator::OpenModel() {
+  const Layout& layout = *roster_.layout();
+  snapshots_ = absl::make_unique<SnapshotStore>(layout.size(), options_.snapshots);
+  intake_.Open(RoomFor(layout, options_.max_in_flight_bytes));
 }
 
 absl::StatusOr<Step> Coordinator::Heartbeat(SessionId session) {
@@ -142,6 +145,12 @@ absl::StatusOr<Step> Coordinator::SetLearningRate(double learning_rate) {
 
 // ---- Initial parameters ----
 
+absl::Status Coordinator::WantImage() {
+  if (!initialized()) return NotInitializedError();
+  wants_image_ = true;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<InitializeStart> Coordinator::BeginInitialize(SessionId session) {
   if (draining_) return DrainingError();
   const auto record = roster_.sessions().FindWorker(session);
@@ -187,6 +196,12 @@ void Coordinator::Queue(Arrival arrival) {
 // ---- Steps ----
 
 StepWork Coordinator::NextWork(Completions* completions) {
+  if (wants_image_) {
+    StepWork image;
+    image.image = true;
+    wants_image_ = false;
+    return image;
+  }
   const absl::optional<absl::Time> held_up_since = step_.HeldUpSince();
   if (held_up_since.has_value()) {
     times_.longest_wait = std::max(times_.longest_wait, clock_.Now() - *held_up_since);
@@ -267,42 +282,6 @@ PullId Coordinator::Pull(const PullRequest& request, PullCallback done, Completi
   const PullId id = pulls_.Add(request, std::move(done));
   ServePulls(completions);
   return pulls_.Waits(id) ? id : PullId();
-}
-
-// ---- State ----
-
-Phase Coordinator::phase() const {
-  if (draining_) return Phase::kDraining;
-  if (roster_.finished()) return Phase::kFinished;
-  return roster_.started() && initialized() ? Phase::kTraining : Phase::kWaitingForWorkers;
-}
-
-// Of the current step; 0 before there is an optimizer.
-double Coordinator::LearningRate() const {
-  if (roster_.layout() == nullptr) return 0;
-  return terms_.LearningRate(roster_.optimizer(), step_.number());
-}
-
-ShardState Coordinator::Describe() const {
-  ShardState state;
-  roster_.Describe(&state);
-  state.job_id = options_.job_id;
-  state.incarnation = options_.incarnation;
-  state.phase = phase();
-  state.step = step_.number();
-  state.consistency = terms_.consistency();
-  state.schedule = terms_.schedule();
-  state.learning_rate = LearningRate();
-  state.current = step_.Describe(intake_.room());
-  state.waiting_pulls = pulls_.size();
-  state.books = intake_.gate().books();
-  state.staleness = intake_.gate().staleness();
-  state.traffic.bytes_received = bytes_received_;
-  state.traffic.bytes_sent = pulls_.bytes_answered();
-  state.created = created_;
-  state.now = clock_.Now();
-  state.times = times_;
-  return state;
 }
 
 }  // namespace sluice

@@ -21,10 +21,12 @@
 #include "server/current_step.h"
 #include "server/gate.h"
 #include "server/job_terms.h"
+#include "server/lineage.h"
 #include "server/pending_push.h"
 #include "server/pull_queue.h"
 #include "server/push_intake.h"
 #include "server/roster.h"
+#include "server/shard_image.h"
 #include "server/shard_state.h"
 #include "server/snapshot_store.h"
 #include "server/step_ledger.h"
@@ -36,10 +38,11 @@ namespace sluice {
 struct StepWork {
   absl::optional<Contribution> contribution;
   bool apply = false;
+  bool image = false;  // instead of all else: an image is to be taken
   Consistency consistency;
   std::vector<double> learning_rates;  // see JobTerms
 
-  bool idle() const { return !contribution.has_value() && !apply; }
+  bool idle() const { return !contribution.has_value() && !apply && !image; }
 };
 
 // Externally synchronized.
@@ -47,6 +50,14 @@ class Coordinator {
  public:
   // As Shard's constructor.
   Coordinator(const ShardOptions& options, const Clock& clock, JobListener owner);
+
+  // Goes on where an earlier life of the server ended; before anything else.
+  void Restore(const ShardImage& image);
+  // An image is to be taken as soon as no step is being made. NOT_INITIALIZED if there is nothing
+  // to be taken.
+  absl::Status WantImage();
+  // All of it but the parameters' and the slots' values. Only while no step is being made.
+  ShardImage Image() const;
 
   // Shard's methods of these names.
   absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener,
@@ -91,6 +102,7 @@ class Coordinator {
   const Results& results() const { return results_; }
 
  private:
+  void OpenModel();
   void AdoptTerms(Completions* completions);
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);
@@ -103,16 +115,18 @@ class Coordinator {
   const ShardOptions options_;
   const Clock& clock_;
   const absl::Time created_;
+  Lineage lineage_;
   JobTerms terms_;
   Roster roster_;
   PullQueue pulls_;
   CurrentStep step_;
   PushIntake intake_;
   bool draining_ = false;
+  bool wants_image_ = false;
   uint64_t bytes_received_ = 0;
   StepTimes times_;
   Results results_;
-  std::unique_ptr<SnapshotStore> snapshots_;  // made when the first worker joins
+  std::unique_ptr<SnapshotStore> snapshots_;  // made when the model is known
 };
 
 }  // namespace sluice

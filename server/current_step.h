@@ -41,6 +41,9 @@ class CurrentStep {
   // The next contribution to be added up.
   absl::optional<Contribution> TakeNext();
 
+  // Where training goes on, before anything counts towards it.
+  void Restore(Step number) { number_ = number; }
+
   // It was made: the next one is under way.
   void Finish();
 

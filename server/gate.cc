@@ -80,13 +80,14 @@ Gate::Verdict Gate::Judge(const PushHeader& header, const StepProgress& progress
   if (!found.ok()) return found.status();
   SessionRecord& record = **found;
   const auto repeated = record.answers.find(header.sequence);
-  if (repeated != record.answers.end()) return absl::make_optional(Repeat(repeated->second));
+  if (repeated != record.answers.end())
+    return absl::make_optional(Repeat(repeated->second.outcome));
   if (header.sequence <= record.last_sequence) return TooOld(record, header);
-  const bool other_life = header.incarnation != incarnation_;
-  if (!other_life && header.step > progress.step) return FromTheFuture(header, progress.step);
+  const bool lost = !lineage_.Contains(header.incarnation, header.step);
+  if (!lost && header.step > progress.step) return FromTheFuture(header, progress.step);
   const bool before_its_time = policy_.OncePerStep() && header.step < record.active_from;
   const bool stale =
-      other_life || before_its_time || !policy_.Admits(progress.step.value() - header.step.value());
+      lost || before_its_time || !policy_.Admits(progress.step.value() - header.step.value());
   if (stale) {
     return absl::make_optional(
         Answer(record, header, Disposition::kStaleDropped, progress.step, progress.step, now));
@@ -106,11 +107,13 @@ PushOutcome Gate::Answer(SessionRecord& record, const PushHeader& header, Dispos
   PushOutcome outcome;
   outcome.disposition = disposition;
   outcome.step = step;
-  outcome.incarnation = incarnation_;
+  outcome.incarnation = lineage_.current();
   // A gradient of another incarnation may name any step.
   outcome.staleness = judged_at.value() - std::min(judged_at, header.step).value();
   sessions_.Readmit(record);
-  record.Remember(header, outcome, now);
+  KeptAnswer answer = {outcome, absl::nullopt};
+  if (disposition != Disposition::kStaleDropped) answer.part_of = judged_at;
+  record.Remember(header, answer, now);
   return outcome;
 }
 

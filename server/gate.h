@@ -13,6 +13,7 @@
 #include "absl/types/optional.h"
 #include "common/exchange.h"
 #include "common/ids.h"
+#include "server/lineage.h"
 #include "server/push_books.h"
 #include "server/session_table.h"
 #include "server/staleness_policy.h"
@@ -28,9 +29,9 @@ class Gate {
   // An error, an outcome the push has already, or nothing: it may go on.
   using Verdict = absl::StatusOr<absl::optional<PushOutcome>>;
 
-  // `policy`, which may change, and `sessions` outlive the gate.
-  Gate(const StalenessPolicy& policy, Incarnation incarnation, SessionTable& sessions)
-      : policy_(policy), incarnation_(incarnation), sessions_(sessions) {}
+  // All outlive the gate; the policy and the lineage may change.
+  Gate(const StalenessPolicy& policy, const Lineage& lineage, SessionTable& sessions)
+      : policy_(policy), lineage_(lineage), sessions_(sessions) {}
 
   // Judges a header, or what the wire found wrong with it, at that point of the step under way.
   Verdict Open(const absl::StatusOr<PushHeader>& header, const StepProgress& progress,
@@ -59,7 +60,7 @@ class Gate {
   void Enter(const Verdict& verdict);
 
   const StalenessPolicy& policy_;
-  const Incarnation incarnation_;
+  const Lineage& lineage_;
   SessionTable& sessions_;
   PushBooks books_;
   StalenessHistogram staleness_;

@@ -5,6 +5,7 @@
 #include "common/error.h"
 #include "common/wire.h"
 #include "common/wire_status.h"
+#include "server/durable/save_checkpoint.h"
 #include "server/grpc_token.h"
 #include "sluice/v1/admin.grpc.pb.h"
 
@@ -15,7 +16,8 @@ using grpc::CallbackServerContext;
 
 class GrpcAdmin final : public v1::Admin::CallbackService {
  public:
-  GrpcAdmin(std::string token, Shard& shard) : token_(std::move(token)), shard_(shard) {}
+  GrpcAdmin(std::string token, Shard& shard, DurableDirectory* durable)
+      : token_(std::move(token)), shard_(shard), durable_(durable) {}
 
   grpc::ServerUnaryReactor* SetPolicy(CallbackServerContext* context,
                                       const v1::SetPolicyRequest* request,
@@ -45,6 +47,29 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
     return Reply(context, [&] { return shard_.Evict(request->worker()); });
   }
 
+  grpc::ServerUnaryReactor* SaveCheckpoint(CallbackServerContext* context,
+                                           const v1::SaveCheckpointRequest*,
+                                           v1::SaveCheckpointResponse* response) override {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    absl::Status allowed = CheckToken(*context, token_);
+    if (allowed.ok() && durable_ == nullptr) {
+      allowed = absl::FailedPreconditionError(
+          "this server keeps no checkpoints; start it with --checkpoint-dir");
+    }
+    if (!allowed.ok()) {
+      reactor->Finish(ToGrpcStatus(allowed));
+      return reactor;
+    }
+    sluice::SaveCheckpoint(shard_, *durable_, [=](const absl::StatusOr<SavedCheckpoint>& saved) {
+      if (saved.ok()) {
+        response->set_step(saved->step.value());
+        response->set_path(saved->path);
+      }
+      reactor->Finish(ToGrpcStatus(saved.status()));
+    });
+    return reactor;
+  }
+
   grpc::ServerUnaryReactor* Drain(CallbackServerContext* context, const v1::DrainRequest*,
                                   v1::DrainResponse* response) override {
     return Reply(context, [&] {
@@ -65,12 +90,14 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
 
   const std::string token_;
   Shard& shard_;
+  DurableDirectory* const durable_;  // or null
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcAdmin(std::string token, Shard& shard) {
-  return std::make_unique<GrpcAdmin>(std::move(token), shard);
+std::unique_ptr<grpc::Service> MakeGrpcAdmin(std::string token, Shard& shard,
+                                             DurableDirectory* durable) {
+  return std::make_unique<GrpcAdmin>(std::move(token), shard, durable);
 }
 
 }  // namespace sluice

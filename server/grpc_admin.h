@@ -8,12 +8,15 @@
 #include <memory>
 #include <string>
 
+#include "server/durable/durable_directory.h"
 #include "server/shard.h"
 
 namespace sluice {
 
-// Asks every caller for `token`, unless it is empty. `shard` outlives the service.
-std::unique_ptr<grpc::Service> MakeGrpcAdmin(std::string token, Shard& shard);
+// Asks every caller for `token`, unless it is empty. `shard` and `durable`, where
+// checkpoints are saved, outlive the service; null: nowhere.
+std::unique_ptr<grpc::Service> MakeGrpcAdmin(std::string token, Shard& shard,
+                                             DurableDirectory* durable);
 
 }  // namespace sluice
 

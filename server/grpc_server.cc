@@ -101,10 +101,11 @@ class GrpcServerOnAddress final : public GrpcServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOptions& options,
-                                                            Shard& shard) {
+                                                            Shard& shard,
+                                                            DurableDirectory* durable) {
   std::vector<std::unique_ptr<grpc::Service>> services;
   services.push_back(MakeGrpcParameterService(options.token, shard));
-  services.push_back(MakeGrpcAdmin(options.token, shard));
+  services.push_back(MakeGrpcAdmin(options.token, shard, durable));
   services.push_back(MakeGrpcInspector(shard));
   services.push_back(MakeGrpcHealth(shard));
   auto server = std::make_unique<GrpcServerOnAddress>(std::move(services));

@@ -11,6 +11,7 @@
 #include "common/address.h"
 #include "common/credentials_source.h"
 #include "server/door_limits.h"
+#include "server/durable/durable_directory.h"
 #include "server/shard.h"
 
 namespace sluice {
@@ -36,10 +37,11 @@ struct GrpcServerOptions {
   DoorLimits limits = {};
 };
 
-// Listens. `shard` outlives the server. UNAVAILABLE says why it cannot, for example that the port
-// is in use; other errors are those of the credentials.
+// Listens. `shard` and `durable`, where checkpoints are saved, outlive the server. UNAVAILABLE says
+// why it cannot, for example that the port is in use; other errors are those of the credentials.
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOptions& options,
-                                                            Shard& shard);
+                                                            Shard& shard,
+                                                            DurableDirectory* durable = nullptr);
 
 }  // namespace sluice
 

@@ -27,12 +27,21 @@ class JobTerms {
   // As above. BAD_ARGUMENT if it is out of its domain, or the job's optimizer has none here.
   absl::Status Propose(const OptimizerConfig& optimizer, double learning_rate);
 
+  // What holds from the beginning, in place of what the server was started with.
+  void Restore(const Consistency& consistency, absl::optional<double> learning_rate) {
+    policy_ = StalenessPolicy(consistency);
+    learning_rate_ = learning_rate;
+  }
+
   // A step boundary is reached: what was proposed holds. Returns whether the policy is a new one.
   bool Adopt();
 
   const StalenessPolicy& policy() const { return policy_; }
   const Consistency& consistency() const { return policy_.consistency(); }
   const LearningRateSchedule& schedule() const { return schedule_; }
+
+  // What the operator has put in the place of the optimizer's rate.
+  const absl::optional<double>& learning_rate() const { return learning_rate_; }
 
   // For the step that follows `step`, of parameters in no group; 0 if it is the workers' own.
   double LearningRate(const OptimizerConfig& optimizer, Step step) const;

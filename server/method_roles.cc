@@ -32,6 +32,7 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.Admin/SetLearningRate", kChange},
     {"/sluice.v1.Admin/EvictWorker", kChange},
     {"/sluice.v1.Admin/Drain", kChange},
+    {"/sluice.v1.Admin/SaveCheckpoint", kChange},
     {"/grpc.health.v1.Health/Check", kLook},
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", kLook},
 };

@@ -7,14 +7,14 @@
 
 namespace sluice {
 
-PushIntake::PushIntake(const ShardOptions& options, const JobTerms& terms, Roster& roster,
-                       CurrentStep& step, const Clock& clock)
+PushIntake::PushIntake(const ShardOptions& options, const JobTerms& terms, const Lineage& lineage,
+                       Roster& roster, CurrentStep& step, const Clock& clock)
     : guards_(options.guards),
       terms_(terms),
       roster_(roster),
       step_(step),
       clock_(clock),
-      gate_(terms.policy(), options.incarnation, roster.sessions()) {}
+      gate_(terms.policy(), lineage, roster.sessions()) {}
 
 void PushIntake::Begin(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
                        std::function<void()> cancel, Completions* completions) {

@@ -16,6 +16,7 @@
 #include "server/current_step.h"
 #include "server/gate.h"
 #include "server/job_terms.h"
+#include "server/lineage.h"
 #include "server/pending_push.h"
 #include "server/push_room.h"
 #include "server/roster.h"
@@ -34,8 +35,8 @@ struct Arrival {
 class PushIntake {
  public:
   // All references outlive it.
-  PushIntake(const ShardOptions& options, const JobTerms& terms, Roster& roster, CurrentStep& step,
-             const Clock& clock);
+  PushIntake(const ShardOptions& options, const JobTerms& terms, const Lineage& lineage,
+             Roster& roster, CurrentStep& step, const Clock& clock);
 
   // The model is known: so many vectors may be on their way in.
   void Open(uint32_t vectors) { room_ = std::make_unique<PushRoom>(vectors); }

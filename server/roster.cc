@@ -68,6 +68,15 @@ absl::Status Roster::CheckFitsServer(const JoinRequest& request) const {
   return CheckFits(request.optimizer, request.layout);
 }
 
+void Roster::Restore(const ShardImage& image, absl::Time now) {
+  layout_ = image.layout;
+  optimizer_ = image.optimizer;
+  sessions_.Restore(image.workers, image.forgot_workers, image.step, now);
+  // Training goes on with those who were there, so that it need not wait for the others again.
+  started_ = sessions_.CountAlive(SessionRole::kWorker) > 0;
+  if (started_) first_join_ = now;
+}
+
 absl::StatusOr<SessionRecord*> Roster::Hear(SessionId session, absl::Time now) {
   const auto record = sessions_.Find(session);
   if (record.ok() && (*record)->presence == Presence::kPresent) (*record)->last_seen = now;

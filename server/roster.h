@@ -13,6 +13,7 @@
 #include "common/exchange.h"
 #include "server/completions.h"
 #include "server/session_table.h"
+#include "server/shard_image.h"
 #include "server/shard_state.h"
 #include "server/staleness_policy.h"
 
@@ -28,6 +29,9 @@ class Roster {
   // job's; whoever differs from them, or from the job, is refused.
   absl::StatusOr<SessionRecord*> Join(const JoinRequest& request, JobListener listener,
                                       Step active_from, absl::Time now, Completions* completions);
+
+  // Goes on where an earlier life of the server ended; before anybody joins.
+  void Restore(const ShardImage& image, absl::Time now);
 
   // The session speaks. UNKNOWN_SESSION if it is not alive.
   absl::StatusOr<SessionRecord*> Hear(SessionId session, absl::Time now);

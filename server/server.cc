@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "common/thread_pool.h"
 #include "server/closing_table.h"
+#include "server/durable/save_checkpoint.h"
 
 namespace sluice {
 namespace {
@@ -20,6 +22,7 @@ constexpr timespec kTick = {0, 100'000'000};
 constexpr absl::Duration kGrace = absl::Seconds(2);
 constexpr int kEveryWorkerLost = 3;
 constexpr int kUnbalancedBooks = 4;
+constexpr int kNotSaved = 5;
 
 sigset_t StopSignals() {
   sigset_t signals;
@@ -43,19 +46,28 @@ bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
 
 }  // namespace
 
-Server::Server(const ServerOptions& options, std::unique_ptr<Trace> trace)
+Server::Server(const ServerOptions& options, std::unique_ptr<DurableDirectory> durable,
+               std::unique_ptr<Trace> trace)
     : exit_when_finished_(options.exit_when_finished),
       step_wait_log_(options.log_step_wait),
       trace_(std::move(trace)),
+      durable_(std::move(durable)),
       shard_(
           options.shard, RealClock(),
           [this](const JobEvent& event) {
             if (event.kind == JobEvent::Kind::kDeserted) deserted_ = true;
             if (event.kind == JobEvent::Kind::kDraining) drained_ = true;
           },
-          std::make_unique<ThreadPool>(options.threads), trace_.get()) {}
+          std::make_unique<ThreadPool>(options.threads), trace_.get()) {
+  if (durable_ == nullptr) return;
+  const std::unique_ptr<const ShardImage> earlier = durable_->TakeRestored();
+  if (earlier != nullptr) shard_.Restore(*earlier);
+  shard_.TakeImages(durable_->checkpoint_every(), [this](const auto& image) {
+    durable_->SaveUnlessBusy(*image);  // there is one, since nobody was refused
+  });
+}
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::unique_ptr<Trace> trace;
@@ -64,7 +76,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     if (!opened.ok()) return opened.status();
     trace = *std::move(opened);
   }
-  std::unique_ptr<Server> server(new Server(options, std::move(trace)));
+  std::unique_ptr<DurableDirectory> durable;
+  if (!options.durable.directory.empty()) {
+    auto opened = DurableDirectory::Open(options.durable);
+    if (!opened.ok()) return opened.status();
+    durable = *std::move(opened);
+    options.shard.incarnation = durable->incarnation();
+    if (durable->restored() != nullptr) options.shard.job_id = durable->restored()->job_id;
+  }
+  std::unique_ptr<Server> server(new Server(options, std::move(durable), std::move(trace)));
   absl::optional<Address> listen = options.listen;
   if (!listen.has_value()) {
     auto directory = PrivateDirectory::Create();
@@ -74,7 +94,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     listen->unix_path = absl::StrCat(server->directory_->path(), "/server.sock");
   }
   auto door = StartGrpcServer({*listen, options.token, options.credentials, options.limits},
-                              server->shard_);
+                              server->shard_, server->durable_.get());
   if (!door.ok()) return door.status();
   server->door_ = *std::move(door);
   LOG(INFO) << "job " << options.shard.job_id << ": listening on " << server->address().ToString()
@@ -96,14 +116,29 @@ int Server::Serve() {
     shard_.Drain();
   }
   door_->Shutdown(kGrace);
+  const absl::Status saved = SaveLast();
   const PushBooks books = shard_.Describe().books;
   if (!books.Balanced() || books.in_progress > 0) {
     LOG(ERROR) << "the books of pushes do not balance; this is a bug of the server";
     return kUnbalancedBooks;
   }
+  if (!saved.ok()) return kNotSaved;
   if (!finished || AnyLeftInGoodOrder(shard_.Sessions())) return 0;
   LOG(ERROR) << "every worker was lost";
   return kEveryWorkerLost;
+}
+
+// Of the step that training ended with, unless there are no parameters.
+absl::Status Server::SaveLast() {
+  if (durable_ == nullptr || shard_.snapshot() == nullptr) return absl::OkStatus();
+  absl::Status result;
+  absl::Notification done;
+  SaveCheckpoint(shard_, *durable_, [&](const absl::StatusOr<SavedCheckpoint>& saved) {
+    result = saved.status();
+    done.Notify();
+  });
+  done.WaitForNotification();
+  return result;
 }
 
 std::string Server::ClosingTable() const {

@@ -13,6 +13,7 @@
 #include "common/private_directory.h"
 #include "common/trace.h"
 #include "server/door_limits.h"
+#include "server/durable/durable_directory.h"
 #include "server/grpc_server.h"
 #include "server/shard.h"
 #include "server/step_wait_log.h"
@@ -35,21 +36,25 @@ struct ServerOptions {
   uint32_t threads = 1;
   // How long a step may wait before the log says for whom.
   absl::Duration log_step_wait = absl::Seconds(5);
+  // Where to keep checkpoints; with no directory named, nowhere.
+  DurableOptions durable;
   // The file that the server begins a trace in; empty: none.
   std::string trace_file;
 };
 
 class Server {
  public:
-  // Starts to listen. Blocks SIGINT and SIGTERM in the calling thread, which must be the only one
-  // that may receive them, and the one to call Serve().
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
+  // Goes on where the directory's earlier server ended, and starts to listen. Blocks SIGINT and
+  // SIGTERM in the calling thread, which must be the only one that may receive them, and the one to
+  // call Serve().
+  static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
 
   const Address& address() const { return door_->address(); }
 
   // Serves until the job is over, or until SIGINT, SIGTERM or Admin's Drain: then it drains.
   // Afterwards all calls have ended. Returns the process's exit code: 0; 3 if training ended
-  // because every worker was lost; 4 if the books of pushes do not balance, which is a bug.
+  // because every worker was lost; 4 if the books of pushes do not balance, which is a bug; 5 if
+  // the last checkpoint could not be saved.
   int Serve();
 
   // After Serve(): what it came to, for people.
@@ -58,7 +63,10 @@ class Server {
   const Shard& shard() const { return shard_; }
 
  private:
-  Server(const ServerOptions& options, std::unique_ptr<Trace> trace);
+  Server(const ServerOptions& options, std::unique_ptr<DurableDirectory> durable,
+         std::unique_ptr<Trace> trace);
+
+  absl::Status SaveLast();
 
   bool IsOver() const { return drained_ || (exit_when_finished_ && deserted_); }
 
@@ -68,6 +76,8 @@ class Server {
   std::unique_ptr<PrivateDirectory> directory_;
   std::atomic<bool> deserted_{false};
   std::atomic<bool> drained_{false};
+  // Or null. Outlives the door, whose callers wait for checkpoints.
+  const std::unique_ptr<DurableDirectory> durable_;
   Shard shard_;
   std::unique_ptr<GrpcServer> door_;
 };

@@ -15,6 +15,7 @@
 #include "common/secret_file.h"
 #include "common/thread_pool.h"
 #include "server/config_json.h"
+#include "server/durable/durable_flags.h"
 #include "server/optional_flag.h"
 
 namespace sluice {
@@ -64,6 +65,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
   ServerOptions options;
   options.shard = *std::move(shard);
   options.shard.job_id = RandomHex(4);
+  options.durable = flags.durable;
   options.exit_when_finished = !flags.wait_for_more;
   options.log_step_wait = absl::Seconds(flags.log_step_wait);
   options.trace_file = flags.trace;
@@ -153,6 +155,7 @@ absl::StatusOr<CredentialsSource> SecureLaunch(const SecurityFlags& flags, const
 
 void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   AddTrainingFlags(app, flags.training);
+  AddDurableFlags(app, flags.durable);
   CLI::App& group = *app.add_option_group("Server", "How the server treats its workers");
   group
       .add_option("--lease", flags.lease,
@@ -232,7 +235,8 @@ absl::StatusOr<std::unique_ptr<Server>> StartLaunchedServer(const ServerFlags& f
   if (!server.ok()) return server.status();
   Address reached_at = (*server)->address();
   if (!place->advertised_host.empty()) reached_at.host = place->advertised_host;
-  *ticket = {reached_at.ToString(), options.shard.job_id, options.token, std::move(workers)};
+  *ticket = {reached_at.ToString(), (*server)->shard().Describe().job_id, options.token,
+             std::move(workers)};
   return server;
 }
 

@@ -24,6 +24,7 @@ namespace sluice {
 // As given; absent values get defaults that depend on the launch.
 struct ServerFlags {
   TrainingFlags training;
+  DurableOptions durable;
   double lease = 10;  // seconds
   absl::optional<double> start_timeout;
   uint32_t max_workers = 1024;

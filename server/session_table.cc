@@ -8,9 +8,10 @@
 
 namespace sluice {
 
-void SessionRecord::Remember(const PushHeader& header, const PushOutcome& outcome, absl::Time now) {
+void SessionRecord::Remember(const PushHeader& header, const KeptAnswer& answer, absl::Time now) {
+  const PushOutcome& outcome = answer.outcome;
   last_sequence = std::max(last_sequence, header.sequence);
-  answers[header.sequence] = outcome;
+  answers[header.sequence] = answer;
   if (answers.size() > kKeptAnswers) answers.erase(answers.begin());
   last_gradient_step = header.step;
   if (header.loss.has_value()) loss = *header.loss;
@@ -21,6 +22,34 @@ void SessionRecord::Remember(const PushHeader& header, const PushOutcome& outcom
   }
   ++(outcome.disposition == Disposition::kSkipped ? skipped : accepted);
   ++clock;
+}
+
+SessionRecord SessionRecord::Before(Step step) const {
+  SessionRecord before = *this;
+  before.listener = nullptr;
+  if (before.contributed == step) before.contributed.reset();
+  const auto first = std::find_if(before.answers.begin(), before.answers.end(),
+                                  [&](const auto& kept) { return kept.second.part_of == step; });
+  if (first == before.answers.end()) return before;
+  before.last_sequence = Sequence(first->first.value() - 1);
+  before.answers.erase(first, before.answers.end());
+  return before;
+}
+
+void SessionTable::Restore(const std::vector<SessionRecord>& workers, bool forgot_workers,
+                           Step step, absl::Time now) {
+  restored_ = true;
+  forgot_workers_ = forgot_workers;
+  for (const SessionRecord& worker : workers) {
+    SessionRecord& record = records_.emplace(worker.worker, worker).first->second;
+    record.active_from = step;
+    record.last_seen = now;
+    if (!record.alive()) continue;
+    // A session that nobody knows, by which its lease can end.
+    last_session_ = last_session_.Next();
+    record.session = last_session_;
+    by_session_.emplace(record.session, &record);
+  }
 }
 
 absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, Step active_from,
@@ -91,6 +120,7 @@ absl::Status SessionTable::MakeRoom() {
                      absl::StrCat("the server has ", records_.size(),
                                   " workers, its limit; raise it with --max-workers"));
   }
+  if (gone->second.presence != Presence::kLeft) forgot_workers_ = true;
   by_session_.erase(gone->second.session);
   records_.erase(gone);
   return absl::OkStatus();
@@ -172,7 +202,9 @@ uint32_t SessionTable::CountAlive(SessionRole role) const {
 }
 
 uint32_t SessionTable::CountKnown(SessionRole role) const {
-  return Count([role](const SessionRecord& r) { return r.role == role; });
+  return Count([role](const SessionRecord& r) {
+    return r.role == role && (r.alive() || r.session != SessionId());
+  });
 }
 
 uint32_t SessionTable::CountMembers(Step step) const {

@@ -34,6 +34,12 @@ enum class Presence {
   kEvicted,  // its lease ended, or it held others up, or the operator removed it
 };
 
+// What a push was answered, and the step it became part of, if it counted.
+struct KeptAnswer {
+  PushOutcome outcome;
+  absl::optional<Step> part_of;
+};
+
 // One worker or observer.
 struct SessionRecord {
   // Answers kept for repeated pushes. A worker has one push under way at a time; more is for slow
@@ -59,7 +65,7 @@ struct SessionRecord {
   bool excused = false;              // in ssp: the others wait for it no more until it pushes
   absl::optional<Step> contributed;  // the latest step it contributed to
   Sequence last_sequence;            // highest that was answered
-  std::map<Sequence, PushOutcome> answers;
+  std::map<Sequence, KeptAnswer> answers;
 
   // For people.
   Step last_gradient_step;
@@ -78,7 +84,10 @@ struct SessionRecord {
   Rank rank() const { return {index, worker}; }
 
   // Keeps the first answer to a push, and what it tells about its worker.
-  void Remember(const PushHeader& header, const PushOutcome& outcome, absl::Time now);
+  void Remember(const PushHeader& header, const KeptAnswer& answer, absl::Time now);
+
+  // As if it had not pushed since it first contributed to `step`.
+  SessionRecord Before(Step step) const;
 };
 
 // Externally synchronized. Records stay where they are until the next Open().
@@ -105,6 +114,17 @@ class SessionTable {
 
   // Whether the server knows that process.
   bool Knows(const JoinRequest& request) const;
+  // Whether it would know of every push of that process that counted.
+  bool Remembers(const JoinRequest& request) const {
+    return Knows(request) || (restored_ && !forgot_workers_);
+  }
+
+  // Goes on with the workers of an earlier life, as lost if they took part; before any session. All
+  // take part in `step`.
+  void Restore(const std::vector<SessionRecord>& workers, bool forgot_workers, Step step,
+               absl::Time now);
+  // Whether a worker that may come back was forgotten, in this life or an earlier one.
+  bool forgot_workers() const { return forgot_workers_; }
 
   // The sessions that were last seen at `deadline` or before, silent or lost.
   std::vector<SessionId> SilentSince(absl::Time deadline) const;
@@ -120,7 +140,8 @@ class SessionTable {
   std::vector<std::string> Contributors(Step step, size_t limit) const;
 
   uint32_t CountAlive(SessionRole role) const;
-  uint32_t CountKnown(SessionRole role) const;  // those that have gone too
+  // Those that have gone too, but for those that went in an earlier life.
+  uint32_t CountKnown(SessionRole role) const;
   uint32_t CountMembers(Step step) const;
   // Members of `step` that have not contributed to it.
   uint32_t CountMissing(Step step) const;
@@ -148,6 +169,8 @@ class SessionTable {
   uint32_t Count(const Predicate& predicate) const;
 
   const uint32_t max_sessions_;
+  bool restored_ = false;
+  bool forgot_workers_ = false;
   SessionId last_session_;
   std::map<std::string, SessionRecord> records_;
   absl::flat_hash_map<SessionId, SessionRecord*> by_session_;

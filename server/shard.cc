@@ -5,6 +5,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
+#include "common/vector_copy.h"
 
 namespace sluice {
 namespace {
@@ -20,15 +21,84 @@ absl::Status CheckNorm(const PendingPush& push, const Guards& guards) {
                                 *guards.max_push_norm, "; look for the batch that caused it"));
 }
 
+void Copy(absl::Span<const float> from, absl::Span<float> to, Parallel& parallel) {
+  ForParts(parallel, from.size(), [&](size_t, uint64_t begin, uint64_t end) {
+    CopyTo(AsPiece(from.subspan(begin, end - begin)), to.subspan(begin, end - begin));
+  });
+}
+
 }  // namespace
 
 Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
              std::unique_ptr<Parallel> parallel, Trace* trace)
     : options_(options),
+      clock_(clock),
       parallel_(std::move(parallel)),
       trace_(trace),
       coordinator_(options, clock, std::move(owner)) {
   if (parallel_ == nullptr) parallel_ = absl::make_unique<Serial>();
+}
+
+// ---- Images ----
+
+void Shard::Restore(const ShardImage& image) {
+  absl::MutexLock lock(&mu_);
+  coordinator_.Restore(image);
+  maker_ = absl::make_unique<StepMaker>(*image.layout, image.optimizer, options_.guards.clip_norm,
+                                        *parallel_);
+  maker_->set_optimizer_steps(image.optimizer_steps);
+  size_t next = 0;
+  for (const OptimizerSlot& slot : maker_->slots()) {
+    Copy(image.slots[next++].values.span(), slot.values, *parallel_);
+  }
+}
+
+void Shard::TakeImages(uint64_t steps, ImageCallback taken) {
+  absl::MutexLock lock(&mu_);
+  steps_between_images_ = steps;
+  every_image_ = std::move(taken);
+}
+
+// There are parameters.
+void Shard::WantOwnImage() {
+  if (every_image_ == nullptr || !coordinator_.WantImage().ok()) return;
+  image_callbacks_.push_back(every_image_);
+}
+
+void Shard::TakeImage(ImageCallback taken) {
+  absl::Status wanted;
+  {
+    absl::MutexLock lock(&mu_);
+    wanted = coordinator_.WantImage();
+    if (wanted.ok()) image_callbacks_.push_back(taken);
+  }
+  if (!wanted.ok()) {
+    taken(wanted);
+    return;
+  }
+  Advance();
+}
+
+// Copies what the next step will overwrite; the parameters are immutable as they are.
+void Shard::MakeImage() {
+  const absl::Time began = clock_.Now();
+  const auto image = std::make_shared<ShardImage>();
+  std::vector<ImageCallback> callbacks;
+  {
+    absl::MutexLock lock(&mu_);
+    *image = coordinator_.Image();
+    callbacks.swap(image_callbacks_);
+  }
+  {
+    const TraceSpan span(trace_, kStepsRow, "image", image->step);
+    for (const OptimizerSlot& slot : maker_->slots()) {
+      image->slots.push_back({slot.name, FloatBuffer(slot.values.size())});
+      Copy(slot.values, image->slots.back().values.span(), *parallel_);
+    }
+  }
+  image->optimizer_steps = maker_->optimizer_steps();
+  image->pause = clock_.Now() - began;
+  for (const ImageCallback& taken : callbacks) taken(std::shared_ptr<const ShardImage>(image));
 }
 
 // ---- Membership ----
@@ -134,10 +204,16 @@ absl::StatusOr<InitializeOutcome> Shard::FinishInitialize(
   }
   parameters->Seal();
   parameters->CopyTo(first->values.span());
-  CompletingLock lock(&mu_);
-  coordinator_.CountReceived(parameters->bytes());
-  const bool accepted = coordinator_.Initialize(std::move(first), lock.completions());
-  return InitializeOutcome{accepted, coordinator_.step()};
+  InitializeOutcome outcome;
+  {
+    CompletingLock lock(&mu_);
+    coordinator_.CountReceived(parameters->bytes());
+    outcome.accepted = coordinator_.Initialize(std::move(first), lock.completions());
+    outcome.step = coordinator_.step();
+    if (outcome.accepted) WantOwnImage();
+  }
+  Advance();
+  return outcome;
 }
 
 // ---- Pushes ----
@@ -187,7 +263,9 @@ void Shard::Advance() {
       idle = work.idle();
       if (idle) advancing_ = false;
     }
-    if (work.apply) {
+    if (work.image) {
+      MakeImage();
+    } else if (work.apply) {
       Apply(work);
     } else if (!idle) {
       Fold(work);
@@ -235,6 +313,8 @@ void Shard::Apply(const StepWork& work) {
   CompletingLock lock(&mu_);
   if (last != nullptr) coordinator_.Folded(*last, lock.completions());
   coordinator_.Applied(std::move(next), lock.completions());
+  const uint64_t steps = coordinator_.step().value();
+  if (steps_between_images_ > 0 && steps % steps_between_images_ == 0) WantOwnImage();
 }
 
 // ---- Pulls ----

@@ -36,11 +36,16 @@
 #include "server/gate.h"
 #include "server/pending_push.h"
 #include "server/pull_queue.h"
+#include "server/shard_image.h"
 #include "server/shard_state.h"
 #include "server/snapshot_store.h"
 #include "server/step_maker.h"
 
 namespace sluice {
+
+// An image, which nobody changes any more. Called outside all locks; training waits until it
+// returns.
+using ImageCallback = std::function<void(absl::StatusOr<std::shared_ptr<const ShardImage>>)>;
 
 class Shard {
  public:
@@ -49,6 +54,18 @@ class Shard {
   // outlives the shard.
   Shard(const ShardOptions& options, const Clock& clock, JobListener owner = nullptr,
         std::unique_ptr<Parallel> parallel = nullptr, Trace* trace = nullptr);
+
+  // Goes on where an earlier life of the server ended. Before anything else, and its job and
+  // incarnation, which is a later one, were given to the constructor.
+  void Restore(const ShardImage& image);
+
+  // Takes an image of the first parameters, and one after every `steps` steps, if that is not 0,
+  // and calls `taken`. Before the shard is shared.
+  void TakeImages(uint64_t steps, ImageCallback taken);
+
+  // Takes one as soon as no step is being made, and calls `taken` with it, perhaps before it
+  // returns. NOT_INITIALIZED if there are no parameters yet.
+  void TakeImage(ImageCallback taken);
 
   // Opens a session; `listener` is told what happens to the job until the session ends.
   absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener);
@@ -128,8 +145,11 @@ class Shard {
   void Queue(Arrival arrival) ABSL_LOCKS_EXCLUDED(mu_);
   void Fold(const StepWork& work) ABSL_LOCKS_EXCLUDED(mu_);
   void Apply(const StepWork& work) ABSL_LOCKS_EXCLUDED(mu_);
+  void MakeImage() ABSL_LOCKS_EXCLUDED(mu_);
+  void WantOwnImage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const ShardOptions options_;
+  const Clock& clock_;
   std::unique_ptr<Parallel> parallel_;
   std::atomic<uint64_t> wire_bytes_received_{0};
   std::atomic<uint64_t> wire_bytes_sent_{0};
@@ -138,8 +158,11 @@ class Shard {
   mutable absl::Mutex mu_;
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);
   bool advancing_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t steps_between_images_ ABSL_GUARDED_BY(mu_) = 0;  // 0: they are not asked for
+  ImageCallback every_image_ ABSL_GUARDED_BY(mu_);
+  std::vector<ImageCallback> image_callbacks_ ABSL_GUARDED_BY(mu_);  // of the next one
 
-  // Made when the first worker joins; then only the thread that set advancing_ touches it.
+  // Made when the model is known; then only the thread that set advancing_ touches it.
   std::unique_ptr<StepMaker> maker_;
 };
 

@@ -53,8 +53,9 @@ TEST(ConfigTest, TellsEveryLimitAndItsFlag) {
 }
 
 TEST(ConfigTest, TellsWhatTheFlagsComeTo) {
-  const std::string config = ConfigOf({"--listen=127.0.0.1:7070", "--mode=backup", "--workers=4",
-                                       "--clip-norm=2", "--start-timeout=60", "--threads=3"});
+  const std::string config =
+      ConfigOf({"--listen=127.0.0.1:7070", "--mode=backup", "--workers=4", "--clip-norm=2",
+                "--start-timeout=60", "--threads=3", "--checkpoint-dir=/c"});
   EXPECT_EQ(JsonAt(config, "listen"), "127.0.0.1:7070");
   EXPECT_EQ(JsonAt(config, "workers"), "4");
   EXPECT_EQ(JsonAt(config, "consistency.mode"), "BACKUP");
@@ -62,6 +63,7 @@ TEST(ConfigTest, TellsWhatTheFlagsComeTo) {
   EXPECT_EQ(JsonAt(config, "guards.clip_norm"), "2");
   EXPECT_EQ(JsonAt(config, "start_timeout"), "60s");
   EXPECT_EQ(JsonAt(config, "threads"), "3");
+  EXPECT_EQ(JsonAt(config, "checkpoints.directory"), "/c");
   EXPECT_EQ(JsonAt(config, "tls"), "absent");
 }
 

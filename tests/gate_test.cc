@@ -41,7 +41,7 @@ Consistency Ssp(uint32_t slack) {
 class GateWorld {
  public:
   explicit GateWorld(const Consistency& consistency)
-      : policy(consistency), gate(policy, Incarnation(1), sessions) {
+      : policy(consistency), gate(policy, lineage, sessions) {
     Join("w", 1);
     JoinRequest request;
     request.worker = "o";
@@ -95,6 +95,7 @@ class GateWorld {
   }
 
   StalenessPolicy policy;
+  Lineage lineage{Incarnation(1)};
   SessionTable sessions{16};
   Gate gate;
   SessionId session;

@@ -87,6 +87,7 @@ TEST_F(ReflectionTest, DescribesTheAdmin) {
               ElementsAre("SetPolicy(SetPolicyRequest) returns SetPolicyResponse",
                           "SetLearningRate(SetLearningRateRequest) returns SetLearningRateResponse",
                           "EvictWorker(EvictWorkerRequest) returns EvictWorkerResponse",
+                          "SaveCheckpoint(SaveCheckpointRequest) returns SaveCheckpointResponse",
                           "Drain(DrainRequest) returns DrainResponse"));
 }
 

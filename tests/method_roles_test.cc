@@ -50,6 +50,7 @@ const std::map<std::string, std::string>& Promised() {
       {"/sluice.v1.Admin/SetLearningRate", "admin"},
       {"/sluice.v1.Admin/EvictWorker", "admin"},
       {"/sluice.v1.Admin/Drain", "admin"},
+      {"/sluice.v1.Admin/SaveCheckpoint", "admin"},
       {"/grpc.health.v1.Health/Check", "worker or observer or admin"},
       {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
        "worker or observer or admin"},

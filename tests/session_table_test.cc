@@ -119,7 +119,7 @@ TEST_F(SessionTableTest, ALostSessionStillSpeaksAndOneThatEndedDoesNot) {
 void GiveHistory(SessionRecord& record) {
   PushHeader header;
   header.sequence = Sequence(5);
-  record.Remember(header, PushOutcome(), kNow);
+  record.Remember(header, KeptAnswer(), kNow);
   record.contributed = Step(2);
 }
 
@@ -484,7 +484,7 @@ PushHeader Header(uint64_t sequence) {
 TEST(SessionRecordTest, KeepsTheAnswersOfItsLatestSixteenPushes) {
   SessionRecord record;
   for (uint64_t sequence = 1; sequence <= 20; ++sequence) {
-    record.Remember(Header(sequence), PushOutcome(), kNow);
+    record.Remember(Header(sequence), KeptAnswer(), kNow);
   }
   EXPECT_EQ(record.answers.size(), 16u);
   EXPECT_EQ(record.answers.begin()->first, Sequence(5));
@@ -493,8 +493,8 @@ TEST(SessionRecordTest, KeepsTheAnswersOfItsLatestSixteenPushes) {
 
 TEST(SessionRecordTest, ALateAnswerDoesNotTakeTheSequenceBack) {
   SessionRecord record;
-  record.Remember(Header(7), PushOutcome(), kNow);
-  record.Remember(Header(6), PushOutcome(), kNow);
+  record.Remember(Header(7), KeptAnswer(), kNow);
+  record.Remember(Header(6), KeptAnswer(), kNow);
   EXPECT_EQ(record.last_sequence, Sequence(7));
 }
 
@@ -502,13 +502,13 @@ TEST(SessionRecordTest, KeepsWhatAPushTellsAboutItsWorker) {
   SessionRecord record;
   PushHeader header = Header(1);
   header.loss = 0.5f;
-  record.Remember(header, PushOutcome(), kNow);
+  record.Remember(header, KeptAnswer(), kNow);
   PushOutcome stale;
   stale.disposition = Disposition::kStaleDropped;
-  record.Remember(Header(2), stale, kNow + absl::Seconds(1));
+  record.Remember(Header(2), {stale, absl::nullopt}, kNow + absl::Seconds(1));
   PushOutcome skipped;
   skipped.disposition = Disposition::kSkipped;
-  record.Remember(Header(2), skipped, kNow + absl::Seconds(1));
+  record.Remember(Header(2), {skipped, absl::nullopt}, kNow + absl::Seconds(1));
   EXPECT_EQ(record.accepted, 1u);
   EXPECT_EQ(record.stale, 1u);
   EXPECT_EQ(record.skipped, 1u);

@@ -9,7 +9,7 @@ MUTANTS = {
     "aborted_not_booked": ("gate.cc", "++(why == Abandoned::kRejected ? books_.rejected : books_.aborted);", "if (why == Abandoned::kRejected) ++books_.rejected;"),
     "accumulator_not_cleared": ("step_maker.cc", "accumulator_.Clear();", ""),
     "answer_has_old_step": ("gate.cc", "outcome.step = step;", "outcome.step = judged_at;"),
-    "answers_not_kept": ("session_table.cc", "answers[header.sequence] = outcome;", ""),
+    "answers_not_kept": ("session_table.cc", "answers[header.sequence] = answer;", ""),
     "backup_one_gradient_late": ("staleness_policy.cc", "         progress.accumulated >= consistency_.quorum;", "         progress.accumulated > consistency_.quorum;"),
     "barred_process_returns": ("roster.cc", "record->barred = true;", ""),
     "bound_off_by_one": ("staleness_policy.cc", "staleness <= *consistency_.max_staleness", "staleness < *consistency_.max_staleness"),

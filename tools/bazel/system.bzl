@@ -23,6 +23,7 @@ _PKG_CONFIG = {
     "benchmark": ["benchmark"],
     "glog": ["libglog"],
     "grpc": ["grpc++"],
+    "json": ["nlohmann_json"],
     "openssl": ["openssl"],
     "protobuf": ["protobuf"],
     "xxhash": ["libxxhash"],

@@ -24,7 +24,7 @@
 #include "absl/types/optional.h"
 #include "common/exchange.h"
 #include "common/optimizer_config.h"
-#include "worker/background.h"
+#include "common/background.h"
 #include "worker/job.h"
 #include "worker/local_steps.h"
 #include "worker/parameter_client.h"

@@ -1,4 +1,4 @@
-#include "worker/background.h"
+#include "common/background.h"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
-// One thread that does what it is given, in order: what a worker sends while it computes.
+// One thread that does what it is given, in order: what is sent or saved while others compute.
 
-#ifndef SLUICE_WORKER_BACKGROUND_H_
-#define SLUICE_WORKER_BACKGROUND_H_
+#ifndef SLUICE_COMMON_BACKGROUND_H_
+#define SLUICE_COMMON_BACKGROUND_H_
 
 #include <deque>
 #include <functional>
@@ -41,4 +41,4 @@ class Background {
 
 }  // namespace sluice
 
-#endif  // SLUICE_WORKER_BACKGROUND_H_
+#endif  // SLUICE_COMMON_BACKGROUND_H_

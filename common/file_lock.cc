@@ -1,0 +1,48 @@
+#include "common/file_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+constexpr mode_t kOwnerOnly = 0600;
+
+absl::Status Failed(const std::string& path) {
+  return absl::UnavailableError(absl::StrCat(
+      "cannot lock ", path, ": ", std::error_code(errno, std::generic_category()).message()));
+}
+
+std::string Contents(const FileDescriptor& file) {
+  char text[256];
+  const ssize_t size = pread(file.get(), text, sizeof(text), 0);
+  return std::string(absl::StripAsciiWhitespace({text, size < 0 ? size_t{0} : size_t(size)}));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Take(const std::string& path,
+                                                         const std::string& owner) {
+  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kOwnerOnly));
+  if (!file.ok()) return Failed(path);
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return Failed(path);
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is held by ", Contents(file), "; stop it, or use another directory"));
+  }
+  const std::string line = owner + "\n";
+  const bool wrote =
+      ftruncate(file.get(), 0) == 0 &&
+      pwrite(file.get(), line.data(), line.size(), 0) == static_cast<ssize_t>(line.size());
+  if (!wrote) return Failed(path);
+  return std::unique_ptr<FileLock>(new FileLock(std::move(file)));
+}
+
+}  // namespace sluice

@@ -1,0 +1,17 @@
+// From a shard to the disk.
+
+#ifndef SLUICE_SERVER_DURABLE_SAVE_CHECKPOINT_H_
+#define SLUICE_SERVER_DURABLE_SAVE_CHECKPOINT_H_
+
+#include "server/durable/durable_directory.h"
+#include "server/shard.h"
+
+namespace sluice {
+
+// Saves a checkpoint of the step that is reached, and calls `done`, perhaps on another thread and
+// before it returns. `directory` outlives that. Errors are Shard::TakeImage's and FileSystem's.
+void SaveCheckpoint(Shard& shard, DurableDirectory& directory, SaveCallback done);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_DURABLE_SAVE_CHECKPOINT_H_

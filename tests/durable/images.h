@@ -1,0 +1,25 @@
+// Shards and their images, for tests of what outlives a server.
+
+#ifndef SLUICE_TESTS_DURABLE_IMAGES_H_
+#define SLUICE_TESTS_DURABLE_IMAGES_H_
+
+#include <memory>
+
+#include "server/shard.h"
+#include "tests/testing/shard_world.h"
+
+namespace sluice {
+
+// Of that shard now; null if it has none, or is at work.
+std::shared_ptr<const ShardImage> ImageOf(Shard& shard);
+
+// An image of a shard at step 2, with Adam's slots, of a layout with a statistic; two workers, "a"
+// and "b", made each of the steps.
+std::shared_ptr<const ShardImage> TrainedImage();
+
+// Its values, those of each slot after those of the parameters.
+Values AllValues(const ShardImage& image);
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_DURABLE_IMAGES_H_

@@ -1,0 +1,74 @@
+// A disk in memory that loses what it was not told to keep.
+//
+// A crash keeps all that was synced. Of what was not, it keeps what it likes: some of the names
+// that were made, changed or removed since their directory was synced, and of each file's new bytes
+// a part, in which a stretch may be zeros. That is what file systems do that promise no more than
+// POSIX (Pillai et al. 2014, "All File Systems Are Not Created Equal").
+
+#ifndef SLUICE_TESTS_TESTING_FAULTY_FILES_H_
+#define SLUICE_TESTS_TESTING_FAULTY_FILES_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "common/file_system.h"
+
+namespace sluice {
+
+// For one thread; but once it is shared, paths are whole names, "d/a", in one directory each.
+class FaultyFiles final : public FileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& directory) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::Status SyncDirectory(const std::string& directory) override;
+
+  // The machine stops, and comes up again.
+  void Crash(std::mt19937_64& random);
+
+  // The operations that change the disk and succeed from now on; all later ones fail, as on a
+  // machine that has stopped. Absent: all.
+  void StopAfter(absl::optional<uint64_t> operations) { left_ = operations; }
+
+  // The bytes that still fit; further appends write what fits and fail.
+  void SetRoom(absl::optional<uint64_t> bytes) { room_ = bytes; }
+
+  // A file's bytes, to be looked at or damaged.
+  std::string& BytesOf(const std::string& path) { return names_.at(path)->bytes; }
+  bool Exists(const std::string& path) const { return names_.count(path) > 0; }
+
+ private:
+  struct File {
+    std::string bytes;
+    std::string synced;
+  };
+  using Names = std::map<std::string, std::shared_ptr<File>>;
+  class Writer;
+  class Reader;
+
+  // A change of one name: to a file, or to none.
+  using Change = std::pair<std::string, std::shared_ptr<File>>;
+
+  absl::Status Step();
+  void Apply(const Change& change, Names* names) const;
+  void ChangeName(const std::string& path, std::shared_ptr<File> file);
+  static void Lose(File& file, std::mt19937_64& random);
+
+  Names names_;
+  Names synced_names_;
+  std::vector<std::vector<Change>> unsynced_;  // in order; those of one operation go together
+  absl::optional<uint64_t> left_;
+  absl::optional<uint64_t> room_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_FAULTY_FILES_H_
