@@ -1,5 +1,8 @@
 #include "common/address.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -31,6 +34,14 @@ absl::StatusOr<Address> ParseUnix(absl::string_view text) {
 }
 
 }  // namespace
+
+bool Address::IsLocal() const {
+  if (is_unix() || host == "localhost") return true;
+  in_addr ipv4;
+  if (inet_pton(AF_INET, host.c_str(), &ipv4) == 1) return ntohl(ipv4.s_addr) >> 24 == 127;
+  in6_addr ipv6;
+  return inet_pton(AF_INET6, host.c_str(), &ipv6) == 1 && IN6_IS_ADDR_LOOPBACK(&ipv6);
+}
 
 std::string Address::ToString() const {
   if (is_unix()) return absl::StrCat(kUnixPrefix, unix_path);

@@ -21,6 +21,8 @@ struct Address {
   static constexpr size_t kMaxUnixPath = 107;
 
   bool is_unix() const { return !unix_path.empty(); }
+  // Whether it cannot be reached from another node: a unix socket, or loopback.
+  bool IsLocal() const;
   std::string ToString() const;
 };
 

@@ -20,6 +20,7 @@ struct ReasonEntry {
 constexpr ReasonEntry kReasons[] = {
     {Reason::kNone, absl::StatusCode::kUnknown, ""},
     {Reason::kBadToken, absl::StatusCode::kUnauthenticated, "BAD_TOKEN"},
+    {Reason::kWrongRole, absl::StatusCode::kPermissionDenied, "WRONG_ROLE"},
     {Reason::kWrongJob, absl::StatusCode::kFailedPrecondition, "WRONG_JOB"},
     {Reason::kLayoutMismatch, absl::StatusCode::kFailedPrecondition, "LAYOUT_MISMATCH"},
     {Reason::kOptimizerMismatch, absl::StatusCode::kFailedPrecondition, "OPTIMIZER_MISMATCH"},

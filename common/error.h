@@ -17,6 +17,7 @@ namespace sluice {
 enum class Reason {
   kNone,  // an error from elsewhere (the transport, the system)
   kBadToken,
+  kWrongRole,
   kWrongJob,
   kLayoutMismatch,
   kOptimizerMismatch,

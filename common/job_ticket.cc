@@ -1,6 +1,7 @@
 #include "common/job_ticket.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/secret.h"
 #include "sluice/v1/bootstrap.pb.h"
 
 namespace sluice {
@@ -11,12 +12,17 @@ std::string EncodeTicket(const absl::StatusOr<JobTicket>& ticket) {
     message.set_address(ticket->address);
     message.set_job_id(ticket->job_id);
     message.set_token(ticket->token);
+    message.set_certificate(ticket->credentials.certificate);
+    message.set_key(ticket->credentials.key);
+    message.set_authority(ticket->credentials.authority);
   } else {
     const absl::Status& status = ticket.status();
     message.set_failure(status.message().empty() ? absl::StatusCodeToString(status.code())
                                                  : std::string(status.message()));
   }
-  return message.SerializeAsString();
+  std::string bytes = message.SerializeAsString();
+  Wipe(*message.mutable_key());
+  return bytes;
 }
 
 absl::StatusOr<JobTicket> DecodeTicket(absl::string_view bytes) {
@@ -30,7 +36,10 @@ absl::StatusOr<JobTicket> DecodeTicket(absl::string_view bytes) {
         "rank 0 broadcast ", bytes.size(),
         " bytes that are no job ticket; do all ranks run the same version of Sluice?"));
   }
-  return JobTicket{message.address(), message.job_id(), message.token()};
+  JobTicket ticket{message.address(), message.job_id(), message.token()};
+  ticket.credentials = {message.certificate(), message.key(), message.authority()};
+  Wipe(*message.mutable_key());
+  return ticket;
 }
 
 }  // namespace sluice

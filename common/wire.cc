@@ -12,7 +12,6 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kMaxWorkerName = 128;
 constexpr size_t kMaxHostName = 256;
 constexpr size_t kMaxEncodingName = 64;
 

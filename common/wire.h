@@ -8,6 +8,7 @@
 #ifndef SLUICE_COMMON_WIRE_H_
 #define SLUICE_COMMON_WIRE_H_
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -19,6 +20,8 @@
 #include "sluice/v1/parameter_server.pb.h"
 
 namespace sluice {
+
+inline constexpr size_t kMaxWorkerName = 128;  // bytes
 
 v1::JoinRequest ToProto(const JoinRequest& request);
 absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message);

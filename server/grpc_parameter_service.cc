@@ -9,6 +9,7 @@
 #include "common/wire_status.h"
 #include "server/grpc_initialize.h"
 #include "server/grpc_join.h"
+#include "server/grpc_observer.h"
 #include "server/grpc_pull.h"
 #include "server/grpc_push.h"
 #include "server/grpc_token.h"
@@ -43,7 +44,8 @@ class GrpcParameterService final : public ServiceBase {
 
   grpc::ServerWriteReactor<v1::JoinEvent>* Join(CallbackServerContext* context,
                                                 const v1::JoinRequest* request) override {
-    const absl::Status allowed = Authorize(*context);
+    absl::Status allowed = Authorize(*context);
+    if (allowed.ok()) allowed = CheckMayJoin(*context, *request, shard_);
     if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<v1::JoinEvent>>(allowed);
     return ServeJoin(*request, memories_, shard_);
   }
@@ -68,7 +70,8 @@ class GrpcParameterService final : public ServiceBase {
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullParams(CallbackServerContext* context,
                                                          const grpc::ByteBuffer* request) override {
-    const absl::Status allowed = Authorize(*context);
+    absl::Status allowed = Authorize(*context);
+    if (allowed.ok()) allowed = CheckMayPull(*context, *request, shard_);
     if (!allowed.ok()) {
       return new RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>(allowed);
     }
@@ -100,7 +103,8 @@ class GrpcParameterService final : public ServiceBase {
   absl::Status AnswerHeartbeat(const CallbackServerContext& context,
                                const v1::HeartbeatRequest& request,
                                v1::HeartbeatResponse& response) {
-    const absl::Status allowed = Authorize(context);
+    absl::Status allowed = Authorize(context);
+    if (allowed.ok()) allowed = CheckMayUse(context, SessionId(request.session()), shard_);
     if (!allowed.ok()) return allowed;
     const absl::StatusOr<Step> step = shard_.Heartbeat(SessionId(request.session()));
     if (step.ok()) response.set_step(step->value());
@@ -110,7 +114,8 @@ class GrpcParameterService final : public ServiceBase {
 
   absl::Status AnswerLeave(const CallbackServerContext& context, const v1::LeaveRequest& request,
                            v1::LeaveResponse& response) {
-    const absl::Status allowed = Authorize(context);
+    absl::Status allowed = Authorize(context);
+    if (allowed.ok()) allowed = CheckMayUse(context, SessionId(request.session()), shard_);
     if (!allowed.ok()) return allowed;
     if (request.results_size() > kMaxResults) {
       return MakeError(Reason::kBadArgument,

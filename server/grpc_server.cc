@@ -14,6 +14,7 @@
 #include "server/grpc_health.h"
 #include "server/grpc_inspector.h"
 #include "server/grpc_parameter_service.h"
+#include "server/grpc_tls.h"
 #include "server/unix_listener.h"
 
 namespace sluice {
@@ -24,10 +25,11 @@ class GrpcServerOnAddress final : public GrpcServer {
   explicit GrpcServerOnAddress(std::vector<std::unique_ptr<grpc::Service>> services)
       : services_(std::move(services)) {}
 
-  absl::Status Start(const Address& address) {
+  absl::Status Start(const GrpcServerOptions& options) {
     KeepGrpcRunning();
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
+    SetLimits(options.limits, builder);
     // Otherwise two servers could share a port, each with half of the workers.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     // A worker that is stopped, or whose node is gone, answers no ping: its streams end, its lease
@@ -36,14 +38,8 @@ class GrpcServerOnAddress final : public GrpcServer {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
     for (const auto& service : services_) builder.RegisterService(service.get());
-    address_ = address;
-    if (address.is_unix()) return StartOnUnix(builder);
-    int port = 0;
-    builder.AddListeningPort(address.ToString(), grpc::InsecureServerCredentials(), &port);
-    server_ = builder.BuildAndStart();
-    if (server_ == nullptr) return CannotListen(WhyNotBindable(address));
-    address_.port = static_cast<uint16_t>(port);
-    return absl::OkStatus();
+    address_ = options.address;
+    return address_.is_unix() ? StartOnUnix(builder) : StartOnTcp(options.credentials, builder);
   }
 
   const Address& address() const override { return address_; }
@@ -55,9 +51,33 @@ class GrpcServerOnAddress final : public GrpcServer {
   }
 
  private:
+  static void SetLimits(const DoorLimits& limits, grpc::ServerBuilder& builder) {
+    builder.SetMaxReceiveMessageSize(DoorLimits::kMessageBytes);
+    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, DoorLimits::kMetadataBytes);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits.streams);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                               static_cast<int>(absl::ToInt64Milliseconds(limits.handshake)));
+  }
+
   absl::Status CannotListen(absl::string_view why) const {
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", address_.ToString(), ": ", why));
+  }
+
+  absl::Status StartOnTcp(const CredentialsSource& source, grpc::ServerBuilder& builder) {
+    if (source != nullptr) {
+      const auto first = source();
+      if (!first.ok()) return first.status();
+      credentials_ = MakeTlsServerCredentials(source);
+    } else {
+      credentials_ = grpc::InsecureServerCredentials();
+    }
+    int port = 0;
+    builder.AddListeningPort(address_.ToString(), credentials_, &port);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) return CannotListen(WhyNotBindable(address_));
+    address_.port = static_cast<uint16_t>(port);
+    return absl::OkStatus();
   }
 
   absl::Status StartOnUnix(grpc::ServerBuilder& builder) {
@@ -72,6 +92,7 @@ class GrpcServerOnAddress final : public GrpcServer {
   }
 
   const std::vector<std::unique_ptr<grpc::Service>> services_;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // null on a unix socket
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<UnixListener> unix_listener_;  // null on TCP
   Address address_;
@@ -79,16 +100,16 @@ class GrpcServerOnAddress final : public GrpcServer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const Address& address,
-                                                            const std::string& token, Shard& shard,
+absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOptions& options,
+                                                            Shard& shard,
                                                             DurableDirectory* durable) {
   std::vector<std::unique_ptr<grpc::Service>> services;
-  services.push_back(MakeGrpcParameterService(token, shard));
-  services.push_back(MakeGrpcAdmin(token, shard, durable));
+  services.push_back(MakeGrpcParameterService(options.token, shard));
+  services.push_back(MakeGrpcAdmin(options.token, shard, durable));
   services.push_back(MakeGrpcInspector(shard));
   services.push_back(MakeGrpcHealth(shard));
   auto server = std::make_unique<GrpcServerOnAddress>(std::move(services));
-  const absl::Status started = server->Start(address);
+  const absl::Status started = server->Start(options);
   if (!started.ok()) return started;
   return std::unique_ptr<GrpcServer>(std::move(server));
 }

@@ -9,6 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/address.h"
+#include "common/credentials_source.h"
+#include "server/door_limits.h"
 #include "server/durable/durable_directory.h"
 #include "server/shard.h"
 
@@ -26,11 +28,19 @@ class GrpcServer {
   virtual void Shutdown(absl::Duration grace) = 0;
 };
 
-// Listens on `address`; callers of the ParameterServer and of Admin must present `token`, unless it
-// is empty. `shard` and `durable`, where checkpoints are saved, outlive the server. UNAVAILABLE
-// says why it cannot listen, for example that the port is in use.
-absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const Address& address,
-                                                            const std::string& token, Shard& shard,
+struct GrpcServerOptions {
+  Address address;
+  // Callers of the ParameterServer and of Admin must present it, unless it is empty.
+  std::string token;
+  // For mutual TLS, on TCP alone; empty: plaintext, in which everybody has every role.
+  CredentialsSource credentials;
+  DoorLimits limits = {};
+};
+
+// Listens. `shard` and `durable`, where checkpoints are saved, outlive the server. UNAVAILABLE says
+// why it cannot, for example that the port is in use; other errors are those of the credentials.
+absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOptions& options,
+                                                            Shard& shard,
                                                             DurableDirectory* durable = nullptr);
 
 }  // namespace sluice

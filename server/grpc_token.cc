@@ -1,19 +1,11 @@
 #include "server/grpc_token.h"
 
-#include <openssl/crypto.h>
-
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "common/error.h"
+#include "common/secret.h"
 
 namespace sluice {
-namespace {
-
-bool EqualInConstantTime(absl::string_view a, absl::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
-}  // namespace
 
 absl::Status CheckToken(const grpc::CallbackServerContext& context, const std::string& token) {
   if (token.empty()) return absl::OkStatus();
@@ -22,7 +14,7 @@ absl::Status CheckToken(const grpc::CallbackServerContext& context, const std::s
     return MakeError(Reason::kBadToken, "no job token; start the worker with this job's");
   }
   absl::string_view value(found->second.data(), found->second.size());
-  if (absl::ConsumePrefix(&value, "Bearer ") && EqualInConstantTime(value, token)) {
+  if (absl::ConsumePrefix(&value, "Bearer ") && SameSecret(value, token)) {
     return absl::OkStatus();
   }
   return MakeError(Reason::kBadToken,

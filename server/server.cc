@@ -92,10 +92,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     listen.emplace();
     listen->unix_path = absl::StrCat(server->directory_->path(), "/server.sock");
   }
-  auto door = StartGrpcServer(*listen, options.token, server->shard_, server->durable_.get());
+  auto door = StartGrpcServer({*listen, options.token, options.credentials, options.limits},
+                              server->shard_, server->durable_.get());
   if (!door.ok()) return door.status();
   server->door_ = *std::move(door);
-  LOG(INFO) << "job " << options.shard.job_id << ": listening on " << server->address().ToString();
+  LOG(INFO) << "job " << options.shard.job_id << ": listening on " << server->address().ToString()
+            << (options.credentials != nullptr ? ", with mutual TLS" : "");
   return server;
 }
 

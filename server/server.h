@@ -9,8 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "common/address.h"
+#include "common/credentials_source.h"
 #include "common/private_directory.h"
 #include "common/trace.h"
+#include "server/door_limits.h"
 #include "server/durable/durable_directory.h"
 #include "server/grpc_server.h"
 #include "server/shard.h"
@@ -24,6 +26,9 @@ struct ServerOptions {
   absl::optional<Address> listen;
   // Asked of every worker; empty asks for none.
   std::string token;
+  // For mutual TLS; empty: plaintext.
+  CredentialsSource credentials;
+  DoorLimits limits;
   // Serve() returns when training has finished and nobody is left; otherwise it waits for more
   // workers.
   bool exit_when_finished = true;

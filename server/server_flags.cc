@@ -5,12 +5,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/launch_credentials.h"
 #include "common/network.h"
 #include "common/random.h"
 #include "common/secret_file.h"
 #include "common/thread_pool.h"
+#include "server/config_json.h"
 #include "server/durable/durable_flags.h"
 #include "server/optional_flag.h"
 
@@ -66,6 +70,8 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
   options.exit_when_finished = !flags.wait_for_more;
   options.log_step_wait = absl::Seconds(flags.log_step_wait);
   options.trace_file = flags.trace;
+  options.limits.streams = flags.max_streams;
+  options.limits.handshake = absl::Seconds(flags.handshake_timeout);
   options.threads = flags.threads.value_or(std::min(ThreadPool::UsableCores(), kMostThreads));
   if (flags.token_file.empty()) return options;
   auto token = ReadSecretFile(flags.token_file);
@@ -74,22 +80,76 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
   return options;
 }
 
+// Of a server that was started by hand; listens nowhere unless told where.
+absl::StatusOr<ServerOptions> StandaloneOptions(const ServerFlags& flags) {
+  auto options = ServerOptionsFrom(flags, 0);
+  if (!options.ok() || flags.listen.empty()) return options;
+  auto listen = ParseAddress(flags.listen);
+  if (!listen.ok()) return listen.status();
+  auto credentials = CredentialsAt(flags.security, *listen);
+  if (!credentials.ok()) return credentials.status();
+  options->listen = *std::move(listen);
+  options->credentials = *std::move(credentials);
+  return options;
+}
+
 bool IsWildcard(const Address& address) {
   return address.host == "0.0.0.0" || address.host == "::";
 }
 
-// Where to listen, and what to tell others: on TCP they need an address that routes to this node.
-absl::Status ChooseTcp(const ServerFlags& flags, Address* listen, std::string* advertised_host) {
-  listen->host = "0.0.0.0";
-  if (!flags.advertise.empty()) {
-    *advertised_host = flags.advertise;
-    return absl::OkStatus();
-  }
-  const auto host = RoutableHost(flags.interface);
+// Where a launched server listens, and under which host the others are told to reach it.
+struct Place {
+  absl::optional<Address> listen;  // absent: a private unix socket
+  std::string advertised_host;     // empty: that of `listen`
+};
+
+// On TCP others need an address that routes to this node.
+absl::StatusOr<Place> ChooseTcp(const ServerFlags& flags) {
+  Place place = {Address(), flags.advertise};
+  place.listen->host = "0.0.0.0";
+  if (!flags.advertise.empty()) return place;
+  auto host = RoutableHost(flags.interface);
   if (!host.ok()) return host.status();
-  if (host->find(':') != std::string::npos) listen->host = "::";
-  *advertised_host = *host;
-  return absl::OkStatus();
+  if (host->find(':') != std::string::npos) place.listen->host = "::";
+  place.advertised_host = *std::move(host);
+  return place;
+}
+
+absl::StatusOr<Place> ChoosePlace(const ServerFlags& flags, const MpiWorld& world) {
+  if (flags.listen.empty()) {
+    const bool nobody_elsewhere =
+        world.one_node && flags.advertise.empty() && flags.interface.empty();
+    return nobody_elsewhere ? Place() : ChooseTcp(flags);
+  }
+  auto listen = ParseAddress(flags.listen);
+  if (!listen.ok()) return listen.status();
+  Place place = {*std::move(listen), flags.advertise};
+  if (place.advertised_host.empty() && !world.one_node && IsWildcard(*place.listen)) {
+    auto host = RoutableHost(flags.interface);
+    if (!host.ok()) return host.status();
+    place.advertised_host = *std::move(host);
+  }
+  return place;
+}
+
+// What the server speaks there. `workers` gets the credentials of its workers if they are made for
+// this launch.
+absl::StatusOr<CredentialsSource> SecureLaunch(const SecurityFlags& flags, const Place& place,
+                                               Credentials* workers) {
+  if (!place.listen.has_value()) {
+    auto files = CredentialsFrom(flags);
+    if (!files.ok() || *files == nullptr) return files;
+    return absl::InvalidArgumentError(
+        "all ranks share this node and meet on a private unix socket, on which there is no TLS; "
+        "leave --tls-cert, --tls-key and --tls-ca out, or give --listen=host:port");
+  }
+  if (place.listen->is_unix() || ChoosesSecurity(flags)) return CredentialsAt(flags, *place.listen);
+  std::vector<std::string> hosts = {HostName(), place.listen->host};
+  if (!place.advertised_host.empty()) hosts.push_back(place.advertised_host);
+  auto made = MakeLaunchCredentials(hosts, absl::Now());
+  if (!made.ok()) return made.status();
+  *workers = std::move(made->worker);
+  return SourceOf(std::move(made->server));
 }
 
 }  // namespace
@@ -116,6 +176,16 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       "gradients fit always (default: a quarter of the memory)")
       ->check(CLI::NonNegativeNumber);
   group
+      .add_option("--max-streams", flags.max_streams,
+                  "calls that may be open on one connection; others wait for their turn")
+      ->check(CLI::Range(16, 1'000'000))
+      ->capture_default_str();
+  group
+      .add_option("--handshake-timeout", flags.handshake_timeout,
+                  "seconds in which a new connection must have made its handshakes")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
+  group
       .add_option("--shared-memory", flags.shared_memory,
                   "whether workers of this node push and pull through shared memory: on or off")
       ->default_str("on");
@@ -136,6 +206,7 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
                    "network interface whose address other nodes are told");
   group.add_option("--token-file", flags.token_file,
                    "file whose first line is a secret that workers must present");
+  AddSecurityFlags(group, flags.security);
   group.add_option("--trace", flags.trace,
                    "file for a trace of where the time goes, which chrome://tracing and "
                    "ui.perfetto.dev show; all ranks of a node may name the same");
@@ -154,27 +225,26 @@ absl::StatusOr<std::unique_ptr<Server>> StartLaunchedServer(const ServerFlags& f
   if (!from_flags.ok()) return from_flags.status();
   ServerOptions& options = *from_flags;
   if (options.token.empty()) options.token = RandomHex(kTokenBytes);
-  std::string advertised_host;
-  if (!flags.listen.empty()) {
-    auto listen = ParseAddress(flags.listen);
-    if (!listen.ok()) return listen.status();
-    options.listen = *listen;
-    advertised_host = flags.advertise;
-    if (advertised_host.empty() && !world.one_node && IsWildcard(*listen)) {
-      auto host = RoutableHost(flags.interface);
-      if (!host.ok()) return host.status();
-      advertised_host = *std::move(host);
-    }
-  } else if (!world.one_node || !flags.advertise.empty() || !flags.interface.empty()) {
-    const absl::Status chosen = ChooseTcp(flags, &options.listen.emplace(), &advertised_host);
-    if (!chosen.ok()) return chosen;
-  }
+  const auto place = ChoosePlace(flags, world);
+  if (!place.ok()) return place.status();
+  options.listen = place->listen;
+  Credentials workers;
+  auto credentials = SecureLaunch(flags.security, *place, &workers);
+  if (!credentials.ok()) return credentials.status();
+  options.credentials = *std::move(credentials);
   auto server = Server::Start(options);
   if (!server.ok()) return server.status();
   Address reached_at = (*server)->address();
-  if (!advertised_host.empty()) reached_at.host = advertised_host;
-  *ticket = {reached_at.ToString(), (*server)->shard().Describe().job_id, options.token};
+  if (!place->advertised_host.empty()) reached_at.host = place->advertised_host;
+  *ticket = {reached_at.ToString(), (*server)->shard().Describe().job_id, options.token,
+             std::move(workers)};
   return server;
+}
+
+absl::StatusOr<std::string> DescribeConfig(const ServerFlags& flags) {
+  const auto options = StandaloneOptions(flags);
+  if (!options.ok()) return options.status();
+  return ConfigJson(*options, flags.security.tls);
 }
 
 absl::StatusOr<std::unique_ptr<Server>> StartStandaloneServer(const ServerFlags& flags) {
@@ -182,11 +252,8 @@ absl::StatusOr<std::unique_ptr<Server>> StartStandaloneServer(const ServerFlags&
     return absl::InvalidArgumentError(
         "no address to listen on; give --listen=host:port, or launch with mpirun");
   }
-  auto options = ServerOptionsFrom(flags, 0);
+  const auto options = StandaloneOptions(flags);
   if (!options.ok()) return options.status();
-  auto listen = ParseAddress(flags.listen);
-  if (!listen.ok()) return listen.status();
-  options->listen = *listen;
   return Server::Start(*options);
 }
 

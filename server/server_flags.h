@@ -11,6 +11,7 @@
 #include "absl/types/optional.h"
 #include "common/job_ticket.h"
 #include "common/mpi_bootstrap.h"
+#include "server/security_flags.h"
 #include "server/server.h"
 #include "server/training_flags.h"
 
@@ -28,6 +29,8 @@ struct ServerFlags {
   absl::optional<double> start_timeout;
   uint32_t max_workers = 1024;
   absl::optional<double> max_in_flight_mb;
+  int max_streams = DoorLimits().streams;
+  double handshake_timeout = absl::ToDoubleSeconds(DoorLimits().handshake);
   absl::optional<uint32_t> threads;
   bool shared_memory = true;
   double log_step_wait = 5;  // seconds
@@ -35,6 +38,7 @@ struct ServerFlags {
   std::string advertise;
   std::string interface;
   std::string token_file;
+  SecurityFlags security;
   std::string trace;  // file; of a worker, too
   bool wait_for_more = false;
   AttachmentHook on_attachments;  // no flag: the program's own
@@ -44,11 +48,15 @@ struct ServerFlags {
 void AddServerFlags(CLI::App& app, ServerFlags& flags);
 
 // A server of a launch by mpirun, in which this process is rank 0: with a new job id and token, on
-// a private unix socket if all ranks share the node, else on TCP. `ticket` gets what the others
-// need to know.
+// a private unix socket if all ranks share the node, else on TCP, with new credentials for mutual
+// TLS unless the flags choose. `ticket` gets what the others need to know.
 absl::StatusOr<std::unique_ptr<Server>> StartLaunchedServer(const ServerFlags& flags,
                                                             const MpiWorld& world,
                                                             JobTicket* ticket);
+
+// What a server that is started by hand with these flags would be, as ConfigJson() tells it; it
+// need not be told where to listen.
+absl::StatusOr<std::string> DescribeConfig(const ServerFlags& flags);
 
 // A server that was started by hand.
 absl::StatusOr<std::unique_ptr<Server>> StartStandaloneServer(const ServerFlags& flags);

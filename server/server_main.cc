@@ -13,6 +13,7 @@
 #include "common/job_ticket.h"
 #include "common/logging.h"
 #include "common/mpi_bootstrap.h"
+#include "common/secret.h"
 #include "server/server_flags.h"
 
 namespace sluice {
@@ -22,13 +23,27 @@ namespace {
 absl::StatusOr<std::unique_ptr<Server>> StartUnderMpi(const ServerFlags& flags) {
   absl::StatusOr<std::unique_ptr<Server>> server = absl::FailedPreconditionError(
       "sluice_server is not rank 0; name it first: mpirun -n 1 sluice_server : -n 3 my_program");
-  const auto world = MpiBootstrap([&](const MpiWorld& launch) {
+  auto world = MpiBootstrap([&](const MpiWorld& launch) {
     JobTicket ticket;
     server = StartLaunchedServer(flags, launch, &ticket);
     return EncodeTicket(server.ok() ? absl::StatusOr<JobTicket>(ticket) : server.status());
   });
   if (!world.ok()) return world.status();
+  Wipe(world->blob);
   return server;
+}
+
+// Says why there is no server. Returns the exit code.
+int Fail(const absl::Status& why) {
+  std::cerr << absl::StrCat("sluice_server: ", why.message(), "\n");
+  return absl::IsInvalidArgument(why) ? 2 : 1;
+}
+
+int PrintConfig(const ServerFlags& flags) {
+  const auto config = DescribeConfig(flags);
+  if (!config.ok()) return Fail(config.status());
+  std::cout << *config << std::flush;
+  return 0;
 }
 
 int Main(int argc, char** argv) {
@@ -37,6 +52,9 @@ int Main(int argc, char** argv) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   ServerFlags flags;
   AddServerFlags(app, flags);
+  bool print_config = false;
+  app.add_flag("--print-config", print_config,
+               "print what a server on its own would be with these flags, as JSON, and exit");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -44,11 +62,9 @@ int Main(int argc, char** argv) {
   }
   InitLogging();
   KeepFreedMemoryInOneHeap();
+  if (print_config) return PrintConfig(flags);
   const auto server = LaunchedByMpi() ? StartUnderMpi(flags) : StartStandaloneServer(flags);
-  if (!server.ok()) {
-    std::cerr << absl::StrCat("sluice_server: ", server.status().message(), "\n");
-    return absl::IsInvalidArgument(server.status()) ? 2 : 1;
-  }
+  if (!server.ok()) return Fail(server.status());
   const int code = (*server)->Serve();
   std::cout << (*server)->ClosingTable() << std::flush;
   return code;

@@ -94,6 +94,18 @@ TEST(AddressTest, RefusesStrayBracketsAndSpaces) {
   }
 }
 
+TEST(AddressTest, TellsWhatOtherNodesCannotReach) {
+  for (const char* text :
+       {"127.0.0.1:7070", "127.8.9.10:0", "localhost:7070", "[::1]:7070", "unix:/run/socket"}) {
+    EXPECT_TRUE(ParseAddress(text)->IsLocal()) << text;
+  }
+  for (const char* text :
+       {"0.0.0.0:7070", "[::]:7070", "10.0.0.1:7070", "node7:7070", "128.0.0.1:7070",
+        "127.0.0.1.example.com:7070", "localhost.example.com:7070", "[fe80::1]:7070"}) {
+    EXPECT_FALSE(ParseAddress(text)->IsLocal()) << text;
+  }
+}
+
 TEST(AddressTest, WritesWhatItReads) {
   for (const char* text : {"127.0.0.1:7070", "[::1]:0", "node7:65535", "unix:/run/socket"}) {
     const auto address = ParseAddress(text);

@@ -14,11 +14,12 @@ fences() {
     tools/bench/mpi_peer_main.cc
   fence GrpcStaysAtTheDoors '^grpc(pp|\+\+|_impl)?/|\.grpc\.pb\.h$' "${DOORS[@]}"
   fence ProtobufStaysAtTheDoors '^google/protobuf/|\.pb\.h$' "${DOORS[@]}" common/job_ticket.cc \
-    server/durable/saved_state.cc
+    server/config_json.cc server/durable/saved_state.cc
   # The race of optimizers compares with LibTorch's; that of codecs takes gradients from training.
   fence LibTorchStaysInWorkerTorch '^(torch|ATen|c10)/' 'worker/torch/*' \
     tools/bench/torch_optimizer_side.cc tools/bench/torch_model_vectors.cc
   fence ZstdStaysInItsCodec '(^|/)(zstd(_errors)?|zdict)\.h$' common/zstd_codec.cc
+  fence OpenSslStaysBehindTwoHeaders '^openssl/' common/certificates.cc common/secret.cc
   fence CommonIncludesNoRoomAbove '(^|\.\./)(server|worker)/' 'server/*' 'worker/*' 'tools/*'
   fence ServerNeverIncludesWorker '(^|\.\./)worker/' 'common/*' 'worker/*' 'tools/*'
   # A job is either of the two: the one file of the mains' layer that sees both.
@@ -111,6 +112,8 @@ check_planted_breaches() {
   plant tools/bench/optimizers_main.cc '<torch/torch.h>'
   plant common/codec.cc '"zstd.h"'
   plant common/zstd_codec.cc '<zstd.h>'
+  plant server/grpc_tls.cc '<openssl/ssl.h>'
+  plant common/certificates.cc '<openssl/x509.h>'
   plant common/layout.cc '"server/shard.h"'
   plant server/main.cc '"worker/trainer.h"'
   plant worker/torch/model.h '"../../server/shard.h"'
@@ -129,6 +132,7 @@ check_planted_breaches() {
     LibTorchStaysInWorkerTorch \
     'worker/trainer.cc:1:torch/torch.h tools/bench/optimizers_main.cc:1:torch/torch.h' \
     ZstdStaysInItsCodec common/codec.cc:1:zstd.h \
+    OpenSslStaysBehindTwoHeaders server/grpc_tls.cc:1:openssl/ssl.h \
     CommonIncludesNoRoomAbove common/layout.cc:1:server/shard.h \
     ServerNeverIncludesWorker server/main.cc:1:worker/trainer.h \
     WorkerNeverIncludesServer worker/torch/model.h:1:../../server/shard.h \

@@ -42,6 +42,16 @@ TEST(JobTicketTest, CarriesBytesThatAreNoText) {
               IsOkAndHolds(IsTicket("unix:/\xe9", "", token)));
 }
 
+TEST(JobTicketTest, CarriesTheCredentialsOfItsWorkers) {
+  JobTicket ticket{"node7:7070", "job-1", "secret"};
+  ticket.credentials = {"certificate", "key", "authority"};
+  const auto read = DecodeTicket(EncodeTicket(ticket));
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->credentials.certificate, "certificate");
+  EXPECT_EQ(read->credentials.key, "key");
+  EXPECT_EQ(read->credentials.authority, "authority");
+}
+
 TEST(JobTicketTest, CarriesTheReasonWhyThereIsNone) {
   EXPECT_THAT(DecodeTicket(EncodeTicket(MakeError(Reason::kBadArgument, "port 7070 is taken"))),
               IsFailure("port 7070 is taken"));

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/certificates.h"
 #include "tests/testing/process.h"
 #include "tests/testing/status.h"
 
@@ -95,6 +96,11 @@ Words Train(const std::string& data, const Words& flags = {}) {
                  "--max-steps=20", "--data-dir=" + data};
   words.insert(words.end(), flags.begin(), flags.end());
   return words;
+}
+
+Words TlsFlags(const TlsFiles& files) {
+  return {"--tls-cert=" + files.certificate, "--tls-key=" + files.key,
+          "--tls-ca=" + files.authority};
 }
 
 // A server that was started by hand, on a port that the system chose.
@@ -204,6 +210,26 @@ TEST_F(MpirunTest, MeetsOnTcpIfToldTo) {
   const std::string output = Mpirun({{1, Server({"--listen=127.0.0.1:0"})}, {3, Train(data_)}});
   EXPECT_THAT(LinesWith(output, "listening on 127.0.0.1:"), SizeIs(1)) << output;
   EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
+}
+
+// Whoever knows the address has no certificate of this launch.
+TEST_F(MpirunTest, ShutsStrangersOutOfTcpAtTheHandshake) {
+  const auto job =
+      sluice::Mpirun({{1, Server({"--listen=127.0.0.1:0", "--wait-for-more"})}, {3, Train(data_)}});
+  const auto address = job->WaitForOutput("listening on (127.0.0.1:[0-9]+)");
+  ASSERT_THAT(address, IsOk());
+  const Words stranger = {"--server=" + *address, "--connect-timeout=1"};
+  EXPECT_THAT(OutputOf(Train(data_, stranger), 1), HasSubstr("no server at " + *address));
+  const TestAuthority other;
+  Words foreign = TlsFlags(WriteCredentials(other.Client({Role::kWorker}), TestPath("foreign")));
+  foreign.insert(foreign.end(), stranger.begin(), stranger.end());
+  EXPECT_THAT(OutputOf(Train(data_, foreign), 1),
+              HasSubstr("do both sides trust each other's certificates?"));
+  EXPECT_THAT(job->WaitForOutput("test accuracy"), IsOk());
+  job->Signal(SIGTERM);  // which mpirun hands to the server
+  EXPECT_THAT(job->Wait(kJob), IsOk());
+  EXPECT_EQ(Books(job->output()), "20 steps, 60 received: 60 accepted") << job->output();
+  EXPECT_THAT(LinesWith(job->output(), "PRIVATE KEY"), ElementsAre());
 }
 
 TEST_F(MpirunTest, TrainsAProgramOfOnesOwn) {
@@ -332,6 +358,29 @@ TEST_F(StandaloneTest, ATokenThatOthersMayReadIsRefused) {
   EXPECT_THAT(OutputOf(Train(data_, {"--server=127.0.0.1:1", flag}), 1), says_so);
 }
 
+TEST_F(StandaloneTest, ServerAndWorkersMeetOverTls) {
+  const TestAuthority authority;
+  Standalone server(TlsFlags(WriteCredentials(authority.Server(), TestPath("server"))));
+  EXPECT_THAT(OutputOf(Train(data_, {server.flag(), "--connect-timeout=1"}), 1),
+              HasSubstr("do both sides speak plaintext?"));
+  const auto train = [&](Role role, const std::string& folder) {
+    Words flags = TlsFlags(WriteCredentials(authority.Client({role}), TestPath(folder)));
+    flags.push_back(server.flag());
+    return Train(data_, flags);
+  };
+  EXPECT_THAT(OutputOf(train(Role::kObserver, "observer"), 1),
+              HasSubstr("the caller's certificate has not the role worker"));
+  EXPECT_EQ(OutputOf(train(Role::kWorker, "worker"), 0), "test accuracy 1.0000\n");
+  ExpectTrained(server.process());
+  EXPECT_EQ(Books(server.process().output()), "20 steps, 20 received: 20 accepted");
+}
+
+TEST_F(StandaloneTest, RefusesPlaintextThatTheNetworkCouldRead) {
+  EXPECT_THAT(OutputOf(Server({"--listen=0.0.0.0:0"}), 2), HasSubstr("--insecure-on-network"));
+  EXPECT_THAT(OutputOf(Train(data_, {"--server=192.0.2.1:7070"}), 2),
+              HasSubstr("in plaintext at 192.0.2.1:7070 the network could read"));
+}
+
 TEST_F(StandaloneTest, AWorkerGivesUpOnAServerThatIsNotThere) {
   EXPECT_THAT(OutputOf(Train(data_, {"--server=127.0.0.1:1", "--connect-timeout=1"}), 1),
               AllOf(HasSubstr("sluice_train: no server at 127.0.0.1:1 within 1s"),
@@ -352,6 +401,12 @@ TEST_F(StandaloneTest, DataThatAreCutOffAreNamed) {
 }
 
 // ---- Command lines ----
+
+TEST(CommandLineTest, OfTheServerIsPrintedIfAsked) {
+  const std::string config = OutputOf(Server({"--print-config", "--mode=async"}), 0);
+  EXPECT_THAT(LinesWith(config, "\"mode\""), ElementsAre("  \"mode\": \"ASYNC\","));
+  EXPECT_THAT(OutputOf(Server({"--print-config", "--mode=bogus"}), 2), HasSubstr("\"bogus\""));
+}
 
 TEST(CommandLineTest, OfTheServerIsCheckedBeforeItStarts) {
   EXPECT_THAT(OutputOf(Server({"--bogus"}), 2), HasSubstr("--bogus"));

@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/connect.h"
+#include "tests/testing/server_flags.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -24,20 +25,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
-
-// The flags of a command line that is right.
-ServerFlags Parse(std::vector<std::string> arguments) {
-  CLI::App app;
-  ServerFlags flags;
-  AddServerFlags(app, flags);
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
-  try {
-    app.parse(arguments);
-  } catch (const CLI::ParseError& error) {
-    ADD_FAILURE() << error.what();
-  }
-  return flags;
-}
 
 // What is wrong with a command line.
 std::string ComplaintAbout(const std::string& argument) {
@@ -52,18 +39,6 @@ std::string ComplaintAbout(const std::string& argument) {
   return "nothing";
 }
 
-MpiWorld RanksOnOneNode(int size) {
-  MpiWorld world;
-  world.size = size;
-  return world;
-}
-
-MpiWorld RanksOnManyNodes(int size) {
-  MpiWorld world = RanksOnOneNode(size);
-  world.one_node = false;
-  return world;
-}
-
 // What the server tells the first worker that joins it.
 absl::StatusOr<Welcome> WelcomeAt(const std::string& address, const std::string& token = "",
                                   const std::string& job_id = "") {
@@ -75,7 +50,7 @@ absl::StatusOr<Welcome> WelcomeAt(const std::string& address, const std::string&
 // The terms of a server that was started by hand with these flags.
 Welcome StandaloneTerms(std::vector<std::string> arguments) {
   arguments.push_back("--listen=127.0.0.1:0");
-  const auto server = StartStandaloneServer(Parse(arguments));
+  const auto server = StartStandaloneServer(ParseServerFlags(arguments));
   EXPECT_THAT(server, IsOk());
   if (!server.ok()) return Welcome();
   const auto welcome = WelcomeAt((*server)->address().ToString());
@@ -86,10 +61,10 @@ Welcome StandaloneTerms(std::vector<std::string> arguments) {
 // The terms of a server that mpirun started with three workers.
 Welcome LaunchedTerms(const std::vector<std::string>& arguments) {
   JobTicket ticket;
-  const auto server = StartLaunchedServer(Parse(arguments), RanksOnOneNode(4), &ticket);
+  const auto server = StartLaunchedServer(ParseServerFlags(arguments), RanksOnOneNode(4), &ticket);
   EXPECT_THAT(server, IsOk());
   if (!server.ok()) return Welcome();
-  const auto welcome = WelcomeAt(ticket.address, ticket.token, ticket.job_id);
+  const auto welcome = JoinWith(ticket);
   EXPECT_THAT(welcome, IsOk());
   return welcome.value_or(Welcome());
 }
@@ -146,7 +121,8 @@ TEST(ServerFlagsTest, TellsWorkersTheirLease) {
 }
 
 TEST(ServerFlagsTest, LetsNoMoreWorkersInThanItMay) {
-  const auto server = StartStandaloneServer(Parse({"--listen=127.0.0.1:0", "--max-workers=1"}));
+  const auto server =
+      StartStandaloneServer(ParseServerFlags({"--listen=127.0.0.1:0", "--max-workers=1"}));
   ASSERT_THAT(server, IsOk());
   const std::string address = (*server)->address().ToString();
   const auto first = ConnectTo(address);
@@ -155,7 +131,7 @@ TEST(ServerFlagsTest, LetsNoMoreWorkersInThanItMay) {
 }
 
 TEST(ServerFlagsTest, RefusesAModelThatTheMachineDoesNotHold) {
-  const auto server = StartStandaloneServer(Parse({"--listen=127.0.0.1:0"}));
+  const auto server = StartStandaloneServer(ParseServerFlags({"--listen=127.0.0.1:0"}));
   ASSERT_THAT(server, IsOk());
   LayoutRange tebibyte;
   tebibyte.name = "w";
@@ -171,7 +147,7 @@ TEST(ServerFlagsTest, RefusesAModelThatTheMachineDoesNotHold) {
 
 TEST(ServerFlagsTest, ListensOnAPrivateSocketIfAllRanksShareTheNode) {
   JobTicket ticket;
-  const auto server = StartLaunchedServer(Parse({}), RanksOnOneNode(2), &ticket);
+  const auto server = StartLaunchedServer(ParseServerFlags({}), RanksOnOneNode(2), &ticket);
   ASSERT_THAT(server, IsOk());
   EXPECT_THAT(ticket.address, StartsWith("unix:/"));
   EXPECT_EQ(ticket.address, (*server)->address().ToString());
@@ -181,25 +157,26 @@ TEST(ServerFlagsTest, ListensOnAPrivateSocketIfAllRanksShareTheNode) {
 
 TEST(ServerFlagsTest, AsksALaunchedWorkerForItsJobsToken) {
   JobTicket ticket;
-  const auto server = StartLaunchedServer(Parse({}), RanksOnOneNode(2), &ticket);
+  const auto server = StartLaunchedServer(ParseServerFlags({}), RanksOnOneNode(2), &ticket);
   ASSERT_THAT(server, IsOk());
   EXPECT_THAT(WelcomeAt(ticket.address), IsError(Reason::kBadToken, _));
   EXPECT_THAT(WelcomeAt(ticket.address, ticket.token, "another"), IsError(Reason::kWrongJob, _));
-  EXPECT_THAT(WelcomeAt(ticket.address, ticket.token, ticket.job_id), IsOk());
+  EXPECT_THAT(JoinWith(ticket), IsOk());
 }
 
 TEST(ServerFlagsTest, TellsOtherNodesTheAddressOfTheInterface) {
   JobTicket ticket;
-  const auto server = StartLaunchedServer(Parse({"--interface=lo"}), RanksOnManyNodes(2), &ticket);
+  const auto server =
+      StartLaunchedServer(ParseServerFlags({"--interface=lo"}), RanksOnManyNodes(2), &ticket);
   ASSERT_THAT(server, IsOk());
   EXPECT_EQ(ticket.address, absl::StrCat("127.0.0.1:", (*server)->address().port));
-  EXPECT_THAT(WelcomeAt(ticket.address, ticket.token), IsOk());
+  EXPECT_THAT(JoinWith(ticket), IsOk());
 }
 
 TEST(ServerFlagsTest, TellsOtherNodesTheHostThatIsAdvertised) {
   JobTicket ticket;
   const auto server =
-      StartLaunchedServer(Parse({"--advertise=node7"}), RanksOnManyNodes(2), &ticket);
+      StartLaunchedServer(ParseServerFlags({"--advertise=node7"}), RanksOnManyNodes(2), &ticket);
   ASSERT_THAT(server, IsOk());
   EXPECT_EQ(ticket.address, absl::StrCat("node7:", (*server)->address().port));
 }
@@ -207,15 +184,15 @@ TEST(ServerFlagsTest, TellsOtherNodesTheHostThatIsAdvertised) {
 TEST(ServerFlagsTest, TellsWhereItWasToldToListen) {
   JobTicket ticket;
   const auto server =
-      StartLaunchedServer(Parse({"--listen=127.0.0.1:0"}), RanksOnOneNode(2), &ticket);
+      StartLaunchedServer(ParseServerFlags({"--listen=127.0.0.1:0"}), RanksOnOneNode(2), &ticket);
   ASSERT_THAT(server, IsOk());
   EXPECT_EQ(ticket.address, absl::StrCat("127.0.0.1:", (*server)->address().port));
 }
 
 TEST(ServerFlagsTest, DoesNotTellOtherNodesToReachEveryAddress) {
   JobTicket ticket;
-  const auto server = StartLaunchedServer(Parse({"--listen=0.0.0.0:0", "--interface=lo"}),
-                                          RanksOnManyNodes(2), &ticket);
+  const auto server = StartLaunchedServer(
+      ParseServerFlags({"--listen=0.0.0.0:0", "--interface=lo"}), RanksOnManyNodes(2), &ticket);
   ASSERT_THAT(server, IsOk());
   EXPECT_EQ(ticket.address, absl::StrCat("127.0.0.1:", (*server)->address().port));
 }
@@ -224,8 +201,8 @@ TEST(ServerFlagsTest, AsksForTheTokenInItsFile) {
   const std::string path = ::testing::TempDir() + "/token";
   std::ofstream(path) << "secret\n";
   ASSERT_EQ(chmod(path.c_str(), 0600), 0);
-  const auto server =
-      StartStandaloneServer(Parse({"--listen=127.0.0.1:0", absl::StrCat("--token-file=", path)}));
+  const auto server = StartStandaloneServer(
+      ParseServerFlags({"--listen=127.0.0.1:0", absl::StrCat("--token-file=", path)}));
   ASSERT_THAT(server, IsOk());
   const std::string address = (*server)->address().ToString();
   EXPECT_THAT(WelcomeAt(address, "wrong"), IsError(Reason::kBadToken, _));
@@ -236,7 +213,7 @@ TEST(ServerFlagsTest, AsksForTheTokenInItsFile) {
 
 TEST(ServerFlagsTest, RefusesValuesThatMakeNoSense) {
   const auto refusal = [](const std::string& argument) {
-    return StartStandaloneServer(Parse({"--listen=127.0.0.1:0", argument})).status();
+    return StartStandaloneServer(ParseServerFlags({"--listen=127.0.0.1:0", argument})).status();
   };
   const auto invalid = [](const std::string& sentence) {
     return HasCode(absl::StatusCode::kInvalidArgument, HasSubstr(sentence));
@@ -251,18 +228,19 @@ TEST(ServerFlagsTest, RefusesValuesThatMakeNoSense) {
 }
 
 TEST(ServerFlagsTest, RefusesAddressesThatMakeNoSense) {
-  EXPECT_THAT(StartStandaloneServer(Parse({"--listen=nonsense"})),
+  EXPECT_THAT(StartStandaloneServer(ParseServerFlags({"--listen=nonsense"})),
               IsError(Reason::kBadArgument, HasSubstr("address \"nonsense\" has no port")));
-  EXPECT_THAT(StartStandaloneServer(Parse({})),
+  EXPECT_THAT(StartStandaloneServer(ParseServerFlags({})),
               HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("give --listen=host:port")));
   JobTicket ticket;
-  EXPECT_THAT(StartLaunchedServer(Parse({"--interface=nonsense"}), RanksOnOneNode(2), &ticket),
-              IsError(Reason::kBadArgument, HasSubstr("no interface \"nonsense\"")));
+  EXPECT_THAT(
+      StartLaunchedServer(ParseServerFlags({"--interface=nonsense"}), RanksOnOneNode(2), &ticket),
+      IsError(Reason::kBadArgument, HasSubstr("no interface \"nonsense\"")));
 }
 
 TEST(ServerFlagsTest, RefusesALaunchWithoutWorkers) {
   JobTicket ticket;
-  EXPECT_THAT(StartLaunchedServer(Parse({}), RanksOnOneNode(1), &ticket),
+  EXPECT_THAT(StartLaunchedServer(ParseServerFlags({}), RanksOnOneNode(1), &ticket),
               HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("at least 2 ranks")));
 }
 
@@ -277,6 +255,8 @@ TEST(ServerFlagsTest, RefusesWhatIsNoNumber) {
   EXPECT_THAT(ComplaintAbout("--log-step-wait=0"), HasSubstr("--log-step-wait"));
   EXPECT_THAT(ComplaintAbout("--max-step-wait=0"), HasSubstr("--max-step-wait"));
   EXPECT_THAT(ComplaintAbout("--max-workers=0"), HasSubstr("--max-workers"));
+  EXPECT_THAT(ComplaintAbout("--max-streams=1"), HasSubstr("--max-streams"));
+  EXPECT_THAT(ComplaintAbout("--handshake-timeout=0"), HasSubstr("--handshake-timeout"));
   EXPECT_THAT(ComplaintAbout("--unknown"), HasSubstr("--unknown"));
 }
 

@@ -1,5 +1,6 @@
 #include "worker/grpc_channel.h"
 
+#include <glog/logging.h>
 #include <grpcpp/create_channel_posix.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "common/secret.h"
 #include "common/unix_socket.h"
 #include "common/wire_status.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
@@ -46,19 +48,38 @@ absl::Status Probe(const std::shared_ptr<grpc::Channel>& channel) {
 
 }  // namespace
 
-GrpcChannel::GrpcChannel(const std::string& address) : address_(address) {
+GrpcChannel::GrpcChannel(const std::string& address, CredentialsSource credentials)
+    : address_(address), credentials_(std::move(credentials)) {
   absl::string_view path = address;
   if (absl::ConsumePrefix(&path, "unix:")) {
     unix_path_ = std::string(path);
-  } else {
+  } else if (credentials_ == nullptr) {
     channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), Arguments());
   }
 }
 
 absl::Status GrpcChannel::Connect(absl::Duration timeout) {
   if (!unix_path_.empty()) return ConnectToUnix(timeout);
+  if (credentials_ != nullptr) {
+    const absl::Status renewed = RenewCredentials();
+    if (!renewed.ok() && channel_ == nullptr) return renewed;
+    // They may be on their way to being replaced.
+    if (!renewed.ok()) LOG(ERROR) << "TLS goes on as before: " << renewed.message();
+  }
   const bool connected = channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + timeout));
   return connected ? absl::OkStatus() : Probe(channel_);
+}
+
+absl::Status GrpcChannel::RenewCredentials() {
+  auto now = credentials_();
+  if (!now.ok()) return now.status();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = std::move(now->authority);
+  options.pem_private_key = std::move(now->key);
+  options.pem_cert_chain = std::move(now->certificate);
+  channel_ = grpc::CreateCustomChannel(address_, grpc::SslCredentials(options), Arguments());
+  Wipe(options.pem_private_key);
+  return absl::OkStatus();
 }
 
 absl::Status GrpcChannel::ConnectToUnix(absl::Duration timeout) {

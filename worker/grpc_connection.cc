@@ -184,18 +184,20 @@ class GrpcConnection final : public ServerConnection {
 absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
     const GrpcConnectionOptions& options) {
   KeepGrpcRunning();
-  GrpcChannel channel(options.address);
+  GrpcChannel channel(options.address, options.credentials);
   const absl::Duration first = std::min(kFirstWord, options.connect_timeout);
   absl::Status connected = channel.Connect(first);
-  if (!connected.ok() && first < options.connect_timeout) {
+  if (absl::IsUnavailable(connected) && first < options.connect_timeout) {
     LOG(INFO) << "waiting up to " << absl::FormatDuration(options.connect_timeout)
-              << " for a server at " << options.address;
+              << " for a server at " << options.address << ": " << connected.message();
     connected = channel.Connect(options.connect_timeout - first);
   }
+  if (!connected.ok() && !absl::IsUnavailable(connected)) return connected;
   if (!connected.ok()) {
     return absl::UnavailableError(absl::StrCat(
         "no server at ", options.address, " within ", absl::FormatDuration(options.connect_timeout),
-        ": ", connected.message(), "; is it running, and is the address right?"));
+        ": ", connected.message(), "; is it running, is the address right, and do both sides ",
+        options.credentials == nullptr ? "speak plaintext?" : "trust each other's certificates?"));
   }
   return std::unique_ptr<ServerConnection>(
       std::make_unique<GrpcConnection>(options, std::move(channel)));

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/credentials_source.h"
 #include "common/encoding/encoding.h"
 #include "common/trace.h"
 #include "worker/server_connection.h"
@@ -17,6 +18,8 @@ namespace sluice {
 struct GrpcConnectionOptions {
   std::string address;  // gRPC target: "host:port" or "unix:/path"
   std::string token;    // empty if the server asks for none
+  // For mutual TLS; empty: plaintext.
+  CredentialsSource credentials;
   // How long to wait for a server that is not there yet.
   absl::Duration connect_timeout = absl::Seconds(60);
   // How long one wait for a step may last before PendingPull::Read gives DEADLINE_EXCEEDED.
@@ -27,7 +30,8 @@ struct GrpcConnectionOptions {
 };
 
 // Connects; while the server is not there, waits and says so in the log. UNAVAILABLE names the
-// address that was tried, for how long, and why it failed.
+// address that was tried, for how long, and why it failed; other errors are those of the
+// credentials.
 absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
     const GrpcConnectionOptions& options);
 

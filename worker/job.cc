@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/address.h"
 #include "common/allocator.h"
 #include "common/clock.h"
 #include "common/logging.h"
 #include "common/mpi_bootstrap.h"
 #include "common/network.h"
 #include "common/random.h"
+#include "common/secret.h"
 #include "common/secret_file.h"
 #include "server/server_flags.h"
 #include "worker/grpc_connection.h"
@@ -148,7 +150,7 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
     if (!ticket.ok()) return ticket.status();
   }
   if (LaunchedByMpi()) {
-    const auto launch = MpiBootstrap([&](const MpiWorld& world) -> std::string {
+    auto launch = MpiBootstrap([&](const MpiWorld& world) -> std::string {
       if (remote) return "";
       auto server = StartLaunchedServer(*flags.server_flags, world, &job.ticket_);
       if (!server.ok()) return EncodeTicket(server.status());
@@ -157,11 +159,14 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
     });
     if (!launch.ok()) return launch.status();
     if (!remote) ticket = DecodeTicket(launch->blob);
+    Wipe(launch->blob);
     const int first_worker = remote ? 0 : 1;
     if (launch->world.rank >= first_worker) job.index_ = launch->world.rank - first_worker;
   }
   if (!ticket.ok()) return ticket.status();
   job.ticket_ = *std::move(ticket);
+  const absl::Status credentials = job.TakeCredentials(flags);
+  if (!credentials.ok()) return credentials;
   job.name_ = flags.name;
   if (job.name_.empty()) {
     job.name_ = job.index_.has_value() ? absl::StrCat("worker-", *job.index_)
@@ -175,6 +180,24 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
     job.push_encoding_.trace = job.trace_.get();
   }
   return job;
+}
+
+// At a server that was named the flags decide; a launch brings credentials, unless rank 0 was told
+// to use files or plaintext, and so was this process.
+absl::Status Job::TakeCredentials(const JobFlags& flags) {
+  const SecurityFlags& security = flags.server_flags->security;
+  absl::StatusOr<CredentialsSource> credentials = CredentialsSource();
+  if (!flags.server.empty()) {
+    const auto address = ParseAddress(flags.server);
+    if (!address.ok()) return address.status();
+    credentials = CredentialsAt(security, *address);
+  } else {
+    credentials = CredentialsFrom(security);
+  }
+  if (!credentials.ok()) return credentials.status();
+  credentials_ = *std::move(credentials);
+  if (!ticket_.credentials.key.empty()) credentials_ = SourceOf(ticket_.credentials);
+  return absl::OkStatus();
 }
 
 absl::Status Job::TakeEncodings(const JobFlags& flags) {
@@ -212,6 +235,7 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> Job::Connect() const {
   GrpcConnectionOptions options;
   options.address = ticket_.address;
   options.token = ticket_.token;
+  options.credentials = credentials_;
   options.connect_timeout = absl::Seconds(connect_timeout_);
   options.trace = trace_.get();
   options.pull_encoding = pull_encoding_.encoding;

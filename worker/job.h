@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "common/attachment.h"
+#include "common/credentials_source.h"
 #include "common/encoding/encoding_plan.h"
 #include "common/exchange.h"
 #include "common/job_ticket.h"
@@ -102,9 +103,11 @@ class Job {
  private:
   Job();
 
+  absl::Status TakeCredentials(const JobFlags& flags);
   absl::Status TakeEncodings(const JobFlags& flags);
 
   JobTicket ticket_;
+  CredentialsSource credentials_;   // empty: plaintext
   absl::optional<uint32_t> index_;  // among the workers that were launched together
   std::string name_;
   ProcessNonce nonce_;

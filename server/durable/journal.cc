@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "common/tensor_chunk.h"
 #include "server/durable/journal_format.h"
 #include "server/durable/saved_state.h"
 
@@ -17,10 +18,6 @@ namespace {
 constexpr char kPrefix[] = "journal-";
 // Between two attempts to write.
 constexpr absl::Duration kPatience = absl::Milliseconds(200);
-
-absl::string_view BytesOf(absl::Span<const float> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
-}
 
 }  // namespace
 

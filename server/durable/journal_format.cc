@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/encoding/checksum.h"
 #include "common/little_endian.h"
+#include "common/tensor_chunk.h"
 #include "server/durable/saved_state.h"
 
 namespace sluice {
@@ -13,10 +14,6 @@ namespace {
 constexpr char kMagic[] = "SLUICEJ1";
 constexpr uint64_t kNumber = 8;
 constexpr uint64_t kHeader = 4 * kNumber;
-
-absl::string_view BytesOf(absl::Span<const float> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
-}
 
 }  // namespace
 

@@ -74,4 +74,13 @@ bool GenericCall::Wait() {
   return queue_.Next(&tag, &ok) && ok;
 }
 
+absl::Status CallOnce(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                      const std::string& request) {
+  grpc::GenericStub stub(channel);
+  GenericCall call(stub, method);
+  call.Write(request);
+  call.WritesDone();
+  return call.Read().has_value() ? absl::OkStatus() : call.Finish();
+}
+
 }  // namespace sluice

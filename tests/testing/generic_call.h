@@ -38,6 +38,10 @@ class GenericCall {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
 };
 
+// Makes a call with one request of those bytes: OK if there is an answer, else how it ended.
+absl::Status CallOnce(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                      const std::string& request = "");
+
 }  // namespace sluice
 
 #endif  // SLUICE_TESTS_TESTING_GENERIC_CALL_H_

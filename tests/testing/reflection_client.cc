@@ -78,7 +78,9 @@ absl::Status Malformed(absl::string_view what) {
 // ---- Learning ----
 
 ReflectionClient::ReflectionClient(const std::string& target)
-    : stub_(grpc::CreateChannel(target, grpc::InsecureChannelCredentials())) {
+    : ReflectionClient(grpc::CreateChannel(target, grpc::InsecureChannelCredentials())) {}
+
+ReflectionClient::ReflectionClient(const std::shared_ptr<grpc::Channel>& channel) : stub_(channel) {
   FileDescriptorProto protocol;
   google::protobuf::TextFormat::ParseFromString(kProtocol, &protocol);
   protocol_.BuildFile(protocol);

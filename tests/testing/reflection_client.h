@@ -48,7 +48,8 @@ class ReflectionClient {
     std::unique_ptr<GenericCall> call_;
   };
 
-  explicit ReflectionClient(const std::string& target);
+  explicit ReflectionClient(const std::string& target);  // in plaintext
+  explicit ReflectionClient(const std::shared_ptr<grpc::Channel>& channel);
   ~ReflectionClient();
 
   absl::StatusOr<std::vector<std::string>> ListServices();

@@ -23,9 +23,9 @@ bool NothingInProgress(const Shard& shard) { return shard.Describe().books.in_pr
 // ---- The world ----
 
 ServerWorld::ServerWorld(const ShardOptions& options, const Layout& layout,
-                         const std::string& token)
+                         const std::string& token, const DoorLimits& limits)
     : layout_(layout), token_(token), shard_(options, clock_) {
-  auto door = StartGrpcServer(AnyPort(), token, shard_);
+  auto door = StartGrpcServer({AnyPort(), token, nullptr, limits}, shard_);
   EXPECT_TRUE(door.ok()) << door.status();
   door_ = *std::move(door);
   const auto channel =

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "common/address.h"
 #include "common/exchange.h"
+#include "server/door_limits.h"
 #include "server/grpc_server.h"
 #include "server/shard.h"
 #include "sluice/v1/admin.grpc.pb.h"
@@ -51,7 +52,7 @@ class ServerWorld {
   // Serves on a free port. Its clock is a fake one, so no lease ends by itself. Workers present
   // `token`.
   explicit ServerWorld(const ShardOptions& options, const Layout& layout = ParametersOnly(3),
-                       const std::string& token = "");
+                       const std::string& token = "", const DoorLimits& limits = {});
   ~ServerWorld();
 
   ServerWorld(const ServerWorld&) = delete;

@@ -1,0 +1,54 @@
+#include "server/grpc_observer.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "common/error.h"
+#include "common/wire_chunk.h"
+#include "server/grpc_tls.h"
+
+namespace sluice {
+namespace {
+
+bool MayTrain(const grpc::CallbackServerContext& context) {
+  return RolesOf(context).Has(Role::kWorker);
+}
+
+bool IsWorker(const SessionRecord& record) { return record.role == SessionRole::kWorker; }
+
+absl::Status WrongRole(absl::string_view what) {
+  return MakeError(Reason::kWrongRole,
+                   absl::StrCat("the caller's certificate has not the role worker; ", what));
+}
+
+}  // namespace
+
+absl::Status CheckMayJoin(const grpc::CallbackServerContext& context,
+                          const v1::JoinRequest& request, const Shard& shard) {
+  if (MayTrain(context)) return absl::OkStatus();
+  if (request.role() != v1::OBSERVER) return WrongRole("it may join as an observer only");
+  const bool taken = absl::c_any_of(shard.Sessions(), [&](const SessionRecord& record) {
+    return IsWorker(record) && record.worker == request.worker();
+  });
+  if (!taken) return absl::OkStatus();
+  return WrongRole(absl::StrCat(Shown(request.worker()), " is a worker's name, choose another"));
+}
+
+absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId session,
+                         const Shard& shard) {
+  if (MayTrain(context)) return absl::OkStatus();
+  const bool others = absl::c_any_of(shard.Sessions(), [&](const SessionRecord& record) {
+    return IsWorker(record) && record.session == session;
+  });
+  if (!others) return absl::OkStatus();
+  return WrongRole(absl::StrCat("session ", session.value(), " is a worker's"));
+}
+
+absl::Status CheckMayPull(const grpc::CallbackServerContext& context,
+                          const grpc::ByteBuffer& request, const Shard& shard) {
+  if (MayTrain(context)) return absl::OkStatus();
+  v1::PullParamsRequest pull;
+  if (!DecodeMessage(request, &pull)) return absl::OkStatus();
+  return CheckMayUse(context, SessionId(pull.session()), shard);
+}
+
+}  // namespace sluice
