@@ -47,6 +47,7 @@ v1::CheckpointConfig ToConfig(const DurableOptions& durable) {
   config.set_directory(durable.directory);
   config.set_every(durable.checkpoint_every);
   config.set_keep(durable.keep_checkpoints);
+  config.set_journal(durable.durability == Durability::kJournal);
   return config;
 }
 

@@ -87,10 +87,18 @@ absl::Status ParameterClient::Rejoin() {
     const absl::Status connected = connection_->Reconnect();
     if (!connected.ok()) return connected;
     joined = OpenSession();
-    if (joined.ok()) LOG(INFO) << request_.worker << " has joined again, at step " << welcome_.step;
+    if (joined.ok()) LogReturn();
     if (joined.ok() || !IsLost(joined)) return joined;
   }
   return joined;
+}
+
+// The parameters that this worker holds are the latest that it knows the server had.
+void ParameterClient::LogReturn() const {
+  LOG(INFO) << request_.worker << " has joined again, at step " << welcome_.step;
+  if (welcome_.incarnation == incarnation_ || welcome_.step >= step_) return;
+  LOG(WARNING) << "the server came back at step " << welcome_.step << ": "
+               << step_.value() - welcome_.step.value() << " steps that it had made since are lost";
 }
 
 PushHeader ParameterClient::NextHeader() {

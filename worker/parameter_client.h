@@ -81,6 +81,7 @@ class ParameterClient {
   absl::Status PrepareEncodings();
   absl::Status OpenSession();
   absl::Status Rejoin();
+  void LogReturn() const;
   // A push of which a part may have been sent.
   struct Round {
     PushHeader header;

@@ -1,0 +1,119 @@
+// sluicectl: looks at what servers have kept on disk.
+//
+//   sluicectl checkpoint list DIR          its checkpoints, newest first
+//   sluicectl checkpoint verify PATH…      files, or all in a directory: reads and checks every
+//   byte sluicectl checkpoint show FILE         all but the tensors' values, as JSON
+//
+// Exit codes: 0; 1 a file is damaged, or cannot be read; 2 bad command line.
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/file_system.h"
+#include "server/durable/checkpoint_format.h"
+#include "server/durable/checkpoint_store.h"
+#include "server/durable/saved_state.h"
+
+namespace sluice {
+namespace {
+
+absl::StatusOr<ShardImage> Read(const std::string& path) {
+  const auto file = RealFileSystem().Open(path);
+  if (!file.ok()) return file.status();
+  return ReadCheckpoint(**file);
+}
+
+// The files' paths, newest first.
+absl::StatusOr<std::vector<std::string>> CheckpointsIn(const std::string& directory) {
+  const auto names = CheckpointStore(RealFileSystem(), directory, 1).List();
+  if (!names.ok()) return names.status();
+  std::vector<std::string> paths;
+  for (const CheckpointName& name : *names) {
+    paths.push_back(absl::StrCat(directory, "/", name.FileName()));
+  }
+  return paths;
+}
+
+int Fail(const absl::Status& status) {
+  std::cerr << "sluicectl: " << status.message() << "\n";
+  return 1;
+}
+
+int List(const std::string& directory) {
+  const auto names = CheckpointStore(RealFileSystem(), directory, 1).List();
+  if (!names.ok()) return Fail(names.status());
+  std::cout << absl::StrFormat("%12s %12s %14s  %s\n", "step", "incarnation", "bytes", "file");
+  for (const CheckpointName& name : *names) {
+    const auto file = RealFileSystem().Open(absl::StrCat(directory, "/", name.FileName()));
+    if (!file.ok()) return Fail(file.status());
+    std::cout << absl::StrFormat("%12d %12d %14d  %s\n", name.step.value(),
+                                 name.incarnation.value(), (*file)->size(), name.FileName());
+  }
+  return 0;
+}
+
+// Whether it is whole; says so.
+bool VerifyFile(const std::string& path) {
+  const auto image = Read(path);
+  if (!image.ok()) {
+    std::cout << path << ": DAMAGED: " << image.status().message() << "\n";
+    return false;
+  }
+  std::cout << absl::StrFormat("%s: whole: step %d of job %s, %d tensors, %d elements, %d slots\n",
+                               path, image->step.value(), image->job_id,
+                               image->layout->ranges().size(), image->layout->size(),
+                               image->slots.size());
+  return true;
+}
+
+int Verify(const std::vector<std::string>& paths) {
+  bool all_whole = true;
+  for (const std::string& path : paths) {
+    const auto inside = CheckpointsIn(path);
+    for (const std::string& file : inside.ok() ? *inside : std::vector<std::string>{path}) {
+      all_whole = VerifyFile(file) && all_whole;
+    }
+  }
+  return all_whole ? 0 : 1;
+}
+
+int Show(const std::string& path) {
+  const auto image = Read(path);
+  if (!image.ok())
+    return Fail(absl::DataLossError(absl::StrCat(path, ": ", image.status().message())));
+  std::cout << nlohmann::json::parse(EncodeSavedState(*image)).dump(2) << "\n";
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Looks at what servers have kept on disk.", "sluicectl");
+  app.require_subcommand(1);
+  CLI::App& checkpoint = *app.add_subcommand("checkpoint", "saved states of a server");
+  checkpoint.require_subcommand(1);
+  std::string directory;
+  std::vector<std::string> paths;
+  std::string file;
+  CLI::App& list = *checkpoint.add_subcommand("list", "the checkpoints in a directory");
+  list.add_option("directory", directory, "a server's --checkpoint-dir")->required();
+  CLI::App& verify = *checkpoint.add_subcommand("verify", "reads and checks every byte");
+  verify.add_option("paths", paths, "files, or directories of them")->required();
+  CLI::App& show = *checkpoint.add_subcommand("show", "all but the tensors' values, as JSON");
+  show.add_option("file", file, "a checkpoint")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (list.parsed()) return List(directory);
+  return verify.parsed() ? Verify(paths) : Show(file);
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) { return sluice::Main(argc, argv); }
