@@ -72,6 +72,7 @@ DurableDirectory::DurableDirectory(const DurableOptions& options, FileSystem& fi
 DurableDirectory::~DurableDirectory() {
   absl::MutexLock lock(&mu_);
   ends_ = true;
+  end_.SignalAll();
 }
 
 absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
@@ -227,9 +228,12 @@ void DurableDirectory::SaveUnlessBusy(std::shared_ptr<const ShardImage> image) {
 
 // Returns whether it is worth while to try again to save the checkpoint that the journal needs.
 bool DurableDirectory::WaitForBase() {
+  const absl::Time again = absl::Now() + kPatience;
   absl::MutexLock lock(&mu_);
   if (journal_ == nullptr || has_base_) return false;
-  return !mu_.AwaitWithTimeout(absl::Condition(&ends_), kPatience);
+  while (!ends_ && !end_.WaitWithDeadline(&mu_, again)) {
+  }
+  return !ends_;
 }
 
 absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardImage& image) {

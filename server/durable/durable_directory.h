@@ -119,6 +119,7 @@ class DurableDirectory {
   absl::optional<Step> waits_for_base_ ABSL_GUARDED_BY(mu_);  // kept but for that
   std::atomic<int> saving_{0};
   bool ends_ ABSL_GUARDED_BY(mu_) = false;
+  absl::CondVar end_;
   std::unique_ptr<Journal> journal_;  // null in memory mode
   Background background_;
 };

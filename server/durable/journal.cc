@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/tensor_chunk.h"
 #include "server/durable/journal_format.h"
@@ -53,6 +54,7 @@ Journal::~Journal() {
   {
     absl::MutexLock lock(&mu_);
     ends_ = true;
+    work_.SignalAll();
   }
   thread_.join();
 }
@@ -71,11 +73,12 @@ void Journal::Append(const StepRecord& record, absl::Span<const float> sum) {
   std::copy(sum.begin(), sum.end(), entry.sum.span().begin());
   absl::MutexLock lock(&mu_);
   entries_.push_back(std::move(entry));
+  work_.Signal();
 }
 
 void Journal::Flush() {
   absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(this, &Journal::Settled));
+  while (!Settled()) settled_.Wait(&mu_);
 }
 
 void Journal::BeginSegment() {
@@ -88,7 +91,7 @@ void Journal::Work() {
     std::deque<Entry> entries;
     {
       absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(this, &Journal::HasWork));
+      while (!ends_ && entries_.empty()) work_.Wait(&mu_);
       if (entries_.empty()) return;
       entries.swap(entries_);
       busy_ = true;
@@ -97,6 +100,7 @@ void Journal::Work() {
     absl::MutexLock lock(&mu_);
     spare_ = std::move(entries.back().sum);
     busy_ = false;
+    settled_.SignalAll();
   }
 }
 
@@ -157,6 +161,7 @@ void Journal::ReportTrouble(const absl::Status& status) {
     absl::MutexLock lock(&mu_);
     news = trouble_.ok() != status.ok();
     trouble_ = status;
+    settled_.SignalAll();
   }
   if (news) listener_.trouble(status);
 }
@@ -164,8 +169,11 @@ void Journal::ReportTrouble(const absl::Status& status) {
 // Returns whether it is worth while to try again.
 bool Journal::WaitOutTrouble(const absl::Status& status) {
   ReportTrouble(status);
+  const absl::Time again = absl::Now() + kPatience;
   absl::MutexLock lock(&mu_);
-  return !mu_.AwaitWithTimeout(absl::Condition(&ends_), kPatience);
+  while (!ends_ && !work_.WaitWithDeadline(&mu_, again)) {
+  }
+  return !ends_;
 }
 
 }  // namespace sluice

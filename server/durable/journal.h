@@ -74,7 +74,6 @@ class Journal final : public StepLog {
   };
 
   void Work() ABSL_LOCKS_EXCLUDED(mu_);
-  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return ends_ || !entries_.empty(); }
   bool Settled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return !trouble_.ok() || (entries_.empty() && !busy_);
   }
@@ -94,6 +93,8 @@ class Journal final : public StepLog {
   uint64_t segment_bytes_ = 0;  // of whole records
 
   absl::Mutex mu_;
+  absl::CondVar work_;     // there is something to write, or the end
+  absl::CondVar settled_;  // see Settled()
   std::deque<Entry> entries_ ABSL_GUARDED_BY(mu_);
   FloatBuffer spare_ ABSL_GUARDED_BY(mu_);
   bool begins_segment_ ABSL_GUARDED_BY(mu_) = true;

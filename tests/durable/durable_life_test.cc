@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/durable_directory.h"
@@ -107,21 +107,21 @@ class Story {
   // Whether it was answered as one that counts.
   bool Push(Shard& shard, const PushHeader& header) {
     struct State {
-      absl::Mutex mu;
-      int stopped = 0;  // 1: answered, 2: will not be
+      absl::Notification ended;
+      bool counts = false;
       std::unique_ptr<PendingPush> push;
     };
     const auto state = std::make_shared<State>();
     const auto end = [state](bool counts) {
-      absl::MutexLock lock(&state->mu);
-      state->stopped = counts ? 1 : 2;
+      state->counts = counts;
+      state->ended.Notify();
     };
-    shard.BeginPush(header, [&, state](absl::StatusOr<PushStart> start) {
-      if (!start.ok() || start->push == nullptr) {
+    shard.BeginPush(header, [state, end](absl::StatusOr<PushStart> start) {
+      if (start.ok() && start->push != nullptr) {
+        state->push = std::move(start->push);
+      } else {
         end(start.ok());
-        return;
       }
-      state->push = std::move(start->push);
     });
     if (state->push != nullptr) {
       Values gradient(kPushes);
@@ -129,16 +129,10 @@ class Story {
       EXPECT_THAT(state->push->Add(ChunkOf(0, gradient)), IsOk());
       shard.FinishPush(std::move(state->push), [end](const auto& told) { end(told.ok()); });
     }
-    for (;;) {
-      absl::MutexLock lock(&state->mu);
-      const auto stopped = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mu) {
-        return state->stopped != 0;
-      };
-      if (state->mu.AwaitWithTimeout(absl::Condition(&stopped), absl::Milliseconds(1))) {
-        return state->stopped == 1;
-      }
+    while (!state->ended.WaitForNotificationWithTimeout(absl::Milliseconds(1))) {
       if (files_.stopped()) return false;
     }
+    return state->counts;
   }
 
   std::mt19937_64 random_;

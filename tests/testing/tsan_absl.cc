@@ -4,8 +4,8 @@
 // Unlock() and the next Lock(), and reports every guarded field. A test that links this calls the
 // functions below in place of the library's; each tells TSan and then calls the library's own.
 // Covered is what the core and its tests use: Mutex's Lock and Unlock, hence MutexLock, CondVar's
-// Wait, and Notification. Not covered are conditions, which other threads evaluate. Without TSan
-// this file is empty.
+// Wait and WaitWithDeadline, and Notification. Not covered are conditions, which other threads
+// evaluate. Without TSan this file is empty.
 
 #if defined(__SANITIZE_THREAD__)
 #define SLUICE_TSAN
@@ -53,6 +53,11 @@ void* Original(const char* type, const char* method, const char* constness = "",
   return function;
 }
 
+// A type of Abseil's among the arguments: a substitution of the mangling.
+std::string InAbsl(const char* type) {
+  return (ABSL_OPTION_USE_INLINE_NAMESPACE ? "NS0_" : "NS_") + Mangled(type) + "E";
+}
+
 template <typename Object>
 void Call(void* function, Object* object) {
   reinterpret_cast<void (*)(Object*)>(function)(object);
@@ -75,13 +80,21 @@ void Mutex::Unlock() {
   Call(original, this);
 }
 
-// The symbol's argument is a Mutex*, in the same namespace: a substitution of the mangling.
 void CondVar::Wait(Mutex* mu) {
-  static void* const original = Original(
-      "CondVar", "Wait", "", ABSL_OPTION_USE_INLINE_NAMESPACE ? "PNS0_5MutexE" : "PNS_5MutexE");
+  static void* const original = Original("CondVar", "Wait", "", "P" + InAbsl("Mutex"));
   __tsan_release(mu);
   reinterpret_cast<void (*)(CondVar*, Mutex*)>(original)(this, mu);
   __tsan_acquire(mu);
+}
+
+bool CondVar::WaitWithDeadline(Mutex* mu, Time deadline) {
+  static void* const original =
+      Original("CondVar", "WaitWithDeadline", "", "P" + InAbsl("Mutex") + InAbsl("Time"));
+  __tsan_release(mu);
+  const bool late =
+      reinterpret_cast<bool (*)(CondVar*, Mutex*, Time)>(original)(this, mu, deadline);
+  __tsan_acquire(mu);
+  return late;
 }
 
 void Notification::Notify() {
@@ -94,6 +107,15 @@ void Notification::WaitForNotification() const {
   static void* const original = Original("Notification", "WaitForNotification", "K");
   Call(original, this);
   __tsan_acquire(const_cast<Notification*>(this));
+}
+
+bool Notification::WaitForNotificationWithTimeout(Duration timeout) const {
+  static void* const original =
+      Original("Notification", "WaitForNotificationWithTimeout", "K", InAbsl("Duration"));
+  const bool notified =
+      reinterpret_cast<bool (*)(const Notification*, Duration)>(original)(this, timeout);
+  __tsan_acquire(const_cast<Notification*>(this));
+  return notified;
 }
 
 ABSL_NAMESPACE_END
