@@ -87,6 +87,9 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--until-step", flags.until_step,
                  "end when the parameters have reached that step; 0: no limit")
       ->capture_default_str();
+  app.add_option("--init-from", flags.learner.init_from,
+                 "file of the first parameters, as torch.save(dict(model.state_dict()), file) or "
+                 "tools/sluicectl checkpoint export writes it (default: drawn by --seed)");
   AddOptimizerFlags(app, flags.optimizer);
   AddLocalStepFlags(app, flags);
   app.add_flag("--overlap", flags.learner.overlap,

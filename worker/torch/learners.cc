@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "worker/torch/models.h"
 #include "worker/torch/remote_optimizer.h"
+#include "worker/torch/state_dict.h"
 #include "worker/torch/torch_optimizers.h"
 
 namespace sluice {
@@ -71,7 +72,11 @@ void SetThreads(int threads) {
 std::shared_ptr<ImageClassifier> MakeSeededModel(const LearnerOptions& options) {
   SetThreads(options.threads);
   torch::manual_seed(options.seed);
-  return MakeModel(options.model);
+  std::shared_ptr<ImageClassifier> model = MakeModel(options.model);
+  if (options.init_from.empty()) return model;
+  const absl::Status loaded = LoadStateDict(options.init_from, *model);
+  if (!loaded.ok()) throw std::invalid_argument(std::string(loaded.message()));
+  return model;
 }
 
 // The mean loss over the batch, with its gradients in the model.

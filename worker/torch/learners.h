@@ -25,6 +25,7 @@ struct LearnerOptions {
   bool overlap = false;              // a remote learner's gradients leave during backward
   LearningRateSchedule schedule;     // of a local learner; a remote one's is the server's
   uint64_t seed = 1;                 // of the first parameters
+  std::string init_from;             // a state dict in place of those; empty: none
   int threads = 1;                   // of LibTorch
 };
 

@@ -1,0 +1,37 @@
+// export CHECKPOINT OUT: the model's tensors of a checkpoint as a file that PyTorch's torch.load()
+// opens. Exit codes are sluicectl's.
+
+#include <iostream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/file_system.h"
+#include "server/durable/checkpoint_format.h"
+#include "worker/torch/state_dict.h"
+
+namespace sluice {
+namespace {
+
+absl::Status Export(const std::string& checkpoint, const std::string& out) {
+  const auto file = RealFileSystem().Open(checkpoint);
+  if (!file.ok()) return file.status();
+  const auto image = ReadCheckpoint(**file);
+  if (!image.ok()) {
+    return absl::DataLossError(absl::StrCat(checkpoint, ": ", image.status().message()));
+  }
+  return SaveStateDict(*image->layout, image->parameters->values.span(), out);
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: sluicectl checkpoint export CHECKPOINT OUT\n";
+    return 2;
+  }
+  const absl::Status exported = sluice::Export(argv[1], argv[2]);
+  if (exported.ok()) return 0;
+  std::cerr << "sluicectl: " << exported.message() << "\n";
+  return 1;
+}
