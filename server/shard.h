@@ -61,7 +61,8 @@ class Shard {
   // made after that, the next, again; and, in the end, begins its own life. `lives` are those after
   // the image's, with the step that each began at. All before the shard is shared; its job, and its
   // incarnation, which is a later one, were given to the constructor.
-  void Restore(const ShardImage& image);
+  // Restore() has DATA_LOSS for an image whose slots are not its optimizer's.
+  absl::Status Restore(const ShardImage& image);
   void Replay(const StepRecord& record, absl::Span<const float> sum);
   void BeginLife(const std::map<Incarnation, Step>& lives);
 
@@ -155,6 +156,8 @@ class Shard {
   Trace* trace() const { return trace_; }            // of this server, if any
 
  private:
+  static constexpr char kStepsRow[] = "steps";  // of the trace
+
   PushCallback TellingAttachments(const PushHeader& header, PushCallback done) const;
   bool StartAdvancing() ABSL_LOCKS_EXCLUDED(mu_);
   void Advance() ABSL_LOCKS_EXCLUDED(mu_);

@@ -74,6 +74,7 @@ absl::StatusOr<absl::optional<JournaledStep>> JournalReader::Next() {
   if (FrameOf(state, step.sum.span()).tail != tail) return Damaged("has changed, or is cut");
   auto record = DecodeSavedStep(state);
   if (!record.ok()) return Damaged(record.status().message());
+  if ((record->gradients > 0) != (sum_size > 0)) return Damaged("has gradients without a sum");
   step.record = *std::move(record);
   offset_ = begin + state_size + sum_bytes + kNumber;
   return absl::make_optional(std::move(step));

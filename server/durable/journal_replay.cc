@@ -40,8 +40,8 @@ absl::Status Gap(const std::string& path, Step found, Step reached) {
       " can be made again from what lies before it; restore the damaged files from a copy"));
 }
 
-// Replays what of a segment follows `reached`, and moves that on.
-absl::Status ReplaySegment(const std::string& path, JournalReader& reader,
+// What of a segment follows `reached`, which is moved on, with so many learning rates each.
+absl::Status ReplaySegment(const std::string& path, JournalReader& reader, size_t rates,
                            const absl::optional<Step>& last, Step* reached,
                            const std::function<void(const JournaledStep&)>& replay) {
   for (;;) {
@@ -55,6 +55,11 @@ absl::Status ReplaySegment(const std::string& path, JournalReader& reader,
     if (step.record.step <= *reached) continue;
     if (last.has_value() && step.record.step > *last) return absl::OkStatus();
     if (step.record.step != reached->Next()) return Gap(path, step.record.step, *reached);
+    if (step.record.learning_rates.size() != rates) {
+      return absl::DataLossError(absl::StrCat(path, " has ", step.record.learning_rates.size(),
+                                              " learning rates for step ", reached->value() + 1,
+                                              ", expected ", rates));
+    }
     replay(step);
     *reached = step.record.step;
   }
@@ -77,7 +82,8 @@ absl::StatusOr<Step> ReplayJournal(FileSystem& files, const std::string& directo
     const auto file = files.Open(path);
     if (!file.ok()) return file.status();
     JournalReader reader(**file, image.layout->size());
-    const absl::Status replayed = ReplaySegment(path, reader, last, &reached, replay);
+    const absl::Status replayed =
+        ReplaySegment(path, reader, image.optimizer.groups.size() + 1, last, &reached, replay);
     if (!replayed.ok()) return replayed;
   }
   return reached;

@@ -12,7 +12,8 @@ namespace {
 absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
   const std::unique_ptr<const ShardImage> image = directory.TakeRestored();
   if (image == nullptr) return Step();
-  shard.Restore(*image);
+  const absl::Status restored = shard.Restore(*image);
+  if (!restored.ok()) return restored;
   const auto reached = directory.Replay(
       *image, [&](const JournaledStep& step) { shard.Replay(step.record, step.sum.span()); });
   if (reached.ok()) shard.BeginLife(directory.lives());

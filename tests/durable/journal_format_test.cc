@@ -20,11 +20,11 @@ using ::testing::SizeIs;
 constexpr char kPath[] = "d/journal";
 constexpr uint64_t kElements = 5;
 
-StepRecord RecordOf(uint64_t step) {
+StepRecord RecordOf(uint64_t step, uint32_t gradients) {
   StepRecord record;
   record.step = Step(step);
   record.incarnation = Incarnation(2);
-  record.gradients = 3;
+  record.gradients = gradients;
   record.samples = 96;
   record.consistency.quorum = 1;
   record.learning_rates = {0.1, 0.01};
@@ -40,8 +40,8 @@ StepRecord RecordOf(uint64_t step) {
 
 class JournalFormatTest : public ::testing::Test {
  protected:
-  void Append(uint64_t step, const Values& sum) {
-    const JournalFrame frame = FrameOf(EncodeSavedStep(RecordOf(step)), sum);
+  void Append(uint64_t step, const Values& sum, uint32_t gradients = 3) {
+    const JournalFrame frame = FrameOf(EncodeSavedStep(RecordOf(step, gradients)), sum);
     bytes_ += frame.head;
     bytes_.append(reinterpret_cast<const char*>(sum.data()), sum.size() * sizeof(float));
     bytes_ += frame.tail;
@@ -94,7 +94,7 @@ TEST_F(JournalFormatTest, ComesBackWhole) {
 }
 
 TEST_F(JournalFormatTest, AStepWithoutGradientsHasNoSum) {
-  Append(1, {});
+  Append(1, {}, 0);
   Append(2, {1, 2, 3, 4, 5});
   EXPECT_THAT(Steps(bytes_), ElementsAre(1, 2));
 }
@@ -119,6 +119,11 @@ TEST_F(JournalFormatTest, WhicheverBitFlipsItsRecordIsNotRead) {
     const std::vector<int64_t> second = {1, -1};
     EXPECT_EQ(Steps(flipped), bit / 8 < ends_[0] ? first : second) << "bit " << bit;
   }
+}
+
+TEST_F(JournalFormatTest, GradientsWithoutASumAreRefused) {
+  Append(1, {});
+  EXPECT_THAT(Steps(bytes_), ElementsAre(-1));
 }
 
 TEST_F(JournalFormatTest, ASumOfAnotherModelIsRefused) {

@@ -155,7 +155,7 @@ TEST_F(KeptAnswersTest, StepsAreMadeAgainToTheSameBits) {
   }
   options.incarnation = Incarnation(2);
   ShardWorld second(options, ParametersOnly(3), lamb);
-  second.shard().Restore(*image);
+  EXPECT_THAT(second.shard().Restore(*image), IsOk());
   for (size_t i = 0; i < notes_.records.size(); ++i) {
     second.shard().Replay(notes_.records[i], notes_.sums[i]);
   }

@@ -25,7 +25,7 @@ std::unique_ptr<ShardWorld> NextLife(const ShardImage& image, ShardOptions optio
                                      const OptimizerOptions& optimizer = PlainSgd()) {
   options.incarnation = image.lineage.current().Next();
   auto world = std::make_unique<ShardWorld>(options, *image.layout, optimizer);
-  world->shard().Restore(image);
+  EXPECT_THAT(world->shard().Restore(image), IsOk());
   world->shard().BeginLife({});
   return world;
 }
@@ -178,7 +178,7 @@ TEST(ShardImageTest, AnotherModelIsRefused) {
   ShardOptions options = Sync(1);
   options.incarnation = Incarnation(2);
   ShardWorld second(options, ParametersOnly(4));
-  second.shard().Restore(*image);
+  EXPECT_THAT(second.shard().Restore(*image), IsOk());
   second.shard().BeginLife({});
   EXPECT_THAT(second.Join("a"), IsError(Reason::kLayoutMismatch, HasSubstr("\"w\" [4]")));
 }
@@ -205,6 +205,14 @@ TEST(ShardImageTest, IsNotChangedByLaterSteps) {
   ASSERT_THAT(world.Push("a", 1, {1, 2, 3}), Applied(2));
   EXPECT_EQ(AllValues(*image), before);
   EXPECT_THAT(before, ElementsAre(-1, -2, -3, 1, 2, 3));
+}
+
+TEST(ShardImageTest, SlotsThatAreNotItsOptimizersAreRefused) {
+  const auto image = std::const_pointer_cast<ShardImage>(TrainedImage());
+  image->slots.pop_back();
+  ShardWorld world(Sync(2), *image->layout, image->optimizer.options);
+  EXPECT_THAT(world.shard().Restore(*image),
+              HasCode(absl::StatusCode::kDataLoss, HasSubstr("has 1 slots")));
 }
 
 TEST(LineageTest, AncestorsEndWhereAnOlderCheckpointIsRestored) {
