@@ -90,7 +90,7 @@ void PushIntake::Answer(const PushHeader& header, const PushOutcome& outcome, Te
                         Completions* completions) {
   const absl::optional<Step> with = kept_.has_value() ? KeptWith(header) : absl::nullopt;
   if (with.has_value() && *with > *kept_) {
-    held_.emplace(*with, Held{std::move(tell), outcome});
+    Hold(*with, {std::move(tell), outcome}, completions);
   } else {
     completions->Add([tell = std::move(tell), outcome] { tell(outcome); });
   }
@@ -114,7 +114,17 @@ void PushIntake::AnswerUpTo(Step step, Completions* completions) {
   held_.erase(held_.begin(), end);
 }
 
+void PushIntake::Hold(Step step, Held held, Completions* completions) {
+  if (abandoned_.ok()) {
+    held_.emplace(step, std::move(held));
+  } else {
+    completions->Add([tell = std::move(held.tell), why = abandoned_] { tell(why); });
+  }
+}
+
 void PushIntake::AbandonHeld(const absl::Status& why, Completions* completions) {
+  if (!kept_.has_value()) return;
+  abandoned_ = why;
   for (auto& entry : held_) {
     completions->Add([tell = std::move(entry.second.tell), why] { tell(why); });
   }
@@ -145,7 +155,7 @@ void PushIntake::Enter(Arrival arrival, Completions* completions) {
       gate_.Count(header, disposition, step, applied ? step.Next() : step, now);
   if (applied || kept_.has_value()) {
     // Who is told that a step was applied finds it published.
-    held_.emplace(step.Next(), Held{std::move(arrival.done), outcome});
+    Hold(step.Next(), {std::move(arrival.done), outcome}, completions);
   } else {
     completions->Add([done = std::move(arrival.done), outcome] { done(outcome); });
   }

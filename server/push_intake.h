@@ -65,7 +65,7 @@ class PushIntake {
   // are part of them.
   void AnswerUpTo(Step step, Completions* completions);
 
-  // Answers those that wait for a step that nobody will keep.
+  // Nothing will be kept any more: answers those that wait for it, and all that would.
   void AbandonHeld(const absl::Status& why, Completions* completions);
 
   // Ends the pushes of sessions that are over, and, if the server drains, those that wait; lets in
@@ -86,6 +86,7 @@ class PushIntake {
 
   void Answer(const PushHeader& header, const PushOutcome& outcome, Tell tell,
               Completions* completions);
+  void Hold(Step step, Held held, Completions* completions);
   absl::optional<Step> KeptWith(const PushHeader& header) const;
   void Take(Arrival arrival, Completions* completions);
   void Enter(Arrival arrival, Completions* completions);
@@ -103,6 +104,7 @@ class PushIntake {
   // Answers, by the step that has to be published, or kept, before they are given.
   std::multimap<Step, Held> held_;
   absl::optional<Step> kept_;  // the last that is; absent: none has to be
+  absl::Status abandoned_;     // see AbandonHeld()
 };
 
 }  // namespace sluice

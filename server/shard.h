@@ -72,7 +72,7 @@ class Shard {
   void Kept(Step step);
   // Steps cannot be written down: pushes are refused with `trouble`, unless it is OK.
   void SetTrouble(const absl::Status& trouble);
-  // Ends the wait for what will not be kept any more.
+  // Nothing will be kept any more: ends the wait for it. Without KeepSteps(), does nothing.
   void AbandonHeld(const absl::Status& why);
 
   // Takes an image of the first parameters, and one after every `steps` steps, if that is not 0,

@@ -134,6 +134,14 @@ TEST_F(KeptAnswersTest, WhatWillNotBeKeptIsAnsweredWithTheReason) {
   EXPECT_THAT(**a, IsError(Reason::kDraining, HasSubstr("going down")));
 }
 
+TEST_F(KeptAnswersTest, WhatComesWhenNothingIsKeptAnyMoreDoesNotWait) {
+  Start(Sync(2), {"a", "b"});
+  world_->shard().AbandonHeld(MakeError(Reason::kDraining, "going down"));
+  const auto a = Push("a", 0, {1, 1, 1});
+  ASSERT_TRUE(a->has_value());
+  EXPECT_THAT(**a, IsError(Reason::kDraining, HasSubstr("going down")));
+}
+
 TEST_F(KeptAnswersTest, StepsAreMadeAgainToTheSameBits) {
   LambOptions lamb;
   lamb.learning_rate = 0.5;
