@@ -250,7 +250,7 @@ void Coordinator::HoldUntilKept() {
 }
 
 void Coordinator::Kept(Step step, Completions* completions) {
-  kept_ = step;
+  kept_ = std::max(kept_.value_or(step), step);
   AnswerMade(completions);
   Settle(completions);
 }

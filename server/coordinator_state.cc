@@ -1,5 +1,7 @@
 // What a Coordinator tells about itself: to people, and to its next life.
 
+#include <algorithm>
+
 #include "common/vector_copy.h"
 #include "server/coordinator.h"
 
@@ -87,6 +89,7 @@ void Coordinator::Replayed(const StepRecord& record, std::shared_ptr<Snapshot> n
   const bool same = options_.consistency == own_consistency_;
   if (same) terms_.Restore(record.consistency, record.learning_rate);
   step_.Restore(record.step);
+  if (record.forgot_workers) roster_.sessions().ForgetWorkers();
   for (const SessionRecord& worker : record.contributors) {
     roster_.sessions().RestoreLater(worker, record.step, clock_.Now());
   }
@@ -96,9 +99,13 @@ void Coordinator::Replayed(const StepRecord& record, std::shared_ptr<Snapshot> n
 
 void Coordinator::BeginLife(const std::map<Incarnation, Step>& lives) {
   Lineage earlier = lineage_;
-  for (const auto& life : lives) {
-    // One that left nothing began on this history, or on what followed it and is lost.
-    if (life.first > lineage_.current()) earlier.AddAncestor(life.first, life.second);
+  // Those that left nothing: each began on this history, or on what followed it and is lost.
+  Step begin = step_.number();
+  for (auto life = lives.rbegin(); life != lives.rend(); ++life) {
+    begin = std::min(begin, life->second);
+    const bool known =
+        life->first == lineage_.current() || lineage_.ancestors().count(life->first) > 0;
+    if (!known) earlier.AddAncestor(life->first, begin);
   }
   lineage_ = Lineage(options_.incarnation, earlier, step_.number());
 }
@@ -110,6 +117,7 @@ StepRecord Coordinator::Record(const StepWork& work) const {
   record.consistency = work.consistency;
   record.learning_rates = work.learning_rates;
   record.learning_rate = terms_.learning_rate();
+  record.forgot_workers = roster_.sessions().forgot_workers();
   record.contributors = roster_.sessions().PartsOf(step_.number());
   return record;
 }

@@ -112,7 +112,9 @@ PushOutcome Gate::Answer(SessionRecord& record, const PushHeader& header, Dispos
   outcome.staleness = judged_at.value() - std::min(judged_at, header.step).value();
   sessions_.Readmit(record);
   KeptAnswer answer = {outcome, absl::nullopt};
-  if (disposition != Disposition::kStaleDropped) answer.part_of = judged_at;
+  // What is left out where no step waits for anybody in particular is part of none.
+  const bool left_out = disposition == Disposition::kSkipped && !policy_.OncePerStep();
+  if (disposition != Disposition::kStaleDropped && !left_out) answer.part_of = judged_at;
   record.Remember(header, answer, now);
   return outcome;
 }

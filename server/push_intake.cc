@@ -135,10 +135,11 @@ void PushIntake::AbandonHeld(const absl::Status& why, Completions* completions) 
 void PushIntake::Enter(Arrival arrival, Completions* completions) {
   const absl::Time now = clock_.Now();
   const Step step = step_.number();
+  const bool part_of_step = arrival.refused.ok() || terms_.policy().OncePerStep();
   const PushHeader header = arrival.push->header();
   SessionRecord& record = **roster_.sessions().Find(header.session);
   // What is left out where no step waits for anybody in particular contributes to none.
-  if (arrival.refused.ok() || terms_.policy().OncePerStep()) record.contributed = step;
+  if (part_of_step) record.contributed = step;
   Disposition disposition = Disposition::kAccepted;
   if (!arrival.refused.ok()) {
     disposition = Disposition::kSkipped;
@@ -153,7 +154,7 @@ void PushIntake::Enter(Arrival arrival, Completions* completions) {
   const bool applied = disposition == Disposition::kApplied;
   const PushOutcome outcome =
       gate_.Count(header, disposition, step, applied ? step.Next() : step, now);
-  if (applied || kept_.has_value()) {
+  if (applied || (kept_.has_value() && part_of_step)) {
     // Who is told that a step was applied finds it published.
     Hold(step.Next(), {std::move(arrival.done), outcome}, completions);
   } else {

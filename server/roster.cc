@@ -74,7 +74,6 @@ void Roster::Restore(const ShardImage& image, absl::Time now) {
   sessions_.Restore(image.workers, image.forgot_workers, image.step, now);
   // Training goes on with those who were there, so that it need not wait for the others again.
   started_ = sessions_.CountAlive(SessionRole::kWorker) > 0;
-  if (started_) first_join_ = now;
 }
 
 absl::StatusOr<SessionRecord*> Roster::Hear(SessionId session, absl::Time now) {
@@ -125,6 +124,9 @@ void Roster::Update(absl::Time now, Completions* completions) {
   for (const SessionId silent : sessions_.SilentSince(now - options_.lease)) {
     Evict(**sessions_.Find(silent), completions);
   }
+  // None of those came back in time: this is another launch.
+  if (!first_join_.has_value())
+    started_ = started_ && sessions_.CountAlive(SessionRole::kWorker) > 0;
   if (started_ || !first_join_.has_value()) return;
   const bool waited = now - *first_join_ >= options_.start_timeout;
   started_ = waited || sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "common/thread_pool.h"
 #include "server/closing_table.h"
 #include "server/draining.h"
@@ -132,14 +131,7 @@ int Server::Serve() {
 // Of the step that training ended with, unless there are no parameters.
 absl::Status Server::SaveLast() {
   if (durable_ == nullptr || shard_.snapshot() == nullptr) return absl::OkStatus();
-  absl::Status result;
-  absl::Notification done;
-  SaveCheckpoint(shard_, *durable_, [&](const absl::StatusOr<SavedCheckpoint>& saved) {
-    result = saved.status();
-    done.Notify();
-  });
-  done.WaitForNotification();
-  return result;
+  return SaveCheckpointAndWait(shard_, *durable_);
 }
 
 std::string Server::ClosingTable() const {

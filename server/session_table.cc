@@ -32,6 +32,15 @@ void SessionRecord::Remember(const PushHeader& header, const KeptAnswer& answer,
   ++clock;
 }
 
+void SessionRecord::Uncount(const PushOutcome& outcome) {
+  if (outcome.disposition == Disposition::kStaleDropped) {
+    --stale;
+    return;
+  }
+  --(outcome.disposition == Disposition::kSkipped ? skipped : accepted);
+  if (clock > 0) --clock;  // it may have been set back since
+}
+
 SessionRecord SessionRecord::Before(Step step) const {
   SessionRecord before = *this;
   before.listener = nullptr;
@@ -40,6 +49,7 @@ SessionRecord SessionRecord::Before(Step step) const {
                                   [&](const auto& kept) { return kept.second.part_of == step; });
   if (first == before.answers.end()) return before;
   before.last_sequence = Sequence(first->first.value() - 1);
+  for (auto it = first; it != before.answers.end(); ++it) before.Uncount(it->second.outcome);
   before.answers.erase(first, before.answers.end());
   return before;
 }
@@ -62,6 +72,7 @@ void SessionTable::RestoreLater(const SessionRecord& worker, Step step, absl::Ti
     }
   }
   record = std::move(later);
+  record.joined = false;
   record.active_from = step;
   record.last_seen = now;
   if (!record.alive()) return;
@@ -84,7 +95,7 @@ bool SessionTable::AllArePartOf(Step step) const {
   return std::all_of(records_.begin(), records_.end(), [step](const auto& entry) {
     const SessionRecord& record = entry.second;
     if (record.role != SessionRole::kWorker || !record.alive()) return true;
-    return !record.answers.empty() && record.answers.rbegin()->second.part_of == step;
+    return record.IsPartOf(step);
   });
 }
 
@@ -106,7 +117,7 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
                      absl::StrCat(request.worker, " was removed by the server's operator"));
   }
   if (it == records_.end()) {
-    const absl::Status room = MakeRoom();
+    const absl::Status room = MakeRoom(active_from);
     if (!room.ok()) return room;
     it = records_.emplace(request.worker, SessionRecord()).first;
   }
@@ -134,6 +145,7 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   record.pull_encoding = request.pull_encoding;
   record.index = request.role == SessionRole::kWorker ? request.index.value_or(index) : 0;
   record.presence = Presence::kPresent;
+  record.joined = true;
   record.last_seen = now;
   if (!keeps_place) record.active_from = active_from;
   by_session_.emplace(record.session, &record);
@@ -157,9 +169,9 @@ uint32_t SessionTable::FreeIndex(const SessionRecord& claimant) const {
   return index;
 }
 
-absl::Status SessionTable::MakeRoom() {
+absl::Status SessionTable::MakeRoom(Step step) {
   if (records_.size() < max_sessions_) return absl::OkStatus();
-  const auto gone = FindForgettable();
+  const auto gone = FindForgettable(step);
   if (gone == records_.end()) {
     return MakeError(Reason::kTooManyWorkers,
                      absl::StrCat("the server has ", records_.size(),
@@ -173,12 +185,17 @@ absl::Status SessionTable::MakeRoom() {
 
 // Those that left have no push to repeat; an evicted one that comes back is told that it is not
 // known any more.
-std::map<std::string, SessionRecord>::iterator SessionTable::FindForgettable() {
+std::map<std::string, SessionRecord>::iterator SessionTable::FindForgettable(Step step) {
   auto found = records_.end();
   for (auto it = records_.begin(); it != records_.end(); ++it) {
     const SessionRecord& record = it->second;
     if (record.presence == Presence::kLeft) return it;
     if (record.alive() || record.barred) continue;
+    // Its push would be repeated, and not be known. The session that asks may begin a step later.
+    const bool is_part = !record.answers.empty() &&
+                         record.answers.rbegin()->second.part_of.has_value() &&
+                         record.answers.rbegin()->second.part_of->Next() >= step;
+    if (is_part) continue;
     if (found == records_.end() || record.last_seen < found->second.last_seen) found = it;
   }
   return found;
@@ -247,9 +264,8 @@ uint32_t SessionTable::CountAlive(SessionRole role) const {
 }
 
 uint32_t SessionTable::CountKnown(SessionRole role) const {
-  return Count([role](const SessionRecord& r) {
-    return r.role == role && (r.alive() || r.session != SessionId());
-  });
+  return Count(
+      [role](const SessionRecord& r) { return r.role == role && (r.alive() || r.joined); });
 }
 
 uint32_t SessionTable::CountMembers(Step step) const {

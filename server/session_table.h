@@ -60,6 +60,7 @@ struct SessionRecord {
   Presence presence = Presence::kPresent;
   absl::Time last_seen = absl::InfinitePast();  // when it called, or its connection broke
   bool barred = false;                          // the operator removed this process
+  bool joined = false;                          // in this life of the server
   JobListener listener;
 
   Step active_from;                  // the first step it takes part in
@@ -94,8 +95,16 @@ struct SessionRecord {
   // As if it had not pushed since it first contributed to `step`.
   SessionRecord Before(Step step) const;
 
+  // Whether its latest push is part of `step`.
+  bool IsPartOf(Step step) const {
+    return !answers.empty() && answers.rbegin()->second.part_of == step;
+  }
+
   // With the answers to pushes that are part of `step` alone.
   SessionRecord OnlyOf(Step step) const;
+
+  // Takes back what Remember() counted.
+  void Uncount(const PushOutcome& outcome);
 };
 
 // Externally synchronized. Records stay where they are until the next Open().
@@ -135,6 +144,7 @@ class SessionTable {
   void RestoreLater(const SessionRecord& worker, Step step, absl::Time now);
   // Whether a worker that may come back was forgotten, in this life or an earlier one.
   bool forgot_workers() const { return forgot_workers_; }
+  void ForgetWorkers() { forgot_workers_ = true; }
 
   // The sessions that were last seen at `deadline` or before, silent or lost.
   std::vector<SessionId> SilentSince(absl::Time deadline) const;
@@ -176,8 +186,8 @@ class SessionTable {
   std::vector<JobListener> Listeners() const;
 
  private:
-  absl::Status MakeRoom();
-  std::map<std::string, SessionRecord>::iterator FindForgettable();
+  absl::Status MakeRoom(Step step);
+  std::map<std::string, SessionRecord>::iterator FindForgettable(Step step);
   uint32_t FreeIndex(const SessionRecord& claimant) const;
   template <typename Predicate>
   uint32_t Count(const Predicate& predicate) const;

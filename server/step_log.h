@@ -27,6 +27,7 @@ struct StepRecord {
   absl::optional<double> learning_rate;
   // The workers whose pushes are part of it; each with the answers to these alone.
   std::vector<SessionRecord> contributors;
+  bool forgot_workers = false;  // see ShardImage
 };
 
 // Told of each step, in order, while it is being made. One thread at a time.

@@ -169,7 +169,9 @@ absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradie
   round.header = header;
   for (int attempt = 0;; ++attempt) {
     auto report = TryExchange(std::move(round), gradient, parameters);
-    const bool outlived = early && attempt == 0 && absl::IsDeadlineExceeded(report.status());
+    // Others may be long in coming: what began early is not answered in time, nor, where answers
+    // wait until their step is kept, any push.
+    const bool outlived = absl::IsDeadlineExceeded(report.status());
     const bool corrupt = IsCorrupt(report.status());
     if (IsStopped(report.status())) {
       LOG_EVERY_N(WARNING, 20) << request_.worker << " waits: " << report.status().message();

@@ -114,6 +114,8 @@ absl::StatusOr<std::unique_ptr<ShardImage>> CheckpointStore::LoadNewest() const 
                 << PathOf(name.FileName());
       return std::make_unique<ShardImage>(*std::move(image));
     }
+    // Another error may pass: then nothing older must take its place.
+    if (!absl::IsDataLoss(image.status())) return image.status();
     LOG(ERROR) << image.status().message();
     absl::StrAppend(&problems, "\n  ", image.status().message());
   }

@@ -93,7 +93,8 @@ absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
   if (!restored.ok()) return restored.status();
   directory->restored_ = *std::move(restored);
   directory->found_checkpoint_ = directory->restored_ != nullptr;
-  const absl::Status read = directory->ReadLives();
+  absl::Status read = directory->ReadLives();
+  if (read.ok()) read = directory->CheckHistory();
   if (!read.ok()) return read;
   return directory;
 }
@@ -116,6 +117,19 @@ absl::Status DurableDirectory::ReadLives() {
     }
   }
   incarnation_ = incarnation_.Next();
+  return absl::OkStatus();
+}
+
+// What a later life did not go on from, since it could not read it, is no part of its history.
+absl::Status DurableDirectory::CheckHistory() const {
+  if (restored_ == nullptr) return absl::OkStatus();
+  for (const auto& life : lives_) {
+    if (life.first <= restored_->lineage.current() || life.second >= restored_->step) continue;
+    return absl::DataLossError(absl::StrCat(
+        "the newest checkpoint in ", options_.directory, " is of step ", restored_->step.value(),
+        ", but a later server went on from step ", life.second.value(),
+        " without it; restore that server's checkpoints from a copy, or name another directory"));
+  }
   return absl::OkStatus();
 }
 
@@ -169,10 +183,10 @@ void DurableDirectory::FlushJournal() {
 void DurableDirectory::Kept(Step step) {
   {
     absl::MutexLock lock(&mu_);
-    if (!has_base_) waits_for_base_ = step;
+    kept_ = std::max(kept_, step);
     if (!has_base_) return;
+    WriteKept(kept_);
   }
-  WriteKept(step);
   listener_.kept(step);
 }
 
@@ -219,10 +233,17 @@ void DurableDirectory::SaveUnlessBusy(std::shared_ptr<const ShardImage> image) {
     return;
   }
   ++saving_;
+  SaveBase(std::move(image));
+}
+
+// Tries again after whatever else waits to be saved.
+void DurableDirectory::SaveBase(std::shared_ptr<const ShardImage> image) {
   background_.Run([this, image = std::move(image)] {
-    while (!SaveNow(*image).ok() && WaitForBase()) {
+    if (!SaveNow(*image).ok() && WaitForBase()) {
+      SaveBase(image);
+    } else {
+      --saving_;
     }
-    --saving_;
   });
 }
 
@@ -252,13 +273,14 @@ absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardImage& imag
 void DurableDirectory::NoteSaved() {
   journal_->BeginSegment();
   RemoveOldSegments();
-  absl::optional<Step> kept;
+  Step kept;
   {
     absl::MutexLock lock(&mu_);
+    if (has_base_) return;
     has_base_ = true;
-    kept.swap(waits_for_base_);
+    kept = kept_;
   }
-  if (kept.has_value()) Kept(*kept);
+  if (kept > Step()) Kept(kept);
 }
 
 // Those whose steps are all in the oldest checkpoint.

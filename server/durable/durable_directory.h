@@ -97,6 +97,8 @@ class DurableDirectory {
 
   std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
   absl::Status ReadLives();
+  absl::Status CheckHistory() const;
+  void SaveBase(std::shared_ptr<const ShardImage> image);
   absl::StatusOr<SavedCheckpoint> SaveNow(const ShardImage& image);
   bool WaitForBase() ABSL_LOCKS_EXCLUDED(mu_);
   void NoteSaved();
@@ -116,7 +118,7 @@ class DurableDirectory {
   JournalListener listener_;
   absl::Mutex mu_;
   bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint from which steps can be made again
-  absl::optional<Step> waits_for_base_ ABSL_GUARDED_BY(mu_);  // kept but for that
+  Step kept_ ABSL_GUARDED_BY(mu_);              // in the journal
   std::atomic<int> saving_{0};
   bool ends_ ABSL_GUARDED_BY(mu_) = false;
   absl::CondVar end_;

@@ -72,6 +72,7 @@ void Journal::Append(const StepRecord& record, absl::Span<const float> sum) {
   if (entry.sum.size() != sum.size()) entry.sum = FloatBuffer(sum.size());
   std::copy(sum.begin(), sum.end(), entry.sum.span().begin());
   absl::MutexLock lock(&mu_);
+  if (stopped_) return;
   entries_.push_back(std::move(entry));
   work_.Signal();
 }
@@ -96,30 +97,36 @@ void Journal::Work() {
       entries.swap(entries_);
       busy_ = true;
     }
-    Keep(entries);
+    const bool kept = Keep(entries);
     absl::MutexLock lock(&mu_);
     spare_ = std::move(entries.back().sum);
     busy_ = false;
     settled_.SignalAll();
+    if (kept) continue;
+    // What follows would be of no use without these.
+    stopped_ = true;
+    entries_.clear();
+    return;
   }
 }
 
-// Until they are, or until the end if they cannot be.
-void Journal::Keep(std::deque<Entry>& entries) {
+// Returns whether they are: before the end, it tries until they are.
+bool Journal::Keep(std::deque<Entry>& entries) {
   for (const Entry& entry : entries) {
     absl::Status written = Write(entry);
     while (!written.ok()) {
-      if (!WaitOutTrouble(written)) return;
+      if (!WaitOutTrouble(written)) return false;
       written = Write(entry);
     }
   }
   const absl::Status synced = segment_->Sync();
   if (!synced.ok()) {
     listener_.fatal(synced);
-    return;
+    return false;
   }
   ReportTrouble(absl::OkStatus());
   listener_.kept(entries.back().step);
+  return true;
 }
 
 // All of it, or nothing that will be read.

@@ -77,7 +77,7 @@ class Journal final : public StepLog {
   bool Settled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return !trouble_.ok() || (entries_.empty() && !busy_);
   }
-  void Keep(std::deque<Entry>& entries) ABSL_LOCKS_EXCLUDED(mu_);
+  bool Keep(std::deque<Entry>& entries) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Write(const Entry& entry);
   absl::Status OpenSegment(Step after);
   void ReportTrouble(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
@@ -100,6 +100,7 @@ class Journal final : public StepLog {
   bool begins_segment_ ABSL_GUARDED_BY(mu_) = true;
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
   bool ends_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;  // no more is written
   absl::Status trouble_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;
 };

@@ -46,6 +46,7 @@ absl::Status ReplaySegment(const std::string& path, JournalReader& reader, size_
                            const std::function<void(const JournaledStep&)>& replay) {
   for (;;) {
     const auto next = reader.Next();
+    if (!next.ok() && !absl::IsDataLoss(next.status())) return next.status();
     if (!next.ok()) {
       LOG(WARNING) << path << " ends with step " << *reached << ": " << next.status().message();
       return absl::OkStatus();

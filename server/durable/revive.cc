@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
+#include "server/durable/save_checkpoint.h"
 
 namespace sluice {
 namespace {
@@ -16,7 +17,13 @@ absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
   if (!restored.ok()) return restored;
   const auto reached = directory.Replay(
       *image, [&](const JournaledStep& step) { shard.Replay(step.record, step.sum.span()); });
-  if (reached.ok()) shard.BeginLife(directory.lives());
+  if (!reached.ok()) return reached;
+  shard.BeginLife(directory.lives());
+  // What was read may not be on the disk: an earlier life may have ended before it was synced.
+  if (*reached > image->step) {
+    const absl::Status saved = SaveCheckpointAndWait(shard, directory);
+    if (!saved.ok()) return saved;
+  }
   return reached;
 }
 

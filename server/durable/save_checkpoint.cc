@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/synchronization/notification.h"
+
 namespace sluice {
 
 void SaveCheckpoint(Shard& shard, DurableDirectory& directory, SaveCallback done) {
@@ -12,6 +14,17 @@ void SaveCheckpoint(Shard& shard, DurableDirectory& directory, SaveCallback done
       done(image.status());
     }
   });
+}
+
+absl::Status SaveCheckpointAndWait(Shard& shard, DurableDirectory& directory) {
+  absl::Status result;
+  absl::Notification done;
+  SaveCheckpoint(shard, directory, [&](const absl::StatusOr<SavedCheckpoint>& saved) {
+    result = saved.status();
+    done.Notify();
+  });
+  done.WaitForNotification();
+  return result;
 }
 
 }  // namespace sluice

@@ -12,6 +12,9 @@ namespace sluice {
 // before it returns. `directory` outlives that. Errors are Shard::TakeImage's and FileSystem's.
 void SaveCheckpoint(Shard& shard, DurableDirectory& directory, SaveCallback done);
 
+// As above, and waits for it.
+absl::Status SaveCheckpointAndWait(Shard& shard, DurableDirectory& directory);
+
 }  // namespace sluice
 
 #endif  // SLUICE_SERVER_DURABLE_SAVE_CHECKPOINT_H_

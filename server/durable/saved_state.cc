@@ -152,6 +152,7 @@ std::string EncodeSavedStep(const StepRecord& record) {
   *step.mutable_consistency() = ToProto(record.consistency);
   step.mutable_learning_rates()->Add(record.learning_rates.begin(), record.learning_rates.end());
   if (record.learning_rate.has_value()) step.set_learning_rate(*record.learning_rate);
+  step.set_forgot_workers(record.forgot_workers);
   for (const SessionRecord& worker : record.contributors) {
     *step.add_contributors() = EncodeWorker(worker);
   }
@@ -173,6 +174,7 @@ absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes) {
   record.consistency = *consistency;
   record.learning_rates.assign(step.learning_rates().begin(), step.learning_rates().end());
   if (step.has_learning_rate()) record.learning_rate = step.learning_rate();
+  record.forgot_workers = step.forgot_workers();
   for (const v1::SavedWorker& worker : step.contributors()) {
     auto contributor = DecodeWorker(worker);
     if (!contributor.ok()) return contributor.status();

@@ -1,5 +1,6 @@
 // With a journal, no push is answered as counted before the step that it is part of is kept.
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -112,6 +113,18 @@ TEST_F(KeptAnswersTest, AStepIsMadeOnceEveryWorkerWaitsForIt) {
   EXPECT_EQ(world_->step(), 1u);
   world_->shard().Kept(Step(1));
   EXPECT_TRUE(a->has_value() && b->has_value());
+}
+
+TEST_F(KeptAnswersTest, WhatIsLeftOutOfNoStepInParticularDoesNotWait) {
+  ShardOptions options = Async(1);
+  options.guards.skip_not_finite = true;
+  Start(options, {"a"});
+  auto push = world_->Begin("a", 0);
+  const absl::Status added = push->Add(ChunkOf(0, Values{NAN, 1, 1}));
+  absl::optional<absl::StatusOr<PushOutcome>> answer;
+  world_->shard().RefusePush(std::move(push), added, [&](const auto& told) { answer = told; });
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_THAT(*answer, Skipped(0));
 }
 
 TEST_F(KeptAnswersTest, NoPushIsTakenWhileStepsCannotBeKept) {

@@ -144,6 +144,20 @@ TEST(ShardImageTest, TheStepWaitsForTheWorkersThatWereThere) {
   EXPECT_EQ(second->step(), 1u);
 }
 
+TEST(ShardImageTest, AnotherLaunchMayTakeLongerThanALease) {
+  ShardWorld first(Sync(2));
+  first.Start({"a", "b"});
+  const auto second = NextLife(*ImageOf(first.shard()), Sync(2));
+  second->Pass(absl::Seconds(60));
+  EXPECT_THAT(second->Heard("owner"), ::testing::IsEmpty());
+  ASSERT_THAT(second->Join("c"), IsOk());
+  EXPECT_THAT(second->PushAs(HeaderOf(*second, "c", 1, 0, 2), {2, 2, 2}),
+              Is(Disposition::kAccepted));
+  ASSERT_THAT(second->Join("d"), IsOk());
+  EXPECT_THAT(second->PushAs(HeaderOf(*second, "d", 1, 0, 2), {4, 4, 4}),
+              Is(Disposition::kApplied));
+}
+
 TEST(ShardImageTest, OfAJobThatWasOverWaitsForAllWorkersAgain) {
   ShardWorld first(Sync(2));
   first.Start({"a", "b"});
