@@ -87,13 +87,15 @@ absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
   auto lock = FileLock::Take(directory->PathOf("LOCK"), ThisProcess());
   if (!lock.ok()) return lock.status();
   directory->lock_ = *std::move(lock);
-  const absl::Status removed = directory->checkpoints_.RemoveUnfinished();
-  if (!removed.ok()) return removed;
+  // Names that a killed server left may not be on the disk yet: what is read now stays there.
+  absl::Status read = files.SyncDirectory(options.directory);
+  if (read.ok()) read = directory->checkpoints_.RemoveUnfinished();
+  if (!read.ok()) return read;
   auto restored = directory->checkpoints_.LoadNewest();
   if (!restored.ok()) return restored.status();
   directory->restored_ = *std::move(restored);
   directory->found_checkpoint_ = directory->restored_ != nullptr;
-  absl::Status read = directory->ReadLives();
+  read = directory->ReadLives();
   if (read.ok()) read = directory->CheckHistory();
   if (!read.ok()) return read;
   return directory;
