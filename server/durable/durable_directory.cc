@@ -222,9 +222,9 @@ Step DurableDirectory::ReadKept() const {
 void DurableDirectory::Save(std::shared_ptr<const ShardImage> image, SaveCallback done) {
   ++saving_;
   background_.Run([this, image = std::move(image), done = std::move(done)] {
-    const auto saved = SaveNow(*image);
+    auto saved = SaveNow(*image);
     --saving_;
-    if (done) done(saved);
+    if (done) done(std::move(saved));
   });
 }
 

@@ -19,8 +19,8 @@ void SaveCheckpoint(Shard& shard, DurableDirectory& directory, SaveCallback done
 absl::Status SaveCheckpointAndWait(Shard& shard, DurableDirectory& directory) {
   absl::Status result;
   absl::Notification done;
-  SaveCheckpoint(shard, directory, [&](const absl::StatusOr<SavedCheckpoint>& saved) {
-    result = saved.status();
+  SaveCheckpoint(shard, directory, [&](absl::StatusOr<SavedCheckpoint> saved) {
+    result = std::move(saved).status();
     done.Notify();
   });
   done.WaitForNotification();
