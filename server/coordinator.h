@@ -118,6 +118,7 @@ class Coordinator {
 
  private:
   void OpenModel();
+  void RestoreTerms(const Consistency& consistency, absl::optional<double> learning_rate);
   void AdoptTerms(Completions* completions);
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);

@@ -68,10 +68,8 @@ ShardImage Coordinator::Image() const {
 
 void Coordinator::Restore(const ShardImage& image) {
   lineage_ = image.lineage;
-  // What the operator changed holds on, unless the server was started with other terms.
   own_consistency_ = image.own_consistency;
-  const bool same = options_.consistency == own_consistency_;
-  terms_.Restore(same ? image.consistency : options_.consistency, image.learning_rate);
+  RestoreTerms(image.consistency, image.learning_rate);
   step_.Restore(image.step);
   roster_.Restore(image, clock_.Now());
   OpenModel();
@@ -82,12 +80,18 @@ void Coordinator::Restore(const ShardImage& image) {
   times_.initialized = clock_.Now();
 }
 
+// What the operator changed holds on, unless the server was started with other terms.
+void Coordinator::RestoreTerms(const Consistency& consistency,
+                               absl::optional<double> learning_rate) {
+  const bool same = options_.consistency == own_consistency_;
+  terms_.Restore(same ? consistency : options_.consistency, learning_rate);
+}
+
 void Coordinator::Replayed(const StepRecord& record, std::shared_ptr<Snapshot> next) {
   if (record.incarnation != lineage_.current()) {
     lineage_ = Lineage(record.incarnation, lineage_, step_.number());
   }
-  const bool same = options_.consistency == own_consistency_;
-  if (same) terms_.Restore(record.consistency, record.learning_rate);
+  RestoreTerms(record.consistency, record.learning_rate);
   step_.Restore(record.step);
   if (record.forgot_workers) roster_.sessions().ForgetWorkers();
   for (const SessionRecord& worker : record.contributors) {

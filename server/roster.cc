@@ -125,8 +125,8 @@ void Roster::Update(absl::Time now, Completions* completions) {
     Evict(**sessions_.Find(silent), completions);
   }
   // None of those came back in time: this is another launch.
-  if (!first_join_.has_value())
-    started_ = started_ && sessions_.CountAlive(SessionRole::kWorker) > 0;
+  const bool came_back = sessions_.CountAlive(SessionRole::kWorker) > 0;
+  if (!first_join_.has_value()) started_ = started_ && came_back;
   if (started_ || !first_join_.has_value()) return;
   const bool waited = now - *first_join_ >= options_.start_timeout;
   started_ = waited || sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;

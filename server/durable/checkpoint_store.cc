@@ -6,12 +6,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "server/durable/checkpoint_format.h"
+#include "server/durable/numbered_name.h"
 
 namespace sluice {
 namespace {
@@ -23,22 +20,13 @@ constexpr char kUnfinished[] = ".unfinished";
 }  // namespace
 
 std::string CheckpointName::FileName() const {
-  return absl::StrFormat("%s%06d-%012d%s", kPrefix, incarnation.value(), step.value(), kSuffix);
+  return NumberedName(kPrefix, {incarnation, step}, kSuffix);
 }
 
 absl::optional<CheckpointName> CheckpointName::Parse(absl::string_view file_name) {
-  uint64_t incarnation = 0;
-  uint64_t step = 0;
-  absl::string_view numbers = file_name;
-  const bool framed =
-      absl::ConsumePrefix(&numbers, kPrefix) && absl::ConsumeSuffix(&numbers, kSuffix);
-  const std::pair<absl::string_view, absl::string_view> parts =
-      absl::StrSplit(numbers, absl::MaxSplits('-', 1));
-  if (!framed || !absl::SimpleAtoi(parts.first, &incarnation) ||
-      !absl::SimpleAtoi(parts.second, &step)) {
-    return absl::nullopt;
-  }
-  return CheckpointName{Incarnation(incarnation), Step(step)};
+  const auto numbers = ParseNumberedName(kPrefix, file_name, kSuffix);
+  if (!numbers.has_value()) return absl::nullopt;
+  return CheckpointName{numbers->first, numbers->second};
 }
 
 bool operator<(const CheckpointName& a, const CheckpointName& b) {

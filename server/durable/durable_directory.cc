@@ -11,39 +11,16 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/encoding/checksum.h"
+#include "server/durable/numbered_name.h"
 
 namespace sluice {
 namespace {
 
-// The empty file that says which life began at which step.
-struct LifeMark {
-  static constexpr char kPrefix[] = "life-";
-
-  Incarnation incarnation;
-  Step step;
-
-  std::string FileName() const {
-    return absl::StrFormat("%s%06d-%012d", kPrefix, incarnation.value(), step.value());
-  }
-
-  static absl::optional<LifeMark> Parse(absl::string_view name) {
-    if (!absl::ConsumePrefix(&name, kPrefix)) return absl::nullopt;
-    uint64_t incarnation = 0;
-    uint64_t step = 0;
-    const std::pair<absl::string_view, absl::string_view> parts =
-        absl::StrSplit(name, absl::MaxSplits('-', 1));
-    if (!absl::SimpleAtoi(parts.first, &incarnation) || !absl::SimpleAtoi(parts.second, &step)) {
-      return absl::nullopt;
-    }
-    return LifeMark{Incarnation(incarnation), Step(step)};
-  }
-};
-
+// Of the empty file that says which life began at which step.
+constexpr char kLifePrefix[] = "life-";
 constexpr char kKept[] = "kept";
 // The exit code of a process that could not sync its journal.
 constexpr int kNotSynced = 6;
@@ -94,7 +71,10 @@ absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
   auto restored = directory->checkpoints_.LoadNewest();
   if (!restored.ok()) return restored.status();
   directory->restored_ = *std::move(restored);
-  directory->found_checkpoint_ = directory->restored_ != nullptr;
+  {
+    absl::MutexLock lock_base(&directory->mu_);
+    directory->has_base_ = directory->restored_ != nullptr;
+  }
   read = directory->ReadLives();
   if (read.ok()) read = directory->CheckHistory();
   if (!read.ok()) return read;
@@ -108,14 +88,14 @@ absl::Status DurableDirectory::ReadLives() {
   for (const std::string& file : *files) {
     const auto checkpoint = CheckpointName::Parse(file);
     if (checkpoint.has_value()) incarnation_ = std::max(incarnation_, checkpoint->incarnation);
-    const auto life = LifeMark::Parse(file);
+    const auto life = ParseNumberedName(kLifePrefix, file);
     if (!life.has_value()) continue;
-    incarnation_ = std::max(incarnation_, life->incarnation);
-    const bool known = restored_ != nullptr && life->incarnation <= restored_->lineage.current();
+    incarnation_ = std::max(incarnation_, life->first);
+    const bool known = restored_ != nullptr && life->first <= restored_->lineage.current();
     if (known) {
       files_.Remove(PathOf(file)).IgnoreError();  // the next time
     } else {
-      lives_.emplace(life->incarnation, life->step);
+      lives_.insert(*life);
     }
   }
   incarnation_ = incarnation_.Next();
@@ -126,7 +106,7 @@ absl::Status DurableDirectory::ReadLives() {
 absl::Status DurableDirectory::CheckHistory() const {
   if (restored_ == nullptr) return absl::OkStatus();
   for (const auto& life : lives_) {
-    if (life.first <= restored_->lineage.current() || life.second >= restored_->step) continue;
+    if (life.second >= restored_->step) continue;
     return absl::DataLossError(absl::StrCat(
         "the newest checkpoint in ", options_.directory, " is of step ", restored_->step.value(),
         ", but a later server went on from step ", life.second.value(),
@@ -152,17 +132,13 @@ absl::StatusOr<Step> DurableDirectory::Replay(
 }
 
 absl::Status DurableDirectory::BeginLife(Step begin) {
-  if (!found_checkpoint_ && ReadKept() > Step()) {
+  if (!HasBase() && ReadKept() > Step()) {
     return absl::DataLossError(absl::StrCat(
         options_.directory, " has kept step ", ReadKept().value(), ", but holds no checkpoint; ",
         "restore the files from a copy, or name another directory to train from the beginning"));
   }
-  auto file = files_.Create(PathOf(LifeMark{incarnation_, begin}.FileName()));
+  auto file = files_.Create(PathOf(NumberedName(kLifePrefix, {incarnation_, begin})));
   if (!file.ok()) return file.status();
-  {
-    absl::MutexLock lock(&mu_);
-    has_base_ = found_checkpoint_;
-  }
   return files_.SyncDirectory(options_.directory);
 }
 
@@ -288,20 +264,14 @@ void DurableDirectory::NoteSaved() {
 // Those whose steps are all in the oldest checkpoint.
 void DurableDirectory::RemoveOldSegments() {
   const auto checkpoints = checkpoints_.List();
-  const auto files = files_.List(options_.directory);
-  if (!checkpoints.ok() || !files.ok() || checkpoints->empty()) return;  // the next time
+  const auto segments = SegmentsIn(files_, options_.directory);
+  if (!checkpoints.ok() || !segments.ok() || checkpoints->empty()) return;  // the next time
   const CheckpointName oldest = checkpoints->back();
-  std::vector<SegmentName> segments;
-  for (const std::string& file : *files) {
-    const auto segment = SegmentName::Parse(file);
-    if (segment.has_value()) segments.push_back(*segment);
-  }
-  std::sort(segments.begin(), segments.end());
-  for (size_t i = 0; i + 1 < segments.size(); ++i) {
-    const SegmentName& next = segments[i + 1];
+  for (size_t i = 0; i + 1 < segments->size(); ++i) {
+    const SegmentName& next = (*segments)[i + 1];
     const bool same_life = next.incarnation == oldest.incarnation;
     if (next.incarnation > oldest.incarnation || (same_life && next.after > oldest.step)) break;
-    files_.Remove(PathOf(segments[i].FileName())).IgnoreError();  // the next time
+    files_.Remove(PathOf((*segments)[i].FileName())).IgnoreError();  // the next time
   }
 }
 

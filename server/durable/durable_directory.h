@@ -98,6 +98,10 @@ class DurableDirectory {
   std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
   absl::Status ReadLives();
   absl::Status CheckHistory() const;
+  bool HasBase() const ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return has_base_;
+  }
   void SaveBase(std::shared_ptr<const ShardImage> image);
   absl::StatusOr<SavedCheckpoint> SaveNow(const ShardImage& image);
   bool WaitForBase() ABSL_LOCKS_EXCLUDED(mu_);
@@ -112,11 +116,10 @@ class DurableDirectory {
   std::unique_ptr<FileLock> lock_;
   CheckpointStore checkpoints_;  // in the end the background's alone
   std::unique_ptr<ShardImage> restored_;
-  bool found_checkpoint_ = false;
   Lives lives_;
   Incarnation incarnation_;
   JournalListener listener_;
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint from which steps can be made again
   Step kept_ ABSL_GUARDED_BY(mu_);              // in the journal
   std::atomic<int> saving_{0};

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/tensor_chunk.h"
 #include "server/durable/journal_format.h"
+#include "server/durable/numbered_name.h"
 #include "server/durable/saved_state.h"
 
 namespace sluice {
@@ -22,24 +19,29 @@ constexpr absl::Duration kPatience = absl::Milliseconds(200);
 
 }  // namespace
 
-std::string SegmentName::FileName() const {
-  return absl::StrFormat("%s%06d-%012d", kPrefix, incarnation.value(), after.value());
-}
+std::string SegmentName::FileName() const { return NumberedName(kPrefix, {incarnation, after}); }
 
 absl::optional<SegmentName> SegmentName::Parse(absl::string_view file_name) {
-  if (!absl::ConsumePrefix(&file_name, kPrefix)) return absl::nullopt;
-  uint64_t incarnation = 0;
-  uint64_t after = 0;
-  const std::pair<absl::string_view, absl::string_view> parts =
-      absl::StrSplit(file_name, absl::MaxSplits('-', 1));
-  if (!absl::SimpleAtoi(parts.first, &incarnation) || !absl::SimpleAtoi(parts.second, &after)) {
-    return absl::nullopt;
-  }
-  return SegmentName{Incarnation(incarnation), Step(after)};
+  const auto numbers = ParseNumberedName(kPrefix, file_name);
+  if (!numbers.has_value()) return absl::nullopt;
+  return SegmentName{numbers->first, numbers->second};
 }
 
 bool operator<(const SegmentName& a, const SegmentName& b) {
   return std::make_pair(a.incarnation, a.after) < std::make_pair(b.incarnation, b.after);
+}
+
+absl::StatusOr<std::vector<SegmentName>> SegmentsIn(FileSystem& files,
+                                                    const std::string& directory) {
+  const auto names = files.List(directory);
+  if (!names.ok()) return names.status();
+  std::vector<SegmentName> segments;
+  for (const std::string& name : *names) {
+    const auto segment = SegmentName::Parse(name);
+    if (segment.has_value()) segments.push_back(*segment);
+  }
+  std::sort(segments.begin(), segments.end());
+  return segments;
 }
 
 Journal::Journal(FileSystem& files, std::string directory, Incarnation incarnation,

@@ -14,9 +14,11 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "common/file_system.h"
@@ -35,6 +37,10 @@ struct SegmentName {
 };
 
 bool operator<(const SegmentName& a, const SegmentName& b);
+
+// Those in a directory, in order.
+absl::StatusOr<std::vector<SegmentName>> SegmentsIn(FileSystem& files,
+                                                    const std::string& directory);
 
 // What the journal's owner is told; on the journal's thread, outside its locks.
 struct JournalListener {

@@ -4,26 +4,12 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/durable/journal.h"
 
 namespace sluice {
 namespace {
-
-absl::StatusOr<std::vector<SegmentName>> SegmentsIn(FileSystem& files,
-                                                    const std::string& directory) {
-  const auto names = files.List(directory);
-  if (!names.ok()) return names.status();
-  std::vector<SegmentName> segments;
-  for (const std::string& name : *names) {
-    const auto segment = SegmentName::Parse(name);
-    if (segment.has_value()) segments.push_back(*segment);
-  }
-  std::sort(segments.begin(), segments.end());
-  return segments;
-}
 
 // The last step of that life that the lives after it found.
 absl::optional<Step> LastFound(const Lives& lives, Incarnation life) {

@@ -1,0 +1,32 @@
+#include "server/durable/numbered_name.h"
+
+#include <cstdint>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace sluice {
+
+std::string NumberedName(absl::string_view prefix, LifeAndStep numbers, absl::string_view suffix) {
+  return absl::StrFormat("%s%06d-%012d%s", prefix, numbers.first.value(), numbers.second.value(),
+                         suffix);
+}
+
+absl::optional<LifeAndStep> ParseNumberedName(absl::string_view prefix, absl::string_view name,
+                                              absl::string_view suffix) {
+  if (!absl::ConsumePrefix(&name, prefix) || !absl::ConsumeSuffix(&name, suffix)) {
+    return absl::nullopt;
+  }
+  uint64_t life = 0;
+  uint64_t step = 0;
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(name, absl::MaxSplits('-', 1));
+  if (!absl::SimpleAtoi(parts.first, &life) || !absl::SimpleAtoi(parts.second, &step)) {
+    return absl::nullopt;
+  }
+  return LifeAndStep(life, step);
+}
+
+}  // namespace sluice
