@@ -34,13 +34,6 @@ class GrpcTlsTest : public ::testing::Test {
     return TlsChannel(world_.address(), credentials);
   }
 
-  absl::StatusOr<std::unique_ptr<ServerConnection>> Connect(const Credentials& credentials) const {
-    GrpcConnectionOptions options;
-    options.address = world_.address();
-    options.credentials = SourceOf(credentials);
-    return ConnectOverGrpc(options);
-  }
-
   const TestAuthority authority_;
   TlsWorld world_{SourceOf(authority_.Server())};
 };
@@ -48,7 +41,7 @@ class GrpcTlsTest : public ::testing::Test {
 // ---- The handshake ----
 
 TEST_F(GrpcTlsTest, LetsAWorkerIn) {
-  const auto connection = Connect(authority_.Client({Role::kWorker}));
+  const auto connection = world_.Connect(authority_.Client({Role::kWorker}));
   ASSERT_THAT(connection, IsOk());
   EXPECT_THAT((*connection)->Join(WorkerRequest("a")), IsOk());
 }

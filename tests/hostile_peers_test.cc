@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,9 +14,9 @@
 #include "common/encoding/codec.h"
 #include "common/file_descriptor.h"
 #include "common/wire_encoding.h"
-#include "common/zstd_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/bomb.h"
 #include "tests/testing/certificates.h"
 #include "tests/testing/generic_call.h"
 #include "tests/testing/outcome.h"
@@ -173,19 +172,13 @@ TEST_F(HostilePeersTest, APushThatStallsAfterItsHeaderHoldsNobodyUp) {
 // ---- Messages ----
 
 TEST_F(HostilePeersTest, ABombIsRefused) {
-  std::string frame(1 << 20, '\0');
-  const auto size = ZstdCompress(std::string(1 << 28, '\0'), 1, absl::MakeSpan(&frame[0], 1 << 20));
-  ASSERT_TRUE(size.has_value());
-  frame.resize(*size);
-  std::string payload(4, '\0');
-  const auto length = static_cast<uint32_t>(frame.size());
-  std::memcpy(&payload[0], &length, sizeof(length));
   const Values zeros(kElements, 0);
   const EncodedChunk honest = EncodeValues(0, zeros, *ParseEncoding("float32/zstd"), {});
   v1::PushGradientsRequest bomb;
   *bomb.mutable_chunk()->mutable_encoding() = ToProto(honest.how);
-  bomb.mutable_chunk()->set_payload(payload + frame);
-  bomb.mutable_chunk()->set_checksum(Checksum(payload + frame));  // it is meant
+  const std::string payload = Bomb();
+  bomb.mutable_chunk()->set_payload(payload);
+  bomb.mutable_chunk()->set_checksum(Checksum(payload));  // it is meant
   ASSERT_THAT(world_.Join("evil"), IsOk());
   EXPECT_THAT(world_.SendPush({HeaderOf(world_.NextHeader("evil", 0)), bomb}),
               HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("268435456 bytes")));

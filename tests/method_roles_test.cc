@@ -19,7 +19,6 @@
 #include "tests/testing/reflection_client.h"
 #include "tests/testing/status.h"
 #include "tests/testing/tls_world.h"
-#include "worker/grpc_connection.h"
 
 namespace sluice {
 namespace {
@@ -78,13 +77,6 @@ class MethodRolesTest : public ::testing::Test {
   }
   std::shared_ptr<grpc::Channel> ChannelOf(Role role) const {
     return ChannelOf(authority_.Client({role}));
-  }
-
-  absl::StatusOr<std::unique_ptr<ServerConnection>> Connect(const Credentials& credentials) const {
-    GrpcConnectionOptions options;
-    options.address = world_.address();
-    options.credentials = SourceOf(credentials);
-    return ConnectOverGrpc(options);
   }
 
   const TestAuthority authority_;
@@ -179,7 +171,7 @@ constexpr char kJoin[] = "/sluice.v1.ParameterServer/Join";
 constexpr char kPull[] = "/sluice.v1.ParameterServer/PullParams";
 
 TEST_F(MethodRolesTest, AnObserverCannotJoinAsAWorkerNorInItsName) {
-  const auto worker = Connect(authority_.Client({Role::kWorker}));
+  const auto worker = world_.Connect(authority_.Client({Role::kWorker}));
   ASSERT_THAT(worker, IsOk());
   ASSERT_THAT((*worker)->Join(WorkerRequest("a")), IsOk());
   const auto channel = ChannelOf(Role::kObserver);
@@ -190,7 +182,7 @@ TEST_F(MethodRolesTest, AnObserverCannotJoinAsAWorkerNorInItsName) {
 }
 
 TEST_F(MethodRolesTest, AnObserverCannotUseAWorkersSession) {
-  const auto worker = Connect(authority_.Client({Role::kWorker}));
+  const auto worker = world_.Connect(authority_.Client({Role::kWorker}));
   ASSERT_THAT(worker, IsOk());
   const auto welcome = (*worker)->Join(WorkerRequest("a"));
   ASSERT_THAT(welcome, IsOk());
@@ -205,12 +197,12 @@ TEST_F(MethodRolesTest, AnObserverCannotUseAWorkersSession) {
 }
 
 TEST_F(MethodRolesTest, AnObserverPullsWithItsOwnSession) {
-  const auto worker = Connect(authority_.Client({Role::kWorker}));
+  const auto worker = world_.Connect(authority_.Client({Role::kWorker}));
   ASSERT_THAT(worker, IsOk());
   const auto trains = (*worker)->Join(WorkerRequest("a"));
   ASSERT_THAT(trains, IsOk());
   ASSERT_THAT((*worker)->Initialize(trains->session, Share({1, 2, 3})), IsOk());
-  const auto observer = Connect(authority_.Client({Role::kObserver}));
+  const auto observer = world_.Connect(authority_.Client({Role::kObserver}));
   ASSERT_THAT(observer, IsOk());
   const auto looks = (*observer)->Join(ObserverRequest("o"));
   ASSERT_THAT(looks, IsOk());

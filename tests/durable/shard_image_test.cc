@@ -43,6 +43,14 @@ auto Is(Disposition disposition) {
   return IsOkAndHolds(Field(&PushOutcome::disposition, disposition));
 }
 
+// In the second life, as workers that it does not know.
+void ExpectFirstStepWaitsForTwo(ShardWorld& world) {
+  ASSERT_THAT(world.Join("c"), IsOk());
+  EXPECT_THAT(world.PushAs(HeaderOf(world, "c", 1, 0, 2), {2, 2, 2}), Is(Disposition::kAccepted));
+  ASSERT_THAT(world.Join("d"), IsOk());
+  EXPECT_THAT(world.PushAs(HeaderOf(world, "d", 1, 0, 2), {4, 4, 4}), Is(Disposition::kApplied));
+}
+
 TEST(ShardImageTest, ThereIsNoneBeforeThereAreParameters) {
   ShardWorld world(Sync(1));
   absl::Status status;
@@ -150,12 +158,7 @@ TEST(ShardImageTest, AnotherLaunchMayTakeLongerThanALease) {
   const auto second = NextLife(*ImageOf(first.shard()), Sync(2));
   second->Pass(absl::Seconds(60));
   EXPECT_THAT(second->Heard("owner"), ::testing::IsEmpty());
-  ASSERT_THAT(second->Join("c"), IsOk());
-  EXPECT_THAT(second->PushAs(HeaderOf(*second, "c", 1, 0, 2), {2, 2, 2}),
-              Is(Disposition::kAccepted));
-  ASSERT_THAT(second->Join("d"), IsOk());
-  EXPECT_THAT(second->PushAs(HeaderOf(*second, "d", 1, 0, 2), {4, 4, 4}),
-              Is(Disposition::kApplied));
+  ExpectFirstStepWaitsForTwo(*second);
 }
 
 TEST(ShardImageTest, OfAJobThatWasOverWaitsForAllWorkersAgain) {
@@ -164,12 +167,7 @@ TEST(ShardImageTest, OfAJobThatWasOverWaitsForAllWorkersAgain) {
   ASSERT_THAT(first.Leave("a"), IsOk());
   ASSERT_THAT(first.Leave("b"), IsOk());
   const auto second = NextLife(*ImageOf(first.shard()), Sync(2));
-  ASSERT_THAT(second->Join("c"), IsOk());
-  EXPECT_THAT(second->PushAs(HeaderOf(*second, "c", 1, 0, 2), {2, 2, 2}),
-              Is(Disposition::kAccepted));
-  ASSERT_THAT(second->Join("d"), IsOk());
-  EXPECT_THAT(second->PushAs(HeaderOf(*second, "d", 1, 0, 2), {4, 4, 4}),
-              Is(Disposition::kApplied));
+  ExpectFirstStepWaitsForTwo(*second);
 }
 
 TEST(ShardImageTest, TheOperatorsTermsHoldOnUnlessTheServerIsGivenOthers) {

@@ -5,6 +5,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tests/testing/shard_world.h"
+#include "worker/grpc_connection.h"
 
 namespace sluice {
 
@@ -30,5 +31,13 @@ TlsWorld::TlsWorld(CredentialsSource source, const DoorLimits& limits, uint16_t 
 }
 
 TlsWorld::~TlsWorld() { door_->Shutdown(absl::ZeroDuration()); }
+
+absl::StatusOr<std::unique_ptr<ServerConnection>> TlsWorld::Connect(
+    const Credentials& credentials) const {
+  GrpcConnectionOptions options;
+  options.address = address();
+  options.credentials = SourceOf(credentials);
+  return ConnectOverGrpc(options);
+}
 
 }  // namespace sluice

@@ -9,11 +9,13 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "common/credentials_source.h"
 #include "server/grpc_server.h"
 #include "server/shard.h"
 #include "tests/testing/certificates.h"
 #include "tests/testing/fake_clock.h"
+#include "worker/server_connection.h"
 
 namespace sluice {
 
@@ -30,6 +32,9 @@ class TlsWorld {
   std::string address() const { return door_->address().ToString(); }
   uint16_t port() const { return door_->address().port; }
   Shard& shard() { return shard_; }
+
+  // A worker's connection.
+  absl::StatusOr<std::unique_ptr<ServerConnection>> Connect(const Credentials& credentials) const;
 
  private:
   FakeClock clock_;
