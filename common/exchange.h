@@ -57,6 +57,10 @@ struct Welcome {
   Consistency consistency;
   uint32_t index = 0;    // place among the workers
   uint32_t workers = 1;  // the job was launched with
+  // Of earlier processes of this worker that did not leave: so many batches of its part of the data
+  // are done.
+  uint64_t pushes_before = 0;
+  uint64_t lost_steps = 0;  // that an earlier life of the server had made
 };
 
 struct PushHeader {

@@ -102,6 +102,8 @@ v1::Welcome ToProto(const Welcome& welcome) {
   message.set_workers(welcome.workers);
   message.set_resumed(welcome.resumed);
   *message.mutable_lease() = ToProto(welcome.lease);
+  message.set_pushes_before(welcome.pushes_before);
+  message.set_lost_steps(welcome.lost_steps);
   return message;
 }
 
@@ -120,6 +122,8 @@ absl::StatusOr<Welcome> FromProto(const v1::Welcome& message) {
   welcome.index = message.index();
   welcome.workers = message.workers();
   welcome.resumed = message.resumed();
+  welcome.pushes_before = message.pushes_before();
+  welcome.lost_steps = message.lost_steps();
   welcome.lease = FromProto(message.lease());
   if (welcome.lease < absl::ZeroDuration()) {
     return BadField("lease", absl::FormatDuration(welcome.lease), "0 or more");

@@ -45,6 +45,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   const bool boundary = step_.ledger().empty() && intake_.empty();
   const bool first = !roster_.started() && !roster_.sessions().HasContributed(request.worker, now);
   const bool at_once = request.role == SessionRole::kObserver || boundary || first ||
+                       roster_.sessions().TakesOver(request, now) ||
                        !terms_.policy().JoinsAtStepBoundary();
   Welcome welcome;
   welcome.resumed = roster_.sessions().Remembers(request);
@@ -62,6 +63,8 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   welcome.consistency = terms_.consistency();
   welcome.index = (*record)->index;
   welcome.workers = options_.expected_workers;
+  welcome.pushes_before = (*record)->pushes_before;
+  welcome.lost_steps = lost_steps_;
   if (roster_.finished() && request.role == SessionRole::kObserver && (*record)->listener) {
     // It missed the announcement.
     completions->Add([listener = (*record)->listener, now] {

@@ -32,20 +32,9 @@
 #include "server/snapshot_store.h"
 #include "server/step_ledger.h"
 #include "server/step_log.h"
+#include "server/step_work.h"
 
 namespace sluice {
-
-// What is to be done next for the step under way: a contribution to be added up, or the step to be
-// made, with a last contribution if there is one, or nothing.
-struct StepWork {
-  absl::optional<Contribution> contribution;
-  bool apply = false;
-  bool image = false;  // instead of all else: an image is to be taken
-  Consistency consistency;
-  std::vector<double> learning_rates;  // see JobTerms
-
-  bool idle() const { return !contribution.has_value() && !apply && !image; }
-};
 
 // Externally synchronized.
 class Coordinator {
@@ -57,6 +46,7 @@ class Coordinator {
   void Restore(const ShardImage& image);
   void Replayed(const StepRecord& record, std::shared_ptr<Snapshot> next);
   void BeginLife(const std::map<Incarnation, Step>& lives);
+  void set_lost_steps(uint64_t steps) { lost_steps_ = steps; }
 
   // What is to be written down of the step that is about to be made, but for its gradients.
   StepRecord Record(const StepWork& work) const;
@@ -133,6 +123,7 @@ class Coordinator {
   const Clock& clock_;
   const absl::Time created_;
   Lineage lineage_;
+  uint64_t lost_steps_ = 0;  // of earlier lives
   JobTerms terms_;
   Roster roster_;
   PullQueue pulls_;

@@ -40,6 +40,7 @@ ShardState Coordinator::Describe() const {
   state.created = created_;
   state.now = clock_.Now();
   state.times = times_;
+  state.lost_steps = lost_steps_;
   return state;
 }
 

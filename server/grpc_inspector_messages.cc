@@ -115,6 +115,7 @@ v1::ServerState ToProto(const ShardState& state) {
   message.set_bytes_sent(state.traffic.bytes_sent);
   message.set_wire_bytes_received(state.traffic.wire_bytes_received);
   message.set_wire_bytes_sent(state.traffic.wire_bytes_sent);
+  message.set_lost_steps(state.lost_steps);
   *message.mutable_started() = ToProto(state.created);
   *message.mutable_uptime() = ToProto(state.now - state.created);
   if (state.times.last_step.has_value()) {

@@ -4,7 +4,7 @@
 #define SLUICE_SERVER_GRPC_INSPECTOR_MESSAGES_H_
 
 #include "absl/time/time.h"
-#include "server/session_table.h"
+#include "server/session_record.h"
 #include "server/shard_state.h"
 #include "server/tensor_statistics.h"
 #include "sluice/v1/inspector.pb.h"

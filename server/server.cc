@@ -66,7 +66,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::unique_ptr<Trace> trace;
   if (!options.trace_file.empty()) {
-    auto opened = Trace::Open(options.trace_file, Existing::kEmptied, "server", RealClock());
+    auto opened = Trace::Open(options.trace_file, options.existing_trace, "server", RealClock());
     if (!opened.ok()) return opened.status();
     trace = *std::move(opened);
   }
@@ -83,21 +83,30 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     const absl::Status revived = Revive(*server->durable_, server->shard_);
     if (!revived.ok()) return revived;
   }
-  absl::optional<Address> listen = options.listen;
-  if (!listen.has_value()) {
-    auto directory = PrivateDirectory::Create();
-    if (!directory.ok()) return directory.status();
-    server->directory_ = *std::move(directory);
-    listen.emplace();
-    listen->unix_path = absl::StrCat(server->directory_->path(), "/server.sock");
+  if (!options.listen.has_value()) {
+    const absl::Status placed = server->ChoosePrivateSocket(&options);
+    if (!placed.ok()) return placed;
   }
-  auto door = StartGrpcServer({*listen, options.token, options.credentials, options.limits},
+  auto door = StartGrpcServer({*options.listen, options.token, options.credentials, options.limits},
                               server->shard_, server->durable_.get());
   if (!door.ok()) return door.status();
   server->door_ = *std::move(door);
   LOG(INFO) << "job " << options.shard.job_id << ": listening on " << server->address().ToString()
             << (options.credentials != nullptr ? ", with mutual TLS" : "");
   return server;
+}
+
+absl::Status Server::ChoosePrivateSocket(ServerOptions* options) {
+  std::string directory = options->directory;
+  if (directory.empty()) {
+    auto made = PrivateDirectory::Create();
+    if (!made.ok()) return made.status();
+    directory_ = *std::move(made);
+    directory = directory_->path();
+  }
+  options->listen.emplace();
+  options->listen->unix_path = absl::StrCat(directory, "/server.sock");
+  return absl::OkStatus();
 }
 
 int Server::Serve() {

@@ -22,8 +22,10 @@ namespace sluice {
 
 struct ServerOptions {
   ShardOptions shard;
-  // Where to listen; port 0 is any free one. Absent: a unix socket in a new private directory.
+  // Where to listen; port 0 is any free one. Absent: a unix socket in a private directory.
   absl::optional<Address> listen;
+  // That directory; empty: a new one.
+  std::string directory;
   // Asked of every worker; empty asks for none.
   std::string token;
   // For mutual TLS; empty: plaintext.
@@ -38,8 +40,9 @@ struct ServerOptions {
   absl::Duration log_step_wait = absl::Seconds(5);
   // Where to keep checkpoints; with no directory named, nowhere.
   DurableOptions durable;
-  // The file that the server begins a trace in; empty: none.
+  // The file that the server writes a trace to; empty: none.
   std::string trace_file;
+  Existing existing_trace = Existing::kEmptied;
 };
 
 class Server {
@@ -66,6 +69,7 @@ class Server {
   Server(const ServerOptions& options, std::unique_ptr<DurableDirectory> durable,
          std::unique_ptr<Trace> trace);
 
+  absl::Status ChoosePrivateSocket(ServerOptions* options);
   absl::Status SaveLast();
 
   bool IsOver() const { return drained_ || (exit_when_finished_ && deserted_); }

@@ -8,9 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "common/launch_credentials.h"
-#include "common/network.h"
 #include "common/random.h"
 #include "common/secret_file.h"
 #include "common/thread_pool.h"
@@ -22,7 +19,6 @@ namespace sluice {
 namespace {
 
 constexpr double kLaunchedStartTimeout = 60;  // seconds: all ranks start together
-constexpr int kTokenBytes = 32;
 constexpr uint32_t kMostThreads = 8;    // more than memory has bandwidth for, unless asked for
 constexpr uint64_t kInFlightShare = 4;  // of the memory, if no other share is asked for
 
@@ -55,101 +51,6 @@ absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t
                                     ? static_cast<uint64_t>(*flags.max_in_flight_mb * 1e6)
                                     : MemoryBytes() / kInFlightShare;
   return options;
-}
-
-// All but where to listen. Of a new job; its token is empty if no file holds one.
-absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
-                                                uint32_t launched_workers) {
-  auto shard = ShardOptionsFrom(flags, launched_workers);
-  if (!shard.ok()) return shard.status();
-  ServerOptions options;
-  options.shard = *std::move(shard);
-  options.shard.job_id = RandomHex(4);
-  options.durable = flags.durable;
-  options.shard.on_attachments = flags.on_attachments;
-  options.exit_when_finished = !flags.wait_for_more;
-  options.log_step_wait = absl::Seconds(flags.log_step_wait);
-  options.trace_file = flags.trace;
-  options.limits.streams = flags.max_streams;
-  options.limits.handshake = absl::Seconds(flags.handshake_timeout);
-  options.threads = flags.threads.value_or(std::min(ThreadPool::UsableCores(), kMostThreads));
-  if (flags.token_file.empty()) return options;
-  auto token = ReadSecretFile(flags.token_file);
-  if (!token.ok()) return token.status();
-  options.token = *std::move(token);
-  return options;
-}
-
-// Of a server that was started by hand; listens nowhere unless told where.
-absl::StatusOr<ServerOptions> StandaloneOptions(const ServerFlags& flags) {
-  auto options = ServerOptionsFrom(flags, 0);
-  if (!options.ok() || flags.listen.empty()) return options;
-  auto listen = ParseAddress(flags.listen);
-  if (!listen.ok()) return listen.status();
-  auto credentials = CredentialsAt(flags.security, *listen);
-  if (!credentials.ok()) return credentials.status();
-  options->listen = *std::move(listen);
-  options->credentials = *std::move(credentials);
-  return options;
-}
-
-bool IsWildcard(const Address& address) {
-  return address.host == "0.0.0.0" || address.host == "::";
-}
-
-// Where a launched server listens, and under which host the others are told to reach it.
-struct Place {
-  absl::optional<Address> listen;  // absent: a private unix socket
-  std::string advertised_host;     // empty: that of `listen`
-};
-
-// On TCP others need an address that routes to this node.
-absl::StatusOr<Place> ChooseTcp(const ServerFlags& flags) {
-  Place place = {Address(), flags.advertise};
-  place.listen->host = "0.0.0.0";
-  if (!flags.advertise.empty()) return place;
-  auto host = RoutableHost(flags.interface);
-  if (!host.ok()) return host.status();
-  if (host->find(':') != std::string::npos) place.listen->host = "::";
-  place.advertised_host = *std::move(host);
-  return place;
-}
-
-absl::StatusOr<Place> ChoosePlace(const ServerFlags& flags, const MpiWorld& world) {
-  if (flags.listen.empty()) {
-    const bool nobody_elsewhere =
-        world.one_node && flags.advertise.empty() && flags.interface.empty();
-    return nobody_elsewhere ? Place() : ChooseTcp(flags);
-  }
-  auto listen = ParseAddress(flags.listen);
-  if (!listen.ok()) return listen.status();
-  Place place = {*std::move(listen), flags.advertise};
-  if (place.advertised_host.empty() && !world.one_node && IsWildcard(*place.listen)) {
-    auto host = RoutableHost(flags.interface);
-    if (!host.ok()) return host.status();
-    place.advertised_host = *std::move(host);
-  }
-  return place;
-}
-
-// What the server speaks there. `workers` gets the credentials of its workers if they are made for
-// this launch.
-absl::StatusOr<CredentialsSource> SecureLaunch(const SecurityFlags& flags, const Place& place,
-                                               Credentials* workers) {
-  if (!place.listen.has_value()) {
-    auto files = CredentialsFrom(flags);
-    if (!files.ok() || *files == nullptr) return files;
-    return absl::InvalidArgumentError(
-        "all ranks share this node and meet on a private unix socket, on which there is no TLS; "
-        "leave --tls-cert, --tls-key and --tls-ca out, or give --listen=host:port");
-  }
-  if (place.listen->is_unix() || ChoosesSecurity(flags)) return CredentialsAt(flags, *place.listen);
-  std::vector<std::string> hosts = {HostName(), place.listen->host};
-  if (!place.advertised_host.empty()) hosts.push_back(place.advertised_host);
-  auto made = MakeLaunchCredentials(hosts, absl::Now());
-  if (!made.ok()) return made.status();
-  *workers = std::move(made->worker);
-  return SourceOf(std::move(made->server));
 }
 
 }  // namespace
@@ -212,34 +113,53 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
                    "ui.perfetto.dev show; all ranks of a node may name the same");
   group.add_flag("--wait-for-more", flags.wait_for_more,
                  "do not exit when the last worker has left");
+  group
+      .add_option("--max-restarts", flags.max_restarts,
+                  "under mpirun: how often each rank's program is started again when it crashed, "
+                  "was killed or failed, in place of ending the job; a server only with "
+                  "--checkpoint-dir, from which it goes on")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
 }
 
-absl::StatusOr<std::unique_ptr<Server>> StartLaunchedServer(const ServerFlags& flags,
-                                                            const MpiWorld& world,
-                                                            JobTicket* ticket) {
-  if (world.size < 2) {
-    return absl::InvalidArgumentError(
-        "rank 0 is the server, and no rank is left to be a worker; start at least 2 ranks");
-  }
-  auto from_flags = ServerOptionsFrom(flags, world.size - 1);
-  if (!from_flags.ok()) return from_flags.status();
-  ServerOptions& options = *from_flags;
-  if (options.token.empty()) options.token = RandomHex(kTokenBytes);
-  const auto place = ChoosePlace(flags, world);
-  if (!place.ok()) return place.status();
-  options.listen = place->listen;
-  Credentials workers;
-  auto credentials = SecureLaunch(flags.security, *place, &workers);
-  if (!credentials.ok()) return credentials.status();
-  options.credentials = *std::move(credentials);
-  auto server = Server::Start(options);
-  if (!server.ok()) return server.status();
-  Address reached_at = (*server)->address();
-  if (!place->advertised_host.empty()) reached_at.host = place->advertised_host;
-  *ticket = {reached_at.ToString(), (*server)->shard().Describe().job_id, options.token,
-             std::move(workers)};
-  return server;
+absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
+                                                uint32_t launched_workers) {
+  auto shard = ShardOptionsFrom(flags, launched_workers);
+  if (!shard.ok()) return shard.status();
+  ServerOptions options;
+  options.shard = *std::move(shard);
+  options.shard.job_id = RandomHex(4);
+  options.durable = flags.durable;
+  options.shard.on_attachments = flags.on_attachments;
+  options.exit_when_finished = !flags.wait_for_more;
+  options.log_step_wait = absl::Seconds(flags.log_step_wait);
+  options.trace_file = flags.trace;
+  options.limits.streams = flags.max_streams;
+  options.limits.handshake = absl::Seconds(flags.handshake_timeout);
+  options.threads = flags.threads.value_or(std::min(ThreadPool::UsableCores(), kMostThreads));
+  if (flags.token_file.empty()) return options;
+  auto token = ReadSecretFile(flags.token_file);
+  if (!token.ok()) return token.status();
+  options.token = *std::move(token);
+  return options;
 }
+
+namespace {
+
+// Of a server that was started by hand; listens nowhere unless told where.
+absl::StatusOr<ServerOptions> StandaloneOptions(const ServerFlags& flags) {
+  auto options = ServerOptionsFrom(flags, 0);
+  if (!options.ok() || flags.listen.empty()) return options;
+  auto listen = ParseAddress(flags.listen);
+  if (!listen.ok()) return listen.status();
+  auto credentials = CredentialsAt(flags.security, *listen);
+  if (!credentials.ok()) return credentials.status();
+  options->listen = *std::move(listen);
+  options->credentials = *std::move(credentials);
+  return options;
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> DescribeConfig(const ServerFlags& flags) {
   const auto options = StandaloneOptions(flags);

@@ -9,8 +9,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "common/job_ticket.h"
-#include "common/mpi_bootstrap.h"
 #include "server/security_flags.h"
 #include "server/server.h"
 #include "server/training_flags.h"
@@ -41,18 +39,17 @@ struct ServerFlags {
   SecurityFlags security;
   std::string trace;  // file; of a worker, too
   bool wait_for_more = false;
+  uint32_t max_restarts = 0;      // under mpirun; see server/launch.h
   AttachmentHook on_attachments;  // no flag: the program's own
 };
 
 // Adds them to `app`, in a group of their own. `flags` outlives the parsing.
 void AddServerFlags(CLI::App& app, ServerFlags& flags);
 
-// A server of a launch by mpirun, in which this process is rank 0: with a new job id and token, on
-// a private unix socket if all ranks share the node, else on TCP, with new credentials for mutual
-// TLS unless the flags choose. `ticket` gets what the others need to know.
-absl::StatusOr<std::unique_ptr<Server>> StartLaunchedServer(const ServerFlags& flags,
-                                                            const MpiWorld& world,
-                                                            JobTicket* ticket);
+// All but where to listen, and what is spoken there; of a new job. `launched_workers` is 0 if
+// nobody knows how many there are. The token is empty if no file holds one.
+absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
+                                                uint32_t launched_workers);
 
 // What a server that is started by hand with these flags would be, as ConfigJson() tells it; it
 // need not be told where to listen.

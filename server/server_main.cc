@@ -6,31 +6,31 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/allocator.h"
-#include "common/job_ticket.h"
 #include "common/logging.h"
 #include "common/mpi_bootstrap.h"
-#include "common/secret.h"
+#include "server/launch.h"
 #include "server/server_flags.h"
 
 namespace sluice {
 namespace {
 
-// Broadcasts the address of a new server to the other ranks, or the reason why there is none.
 absl::StatusOr<std::unique_ptr<Server>> StartUnderMpi(const ServerFlags& flags) {
-  absl::StatusOr<std::unique_ptr<Server>> server = absl::FailedPreconditionError(
+  auto launch = TakePartInLaunch(flags, ServerPlace::kRankZero);
+  if (!launch.ok()) return launch.status();
+  if (launch->server != nullptr) return std::move(launch->server);
+  return absl::InvalidArgumentError(
       "sluice_server is not rank 0; name it first: mpirun -n 1 sluice_server : -n 3 my_program");
-  auto world = MpiBootstrap([&](const MpiWorld& launch) {
-    JobTicket ticket;
-    server = StartLaunchedServer(flags, launch, &ticket);
-    return EncodeTicket(server.ok() ? absl::StatusOr<JobTicket>(ticket) : server.status());
-  });
-  if (!world.ok()) return world.status();
-  Wipe(world->blob);
-  return server;
+}
+
+absl::StatusOr<std::unique_ptr<Server>> StartByHand(const ServerFlags& flags) {
+  const absl::Status by_hand = CheckStartedByHand(flags);
+  if (!by_hand.ok()) return by_hand;
+  return StartStandaloneServer(flags);
 }
 
 // Says why there is no server. Returns the exit code.
@@ -63,7 +63,7 @@ int Main(int argc, char** argv) {
   InitLogging();
   KeepFreedMemoryInOneHeap();
   if (print_config) return PrintConfig(flags);
-  const auto server = LaunchedByMpi() ? StartUnderMpi(flags) : StartStandaloneServer(flags);
+  const auto server = LaunchedByMpi() ? StartUnderMpi(flags) : StartByHand(flags);
   if (!server.ok()) return Fail(server.status());
   const int code = (*server)->Serve();
   std::cout << (*server)->ClosingTable() << std::flush;

@@ -8,52 +8,6 @@
 
 namespace sluice {
 
-void SessionRecord::Remember(const PushHeader& header, const KeptAnswer& answer, absl::Time now) {
-  const PushOutcome& outcome = answer.outcome;
-  last_sequence = std::max(last_sequence, header.sequence);
-  answers[header.sequence] = answer;
-  if (answers.size() > kKeptAnswers) answers.erase(answers.begin());
-  last_gradient_step = header.step;
-  if (header.loss.has_value()) loss = *header.loss;
-  if (header.encodings.has_value()) encodings = *header.encodings;
-  last_push = now;
-  if (outcome.disposition == Disposition::kStaleDropped) {
-    ++stale;
-    return;
-  }
-  const bool counted = outcome.disposition != Disposition::kSkipped;
-  ++(counted ? accepted : skipped);
-  if (counted && header.attachments != nullptr) {
-    attachments.clear();
-    for (const Attachment& attachment : *header.attachments) {
-      attachments.emplace_back(attachment.type, attachment.data.size());
-    }
-  }
-  ++clock;
-}
-
-void SessionRecord::Uncount(const PushOutcome& outcome) {
-  if (outcome.disposition == Disposition::kStaleDropped) {
-    --stale;
-    return;
-  }
-  --(outcome.disposition == Disposition::kSkipped ? skipped : accepted);
-  if (clock > 0) --clock;  // it may have been set back since
-}
-
-SessionRecord SessionRecord::Before(Step step) const {
-  SessionRecord before = *this;
-  before.listener = nullptr;
-  if (before.contributed == step) before.contributed.reset();
-  const auto first = std::find_if(before.answers.begin(), before.answers.end(),
-                                  [&](const auto& kept) { return kept.second.part_of == step; });
-  if (first == before.answers.end()) return before;
-  before.last_sequence = Sequence(first->first.value() - 1);
-  for (auto it = first; it != before.answers.end(); ++it) before.Uncount(it->second.outcome);
-  before.answers.erase(first, before.answers.end());
-  return before;
-}
-
 void SessionTable::Restore(const std::vector<SessionRecord>& workers, bool forgot_workers,
                            Step step, absl::Time now) {
   restored_ = true;
@@ -80,15 +34,6 @@ void SessionTable::RestoreLater(const SessionRecord& worker, Step step, absl::Ti
   last_session_ = last_session_.Next();
   record.session = last_session_;
   by_session_.emplace(record.session, &record);
-}
-
-SessionRecord SessionRecord::OnlyOf(Step step) const {
-  SessionRecord only = *this;
-  only.listener = nullptr;
-  for (auto it = only.answers.begin(); it != only.answers.end();) {
-    it = it->second.part_of == step ? std::next(it) : only.answers.erase(it);
-  }
-  return only;
 }
 
 bool SessionTable::AllArePartOf(Step step) const {
@@ -127,9 +72,12 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   const uint32_t index = keeps_place ? record.index : FreeIndex(record);
   if (!returns) {
     // What its earlier process has contributed counts.
-    const absl::optional<Step> contributed = record.contributed;
-    record = SessionRecord();
-    record.contributed = contributed;
+    SessionRecord successor;
+    successor.contributed = record.contributed;
+    if (record.presence != Presence::kLeft) {
+      successor.pushes_before = record.pushes_before + record.pushes();
+    }
+    record = std::move(successor);
   }
   // Whoever comes late is no laggard.
   if (!keeps_place) record.clock = std::max(record.clock, SlowestClock(&record));
@@ -155,6 +103,12 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
 bool SessionTable::Knows(const JoinRequest& request) const {
   const auto it = records_.find(request.worker);
   return it != records_.end() && it->second.process_nonce == request.process_nonce;
+}
+
+bool SessionTable::TakesOver(const JoinRequest& request, Step step) const {
+  const auto it = records_.find(request.worker);
+  return it != records_.end() && request.role == SessionRole::kWorker &&
+         it->second.IsMissingFrom(step);
 }
 
 uint32_t SessionTable::FreeIndex(const SessionRecord& claimant) const {

@@ -259,6 +259,7 @@ void Shard::Apply(const StepWork& work) {
     maker_->Make(work.consistency, work.learning_rates, not_added, current->values.span(),
                  next->values.span(), progress);
   }
+  if (made_) made_(current->step.Next());
   CompletingLock lock(&mu_);
   if (last != nullptr) coordinator_.Folded(*last, lock.completions());
   coordinator_.Applied(std::move(next), lock.completions());

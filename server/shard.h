@@ -65,6 +65,8 @@ class Shard {
   absl::Status Restore(const ShardImage& image);
   void Replay(const StepRecord& record, absl::Span<const float> sum);
   void BeginLife(const std::map<Incarnation, Step>& lives);
+  // What an earlier life had made and this one does not go on from; workers are told. As above.
+  void SetLostSteps(uint64_t steps);
 
   // Writes down each step, and holds answers until Kept() says that what they tell is kept. Before
   // the shard is shared; `log` outlives its use.
@@ -74,6 +76,9 @@ class Shard {
   void SetTrouble(const absl::Status& trouble);
   // Nothing will be kept any more: ends the wait for it. Without KeepSteps(), does nothing.
   void AbandonHeld(const absl::Status& why);
+
+  // Calls `made` with each step before anybody learns of it. Before the shard is shared.
+  void TellSteps(std::function<void(Step)> made);
 
   // Takes an image of the first parameters, and one after every `steps` steps, if that is not 0,
   // and calls `taken`. Before the shard is shared.
@@ -183,6 +188,7 @@ class Shard {
   std::vector<ImageCallback> image_callbacks_ ABSL_GUARDED_BY(mu_);  // of the next one
 
   StepLog* log_ = nullptr;
+  std::function<void(Step)> made_;
 
   // Made when the model is known; then only the thread that set advancing_ touches it.
   std::unique_ptr<StepMaker> maker_;

@@ -58,7 +58,14 @@ void Shard::BeginLife(const std::map<Incarnation, Step>& lives) {
   coordinator_.BeginLife(lives);
 }
 
+void Shard::SetLostSteps(uint64_t steps) {
+  absl::MutexLock lock(&mu_);
+  coordinator_.set_lost_steps(steps);
+}
+
 // ---- What is kept ----
+
+void Shard::TellSteps(std::function<void(Step)> made) { made_ = std::move(made); }
 
 void Shard::KeepSteps(StepLog* log) {
   absl::MutexLock lock(&mu_);

@@ -16,7 +16,7 @@
 #include "common/optimizer_config.h"
 #include "server/float_buffer.h"
 #include "server/lineage.h"
-#include "server/session_table.h"
+#include "server/session_record.h"
 #include "server/snapshot_store.h"
 
 namespace sluice {

@@ -121,6 +121,7 @@ struct ShardState {
   absl::Time created;
   absl::Time now;
   StepTimes times;
+  uint64_t lost_steps = 0;  // that an earlier life had made
 
   // From initialisation to the latest step, divided by the steps; 0 before the first.
   absl::Duration MeanStepTime() const;

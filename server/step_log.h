@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "common/consistency.h"
 #include "common/ids.h"
-#include "server/session_table.h"
+#include "server/session_record.h"
 
 namespace sluice {
 

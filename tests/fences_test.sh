@@ -14,7 +14,7 @@ fences() {
     tools/bench/mpi_peer_main.cc
   fence GrpcStaysAtTheDoors '^grpc(pp|\+\+|_impl)?/|\.grpc\.pb\.h$' "${DOORS[@]}"
   fence ProtobufStaysAtTheDoors '^google/protobuf/|\.pb\.h$' "${DOORS[@]}" common/job_ticket.cc \
-    server/config_json.cc server/durable/saved_state.cc
+    common/launch_brief.cc server/config_json.cc server/durable/saved_state.cc
   # The race of optimizers compares with LibTorch's; that of codecs takes gradients from training.
   fence LibTorchStaysInWorkerTorch '^(torch|ATen|c10)/' 'worker/torch/*' \
     tools/bench/torch_optimizer_side.cc tools/bench/torch_model_vectors.cc

@@ -141,6 +141,45 @@ TEST_F(SessionTableTest, AnotherProcessOfTheSameNameStartsAnewButHasContributed)
   EXPECT_EQ(other.accepted, 0u);
 }
 
+TEST_F(SessionTableTest, KnowsWhatEarlierProcessesOfTheNameHavePushed) {
+  GiveHistory(Open(Worker("a", 11)));
+  EXPECT_EQ(Open(Worker("a", 11)).pushes_before, 0u);
+  Lose(Open(Worker("a", 12)), kNow);
+  GiveHistory(Open(Worker("a", 12)));
+  EXPECT_EQ(Open(Worker("a", 12)).pushes_before, 1u);
+  Evict(Open(Worker("a", 12)).session, kNow);
+  EXPECT_EQ(Open(Worker("a", 13)).pushes_before, 2u);
+}
+
+TEST_F(SessionTableTest, WhoComesAfterAProcessThatLeftBeginsAnew) {
+  GiveHistory(Open(Worker("a", 11)));
+  Open(Worker("a", 11)).presence = Presence::kLeft;
+  EXPECT_EQ(Open(Worker("a", 12)).pushes_before, 0u);
+}
+
+// So that whoever goes on from there pushes it again.
+TEST_F(SessionTableTest, WhatAnEarlierProcessGaveToAStepIsNotDoneBeforeIt) {
+  GiveHistory(Open(Worker("a", 11)));
+  const SessionRecord other = Open(Worker("a", 12));
+  EXPECT_EQ(other.Before(Step(3)).pushes_before, 1u);
+  EXPECT_EQ(other.Before(Step(2)).pushes_before, 0u);
+}
+
+TEST_F(SessionTableTest, AProcessTakesThePlaceOfOneThatIsMissingFromTheStep) {
+  SessionRecord& a = Open(Worker("a", 11), 3);
+  EXPECT_FALSE(table_.TakesOver(Worker("b", 12), Step(3)));
+  EXPECT_FALSE(table_.TakesOver(Worker("a", 12), Step(2)));
+  EXPECT_FALSE(table_.TakesOver(Observer("a"), Step(3)));
+  EXPECT_TRUE(table_.TakesOver(Worker("a", 12), Step(3)));
+  Lose(a, kNow);
+  EXPECT_TRUE(table_.TakesOver(Worker("a", 12), Step(3)));
+  a.contributed = Step(3);
+  EXPECT_FALSE(table_.TakesOver(Worker("a", 12), Step(3)));
+  a.contributed.reset();
+  a.presence = Presence::kEvicted;
+  EXPECT_FALSE(table_.TakesOver(Worker("a", 12), Step(3)));
+}
+
 TEST_F(SessionTableTest, AProcessThatReturnsInTimeKeepsItsPlaceInTheStep) {
   for (const Presence presence : {Presence::kPresent, Presence::kLost}) {
     Open(Worker("a", 11), 3).presence = presence;

@@ -225,6 +225,33 @@ TEST(LostWorkerTest, ThatReturnsWithinItsLeaseKeepsItsPlaceInTheStep) {
   EXPECT_EQ(world.Books(), "2 received: 2 accepted");
 }
 
+TEST(LostWorkerTest, IsSucceededInTheStepByAnotherProcessOfItsName) {
+  ShardWorld world(Sync(2));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Push("b", 0, {2, 2, 2}), Accepted(0));
+  ASSERT_THAT(world.Push("a", 0, {4, 4, 4}), Applied(1));
+  ASSERT_THAT(world.Push("a", 1, {2, 2, 2}), Accepted(1));
+  world.Lose("b");
+  const auto welcome = world.Restart("b");
+  EXPECT_EQ(welcome->step, Step(1));
+  EXPECT_EQ(welcome->pushes_before, 1u);
+  EXPECT_EQ(world.step(), 1u);
+  EXPECT_THAT(world.Push("b", 1, {4, 4, 4}), Applied(2));
+  EXPECT_THAT(world.Parameters(), ElementsAre(-6, -6, -6));
+}
+
+TEST(LostWorkerTest, ThatHadContributedIsSucceededFromTheNextStepOn) {
+  ShardWorld world(Sync(2));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Push("b", 0, {2, 2, 2}), Accepted(0));
+  world.Lose("b");
+  const auto welcome = world.Restart("b");
+  EXPECT_EQ(welcome->step, Step(1));
+  EXPECT_EQ(welcome->pushes_before, 1u);
+  ASSERT_THAT(world.Push("a", 0, {4, 4, 4}), Applied(1));
+  EXPECT_THAT(world.Awaited(), ElementsAre("a", "b"));
+}
+
 TEST(LostWorkerTest, ThatReturnsIsToldTheStepItTakesPartInNow) {
   ShardWorld world(Sync(1));
   world.Start({"a"});
@@ -256,16 +283,6 @@ TEST(LostWorkerTest, ThatReturnsTooLateMidStepTakesPartFromTheNextStep) {
   EXPECT_EQ(world.Join("c")->step, Step(1));
   EXPECT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
   EXPECT_THAT(world.Awaited(), ElementsAre("a", "b", "c"));
-}
-
-TEST(LostWorkerTest, ThatStartsAgainMidStepTakesPartFromTheNextStep) {
-  ShardWorld world(Sync(2));
-  world.Start({"a", "b"});
-  ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
-  EXPECT_EQ(world.Restart("b")->step, Step(1));
-  EXPECT_EQ(world.step(), 1u);
-  EXPECT_THAT(world.Parameters(), ElementsAre(-2, -2, -2));
-  EXPECT_THAT(world.Push("b", 1, {4, 4, 4}), Accepted(1));
 }
 
 TEST(LostWorkerTest, DiesMidPushAndLeavesNoTraceInTheStep) {

@@ -48,6 +48,8 @@ class FakeLearner final : public Learner {
   absl::StatusOr<double> Accuracy(const Dataset&) override { return 0; }
   absl::Status Report(const Results&) override { return absl::OkStatus(); }
 
+  void set_batches_done(int64_t batches) { place_.batches_done = batches; }
+
   std::vector<Rows> batches;
   Rows announced;  // for the next call
   size_t fail_after = SIZE_MAX;
@@ -83,6 +85,15 @@ Rows Sorted(const std::vector<Rows>& batches) {
   for (const Rows& batch : batches) rows.insert(rows.end(), batch.begin(), batch.end());
   std::sort(rows.begin(), rows.end());
   return rows;
+}
+
+TEST(TrainerTest, GoesOnWithTheBatchesThatAreLeft) {
+  const std::vector<Rows> all = BatchesOf(FakeLearner(), Batches(3, 2), 12);
+  FakeLearner successor;
+  successor.set_batches_done(5);
+  EXPECT_EQ(BatchesOf(successor, Batches(3, 2), 12), std::vector<Rows>(all.begin() + 5, all.end()));
+  successor.set_batches_done(9);
+  EXPECT_THAT(BatchesOf(successor, Batches(3, 2), 12), IsEmpty());
 }
 
 TEST(TrainerTest, SeesEveryRowOnceInAnEpoch) {

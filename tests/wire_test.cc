@@ -42,7 +42,8 @@ constexpr char kJoinRequest[] = R"(
 constexpr char kWelcome[] = R"(
   session: 7 job_id: "job-1" incarnation: 3 step: 40 initialized: true last_sequence: 12
   consistency { mode: BOUNDED quorum: 4 max_staleness: 2 reduction: MEAN order: ARRIVAL }
-  index: 2 workers: 5 resumed: true lease { seconds: 12 nanos: 500000000 })";
+  index: 2 workers: 5 resumed: true lease { seconds: 12 nanos: 500000000 } pushes_before: 31
+  lost_steps: 6)";
 constexpr char kPushHeader[] =
     "session: 7 sequence: 13 step: 41 incarnation: 3 samples: 64 loss: 0.5";
 constexpr char kPushResponse[] = "disposition: APPLIED step: 42 incarnation: 3 staleness: 1";
@@ -310,6 +311,8 @@ TEST(WireWelcomeTest, ReadsEveryField) {
   EXPECT_EQ(welcome->workers, 5u);
   EXPECT_TRUE(welcome->resumed);
   EXPECT_EQ(welcome->lease, absl::Milliseconds(12500));
+  EXPECT_EQ(welcome->pushes_before, 31u);
+  EXPECT_EQ(welcome->lost_steps, 6u);
 }
 
 TEST(WireWelcomeTest, SurvivesTheRoundTrip) {

@@ -16,8 +16,8 @@
 #include "common/mpi_bootstrap.h"
 #include "common/network.h"
 #include "common/random.h"
-#include "common/secret.h"
 #include "common/secret_file.h"
+#include "server/launch.h"
 #include "server/server_flags.h"
 #include "worker/grpc_connection.h"
 
@@ -150,18 +150,16 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
     if (!ticket.ok()) return ticket.status();
   }
   if (LaunchedByMpi()) {
-    auto launch = MpiBootstrap([&](const MpiWorld& world) -> std::string {
-      if (remote) return "";
-      auto server = StartLaunchedServer(*flags.server_flags, world, &job.ticket_);
-      if (!server.ok()) return EncodeTicket(server.status());
-      job.server_ = *std::move(server);
-      return EncodeTicket(job.ticket_);
-    });
+    auto launch = TakePartInLaunch(*flags.server_flags,
+                                   remote ? ServerPlace::kElsewhere : ServerPlace::kRankZero);
     if (!launch.ok()) return launch.status();
-    if (!remote) ticket = DecodeTicket(launch->blob);
-    Wipe(launch->blob);
+    job.server_ = std::move(launch->server);
+    if (!remote) ticket = std::move(launch->ticket);
     const int first_worker = remote ? 0 : 1;
     if (launch->world.rank >= first_worker) job.index_ = launch->world.rank - first_worker;
+  } else {
+    const absl::Status by_hand = CheckStartedByHand(*flags.server_flags);
+    if (!by_hand.ok()) return by_hand;
   }
   if (!ticket.ok()) return ticket.status();
   job.ticket_ = *std::move(ticket);

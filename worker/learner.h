@@ -29,6 +29,7 @@ struct LearnReport {
 struct Place {
   uint32_t index = 0;
   uint32_t workers = 1;
+  int64_t batches_done = 0;  // by earlier processes in its place
 };
 
 // To be used by one thread.

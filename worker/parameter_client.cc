@@ -93,12 +93,11 @@ absl::Status ParameterClient::Rejoin() {
   return joined;
 }
 
-// The parameters that this worker holds are the latest that it knows the server had.
 void ParameterClient::LogReturn() const {
   LOG(INFO) << request_.worker << " has joined again, at step " << welcome_.step;
-  if (welcome_.incarnation == incarnation_ || welcome_.step >= step_) return;
-  LOG(WARNING) << "the server came back at step " << welcome_.step << ": "
-               << step_.value() - welcome_.step.value() << " steps that it had made since are lost";
+  if (welcome_.incarnation == incarnation_ || welcome_.lost_steps == 0) return;
+  LOG(WARNING) << "the server came back, and " << welcome_.lost_steps
+               << " steps that it had made are lost";
 }
 
 PushHeader ParameterClient::NextHeader() {

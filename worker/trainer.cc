@@ -37,8 +37,9 @@ absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& 
     if (step >= steps) return Rows();
     return sampler.Batch(static_cast<int>(step / per_epoch), step % per_epoch);
   };
-  Rows next = rows_of(0);
-  for (int64_t step = 0; step < steps; ++step) {
+  const int64_t first = learner.place().batches_done;
+  Rows next = rows_of(first);
+  for (int64_t step = first; step < steps; ++step) {
     const Rows rows = std::move(next);
     next = rows_of(step + 1);
     const auto report = learner.Learn(data, rows, next);

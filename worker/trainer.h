@@ -20,8 +20,8 @@ struct TrainerOptions {
   uint64_t seed = 1;      // of the order of the data; the same on every worker
 };
 
-// Trains `learner` on its part of `data`; `progress` is told of every batch, unless it is null. The
-// learner has then not finished yet.
+// Trains `learner` on what is left of its part of `data`; `progress` is told of every batch, unless
+// it is null. The learner has then not finished yet.
 absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& learner,
                    Progress* progress);
 

@@ -22,6 +22,7 @@ namespace {
 // Of the empty file that says which life began at which step.
 constexpr char kLifePrefix[] = "life-";
 constexpr char kKept[] = "kept";
+constexpr char kReached[] = "reached";
 // The exit code of a process that could not sync its journal.
 constexpr int kNotSynced = 6;
 // Between two attempts to save the first checkpoint.
@@ -44,7 +45,8 @@ void EndProcess(const absl::Status& why) {
 DurableDirectory::DurableDirectory(const DurableOptions& options, FileSystem& files)
     : options_(options),
       files_(files),
-      checkpoints_(files, options.directory, options.keep_checkpoints) {}
+      checkpoints_(files, options.directory, options.keep_checkpoints),
+      reached_(files, PathOf(kReached)) {}
 
 DurableDirectory::~DurableDirectory() {
   absl::MutexLock lock(&mu_);
@@ -137,6 +139,14 @@ absl::Status DurableDirectory::BeginLife(Step begin) {
         options_.directory, " has kept step ", ReadKept().value(), ", but holds no checkpoint; ",
         "restore the files from a copy, or name another directory to train from the beginning"));
   }
+  const Step reached = reached_.Read();
+  if (reached > begin) {
+    lost_steps_ = reached.value() - begin.value();
+    LOG(WARNING) << "an earlier server had made step " << reached << ": " << lost_steps_
+                 << " steps are lost, since the last checkpoint is of step " << begin;
+  }
+  const absl::Status noted = reached_.Begin(begin);
+  if (!noted.ok()) return noted;
   auto file = files_.Create(PathOf(NumberedName(kLifePrefix, {incarnation_, begin})));
   if (!file.ok()) return file.status();
   return files_.SyncDirectory(options_.directory);

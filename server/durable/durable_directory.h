@@ -5,6 +5,7 @@
 //   journal-<life>-<step>       see journal.h
 //   life-<life>-<step>          a life of the server began, at that step; empty
 //   kept                        the last step of the journal that workers may know of
+//   reached                     the last step that was made; see reached_step.h
 //
 // Each life has a number of its own, the incarnation, which is never used again: it is on the disk
 // before the server answers anybody.
@@ -28,6 +29,7 @@
 #include "server/durable/checkpoint_store.h"
 #include "server/durable/journal.h"
 #include "server/durable/journal_replay.h"
+#include "server/durable/reached_step.h"
 #include "server/shard_image.h"
 
 namespace sluice {
@@ -76,6 +78,11 @@ class DurableDirectory {
   // This life, which begins at `begin`.
   Incarnation incarnation() const { return incarnation_; }
   absl::Status BeginLife(Step begin);
+  // The steps that an earlier life made beyond it, and which are lost; after BeginLife().
+  uint64_t lost_steps() const { return lost_steps_; }
+
+  // A step was made, and nobody knows of it yet. One thread at a time.
+  void NoteStep(Step step) { reached_.Note(step); }
 
   // The journal of this life, after BeginLife(); null unless the options ask for one. Without a
   // `fatal`, the process ends.
@@ -118,6 +125,8 @@ class DurableDirectory {
   std::unique_ptr<ShardImage> restored_;
   Lives lives_;
   Incarnation incarnation_;
+  ReachedStep reached_;
+  uint64_t lost_steps_ = 0;
   JournalListener listener_;
   mutable absl::Mutex mu_;
   bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint from which steps can be made again

@@ -41,7 +41,11 @@ void StartJournal(DurableDirectory& directory, Shard& shard,
   listener.kept = [&shard](Step step) { shard.Kept(step); };
   listener.trouble = [&shard](const absl::Status& why) { shard.SetTrouble(JournalStopped(why)); };
   StepLog* const journal = directory.StartJournal(std::move(listener));
-  if (journal != nullptr) shard.KeepSteps(journal);
+  if (journal != nullptr) {
+    shard.KeepSteps(journal);
+  } else {
+    shard.TellSteps([&directory](Step step) { directory.NoteStep(step); });
+  }
 }
 
 }  // namespace
@@ -52,6 +56,7 @@ absl::Status Revive(DurableDirectory& directory, Shard& shard,
   if (!reached.ok()) return reached.status();
   const absl::Status begun = directory.BeginLife(*reached);
   if (!begun.ok()) return begun;
+  shard.SetLostSteps(directory.lost_steps());
   StartJournal(directory, shard, std::move(fatal));
   shard.TakeImages(directory.checkpoint_every(), [&directory](const auto& image) {
     directory.SaveUnlessBusy(*image);  // there is one, since nobody was refused

@@ -32,6 +32,7 @@ v1::SavedWorker EncodeWorker(const SessionRecord& record) {
   worker.set_accepted(record.accepted);
   worker.set_stale(record.stale);
   worker.set_skipped(record.skipped);
+  worker.set_pushes_before(record.pushes_before);
   return worker;
 }
 
@@ -52,6 +53,7 @@ absl::StatusOr<SessionRecord> DecodeWorker(const v1::SavedWorker& worker) {
   record.accepted = worker.accepted();
   record.stale = worker.stale();
   record.skipped = worker.skipped();
+  record.pushes_before = worker.pushes_before();
   return record;
 }
 

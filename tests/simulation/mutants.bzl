@@ -9,7 +9,7 @@ MUTANTS = {
     "aborted_not_booked": ("gate.cc", "++(why == Abandoned::kRejected ? books_.rejected : books_.aborted);", "if (why == Abandoned::kRejected) ++books_.rejected;"),
     "accumulator_not_cleared": ("step_maker.cc", "accumulator_.Clear();", ""),
     "answer_has_old_step": ("gate.cc", "outcome.step = step;", "outcome.step = judged_at;"),
-    "answers_not_kept": ("session_table.cc", "answers[header.sequence] = answer;", ""),
+    "answers_not_kept": ("session_record.cc", "answers[header.sequence] = answer;", ""),
     "backup_one_gradient_late": ("staleness_policy.cc", "         progress.accumulated >= consistency_.quorum;", "         progress.accumulated > consistency_.quorum;"),
     "barred_process_returns": ("roster.cc", "record->barred = true;", ""),
     "bound_off_by_one": ("staleness_policy.cc", "staleness <= *consistency_.max_staleness", "staleness < *consistency_.max_staleness"),
@@ -18,13 +18,14 @@ MUTANTS = {
     "divisor_off_by_one": ("step_maker.cc", "static_cast<float>(count_);", "static_cast<float>(count_ + 1);"),
     "draining_keeps_pushes_waiting": ("push_intake.cc", "return draining || !sessions.IsAlive(push.header.session);", "return !sessions.IsAlive(push.header.session);"),
     "evicted_stays_member": ("roster.cc", "record.presence = Presence::kEvicted;", "record.presence = Presence::kLost;"),
-    "fewer_answers_kept": ("session_table.cc", "answers.size() > kKeptAnswers", "answers.size() >= kKeptAnswers"),
+    "fewer_answers_kept": ("session_record.cc", "answers.size() > kKeptAnswers", "answers.size() >= kKeptAnswers"),
     "have_step_ignored": ("pull_queue.cc", "request.have_step == latest->step", "request.have_step.has_value()"),
     "high_water_mark_reset": ("session_table.cc", "record.presence = Presence::kPresent;", "record.presence = Presence::kPresent; record.last_sequence = Sequence(); record.answers.clear();"),
     "late_joiner_at_once": ("coordinator.cc", "at_once ? now : now.Next()", "now"),
     "lost_lease_never_ends": ("session_table.cc", "record.alive() && record.last_seen <= deadline", "record.presence == Presence::kPresent && record.last_seen <= deadline"),
     "old_sequence_counts": ("gate.cc", "if (header.sequence <= record.last_sequence)", "if (header.sequence < Sequence())"),
     "policy_adopted_mid_step": ("coordinator.cc", "terms_.Propose(consistency);", "terms_.Propose(consistency); terms_.Adopt();"),
+    "predecessors_pushes_forgotten": ("session_table.cc", "successor.pushes_before = record.pushes_before + record.pushes();", ""),
     "pull_one_step_early": ("coordinator.cc", "request.min_step > step_.number()", "request.min_step > step_.number().Next()"),
     "quorum_off_by_one": ("staleness_policy.cc", "progress.all_wait || progress.accumulated >= consistency_.quorum", "progress.all_wait || progress.accumulated > consistency_.quorum"),
     "rank_order_ignored": ("step_ledger.cc", "order == ReductionOrder::kRank ? contribution.rank : Rank()", "order == ReductionOrder::kRank ? Rank() : Rank()"),
@@ -37,6 +38,7 @@ MUTANTS = {
     "slack_off_by_one": ("staleness_policy.cc", "worker.clock > progress.slowest + consistency_.slack", "worker.clock >= progress.slowest + consistency_.slack"),
     "stale_gradient_counts": ("staleness_policy.cc", "return staleness == 0;", "return staleness <= 1;"),
     "step_grows_by_two": ("current_step.cc", "  number_ = number_.Next();", "  number_ = number_.Next().Next();"),
+    "successor_waits_a_step": ("coordinator.cc", "roster_.sessions().TakesOver(request, now) ||", ""),
 }
 
 def _quoted(text):

@@ -22,7 +22,9 @@ Welcome Oracle::Join(const JoinRequest& request, Reason* reason) {
     // Membership changes at step boundaries. The first step is all workers', however late, but each
     // has one gradient in it.
     const bool has_say = step_sum_.Has(request.worker);
-    const bool at_once = observer || !OncePerStep() || (!started_ && !has_say) ||
+    const bool takes_over = known != nullptr && known->alive && !known->observer && !observer &&
+                            known->from <= step_ && !has_say;
+    const bool at_once = observer || !OncePerStep() || (!started_ && !has_say) || takes_over ||
                          (step_sum_.empty() && Books().in_progress == 0);
     const bool keeps_place = welcome.resumed && known->alive && known->observer == observer;
     may_choose_ = !keeps_place && !at_once && (step_sum_.empty() || !started_);
@@ -36,6 +38,7 @@ Welcome Oracle::Join(const JoinRequest& request, Reason* reason) {
     welcome.initialized = initialized();
     welcome.last_sequence = Sequence(worker.highest);
     welcome.index = worker.index;
+    welcome.pushes_before = worker.pushes_before;
   }
   Tick();
   return welcome;
@@ -65,7 +68,10 @@ void Oracle::Lose(SessionId session) {
 
 Reason Oracle::Leave(SessionId session) {
   ModelWorker* const worker = workers_.Of(session.value());
-  if (worker != nullptr) worker->alive = false;
+  if (worker != nullptr) {
+    worker->alive = false;
+    worker->left = true;
+  }
   Tick();
   return worker == nullptr ? Reason::kUnknownSession : Reason::kNone;
 }

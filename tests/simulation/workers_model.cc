@@ -24,8 +24,10 @@ ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, ui
   const bool keeps_place = same_process && worker.alive && worker.observer == observer;
   const uint32_t index = keeps_place ? worker.index : FreeIndex(request.worker);
   if (!same_process) {
+    const uint64_t pushes = worker.left ? 0 : worker.pushes_before + worker.answers.size();
     worker = ModelWorker();
     worker.process = session;
+    worker.pushes_before = pushes;
   }
   if (!keeps_place) {
     worker.from = from;
@@ -37,6 +39,7 @@ ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, ui
   worker.nonce = request.process_nonce.value();
   worker.session = session;
   worker.alive = true;
+  worker.left = false;
   worker.lost = false;
   worker.excused = false;
   worker.heard = now;

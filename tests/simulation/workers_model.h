@@ -27,6 +27,7 @@ struct ModelWorker {
   bool alive = false;    // present, or lost for less than its lease
   bool lost = false;
   bool barred = false;
+  bool left = false;  // in good order
   absl::Time heard;
   uint32_t index = 0;
   uint64_t from = 0;  // the first step it takes part in
@@ -34,6 +35,7 @@ struct ModelWorker {
   bool excused = false;
   uint64_t highest = 0;                     // sequence that was answered
   std::map<uint64_t, PushOutcome> answers;  // all of them
+  uint64_t pushes_before = 0;               // that earlier processes of this name were answered
 
   ModelRank rank() const { return {index, name}; }
   // The server keeps the answers to a worker's latest 16 pushes.

@@ -79,6 +79,7 @@ absl::optional<Welcome> World::Join(const JoinRequest& request) {
     Expect("last sequence", welcome->last_sequence.value(), expected.last_sequence.value());
     Expect("initialized", welcome->initialized, expected.initialized);
     Expect("index", welcome->index, expected.index);
+    Expect("pushes before", welcome->pushes_before, expected.pushes_before);
   }
   if (welcome.ok()) {
     std::replace(dismissed_.begin(), dismissed_.end(), uint64_t{0}, *session);

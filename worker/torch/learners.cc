@@ -146,9 +146,13 @@ class RemoteLearner final : public Learner {
       : model_(MakeSeededModel(options)),
         optimizer_(job, *model_, OptimizerConfig{options.optimizer}, options.local,
                    options.overlap ? Overlap::kBackward : Overlap::kOff),
-        overlap_(options.overlap) {}
+        overlap_(options.overlap),
+        batches_of_a_push_(options.local.has_value() ? options.local->every : 1) {}
 
-  Place place() const override { return {optimizer_.index(), optimizer_.workers()}; }
+  Place place() const override {
+    const auto pushes = static_cast<int64_t>(optimizer_.pushes_before());
+    return {optimizer_.index(), optimizer_.workers(), pushes * batches_of_a_push_};
+  }
 
   absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows,
                                     absl::Span<const int64_t> next) override {
@@ -210,6 +214,7 @@ class RemoteLearner final : public Learner {
   const std::shared_ptr<ImageClassifier> model_;
   RemoteOptimizer optimizer_;
   const bool overlap_;
+  const int64_t batches_of_a_push_;
   Batch prepared_;  // of the rows that are said to come next
   Rows prepared_rows_;
 };

@@ -16,8 +16,6 @@
 #include <cstdint>
 #include <future>
 #include <memory>
-#include <stdexcept>
-#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -31,46 +29,9 @@
 #include "worker/sent_parts.h"
 #include "worker/torch/flat_model.h"
 #include "worker/torch/gradient_watch.h"
+#include "worker/torch/remote_step.h"
 
 namespace sluice {
-
-// What a RemoteOptimizer throws, as LibTorch's users expect: a sentence, and the status behind it.
-class RemoteError : public std::runtime_error {
- public:
-  explicit RemoteError(absl::Status status);
-  const absl::Status& status() const { return status_; }
-
- private:
-  absl::Status status_;
-};
-
-// When gradients leave for the server.
-enum class Overlap {
-  kOff,  // all of them in step()
-  // Those of float32 parameters on the CPU as soon as backward has them, about 1 MiB at a time,
-  // through a thread of the optimizer's own; the rest in step(). For loops with one backward() for
-  // a step() in which nothing else changes gradients: else backward() or step() throws
-  // std::logic_error, and zero_grad() drops the gradient. Not with local steps.
-  kBackward,
-};
-
-class RemoteOptimizer;
-
-// A step under way. Its optimizer outlives it.
-class PendingStep {
- public:
-  // Waits until the model's parameters are those to go on with. Throws what step() would have.
-  RoundReport wait();
-
- private:
-  friend class RemoteOptimizer;
-  PendingStep(RemoteOptimizer& optimizer, uint64_t number, std::shared_future<RoundReport> report)
-      : optimizer_(&optimizer), number_(number), report_(std::move(report)) {}
-
-  RemoteOptimizer* optimizer_;
-  uint64_t number_;  // of the optimizer's asynchronous steps, from 1
-  std::shared_future<RoundReport> report_;
-};
 
 // To be used by the thread that trains the model; job and model outlive it. Every method throws
 // RemoteError if the server refuses or cannot be reached.
@@ -139,6 +100,9 @@ class RemoteOptimizer {
   // launched.
   uint32_t index() const { return client_->welcome().index; }
   uint32_t workers() const { return client_->welcome().workers; }
+
+  // Pushes of earlier processes in this worker's place: so much of its part of the data is done.
+  uint64_t pushes_before() const { return client_->welcome().pushes_before; }
 
  private:
   void TraceCompute() const;

@@ -1,0 +1,43 @@
+// The latest step that a server has made, kept or not: what tells its next life how many steps were
+// lost.
+
+#ifndef SLUICE_SERVER_DURABLE_REACHED_STEP_H_
+#define SLUICE_SERVER_DURABLE_REACHED_STEP_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/file_system.h"
+#include "common/ids.h"
+
+namespace sluice {
+
+// A file to which 8 bytes are appended for each step, and which is never synced: they outlive the
+// process but not the machine, after whose end they may tell of an earlier step. One thread at a
+// time.
+class ReachedStep {
+ public:
+  // `files` outlives it.
+  ReachedStep(FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
+
+  // That an earlier life noted last; 0 if none did.
+  Step Read() const;
+
+  // Forgets what earlier lives noted.
+  absl::Status Begin(Step step);
+  // After Begin(). Where the disk is full an earlier step may stay noted.
+  void Note(Step step);
+
+ private:
+  FileSystem& files_;
+  const std::string path_;
+  std::unique_ptr<WritableFile> file_;
+  uint64_t noted_ = 0;  // in the file
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_DURABLE_REACHED_STEP_H_
