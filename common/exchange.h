@@ -109,6 +109,7 @@ struct PullRequest {
   // Of the push whose worker asks for the parameters to go on with: waits until that push is
   // answered and the job's mode lets the worker go on.
   absl::optional<Sequence> after;
+  bool whole = false;  // all of one step, also where reads are inconsistent
 };
 
 struct PullHeader {
@@ -118,6 +119,7 @@ struct PullHeader {
   // Whether chunks may be of later steps (AsySG-InCon).
   bool inconsistent = false;
   double learning_rate = 0;  // of that step; 0 if workers have their own
+  bool last = false;         // no step will follow; told to observers
 };
 
 // Results a worker reports when it leaves, by name.

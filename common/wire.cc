@@ -186,6 +186,7 @@ v1::PullParamsRequest ToProto(const PullRequest& request) {
   message.set_min_step(request.min_step.value());
   if (request.have_step.has_value()) message.set_have_step(request.have_step->value());
   if (request.after.has_value()) message.set_after(request.after->value());
+  message.set_whole(request.whole);
   return message;
 }
 
@@ -195,6 +196,7 @@ PullRequest FromProto(const v1::PullParamsRequest& message) {
   request.min_step = Step(message.min_step());
   if (message.has_have_step()) request.have_step = Step(message.have_step());
   if (message.has_after()) request.after = Sequence(message.after());
+  request.whole = message.whole();
   return request;
 }
 
@@ -205,6 +207,7 @@ v1::PullHeader ToProto(const PullHeader& header) {
   message.set_not_modified(header.not_modified);
   message.set_inconsistent(header.inconsistent);
   message.set_learning_rate(header.learning_rate);
+  message.set_last(header.last);
   return message;
 }
 
@@ -215,6 +218,7 @@ PullHeader FromProto(const v1::PullHeader& message) {
   header.not_modified = message.not_modified();
   header.inconsistent = message.inconsistent();
   header.learning_rate = message.learning_rate();
+  header.last = message.last();
   return header;
 }
 

@@ -12,9 +12,10 @@ PullResult PullQueue::Answer(const PullRequest& request,
   result.header.step = latest->step;
   result.header.incarnation = incarnation_;
   result.header.learning_rate = terms.learning_rate;
+  result.header.last = terms.last;
   result.header.not_modified = request.have_step == latest->step;
   if (!result.header.not_modified) {
-    result.header.inconsistent = terms.inconsistent;
+    result.header.inconsistent = terms.inconsistent && !request.whole;
     result.snapshot = latest;
     bytes_answered_ += latest->values.size() * sizeof(float);
   }
@@ -62,13 +63,6 @@ absl::optional<absl::Time> PullQueue::held_up_since() const {
     if (held.has_value()) since = std::min(since.value_or(*held), *held);
   }
   return since;
-}
-
-void PullQueue::FailAll(const absl::Status& status, Completions* completions) {
-  for (auto& entry : waiting_) {
-    completions->Add([done = std::move(entry.second.done), status] { done(status); });
-  }
-  waiting_.clear();
 }
 
 }  // namespace sluice

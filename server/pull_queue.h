@@ -37,8 +37,9 @@ enum class PullTurn {
 
 // What all pulls that are answered at a time have in common.
 struct PullTerms {
-  bool inconsistent = false;  // chunks may be of later steps
+  bool inconsistent = false;  // chunks may be of later steps, unless it is to be whole
   double learning_rate = 0;   // of the latest step
+  bool last = false;          // no step will follow
 };
 
 // An error ends the pull.
@@ -61,9 +62,6 @@ class PullQueue {
   // removes them.
   void Serve(const std::shared_ptr<const Snapshot>& latest, const PullTerms& terms,
              const PullJudge& judge, absl::Time now, Completions* completions);
-
-  // Ends all of them with an error.
-  void FailAll(const absl::Status& status, Completions* completions);
 
   size_t size() const { return waiting_.size(); }
   // Whoever is held up has been so only since `now`.

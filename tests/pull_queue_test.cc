@@ -20,10 +20,12 @@ class PullQueueTest : public ::testing::Test {
     return snapshot;
   }
 
-  PullId Wait(char name, uint64_t min_step, absl::optional<Step> have_step = absl::nullopt) {
+  PullId Wait(char name, uint64_t min_step, absl::optional<Step> have_step = absl::nullopt,
+              bool whole = false) {
     PullRequest request;
     request.min_step = Step(min_step);
     request.have_step = have_step;
+    request.whole = whole;
     return queue_.Add(request, [this, name](absl::StatusOr<PullResult> result) {
       answered_ += name;
       last_ = std::move(result);
@@ -43,7 +45,7 @@ class PullQueueTest : public ::testing::Test {
   std::string Serve(const std::shared_ptr<const Snapshot>& latest, const PullJudge& judge,
                     bool inconsistent = false) {
     Completions completions;
-    queue_.Serve(latest, {inconsistent, 0.25}, judge, now_, &completions);
+    queue_.Serve(latest, {inconsistent, 0.25, /*last=*/false}, judge, now_, &completions);
     return Run(completions);
   }
 
@@ -121,6 +123,26 @@ TEST_F(PullQueueTest, SaysWhetherChunksMayBeOfLaterSteps) {
   EXPECT_FALSE(last_->header.inconsistent);  // there are no chunks
 }
 
+TEST_F(PullQueueTest, GivesAllOfOneStepToThoseWhoWantIt) {
+  Wait('a', 1, absl::nullopt, /*whole=*/true);
+  ASSERT_EQ(Publish(1, /*inconsistent=*/true), "a");
+  EXPECT_FALSE(last_->header.inconsistent);
+  EXPECT_NE(last_->snapshot, nullptr);
+}
+
+TEST_F(PullQueueTest, SaysWhetherTheStepIsTheLast) {
+  Wait('a', 1);
+  ASSERT_EQ(Publish(1), "a");
+  EXPECT_FALSE(last_->header.last);
+  Wait('b', 1);
+  Completions completions;
+  queue_.Serve(
+      At(1), {false, 0.25, /*last=*/true}, [](const PullRequest&) { return PullTurn::kNow; }, now_,
+      &completions);
+  ASSERT_EQ(Run(completions), "b");
+  EXPECT_TRUE(last_->header.last);
+}
+
 TEST_F(PullQueueTest, EndsThoseThatAreJudgedToAndLeavesTheOthers) {
   Wait('a', 1);
   Wait('b', 2);
@@ -192,16 +214,6 @@ TEST_F(PullQueueTest, CountsTheHoldUpAnewWhenToldTo) {
   EXPECT_EQ(queue_.held_up_since(), now_);
   Publish(1);
   EXPECT_EQ(queue_.held_up_since(), absl::nullopt);  // b was never held up
-}
-
-TEST_F(PullQueueTest, FailsAllOfThem) {
-  Wait('a', 3);
-  Wait('b', 1000000);
-  Completions completions;
-  queue_.FailAll(MakeError(Reason::kDraining, "bye"), &completions);
-  EXPECT_EQ(Run(completions), "ab");
-  EXPECT_EQ(ReasonOf(last_.status()), Reason::kDraining);
-  EXPECT_EQ(queue_.size(), 0u);
 }
 
 TEST_F(PullQueueTest, CancelsOneThatWaitsOnce) {

@@ -240,6 +240,76 @@ TEST(PullTest, EndsWithDrainingWhenTheServerGoesDown) {
   EXPECT_THAT(world.Pull(9).result(), IsError(Reason::kDraining, HasSubstr("going down")));
 }
 
+// ---- Observers' pulls ----
+
+TEST(ObserverPullTest, WaitsForItsStepAsAWorkers) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  ASSERT_THAT(world.Observe("o"), IsOk());
+  const TestPull pull = world.Pull(2);
+  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
+  EXPECT_FALSE(pull.answered());
+  ASSERT_THAT(world.Push("a", 1, {1, 1, 1}), Applied(2));
+  ASSERT_TRUE(pull.answered());
+  EXPECT_EQ(pull.step(), 2u);
+  EXPECT_FALSE(pull.result()->header.last);
+}
+
+TEST(ObserverPullTest, WaitsForNoStepThatWillNotCome) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
+  ASSERT_THAT(world.Observe("o"), IsOk());
+  const TestPull waiting = world.Pull(100);
+  EXPECT_FALSE(waiting.answered());
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  for (const TestPull& pull : {waiting, world.Pull(100)}) {
+    ASSERT_TRUE(pull.answered());
+    EXPECT_EQ(pull.step(), 1u);
+    EXPECT_TRUE(pull.result()->header.last);
+    EXPECT_THAT(pull.values(), ElementsAre(-1, -1, -1));
+  }
+}
+
+TEST(ObserverPullTest, IsOfTheStepThatTheLastWorkerCompletesByLeaving) {
+  ShardWorld world(Sync(2));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Observe("o"), IsOk());
+  const TestPull pull = world.Pull(100);
+  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Accepted(0));
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  EXPECT_FALSE(pull.answered());
+  ASSERT_THAT(world.Leave("b"), IsOk());
+  ASSERT_TRUE(pull.answered());
+  EXPECT_EQ(pull.step(), 1u);
+  EXPECT_TRUE(pull.result()->header.last);
+}
+
+TEST(ObserverPullTest, GoesOnWhileTheServerDrains) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
+  ASSERT_THAT(world.Observe("o"), IsOk());
+  const TestPull waiting = world.Pull(100);
+  world.shard().Drain();
+  for (const TestPull& pull : {waiting, world.Pull(100)}) {
+    ASSERT_TRUE(pull.answered());
+    EXPECT_EQ(pull.step(), 1u);
+    EXPECT_TRUE(pull.result()->header.last);
+  }
+}
+
+TEST(ObserverPullTest, EndsWithDrainingIfThereAreNoParameters) {
+  ShardWorld world(Async(1));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Observe("o"), IsOk());
+  const TestPull waiting = world.Pull(0);
+  world.shard().Drain();
+  EXPECT_THAT(waiting.result(), IsError(Reason::kDraining, HasSubstr("going down")));
+}
+
+// ---- What is counted ----
+
 TEST(PullTest, CountsTheBytesItSends) {
   ShardWorld world(Async(1));
   world.Start({"a"});

@@ -570,7 +570,7 @@ TEST(WirePushOutcomeTest, HasAFirstDispositionForDuplicatesOnly) {
 TEST(WirePullTest, RequestsSurviveTheRoundTrip) {
   for (const std::string text :
        {"session: 7 min_step: 41 have_step: 40", "session: 7", "session: 7 have_step: 0",
-        "session: 7 after: 12", "session: 7 after: 0",
+        "session: 7 after: 12", "session: 7 after: 0", "session: 7 whole: true",
         "min_step: 18446744073709551615 have_step: 18446744073709551615"}) {
     EXPECT_THAT(ToProto(FromProto(Text<v1::PullParamsRequest>(text))), EqualsProto(text));
   }
@@ -593,6 +593,9 @@ TEST(WirePullTest, HeadersSurviveTheRoundTrip) {
   EXPECT_TRUE(header.not_modified);
   EXPECT_FALSE(header.inconsistent);
   EXPECT_THAT(ToProto(header), EqualsProto(text));
+  EXPECT_FALSE(header.last);
+  EXPECT_TRUE(FromProto(Text<v1::PullHeader>("last: true")).last);
+  EXPECT_THAT(ToProto(FromProto(Text<v1::PullHeader>("last: true"))), EqualsProto("last: true"));
   EXPECT_TRUE(FromProto(Text<v1::PullHeader>("inconsistent: true")).inconsistent);
   EXPECT_THAT(ToProto(FromProto(Text<v1::PullHeader>("inconsistent: true"))),
               EqualsProto("inconsistent: true"));

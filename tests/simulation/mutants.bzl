@@ -26,7 +26,7 @@ MUTANTS = {
     "old_sequence_counts": ("gate.cc", "if (header.sequence <= record.last_sequence)", "if (header.sequence < Sequence())"),
     "policy_adopted_mid_step": ("coordinator.cc", "terms_.Propose(consistency);", "terms_.Propose(consistency); terms_.Adopt();"),
     "predecessors_pushes_forgotten": ("session_table.cc", "successor.pushes_before = record.pushes_before + record.pushes();", ""),
-    "pull_one_step_early": ("coordinator.cc", "request.min_step > step_.number()", "request.min_step > step_.number().Next()"),
+    "pull_one_step_early": ("coordinator_pulls.cc", "request.min_step > step_.number()", "request.min_step > step_.number().Next()"),
     "quorum_off_by_one": ("staleness_policy.cc", "progress.all_wait || progress.accumulated >= consistency_.quorum", "progress.all_wait || progress.accumulated > consistency_.quorum"),
     "rank_order_ignored": ("step_ledger.cc", "order == ReductionOrder::kRank ? contribution.rank : Rank()", "order == ReductionOrder::kRank ? Rank() : Rank()"),
     "rank_order_too_early": ("step_ledger.cc", "if (waits) return absl::nullopt;", "(void)waits;"),
