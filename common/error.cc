@@ -41,6 +41,7 @@ constexpr ReasonEntry kReasons[] = {
     {Reason::kCorruptChunk, absl::StatusCode::kAborted, "CORRUPT_CHUNK"},
     {Reason::kUnknownSession, absl::StatusCode::kAborted, "UNKNOWN_SESSION"},
     {Reason::kTooManyWorkers, absl::StatusCode::kResourceExhausted, "TOO_MANY_WORKERS"},
+    {Reason::kTooManyPulls, absl::StatusCode::kResourceExhausted, "TOO_MANY_PULLS"},
     {Reason::kModelTooLarge, absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE"},
     {Reason::kJournalStopped, absl::StatusCode::kResourceExhausted, "JOURNAL_STOPPED"},
     {Reason::kNotFound, absl::StatusCode::kNotFound, "NOT_FOUND"},

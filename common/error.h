@@ -38,6 +38,7 @@ enum class Reason {
   kCorruptChunk,
   kUnknownSession,
   kTooManyWorkers,
+  kTooManyPulls,
   kModelTooLarge,
   kJournalStopped,
   kNotFound,

@@ -13,6 +13,9 @@ struct DoorLimits {
   // Of one call's metadata, which is a token and what gRPC adds.
   static constexpr int kMetadataBytes = 8 << 10;
 
+  // Observers at once, before callers who may do nothing else are refused.
+  static constexpr int kObservers = 16;
+
   // Calls that may be open on one connection. A worker has about five; others wait for their turn.
   int streams = 256;
   // Until a new connection has made its handshakes, of TLS and of HTTP/2, and is else closed.

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/error.h"
 #include "common/wire_chunk.h"
+#include "server/door_limits.h"
 #include "server/grpc_tls.h"
 
 namespace sluice {
@@ -26,11 +27,18 @@ absl::Status CheckMayJoin(const grpc::CallbackServerContext& context,
                           const v1::JoinRequest& request, const Shard& shard) {
   if (MayTrain(context)) return absl::OkStatus();
   if (request.role() != v1::OBSERVER) return WrongRole("it may join as an observer only");
-  const bool taken = absl::c_any_of(shard.Sessions(), [&](const SessionRecord& record) {
-    return IsWorker(record) && record.worker == request.worker();
-  });
-  if (!taken) return absl::OkStatus();
-  return WrongRole(absl::StrCat(Shown(request.worker()), " is a worker's name, choose another"));
+  int others = 0;
+  for (const SessionRecord& record : shard.Sessions()) {
+    const bool same = record.worker == request.worker();
+    if (IsWorker(record) && same) {
+      return WrongRole(
+          absl::StrCat(Shown(request.worker()), " is a worker's name, choose another"));
+    }
+    if (!IsWorker(record) && !same && record.alive()) ++others;
+  }
+  if (others < DoorLimits::kObservers) return absl::OkStatus();
+  return MakeError(Reason::kTooManyWorkers,
+                   absl::StrCat("the server has ", others, " observers, as many as it lets in"));
 }
 
 absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId session,
@@ -43,12 +51,16 @@ absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId s
   return WrongRole(absl::StrCat("session ", session.value(), " is a worker's"));
 }
 
-absl::Status CheckMayPull(const grpc::CallbackServerContext& context,
-                          const grpc::ByteBuffer& request, const Shard& shard) {
-  if (MayTrain(context)) return absl::OkStatus();
+absl::StatusOr<PullPermit> CheckMayPull(const grpc::CallbackServerContext& context,
+                                        const grpc::ByteBuffer& request, const Shard& shard,
+                                        ObserverPulls& pulls) {
   v1::PullParamsRequest pull;
-  if (!DecodeMessage(request, &pull)) return absl::OkStatus();
-  return CheckMayUse(context, SessionId(pull.session()), shard);
+  if (MayTrain(context) || !DecodeMessage(request, &pull)) return PullPermit();
+  const SessionId session(pull.session());
+  const absl::Status own = CheckMayUse(context, session, shard);
+  if (!own.ok()) return own;
+  if (pull.has_encoding()) return WrongRole("it pulls parameters as they are, with no encoding");
+  return pulls.Begin(session);
 }
 
 }  // namespace sluice

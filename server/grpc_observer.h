@@ -9,13 +9,16 @@
 #include <grpcpp/grpcpp.h>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/ids.h"
+#include "server/observer_pulls.h"
 #include "server/shard.h"
 #include "sluice/v1/parameter_server.pb.h"
 
 namespace sluice {
 
-// OK for a worker; an observer must join as one, under a name that no worker has. WRONG_ROLE.
+// OK for a worker; an observer must join as one, under a name that no worker has (WRONG_ROLE), and
+// there must be room for it (TOO_MANY_WORKERS).
 absl::Status CheckMayJoin(const grpc::CallbackServerContext& context,
                           const v1::JoinRequest& request, const Shard& shard);
 
@@ -24,9 +27,11 @@ absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId s
                          const Shard& shard);
 
 // The same for the session in the bytes of a PullParamsRequest; those that are none are left to be
-// refused where they are read.
-absl::Status CheckMayPull(const grpc::CallbackServerContext& context,
-                          const grpc::ByteBuffer& request, const Shard& shard);
+// refused where they are read. An observer may not choose an encoding, of which a server keeps a
+// few for its workers, and gets a permit out of `pulls`.
+absl::StatusOr<PullPermit> CheckMayPull(const grpc::CallbackServerContext& context,
+                                        const grpc::ByteBuffer& request, const Shard& shard,
+                                        ObserverPulls& pulls);
 
 }  // namespace sluice
 

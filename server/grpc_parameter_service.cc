@@ -13,6 +13,7 @@
 #include "server/grpc_pull.h"
 #include "server/grpc_push.h"
 #include "server/grpc_token.h"
+#include "server/observer_pulls.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 
 namespace sluice {
@@ -70,12 +71,12 @@ class GrpcParameterService final : public ServiceBase {
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullParams(CallbackServerContext* context,
                                                          const grpc::ByteBuffer* request) override {
-    absl::Status allowed = Authorize(*context);
-    if (allowed.ok()) allowed = CheckMayPull(*context, *request, shard_);
-    if (!allowed.ok()) {
-      return new RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>(allowed);
-    }
-    return ServePull(*request, context->peer(), chunks_, shard_);
+    using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
+    const absl::Status allowed = Authorize(*context);
+    if (!allowed.ok()) return new Refused(allowed);
+    auto permit = CheckMayPull(*context, *request, shard_, observer_pulls_);
+    if (!permit.ok()) return new Refused(permit.status());
+    return ServePull(*request, context->peer(), *std::move(permit), chunks_, shard_);
   }
 
   grpc::ServerUnaryReactor* Heartbeat(CallbackServerContext* context,
@@ -131,6 +132,7 @@ class GrpcParameterService final : public ServiceBase {
   const std::string token_;
   Shard& shard_;
   SharedMemories memories_;
+  ObserverPulls observer_pulls_;
   SnapshotChunks chunks_{shard_};
 };
 

@@ -21,8 +21,11 @@ namespace {
 // the shard by whoever notices first, and then finished by that thread alone.
 class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  PullStream(const std::string& peer, SnapshotChunks& chunks, Shard& shard)
-      : shared_chunks_(chunks), shard_(shard), checksums_(ChecksumsFor(peer)) {}
+  PullStream(const std::string& peer, PullPermit permit, SnapshotChunks& chunks, Shard& shard)
+      : permit_(std::move(permit)),
+        shared_chunks_(chunks),
+        shard_(shard),
+        checksums_(ChecksumsFor(peer)) {}
 
   void Start(const grpc::ByteBuffer& bytes) {
     v1::PullParamsRequest request;
@@ -153,6 +156,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     }
   }
 
+  const PullPermit permit_;
   SnapshotChunks& shared_chunks_;
   Shard& shard_;
   const Checksums checksums_;  // of what is not encoded
@@ -174,9 +178,9 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 }  // namespace
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(const grpc::ByteBuffer& request,
-                                                      const std::string& peer,
+                                                      const std::string& peer, PullPermit permit,
                                                       SnapshotChunks& chunks, Shard& shard) {
-  auto* const stream = new PullStream(peer, chunks, shard);
+  auto* const stream = new PullStream(peer, std::move(permit), chunks, shard);
   stream->Start(request);
   return stream;
 }

@@ -5,15 +5,18 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <string>
+
 #include "server/grpc_snapshot_chunks.h"
+#include "server/observer_pulls.h"
 #include "server/shard.h"
 
 namespace sluice {
 
 // Serves one call, whose messages are the bytes of PullParamsRequest and PullParamsResponse; the
-// reactor owns itself. `shard` and `chunks` outlive it.
+// reactor owns itself, and `permit` until it is done. `shard` and `chunks` outlive it.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(const grpc::ByteBuffer& request,
-                                                      const std::string& peer,
+                                                      const std::string& peer, PullPermit permit,
                                                       SnapshotChunks& chunks, Shard& shard);
 
 }  // namespace sluice
