@@ -11,7 +11,8 @@
 
 namespace sluice {
 
-// Held until it is destroyed or its process ends, however it ends.
+// Held until it is destroyed or its process ends, however it ends. An open file description's lock
+// (fcntl(2), F_OFD_SETLK), so that others can ask whether it is held without taking it.
 class FileLock {
  public:
   // Locks the file at `path`, which is made if need be, and writes `owner` into it: a line for
@@ -19,6 +20,10 @@ class FileLock {
   // FileSystem's.
   static absl::StatusOr<std::unique_ptr<FileLock>> Take(const std::string& path,
                                                         const std::string& owner);
+
+  // Whether a process holds it, this one too; false if there is no such file. Takes nothing, so
+  // that nobody is refused because of it. UNAVAILABLE if that cannot be found out.
+  static absl::StatusOr<bool> IsHeld(const std::string& path);
 
  private:
   explicit FileLock(FileDescriptor file) : file_(std::move(file)) {}

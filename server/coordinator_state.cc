@@ -64,6 +64,7 @@ ShardImage Coordinator::Image() const {
   }
   image.forgot_workers = roster_.sessions().forgot_workers();
   image.parameters = snapshots_->latest();
+  image.ended = draining_ || roster_.finished();
   return image;
 }
 

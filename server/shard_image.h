@@ -47,6 +47,7 @@ struct ShardImage {
   std::shared_ptr<const Snapshot> parameters;
   std::vector<SlotImage> slots;
   uint64_t optimizer_steps = 0;
+  bool ended = false;    // every worker had left, or the server was going down
   absl::Duration pause;  // for which training waited until it was taken
 };
 

@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
         absl::StrCat("cannot make the directory ", options.directory, ": ", error.message()));
   }
   std::unique_ptr<DurableDirectory> directory(new DurableDirectory(options, files));
-  auto lock = FileLock::Take(directory->PathOf("LOCK"), ThisProcess());
+  auto lock = FileLock::Take(directory->PathOf(kLockName), ThisProcess());
   if (!lock.ok()) return lock.status();
   directory->lock_ = *std::move(lock);
   // Names that a killed server left may not be on the disk yet: what is read now stays there.

@@ -34,6 +34,8 @@
 
 namespace sluice {
 
+inline constexpr char kLockName[] = "LOCK";  // of the file
+
 // What a server's end costs.
 enum class Durability {
   kMemory,   // the steps since the last checkpoint

@@ -111,6 +111,7 @@ std::string EncodeSavedState(const ShardImage& image) {
   *state.mutable_schedule() = ToProto(image.schedule);
   for (const SessionRecord& record : image.workers) *state.add_workers() = EncodeWorker(record);
   state.set_forgot_workers(image.forgot_workers);
+  state.set_ended(image.ended);
   std::string json;
   const auto printed = google::protobuf::util::MessageToJsonString(state, &json);
   CHECK(printed.ok()) << printed.ToString();
@@ -141,6 +142,7 @@ absl::StatusOr<ShardImage> DecodeSavedState(absl::string_view json) {
   if (read.ok()) read = ReadWorkers(state, &image);
   if (!read.ok()) return absl::DataLossError(absl::StrCat("its state is wrong: ", read.message()));
   image.optimizer_steps = state.optimizer_steps();
+  image.ended = state.ended();
   for (const std::string& slot : state.slots()) image.slots.push_back({slot, FloatBuffer()});
   return image;
 }

@@ -65,6 +65,7 @@ TEST_F(CheckpointFormatTest, KeepsEarlierLivesAndTheOperatorsRate) {
   image.lineage.AddAncestor(Incarnation(1), Step(1));
   image.learning_rate = 0.1;
   image.forgot_workers = true;
+  image.ended = true;
   Write(image);
   const auto read = Read();
   ASSERT_THAT(read, IsOk());
@@ -72,6 +73,7 @@ TEST_F(CheckpointFormatTest, KeepsEarlierLivesAndTheOperatorsRate) {
   EXPECT_THAT(read->lineage.ancestors(), ElementsAre(Pair(Incarnation(1), Step(1))));
   EXPECT_EQ(read->learning_rate, 0.1);
   EXPECT_TRUE(read->forgot_workers);
+  EXPECT_TRUE(read->ended);
 }
 
 TEST_F(CheckpointFormatTest, WhicheverBitFlipsIsNoticed) {

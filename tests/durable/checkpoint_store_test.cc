@@ -19,21 +19,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Of a model of one parameter, whose value is the step.
-ShardImage ImageAt(uint64_t step, uint64_t incarnation = 1) {
-  ShardImage image;
-  image.job_id = "job";
-  image.step = Step(step);
-  image.lineage = Lineage(Incarnation(incarnation));
-  image.layout = std::make_shared<const Layout>(ParametersOnly(1));
-  auto parameters = std::make_shared<Snapshot>();
-  parameters->step = image.step;
-  parameters->values = FloatBuffer(1);
-  parameters->values.span()[0] = static_cast<float>(step);
-  image.parameters = parameters;
-  return image;
-}
-
 std::string PathOf(uint64_t incarnation, uint64_t step) {
   return "d/" + CheckpointName{Incarnation(incarnation), Step(step)}.FileName();
 }

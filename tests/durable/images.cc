@@ -27,6 +27,20 @@ std::shared_ptr<const ShardImage> TrainedImage() {
   return ImageOf(world.shard());
 }
 
+ShardImage ImageAt(uint64_t step, uint64_t incarnation) {
+  ShardImage image;
+  image.job_id = "job";
+  image.step = Step(step);
+  image.lineage = Lineage(Incarnation(incarnation));
+  image.layout = std::make_shared<const Layout>(ParametersOnly(1));
+  auto parameters = std::make_shared<Snapshot>();
+  parameters->step = image.step;
+  parameters->values = FloatBuffer(1);
+  parameters->values.span()[0] = static_cast<float>(step);
+  image.parameters = parameters;
+  return image;
+}
+
 Values AllValues(const ShardImage& image) {
   Values values = ValuesOf(image.parameters->values.span());
   for (const SlotImage& slot : image.slots) {

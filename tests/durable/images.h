@@ -3,6 +3,7 @@
 #ifndef SLUICE_TESTS_DURABLE_IMAGES_H_
 #define SLUICE_TESTS_DURABLE_IMAGES_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "server/shard.h"
@@ -17,7 +18,10 @@ std::shared_ptr<const ShardImage> ImageOf(Shard& shard);
 // and "b", made each of the steps.
 std::shared_ptr<const ShardImage> TrainedImage();
 
-// Its values, those of each slot after those of the parameters.
+// An image of a model of one parameter, whose value is the step.
+ShardImage ImageAt(uint64_t step, uint64_t incarnation = 1);
+
+// Of an image: its values, those of each slot after those of the parameters.
 Values AllValues(const ShardImage& image);
 
 }  // namespace sluice

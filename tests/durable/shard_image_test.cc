@@ -58,6 +58,18 @@ TEST(ShardImageTest, ThereIsNoneBeforeThereAreParameters) {
   EXPECT_THAT(status, IsError(Reason::kNotInitialized, HasSubstr("no parameters")));
 }
 
+TEST(ShardImageTest, SaysWhetherTrainingHadEnded) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  EXPECT_FALSE(ImageOf(world.shard())->ended);
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  EXPECT_TRUE(ImageOf(world.shard())->ended);
+  ASSERT_THAT(world.Join("b"), IsOk());
+  EXPECT_FALSE(ImageOf(world.shard())->ended);
+  world.shard().Drain();
+  EXPECT_TRUE(ImageOf(world.shard())->ended);
+}
+
 TEST(ShardImageTest, TrainingGoesOnToTheSameBits) {
   AdamOptions adam;
   adam.learning_rate = 0.5;
