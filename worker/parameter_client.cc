@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "worker/call_retry.h"
 
 namespace sluice {
 namespace {
@@ -12,21 +13,8 @@ namespace {
 // Between two attempts at a push that the server cannot keep.
 constexpr absl::Duration kPatience = absl::Milliseconds(500);
 
-constexpr int kMaxRejoins = 20;  // in a row, before a server is given up that lets nobody stay
-
-constexpr int kMaxRepeats = 3;  // of a pull that changed on its way
-
-// Whether joining again may help.
-bool IsLost(const absl::Status& status) {
-  const Reason reason = ReasonOf(status);
-  return reason == Reason::kUnknownSession ||
-         (absl::IsUnavailable(status) && reason == Reason::kNone);
-}
-
 // The server cannot keep what it is sent, for example because its disk is full.
 bool IsStopped(const absl::Status& status) { return ReasonOf(status) == Reason::kJournalStopped; }
-
-bool IsCorrupt(const absl::Status& status) { return ReasonOf(status) == Reason::kCorruptChunk; }
 
 bool Counted(Disposition disposition) {
   return disposition == Disposition::kAccepted || disposition == Disposition::kApplied;

@@ -56,6 +56,16 @@ class ShardPull final : public PendingPull {
   PullId id_;
 };
 
+class BrokenPull final : public PendingPull {
+ public:
+  explicit BrokenPull(absl::Status why) : why_(std::move(why)) {}
+  absl::StatusOr<PullHeader> Read(absl::Span<float>) override { return why_; }
+  Transfer transfer() const override { return {}; }
+
+ private:
+  const absl::Status why_;
+};
+
 }  // namespace
 
 // What the shard told, until somebody asks.
@@ -66,18 +76,28 @@ class ShardConnection::Events {
     told_.push_back(event);
   }
 
-  JobEvent Take() {
+  absl::StatusOr<JobEvent> Take() {
     absl::MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(
-        +[](std::deque<JobEvent>* told) { return !told->empty(); }, &told_));
+    mu_.Await(absl::Condition(this, &Events::TellsOrIsBroken));
+    if (told_.empty()) return absl::UnavailableError("the connection broke");
     const JobEvent event = told_.front();
     told_.pop_front();
     return event;
   }
 
+  void SetBroken(bool broken) {
+    absl::MutexLock lock(&mu_);
+    broken_ = broken;
+  }
+
  private:
+  bool TellsOrIsBroken() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return broken_ || !told_.empty();
+  }
+
   absl::Mutex mu_;
   std::deque<JobEvent> told_ ABSL_GUARDED_BY(mu_);
+  bool broken_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 ShardConnection::ShardConnection(Shard& shard)
@@ -89,6 +109,7 @@ absl::StatusOr<Welcome> ShardConnection::Join(const JoinRequest& request) {
   ++joins_;
   if (Takes(broken_joins_)) return Break();
   shard_->ConnectionLost(session_);  // the earlier session, if any
+  events_->SetBroken(false);
   auto welcome =
       shard_->Join(request, [events = events_](const JobEvent& event) { events->Tell(event); });
   if (welcome.ok()) session_ = welcome->session;
@@ -104,6 +125,7 @@ absl::Status ShardConnection::Reconnect() {
 // The shard sees the session's stream end.
 absl::Status ShardConnection::Break() {
   shard_->ConnectionLost(session_);
+  events_->SetBroken(true);
   return absl::UnavailableError("the connection broke");
 }
 
@@ -224,6 +246,7 @@ std::unique_ptr<OutgoingPush> ShardConnection::StartPush(const PushHeader& heade
 
 std::unique_ptr<PendingPull> ShardConnection::StartPull(const PullRequest& request) {
   ++pulls_;
+  if (Takes(broken_pulls_)) return std::make_unique<BrokenPull>(Break());
   return std::make_unique<ShardPull>(*shard_, request, Takes(delayed_pulls_));
 }
 

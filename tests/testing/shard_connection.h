@@ -25,11 +25,13 @@ class ShardConnection final : public ServerConnection {
   // The next pulls of that number end with DEADLINE_EXCEEDED, as if their step were late.
   void DelayPulls(int pulls) { delayed_pulls_ = pulls; }
   // The next calls of that number fail as if the connection broke, which the shard notices: before
-  // a push arrives, after it was judged and before its answer is here, or before a join arrives.
+  // a push arrives, after it was judged and before its answer is here, or before a join or a pull
+  // arrives.
   void BreakPushes(int pushes) { broken_pushes_ = pushes; }
   void CutPushes(int pushes) { cut_pushes_ = pushes; }  // after the first part has arrived
   void LoseAnswers(int pushes) { lost_answers_ = pushes; }
   void BreakJoins(int joins) { broken_joins_ = joins; }
+  void BreakPulls(int pulls) { broken_pulls_ = pulls; }
   // From now on the address is that of another server, or of none.
   void MoveTo(Shard& shard) { shard_ = &shard; }
   void LoseServer() { server_lost_ = true; }
@@ -67,6 +69,7 @@ class ShardConnection final : public ServerConnection {
   int cut_pushes_ = 0;
   int lost_answers_ = 0;
   int broken_joins_ = 0;
+  int broken_pulls_ = 0;
   bool server_lost_ = false;
   int reconnects_ = 0;
   int joins_ = 0;
