@@ -1,6 +1,7 @@
 // The programs as a user starts them: under mpirun, by hand, wrongly.
 //
-// Training data are so easy that an MLP tells all of the test set apart after 20 steps.
+// Training data are so easy (tests/testing/easy_data.h) that an MLP tells all of the test set apart
+// after 20 steps.
 
 #include "tests/testing/launch.h"
 
@@ -17,7 +18,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/certificates.h"
+#include "tests/testing/easy_data.h"
 #include "tests/testing/process.h"
+#include "tests/testing/programs.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -31,104 +34,24 @@ using ::testing::Ne;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-constexpr absl::Duration kJob = absl::Minutes(2);  // patience with a whole job on a busy machine
 constexpr uint32_t kTrainingImages = 20 * 3 * 32;  // 20 steps of three workers
 constexpr uint32_t kTestImages = 100;
-constexpr size_t kSide = 28;
 
-// ---- Data ----
-
-std::string BigEndian(uint32_t value) {
-  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),
-          static_cast<char>(value >> 8), static_cast<char>(value)};
-}
-
-// Images of ten classes: class k has its rows 2k and 2k + 1 white.
-std::string Images(uint32_t count) {
-  std::string bytes =
-      absl::StrCat(BigEndian(0x803), BigEndian(count), BigEndian(kSide), BigEndian(kSide));
-  for (uint32_t i = 0; i < count; ++i) {
-    std::string image(kSide * kSide, '\0');
-    image.replace(i % 10 * 2 * kSide, 2 * kSide, 2 * kSide, '\xff');
-    bytes += image;
-  }
-  return bytes;
-}
-
-std::string Labels(uint32_t count) {
-  std::string bytes = absl::StrCat(BigEndian(0x801), BigEndian(count));
-  for (uint32_t i = 0; i < count; ++i) bytes += static_cast<char>(i % 10);
-  return bytes;
-}
-
-// A new file or folder of this test's own.
-std::string TestPath(const std::string& name) {
-  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-  return absl::StrCat(::testing::TempDir(), "/", test->test_suite_name(), ".", test->name(), ".",
-                      name);
-}
+// ---- Files ----
 
 void WriteFile(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-std::string WriteData() {
-  const std::string folder = TestPath("data");
-  std::filesystem::create_directories(folder);
-  WriteFile(folder + "/train-images-idx3-ubyte", Images(kTrainingImages));
-  WriteFile(folder + "/train-labels-idx1-ubyte", Labels(kTrainingImages));
-  WriteFile(folder + "/t10k-images-idx3-ubyte", Images(kTestImages));
-  WriteFile(folder + "/t10k-labels-idx1-ubyte", Labels(kTestImages));
-  return folder;
-}
+std::string WriteData() { return WriteEasyData(TestPath("data"), kTrainingImages, kTestImages); }
 
 // ---- Programs ----
 
-Words Server(const Words& flags = {}) {
-  Words words = {RunfilePath("server/sluice_server")};
-  words.insert(words.end(), flags.begin(), flags.end());
-  return words;
-}
-
 // 20 steps, unless `flags` say otherwise.
 Words Train(const std::string& data, const Words& flags = {}) {
-  Words words = {RunfilePath("worker/sluice_train"), "--model=mlp", "--progress=off",
-                 "--max-steps=20", "--data-dir=" + data};
-  words.insert(words.end(), flags.begin(), flags.end());
-  return words;
-}
-
-Words TlsFlags(const TlsFiles& files) {
-  return {"--tls-cert=" + files.certificate, "--tls-key=" + files.key,
-          "--tls-ca=" + files.authority};
-}
-
-// A server that was started by hand, on a port that the system chose.
-class Standalone {
- public:
-  explicit Standalone(const Words& flags) {
-    Words words = flags;
-    words.push_back("--listen=127.0.0.1:0");
-    process_ = Start(Server(words));
-    const auto address = process_->WaitForOutput("listening on (127.0.0.1:[0-9]+)");
-    EXPECT_THAT(address, IsOk());
-    address_ = address.value_or("");
-  }
-
-  const std::string& address() const { return address_; }
-  std::string flag() const { return "--server=" + address_; }
-  Process& process() { return *process_; }
-
- private:
-  std::unique_ptr<Process> process_;
-  std::string address_;
-};
-
-// Runs a program to its end, which is to have `code`, and gives what it said.
-std::string OutputOf(const Words& argv, int code) {
-  const auto process = Start(argv);
-  EXPECT_THAT(process->Wait(kJob), IsOkAndHolds(code)) << process->output();
-  return process->output();
+  return With({RunfilePath("worker/sluice_train"), "--model=mlp", "--progress=off",
+               "--max-steps=20", "--data-dir=" + data},
+              flags);
 }
 
 // Runs a job under mpirun that has to fail, and gives what it said.
@@ -157,7 +80,7 @@ class MpirunTest : public ::testing::Test {
 };
 
 TEST_F(MpirunTest, AServerAndThreeWorkersTrainAndEndByThemselves) {
-  const std::string output = Mpirun({{1, Server()}, {3, Train(data_)}});
+  const std::string output = Mpirun({{1, ServerProgram()}, {3, Train(data_)}});
   EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
   EXPECT_THAT(LinesWith(output, "test accuracy"), Contains("test accuracy 1.0000")) << output;
   EXPECT_THAT(ClosingRows(output), Contains(Pair("test accuracy", "1.0000"))) << output;
@@ -177,7 +100,7 @@ TEST_F(MpirunTest, TrainsOnTheInstalledDataWithoutFurtherFlags) {
 }
 
 TEST_F(MpirunTest, AsynchronousWorkersMakeAStepOfEachGradient) {
-  const std::string output = Mpirun({{1, Server({"--mode=async"})}, {3, Train(data_)}});
+  const std::string output = Mpirun({{1, ServerProgram({"--mode=async"})}, {3, Train(data_)}});
   EXPECT_EQ(Books(output), "60 steps, 60 received: 60 accepted") << output;
 }
 
@@ -195,7 +118,7 @@ TEST_F(MpirunTest, RefusesToOverlapLocalSteps) {
 }
 
 TEST_F(MpirunTest, MeetsOnAPrivateUnixSocketThatIsGoneAfterwards) {
-  const auto job = sluice::Mpirun({{1, Server()}, {3, Train(data_)}});
+  const auto job = sluice::Mpirun({{1, ServerProgram()}, {3, Train(data_)}});
   const auto socket = job->WaitForOutput("listening on unix:(/.*)$");
   ASSERT_THAT(socket, IsOk());
   const std::string directory = std::filesystem::path(*socket).parent_path();
@@ -207,15 +130,16 @@ TEST_F(MpirunTest, MeetsOnAPrivateUnixSocketThatIsGoneAfterwards) {
 }
 
 TEST_F(MpirunTest, MeetsOnTcpIfToldTo) {
-  const std::string output = Mpirun({{1, Server({"--listen=127.0.0.1:0"})}, {3, Train(data_)}});
+  const std::string output =
+      Mpirun({{1, ServerProgram({"--listen=127.0.0.1:0"})}, {3, Train(data_)}});
   EXPECT_THAT(LinesWith(output, "listening on 127.0.0.1:"), SizeIs(1)) << output;
   EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
 }
 
 // Whoever knows the address has no certificate of this launch.
 TEST_F(MpirunTest, ShutsStrangersOutOfTcpAtTheHandshake) {
-  const auto job =
-      sluice::Mpirun({{1, Server({"--listen=127.0.0.1:0", "--wait-for-more"})}, {3, Train(data_)}});
+  const auto job = sluice::Mpirun(
+      {{1, ServerProgram({"--listen=127.0.0.1:0", "--wait-for-more"})}, {3, Train(data_)}});
   const auto address = job->WaitForOutput("listening on (127.0.0.1:[0-9]+)");
   ASSERT_THAT(address, IsOk());
   const Words stranger = {"--server=" + *address, "--connect-timeout=1"};
@@ -239,16 +163,16 @@ TEST_F(MpirunTest, TrainsAProgramOfOnesOwn) {
 }
 
 TEST_F(MpirunTest, RefusesAServerThatIsNotNamedFirst) {
-  EXPECT_THAT(FailingMpirun({{3, Train(data_)}, {1, Server()}}),
+  EXPECT_THAT(FailingMpirun({{3, Train(data_)}, {1, ServerProgram()}}),
               HasSubstr("sluice_server is not rank 0; name it first"));
 }
 
 TEST_F(MpirunTest, RefusesAServerWithoutWorkers) {
-  EXPECT_THAT(FailingMpirun({{1, Server()}}), HasSubstr("start at least 2 ranks"));
+  EXPECT_THAT(FailingMpirun({{1, ServerProgram()}}), HasSubstr("start at least 2 ranks"));
 }
 
 TEST_F(MpirunTest, TellsAllRanksWhyTheServerCannotStart) {
-  EXPECT_THAT(FailingMpirun({{1, Server({"--listen=192.0.2.1:7070"})}, {1, Train(data_)}}),
+  EXPECT_THAT(FailingMpirun({{1, ServerProgram({"--listen=192.0.2.1:7070"})}, {1, Train(data_)}}),
               HasSubstr("cannot listen on 192.0.2.1:7070"));
 }
 
@@ -297,7 +221,7 @@ TEST_F(StandaloneTest, WorkersWaitForAServerThatComesLater) {
   const std::string waiting = "waiting up to 1m for a server at " + address;
   EXPECT_THAT(first->WaitForOutput(waiting), IsOk());
   EXPECT_THAT(second->WaitForOutput(waiting), IsOk());
-  const auto server = Start(Server({"--workers=2", "--listen=" + address}));
+  const auto server = Start(ServerProgram({"--workers=2", "--listen=" + address}));
   ExpectTrained(*first);
   ExpectTrained(*second);
   ExpectTrained(*server);
@@ -310,7 +234,7 @@ TEST_F(StandaloneTest, OneProcessTrainsAlone) {
 
 TEST_F(StandaloneTest, ASecondServerOnAPortIsRefused) {
   const Standalone server({});
-  EXPECT_THAT(OutputOf(Server({"--listen=" + server.address()}), 1),
+  EXPECT_THAT(OutputOf(ServerProgram({"--listen=" + server.address()}), 1),
               HasSubstr(absl::StrCat("cannot listen on ", server.address())));
 }
 
@@ -354,7 +278,7 @@ TEST_F(StandaloneTest, ATokenThatOthersMayReadIsRefused) {
   const std::string path = TokenFile("shown", "open sesame", 0644);
   const std::string flag = "--token-file=" + path;
   const auto says_so = HasSubstr(path + " can be read by other users; run chmod 600");
-  EXPECT_THAT(OutputOf(Server({"--listen=127.0.0.1:0", flag}), 1), says_so);
+  EXPECT_THAT(OutputOf(ServerProgram({"--listen=127.0.0.1:0", flag}), 1), says_so);
   EXPECT_THAT(OutputOf(Train(data_, {"--server=127.0.0.1:1", flag}), 1), says_so);
 }
 
@@ -376,7 +300,8 @@ TEST_F(StandaloneTest, ServerAndWorkersMeetOverTls) {
 }
 
 TEST_F(StandaloneTest, RefusesPlaintextThatTheNetworkCouldRead) {
-  EXPECT_THAT(OutputOf(Server({"--listen=0.0.0.0:0"}), 2), HasSubstr("--insecure-on-network"));
+  EXPECT_THAT(OutputOf(ServerProgram({"--listen=0.0.0.0:0"}), 2),
+              HasSubstr("--insecure-on-network"));
   EXPECT_THAT(OutputOf(Train(data_, {"--server=192.0.2.1:7070"}), 2),
               HasSubstr("in plaintext at 192.0.2.1:7070 the network could read"));
 }
@@ -403,17 +328,18 @@ TEST_F(StandaloneTest, DataThatAreCutOffAreNamed) {
 // ---- Command lines ----
 
 TEST(CommandLineTest, OfTheServerIsPrintedIfAsked) {
-  const std::string config = OutputOf(Server({"--print-config", "--mode=async"}), 0);
+  const std::string config = OutputOf(ServerProgram({"--print-config", "--mode=async"}), 0);
   EXPECT_THAT(LinesWith(config, "\"mode\""), ElementsAre("  \"mode\": \"ASYNC\","));
-  EXPECT_THAT(OutputOf(Server({"--print-config", "--mode=bogus"}), 2), HasSubstr("\"bogus\""));
+  EXPECT_THAT(OutputOf(ServerProgram({"--print-config", "--mode=bogus"}), 2),
+              HasSubstr("\"bogus\""));
 }
 
 TEST(CommandLineTest, OfTheServerIsCheckedBeforeItStarts) {
-  EXPECT_THAT(OutputOf(Server({"--bogus"}), 2), HasSubstr("--bogus"));
-  EXPECT_THAT(OutputOf(Server({"--listen=127.0.0.1:0", "--mode=bogus"}), 2),
+  EXPECT_THAT(OutputOf(ServerProgram({"--bogus"}), 2), HasSubstr("--bogus"));
+  EXPECT_THAT(OutputOf(ServerProgram({"--listen=127.0.0.1:0", "--mode=bogus"}), 2),
               HasSubstr("\"bogus\""));
-  EXPECT_THAT(OutputOf(Server({"--listen=nowhere"}), 2), HasSubstr("nowhere"));
-  EXPECT_THAT(OutputOf(Server(), 2), HasSubstr("--listen=host:port"));
+  EXPECT_THAT(OutputOf(ServerProgram({"--listen=nowhere"}), 2), HasSubstr("nowhere"));
+  EXPECT_THAT(OutputOf(ServerProgram(), 2), HasSubstr("--listen=host:port"));
 }
 
 TEST(CommandLineTest, OfTheWorkerIsCheckedBeforeItStarts) {
@@ -431,7 +357,7 @@ TEST(CommandLineTest, OfAProgramOfOnesOwnIsCheckedBeforeItStarts) {
 }
 
 TEST(CommandLineTest, IsExplainedByEveryProgram) {
-  EXPECT_THAT(OutputOf(Server({"--help"}), 0), HasSubstr("--listen"));
+  EXPECT_THAT(OutputOf(ServerProgram({"--help"}), 0), HasSubstr("--listen"));
   EXPECT_THAT(OutputOf(Train("/nonexistent", {"--help"}), 0),
               AllOf(HasSubstr("--model"), HasSubstr("--server")));
   EXPECT_THAT(OutputOf({RunfilePath("worker/torch/example"), "--help"}, 0), HasSubstr("--server"));
