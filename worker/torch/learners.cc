@@ -1,73 +1,22 @@
 #include "worker/torch/learners.h"
 
-#include <dlfcn.h>
 #include <torch/torch.h>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "worker/torch/evaluate.h"
+#include "worker/torch/guarded.h"
+#include "worker/torch/image_batch.h"
 #include "worker/torch/models.h"
 #include "worker/torch/remote_optimizer.h"
 #include "worker/torch/state_dict.h"
+#include "worker/torch/threads.h"
 #include "worker/torch/torch_optimizers.h"
 
 namespace sluice {
 namespace {
-
-// Mean and standard deviation of Fashion-MNIST's training images; near enough for MNIST's.
-constexpr float kMean = 0.2860F;
-constexpr float kDeviation = 0.3530F;
-constexpr int64_t kEvaluationBatch = 500;
-
-// Calls `body` and turns what it throws into a status.
-template <typename Body>
-auto Guarded(Body body) -> absl::StatusOr<decltype(body())> {
-  try {
-    return body();
-  } catch (const RemoteError& error) {
-    return error.status();
-  } catch (const std::invalid_argument& error) {
-    return absl::InvalidArgumentError(error.what());
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("LibTorch: ", error.what()));
-  }
-}
-
-struct Batch {
-  torch::Tensor images;
-  torch::Tensor labels;
-};
-
-Batch MakeBatch(const Dataset& data, absl::Span<const int64_t> rows) {
-  const auto count = static_cast<int64_t>(rows.size());
-  const int64_t pixels = data.rows * data.columns;
-  Batch batch;
-  batch.images = torch::empty({count, 1, data.rows, data.columns});
-  batch.labels = torch::empty({count}, torch::kInt64);
-  auto* image = batch.images.data_ptr<float>();
-  auto* label = batch.labels.data_ptr<int64_t>();
-  for (const int64_t row : rows) {
-    const uint8_t* const from = data.images.data() + row * pixels;
-    image = std::transform(from, from + pixels, image, [](uint8_t pixel) {
-      return (static_cast<float>(pixel) / 255.0F - kMean) / kDeviation;
-    });
-    *label++ = data.labels[row];
-  }
-  return batch;
-}
-
-// OpenBLAS, if it is this LibTorch's BLAS, has threads that LibTorch's own setting does not reach:
-// with several workers on few cores they spend most of their time waiting for each other.
-void SetThreads(int threads) {
-  torch::set_num_threads(threads);
-  using SetBlasThreads = void (*)(int);
-  const auto set_blas_threads =
-      reinterpret_cast<SetBlasThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
-  if (set_blas_threads != nullptr) set_blas_threads(threads);
-}
 
 std::shared_ptr<ImageClassifier> MakeSeededModel(const LearnerOptions& options) {
   SetThreads(options.threads);
@@ -80,25 +29,12 @@ std::shared_ptr<ImageClassifier> MakeSeededModel(const LearnerOptions& options) 
 }
 
 // The mean loss over the batch, with its gradients in the model.
-float ForwardBackward(ImageClassifier& model, const Batch& batch) {
+float ForwardBackward(ImageClassifier& model, const ImageBatch& batch) {
   model.train();
   const torch::Tensor loss =
       torch::nn::functional::cross_entropy(model.forward(batch.images), batch.labels);
   loss.backward();
   return loss.item<float>();
-}
-
-double MeasureAccuracy(ImageClassifier& model, const Dataset& data) {
-  const torch::NoGradGuard no_grad;
-  model.eval();
-  int64_t right = 0;
-  for (int64_t begin = 0; begin < data.size(); begin += kEvaluationBatch) {
-    std::vector<int64_t> rows(std::min(kEvaluationBatch, data.size() - begin));
-    for (size_t i = 0; i < rows.size(); ++i) rows[i] = begin + static_cast<int64_t>(i);
-    const Batch batch = MakeBatch(data, rows);
-    right += model.forward(batch.images).argmax(1).eq(batch.labels).sum().item<int64_t>();
-  }
-  return static_cast<double>(right) / static_cast<double>(data.size());
 }
 
 class LocalLearner final : public Learner {
@@ -115,7 +51,7 @@ class LocalLearner final : public Learner {
     return Guarded([&] {
       LearnReport report;
       optimizer_->zero_grad();
-      report.loss = ForwardBackward(*model_, MakeBatch(data, rows));
+      report.loss = ForwardBackward(*model_, MakeImageBatch(data, rows));
       optimizer_->param_groups()[0].options().set_lr(LearningRateOf(options_.optimizer) *
                                                      options_.schedule.FactorAt(step_));
       optimizer_->step();
@@ -128,7 +64,7 @@ class LocalLearner final : public Learner {
   absl::Status Finish(bool) override { return absl::OkStatus(); }
 
   absl::StatusOr<double> Accuracy(const Dataset& data) override {
-    return Guarded([&] { return MeasureAccuracy(*model_, data); });
+    return Guarded([&] { return Evaluate(*model_, data).top1; });
   }
 
   absl::Status Report(const Results&) override { return absl::OkStatus(); }
@@ -182,7 +118,7 @@ class RemoteLearner final : public Learner {
   }
 
   absl::StatusOr<double> Accuracy(const Dataset& data) override {
-    return Guarded([&] { return MeasureAccuracy(*model_, data); });
+    return Guarded([&] { return Evaluate(*model_, data).top1; });
   }
 
   absl::Status Report(const Results& results) override {
@@ -196,17 +132,17 @@ class RemoteLearner final : public Learner {
  private:
   using Rows = std::vector<int64_t>;
 
-  Batch TakeBatch(const Dataset& data, absl::Span<const int64_t> rows) {
+  ImageBatch TakeBatch(const Dataset& data, absl::Span<const int64_t> rows) {
     const bool prepared = prepared_rows_ == rows;
     prepared_rows_.clear();
-    return prepared ? std::move(prepared_) : MakeBatch(data, rows);
+    return prepared ? std::move(prepared_) : MakeImageBatch(data, rows);
   }
 
   RoundReport Step(uint32_t samples, float loss, const Dataset& data,
                    absl::Span<const int64_t> next) {
     if (!overlap_) return optimizer_.step(samples, loss);
     PendingStep pending = optimizer_.step_async(samples, loss);
-    prepared_ = MakeBatch(data, next);
+    prepared_ = MakeImageBatch(data, next);
     prepared_rows_ = Rows(next.begin(), next.end());
     return pending.wait();
   }
@@ -215,7 +151,7 @@ class RemoteLearner final : public Learner {
   RemoteOptimizer optimizer_;
   const bool overlap_;
   const int64_t batches_of_a_push_;
-  Batch prepared_;  // of the rows that are said to come next
+  ImageBatch prepared_;  // of the rows that are said to come next
   Rows prepared_rows_;
 };
 

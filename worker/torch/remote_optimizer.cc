@@ -56,9 +56,6 @@ std::unique_ptr<ParameterClient> JoinJob(const Job& job, SessionRole role,
 
 }  // namespace
 
-RemoteError::RemoteError(absl::Status status)
-    : std::runtime_error(std::string(status.message())), status_(std::move(status)) {}
-
 RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
                                  const torch::optim::OptimizerOptions& options,
                                  const absl::optional<LocalSteps>& local, Overlap overlap)

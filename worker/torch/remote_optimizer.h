@@ -29,6 +29,7 @@
 #include "worker/sent_parts.h"
 #include "worker/torch/flat_model.h"
 #include "worker/torch/gradient_watch.h"
+#include "worker/torch/remote_error.h"
 #include "worker/torch/remote_step.h"
 
 namespace sluice {

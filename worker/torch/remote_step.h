@@ -1,14 +1,12 @@
-// A RemoteOptimizer's step: when its gradients leave, how it is waited for, what it throws.
+// A RemoteOptimizer's step: when its gradients leave, and how it is waited for.
 
 #ifndef SLUICE_WORKER_TORCH_REMOTE_STEP_H_
 #define SLUICE_WORKER_TORCH_REMOTE_STEP_H_
 
 #include <cstdint>
 #include <future>
-#include <stdexcept>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "worker/parameter_client.h"
 
 namespace sluice {
@@ -21,16 +19,6 @@ enum class Overlap {
   // a step() in which nothing else changes gradients: else backward() or step() throws
   // std::logic_error, and zero_grad() drops the gradient. Not with local steps.
   kBackward,
-};
-
-// What a RemoteOptimizer throws, as LibTorch's users expect: a sentence, and the status behind it.
-class RemoteError : public std::runtime_error {
- public:
-  explicit RemoteError(absl::Status status);
-  const absl::Status& status() const { return status_; }
-
- private:
-  absl::Status status_;
 };
 
 class RemoteOptimizer;

@@ -2,12 +2,20 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/encoding/checksum.h"
+#include "common/little_endian.h"
+#include "common/safetensors.h"
 
 namespace sluice {
 namespace {
@@ -30,11 +38,12 @@ absl::Status Wrong(const std::string& path, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(path, " ", what));
 }
 
-absl::StatusOr<std::map<std::string, torch::Tensor>> ReadTensors(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path));
-  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
-  std::map<std::string, torch::Tensor> tensors;
+using Tensors = std::map<std::string, torch::Tensor>;
+
+// ---- Of torch.save() ----
+
+absl::StatusOr<Tensors> DecodePickle(const std::string& path, const std::vector<char>& bytes) {
+  Tensors tensors;
   try {
     for (const auto& entry : torch::pickle_load(bytes).toGenericDict()) {
       tensors[entry.key().toStringRef()] = entry.value().toTensor();
@@ -44,6 +53,68 @@ absl::StatusOr<std::map<std::string, torch::Tensor>> ReadTensors(const std::stri
                  "is no dict of tensors; write it with torch.save(dict(model.state_dict()), path)");
   }
   return tensors;
+}
+
+// ---- Safetensors ----
+
+// Of a server, in its checkpoints; see server/durable/checkpoint_format.h.
+constexpr char kServersPrefix[] = "sluice:";
+constexpr char kChecksum[] = "sluice:checksum";
+
+bool IsSafeTensors(absl::string_view bytes) {
+  return bytes.size() > kSafeTensorsPrefix && bytes[kSafeTensorsPrefix] == '{' &&
+         !absl::StartsWith(bytes, "PK");
+}
+
+absl::optional<torch::ScalarType> FloatTypeOf(const std::string& dtype) {
+  if (dtype == "F32") return torch::kFloat32;
+  if (dtype == "F64") return torch::kFloat64;
+  if (dtype == "F16") return torch::kFloat16;
+  if (dtype == "BF16") return torch::kBFloat16;
+  return absl::nullopt;
+}
+
+absl::Status CheckChecksum(absl::string_view bytes, const SafeTensor& checksum) {
+  const bool whole = checksum.end - checksum.begin == sizeof(uint64_t) &&
+                     FromLittleEndian64(bytes.substr(bytes.size() - sizeof(uint64_t))) ==
+                         Checksum(bytes.substr(0, bytes.size() - sizeof(uint64_t)));
+  if (whole) return absl::OkStatus();
+  return absl::DataLossError("its checksum does not match: bytes have changed since it was saved");
+}
+
+// Buffers that are no floats are left out, as SaveStateDict() does.
+absl::StatusOr<Tensors> DecodeSafeTensors(absl::string_view bytes) {
+  const auto length = DecodeSafeTensorsPrefix(bytes.substr(0, kSafeTensorsPrefix), bytes.size());
+  if (!length.ok()) return length.status();
+  const absl::string_view json = bytes.substr(kSafeTensorsPrefix, *length);
+  const absl::string_view data = bytes.substr(kSafeTensorsPrefix + *length);
+  const auto header = DecodeSafeTensorsJson(json, data.size());
+  if (!header.ok()) return header.status();
+  Tensors tensors;
+  for (const SafeTensor& tensor : header->tensors) {
+    if (tensor.name == kChecksum) {
+      const absl::Status whole = CheckChecksum(bytes, tensor);
+      if (!whole.ok()) return whole;
+    }
+    const auto type = FloatTypeOf(tensor.dtype);
+    if (!type.has_value() || absl::StartsWith(tensor.name, kServersPrefix)) continue;
+    const std::vector<int64_t> shape(tensor.shape.begin(), tensor.shape.end());
+    torch::Tensor values = torch::empty(shape, *type);
+    std::memcpy(values.data_ptr(), data.data() + tensor.begin, tensor.end - tensor.begin);
+    tensors.emplace(tensor.name, std::move(values));
+  }
+  return tensors;
+}
+
+absl::StatusOr<Tensors> ReadTensors(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path));
+  const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
+  const absl::string_view text(bytes.data(), bytes.size());
+  if (!IsSafeTensors(text)) return DecodePickle(path, bytes);
+  auto tensors = DecodeSafeTensors(text);
+  if (tensors.ok()) return tensors;
+  return absl::DataLossError(absl::StrCat(path, ": ", tensors.status().message()));
 }
 
 }  // namespace

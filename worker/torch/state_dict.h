@@ -1,4 +1,5 @@
-// State dicts: a model's tensors by name, in files that PyTorch's torch.load() opens.
+// State dicts: a model's tensors by name, in files that PyTorch's torch.load() opens, and in
+// safetensors files, a server's checkpoints among them.
 
 #ifndef SLUICE_WORKER_TORCH_STATE_DICT_H_
 #define SLUICE_WORKER_TORCH_STATE_DICT_H_
@@ -24,9 +25,11 @@ absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
                            const std::string& path);
 
 // Sets the model's parameters and floating buffers to those of a file that SaveStateDict() wrote,
-// or Python's torch.save(dict(model.state_dict()), path): a plain dict, since C++ reads no other.
-// Reading it runs no code. NOT_FOUND if there is no such file; INVALID_ARGUMENT says what is wrong
-// with it, or names the first tensor that is missing, has another shape, or is not the model's.
+// or Python's torch.save(dict(model.state_dict()), path): a plain dict, since C++ reads no other;
+// or of a safetensors file. Of a checkpoint every byte is checked, and what is the optimizer's left
+// aside. Reading runs no code. NOT_FOUND if there is no such file; DATA_LOSS if a safetensors file
+// is damaged; INVALID_ARGUMENT says what is wrong with another, or names the first tensor that is
+// missing, has another shape, or is not the model's.
 absl::Status LoadStateDict(const std::string& path, torch::nn::Module& module);
 
 }  // namespace sluice

@@ -1,0 +1,32 @@
+// Where LibTorch's exceptions end.
+
+#ifndef SLUICE_WORKER_TORCH_GUARDED_H_
+#define SLUICE_WORKER_TORCH_GUARDED_H_
+
+#include <exception>
+#include <stdexcept>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "worker/torch/remote_error.h"
+
+namespace sluice {
+
+// Calls `body` and turns what it throws into a status.
+template <typename Body>
+auto Guarded(Body body) -> absl::StatusOr<decltype(body())> {
+  try {
+    return body();
+  } catch (const RemoteError& error) {
+    return error.status();
+  } catch (const std::invalid_argument& error) {
+    return absl::InvalidArgumentError(error.what());
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("LibTorch: ", error.what()));
+  }
+}
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_TORCH_GUARDED_H_

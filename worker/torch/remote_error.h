@@ -1,0 +1,26 @@
+#ifndef SLUICE_WORKER_TORCH_REMOTE_ERROR_H_
+#define SLUICE_WORKER_TORCH_REMOTE_ERROR_H_
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace sluice {
+
+// What a RemoteOptimizer throws, as LibTorch's users expect: a sentence, and the status behind it.
+class RemoteError : public std::runtime_error {
+ public:
+  explicit RemoteError(absl::Status status)
+      : std::runtime_error(std::string(status.message())), status_(std::move(status)) {}
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  absl::Status status_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_TORCH_REMOTE_ERROR_H_
