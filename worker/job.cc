@@ -54,6 +54,14 @@ void Consume(int* argc, char*** argv, const std::vector<std::string>& remaining)
   (*argv)[kept] = nullptr;
 }
 
+void AddPatience(CLI::App& group, JobFlags& flags) {
+  group
+      .add_option("--connect-timeout", flags.connect_timeout,
+                  "seconds to wait for a server that is not there, or not there any more")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
 absl::Status NameFlag(absl::string_view flag, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat(flag, ": ", status.message()));
 }
@@ -69,11 +77,7 @@ void AddJobFlags(CLI::App& app, JobFlags& flags) {
                    "address of a running server: host:port or unix:/path (not needed under mpirun, "
                    "where rank 0 is the server)");
   group.add_option("--name", flags.name, "this worker's name (default: made of host and process)");
-  group
-      .add_option("--connect-timeout", flags.connect_timeout,
-                  "seconds to wait for a server that is not there yet")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  AddPatience(group, flags);
   group
       .add_option(
           "--push-encoding", flags.push_encoding,
@@ -92,6 +96,17 @@ void AddJobFlags(CLI::App& app, JobFlags& flags) {
   group.add_flag("--error-feedback,!--no-error-feedback", flags.error_feedback,
                  "keep what an encoding loses of a gradient, and add it to the next");
   AddServerFlags(app, *flags.server_flags);
+}
+
+void AddConnectionFlags(CLI::App& app, JobFlags& flags) {
+  CLI::App& group = *app.add_option_group("Server", "How this process reaches a server");
+  group.add_option("--server", flags.server,
+                   "address of a running server: host:port or unix:/path");
+  group.add_option("--name", flags.name, "this process's name (default: made of host and process)");
+  AddPatience(group, flags);
+  group.add_option("--token-file", flags.server_flags->token_file,
+                   "file whose first line is the secret that the server asks for");
+  AddSecurityFlags(group, flags.server_flags->security);
 }
 
 absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags) {

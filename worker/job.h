@@ -49,7 +49,12 @@ struct JobFlags {
   std::unique_ptr<ServerFlags> server_flags;  // --token-file and --trace among them
 };
 
+// Adds them to `app`, in groups of their own. `flags` outlives the parsing.
 void AddJobFlags(CLI::App& app, JobFlags& flags);
+
+// Of those, the ones by which a program that only looks on reaches a server that runs: its address
+// and what it asks of callers.
+void AddConnectionFlags(CLI::App& app, JobFlags& flags);
 
 // The schedule of the learning rate that a server with those flags would follow.
 absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags);

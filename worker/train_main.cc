@@ -23,6 +23,7 @@
 #include "common/mpi_bootstrap.h"
 #include "worker/dataset.h"
 #include "worker/job.h"
+#include "worker/model_flags.h"
 #include "worker/optimizer_flags.h"
 #include "worker/progress.h"
 #include "worker/torch/learners.h"
@@ -33,11 +34,10 @@ namespace {
 
 struct TrainFlags {
   std::string role = "job";
-  std::string dataset = "fashion-mnist";
-  std::string data_dir;
   std::string progress = "auto";
   bool pace = false;
   bool test = true;
+  ModelFlags model;
   LearnerOptions learner;
   OptimizerFlags optimizer;
   uint64_t until_step = 0;
@@ -66,15 +66,7 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
                  "job (server and workers) or single (one process, no server)")
       ->check(CLI::IsMember({"job", "single"}))
       ->capture_default_str();
-  app.add_option("--model", flags.learner.model, "lenet, mlp or resnet18")
-      ->check(CLI::IsMember({"lenet", "mlp", "resnet18"}))
-      ->capture_default_str();
-  app.add_option("--dataset", flags.dataset, "fashion-mnist or mnist")
-      ->check(CLI::IsMember({"fashion-mnist", "mnist"}))
-      ->capture_default_str();
-  app.add_option(
-      "--data-dir", flags.data_dir,
-      "folder of the data set's IDX files, plain or .gz (default: where Debian puts it)");
+  AddModelFlags(app, flags.model);
   app.add_option("--batch-size", flags.trainer.batch_size, "samples in a batch of one worker")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -88,17 +80,15 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
                  "end when the parameters have reached that step; 0: no limit")
       ->capture_default_str();
   app.add_option("--init-from", flags.learner.init_from,
-                 "file of the first parameters, as torch.save(dict(model.state_dict()), file) or "
-                 "tools/sluicectl checkpoint export writes it (default: drawn by --seed)");
+                 "file of the first parameters: a server's checkpoint, or as "
+                 "torch.save(dict(model.state_dict()), file) or tools/sluicectl checkpoint export "
+                 "writes it (default: drawn by --seed)");
   AddOptimizerFlags(app, flags.optimizer);
   AddLocalStepFlags(app, flags);
   app.add_flag("--overlap", flags.learner.overlap,
                "send gradients while backward still computes others, and prepare the next batch "
                "while the parameters arrive");
   app.add_option("--seed", flags.trainer.seed, "of the first parameters and the order of the data")
-      ->capture_default_str();
-  app.add_option("--threads", flags.learner.threads, "of LibTorch, in this process")
-      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--progress", flags.progress,
                  "line (renews itself), plain (a line every few seconds), off, or auto: line on a "
@@ -110,11 +100,6 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   app.add_flag("--test,!--no-test", flags.test, "measure the test accuracy at the end")
       ->capture_default_str();
   AddJobFlags(app, flags.job);
-}
-
-absl::StatusOr<std::string> DataDir(const TrainFlags& flags) {
-  if (!flags.data_dir.empty()) return flags.data_dir;
-  return DefaultDataDir(flags.dataset);
 }
 
 // mpirun gives its ranks a terminal of its own, wherever its output goes.
@@ -154,7 +139,7 @@ absl::Status TrainAndEvaluate(const TrainFlags& flags, const std::string& data_d
 }
 
 absl::Status RunWorker(const TrainFlags& flags, const Job* job) {
-  const auto data_dir = DataDir(flags);
+  const auto data_dir = DataDirOf(flags.model);
   if (!data_dir.ok()) return data_dir.status();
   // Before joining: a worker without data would be waited for.
   const auto test = LoadDataset(*data_dir, DatasetSplit::kTest);
@@ -183,6 +168,8 @@ int Main(int argc, char** argv) {
   }
   const auto optimizer = OptimizerFrom(flags.optimizer);
   if (!optimizer.ok()) return Fail(optimizer.status());
+  flags.learner.model = flags.model.model;
+  flags.learner.threads = flags.model.threads;
   flags.learner.optimizer = *optimizer;
   flags.learner.seed = flags.trainer.seed;
   if (flags.local_steps > 0) {

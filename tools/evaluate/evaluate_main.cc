@@ -1,0 +1,156 @@
+// sluice_evaluate: loss, top-1 and top-5 of a model on a test set, while it is trained or after.
+//
+//   sluice_evaluate --server=host:port            the steps of a running server, as an observer
+//   sluice_evaluate --checkpoint-dir=DIR          the checkpoints that a server saves there
+//   sluice_evaluate --checkpoint=FILE             one file: .safetensors, or of torch.save()
+//
+// Ends when training does. Exit codes: 0 done; 1 failed, or there was nothing to evaluate; 2 bad
+// command line; 3 the server, or the directory's, was not there for --connect-timeout.
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/types/optional.h"
+#include "common/logging.h"
+#include "tools/evaluate/directory_source.h"
+#include "tools/evaluate/evaluation_report.h"
+#include "tools/evaluate/parameter_source.h"
+#include "tools/evaluate/server_source.h"
+#include "worker/dataset.h"
+#include "worker/job.h"
+#include "worker/model_flags.h"
+#include "worker/torch/evaluator.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kExitCodes[] =
+    "Ends when training does. Exit codes: 0 done; 1 failed, or there was nothing to evaluate; 2 "
+    "bad "
+    "command line; 3 the server, or the directory's, was not there for --connect-timeout.";
+
+struct EvaluateFlags {
+  ModelFlags model;
+  std::string file;
+  DirectoryOptions directory;
+  double interval = absl::ToDoubleSeconds(DirectoryOptions().interval);
+  std::string json;
+  JobFlags job;
+
+  absl::Duration patience() const { return absl::Seconds(job.connect_timeout); }
+};
+
+void AddEvaluateFlags(CLI::App& app, EvaluateFlags& flags) {
+  app.add_option(
+      "--checkpoint", flags.file,
+      "file to evaluate: a checkpoint, another .safetensors file, or one of torch.save()");
+  CLI::Option* const directory =
+      app.add_option("--checkpoint-dir", flags.directory.directory,
+                     "directory to follow, as a server's; damaged checkpoints are named and passed "
+                     "over");
+  app.add_flag("--once", flags.directory.once, "evaluate the checkpoints that are there, and end")
+      ->needs(directory);
+  app.add_option("--poll-interval", flags.interval, "seconds between two looks at the directory")
+      ->needs(directory)
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str();
+  app.add_option("--every", flags.directory.every,
+                 "evaluate only what is at least that many steps further, and the last step in any "
+                 "case; of a server, always the newest it has by then")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--json", flags.json, "file to append a JSON object to for each evaluation");
+  AddModelFlags(app, flags.model);
+  AddConnectionFlags(app, flags.job);
+}
+
+// What is evaluated, named in exactly one way.
+absl::Status CheckOneSource(const EvaluateFlags& flags) {
+  const int named = int{!flags.job.server.empty()} + int{!flags.directory.directory.empty()} +
+                    int{!flags.file.empty()};
+  if (named == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "found ", named, " of --server, --checkpoint-dir and --checkpoint, expected one of them"));
+}
+
+// `job` is filled in for a server.
+absl::StatusOr<std::unique_ptr<ParameterSource>> MakeSource(const EvaluateFlags& flags,
+                                                            const Evaluator& model,
+                                                            absl::optional<Job>* job) {
+  if (!flags.file.empty()) return MakeFileSource(flags.file);
+  if (!flags.directory.directory.empty()) {
+    DirectoryOptions options = flags.directory;
+    options.patience = flags.patience();
+    options.interval = absl::Seconds(flags.interval);
+    return MakeDirectorySource(options);
+  }
+  auto started = Job::Start(flags.job);
+  if (!started.ok()) return started.status();
+  job->emplace(*std::move(started));
+  return MakeServerSource(**job, flags.directory.every, flags.patience(), model);
+}
+
+absl::Status EvaluateAll(ParameterSource& source, const Dataset& data, Evaluator& model,
+                         EvaluationReport& report) {
+  for (;;) {
+    const auto next = source.Next(model);
+    if (!next.ok()) return next.status();
+    if (!next->has_value()) return report.Finish();
+    const absl::Time began = absl::Now();
+    const auto evaluation = model.Measure(data);
+    if (!evaluation.ok()) return evaluation.status();
+    const absl::Status added = report.Add(**next, *evaluation, absl::Now() - began);
+    if (!added.ok()) return added;
+  }
+}
+
+absl::Status Run(const EvaluateFlags& flags) {
+  const absl::Status one = CheckOneSource(flags);
+  if (!one.ok()) return one;
+  const auto data_dir = DataDirOf(flags.model);
+  if (!data_dir.ok()) return data_dir.status();
+  const auto data = LoadDataset(*data_dir, DatasetSplit::kTest);
+  if (!data.ok()) return data.status();
+  auto report = EvaluationReport::Open(std::cout, flags.json);
+  if (!report.ok()) return report.status();
+  auto model = Evaluator::Make(flags.model.model, flags.model.threads);
+  if (!model.ok()) return model.status();
+  absl::optional<Job> job;
+  const auto source = MakeSource(flags, *model, &job);
+  if (!source.ok()) return source.status();
+  return EvaluateAll(**source, *data, *model, **report);
+}
+
+int ExitCodeOf(const absl::Status& status) {
+  if (status.ok()) return 0;
+  if (absl::IsInvalidArgument(status)) return 2;
+  return absl::IsDeadlineExceeded(status) ? 3 : 1;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Evaluates a model while it is trained, or after.", "sluice_evaluate");
+  app.footer(kExitCodes);
+  // Given twice, the last counts: scripts may set defaults before a user's flags.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  EvaluateFlags flags;
+  AddEvaluateFlags(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  InitLogging();
+  const absl::Status status = Run(flags);
+  if (!status.ok()) std::cerr << absl::StrCat("sluice_evaluate: ", status.message(), "\n");
+  return ExitCodeOf(status);
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) { return sluice::Main(argc, argv); }

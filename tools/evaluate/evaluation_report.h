@@ -1,0 +1,52 @@
+// What came out: lines for people, and a sheet of records for programs.
+
+#ifndef SLUICE_TOOLS_EVALUATE_EVALUATION_REPORT_H_
+#define SLUICE_TOOLS_EVALUATE_EVALUATION_REPORT_H_
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tools/evaluate/parameter_source.h"
+#include "worker/evaluation.h"
+
+namespace sluice {
+
+// {"step":20,"incarnation":1,"source":"127.0.0.1:7070","samples":10000,"loss":0.25,"top1":0.9,
+// "top5":0.99}. A number that is not known, or not finite, is null.
+std::string RecordOf(const ParametersId& id, const Evaluation& evaluation);
+
+// For one thread.
+class EvaluationReport {
+ public:
+  // Writes to `out`, which outlives it, and appends a record a line to the file `json`, unless that
+  // is empty. UNAVAILABLE if that cannot be written.
+  static absl::StatusOr<std::unique_ptr<EvaluationReport>> Open(std::ostream& out,
+                                                                const std::string& json);
+
+  // An evaluation that took so long.
+  absl::Status Add(const ParametersId& id, const Evaluation& evaluation, absl::Duration time);
+
+  // After the last: how many there were, and which was the best. FAILED_PRECONDITION if there were
+  // none.
+  absl::Status Finish();
+
+ private:
+  EvaluationReport(std::ostream& out, std::string path) : out_(out), path_(std::move(path)) {}
+
+  std::ostream& out_;
+  const std::string path_;
+  std::ofstream json_;
+  uint64_t evaluations_ = 0;
+  ParametersId best_;  // the first of the highest top-1
+  double best_top1_ = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TOOLS_EVALUATE_EVALUATION_REPORT_H_

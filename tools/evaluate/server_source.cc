@@ -1,0 +1,48 @@
+#include "tools/evaluate/server_source.h"
+
+#include <string>
+#include <utility>
+
+#include "worker/parameter_follower.h"
+
+namespace sluice {
+namespace {
+
+class ServerSource final : public ParameterSource {
+ public:
+  ServerSource(std::string address, uint64_t every, std::unique_ptr<ParameterFollower> follower)
+      : address_(std::move(address)), every_(every), follower_(std::move(follower)) {}
+
+  absl::StatusOr<absl::optional<ParametersId>> Next(Evaluator& model) override {
+    const auto next = follower_->Next(every_, model.values());
+    if (!next.ok()) return next.status();
+    if (!next->has_value()) return absl::optional<ParametersId>();
+    return absl::make_optional(ParametersId{address_, (*next)->incarnation, (*next)->step});
+  }
+
+ private:
+  const std::string address_;
+  const uint64_t every_;
+  const std::unique_ptr<ParameterFollower> follower_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ParameterSource>> MakeServerSource(const Job& job, uint64_t every,
+                                                                  absl::Duration patience,
+                                                                  const Evaluator& model) {
+  auto connection = job.Connect();
+  if (absl::IsUnavailable(connection.status())) {
+    return absl::DeadlineExceededError(connection.status().message());
+  }
+  if (!connection.ok()) return connection.status();
+  JoinRequest request = job.Identity(SessionRole::kObserver);
+  request.layout = model.layout();
+  request.memory = model.memory();
+  auto follower =
+      std::make_unique<ParameterFollower>(*std::move(connection), std::move(request), patience);
+  return std::unique_ptr<ParameterSource>(
+      std::make_unique<ServerSource>(job.ticket().address, every, std::move(follower)));
+}
+
+}  // namespace sluice
