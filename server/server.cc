@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   }
   std::unique_ptr<DurableDirectory> durable;
   if (!options.durable.directory.empty()) {
-    auto opened = DurableDirectory::Open(options.durable);
+    auto opened = DurableDirectory::Open(options.durable, *options.files);
     if (!opened.ok()) return opened.status();
     durable = *std::move(opened);
     options.shard.incarnation = durable->incarnation();

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/address.h"
 #include "common/credentials_source.h"
+#include "common/file_system.h"
 #include "common/private_directory.h"
 #include "common/trace.h"
 #include "server/door_limits.h"
@@ -40,6 +41,8 @@ struct ServerOptions {
   absl::Duration log_step_wait = absl::Seconds(5);
   // Where to keep checkpoints; with no directory named, nowhere.
   DurableOptions durable;
+  // Where that directory is; outlives the server.
+  FileSystem* files = &RealFileSystem();
   // The file that the server writes a trace to; empty: none.
   std::string trace_file;
   Existing existing_trace = Existing::kEmptied;

@@ -39,8 +39,9 @@ struct ServerFlags {
   SecurityFlags security;
   std::string trace;  // file; of a worker, too
   bool wait_for_more = false;
-  uint32_t max_restarts = 0;      // under mpirun; see server/launch.h
-  AttachmentHook on_attachments;  // no flag: the program's own
+  uint32_t max_restarts = 0;              // under mpirun; see server/launch.h
+  AttachmentHook on_attachments;          // no flag: the program's own
+  FileSystem* files = &RealFileSystem();  // no flag, either
 };
 
 // Adds them to `app`, in a group of their own. `flags` outlives the parsing.
