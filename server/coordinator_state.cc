@@ -99,6 +99,7 @@ void Coordinator::Replayed(const StepRecord& record, std::shared_ptr<Snapshot> n
   for (const SessionRecord& worker : record.contributors) {
     roster_.sessions().RestoreLater(worker, record.step, clock_.Now());
   }
+  roster_.GoOn();
   next->step = record.step;
   snapshots_->Publish(std::move(next));
 }

@@ -72,9 +72,10 @@ void Roster::Restore(const ShardImage& image, absl::Time now) {
   layout_ = image.layout;
   optimizer_ = image.optimizer;
   sessions_.Restore(image.workers, image.forgot_workers, image.step, now);
-  // Training goes on with those who were there, so that it need not wait for the others again.
-  started_ = sessions_.CountAlive(SessionRole::kWorker) > 0;
+  if (image.step > Step()) GoOn();
 }
+
+void Roster::GoOn() { started_ = sessions_.CountAlive(SessionRole::kWorker) > 0; }
 
 absl::StatusOr<SessionRecord*> Roster::Hear(SessionId session, absl::Time now) {
   const auto record = sessions_.Find(session);

@@ -32,6 +32,8 @@ class Roster {
 
   // Goes on where an earlier life of the server ended; before anybody joins.
   void Restore(const ShardImage& image, absl::Time now);
+  // That life made a step: those who were there go on, and need not wait for the others again.
+  void GoOn();
 
   // The session speaks. UNKNOWN_SESSION if it is not alive.
   absl::StatusOr<SessionRecord*> Hear(SessionId session, absl::Time now);

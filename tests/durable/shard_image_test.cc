@@ -164,6 +164,31 @@ TEST(ShardImageTest, TheStepWaitsForTheWorkersThatWereThere) {
   EXPECT_EQ(second->step(), 1u);
 }
 
+TEST(ShardImageTest, OfAJobBeforeItsFirstStepWaitsForAllWorkersThatWereLaunched) {
+  ShardWorld first(Sync(2));
+  first.Start({"a"});
+  const auto second = NextLife(*ImageOf(first.shard()), Sync(2));
+  ASSERT_THAT(second->Join("a"), IsOk());
+  EXPECT_THAT(second->PushAs(HeaderOf(*second, "a", 1, 0), {2, 2, 2}), Is(Disposition::kAccepted));
+  EXPECT_EQ(second->step(), 0u);
+  ASSERT_THAT(second->Join("b"), IsOk());
+  EXPECT_THAT(second->PushAs(HeaderOf(*second, "b", 1, 0, 2), {4, 4, 4}),
+              Is(Disposition::kApplied));
+  EXPECT_THAT(second->Parameters(), ElementsAre(-3, -3, -3));
+}
+
+TEST(ShardImageTest, OfAJobThatHasMadeAStepWaitsForThoseAloneThatWereThere) {
+  ShardOptions patient = Sync(2);
+  patient.start_timeout = absl::Seconds(1);
+  ShardWorld first(patient);
+  first.Start({"a"});
+  first.Pass(absl::Seconds(1));
+  ASSERT_THAT(first.Push("a", 0, {2, 2, 2}), Applied(1));
+  const auto second = NextLife(*ImageOf(first.shard()), Sync(2));
+  ASSERT_THAT(second->Join("a"), IsOk());
+  EXPECT_THAT(second->PushAs(HeaderOf(*second, "a", 2, 1), {2, 2, 2}), Is(Disposition::kApplied));
+}
+
 TEST(ShardImageTest, AnotherLaunchMayTakeLongerThanALease) {
   ShardWorld first(Sync(2));
   first.Start({"a", "b"});
