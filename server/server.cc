@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     if (!opened.ok()) return opened.status();
     durable = *std::move(opened);
     options.shard.incarnation = durable->incarnation();
-    if (durable->restored() != nullptr) options.shard.job_id = durable->restored()->job_id;
+    if (!durable->job_id().empty()) options.shard.job_id = durable->job_id();
   }
   std::unique_ptr<Server> server(new Server(options, std::move(durable), std::move(trace)));
   if (server->durable_ != nullptr) {

@@ -525,6 +525,53 @@ TEST_F(ParameterClientMovedTest, DoesNotTakePartInAnotherJobAtTheAddress) {
   a_ = nullptr;  // before the other server
 }
 
+// A server that ended before it had kept any parameters.
+TEST_F(ParameterClientMovedTest, GivesItsParametersToAServerThatHasNone) {
+  ASSERT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  ServerWorld other(Another("job"));
+  twin_->MoveTo(other.shard());
+  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(0, Disposition::kStaleDropped));
+  EXPECT_EQ(a_->parameters, Values({9, 9, 9}));
+  EXPECT_THAT(a_->Exchange({2, 2, 2}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(a_->parameters, Values({7, 7, 7}));
+  a_ = nullptr;  // before the other server
+}
+
+TEST(ParameterClientJoinTest, JoinsAgainWhenTheServerGoesDownMeanwhile) {
+  ServerWorld world(Sync(1));
+  auto connection = std::make_unique<ShardConnection>(world.shard());
+  ShardConnection& twin = *connection;
+  TestWorker a("a", std::move(connection), {10, 10, 10});
+  twin.BreakJoins(3);
+  ASSERT_THAT(a.Join(), IsOk());
+  EXPECT_EQ(twin.reconnects(), 3);
+  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(a.parameters, Values({9, 9, 9}));
+}
+
+TEST(ParameterClientJoinTest, OffersItsParametersAgainToTheServerThatComesBack) {
+  ServerWorld world(Sync(1));
+  ServerWorld back(Sync(1));
+  auto connection = std::make_unique<ShardConnection>(world.shard());
+  ShardConnection& twin = *connection;
+  TestWorker a("a", std::move(connection), {10, 10, 10});
+  twin.BeforeInitialize([&] { twin.MoveTo(back.shard()); });
+  ASSERT_THAT(a.Join(), IsOk());
+  EXPECT_EQ(back.shard().Describe().phase, Phase::kTraining);
+  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(a.parameters, Values({9, 9, 9}));
+}
+
+TEST(ParameterClientJoinTest, GivesUpAServerThatLetsNobodyIn) {
+  ServerWorld world(Sync(1));
+  auto connection = std::make_unique<ShardConnection>(world.shard());
+  ShardConnection& twin = *connection;
+  TestWorker a("a", std::move(connection));
+  twin.BreakJoins(1000);
+  EXPECT_THAT(a.Join(), HasCode(absl::StatusCode::kUnavailable, HasSubstr("the connection broke")));
+  EXPECT_LT(twin.joins(), 100);
+}
+
 TEST(ParameterClientPullTest, PullsAgainUntilTheStepComes) {
   ServerWorld world(Sync(1));
   auto connection = std::make_unique<ShardConnection>(world.shard());

@@ -16,77 +16,14 @@ constexpr absl::Duration kPatience = absl::Milliseconds(500);
 // The server cannot keep what it is sent, for example because its disk is full.
 bool IsStopped(const absl::Status& status) { return ReasonOf(status) == Reason::kJournalStopped; }
 
+// It has come back without the parameters that this worker was given.
+bool IsBlank(const absl::Status& status) { return ReasonOf(status) == Reason::kNotInitialized; }
+
 bool Counted(Disposition disposition) {
   return disposition == Disposition::kAccepted || disposition == Disposition::kApplied;
 }
 
 }  // namespace
-
-absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float> parameters) {
-  request_ = request;
-  const absl::Status prepared = PrepareEncodings();
-  if (!prepared.ok()) return prepared;
-  const absl::Status opened = OpenSession();
-  if (!opened.ok()) return opened;
-  sequence_ = welcome_.last_sequence;
-  PullRequest first;
-  if (!welcome_.initialized && request.role == SessionRole::kWorker) {
-    const auto offer = Share({parameters.begin(), parameters.end()});
-    const auto initialized = connection_->Initialize(welcome_.session, offer);
-    if (!initialized.ok()) return initialized.status();
-    step_ = initialized->step;
-    incarnation_ = welcome_.incarnation;
-    // Then it lacks nothing but what the pull's header says.
-    if (initialized->accepted) first.have_step = step_;
-  }
-  first.session = welcome_.session;
-  first.min_step = welcome_.step;
-  return Finish(connection_->StartPull(first), first, parameters);
-}
-
-absl::Status ParameterClient::PrepareEncodings() {
-  if (request_.role != SessionRole::kWorker) return absl::OkStatus();
-  if (encoding_.choice.momentum()) {
-    const auto momentum = TakeMomentum(&request_.optimizer);
-    if (!momentum.ok()) return momentum.status();
-    encoding_.momentum = *momentum;
-  }
-  if (!encoding_.choice.plain()) {
-    encoder_ = std::make_unique<GradientEncoder>(request_.layout, encoding_, request_.worker);
-  }
-  if (encoding_.choice.automatic() || pull_.automatic()) {
-    auto_ =
-        std::make_unique<AutoEncodings>(request_.layout, encoding_, pull_, request_.worker, clock_);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ParameterClient::OpenSession() {
-  auto welcome = connection_->Join(request_);
-  if (!welcome.ok()) return welcome.status();
-  welcome_ = *std::move(welcome);
-  request_.job_id = welcome_.job_id;  // another job at this address is not meant
-  return absl::OkStatus();
-}
-
-absl::Status ParameterClient::Rejoin() {
-  absl::Status joined;
-  for (int attempt = 0; attempt < kMaxRejoins; ++attempt) {
-    const absl::Status connected = connection_->Reconnect();
-    if (!connected.ok()) return connected;
-    joined = OpenSession();
-    if (joined.ok()) LogReturn();
-    if (joined.ok() || !IsLost(joined)) return joined;
-  }
-  return joined;
-}
-
-void ParameterClient::LogReturn() const {
-  LOG(INFO) << request_.worker << " has joined again, at step " << welcome_.step;
-  if (welcome_.incarnation == incarnation_ || welcome_.lost_steps == 0) return;
-  LOG(WARNING) << "the server came back, and " << welcome_.lost_steps
-               << " steps that it had made are lost";
-}
 
 PushHeader ParameterClient::NextHeader() {
   sequence_ = sequence_.Next();
@@ -167,7 +104,7 @@ absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradie
       --attempt;
       continue;
     }
-    const bool again = outlived || corrupt || IsLost(report.status());
+    const bool again = outlived || corrupt || IsBlank(report.status()) || IsLost(report.status());
     if (report.ok() && encoder_ != nullptr) encoder_->End(Counted(report->disposition));
     if (report.ok() || !again || attempt == kMaxRejoins) return report;
     if (corrupt) LOG(WARNING) << request_.worker << " repeats a push: " << report.status();
@@ -181,15 +118,6 @@ absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradie
     header.session = welcome_.session;
     round = Round{header, nullptr, Coverage(0)};
   }
-}
-
-absl::StatusOr<RoundReport> ParameterClient::GiveUpPush(absl::Span<float> parameters) {
-  LOG(WARNING) << "the server does not know " << request_.worker
-               << " any more; its latest push is given up";
-  // By `after` the server also says that it reads nothing of this worker's memory any more.
-  const absl::Status pulled = Pull(welcome_.step, parameters, welcome_.last_sequence);
-  if (!pulled.ok()) return pulled;
-  return RoundReport{step_, Disposition::kStaleDropped, 0};
 }
 
 absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round round, const SharedFloats& gradient,
@@ -233,30 +161,6 @@ absl::StatusOr<PushOutcome> ParameterClient::Push(Round round, const SharedFloat
   auto outcome = round.push->Finish({round.header.samples, round.header.loss});
   pushed_ = round.push->transfer();
   return outcome;
-}
-
-absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
-  for (;;) {
-    const auto event = connection_->NextEvent();
-    const bool ended = event.ok() && event->kind == JobEvent::Kind::kEvicted;
-    if (ended || IsLost(event.status())) {
-      const absl::Status rejoined = Rejoin();
-      if (!rejoined.ok()) return rejoined;
-      continue;
-    }
-    if (!event.ok()) return event.status();
-    if (event->kind == JobEvent::Kind::kTrainingFinished) return Pull(event->step, parameters);
-    if (event->kind == JobEvent::Kind::kDraining) {
-      return absl::UnavailableError("the server went down before training was over");
-    }
-  }
-}
-
-absl::Status ParameterClient::Leave(const Results& results) {
-  const absl::Status left = connection_->Leave(welcome_.session, results);
-  // Its session ended before, but all of its pushes were answered.
-  const bool gone = ReasonOf(left) == Reason::kUnknownSession && results.empty();
-  return gone ? absl::OkStatus() : left;
 }
 
 absl::Status ParameterClient::Pull(Step min_step, absl::Span<float> parameters,

@@ -80,6 +80,10 @@ class ParameterClient {
  private:
   absl::Status PrepareEncodings();
   absl::Status OpenSession();
+  // What this process has sent in earlier sessions.
+  enum class Earlier { kNothing, kPushed };
+  absl::Status Begin(Earlier earlier, absl::Span<float> parameters);
+  absl::Status TryToBegin(Earlier earlier, const SharedFloats& own, absl::Span<float> parameters);
   absl::Status Rejoin();
   void LogReturn() const;
   // A push of which a part may have been sent.

@@ -11,15 +11,14 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "common/encoding/checksum.h"
+#include "server/durable/checked_line.h"
 #include "server/durable/numbered_name.h"
 
 namespace sluice {
 namespace {
 
-// Of the empty file that says which life began at which step.
+// Of the file that says which life began at which step; in it stands the job's id.
 constexpr char kLifePrefix[] = "life-";
 constexpr char kKept[] = "kept";
 constexpr char kReached[] = "reached";
@@ -83,7 +82,7 @@ absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
   return directory;
 }
 
-// This life's number follows all that were used.
+// This life's number follows all that were used, and its job is theirs.
 absl::Status DurableDirectory::ReadLives() {
   const auto files = files_.List(options_.directory);
   if (!files.ok()) return files.status();
@@ -93,6 +92,7 @@ absl::Status DurableDirectory::ReadLives() {
     const auto life = ParseNumberedName(kLifePrefix, file);
     if (!life.has_value()) continue;
     incarnation_ = std::max(incarnation_, life->first);
+    job_id_ = ReadCheckedLine(files_, PathOf(file)).value_or(job_id_);
     const bool known = restored_ != nullptr && life->first <= restored_->lineage.current();
     if (known) {
       files_.Remove(PathOf(file)).IgnoreError();  // the next time
@@ -101,6 +101,7 @@ absl::Status DurableDirectory::ReadLives() {
     }
   }
   incarnation_ = incarnation_.Next();
+  if (restored_ != nullptr) job_id_ = restored_->job_id;
   return absl::OkStatus();
 }
 
@@ -133,7 +134,7 @@ absl::StatusOr<Step> DurableDirectory::Replay(
   return reached;
 }
 
-absl::Status DurableDirectory::BeginLife(Step begin) {
+absl::Status DurableDirectory::BeginLife(Step begin, const std::string& job_id) {
   if (!HasBase() && ReadKept() > Step()) {
     return absl::DataLossError(absl::StrCat(
         options_.directory, " has kept step ", ReadKept().value(), ", but holds no checkpoint; ",
@@ -145,10 +146,14 @@ absl::Status DurableDirectory::BeginLife(Step begin) {
     LOG(WARNING) << "an earlier server had made step " << reached << ": " << lost_steps_
                  << " steps are lost, since the last checkpoint is of step " << begin;
   }
-  const absl::Status noted = reached_.Begin(begin);
-  if (!noted.ok()) return noted;
+  reached_.Begin(begin);
   auto file = files_.Create(PathOf(NumberedName(kLifePrefix, {incarnation_, begin})));
   if (!file.ok()) return file.status();
+  // Without it workers of a life that ends before its first checkpoint must be started again.
+  absl::Status noted = (*file)->Append(CheckedLine(job_id));
+  LOG_IF(WARNING, !noted.ok()) << noted.message();
+  if (noted.ok()) noted = (*file)->Sync();
+  if (!noted.ok() && !absl::IsResourceExhausted(noted)) return noted;
   return files_.SyncDirectory(options_.directory);
 }
 
@@ -180,27 +185,19 @@ void DurableDirectory::Kept(Step step) {
 
 // Not synced: it outlives the process, which is what it is for, and whatever it says is true.
 void DurableDirectory::WriteKept(Step step) {
-  const std::string text = absl::StrCat(step.value());
   const std::string unfinished = PathOf(absl::StrCat(kKept, ".new"));
   auto file = files_.Create(unfinished);
   absl::Status written = file.status();
-  if (file.ok()) written = (*file)->Append(absl::StrCat(text, " ", Checksum(text), "\n"));
+  if (file.ok()) written = (*file)->Append(CheckedLine(absl::StrCat(step.value())));
   if (written.ok()) written = files_.Rename(unfinished, PathOf(kKept));
   LOG_IF_EVERY_N(WARNING, !written.ok(), 1000) << written.message();
 }
 
 // 0 if it is not known.
 Step DurableDirectory::ReadKept() const {
-  const auto file = files_.Open(PathOf(kKept));
-  if (!file.ok()) return Step();
-  std::string text(std::min<uint64_t>((*file)->size(), 64), '\0');
-  if (!(*file)->Read(0, absl::MakeSpan(text)).ok()) return Step();
-  const std::vector<std::string> words = absl::StrSplit(text, absl::ByAnyChar(" \n"));
+  const auto text = ReadCheckedLine(files_, PathOf(kKept));
   uint64_t step = 0;
-  uint64_t checksum = 0;
-  const bool whole = words.size() > 1 && absl::SimpleAtoi(words[0], &step) &&
-                     absl::SimpleAtoi(words[1], &checksum) && checksum == Checksum(words[0]);
-  return whole ? Step(step) : Step();
+  return text.has_value() && absl::SimpleAtoi(*text, &step) ? Step(step) : Step();
 }
 
 // ---- Checkpoints ----

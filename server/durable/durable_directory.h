@@ -74,12 +74,14 @@ class DurableDirectory {
   // which workers were told.
   absl::StatusOr<Step> Replay(const ShardImage& image,
                               const std::function<void(const JournaledStep&)>& replay);
+  // Of the earlier lives, also of those that came to nothing; empty if none is known.
+  const std::string& job_id() const { return job_id_; }
   // Earlier lives, but for those that the checkpoint knows of.
   const Lives& lives() const { return lives_; }
 
-  // This life, which begins at `begin`.
+  // This life, which begins at `begin`, of that job.
   Incarnation incarnation() const { return incarnation_; }
-  absl::Status BeginLife(Step begin);
+  absl::Status BeginLife(Step begin, const std::string& job_id);
   // The steps that an earlier life made beyond it, and which are lost; after BeginLife().
   uint64_t lost_steps() const { return lost_steps_; }
 
@@ -125,6 +127,7 @@ class DurableDirectory {
   std::unique_ptr<FileLock> lock_;
   CheckpointStore checkpoints_;  // in the end the background's alone
   std::unique_ptr<ShardImage> restored_;
+  std::string job_id_;
   Lives lives_;
   Incarnation incarnation_;
   ReachedStep reached_;

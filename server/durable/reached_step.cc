@@ -24,15 +24,18 @@ Step ReachedStep::Read() const {
   return Step(FromLittleEndian64(bytes));
 }
 
-absl::Status ReachedStep::Begin(Step step) {
+void ReachedStep::Begin(Step step) {
   auto file = files_.Create(path_);
-  if (!file.ok()) return file.status();
+  if (!file.ok()) {
+    LOG(WARNING) << file.status().message() << "; steps that are lost will not be counted";
+    return;
+  }
   file_ = *std::move(file);
   Note(step);
-  return absl::OkStatus();
 }
 
 void ReachedStep::Note(Step step) {
+  if (file_ == nullptr) return;
   absl::Status noted;
   if (noted_ == kMostNoted) {
     noted = file_->Truncate(0);

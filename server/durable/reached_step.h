@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "common/file_system.h"
 #include "common/ids.h"
 
@@ -27,8 +26,8 @@ class ReachedStep {
   Step Read() const;
 
   // Forgets what earlier lives noted.
-  absl::Status Begin(Step step);
-  // After Begin(). Where the disk is full an earlier step may stay noted.
+  void Begin(Step step);
+  // After Begin(). Where the disk is full an earlier step may stay noted, or none.
   void Note(Step step);
 
  private:

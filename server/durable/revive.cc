@@ -54,7 +54,7 @@ absl::Status Revive(DurableDirectory& directory, Shard& shard,
                     std::function<void(const absl::Status&)> fatal) {
   const auto reached = Restore(directory, shard);
   if (!reached.ok()) return reached.status();
-  const absl::Status begun = directory.BeginLife(*reached);
+  const absl::Status begun = directory.BeginLife(*reached, shard.Describe().job_id);
   if (!begun.ok()) return begun;
   shard.SetLostSteps(directory.lost_steps());
   StartJournal(directory, shard, std::move(fatal));

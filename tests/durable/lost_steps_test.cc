@@ -86,13 +86,13 @@ TEST(ReachedStepTest, IsTheOneThatWasNotedLast) {
   {
     ReachedStep reached(files, "disk/reached");
     EXPECT_EQ(reached.Read(), Step(0));
-    ASSERT_THAT(reached.Begin(Step(5)), IsOk());
+    reached.Begin(Step(5));
     EXPECT_EQ(reached.Read(), Step(5));
     for (uint64_t step = 6; step <= 300'000; ++step) reached.Note(Step(step));
   }
   ReachedStep later(files, "disk/reached");
   EXPECT_EQ(later.Read(), Step(300'000));
-  ASSERT_THAT(later.Begin(Step(290'000)), IsOk());
+  later.Begin(Step(290'000));
   EXPECT_EQ(later.Read(), Step(290'000));
 }
 

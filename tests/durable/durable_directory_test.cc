@@ -1,0 +1,64 @@
+#include "server/durable/durable_directory.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/durable/revive.h"
+#include "server/shard.h"
+#include "tests/testing/faulty_files.h"
+#include "tests/testing/shard_world.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::IsNull;
+
+class DurableDirectoryTest : public ::testing::Test {
+ protected:
+  DurableDirectoryTest() { options_.directory = absl::StrCat(::testing::TempDir(), "directory"); }
+
+  std::unique_ptr<DurableDirectory> Open() {
+    auto directory = DurableDirectory::Open(options_, files_);
+    EXPECT_THAT(directory, IsOk());
+    return *std::move(directory);
+  }
+
+  // A life of a server whose job has that id, and whom no worker joins.
+  void Live(const std::string& job_id) {
+    const auto directory = Open();
+    ShardOptions options = Sync(1);
+    options.incarnation = directory->incarnation();
+    options.job_id = job_id;
+    ShardWorld world(options);
+    EXPECT_THAT(Revive(*directory, world.shard()), IsOk());
+  }
+
+  FaultyFiles files_;
+  DurableOptions options_;
+};
+
+TEST_F(DurableDirectoryTest, KnowsTheJobOfALifeThatEndedBeforeItsFirstCheckpoint) {
+  EXPECT_EQ(Open()->job_id(), "");
+  Live("job-7");
+  Live("job-8");
+  const auto directory = Open();
+  EXPECT_EQ(directory->job_id(), "job-8");
+  EXPECT_EQ(directory->incarnation(), Incarnation(3));
+  EXPECT_THAT(directory->TakeRestored(), IsNull());
+}
+
+TEST_F(DurableDirectoryTest, ALifeBeginsThoughThereIsNoRoomForTheNameOfItsJob) {
+  files_.SetRoom(0);
+  Live("job-7");
+  files_.SetRoom(absl::nullopt);
+  const auto directory = Open();
+  EXPECT_EQ(directory->job_id(), "");
+  EXPECT_EQ(directory->incarnation(), Incarnation(2));
+}
+
+}  // namespace
+}  // namespace sluice
