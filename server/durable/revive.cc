@@ -1,5 +1,7 @@
 #include "server/durable/revive.h"
 
+#include <glog/logging.h>
+
 #include <memory>
 #include <utility>
 
@@ -39,7 +41,13 @@ void StartJournal(DurableDirectory& directory, Shard& shard,
   JournalListener listener;
   listener.fatal = std::move(fatal);
   listener.kept = [&shard](Step step) { shard.Kept(step); };
-  listener.trouble = [&shard](const absl::Status& why) { shard.SetTrouble(JournalStopped(why)); };
+  listener.trouble = [&shard](const absl::Status& why) {
+    const absl::Status trouble = JournalStopped(why);
+    // Workers whose pushes wait to be kept are told nothing.
+    LOG_IF(ERROR, !trouble.ok()) << trouble.message();
+    LOG_IF(INFO, trouble.ok()) << "the journal is written again";
+    shard.SetTrouble(trouble);
+  };
   StepLog* const journal = directory.StartJournal(std::move(listener));
   if (journal != nullptr) {
     shard.KeepSteps(journal);
