@@ -3,6 +3,7 @@
 // than the lease.
 //
 // All gradients are 1 and the learning rate is 1, so each step subtracts 1, whoever contributes.
+// The one that is killed has no last step, so that it is there to be killed however late that is.
 // Under mpirun tensors are in shared memory, standalone they go through TCP.
 
 #include <signal.h>
@@ -33,6 +34,7 @@ using ::testing::Not;
 constexpr int kWorkers = 4;
 constexpr int kKills = 5;             // of each mode and launch
 constexpr uint32_t kLatestKill = 60;  // accepted pushes; each job has many times as many
+constexpr uint64_t kNoEnd = 1'000'000'000;
 constexpr double kLeaseSeconds = 2;
 constexpr double kMachineSeconds = 6;  // what a busy machine may add to a wait
 
@@ -62,9 +64,9 @@ Words Server(const Mode& mode, const Words& flags) {
   return words;
 }
 
-Words Worker(const Mode& mode, const Words& flags) {
+Words Worker(uint64_t steps, const Words& flags = {}) {
   Words words = {RunfilePath("tests/pushing_worker_program"), "--gradient=1",
-                 absl::StrCat("--steps=", mode.steps)};
+                 absl::StrCat("--steps=", steps)};
   words.insert(words.end(), flags.begin(), flags.end());
   return words;
 }
@@ -78,16 +80,17 @@ class KillAnywhereTest : public ::testing::TestWithParam<Case> {
     const auto& [mode, launch, number] = GetParam();
     std::mt19937 random(std::hash<std::string>()(mode.name) + 100 * static_cast<int>(launch) +
                         number);
-    victim_ = static_cast<uint32_t>(random() % kWorkers);
+    victim_ = static_cast<int>(random() % kWorkers);
     after_pushes_ = 1 + random() % kLatestKill;
   }
 
-  // Waits for the moment, and kills.
-  void Kill(const std::string& address) {
-    ASSERT_THAT(WaitForAccepted(address, after_pushes_), IsOk());
-    const auto pid = PidOfWorker(address, victim_);
-    ASSERT_THAT(pid, IsOk());
-    ASSERT_EQ(kill(*pid, SIGKILL), 0);
+  uint64_t StepsOf(int worker) const { return worker == victim_ ? kNoEnd : mode().steps; }
+
+  // The server's rank and the workers', which have their index by the order of ranks.
+  std::vector<Ranks> AllRanks() const {
+    std::vector<Ranks> parts = {{1, Server(mode(), {})}};
+    for (int i = 0; i < kWorkers; ++i) parts.push_back({1, Worker(StepsOf(i))});
+    return parts;
   }
 
   void ExpectParametersAreExact(const std::string& output, size_t workers) const {
@@ -109,18 +112,20 @@ class KillAnywhereTest : public ::testing::TestWithParam<Case> {
     EXPECT_LE(waited, kLeaseSeconds + kMachineSeconds) << output;
   }
 
-  uint32_t victim_ = 0;
+  int victim_ = 0;
   uint32_t after_pushes_ = 0;
 };
 
 TEST_P(KillAnywhereTest, TheOthersFinish) {
   SCOPED_TRACE(absl::StrCat("worker ", victim_, " is killed after ", after_pushes_, " pushes"));
   if (std::get<1>(GetParam()) == Launch::kMpirun) {
-    const auto job =
-        Mpirun({{1, Server(mode(), {})}, {kWorkers, Worker(mode(), {})}}, RankDeath::kIsRecovered);
+    const auto job = Mpirun(AllRanks(), RankDeath::kIsRecovered);
     const auto address = job->WaitForOutput("listening on ([^ ]+)");
     ASSERT_THAT(address, IsOk());
-    Kill(*address);
+    ASSERT_THAT(WaitForAccepted(*address, after_pushes_), IsOk());
+    const auto pid = PidOfWorker(*address, victim_);
+    ASSERT_THAT(pid, IsOk());
+    ASSERT_EQ(kill(*pid, SIGKILL), 0);
     ASSERT_THAT(job->Wait(), IsOk());
     ExpectParametersAreExact(job->output(), kWorkers - 1);
     ExpectSoundEnd(job->output());
@@ -131,19 +136,15 @@ TEST_P(KillAnywhereTest, TheOthersFinish) {
   ASSERT_THAT(address, IsOk());
   std::vector<std::unique_ptr<Process>> workers;
   for (int i = 0; i < kWorkers; ++i) {
-    workers.push_back(Start(Worker(mode(), {absl::StrCat("--server=", *address)})));
+    workers.push_back(Start(Worker(StepsOf(i), {absl::StrCat("--server=", *address)})));
   }
-  Kill(*address);
-  int killed = 0;
-  for (const auto& worker : workers) {
-    const auto status = worker->Wait();
-    ASSERT_THAT(status, IsOk()) << worker->output();
-    killed += *status == -SIGKILL ? 1 : 0;
-    if (*status == -SIGKILL) continue;
-    EXPECT_EQ(*status, 0) << worker->output();
-    ExpectParametersAreExact(worker->output(), 1);
+  ASSERT_THAT(WaitForAccepted(*address, after_pushes_), IsOk());
+  workers[victim_]->Signal(SIGKILL);
+  for (int i = 0; i < kWorkers; ++i) {
+    EXPECT_THAT(workers[i]->Wait(), IsOkAndHolds(i == victim_ ? -SIGKILL : 0))
+        << workers[i]->output();
+    if (i != victim_) ExpectParametersAreExact(workers[i]->output(), 1);
   }
-  EXPECT_EQ(killed, 1);
   EXPECT_THAT(server->Wait(), IsOkAndHolds(0)) << server->output();
   ExpectSoundEnd(server->output());
 }
