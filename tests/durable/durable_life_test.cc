@@ -17,6 +17,7 @@
 #include "server/shard.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/faulty_files.h"
+#include "tests/testing/record_sheet.h"
 #include "tests/testing/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -150,6 +151,7 @@ class Story {
 TEST(DurableLifeTest, WheneverTheMachineStopsWhatWasAnsweredCountsOnce) {
   const char* const asked = std::getenv("SLUICE_SEEDS");
   const int seeds = asked == nullptr ? 500 : std::atoi(asked);
+  RecordSheet sheet("durable_life");
   for (int seed = 0; seed < seeds && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937_64 random(seed);
@@ -162,7 +164,11 @@ TEST(DurableLifeTest, WheneverTheMachineStopsWhatWasAnsweredCountsOnce) {
     story.Live(absl::nullopt, Story::End::kOfMachine);
     EXPECT_TRUE(story.done());
     story.ExpectExact();
+    sheet.Count("seeds", seed + 1);
   }
+  sheet.Text("verdict", ::testing::Test::HasFailure() ? "the last seed broke the contract"
+                                                      : "what was answered counted once");
+  EXPECT_THAT(sheet.Write(), IsOk());
 }
 
 }  // namespace
