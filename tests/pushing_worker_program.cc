@@ -1,6 +1,8 @@
-// A worker without a model. Its 4 MiB of parameters start at 0, every element of its gradients is
-// --gradient, and the optimizer is SGD with learning rate 1, so that the parameters are exactly
-// minus the sum of the steps' mean gradients. On request it stops on the way, there to be killed.
+// A worker without a model. Its parameters, 4 MiB unless told otherwise, start at 0, every element
+// of its gradients is --gradient, and the optimizer is SGD with learning rate 1, so that without
+// momentum the parameters are exactly minus the sum of the steps' reduced gradients. On request it
+// stops on the way, there to be killed. At its end it says what it holds, and how many of its
+// pushes counted, as it was told.
 //
 //   pushing_worker_program --steps=N --gradient=G [--stop-at-step=S [--in-push] [--die]] and a
 //   job's flags
@@ -21,26 +23,34 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/shared_memory.h"
 #include "common/wire.h"
 #include "common/wire_status.h"
 #include "sluice/v1/inspector.grpc.pb.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
+#include "tests/testing/quantile.h"
+#include "tests/testing/vectors.h"
 #include "worker/job.h"
 #include "worker/parameter_client.h"
 
 namespace sluice {
 namespace {
 
-constexpr uint64_t kChunks = 4;  // in one push
-constexpr uint64_t kElements = kChunks * kChunkElements;
+constexpr uint64_t kChunks = 4;  // in one push, unless told otherwise
 constexpr std::chrono::seconds kPatience(30);
 
 struct Flags {
   JobFlags job;
   uint64_t steps = 0;
   float gradient = 0;
+  uint32_t elements = kChunks * kChunkElements;
+  double momentum = 0;
+  double batch_time = 0;    // seconds
+  double report_every = 0;  // seconds; 0: never
+  bool leave_on_sigterm = false;
   int64_t stop_at_step = -1;
   bool in_push = false;
   bool die = false;
@@ -129,47 +139,94 @@ absl::Status Stop(const Flags& flags, const JobTicket& ticket, const ParameterCl
   AwaitDeath(flags, client.step());
 }
 
-absl::StatusOr<JoinRequest> MakeJoinRequest(const Job& job) {
-  LayoutRange weights;
-  weights.name = "weights";
-  weights.shape = {static_cast<uint32_t>(kElements)};
-  weights.length = kElements;
-  auto layout = Layout::Create({weights});
-  if (!layout.ok()) return layout.status();
+JoinRequest MakeJoinRequest(const Flags& flags, const Job& job) {
   JoinRequest request = job.Identity(SessionRole::kWorker);
-  request.layout = *std::move(layout);
+  request.layout = ParametersOnly(flags.elements);
   SgdOptions sgd;
   sgd.learning_rate = 1;
+  sgd.momentum = flags.momentum;
   request.optimizer.options = sgd;
   return request;
 }
 
+sigset_t LeaveSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+// Before there are other threads: the signal then stays pending until somebody looks.
+void HoldBackSigterm() {
+  const sigset_t signals = LeaveSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+bool AskedToLeave() {
+  sigset_t pending;
+  sigpending(&pending);
+  return sigismember(&pending, SIGTERM) == 1;
+}
+
+// Says every so often how long rounds took.
+class RoundLog {
+ public:
+  explicit RoundLog(absl::Duration every) : every_(every), next_(absl::Now() + every) {}
+
+  void Note(absl::Duration round) {
+    times_.push_back(absl::ToDoubleSeconds(round));
+    if (absl::Now() < next_) return;
+    std::cout << absl::StrFormat("rounds %d: p50 %.6f s, p99 %.6f s\n", times_.size(),
+                                 Quantile(times_, 0.5), Quantile(times_, 0.99))
+              << std::flush;
+    times_.clear();
+    next_ += every_;
+  }
+
+ private:
+  const absl::Duration every_;
+  absl::Time next_;
+  std::vector<double> times_;
+};
+
+void SayEnd(Step step, uint64_t counted, const std::vector<float>& parameters) {
+  const auto range = std::minmax_element(parameters.begin(), parameters.end());
+  std::cout << absl::StrFormat("parameters at step %d: %g to %g\npushes that counted: %d\n",
+                               step.value(), *range.first, *range.second, counted)
+            << std::flush;
+}
+
 absl::Status Work(const Flags& flags, const Job& job) {
-  auto request = MakeJoinRequest(job);
-  if (!request.ok()) return request.status();
+  JoinRequest request = MakeJoinRequest(flags, job);
   // As RemoteOptimizer: the server reads it there, if it can.
-  auto memory = SharedMemory::Create(kElements);
+  auto memory = SharedMemory::Create(flags.elements);
   if (!memory.ok()) return memory.status();
   std::fill((*memory)->floats().begin(), (*memory)->floats().end(), flags.gradient);
   const SharedFloats gradient = {(*memory)->floats(), *memory};
-  request->memory = *memory;
+  request.memory = *memory;
   auto connection = job.Connect();
   if (!connection.ok()) return connection.status();
   ParameterClient client(*std::move(connection));
-  std::vector<float> parameters(kElements, 0.0F);
-  const absl::Status joined = client.Join(*request, absl::MakeSpan(parameters));
+  std::vector<float> parameters(flags.elements, 0.0F);
+  const absl::Status joined = client.Join(request, absl::MakeSpan(parameters));
   if (!joined.ok()) return joined;
-  while (client.step().value() < flags.steps) {
+  std::cout << absl::StrCat("joined at step ", client.step().value(), "\n") << std::flush;
+  RoundLog rounds(flags.report_every > 0 ? absl::Seconds(flags.report_every)
+                                         : absl::InfiniteDuration());
+  uint64_t counted = 0;
+  while (client.step().value() < flags.steps && !(flags.leave_on_sigterm && AskedToLeave())) {
     if (flags.stop_at_step == static_cast<int64_t>(client.step().value())) {
       return Stop(flags, job.ticket(), client, gradient.values);
     }
+    absl::SleepFor(absl::Seconds(flags.batch_time));
+    const absl::Time began = absl::Now();
     const auto round = client.Exchange(gradient, 1, absl::nullopt, absl::MakeSpan(parameters));
     if (!round.ok()) return round.status();
+    const Disposition told = round->disposition;
+    counted += told == Disposition::kAccepted || told == Disposition::kApplied ? 1 : 0;
+    if (flags.report_every > 0) rounds.Note(absl::Now() - began);
   }
-  const auto range = std::minmax_element(parameters.begin(), parameters.end());
-  std::cout << absl::StrFormat("parameters at step %d: %g to %g\n", client.step().value(),
-                               *range.first, *range.second)
-            << std::flush;
+  SayEnd(client.step(), counted, parameters);
   return client.Leave({});
 }
 
@@ -178,11 +235,21 @@ int Main(int argc, char** argv) {
   Flags flags;
   app.add_option("--steps", flags.steps, "to be made")->required();
   app.add_option("--gradient", flags.gradient, "value of every element")->required();
+  CLI::Option* const elements =
+      app.add_option("--elements", flags.elements, "of the model")->check(CLI::PositiveNumber);
+  app.add_option("--momentum", flags.momentum, "of the optimizer");
+  app.add_option("--batch-time", flags.batch_time, "seconds to wait before each push");
+  app.add_option("--report-every", flags.report_every,
+                 "seconds after which to say how long rounds took");
+  app.add_flag("--leave-on-sigterm", flags.leave_on_sigterm,
+               "on SIGTERM finish the round under way, and leave");
   app.add_option("--stop-at-step", flags.stop_at_step, "wait there to be killed");
-  app.add_flag("--in-push", flags.in_push, "stop when half of that step's push is sent");
+  app.add_flag("--in-push", flags.in_push, "stop when half of that step's push is sent")
+      ->excludes(elements);
   app.add_flag("--die", flags.die, "do not wait, raise SIGKILL");
   AddJobFlags(app, flags.job);
   CLI11_PARSE(app, argc, argv);
+  if (flags.leave_on_sigterm) HoldBackSigterm();
   auto job = Job::Start(flags.job);
   absl::Status status = job.status();
   if (job.ok() && job->is_server()) return job->Serve();
