@@ -7,8 +7,8 @@
 
 #include <signal.h>
 
-#include <algorithm>
 #include <cstdlib>
+#include <iostream>
 #include <memory>
 #include <random>
 #include <string>
@@ -19,8 +19,11 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/durable/server_lives.h"
 #include "tests/testing/launch.h"
 #include "tests/testing/process.h"
+#include "tests/testing/quantile.h"
+#include "tests/testing/record_sheet.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -41,56 +44,40 @@ int Kills() {
 class KillServerTest : public ::testing::TestWithParam<const char*> {
  protected:
   KillServerTest()
-      : directory_(absl::StrCat(::testing::TempDir(), "kill_server_", GetParam())),
-        address_(absl::StrCat("127.0.0.1:", FreePort())) {}
-
-  // Returns once it answers.
-  std::unique_ptr<Process> StartServer() const {
-    auto server = Start({RunfilePath("server/sluice_server"), absl::StrCat("--listen=", address_),
-                         "--workers=2", absl::StrCat("--checkpoint-dir=", directory_),
-                         "--checkpoint-every=7", absl::StrCat("--durability=", GetParam())});
-    EXPECT_THAT(server->WaitForOutput("listening on"), IsOk());
-    return server;
+      : lives_(absl::StrCat(::testing::TempDir(), "kill_server_", GetParam()),
+               {"--workers=2", "--checkpoint-every=7", absl::StrCat("--durability=", GetParam())}) {
   }
 
   std::unique_ptr<Process> StartWorker(int gradient, uint64_t steps) const {
-    return Start({RunfilePath("tests/pushing_worker_program"), absl::StrCat("--steps=", steps),
-                  absl::StrCat("--gradient=", gradient), absl::StrCat("--server=", address_),
-                  absl::StrCat("--name=worker", gradient)});
+    return lives_.StartWorker(
+        absl::StrCat("worker", gradient),
+        {absl::StrCat("--steps=", steps), absl::StrCat("--gradient=", gradient)});
   }
 
-  // Returns once the server is at that step; expects no error.
-  void WaitForStep(uint64_t step) const {
-    absl::StatusOr<uint64_t> now = StepOf(address_);
-    while (now.ok() && *now < step) now = StepOf(address_);
-    EXPECT_THAT(now, IsOk());
-  }
-
-  const std::string directory_;
-  const std::string address_;
+  const ServerLives lives_;
 };
 
-void Print(std::vector<absl::Duration> times) {
+void Print(const std::vector<absl::Duration>& times) {
   if (times.empty()) return;
-  std::sort(times.begin(), times.end());
-  std::cout << times.size() << " times the server came back: p50 " << times[times.size() / 2]
-            << ", p99 " << times[times.size() * 99 / 100] << "\n";
+  std::cout << times.size() << " times the server came back: p50 " << Quantile(times, 0.5)
+            << ", p99 " << Quantile(times, 0.99) << "\n";
 }
 
 TEST_P(KillServerTest, TrainingGoesOnExactly) {
   const int kills = Kills();
   const uint64_t steps = kStepsPerKill * kills + kLastSteps;
-  auto server = StartServer();
+  RecordSheet sheet(absl::StrCat("kill_server.", GetParam()), kills);
+  auto server = lives_.StartAndAwait();
   const auto first = StartWorker(1, steps);
   const auto second = StartWorker(3, steps);
   std::mt19937 random(kills);
   std::vector<absl::Duration> times;
   for (int kill = 0; kill < kills; ++kill) {
-    WaitForStep(kStepsPerKill * kill + 1 + random() % (kStepsPerKill - 1));
+    lives_.WaitForStep(kStepsPerKill * kill + 1 + random() % (kStepsPerKill - 1));
     server->Signal(SIGKILL);
     const absl::Time killed = absl::Now();
     ASSERT_THAT(server->Wait(), IsOkAndHolds(-SIGKILL));
-    server = StartServer();
+    server = lives_.StartAndAwait();
     times.push_back(absl::Now() - killed);
   }
   Print(times);
@@ -104,6 +91,10 @@ TEST_P(KillServerTest, TrainingGoesOnExactly) {
   const std::string books = Books(server->output());
   EXPECT_THAT(books, HasSubstr(absl::StrCat(steps, " steps"))) << server->output();
   EXPECT_THAT(books, ::testing::Not(HasSubstr("unbalanced")));
+  sheet.Count("kills", times.size());
+  sheet.Count("steps", steps);
+  sheet.Times("recovery_s", times);
+  EXPECT_THAT(sheet.Write(), IsOk());
 }
 
 INSTANTIATE_TEST_SUITE_P(Durabilities, KillServerTest, ::testing::Values("journal", "memory"),
