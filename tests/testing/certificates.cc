@@ -30,10 +30,11 @@ TestAuthority::TestAuthority() {
   authority_ = *std::move(made);
 }
 
-Credentials TestAuthority::Server() const {
+Credentials TestAuthority::Server(const std::vector<std::string>& hosts) const {
   CertificateOrder order;
   order.name = "test server";
   order.hosts = {"localhost", "127.0.0.1", "::1"};
+  order.hosts.insert(order.hosts.end(), hosts.begin(), hosts.end());
   order.validity = Around(absl::Now());
   return Issue(order);
 }

@@ -18,8 +18,8 @@ class TestAuthority {
  public:
   TestAuthority();
 
-  // For a server on this machine's loopback.
-  Credentials Server() const;
+  // For a server on this machine's loopback, and those hosts.
+  Credentials Server(const std::vector<std::string>& hosts = {}) const;
   // For a caller with those roles.
   Credentials Client(const std::vector<Role>& roles) const;
   // The same, but no longer valid.
