@@ -4,6 +4,8 @@
 
 #include "common/layout.h"
 #include "common/wire.h"
+#include "server/door_limits.h"
+#include "server/observer_pulls.h"
 #include "sluice/v1/config.pb.h"
 
 namespace sluice {
@@ -23,6 +25,8 @@ v1::ServerLimits LimitsOf(const ServerOptions& options) {
   limits.set_worker_name_bytes(kMaxWorkerName);
   limits.set_bytes_in_flight(options.shard.max_in_flight_bytes);
   *limits.mutable_lease() = ToProto(options.shard.lease);
+  limits.set_observers(DoorLimits::kObservers);
+  limits.set_observers_pulls(ObserverPulls::kMost);
   return limits;
 }
 

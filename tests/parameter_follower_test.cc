@@ -154,6 +154,18 @@ TEST_P(ParameterFollowerTest, TellsWhyItMayNotFollow) {
               IsError(Reason::kLayoutMismatch, HasSubstr("[4]")));
 }
 
+// It computes, say, while the server goes down.
+TEST(DrainedServerTest, HasEndedThoughItWasNotAskedMeanwhile) {
+  ServerWorld world(Async(1));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {10, 10, 10}), IsOk());
+  TestFollower follower(OverGrpc(world));
+  EXPECT_EQ(follower.Next(), "step 0 of life 1: 10 10 10");
+  world.shard().Drain();
+  world.Stop(/*grace=*/absl::Milliseconds(200));
+  EXPECT_EQ(follower.Next(), "the end");
+}
+
 TEST(FollowerPatienceTest, EndsIfNoWorkerComes) {
   ServerWorld world(Async(1));
   TestFollower follower(OverGrpc(world));

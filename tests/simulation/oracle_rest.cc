@@ -11,10 +11,16 @@ namespace sluice {
 
 Oracle::Turn Oracle::TurnOf(const PullRequest& request) const {
   const ModelWorker* const worker = workers_.Of(request.session.value());
-  if (draining_) return {Turn::kError, {Reason::kDraining, 0}, false};
+  const bool observes = initialized() && worker != nullptr && worker->observer;
+  if (draining_ && !observes) return {Turn::kError, {Reason::kDraining, 0}, false};
   if (worker == nullptr) return {Turn::kError, {Reason::kUnknownSession, 0}, false};
-  if (!initialized() || request.min_step.value() > step_) return {Turn::kNotYet, {}, false};
   Turn now = {Turn::kNow, {Reason::kNone, step_}, false};
+  // No later step will come for an observer to wait for, unless one is due.
+  if (observes && (draining_ || finished_)) {
+    now.may_wait = IsComplete();
+    return now;
+  }
+  if (!initialized() || request.min_step.value() > step_) return {Turn::kNotYet, {}, false};
   if (!request.after.has_value()) return now;
   if (worker->highest < request.after->value()) return {Turn::kNotYet, {}, false};
   // Its push is not answered before the step is published that it completed.
