@@ -2,6 +2,7 @@
 // the server, from it, and both ways. The server notices that a worker is gone, the other trains
 // on, and once the link is whole again, so does the one that was cut off: every push that it was
 // told counts does count, once.
+// Every tenth cut lasts until the worker, too, has noticed.
 //
 // All gradients are 1 and steps add them up, so that the parameters are minus the pushes that
 // counted. SLUICE_CUTS is how often a link is cut.
@@ -45,6 +46,7 @@ constexpr int kServer = 0;
 constexpr int kWorkers[] = {1, 2};
 constexpr char kPort[] = ":7070";
 constexpr absl::Duration kPatience = absl::Minutes(2);  // the longest that TCP waits, and more
+constexpr int kLongCut = 10;  // the tenth of each ten: until a keepalive is not answered
 
 enum Direction { kToServer, kFromServer, kBothWays, kDirections };
 constexpr const char* kNames[] = {"to the server", "from the server", "both ways"};
@@ -122,6 +124,19 @@ class PartitionedJob {
     return absl::Now() - began;
   }
 
+  // How often it has said that it lost the server.
+  size_t Losses(int host) {
+    EXPECT_FALSE(worker(host).Wait(absl::ZeroDuration()).ok()) << "it has ended";
+    return LinesWith(worker(host).output(), " joins again: ").size();
+  }
+
+  void WaitForLoss(int host, size_t losses) {
+    const absl::Time began = absl::Now();
+    while (Losses(host) < losses && absl::Now() - began < kPatience) {
+    }
+    EXPECT_GE(Losses(host), losses) << NameOf(host);
+  }
+
   // The worker leaves. Returns how many of its pushes it was told count.
   uint64_t Leave(int host) {
     worker(host).Signal(SIGTERM);
@@ -169,18 +184,21 @@ TEST(PartitionTest, EveryCutIsNoticedAndTrainingGoesOnExactly) {
   if (!network.ok()) GTEST_SKIP() << network.status().message();
   RecordSheet sheet("partition");
   PartitionedJob job(**network);
-  std::vector<absl::Duration> noticed, healed;
+  std::vector<absl::Duration> noticed, healed, healed_late;
   for (int cut = 0; cut < Cuts(); ++cut) {
     const int direction = cut % kDirections;
     const int host = kWorkers[cut / kDirections % 2];
     const int other = kWorkers[0] + kWorkers[1] - host;
     SCOPED_TRACE(absl::StrCat("cut ", cut, ", ", kNames[direction], ", of host ", host));
     job.WaitForPushes(host);
+    const size_t losses = job.Losses(host);
     ASSERT_THAT(Cut(**network, host, direction), IsOk());
     noticed.push_back(job.WaitForPresence(host, "EVICTED"));
     job.WaitForPushes(other);
+    const bool lasts = cut % kLongCut == kLongCut - 1;
+    if (lasts) job.WaitForLoss(host, losses + 1);
     ASSERT_THAT(Heal(**network, host, direction), IsOk());
-    healed.push_back(job.WaitForPushes(host));
+    (lasts ? healed_late : healed).push_back(job.WaitForPushes(host));
     if (HasFailure()) break;
   }
   const uint64_t first = job.Leave(kWorkers[0]);
@@ -199,6 +217,7 @@ TEST(PartitionTest, EveryCutIsNoticedAndTrainingGoesOnExactly) {
   sheet.Text("books", Books(job.server().output()));
   sheet.Times("noticed_s", noticed);
   sheet.Times("healed_s", healed);
+  sheet.Times("healed_after_long_cuts_s", healed_late);
   EXPECT_THAT(sheet.Write(), IsOk());
 }
 

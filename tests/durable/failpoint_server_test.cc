@@ -148,6 +148,7 @@ TEST_P(FailpointServerTest, LosesNothingAndCountsNothingTwice) {
     ASSERT_THAT(server->Wait(), IsOkAndHolds(-SIGKILL)) << failpoint << " was not reached\n"
                                                         << server->output();
     ++kills_[point.name];
+    for (Process* worker : {first.get(), second.get()}) ServerLives::ExpectAtWork(*worker);
   }
 }
 

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/numbered_name.h"
 #include "tests/testing/status.h"
@@ -38,6 +40,11 @@ std::unique_ptr<Process> ServerLives::StartWorker(const std::string& name,
                  absl::StrCat("--server=", address_)};
   words.insert(words.end(), flags.begin(), flags.end());
   return sluice::Start(words);
+}
+
+void ServerLives::ExpectAtWork(Process& worker) {
+  EXPECT_THAT(worker.Wait(absl::ZeroDuration()),
+              HasCode(absl::StatusCode::kDeadlineExceeded, ::testing::_));
 }
 
 void ServerLives::WaitForStep(uint64_t step) const {

@@ -32,6 +32,10 @@ class ServerLives {
   // A pushing_worker_program.
   std::unique_ptr<Process> StartWorker(const std::string& name, const Words& flags) const;
 
+  // Expects that it has not ended, and reads what it has written: it would stop once its pipe is
+  // full.
+  static void ExpectAtWork(Process& worker);
+
   // Returns once the server is at that step, or later; expects no error.
   void WaitForStep(uint64_t step) const;
 

@@ -2,7 +2,7 @@
 
 #include <signal.h>
 
-#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -102,6 +102,7 @@ class Soak {
     }
     SoakReport report;
     report.courses = courses_;
+    report.load = load_;
     report.joined = crew_.joined() + 1;
     report.left = crew_.left() + 1;
     report.killed = crew_.killed();
@@ -150,6 +151,10 @@ class Soak {
       courses_[i].values.push_back(values[i]);
       absl::StrAppendFormat(&line, " %s %.4g", courses_[i].name, values[i]);
     }
+    double load = 0;
+    getloadavg(&load, 1);
+    load_.push_back(load);
+    absl::StrAppendFormat(&line, " load %.4g", load);
     out_ << line << ", " << absl::StripSuffix(words[1], ":") << " rounds, " << crew_.joined()
          << " joined, " << crew_.killed() << " killed\n"
          << std::flush;
@@ -177,6 +182,7 @@ class Soak {
   std::unique_ptr<Process> steady_;
   Crew crew_;
   std::vector<Course> courses_;
+  std::vector<double> load_;
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace sluice {
 
 struct SoakOptions {
   absl::Duration length = absl::Hours(1);
-  absl::Duration interval = absl::Minutes(1);       // of the measurements
+  absl::Duration interval = absl::Minutes(1);      // of the measurements
   absl::Duration change_every = absl::Seconds(5);  // between two workers that go
   uint32_t workers = 8;       // beside the one that stays, and tells how long its rounds take
   uint32_t elements = 16384;  // of the model
@@ -31,6 +31,7 @@ struct SoakReport {
   // Of the server's resident memory, file descriptors and threads, and of the p99 of the rounds of
   // the worker that stays, whatever the mode makes them wait for.
   std::vector<Course> courses;
+  std::vector<double> load;  // the machine's, of the minute before each measurement; not judged
   uint64_t steps = 0;
   uint64_t pushes = 0;  // that counted
   uint64_t joined = 0;  // workers, the one that stays included

@@ -40,6 +40,7 @@ RecordSheet& Note(const SoakReport& report, RecordSheet& sheet) {
   sheet.Count("left", report.left);
   sheet.Count("killed", report.killed);
   for (const Course& course : report.courses) sheet.Series(course.name, course.values);
+  sheet.Series("load", report.load);
   return sheet;
 }
 

@@ -39,8 +39,8 @@ absl::Status EnterOwnNamespaces(OwnNamespaces which) {
     return absl::OkStatus();
   }
   return absl::UnavailableError(absl::StrCat(
-      "this system gives a test no namespaces of its own: ", std::strerror(errno),
-      "; run it as root, in a container with CAP_SYS_ADMIN, or allow user namespaces"));
+      "this system gives a test no namespaces of its own (unshare: ", std::strerror(errno),
+      "); run it as root, in a container with CAP_SYS_ADMIN, or allow user namespaces"));
 }
 
 }  // namespace sluice
