@@ -19,6 +19,7 @@
 #include "common/wire_encoding.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/buffers.h"
 #include "tests/testing/messages.h"
 #include "tests/testing/status.h"
 
@@ -28,36 +29,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
-
-std::string BytesOf(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  EXPECT_TRUE(buffer.Dump(&slices).ok());
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return bytes;
-}
-
-std::string BytesOf(const TensorChunk& chunk) {
-  std::string bytes;
-  for (const FloatPiece& piece : chunk.pieces) {
-    bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size() * sizeof(float));
-  }
-  return bytes;
-}
-
-// `bytes` in slices that end at these positions.
-grpc::ByteBuffer Sliced(const std::string& bytes, std::vector<size_t> ends) {
-  ends.push_back(bytes.size());
-  std::vector<grpc::Slice> slices;
-  size_t begin = 0;
-  for (const size_t end : ends) {
-    slices.emplace_back(bytes.substr(begin, end - begin));
-    begin = end;
-  }
-  return grpc::ByteBuffer(slices.data(), slices.size());
-}
 
 grpc::ByteBuffer Whole(const std::string& bytes) { return Sliced(bytes, {}); }
 
