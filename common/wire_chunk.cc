@@ -116,13 +116,14 @@ uint64_t ChecksumFrom(size_t begin, const std::vector<grpc::Slice>& slices) {
 }
 
 absl::StatusOr<TensorChunk> Refer(const Frame& frame, std::vector<grpc::Slice> slices) {
-  if (frame.payload_bytes % sizeof(float) != 0) {
-    return BrokenElement(frame.offset, frame.payload_bytes);
-  }
+  // First, since what was damaged on its way may be sent again.
   if (frame.checksum.has_value()) {
     const absl::Status intact =
         CompareChecksums(frame.offset, ChecksumFrom(frame.begin, slices), *frame.checksum);
     if (!intact.ok()) return intact;
+  }
+  if (frame.payload_bytes % sizeof(float) != 0) {
+    return BrokenElement(frame.offset, frame.payload_bytes);
   }
   const auto memory = std::make_shared<ReceivedMemory>();
   memory->slices = std::move(slices);

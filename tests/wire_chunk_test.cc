@@ -174,6 +174,16 @@ TEST(DecodeChunkChecksumTest, OneThatDoesNotIsRefused) {
   }
 }
 
+TEST(DecodeChunkChecksumTest, APayloadThatWasCutOnItsWayIsCorruptHoweverItIsRead) {
+  v1::PushGradientsRequest message = GradientOf(9, Elements(3));
+  message.mutable_chunk()->set_checksum(Checksum(message.chunk().payload()));
+  message.mutable_chunk()->mutable_payload()->pop_back();
+  for (const grpc::ByteBuffer& bytes : FormsOf(message)) {
+    const auto chunk = DecodeChunk<v1::PushGradientsRequest>(bytes);
+    EXPECT_EQ(ReasonOf(chunk.status()), Reason::kCorruptChunk);
+  }
+}
+
 TEST(DecodeEncodedChunkTest, HasAllThatADecoderMustKnow) {
   for (const char* encoding :
        {"float16", "int8", "top-k:0.1:float16", "random-k", "float32/planes/zstd"}) {
