@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/encoding/codec.h"
+#include "common/encoding/transform.h"
 #include "common/error.h"
 
 namespace sluice {
@@ -108,6 +109,11 @@ absl::StatusOr<Encoding> FromProto(const v1::Encoding& message) {
     return MakeError(Reason::kBadArgument,
                      "an encoding has a step that is unknown here; ask for one that is documented "
                      "for this server's version");
+  }
+  // Not the name of one of Sluice's, nor one with options.
+  if (encoding.transform == ValueTransform::kCustom) {
+    const auto known = FindTransform(encoding.transform, encoding.custom);
+    if (!known.ok()) return known.status();
   }
   encoding.stochastic = message.stochastic();
   if (encoding.sparse()) encoding.share = message.share();

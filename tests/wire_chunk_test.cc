@@ -249,6 +249,15 @@ TEST(EncodingMessageTest, RefusesWhatIsOutOfItsDomain) {
   EXPECT_EQ(ReasonOf(FromProto(message).status()), Reason::kBadArgument);
 }
 
+TEST(EncodingMessageTest, AUsersOwnTransformHasNoNameOfSluices) {
+  v1::Encoding message;
+  message.set_transform(v1::CUSTOM_VALUES);
+  for (const char* name : {"int8", "top-k:0.5", "float32/zstd"}) {
+    message.set_custom(name);
+    EXPECT_THAT(FromProto(message), IsError(Reason::kBadArgument, HasSubstr(name)));
+  }
+}
+
 template <typename Message>
 class DecodeChunkTest : public ::testing::Test {};
 
