@@ -29,11 +29,11 @@ TEST(EncodingTest, NothingIsDoneByDefault) {
 }
 
 TEST(EncodingTest, ANameSaysAllOfIt) {
-  for (const char* name :
-       {"float32", "float16", "bfloat16", "int8", "int8:stochastic", "sign", "top-k:0.01",
-        "top-k:0.25:float16", "random-k:0.5", "low-rank:7", "float32/planes/zstd:1",
-        "bfloat16/planes", "int8/zstd:19", "top-k:0.001:float16/zstd:3",
-        "top-k:0.001:float16:momentum:warmup=400"}) {
+  for (const char* name : {"float32", "float16", "bfloat16", "int8", "int8:stochastic", "sign",
+                           "top-k:0.01", "top-k:0.25:float16", "random-k:0.5", "low-rank:7",
+                           "float32/planes/zstd:1", "bfloat16/planes", "int8/zstd:19",
+                           "top-k:0.001:float16/zstd:3", "top-k:0.001:float16:momentum:warmup=400",
+                           "top-k:0.0123456789", "random-k:0.30000000000000004"}) {
     EXPECT_EQ(EncodingName(Parsed(name)), name);
   }
 }

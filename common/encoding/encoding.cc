@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/encoding/transform.h"
@@ -106,6 +107,16 @@ absl::Status TakeStep(absl::string_view text, absl::string_view step, Encoding* 
                                 kMostLevel));
 }
 
+// With as few digits as are read as the same number.
+std::string Digits(double number) {
+  constexpr int kAlwaysEnough = 17;
+  for (int digits = 1;; ++digits) {
+    std::string text = absl::StrFormat("%.*g", digits, number);
+    double read = 0;
+    if (digits == kAlwaysEnough || (absl::SimpleAtod(text, &read) && read == number)) return text;
+  }
+}
+
 std::string TransformText(const Encoding& encoding) {
   for (const TransformName& entry : kNames) {
     if (entry.transform == encoding.transform) return std::string(entry.name);
@@ -139,7 +150,7 @@ absl::StatusOr<Encoding> ParseEncoding(absl::string_view text) {
 std::string EncodingName(const Encoding& encoding) {
   std::string name = TransformText(encoding);
   if (encoding.stochastic) name += ":stochastic";
-  if (encoding.sparse()) absl::StrAppend(&name, ":", encoding.share);
+  if (encoding.sparse()) absl::StrAppend(&name, ":", Digits(encoding.share));
   if (encoding.half) name += ":float16";
   if (encoding.momentum) name += ":momentum";
   if (encoding.warmup > 0) absl::StrAppend(&name, ":warmup=", encoding.warmup);
