@@ -69,9 +69,10 @@ absl::Status Consistency::Validate() const {
   if (inconsistent_reads && mode != ConsistencyMode::kAsync) {
     return Bad(absl::StrCat("reads are inconsistent in ", name, " mode"), "that needs async mode");
   }
-  if (max_step_wait <= absl::ZeroDuration()) {
+  // A message, and so a checkpoint, holds no less.
+  if (max_step_wait < absl::Microseconds(1)) {
     return Bad(absl::StrCat("max_step_wait is ", absl::FormatDuration(max_step_wait)),
-               "expected more than 0");
+               "expected at least a microsecond");
   }
   return absl::OkStatus();
 }

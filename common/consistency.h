@@ -60,7 +60,7 @@ struct Consistency {
   // Async only: a pull may find some chunks of a step that is being written, others of the last.
   bool inconsistent_reads = false;
   // From a step's first gradient (in ssp: from the first worker that waits) until
-  // `on_max_step_wait` is done.
+  // `on_max_step_wait` is done; at least a microsecond.
   absl::Duration max_step_wait = absl::InfiniteDuration();
   StepWaitAction on_max_step_wait = StepWaitAction::kWait;
 

@@ -1,5 +1,6 @@
 #include "common/wire_terms.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,9 @@
 
 namespace sluice {
 namespace {
+
+// What a message of a duration may hold: 10,000 years.
+const absl::Duration kLongestDuration = absl::Seconds(int64_t{315'576'000'000});
 
 // Which word of ours is which of the wire's; where several are, the first is sent.
 template <typename Ours, typename Theirs>
@@ -207,7 +211,8 @@ v1::LearningRateSchedule ToProto(const LearningRateSchedule& schedule) {
 
 google::protobuf::Duration ToProto(absl::Duration duration) {
   google::protobuf::Duration message;
-  const absl::Duration cut = absl::Trunc(duration, absl::Microseconds(1));
+  const absl::Duration within = std::clamp(duration, -kLongestDuration, kLongestDuration);
+  const absl::Duration cut = absl::Trunc(within, absl::Microseconds(1));
   message.set_seconds(absl::ToInt64Seconds(cut));
   message.set_nanos(
       static_cast<int32_t>(absl::ToInt64Nanoseconds(cut - absl::Seconds(message.seconds()))));

@@ -28,7 +28,8 @@ absl::StatusOr<Consistency> FromProto(const v1::Consistency& message);  // BAD_A
 
 v1::LearningRateSchedule ToProto(const LearningRateSchedule& schedule);
 
-// Cut to microseconds, which are enough for people.
+// Cut to microseconds, which are enough for people, and to the 10,000 years that a message may
+// hold.
 google::protobuf::Duration ToProto(absl::Duration duration);
 absl::Duration FromProto(const google::protobuf::Duration& message);
 google::protobuf::Timestamp ToProto(absl::Time time);

@@ -65,7 +65,7 @@ TEST(ConsistencyTest, AcceptsEveryReductionAndActionInEveryMode) {
         Consistency consistency = Of(mode);
         consistency.reduction = reduction;
         consistency.on_max_step_wait = action;
-        consistency.max_step_wait = absl::Nanoseconds(1);
+        consistency.max_step_wait = absl::Microseconds(1);
         EXPECT_THAT(consistency.Validate(), IsOk()) << Name(mode);
       }
     }
@@ -166,12 +166,13 @@ TEST(ConsistencyTest, ReadsInconsistentlyInAsyncOnly) {
   }
 }
 
-TEST(ConsistencyTest, RefusesAWaitOfNothingOrLess) {
-  for (const absl::Duration wait :
-       {absl::ZeroDuration(), absl::Seconds(-1), -absl::InfiniteDuration()}) {
+TEST(ConsistencyTest, RefusesAWaitOfLessThanAMicrosecond) {
+  for (const absl::Duration wait : {absl::Nanoseconds(999), absl::ZeroDuration(), absl::Seconds(-1),
+                                    -absl::InfiniteDuration()}) {
     Consistency consistency;
     consistency.max_step_wait = wait;
-    EXPECT_THAT(consistency.Validate(), Refused("max_step_wait is ", "expected more than 0"));
+    EXPECT_THAT(consistency.Validate(),
+                Refused("max_step_wait is ", "expected at least a microsecond"));
   }
 }
 

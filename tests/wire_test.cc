@@ -410,6 +410,18 @@ TEST(WireConsistencyTest, RefusesWordsItDoesNotKnowAndNamesTheField) {
 TEST(WireConsistencyTest, RefusesAWaitOfNoTime) {
   EXPECT_THAT(FromProto(Text<v1::Consistency>("mode: SYNC max_step_wait {}")),
               IsError(Reason::kBadArgument, HasSubstr("max_step_wait is 0")));
+  EXPECT_THAT(FromProto(Text<v1::Consistency>("mode: SYNC max_step_wait { nanos: 999 }")),
+              IsError(Reason::kBadArgument, HasSubstr("max_step_wait is 999ns")));
+}
+
+// Duration's limit; more could not be printed.
+TEST(WireConsistencyTest, TellsOfTenThousandYearsAtMost) {
+  const auto consistency =
+      FromProto(Text<v1::Consistency>("mode: SYNC max_step_wait { seconds: 9223372036854775807 }"));
+  ASSERT_THAT(consistency, IsOk());
+  EXPECT_EQ(ToProto(*consistency).max_step_wait().seconds(), 315'576'000'000);
+  EXPECT_EQ(ToProto(absl::InfiniteDuration()).nanos(), 0);
+  EXPECT_EQ(ToProto(-absl::InfiniteDuration()).seconds(), -315'576'000'000);
 }
 
 TEST(WireScheduleTest, TellsOnlyWhatItsKindHas) {
