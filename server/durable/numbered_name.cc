@@ -16,17 +16,21 @@ std::string NumberedName(absl::string_view prefix, LifeAndStep numbers, absl::st
 
 absl::optional<LifeAndStep> ParseNumberedName(absl::string_view prefix, absl::string_view name,
                                               absl::string_view suffix) {
-  if (!absl::ConsumePrefix(&name, prefix) || !absl::ConsumeSuffix(&name, suffix)) {
+  absl::string_view numbers = name;
+  if (!absl::ConsumePrefix(&numbers, prefix) || !absl::ConsumeSuffix(&numbers, suffix)) {
     return absl::nullopt;
   }
   uint64_t life = 0;
   uint64_t step = 0;
   const std::pair<absl::string_view, absl::string_view> parts =
-      absl::StrSplit(name, absl::MaxSplits('-', 1));
+      absl::StrSplit(numbers, absl::MaxSplits('-', 1));
   if (!absl::SimpleAtoi(parts.first, &life) || !absl::SimpleAtoi(parts.second, &step)) {
     return absl::nullopt;
   }
-  return LifeAndStep(life, step);
+  // Another way to write them would be the name of another file.
+  const LifeAndStep found(life, step);
+  if (NumberedName(prefix, found, suffix) != name) return absl::nullopt;
+  return found;
 }
 
 }  // namespace sluice

@@ -18,7 +18,7 @@ using LifeAndStep = std::pair<Incarnation, Step>;
 std::string NumberedName(absl::string_view prefix, LifeAndStep numbers,
                          absl::string_view suffix = "");
 
-// Absent if `name` is none.
+// Absent if `name` is none that NumberedName() gives.
 absl::optional<LifeAndStep> ParseNumberedName(absl::string_view prefix, absl::string_view name,
                                               absl::string_view suffix = "");
 

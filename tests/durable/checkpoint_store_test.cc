@@ -4,6 +4,7 @@
 #include <random>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/durable/images.h"
@@ -75,6 +76,14 @@ TEST_F(CheckpointStoreTest, RefusesOneUnderAnothersName) {
   ASSERT_THAT(store_.Save(ImageAt(10)), IsOk());
   ASSERT_THAT(files_.Rename(PathOf(1, 10), PathOf(1, 11)), IsOk());
   EXPECT_THAT(Newest(), HasCode(absl::StatusCode::kDataLoss, HasSubstr("not what its name says")));
+}
+
+TEST_F(CheckpointStoreTest, LeavesFilesAloneThatItWouldNameOtherwise) {
+  ASSERT_THAT(store_.Save(ImageAt(10)), IsOk());
+  for (const char* name : {"1-20", "000001-20", "+00001-000000000020", "000001- 00000000020"}) {
+    ASSERT_THAT(files_.Create(absl::StrCat("d/checkpoint-", name, ".safetensors")), IsOk());
+  }
+  EXPECT_THAT(Newest(), IsOkAndHolds(10));
 }
 
 TEST_F(CheckpointStoreTest, AFullDiskLeavesWhatWasThere) {
