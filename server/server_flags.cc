@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/command_line.h"
 #include "common/random.h"
 #include "common/secret_file.h"
 #include "common/thread_pool.h"
@@ -62,12 +63,12 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   group
       .add_option("--lease", flags.lease,
                   "seconds a worker that is silent, or whose connection broke, keeps its place")
-      ->check(CLI::PositiveNumber)
+      ->check(SecondsFrom(kMicrosecond))
       ->capture_default_str();
   AddOptional(group, "--start-timeout", flags.start_timeout,
               "seconds after the first worker joined that the others are waited for; 0 waits for "
               "ever (default: 60 under mpirun, else 0)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(SecondsFrom(0));
   group.add_option("--max-workers", flags.max_workers, "workers that may take part at once")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
@@ -75,7 +76,7 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       group, "--max-in-flight", flags.max_in_flight_mb,
       "MB of gradients that may be on their way in; beyond that workers are slowed, and three "
       "gradients fit always (default: a quarter of the memory)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(NumberFrom(0, 1e12));
   group
       .add_option("--max-streams", flags.max_streams,
                   "calls that may be open on one connection; others wait for their turn")
@@ -84,7 +85,7 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   group
       .add_option("--handshake-timeout", flags.handshake_timeout,
                   "seconds in which a new connection must have made its handshakes")
-      ->check(CLI::Range(0.01, 3600.0))
+      ->check(NumberFrom(0.01, 3600))
       ->capture_default_str();
   group
       .add_option("--shared-memory", flags.shared_memory,
@@ -96,7 +97,7 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   group
       .add_option("--log-step-wait", flags.log_step_wait,
                   "seconds a step may wait before the log says for whom")
-      ->check(CLI::PositiveNumber)
+      ->check(SecondsFrom(kMicrosecond))
       ->capture_default_str();
   group.add_option("--listen", flags.listen,
                    "address to listen on: host:port, [ipv6]:port or unix:/path (default under "

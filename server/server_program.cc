@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/allocator.h"
+#include "common/command_line.h"
 #include "common/logging.h"
 #include "common/mpi_bootstrap.h"
 #include "server/launch.h"
@@ -55,7 +56,7 @@ int RunServerProgram(int argc, char** argv, FileSystem& files) {
   app.add_flag("--print-config", print_config,
                "print what a server on its own would be with these flags, as JSON, and exit");
   try {
-    app.parse(argc, argv);
+    ParseArguments(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

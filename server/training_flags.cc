@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/command_line.h"
 #include "common/error.h"
 #include "server/optional_flag.h"
 
@@ -41,7 +42,7 @@ void AddConsistencyFlags(CLI::App& group, TrainingFlags& flags) {
                  "async: let workers read parameters while they are written");
   AddOptional(group, "--max-step-wait", flags.max_step_wait,
               "seconds that somebody may hold a step up (default: for ever)")
-      ->check(CLI::PositiveNumber);
+      ->check(SecondsFrom(kMicrosecond));
   group
       .add_option("--on-max-step-wait", flags.on_max_step_wait,
                   "what happens then: wait, proceed (without them) or evict (them)")

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/command_line.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/connect.h"
@@ -258,6 +259,31 @@ TEST(ServerFlagsTest, RefusesWhatIsNoNumber) {
   EXPECT_THAT(ComplaintAbout("--max-streams=1"), HasSubstr("--max-streams"));
   EXPECT_THAT(ComplaintAbout("--handshake-timeout=0"), HasSubstr("--handshake-timeout"));
   EXPECT_THAT(ComplaintAbout("--unknown"), HasSubstr("--unknown"));
+}
+
+TEST(ServerFlagsTest, RefusesNumbersThatNothingCanBeMadeOf) {
+  for (const char* flag : {"--lease", "--start-timeout", "--max-in-flight", "--log-step-wait",
+                           "--max-step-wait", "--handshake-timeout"}) {
+    for (const char* number : {"nan", "inf", "1e300"}) {
+      EXPECT_THAT(ComplaintAbout(absl::StrCat(flag, "=", number)),
+                  AllOf(HasSubstr(flag), HasSubstr("expected a number from "), HasSubstr(number)));
+    }
+  }
+  EXPECT_THAT(ComplaintAbout("--lease=1e-9"), HasSubstr("--lease"));
+}
+
+// CLI11 takes it for the name of a group of options, and never returns.
+TEST(ServerFlagsTest, RefusesAnEmptyArgument) {
+  CLI::App app;
+  ServerFlags flags;
+  AddServerFlags(app, flags);
+  const char* const arguments[] = {"sluice_server", "--workers=2", "", "--lease=3"};
+  try {
+    ParseArguments(app, 4, arguments);
+    ADD_FAILURE() << "it was taken";
+  } catch (const CLI::ParseError& error) {
+    EXPECT_EQ(std::string(error.what()), "argument 2 is empty; is a variable not set?");
+  }
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include "common/address.h"
 #include "common/allocator.h"
 #include "common/clock.h"
+#include "common/command_line.h"
+#include "common/error.h"
 #include "common/logging.h"
 #include "common/mpi_bootstrap.h"
 #include "common/network.h"
@@ -58,7 +60,7 @@ void AddPatience(CLI::App& group, JobFlags& flags) {
   group
       .add_option("--connect-timeout", flags.connect_timeout,
                   "seconds to wait for a server that is not there, or not there any more")
-      ->check(CLI::NonNegativeNumber)
+      ->check(SecondsFrom(0))
       ->capture_default_str();
 }
 
@@ -131,7 +133,7 @@ Job Job::Start(int* argc, char*** argv, AttachmentHook on_attachments) {
   flags.server_flags->on_attachments = std::move(on_attachments);
   AddJobFlags(app, flags);
   try {
-    app.parse(*argc, *argv);
+    ParseArguments(app, *argc, *argv);
   } catch (const CLI::ParseError& error) {
     std::cerr << absl::StrCat((*argv)[0], ": ", error.what(), "\n");
     exit(kBadUsage);

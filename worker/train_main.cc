@@ -20,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "common/clock.h"
+#include "common/command_line.h"
 #include "common/mpi_bootstrap.h"
 #include "worker/dataset.h"
 #include "worker/job.h"
@@ -162,7 +163,7 @@ int Main(int argc, char** argv) {
   TrainFlags flags;
   AddTrainFlags(app, flags);
   try {
-    app.parse(argc, argv);
+    ParseArguments(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
