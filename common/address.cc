@@ -18,7 +18,7 @@ constexpr absl::string_view kUnixPrefix = "unix:";
 
 absl::Status BadAddress(absl::string_view text, absl::string_view problem) {
   return MakeError(Reason::kBadArgument,
-                   absl::StrCat("address \"", text, "\" ", problem,
+                   absl::StrCat("address \"", Shown(text), "\" ", problem,
                                 "; expected host:port, [ipv6]:port or unix:/path"));
 }
 

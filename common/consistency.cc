@@ -26,7 +26,7 @@ absl::Status Parse(absl::string_view what, absl::string_view name,
     return absl::OkStatus();
   }
   return MakeError(Reason::kBadArgument,
-                   absl::StrCat("no ", what, " \"", name, "\"; there are ",
+                   absl::StrCat("no ", what, " \"", Shown(name), "\"; there are ",
                                 absl::StrJoin(std::begin(names), std::end(names), ", ")));
 }
 

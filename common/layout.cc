@@ -11,9 +11,6 @@
 namespace sluice {
 namespace {
 
-// Enough of a name from a peer to know it by. Escaped, so that a cut character is no broken UTF-8,
-// which protobuf would refuse to carry, and control characters stay out of logs.
-
 absl::Status BadRange(size_t index, const LayoutRange& range, absl::string_view problem) {
   return MakeError(Reason::kBadLayout, absl::StrCat("range ", index, " of the layout (\"",
                                                     Shown(range.name), "\"): ", problem));
@@ -70,7 +67,7 @@ absl::Status Differs(absl::string_view difference) {
 }
 
 std::string Describe(const LayoutRange& range) {
-  return absl::StrCat("\"", range.name, "\" ", ShapeString(range.shape), " ",
+  return absl::StrCat("\"", Shown(range.name), "\" ", ShapeString(range.shape), " ",
                       DataTypeName(range.dtype), " ", RangeKindName(range.kind));
 }
 

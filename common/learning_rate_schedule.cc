@@ -63,7 +63,7 @@ absl::Status ParseScheduleKind(absl::string_view name, ScheduleKind* kind) {
     return absl::OkStatus();
   }
   return MakeError(Reason::kBadArgument,
-                   absl::StrCat("no schedule \"", name, "\"; there are constant, step and cosine"));
+                   absl::StrCat("no schedule \"", Shown(name), "\"; there are constant, step and cosine"));
 }
 
 }  // namespace sluice

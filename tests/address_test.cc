@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
@@ -21,7 +22,7 @@ MATCHER_P2(IsHostPort, host, port, "") {
 // Refused, with the address as it was found, the problem, and the forms expected.
 auto RefusesAddress(const std::string& text, const std::string& problem) {
   return IsError(Reason::kBadArgument,
-                 AllOf(HasSubstr(absl::StrCat("address \"", text, "\" ", problem)),
+                 AllOf(HasSubstr(absl::StrCat("address \"", Shown(text), "\" ", problem)),
                        HasSubstr("expected host:port, [ipv6]:port or unix:/path")));
 }
 
@@ -62,7 +63,7 @@ TEST(AddressTest, RefusesUnixPathsThatAreNotAbsolute) {
 }
 
 TEST(AddressTest, RefusesAnAddressWithoutPort) {
-  for (const char* text : {"", "node7", "127.0.0.1"}) {
+  for (const char* text : {"", "node7", "127.0.0.1", "no\xff\nUTF-8"}) {
     EXPECT_THAT(ParseAddress(text), RefusesAddress(text, "has no port"));
   }
 }

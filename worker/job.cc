@@ -266,8 +266,8 @@ JoinRequest Job::Identity(SessionRole role) const {
   request.host = HostName();
   request.pid = static_cast<uint32_t>(getpid());
   // For people, who see the beginning of a long one.
-  request.push_encoding = EncodingChoiceName(push_encoding_.choice).substr(0, 64);
-  request.pull_encoding = EncodingChoiceName(pull_encoding_).substr(0, 64);
+  request.push_encoding = Shown(EncodingChoiceName(push_encoding_.choice)).substr(0, 64);
+  request.pull_encoding = Shown(EncodingChoiceName(pull_encoding_)).substr(0, 64);
   if (role == SessionRole::kWorker) request.index = index_;
   return request;
 }
