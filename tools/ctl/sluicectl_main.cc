@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/command_line.h"
 #include "common/file_system.h"
 #include "server/durable/checkpoint_format.h"
 #include "server/durable/checkpoint_store.h"
@@ -105,7 +106,7 @@ int Main(int argc, char** argv) {
   CLI::App& show = *checkpoint.add_subcommand("show", "all but the tensors' values, as JSON");
   show.add_option("file", file, "a checkpoint")->required();
   try {
-    app.parse(argc, argv);
+    ParseArguments(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
+#include "common/command_line.h"
 #include "common/logging.h"
 #include "tools/evaluate/directory_source.h"
 #include "tools/evaluate/evaluation_report.h"
@@ -140,7 +141,7 @@ int Main(int argc, char** argv) {
   EvaluateFlags flags;
   AddEvaluateFlags(app, flags);
   try {
-    app.parse(argc, argv);
+    ParseArguments(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
