@@ -24,11 +24,11 @@ auto IsRefusedFor(const std::string& why) {
 // Where a server started with these flags, in a launch over TCP, and what it tells its workers.
 JobTicket TicketOfTcp(std::vector<std::string> arguments, std::unique_ptr<Server>* server) {
   arguments.push_back("--listen=127.0.0.1:0");
-  JobTicket ticket;
-  auto started = StartLaunchedServer(ParseServerFlags(arguments), RanksOnOneNode(2), &ticket);
-  EXPECT_THAT(started, IsOk());
-  if (started.ok()) *server = *std::move(started);
-  return ticket;
+  auto launched = Launch(arguments, RanksOnOneNode(2));
+  EXPECT_THAT(launched, IsOk());
+  if (!launched.ok()) return {};
+  *server = std::move(launched->server);
+  return launched->identity.ticket;
 }
 
 TEST(SecurityFlagsTest, ALaunchOverTcpBringsItsOwnCredentials) {
@@ -48,9 +48,9 @@ TEST(SecurityFlagsTest, ALaunchOverTcpBringsItsOwnCredentials) {
 }
 
 TEST(SecurityFlagsTest, ALaunchOnOneNodeNeedsNone) {
-  JobTicket ticket;
-  const auto server = StartLaunchedServer(ParseServerFlags({}), RanksOnOneNode(2), &ticket);
-  ASSERT_THAT(server, IsOk());
+  const auto launched = Launch({}, RanksOnOneNode(2));
+  ASSERT_THAT(launched, IsOk());
+  const JobTicket& ticket = launched->identity.ticket;
   EXPECT_EQ(ticket.credentials.key, "");
 }
 
@@ -73,9 +73,7 @@ TEST(SecurityFlagsTest, PlaintextIsForThisNode) {
   EXPECT_THAT(
       StartStandaloneServer(ParseServerFlags({"--listen=0.0.0.0:0", "--insecure-on-network"})),
       IsOk());
-  JobTicket ticket;
-  EXPECT_THAT(StartLaunchedServer(ParseServerFlags({"--insecure"}), RanksOnManyNodes(2), &ticket),
-              IsRefusedFor("--insecure-on-network"));
+  EXPECT_THAT(Launch({"--insecure"}, RanksOnManyNodes(2)), IsRefusedFor("--insecure-on-network"));
 }
 
 TEST(SecurityFlagsTest, RefusesFilesThatSayLittleOrTooMuch) {
@@ -90,8 +88,7 @@ TEST(SecurityFlagsTest, RefusesFilesThatSayLittleOrTooMuch) {
   on_unix.push_back("--listen=unix:/tmp/s");
   EXPECT_THAT(StartStandaloneServer(ParseServerFlags(on_unix)),
               IsRefusedFor("no TLS on unix:/tmp/s"));
-  JobTicket ticket;
-  EXPECT_THAT(StartLaunchedServer(ParseServerFlags(files), RanksOnOneNode(2), &ticket),
+  EXPECT_THAT(Launch(files, RanksOnOneNode(2)),
               IsRefusedFor("meet on a private unix socket, on which there is no TLS"));
   std::vector<std::string> missing = files;
   missing.push_back(listen);

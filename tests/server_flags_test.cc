@@ -61,11 +61,10 @@ Welcome StandaloneTerms(std::vector<std::string> arguments) {
 
 // The terms of a server that mpirun started with three workers.
 Welcome LaunchedTerms(const std::vector<std::string>& arguments) {
-  JobTicket ticket;
-  const auto server = StartLaunchedServer(ParseServerFlags(arguments), RanksOnOneNode(4), &ticket);
-  EXPECT_THAT(server, IsOk());
-  if (!server.ok()) return Welcome();
-  const auto welcome = JoinWith(ticket);
+  const auto launched = Launch(arguments, RanksOnOneNode(4));
+  EXPECT_THAT(launched, IsOk());
+  if (!launched.ok()) return Welcome();
+  const auto welcome = JoinWith(launched->identity.ticket);
   EXPECT_THAT(welcome, IsOk());
   return welcome.value_or(Welcome());
 }
@@ -124,7 +123,8 @@ TEST(ServerFlagsTest, TellsWorkersTheirLease) {
 TEST(ServerFlagsTest, LetsNoMoreWorkersInThanItMay) {
   const auto server =
       StartStandaloneServer(ParseServerFlags({"--listen=127.0.0.1:0", "--max-workers=1"}));
-  ASSERT_THAT(server, IsOk());
+  ASSERT_THAT(launched, IsOk());
+  const JobTicket& ticket = launched->identity.ticket;
   const std::string address = (*server)->address().ToString();
   const auto first = ConnectTo(address);
   ASSERT_THAT(first->Join(WorkerRequest("first")), IsOk());
@@ -147,55 +147,63 @@ TEST(ServerFlagsTest, RefusesAModelThatTheMachineDoesNotHold) {
 // ---- Addresses and credentials ----
 
 TEST(ServerFlagsTest, ListensOnAPrivateSocketIfAllRanksShareTheNode) {
-  JobTicket ticket;
-  const auto server = StartLaunchedServer(ParseServerFlags({}), RanksOnOneNode(2), &ticket);
-  ASSERT_THAT(server, IsOk());
+  const auto launched = Launch({}, RanksOnOneNode(2));
+  ASSERT_THAT(launched, IsOk());
+  const JobTicket& ticket = launched->identity.ticket;
   EXPECT_THAT(ticket.address, StartsWith("unix:/"));
-  EXPECT_EQ(ticket.address, (*server)->address().ToString());
+  EXPECT_EQ(ticket.address, launched->server->address().ToString());
   EXPECT_THAT(ticket.job_id, MatchesRegex("[0-9a-f]{8}"));
   EXPECT_THAT(ticket.token, MatchesRegex("[0-9a-f]{64}"));
 }
 
 TEST(ServerFlagsTest, AsksALaunchedWorkerForItsJobsToken) {
-  JobTicket ticket;
-  const auto server = StartLaunchedServer(ParseServerFlags({}), RanksOnOneNode(2), &ticket);
-  ASSERT_THAT(server, IsOk());
+  const auto launched = Launch({}, RanksOnOneNode(2));
+  ASSERT_THAT(launched, IsOk());
+  const JobTicket& ticket = launched->identity.ticket;
   EXPECT_THAT(WelcomeAt(ticket.address), IsError(Reason::kBadToken, _));
   EXPECT_THAT(WelcomeAt(ticket.address, ticket.token, "another"), IsError(Reason::kWrongJob, _));
   EXPECT_THAT(JoinWith(ticket), IsOk());
 }
 
+TEST(ServerFlagsTest, TakesThePlaceOfAServerThatDied) {
+  auto first = Launch({"--listen=127.0.0.1:0"}, RanksOnOneNode(2));
+  ASSERT_THAT(first, IsOk());
+  const JobTicket ticket = first->identity.ticket;
+  const LaunchBrief brief = {RanksOnOneNode(2), "", first->identity};
+  first->server = nullptr;
+  const auto second = StartLaunchedServer(ParseServerFlags({"--listen=127.0.0.1:0"}), brief);
+  ASSERT_THAT(second, IsOk());
+  EXPECT_EQ(second->identity.ticket.address, ticket.address);
+  EXPECT_THAT(JoinWith(ticket), IsOk());
+}
+
 TEST(ServerFlagsTest, TellsOtherNodesTheAddressOfTheInterface) {
-  JobTicket ticket;
-  const auto server =
-      StartLaunchedServer(ParseServerFlags({"--interface=lo"}), RanksOnManyNodes(2), &ticket);
-  ASSERT_THAT(server, IsOk());
-  EXPECT_EQ(ticket.address, absl::StrCat("127.0.0.1:", (*server)->address().port));
+  const auto launched = Launch({"--interface=lo"}, RanksOnManyNodes(2));
+  ASSERT_THAT(launched, IsOk());
+  const JobTicket& ticket = launched->identity.ticket;
+  EXPECT_EQ(ticket.address, absl::StrCat("127.0.0.1:", launched->server->address().port));
   EXPECT_THAT(JoinWith(ticket), IsOk());
 }
 
 TEST(ServerFlagsTest, TellsOtherNodesTheHostThatIsAdvertised) {
-  JobTicket ticket;
-  const auto server =
-      StartLaunchedServer(ParseServerFlags({"--advertise=node7"}), RanksOnManyNodes(2), &ticket);
-  ASSERT_THAT(server, IsOk());
-  EXPECT_EQ(ticket.address, absl::StrCat("node7:", (*server)->address().port));
+  const auto launched = Launch({"--advertise=node7"}, RanksOnManyNodes(2));
+  ASSERT_THAT(launched, IsOk());
+  const JobTicket& ticket = launched->identity.ticket;
+  EXPECT_EQ(ticket.address, absl::StrCat("node7:", launched->server->address().port));
 }
 
 TEST(ServerFlagsTest, TellsWhereItWasToldToListen) {
-  JobTicket ticket;
-  const auto server =
-      StartLaunchedServer(ParseServerFlags({"--listen=127.0.0.1:0"}), RanksOnOneNode(2), &ticket);
-  ASSERT_THAT(server, IsOk());
-  EXPECT_EQ(ticket.address, absl::StrCat("127.0.0.1:", (*server)->address().port));
+  const auto launched = Launch({"--listen=127.0.0.1:0"}, RanksOnOneNode(2));
+  ASSERT_THAT(launched, IsOk());
+  const JobTicket& ticket = launched->identity.ticket;
+  EXPECT_EQ(ticket.address, absl::StrCat("127.0.0.1:", launched->server->address().port));
 }
 
 TEST(ServerFlagsTest, DoesNotTellOtherNodesToReachEveryAddress) {
-  JobTicket ticket;
-  const auto server = StartLaunchedServer(
-      ParseServerFlags({"--listen=0.0.0.0:0", "--interface=lo"}), RanksOnManyNodes(2), &ticket);
-  ASSERT_THAT(server, IsOk());
-  EXPECT_EQ(ticket.address, absl::StrCat("127.0.0.1:", (*server)->address().port));
+  const auto launched = Launch({"--listen=0.0.0.0:0", "--interface=lo"}, RanksOnManyNodes(2));
+  ASSERT_THAT(launched, IsOk());
+  const JobTicket& ticket = launched->identity.ticket;
+  EXPECT_EQ(ticket.address, absl::StrCat("127.0.0.1:", launched->server->address().port));
 }
 
 TEST(ServerFlagsTest, AsksForTheTokenInItsFile) {
@@ -233,15 +241,12 @@ TEST(ServerFlagsTest, RefusesAddressesThatMakeNoSense) {
               IsError(Reason::kBadArgument, HasSubstr("address \"nonsense\" has no port")));
   EXPECT_THAT(StartStandaloneServer(ParseServerFlags({})),
               HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("give --listen=host:port")));
-  JobTicket ticket;
-  EXPECT_THAT(
-      StartLaunchedServer(ParseServerFlags({"--interface=nonsense"}), RanksOnOneNode(2), &ticket),
-      IsError(Reason::kBadArgument, HasSubstr("no interface \"nonsense\"")));
+  EXPECT_THAT(Launch({"--interface=nonsense"}, RanksOnOneNode(2)),
+              IsError(Reason::kBadArgument, HasSubstr("no interface \"nonsense\"")));
 }
 
 TEST(ServerFlagsTest, RefusesALaunchWithoutWorkers) {
-  JobTicket ticket;
-  EXPECT_THAT(StartLaunchedServer(ParseServerFlags({}), RanksOnOneNode(1), &ticket),
+  EXPECT_THAT(Launch({}, RanksOnOneNode(1)),
               HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("at least 2 ranks")));
 }
 

@@ -34,6 +34,11 @@ MpiWorld RanksOnManyNodes(int size) {
   return world;
 }
 
+absl::StatusOr<LaunchedServer> Launch(const std::vector<std::string>& arguments,
+                                      const MpiWorld& world) {
+  return StartLaunchedServer(ParseServerFlags(arguments), {world});
+}
+
 absl::StatusOr<Welcome> JoinWith(const JobTicket& ticket, absl::Duration timeout) {
   GrpcConnectionOptions options;
   options.connect_timeout = timeout;

@@ -11,6 +11,7 @@
 #include "common/exchange.h"
 #include "common/job_ticket.h"
 #include "common/mpi_bootstrap.h"
+#include "server/launched_server.h"
 #include "server/server_flags.h"
 
 namespace sluice {
@@ -20,6 +21,10 @@ ServerFlags ParseServerFlags(std::vector<std::string> arguments);
 
 MpiWorld RanksOnOneNode(int size);
 MpiWorld RanksOnManyNodes(int size);
+
+// The server of a launch with that command line.
+absl::StatusOr<LaunchedServer> Launch(const std::vector<std::string>& arguments,
+                                      const MpiWorld& world);
 
 // What a server tells the worker "a" that has that ticket.
 absl::StatusOr<Welcome> JoinWith(const JobTicket& ticket,
