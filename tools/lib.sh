@@ -5,9 +5,9 @@
 SLUICE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly SLUICE_ROOT
 
-# Installs what is missing.
+# sluice_setup [KIND]: installs what is missing.
 sluice_setup() {
-  "$SLUICE_ROOT/tools/setup"
+  "$SLUICE_ROOT/tools/setup" "$@"
 }
 
 # sluice_build TARGET…: builds; on failure shows the compiler's words and returns bazel's status.
@@ -22,10 +22,10 @@ sluice_build() {
   return "$status"
 }
 
-# Where the built programs lie. Asked of bazel, since the link bazel-bin follows whoever built last,
-# perhaps a debug build.
+# sluice_bin [OPTION…]: where the programs lie that were built with these options. Asked of bazel, since
+# the link bazel-bin follows whoever built last, perhaps a debug build.
 sluice_bin() {
-  (cd "$SLUICE_ROOT" && bazel info bazel-bin 2>/dev/null)
+  (cd "$SLUICE_ROOT" && bazel info "$@" bazel-bin 2>/dev/null)
 }
 
 # sluice_bazel COMMAND ARGUMENT…: returns bazel's status and leaves its words in the file

@@ -1,0 +1,29 @@
+"""Fuzz targets: tests of their kept inputs, or with --config=fuzz programs of libFuzzer."""
+
+def fuzz_target(name, deps, size = "small"):
+    """Makes a test, or a fuzzer, of <name>.cc.
+
+    Args:
+      name: of the target, of its source and of the folder of its kept inputs in corpus/.
+      deps: of the source.
+      size: of the test.
+    """
+    corpus = "corpus/" + name
+    native.cc_test(
+        name = name,
+        size = size,
+        srcs = [name + ".cc"],
+        args = [native.package_name() + "/" + corpus],
+        data = native.glob([corpus + "/*"]),
+        linkstatic = True,  # one file, which can be run anywhere
+        deps = deps + [
+            ":input",
+            ":refusal",
+            ":target",
+            "@system//:absl",
+            "@system//:glog",
+        ] + select({
+            ":fuzzing": [":libfuzzer"],
+            "//conditions:default": [":replay"],
+        }),
+    )

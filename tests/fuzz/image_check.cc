@@ -1,0 +1,33 @@
+#include "tests/fuzz/image_check.h"
+
+#include <glog/logging.h>
+
+#include <string>
+
+#include "server/durable/checkpoint_format.h"
+#include "tests/testing/faulty_files.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kPath[] = "d/checkpoint";
+
+void Write(const ShardImage& image, FaultyFiles& files) {
+  const auto file = files.Create(kPath);
+  const absl::Status written = WriteCheckpoint(image, **file);
+  CHECK(written.ok()) << written;
+}
+
+}  // namespace
+
+void CheckComesBack(const ShardImage& image) {
+  FaultyFiles files;
+  Write(image, files);
+  const std::string bytes = files.BytesOf(kPath);
+  const auto read = ReadCheckpoint(**files.Open(kPath));
+  CHECK(read.ok()) << read.status();
+  Write(*read, files);
+  CHECK(files.BytesOf(kPath) == bytes);
+}
+
+}  // namespace sluice

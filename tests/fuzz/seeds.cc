@@ -1,0 +1,206 @@
+// Writes what fuzzing begins with: small files and messages that are right, one folder for each
+// target. What is kept in corpus/ was found from these.
+//
+//   bazel run //tests/fuzz:seeds -- FOLDER
+#include <glog/logging.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/encoding/codec.h"
+#include "common/job_ticket.h"
+#include "common/little_endian.h"
+#include "common/tensor_chunk.h"
+#include "common/wire.h"
+#include "common/wire_chunk.h"
+#include "common/wire_encoding.h"
+#include "common/wire_status.h"
+#include "server/durable/checkpoint_format.h"
+#include "server/durable/saved_state.h"
+#include "sluice/v1/parameter_server.pb.h"
+#include "tests/durable/images.h"
+#include "tests/testing/buffers.h"
+#include "tests/testing/faulty_files.h"
+#include "tests/testing/messages.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+constexpr const char* kEncodings[] = {"float32",
+                                      "float32/planes",
+                                      "float32/zstd",
+                                      "float32/planes/zstd:3",
+                                      "float16/planes",
+                                      "bfloat16/zstd",
+                                      "bfloat16/planes/zstd",
+                                      "int8",
+                                      "int8:stochastic",
+                                      "sign",
+                                      "sign/zstd",
+                                      "top-k:0.1",
+                                      "random-k:0.1",
+                                      "low-rank:2",
+                                      "top-k:0.1:float16",
+                                      "random-k:0.1:float16/zstd"};
+
+// One file for each seed, in the folder of its target.
+class Seeds {
+ public:
+  explicit Seeds(std::string folder) : folder_(std::move(folder)) {}
+
+  void Put(const std::string& target, const std::string& bytes) {
+    const std::filesystem::path folder = folder_ + "/" + target;
+    std::filesystem::create_directories(folder);
+    std::ofstream file(folder / absl::StrCat(counts_[target]++), std::ios::binary);
+    file << bytes;
+    CHECK(file.flush().good()) << folder;
+  }
+
+ private:
+  const std::string folder_;
+  std::map<std::string, int> counts_;
+};
+
+std::string Byte(size_t value) { return std::string(1, static_cast<char>(value)); }
+std::string Word(const std::string& bytes) { return Byte(bytes.size()) + bytes; }
+
+Values SomeValues(size_t count) {
+  Values values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) * 0.25f - 2;
+  return values;
+}
+
+void PutEncodings(Seeds& seeds) {
+  const Values values = SomeValues(300);
+  ChunkContext context;
+  context.columns = 20;
+  for (const char* name : kEncodings) {
+    seeds.Put("encoding_text", absl::StrCat(name, ",t1=int8,t*=none"));
+    const std::string layout = Byte(1) + Byte(0) + Byte(60) + Byte(20) + Byte(201) + Byte(9);
+    seeds.Put("round_trip", absl::StrCat(Word(name), LittleEndian64(7), layout,
+                                         BytesOf(absl::MakeConstSpan(values))));
+    const EncodedChunk chunk = EncodeValues(0, values, *ParseEncoding(name), context);
+    seeds.Put("payload",
+              absl::StrCat(Byte(1), Word(ToProto(chunk.how).SerializeAsString()), chunk.payload));
+    seeds.Put("chunk_message",
+              absl::StrCat(Byte(0), Byte(1), Byte(5), BytesOf(EncodeChunk(chunk))));
+  }
+  for (const char* text : {"auto", "auto:int8,bfloat16,t0=none", "top-k:0.01:momentum:warmup=8"}) {
+    seeds.Put("encoding_text", text);
+  }
+}
+
+void PutChunks(Seeds& seeds) {
+  const SharedFloats floats = Share(SomeValues(9));
+  for (const Checksums checksums : {Checksums::kOff, Checksums::kOn}) {
+    const std::string message = BytesOf(EncodeChunk(7, floats, checksums));
+    for (size_t how : {0, 1}) seeds.Put("chunk_message", Byte(how) + Byte(0) + message);
+  }
+  seeds.Put("chunk_message", Byte(2) + Byte(0) + BytesOf(EncodeSharedChunk(3, 10, 20)));
+  seeds.Put("chunk_message", Byte(0) + Byte(0) + SummaryOf(8).SerializeAsString());
+}
+
+PushHeader FullHeader() {
+  PushHeader header;
+  header.sequence = Sequence(1);
+  header.loss = 0.5f;
+  header.encodings = EncodingReport{{"int8", 1e6, 4, 1e9, 1e9}, {}};
+  header.attachments = std::make_shared<Attachments>(Attachments{{"acme.Report", "data"}});
+  return header;
+}
+
+void PutMessages(Seeds& seeds) {
+  JoinRequest join;
+  join.worker = "a";
+  join.process_nonce = ProcessNonce(1);
+  join.layout = LayoutOf({{"w", 3}, {"mean", 2, RangeKind::kStatistic}});
+  join.optimizer = {AdamOptions(), {{{"w"}, AdamOptions()}}};
+  Welcome welcome;
+  welcome.consistency.max_step_wait = absl::Seconds(3);
+  const absl::Status error = MakeError(Reason::kBadLayout, "why");
+  v1::Layout layout;
+  for (const LayoutRange& range : join.layout.ranges()) *layout.add_ranges() = ToProto(range);
+  const std::string messages[] = {
+      ToProto(join).SerializeAsString(),
+      ToProto(welcome.consistency).SerializeAsString(),
+      ToGrpcStatus(error).error_details(),
+      ToProto(welcome).SerializeAsString(),
+      ToProto(JobEvent{JobEvent::Kind::kPolicyChanged, Step(2), {}}).SerializeAsString(),
+      ToProto(FullHeader()).SerializeAsString(),
+      ToProto(PushSummary()).SerializeAsString(),
+      ToProto(PushOutcome()).SerializeAsString(),
+      ToProto(PullRequest()).SerializeAsString(),
+      ToProto(PullHeader()).SerializeAsString(),
+      ToProto(*ParseEncoding("top-k:0.1/zstd")).SerializeAsString(),
+      ToProto(join.optimizer).SerializeAsString(),
+      layout.SerializeAsString()};  // in the target's order
+  for (size_t i = 0; i < std::size(messages); ++i) seeds.Put("messages", Byte(i) + messages[i]);
+  for (const ConsistencyMode mode : {ConsistencyMode::kBackup, ConsistencyMode::kAsync}) {
+    Consistency consistency;
+    consistency.mode = mode;
+    consistency.quorum = 3;
+    consistency.max_step_wait = absl::Microseconds(1);
+    seeds.Put("messages", Byte(1) + ToProto(consistency).SerializeAsString());
+  }
+}
+
+void PutDurable(Seeds& seeds) {
+  const auto image = TrainedImage();
+  seeds.Put("saved_state", EncodeSavedState(*image));
+  FaultyFiles files;
+  CHECK(WriteCheckpoint(*image, **files.Create("d/c")).ok());
+  const std::string checkpoint = files.BytesOf("d/c");
+  seeds.Put("checkpoint", Byte(1) + checkpoint);
+  const uint64_t header = FromLittleEndian64(checkpoint);
+  seeds.Put("safetensors",
+            LittleEndian64(checkpoint.size() - 8 - header) + checkpoint.substr(8, header));
+  std::string records;
+  for (uint64_t step : {1, 2, 3, 4}) {
+    StepRecord record;
+    record.step = Step(step);
+    record.incarnation = Incarnation(1);
+    record.gradients = 1;
+    record.learning_rates = {0.1};
+    record.contributors = {image->workers[0]};
+    records += Byte(0) + Word(EncodeSavedStep(record));
+  }
+  seeds.Put("journal", Byte(1) + Byte(2) + Byte(0) + records);
+}
+
+void PutTexts(Seeds& seeds) {
+  for (const char* address : {"node7:7070", "[::1]:0", "unix:/tmp/s", "127.0.0.1:65535"}) {
+    seeds.Put("launch_text", Byte(0) + address);
+  }
+  seeds.Put("launch_text", Byte(1) + EncodeTicket(JobTicket{"a:1", "j", "t", {"c", "k", "ca"}}));
+  seeds.Put("launch_text", Byte(1) + EncodeTicket(absl::InternalError("why")));
+  seeds.Put("launch_text", Byte(2) + "checkpoint-000001-000000000002.safetensors");
+  seeds.Put("flags", Byte(0) + "--mode=bounded\n--quorum=2\n--max-staleness=3\n--lease=1.5");
+  seeds.Put("flags", Byte(0) + "--lr-schedule=cosine\n--lr-total-steps=9\n--max-step-wait=2");
+  seeds.Put("flags", Byte(1) + "--optimizer=rmsprop\n--centered\n--alpha=0.5\n--eps=1e-3");
+  const std::string labels("\0\0\x08\x01\0\0\0\x02\x03\x09", 10);
+  seeds.Put("idx", Byte(2) + Byte(4) + labels);
+  const std::string image("\0\0\x08\x03\0\0\0\x01\0\0\0\x02\0\0\0\x01\x07\x08", 18);
+  seeds.Put("idx", Byte(3) + Byte(9) + image);
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    LOG(ERROR) << "expected a folder to write to";
+    return 2;
+  }
+  sluice::Seeds seeds(argv[1]);
+  sluice::PutEncodings(seeds);
+  sluice::PutChunks(seeds);
+  sluice::PutMessages(seeds);
+  sluice::PutDurable(seeds);
+  sluice::PutTexts(seeds);
+}
