@@ -2,10 +2,12 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/safetensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
@@ -65,6 +67,40 @@ TEST(StateDictTest, ATensorThatIsMissingOrHasAnotherShapeIsNamed) {
   write();
   EXPECT_THAT(LoadStateDict(path, *model),
               HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("another shape for \"bias\"")));
+}
+
+// What other programs write: no server's state, other types of floats, and a buffer that is none.
+std::string PlainSafeTensors() {
+  SafeTensorsHeader header;
+  header.tensors = {{"bias", "F64", {2}, 0, 16},
+                    {"num_batches_tracked", "I64", {}, 16, 24},
+                    {"weight", "F32", {2, 1}, 24, 32}};
+  const double bias[] = {3, 4};
+  const int64_t batches = 7;
+  const float weight[] = {1, 2};
+  std::string bytes = EncodeSafeTensorsHeader(header);
+  bytes.append(reinterpret_cast<const char*>(bias), sizeof(bias));
+  bytes.append(reinterpret_cast<const char*>(&batches), sizeof(batches));
+  bytes.append(reinterpret_cast<const char*>(weight), sizeof(weight));
+  return bytes;
+}
+
+TEST(StateDictTest, ComesFromASafeTensorsFileOfAnyProgram) {
+  const std::string path = PathOf("plain.safetensors");
+  std::ofstream(path, std::ios::binary) << PlainSafeTensors();
+  torch::nn::Linear model(1, 2);
+  ASSERT_THAT(LoadStateDict(path, *model), IsOk());
+  EXPECT_TRUE(torch::equal(model->weight, torch::tensor({{1.0F}, {2.0F}})));
+  EXPECT_TRUE(torch::equal(model->bias, torch::tensor({3.0F, 4.0F})));
+}
+
+TEST(StateDictTest, ASafeTensorsFileThatIsCutIsDamaged) {
+  const std::string path = PathOf("cut.safetensors");
+  const std::string whole = PlainSafeTensors();
+  std::ofstream(path, std::ios::binary) << whole.substr(0, whole.size() - 1);
+  torch::nn::Linear model(1, 2);
+  EXPECT_THAT(LoadStateDict(path, *model),
+              HasCode(absl::StatusCode::kDataLoss, HasSubstr(path + ": ")));
 }
 
 TEST(StateDictTest, AFileThatIsNoneIsRefused) {
