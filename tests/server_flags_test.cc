@@ -123,8 +123,7 @@ TEST(ServerFlagsTest, TellsWorkersTheirLease) {
 TEST(ServerFlagsTest, LetsNoMoreWorkersInThanItMay) {
   const auto server =
       StartStandaloneServer(ParseServerFlags({"--listen=127.0.0.1:0", "--max-workers=1"}));
-  ASSERT_THAT(launched, IsOk());
-  const JobTicket& ticket = launched->identity.ticket;
+  ASSERT_THAT(server, IsOk());
   const std::string address = (*server)->address().ToString();
   const auto first = ConnectTo(address);
   ASSERT_THAT(first->Join(WorkerRequest("first")), IsOk());
