@@ -122,6 +122,9 @@ absl::Status Roster::Bar(const std::string& worker, Completions* completions) {
 }
 
 void Roster::Update(absl::Time now, Completions* completions) {
+  const absl::Duration deaf = now - updated_.value_or(now) - options_.tick;
+  if (deaf > absl::ZeroDuration()) sessions_.Excuse(deaf, now);
+  updated_ = now;
   for (const SessionId silent : sessions_.SilentSince(now - options_.lease)) {
     Evict(**sessions_.Find(silent), completions);
   }

@@ -89,6 +89,7 @@ class Roster {
   std::shared_ptr<const Layout> layout_;
   OptimizerConfig optimizer_;
   absl::optional<absl::Time> first_join_;
+  absl::optional<absl::Time> updated_;  // when Update() was called last
   bool started_ = false;
   bool finished_ = false;
   bool deserted_ = false;

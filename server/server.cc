@@ -18,7 +18,7 @@ namespace sluice {
 namespace {
 
 // How often leases are looked at: they end at most this much late.
-constexpr timespec kTick = {0, 100'000'000};
+constexpr absl::Duration kTick = absl::Milliseconds(100);
 // How long calls that are under way may take to end.
 constexpr absl::Duration kGrace = absl::Seconds(2);
 constexpr int kEveryWorkerLost = 3;
@@ -36,7 +36,8 @@ sigset_t StopSignals() {
 // The signal that arrived within a tick, or 0.
 int WaitForStopSignal() {
   const sigset_t signals = StopSignals();
-  return std::max(sigtimedwait(&signals, nullptr, &kTick), 0);
+  const timespec tick = absl::ToTimespec(kTick);
+  return std::max(sigtimedwait(&signals, nullptr, &tick), 0);
 }
 
 bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
@@ -70,6 +71,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     if (!opened.ok()) return opened.status();
     trace = *std::move(opened);
   }
+  options.shard.tick = kTick;
   std::unique_ptr<DurableDirectory> durable;
   if (!options.durable.directory.empty()) {
     auto opened = DurableDirectory::Open(options.durable, *options.files);

@@ -70,6 +70,8 @@ class SessionTable {
 
   // The sessions that were last seen at `deadline` or before, silent or lost.
   std::vector<SessionId> SilentSince(absl::Time deadline) const;
+  // For so long nobody could be heard: they were last seen that much later, but not after `now`.
+  void Excuse(absl::Duration deaf, absl::Time now);
 
   // The workers that hold `step` up, so far as they take part in it: those missing from it or, with
   // `by_clock`, those whose clock is the slowest.

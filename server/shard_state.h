@@ -49,6 +49,9 @@ struct ShardOptions {
   absl::Duration start_timeout = absl::InfiniteDuration();
   // How long a worker whose connection broke, or that says nothing, keeps its place.
   absl::Duration lease = absl::Seconds(10);
+  // How often Tick() is called. If it comes later, this process was stopped or had no core, and
+  // heard nobody: that time is no part of any lease.
+  absl::Duration tick = absl::InfiniteDuration();
   // Workers and observers that may be present at once.
   uint32_t max_sessions = 1024;
   // Elements of a model; a larger one is refused before anything is allocated for it.

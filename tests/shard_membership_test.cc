@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr absl::Duration kLease = absl::Seconds(10);
 constexpr absl::Duration kInstant = absl::Nanoseconds(1);
@@ -209,6 +210,27 @@ TEST(LostWorkerTest, LeavesItsContributionToAStepThatNobodyElseIsMissingFrom) {
   EXPECT_EQ(world.step(), 1u);
   EXPECT_THAT(world.Parameters(), ElementsAre(-4, -4, -4));
   EXPECT_THAT(world.Heard("owner"), ElementsAre("finished 1", "deserted 1"));
+}
+
+// The server's process was stopped, or had no core.
+TEST(LostWorkerTest, IsNobodyWhomAServerThatWasAwayCouldNotHear) {
+  constexpr absl::Duration kTick = absl::Milliseconds(100);
+  ShardOptions options = Sync(2);
+  options.tick = kTick;
+  ShardWorld world(options);
+  world.Start({"a", "b"});
+  world.Pass(kTick);
+  world.Silence("a");
+  world.Lose("b");
+  world.Pass(absl::Hours(1));
+  EXPECT_THAT(world.Heard("a"), IsEmpty());
+  EXPECT_THAT(world.Heard("owner"), IsEmpty());
+  // From then on they have their lease.
+  for (absl::Duration heard; heard < kLease - 2 * kTick; heard += kTick) world.Pass(kTick);
+  EXPECT_THAT(world.Heard("a"), IsEmpty());
+  for (int i = 0; i < 2; ++i) world.Pass(kTick);
+  EXPECT_THAT(world.Heard("a"), ElementsAre("evicted 0"));
+  EXPECT_THAT(world.Heard("owner"), ElementsAre("finished 0", "deserted 0"));
 }
 
 TEST(LostWorkerTest, ThatReturnsWithinItsLeaseKeepsItsPlaceInTheStep) {
