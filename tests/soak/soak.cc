@@ -24,6 +24,7 @@ namespace {
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 // Without a report of the worker that stays: what hangs must not go unnoticed.
 constexpr absl::Duration kPatience = absl::Minutes(1);
+constexpr size_t kLastWords = 4096;
 
 // What the machine's noise is granted; server/ and worker/ are granted no growth.
 constexpr Allowance kMemoryNoise = {1.05, 2};
@@ -111,6 +112,15 @@ class Soak {
     return report;
   }
 
+  // Whatever went wrong, the server may say why.
+  absl::Status WithServersWords(const absl::Status& error) {
+    server_->Wait(absl::ZeroDuration()).status().IgnoreError();
+    const std::string& words = server_->output();
+    const size_t last = words.size() > kLastWords ? words.size() - kLastWords : 0;
+    return absl::Status(error.code(), absl::StrCat(error.message(), "\nthe server wrote last:\n",
+                                                   words.substr(last)));
+  }
+
  private:
   absl::StatusOr<std::unique_ptr<Process>> StartWorker(const std::string& name,
                                                        const Words& more) const {
@@ -192,8 +202,10 @@ absl::StatusOr<SoakReport> RunSoak(const SoakOptions& options, std::ostream& out
   const absl::Status begun = soak.Begin();
   if (!begun.ok()) return begun;
   const absl::Status ran = soak.Run();
-  if (!ran.ok()) return ran;
-  return soak.End();
+  if (!ran.ok()) return soak.WithServersWords(ran);
+  auto report = soak.End();
+  if (!report.ok()) return soak.WithServersWords(report.status());
+  return report;
 }
 
 }  // namespace sluice
