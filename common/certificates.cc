@@ -1,6 +1,7 @@
 #include "common/certificates.h"
 
 #include <openssl/bio.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -20,6 +21,10 @@ namespace {
 constexpr long kVersion3 = 2;  // as X.509 counts
 constexpr int kSerialBytes = 16;
 constexpr char kAuthorityName[] = "Sluice launch";
+
+// Before anything else of OpenSSL is called: it would free its own memory when main has returned,
+// and gRPC's threads, which end with the process, may still use it then.
+[[maybe_unused]] const int kNoCleanup = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
 // ---- Owners of OpenSSL's objects ----
 

@@ -16,7 +16,8 @@
 namespace sluice {
 namespace {
 
-// Those that would be the same again: bad usage, and a server that has ended (see Server::Serve()).
+// Those that would be the same again: bad usage, a worker whose server is gone, and a server that
+// has ended (see Server::Serve()).
 bool IsFinalCode(int code) { return code >= 2 && code <= 5; }
 
 std::string RankName(const MpiWorld& world) { return absl::StrCat("rank ", world.rank); }

@@ -20,7 +20,8 @@ absl::StatusOr<SessionRecord*> Roster::Join(const JoinRequest& request, JobListe
   if (!adopted.ok()) return adopted;
   SessionRecord* const earlier = sessions_.FindAlive(request.worker);
   const JobListener replaced = earlier == nullptr ? nullptr : earlier->listener;
-  const auto record = sessions_.Open(request, active_from, now);
+  // Until all have joined, the slowest are those that have yet to.
+  const auto record = sessions_.Open(request, active_from, now, started_);
   if (!record.ok()) return record.status();
   if (replaced) {
     completions->Add([replaced] { replaced({JobEvent::Kind::kEvicted, Step(), {}}); });

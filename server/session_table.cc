@@ -54,7 +54,7 @@ std::vector<SessionRecord> SessionTable::PartsOf(Step step) const {
 }
 
 absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, Step active_from,
-                                                  absl::Time now) {
+                                                  absl::Time now, bool catches_up) {
   const bool returns = Knows(request);
   auto it = records_.find(request.worker);
   if (returns && it->second.barred) {
@@ -80,7 +80,7 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
     record = std::move(successor);
   }
   // Whoever comes late is no laggard.
-  if (!keeps_place) record.clock = std::max(record.clock, SlowestClock(&record));
+  if (!keeps_place && catches_up) record.clock = std::max(record.clock, SlowestClock(&record));
   record.excused = false;
   last_session_ = last_session_.Next();
   record.worker = request.worker;

@@ -34,7 +34,10 @@ class SessionTable {
 
   // Opens a session for `request`, active from `active_from` if it has no place yet. EVICTED if the
   // operator removed that process; TOO_MANY_WORKERS at the limit of sessions.
-  absl::StatusOr<SessionRecord*> Open(const JoinRequest& request, Step active_from, absl::Time now);
+  // With `catches_up`, a worker that has no place yet goes on beside the slowest; else it has made
+  // no push.
+  absl::StatusOr<SessionRecord*> Open(const JoinRequest& request, Step active_from, absl::Time now,
+                                      bool catches_up = true);
 
   // The record that `session` speaks for. UNKNOWN_SESSION if it ended or was replaced.
   absl::StatusOr<SessionRecord*> Find(SessionId session);

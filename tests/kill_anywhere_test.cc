@@ -125,8 +125,9 @@ TEST_P(KillAnywhereTest, TheOthersFinish) {
     ASSERT_THAT(WaitForAccepted(*address, after_pushes_), IsOk());
     const auto pid = PidOfWorker(*address, victim_);
     ASSERT_THAT(pid, IsOk());
-    ASSERT_EQ(kill(*pid, SIGKILL), 0);
+    const bool killed = kill(*pid, SIGKILL) == 0;
     ASSERT_THAT(job->Wait(), IsOk());
+    ASSERT_TRUE(killed) << "no process " << *pid << "\n" << job->output();
     ExpectParametersAreExact(job->output(), kWorkers - 1);
     ExpectSoundEnd(job->output());
     return;

@@ -341,9 +341,21 @@ TEST(SspModeTest, WorkersThatHaveYetToJoinHaveMadeNoPush) {
   PushOnes(world, "a", 2);
   const TestPull ahead = world.GoOn("a");
   world.Pass(absl::Hours(1));
-  EXPECT_FALSE(ahead.answered());
   ASSERT_THAT(world.Join("b"), IsOk());
-  EXPECT_EQ(ahead.step(), 2u);
+  EXPECT_FALSE(ahead.answered());
+  PushOnes(world, "b", 1);
+  EXPECT_EQ(ahead.step(), 3u);
+}
+
+TEST(SspModeTest, AWorkerThatJoinsBeforeTheLastMayPush) {
+  ShardWorld world(Ssp(1, 3));
+  world.Start({"a"});
+  PushOnes(world, "a", 2);
+  ASSERT_THAT(world.Join("b"), IsOk());
+  PushOnes(world, "b", 2);
+  ASSERT_THAT(world.Join("c"), IsOk());
+  PushOnes(world, "c", 2);
+  EXPECT_EQ(world.step(), 6u);
 }
 
 TEST(SspModeTest, ALateJoinerHoldsNobodyUp) {

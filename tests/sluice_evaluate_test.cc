@@ -110,11 +110,17 @@ class SluiceEvaluateTest : public ::testing::Test {
 
 // ---- Following a server ----
 
-// Two workers whose every step waits for both. Returns the server's closing table.
+// Two workers whose every step waits for both.
 class BesideTrainingTest : public SluiceEvaluateTest {
  protected:
-  std::string TrainTogether(Standalone& server) const {
+  enum class Evaluator { kNone, kFirst };
+
+  // Returns what the workers said. No step is made before the evaluator, if any, has joined.
+  std::string TrainTogether(Standalone& server, Evaluator evaluator) const {
     const auto first = Start(Train({server.flag(), "--name=a"}));
+    if (evaluator == Evaluator::kFirst) {
+      EXPECT_THAT(WaitForObserver(server.address()), IsOk());
+    }
     const auto second = Start(Train({server.flag(), "--name=b"}));
     EXPECT_THAT(first->Wait(kJob), IsOkAndHolds(0)) << first->output();
     EXPECT_THAT(second->Wait(kJob), IsOkAndHolds(0)) << second->output();
@@ -129,10 +135,10 @@ class BesideTrainingTest : public SluiceEvaluateTest {
 
 TEST_F(BesideTrainingTest, ChangesNothingAndReportsTheLastStep) {
   Standalone alone({"--workers=2"});
-  TrainTogether(alone);
+  TrainTogether(alone, Evaluator::kNone);
   Standalone followed({"--workers=2"});
   const auto evaluator = Start(Evaluate({followed.flag()}));
-  const std::string trained = TrainTogether(followed);
+  const std::string trained = TrainTogether(followed, Evaluator::kFirst);
   EXPECT_THAT(evaluator->Wait(kJob), IsOkAndHolds(0)) << evaluator->output();
   const std::string table = OutputOf(followed);
   EXPECT_EQ(Books(table), "20 steps, 40 received: 40 accepted") << table;
@@ -151,7 +157,7 @@ TEST_F(BesideTrainingTest, ChangesNothingAndReportsTheLastStep) {
 TEST_F(BesideTrainingTest, EvaluatesOnlyWhatIsFarEnoughAndTheLastStep) {
   Standalone server({"--workers=2"});
   const auto evaluator = Start(Evaluate({server.flag(), "--every=8"}));
-  TrainTogether(server);
+  TrainTogether(server, Evaluator::kFirst);
   EXPECT_THAT(evaluator->Wait(kJob), IsOkAndHolds(0)) << evaluator->output();
   const std::vector<Record> records = Records();
   ASSERT_FALSE(records.empty());

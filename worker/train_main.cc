@@ -6,7 +6,7 @@
 //   sluice_train --server=host:port                   a worker of a server that runs elsewhere
 //   sluice_train --role=single                        one process, no server: the baseline
 //
-// Exit codes: 0 done; 1 failed; 2 bad command line.
+// Exit codes: 0 done; 1 failed; 2 bad command line; 3 the server could not be reached, or is gone.
 
 #include <unistd.h>
 
@@ -153,7 +153,8 @@ absl::Status RunWorker(const TrainFlags& flags, const Job* job) {
 
 int Fail(const absl::Status& status) {
   std::cerr << absl::StrCat("sluice_train: ", status.message(), "\n");
-  return absl::IsInvalidArgument(status) ? 2 : 1;
+  if (absl::IsInvalidArgument(status)) return 2;
+  return absl::IsUnavailable(status) ? 3 : 1;
 }
 
 int Main(int argc, char** argv) {

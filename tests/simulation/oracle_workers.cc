@@ -31,7 +31,8 @@ Welcome Oracle::Join(const JoinRequest& request, Reason* reason) {
     joined_ = request.worker;
     joined_at_ = step_;
     const uint64_t session = scenario_.options.session_base.value() + ++sessions_;
-    const ModelWorker& worker = workers_.Open(request, session, at_once ? step_ : step_ + 1, now_);
+    const ModelWorker& worker =
+        workers_.Open(request, session, at_once ? step_ : step_ + 1, now_, started_);
     if (!first_join_) first_join_ = now_;
     welcome.session = SessionId(session);
     welcome.step = Step(std::max(worker.from, step_));

@@ -17,7 +17,7 @@ const PushOutcome* ModelWorker::KeptAnswer(uint64_t sequence) const {
 }
 
 ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, uint64_t from,
-                                absl::Time now) {
+                                absl::Time now, bool started) {
   const bool observer = request.role == SessionRole::kObserver;
   ModelWorker& worker = all_[request.worker];
   const bool same_process = worker.nonce == request.process_nonce.value();
@@ -31,8 +31,7 @@ ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, ui
   }
   if (!keeps_place) {
     worker.from = from;
-    // Whoever comes late is no laggard.
-    worker.pushes = std::max(worker.pushes, Slowest(&worker).value_or(0));
+    if (started) worker.pushes = std::max(worker.pushes, Slowest(&worker).value_or(0));
   }
   worker.name = request.worker;
   worker.observer = observer;

@@ -45,7 +45,9 @@ struct ModelWorker {
 class WorkersModel {
  public:
   // Opens a session for `request`, whose place begins at step `from` unless it still has one.
-  ModelWorker& Open(const JoinRequest& request, uint64_t session, uint64_t from, absl::Time now);
+  // One that comes after training has `started` is no laggard.
+  ModelWorker& Open(const JoinRequest& request, uint64_t session, uint64_t from, absl::Time now,
+                    bool started);
 
   // Who is called so; null if nobody ever was.
   ModelWorker* Named(const std::string& name);

@@ -119,6 +119,16 @@ absl::Status WaitForAccepted(const std::string& address, uint64_t pushes) {
   return absl::OkStatus();
 }
 
+absl::Status WaitForObserver(const std::string& address) {
+  Inspection inspection(address);
+  v1::ServerState state;
+  while (state.observers() == 0) {
+    const absl::Status looked = inspection.GetServerState(&state);
+    if (!looked.ok()) return looked;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<uint64_t> StepOf(const std::string& address) {
   v1::ServerState state;
   const absl::Status looked = Inspection(address).GetServerState(&state);

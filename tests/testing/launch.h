@@ -48,6 +48,9 @@ uint16_t FreePort();
 // Waits until the server at `address`, which runs already, has accepted so many pushes.
 absl::Status WaitForAccepted(const std::string& address, uint64_t pushes);
 
+// Waits until somebody observes the job of the server at `address`.
+absl::Status WaitForObserver(const std::string& address);
+
 // The step of the server at `address`.
 absl::StatusOr<uint64_t> StepOf(const std::string& address);
 
