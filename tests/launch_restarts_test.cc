@@ -18,6 +18,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -132,7 +133,8 @@ TEST(LaunchRestartsTest, BadUsageEndsTheJobAtOnce) {
 
 TEST(LaunchRestartsTest, AServerThatCannotListenEndsTheJobAndSaysWhy) {
   const auto job = Mpirun({{2, Train({"--max-restarts=20", "--listen=192.0.2.1:7070"})}});
-  EXPECT_THAT(job->Wait(), IsOkAndHolds(1)) << job->output();
+  // The server's own, or a worker's, whoever is the first to end.
+  EXPECT_THAT(job->Wait(), IsOkAndHolds(AnyOf(1, 3))) << job->output();
   EXPECT_THAT(job->output(), HasSubstr("rank 0 has no server"));
   EXPECT_THAT(LinesWith(job->output(), "rank 0: run"), SizeIs(1)) << job->output();
 }
