@@ -7,6 +7,11 @@
 #include "common/error.h"
 
 namespace sluice {
+namespace {
+
+constexpr int kBadUsage = 2;
+
+}  // namespace
 
 void ParseArguments(CLI::App& app, int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
@@ -15,6 +20,15 @@ void ParseArguments(CLI::App& app, int argc, const char* const* argv) {
                           CLI::ExitCodes::ExtrasError);
   }
   app.parse(argc, argv);
+}
+
+absl::optional<int> ExitCodeOfUsage(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    ParseArguments(app, argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadUsage;
+  }
+  return absl::nullopt;
 }
 
 CLI::Validator NumberFrom(double least, double most) {

@@ -23,6 +23,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/child_process.h"
 
 namespace sluice {
 namespace {
@@ -52,9 +53,6 @@ sigset_t StopSignals() {
   return signals;
 }
 
-// A function of glibc's since 2.36 only.
-int OpenPidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
-
 // The words of this process's command line.
 std::vector<std::string> CommandLine() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -68,14 +66,6 @@ std::vector<std::string> EnvironmentWith(int fd) {
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
   entries.push_back(absl::StrCat(kVariable, "=", fd));
   return entries;
-}
-
-// As exec wants them.
-std::vector<char*> Pointers(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 // In the child, after fork: nothing but system calls.
@@ -167,8 +157,8 @@ absl::Status Supervisor::Spawn() {
   const FileDescriptor childs(ends[1]);
   std::vector<std::string> words = CommandLine();
   std::vector<std::string> environment = EnvironmentWith(childs.get());
-  const std::vector<char*> argv = Pointers(words);
-  const std::vector<char*> envp = Pointers(environment);
+  const std::vector<char*> argv = ExecWords(words);
+  const std::vector<char*> envp = ExecWords(environment);
   const pid_t self = getpid();
   spawned_ = absl::Now();
   const pid_t pid = fork();

@@ -55,11 +55,8 @@ int RunServerProgram(int argc, char** argv, FileSystem& files) {
   bool print_config = false;
   app.add_flag("--print-config", print_config,
                "print what a server on its own would be with these flags, as JSON, and exit");
-  try {
-    ParseArguments(app, argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
   InitLogging();
   KeepFreedMemoryInOneHeap();
   if (print_config) return PrintConfig(flags);

@@ -15,6 +15,7 @@
 #include "tests/testing/server_world.h"
 #include "tests/testing/shard_connection.h"
 #include "tests/testing/status.h"
+#include "tests/testing/transport.h"
 
 namespace sluice {
 namespace {
@@ -22,16 +23,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Field;
 using ::testing::HasSubstr;
-
-using Transport = std::unique_ptr<ServerConnection> (*)(ServerWorld& world);
-
-std::unique_ptr<ServerConnection> InProcess(ServerWorld& world) {
-  return std::make_unique<ShardConnection>(world.shard());
-}
-
-std::unique_ptr<ServerConnection> OverGrpc(ServerWorld& world) {
-  return ConnectTo(world.address().ToString());
-}
 
 // A worker whose model has three parameters, and the parameters it holds.
 struct TestWorker {
@@ -74,9 +65,7 @@ class ParameterClientTest : public ::testing::TestWithParam<Transport> {
 };
 
 INSTANTIATE_TEST_SUITE_P(, ParameterClientTest, ::testing::Values(&InProcess, &OverGrpc),
-                         [](const auto& info) {
-                           return info.param == &InProcess ? "InProcess" : "OverGrpc";
-                         });
+                         TransportName);
 
 TEST_P(ParameterClientTest, GivesAllWorkersTheParametersOfTheFirst) {
   ServerWorld world(Sync(2));

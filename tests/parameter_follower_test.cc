@@ -16,6 +16,7 @@
 #include "tests/testing/server_world.h"
 #include "tests/testing/shard_connection.h"
 #include "tests/testing/status.h"
+#include "tests/testing/transport.h"
 
 namespace sluice {
 namespace {
@@ -23,16 +24,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Field;
 using ::testing::HasSubstr;
-
-using Transport = std::unique_ptr<ServerConnection> (*)(ServerWorld& world);
-
-std::unique_ptr<ServerConnection> InProcess(ServerWorld& world) {
-  return std::make_unique<ShardConnection>(world.shard());
-}
-
-std::unique_ptr<ServerConnection> OverGrpc(ServerWorld& world) {
-  return ConnectTo(world.address().ToString());
-}
 
 // Who follows, and what it was given last.
 struct TestFollower {
@@ -71,9 +62,7 @@ class ParameterFollowerTest : public ::testing::TestWithParam<Transport> {
 };
 
 INSTANTIATE_TEST_SUITE_P(, ParameterFollowerTest, ::testing::Values(&InProcess, &OverGrpc),
-                         [](const auto& info) {
-                           return info.param == &InProcess ? "InProcess" : "OverGrpc";
-                         });
+                         TransportName);
 
 TEST_P(ParameterFollowerTest, GetsTheNewestStepEachTime) {
   TestFollower follower(Connect());

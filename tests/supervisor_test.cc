@@ -2,14 +2,13 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <memory>
 #include <string>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/child_process.h"
 #include "common/file_descriptor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -89,7 +88,7 @@ TEST(SupervisorTest, TheProgramDiesWithItsSupervisor) {
   ASSERT_THAT(text, IsOk());
   pid_t pid = 0;
   ASSERT_TRUE(absl::SimpleAtoi(*text, &pid));
-  const FileDescriptor program(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  const FileDescriptor program(OpenPidfd(pid));
   ASSERT_TRUE(program.ok());
   process->Signal(SIGKILL);
   pollfd ended = {program.get(), POLLIN, 0};

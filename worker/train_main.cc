@@ -163,11 +163,8 @@ int Main(int argc, char** argv) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   TrainFlags flags;
   AddTrainFlags(app, flags);
-  try {
-    ParseArguments(app, argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
   const auto optimizer = OptimizerFrom(flags.optimizer);
   if (!optimizer.ok()) return Fail(optimizer.status());
   flags.learner.model = flags.model.model;

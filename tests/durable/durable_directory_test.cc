@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/durable/revive.h"
 #include "server/shard.h"
+#include "tests/durable/life.h"
 #include "tests/testing/faulty_files.h"
 #include "tests/testing/shard_world.h"
 #include "tests/testing/status.h"
@@ -29,12 +29,9 @@ class DurableDirectoryTest : public ::testing::Test {
 
   // A life of a server whose job has that id, and whom no worker joins.
   void Live(const std::string& job_id) {
-    const auto directory = Open();
     ShardOptions options = Sync(1);
-    options.incarnation = directory->incarnation();
     options.job_id = job_id;
-    ShardWorld world(options);
-    EXPECT_THAT(Revive(*directory, world.shard()), IsOk());
+    const Life life(options_, files_, options);
   }
 
   FaultyFiles files_;

@@ -7,11 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/types/optional.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/durable_directory.h"
-#include "server/durable/revive.h"
 #include "server/shard.h"
+#include "tests/durable/life.h"
 #include "tests/testing/faulty_files.h"
 #include "tests/testing/shard_world.h"
 #include "tests/testing/status.h"
@@ -33,25 +34,15 @@ class FullDiskTest : public ::testing::Test {
   FullDiskTest() {
     options_.directory = absl::StrCat(::testing::TempDir(), "full_disk");
     options_.durability = Durability::kJournal;
-    Open();
-  }
-
-  void Open() {
-    auto directory = DurableDirectory::Open(options_, files_);
-    ASSERT_THAT(directory, IsOk());
-    directory_ = *std::move(directory);
-    ShardOptions options = Sync(1);
-    options.incarnation = directory_->incarnation();
-    world_ = std::make_unique<ShardWorld>(options);
-    ASSERT_THAT(Revive(*directory_, world_->shard()), IsOk());
+    life_.emplace(options_, files_);
   }
 
   // Comes when its step is kept.
   std::shared_ptr<Answer> Push(uint64_t step) {
-    auto push = world_->Begin("a", step);
+    auto push = life_->world().Begin("a", step);
     EXPECT_THAT(push->Add(ChunkOf(0, Values{1, 1, 1})), IsOk());
     auto answer = std::make_shared<Answer>();
-    world_->shard().FinishPush(std::move(push), [answer](const auto& told) {
+    life_->world().shard().FinishPush(std::move(push), [answer](const auto& told) {
       answer->outcome = told;
       answer->given.Notify();
     });
@@ -61,21 +52,20 @@ class FullDiskTest : public ::testing::Test {
   // What a push is told at the door, once that is an error, or not any more.
   absl::Status AtTheDoor(uint64_t step, bool wants_error) {
     for (;;) {
-      PushHeader header = world_->NextHeader("a", step);
-      TestStart start = world_->BeginAs(header);
-      if (start.let_in()) world_->shard().AbandonPush(start.Take(), Abandoned::kAborted);
+      PushHeader header = life_->world().NextHeader("a", step);
+      TestStart start = life_->world().BeginAs(header);
+      if (start.let_in()) life_->world().shard().AbandonPush(start.Take(), Abandoned::kAborted);
       if (start.status().ok() != wants_error) return start.status();
     }
   }
 
   FaultyFiles files_;
   DurableOptions options_;
-  std::unique_ptr<ShardWorld> world_;
-  std::unique_ptr<DurableDirectory> directory_;  // ends first
+  absl::optional<Life> life_;
 };
 
 TEST_F(FullDiskTest, NothingIsAnsweredThatIsNotKeptAndTrainingGoesOnWhenThereIsRoom) {
-  world_->Start({"a"});
+  life_->world().Start({"a"});
   const auto first = Push(0);
   first->given.WaitForNotification();
   EXPECT_THAT(first->outcome, IsOk());
@@ -86,7 +76,7 @@ TEST_F(FullDiskTest, NothingIsAnsweredThatIsNotKeptAndTrainingGoesOnWhenThereIsR
               IsError(Reason::kJournalStopped,
                       AllOf(HasSubstr("No space left"), HasSubstr("takes pushes again when"))));
   EXPECT_FALSE(second->given.HasBeenNotified());
-  EXPECT_THAT(world_->Pull(2).values(), ElementsAre(-2, -2, -2));
+  EXPECT_THAT(life_->world().Pull(2).values(), ElementsAre(-2, -2, -2));
 
   files_.SetRoom(absl::nullopt);
   second->given.WaitForNotification();
@@ -96,16 +86,15 @@ TEST_F(FullDiskTest, NothingIsAnsweredThatIsNotKeptAndTrainingGoesOnWhenThereIsR
   third->given.WaitForNotification();
 
   // All of it is there.
-  directory_ = nullptr;
-  world_ = nullptr;
-  Open();
-  EXPECT_EQ(world_->step(), 3u);
-  EXPECT_THAT(world_->Parameters(), ElementsAre(-3, -3, -3));
+  life_.reset();
+  life_.emplace(options_, files_);
+  EXPECT_EQ(life_->world().step(), 3u);
+  EXPECT_THAT(life_->world().Parameters(), ElementsAre(-3, -3, -3));
 }
 
 TEST_F(FullDiskTest, NothingIsAnsweredBeforeTheFirstCheckpointFits) {
   files_.SetRoom(100);
-  world_->Start({"a"});
+  life_->world().Start({"a"});
   const auto first = Push(0);
   EXPECT_FALSE(first->given.HasBeenNotified());
   files_.SetRoom(absl::nullopt);

@@ -9,9 +9,9 @@
 #include "gtest/gtest.h"
 #include "server/durable/durable_directory.h"
 #include "server/durable/reached_step.h"
-#include "server/durable/revive.h"
 #include "server/durable/save_checkpoint.h"
 #include "server/shard.h"
+#include "tests/durable/life.h"
 #include "tests/testing/faulty_files.h"
 #include "tests/testing/shard_world.h"
 #include "tests/testing/status.h"
@@ -19,33 +19,11 @@
 namespace sluice {
 namespace {
 
-// A server's life on a directory, which ends without a last checkpoint.
-class Life {
- public:
-  Life(const DurableOptions& options, FileSystem& files) {
-    auto directory = DurableDirectory::Open(options, files);
-    EXPECT_THAT(directory, IsOk());
-    directory_ = *std::move(directory);
-    ShardOptions shard = Sync(1);
-    shard.incarnation = directory_->incarnation();
-    world_ = std::make_unique<ShardWorld>(shard);
-    EXPECT_THAT(Revive(*directory_, world_->shard()), IsOk());
+void Train(ShardWorld& world, uint64_t from, uint64_t to) {
+  for (uint64_t step = from; step < to; ++step) {
+    EXPECT_THAT(world.Push("a", step, {1, 1, 1}), IsOk());
   }
-
-  ShardWorld& world() { return *world_; }
-
-  void Train(uint64_t from, uint64_t to) {
-    for (uint64_t step = from; step < to; ++step) {
-      EXPECT_THAT(world_->Push("a", step, {1, 1, 1}), IsOk());
-    }
-  }
-
-  void Save() { EXPECT_THAT(SaveCheckpointAndWait(world_->shard(), *directory_), IsOk()); }
-
- private:
-  std::unique_ptr<ShardWorld> world_;
-  std::unique_ptr<DurableDirectory> directory_;  // ends first
-};
+}
 
 class LostStepsTest : public ::testing::Test {
  protected:
@@ -55,9 +33,9 @@ class LostStepsTest : public ::testing::Test {
   void LiveOnce() {
     Life life(options_, files_);
     life.world().Start({"a"});
-    life.Train(0, 10);
-    life.Save();
-    life.Train(10, 17);
+    Train(life.world(), 0, 10);
+    EXPECT_THAT(SaveCheckpointAndWait(life.world().shard(), life.directory()), IsOk());
+    Train(life.world(), 10, 17);
   }
 
   FaultyFiles files_;

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "absl/strings/str_join.h"
+#include "common/command_line.h"
 #include "tests/simulation/simulation.h"
 
 namespace sluice {
@@ -43,11 +44,8 @@ int Main(int argc, char** argv) {
   app.add_option("--first-seed", first, "the first of them")->capture_default_str();
   const CLI::Option* const replay =
       app.add_option("--seed", replayed, "play this one alone, and print every event");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
   return replay->count() > 0 ? Replay(replayed) : PlayAll(first, seeds);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/command_line.h"
 #include "tests/soak/flatness.h"
 #include "tests/soak/soak.h"
 #include "tests/testing/record_sheet.h"
@@ -93,11 +94,8 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--seed", flags.soak.seed, "of who goes")->capture_default_str();
   app.add_option("--json", flags.json, "file for the record sheet");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadUsage;
-  }
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
   flags.soak.length = absl::Minutes(flags.minutes);
   flags.soak.interval = absl::Seconds(flags.interval);
   flags.soak.change_every = absl::Seconds(flags.change_every);

@@ -23,14 +23,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "common/child_process.h"
 
 namespace sluice {
 namespace {
 
 constexpr size_t kShownOutput = 4096;  // of a process whose wait failed: its last bytes
 
-// glibc has functions for these since 2.36 only.
-int OpenPidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+// A function of glibc's since 2.36 only.
 void SignalPidfd(int pidfd, int signal) {
   syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0);
 }
@@ -77,14 +77,6 @@ std::vector<std::string> MergedEnvironment(const Process::Environment& extra) {
   }
   for (const auto& [name, value] : extra) merged.push_back(absl::StrCat(name, "=", value));
   return merged;
-}
-
-// Pointers into `words`, ended by a null, as exec wants them.
-std::vector<char*> Pointers(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 // A compiled POSIX extended regular expression.
@@ -203,7 +195,7 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::s
   pid_t pid = 0;
   const SpawnTerms terms(ends[1]);
   const int error = posix_spawnp(&pid, words[0].c_str(), terms.actions(), terms.attributes(),
-                                 Pointers(words).data(), Pointers(environment).data());
+                                 ExecWords(words).data(), ExecWords(environment).data());
   close(ends[1]);
   if (error != 0) {
     close(ends[0]);

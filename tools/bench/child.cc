@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/child_process.h"
 
 namespace sluice::bench {
 namespace {
@@ -18,9 +19,7 @@ using Actions = posix_spawn_file_actions_t;
 
 // 0 or an errno.
 int Spawn(std::vector<std::string> words, const Actions& actions, pid_t* pid) {
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = ExecWords(words);
   return posix_spawnp(pid, argv[0], &actions, nullptr, argv.data(), environ);
 }
 

@@ -18,6 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/allocator.h"
+#include "common/command_line.h"
 #include "tools/bench/codec_side.h"
 #include "tools/bench/codec_table.h"
 #include "tools/bench/model_vectors.h"
@@ -221,11 +222,8 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   app.add_flag("--check", flags.check, "exit with 1 if a goal is missed");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
   KeepFreedMemory();  // as servers and workers do
   return Measure(flags);
 }

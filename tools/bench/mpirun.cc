@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/child_process.h"
 #include "common/private_directory.h"
 
 namespace sluice::bench {
@@ -62,7 +62,7 @@ absl::StatusOr<size_t> ReadRank(int socket, size_t ranks) {
 
 absl::Status TieRanks(const Descriptor& listener, const std::vector<std::string>& names,
                       MpiLaunch& launch) {
-  const Descriptor mpirun(static_cast<int>(syscall(SYS_pidfd_open, launch.mpirun->pid(), 0)));
+  const Descriptor mpirun(OpenPidfd(launch.mpirun->pid()));
   launch.ranks.resize(names.size());
   for (size_t i = 0; i < names.size(); ++i) {
     const auto accepted = AcceptFrom(listener, mpirun);

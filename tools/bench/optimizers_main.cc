@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/allocator.h"
+#include "common/command_line.h"
 #include "tools/bench/gradient.h"
 #include "tools/bench/layers.h"
 #include "tools/bench/optimizer_side.h"
@@ -140,11 +141,8 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember(names))
       ->delimiter(',');
   app.add_flag("--check", flags.check, "exit with 1 if a goal is missed");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
   PrepareEnvironment(flags.threads);
   KeepFreedMemory();  // for both: LibTorch's temporaries are large and short-lived
   return Measure(flags);

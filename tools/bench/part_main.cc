@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/command_line.h"
 #include "tools/bench/endpoint.h"
 #include "tools/bench/part.h"
 #include "tools/bench/sluice_side.h"
@@ -70,11 +71,8 @@ int Main(int argc, char** argv) {
   CLI::App app("A part of a row; tools/bench/round starts it.", "part_main");
   Flags flags;
   AddFlags(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
   const absl::Status ran = RunPart(flags);
   // Not return: gRPC's threads may still run, and must not meet what static destructors leave.
   _exit(ran.ok() ? 0 : Fail(ran));

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/command_line.h"
 #include "tools/bench/goals.h"
 #include "tools/bench/measure.h"
 #include "tools/bench/surroundings.h"
@@ -162,11 +163,8 @@ int Main(int argc, char** argv) {
   app.footer(kHowToRead);
   RoundFlags flags;
   AddRoundFlags(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
   const absl::Status valid = Validate(flags);
   if (!valid.ok()) return Fail(valid);
   const auto rows = WantedRows(flags);

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/command_line.h"
 #include "tools/bench/measure.h"
 #include "tools/bench/scale_plan.h"
 #include "tools/bench/scale_table.h"
@@ -104,11 +105,8 @@ int Main(int argc, char** argv) {
   ScaleFlags flags;
   AddMeasurementFlags(app, flags);
   AddEstimateFlags(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
   const std::vector<Row> rows = AllRows(flags.programs.python);
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& candidate) {
     return candidate.name == flags.row && candidate.has_server;

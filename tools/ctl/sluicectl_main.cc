@@ -105,11 +105,8 @@ int Main(int argc, char** argv) {
   verify.add_option("paths", paths, "files, or directories of them")->required();
   CLI::App& show = *checkpoint.add_subcommand("show", "all but the tensors' values, as JSON");
   show.add_option("file", file, "a checkpoint")->required();
-  try {
-    ParseArguments(app, argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
   if (list.parsed()) return List(directory);
   return verify.parsed() ? Verify(paths) : Show(file);
 }

@@ -140,11 +140,8 @@ int Main(int argc, char** argv) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   EvaluateFlags flags;
   AddEvaluateFlags(app, flags);
-  try {
-    ParseArguments(app, argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
   InitLogging();
   const absl::Status status = Run(flags);
   if (!status.ok()) std::cerr << absl::StrCat("sluice_evaluate: ", status.message(), "\n");
