@@ -7,8 +7,15 @@
 #include "common/encoding/float_bits.h"
 #include "common/vector_clones.h"
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
 namespace sluice {
 namespace {
+
+using To = bool (*)(const float* values, size_t count, char* bytes);
+using From = void (*)(const char* bytes, size_t count, float* values);
 
 // Longer loops go through a block of 32-bit numbers on the stack: with narrow ones in them they
 // would have narrower vectors too.
@@ -79,7 +86,7 @@ bool ToFloat16s(const float* values, size_t count, char* bytes) {
   return ToHalves<ToFloat16>(values, count, bytes);
 }
 SLUICE_VECTOR_CLONES
-void FromFloat16s(const char* __restrict bytes, size_t count, float* __restrict values) {
+void FromFloat16sByBits(const char* __restrict bytes, size_t count, float* __restrict values) {
   uint32_t block[kBlock];
   for (size_t begin = 0; begin < count; begin += kBlock) {
     const size_t size = std::min(kBlock, count - begin);
@@ -87,6 +94,30 @@ void FromFloat16s(const char* __restrict bytes, size_t count, float* __restrict 
     for (size_t i = 0; i < size; ++i) values[begin + i] = FromFloat16(block[i]);
   }
 }
+
+#ifdef __x86_64__
+// One instruction for what takes ten otherwise. Of a signalling NaN it makes a quiet one; all else
+// is the same.
+__attribute__((target("f16c"))) void FromFloat16sByF16c(const char* bytes, size_t count,
+                                                        float* values) {
+  constexpr size_t kVector = 8;
+  const size_t whole = count - count % kVector;
+  for (size_t i = 0; i < whole; i += kVector) {
+    __m128i halves;
+    std::memcpy(&halves, bytes + i * sizeof(uint16_t), sizeof(halves));
+    _mm256_storeu_ps(values + i, _mm256_cvtph_ps(halves));
+  }
+  FromFloat16sByBits(bytes + whole * sizeof(uint16_t), count - whole, values + whole);
+}
+
+// Whatever has AVX2 has F16C, which clang's run time cannot be asked for.
+From BestFromFloat16s() {
+  return __builtin_cpu_supports("avx2") ? FromFloat16sByF16c : FromFloat16sByBits;
+}
+#else
+From BestFromFloat16s() { return FromFloat16sByBits; }
+#endif
+
 SLUICE_VECTOR_CLONES
 bool ToBfloat16s(const float* values, size_t count, char* bytes) {
   return ToHalves<ToBfloat16>(values, count, bytes);
@@ -108,9 +139,6 @@ bool ToFloat32s(const float* __restrict values, size_t count, char* __restrict b
 void FromFloat32s(const char* bytes, size_t count, float* values) {
   std::memcpy(values, bytes, count * sizeof(float));
 }
-
-using To = bool (*)(const float* values, size_t count, char* bytes);
-using From = void (*)(const char* bytes, size_t count, float* values);
 
 // Each value on its own, in so many bytes.
 class FloatTransform final : public FixedSizeTransform {
@@ -146,7 +174,7 @@ const Transform& Float32Transform() {
 }
 
 const Transform& Float16Transform() {
-  static const auto* const transform = new FloatTransform(2, ToFloat16s, FromFloat16s);
+  static const auto* const transform = new FloatTransform(2, ToFloat16s, BestFromFloat16s());
   return *transform;
 }
 
