@@ -54,12 +54,7 @@ absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t
   return options;
 }
 
-}  // namespace
-
-void AddServerFlags(CLI::App& app, ServerFlags& flags) {
-  AddTrainingFlags(app, flags.training);
-  AddDurableFlags(app, flags.durable);
-  CLI::App& group = *app.add_option_group("Server", "How the server treats its workers");
+void AddMemberFlags(CLI::App& group, ServerFlags& flags) {
   group
       .add_option("--lease", flags.lease,
                   "seconds a worker that is silent, or whose connection broke, keeps its place")
@@ -72,6 +67,9 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   group.add_option("--max-workers", flags.max_workers, "workers that may take part at once")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
+}
+
+void AddLimitFlags(CLI::App& group, ServerFlags& flags) {
   AddOptional(
       group, "--max-in-flight", flags.max_in_flight_mb,
       "MB of gradients that may be on their way in; beyond that workers are slowed, and three "
@@ -87,6 +85,30 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
                   "seconds in which a new connection must have made its handshakes")
       ->check(NumberFrom(0.01, 3600))
       ->capture_default_str();
+}
+
+void AddAddressFlags(CLI::App& group, ServerFlags& flags) {
+  group.add_option("--listen", flags.listen,
+                   "address to listen on: host:port, [ipv6]:port or unix:/path (default under "
+                   "mpirun: a private unix socket on one node, any TCP port on several)");
+  group.add_option("--advertise", flags.advertise,
+                   "host under which other nodes reach this server");
+  group.add_option("--interface", flags.interface,
+                   "network interface whose address other nodes are told");
+  group.add_option("--token-file", flags.token_file,
+                   "file whose first line is a secret that workers must present");
+  AddSecurityFlags(group, flags.security);
+}
+
+}  // namespace
+
+void AddServerFlags(CLI::App& app, ServerFlags& flags) {
+  AddTrainingFlags(app, flags.training);
+  AddDurableFlags(app, flags.durable);
+  CLI::App& group = *app.add_option_group("Server", "How the server treats its workers");
+  AddMemberFlags(group, flags);
+  AddLimitFlags(group, flags);
+  AddAddressFlags(group, flags);
   group
       .add_option("--shared-memory", flags.shared_memory,
                   "whether workers of this node push and pull through shared memory: on or off")
@@ -99,16 +121,6 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
                   "seconds a step may wait before the log says for whom")
       ->check(SecondsFrom(kMicrosecond))
       ->capture_default_str();
-  group.add_option("--listen", flags.listen,
-                   "address to listen on: host:port, [ipv6]:port or unix:/path (default under "
-                   "mpirun: a private unix socket on one node, any TCP port on several)");
-  group.add_option("--advertise", flags.advertise,
-                   "host under which other nodes reach this server");
-  group.add_option("--interface", flags.interface,
-                   "network interface whose address other nodes are told");
-  group.add_option("--token-file", flags.token_file,
-                   "file whose first line is a secret that workers must present");
-  AddSecurityFlags(group, flags.security);
   group.add_option("--trace", flags.trace,
                    "file for a trace of where the time goes, which chrome://tracing and "
                    "ui.perfetto.dev show; all ranks of a node may name the same");
