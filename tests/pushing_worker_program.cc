@@ -191,7 +191,7 @@ class RoundLog {
 
 void SayEnd(Step step, uint64_t counted, const std::vector<float>& parameters) {
   const auto range = std::minmax_element(parameters.begin(), parameters.end());
-  std::cout << absl::StrFormat("parameters at step %d: %g to %g\npushes that counted: %d\n",
+  std::cout << absl::StrFormat("parameters at step %d: %.9g to %.9g\npushes that counted: %d\n",
                                step.value(), *range.first, *range.second, counted)
             << std::flush;
 }
