@@ -18,7 +18,8 @@ namespace {
 class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
                          public std::enable_shared_from_this<JoinStream> {
  public:
-  JoinStream(SharedMemories& memories, Shard& shard) : memories_(memories), shard_(shard) {}
+  JoinStream(SharedMemories& memories, Lanes& lanes, Shard& shard)
+      : memories_(memories), lanes_(lanes), shard_(shard) {}
 
   void Start(const v1::JoinRequest& message) {
     self_ = shared_from_this();
@@ -27,6 +28,7 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
       Finish(ToGrpcStatus(welcome.status()));
       return;
     }
+    lanes_.Begin(welcome->session);
     v1::JoinEvent event;
     *event.mutable_welcome() = ToProto(*welcome);
     event.mutable_welcome()->set_shares_memory(memories_.Open(welcome->session, message));
@@ -60,6 +62,7 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
     if (session.has_value()) {
       shard_.ConnectionLost(*session);
       memories_.Close(*session);
+      lanes_.End(*session);
     }
     self_.reset();
   }
@@ -92,6 +95,7 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
   }
 
   SharedMemories& memories_;
+  Lanes& lanes_;
   Shard& shard_;
   std::shared_ptr<JoinStream> self_;  // until the call is done
 
@@ -107,8 +111,9 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
 }  // namespace
 
 grpc::ServerWriteReactor<v1::JoinEvent>* ServeJoin(const v1::JoinRequest& request,
-                                                   SharedMemories& memories, Shard& shard) {
-  const auto stream = std::make_shared<JoinStream>(memories, shard);
+                                                   SharedMemories& memories, Lanes& lanes,
+                                                   Shard& shard) {
+  const auto stream = std::make_shared<JoinStream>(memories, lanes, shard);
   stream->Start(request);
   return stream.get();
 }

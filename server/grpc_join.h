@@ -5,15 +5,17 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "server/grpc_lane.h"
 #include "server/grpc_shared_memories.h"
 #include "server/shard.h"
 #include "sluice/v1/parameter_server.pb.h"
 
 namespace sluice {
 
-// Serves one call; the reactor owns itself. `shard` outlives it.
+// Serves one call; the reactor owns itself. What it is given outlives it.
 grpc::ServerWriteReactor<v1::JoinEvent>* ServeJoin(const v1::JoinRequest& request,
-                                                   SharedMemories& memories, Shard& shard);
+                                                   SharedMemories& memories, Lanes& lanes,
+                                                   Shard& shard);
 
 }  // namespace sluice
 

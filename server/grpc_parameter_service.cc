@@ -1,5 +1,6 @@
 #include "server/grpc_parameter_service.h"
 
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "common/wire_status.h"
 #include "server/grpc_initialize.h"
 #include "server/grpc_join.h"
+#include "server/grpc_lane.h"
 #include "server/grpc_observer.h"
 #include "server/grpc_pull.h"
 #include "server/grpc_push.h"
@@ -29,11 +31,13 @@ class RefusedStream final : public Reactor {
   void OnDone() override { delete this; }
 };
 
-// The three calls that carry tensors are given the bytes of their messages.
+// The calls that carry tensors are given the bytes of their messages.
 template <typename Base>
 using RawTensorCalls = v1::ParameterServer::WithRawCallbackMethod_InitializeParams<
     v1::ParameterServer::WithRawCallbackMethod_PushGradients<
-        v1::ParameterServer::WithRawCallbackMethod_PullParams<Base>>>;
+        v1::ParameterServer::WithRawCallbackMethod_PullParams<
+            v1::ParameterServer::WithRawCallbackMethod_PushLane<
+                v1::ParameterServer::WithRawCallbackMethod_PullLane<Base>>>>>;
 using ServiceBase = RawTensorCalls<
     v1::ParameterServer::WithCallbackMethod_Join<v1::ParameterServer::WithCallbackMethod_Heartbeat<
         v1::ParameterServer::WithCallbackMethod_Leave<v1::ParameterServer::Service>>>>;
@@ -48,25 +52,18 @@ class GrpcParameterService final : public ServiceBase {
     absl::Status allowed = Authorize(*context);
     if (allowed.ok()) allowed = CheckMayJoin(*context, *request, shard_);
     if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<v1::JoinEvent>>(allowed);
-    return ServeJoin(*request, memories_, shard_);
+    return ServeJoin(*request, memories_, lanes_, shard_);
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* InitializeParams(CallbackServerContext* context,
                                                               grpc::ByteBuffer* response) override {
-    const absl::Status allowed = Authorize(*context);
-    if (!allowed.ok()) {
-      return new RefusedStream<grpc::ServerReadReactor<grpc::ByteBuffer>>(allowed);
-    }
-    return ServeInitialize(response, shard_);
+    return IfAllowed(*context, [&] { return ServeInitialize(response, shard_); });
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* PushGradients(CallbackServerContext* context,
                                                            grpc::ByteBuffer* response) override {
-    const absl::Status allowed = Authorize(*context);
-    if (!allowed.ok()) {
-      return new RefusedStream<grpc::ServerReadReactor<grpc::ByteBuffer>>(allowed);
-    }
-    return ServePush(context, response, memories_, shard_);
+    return IfAllowed(
+        *context, [&] { return ServePush(context, response, memories_, lanes_.pushes, shard_); });
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullParams(CallbackServerContext* context,
@@ -76,7 +73,17 @@ class GrpcParameterService final : public ServiceBase {
     if (!allowed.ok()) return new Refused(allowed);
     auto permit = CheckMayPull(*context, *request, shard_, observer_pulls_);
     if (!permit.ok()) return new Refused(permit.status());
-    return ServePull(*request, context->peer(), *std::move(permit), chunks_, shard_);
+    return ServePull(*request, context->peer(), *std::move(permit), chunks_, lanes_.pulls, shard_);
+  }
+
+  grpc::ServerReadReactor<grpc::ByteBuffer>* PushLane(CallbackServerContext* context,
+                                                      grpc::ByteBuffer* response) override {
+    return IfAllowed(*context, [&] { return ServePushLane(response, lanes_, shard_); });
+  }
+
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* PullLane(CallbackServerContext* context,
+                                                       const grpc::ByteBuffer* request) override {
+    return IfAllowed(*context, [&] { return ServePullLane(*request, lanes_, shard_); });
   }
 
   grpc::ServerUnaryReactor* Heartbeat(CallbackServerContext* context,
@@ -99,6 +106,14 @@ class GrpcParameterService final : public ServiceBase {
 
   absl::Status Authorize(const CallbackServerContext& context) const {
     return CheckToken(context, token_);
+  }
+
+  // What `serve` makes, a reactor, unless the caller is to be refused.
+  template <typename Serve>
+  auto IfAllowed(const CallbackServerContext& context, Serve serve) const -> decltype(serve()) {
+    const absl::Status allowed = Authorize(context);
+    if (allowed.ok()) return serve();
+    return new RefusedStream<std::remove_pointer_t<decltype(serve())>>(allowed);
   }
 
   absl::Status AnswerHeartbeat(const CallbackServerContext& context,
@@ -132,6 +147,7 @@ class GrpcParameterService final : public ServiceBase {
   const std::string token_;
   Shard& shard_;
   SharedMemories memories_;
+  Lanes lanes_;
   ObserverPulls observer_pulls_;
   SnapshotChunks chunks_{shard_};
 };

@@ -21,9 +21,11 @@ namespace {
 // the shard by whoever notices first, and then finished by that thread alone.
 class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  PullStream(const std::string& peer, PullPermit permit, SnapshotChunks& chunks, Shard& shard)
+  PullStream(const std::string& peer, PullPermit permit, SnapshotChunks& chunks, PullLanes& lanes,
+             Shard& shard)
       : permit_(std::move(permit)),
-        shared_chunks_(chunks),
+        snapshot_chunks_(chunks),
+        lanes_(lanes),
         shard_(shard),
         checksums_(ChecksumsFor(peer)) {}
 
@@ -42,7 +44,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       encoding_ = *std::move(encoding);
     }
     may_share_ = request.shared();
-    session_ = SessionId(request.session());
+    name_ = {SessionId(request.session()), request.lanes()};
     const PullId id = shard_.Pull(FromProto(request), [this](absl::StatusOr<PullResult> result) {
       Begin(std::move(result));
     });
@@ -69,12 +71,16 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnWriteDone(bool ok) override {
     if (!ok) {
       Finish(grpc::Status::CANCELLED);
-    } else {
-      WriteNext();
+      return;
     }
+    if (inconsistent_) ReadNext();
+    WriteNext();
   }
 
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    if (name_.call != 0) lanes_.Close(name_);
+    delete this;
+  }
 
  private:
   void CancelWait(PullId id) {
@@ -88,7 +94,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     }
     snapshot_ = std::move(result->snapshot);
     inconsistent_ = result->header.inconsistent;
-    span_.Begin(shard_, "pull", session_, result->header.step);
+    span_.Begin(shard_, "pull", name_.session, result->header.step);
     v1::PullParamsResponse response;
     *response.mutable_header() = ToProto(result->header);
     if (snapshot_ != nullptr && !inconsistent_) {
@@ -100,20 +106,22 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       }
     }
     message_ = EncodeMessage(response);
-    Write(&message_);
+    next_ = &message_;
+    if (chunks_ != nullptr && name_.call != 0) lanes_.Open(name_, chunks_);
+    WriteNext();
   }
 
   absl::Status ChooseChunks(v1::PullHeader* header) {
     if (!encoding_.plain()) {
-      auto encoded = shared_chunks_.Of(snapshot_, encoding_);
+      auto encoded = snapshot_chunks_.Of(snapshot_, encoding_);
       if (!encoded.ok()) return encoded.status();
       header->set_step(encoded->step.value());
-      chunks_ = std::move(encoded->chunks);
+      chunks_ = std::make_shared<SharedChunks>(std::move(encoded->chunks));
       snapshot_ = nullptr;
     } else if (may_share_ && snapshot_->values.memory() != nullptr) {
       Share(header->mutable_shared());
     } else {
-      chunks_ = shared_chunks_.Of(snapshot_, checksums_);
+      chunks_ = std::make_shared<SharedChunks>(snapshot_chunks_.Of(snapshot_, checksums_));
     }
     return absl::OkStatus();
   }
@@ -126,49 +134,47 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     snapshot_ = nullptr;
   }
 
+  // Writes what is next. Nothing may follow: its completion may run on another thread at once. The
+  // last message takes the call's end with it.
   void WriteNext() {
-    if (!inconsistent_) {
-      Write(&(*chunks_)[next_++]);
-      return;
-    }
-    const uint64_t begin = next_++ * kChunkElements;
-    const uint64_t end = std::min<uint64_t>(snapshot_->values.size(), begin + kChunkElements);
-    message_ = EncodePart(shard_.Newest(end), begin, end, checksums_);
-    Write(&message_);
-  }
-
-  // The messages that follow the header.
-  size_t Messages() const {
-    if (chunks_ != nullptr) return chunks_->size();
-    if (snapshot_ == nullptr) return 0;
-    return (snapshot_->values.size() + kChunkElements - 1) / kChunkElements;
-  }
-
-  // Nothing may follow: its completion may run on another thread at once. The last message takes
-  // the call's end with it.
-  void Write(const grpc::ByteBuffer* message) {
+    const grpc::ByteBuffer* const message = next_;
     shard_.CountWire(0, message->Length());
-    if (next_ == Messages()) {
+    if (HasNext()) {
+      StartWrite(message);
+    } else {
       span_.End();
       StartWriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK);
-    } else {
-      StartWrite(message);
     }
+  }
+
+  // Chooses what follows what is being written, unless that is read as late as can be.
+  bool HasNext() {
+    if (inconsistent_) return read_ < snapshot_->values.size();
+    next_ = chunks_ != nullptr ? chunks_->Take() : nullptr;
+    return next_ != nullptr;
+  }
+
+  void ReadNext() {
+    const uint64_t end = std::min<uint64_t>(snapshot_->values.size(), read_ + kChunkElements);
+    message_ = EncodePart(shard_.Newest(end), read_, end, checksums_);
+    read_ = end;
   }
 
   const PullPermit permit_;
-  SnapshotChunks& shared_chunks_;
+  SnapshotChunks& snapshot_chunks_;
+  PullLanes& lanes_;
   Shard& shard_;
   const Checksums checksums_;  // of what is not encoded
   bool may_share_ = false;
   Encoding encoding_;
-  grpc::ByteBuffer message_;
-  SessionId session_;
-  CallSpan span_;  // while it is written
+  LaneName name_;             // of this call; number 0: it has no lanes
+  CallSpan span_;             // while it is written
+  grpc::ByteBuffer message_;  // the header; of inconsistent reads, also what follows
+  const grpc::ByteBuffer* next_ = nullptr;
   std::shared_ptr<const Snapshot> snapshot_;
-  std::shared_ptr<const ChunkMessages> chunks_;  // null for inconsistent reads
-  bool inconsistent_ = false;
-  size_t next_ = 0;  // of the messages after the header
+  std::shared_ptr<SharedChunks> chunks_;  // that follow the header; null: none, or inconsistent
+  bool inconsistent_ = false;             // chunks are read from the newest snapshot, one by one
+  uint64_t read_ = 0;                     // elements that were
 
   absl::Mutex mu_;
   PullId id_ ABSL_GUARDED_BY(mu_);
@@ -179,8 +185,9 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(const grpc::ByteBuffer& request,
                                                       const std::string& peer, PullPermit permit,
-                                                      SnapshotChunks& chunks, Shard& shard) {
-  auto* const stream = new PullStream(peer, std::move(permit), chunks, shard);
+                                                      SnapshotChunks& chunks, PullLanes& lanes,
+                                                      Shard& shard) {
+  auto* const stream = new PullStream(peer, std::move(permit), chunks, lanes, shard);
   stream->Start(request);
   return stream;
 }

@@ -8,16 +8,20 @@
 #include <string>
 
 #include "server/grpc_snapshot_chunks.h"
+#include "server/lane_table.h"
 #include "server/observer_pulls.h"
 #include "server/shard.h"
 
 namespace sluice {
 
+using PullLanes = LaneTable<SharedChunks>;
+
 // Serves one call, whose messages are the bytes of PullParamsRequest and PullParamsResponse; the
-// reactor owns itself, and `permit` until it is done. `shard` and `chunks` outlive it.
+// reactor owns itself, and `permit` until it is done. `chunks`, `lanes` and `shard` outlive it.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(const grpc::ByteBuffer& request,
                                                       const std::string& peer, PullPermit permit,
-                                                      SnapshotChunks& chunks, Shard& shard);
+                                                      SnapshotChunks& chunks, PullLanes& lanes,
+                                                      Shard& shard);
 
 }  // namespace sluice
 

@@ -18,8 +18,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
                          public std::enable_shared_from_this<PushStream> {
  public:
   PushStream(grpc::CallbackServerContext* context, grpc::ByteBuffer* response,
-             const SharedMemories& memories, Shard& shard)
-      : context_(context), response_(response), memories_(memories), shard_(shard) {}
+             const SharedMemories& memories, PushLanes& lanes, Shard& shard)
+      : context_(context), response_(response), memories_(memories), lanes_(lanes), shard_(shard) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -28,21 +28,25 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   void OnReadDone(bool ok) override {
     if (ok) shard_.CountWire(message_.Length(), 0);
-    if (push_ == nullptr) {
+    if (gathered_ == nullptr) {
       Begin(ok);
     } else if (ok) {
       Take();
-    } else {
+    } else if (!context_->IsCancelled()) {
       End();
+    } else {
+      Finish(grpc::Status::CANCELLED);  // it broke, though all of it may be here: see OnDone()
     }
   }
 
   void OnDone() override {
+    if (gathered_ != nullptr && push_ == nullptr) push_ = gathered_->End().push;
     // Only now is it known whether the stream of a push that is not whole was ended or broke.
     if (push_ != nullptr) {
       shard_.AbandonPush(std::move(push_),
                          context_->IsCancelled() ? Abandoned::kAborted : Abandoned::kRejected);
     }
+    if (name_.call != 0) lanes_.Close(name_);
     self_.reset();
   }
 
@@ -56,9 +60,10 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
         });
   }
 
-  absl::StatusOr<PushHeader> ReadHeader() const {
+  absl::StatusOr<PushHeader> ReadHeader() {
     v1::PushGradientsRequest message;
     if (!DecodeMessage(message_, &message) || !message.has_header()) return NoHeader();
+    name_ = {SessionId(message.header().session()), message.header().lanes()};
     return FromProto(message.header());
   }
 
@@ -72,49 +77,53 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     } else if (start->push == nullptr) {
       Answer(start->answer);
     } else {
-      push_ = std::move(start->push);
-      memory_ = memories_.Find(push_->header().session);
-      span_.Begin(shard_, "push", push_->header().session, push_->header().step);
+      const PushHeader& header = start->push->header();
+      memory_ = memories_.Find(header.session);
+      span_.Begin(shard_, "push", header.session, header.step);
+      gathered_ = std::make_shared<GatheredPush>(std::move(start->push), shard_.parallel());
+      if (name_.call != 0) lanes_.Open(name_, gathered_);
       StartRead(&message_);
     }
   }
 
   void Take() {
-    absl::Status taken = TakeChunk();
-    // It holds no chunk.
-    if (ReasonOf(taken) == Reason::kBadArgument) taken = TakeSummary(taken);
-    if (taken.ok()) {
-      StartRead(&message_);
-      return;
-    }
-    shard_.RefusePush(std::move(push_), taken,
-                      [this](absl::StatusOr<PushOutcome> outcome) { Answer(std::move(outcome)); });
-  }
-
-  absl::Status TakeChunk() {
     absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::PushGradientsRequest>(message_, memory_);
-    if (!chunk.ok()) return chunk.status();
-    Trace* const trace = chunk->encoded.has_value() ? shard_.trace() : nullptr;
-    const TraceSpan decode(trace, span_.row(), "decode");
-    return shard_.AddToPush(*push_, *std::move(chunk));
+    const bool none = ReasonOf(chunk.status()) == Reason::kBadArgument;
+    if (none ? TakeSummary(chunk.status()) : TakeChunk(std::move(chunk))) {
+      StartRead(&message_);
+    } else {
+      End();
+    }
   }
 
-  absl::Status TakeSummary(const absl::Status& otherwise) {
+  bool TakeChunk(absl::StatusOr<TensorChunk> chunk) {
+    const bool encoded = chunk.ok() && chunk->encoded.has_value();
+    const TraceSpan decode(encoded ? shard_.trace() : nullptr, span_.row(), "decode");
+    return gathered_->Add(std::move(chunk));
+  }
+
+  bool TakeSummary(const absl::Status& otherwise) {
     v1::PushGradientsRequest message;
-    if (!DecodeMessage(message_, &message) || !message.has_summary()) return otherwise;
-    const absl::StatusOr<PushSummary> summary = FromProto(message.summary());
-    return summary.ok() ? push_->Summarize(*summary) : summary.status();
+    if (!DecodeMessage(message_, &message) || !message.has_summary()) {
+      return gathered_->Add(otherwise);
+    }
+    return gathered_->Summarize(FromProto(message.summary()));
   }
 
+  // Nothing more comes; what is wrong may have come through a lane.
   void End() {
     span_.End();
-    const absl::Status complete = push_->gradient().CheckComplete();
-    if (!complete.ok()) {
+    GatheredPush::Gathered gathered = gathered_->End();
+    const PushCallback done = [this](const auto& outcome) { Answer(outcome); };
+    const absl::Status complete = gathered.push->gradient().CheckComplete();
+    if (!gathered.trouble.ok()) {
+      shard_.RefusePush(std::move(gathered.push), gathered.trouble, done);
+    } else if (complete.ok()) {
+      shard_.FinishPush(std::move(gathered.push), done);
+    } else {
+      push_ = std::move(gathered.push);
       Answer(complete);
-      return;
     }
-    shard_.FinishPush(std::move(push_),
-                      [this](absl::StatusOr<PushOutcome> outcome) { Answer(std::move(outcome)); });
   }
 
   void Answer(const absl::StatusOr<PushOutcome>& outcome) {
@@ -125,20 +134,24 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   grpc::CallbackServerContext* const context_;
   grpc::ByteBuffer* const response_;
   const SharedMemories& memories_;
+  PushLanes& lanes_;
   Shard& shard_;
   SenderMemory memory_;
   grpc::ByteBuffer message_;
-  std::unique_ptr<PendingPush> push_;
-  CallSpan span_;                     // while it arrives
-  std::shared_ptr<PushStream> self_;  // until the call is done
+  LaneName name_;                           // of this call; number 0: it has no lanes
+  std::shared_ptr<GatheredPush> gathered_;  // null before it is let in
+  std::unique_ptr<PendingPush> push_;       // that is not whole, though nothing more comes
+  CallSpan span_;                           // while it arrives
+  std::shared_ptr<PushStream> self_;        // until the call is done
 };
 
 }  // namespace
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePush(grpc::CallbackServerContext* context,
                                                      grpc::ByteBuffer* response,
-                                                     const SharedMemories& memories, Shard& shard) {
-  const auto stream = std::make_shared<PushStream>(context, response, memories, shard);
+                                                     const SharedMemories& memories,
+                                                     PushLanes& lanes, Shard& shard) {
+  const auto stream = std::make_shared<PushStream>(context, response, memories, lanes, shard);
   stream->Start();
   return stream.get();
 }

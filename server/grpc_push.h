@@ -5,16 +5,21 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "server/gathered_push.h"
 #include "server/grpc_shared_memories.h"
+#include "server/lane_table.h"
 #include "server/shard.h"
 
 namespace sluice {
 
+using PushLanes = LaneTable<GatheredPush>;
+
 // Serves one call, whose messages are the bytes of PushGradientsRequest and PushGradientsResponse;
-// the reactor owns itself. `memories` and `shard` outlive it.
+// the reactor owns itself. `memories`, `lanes` and `shard` outlive it.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePush(grpc::CallbackServerContext* context,
                                                      grpc::ByteBuffer* response,
-                                                     const SharedMemories& memories, Shard& shard);
+                                                     const SharedMemories& memories,
+                                                     PushLanes& lanes, Shard& shard);
 
 }  // namespace sluice
 

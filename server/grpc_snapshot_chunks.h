@@ -5,9 +5,12 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include <atomic>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -23,6 +26,22 @@ namespace sluice {
 
 // PullParamsResponses that hold a chunk each, in order of their offsets.
 using ChunkMessages = std::vector<grpc::ByteBuffer>;
+
+// Those of one pull, which goes through one call or several. May be used by any thread.
+class SharedChunks {
+ public:
+  explicit SharedChunks(std::shared_ptr<const ChunkMessages> chunks) : chunks_(std::move(chunks)) {}
+
+  // The next that nobody has taken yet; null if none is left. It lives as long as this.
+  const grpc::ByteBuffer* Take() {
+    const size_t index = next_.fetch_add(1, std::memory_order_relaxed);
+    return index < chunks_->size() ? &(*chunks_)[index] : nullptr;
+  }
+
+ private:
+  const std::shared_ptr<const ChunkMessages> chunks_;
+  std::atomic<size_t> next_{0};
+};
 
 // May be used by any thread.
 class SnapshotChunks {

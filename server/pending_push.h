@@ -25,7 +25,7 @@ using ArrivedBytes = std::shared_ptr<const std::atomic<uint64_t>>;
 class PendingPush {
  public:
   PendingPush(const PushHeader& header, std::shared_ptr<const Layout> layout)
-      : header_(header), gradient_(std::move(layout)) {}
+      : header_(header), layout_(layout), gradient_(std::move(layout)) {}
 
   // Takes a chunk; errors are StagedVector::Add's, and BAD_ARGUMENT after the summary.
   absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr) {
@@ -33,6 +33,15 @@ class PendingPush {
     const absl::Status added = gradient_.Add(std::move(chunk), parallel);
     arrived_->store(gradient_.bytes(), std::memory_order_relaxed);
     return added;
+  }
+
+  // The same in steps, as StagedVector's.
+  absl::Status Reserve(const TensorChunk& chunk) {
+    return summarized_ ? AfterSummary() : gradient_.Reserve(chunk);
+  }
+  void Place(TensorChunk chunk) {
+    gradient_.Place(std::move(chunk));
+    arrived_->store(gradient_.bytes(), std::memory_order_relaxed);
   }
 
   // What counts in place of what the header said. BAD_ARGUMENT if that was told already.
@@ -49,6 +58,7 @@ class PendingPush {
 
   const PushHeader& header() const { return header_; }
   const StagedVector& gradient() const { return gradient_; }
+  const std::shared_ptr<const Layout>& layout() const { return layout_; }
   ArrivedBytes arrived() const { return arrived_; }
 
  private:
@@ -58,6 +68,7 @@ class PendingPush {
 
   PushHeader header_;
   bool summarized_ = false;
+  const std::shared_ptr<const Layout> layout_;
   StagedVector gradient_;
   const std::shared_ptr<std::atomic<uint64_t>> arrived_ =
       std::make_shared<std::atomic<uint64_t>>(0);

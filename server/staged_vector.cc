@@ -40,39 +40,58 @@ absl::optional<size_t> FindNotFiniteIn(FloatPiece floats, Parallel* parallel) {
   return absl::nullopt;
 }
 
+// Of floats whose first is that element of the vector.
+absl::Status CheckFinite(uint64_t first, FloatPiece floats, const Layout& layout,
+                         Parallel* parallel) {
+  const absl::optional<size_t> bad = FindNotFiniteIn(floats, parallel);
+  if (!bad.has_value()) return absl::OkStatus();
+  return MakeError(Reason::kNotFinite,
+                   absl::StrCat(layout.ElementName(first + *bad), " is ", floats[*bad].value,
+                                ", expected a finite number; lower the learning rate, or look "
+                                "for the batch that caused it"));
+}
+
 }  // namespace
 
-StagedVector::StagedVector(std::shared_ptr<const Layout> layout)
-    : layout_(std::move(layout)), coverage_(layout_->size()) {}
-
-absl::Status StagedVector::Add(TensorChunk chunk, Parallel* parallel) {
-  const absl::Status covered = coverage_.Add(chunk.offset, chunk.size());
-  if (!covered.ok()) return covered;
+absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, const Layout& layout,
+                                         Parallel* parallel) {
   if (chunk.encoded.has_value()) {
     const absl::Status decoded = Decode(chunk);
     if (!decoded.ok()) return decoded;
   }
   uint64_t offset = chunk.offset;
   for (const FloatPiece& floats : chunk.pieces) {
-    const Placed piece = {offset, floats};
     // Now, while it is in the cache.
-    const absl::Status finite = CheckFinite(piece, parallel);
+    const absl::Status finite = CheckFinite(offset, floats, layout, parallel);
     if (!finite.ok()) return finite;
-    pieces_.push_back(piece);
-    offset = piece.end();
+    offset += floats.size();
   }
-  owners_.push_back(std::move(chunk.owner));
+  return chunk;
+}
+
+StagedVector::StagedVector(std::shared_ptr<const Layout> layout)
+    : layout_(std::move(layout)), coverage_(layout_->size()) {}
+
+absl::Status StagedVector::Add(TensorChunk chunk, Parallel* parallel) {
+  const absl::Status reserved = Reserve(chunk);
+  if (!reserved.ok()) return reserved;
+  auto prepared = PrepareChunk(std::move(chunk), *layout_, parallel);
+  if (!prepared.ok()) return prepared.status();
+  Place(*std::move(prepared));
   return absl::OkStatus();
 }
 
-absl::Status StagedVector::CheckFinite(const Placed& piece, Parallel* parallel) const {
-  const absl::optional<size_t> bad = FindNotFiniteIn(piece.floats, parallel);
-  if (!bad.has_value()) return absl::OkStatus();
-  return MakeError(
-      Reason::kNotFinite,
-      absl::StrCat(layout_->ElementName(piece.offset + *bad), " is ", piece.floats[*bad].value,
-                   ", expected a finite number; lower the learning rate, or look "
-                   "for the batch that caused it"));
+absl::Status StagedVector::Reserve(const TensorChunk& chunk) {
+  return coverage_.Add(chunk.offset, chunk.size());
+}
+
+void StagedVector::Place(TensorChunk chunk) {
+  uint64_t offset = chunk.offset;
+  for (const FloatPiece& floats : chunk.pieces) {
+    pieces_.push_back({offset, floats});
+    offset += floats.size();
+  }
+  owners_.push_back(std::move(chunk.owner));
 }
 
 void StagedVector::Seal() {

@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/coverage.h"
 #include "common/layout.h"
@@ -18,18 +19,27 @@
 
 namespace sluice {
 
+// Makes the floats of a chunk of such a vector, if it is encoded, with the errors of
+// DecodeValues(), and looks at all of them: NOT_FINITE names the first element that is NaN or
+// infinite. `parallel` helps with a large chunk; if null, the calling thread does it all.
+absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, const Layout& layout,
+                                         Parallel* parallel);
+
 // Externally synchronized; once sealed, any number of threads may read it.
 class StagedVector {
  public:
   explicit StagedVector(std::shared_ptr<const Layout> layout);
 
-  // Takes a chunk, and holds its memory; an encoded one is decoded, with the errors of
-  // DecodeValues(). BAD_CHUNK if it is outside the vector or overlaps; NOT_FINITE naming the first
-  // element that is NaN or infinite. After an error the vector is of no more use. `parallel` helps
-  // with a large chunk; if null, the calling thread does it all.
+  // Takes a chunk, and holds its memory: Reserve(), PrepareChunk(), Place(). After an error the
+  // vector is of no more use.
   absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr);
 
-  // OK once every element has arrived; else BAD_CHUNK.
+  // BAD_CHUNK if the chunk is outside the vector or overlaps.
+  absl::Status Reserve(const TensorChunk& chunk);
+  // It was reserved and prepared.
+  void Place(TensorChunk chunk);
+
+  // OK once every element was reserved; else BAD_CHUNK.
   absl::Status CheckComplete() const { return coverage_.CheckComplete(); }
 
   // Nothing more comes. To be called before what has arrived is read.
@@ -54,8 +64,6 @@ class StagedVector {
 
     uint64_t end() const { return offset + floats.size(); }
   };
-
-  absl::Status CheckFinite(const Placed& piece, Parallel* parallel) const;
 
   std::shared_ptr<const Layout> layout_;
   Coverage coverage_;

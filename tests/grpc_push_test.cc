@@ -164,6 +164,23 @@ TEST_F(GrpcPushTest, AnswersARepeatedPushAtItsHeader) {
   EXPECT_EQ(world_.Books(), "2 received: 1 accepted, 1 duplicate");
 }
 
+// Its sender may have meant to say more of it, or to give it up.
+TEST_F(GrpcPushTest, DoesNotCountAPushThatBreaksWhenAllOfItsChunksAreThere) {
+  const auto received = [this] { return world_.shard().Describe().traffic.wire_bytes_received; };
+  for (int i = 0; i < 20; ++i) {
+    const v1::PushGradientsRequest header = HeaderOf(Header());
+    const v1::PushGradientsRequest gradient = GradientOf(0, Values(7, 5));
+    const uint64_t all = received() + header.ByteSizeLong() + gradient.ByteSizeLong();
+    const auto push = world_.OpenPush();
+    push->Write(header);
+    push->Write(gradient);
+    EXPECT_TRUE(world_.Await([&] { return received() == all; }));
+    push->Cancel();
+    EXPECT_THAT(push->Answer(), HasCode(absl::StatusCode::kCancelled, _));
+  }
+  EXPECT_EQ(world_.Books(), "20 received: 20 aborted");
+}
+
 TEST_F(GrpcPushTest, RefusesAMessageAboveFourMebibytes) {
   const auto refused = PushOf({GradientOf(0, Values((4 << 20) / 4))});
   EXPECT_THAT(refused, HasCode(absl::StatusCode::kResourceExhausted,

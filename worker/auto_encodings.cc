@@ -35,7 +35,8 @@ AutoEncodings::AutoEncodings(const Layout& layout, const GradientEncoding& push,
       pull_(Direction(layout, pull, Pipeline::kAfterEncoding, true, clock)) {}
 
 void AutoEncodings::BeginRound(GradientEncoder* encoder, ServerConnection& connection) {
-  active_ = !connection.stays_on_machine();
+  // What the link carries is known once it is through how many connections.
+  active_ = !connection.stays_on_machine() && !connection.measures_push();
   if (push_ != nullptr) {
     encoder->Use(active_ ? push_->encoding() : Encoding(), push_->hardly_shrinks());
   }

@@ -50,7 +50,7 @@ class AutoEncodings {
   const std::string worker_;
   std::unique_ptr<AutoEncoding> push_;  // null: not automatic; as the next
   std::unique_ptr<AutoEncoding> pull_;
-  bool active_ = false;  // the server is on another machine
+  bool active_ = false;  // the server is on another machine, and the way there is settled
   absl::optional<EncodingReport> report_;
 };
 

@@ -22,7 +22,7 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(100);  // between two 
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
 constexpr absl::Duration kProbe = absl::Seconds(1);
 
-grpc::ChannelArguments Arguments() {
+grpc::ChannelArguments Arguments(Connection connection) {
   grpc::ChannelArguments arguments;
   // A cluster's nodes reach each other directly, whatever proxy the environment names.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -33,6 +33,7 @@ grpc::ChannelArguments Arguments() {
                    static_cast<int>(kFirstPause / absl::Milliseconds(1)));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    static_cast<int>(kLongestPause / absl::Milliseconds(1)));
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, connection == Connection::kOfItsOwn);
   return arguments;
 }
 
@@ -48,13 +49,15 @@ absl::Status Probe(const std::shared_ptr<grpc::Channel>& channel) {
 
 }  // namespace
 
-GrpcChannel::GrpcChannel(const std::string& address, CredentialsSource credentials)
-    : address_(address), credentials_(std::move(credentials)) {
+GrpcChannel::GrpcChannel(const std::string& address, CredentialsSource credentials,
+                         Connection connection)
+    : address_(address), credentials_(std::move(credentials)), connection_(connection) {
   absl::string_view path = address;
   if (absl::ConsumePrefix(&path, "unix:")) {
     unix_path_ = std::string(path);
   } else if (credentials_ == nullptr) {
-    channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), Arguments());
+    channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                         Arguments(connection_));
   }
 }
 
@@ -77,7 +80,8 @@ absl::Status GrpcChannel::RenewCredentials() {
   options.pem_root_certs = std::move(now->authority);
   options.pem_private_key = std::move(now->key);
   options.pem_cert_chain = std::move(now->certificate);
-  channel_ = grpc::CreateCustomChannel(address_, grpc::SslCredentials(options), Arguments());
+  channel_ =
+      grpc::CreateCustomChannel(address_, grpc::SslCredentials(options), Arguments(connection_));
   Wipe(options.pem_private_key);
   return absl::OkStatus();
 }
@@ -88,8 +92,8 @@ absl::Status GrpcChannel::ConnectToUnix(absl::Duration timeout) {
   for (;;) {
     auto connected = ConnectUnix(unix_path_);
     if (connected.ok()) {
-      channel_ =
-          grpc::CreateCustomInsecureChannelFromFd(address_, connected->Release(), Arguments());
+      channel_ = grpc::CreateCustomInsecureChannelFromFd(address_, connected->Release(),
+                                                         Arguments(connection_));
       return absl::OkStatus();
     }
     if (absl::Now() >= end) return connected.status();

@@ -14,12 +14,16 @@
 
 namespace sluice {
 
+// Whether gRPC may use one connection for all channels of this process to one address.
+enum class Connection { kShared, kOfItsOwn };
+
 // For one thread.
 class GrpcChannel {
  public:
   // To a gRPC target: "host:port", or "unix:/path". With `credentials`, for TCP alone, it speaks
   // mutual TLS; if they are empty, plaintext.
-  GrpcChannel(const std::string& address, CredentialsSource credentials);
+  GrpcChannel(const std::string& address, CredentialsSource credentials,
+              Connection connection = Connection::kShared);
 
   // Returns once there is a connection. A unix socket is connected anew, and so is TLS, with what
   // its credentials are now: get() is another channel then. UNAVAILABLE says why there is none, if
@@ -35,6 +39,7 @@ class GrpcChannel {
 
   const std::string address_;
   const CredentialsSource credentials_;
+  const Connection connection_;
   std::string unix_path_;  // empty for TCP
   std::shared_ptr<grpc::Channel> channel_;
 };

@@ -9,16 +9,19 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/types/optional.h"
 #include "common/error.h"
 #include "common/wire.h"
 #include "common/wire_chunk.h"
 #include "common/wire_runtime.h"
 #include "common/wire_status.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
+#include "worker/connection_chooser.h"
 #include "worker/grpc_answer.h"
 #include "worker/grpc_call.h"
 #include "worker/grpc_channel.h"
 #include "worker/grpc_heartbeat.h"
+#include "worker/grpc_lanes.h"
 #include "worker/grpc_pull.h"
 #include "worker/grpc_push.h"
 #include "worker/grpc_stream.h"
@@ -29,6 +32,10 @@ namespace {
 
 constexpr absl::Duration kFirstWord = absl::Seconds(1);  // of waiting, before it is said
 constexpr int kBeatsPerLease = 3;
+
+// For less a connection of its own is not worth it.
+constexpr uint64_t kElementsPerConnection = 4 * kChunkElements;
+constexpr int kMostByItself = 8;  // connections that are chosen automatically
 
 constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParams";
 
@@ -51,7 +58,8 @@ class GrpcConnection final : public ServerConnection {
       : options_(std::move(options)),
         pull_encoding_(options_.pull_encoding),
         checksums_(ChecksumsFor(options_.address)),
-        channel_(std::move(channel)) {
+        channel_(std::move(channel)),
+        lanes_(options_.address, options_.credentials) {
     MakeStubs();
   }
 
@@ -68,6 +76,8 @@ class GrpcConnection final : public ServerConnection {
     if (!event.has_welcome()) return UnexpectedMessage("Join", "welcome");
     auto welcome = FromProto(event.welcome());
     if (welcome.ok()) {
+      session_->id = welcome->session;
+      ChooseConnections(request.layout.size());
       if (event.welcome().shares_memory()) session_->memory = request.memory;
       if (options_.trace != nullptr) {
         CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
@@ -81,6 +91,7 @@ class GrpcConnection final : public ServerConnection {
 
   absl::Status Reconnect() override {
     EndSession();
+    lanes_.Close();
     const absl::Status connected = channel_.Connect(options_.connect_timeout);
     if (!connected.ok()) {
       return absl::UnavailableError(absl::StrCat(
@@ -112,11 +123,16 @@ class GrpcConnection final : public ServerConnection {
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch) override {
     const auto memory = session_ == nullptr ? nullptr : session_->memory;
-    return StartGrpcPush(*streams_, header, elements, batch,
-                         {options_.token, memory, options_.trace, checksums_});
+    return StartGrpcPush(
+        *streams_, header, elements, batch,
+        {options_.token, memory, options_.trace, checksums_, UseLanes(), chooser()});
   }
 
   void UsePullEncoding(const Encoding& encoding) override { pull_encoding_ = encoding; }
+
+  bool measures_push() const override {
+    return chooser_.has_value() && chooser_->measures() && !SharesMemory();
+  }
 
   bool stays_on_machine() const override {
     return SharesMemory() || absl::StartsWith(options_.address, "unix:");
@@ -125,8 +141,9 @@ class GrpcConnection final : public ServerConnection {
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
     const bool shares = SharesMemory() && pull_encoding_.plain();
     SharedParameters* const shared = shares ? &shared_parameters_ : nullptr;
-    return StartGrpcPull(*streams_, request, shared,
-                         {options_.pull_timeout, options_.token, options_.trace, pull_encoding_});
+    return StartGrpcPull(
+        *streams_, request, shared,
+        {options_.pull_timeout, options_.token, options_.trace, pull_encoding_, UseLanes()});
   }
 
   absl::Status Leave(SessionId session, const Results& results) override {
@@ -146,11 +163,39 @@ class GrpcConnection final : public ServerConnection {
   }
 
   struct Session {
+    SessionId id;
     grpc::ClientContext context;
     std::unique_ptr<grpc::ClientReader<v1::JoinEvent>> events;
     std::unique_ptr<Heartbeat> heartbeat;
     std::shared_ptr<const SharedMemory> memory;  // that the server reads; null if it does not
   };
+
+  // For a model of so many elements.
+  void ChooseConnections(uint64_t elements) {
+    const bool automatic = options_.connections == 0;
+    int most = automatic ? kMostByItself : options_.connections;
+    // Sockets of one machine have no link to fill.
+    const bool local = automatic && checksums_ == Checksums::kOff;
+    if (local || absl::StartsWith(options_.address, "unix:")) most = 1;
+    most = static_cast<int>(
+        std::min<uint64_t>(most, std::max<uint64_t>(1, elements / kElementsPerConnection)));
+    connections_ = automatic ? 1 : most;
+    chooser_.reset();
+    if (automatic && most > 1) chooser_.emplace(most);
+  }
+
+  ConnectionChooser* chooser() { return chooser_.has_value() ? &*chooser_ : nullptr; }
+
+  // Of the next push or pull.
+  LaneUse UseLanes() {
+    if (session_ == nullptr || SharesMemory()) return LaneUse();
+    LaneUse use;
+    use.lanes = lanes_.Get((chooser_.has_value() ? chooser_->count() : connections_) - 1);
+    if (use.lanes.empty()) return use;
+    use.name.set_session(session_->id.value());
+    use.name.set_call(++calls_);
+    return use;
+  }
 
   bool SharesMemory() const { return session_ != nullptr && session_->memory != nullptr; }
 
@@ -173,6 +218,10 @@ class GrpcConnection final : public ServerConnection {
   Encoding pull_encoding_;
   const Checksums checksums_;  // of what is sent without an encoding
   GrpcChannel channel_;
+  GrpcLanes lanes_;
+  int connections_ = 1;
+  absl::optional<ConnectionChooser> chooser_;  // if it chooses how many
+  uint64_t calls_ = 0;                         // that had lanes
   std::unique_ptr<v1::ParameterServer::Stub> stub_;
   std::unique_ptr<grpc::GenericStub> streams_;  // for calls that carry tensors
   std::unique_ptr<Session> session_;

@@ -25,6 +25,9 @@ struct GrpcConnectionOptions {
   // How long one wait for a step may last before PendingPull::Read gives DEADLINE_EXCEEDED.
   absl::Duration pull_timeout = absl::Seconds(60);
   Trace* trace = nullptr;  // of this process, if any; outlives the connection
+  // TCP connections that share what is pushed and pulled, for models of so many times 4 MiB at
+  // least; 0: one, or as many as are found to be faster. Of no use where memory is shared.
+  int connections = 1;
   // Of the parameters that are pulled first. Unless it is plain, they come through the socket.
   Encoding pull_encoding;
 };

@@ -2,17 +2,17 @@
 
 #include <glog/logging.h>
 
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/time/clock.h"
-#include "common/coverage.h"
-#include "common/encoding/codec.h"
-#include "common/error.h"
-#include "common/vector_copy.h"
 #include "common/wire.h"
 #include "common/wire_chunk.h"
 #include "common/wire_encoding.h"
 #include "worker/grpc_call.h"
+#include "worker/grpc_parameter_sink.h"
+#include "worker/grpc_pull_lane.h"
 #include "worker/grpc_stream.h"
 
 namespace sluice {
@@ -29,11 +29,12 @@ class GrpcPullCall {
                const GrpcPullOptions& options)
       : request_(request),
         shared_(shared),
-        trace_(options.trace),
+        options_(options),
         stream_(stub, kPullParams, options.timeout, options.token) {
     v1::PullParamsRequest message = ToProto(request);
     message.set_shared(shared != nullptr);
     if (!options.encoding.plain()) *message.mutable_encoding() = ToProto(options.encoding);
+    if (!options.lanes.lanes.empty()) message.set_lanes(options.lanes.name.call());
     stream_.Write(EncodeMessage(message), Follows::kNothing);
   }
 
@@ -60,16 +61,22 @@ class GrpcPullCall {
   }
 
   bool ReadHeader(v1::PullParamsResponse* message) {
-    const TraceSpan span(trace_, kPullRow, "wait");
+    const TraceSpan span(options_.trace, kPullRow, "wait");
     grpc::ByteBuffer bytes;
     return Next(&bytes) && DecodeMessage(bytes, message) && message->has_header();
   }
 
   absl::StatusOr<PullHeader> ReadAll(absl::Span<float> parameters) {
+    GrpcParameterSink sink(parameters, options_.trace);
+    std::vector<std::unique_ptr<GrpcPullLane>> lanes;
+    for (GrpcLane* const lane : options_.lanes.lanes) {
+      lanes.push_back(std::make_unique<GrpcPullLane>(*lane, options_.lanes.name, options_.timeout,
+                                                     options_.token, sink));
+    }
     v1::PullParamsResponse message;
     if (!ReadHeader(&message)) return UnexpectedMessage("PullParams", "header");
     const PullHeader header = FromProto(message.header());
-    const TraceSpan span(trace_, kPullRow, "pull", header.step);
+    const TraceSpan span(options_.trace, kPullRow, "pull", header.step);
     grpc::ByteBuffer bytes;
     if (header.not_modified) {
       if (request_.have_step != header.step) return UnexpectedMessage("PullParams", "parameters");
@@ -78,51 +85,26 @@ class GrpcPullCall {
     }
     if (message.header().has_shared()) {
       if (shared_ == nullptr) return UnexpectedMessage("PullParams", "chunks");
-      const TraceSpan decode(trace_, kPullRow, "decode");
+      const TraceSpan decode(options_.trace, kPullRow, "decode");
       const v1::SharedParameters& where = message.header().shared();
       sharing_ = shared_->Read(FromProto(where.memory()), where.generation(), parameters);
       if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
       return header;
     }
-    Coverage coverage(parameters.size());
     const absl::Time begin = absl::Now();
     while (Next(&bytes)) {
-      transfer_ = {transfer_.bytes + bytes.Length(), absl::Now() - begin};
-      const TraceSpan decode(trace_, kPullRow, "decode");
-      const absl::Status read = ReadChunk(bytes, coverage, parameters);
-      if (!read.ok()) return read;
+      const absl::Status taken = sink.Take(bytes);
+      if (!taken.ok()) return taken;
     }
-    const absl::Status complete = coverage.CheckComplete();
+    const absl::Status complete = sink.AwaitComplete();
     if (!complete.ok()) return complete;
+    transfer_ = {sink.bytes(), absl::Now() - begin};
     return header;
-  }
-
-  static absl::Status ReadChunk(const grpc::ByteBuffer& bytes, Coverage& coverage,
-                                absl::Span<float> parameters) {
-    const auto chunk = DecodeChunk<v1::PullParamsResponse>(bytes);
-    if (!chunk.ok()) {
-      const bool no_chunk = ReasonOf(chunk.status()) == Reason::kBadArgument;
-      return no_chunk ? UnexpectedMessage("PullParams", "chunk") : chunk.status();
-    }
-    const absl::Status added = coverage.Add(chunk->offset, chunk->size());
-    if (!added.ok()) return added;
-    if (chunk->encoded.has_value()) {
-      return DecodeValues(*chunk->encoded, parameters.subspan(chunk->offset, chunk->size()));
-    }
-    const bool streams = parameters.size() >= kStreamedElements;
-    uint64_t offset = chunk->offset;
-    for (const FloatPiece& piece : chunk->pieces) {
-      const absl::Span<float> to = parameters.subspan(offset, piece.size());
-      streams ? StreamTo(piece, to) : CopyTo(piece, to);
-      offset += piece.size();
-    }
-    EndStreams();
-    return absl::OkStatus();
   }
 
   const PullRequest request_;
   SharedParameters* const shared_;
-  Trace* const trace_;
+  const GrpcPullOptions options_;
   GrpcStream stream_;
   bool ended_ = false;  // by the server
   Transfer transfer_;

@@ -1,4 +1,4 @@
-// A push over gRPC: one stream.
+// A push over gRPC: one stream, and one for each of its lanes.
 
 #ifndef SLUICE_WORKER_GRPC_PUSH_H_
 #define SLUICE_WORKER_GRPC_PUSH_H_
@@ -12,6 +12,8 @@
 #include "common/shared_memory.h"
 #include "common/trace.h"
 #include "common/wire_chunk.h"
+#include "worker/connection_chooser.h"
+#include "worker/grpc_lanes.h"
 #include "worker/server_connection.h"
 
 namespace sluice {
@@ -22,6 +24,9 @@ struct GrpcPushOptions {
   std::shared_ptr<const SharedMemory> memory;
   Trace* trace = nullptr;                 // of this process, if any; outlives the push
   Checksums checksums = Checksums::kOff;  // of what is not encoded
+  LaneUse lanes;                          // none with `memory`; they outlive the push
+  // Told how long the push took, unless it is null; outlives it.
+  ConnectionChooser* chooser = nullptr;
 };
 
 // As ServerConnection::StartPush. `stub` outlives it.

@@ -33,6 +33,11 @@ bool GrpcStream::Write(const grpc::ByteBuffer& message, Follows follows) {
   return Wait();
 }
 
+void GrpcStream::EndWrites() {
+  call_->WritesDone(nullptr);
+  Wait();
+}
+
 bool GrpcStream::Read(grpc::ByteBuffer* answer) {
   call_->Read(answer, nullptr);
   return Wait();

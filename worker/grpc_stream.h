@@ -33,9 +33,13 @@ class GrpcStream {
   // call has ended. False if the call has ended, which Finish() explains; send no more then.
   bool Write(const grpc::ByteBuffer& message, Follows follows);
 
+  // No more messages follow, if that was not said with the last.
+  void EndWrites();
+
   // The next answer. False if there is none: the call has ended.
   bool Read(grpc::ByteBuffer* answer);
 
+  // May be called by any thread.
   void Cancel() { context_.TryCancel(); }
 
   // Waits for the end of the call, after all answers were read or it was cancelled; once.

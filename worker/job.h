@@ -46,6 +46,7 @@ struct JobFlags {
   std::string push_encoding = "none";  // as ParseEncodingChoice() reads it
   std::string pull_encoding = "none";  // the same, without exceptions for tensors
   bool error_feedback = true;
+  std::string connections = "auto";           // or a number
   std::unique_ptr<ServerFlags> server_flags;  // --token-file and --trace among them
 };
 
@@ -117,6 +118,7 @@ class Job {
   std::string name_;
   ProcessNonce nonce_;
   double connect_timeout_ = 0;
+  int connections_ = 0;  // 0: automatic
   GradientEncoding push_encoding_;
   EncodingChoice pull_encoding_;
   std::unique_ptr<Trace> trace_;

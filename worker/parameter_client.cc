@@ -62,7 +62,8 @@ void ParameterClient::GiveUpEarly() {
 }
 
 void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
-  if (!early_.has_value() && auto_ != nullptr && auto_->holds_back()) return;
+  const bool holds_back = connection_->measures_push() || (auto_ != nullptr && auto_->holds_back());
+  if (!early_.has_value() && holds_back) return;
   if (!early_.has_value()) {
     const uint64_t elements = request_.layout.size();
     early_.emplace(Round{NextHeader(), nullptr, Coverage(elements)});

@@ -94,6 +94,9 @@ class ServerConnection {
   // socket.
   virtual bool stays_on_machine() const = 0;
 
+  // Whether the next push should be sent at once, since it is measured how long that takes.
+  virtual bool measures_push() const { return false; }
+
   // Asks for a step; returns at once.
   virtual std::unique_ptr<PendingPull> StartPull(const PullRequest& request) = 0;
 

@@ -41,17 +41,28 @@ int Kills() {
   return asked == nullptr ? 3 : std::atoi(asked);
 }
 
-class KillServerTest : public ::testing::TestWithParam<const char*> {
+struct Kind {
+  const char* name;
+  Words server;
+  Words worker;
+};
+
+class KillServerTest : public ::testing::TestWithParam<Kind> {
  protected:
   KillServerTest()
-      : lives_(absl::StrCat(::testing::TempDir(), "kill_server_", GetParam()),
-               {"--workers=2", "--checkpoint-every=7", absl::StrCat("--durability=", GetParam())}) {
+      : lives_(absl::StrCat(::testing::TempDir(), "kill_server_", GetParam().name), ServerFlags()) {
+  }
+
+  static Words ServerFlags() {
+    Words words = {"--workers=2", "--checkpoint-every=7"};
+    words.insert(words.end(), GetParam().server.begin(), GetParam().server.end());
+    return words;
   }
 
   std::unique_ptr<Process> StartWorker(int gradient, uint64_t steps) const {
-    return lives_.StartWorker(
-        absl::StrCat("worker", gradient),
-        {absl::StrCat("--steps=", steps), absl::StrCat("--gradient=", gradient)});
+    Words words = {absl::StrCat("--steps=", steps), absl::StrCat("--gradient=", gradient)};
+    words.insert(words.end(), GetParam().worker.begin(), GetParam().worker.end());
+    return lives_.StartWorker(absl::StrCat("worker", gradient), words);
   }
 
   const ServerLives lives_;
@@ -66,7 +77,7 @@ void Print(const std::vector<absl::Duration>& times) {
 TEST_P(KillServerTest, TrainingGoesOnExactly) {
   const int kills = Kills();
   const uint64_t steps = kStepsPerKill * kills + kLastSteps;
-  RecordSheet sheet(absl::StrCat("kill_server.", GetParam()), kills);
+  RecordSheet sheet(absl::StrCat("kill_server.", GetParam().name), kills);
   auto server = lives_.StartAndAwait();
   const auto first = StartWorker(1, steps);
   const auto second = StartWorker(3, steps);
@@ -98,8 +109,15 @@ TEST_P(KillServerTest, TrainingGoesOnExactly) {
   EXPECT_THAT(sheet.Write(), IsOk());
 }
 
-INSTANTIATE_TEST_SUITE_P(Durabilities, KillServerTest, ::testing::Values("journal", "memory"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(
+    , KillServerTest,
+    ::testing::Values(Kind{"journal", {"--durability=journal"}, {}},
+                      Kind{"memory", {"--durability=memory"}, {}},
+                      // Twice 4 MiB is the least that goes through two connections.
+                      Kind{"two_connections",
+                           {"--durability=memory", "--shared-memory=off"},
+                           {"--connections=2", "--elements=2097152"}}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST(TwoServersTest, TheSecondOnADirectoryIsToldWhoHoldsIt) {
   const std::string directory = absl::StrCat("--checkpoint-dir=", ::testing::TempDir(), "two");

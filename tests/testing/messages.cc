@@ -40,6 +40,13 @@ v1::PushGradientsRequest GradientOf(const EncodedChunk& chunk) {
   return message;
 }
 
+v1::PushGradientsRequest LaneOf(uint64_t session, uint64_t call) {
+  v1::PushGradientsRequest message;
+  message.mutable_lane()->set_session(session);
+  message.mutable_lane()->set_call(call);
+  return message;
+}
+
 v1::PushGradientsRequest SummaryOf(uint32_t samples, float loss) {
   v1::PushGradientsRequest message;
   message.mutable_summary()->set_samples(samples);

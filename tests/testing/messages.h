@@ -18,6 +18,7 @@ v1::TensorChunk PayloadOf(uint64_t offset, const Values& elements);
 v1::PushGradientsRequest GradientOf(uint64_t offset, const Values& elements);
 // An encoded part of a gradient.
 v1::PushGradientsRequest GradientOf(const EncodedChunk& chunk);
+v1::PushGradientsRequest LaneOf(uint64_t session, uint64_t call);
 v1::PushGradientsRequest SummaryOf(uint32_t samples, float loss = 0);
 v1::InitializeParamsRequest ParametersOf(uint64_t offset, const Values& elements);
 

@@ -185,6 +185,13 @@ std::unique_ptr<PushStream> ServerWorld::OpenPush() {
       });
 }
 
+std::unique_ptr<PushLaneStream> ServerWorld::OpenPushLane() {
+  return std::make_unique<PushLaneStream>(
+      Context(), [this](grpc::ClientContext* context, v1::PushLaneResponse* response) {
+        return stub_->PushLane(context, response);
+      });
+}
+
 std::unique_ptr<InitializeStream> ServerWorld::OpenInitialize() {
   return std::make_unique<InitializeStream>(
       Context(), [this](grpc::ClientContext* context, v1::InitializeParamsResponse* response) {

@@ -36,6 +36,7 @@ namespace sluice {
 inline constexpr absl::Duration kPatience = absl::Seconds(30);
 
 using PushStream = RequestStream<v1::PushGradientsRequest, v1::PushGradientsResponse>;
+using PushLaneStream = RequestStream<v1::PushGradientsRequest, v1::PushLaneResponse>;
 using InitializeStream = RequestStream<v1::InitializeParamsRequest, v1::InitializeParamsResponse>;
 
 // One pull's answer.
@@ -104,6 +105,7 @@ class ServerWorld {
   // Pushes. Each header has the worker's next sequence.
   v1::PushHeader NextHeader(const std::string& name, uint64_t step);
   std::unique_ptr<PushStream> OpenPush();
+  std::unique_ptr<PushLaneStream> OpenPushLane();
   std::unique_ptr<InitializeStream> OpenInitialize();
   absl::StatusOr<PushOutcome> SendPush(const std::vector<v1::PushGradientsRequest>& messages);
   absl::StatusOr<PushOutcome> Push(const std::string& name, uint64_t step, const Values& gradient);
