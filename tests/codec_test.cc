@@ -69,9 +69,20 @@ EncodedChunk Encode(const std::string& encoding, absl::Span<const float> values,
   return EncodeValues(0, values, Parsed(encoding), context);
 }
 
+// In both ways to write them.
+absl::Status DecodeTo(const EncodedChunk& chunk, Values& values) {
+  Values streamed = values;
+  const absl::Status status = DecodeValues(chunk, absl::MakeSpan(values));
+  EXPECT_EQ(DecodeValues(chunk, absl::MakeSpan(streamed), Writes::kPastCaches), status);
+  if (status.ok()) {
+    EXPECT_EQ(std::memcmp(values.data(), streamed.data(), values.size() * sizeof(float)), 0);
+  }
+  return status;
+}
+
 Values Decoded(const EncodedChunk& chunk) {
   Values values(chunk.how.count, 4711);
-  EXPECT_THAT(DecodeValues(chunk, absl::MakeSpan(values)), IsOk());
+  EXPECT_THAT(DecodeTo(chunk, values), IsOk());
   return values;
 }
 
@@ -559,7 +570,7 @@ absl::Status Decode(EncodedChunk chunk, const std::string& payload) {
   chunk.payload = payload;
   chunk.checksum = Checksum(payload);
   Values values(chunk.how.count);
-  return DecodeValues(chunk, absl::MakeSpan(values));
+  return DecodeTo(chunk, values);
 }
 
 TEST(HostileChunkTest, AFlippedBitIsNoticed) {

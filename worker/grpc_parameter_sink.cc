@@ -14,10 +14,11 @@ namespace {
 constexpr char kPullRow[] = "pull";  // of the trace
 
 absl::Status Write(const TensorChunk& chunk, absl::Span<float> parameters) {
-  if (chunk.encoded.has_value()) {
-    return DecodeValues(*chunk.encoded, parameters.subspan(chunk.offset, chunk.size()));
-  }
   const bool streams = parameters.size() >= kStreamedElements;
+  if (chunk.encoded.has_value()) {
+    return DecodeValues(*chunk.encoded, parameters.subspan(chunk.offset, chunk.size()),
+                        streams ? Writes::kPastCaches : Writes::kToCaches);
+  }
   uint64_t offset = chunk.offset;
   for (const FloatPiece& piece : chunk.pieces) {
     const absl::Span<float> to = parameters.subspan(offset, piece.size());

@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "common/encoding/checksum.h"
 #include "common/error.h"
 #include "common/tensor_chunk.h"
+#include "common/vector_copy.h"
 
 namespace sluice {
 namespace {
@@ -59,6 +61,23 @@ bool Transformed(absl::Span<const float> values, const Encoding& encoding,
   return (*transform)->EncodeIfFinite(values, encoding, context, how, bytes);
 }
 
+// Block by block, each of which is decoded within the first-level cache.
+absl::Status DecodePastCaches(absl::string_view bytes, ChunkEncoding how,
+                              const Transform& transform, absl::Span<float> values) {
+  constexpr size_t kBlock = 2048;
+  float block[kBlock];
+  for (size_t begin = 0; begin < values.size(); begin += kBlock) {
+    how.count = std::min(kBlock, values.size() - begin);
+    const absl::Span<float> decoded(block, how.count);
+    const absl::Status status = transform.Decode(
+        bytes.substr(begin * transform.width(), how.count * transform.width()), how, decoded);
+    if (!status.ok()) return status;
+    StreamTo(AsPiece(decoded), values.subspan(begin, how.count));
+  }
+  EndStreams();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const Encoding& encoding,
@@ -91,7 +110,7 @@ EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const
   return chunk;
 }
 
-absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values) {
+absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values, Writes writes) {
   const ChunkEncoding& how = chunk.how;
   CHECK(how.count == values.size());
   if (how.count == 0 || how.count > kMostEncoded) {
@@ -116,6 +135,10 @@ absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values) {
   const auto bytes = UnpackBytes(chunk.payload, stage, *most, room);
   if (!bytes.ok()) return bytes.status();
   if (as_they_are && bytes->data() == room && bytes->size() == *most) return absl::OkStatus();
+  // Bytes that are too few or too many are none to be taken apart.
+  if (writes == Writes::kPastCaches && (*transform)->by_value() && bytes->size() == *most) {
+    return DecodePastCaches(*bytes, how, **transform, values);
+  }
   return (*transform)->Decode(*bytes, how, values);
 }
 

@@ -146,6 +146,7 @@ class FloatTransform final : public FixedSizeTransform {
   FloatTransform(size_t width, To to, From from) : width_(width), to_(to), from_(from) {}
 
   size_t width() const override { return width_; }
+  bool by_value() const override { return true; }
 
  protected:
   uint64_t SizeOf(uint64_t count) const override { return count * width_; }

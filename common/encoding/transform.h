@@ -37,6 +37,10 @@ class Transform {
   // or 4; else 1. What a byte layout of planes goes by.
   virtual size_t width() const { return 1; }
 
+  // Whether each value has width() bytes of its own: any part of the bytes is then decoded by
+  // itself.
+  virtual bool by_value() const { return false; }
+
   // Makes bytes of `values`, at least one and all of them finite, and appends them to `bytes`,
   // which is empty. `how` has the values' count, transform, byte layout and compressor, and takes
   // what else the decoder must know; also another transform, if that was applied for it is better

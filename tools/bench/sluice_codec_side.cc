@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/encoding/codec.h"
+#include "common/vector_copy.h"
 #include "tools/bench/codec_side.h"
 
 namespace sluice::bench {
@@ -49,10 +50,13 @@ class SluiceCodec final : public CodecSide {
     for (const Cut& cut : cuts_) chunks_.push_back(Chunk(cut));
   }
 
+  // As a worker decodes parameters.
   void Decode(absl::Span<float> values) override {
+    const Writes writes =
+        values.size() >= kStreamedElements ? Writes::kPastCaches : Writes::kToCaches;
     for (const EncodedChunk& chunk : chunks_) {
       const absl::Status decoded =
-          DecodeValues(chunk, values.subspan(chunk.offset, chunk.how.count));
+          DecodeValues(chunk, values.subspan(chunk.offset, chunk.how.count), writes);
       CHECK(decoded.ok()) << decoded;
     }
   }
