@@ -13,18 +13,16 @@ constexpr absl::Duration kConnectTimeout = absl::Seconds(2);
 
 }  // namespace
 
-std::vector<GrpcLane*> GrpcLanes::Get(size_t count) {
+std::vector<std::shared_ptr<GrpcLane>> GrpcLanes::Get(size_t count) {
   // One that broke is opened anew, with the credentials that are good now.
-  const auto broke = [](const std::unique_ptr<GrpcLane>& lane) {
+  const auto broke = [](const std::shared_ptr<GrpcLane>& lane) {
     return lane->channel.get()->GetState(false) != GRPC_CHANNEL_READY;
   };
   lanes_.erase(std::remove_if(lanes_.begin(), lanes_.end(), broke), lanes_.end());
   if (lanes_.size() > count) lanes_.resize(count);
   while (lanes_.size() < count && Open()) {
   }
-  std::vector<GrpcLane*> lanes;
-  for (const std::unique_ptr<GrpcLane>& lane : lanes_) lanes.push_back(lane.get());
-  return lanes;
+  return lanes_;
 }
 
 void GrpcLanes::Close() {
@@ -34,7 +32,7 @@ void GrpcLanes::Close() {
 
 bool GrpcLanes::Open() {
   if (gave_up_) return false;
-  auto lane = std::make_unique<GrpcLane>(address_, credentials_);
+  auto lane = std::make_shared<GrpcLane>(address_, credentials_);
   const absl::Status connected = lane->channel.Connect(kConnectTimeout);
   gave_up_ = !connected.ok();
   if (gave_up_) {

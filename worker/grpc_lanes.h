@@ -36,7 +36,7 @@ class GrpcLanes {
 
   // `count` lanes, or as many as there are: others are ended, and those that are missing are opened
   // before it returns; after one that could not be, no more are tried.
-  std::vector<GrpcLane*> Get(size_t count);
+  std::vector<std::shared_ptr<GrpcLane>> Get(size_t count);
 
   // Ends all. To be called when the server has come back, perhaps as another process.
   void Close();
@@ -46,14 +46,14 @@ class GrpcLanes {
 
   const std::string address_;
   const CredentialsSource credentials_;
-  std::vector<std::unique_ptr<GrpcLane>> lanes_;
+  std::vector<std::shared_ptr<GrpcLane>> lanes_;
   bool gave_up_ = false;
 };
 
 // What one push or pull sends through lanes; no lanes: all goes through its own connection.
 struct LaneUse {
-  std::vector<GrpcLane*> lanes;
-  v1::Lane name;  // of the call
+  std::vector<std::shared_ptr<GrpcLane>> lanes;  // theirs too: others may have been opened since
+  v1::Lane name;                                 // of the call
 };
 
 }  // namespace sluice

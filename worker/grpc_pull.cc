@@ -69,8 +69,8 @@ class GrpcPullCall {
   absl::StatusOr<PullHeader> ReadAll(absl::Span<float> parameters) {
     GrpcParameterSink sink(parameters, options_.trace);
     std::vector<std::unique_ptr<GrpcPullLane>> lanes;
-    for (GrpcLane* const lane : options_.lanes.lanes) {
-      lanes.push_back(std::make_unique<GrpcPullLane>(*lane, options_.lanes.name, options_.timeout,
+    for (const std::shared_ptr<GrpcLane>& lane : options_.lanes.lanes) {
+      lanes.push_back(std::make_unique<GrpcPullLane>(lane, options_.lanes.name, options_.timeout,
                                                      options_.token, sink));
     }
     v1::PullParamsResponse message;

@@ -22,7 +22,7 @@ struct GrpcPullOptions {
   std::string token;       // empty if the server asks for none
   Trace* trace = nullptr;  // of this process, if any; outlives the pull
   Encoding encoding;       // of the parameters; plain if they are to be shared
-  LaneUse lanes;           // none if they are to be shared; they outlive the pull
+  LaneUse lanes;           // none if they are to be shared
 };
 
 // Asks for a step. `shared` is null if parameters are to come through the socket. `stub` and

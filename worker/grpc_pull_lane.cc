@@ -1,5 +1,7 @@
 #include "worker/grpc_pull_lane.h"
 
+#include <utility>
+
 #include "common/wire_chunk.h"
 #include "worker/grpc_call.h"
 
@@ -10,16 +12,17 @@ constexpr char kMethod[] = "/sluice.v1.ParameterServer/PullLane";
 
 }  // namespace
 
-GrpcPullLane::GrpcPullLane(GrpcLane& lane, const v1::Lane& name, absl::Duration timeout,
-                           const std::string& token, GrpcParameterSink& sink)
-    : lane_(lane), sink_(sink), stream_(*lane.stub, kMethod, timeout, token) {
+GrpcPullLane::GrpcPullLane(std::shared_ptr<GrpcLane> lane, const v1::Lane& name,
+                           absl::Duration timeout, const std::string& token,
+                           GrpcParameterSink& sink)
+    : lane_(std::move(lane)), sink_(sink), stream_(*lane_->stub, kMethod, timeout, token) {
   sink_.BeginLane();
-  lane_.thread.Run([this, name] { Run(name); });
+  lane_->thread.Run([this, name] { Run(name); });
 }
 
 GrpcPullLane::~GrpcPullLane() {
   stream_.Cancel();
-  lane_.thread.Drain();
+  lane_->thread.Drain();
 }
 
 void GrpcPullLane::Run(const v1::Lane& name) {

@@ -3,6 +3,7 @@
 #ifndef SLUICE_WORKER_GRPC_PULL_LANE_H_
 #define SLUICE_WORKER_GRPC_PULL_LANE_H_
 
+#include <memory>
 #include <string>
 
 #include "absl/time/time.h"
@@ -15,8 +16,8 @@ namespace sluice {
 // For one thread, beside the lane's own. Destroying it gives up what has not come.
 class GrpcPullLane {
  public:
-  // `lane` and `sink`, which is told of the end, outlive it.
-  GrpcPullLane(GrpcLane& lane, const v1::Lane& name, absl::Duration timeout,
+  // `sink`, which is told of the end, outlives it.
+  GrpcPullLane(std::shared_ptr<GrpcLane> lane, const v1::Lane& name, absl::Duration timeout,
                const std::string& token, GrpcParameterSink& sink);
   ~GrpcPullLane();
 
@@ -26,7 +27,7 @@ class GrpcPullLane {
  private:
   void Run(const v1::Lane& name);
 
-  GrpcLane& lane_;
+  const std::shared_ptr<GrpcLane> lane_;
   GrpcParameterSink& sink_;
   GrpcStream stream_;  // the lane's thread's, until that has drained
 };

@@ -43,8 +43,8 @@ class GrpcPush final : public OutgoingPush {
     // Lanes wait for it, though the next chunk may go through one of them.
     const Follows follows = options.lanes.lanes.empty() ? Follows::kMoreAtOnce : Follows::kMore;
     open_ = stream_.Write(EncodeMessage(message), follows);
-    for (GrpcLane* const lane : options.lanes.lanes) {
-      lanes_.push_back(std::make_unique<GrpcPushLane>(*lane, options.lanes.name,
+    for (const std::shared_ptr<GrpcLane>& lane : options.lanes.lanes) {
+      lanes_.push_back(std::make_unique<GrpcPushLane>(lane, options.lanes.name,
                                                       Timeout(elements, batch), options.token));
     }
   }

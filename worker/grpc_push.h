@@ -24,7 +24,7 @@ struct GrpcPushOptions {
   std::shared_ptr<const SharedMemory> memory;
   Trace* trace = nullptr;                 // of this process, if any; outlives the push
   Checksums checksums = Checksums::kOff;  // of what is not encoded
-  LaneUse lanes;                          // none with `memory`; they outlive the push
+  LaneUse lanes;                          // none with `memory`
   // Told how long the push took, unless it is null; outlives it.
   ConnectionChooser* chooser = nullptr;
 };

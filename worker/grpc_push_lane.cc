@@ -1,5 +1,7 @@
 #include "worker/grpc_push_lane.h"
 
+#include <utility>
+
 #include "common/wire_chunk.h"
 #include "worker/grpc_answer.h"
 
@@ -10,17 +12,17 @@ constexpr char kMethod[] = "/sluice.v1.ParameterServer/PushLane";
 
 }  // namespace
 
-GrpcPushLane::GrpcPushLane(GrpcLane& lane, const v1::Lane& name, absl::Duration timeout,
-                           const std::string& token)
-    : lane_(lane), stream_(*lane.stub, kMethod, timeout, token) {
+GrpcPushLane::GrpcPushLane(std::shared_ptr<GrpcLane> lane, const v1::Lane& name,
+                           absl::Duration timeout, const std::string& token)
+    : lane_(std::move(lane)), stream_(*lane_->stub, kMethod, timeout, token) {
   v1::PushGradientsRequest message;
   *message.mutable_lane() = name;
-  lane_.thread.Run([this, first = EncodeMessage(message)] { Send(first, Follows::kMoreAtOnce); });
+  lane_->thread.Run([this, first = EncodeMessage(message)] { Send(first, Follows::kMoreAtOnce); });
 }
 
 GrpcPushLane::~GrpcPushLane() {
   stream_.Cancel();
-  lane_.thread.Drain();
+  lane_->thread.Drain();
 }
 
 bool GrpcPushLane::Offer(const grpc::ByteBuffer& chunk) {
@@ -29,7 +31,7 @@ bool GrpcPushLane::Offer(const grpc::ByteBuffer& chunk) {
     if (!open_ || offered_ == kMostOffered) return false;
     ++offered_;
   }
-  lane_.thread.Run([this, chunk] {
+  lane_->thread.Run([this, chunk] {
     Send(chunk, Follows::kMore);
     absl::MutexLock lock(&mu_);
     --offered_;
@@ -38,7 +40,7 @@ bool GrpcPushLane::Offer(const grpc::ByteBuffer& chunk) {
 }
 
 void GrpcPushLane::End() {
-  lane_.thread.Run([this] {
+  lane_->thread.Run([this] {
     stream_.EndWrites();
     const auto answer = ReadAnswer<v1::PushLaneResponse>("PushLane", stream_);
     absl::MutexLock lock(&mu_);
@@ -47,7 +49,7 @@ void GrpcPushLane::End() {
 }
 
 absl::Status GrpcPushLane::Await() {
-  lane_.thread.Drain();
+  lane_->thread.Drain();
   absl::MutexLock lock(&mu_);
   return answer_;
 }

@@ -5,6 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <memory>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -19,8 +20,7 @@ namespace sluice {
 // For one thread, beside the lane's own. Destroying it gives the lane's share up.
 class GrpcPushLane {
  public:
-  // `lane` outlives it.
-  GrpcPushLane(GrpcLane& lane, const v1::Lane& name, absl::Duration timeout,
+  GrpcPushLane(std::shared_ptr<GrpcLane> lane, const v1::Lane& name, absl::Duration timeout,
                const std::string& token);
   ~GrpcPushLane();
 
@@ -41,7 +41,7 @@ class GrpcPushLane {
 
   void Send(const grpc::ByteBuffer& message, Follows follows) ABSL_LOCKS_EXCLUDED(mu_);
 
-  GrpcLane& lane_;
+  const std::shared_ptr<GrpcLane> lane_;
   GrpcStream stream_;  // the lane's thread's, until that has drained
   absl::Mutex mu_;
   int offered_ ABSL_GUARDED_BY(mu_) = 0;
