@@ -17,7 +17,8 @@
 
 namespace sluice {
 
-// To be used by one thread at a time. On one machine all stays plain.
+// To be used by one thread at a time. On one machine all stays plain; elsewhere, until it is settled
+// how many connections there are.
 class AutoEncodings {
  public:
   // Of a worker of that name; `clock` outlives this. A direction whose choice is not automatic is
