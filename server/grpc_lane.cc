@@ -12,13 +12,6 @@
 namespace sluice {
 namespace {
 
-LaneName NameIn(const v1::Lane& lane) { return {SessionId(lane.session()), lane.call()}; }
-
-absl::Status CheckName(const LaneName& name) {
-  if (name.call != 0) return absl::OkStatus();
-  return MakeError(Reason::kBadArgument, "field call is 0, expected the number of a push or pull");
-}
-
 // A lane waits in a table until its first call comes, or it is cancelled. It may have been
 // finished, but is not gone, when Begin() returns: gRPC calls OnDone() after what it called has
 // returned.
@@ -28,8 +21,14 @@ class Wait {
   // `lane` stands for the lane in `table`, which outlives this.
   Wait(LaneTable<Call>& table, const void* lane) : table_(table), lane_(lane) {}
 
-  // As LaneTable::Find; CANCELLED if it was cancelled before `found` was told.
-  absl::Status Begin(const LaneName& name, typename LaneTable<Call>::Found found) {
+  // As LaneTable::Find; BAD_ARGUMENT if the lane names no call; CANCELLED if it was cancelled
+  // before `found` was told.
+  absl::Status Begin(const v1::Lane& lane, typename LaneTable<Call>::Found found) {
+    if (lane.call() == 0) {
+      return MakeError(Reason::kBadArgument,
+                       "field call is 0, expected the number of a push or pull");
+    }
+    const LaneName name = {SessionId(lane.session()), lane.call()};
     const absl::Status waits = table_.Find(name, lane_, std::move(found));
     if (!waits.ok()) return waits;
     bool cancelled = false;
@@ -91,9 +90,8 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       End(MakeError(Reason::kMissingHeader, "the lane has no name; send it before the chunks"));
       return;
     }
-    const LaneName name = NameIn(message.lane());
-    absl::Status begun = CheckName(name);
-    if (begun.ok()) begun = wait_.Begin(name, [this](auto push) { GoOn(std::move(push)); });
+    const absl::Status begun =
+        wait_.Begin(message.lane(), [this](auto push) { GoOn(std::move(push)); });
     if (!begun.ok()) End(begun);
   }
 
@@ -128,9 +126,7 @@ class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       Finish(ToGrpcStatus(MakeError(Reason::kBadArgument, "the request is no Lane")));
       return;
     }
-    const LaneName name = NameIn(lane);
-    absl::Status begun = CheckName(name);
-    if (begun.ok()) begun = wait_.Begin(name, [this](auto chunks) { GoOn(std::move(chunks)); });
+    const absl::Status begun = wait_.Begin(lane, [this](auto chunks) { GoOn(std::move(chunks)); });
     if (!begun.ok()) Finish(ToGrpcStatus(begun));
   }
 

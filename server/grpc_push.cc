@@ -35,6 +35,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     } else if (!context_->IsCancelled()) {
       End();
     } else {
+      span_.End();
       Finish(grpc::Status::CANCELLED);  // it broke, though all of it may be here: see OnDone()
     }
   }

@@ -17,9 +17,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "common/error.h"
 #include "common/ids.h"
 
 namespace sluice {
@@ -29,6 +27,10 @@ struct LaneName {
   SessionId session;
   uint64_t call = 0;
 };
+
+// Why a lane is refused: its session has ended, or so many of it wait already.
+absl::Status NoSessionOfLane(SessionId session);
+absl::Status TooManyLanes(size_t waiting);
 
 // `Call` is what the first call shares with its lanes. May be used by any thread.
 template <typename Call>
@@ -71,13 +73,13 @@ class LaneTable {
     {
       absl::MutexLock lock(&mu_);
       const auto session = sessions_.find(name.session);
-      if (session == sessions_.end()) return NoSession(name.session);
+      if (session == sessions_.end()) return NoSessionOfLane(name.session);
       Session& calls = session->second;
       const auto open = calls.open.find(name.call);
       if (open != calls.open.end()) {
         call = open->second;
       } else if (name.call > calls.newest) {
-        if (calls.waiting.size() == kMostWaiting) return TooMany();
+        if (calls.waiting.size() == kMostWaiting) return TooManyLanes(kMostWaiting);
         calls.waiting.emplace(name.call, Waiting{lane, std::move(found)});
         return absl::OkStatus();
       }
@@ -134,17 +136,6 @@ class LaneTable {
       calls.waiting.erase(calls.waiting.begin(), end);
     }
     for (const auto& lane : found) lane.second(lane.first == name.call ? call : nullptr);
-  }
-
-  static absl::Status NoSession(SessionId session) {
-    return MakeError(Reason::kUnknownSession,
-                     absl::StrCat("session ", session.value(), " has ended; join again"));
-  }
-  static absl::Status TooMany() {
-    return MakeError(Reason::kBadArgument,
-                     absl::StrCat(kMostWaiting,
-                                  " lanes of this session wait for their first calls "
-                                  "already; begin those calls"));
   }
 
   absl::Mutex mu_;

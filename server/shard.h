@@ -5,10 +5,10 @@
 // lends its thread: the call that brings a step's last gradient also applies the step.
 //
 // The life of a push: BeginPush judges its header before any payload is read, and lets it in as
-// soon as there is room; AddToPush takes its chunks; FinishPush queues it. Queued
-// pushes are then judged again, since the step may have moved, and entered in the step's ledger;
-// added up in the order the policy asks for; and when the step is complete, the optimizer writes
-// the next snapshot, which is published. The Coordinator decides all this, under the mutex;
+// soon as there is room; the PendingPush takes its chunks; FinishPush queues it. Queued pushes are
+// then judged again, since the step may have moved, and entered in the step's ledger; added up in
+// the order the policy asks for; and when the step is complete, the optimizer writes the next
+// snapshot, which is published. The Coordinator decides all this, under the mutex;
 // arithmetic and callbacks never run under it: the thread that set advancing_ alone touches the
 // StepMaker.
 //
@@ -109,11 +109,7 @@ class Shard {
   // other three. `cancel`, if any, is called if the push's session ends while it is arriving.
   void BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
                  std::function<void()> cancel = nullptr);
-  // A part of it has arrived; errors are StagedVector::Add's.
-  absl::Status AddToPush(PendingPush& push, TensorChunk chunk) {
-    return push.Add(std::move(chunk), parallel_.get());
-  }
-  // All of it has arrived.
+  // All of it has arrived, through PendingPush::Add() or GatheredPush.
   void FinishPush(std::unique_ptr<PendingPush> push, PushCallback done);
   // Its payload is wrong: `why`, as PendingPush::Add told it.
   void RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why, PushCallback done);
