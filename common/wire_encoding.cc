@@ -14,8 +14,8 @@ namespace {
 // The numbers of the wire are those of the values.
 static_assert(static_cast<int>(ValueTransform::kCustom) == v1::CUSTOM_VALUES, "");
 static_assert(static_cast<int>(ValueTransform::kLowRank) == v1::LOW_RANK, "");
-static_assert(static_cast<int>(ByteLayout::kPlanes) == v1::BYTE_PLANES, "");
-static_assert(static_cast<int>(Compressor::kZstd) == v1::ZSTD, "");
+static_assert(static_cast<int>(ByteLayout::kNonzeroPlanes) == v1::NONZERO_BYTE_PLANES, "");
+static_assert(static_cast<int>(Compressor::kPdict) == v1::PDICT, "");
 
 // The steps of either message.
 template <typename Message, typename Value>

@@ -144,7 +144,7 @@ TEST_F(AutoEncodingTest, RangesThatHardlyShrinkGoPlain) {
   }
   Use("auto", LayoutOf({{"noise", kSize / 2}, {"zeros", kSize / 2}}));
   FirstCheck(1e5);
-  EXPECT_EQ(Used(), "float32/planes/zstd:1");
+  EXPECT_EQ(Used(), "float32/nonzero/zstd:1");
   EXPECT_EQ(encoding_->hardly_shrinks(), std::vector<bool>({true, false}));
   EXPECT_NEAR(encoding_->chosen().ratio, 2, 0.02);
 }

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_format.h"
 #include "common/encoding/checksum.h"
+#include "common/encoding/patched_dictionary.h"
 #include "common/error.h"
 #include "common/zstd_codec.h"
 #include "gmock/gmock.h"
@@ -32,14 +33,21 @@ const char* const kAll[] = {
     "float32/planes",
     "float32/zstd",
     "float32/planes/zstd",
+    "float32/pdict",
+    "float32/planes/pdict",
+    "float32/nonzero",
+    "float32/nonzero/zstd",
+    "float32/nonzero/pdict",
     "float16",
     "float16/planes/zstd",
     "bfloat16",
     "bfloat16/planes",
     "bfloat16/planes/zstd",
+    "bfloat16/nonzero/pdict",
     "int8",
     "int8:stochastic",
     "int8/zstd",
+    "int8/pdict",
     "sign",
     "top-k:0.1",
     "top-k:0.1:float16",
@@ -114,7 +122,9 @@ TEST(CodecTest, LosslessEncodingsGiveBackEveryBit) {
   values[0] = -0.0f;
   values[1] = Limits::denorm_min();
   values[2] = Limits::max();
-  for (const char* encoding : {"float32/planes", "float32/zstd", "float32/planes/zstd:3"}) {
+  for (const char* encoding : {"float32/planes", "float32/zstd", "float32/planes/zstd:3",
+                               "float32/pdict", "float32/planes/pdict", "float32/nonzero",
+                               "float32/nonzero/zstd", "float32/nonzero/pdict"}) {
     for (size_t size : {1, 2, 255, 5000}) {
       const Values part(values.begin(), values.begin() + size);
       EXPECT_EQ(Bits(ThereAndBack(encoding, part)), Bits(part)) << encoding;
@@ -642,9 +652,11 @@ std::string Part(const std::string& bytes) {
   return part + bytes;
 }
 
-std::string FrameOf(const std::string& bytes) {
-  std::string frame(bytes.size() + 100, '\0');
-  const auto size = ZstdCompress(bytes, 1, absl::MakeSpan(&frame[0], frame.size()));
+std::string FrameOf(const std::string& bytes, Compressor compressor = Compressor::kZstd) {
+  std::string frame(2 * bytes.size() + 100, '\0');
+  const auto room = absl::MakeSpan(&frame[0], frame.size());
+  const auto size =
+      compressor == Compressor::kPdict ? PdictCompress(bytes, room) : ZstdCompress(bytes, 1, room);
   EXPECT_TRUE(size.has_value());
   frame.resize(size.value_or(0));
   return frame;
@@ -728,9 +740,9 @@ TEST(HostileChunkTest, AnUnknownTransformIsNamedWithTheKnownOnes) {
 // As numbers of a message are, whatever its enumerations name.
 TEST(HostileChunkTest, AStepThatIsNotKnownIsRefused) {
   const EncodedChunk good = Encode("float16", Gradient(10));
-  for (int number : {-1, 2, 9, std::numeric_limits<int>::max()}) {
+  for (int number : {-1, 3, 9, std::numeric_limits<int>::max()}) {
     EncodedChunk transform = good;
-    transform.how.transform = static_cast<ValueTransform>(number == 2 ? 10 : number);
+    transform.how.transform = static_cast<ValueTransform>(number == 3 ? 10 : number);
     EncodedChunk layout = good;
     layout.how.byte_layout = static_cast<ByteLayout>(number);
     EncodedChunk compressor = good;
@@ -771,8 +783,8 @@ class Dice {
 ChunkEncoding AnyEncoding(Dice* dice) {
   ChunkEncoding how;
   how.transform = static_cast<ValueTransform>(dice->Below(8));
-  how.byte_layout = static_cast<ByteLayout>(dice->Below(2));
-  how.compressor = static_cast<Compressor>(dice->Below(2));
+  how.byte_layout = static_cast<ByteLayout>(dice->Below(3));
+  how.compressor = static_cast<Compressor>(dice->Below(3));
   how.kept = dice->Near(1 + dice->Below(1 + dice->Below(8)));  // few of random gaps fit
   how.half = dice->Below(2) == 1;
   how.seed = dice->AnyNumber();
@@ -800,7 +812,7 @@ std::string AnyPayload(const ChunkEncoding& how, Dice* dice) {
     std::string part = dice->Below(4) == 0 ? dice->Bytes(right()) : std::string(right(), 'x');
     auto head = static_cast<uint32_t>(dice->Near(part.size()));
     if (dice->Below(2) == 0) {
-      part = FrameOf(part);
+      part = FrameOf(part, how.compressor);
       head = static_cast<uint32_t>(dice->Near(part.size()));
     } else {
       head |= uint32_t{1} << 31;
@@ -815,7 +827,7 @@ std::string AnyPayload(const ChunkEncoding& how, Dice* dice) {
 TEST(HostileChunkTest, AnythingIsDecodedWhollyOrRefused) {
   Dice dice(3);
   std::map<ValueTransform, int> decoded;
-  for (int i = 0; i < 100000; ++i) {
+  for (int i = 0; i < 150000; ++i) {
     EncodedChunk chunk;
     chunk.how = AnyEncoding(&dice);
     const std::string payload = AnyPayload(chunk.how, &dice);

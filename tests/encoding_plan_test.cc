@@ -69,8 +69,8 @@ TEST(EncodingChoiceTest, AutoIsPlainOrLosslessUnlessMoreIsAllowed) {
   EXPECT_FALSE(lossless.sparse());
   ASSERT_EQ(lossless.candidates.size(), 3u);
   EXPECT_TRUE(lossless.candidates[0].plain());
-  EXPECT_EQ(EncodingName(lossless.candidates[1]), "float32/planes/zstd:1");
-  EXPECT_EQ(EncodingName(lossless.candidates[2]), "float32/planes/zstd:3");
+  EXPECT_EQ(EncodingName(lossless.candidates[1]), "float32/nonzero/pdict");
+  EXPECT_EQ(EncodingName(lossless.candidates[2]), "float32/nonzero/zstd:1");
   EXPECT_EQ(EncodingChoiceName(lossless), "auto,fc*=int8");
 
   const EncodingChoice allowed = Choice("auto:int8,none,top-k:0.1,int8,fc*=sign");

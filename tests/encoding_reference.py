@@ -11,6 +11,8 @@ MOST_ELEMENTS = 1 << 18
 MOST_RANK = 64
 MOST_VARINT = 3
 INT8_BLOCK, SIGN_BLOCK = 256, 1024
+PDICT_WORDS = 15
+PDICT_HEADER = 4 + PDICT_WORDS
 WIDTHS = {"float32": 4, "float16": 2, "bfloat16": 2}
 MASK = (1 << 64) - 1
 
@@ -48,36 +50,82 @@ def rounded(number):
 # ---- Byte layout and compressor ----
 
 
-def unpack_parts(payload, parts):
-    """The bytes of each part."""
-    at, unpacked = 0, []
-    for _ in range(parts):
-        expect(len(payload) - at >= 4, "ends within a length")
-        (head,) = struct.unpack_from("<I", payload, at)
-        length = head & 0x7fffffff
-        at += 4
-        expect(length <= len(payload) - at, "ends within a part")
-        if not head >> 31:
-            raise NeedsZstd
-        unpacked.append(payload[at:at + length])
-        at += length
-    expect(at == len(payload), "goes on after its parts")
-    return unpacked
+def from_pdict(frame):
+    expect(len(frame) >= PDICT_HEADER, "has no header")
+    (size,) = struct.unpack_from("<I", frame)
+    dictionary, codes = frame[4:PDICT_HEADER], frame[PDICT_HEADER:]
+    expect(len(codes) >= blocks(size, 2), "ends within its codes")
+    patches = iter(codes[blocks(size, 2):])
+    unpacked = bytearray()
+    for i in range(size):
+        code = codes[i // 2] >> i % 2 * 4 & 15
+        byte = dictionary[code] if code < PDICT_WORDS else next(patches, None)
+        expect(byte is not None, "ends within the bytes that have no codes")
+        unpacked.append(byte)
+    expect(next(patches, None) is None, "goes on after the bytes that have no codes")
+    return bytes(unpacked)
+
+
+def take_part(payload, compressor):
+    """The bytes of the first part, and what is after it."""
+    expect(len(payload) >= 4, "ends within a length")
+    (head,) = struct.unpack_from("<I", payload)
+    length = head & 0x7fffffff
+    part, rest = payload[4:4 + length], payload[4 + length:]
+    expect(length == len(part), "ends within a part")
+    if head >> 31:
+        return part, rest
+    if compressor == "zstd":
+        raise NeedsZstd
+    unpacked = from_pdict(part)
+    expect(length <= len(unpacked), "is longer than what it stands for")
+    return unpacked, rest
+
+
+def take(payload, size, compressor):
+    """So many bytes, of a part if there are parts, and what is after them."""
+    if compressor == "none":
+        found, rest = payload[:size], payload[size:]
+    else:
+        found, rest = take_part(payload, compressor)
+    expect(len(found) == size, "has another number of bytes")
+    return found, rest
+
+
+def take_presence(payload, how):
+    """For each value whether it is there, and what is after that."""
+    count = how["count"]
+    if how["compressor"] == "none":
+        expect(payload, "has no map")
+        size = 1 + blocks(count, 8) if payload[0] else 1
+        found, rest = take(payload, size, "none")
+    else:
+        found, rest = take_part(payload, how["compressor"])
+    if found == b"\0":
+        return [True] * count, rest
+    expect(found[:1] == b"\1" and len(found) == 1 + blocks(count, 8), "has no map")
+    return [bool(found[1 + i // 8] >> i % 8 & 1) for i in range(count)], rest
 
 
 def unpack(payload, how):
     """What the transform made."""
-    width = WIDTHS.get(how["transform"], 1)
-    planes = how["byte_layout"] == "planes" and width > 1
-    count = how["count"]
-    if how["compressor"] == "zstd":
-        parts = unpack_parts(payload, width if planes else 1)
-        expect(not planes or all(len(part) == count for part in parts), "has a short or long plane")
-        payload = b"".join(parts)
-    if not planes:
-        return payload
-    expect(len(payload) == width * count, "has another number of bytes")
-    return bytes(payload[plane * count + i] for i in range(count) for plane in range(width))
+    width, compressor = WIDTHS.get(how["transform"], 1), how["compressor"]
+    if how["byte_layout"] == "plain" or width == 1:
+        if compressor == "none":
+            return payload
+        data, rest = take_part(payload, compressor)
+        expect(not rest, "goes on after its part")
+        return data
+    presence = [True] * how["count"]
+    if how["byte_layout"] == "nonzero":
+        presence, payload = take_presence(payload, how)
+    planes = []
+    for _ in range(width):
+        plane, payload = take(payload, sum(presence), compressor)
+        planes.append(plane)
+    expect(not payload, "goes on after its planes")
+    values = zip(*planes)
+    return b"".join(bytes(next(values)) if there else bytes(width) for there in presence)
 
 
 # ---- Transforms: bytes to the bits of float32 ----

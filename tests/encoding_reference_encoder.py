@@ -2,11 +2,12 @@
 alone. The other half of encoding_reference.py: stored parts are all it writes of zstd.
 """
 
+import collections
 import math
 import struct
 
-from encoding_reference import (INT8_BLOCK, MASK, SIGN_BLOCK, WIDTHS, blocks, bits_of, float_of,
-                                rounded, split_mix)
+from encoding_reference import (INT8_BLOCK, MASK, PDICT_WORDS, SIGN_BLOCK, WIDTHS, blocks, bits_of,
+                                float_of, rounded, split_mix)
 
 MOST_SCALE = float_of(0x7c010203)
 LEAST_MAGNITUDE, LEAST_NORM = float_of(0x03aa2425), float_of(0x1e3ce508)
@@ -206,13 +207,48 @@ def encode_low_rank(values, columns, rank):
 # ---- All steps ----
 
 
+def to_pdict(data):
+    counts = collections.Counter(byte for i, byte in enumerate(data) if i % 512 < 64)
+    dictionary = sorted(range(256), key=lambda byte: (-counts[byte], byte))[:PDICT_WORDS]
+    codes = {byte: code for code, byte in enumerate(dictionary)}
+    packed = bytearray(blocks(len(data), 2))
+    for i, byte in enumerate(data):
+        packed[i // 2] |= codes.get(byte, PDICT_WORDS) << i % 2 * 4
+    patches = bytes(byte for byte in data if byte not in codes)
+    return struct.pack("<I", len(data)) + bytes(dictionary) + packed + patches
+
+
+def to_part(data, compressor):
+    frame = to_pdict(data)
+    if compressor == "pdict" and len(frame) <= len(data) - len(data) // 20:
+        return struct.pack("<I", len(frame)) + frame
+    return struct.pack("<I", len(data) | 1 << 31) + data
+
+
+def leave_out_zeros(data, width):
+    """The map, and the bytes of the values that are there."""
+    values = in_blocks(data, width)
+    looks = values[::max(1, len(values) // 1024)]
+    zeros = looks.count(bytes(width))
+    if zeros == 0 or zeros < len(looks) // 16:
+        return b"\0", data
+    bits = bytearray(blocks(len(values), 8))
+    for i, value in enumerate(values):
+        bits[i // 8] |= any(value) << i % 8
+    return b"\1" + bits, b"".join(filter(any, values))
+
+
 def pack(data, how):
-    width = WIDTHS.get(how["transform"], 1)
-    parts = [data]
-    if how["byte_layout"] == "planes":
-        parts = [data[plane::width] for plane in range(width)]
-    if how["compressor"] == "zstd":
-        parts = [struct.pack("<I", len(part) | 1 << 31) + part for part in parts]
+    width, layout = WIDTHS.get(how["transform"], 1), how["byte_layout"]
+    parts = []
+    if layout == "nonzero" and width > 1:
+        first, data = leave_out_zeros(data, width)
+        parts.append(first)
+    if layout == "plain":
+        width = 1
+    parts += [data[plane::width] for plane in range(width)]
+    if how["compressor"] != "none":
+        parts = [to_part(part, how["compressor"]) for part in parts]
     return b"".join(parts)
 
 
@@ -239,10 +275,9 @@ def encode(values, encoding, seed, columns):
     transform, *options = transform.split(":")
     how = {"count": len(values), "transform": transform, "byte_layout": "plain",
            "compressor": "none", "kept": 0, "half": False, "seed": 0, "columns": 0, "rank": 0}
-    if "planes" in steps:
-        how["byte_layout"] = "planes"
-    if steps and steps[-1].startswith("zstd"):
-        how["compressor"] = "zstd"
+    for step in steps:
+        name = step.split(":")[0]
+        how["byte_layout" if name in ("planes", "nonzero") else "compressor"] = name
     if not all(math.isfinite(float_of(bits)) for bits in values):
         how["transform"] = "float32"
     data = None

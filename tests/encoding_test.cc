@@ -29,11 +29,27 @@ TEST(EncodingTest, NothingIsDoneByDefault) {
 }
 
 TEST(EncodingTest, ANameSaysAllOfIt) {
-  for (const char* name : {"float32", "float16", "bfloat16", "int8", "int8:stochastic", "sign",
-                           "top-k:0.01", "top-k:0.25:float16", "random-k:0.5", "low-rank:7",
-                           "float32/planes/zstd:1", "bfloat16/planes", "int8/zstd:19",
-                           "top-k:0.001:float16/zstd:3", "top-k:0.001:float16:momentum:warmup=400",
-                           "top-k:0.0123456789", "random-k:0.30000000000000004"}) {
+  for (const char* name : {"float32",
+                           "float16",
+                           "bfloat16",
+                           "int8",
+                           "int8:stochastic",
+                           "sign",
+                           "top-k:0.01",
+                           "top-k:0.25:float16",
+                           "random-k:0.5",
+                           "low-rank:7",
+                           "float32/planes/zstd:1",
+                           "bfloat16/planes",
+                           "int8/zstd:19",
+
+                           "float32/nonzero/pdict",
+                           "float16/nonzero",
+                           "top-k:0.01/pdict",
+                           "top-k:0.001:float16/zstd:3",
+                           "top-k:0.001:float16:momentum:warmup=400",
+                           "top-k:0.0123456789",
+                           "random-k:0.30000000000000004"}) {
     EXPECT_EQ(EncodingName(Parsed(name)), name);
   }
 }
@@ -87,6 +103,10 @@ TEST(EncodingTest, RefusesWhatItDoesNotKnow) {
            BadText{"int8/zstd:20", "level of 1 to 19"},
            BadText{"int8/zstd1", "expected TRANSFORM"},
            BadText{"int8/lz4", "expected TRANSFORM"},
+           BadText{"int8/pdict:1", "expected TRANSFORM"},
+           BadText{"int8/pdict/nonzero", "expected TRANSFORM"},
+           BadText{"int8/planes/nonzero", "expected TRANSFORM"},
+           BadText{"int8/pdict/zstd", "expected TRANSFORM"},
            BadText{"int8/zstd/planes", "expected TRANSFORM"},
        }) {
     const auto encoding = ParseEncoding(bad.text);

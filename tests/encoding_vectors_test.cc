@@ -2,6 +2,7 @@
 // encodings.json. encoding_reference.py holds the same ones.
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <ostream>
 #include <sstream>
 #include <string>
@@ -88,10 +89,14 @@ ChunkEncoding HowAt(const Struct& example) {
   const auto transform = ParseEncoding(Field(object, "transform").string_value());
   EXPECT_THAT(transform, IsOk());
   if (transform.ok()) how.transform = transform->transform;
-  const bool planes = Field(object, "byte_layout").string_value() == "planes";
-  how.byte_layout = planes ? ByteLayout::kPlanes : ByteLayout::kPlain;
-  const bool zstd = Field(object, "compressor").string_value() == "zstd";
-  how.compressor = zstd ? Compressor::kZstd : Compressor::kNone;
+  static const auto* const layouts =
+      new std::map<std::string, ByteLayout>{{"plain", ByteLayout::kPlain},
+                                            {"planes", ByteLayout::kPlanes},
+                                            {"nonzero", ByteLayout::kNonzeroPlanes}};
+  how.byte_layout = layouts->at(Field(object, "byte_layout").string_value());
+  static const auto* const compressors = new std::map<std::string, Compressor>{
+      {"none", Compressor::kNone}, {"zstd", Compressor::kZstd}, {"pdict", Compressor::kPdict}};
+  how.compressor = compressors->at(Field(object, "compressor").string_value());
   how.kept = Number(object, "kept");
   how.half = Field(object, "half").bool_value();
   how.seed = LongNumber(object, "seed");

@@ -303,6 +303,7 @@ TEST_F(GrpcEncodingTest, BytesOnTheWireAreCountedAsTheKernelCountsThem) {
 INSTANTIATE_TEST_SUITE_P(
     Encodings, GrpcEncodingOfBothTest,
     ::testing::Values(std::make_pair("float32/planes/zstd", "float32/planes/zstd"),
+                      std::make_pair("float32/nonzero/pdict", "float32/nonzero/pdict"),
                       std::make_pair("float16", "float16"), std::make_pair("bfloat16", "bfloat16"),
                       std::make_pair("int8:stochastic", "int8"), std::make_pair("sign", "none"),
                       std::make_pair("top-k:0.1", "bfloat16/planes/zstd"),

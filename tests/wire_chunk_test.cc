@@ -225,13 +225,13 @@ TEST(DecodeEncodedChunkTest, RefusesWhatCannotBe) {
   bad.mutable_chunk()->mutable_encoding()->set_transform(static_cast<v1::ValueTransform>(9));
   EXPECT_EQ(refused(bad), Reason::kBadChunk);
   bad = good;
-  bad.mutable_chunk()->mutable_encoding()->set_compressor(static_cast<v1::Compressor>(2));
+  bad.mutable_chunk()->mutable_encoding()->set_compressor(static_cast<v1::Compressor>(3));
   EXPECT_EQ(refused(bad), Reason::kBadChunk);
 }
 
 TEST(EncodingMessageTest, SaysAllOfAnEncoding) {
   for (const char* name : {"float16", "int8:stochastic", "top-k:0.25:float16", "random-k:0.5",
-                           "low-rank:7", "bfloat16/planes/zstd:3"}) {
+                           "low-rank:7", "bfloat16/planes/zstd:3", "bfloat16/nonzero/pdict"}) {
     const auto encoding = FromProto(ToProto(*ParseEncoding(name)));
     ASSERT_THAT(encoding, IsOk());
     EXPECT_EQ(EncodingName(*encoding), name);

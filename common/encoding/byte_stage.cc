@@ -7,161 +7,170 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/encoding/byte_planes.h"
+#include "common/encoding/compressed_part.h"
+#include "common/encoding/present_values.h"
 #include "common/error.h"
 #include "common/zstd_codec.h"
 
 namespace sluice {
 namespace {
 
-// Before each part: its length in the payload, little-endian, and in the highest bit whether it is
-// stored as it was.
-constexpr size_t kLengthBytes = 4;
-constexpr uint32_t kStored = uint32_t{1} << 31;
+// Before a map of the values that are there. Without one, all are.
+constexpr char kAllThere = 0;
+constexpr char kMapFollows = 1;
 
-void PutLength(uint32_t length, char* to) {
-  for (size_t i = 0; i < kLengthBytes; ++i) to[i] = static_cast<char>(length >> (8 * i));
+size_t PlanesOf(const ByteStage& stage) { return stage.splits() ? stage.width : 1; }
+
+PartCompressor CompressorOf(const ByteStage& stage, int level) {
+  const bool by_frequency = stage.splits() && level == 1;
+  return {stage.compressor, by_frequency ? kZstdByFrequency : level};
 }
 
-uint32_t LengthAt(absl::string_view bytes) {
-  uint32_t length = 0;
-  for (size_t i = 0; i < kLengthBytes; ++i) {
-    length |= static_cast<uint32_t>(static_cast<uint8_t>(bytes[i])) << (8 * i);
-  }
-  return length;
-}
-
-// What saves less than a twentieth is not worth the time it takes to decompress.
-constexpr size_t WorthIt(size_t bytes) { return bytes - bytes / 20; }
-
-// Which of the parts look as if they were worth to be compressed, by some of the values from all
+// Which of the planes look as if they were worth to be compressed, by some of the values from all
 // over them: a look that costs little where they are not.
-std::array<bool, kMostPlanes> LooksCompressible(absl::string_view bytes, size_t parts, int level) {
+std::array<bool, kMostPlanes> LooksCompressible(absl::string_view bytes, size_t planes,
+                                                const PartCompressor& compressor) {
   constexpr size_t kPieces = 16;
   constexpr size_t kPiece = 512;
-  constexpr size_t kLeastPiece = 128;
+  constexpr size_t kLeastPiece = 32;
   std::array<bool, kMostPlanes> looks = {true, true, true, true};
-  const size_t count = bytes.size() / parts;
+  const size_t count = bytes.size() / planes;
   const size_t piece = std::min(kPiece, count / kPieces / 16);
   if (piece < kLeastPiece) return looks;
   const size_t size = kPieces * piece;
   char samples[kMostPlanes][kPieces * kPiece];
   for (size_t i = 0; i < kPieces; ++i) {
     PlaneTargets to = {};
-    for (size_t part = 0; part < parts; ++part) to[part] = samples[part] + i * piece;
-    SplitPlanes(bytes.data() + count / kPieces * i * parts, piece, parts, to);
+    for (size_t plane = 0; plane < planes; ++plane) to[plane] = samples[plane] + i * piece;
+    SplitPlanes(bytes.data() + count / kPieces * i * planes, piece, planes, to);
   }
-  for (size_t part = 0; part < parts; ++part) {
+  for (size_t plane = 0; plane < planes; ++plane) {
     char frame[kPieces * kPiece];
-    looks[part] = ZstdCompress({samples[part], size}, level, absl::MakeSpan(frame, WorthIt(size)))
-                      .has_value();
+    const auto to = absl::MakeSpan(frame, WorthIt(size));
+    looks[plane] = compressor.Compress({samples[plane], size}, to).has_value();
   }
   return looks;
 }
 
-// Writes a part, which may lie where it belongs already; returns the end of it.
-char* PutStored(absl::string_view part, char* to) {
-  PutLength(static_cast<uint32_t>(part.size()) | kStored, to);
-  to += kLengthBytes;
-  if (part.data() != to) std::memcpy(to, part.data(), part.size());
-  return to + part.size();
-}
-
-char* PutPart(absl::string_view part, bool compress, int level, char* to) {
-  if (!compress) return PutStored(part, to);
-  const auto size =
-      ZstdCompress(part, level, absl::MakeSpan(to + kLengthBytes, WorthIt(part.size())));
-  if (!size.has_value()) return PutStored(part, to);
-  PutLength(static_cast<uint32_t>(*size), to);
-  return to + kLengthBytes + *size;
-}
-
-// Writes all parts of which the bytes are made, planes if there are several; returns the end.
-char* PutParts(absl::string_view bytes, size_t parts, int level, char* to) {
-  const auto compress = LooksCompressible(bytes, parts, level);
-  if (parts == 1) return PutPart(bytes, compress[0], level, to);
-  const size_t count = bytes.size() / parts;
-  const Buffer planes = MakeBuffer(bytes.size());
+// Writes a part for each plane; returns the end.
+char* PutPlanes(absl::string_view bytes, size_t planes, const PartCompressor& compressor,
+                char* to) {
+  const auto compress = LooksCompressible(bytes, planes, compressor);
+  const auto put = [&](absl::string_view plane, size_t i) {
+    to = PutPart(plane, compress[i] ? &compressor : nullptr, to);
+  };
+  if (planes == 1) {
+    put(bytes, 0);
+    return to;
+  }
+  const size_t count = bytes.size() / planes;
+  const Buffer room = MakeBuffer(bytes.size());
   PlaneTargets targets = {};
   // Planes that are stored, and come before any that is not, are split to where they belong.
   char* known = to;
-  for (size_t i = 0; i < parts; ++i) {
+  for (size_t i = 0; i < planes; ++i) {
     if (compress[i]) known = nullptr;
-    targets[i] = known == nullptr ? planes.bytes.get() + i * count : known + kLengthBytes;
-    if (known != nullptr) known += kLengthBytes + count;
+    targets[i] = known == nullptr ? room.bytes.get() + i * count : known + kPartHead;
+    if (known != nullptr) known += kPartHead + count;
   }
-  SplitPlanes(bytes.data(), count, parts, targets);
-  for (size_t i = 0; i < parts; ++i) to = PutPart({targets[i], count}, compress[i], level, to);
+  SplitPlanes(bytes.data(), count, planes, targets);
+  for (size_t i = 0; i < planes; ++i) put({targets[i], count}, i);
   return to;
 }
 
-absl::Status Broken(absl::string_view what) {
-  return MakeError(Reason::kBadChunk, absl::StrCat("a compressed chunk ", what));
-}
-
-// A part of a payload.
-struct Part {
-  absl::string_view stored;
-  bool is_frame = false;
-  uint64_t size = 0;  // bytes that it stands for
+// The values that are there, and what says which they are.
+struct Present {
+  Buffer map;     // its first byte says whether there is one
+  Buffer values;  // none without a map
 };
 
-// Takes the next part off the front of `payload`; it stands for at most `most` bytes or, if
-// `exact`, for so many.
-absl::StatusOr<Part> TakePart(uint64_t most, bool exact, absl::string_view* payload) {
-  if (payload->size() < kLengthBytes) return Broken("ends within the length of a part");
-  const uint32_t head = LengthAt(*payload);
-  payload->remove_prefix(kLengthBytes);
-  const uint32_t length = head & ~kStored;
-  if (length > payload->size()) {
-    return Broken(
-        absl::StrCat("has a part of ", length, " bytes, of which ", payload->size(), " are there"));
+Present LeaveOutZeros(absl::string_view bytes, size_t width) {
+  Present present;
+  if (!ManyZeros(bytes, width)) {
+    present.map = MakeBuffer(1);
+    present.map.bytes[0] = kAllThere;
+    return present;
   }
-  Part part;
-  part.stored = payload->substr(0, length);
-  part.is_frame = (head & kStored) == 0;
-  payload->remove_prefix(length);
-  const auto size = part.is_frame ? ZstdSize(part.stored) : length;
-  if (!size.has_value()) return Broken("has a part that is no zstd frame with its size in it");
-  part.size = *size;
-  if (part.size > most || (exact && part.size != most)) {
-    return Broken(absl::StrCat("has a part that stands for ", part.size, " bytes, expected ",
-                               exact ? "" : "at most ", most));
-  }
-  // No sender compresses to more; time to decompress grows with the part.
-  if (length > part.size) {
-    return Broken(absl::StrCat("has a part of ", length, " bytes that stands for ", part.size));
-  }
-  return part;
+  present.map = MakeBuffer(1 + MapSize(bytes.size() / width));
+  present.map.bytes[0] = kMapFollows;
+  present.values = MakeBuffer(bytes.size());
+  present.values.size =
+      width * TakePresent(bytes, width, present.map.bytes.get() + 1, present.values.bytes.get());
+  return present;
 }
 
-// The bytes that each of `count` parts stands for, at most `most` together; if there are several,
-// all of one size, and so many. They lie in the payload or in `room`.
-absl::StatusOr<Planes> Decompress(absl::string_view payload, size_t count, uint64_t most,
-                                  char* room) {
-  Planes all;
-  for (size_t i = 0; i < count; ++i) {
-    const auto part = TakePart(most / count, count > 1, &payload);
+// Bytes of a map of so many values, as its first byte says; 0 if that is none of those it can be.
+size_t WholeMapSize(char first, uint64_t values) {
+  if (first == kAllThere) return 1;
+  return first == kMapFollows ? 1 + MapSize(values) : 0;
+}
+
+absl::Status BrokenMap() {
+  return MakeError(Reason::kBadChunk,
+                   "an encoded chunk has no map of its values that are there: expected a byte of "
+                   "0, or one of 1 and a bit for each value");
+}
+
+// Takes the map of `values` values off the front of `payload`. It lies there or in `room`.
+absl::StatusOr<absl::string_view> TakeMap(const ByteStage& stage, uint64_t values, char* room,
+                                          absl::string_view* payload) {
+  absl::string_view map;
+  if (stage.compresses()) {
+    const auto part = TakePart(stage.compressor, 1 + MapSize(values), false, payload);
     if (!part.ok()) return part.status();
-    all[i] = part->stored;
-    if (!part->is_frame) continue;
-    const auto to = absl::MakeSpan(room + i * part->size, part->size);
-    if (!ZstdDecompress(part->stored, to)) return Broken("has a part that zstd cannot decompress");
-    all[i] = absl::string_view(to.data(), to.size());
+    const auto bytes = Decompress(*part, stage.compressor, room);
+    if (!bytes.ok()) return bytes.status();
+    map = *bytes;
+    if (map.empty() || map.size() != WholeMapSize(map[0], values)) return BrokenMap();
+  } else {
+    const size_t size = payload->empty() ? 0 : WholeMapSize((*payload)[0], values);
+    if (size == 0 || size > payload->size()) return BrokenMap();
+    map = payload->substr(0, size);
+    payload->remove_prefix(size);
+  }
+  return map.substr(1);
+}
+
+// The planes of which `payload` is made, at most `most` bytes together; if there are several, so
+// many. They lie in the payload or in `room`.
+absl::StatusOr<Planes> Decompress(absl::string_view payload, size_t planes, uint64_t most,
+                                  Compressor compressor, char* room) {
+  Planes all;
+  for (size_t i = 0; i < planes; ++i) {
+    const auto part = TakePart(compressor, most / planes, planes > 1, &payload);
+    if (!part.ok()) return part.status();
+    const auto plane = Decompress(*part, compressor, room + i * part->size);
+    if (!plane.ok()) return plane.status();
+    all[i] = *plane;
   }
   if (payload.empty()) return all;
-  return Broken(absl::StrCat("has ", payload.size(), " bytes after its parts"));
+  return BrokenParts(absl::StrCat("has ", payload.size(), " bytes after its parts"));
 }
 
 // The same of a payload that is not compressed.
-absl::StatusOr<Planes> Cut(absl::string_view payload, size_t count, uint64_t most) {
-  if (payload.size() > most || (count > 1 && payload.size() != most)) {
+absl::StatusOr<Planes> Cut(absl::string_view payload, size_t planes, uint64_t most) {
+  if (payload.size() > most || (planes > 1 && payload.size() != most)) {
     return MakeError(Reason::kBadChunk, absl::StrCat("an encoded chunk has ", payload.size(),
                                                      " bytes, expected ", most));
   }
   Planes all;
-  const size_t size = payload.size() / count;
-  for (size_t i = 0; i < count; ++i) all[i] = payload.substr(i * size, size);
+  const size_t size = payload.size() / planes;
+  for (size_t i = 0; i < planes; ++i) all[i] = payload.substr(i * size, size);
   return all;
+}
+
+absl::StatusOr<absl::string_view> UnpackPlanes(absl::string_view payload, const ByteStage& stage,
+                                               uint64_t most, char* room) {
+  const size_t planes = PlanesOf(stage);
+  Buffer split;
+  if (stage.splits() && stage.compresses()) split = MakeBuffer(most);
+  const auto found = stage.compresses() ? Decompress(payload, planes, most, stage.compressor,
+                                                     planes > 1 ? split.bytes.get() : room)
+                                        : Cut(payload, planes, most);
+  if (!found.ok()) return found.status();
+  if (!stage.splits()) return (*found)[0];
+  JoinPlanes(*found, stage.width, room);
+  return absl::string_view(room, most);
 }
 
 }  // namespace
@@ -171,35 +180,41 @@ Buffer MakeBuffer(size_t size) {
 }
 
 Buffer PackBytes(absl::string_view bytes, const ByteStage& stage, int level) {
-  const size_t parts = stage.splits() ? stage.width : 1;
-  Buffer payload = MakeBuffer(bytes.size() + parts * kLengthBytes);
-  char* const to = payload.bytes.get();
+  const size_t planes = PlanesOf(stage);
+  Present present;
+  if (stage.leaves_out()) present = LeaveOutZeros(bytes, stage.width);
+  if (present.values.bytes != nullptr) bytes = present.values.view();
+  Buffer payload = MakeBuffer(present.map.size + bytes.size() + (1 + planes) * kPartHead);
+  char* to = payload.bytes.get();
   if (stage.compresses()) {
-    const bool by_frequency = stage.splits() && level == 1;
-    char* const end = PutParts(bytes, parts, by_frequency ? kZstdByFrequency : level, to);
-    payload.size = static_cast<size_t>(end - to);
-    return payload;
+    const PartCompressor compressor = CompressorOf(stage, level);
+    if (stage.leaves_out()) to = PutPlanes(present.map.view(), 1, compressor, to);
+    to = PutPlanes(bytes, planes, compressor, to);
+  } else {
+    to = std::copy_n(present.map.bytes.get(), present.map.size, to);
+    PlaneTargets targets = {};
+    const size_t count = bytes.size() / planes;
+    for (size_t i = 0; i < planes; ++i, to += count) targets[i] = to;
+    SplitPlanes(bytes.data(), count, planes, targets);
   }
-  PlaneTargets targets = {};
-  const size_t count = bytes.size() / parts;
-  for (size_t i = 0; i < parts; ++i) targets[i] = to + i * count;
-  SplitPlanes(bytes.data(), count, parts, targets);
-  payload.size = bytes.size();
+  payload.size = static_cast<size_t>(to - payload.bytes.get());
   return payload;
 }
 
 absl::StatusOr<absl::string_view> UnpackBytes(absl::string_view payload, const ByteStage& stage,
                                               uint64_t most, char* room) {
-  const size_t parts = stage.splits() ? stage.width : 1;
-  Buffer planes;
-  if (stage.splits() && stage.compresses()) planes = MakeBuffer(most);
-  const auto found = stage.compresses()
-                         ? Decompress(payload, parts, most, parts > 1 ? planes.bytes.get() : room)
-                         : Cut(payload, parts, most);
-  if (!found.ok()) return found.status();
-  if (!stage.splits()) return (*found)[0];
-  JoinPlanes(*found, stage.width, room);
-  return absl::string_view(room, (*found)[0].size() * parts);
+  if (!stage.leaves_out()) return UnpackPlanes(payload, stage, most, room);
+  const uint64_t values = most / stage.width;
+  const Buffer map_room = MakeBuffer(1 + MapSize(values));
+  const auto map = TakeMap(stage, values, map_room.bytes.get(), &payload);
+  if (!map.ok()) return map.status();
+  if (map->empty()) return UnpackPlanes(payload, stage, most, room);
+  const size_t size = CountPresent(*map, values) * stage.width;
+  const Buffer present = MakeBuffer(size);
+  const auto unpacked = UnpackPlanes(payload, stage, size, present.bytes.get());
+  if (!unpacked.ok()) return unpacked.status();
+  PlacePresent(*map, unpacked->data(), values, stage.width, room);
+  return absl::string_view(room, most);
 }
 
 }  // namespace sluice

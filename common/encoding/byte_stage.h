@@ -20,8 +20,11 @@ struct ByteStage {
   Compressor compressor = Compressor::kNone;
   size_t width = 1;  // of one value, in bytes
 
-  bool splits() const { return byte_layout == ByteLayout::kPlanes && (width == 2 || width == 4); }
-  bool compresses() const { return compressor == Compressor::kZstd; }
+  // Into planes, since there are several.
+  bool splits() const { return byte_layout != ByteLayout::kPlain && (width == 2 || width == 4); }
+  // Whether zeros may be left out before.
+  bool leaves_out() const { return byte_layout == ByteLayout::kNonzeroPlanes && splits(); }
+  bool compresses() const { return compressor != Compressor::kNone; }
   // Whether a payload is the bytes.
   bool plain() const { return !splits() && !compresses(); }
 };
@@ -37,8 +40,8 @@ struct Buffer {
 Buffer MakeBuffer(size_t size);
 
 // The payload that stands for `bytes`; of planes, a whole number of values. Parts in which the
-// compressor finds little are stored. At level 1 planes are compressed by the frequency of their
-// bytes alone: there are few repeats in them.
+// compressor finds little are stored. At zstd's level 1 planes are compressed by the frequency of
+// their bytes alone: there are few repeats in them.
 Buffer PackBytes(absl::string_view bytes, const ByteStage& stage, int level);
 
 // The bytes that `payload` stands for, at most `most` of them; of planes, exactly that many.

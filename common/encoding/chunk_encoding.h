@@ -26,11 +26,17 @@ enum class ValueTransform {
 
 // The order of the bytes that a transform gives.
 enum class ByteLayout {
-  kPlain,   // value by value
-  kPlanes,  // the first bytes of all values, then the second bytes, and so on
+  kPlain,          // value by value
+  kPlanes,         // the first bytes of all values, then the second bytes, and so on
+  kNonzeroPlanes,  // a bit for each value, whether it is there, then the planes of those; others
+                   // are 0
 };
 
-enum class Compressor { kNone, kZstd };
+enum class Compressor {
+  kNone,
+  kZstd,
+  kPdict,  // 4 bits for each of the 15 most frequent bytes
+};
 
 // Fields as those of the message of that name in proto/sluice/v1/tensor.proto. From the wire they
 // are any numbers: Decode() checks them.

@@ -23,15 +23,17 @@ ByteStage StageOf(const ChunkEncoding& how, const Transform& transform) {
 
 // From the wire the fields are any numbers.
 absl::Status CheckSteps(const ChunkEncoding& how) {
-  if (how.byte_layout != ByteLayout::kPlain && how.byte_layout != ByteLayout::kPlanes) {
+  const auto layout = static_cast<int>(how.byte_layout);
+  if (layout < 0 || layout > static_cast<int>(ByteLayout::kNonzeroPlanes)) {
     return MakeError(Reason::kBadArgument,
-                     absl::StrCat("byte layout ", static_cast<int>(how.byte_layout),
-                                  " is not known here; expected plain or planes"));
+                     absl::StrCat("byte layout ", layout,
+                                  " is not known here; expected plain, planes or nonzero"));
   }
-  if (how.compressor != Compressor::kNone && how.compressor != Compressor::kZstd) {
+  const auto compressor = static_cast<int>(how.compressor);
+  if (compressor < 0 || compressor > static_cast<int>(Compressor::kPdict)) {
     return MakeError(Reason::kBadArgument,
-                     absl::StrCat("compressor ", static_cast<int>(how.compressor),
-                                  " is not known here; expected none or zstd"));
+                     absl::StrCat("compressor ", compressor,
+                                  " is not known here; expected none, zstd or pdict"));
   }
   return absl::OkStatus();
 }

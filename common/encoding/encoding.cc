@@ -29,6 +29,16 @@ constexpr TransformName kNames[] = {
     {ValueTransform::kRandomK, "random-k"},  {ValueTransform::kLowRank, "low-rank"},
 };
 
+struct LayoutName {
+  ByteLayout layout;
+  absl::string_view name;
+};
+
+constexpr LayoutName kLayouts[] = {
+    {ByteLayout::kPlanes, "planes"},
+    {ByteLayout::kNonzeroPlanes, "nonzero"},
+};
+
 using Words = std::vector<absl::string_view>;
 
 absl::Status Bad(absl::string_view text, absl::string_view problem) {
@@ -79,31 +89,45 @@ absl::Status TakeTransform(absl::string_view text, const Words& words, Encoding*
   }
   for (size_t i = 1; i < words.size(); ++i) {
     if (TakeOption(words[i], encoding)) continue;
-    return Bad(text,
-               absl::StrCat(name, " has no option \"", Shown(words[i]),
-                            "\"; expected int8:stochastic, top-k or random-k with a share in "
-                            "(0, 1] and :float16, top-k:momentum and top-k:warmup=STEPS, low-rank "
-                            "with a rank of 1 to ",
-                            kMostRank));
+    return Bad(text, absl::StrCat(name, " has no option \"", Shown(words[i]),
+                                  "\"; expected int8:stochastic, top-k or random-k with a share in "
+                                  "(0, 1] and :float16, top-k:momentum and "
+                                  "top-k:warmup=STEPS, low-rank "
+                                  "with a rank of 1 to ",
+                                  kMostRank));
   }
   return absl::OkStatus();
 }
 
+bool TakeLayout(absl::string_view step, Encoding* encoding) {
+  if (encoding->byte_layout != ByteLayout::kPlain) return false;
+  for (const LayoutName& entry : kLayouts) {
+    if (entry.name != step) continue;
+    encoding->byte_layout = entry.layout;
+    return true;
+  }
+  return false;
+}
+
+bool TakeCompressor(absl::string_view step, Encoding* encoding) {
+  if (step == "pdict") {
+    encoding->compressor = Compressor::kPdict;
+    return true;
+  }
+  if (!absl::ConsumePrefix(&step, "zstd")) return false;
+  encoding->compressor = Compressor::kZstd;
+  if (step.empty()) return true;
+  return absl::ConsumePrefix(&step, ":") && absl::SimpleAtoi(step, &encoding->level) &&
+         encoding->level >= 1 && encoding->level <= kMostLevel;
+}
+
 absl::Status TakeStep(absl::string_view text, absl::string_view step, Encoding* encoding) {
-  if (step == "planes" && encoding->compressor == Compressor::kNone) {
-    encoding->byte_layout = ByteLayout::kPlanes;
+  const bool is_last = encoding->compressor != Compressor::kNone;
+  if (!is_last && (TakeLayout(step, encoding) || TakeCompressor(step, encoding))) {
     return absl::OkStatus();
   }
-  if (absl::ConsumePrefix(&step, "zstd")) {
-    encoding->compressor = Compressor::kZstd;
-    if (step.empty()) return absl::OkStatus();
-    if (absl::ConsumePrefix(&step, ":") && absl::SimpleAtoi(step, &encoding->level) &&
-        encoding->level >= 1 && encoding->level <= kMostLevel) {
-      return absl::OkStatus();
-    }
-  }
-  return Bad(text, absl::StrCat("expected TRANSFORM[:OPTION…][/planes][/zstd[:LEVEL]], with a "
-                                "level of 1 to ",
+  return Bad(text, absl::StrCat("expected TRANSFORM[:OPTION…][/planes|/nonzero]"
+                                "[/zstd[:LEVEL]|/pdict], with a level of 1 to ",
                                 kMostLevel));
 }
 
@@ -155,8 +179,11 @@ std::string EncodingName(const Encoding& encoding) {
   if (encoding.momentum) name += ":momentum";
   if (encoding.warmup > 0) absl::StrAppend(&name, ":warmup=", encoding.warmup);
   if (encoding.transform == ValueTransform::kLowRank) absl::StrAppend(&name, ":", encoding.rank);
-  if (encoding.byte_layout == ByteLayout::kPlanes) name += "/planes";
+  for (const LayoutName& entry : kLayouts) {
+    if (entry.layout == encoding.byte_layout) absl::StrAppend(&name, "/", entry.name);
+  }
   if (encoding.compressor == Compressor::kZstd) absl::StrAppend(&name, "/zstd:", encoding.level);
+  if (encoding.compressor == Compressor::kPdict) name += "/pdict";
   return name;
 }
 

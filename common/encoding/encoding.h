@@ -45,10 +45,10 @@ struct Encoding {
 
 bool operator==(const Encoding& a, const Encoding& b);
 
-// What a flag says: TRANSFORM[:OPTION…][/planes][/zstd[:LEVEL]], where TRANSFORM is one of float32,
-// float16, bfloat16, int8[:stochastic], sign, top-k[:SHARE][:float16][:momentum][:warmup=STEPS],
-// random-k[:SHARE][:float16], low-rank[:RANK], or the name of a user's own. "none" is float32.
-// BAD_ARGUMENT names what is wrong.
+// What a flag says: TRANSFORM[:OPTION…][/planes|/nonzero][/zstd[:LEVEL]|/pdict], where TRANSFORM is
+// one of float32, float16, bfloat16, int8[:stochastic], sign,
+// top-k[:SHARE][:float16][:momentum][:warmup=STEPS], random-k[:SHARE][:float16], low-rank[:RANK],
+// or the name of a user's own. "none" is float32. BAD_ARGUMENT names what is wrong.
 absl::StatusOr<Encoding> ParseEncoding(absl::string_view text);
 
 // What ParseEncoding() reads as the same encoding.

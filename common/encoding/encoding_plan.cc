@@ -50,7 +50,7 @@ uint64_t LengthOfChunks(uint64_t columns) {
 }
 
 constexpr absl::string_view kAuto = "auto";
-constexpr const char* kLossless[] = {"float32/planes/zstd:1", "float32/planes/zstd:3"};
+constexpr const char* kLossless[] = {"float32/nonzero/pdict", "float32/nonzero/zstd:1"};
 
 using Words = std::vector<absl::string_view>;
 

@@ -39,8 +39,8 @@ struct EncodingChoice {
 inline constexpr size_t kMostCandidates = 4;
 
 // Reads ENCODING[,PATTERN=ENCODING…], for example "int8,fc.*=float16,conv1.weight=none". In place
-// of the first, "auto" stands for what is best of plain, float32/planes/zstd:1 and
-// float32/planes/zstd:3, and "auto:ENCODING[,ENCODING…]" for the best of plain and those.
+// of the first, "auto" stands for what is best of plain, float32/nonzero/pdict and
+// float32/nonzero/zstd:1, and "auto:ENCODING[,ENCODING…]" for the best of plain and those.
 // BAD_ARGUMENT names what is wrong.
 absl::StatusOr<EncodingChoice> ParseEncodingChoice(absl::string_view text);
 

@@ -1,5 +1,6 @@
 #include "tests/fuzz/plain_decoder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -56,13 +57,113 @@ size_t WidthOf(ValueTransform transform) {
   }
 }
 
-std::string JoinedPlanes(absl::string_view planes, size_t width) {
-  const size_t count = planes.size() / width;
+using MaybeBytes = absl::optional<std::string>;
+
+// What the first `size` bytes are; they are taken off the front.
+absl::string_view Take(absl::string_view* bytes, size_t size) {
+  const absl::string_view taken = bytes->substr(0, size);
+  bytes->remove_prefix(taken.size());
+  return taken;
+}
+
+MaybeBytes FromPdict(absl::string_view frame) {
+  if (frame.size() < 19) return absl::nullopt;
+  const uint64_t size = LittleEndian(frame, 4);
+  const absl::string_view dictionary = frame.substr(4, 15);
+  frame.remove_prefix(19);
+  if (frame.size() < (size + 1) / 2) return absl::nullopt;
+  const absl::string_view codes = Take(&frame, (size + 1) / 2);
   std::string bytes;
-  for (size_t i = 0; i < count; ++i) {
-    for (size_t plane = 0; plane < width; ++plane) bytes += planes[plane * count + i];
+  for (uint64_t i = 0; i < size; ++i) {
+    const int code = static_cast<uint8_t>(codes[i / 2]) >> (i % 2 * 4) & 15;
+    if (code == 15 && frame.empty()) return absl::nullopt;
+    bytes += code < 15 ? dictionary[static_cast<size_t>(code)] : Take(&frame, 1)[0];
+  }
+  if (!frame.empty()) return absl::nullopt;
+  return bytes;
+}
+
+// Takes a part off the front.
+MaybeBytes TakePart(absl::string_view* payload) {
+  if (payload->size() < 4) return absl::nullopt;
+  const uint32_t head = LittleEndian(Take(payload, 4), 4);
+  const uint32_t length = head & 0x7fffffff;
+  if (length > payload->size()) return absl::nullopt;
+  const absl::string_view part = Take(payload, length);
+  if (head >> 31 != 0) return std::string(part);
+  MaybeBytes bytes = FromPdict(part);
+  if (bytes.has_value() && length > bytes->size()) return absl::nullopt;
+  return bytes;
+}
+
+// Takes so many bytes off the front, or a part of so many.
+MaybeBytes TakeExactly(const ChunkEncoding& how, size_t size, absl::string_view* payload) {
+  if (how.compressor == Compressor::kPdict) {
+    const MaybeBytes part = TakePart(payload);
+    if (!part.has_value() || part->size() != size) return absl::nullopt;
+    return part;
+  }
+  if (payload->size() < size) return absl::nullopt;
+  return std::string(Take(payload, size));
+}
+
+// For each value whether it is there.
+absl::optional<std::vector<bool>> TakePresence(const ChunkEncoding& how,
+                                               absl::string_view* payload) {
+  const uint64_t map_bytes = (how.count + 7) / 8;
+  MaybeBytes map;
+  if (how.compressor == Compressor::kPdict) {
+    map = TakePart(payload);
+  } else if (!payload->empty()) {
+    const uint64_t size = (*payload)[0] == 0 ? 1 : 1 + map_bytes;
+    map = std::string(Take(payload, size));
+  }
+  if (!map.has_value() || map->empty()) return absl::nullopt;
+  const bool all = (*map)[0] == 0 && map->size() == 1;
+  const bool some = (*map)[0] == 1 && map->size() == 1 + map_bytes;
+  if (!all && !some) return absl::nullopt;
+  std::vector<bool> there;
+  for (uint64_t i = 0; i < how.count; ++i) {
+    there.push_back(all || ((*map)[1 + i / 8] >> (i % 8) & 1) != 0);
+  }
+  return there;
+}
+
+// What the transform made, of planes.
+MaybeBytes BytesOfPlanes(const ChunkEncoding& how, size_t width, absl::string_view payload) {
+  std::vector<bool> there(how.count, true);
+  if (how.byte_layout == ByteLayout::kNonzeroPlanes) {
+    const auto presence = TakePresence(how, &payload);
+    if (!presence.has_value()) return absl::nullopt;
+    there = *presence;
+  }
+  const auto count = static_cast<size_t>(std::count(there.begin(), there.end(), true));
+  std::vector<std::string> planes;
+  for (size_t i = 0; i < width; ++i) {
+    const MaybeBytes plane = TakeExactly(how, count, &payload);
+    if (!plane.has_value()) return absl::nullopt;
+    planes.push_back(*plane);
+  }
+  if (!payload.empty()) return absl::nullopt;
+  std::string bytes;
+  size_t next = 0;
+  for (const bool is_there : there) {
+    for (const std::string& plane : planes) bytes += is_there ? plane[next] : '\0';
+    if (is_there) ++next;
   }
   return bytes;
+}
+
+// What the transform made.
+MaybeBytes TransformedBytes(const ChunkEncoding& how, absl::string_view payload) {
+  const size_t width = WidthOf(how.transform);
+  if (how.byte_layout != ByteLayout::kPlain && width > 1) {
+    return BytesOfPlanes(how, width, payload);
+  }
+  if (how.compressor == Compressor::kNone) return std::string(payload);
+  MaybeBytes part = TakePart(&payload);
+  if (!payload.empty()) return absl::nullopt;
+  return part;
 }
 
 MaybeValues Floats(absl::string_view bytes, uint64_t count, ValueTransform transform) {
@@ -169,12 +270,9 @@ MaybeValues LowRank(const ChunkEncoding& how, absl::string_view bytes) {
 }  // namespace
 
 MaybeValues DecodePlainly(const ChunkEncoding& how, absl::string_view payload) {
-  std::string bytes(payload);
-  const size_t width = WidthOf(how.transform);
-  if (how.byte_layout == ByteLayout::kPlanes) {
-    if (bytes.size() % width != 0) return absl::nullopt;
-    bytes = JoinedPlanes(bytes, width);
-  }
+  const MaybeBytes transformed = TransformedBytes(how, payload);
+  if (!transformed.has_value()) return absl::nullopt;
+  const absl::string_view bytes = *transformed;
   switch (how.transform) {
     case ValueTransform::kInt8:
       return Int8(bytes, how.count);

@@ -36,6 +36,12 @@ constexpr const char* kEncodings[] = {"float32",
                                       "float32/planes",
                                       "float32/zstd",
                                       "float32/planes/zstd:3",
+                                      "float32/nonzero",
+                                      "float32/nonzero/zstd",
+                                      "float32/nonzero/pdict",
+                                      "float32/pdict",
+                                      "bfloat16/nonzero/pdict",
+                                      "top-k:0.1/pdict",
                                       "float16/planes",
                                       "bfloat16/zstd",
                                       "bfloat16/planes/zstd",
@@ -72,7 +78,9 @@ std::string Word(const std::string& bytes) { return Byte(bytes.size()) + bytes; 
 
 Values SomeValues(size_t count) {
   Values values(count);
-  for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) * 0.25f - 2;
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = i % 3 == 0 ? 0.0f : static_cast<float>(i % 17) * 0.25f - 2;
+  }
   return values;
 }
 
