@@ -42,7 +42,7 @@ TEST(EncodingTest, ANameSaysAllOfIt) {
                            "float32/planes/zstd:1",
                            "bfloat16/planes",
                            "int8/zstd:19",
-
+                           "sign:momentum",
                            "float32/nonzero/pdict",
                            "float16/nonzero",
                            "top-k:0.01/pdict",
@@ -107,6 +107,7 @@ TEST(EncodingTest, RefusesWhatItDoesNotKnow) {
            BadText{"int8/pdict/nonzero", "expected TRANSFORM"},
            BadText{"int8/planes/nonzero", "expected TRANSFORM"},
            BadText{"int8/pdict/zstd", "expected TRANSFORM"},
+           BadText{"int8:momentum", "int8 has no option \"momentum\""},
            BadText{"int8/zstd/planes", "expected TRANSFORM"},
        }) {
     const auto encoding = ParseEncoding(bad.text);

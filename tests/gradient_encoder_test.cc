@@ -317,6 +317,14 @@ TEST_F(GradientEncoderTest, WithMomentumCorrectionAPushThatDidNotCountLeavesNoth
   EXPECT_EQ(Push(Values(kSize, 0.0f)).values[2], 3.0f);
 }
 
+// Of equal values signs lose nothing, so what arrives is the velocity itself.
+TEST_F(GradientEncoderTest, SignsAreThoseOfTheVelocityWhichGoesOnWhereItWasSent) {
+  Use("sign:momentum");
+  EXPECT_EQ(Push(Values(kSize, -4.0f)).values, Values(kSize, -4.0f));
+  EXPECT_EQ(Push(Values(kSize, 0.0f)).values, Values(kSize, -2.0f));
+  EXPECT_EQ(Push(Values(kSize, 5.0f)).values, Values(kSize, 4.0f));
+}
+
 // As the server would: g, then g + g / 2, and so on; statistics have no momentum.
 TEST_F(GradientEncoderTest, WithMomentumCorrectionDenseRangesHaveMomentumToo) {
   Use("top-k:0.001:momentum,dense=none", true,

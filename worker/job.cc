@@ -86,9 +86,9 @@ void AddJobFlags(CLI::App& app, JobFlags& flags) {
       .add_option(
           "--push-encoding", flags.push_encoding,
           "how gradients are written: float32 (none), float16, bfloat16, "
-          "int8[:stochastic], sign, top-k[:SHARE][:momentum][:warmup=STEPS], random-k[:SHARE] or "
-          "low-rank[:RANK], "
-          "then [/planes][/zstd[:LEVEL]], or auto[:ENCODING,…] for the fastest of those (by "
+          "int8[:stochastic], sign[:momentum], top-k[:SHARE][:momentum][:warmup=STEPS], "
+          "random-k[:SHARE] or low-rank[:RANK], then [/planes|/nonzero][/zstd[:LEVEL]|/pdict], or "
+          "auto[:ENCODING,…] for the fastest of those (by "
           "default lossless ones), then [,TENSOR=ENCODING…] for tensors of that name, or of "
           "names that begin with what precedes a '*'")
       ->capture_default_str();
@@ -241,7 +241,7 @@ absl::Status Job::TakeEncodings(const JobFlags& flags) {
   }
   if (push->momentum() && !flags.error_feedback) {
     return absl::InvalidArgumentError(
-        "--no-error-feedback: with top-k:momentum what is not sent must be kept; leave one out");
+        "--no-error-feedback: with :momentum what is not sent must be kept; leave one out");
   }
   push_encoding_.choice = *std::move(push);
   push_encoding_.error_feedback = flags.error_feedback;

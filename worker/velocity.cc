@@ -7,10 +7,11 @@ namespace sluice {
 namespace {
 
 absl::Status Refuse(absl::string_view found) {
-  return MakeError(Reason::kBadOptimizer,
-                   absl::StrCat("top-k:momentum goes with SGD that has momentum, and no Nesterov, "
-                                "dampening or weight decay; found ",
-                                found, ": change that, or leave :momentum out"));
+  return MakeError(
+      Reason::kBadOptimizer,
+      absl::StrCat("an encoding with :momentum goes with SGD that has momentum, and no Nesterov, "
+                   "dampening or weight decay; found ",
+                   found, ": change that, or leave :momentum out"));
 }
 
 absl::StatusOr<float> TakeFrom(OptimizerOptions* options) {

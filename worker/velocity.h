@@ -1,9 +1,11 @@
-// A worker's own momentum: momentum correction of Deep Gradient Compression (Lin et al. 2018).
+// A worker's own momentum: momentum correction of Deep Gradient Compression (Lin et al. 2018), and
+// momentum before signs are taken (Zheng, Huang and Kwok 2019, "Communication-Efficient Distributed
+// Blockwise Momentum SGD with Error-Feedback").
 //
-// Where few of a gradient's values are sent and the others wait, momentum on the server would begin
-// when a value arrives, not when it was computed. So the worker adds momentum first, u ← m · u + g,
-// and what waits is the sum of u. What has been sent begins anew, with u = 0, lest an old direction
-// be followed twice (momentum factor masking). The server has no momentum then.
+// Where parts of a gradient wait, momentum on the server would begin when they arrive, not when
+// they were computed. So the worker adds momentum first, u ← m · u + g, and what waits is the sum
+// of u less what was sent. What a sparse encoding has sent begins anew, with u = 0, lest an old
+// direction be followed twice (momentum factor masking). The server has no momentum then.
 
 #ifndef SLUICE_WORKER_VELOCITY_H_
 #define SLUICE_WORKER_VELOCITY_H_

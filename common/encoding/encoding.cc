@@ -65,11 +65,12 @@ bool TakeOption(absl::string_view word, Encoding* encoding) {
     return encoding->stochastic = true;
   }
   if (word == "float16" && Keeps(encoding->transform)) return encoding->half = true;
-  if (encoding->transform == ValueTransform::kTopK) {
-    if (word == "momentum") return encoding->momentum = true;
-    if (absl::ConsumePrefix(&word, "warmup=")) {
-      return absl::SimpleAtoi(word, &encoding->warmup) && encoding->warmup > 0;
-    }
+  const bool top_k = encoding->transform == ValueTransform::kTopK;
+  if (word == "momentum" && (top_k || encoding->transform == ValueTransform::kSign)) {
+    return encoding->momentum = true;
+  }
+  if (top_k && absl::ConsumePrefix(&word, "warmup=")) {
+    return absl::SimpleAtoi(word, &encoding->warmup) && encoding->warmup > 0;
   }
   return TakeShare(word, encoding) || TakeRank(word, encoding);
 }
@@ -91,9 +92,8 @@ absl::Status TakeTransform(absl::string_view text, const Words& words, Encoding*
     if (TakeOption(words[i], encoding)) continue;
     return Bad(text, absl::StrCat(name, " has no option \"", Shown(words[i]),
                                   "\"; expected int8:stochastic, top-k or random-k with a share in "
-                                  "(0, 1] and :float16, top-k:momentum and "
-                                  "top-k:warmup=STEPS, low-rank "
-                                  "with a rank of 1 to ",
+                                  "(0, 1] and :float16, top-k:momentum, sign:momentum, "
+                                  "top-k:warmup=STEPS, low-rank with a rank of 1 to ",
                                   kMostRank));
   }
   return absl::OkStatus();

@@ -25,9 +25,9 @@ struct Encoding {
   bool stochastic = false;  // kInt8: rounds up or down at random, right on average
   double share = 0.01;      // kTopK, kRandomK: of the values, those that are sent; in (0, 1]
   bool half = false;        // kTopK, kRandomK: values are sent as float16
-  // kTopK: Deep Gradient Compression (Lin et al. 2018), of which only a worker that pushes knows.
-  bool momentum = false;  // the worker has the optimizer's momentum, and corrects it
-  uint64_t warmup = 0;    // the first steps, over which the share falls to what it says
+  // Of these only a worker that pushes knows.
+  bool momentum = false;  // kTopK, kSign: the worker has the optimizer's momentum; see velocity.h
+  uint64_t warmup = 0;    // kTopK: the first steps, over which the share falls to what it says
   uint32_t rank = 4;      // kLowRank: columns of the narrow matrices; 1 to kMostRank
   std::string custom;     // kCustom: its name
   ByteLayout byte_layout = ByteLayout::kPlain;
@@ -46,7 +46,7 @@ struct Encoding {
 bool operator==(const Encoding& a, const Encoding& b);
 
 // What a flag says: TRANSFORM[:OPTION…][/planes|/nonzero][/zstd[:LEVEL]|/pdict], where TRANSFORM is
-// one of float32, float16, bfloat16, int8[:stochastic], sign,
+// one of float32, float16, bfloat16, int8[:stochastic], sign[:momentum],
 // top-k[:SHARE][:float16][:momentum][:warmup=STEPS], random-k[:SHARE][:float16], low-rank[:RANK],
 // or the name of a user's own. "none" is float32. BAD_ARGUMENT names what is wrong.
 absl::StatusOr<Encoding> ParseEncoding(absl::string_view text);

@@ -99,7 +99,8 @@ void PutEncodings(Seeds& seeds) {
     seeds.Put("chunk_message",
               absl::StrCat(Byte(0), Byte(1), Byte(5), BytesOf(EncodeChunk(chunk))));
   }
-  for (const char* text : {"auto", "auto:int8,bfloat16,t0=none", "top-k:0.01:momentum:warmup=8"}) {
+  for (const char* text :
+       {"auto", "auto:int8,bfloat16,t0=none", "top-k:0.01:momentum:warmup=8", "sign:momentum"}) {
     seeds.Put("encoding_text", text);
   }
 }
