@@ -110,6 +110,36 @@ TEST(NonzeroTest, HalfOfTheValuesTakeLessThanHalfOfTheBytes) {
   EXPECT_LT(Encode("float32/nonzero/zstd", Values(kMostEncoded)).payload.size(), 100u);
 }
 
+// Whether a map is written for values of which those are zero.
+template <typename IsZero>
+bool HasMap(size_t size, const IsZero& is_zero) {
+  Values values(size, 1.0f);
+  for (size_t i = 0; i < size; ++i) values[i] = is_zero(i) ? 0.0f : 1.0f;
+  return Encode("float32/nonzero", values).payload[0] == 1;
+}
+
+TEST(NonzeroTest, AMapIsWrittenIfASixteenthIsZero) {
+  EXPECT_FALSE(HasMap(160, [](size_t i) { return i < 9; }));
+  EXPECT_TRUE(HasMap(160, [](size_t i) { return i < 10; }));
+  EXPECT_FALSE(HasMap(10, [](size_t) { return false; }));
+  EXPECT_TRUE(HasMap(10, [](size_t i) { return i == 9; }));
+}
+
+TEST(NonzeroTest, OfManyValuesEveryThirdAndSoOnIsLookedAt) {
+  EXPECT_TRUE(HasMap(2047, [](size_t i) { return i % 3 != 0; }));
+  EXPECT_FALSE(HasMap(2048, [](size_t i) { return i % 3 != 0; }));
+  EXPECT_TRUE(HasMap(2048, [](size_t i) { return i % 3 == 0; }));
+}
+
+TEST(NonzeroTest, ZerosInSomeColumnsOfAMatrixAreSeen) {
+  for (size_t columns : {2, 64, 100, 256, 512}) {
+    const auto odd = [&](size_t i) { return i % columns % 2 == 1; };
+    const auto first = [&](size_t i) { return i % columns == 0; };
+    EXPECT_TRUE(HasMap(kMostEncoded, odd)) << columns;
+    EXPECT_EQ(HasMap(kMostEncoded, first), columns <= 16) << columns;
+  }
+}
+
 TEST(NonzeroTest, AMapThatIsNoneIsRefused) {
   for (const char* encoding : kNonzero) {
     const EncodedChunk chunk = Encode(encoding, FromBits(Sparse(100, 0.5)));

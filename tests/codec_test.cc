@@ -10,6 +10,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -795,6 +796,46 @@ ChunkEncoding AnyEncoding(Dice* dice) {
   return how;
 }
 
+// Of those bytes; nearly.
+std::string AnyPart(std::string bytes, Compressor compressor, Dice* dice) {
+  uint32_t stored = uint32_t{1} << 31;
+  if (dice->Below(2) == 0) {
+    bytes = FrameOf(bytes, compressor);
+    stored = 0;
+  }
+  const uint32_t head = static_cast<uint32_t>(dice->Near(bytes.size())) | stored;
+  return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + bytes;
+}
+
+size_t WidthOf(ValueTransform transform) {
+  if (transform == ValueTransform::kFloat32) return 4;
+  const bool half = transform == ValueTransform::kFloat16 || transform == ValueTransform::kBfloat16;
+  return half ? 2 : 1;
+}
+
+// Planes, and before them a map if there is one; nearly.
+std::string AnyPlanes(const ChunkEncoding& how, Dice* dice) {
+  std::string payload;
+  const auto put = [&](std::string bytes) {
+    const bool plain = how.compressor == Compressor::kNone;
+    payload += plain ? bytes : AnyPart(std::move(bytes), how.compressor, dice);
+  };
+  size_t there = how.count;
+  if (how.byte_layout == ByteLayout::kNonzeroPlanes) {
+    std::string map(1, static_cast<char>(dice->Near(dice->Below(2))));
+    if (map[0] == 1) {
+      map += dice->Bytes((how.count + 7) / 8);
+      there = 0;
+      for (size_t i = 0; i < how.count; ++i) there += map[1 + i / 8] >> (i % 8) & 1;
+    }
+    put(map);
+  }
+  for (size_t i = 0; i < WidthOf(how.transform); ++i) {
+    put(dice->Below(2) == 0 ? dice->Bytes(there) : std::string(dice->Near(there) % 5000, 'x'));
+  }
+  return payload;
+}
+
 // Of about the right length for most of what `how` may be; in parts if it is compressed.
 std::string AnyPayload(const ChunkEncoding& how, Dice* dice) {
   const size_t rows = how.columns > 0 ? how.count / how.columns : 0;
@@ -809,16 +850,8 @@ std::string AnyPayload(const ChunkEncoding& how, Dice* dice) {
   if (how.compressor == Compressor::kNone) return dice->Bytes(right());
   std::string payload;
   for (uint32_t parts = 1 + dice->Below(5); parts > 0; --parts) {
-    std::string part = dice->Below(4) == 0 ? dice->Bytes(right()) : std::string(right(), 'x');
-    auto head = static_cast<uint32_t>(dice->Near(part.size()));
-    if (dice->Below(2) == 0) {
-      part = FrameOf(part, how.compressor);
-      head = static_cast<uint32_t>(dice->Near(part.size()));
-    } else {
-      head |= uint32_t{1} << 31;
-    }
-    payload.append(reinterpret_cast<const char*>(&head), sizeof(head));
-    payload += part;
+    payload += AnyPart(dice->Below(4) == 0 ? dice->Bytes(right()) : std::string(right(), 'x'),
+                       how.compressor, dice);
   }
   return payload;
 }
@@ -827,10 +860,13 @@ std::string AnyPayload(const ChunkEncoding& how, Dice* dice) {
 TEST(HostileChunkTest, AnythingIsDecodedWhollyOrRefused) {
   Dice dice(3);
   std::map<ValueTransform, int> decoded;
+  std::map<std::pair<ByteLayout, Compressor>, int> decoded_planes;
   for (int i = 0; i < 150000; ++i) {
     EncodedChunk chunk;
     chunk.how = AnyEncoding(&dice);
-    const std::string payload = AnyPayload(chunk.how, &dice);
+    const bool splits =
+        chunk.how.byte_layout != ByteLayout::kPlain && WidthOf(chunk.how.transform) > 1;
+    const std::string payload = splits ? AnyPlanes(chunk.how, &dice) : AnyPayload(chunk.how, &dice);
     chunk.payload = payload;
     chunk.checksum = Checksum(payload);
     Values once(chunk.how.count, 4711);
@@ -841,9 +877,12 @@ TEST(HostileChunkTest, AnythingIsDecodedWhollyOrRefused) {
     if (!status.ok()) continue;
     ASSERT_EQ(Bits(once), Bits(again)) << i;
     ++decoded[chunk.how.transform];
+    if (splits) ++decoded_planes[{chunk.how.byte_layout, chunk.how.compressor}];
   }
   EXPECT_EQ(decoded.size(), 8u);
   for (const auto& entry : decoded) EXPECT_GT(entry.second, 100) << static_cast<int>(entry.first);
+  EXPECT_EQ(decoded_planes.size(), 6u);
+  for (const auto& entry : decoded_planes) EXPECT_GT(entry.second, 100);
 }
 
 }  // namespace

@@ -102,8 +102,9 @@ TEST_P(EncodedRetryTest, PartsThatLeaveEarlyChangeNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Encodings, EncodedRetryTest,
                          ::testing::Values("float32/planes/zstd", "float32/nonzero/pdict",
-                                           "bfloat16", "int8:stochastic", "sign", "top-k:0.01",
-                                           "random-k:0.01", "top-k:0.01:momentum:warmup=3"));
+                                           "bfloat16", "int8:stochastic", "sign", "sign:momentum",
+                                           "top-k:0.01", "random-k:0.01",
+                                           "top-k:0.01:momentum:warmup=3"));
 
 // The 2 is left over at a rate of 1, and leaves with the second push, at 1/2.
 // Joins with an encoding and an optimizer, and pushes ones three times.

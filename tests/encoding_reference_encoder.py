@@ -208,7 +208,8 @@ def encode_low_rank(values, columns, rank):
 
 
 def to_pdict(data):
-    counts = collections.Counter(byte for i, byte in enumerate(data) if i % 512 < 64)
+    counts = collections.Counter(byte for i, byte in enumerate(data)
+                                 if len(data) < 2048 or i % 509 < 64)
     dictionary = sorted(range(256), key=lambda byte: (-counts[byte], byte))[:PDICT_WORDS]
     codes = {byte: code for code, byte in enumerate(dictionary)}
     packed = bytearray(blocks(len(data), 2))
@@ -228,7 +229,7 @@ def to_part(data, compressor):
 def leave_out_zeros(data, width):
     """The map, and the bytes of the values that are there."""
     values = in_blocks(data, width)
-    looks = values[::max(1, len(values) // 1024)]
+    looks = values[::len(values) // 1024 | 1]
     zeros = looks.count(bytes(width))
     if zeros == 0 or zeros < len(looks) // 16:
         return b"\0", data

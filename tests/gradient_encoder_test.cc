@@ -325,6 +325,21 @@ TEST_F(GradientEncoderTest, SignsAreThoseOfTheVelocityWhichGoesOnWhereItWasSent)
   EXPECT_EQ(Push(Values(kSize, 5.0f)).values, Values(kSize, 4.0f));
 }
 
+// 1 and 3 are sent as 2 and 2, and leave -1 and 1 over. With half of the velocity that is -0.5 and
+// 2.5; had the second push counted, it would be another sum.
+TEST_F(GradientEncoderTest, WhatSignsLoseIsAddedToTheVelocityOfPushesThatCounted) {
+  Use("sign:momentum");
+  Values gradient(kSize, 1.0f);
+  std::fill(gradient.begin() + 512, gradient.begin() + 1024, 3.0f);
+  const Values zeros(kSize, 0.0f);
+  EXPECT_EQ(Push(gradient).values[512], 2.0f);
+  Push(Gradient(kSize), false);
+  const Values received = Push(zeros).values;
+  EXPECT_EQ(received[0], -1.5f);
+  EXPECT_EQ(received[512], 1.5f);
+  EXPECT_EQ(received[1024], 0.5f);
+}
+
 // As the server would: g, then g + g / 2, and so on; statistics have no momentum.
 TEST_F(GradientEncoderTest, WithMomentumCorrectionDenseRangesHaveMomentumToo) {
   Use("top-k:0.001:momentum,dense=none", true,

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -304,6 +305,18 @@ TEST_F(StandaloneTest, RefusesPlaintextThatTheNetworkCouldRead) {
               HasSubstr("--insecure-on-network"));
   EXPECT_THAT(OutputOf(Train(data_, {"--server=192.0.2.1:7070"}), 2),
               HasSubstr("in plaintext at 192.0.2.1:7070 the network could read"));
+}
+
+TEST_F(StandaloneTest, RefusesEncodingsThatCannotBeMeant) {
+  const std::pair<Words, const char*> refused[] = {
+      {{"--pull-encoding=top-k:0.1"}, "parameters that are not sent would be 0"},
+      {{"--pull-encoding=sign:momentum"}, "parameters have no momentum"},
+      {{"--pull-encoding=none,fc=int8"}, "all parameters are pulled in one encoding"},
+      {{"--push-encoding=sign:momentum", "--no-error-feedback"}, "what is lost must be kept"},
+      {{"--push-encoding=int8/zstd/pdict"}, "--push-encoding"}};
+  for (const auto& [flags, says] : refused) {
+    EXPECT_THAT(OutputOf(With(Train(data_, {"--server=127.0.0.1:1"}), flags), 2), HasSubstr(says));
+  }
 }
 
 TEST_F(StandaloneTest, AWorkerGivesUpOnAServerThatIsNotThere) {

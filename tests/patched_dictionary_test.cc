@@ -65,11 +65,13 @@ TEST(PatchedDictionaryTest, OfEquallyFrequentBytesTheLowestAreInTheDictionary) {
             std::string("xyz\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b", 15));
 }
 
-TEST(PatchedDictionaryTest, TheDictionaryGoesByTheFirst64BytesOfEvery512) {
-  std::string bytes(1024, 'a');
-  std::fill(bytes.begin() + 64, bytes.begin() + 512, 'b');
-  std::fill(bytes.begin() + 512, bytes.begin() + 520, 'c');
-  EXPECT_EQ(Frame(bytes).substr(4, 4), std::string("ac\x00\x01", 4));
+TEST(PatchedDictionaryTest, OfManyBytesTheDictionaryGoesByTheFirst64OfEvery509) {
+  std::string bytes(2048, 'b');
+  for (size_t begin = 0; begin < bytes.size(); begin += 509) bytes.replace(begin, 10, 10, 'a');
+  for (size_t begin = 10; begin < bytes.size(); begin += 509) bytes.replace(begin, 54, 54, 'c');
+  bytes.resize(2048);
+  EXPECT_EQ(Frame(bytes).substr(4, 4), std::string("ca\x00\x01", 4));
+  EXPECT_EQ(Frame(bytes.substr(0, 2047)).substr(4, 4), std::string("bca\x00", 4));
 }
 
 TEST(PatchedDictionaryTest, GivesBackBytesOfAnySize) {

@@ -239,9 +239,14 @@ absl::Status Job::TakeEncodings(const JobFlags& flags) {
         absl::StrCat("--pull-encoding: with ", flags.pull_encoding,
                      " parameters that are not sent would be 0; expected another"));
   }
+  if (pull->momentum()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pull-encoding: parameters have no momentum; in ", flags.pull_encoding,
+                     " leave :momentum out"));
+  }
   if (push->momentum() && !flags.error_feedback) {
     return absl::InvalidArgumentError(
-        "--no-error-feedback: with :momentum what is not sent must be kept; leave one out");
+        "--no-error-feedback: with :momentum what is lost must be kept; leave one out");
   }
   push_encoding_.choice = *std::move(push);
   push_encoding_.error_feedback = flags.error_feedback;

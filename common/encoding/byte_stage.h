@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -40,8 +39,8 @@ struct Buffer {
 Buffer MakeBuffer(size_t size);
 
 // The payload that stands for `bytes`; of planes, a whole number of values. Parts in which the
-// compressor finds little are stored. At zstd's level 1 planes are compressed by the frequency of
-// their bytes alone: there are few repeats in them.
+// compressor finds little are stored. At zstd's level 1 planes, and the map before them, are
+// compressed by the frequency of their bytes alone: there are few repeats in them.
 Buffer PackBytes(absl::string_view bytes, const ByteStage& stage, int level);
 
 // The bytes that `payload` stands for, at most `most` of them; of planes, exactly that many.

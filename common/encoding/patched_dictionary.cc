@@ -34,12 +34,14 @@ SLUICE_LOOP_BODY uint64_t LoadGroup(const void* from, size_t bytes) {
 
 constexpr size_t PackedSize(size_t codes) { return (codes + 1) / 2; }
 
-// The most frequent of some of the bytes, from all over them.
+// The most frequent bytes; of many, of some from all over them.
 Dictionary MakeDictionary(absl::string_view bytes) {
+  constexpr size_t kMany = 2048;
   constexpr size_t kPiece = 64;
-  constexpr size_t kEvery = 512;
+  constexpr size_t kEvery = 509;  // prime, or in a matrix it sees few of the columns
+  const size_t every = bytes.size() < kMany ? kPiece : kEvery;
   std::array<uint32_t, 256> counts = {};
-  for (size_t begin = 0; begin < bytes.size(); begin += kEvery) {
+  for (size_t begin = 0; begin < bytes.size(); begin += every) {
     for (char byte : bytes.substr(begin, kPiece)) ++counts[static_cast<uint8_t>(byte)];
   }
   std::array<uint8_t, 256> by_frequency;

@@ -1,6 +1,5 @@
 #include "common/encoding/present_values.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "common/vector_clones.h"
@@ -17,13 +16,13 @@ Value Load(const char* from) {
   return value;
 }
 
-// One value in so many tells how many are zero, of a vector that is large enough.
+// About so many values tell how many are zero.
 constexpr size_t kLooks = 1024;
 
 template <typename Value>
 bool ManyZerosIn(absl::string_view values) {
   const size_t count = values.size() / sizeof(Value);
-  const size_t stride = std::max<size_t>(1, count / kLooks);
+  const size_t stride = count / kLooks | 1;  // odd, or in a matrix it sees few of the columns
   size_t looks = 0;
   size_t zeros = 0;
   for (size_t i = 0; i < count; i += stride, ++looks) {
@@ -76,15 +75,18 @@ bool IsThere(absl::string_view map, size_t value) {
   return (static_cast<uint8_t>(map[value / kBits]) >> (value % kBits) & 1) != 0;
 }
 
-// Does not read behind the last value that is there.
+// Values [begin, end), of which each is read only if it is there.
 template <typename Value>
-void PlaceOne(bool there, const char*& present, char* to) {
-  const Value value = there ? Load<Value>(present) : Value{0};
-  std::memcpy(to, &value, sizeof(value));
-  present += there ? sizeof(value) : 0;
+void PlaceEach(absl::string_view map, size_t begin, size_t end, const char*& present, char* to) {
+  for (size_t i = begin; i < end; ++i) {
+    const bool there = IsThere(map, i);
+    const Value value = there ? Load<Value>(present) : Value{0};
+    std::memcpy(to + i * sizeof(value), &value, sizeof(value));
+    present += there ? sizeof(value) : 0;
+  }
 }
 
-// The same of 8 in a row, behind which there are 8 more to read: without a branch for each.
+// The same of 8 in a row, without a branch for each: 8 are read, unless none is there.
 template <typename Value>
 void Place8(uint32_t map, const char*& present, char* to) {
   constexpr size_t kSize = kBits * sizeof(Value);
@@ -108,12 +110,17 @@ void Place8(uint32_t map, const char*& present, char* to) {
 template <typename Value>
 void PlacePresentOf(absl::string_view map, const char* present, size_t values, char* to) {
   const char* const end = present + CountPresent(map, values) * sizeof(Value);
-  const auto left = [&] { return static_cast<size_t>(end - present) / sizeof(Value); };
-  size_t i = 0;
-  for (; i + kBits <= values && left() >= kBits; i += kBits) {
-    Place8<Value>(Load<uint8_t>(&map[i / kBits]), present, to + i * sizeof(Value));
+  const size_t whole = values / kBits * kBits;
+  for (size_t i = 0; i < whole; i += kBits) {
+    const uint32_t eight = Load<uint8_t>(&map[i / kBits]);
+    const auto left = static_cast<size_t>(end - present) / sizeof(Value);
+    if (eight == 0 || left >= kBits) {
+      Place8<Value>(eight, present, to + i * sizeof(Value));
+    } else {
+      PlaceEach<Value>(map, i, i + kBits, present, to);
+    }
   }
-  for (; i < values; ++i) PlaceOne<Value>(IsThere(map, i), present, to + i * sizeof(Value));
+  PlaceEach<Value>(map, whole, values, present, to);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 
 namespace sluice {
 
-// The values of a payload that is not compressed by zstd, with a count of 1 to 2^18; none if there is
-// something in it that a decoder refuses.
+// The values of a payload that is not compressed by zstd, with a count of 1 to 2^18; none if there
+// is something in it that a decoder refuses.
 absl::optional<std::vector<float>> DecodePlainly(const ChunkEncoding& how,
                                                  absl::string_view payload);
 
