@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "common/encoding/fetch_ahead.h"
 #include "common/encoding/float_bits.h"
 #include "common/vector_clones.h"
 
@@ -47,9 +48,12 @@ void To4Planes(const char* values, size_t count, char* const* planes) {
   uint16_t high[kBlock];
   for (size_t begin = 0; begin < count; begin += kBlock) {
     const size_t size = std::min(kBlock, count - begin);
+    const char* const from = values + begin * sizeof(uint32_t);
+    FetchAhead(from + size * sizeof(uint32_t),
+               std::min(kBlock, count - begin - size) * sizeof(uint32_t));
     for (size_t i = 0; i < size; ++i) {
       uint32_t value;
-      std::memcpy(&value, values + (begin + i) * sizeof(value), sizeof(value));
+      std::memcpy(&value, from + i * sizeof(value), sizeof(value));
       low[i] = static_cast<uint16_t>(value & 0xffff);
       high[i] = static_cast<uint16_t>(value >> 16);
     }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "common/encoding/builtin_transforms.h"
+#include "common/encoding/fetch_ahead.h"
 #include "common/encoding/fixed_size_transform.h"
 #include "common/encoding/float_bits.h"
 #include "common/vector_clones.h"
@@ -69,6 +70,7 @@ SLUICE_LOOP_BODY bool ToHalves(const float* __restrict values, size_t count,
   for (size_t begin = 0; begin < count; begin += kBlock) {
     const size_t size = std::min(kBlock, count - begin);
     const float* const from = values + begin;
+    FetchAhead(from + size, std::min(kBlock, count - begin - size) * sizeof(float));
     for (size_t i = 0; i < size; ++i) {
       most = std::max(most, static_cast<int32_t>(MagnitudeBits(from[i])));
       block[i] = kConvert(from[i]);

@@ -47,10 +47,9 @@ struct Entry {
 
 std::vector<Entry> AllEntries() {
   std::vector<Entry> entries = {{"none"},
-                                {"float32/planes/zstd", 0, 2},
-                                {"float32/nonzero/zstd", 0, 2},
                                 {"float32/nonzero/pdict", 0, 2},
-                                {"float32/planes/pdict", 0, 2},
+                                {"float32/nonzero/zstd"},
+                                {"float32/planes/zstd"},
                                 {"float32/zstd"},
                                 {"float16", 10},
                                 {"float16/planes/zstd"},
