@@ -14,6 +14,7 @@
 #include "tests/testing/shard_connection.h"
 #include "tests/testing/status.h"
 #include "worker/parameter_client.h"
+#include "worker/velocity.h"
 
 namespace sluice {
 namespace {
@@ -152,6 +153,22 @@ TEST(MomentumCorrectionTest, RefusesOptimizersWhoseMomentumItCannotTakeOver) {
     EXPECT_THAT(Train3("top-k:momentum", options, &parameters, world),
                 IsError(Reason::kBadOptimizer, HasSubstr(found)));
   }
+}
+
+std::string Advice(const std::string& choice, const OptimizerOptions& options) {
+  return AdviceOnMomentum(*ParseEncodingChoice(choice), OptimizerConfig{options});
+}
+
+TEST(EncodedPushTest, MomentumIsAdvisedWhereTheServerHasWhatTheWorkerCould) {
+  const SgdOptions sgd{0.1, 0.9};
+  EXPECT_THAT(Advice("sign", sgd), HasSubstr("--push-encoding=sign:momentum"));
+  EXPECT_THAT(Advice("top-k:0.1:warmup=9,fc=int8", sgd),
+              HasSubstr("--push-encoding=top-k:0.1:momentum:warmup=9"));
+  for (const char* choice : {"sign:momentum", "int8", "none", "auto", "random-k"}) {
+    EXPECT_EQ(Advice(choice, sgd), "") << choice;
+  }
+  EXPECT_EQ(Advice("sign", SgdOptions{0.1}), "");
+  EXPECT_EQ(Advice("sign", AdamOptions()), "");
 }
 
 TEST(EncodedPushTest, WhatIsLeftOverWeighsWhatItDidThoughTheLearningRateFalls) {

@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <string>
 
 #include "common/error.h"
 #include "worker/call_retry.h"
@@ -29,6 +30,9 @@ absl::Status ParameterClient::PrepareEncodings() {
     const auto momentum = TakeMomentum(&request_.optimizer);
     if (!momentum.ok()) return momentum.status();
     encoding_.momentum = *momentum;
+  } else if (encoding_.error_feedback) {
+    const std::string advice = AdviceOnMomentum(encoding_.choice, request_.optimizer);
+    if (!advice.empty()) LOG(INFO) << request_.worker << ": " << advice;
   }
   if (!encoding_.choice.plain()) {
     encoder_ = std::make_unique<GradientEncoder>(request_.layout, encoding_, request_.worker);

@@ -11,10 +11,12 @@
 #define SLUICE_WORKER_VELOCITY_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/encoding/encoding_plan.h"
 #include "common/optimizer_config.h"
 
 namespace sluice {
@@ -23,6 +25,10 @@ namespace sluice {
 // what to do, unless it is SGD with momentum, one for all groups, and without Nesterov, dampening
 // and weight decay, to which momentum would not be applied any more.
 absl::StatusOr<float> TakeMomentum(OptimizerConfig* optimizer);
+
+// What to say to whoever pushes in an encoding that takes momentum, to a server that has it, though
+// the worker could have it; empty if that is not so.
+std::string AdviceOnMomentum(const EncodingChoice& choice, OptimizerConfig optimizer);
 
 // Externally synchronized.
 class Velocity {

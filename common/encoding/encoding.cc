@@ -65,10 +65,8 @@ bool TakeOption(absl::string_view word, Encoding* encoding) {
     return encoding->stochastic = true;
   }
   if (word == "float16" && Keeps(encoding->transform)) return encoding->half = true;
+  if (word == "momentum" && encoding->takes_momentum()) return encoding->momentum = true;
   const bool top_k = encoding->transform == ValueTransform::kTopK;
-  if (word == "momentum" && (top_k || encoding->transform == ValueTransform::kSign)) {
-    return encoding->momentum = true;
-  }
   if (top_k && absl::ConsumePrefix(&word, "warmup=")) {
     return absl::SimpleAtoi(word, &encoding->warmup) && encoding->warmup > 0;
   }
@@ -151,6 +149,10 @@ std::string TransformText(const Encoding& encoding) {
 }  // namespace
 
 bool Encoding::sparse() const { return Keeps(transform); }
+
+bool Encoding::takes_momentum() const {
+  return transform == ValueTransform::kTopK || transform == ValueTransform::kSign;
+}
 
 bool Encoding::plain() const {
   return transform == ValueTransform::kFloat32 && byte_layout == ByteLayout::kPlain &&

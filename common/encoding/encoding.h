@@ -39,6 +39,8 @@ struct Encoding {
   // Whether values that are not sent decode as 0. Fit for changes, which add up, and not for
   // values, which replace others.
   bool sparse() const;
+  // Whether it may be told to have momentum on the worker: it loses less of a training that way.
+  bool takes_momentum() const;
   // Whether nothing is done: then the payload is the floats.
   bool plain() const;
 };
