@@ -16,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "common/encoding/checksum.h"
 #include "common/encoding/patched_dictionary.h"
+#include "common/encoding/transform.h"
 #include "common/error.h"
 #include "common/zstd_codec.h"
 #include "gmock/gmock.h"
@@ -807,12 +808,6 @@ std::string AnyPart(std::string bytes, Compressor compressor, Dice* dice) {
   return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + bytes;
 }
 
-size_t WidthOf(ValueTransform transform) {
-  if (transform == ValueTransform::kFloat32) return 4;
-  const bool half = transform == ValueTransform::kFloat16 || transform == ValueTransform::kBfloat16;
-  return half ? 2 : 1;
-}
-
 // Planes, and before them a map if there is one; nearly.
 std::string AnyPlanes(const ChunkEncoding& how, Dice* dice) {
   std::string payload;
@@ -830,7 +825,7 @@ std::string AnyPlanes(const ChunkEncoding& how, Dice* dice) {
     }
     put(map);
   }
-  for (size_t i = 0; i < WidthOf(how.transform); ++i) {
+  for (size_t i = 0; i < (*FindTransform(how.transform, ""))->width(); ++i) {
     put(dice->Below(2) == 0 ? dice->Bytes(there) : std::string(dice->Near(there) % 5000, 'x'));
   }
   return payload;
@@ -864,8 +859,8 @@ TEST(HostileChunkTest, AnythingIsDecodedWhollyOrRefused) {
   for (int i = 0; i < 150000; ++i) {
     EncodedChunk chunk;
     chunk.how = AnyEncoding(&dice);
-    const bool splits =
-        chunk.how.byte_layout != ByteLayout::kPlain && WidthOf(chunk.how.transform) > 1;
+    const bool splits = chunk.how.byte_layout != ByteLayout::kPlain &&
+                        (*FindTransform(chunk.how.transform, ""))->width() > 1;
     const std::string payload = splits ? AnyPlanes(chunk.how, &dice) : AnyPayload(chunk.how, &dice);
     chunk.payload = payload;
     chunk.checksum = Checksum(payload);

@@ -163,7 +163,7 @@ TEST(EncodedPushTest, MomentumIsAdvisedWhereTheServerHasWhatTheWorkerCould) {
   const SgdOptions sgd{0.1, 0.9};
   EXPECT_THAT(Advice("sign", sgd), HasSubstr("--push-encoding=sign:momentum"));
   EXPECT_THAT(Advice("top-k:0.1:warmup=9,fc=int8", sgd),
-              HasSubstr("--push-encoding=top-k:0.1:momentum:warmup=9"));
+              HasSubstr("--push-encoding=top-k:0.1:momentum:warmup=9,fc=int8"));
   for (const char* choice : {"sign:momentum", "int8", "none", "auto", "random-k"}) {
     EXPECT_EQ(Advice(choice, sgd), "") << choice;
   }

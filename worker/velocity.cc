@@ -14,11 +14,6 @@ absl::Status Refuse(absl::string_view found) {
                    found, ": change that, or leave :momentum out"));
 }
 
-Encoding WithMomentum(Encoding encoding) {
-  encoding.momentum = true;
-  return encoding;
-}
-
 absl::StatusOr<float> TakeFrom(OptimizerOptions* options) {
   auto* const sgd = std::get_if<SgdOptions>(options);
   if (sgd == nullptr) return Refuse(OptimizerName(*options));
@@ -46,14 +41,15 @@ absl::StatusOr<float> TakeMomentum(OptimizerConfig* optimizer) {
   return momentum;
 }
 
-std::string AdviceOnMomentum(const EncodingChoice& choice, OptimizerConfig optimizer) {
-  const Encoding& encoding = choice.encoding;
-  const bool on_server = encoding.takes_momentum() && !choice.momentum();
+std::string AdviceOnMomentum(EncodingChoice choice, OptimizerConfig optimizer) {
+  const bool on_server = choice.encoding.takes_momentum() && !choice.momentum();
   if (!on_server || !TakeMomentum(&optimizer).ok()) return "";
-  return absl::StrCat("gradients are pushed as ", EncodingName(encoding),
+  const std::string chosen = EncodingChoiceName(choice);
+  choice.encoding.momentum = true;
+  return absl::StrCat("gradients are pushed as ", chosen,
                       " and the server has their momentum: training loses less with "
                       "--push-encoding=",
-                      EncodingName(WithMomentum(encoding)));
+                      EncodingChoiceName(choice));
 }
 
 absl::Span<const float> Velocity::Advance(uint64_t begin, absl::Span<const float> gradient) {

@@ -28,7 +28,7 @@ absl::StatusOr<float> TakeMomentum(OptimizerConfig* optimizer);
 
 // What to say to whoever pushes in an encoding that takes momentum, to a server that has it, though
 // the worker could have it; empty if that is not so.
-std::string AdviceOnMomentum(const EncodingChoice& choice, OptimizerConfig optimizer);
+std::string AdviceOnMomentum(EncodingChoice choice, OptimizerConfig optimizer);
 
 // Externally synchronized.
 class Velocity {

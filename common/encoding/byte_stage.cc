@@ -212,7 +212,7 @@ absl::StatusOr<absl::string_view> UnpackBytes(absl::string_view payload, const B
   const Buffer present = MakeBuffer(size);
   const auto unpacked = UnpackPlanes(payload, stage, size, present.bytes.get());
   if (!unpacked.ok()) return unpacked.status();
-  PlacePresent(*map, unpacked->data(), values, stage.width, room);
+  PlacePresent(*map, *unpacked, values, stage.width, room);
   return absl::string_view(room, most);
 }
 

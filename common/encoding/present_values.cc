@@ -108,19 +108,20 @@ void Place8(uint32_t map, const char*& present, char* to) {
 }
 
 template <typename Value>
-void PlacePresentOf(absl::string_view map, const char* present, size_t values, char* to) {
-  const char* const end = present + CountPresent(map, values) * sizeof(Value);
+void PlacePresentOf(absl::string_view map, absl::string_view present, size_t values, char* to) {
+  const char* next = present.data();
+  const char* const end = next + present.size();
   const size_t whole = values / kBits * kBits;
   for (size_t i = 0; i < whole; i += kBits) {
     const uint32_t eight = Load<uint8_t>(&map[i / kBits]);
-    const auto left = static_cast<size_t>(end - present) / sizeof(Value);
+    const auto left = static_cast<size_t>(end - next) / sizeof(Value);
     if (eight == 0 || left >= kBits) {
-      Place8<Value>(eight, present, to + i * sizeof(Value));
+      Place8<Value>(eight, next, to + i * sizeof(Value));
     } else {
-      PlaceEach<Value>(map, i, i + kBits, present, to);
+      PlaceEach<Value>(map, i, i + kBits, next, to);
     }
   }
-  PlaceEach<Value>(map, whole, values, present, to);
+  PlaceEach<Value>(map, whole, values, next, to);
 }
 
 }  // namespace
@@ -141,7 +142,7 @@ size_t CountPresent(absl::string_view map, size_t values) {
   return count;
 }
 
-void PlacePresent(absl::string_view map, const char* present, size_t values, size_t width,
+void PlacePresent(absl::string_view map, absl::string_view present, size_t values, size_t width,
                   char* to) {
   if (width == sizeof(uint32_t)) return PlacePresentOf<uint32_t>(map, present, values, to);
   PlacePresentOf<uint16_t>(map, present, values, to);

@@ -24,8 +24,8 @@ size_t TakePresent(absl::string_view values, size_t width, char* map, char* pres
 // Of `values` values.
 size_t CountPresent(absl::string_view map, size_t values);
 
-// Writes `values` values: from `present`, CountPresent() many, those that are there.
-void PlacePresent(absl::string_view map, const char* present, size_t values, size_t width,
+// Writes `values` values: those that are there from `present`, which holds CountPresent() of them.
+void PlacePresent(absl::string_view map, absl::string_view present, size_t values, size_t width,
                   char* to);
 
 }  // namespace sluice
