@@ -1,4 +1,4 @@
-// Numbers in files, whatever the machine's order of bytes.
+// Numbers in files and payloads, whatever the machine's order of bytes.
 
 #ifndef SLUICE_COMMON_LITTLE_ENDIAN_H_
 #define SLUICE_COMMON_LITTLE_ENDIAN_H_
@@ -11,19 +11,30 @@
 
 namespace sluice {
 
+// Writes as many bytes as `Number`, an unsigned one, has.
+template <typename Number>
+void PutLittleEndian(Number value, char* to) {
+  for (size_t i = 0; i < sizeof(value); ++i) to[i] = static_cast<char>(value >> (8 * i));
+}
+
+// Of the first bytes, as many as it has.
+template <typename Number>
+Number FromLittleEndian(absl::string_view bytes) {
+  Number value = 0;
+  for (size_t i = 0; i < sizeof(value); ++i) {
+    value |= static_cast<Number>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  }
+  return value;
+}
+
 inline std::string LittleEndian64(uint64_t value) {
   std::string bytes(sizeof(value), '\0');
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(value >> (8 * i));
+  PutLittleEndian(value, &bytes[0]);
   return bytes;
 }
 
-// Of the first 8 bytes.
 inline uint64_t FromLittleEndian64(absl::string_view bytes) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < sizeof(value); ++i) {
-    value |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
-  }
-  return value;
+  return FromLittleEndian<uint64_t>(bytes);
 }
 
 }  // namespace sluice

@@ -5,25 +5,14 @@
 #include "absl/strings/str_cat.h"
 #include "common/encoding/patched_dictionary.h"
 #include "common/error.h"
+#include "common/little_endian.h"
 #include "common/zstd_codec.h"
 
 namespace sluice {
 namespace {
 
-// Little-endian, and in the highest bit whether the part is stored as it was.
+// In the highest bit of a part's head: it is stored as it was.
 constexpr uint32_t kStored = uint32_t{1} << 31;
-
-void PutHead(uint32_t head, char* to) {
-  for (size_t i = 0; i < kPartHead; ++i) to[i] = static_cast<char>(head >> (8 * i));
-}
-
-uint32_t HeadAt(absl::string_view bytes) {
-  uint32_t head = 0;
-  for (size_t i = 0; i < kPartHead; ++i) {
-    head |= static_cast<uint32_t>(static_cast<uint8_t>(bytes[i])) << (8 * i);
-  }
-  return head;
-}
 
 absl::optional<uint64_t> SizeOf(absl::string_view frame, Compressor compressor) {
   return compressor == Compressor::kPdict ? PdictSize(frame) : ZstdSize(frame);
@@ -46,11 +35,11 @@ char* PutPart(absl::string_view bytes, const PartCompressor* compressor, char* t
   if (compressor != nullptr) {
     const auto size = compressor->Compress(bytes, absl::MakeSpan(place, WorthIt(bytes.size())));
     if (size.has_value()) {
-      PutHead(static_cast<uint32_t>(*size), to);
+      PutLittleEndian(static_cast<uint32_t>(*size), to);
       return place + *size;
     }
   }
-  PutHead(static_cast<uint32_t>(bytes.size()) | kStored, to);
+  PutLittleEndian(static_cast<uint32_t>(bytes.size()) | kStored, to);
   if (bytes.data() != place) std::memcpy(place, bytes.data(), bytes.size());
   return place + bytes.size();
 }
@@ -58,7 +47,7 @@ char* PutPart(absl::string_view bytes, const PartCompressor* compressor, char* t
 absl::StatusOr<Part> TakePart(Compressor compressor, uint64_t most, bool exact,
                               absl::string_view* payload) {
   if (payload->size() < kPartHead) return BrokenParts("ends within the length of a part");
-  const uint32_t head = HeadAt(*payload);
+  const uint32_t head = FromLittleEndian<uint32_t>(*payload);
   payload->remove_prefix(kPartHead);
   const uint32_t length = head & ~kStored;
   if (length > payload->size()) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "common/little_endian.h"
 #include "common/vector_clones.h"
 
 namespace sluice {
@@ -146,9 +147,8 @@ absl::optional<size_t> PdictCompress(absl::string_view bytes, absl::Span<char> t
   const size_t unpatched = kHeader + PackedSize(bytes.size());
   if (to.size() < unpatched) return absl::nullopt;
   const Dictionary dictionary = MakeDictionary(bytes);
-  const auto size = static_cast<uint32_t>(bytes.size());
-  std::memcpy(to.data(), &size, sizeof(size));
-  std::memcpy(to.data() + sizeof(size), dictionary.data(), kWords);
+  PutLittleEndian(static_cast<uint32_t>(bytes.size()), to.data());
+  std::memcpy(to.data() + sizeof(uint32_t), dictionary.data(), kWords);
   char* packed = to.data() + kHeader;
   Patches<char> patches = {to.data() + unpatched, to.data() + to.size()};
   for (size_t begin = 0; begin < bytes.size(); begin += kBlock) {
@@ -169,7 +169,7 @@ absl::optional<size_t> PdictCompress(absl::string_view bytes, absl::Span<char> t
 
 absl::optional<uint64_t> PdictSize(absl::string_view frame) {
   if (frame.size() < kHeader) return absl::nullopt;
-  const uint64_t size = LoadGroup(frame.data(), sizeof(uint32_t));
+  const uint64_t size = FromLittleEndian<uint32_t>(frame);
   const size_t unpatched = kHeader + PackedSize(size);
   if (frame.size() < unpatched || frame.size() - unpatched > size) return absl::nullopt;
   return size;
