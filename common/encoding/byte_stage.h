@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/encoding/encoding.h"
+#include "common/encoding/chunk_encoding.h"
 
 namespace sluice {
 
