@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "common/exchange.h"
-#include "server/shard_state.h"
+#include "common/protocol/exchange.h"
+#include "server/state/shard_state.h"
 
 namespace sluice {
 

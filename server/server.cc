@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/thread_pool.h"
+#include "common/base/thread_pool.h"
+#include "server/admission/draining.h"
 #include "server/closing_table.h"
-#include "server/draining.h"
 #include "server/durable/revive.h"
 #include "server/durable/save_checkpoint.h"
 

@@ -8,15 +8,15 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/address.h"
-#include "common/credentials_source.h"
-#include "common/file_system.h"
-#include "common/private_directory.h"
-#include "common/trace.h"
-#include "server/door_limits.h"
+#include "common/net/address.h"
+#include "common/net/private_directory.h"
+#include "common/security/credentials_source.h"
+#include "common/storage/file_system.h"
+#include "common/trace/trace.h"
 #include "server/durable/durable_directory.h"
-#include "server/grpc_server.h"
-#include "server/shard.h"
+#include "server/rpc/access/door_limits.h"
+#include "server/rpc/grpc_server.h"
+#include "server/shard/shard.h"
 #include "server/step_wait_log.h"
 
 namespace sluice {

@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "server/shard_state.h"
+#include "server/state/shard_state.h"
 
 namespace sluice {
 

@@ -1,25 +1,24 @@
 #!/usr/bin/env bash
 # Enforces who may include what: each foreign library stays behind its own door, and the rooms do
-# not look into each other. Runs where common/, server/, worker/ and tools/ lie; one test case per
-# fence.
+# not look into each other. One test case per fence.
 set -euo pipefail
 
 # The files in which the service meets gRPC and the generated code. A new door is added here.
-readonly DOORS=('common/wire*' 'server/grpc_*' 'worker/grpc_*')
+readonly DOORS=('common/wire/*' 'server/rpc/*' 'worker/connection/grpc/*')
 
 # All fences: a name, the headers it holds in, the files that may include them.
 fences() {
   # The benchmark's program is no part of Sluice: MPI is what it compares with.
-  fence MpiStaysInItsBootstrap '(^|/)mpi(-ext)?\.h$' common/mpi_bootstrap.cc \
-    tools/bench/mpi_peer_main.cc
+  fence MpiStaysInItsBootstrap '(^|/)mpi(-ext)?\.h$' common/launch/mpi_bootstrap.cc \
+    tools/bench/peers/mpi_peer_main.cc
   fence GrpcStaysAtTheDoors '^grpc(pp|\+\+|_impl)?/|\.grpc\.pb\.h$' "${DOORS[@]}"
-  fence ProtobufStaysAtTheDoors '^google/protobuf/|\.pb\.h$' "${DOORS[@]}" common/job_ticket.cc \
-    common/launch_brief.cc server/config_json.cc server/durable/saved_state.cc
+  fence ProtobufStaysAtTheDoors '^google/protobuf/|\.pb\.h$' "${DOORS[@]}" common/launch/job_ticket.cc \
+    common/launch/launch_brief.cc server/program/config_json.cc server/durable/format/saved_state.cc
   # The race of optimizers compares with LibTorch's; that of codecs takes gradients from training.
   fence LibTorchStaysInWorkerTorch '^(torch|ATen|c10)/' 'worker/torch/*' \
-    tools/bench/torch_optimizer_side.cc tools/bench/torch_model_vectors.cc
-  fence ZstdStaysInItsCodec '(^|/)(zstd(_errors)?|zdict)\.h$' common/zstd_codec.cc
-  fence OpenSslStaysBehindTwoHeaders '^openssl/' common/certificates.cc common/secret.cc
+    tools/bench/optimizer_race/torch_optimizer_side.cc tools/bench/codecs/torch_model_vectors.cc
+  fence ZstdStaysInItsCodec '(^|/)(zstd(_errors)?|zdict)\.h$' common/encoding/bytes/zstd_codec.cc
+  fence OpenSslStaysBehindTwoHeaders '^openssl/' common/security/certificates.cc common/security/secret.cc
   fence CommonIncludesNoRoomAbove '(^|\.\./)(server|worker)/' 'server/*' 'worker/*' 'tools/*'
   fence ServerNeverIncludesWorker '(^|\.\./)worker/' 'common/*' 'worker/*' 'tools/*'
   # A job is either of the two: the one file of the mains' layer that sees both.
@@ -76,7 +75,7 @@ escaped() {
 
 check_sources() {
   local name breaches room
-  INCLUDES=$(includes_under .)
+  INCLUDES=$(includes_under "$(dirname "$(readlink -f WORKSPACE)")")
   while IFS=$'\t' read -r name breaches; do
     record "$name" "${breaches:+must not be included here: $breaches}"
   done < <(fences)
@@ -98,45 +97,45 @@ plant() {
 # The same check on a tree with one breach of each fence, and beside each what the fence permits.
 check_planted_breaches() {
   TREE=$(mktemp -d)
-  plant server/shard.cc '<mpi.h>'
-  plant common/mpi_bootstrap.cc '<mpi.h>'
-  plant tools/bench/mpi_peer_main.cc '<mpi.h>'
-  plant tools/bench/crew.cc '<mpi.h>'
-  plant server/shard.h '<grpcpp/grpcpp.h>'
-  plant server/grpc_door.cc '"sluice/v1/parameter_server.grpc.pb.h"'
-  plant worker/trainer.h '"sluice/v1/training.pb.h"'
-  plant common/job_ticket.cc '"sluice/v1/bootstrap.pb.h"'
-  plant worker/trainer.cc ' <torch/torch.h>  // spaces and a comment'
+  plant server/shard/shard.cc '<mpi.h>'
+  plant common/launch/mpi_bootstrap.cc '<mpi.h>'
+  plant tools/bench/peers/mpi_peer_main.cc '<mpi.h>'
+  plant tools/bench/harness/crew.cc '<mpi.h>'
+  plant server/shard/shard.h '<grpcpp/grpcpp.h>'
+  plant server/rpc/grpc_door.cc '"sluice/v1/parameter_server.grpc.pb.h"'
+  plant worker/training/trainer.h '"sluice/v1/training.pb.h"'
+  plant common/launch/job_ticket.cc '"sluice/v1/bootstrap.pb.h"'
+  plant worker/training/trainer.cc ' <torch/torch.h>  // spaces and a comment'
   plant worker/torch/model.cc '<ATen/ATen.h>'
-  plant tools/bench/torch_optimizer_side.cc '<torch/torch.h>'
-  plant tools/bench/optimizers_main.cc '<torch/torch.h>'
+  plant tools/bench/optimizer_race/torch_optimizer_side.cc '<torch/torch.h>'
+  plant tools/bench/optimizer_race/optimizers_main.cc '<torch/torch.h>'
   plant common/codec.cc '"zstd.h"'
-  plant common/zstd_codec.cc '<zstd.h>'
-  plant server/grpc_tls.cc '<openssl/ssl.h>'
-  plant common/certificates.cc '<openssl/x509.h>'
-  plant common/layout.cc '"server/shard.h"'
-  plant server/main.cc '"worker/trainer.h"'
+  plant common/encoding/bytes/zstd_codec.cc '<zstd.h>'
+  plant server/rpc/access/grpc_tls.cc '<openssl/ssl.h>'
+  plant common/security/certificates.cc '<openssl/x509.h>'
+  plant common/tensor/layout.cc '"server/shard/shard.h"'
+  plant server/main.cc '"worker/training/trainer.h"'
   plant worker/torch/model.h '"../../server/shard.h"'
-  plant worker/job.cc '"server/shard.h"'
-  plant worker/job.cc '"worker/trainer.h"'
-  plant common/clock.cc '"tools/bench/cell.h"'
-  plant tools/bench/part_main.cc '"server/server.h"'
-  plant tools/bench/part_main.cc '"worker/grpc_connection.h"'
-  plant tools/bench/part_main.cc '"tools/bench/part.h"'
+  plant worker/job.cc '"server/shard/shard.h"'
+  plant worker/job.cc '"worker/training/trainer.h"'
+  plant common/base/clock.cc '"tools/bench/harness/cell.h"'
+  plant tools/bench/rounds/part_main.cc '"server/server.h"'
+  plant tools/bench/rounds/part_main.cc '"worker/connection/grpc/grpc_connection.h"'
+  plant tools/bench/rounds/part_main.cc '"tools/bench/harness/part.h"'
 
   local expected found
   expected=$(printf '%s\t%s\n' \
-    MpiStaysInItsBootstrap 'server/shard.cc:1:mpi.h tools/bench/crew.cc:1:mpi.h' \
-    GrpcStaysAtTheDoors server/shard.h:1:grpcpp/grpcpp.h \
-    ProtobufStaysAtTheDoors worker/trainer.h:1:sluice/v1/training.pb.h \
+    MpiStaysInItsBootstrap 'server/shard/shard.cc:1:mpi.h tools/bench/harness/crew.cc:1:mpi.h' \
+    GrpcStaysAtTheDoors server/shard/shard.h:1:grpcpp/grpcpp.h \
+    ProtobufStaysAtTheDoors worker/training/trainer.h:1:sluice/v1/training.pb.h \
     LibTorchStaysInWorkerTorch \
-    'worker/trainer.cc:1:torch/torch.h tools/bench/optimizers_main.cc:1:torch/torch.h' \
+    'worker/training/trainer.cc:1:torch/torch.h tools/bench/optimizer_race/optimizers_main.cc:1:torch/torch.h' \
     ZstdStaysInItsCodec common/codec.cc:1:zstd.h \
-    OpenSslStaysBehindTwoHeaders server/grpc_tls.cc:1:openssl/ssl.h \
-    CommonIncludesNoRoomAbove common/layout.cc:1:server/shard.h \
-    ServerNeverIncludesWorker server/main.cc:1:worker/trainer.h \
+    OpenSslStaysBehindTwoHeaders server/rpc/access/grpc_tls.cc:1:openssl/ssl.h \
+    CommonIncludesNoRoomAbove common/tensor/layout.cc:1:server/shard/shard.h \
+    ServerNeverIncludesWorker server/main.cc:1:worker/training/trainer.h \
     WorkerNeverIncludesServer worker/torch/model.h:1:../../server/shard.h \
-    NoRoomIncludesTools common/clock.cc:1:tools/bench/cell.h)
+    NoRoomIncludesTools common/base/clock.cc:1:tools/bench/harness/cell.h)
   INCLUDES=$(includes_under "$TREE")
   found=$(fences)
   rm -rf "$TREE"

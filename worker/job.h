@@ -16,15 +16,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "common/attachment.h"
-#include "common/credentials_source.h"
 #include "common/encoding/encoding_plan.h"
-#include "common/exchange.h"
-#include "common/job_ticket.h"
-#include "common/learning_rate_schedule.h"
-#include "common/trace.h"
-#include "worker/gradient_encoder.h"
-#include "worker/server_connection.h"
+#include "common/launch/job_ticket.h"
+#include "common/protocol/attachment.h"
+#include "common/protocol/exchange.h"
+#include "common/protocol/learning_rate_schedule.h"
+#include "common/security/credentials_source.h"
+#include "common/trace/trace.h"
+#include "worker/compression/gradient_encoder.h"
+#include "worker/connection/server_connection.h"
 
 namespace CLI {
 class App;

@@ -4,11 +4,11 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error.h"
 #include "common/encoding/builtin_transforms.h"
+#include "common/encoding/bytes/float_bits.h"
 #include "common/encoding/fixed_size_transform.h"
-#include "common/encoding/float_bits.h"
-#include "common/error.h"
-#include "common/vector_clones.h"
+#include "common/tensor/vector_clones.h"
 
 namespace sluice {
 namespace {

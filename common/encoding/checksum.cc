@@ -1,7 +1,7 @@
 #include "common/encoding/checksum.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/error.h"
+#include "common/base/error.h"
 
 // A distribution's compiler builds for the oldest processor; the library knows the newest too.
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/encoding/byte_stage.h"
+#include "common/base/error.h"
+#include "common/encoding/bytes/byte_stage.h"
 #include "common/encoding/checksum.h"
-#include "common/error.h"
-#include "common/tensor_chunk.h"
-#include "common/vector_copy.h"
+#include "common/tensor/tensor_chunk.h"
+#include "common/tensor/vector_copy.h"
 
 namespace sluice {
 namespace {

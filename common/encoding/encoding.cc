@@ -9,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/base/error.h"
 #include "common/encoding/transform.h"
-#include "common/error.h"
 
 namespace sluice {
 namespace {

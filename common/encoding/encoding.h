@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/encoding/chunk_encoding.h"
+#include "common/tensor/chunk_encoding.h"
 
 namespace sluice {
 

@@ -8,8 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/base/error.h"
 #include "common/encoding/codec.h"
-#include "common/error.h"
 
 namespace sluice {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/encoding/encoding.h"
-#include "common/layout.h"
+#include "common/tensor/layout.h"
 
 namespace sluice {
 

@@ -9,7 +9,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "common/encoding/encoding.h"
 #include "common/encoding/encoding_chooser.h"
 #include "common/encoding/encoding_plan.h"

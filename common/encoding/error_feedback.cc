@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "common/encoding/codec.h"
-#include "common/tensor_chunk.h"
-#include "common/vector_math.h"
+#include "common/tensor/tensor_chunk.h"
+#include "common/tensor/vector_math.h"
 
 namespace sluice {
 

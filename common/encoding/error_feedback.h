@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "common/encoding/chunk_encoding.h"
 #include "common/encoding/encoding.h"
 #include "common/encoding/transform.h"
+#include "common/tensor/chunk_encoding.h"
 
 namespace sluice {
 

@@ -1,7 +1,7 @@
 #include "common/encoding/fixed_size_transform.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/error.h"
+#include "common/base/error.h"
 
 namespace sluice {
 

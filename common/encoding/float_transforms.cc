@@ -3,10 +3,10 @@
 #include <cstring>
 
 #include "common/encoding/builtin_transforms.h"
-#include "common/encoding/fetch_ahead.h"
+#include "common/encoding/bytes/fetch_ahead.h"
+#include "common/encoding/bytes/float_bits.h"
 #include "common/encoding/fixed_size_transform.h"
-#include "common/encoding/float_bits.h"
-#include "common/vector_clones.h"
+#include "common/tensor/vector_clones.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error.h"
 #include "common/encoding/builtin_transforms.h"
-#include "common/error.h"
 
 namespace sluice {
 namespace {

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/encoding/chunk_encoding.h"
 #include "common/encoding/transform.h"
+#include "common/tensor/chunk_encoding.h"
 
 namespace sluice {
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <utility>
 
-#include "common/encoding/float_bits.h"
-#include "common/vector_clones.h"
+#include "common/encoding/bytes/float_bits.h"
+#include "common/tensor/vector_clones.h"
 
 namespace sluice {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error.h"
 #include "common/encoding/builtin_transforms.h"
 #include "common/encoding/transform.h"
-#include "common/error.h"
 
 namespace sluice {
 namespace {

@@ -3,13 +3,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/varint.h"
 #include "common/encoding/builtin_transforms.h"
 #include "common/encoding/kept_values.h"
 #include "common/encoding/largest.h"
 #include "common/encoding/transform.h"
-#include "common/tensor_chunk.h"
-#include "common/varint.h"
-#include "common/vector_math.h"
+#include "common/tensor/tensor_chunk.h"
+#include "common/tensor/vector_math.h"
 
 namespace sluice {
 namespace {

@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/error.h"
 #include "common/encoding/builtin_transforms.h"
-#include "common/error.h"
-#include "common/tensor_chunk.h"
-#include "common/vector_math.h"
+#include "common/tensor/tensor_chunk.h"
+#include "common/tensor/vector_math.h"
 
 namespace sluice {
 namespace {

@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/encoding/chunk_encoding.h"
 #include "common/encoding/encoding.h"
+#include "common/tensor/chunk_encoding.h"
 
 namespace sluice {
 

@@ -12,8 +12,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/durable/checked_line.h"
-#include "server/durable/numbered_name.h"
+#include "server/durable/format/checked_line.h"
+#include "server/durable/format/numbered_name.h"
 
 namespace sluice {
 namespace {

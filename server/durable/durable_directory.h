@@ -23,14 +23,14 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
-#include "common/background.h"
-#include "common/file_lock.h"
-#include "common/file_system.h"
-#include "server/durable/checkpoint_store.h"
-#include "server/durable/journal.h"
-#include "server/durable/journal_replay.h"
+#include "common/base/background.h"
+#include "common/storage/file_lock.h"
+#include "common/storage/file_system.h"
+#include "server/durable/checkpoint/checkpoint_store.h"
+#include "server/durable/journal/journal.h"
+#include "server/durable/journal/journal_replay.h"
 #include "server/durable/reached_step.h"
-#include "server/shard_image.h"
+#include "server/state/shard_image.h"
 
 namespace sluice {
 

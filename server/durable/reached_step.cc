@@ -3,7 +3,7 @@
 #include <glog/logging.h>
 
 #include "absl/types/span.h"
-#include "common/little_endian.h"
+#include "common/base/little_endian.h"
 
 namespace sluice {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "common/file_system.h"
-#include "common/ids.h"
+#include "common/base/ids.h"
+#include "common/storage/file_system.h"
 
 namespace sluice {
 

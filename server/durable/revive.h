@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "server/durable/durable_directory.h"
-#include "server/shard.h"
+#include "server/shard/shard.h"
 
 namespace sluice {
 

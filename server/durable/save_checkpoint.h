@@ -4,7 +4,7 @@
 #define SLUICE_SERVER_DURABLE_SAVE_CHECKPOINT_H_
 
 #include "server/durable/durable_directory.h"
-#include "server/shard.h"
+#include "server/shard/shard.h"
 
 namespace sluice {
 

@@ -4,8 +4,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/launch.h"
-#include "tests/testing/process.h"
+#include "tests/testing/process/launch.h"
+#include "tests/testing/process/process.h"
 #include "tests/testing/status.h"
 
 namespace sluice {

@@ -5,14 +5,14 @@
 
 #include <string>
 
+#include "common/base/little_endian.h"
 #include "common/encoding/checksum.h"
-#include "common/little_endian.h"
-#include "server/durable/checkpoint_format.h"
+#include "server/durable/checkpoint/checkpoint_format.h"
 #include "tests/fuzz/image_check.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"
-#include "tests/testing/faulty_files.h"
+#include "tests/testing/durable/faulty_files.h"
 
 namespace sluice {
 namespace {

@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "common/command_line.h"
-#include "common/optimizer_config.h"
-#include "common/wire.h"
-#include "server/server_flags.h"
+#include "common/base/command_line.h"
+#include "common/protocol/optimizer_config.h"
+#include "common/wire/wire.h"
+#include "server/program/server_flags.h"
 #include "sluice/v1/config.pb.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"
-#include "worker/optimizer_flags.h"
+#include "worker/program/optimizer_flags.h"
 
 namespace sluice {
 namespace {

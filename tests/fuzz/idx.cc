@@ -15,7 +15,7 @@
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"
-#include "worker/idx_reader.h"
+#include "worker/data/idx_reader.h"
 
 namespace sluice {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "server/durable/checkpoint_format.h"
-#include "tests/testing/faulty_files.h"
+#include "server/durable/checkpoint/checkpoint_format.h"
+#include "tests/testing/durable/faulty_files.h"
 
 namespace sluice {
 namespace {

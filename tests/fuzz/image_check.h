@@ -3,7 +3,7 @@
 #ifndef SLUICE_TESTS_FUZZ_IMAGE_CHECK_H_
 #define SLUICE_TESTS_FUZZ_IMAGE_CHECK_H_
 
-#include "server/shard_image.h"
+#include "server/state/shard_image.h"
 
 namespace sluice {
 

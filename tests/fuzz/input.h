@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "common/little_endian.h"
+#include "common/base/little_endian.h"
 
 namespace sluice {
 

@@ -2,7 +2,7 @@
 // each as a step that is written, and read again, as the same; a replay makes steps without a gap.
 // Checksums keep what is changed at random out, so the target makes records, too, whose checksums
 // fit.
-#include "server/durable/journal.h"
+#include "server/durable/journal/journal.h"
 
 #include <glog/logging.h>
 
@@ -13,14 +13,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/tensor_chunk.h"
-#include "server/durable/journal_format.h"
-#include "server/durable/journal_replay.h"
-#include "server/durable/saved_state.h"
+#include "common/tensor/tensor_chunk.h"
+#include "server/durable/format/saved_state.h"
+#include "server/durable/journal/journal_format.h"
+#include "server/durable/journal/journal_replay.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"
-#include "tests/testing/faulty_files.h"
+#include "tests/testing/durable/faulty_files.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "common/encoding/chunk_encoding.h"
+#include "common/tensor/chunk_encoding.h"
 
 namespace sluice {
 

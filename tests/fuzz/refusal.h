@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "common/error.h"
+#include "common/base/error.h"
 
 namespace sluice {
 

@@ -1,6 +1,6 @@
 // The header of a safetensors file: what is read of it covers the file's data, and is written, and
 // read again, as the same.
-#include "common/safetensors.h"
+#include "common/storage/safetensors.h"
 
 #include <glog/logging.h>
 

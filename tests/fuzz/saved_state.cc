@@ -1,6 +1,6 @@
 // The text of a server's state, which is all of a checkpoint but its tensors: refused, or read as a
 // state that is written, and read again, as the same, also with tensors.
-#include "server/durable/saved_state.h"
+#include "server/durable/format/saved_state.h"
 
 #include <glog/logging.h>
 

@@ -16,9 +16,9 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/exchange.h"
-#include "server/push_books.h"
-#include "server/shard_state.h"
+#include "common/protocol/exchange.h"
+#include "server/state/push_books.h"
+#include "server/state/shard_state.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/step_model.h"
 #include "tests/simulation/verdict.h"

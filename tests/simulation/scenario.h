@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <string>
 
-#include "common/consistency.h"
-#include "common/layout.h"
-#include "common/optimizer_options.h"
-#include "server/shard_state.h"
+#include "common/protocol/consistency.h"
+#include "common/protocol/optimizer_options.h"
+#include "common/tensor/layout.h"
+#include "server/state/shard_state.h"
 #include "tests/simulation/dice.h"
 
 namespace sluice {

@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "absl/strings/str_join.h"
-#include "common/command_line.h"
+#include "common/base/command_line.h"
 #include "tests/simulation/simulation.h"
 
 namespace sluice {

@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "server/shard.h"
+#include "server/shard/shard.h"
 #include "tests/simulation/dice.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/vectors.h"

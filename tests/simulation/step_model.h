@@ -11,8 +11,8 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/consistency.h"
-#include "common/layout.h"
+#include "common/protocol/consistency.h"
+#include "common/tensor/layout.h"
 #include "tests/simulation/workers_model.h"
 #include "tests/testing/vectors.h"
 

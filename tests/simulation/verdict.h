@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "common/error.h"
-#include "common/exchange.h"
+#include "common/base/error.h"
+#include "common/protocol/exchange.h"
 
 namespace sluice {
 

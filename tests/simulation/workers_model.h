@@ -11,7 +11,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/exchange.h"
+#include "common/protocol/exchange.h"
 
 namespace sluice {
 

@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "server/shard.h"
+#include "server/shard/shard.h"
 #include "tests/simulation/oracle.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/verdict.h"

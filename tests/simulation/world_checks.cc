@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "common/error.h"
+#include "common/base/error.h"
 #include "tests/simulation/world.h"
 
 namespace sluice {

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tests/testing/process.h"
+#include "tests/testing/process/process.h"
 
 namespace sluice {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "common/file_descriptor.h"
+#include "common/base/file_descriptor.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
 

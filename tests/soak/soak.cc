@@ -12,11 +12,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "common/private_directory.h"
+#include "common/net/private_directory.h"
 #include "tests/soak/crew.h"
 #include "tests/soak/process_size.h"
-#include "tests/testing/launch.h"
-#include "tests/testing/process.h"
+#include "tests/testing/process/launch.h"
+#include "tests/testing/process/process.h"
 
 namespace sluice {
 namespace {
@@ -124,7 +124,7 @@ class Soak {
  private:
   absl::StatusOr<std::unique_ptr<Process>> StartWorker(const std::string& name,
                                                        const Words& more) const {
-    Words words = {RunfilePath("tests/pushing_worker_program"),
+    Words words = {RunfilePath("tests/testing/process/pushing_worker_program"),
                    "--gradient=1",
                    "--steps=1000000000",
                    "--leave-on-sigterm",

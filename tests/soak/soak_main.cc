@@ -9,10 +9,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/command_line.h"
+#include "common/base/command_line.h"
 #include "tests/soak/flatness.h"
 #include "tests/soak/soak.h"
-#include "tests/testing/record_sheet.h"
+#include "tests/testing/process/record_sheet.h"
 
 namespace sluice {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "absl/types/span.h"
-#include "common/zstd_codec.h"
+#include "common/encoding/bytes/zstd_codec.h"
 #include "gtest/gtest.h"
 
 namespace sluice {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/tensor_chunk.h"
+#include "common/tensor/tensor_chunk.h"
 
 namespace sluice {
 

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/exchange.h"
+#include "common/protocol/exchange.h"
 #include "gmock/gmock.h"
-#include "server/push_books.h"
+#include "server/state/push_books.h"
 
 namespace sluice {
 

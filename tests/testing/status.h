@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/error.h"
+#include "common/base/error.h"
 #include "gmock/gmock.h"
 
 namespace sluice {

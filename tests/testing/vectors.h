@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/layout.h"
-#include "common/tensor_chunk.h"
+#include "common/tensor/layout.h"
+#include "common/tensor/tensor_chunk.h"
 
 namespace sluice {
 

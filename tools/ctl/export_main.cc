@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/file_system.h"
-#include "server/durable/checkpoint_format.h"
+#include "common/storage/file_system.h"
+#include "server/durable/checkpoint/checkpoint_format.h"
 #include "worker/torch/state_dict.h"
 
 namespace sluice {

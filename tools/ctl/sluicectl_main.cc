@@ -14,11 +14,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/command_line.h"
-#include "common/file_system.h"
-#include "server/durable/checkpoint_format.h"
-#include "server/durable/checkpoint_store.h"
-#include "server/durable/saved_state.h"
+#include "common/base/command_line.h"
+#include "common/storage/file_system.h"
+#include "server/durable/checkpoint/checkpoint_format.h"
+#include "server/durable/checkpoint/checkpoint_store.h"
+#include "server/durable/format/saved_state.h"
 
 namespace sluice {
 namespace {

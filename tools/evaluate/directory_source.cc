@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/file_lock.h"
-#include "common/file_system.h"
-#include "server/durable/checkpoint_follower.h"
+#include "common/storage/file_lock.h"
+#include "common/storage/file_system.h"
+#include "server/durable/checkpoint/checkpoint_follower.h"
 #include "server/durable/durable_directory.h"
 
 namespace sluice {

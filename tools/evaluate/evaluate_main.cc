@@ -16,16 +16,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
-#include "common/command_line.h"
-#include "common/logging.h"
+#include "common/base/command_line.h"
+#include "common/base/logging.h"
 #include "tools/evaluate/directory_source.h"
 #include "tools/evaluate/evaluation_report.h"
 #include "tools/evaluate/parameter_source.h"
 #include "tools/evaluate/server_source.h"
-#include "worker/dataset.h"
+#include "worker/data/dataset.h"
 #include "worker/job.h"
-#include "worker/model_flags.h"
-#include "worker/torch/evaluator.h"
+#include "worker/program/model_flags.h"
+#include "worker/torch/training/evaluator.h"
 
 namespace sluice {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "tools/evaluate/parameter_source.h"
-#include "worker/evaluation.h"
+#include "worker/training/evaluation.h"
 
 namespace sluice {
 

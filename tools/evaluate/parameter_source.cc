@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "server/durable/checkpoint_store.h"
+#include "server/durable/checkpoint/checkpoint_store.h"
 
 namespace sluice {
 namespace {

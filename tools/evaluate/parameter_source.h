@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "common/ids.h"
-#include "worker/torch/evaluator.h"
+#include "common/base/ids.h"
+#include "worker/torch/training/evaluator.h"
 
 namespace sluice {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "worker/parameter_follower.h"
+#include "worker/client/parameter_follower.h"
 
 namespace sluice {
 namespace {

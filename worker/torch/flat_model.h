@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/layout.h"
-#include "common/shared_floats.h"
-#include "common/shared_memory.h"
+#include "common/tensor/layout.h"
+#include "common/tensor/shared_floats.h"
+#include "common/tensor/shared_memory.h"
 
 namespace sluice {
 

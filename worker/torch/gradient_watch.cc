@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/exchange.h"
+#include "common/protocol/exchange.h"
 
 namespace sluice {
 namespace {

@@ -20,17 +20,17 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/background.h"
-#include "common/exchange.h"
-#include "common/optimizer_config.h"
+#include "common/base/background.h"
+#include "common/protocol/exchange.h"
+#include "common/protocol/optimizer_config.h"
+#include "worker/client/parameter_client.h"
+#include "worker/client/sent_parts.h"
 #include "worker/job.h"
-#include "worker/local_steps.h"
-#include "worker/parameter_client.h"
-#include "worker/sent_parts.h"
 #include "worker/torch/flat_model.h"
 #include "worker/torch/gradient_watch.h"
 #include "worker/torch/remote_error.h"
 #include "worker/torch/remote_step.h"
+#include "worker/training/local_steps.h"
 
 namespace sluice {
 

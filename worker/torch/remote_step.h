@@ -7,7 +7,7 @@
 #include <future>
 #include <utility>
 
-#include "worker/parameter_client.h"
+#include "worker/client/parameter_client.h"
 
 namespace sluice {
 

@@ -13,9 +13,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "common/base/little_endian.h"
 #include "common/encoding/checksum.h"
-#include "common/little_endian.h"
-#include "common/safetensors.h"
+#include "common/storage/safetensors.h"
 
 namespace sluice {
 namespace {
@@ -57,7 +57,7 @@ absl::StatusOr<Tensors> DecodePickle(const std::string& path, const std::vector<
 
 // ---- Safetensors ----
 
-// Of a server, in its checkpoints; see server/durable/checkpoint_format.h.
+// Of a server, in its checkpoints; see server/durable/checkpoint/checkpoint_format.h.
 constexpr char kServersPrefix[] = "sluice:";
 constexpr char kChecksum[] = "sluice:checksum";
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "common/layout.h"
+#include "common/tensor/layout.h"
 
 namespace torch {
 namespace nn {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/optimizer_config.h"
+#include "common/protocol/optimizer_config.h"
 
 namespace sluice {
 

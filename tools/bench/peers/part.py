@@ -1,4 +1,4 @@
-"""A part of a cell, for peers in Python: what tools/bench/part.h is for those in C++."""
+"""A part of a cell, for peers in Python: what tools/bench/harness/part.h is for those in C++."""
 
 import argparse
 import resource
@@ -46,7 +46,7 @@ def _usage():
 
 
 def synthetic_gradient(elements):
-    """The same as SyntheticGradient of tools/bench/gradient.h."""
+    """The same as SyntheticGradient of tools/bench/harness/gradient.h."""
     noise = np.arange(elements, dtype=np.uint32)
     noise = (noise ^ (noise >> 16)) * np.uint32(0x85EBCA6B)
     noise = (noise ^ (noise >> 13)) * np.uint32(0xC2B2AE35)

@@ -1,0 +1,47 @@
+// Strong types for the numbers that would otherwise be mixed up.
+
+#ifndef SLUICE_COMMON_BASE_IDS_H_
+#define SLUICE_COMMON_BASE_IDS_H_
+
+#include <cstdint>
+#include <ostream>
+#include <utility>
+
+namespace sluice {
+
+// A number of one kind (`Tag`): comparable with its own kind only. Immutable but for assignment.
+template <typename Tag>
+class Number {
+ public:
+  constexpr Number() = default;
+  constexpr explicit Number(uint64_t value) : value_(value) {}
+
+  constexpr uint64_t value() const { return value_; }
+  constexpr Number Next() const { return Number(value_ + 1); }
+
+  friend constexpr bool operator==(Number a, Number b) { return a.value_ == b.value_; }
+  friend constexpr bool operator!=(Number a, Number b) { return a.value_ != b.value_; }
+  friend constexpr bool operator<(Number a, Number b) { return a.value_ < b.value_; }
+  friend constexpr bool operator<=(Number a, Number b) { return a.value_ <= b.value_; }
+  friend constexpr bool operator>(Number a, Number b) { return a.value_ > b.value_; }
+  friend constexpr bool operator>=(Number a, Number b) { return a.value_ >= b.value_; }
+
+  friend std::ostream& operator<<(std::ostream& out, Number n) { return out << n.value_; }
+  template <typename H>
+  friend H AbslHashValue(H h, Number n) {
+    return H::combine(std::move(h), n.value_);
+  }
+
+ private:
+  uint64_t value_ = 0;
+};
+
+using Step = Number<struct StepTag>;                // version of the parameters
+using Incarnation = Number<struct IncarnationTag>;  // life of the server, from 1
+using SessionId = Number<struct SessionTag>;        // one Join, from 1
+using Sequence = Number<struct SequenceTag>;        // of a worker's push, from 1
+using ProcessNonce = Number<struct NonceTag>;       // one life of a worker's process, not 0
+
+}  // namespace sluice
+
+#endif  // SLUICE_COMMON_BASE_IDS_H_

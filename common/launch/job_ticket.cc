@@ -1,0 +1,45 @@
+#include "common/launch/job_ticket.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/security/secret.h"
+#include "sluice/v1/bootstrap.pb.h"
+
+namespace sluice {
+
+std::string EncodeTicket(const absl::StatusOr<JobTicket>& ticket) {
+  v1::JobTicket message;
+  if (ticket.ok()) {
+    message.set_address(ticket->address);
+    message.set_job_id(ticket->job_id);
+    message.set_token(ticket->token);
+    message.set_certificate(ticket->credentials.certificate);
+    message.set_key(ticket->credentials.key);
+    message.set_authority(ticket->credentials.authority);
+  } else {
+    const absl::Status& status = ticket.status();
+    message.set_failure(status.message().empty() ? absl::StatusCodeToString(status.code())
+                                                 : std::string(status.message()));
+  }
+  std::string bytes = message.SerializeAsString();
+  Wipe(*message.mutable_key());
+  return bytes;
+}
+
+absl::StatusOr<JobTicket> DecodeTicket(absl::string_view bytes) {
+  v1::JobTicket message;
+  const bool parsed = message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  if (parsed && !message.failure().empty()) {
+    return absl::UnavailableError(absl::StrCat("rank 0 has no server: ", message.failure()));
+  }
+  if (!parsed || message.address().empty()) {
+    return absl::DataLossError(absl::StrCat(
+        "rank 0 broadcast ", bytes.size(),
+        " bytes that are no job ticket; do all ranks run the same version of Sluice?"));
+  }
+  JobTicket ticket{message.address(), message.job_id(), message.token()};
+  ticket.credentials = {message.certificate(), message.key(), message.authority()};
+  Wipe(*message.mutable_key());
+  return ticket;
+}
+
+}  // namespace sluice

@@ -1,0 +1,39 @@
+// All that MPI does for a job: it tells rank and size and broadcasts one blob. Then it is
+// finalized.
+//
+// The only door to MPI. Modelled on gloo's use of it (gloo/mpi/context.cc): init, rank, size, one
+// exchange.
+
+#ifndef SLUICE_COMMON_LAUNCH_MPI_BOOTSTRAP_H_
+#define SLUICE_COMMON_LAUNCH_MPI_BOOTSTRAP_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace sluice {
+
+// The launch as every rank sees it.
+struct MpiWorld {
+  int rank = 0;
+  int size = 1;
+  bool one_node = true;  // all ranks share this node
+};
+
+struct MpiBootstrapResult {
+  MpiWorld world;
+  std::string blob;  // what rank 0 made
+};
+
+// Whether an MPI launcher (mpirun, srun) started this process.
+bool LaunchedByMpi();
+
+// Called by every rank, once in a process, from the main thread: initialises MPI, has rank 0 call
+// `make_blob`, broadcasts what it returns and finalizes MPI. FAILED_PRECONDITION if MPI fails.
+absl::StatusOr<MpiBootstrapResult> MpiBootstrap(
+    const std::function<std::string(const MpiWorld&)>& make_blob);
+
+}  // namespace sluice
+
+#endif  // SLUICE_COMMON_LAUNCH_MPI_BOOTSTRAP_H_

@@ -1,0 +1,229 @@
+#include "common/launch/supervisor.h"
+
+#include <fcntl.h>
+#include <glog/logging.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/launch/child_process.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kVariable[] = "SLUICE_SUPERVISOR_SOCKET";  // its number, in the environment
+// A program that dies sooner is not run again at once: what killed it is likely to be there still.
+constexpr absl::Duration kShortLife = absl::Seconds(1);
+constexpr int kSignalBase = 128;  // as shells do
+constexpr int kCannotRun = 127;   // as above
+
+absl::Status SystemError(absl::string_view what) {
+  return absl::UnavailableError(absl::StrCat("cannot ", what, ": ", strerror(errno)));
+}
+
+// Signals that ask a process to end.
+constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+
+bool WasAskedToEnd(int status) {
+  return WIFSIGNALED(status) && std::find(std::begin(kStopSignals), std::end(kStopSignals),
+                                          WTERMSIG(status)) != std::end(kStopSignals);
+}
+
+sigset_t StopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : kStopSignals) sigaddset(&signals, signal);
+  return signals;
+}
+
+// The words of this process's command line.
+std::vector<std::string> CommandLine() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+std::vector<std::string> EnvironmentWith(int fd) {
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
+  entries.push_back(absl::StrCat(kVariable, "=", fd));
+  return entries;
+}
+
+// In the child, after fork: nothing but system calls.
+[[noreturn]] void BecomeProgram(pid_t parent, int fd, const sigset_t& mask, char** words,
+                                char** environment) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kCannotRun);  // it died before that
+  // Nothing of MPI's, whose launcher takes an open descriptor for a rank that lives.
+  syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  fcntl(fd, F_SETFD, 0);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  // The very file this process was started from, even if another has its name now.
+  execve("/proc/self/exe", words, environment);
+  _exit(kCannotRun);
+}
+
+std::string DescribeEnd(int status) {
+  if (WIFSIGNALED(status)) {
+    return absl::StrCat("was ended by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)),
+                        ")");
+  }
+  return absl::StrCat("failed with exit code ", WEXITSTATUS(status));
+}
+
+int CodeOf(int status) {
+  return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
+absl::optional<SupervisorSocket> SupervisorSocket::Inherited() {
+  const char* text = getenv(kVariable);
+  int fd = -1;
+  if (text == nullptr || !absl::SimpleAtoi(text, &fd)) return absl::nullopt;
+  unsetenv(kVariable);
+  if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return absl::nullopt;
+  return SupervisorSocket(FileDescriptor(fd));
+}
+
+absl::Status SupervisorSocket::Send(absl::string_view message) const {
+  const ssize_t sent = send(end_.get(), message.data(), message.size(), MSG_NOSIGNAL);
+  if (sent < 0) return SystemError("speak to a supervisor or its program");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> SupervisorSocket::Receive() const {
+  char none = 0;
+  ssize_t size = -1;
+  do {
+    size = recv(end_.get(), &none, 0, MSG_PEEK | MSG_TRUNC);
+  } while (size < 0 && errno == EINTR);
+  if (size < 0) return SystemError("hear a supervisor or its program");
+  if (size == 0) return absl::UnavailableError("the other side ended before it had spoken");
+  std::string message(static_cast<size_t>(size), '\0');
+  if (recv(end_.get(), message.data(), message.size(), 0) != size) {
+    return SystemError("hear a supervisor or its program");
+  }
+  return message;
+}
+
+Supervisor::Supervisor(std::string name) : name_(std::move(name)) {
+  const sigset_t signals = StopSignals();
+  sigprocmask(SIG_BLOCK, &signals, &outer_mask_);
+  stop_signals_ = FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+absl::StatusOr<std::unique_ptr<Supervisor>> Supervisor::Start(std::string name) {
+  std::unique_ptr<Supervisor> supervisor(new Supervisor(std::move(name)));
+  if (!supervisor->stop_signals_.ok()) return SystemError("wait for signals");
+  const absl::Status spawned = supervisor->Spawn();
+  if (!spawned.ok()) return spawned;
+  return supervisor;
+}
+
+Supervisor::~Supervisor() {
+  if (pid_ != 0) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  sigprocmask(SIG_SETMASK, &outer_mask_, nullptr);
+}
+
+absl::Status Supervisor::Spawn() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return SystemError("make a socket");
+  }
+  socket_ = SupervisorSocket(FileDescriptor(ends[0]));
+  const FileDescriptor childs(ends[1]);
+  std::vector<std::string> words = CommandLine();
+  std::vector<std::string> environment = EnvironmentWith(childs.get());
+  const std::vector<char*> argv = ExecWords(words);
+  const std::vector<char*> envp = ExecWords(environment);
+  const pid_t self = getpid();
+  spawned_ = absl::Now();
+  const pid_t pid = fork();
+  if (pid < 0) return SystemError("start a process");
+  if (pid == 0) {
+    BecomeProgram(self, childs.get(), outer_mask_, const_cast<char**>(argv.data()),
+                  const_cast<char**>(envp.data()));
+  }
+  pid_ = pid;
+  ended_ = FileDescriptor(OpenPidfd(pid));
+  if (!ended_.ok()) return SystemError("watch a process");
+  LOG(INFO) << name_ << ": run " << ++runs_ << " of its program is process " << pid_;
+  return absl::OkStatus();
+}
+
+int Supervisor::Run(const std::string& brief, uint32_t max_restarts, bool (*is_final)(int code)) {
+  for (uint32_t restarts = 0;; ++restarts) {
+    WaitForEnd();
+    const int code = CodeOf(status_);
+    const bool done = WIFEXITED(status_) && (code == 0 || is_final(code));
+    if (done || stopping_ || WasAskedToEnd(status_)) return code;
+    const std::string what = absl::StrCat(name_, ": its program ", DescribeEnd(status_));
+    if (restarts == max_restarts) {
+      LOG(ERROR) << what << "; it is not started again, after " << restarts << " restarts";
+      return code;
+    }
+    LOG(WARNING) << what << "; restart " << restarts + 1 << " of " << max_restarts;
+    Pause();
+    if (stopping_) return code;
+    const absl::Status spawned = Spawn();
+    if (!spawned.ok()) {
+      LOG(ERROR) << name_ << ": " << spawned.message();
+      return code;
+    }
+    // If it has died already, that is what the next turn sees.
+    const absl::Status briefed = socket_.Send(brief);
+    if (!briefed.ok()) LOG(WARNING) << name_ << ": " << briefed.message();
+  }
+}
+
+void Supervisor::WaitForEnd() {
+  while (pid_ != 0) Watch(absl::InfiniteDuration());
+}
+
+// Until a program that died at once may be run again.
+void Supervisor::Pause() {
+  if (absl::Now() - spawned_ >= kShortLife) return;
+  const absl::Time until = absl::Now() + kShortLife;
+  while (!stopping_ && absl::Now() < until) Watch(until - absl::Now());
+}
+
+// Until the program ends or this process is asked to end, at most for `limit`.
+void Supervisor::Watch(absl::Duration limit) {
+  pollfd events[] = {{pid_ == 0 ? -1 : ended_.get(), POLLIN, 0}, {stop_signals_.get(), POLLIN, 0}};
+  const bool for_ever = limit == absl::InfiniteDuration();
+  poll(events, 2, for_ever ? -1 : static_cast<int>(absl::ToInt64Milliseconds(limit)) + 1);
+  signalfd_siginfo signal = {};
+  if (read(stop_signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
+    stopping_ = true;
+    if (pid_ != 0) kill(pid_, static_cast<int>(signal.ssi_signo));
+  }
+  int status = 0;
+  if (pid_ == 0 || waitpid(pid_, &status, WNOHANG) != pid_) return;
+  pid_ = 0;
+  status_ = status;
+}
+
+}  // namespace sluice

@@ -1,0 +1,34 @@
+// Where a server can be reached: host:port, or a unix socket.
+
+#ifndef SLUICE_COMMON_NET_ADDRESS_H_
+#define SLUICE_COMMON_NET_ADDRESS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace sluice {
+
+// "127.0.0.1:7070", "[::1]:7070", "node7:7070", or "unix:/path". As text it is also a gRPC target.
+struct Address {
+  std::string host;  // without brackets; empty for a unix socket
+  uint16_t port = 0;
+  std::string unix_path;
+
+  // What the system's sockaddr_un holds.
+  static constexpr size_t kMaxUnixPath = 107;
+
+  bool is_unix() const { return !unix_path.empty(); }
+  // Whether it cannot be reached from another node: a unix socket, or loopback.
+  bool IsLocal() const;
+  std::string ToString() const;
+};
+
+// BAD_ARGUMENT names what was found and shows the expected forms. Port 0 is allowed: any free one.
+absl::StatusOr<Address> ParseAddress(absl::string_view text);
+
+}  // namespace sluice
+
+#endif  // SLUICE_COMMON_NET_ADDRESS_H_

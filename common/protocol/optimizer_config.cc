@@ -1,0 +1,114 @@
+#include "common/protocol/optimizer_config.h"
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+
+namespace sluice {
+namespace {
+
+std::string Quoted(absl::string_view name) { return absl::StrCat("\"", Shown(name), "\""); }
+
+// Groups go by their first parameter.
+std::string NameOf(const OptimizerGroup& group) {
+  return absl::StrCat("the optimizer's group of ", Quoted(group.parameters.front()));
+}
+
+absl::Status CheckGroup(const OptimizerGroup& group, const OptimizerOptions& defaults) {
+  if (group.parameters.empty()) {
+    return MakeError(Reason::kBadOptimizer,
+                     "a group of the optimizer has no parameters, expected at least one");
+  }
+  if (group.options.index() != defaults.index()) {
+    return MakeError(
+        Reason::kBadOptimizer,
+        absl::StrCat(NameOf(group), " is of ", OptimizerName(group.options), ", expected ",
+                     OptimizerName(defaults), ", as for the rest of the model"));
+  }
+  const absl::Status options = Validate(group.options);
+  if (options.ok()) return options;
+  return MakeError(Reason::kBadOptimizer,
+                   absl::StrCat("in ", NameOf(group), ", ", options.message()));
+}
+
+absl::Status GroupsDiffer(absl::string_view how) {
+  return MakeError(
+      Reason::kOptimizerMismatch,
+      absl::StrCat("this worker's optimizer ", how, "; start every worker with the same groups"));
+}
+
+absl::Status CheckSameParameters(const OptimizerGroup& job, const OptimizerGroup& worker) {
+  if (job.parameters.size() != worker.parameters.size()) {
+    return GroupsDiffer(
+        absl::StrCat("has ", worker.parameters.size(), " parameters in its group of ",
+                     Quoted(worker.parameters.front()), ", the job's has ", job.parameters.size()));
+  }
+  for (size_t i = 0; i < job.parameters.size(); ++i) {
+    if (job.parameters[i] == worker.parameters[i]) continue;
+    return GroupsDiffer(absl::StrCat("has ", Quoted(worker.parameters[i]),
+                                     " in a group where the job's has ",
+                                     Quoted(job.parameters[i])));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Validate(const OptimizerConfig& config) {
+  const absl::Status options = Validate(config.options);
+  if (!options.ok()) return options;
+  if (std::holds_alternative<AveragingOptions>(config.options) && !config.groups.empty()) {
+    return MakeError(Reason::kBadOptimizer,
+                     absl::StrCat("averaging has ", config.groups.size(),
+                                  " groups of parameters, expected none: the workers' own "
+                                  "optimizers may have some"));
+  }
+  absl::flat_hash_set<absl::string_view> seen;
+  for (const OptimizerGroup& group : config.groups) {
+    const absl::Status valid = CheckGroup(group, config.options);
+    if (!valid.ok()) return valid;
+    for (const std::string& name : group.parameters) {
+      if (seen.insert(name).second) continue;
+      return MakeError(Reason::kBadOptimizer,
+                       absl::StrCat("parameter ", Quoted(name),
+                                    " is in the optimizer's groups twice, expected once at most"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFits(const OptimizerConfig& config, const Layout& layout) {
+  for (const OptimizerGroup& group : config.groups) {
+    for (const std::string& name : group.parameters) {
+      const LayoutRange* const range = layout.Find(name);
+      if (range != nullptr && range->kind == RangeKind::kParameter) continue;
+      return MakeError(
+          Reason::kBadOptimizer,
+          absl::StrCat(NameOf(group), " holds ", Quoted(name), ", which is ",
+                       range == nullptr ? "not in the model" : "a statistic, not a parameter",
+                       "; expected names of the model's parameters"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSameOptimizer(const OptimizerConfig& job, const OptimizerConfig& worker) {
+  const absl::Status options = CheckSameOptimizer(job.options, worker.options);
+  if (!options.ok()) return options;
+  if (job.groups.size() != worker.groups.size()) {
+    return GroupsDiffer(absl::StrCat("has ", worker.groups.size(),
+                                     " groups of parameters, the job's has ", job.groups.size()));
+  }
+  for (size_t i = 0; i < job.groups.size(); ++i) {
+    const absl::Status parameters = CheckSameParameters(job.groups[i], worker.groups[i]);
+    if (!parameters.ok()) return parameters;
+    const std::string where =
+        absl::StrCat(" in the group of ", Quoted(job.groups[i].parameters.front()));
+    const absl::Status same =
+        CheckSameOptimizer(job.groups[i].options, worker.groups[i].options, where);
+    if (!same.ok()) return same;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

@@ -1,0 +1,65 @@
+#include "common/storage/file_lock.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+constexpr mode_t kOwnerOnly = 0600;
+
+absl::Status Failed(const std::string& path) {
+  return absl::UnavailableError(absl::StrCat(
+      "cannot lock ", path, ": ", std::error_code(errno, std::generic_category()).message()));
+}
+
+// Of the whole file.
+struct flock LockOf(short type) {
+  struct flock lock = {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+std::string Contents(const FileDescriptor& file) {
+  char text[256];
+  const ssize_t size = pread(file.get(), text, sizeof(text), 0);
+  return std::string(absl::StripAsciiWhitespace({text, size < 0 ? size_t{0} : size_t(size)}));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Take(const std::string& path,
+                                                         const std::string& owner) {
+  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kOwnerOnly));
+  if (!file.ok()) return Failed(path);
+  struct flock lock = LockOf(F_WRLCK);
+  if (fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
+    if (errno != EAGAIN && errno != EACCES) return Failed(path);
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is held by ", Contents(file), "; stop it, or use another directory"));
+  }
+  const std::string line = owner + "\n";
+  const bool wrote =
+      ftruncate(file.get(), 0) == 0 &&
+      pwrite(file.get(), line.data(), line.size(), 0) == static_cast<ssize_t>(line.size());
+  if (!wrote) return Failed(path);
+  return std::unique_ptr<FileLock>(new FileLock(std::move(file)));
+}
+
+absl::StatusOr<bool> FileLock::IsHeld(const std::string& path) {
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.ok() && errno == ENOENT) return false;
+  struct flock lock = LockOf(F_RDLCK);
+  if (!file.ok() || fcntl(file.get(), F_OFD_GETLK, &lock) != 0) return Failed(path);
+  return lock.l_type != F_UNLCK;
+}
+
+}  // namespace sluice

@@ -1,0 +1,167 @@
+#include "common/tensor/layout.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/error.h"
+
+namespace sluice {
+namespace {
+
+absl::Status BadRange(size_t index, const LayoutRange& range, absl::string_view problem) {
+  return MakeError(Reason::kBadLayout, absl::StrCat("range ", index, " of the layout (\"",
+                                                    Shown(range.name), "\"): ", problem));
+}
+
+// The product of `shape`, or 0 if it is empty of elements or exceeds the limit.
+uint64_t ElementsOf(const std::vector<uint32_t>& shape) {
+  uint64_t elements = 1;
+  for (const uint32_t dimension : shape) {
+    if (dimension == 0 || elements > Layout::kMaxElements / dimension) return 0;
+    elements *= dimension;
+  }
+  return elements;
+}
+
+absl::Status CheckRange(size_t index, const LayoutRange& range, uint64_t expected_offset) {
+  if (absl::StartsWith(range.name, "sluice:") || range.name == "__metadata__") {
+    return BadRange(index, range,
+                    "names that begin with sluice: are the server's, and "
+                    "__metadata__ is that of checkpoints");
+  }
+  if (range.name.empty() || range.name.size() > Layout::kMaxNameBytes) {
+    return BadRange(index, range,
+                    absl::StrCat("its name has ", range.name.size(), " bytes, expected 1 to ",
+                                 Layout::kMaxNameBytes));
+  }
+  if (range.shape.size() > Layout::kMaxDimensions) {
+    return BadRange(index, range,
+                    absl::StrCat("it has ", range.shape.size(), " dimensions, expected at most ",
+                                 Layout::kMaxDimensions));
+  }
+  const uint64_t elements = ElementsOf(range.shape);
+  if (elements == 0 || elements != range.length) {
+    return BadRange(index, range,
+                    absl::StrCat("shape ", ShapeString(range.shape),
+                                 " does not hold its length of ", range.length, " elements"));
+  }
+  if (range.offset != expected_offset) {
+    return BadRange(index, range,
+                    absl::StrCat("it starts at ", range.offset, ", expected ", expected_offset,
+                                 ", the end of the range before it"));
+  }
+  if (range.end() > Layout::kMaxElements) {
+    return BadRange(index, range,
+                    absl::StrCat("the vector exceeds ", Layout::kMaxElements, " elements"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Differs(absl::string_view difference) {
+  return MakeError(Reason::kLayoutMismatch,
+                   absl::StrCat("this worker's model differs from the job's: ", difference,
+                                "; start every worker with the same model"));
+}
+
+std::string Describe(const LayoutRange& range) {
+  return absl::StrCat("\"", Shown(range.name), "\" ", ShapeString(range.shape), " ",
+                      DataTypeName(range.dtype), " ", RangeKindName(range.kind));
+}
+
+}  // namespace
+
+bool operator==(const LayoutRange& a, const LayoutRange& b) {
+  return a.name == b.name && a.shape == b.shape && a.kind == b.kind && a.dtype == b.dtype &&
+         a.offset == b.offset && a.length == b.length;
+}
+
+Layout::Layout(std::vector<LayoutRange> ranges) : ranges_(std::move(ranges)) {
+  by_name_.reserve(ranges_.size());
+  for (size_t i = 0; i < ranges_.size(); ++i) by_name_.emplace(ranges_[i].name, i);
+}
+
+absl::StatusOr<Layout> Layout::Create(std::vector<LayoutRange> ranges) {
+  if (ranges.empty() || ranges.size() > kMaxRanges) {
+    return MakeError(Reason::kBadLayout, absl::StrCat("the layout has ", ranges.size(),
+                                                      " ranges, expected 1 to ", kMaxRanges));
+  }
+  uint64_t offset = 0;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const absl::Status status = CheckRange(i, ranges[i], offset);
+    if (!status.ok()) return status;
+    offset = ranges[i].end();
+  }
+  Layout layout(std::move(ranges));
+  for (size_t i = 0; i < layout.ranges_.size(); ++i) {
+    if (layout.by_name_.at(layout.ranges_[i].name) != i) {
+      return BadRange(i, layout.ranges_[i], "another range has the same name");
+    }
+  }
+  return layout;
+}
+
+std::vector<KindRun> Layout::Runs() const {
+  std::vector<KindRun> runs;
+  for (const LayoutRange& range : ranges_) {
+    if (runs.empty() || runs.back().kind != range.kind) {
+      runs.push_back({range.kind, range.offset, range.offset});
+    }
+    runs.back().end = range.end();
+  }
+  return runs;
+}
+
+const LayoutRange* Layout::Find(absl::string_view name) const {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : &ranges_[it->second];
+}
+
+std::string Layout::ElementName(uint64_t offset) const {
+  const auto after =
+      std::upper_bound(ranges_.begin(), ranges_.end(), offset,
+                       [](uint64_t o, const LayoutRange& range) { return o < range.offset; });
+  const LayoutRange& range = *(after - 1);
+  return absl::StrCat(range.name, "[", offset - range.offset, "]");
+}
+
+absl::Status CheckSameLayout(const Layout& job, const Layout& worker) {
+  const size_t common = std::min(job.ranges().size(), worker.ranges().size());
+  for (size_t i = 0; i < common; ++i) {
+    if (job.ranges()[i] == worker.ranges()[i]) continue;
+    return Differs(absl::StrCat("tensor ", i, " is ", Describe(worker.ranges()[i]),
+                                ", the job's is ", Describe(job.ranges()[i])));
+  }
+  if (job.ranges().size() == worker.ranges().size()) return absl::OkStatus();
+  const bool more = worker.ranges().size() > common;
+  return Differs(absl::StrCat("it has ", worker.ranges().size(), " tensors, the job's has ",
+                              job.ranges().size(), "; ",
+                              more ? "one too many is " : "the first that it lacks is ",
+                              Describe(more ? worker.ranges()[common] : job.ranges()[common])));
+}
+
+std::string ShapeString(const std::vector<uint32_t>& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+absl::string_view RangeKindName(RangeKind kind) {
+  return kind == RangeKind::kParameter ? "parameter" : "statistic";
+}
+
+absl::string_view DataTypeName(DataType dtype) {
+  switch (dtype) {
+    case DataType::kFloat64:
+      return "float64";
+    case DataType::kFloat16:
+      return "float16";
+    case DataType::kBFloat16:
+      return "bfloat16";
+    case DataType::kFloat32:
+      break;
+  }
+  return "float32";
+}
+
+}  // namespace sluice

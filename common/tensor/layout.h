@@ -1,0 +1,115 @@
+// The model as one flat vector of float32: which range of it belongs to which tensor.
+
+#ifndef SLUICE_COMMON_TENSOR_LAYOUT_H_
+#define SLUICE_COMMON_TENSOR_LAYOUT_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace sluice {
+
+// How a range moves when a step is applied.
+enum class RangeKind {
+  kParameter,  // the optimizer applies the reduced gradient
+  kStatistic,  // workers push values; the new value is their mean
+};
+
+// The element type of the tensor in the worker's model; in the vector all elements are float32.
+enum class DataType { kFloat32, kFloat64, kFloat16, kBFloat16 };
+
+// One tensor's place in the vector. Offsets and lengths count elements.
+struct LayoutRange {
+  std::string name;
+  std::vector<uint32_t> shape;  // empty for a scalar
+  RangeKind kind = RangeKind::kParameter;
+  DataType dtype = DataType::kFloat32;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+
+  uint64_t end() const { return offset + length; }
+};
+
+bool operator==(const LayoutRange& a, const LayoutRange& b);
+
+// Neighbouring ranges of one kind: elements [begin, end).
+struct KindRun {
+  RangeKind kind = RangeKind::kParameter;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+// Calls act(run, begin, end) for each part of elements [begin, end) that lies in one of `runs`,
+// which cover a layout, in order, and each have an `end`.
+template <typename Run, typename Act>
+void ForEachPart(const std::vector<Run>& runs, uint64_t begin, uint64_t end, Act act) {
+  auto run = std::upper_bound(runs.begin(), runs.end(), begin,
+                              [](uint64_t offset, const Run& r) { return offset < r.end; });
+  for (; begin < end; ++run) {
+    const uint64_t part_end = std::min(end, run->end);
+    act(*run, begin, part_end);
+    begin = part_end;
+  }
+}
+
+// As above, with act(kind, begin, end).
+template <typename Act>
+void ForEachRun(const std::vector<KindRun>& runs, uint64_t begin, uint64_t end, Act act) {
+  ForEachPart(runs, begin, end,
+              [&act](const KindRun& run, uint64_t from, uint64_t to) { act(run.kind, from, to); });
+}
+
+// An immutable, valid layout: ranges in ascending order that cover [0, size()) without gaps, with
+// unique names. Safe to read from any thread.
+class Layout {
+ public:
+  static constexpr size_t kMaxRanges = 65536;
+  static constexpr size_t kMaxNameBytes = 256;
+  static constexpr size_t kMaxDimensions = 8;
+  static constexpr uint64_t kMaxElements = uint64_t{1} << 38;  // 1 TiB of float32
+
+  // Of no tensors.
+  Layout() = default;
+
+  // Checks `ranges`, which may come from a peer: BAD_LAYOUT names the range and the rule it breaks.
+  // Names that checkpoints have for themselves are refused.
+  static absl::StatusOr<Layout> Create(std::vector<LayoutRange> ranges);
+
+  const std::vector<LayoutRange>& ranges() const { return ranges_; }
+  uint64_t size() const { return ranges_.empty() ? 0 : ranges_.back().end(); }
+
+  // The ranges, neighbours of one kind joined.
+  std::vector<KindRun> Runs() const;
+
+  // The range of that name, or null.
+  const LayoutRange* Find(absl::string_view name) const;
+
+  // "conv1.weight[17]" for the element at `offset`, which must be inside the vector.
+  std::string ElementName(uint64_t offset) const;
+
+ private:
+  explicit Layout(std::vector<LayoutRange> ranges);
+
+  std::vector<LayoutRange> ranges_;
+  absl::flat_hash_map<std::string, size_t> by_name_;
+};
+
+// OK if a worker's layout equals the job's; else LAYOUT_MISMATCH naming the first range that
+// differs and both shapes.
+absl::Status CheckSameLayout(const Layout& job, const Layout& worker);
+
+// "[64, 3, 3, 3]".
+std::string ShapeString(const std::vector<uint32_t>& shape);
+
+absl::string_view RangeKindName(RangeKind kind);
+absl::string_view DataTypeName(DataType dtype);
+
+}  // namespace sluice
+
+#endif  // SLUICE_COMMON_TENSOR_LAYOUT_H_

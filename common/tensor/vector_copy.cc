@@ -1,0 +1,40 @@
+#include "common/tensor/vector_copy.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+namespace sluice {
+
+void CopyTo(FloatPiece from, absl::Span<float> to) {
+  if (!to.empty()) std::memcpy(to.data(), from.data(), to.size() * sizeof(float));
+}
+
+#ifdef __SSE2__
+void StreamTo(FloatPiece from, absl::Span<float> to) {
+  constexpr size_t kVector = sizeof(__m128) / sizeof(float);
+  // Elements before the first vector's boundary.
+  const size_t past = reinterpret_cast<uintptr_t>(to.data()) / sizeof(float) % kVector;
+  const size_t begin = std::min(to.size(), (kVector - past) % kVector);
+  const size_t end = to.size() - (to.size() - begin) % kVector;
+  CopyTo(from.subspan(0, begin), to.subspan(0, begin));
+  for (size_t i = begin; i < end; i += kVector) {
+    __m128 vector;
+    std::memcpy(&vector, &from[i], sizeof(vector));
+    _mm_stream_ps(&to[i], vector);
+  }
+  CopyTo(from.subspan(end), to.subspan(end));
+}
+
+void EndStreams() { _mm_sfence(); }
+#else
+void StreamTo(FloatPiece from, absl::Span<float> to) { CopyTo(from, to); }
+
+void EndStreams() {}
+#endif
+
+}  // namespace sluice

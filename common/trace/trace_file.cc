@@ -1,0 +1,98 @@
+#include "common/trace/trace_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+constexpr absl::string_view kBegin = "[\n";
+constexpr absl::string_view kNext = ",\n";
+constexpr absl::string_view kEnd = "\n]\n";
+
+// The file's lock, for as long as it lives.
+class Lock {
+ public:
+  explicit Lock(int file) : file_(file), held_(flock(file, LOCK_EX) == 0) {}
+  ~Lock() {
+    if (held_) flock(file_, LOCK_UN);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+  bool held() const { return held_; }
+
+ private:
+  const int file_;
+  const bool held_;
+};
+
+}  // namespace
+
+absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, Existing existing) {
+  const int emptied = existing == Existing::kEmptied ? O_TRUNC : 0;
+  const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | emptied;
+  TraceFile file(path, FileDescriptor(open(path.c_str(), flags, 0644)));
+  struct stat info = {};
+  if (!file.file_.ok() || fstat(file.file_.get(), &info) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot write the trace ", path, ": ", strerror(errno)));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot write the trace ", path, ": it is no regular file"));
+  }
+  return file;
+}
+
+absl::Status TraceFile::Append(absl::string_view events) {
+  const Lock lock(file_.get());
+  if (!lock.held()) return Error("lock");
+  const absl::optional<off_t> end = EndOfEvents();
+  if (!end.has_value()) return Error("read");
+  const absl::string_view before = *end == 0 ? kBegin : kNext;
+  // O_APPEND writes at the end, wherever that is by then.
+  if (ftruncate(file_.get(), *end) == 0 && Write(absl::StrCat(before, events, kEnd))) {
+    return absl::OkStatus();
+  }
+  const absl::Status error = Error("write");
+  // Half an event would spoil the file for everyone.
+  if (ftruncate(file_.get(), *end) == 0 && *end > 0) Write(kEnd);
+  return error;
+}
+
+// Where the closing bracket begins: the file's end if it has none, 0 if there are no events yet.
+absl::optional<off_t> TraceFile::EndOfEvents() const {
+  const off_t size = lseek(file_.get(), 0, SEEK_END);
+  if (size < 0) return absl::nullopt;
+  const auto closing = static_cast<off_t>(kEnd.size());
+  if (size < closing) return 0;
+  char last[kEnd.size()];
+  if (pread(file_.get(), last, kEnd.size(), size - closing) != closing) return absl::nullopt;
+  return absl::string_view(last, kEnd.size()) == kEnd ? size - closing : size;
+}
+
+bool TraceFile::Write(absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(file_.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+absl::Status TraceFile::Error(absl::string_view what) const {
+  return absl::UnavailableError(
+      absl::StrCat("cannot ", what, " the trace ", path_, ": ", strerror(errno)));
+}
+
+}  // namespace sluice

@@ -1,0 +1,134 @@
+#include "server/admission/gate.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+
+namespace sluice {
+namespace {
+
+// What a push says when it is repeated.
+PushOutcome Repeat(const PushOutcome& first) {
+  PushOutcome outcome = first;
+  outcome.first_disposition = first.disposition;
+  outcome.disposition = Disposition::kDuplicate;
+  return outcome;
+}
+
+absl::Status TooOld(const SessionRecord& record, const PushHeader& header) {
+  return MakeError(
+      Reason::kSequenceTooOld,
+      absl::StrCat("push ", header.sequence.value(), " comes after push ",
+                   record.last_sequence.value(), " was answered, and its own answer is not kept"));
+}
+
+absl::Status FromTheFuture(const PushHeader& header, Step step) {
+  return MakeError(Reason::kFutureStep,
+                   absl::StrCat("the gradient is of step ", header.step.value(),
+                                ", the server is at step ", step.value()));
+}
+
+absl::Status ContributedAlready(const SessionRecord& record, Step step) {
+  return MakeError(Reason::kAlreadyContributed,
+                   absl::StrCat(record.worker, " has contributed to step ", step.value(),
+                                "; pull step ", step.value() + 1, " first"));
+}
+
+absl::Status TooFarAhead(const SessionRecord& record, uint64_t slowest) {
+  return MakeError(
+      Reason::kAheadOfOthers,
+      absl::StrCat(record.worker, " has made ", record.clock, " pushes, the slowest worker ",
+                   slowest, "; pull with `after` first, which waits for it"));
+}
+
+}  // namespace
+
+Gate::Verdict Gate::Open(const absl::StatusOr<PushHeader>& header, const StepProgress& progress,
+                         absl::Time now) {
+  ++books_.received;
+  const Verdict verdict = header.ok() ? Judge(*header, progress, now) : header.status();
+  Enter(verdict);
+  return verdict;
+}
+
+Gate::Verdict Gate::Admit(const PushHeader& header, const StepProgress& progress, absl::Time now) {
+  const Verdict verdict = Judge(header, progress, now);
+  --books_.in_progress;
+  Enter(verdict);
+  return verdict;
+}
+
+PushOutcome Gate::Count(const PushHeader& header, Disposition disposition, Step judged_at,
+                        Step step, absl::Time now) {
+  --books_.in_progress;
+  ++(disposition == Disposition::kSkipped ? books_.skipped : books_.accepted);
+  const PushOutcome outcome =
+      Answer(**sessions_.Find(header.session), header, disposition, judged_at, step, now);
+  if (disposition != Disposition::kSkipped) staleness_.Enter(outcome.staleness);
+  return outcome;
+}
+
+void Gate::Abandon(Abandoned why) {
+  --books_.in_progress;
+  ++(why == Abandoned::kRejected ? books_.rejected : books_.aborted);
+}
+
+// The rules of a push, in order.
+Gate::Verdict Gate::Judge(const PushHeader& header, const StepProgress& progress, absl::Time now) {
+  const auto found = sessions_.FindWorker(header.session);
+  if (!found.ok()) return found.status();
+  SessionRecord& record = **found;
+  const auto repeated = record.answers.find(header.sequence);
+  if (repeated != record.answers.end())
+    return absl::make_optional(Repeat(repeated->second.outcome));
+  if (header.sequence <= record.last_sequence) return TooOld(record, header);
+  const bool lost = !lineage_.Contains(header.incarnation, header.step);
+  if (!lost && header.step > progress.step) return FromTheFuture(header, progress.step);
+  const bool before_its_time = policy_.OncePerStep() && header.step < record.active_from;
+  const bool stale =
+      lost || before_its_time || !policy_.Admits(progress.step.value() - header.step.value());
+  if (stale) {
+    return absl::make_optional(
+        Answer(record, header, Disposition::kStaleDropped, progress.step, progress.step, now));
+  }
+  if (policy_.OncePerStep() && record.contributed == progress.step) {
+    return ContributedAlready(record, progress.step);
+  }
+  if (policy_.IsAhead({false, record.clock}, progress)) {
+    return TooFarAhead(record, progress.slowest);
+  }
+  return absl::optional<PushOutcome>();
+}
+
+// Makes the first answer to a push and keeps it for repetitions.
+PushOutcome Gate::Answer(SessionRecord& record, const PushHeader& header, Disposition disposition,
+                         Step judged_at, Step step, absl::Time now) {
+  PushOutcome outcome;
+  outcome.disposition = disposition;
+  outcome.step = step;
+  outcome.incarnation = lineage_.current();
+  // A gradient of another incarnation may name any step.
+  outcome.staleness = judged_at.value() - std::min(judged_at, header.step).value();
+  sessions_.Readmit(record);
+  KeptAnswer answer = {outcome, absl::nullopt};
+  // What is left out where no step waits for anybody in particular is part of none.
+  const bool left_out = disposition == Disposition::kSkipped && !policy_.OncePerStep();
+  if (disposition != Disposition::kStaleDropped && !left_out) answer.part_of = judged_at;
+  record.Remember(header, answer, now);
+  return outcome;
+}
+
+void Gate::Enter(const Verdict& verdict) {
+  if (!verdict.ok()) {
+    // A session that ended, rather than a push that is wrong.
+    ++(absl::IsAborted(verdict.status()) ? books_.aborted : books_.rejected);
+  } else if (!verdict->has_value()) {
+    ++books_.in_progress;
+  } else {
+    const bool stale = (*verdict)->disposition == Disposition::kStaleDropped;
+    ++(stale ? books_.stale : books_.duplicate);
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,69 @@
+#include "server/aggregation/accumulator.h"
+
+#include <algorithm>
+
+#include "common/tensor/vector_copy.h"
+#include "common/tensor/vector_math.h"
+
+namespace sluice {
+namespace {
+
+// Calls piece(offset, floats, weight) for the addend's elements of [begin, end).
+template <typename Piece>
+void ForEachWeighted(const std::vector<KindRun>& runs, const Addend& addend, uint64_t begin,
+                     uint64_t end, const Piece& piece) {
+  const GradientWeight& weight = addend.weight;
+  const auto part = [&](uint64_t from, uint64_t to, float factor) {
+    addend.gradient->ForEachPiece(
+        from, to, [&](uint64_t offset, FloatPiece floats) { piece(offset, floats, factor); });
+  };
+  if (weight.parameters == weight.statistics) {
+    part(begin, end, weight.parameters);
+    return;
+  }
+  ForEachRun(runs, begin, end, [&](RangeKind kind, uint64_t from, uint64_t to) {
+    part(from, to, kind == RangeKind::kParameter ? weight.parameters : weight.statistics);
+  });
+}
+
+void Set(FloatPiece piece, float weight, absl::Span<float> to) {
+  weight == 1 ? CopyTo(piece, to) : ScaleTo(piece, weight, to);
+}
+
+void Increase(FloatPiece piece, float weight, absl::Span<float> to) {
+  weight == 1 ? AddTo(piece, to) : AddScaledTo(piece, weight, to);
+}
+
+}  // namespace
+
+void Accumulator::Add(const Addend& addend, Parallel& parallel) {
+  ForParts(parallel, sum_.size(),
+           [&](size_t, uint64_t begin, uint64_t end) { AddPart(addend, begin, end); });
+  ++count_;
+}
+
+void Accumulator::Load(absl::Span<const float> sum, Parallel& parallel) {
+  ForParts(parallel, sum_.size(), [&](size_t, uint64_t begin, uint64_t end) {
+    const uint64_t size = end - begin;
+    CopyTo(AsPiece(sum.subspan(begin, size)), sum_.span().subspan(begin, size));
+  });
+  count_ = 1;
+}
+
+void Accumulator::AddPart(const Addend& addend, uint64_t begin, uint64_t end) {
+  ForEachWeighted(runs_, addend, begin, end, [&](uint64_t offset, FloatPiece piece, float weight) {
+    const absl::Span<float> to = sum_.span().subspan(offset, piece.size());
+    count_ == 0 ? Set(piece, weight, to) : Increase(piece, weight, to);
+  });
+}
+
+void Accumulator::SumWith(const Addend& last, uint64_t begin, absl::Span<float> to) const {
+  if (count_ > 0) CopyTo(AsPiece(sum_.span().subspan(begin, to.size())), to);
+  const uint64_t end = begin + to.size();
+  ForEachWeighted(runs_, last, begin, end, [&](uint64_t offset, FloatPiece piece, float weight) {
+    const absl::Span<float> part = to.subspan(offset - begin, piece.size());
+    count_ == 0 ? Set(piece, weight, part) : Increase(piece, weight, part);
+  });
+}
+
+}  // namespace sluice

@@ -1,0 +1,80 @@
+#include "server/durable/checkpoint/checkpoint_follower.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+// What is gone is nothing.
+absl::StatusOr<std::vector<CheckpointName>> OldestFirst(const CheckpointStore& store) {
+  auto names = store.List();
+  if (absl::IsNotFound(names.status())) return std::vector<CheckpointName>();
+  if (names.ok()) std::reverse(names->begin(), names->end());
+  return names;
+}
+
+}  // namespace
+
+CheckpointFollower::CheckpointFollower(FileSystem& files, std::string directory)
+    : directory_(std::move(directory)), store_(files, directory_, /*keep=*/1) {}
+
+absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> CheckpointFollower::Next(uint64_t every,
+                                                                             bool finally) {
+  auto names = OldestFirst(store_);
+  if (!names.ok()) return names.status();
+  for (const CheckpointName& name : *names) {
+    if (!IsDue(name, every)) continue;
+    auto loaded = Load(name);
+    if (!loaded.ok() || *loaded != nullptr) return loaded;
+  }
+  std::reverse(names->begin(), names->end());
+  for (const CheckpointName& name : *names) {
+    if (!finally || !IsDue(name, 0)) break;
+    auto loaded = Load(name);
+    if (!loaded.ok() || *loaded != nullptr) return loaded;
+  }
+  return std::unique_ptr<FollowedCheckpoint>();
+}
+
+bool CheckpointFollower::IsDue(const CheckpointName& name, uint64_t every) const {
+  if (!given_.has_value()) return true;
+  if (!(*given_ < name)) return false;
+  return name.incarnation != given_->incarnation ||
+         name.step.value() - given_->step.value() >= every;
+}
+
+// Null if it is of no use.
+absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> CheckpointFollower::Load(
+    const CheckpointName& name) {
+  if (damaged_.count(name) > 0) return std::unique_ptr<FollowedCheckpoint>();
+  auto image = store_.Load(name);
+  if (absl::IsDataLoss(image.status())) {
+    LOG(ERROR) << image.status().message() << "; it is passed over";
+    damaged_.insert(name);
+    return std::unique_ptr<FollowedCheckpoint>();
+  }
+  if (absl::IsNotFound(image.status())) return std::unique_ptr<FollowedCheckpoint>();
+  if (!image.ok()) return image.status();
+  given_ = name;
+  return std::make_unique<FollowedCheckpoint>(
+      FollowedCheckpoint{absl::StrCat(directory_, "/", name.FileName()), *std::move(image)});
+}
+
+absl::StatusOr<bool> CheckpointFollower::HasEnded() {
+  const auto names = OldestFirst(store_);
+  if (!names.ok()) return names.status();
+  if (names->empty()) return false;
+  // Its server may have saved it a second time, when training had ended: it is read anew.
+  const auto image = store_.Load(names->back());
+  if (absl::IsDataLoss(image.status()) || absl::IsNotFound(image.status())) return false;
+  if (!image.ok()) return image.status();
+  return image->ended;
+}
+
+}  // namespace sluice

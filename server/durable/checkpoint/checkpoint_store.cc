@@ -1,0 +1,127 @@
+#include "server/durable/checkpoint/checkpoint_store.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/durable/checkpoint/checkpoint_format.h"
+#include "server/durable/format/numbered_name.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kPrefix[] = "checkpoint-";
+constexpr char kSuffix[] = ".safetensors";
+constexpr char kUnfinished[] = ".unfinished";
+
+}  // namespace
+
+std::string CheckpointName::FileName() const {
+  return NumberedName(kPrefix, {incarnation, step}, kSuffix);
+}
+
+absl::optional<CheckpointName> CheckpointName::Parse(absl::string_view file_name) {
+  const auto numbers = ParseNumberedName(kPrefix, file_name, kSuffix);
+  if (!numbers.has_value()) return absl::nullopt;
+  return CheckpointName{numbers->first, numbers->second};
+}
+
+bool operator<(const CheckpointName& a, const CheckpointName& b) {
+  return std::make_pair(a.incarnation, a.step) < std::make_pair(b.incarnation, b.step);
+}
+
+absl::StatusOr<std::string> CheckpointStore::Save(const ShardImage& image) {
+  const std::string path = PathOf(CheckpointName{image.lineage.current(), image.step}.FileName());
+  const std::string unfinished = path + kUnfinished;
+  absl::Status saved = Write(image, unfinished);
+  if (saved.ok()) saved = files_.Rename(unfinished, path);
+  if (saved.ok()) saved = files_.SyncDirectory(directory_);
+  if (!saved.ok()) {
+    files_.Remove(unfinished).IgnoreError();  // nobody takes it for a checkpoint
+    return saved;
+  }
+  RemoveOld();
+  return path;
+}
+
+absl::Status CheckpointStore::Write(const ShardImage& image, const std::string& path) {
+  auto file = files_.Create(path);
+  if (!file.ok()) return file.status();
+  const absl::Status written = WriteCheckpoint(image, **file);
+  return written.ok() ? (*file)->Sync() : written;
+}
+
+void CheckpointStore::RemoveOld() {
+  const auto names = List();
+  if (!names.ok()) return;  // the next Save() tries again
+  for (size_t i = keep_; i < names->size(); ++i) {
+    const absl::Status removed = files_.Remove(PathOf((*names)[i].FileName()));
+    if (!removed.ok()) LOG(WARNING) << removed.message();
+  }
+}
+
+absl::StatusOr<std::vector<CheckpointName>> CheckpointStore::List() const {
+  const auto files = files_.List(directory_);
+  if (!files.ok()) return files.status();
+  std::vector<CheckpointName> names;
+  for (const std::string& file : *files) {
+    const auto name = CheckpointName::Parse(file);
+    if (name.has_value()) names.push_back(*name);
+  }
+  std::sort(names.rbegin(), names.rend());
+  return names;
+}
+
+absl::StatusOr<ShardImage> CheckpointStore::Load(const CheckpointName& name) const {
+  const std::string path = PathOf(name.FileName());
+  const auto file = files_.Open(path);
+  if (!file.ok()) return file.status();
+  auto image = ReadCheckpoint(**file);
+  if (!image.ok()) {
+    return absl::Status(image.status().code(), absl::StrCat(path, ": ", image.status().message()));
+  }
+  if (image->lineage.current() != name.incarnation || image->step != name.step) {
+    return absl::DataLossError(absl::StrCat(path, " holds step ", image->step.value(),
+                                            " of incarnation ", image->lineage.current().value(),
+                                            ", which is not what its name says"));
+  }
+  return image;
+}
+
+absl::StatusOr<std::unique_ptr<ShardImage>> CheckpointStore::LoadNewest() const {
+  const auto names = List();
+  if (!names.ok()) return names.status();
+  std::string problems;
+  for (const CheckpointName& name : *names) {
+    auto image = Load(name);
+    if (image.ok()) {
+      LOG(INFO) << "going on at step " << image->step << " of job " << image->job_id << ", from "
+                << PathOf(name.FileName());
+      return std::make_unique<ShardImage>(*std::move(image));
+    }
+    // Another error may pass: then nothing older must take its place.
+    if (!absl::IsDataLoss(image.status())) return image.status();
+    LOG(ERROR) << image.status().message();
+    absl::StrAppend(&problems, "\n  ", image.status().message());
+  }
+  if (problems.empty()) return std::unique_ptr<ShardImage>();
+  return absl::DataLossError(absl::StrCat(
+      "none of the checkpoints in ", directory_, " can be loaded:", problems,
+      "\nrestore one of them from a copy, or name another directory to train from the beginning"));
+}
+
+absl::Status CheckpointStore::RemoveUnfinished() {
+  const auto files = files_.List(directory_);
+  if (!files.ok()) return files.status();
+  for (const std::string& file : *files) {
+    if (!absl::EndsWith(file, kUnfinished)) continue;
+    const absl::Status removed = files_.Remove(PathOf(file));
+    if (!removed.ok()) return removed;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

@@ -1,0 +1,190 @@
+#include "server/durable/format/saved_state.h"
+
+#include <glog/logging.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "common/wire/wire.h"
+#include "sluice/v1/durable.pb.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint32_t kFormat = 1;
+
+v1::SavedWorker EncodeWorker(const SessionRecord& record) {
+  v1::SavedWorker worker;
+  worker.set_worker(record.worker);
+  worker.set_process_nonce(record.process_nonce.value());
+  worker.set_index(record.index);
+  worker.set_alive(record.alive());
+  worker.set_barred(record.barred);
+  worker.set_last_sequence(record.last_sequence.value());
+  for (const auto& kept : record.answers) {
+    v1::SavedAnswer& answer = *worker.add_answers();
+    answer.set_sequence(kept.first.value());
+    *answer.mutable_answer() = ToProto(kept.second.outcome);
+  }
+  worker.set_clock(record.clock);
+  worker.set_accepted(record.accepted);
+  worker.set_stale(record.stale);
+  worker.set_skipped(record.skipped);
+  worker.set_pushes_before(record.pushes_before);
+  return worker;
+}
+
+absl::StatusOr<SessionRecord> DecodeWorker(const v1::SavedWorker& worker) {
+  SessionRecord record;
+  record.worker = worker.worker();
+  record.process_nonce = ProcessNonce(worker.process_nonce());
+  record.index = worker.index();
+  record.presence = worker.alive() ? Presence::kLost : Presence::kEvicted;
+  record.barred = worker.barred();
+  record.last_sequence = Sequence(worker.last_sequence());
+  for (const v1::SavedAnswer& kept : worker.answers()) {
+    auto outcome = FromProto(kept.answer());
+    if (!outcome.ok()) return outcome.status();
+    record.answers[Sequence(kept.sequence())].outcome = *outcome;
+  }
+  record.clock = worker.clock();
+  record.accepted = worker.accepted();
+  record.stale = worker.stale();
+  record.skipped = worker.skipped();
+  record.pushes_before = worker.pushes_before();
+  return record;
+}
+
+absl::Status ReadTerms(const v1::SavedState& state, ShardImage* image) {
+  auto layout = FromProto(state.layout());
+  if (!layout.ok()) return layout.status();
+  image->layout = std::make_shared<const Layout>(*std::move(layout));
+  auto optimizer = FromProto(state.optimizer());
+  if (!optimizer.ok()) return optimizer.status();
+  image->optimizer = *std::move(optimizer);
+  const absl::Status fits = CheckFits(image->optimizer, *image->layout);
+  if (!fits.ok()) return fits;
+  const auto consistency = FromProto(state.consistency());
+  if (!consistency.ok()) return consistency.status();
+  image->consistency = *consistency;
+  const auto own_consistency = FromProto(state.own_consistency());
+  if (!own_consistency.ok()) return own_consistency.status();
+  image->own_consistency = *own_consistency;
+  if (state.has_learning_rate()) image->learning_rate = state.learning_rate();
+  return absl::OkStatus();
+}
+
+absl::Status ReadWorkers(const v1::SavedState& state, ShardImage* image) {
+  for (const v1::SavedWorker& worker : state.workers()) {
+    auto record = DecodeWorker(worker);
+    if (!record.ok()) return record.status();
+    image->workers.push_back(*std::move(record));
+  }
+  image->forgot_workers = state.forgot_workers();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string EncodeSavedState(const ShardImage& image) {
+  v1::SavedState state;
+  state.set_format(kFormat);
+  state.set_job_id(image.job_id);
+  state.set_incarnation(image.lineage.current().value());
+  state.set_step(image.step.value());
+  for (const auto& ancestor : image.lineage.ancestors()) {
+    v1::SavedAncestor& saved = *state.add_ancestors();
+    saved.set_incarnation(ancestor.first.value());
+    saved.set_step(ancestor.second.value());
+  }
+  for (const LayoutRange& range : image.layout->ranges()) {
+    *state.mutable_layout()->add_ranges() = ToProto(range);
+  }
+  *state.mutable_optimizer() = ToProto(image.optimizer);
+  state.set_optimizer_steps(image.optimizer_steps);
+  for (const SlotImage& slot : image.slots) state.add_slots(slot.name);
+  *state.mutable_consistency() = ToProto(image.consistency);
+  *state.mutable_own_consistency() = ToProto(image.own_consistency);
+  if (image.learning_rate.has_value()) state.set_learning_rate(*image.learning_rate);
+  *state.mutable_schedule() = ToProto(image.schedule);
+  for (const SessionRecord& record : image.workers) *state.add_workers() = EncodeWorker(record);
+  state.set_forgot_workers(image.forgot_workers);
+  state.set_ended(image.ended);
+  std::string json;
+  const auto printed = google::protobuf::util::MessageToJsonString(state, &json);
+  CHECK(printed.ok()) << printed.ToString();
+  return json;
+}
+
+absl::StatusOr<ShardImage> DecodeSavedState(absl::string_view json) {
+  v1::SavedState state;
+  const auto parsed =
+      google::protobuf::util::JsonStringToMessage({json.data(), json.size()}, &state);
+  if (!parsed.ok()) {
+    return absl::DataLossError(absl::StrCat(
+        "its state is no SavedState: ", Shown({parsed.message().data(), parsed.message().size()})));
+  }
+  if (state.format() != kFormat) {
+    return absl::DataLossError(absl::StrCat("its state has format ", state.format(),
+                                            ", this server knows ", kFormat,
+                                            "; was it saved by a newer one?"));
+  }
+  ShardImage image;
+  image.job_id = state.job_id();
+  image.step = Step(state.step());
+  image.lineage = Lineage(Incarnation(state.incarnation()));
+  for (const v1::SavedAncestor& ancestor : state.ancestors()) {
+    image.lineage.AddAncestor(Incarnation(ancestor.incarnation()), Step(ancestor.step()));
+  }
+  absl::Status read = ReadTerms(state, &image);
+  if (read.ok()) read = ReadWorkers(state, &image);
+  if (!read.ok()) return absl::DataLossError(absl::StrCat("its state is wrong: ", read.message()));
+  image.optimizer_steps = state.optimizer_steps();
+  image.ended = state.ended();
+  for (const std::string& slot : state.slots()) image.slots.push_back({slot, FloatBuffer()});
+  return image;
+}
+
+std::string EncodeSavedStep(const StepRecord& record) {
+  v1::SavedStep step;
+  step.set_step(record.step.value());
+  step.set_incarnation(record.incarnation.value());
+  step.set_gradients(record.gradients);
+  step.set_samples(record.samples);
+  *step.mutable_consistency() = ToProto(record.consistency);
+  step.mutable_learning_rates()->Add(record.learning_rates.begin(), record.learning_rates.end());
+  if (record.learning_rate.has_value()) step.set_learning_rate(*record.learning_rate);
+  step.set_forgot_workers(record.forgot_workers);
+  for (const SessionRecord& worker : record.contributors) {
+    *step.add_contributors() = EncodeWorker(worker);
+  }
+  return step.SerializeAsString();
+}
+
+absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes) {
+  v1::SavedStep step;
+  if (!step.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError("is no SavedStep");
+  }
+  StepRecord record;
+  record.step = Step(step.step());
+  record.incarnation = Incarnation(step.incarnation());
+  record.gradients = step.gradients();
+  record.samples = step.samples();
+  const auto consistency = FromProto(step.consistency());
+  if (!consistency.ok()) return consistency.status();
+  record.consistency = *consistency;
+  record.learning_rates.assign(step.learning_rates().begin(), step.learning_rates().end());
+  if (step.has_learning_rate()) record.learning_rate = step.learning_rate();
+  record.forgot_workers = step.forgot_workers();
+  for (const v1::SavedWorker& worker : step.contributors()) {
+    auto contributor = DecodeWorker(worker);
+    if (!contributor.ok()) return contributor.status();
+    record.contributors.push_back(*std::move(contributor));
+  }
+  return record;
+}
+
+}  // namespace sluice

@@ -1,0 +1,188 @@
+#include "server/durable/journal/journal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/tensor/tensor_chunk.h"
+#include "server/durable/format/numbered_name.h"
+#include "server/durable/format/saved_state.h"
+#include "server/durable/journal/journal_format.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kPrefix[] = "journal-";
+// Between two attempts to write.
+constexpr absl::Duration kPatience = absl::Milliseconds(200);
+
+}  // namespace
+
+std::string SegmentName::FileName() const { return NumberedName(kPrefix, {incarnation, after}); }
+
+absl::optional<SegmentName> SegmentName::Parse(absl::string_view file_name) {
+  const auto numbers = ParseNumberedName(kPrefix, file_name);
+  if (!numbers.has_value()) return absl::nullopt;
+  return SegmentName{numbers->first, numbers->second};
+}
+
+bool operator<(const SegmentName& a, const SegmentName& b) {
+  return std::make_pair(a.incarnation, a.after) < std::make_pair(b.incarnation, b.after);
+}
+
+absl::StatusOr<std::vector<SegmentName>> SegmentsIn(FileSystem& files,
+                                                    const std::string& directory) {
+  const auto names = files.List(directory);
+  if (!names.ok()) return names.status();
+  std::vector<SegmentName> segments;
+  for (const std::string& name : *names) {
+    const auto segment = SegmentName::Parse(name);
+    if (segment.has_value()) segments.push_back(*segment);
+  }
+  std::sort(segments.begin(), segments.end());
+  return segments;
+}
+
+Journal::Journal(FileSystem& files, std::string directory, Incarnation incarnation,
+                 JournalListener listener)
+    : files_(files),
+      directory_(std::move(directory)),
+      incarnation_(incarnation),
+      listener_(std::move(listener)),
+      thread_([this] { Work(); }) {}
+
+Journal::~Journal() {
+  {
+    absl::MutexLock lock(&mu_);
+    ends_ = true;
+    work_.SignalAll();
+  }
+  thread_.join();
+}
+
+void Journal::Append(const StepRecord& record, absl::Span<const float> sum) {
+  Entry entry;
+  entry.step = record.step;
+  entry.state = EncodeSavedStep(record);
+  {
+    absl::MutexLock lock(&mu_);
+    entry.sum = std::move(spare_);
+    spare_ = FloatBuffer();
+    entry.begins_segment = std::exchange(begins_segment_, false);
+  }
+  if (entry.sum.size() != sum.size()) entry.sum = FloatBuffer(sum.size());
+  std::copy(sum.begin(), sum.end(), entry.sum.span().begin());
+  absl::MutexLock lock(&mu_);
+  if (stopped_) return;
+  entries_.push_back(std::move(entry));
+  work_.Signal();
+}
+
+void Journal::Flush() {
+  absl::MutexLock lock(&mu_);
+  while (!Settled()) settled_.Wait(&mu_);
+}
+
+void Journal::BeginSegment() {
+  absl::MutexLock lock(&mu_);
+  begins_segment_ = true;
+}
+
+void Journal::Work() {
+  for (;;) {
+    std::deque<Entry> entries;
+    {
+      absl::MutexLock lock(&mu_);
+      while (!ends_ && entries_.empty()) work_.Wait(&mu_);
+      if (entries_.empty()) return;
+      entries.swap(entries_);
+      busy_ = true;
+    }
+    const bool kept = Keep(entries);
+    absl::MutexLock lock(&mu_);
+    spare_ = std::move(entries.back().sum);
+    busy_ = false;
+    settled_.SignalAll();
+    if (kept) continue;
+    // What follows would be of no use without these.
+    stopped_ = true;
+    entries_.clear();
+    return;
+  }
+}
+
+// Returns whether they are: before the end, it tries until they are.
+bool Journal::Keep(std::deque<Entry>& entries) {
+  for (const Entry& entry : entries) {
+    absl::Status written = Write(entry);
+    while (!written.ok()) {
+      if (!WaitOutTrouble(written)) return false;
+      written = Write(entry);
+    }
+  }
+  const absl::Status synced = segment_->Sync();
+  if (!synced.ok()) {
+    listener_.fatal(synced);
+    return false;
+  }
+  ReportTrouble(absl::OkStatus());
+  listener_.kept(entries.back().step);
+  return true;
+}
+
+// All of it, or nothing that will be read.
+absl::Status Journal::Write(const Entry& entry) {
+  if (segment_ == nullptr || entry.begins_segment) {
+    const absl::Status opened = OpenSegment(Step(entry.step.value() - 1));
+    if (!opened.ok()) return opened;
+  }
+  const JournalFrame frame = FrameOf(entry.state, entry.sum.span());
+  // After an earlier attempt a part may be there.
+  absl::Status written = segment_->Truncate(segment_bytes_);
+  for (const absl::string_view part :
+       {absl::string_view(frame.head), BytesOf(entry.sum.span()), absl::string_view(frame.tail)}) {
+    if (written.ok()) written = segment_->Append(part);
+  }
+  if (!written.ok()) return written;
+  segment_bytes_ += frame.head.size() + BytesOf(entry.sum.span()).size() + frame.tail.size();
+  return absl::OkStatus();
+}
+
+// What was written to the one before is synced, too.
+absl::Status Journal::OpenSegment(Step after) {
+  if (segment_ != nullptr) {
+    const absl::Status synced = segment_->Sync();
+    if (!synced.ok()) listener_.fatal(synced);
+  }
+  auto file = files_.Create(directory_ + "/" + SegmentName{incarnation_, after}.FileName());
+  if (!file.ok()) return file.status();
+  const absl::Status synced = files_.SyncDirectory(directory_);
+  if (!synced.ok()) return synced;
+  segment_ = *std::move(file);
+  segment_bytes_ = 0;
+  return absl::OkStatus();
+}
+
+void Journal::ReportTrouble(const absl::Status& status) {
+  bool news = false;
+  {
+    absl::MutexLock lock(&mu_);
+    news = trouble_.ok() != status.ok();
+    trouble_ = status;
+    settled_.SignalAll();
+  }
+  if (news) listener_.trouble(status);
+}
+
+// Returns whether it is worth while to try again.
+bool Journal::WaitOutTrouble(const absl::Status& status) {
+  ReportTrouble(status);
+  const absl::Time again = absl::Now() + kPatience;
+  absl::MutexLock lock(&mu_);
+  while (!ends_ && !work_.WaitWithDeadline(&mu_, again)) {
+  }
+  return !ends_;
+}
+
+}  // namespace sluice

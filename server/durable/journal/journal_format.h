@@ -1,0 +1,62 @@
+// A journal's bytes: records of steps, one after the other, each
+//
+//   8  "SLUICEJ1"
+//   8  bytes of the state
+//   8  elements of the sum
+//   8  XXH3-64 of the 24 bytes before
+//      the state: a SavedStep (proto/sluice/v1/durable.proto)
+//      the sum of the step's gradients, float32
+//   8  XXH3-64 of state and sum
+//
+// Numbers are little-endian.
+
+#ifndef SLUICE_SERVER_DURABLE_JOURNAL_JOURNAL_FORMAT_H_
+#define SLUICE_SERVER_DURABLE_JOURNAL_JOURNAL_FORMAT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "common/storage/file_system.h"
+#include "common/tensor/float_buffer.h"
+#include "server/state/step_log.h"
+
+namespace sluice {
+
+// A step as it was read.
+struct JournaledStep {
+  StepRecord record;
+  FloatBuffer sum;  // empty without gradients
+};
+
+// What goes before the sum, and after it.
+struct JournalFrame {
+  std::string head;
+  std::string tail;
+};
+JournalFrame FrameOf(const std::string& state, absl::Span<const float> sum);
+
+// Reads records from a file's begin on. One thread.
+class JournalReader {
+ public:
+  // Sums have that many elements. `file` outlives it.
+  JournalReader(const ReadableFile& file, uint64_t elements) : file_(file), elements_(elements) {}
+
+  // The next; absent at the file's end. DATA_LOSS if what follows is no whole record: nothing after
+  // it can be read.
+  absl::StatusOr<absl::optional<JournaledStep>> Next();
+
+ private:
+  absl::Status Damaged(absl::string_view what) const;
+  absl::StatusOr<std::string> ReadText(uint64_t size);
+
+  const ReadableFile& file_;
+  const uint64_t elements_;
+  uint64_t offset_ = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_DURABLE_JOURNAL_JOURNAL_FORMAT_H_

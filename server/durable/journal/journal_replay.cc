@@ -1,0 +1,79 @@
+#include "server/durable/journal/journal_replay.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/durable/journal/journal.h"
+
+namespace sluice {
+namespace {
+
+// The last step of that life that the lives after it found.
+absl::optional<Step> LastFound(const Lives& lives, Incarnation life) {
+  absl::optional<Step> last;
+  for (auto later = lives.upper_bound(life); later != lives.end(); ++later) {
+    last = std::min(last.value_or(later->second), later->second);
+  }
+  return last;
+}
+
+absl::Status Gap(const std::string& path, Step found, Step reached) {
+  return absl::DataLossError(absl::StrCat(
+      path, " goes on with step ", found.value(), ", but only step ", reached.value(),
+      " can be made again from what lies before it; restore the damaged files from a copy"));
+}
+
+// What of a segment follows `reached`, which is moved on, with so many learning rates each.
+absl::Status ReplaySegment(const std::string& path, JournalReader& reader, size_t rates,
+                           const absl::optional<Step>& last, Step* reached,
+                           const std::function<void(const JournaledStep&)>& replay) {
+  for (;;) {
+    const auto next = reader.Next();
+    if (!next.ok() && !absl::IsDataLoss(next.status())) return next.status();
+    if (!next.ok()) {
+      LOG(WARNING) << path << " ends with step " << *reached << ": " << next.status().message();
+      return absl::OkStatus();
+    }
+    if (!next->has_value()) return absl::OkStatus();
+    const JournaledStep& step = **next;
+    if (step.record.step <= *reached) continue;
+    if (last.has_value() && step.record.step > *last) return absl::OkStatus();
+    if (step.record.step != reached->Next()) return Gap(path, step.record.step, *reached);
+    if (step.record.learning_rates.size() != rates) {
+      return absl::DataLossError(absl::StrCat(path, " has ", step.record.learning_rates.size(),
+                                              " learning rates for step ", reached->value() + 1,
+                                              ", expected ", rates));
+    }
+    replay(step);
+    *reached = step.record.step;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Step> ReplayJournal(FileSystem& files, const std::string& directory,
+                                   const Lives& lives, const ShardImage& image,
+                                   const std::function<void(const JournaledStep&)>& replay) {
+  const auto segments = SegmentsIn(files, directory);
+  if (!segments.ok()) return segments.status();
+  Step reached = image.step;
+  for (const SegmentName& segment : *segments) {
+    const absl::optional<Step> last = LastFound(lives, segment.incarnation);
+    const bool lost = last.has_value() && segment.after >= *last;
+    if (segment.incarnation < image.lineage.current() || lost) continue;
+    const std::string path = absl::StrCat(directory, "/", segment.FileName());
+    if (segment.after > reached) return Gap(path, segment.after.Next(), reached);
+    const auto file = files.Open(path);
+    if (!file.ok()) return file.status();
+    JournalReader reader(**file, image.layout->size());
+    const absl::Status replayed =
+        ReplaySegment(path, reader, image.optimizer.groups.size() + 1, last, &reached, replay);
+    if (!replayed.ok()) return replayed;
+  }
+  return reached;
+}
+
+}  // namespace sluice

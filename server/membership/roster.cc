@@ -1,0 +1,187 @@
+#include "server/membership/roster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+
+namespace sluice {
+
+Roster::Roster(const ShardOptions& options, JobListener owner)
+    : options_(options),
+      owner_(std::move(owner)),
+      sessions_(options.max_sessions, options.session_base) {}
+
+absl::StatusOr<SessionRecord*> Roster::Join(const JoinRequest& request, JobListener listener,
+                                            Step active_from, absl::Time now,
+                                            Completions* completions) {
+  const absl::Status adopted = Adopt(request);
+  if (!adopted.ok()) return adopted;
+  SessionRecord* const earlier = sessions_.FindAlive(request.worker);
+  const JobListener replaced = earlier == nullptr ? nullptr : earlier->listener;
+  // Until all have joined, the slowest are those that have yet to.
+  const auto record = sessions_.Open(request, active_from, now, started_);
+  if (!record.ok()) return record.status();
+  if (replaced) {
+    completions->Add([replaced] { replaced({JobEvent::Kind::kEvicted, Step(), {}}); });
+  }
+  (*record)->listener = std::move(listener);
+  if (!first_join_.has_value()) first_join_ = now;
+  return record;
+}
+
+absl::Status Roster::Adopt(const JoinRequest& request) {
+  if (!request.job_id.empty() && request.job_id != options_.job_id) {
+    return MakeError(Reason::kWrongJob,
+                     absl::StrCat("this server runs job \"", options_.job_id, "\", not \"",
+                                  Shown(request.job_id), "\"; check the address"));
+  }
+  if (layout_ != nullptr) {
+    const absl::Status same = CheckSameLayout(*layout_, request.layout);
+    if (!same.ok() || request.role == SessionRole::kObserver) return same;
+    return CheckSameOptimizer(optimizer_, request.optimizer);
+  }
+  if (request.role == SessionRole::kObserver) {
+    return MakeError(Reason::kNotInitialized, "no worker has joined yet; observe later");
+  }
+  const absl::Status fits = CheckFitsServer(request);
+  if (!fits.ok()) return fits;
+  layout_ = std::make_shared<const Layout>(request.layout);
+  optimizer_ = request.optimizer;
+  return absl::OkStatus();
+}
+
+absl::Status Roster::CheckFitsServer(const JoinRequest& request) const {
+  if (request.layout.size() > options_.max_elements) {
+    return MakeError(
+        Reason::kModelTooLarge,
+        absl::StrCat("this worker's model has ", request.layout.size(), " elements, more than the ",
+                     options_.max_elements, " for which this server has memory"));
+  }
+  const bool averages = std::holds_alternative<AveragingOptions>(request.optimizer.options);
+  if (averages && (!options_.schedule.is_constant() || options_.guards.clip_norm.has_value())) {
+    return MakeError(Reason::kBadOptimizer,
+                     "workers that average parameters take their steps themselves, but this server "
+                     "was given a schedule of the learning rate or a norm to clip gradients to; "
+                     "start it without");
+  }
+  return CheckFits(request.optimizer, request.layout);
+}
+
+void Roster::Restore(const ShardImage& image, absl::Time now) {
+  layout_ = image.layout;
+  optimizer_ = image.optimizer;
+  sessions_.Restore(image.workers, image.forgot_workers, image.step, now);
+  if (image.step > Step()) GoOn();
+}
+
+void Roster::GoOn() { started_ = sessions_.CountAlive(SessionRole::kWorker) > 0; }
+
+absl::StatusOr<SessionRecord*> Roster::Hear(SessionId session, absl::Time now) {
+  const auto record = sessions_.Find(session);
+  if (record.ok() && (*record)->presence == Presence::kPresent) (*record)->last_seen = now;
+  return record;
+}
+
+void Roster::Lose(SessionId session, absl::Time now) {
+  const auto record = sessions_.Find(session);
+  if (!record.ok()) return;
+  (*record)->presence = Presence::kLost;
+  (*record)->last_seen = now;
+  (*record)->listener = nullptr;
+}
+
+absl::Status Roster::Leave(SessionId session) {
+  const auto record = sessions_.Find(session);
+  if (!record.ok()) return record.status();
+  (*record)->presence = Presence::kLeft;
+  (*record)->listener = nullptr;
+  return absl::OkStatus();
+}
+
+void Roster::Evict(SessionRecord& record, Completions* completions) {
+  record.presence = Presence::kEvicted;
+  if (record.listener) {
+    completions->Add([listener = std::move(record.listener)] {
+      listener({JobEvent::Kind::kEvicted, Step(), {}});
+    });
+  }
+  record.listener = nullptr;
+}
+
+absl::Status Roster::Bar(const std::string& worker, Completions* completions) {
+  SessionRecord* const record = sessions_.FindAlive(worker);
+  if (record == nullptr) {
+    return MakeError(Reason::kNotFound,
+                     absl::StrCat("no worker \"", Shown(worker),
+                                  "\" takes part; ListWorkers names those that do"));
+  }
+  record->barred = true;
+  Evict(*record, completions);
+  return absl::OkStatus();
+}
+
+void Roster::Update(absl::Time now, Completions* completions) {
+  const absl::Duration deaf = now - updated_.value_or(now) - options_.tick;
+  if (deaf > absl::ZeroDuration()) sessions_.Excuse(deaf, now);
+  updated_ = now;
+  for (const SessionId silent : sessions_.SilentSince(now - options_.lease)) {
+    Evict(**sessions_.Find(silent), completions);
+  }
+  // None of those came back in time: this is another launch.
+  const bool came_back = sessions_.CountAlive(SessionRole::kWorker) > 0;
+  if (!first_join_.has_value()) started_ = started_ && came_back;
+  if (started_ || !first_join_.has_value()) return;
+  const bool waited = now - *first_join_ >= options_.start_timeout;
+  started_ = waited || sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;
+}
+
+void Roster::CheckFinished(Step step, Completions* completions) {
+  const bool finished = started_ && sessions_.CountAlive(SessionRole::kWorker) == 0;
+  if (finished && !finished_) Announce({JobEvent::Kind::kTrainingFinished, step, {}}, completions);
+  finished_ = finished;
+  const bool deserted = finished && sessions_.CountAlive(SessionRole::kObserver) == 0;
+  if (deserted && !deserted_ && owner_) {
+    completions->Add([owner = owner_, step] { owner({JobEvent::Kind::kDeserted, step, {}}); });
+  }
+  deserted_ = deserted;
+}
+
+StepProgress Roster::Progress(Step step) const {
+  StepProgress progress;
+  progress.step = step;
+  progress.started = started_;
+  progress.members = sessions_.CountMembers(step);
+  progress.missing = sessions_.CountMissing(step);
+  progress.joining = sessions_.CountAlive(SessionRole::kWorker) - progress.members;
+  if (!started_) {
+    const uint32_t known = sessions_.CountKnown(SessionRole::kWorker);
+    progress.missing += std::max(options_.expected_workers, known) - known;
+  }
+  // Workers that have yet to join have made no push.
+  progress.slowest = started_ ? sessions_.SlowestClock() : 0;
+  return progress;
+}
+
+absl::optional<Rank> Roster::FirstMissing(Step step) const {
+  return started_ ? sessions_.FirstMissing(step) : Rank();
+}
+
+void Roster::Describe(ShardState* state) const {
+  state->workers = sessions_.CountAlive(SessionRole::kWorker);
+  state->observers = sessions_.CountAlive(SessionRole::kObserver);
+  state->optimizer = optimizer_;
+  if (layout_ == nullptr) return;
+  state->tensors = layout_->ranges().size();
+  state->elements = layout_->size();
+}
+
+void Roster::Announce(const JobEvent& event, Completions* completions) const {
+  for (JobListener& listener : sessions_.Listeners()) {
+    completions->Add([listener = std::move(listener), event] { listener(event); });
+  }
+  if (owner_) completions->Add([owner = owner_, event] { owner(event); });
+}
+
+}  // namespace sluice

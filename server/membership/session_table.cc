@@ -1,0 +1,296 @@
+#include "server/membership/session_table.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+
+namespace sluice {
+
+void SessionTable::Restore(const std::vector<SessionRecord>& workers, bool forgot_workers,
+                           Step step, absl::Time now) {
+  restored_ = true;
+  forgot_workers_ = forgot_workers;
+  for (const SessionRecord& worker : workers) RestoreLater(worker, step, now);
+}
+
+void SessionTable::RestoreLater(const SessionRecord& worker, Step step, absl::Time now) {
+  SessionRecord& record = records_[worker.worker];
+  by_session_.erase(record.session);
+  SessionRecord later = worker;
+  if (record.process_nonce == worker.process_nonce) {
+    later.answers.insert(record.answers.begin(), record.answers.end());
+    while (later.answers.size() > SessionRecord::kKeptAnswers) {
+      later.answers.erase(later.answers.begin());
+    }
+  }
+  record = std::move(later);
+  record.joined = false;
+  record.active_from = step;
+  record.last_seen = now;
+  if (!record.alive()) return;
+  // A session that nobody knows, by which its lease can end.
+  last_session_ = last_session_.Next();
+  record.session = last_session_;
+  by_session_.emplace(record.session, &record);
+}
+
+bool SessionTable::AllArePartOf(Step step) const {
+  return std::all_of(records_.begin(), records_.end(), [step](const auto& entry) {
+    const SessionRecord& record = entry.second;
+    if (record.role != SessionRole::kWorker || !record.alive()) return true;
+    return record.IsPartOf(step);
+  });
+}
+
+std::vector<SessionRecord> SessionTable::PartsOf(Step step) const {
+  std::vector<SessionRecord> parts;
+  for (const auto& entry : records_) {
+    SessionRecord only = entry.second.OnlyOf(step);
+    if (!only.answers.empty()) parts.push_back(std::move(only));
+  }
+  return parts;
+}
+
+absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, Step active_from,
+                                                  absl::Time now, bool catches_up) {
+  const bool returns = Knows(request);
+  auto it = records_.find(request.worker);
+  if (returns && it->second.barred) {
+    return MakeError(Reason::kEvicted,
+                     absl::StrCat(request.worker, " was removed by the server's operator"));
+  }
+  if (it == records_.end()) {
+    const absl::Status room = MakeRoom(active_from);
+    if (!room.ok()) return room;
+    it = records_.emplace(request.worker, SessionRecord()).first;
+  }
+  SessionRecord& record = it->second;
+  by_session_.erase(record.session);
+  const bool keeps_place = returns && record.alive() && record.role == request.role;
+  const uint32_t index = keeps_place ? record.index : FreeIndex(record);
+  if (!returns) {
+    // What its earlier process has contributed counts.
+    SessionRecord successor;
+    successor.contributed = record.contributed;
+    if (record.presence != Presence::kLeft) {
+      successor.pushes_before = record.pushes_before + record.pushes();
+    }
+    record = std::move(successor);
+  }
+  // Whoever comes late is no laggard.
+  if (!keeps_place && catches_up) record.clock = std::max(record.clock, SlowestClock(&record));
+  record.excused = false;
+  last_session_ = last_session_.Next();
+  record.worker = request.worker;
+  record.role = request.role;
+  record.process_nonce = request.process_nonce;
+  record.session = last_session_;
+  record.host = request.host;
+  record.pid = request.pid;
+  record.push_encoding = request.push_encoding;
+  record.pull_encoding = request.pull_encoding;
+  record.index = request.role == SessionRole::kWorker ? request.index.value_or(index) : 0;
+  record.presence = Presence::kPresent;
+  record.joined = true;
+  record.last_seen = now;
+  if (!keeps_place) record.active_from = active_from;
+  by_session_.emplace(record.session, &record);
+  return &record;
+}
+
+bool SessionTable::Knows(const JoinRequest& request) const {
+  const auto it = records_.find(request.worker);
+  return it != records_.end() && it->second.process_nonce == request.process_nonce;
+}
+
+bool SessionTable::TakesOver(const JoinRequest& request, Step step) const {
+  const auto it = records_.find(request.worker);
+  return it != records_.end() && request.role == SessionRole::kWorker &&
+         it->second.IsMissingFrom(step);
+}
+
+uint32_t SessionTable::FreeIndex(const SessionRecord& claimant) const {
+  std::set<uint32_t> taken;
+  for (const auto& entry : records_) {
+    const SessionRecord& record = entry.second;
+    const bool other_worker = &record != &claimant && record.role == SessionRole::kWorker;
+    if (other_worker && record.alive()) taken.insert(record.index);
+  }
+  uint32_t index = 0;
+  while (taken.count(index) > 0) ++index;
+  return index;
+}
+
+absl::Status SessionTable::MakeRoom(Step step) {
+  if (records_.size() < max_sessions_) return absl::OkStatus();
+  const auto gone = FindForgettable(step);
+  if (gone == records_.end()) {
+    return MakeError(Reason::kTooManyWorkers,
+                     absl::StrCat("the server has ", records_.size(),
+                                  " workers, its limit; raise it with --max-workers"));
+  }
+  if (gone->second.presence != Presence::kLeft) forgot_workers_ = true;
+  by_session_.erase(gone->second.session);
+  records_.erase(gone);
+  return absl::OkStatus();
+}
+
+// Those that left have no push to repeat; an evicted one that comes back is told that it is not
+// known any more.
+std::map<std::string, SessionRecord>::iterator SessionTable::FindForgettable(Step step) {
+  auto found = records_.end();
+  for (auto it = records_.begin(); it != records_.end(); ++it) {
+    const SessionRecord& record = it->second;
+    if (record.presence == Presence::kLeft) return it;
+    if (record.alive() || record.barred) continue;
+    // Its push would be repeated, and not be known. The session that asks may begin a step later.
+    const bool is_part = !record.answers.empty() &&
+                         record.answers.rbegin()->second.part_of.has_value() &&
+                         record.answers.rbegin()->second.part_of->Next() >= step;
+    if (is_part) continue;
+    if (found == records_.end() || record.last_seen < found->second.last_seen) found = it;
+  }
+  return found;
+}
+
+absl::StatusOr<SessionRecord*> SessionTable::Find(SessionId session) {
+  const auto it = by_session_.find(session);
+  if (it != by_session_.end() && it->second->alive()) return it->second;
+  return MakeError(Reason::kUnknownSession,
+                   absl::StrCat("session ", session.value(),
+                                " is not open: it ended, or its worker joined again; join anew"));
+}
+
+absl::StatusOr<const SessionRecord*> SessionTable::Find(SessionId session) const {
+  return const_cast<SessionTable*>(this)->Find(session);
+}
+
+absl::StatusOr<SessionRecord*> SessionTable::FindWorker(SessionId session) {
+  const auto record = Find(session);
+  if (!record.ok() || (*record)->role == SessionRole::kWorker) return record;
+  return MakeError(Reason::kNotAWorker,
+                   absl::StrCat((*record)->worker, " joined as an observer, which only pulls"));
+}
+
+SessionRecord* SessionTable::FindAlive(const std::string& worker) {
+  const auto it = records_.find(worker);
+  return it != records_.end() && it->second.alive() ? &it->second : nullptr;
+}
+
+std::vector<SessionId> SessionTable::SilentSince(absl::Time deadline) const {
+  std::vector<SessionId> silent;
+  for (const auto& entry : records_) {
+    const SessionRecord& record = entry.second;
+    if (record.alive() && record.last_seen <= deadline) silent.push_back(record.session);
+  }
+  return silent;
+}
+
+void SessionTable::Excuse(absl::Duration deaf, absl::Time now) {
+  for (auto& entry : records_) {
+    entry.second.last_seen = std::min(entry.second.last_seen + deaf, now);
+  }
+}
+
+std::vector<SessionId> SessionTable::Holders(Step step, bool by_clock) const {
+  const uint64_t slowest = SlowestClock();
+  std::vector<SessionId> holders;
+  for (const auto& entry : records_) {
+    const SessionRecord& record = entry.second;
+    const bool slow = record.IsMemberOf(step) && !record.excused && record.clock == slowest;
+    if (by_clock ? slow : record.IsMissingFrom(step)) holders.push_back(record.session);
+  }
+  return holders;
+}
+
+bool SessionTable::HasContributed(const std::string& worker, Step step) const {
+  const auto it = records_.find(worker);
+  return it != records_.end() && it->second.contributed == step;
+}
+
+std::vector<std::string> SessionTable::Contributors(Step step, size_t limit) const {
+  std::vector<std::string> names;
+  for (const auto& entry : records_) {
+    if (names.size() == limit) break;
+    if (entry.second.contributed == step) names.push_back(entry.first);
+  }
+  return names;
+}
+
+uint32_t SessionTable::CountAlive(SessionRole role) const {
+  return Count([role](const SessionRecord& r) { return r.role == role && r.alive(); });
+}
+
+uint32_t SessionTable::CountKnown(SessionRole role) const {
+  return Count(
+      [role](const SessionRecord& r) { return r.role == role && (r.alive() || r.joined); });
+}
+
+uint32_t SessionTable::CountMembers(Step step) const {
+  return Count([step](const SessionRecord& r) { return r.IsMemberOf(step); });
+}
+
+uint32_t SessionTable::CountMissing(Step step) const {
+  return Count([step](const SessionRecord& r) { return r.IsMissingFrom(step); });
+}
+
+template <typename Predicate>
+uint32_t SessionTable::Count(const Predicate& predicate) const {
+  return std::count_if(records_.begin(), records_.end(),
+                       [&predicate](const auto& entry) { return predicate(entry.second); });
+}
+
+absl::optional<Rank> SessionTable::FirstMissing(Step step) const {
+  absl::optional<Rank> first;
+  for (const auto& entry : records_) {
+    const SessionRecord& record = entry.second;
+    if (!record.IsMissingFrom(step)) continue;
+    if (!first.has_value() || record.rank() < *first) first = record.rank();
+  }
+  return first;
+}
+
+uint64_t SessionTable::SlowestClock(const SessionRecord* except) const {
+  absl::optional<uint64_t> slowest;
+  absl::optional<uint64_t> fastest_excused;  // for when there are no others
+  for (const auto& entry : records_) {
+    const SessionRecord& record = entry.second;
+    if (record.role != SessionRole::kWorker || !record.alive() || &record == except) continue;
+    if (record.excused) {
+      fastest_excused = std::max(fastest_excused.value_or(record.clock), record.clock);
+    } else {
+      slowest = std::min(slowest.value_or(record.clock), record.clock);
+    }
+  }
+  return slowest.value_or(fastest_excused.value_or(0));
+}
+
+void SessionTable::Readmit(SessionRecord& record) {
+  if (!record.excused) return;
+  record.clock = std::max(record.clock, SlowestClock(&record));
+  record.excused = false;
+}
+
+void SessionTable::ResetClocks() {
+  for (auto& entry : records_) entry.second.clock = 0;
+}
+
+std::vector<SessionRecord> SessionTable::Records() const {
+  std::vector<SessionRecord> records;
+  for (const auto& entry : records_) records.push_back(entry.second);
+  return records;
+}
+
+std::vector<JobListener> SessionTable::Listeners() const {
+  std::vector<JobListener> listeners;
+  for (const auto& entry : records_) {
+    const SessionRecord& record = entry.second;
+    if (record.presence == Presence::kPresent && record.listener)
+      listeners.push_back(record.listener);
+  }
+  return listeners;
+}
+
+}  // namespace sluice

@@ -1,0 +1,176 @@
+#include "server/program/launch.h"
+
+#include <glog/logging.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/launch/launch_brief.h"
+#include "common/launch/supervisor.h"
+#include "common/net/private_directory.h"
+#include "common/security/secret.h"
+#include "server/program/launched_server.h"
+
+namespace sluice {
+namespace {
+
+// Those that would be the same again: bad usage, a worker whose server is gone, and a server that
+// has ended (see Server::Serve()).
+bool IsFinalCode(int code) { return code >= 2 && code <= 5; }
+
+std::string RankName(const MpiWorld& world) { return absl::StrCat("rank ", world.rank); }
+
+// ---- A program without a supervisor ----
+
+absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place) {
+  Launch launch;
+  auto told = MpiBootstrap([&](const MpiWorld& world) -> std::string {
+    if (place == ServerPlace::kElsewhere) return "";
+    auto started = StartLaunchedServer(flags, {world});
+    if (!started.ok()) return EncodeTicket(started.status());
+    launch.server = std::move(started->server);
+    return EncodeTicket(started->identity.ticket);
+  });
+  if (!told.ok()) return told.status();
+  launch.world = told->world;
+  if (place == ServerPlace::kElsewhere) return launch;
+  auto ticket = DecodeTicket(told->blob);
+  Wipe(told->blob);
+  if (!ticket.ok()) return ticket.status();
+  launch.ticket = *std::move(ticket);
+  return launch;
+}
+
+// ---- A supervisor ----
+
+// Runs the server for the first time, so that its ticket can be broadcast.
+class SupervisedServer {
+ public:
+  // What rank 0 broadcasts.
+  std::string Start(const MpiWorld& world) {
+    brief_.world = world;
+    const absl::Status started = StartProgram();
+    auto identity = started.ok() ? Hear() : absl::StatusOr<ServerIdentity>(started);
+    if (!identity.ok()) return EncodeTicket(identity.status());
+    brief_.server = *std::move(identity);
+    return EncodeTicket(brief_.server->ticket);
+  }
+
+  // After Start(). The exit code, or why no program could be run at all.
+  absl::StatusOr<int> Run(uint32_t max_restarts) {
+    if (supervisor_ == nullptr) {
+      return absl::UnavailableError("rank 0 could not start its program");
+    }
+    // The other ranks of a launch without a server have given up.
+    if (!brief_.server.has_value()) max_restarts = 0;
+    return supervisor_->Run(EncodeBrief(brief_), max_restarts, IsFinalCode);
+  }
+
+ private:
+  absl::Status StartProgram() {
+    auto directory = PrivateDirectory::Create();
+    if (!directory.ok()) return directory.status();
+    directory_ = *std::move(directory);
+    brief_.directory = directory_->path();
+    auto supervisor = Supervisor::Start(RankName(brief_.world));
+    if (!supervisor.ok()) return supervisor.status();
+    supervisor_ = *std::move(supervisor);
+    return supervisor_->socket().Send(EncodeBrief(brief_));
+  }
+
+  absl::StatusOr<ServerIdentity> Hear() {
+    auto heard = supervisor_->socket().Receive();
+    if (!heard.ok()) return heard.status();
+    auto identity = DecodeIdentity(*heard);
+    Wipe(*heard);
+    return identity;
+  }
+
+  LaunchBrief brief_;
+  std::unique_ptr<PrivateDirectory> directory_;  // outlives every server
+  std::unique_ptr<Supervisor> supervisor_;
+};
+
+absl::StatusOr<int> SuperviseWorker(const ServerFlags& flags, const LaunchBrief& brief) {
+  auto supervisor = Supervisor::Start(RankName(brief.world));
+  if (!supervisor.ok()) return supervisor.status();
+  const std::string encoded = EncodeBrief(brief);
+  const absl::Status briefed = (*supervisor)->socket().Send(encoded);
+  if (!briefed.ok()) return briefed;
+  return (*supervisor)->Run(encoded, flags.max_restarts, IsFinalCode);
+}
+
+uint32_t RestartsOfServer(const ServerFlags& flags) {
+  if (!flags.durable.directory.empty()) return flags.max_restarts;
+  LOG(WARNING) << "the server is not started again if it dies: without --checkpoint-dir it would "
+                  "have nothing to go on from";
+  return 0;
+}
+
+// The exit code of this rank's program.
+absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place) {
+  SupervisedServer server;
+  auto told = MpiBootstrap([&](const MpiWorld& world) -> std::string {
+    return place == ServerPlace::kElsewhere ? "" : server.Start(world);
+  });
+  if (!told.ok()) return told.status();
+  LaunchBrief brief = {told->world};
+  if (place == ServerPlace::kRankZero) {
+    auto ticket = DecodeTicket(told->blob);
+    Wipe(told->blob);
+    if (told->world.rank == 0) return server.Run(RestartsOfServer(flags));
+    if (!ticket.ok()) return ticket.status();
+    brief.server = ServerIdentity{*std::move(ticket)};
+  }
+  return SuperviseWorker(flags, brief);
+}
+
+// ---- A program that has one ----
+
+absl::StatusOr<Launch> TakePartSupervised(const ServerFlags& flags, ServerPlace place,
+                                          const SupervisorSocket& socket) {
+  auto told = socket.Receive();
+  if (!told.ok()) return told.status();
+  const auto brief = DecodeBrief(*told);
+  Wipe(*told);
+  if (!brief.ok()) return brief.status();
+  Launch launch;
+  launch.world = brief->world;
+  if (place == ServerPlace::kElsewhere) return launch;
+  if (launch.world.rank > 0) {
+    launch.ticket = brief->server->ticket;
+    return launch;
+  }
+  auto started = StartLaunchedServer(flags, *brief);
+  if (!brief->server.has_value()) {
+    const absl::Status told_back = socket.Send(EncodeIdentity(
+        started.ok() ? absl::StatusOr<ServerIdentity>(started->identity) : started.status()));
+    if (!told_back.ok()) return told_back;
+  }
+  if (!started.ok()) return started.status();
+  launch.ticket = started->identity.ticket;
+  launch.server = std::move(started->server);
+  return launch;
+}
+
+}  // namespace
+
+absl::StatusOr<Launch> TakePartInLaunch(const ServerFlags& flags, ServerPlace place) {
+  const auto supervised = SupervisorSocket::Inherited();
+  if (supervised.has_value()) return TakePartSupervised(flags, place, *supervised);
+  if (flags.max_restarts == 0) return TakePartAlone(flags, place);
+  const auto code = Supervise(flags, place);
+  if (!code.ok()) return code.status();
+  exit(*code);
+}
+
+absl::Status CheckStartedByHand(const ServerFlags& flags) {
+  if (flags.max_restarts == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--max-restarts is for programs that mpirun launches; leave it out, and let the system's "
+      "service manager restart what is started by hand");
+}
+
+}  // namespace sluice

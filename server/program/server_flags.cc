@@ -1,0 +1,194 @@
+#include "server/program/server_flags.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/command_line.h"
+#include "common/base/random.h"
+#include "common/base/thread_pool.h"
+#include "common/security/secret_file.h"
+#include "server/durable/durable_flags.h"
+#include "server/program/config_json.h"
+#include "server/program/optional_flag.h"
+
+namespace sluice {
+namespace {
+
+constexpr double kLaunchedStartTimeout = 60;  // seconds: all ranks start together
+constexpr uint32_t kMostThreads = 8;    // more than memory has bandwidth for, unless asked for
+constexpr uint64_t kInFlightShare = 4;  // of the memory, if no other share is asked for
+
+uint64_t MemoryBytes() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+// Two snapshots, the accumulator, an optimizer's three slots and three gradients on their way in,
+// of float32 each.
+uint64_t ElementsThatMemoryHolds() {
+  constexpr uint64_t kVectors = 9;
+  return MemoryBytes() / (kVectors * sizeof(float));
+}
+
+// `launched_workers` is 0 if nobody knows.
+absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t launched_workers) {
+  ShardOptions options;
+  const absl::Status training = ApplyTrainingFlags(flags.training, launched_workers, &options);
+  if (!training.ok()) return training;
+  options.lease = absl::Seconds(flags.lease);
+  const double wait = launched_workers > 0 ? kLaunchedStartTimeout : 0;
+  const double start_timeout = flags.start_timeout.value_or(wait);
+  if (start_timeout > 0) options.start_timeout = absl::Seconds(start_timeout);
+  options.max_sessions = flags.max_workers;
+  // Half of the numbers are left to be counted up.
+  options.session_base = SessionId(RandomNonce().value() >> 1);
+  options.max_elements = ElementsThatMemoryHolds();
+  if (flags.shared_memory) options.snapshots = SnapshotMemory::kShared;
+  options.max_in_flight_bytes = flags.max_in_flight_mb.has_value()
+                                    ? static_cast<uint64_t>(*flags.max_in_flight_mb * 1e6)
+                                    : MemoryBytes() / kInFlightShare;
+  return options;
+}
+
+void AddMemberFlags(CLI::App& group, ServerFlags& flags) {
+  group
+      .add_option("--lease", flags.lease,
+                  "seconds a worker that is silent, or whose connection broke, keeps its place")
+      ->check(SecondsFrom(kMicrosecond))
+      ->capture_default_str();
+  AddOptional(group, "--start-timeout", flags.start_timeout,
+              "seconds after the first worker joined that the others are waited for; 0 waits for "
+              "ever (default: 60 under mpirun, else 0)")
+      ->check(SecondsFrom(0));
+  group.add_option("--max-workers", flags.max_workers, "workers that may take part at once")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+}
+
+void AddLimitFlags(CLI::App& group, ServerFlags& flags) {
+  AddOptional(
+      group, "--max-in-flight", flags.max_in_flight_mb,
+      "MB of gradients that may be on their way in; beyond that workers are slowed, and three "
+      "gradients fit always (default: a quarter of the memory)")
+      ->check(NumberFrom(0, 1e12));
+  group
+      .add_option("--max-streams", flags.max_streams,
+                  "calls that may be open on one connection; others wait for their turn")
+      ->check(CLI::Range(16, 1'000'000))
+      ->capture_default_str();
+  group
+      .add_option("--handshake-timeout", flags.handshake_timeout,
+                  "seconds in which a new connection must have made its handshakes")
+      ->check(NumberFrom(0.01, 3600))
+      ->capture_default_str();
+}
+
+void AddAddressFlags(CLI::App& group, ServerFlags& flags) {
+  group.add_option("--listen", flags.listen,
+                   "address to listen on: host:port, [ipv6]:port or unix:/path (default under "
+                   "mpirun: a private unix socket on one node, any TCP port on several)");
+  group.add_option("--advertise", flags.advertise,
+                   "host under which other nodes reach this server");
+  group.add_option("--interface", flags.interface,
+                   "network interface whose address other nodes are told");
+  group.add_option("--token-file", flags.token_file,
+                   "file whose first line is a secret that workers must present");
+  AddSecurityFlags(group, flags.security);
+}
+
+}  // namespace
+
+void AddServerFlags(CLI::App& app, ServerFlags& flags) {
+  AddTrainingFlags(app, flags.training);
+  AddDurableFlags(app, flags.durable);
+  CLI::App& group = *app.add_option_group("Server", "How the server treats its workers");
+  AddMemberFlags(group, flags);
+  AddLimitFlags(group, flags);
+  AddAddressFlags(group, flags);
+  group
+      .add_option("--shared-memory", flags.shared_memory,
+                  "whether workers of this node push and pull through shared memory: on or off")
+      ->default_str("on");
+  AddOptional(group, "--threads", flags.threads,
+              "threads that do the arithmetic (default: one for each core, at most 8)")
+      ->check(CLI::Range(1, 1024));
+  group
+      .add_option("--log-step-wait", flags.log_step_wait,
+                  "seconds a step may wait before the log says for whom")
+      ->check(SecondsFrom(kMicrosecond))
+      ->capture_default_str();
+  group.add_option("--trace", flags.trace,
+                   "file for a trace of where the time goes, which chrome://tracing and "
+                   "ui.perfetto.dev show; all ranks of a node may name the same");
+  group.add_flag("--wait-for-more", flags.wait_for_more,
+                 "do not exit when the last worker has left");
+  group
+      .add_option("--max-restarts", flags.max_restarts,
+                  "under mpirun: how often each rank's program is started again when it crashed, "
+                  "was killed or failed, in place of ending the job; a server only with "
+                  "--checkpoint-dir, from which it goes on")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+}
+
+absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
+                                                uint32_t launched_workers) {
+  auto shard = ShardOptionsFrom(flags, launched_workers);
+  if (!shard.ok()) return shard.status();
+  ServerOptions options;
+  options.shard = *std::move(shard);
+  options.shard.job_id = RandomHex(4);
+  options.durable = flags.durable;
+  options.files = flags.files;
+  options.shard.on_attachments = flags.on_attachments;
+  options.exit_when_finished = !flags.wait_for_more;
+  options.log_step_wait = absl::Seconds(flags.log_step_wait);
+  options.trace_file = flags.trace;
+  options.limits.streams = flags.max_streams;
+  options.limits.handshake = absl::Seconds(flags.handshake_timeout);
+  options.threads = flags.threads.value_or(std::min(ThreadPool::UsableCores(), kMostThreads));
+  if (flags.token_file.empty()) return options;
+  auto token = ReadSecretFile(flags.token_file);
+  if (!token.ok()) return token.status();
+  options.token = *std::move(token);
+  return options;
+}
+
+namespace {
+
+// Of a server that was started by hand; listens nowhere unless told where.
+absl::StatusOr<ServerOptions> StandaloneOptions(const ServerFlags& flags) {
+  auto options = ServerOptionsFrom(flags, 0);
+  if (!options.ok() || flags.listen.empty()) return options;
+  auto listen = ParseAddress(flags.listen);
+  if (!listen.ok()) return listen.status();
+  auto credentials = CredentialsAt(flags.security, *listen);
+  if (!credentials.ok()) return credentials.status();
+  options->listen = *std::move(listen);
+  options->credentials = *std::move(credentials);
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> DescribeConfig(const ServerFlags& flags) {
+  const auto options = StandaloneOptions(flags);
+  if (!options.ok()) return options.status();
+  return ConfigJson(*options, flags.security.tls);
+}
+
+absl::StatusOr<std::unique_ptr<Server>> StartStandaloneServer(const ServerFlags& flags) {
+  if (flags.listen.empty()) {
+    return absl::InvalidArgumentError(
+        "no address to listen on; give --listen=host:port, or launch with mpirun");
+  }
+  const auto options = StandaloneOptions(flags);
+  if (!options.ok()) return options.status();
+  return Server::Start(*options);
+}
+
+}  // namespace sluice

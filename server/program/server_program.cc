@@ -1,0 +1,70 @@
+#include "server/program/server_program.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/allocator.h"
+#include "common/base/command_line.h"
+#include "common/base/logging.h"
+#include "common/launch/mpi_bootstrap.h"
+#include "server/program/launch.h"
+#include "server/program/server_flags.h"
+
+namespace sluice {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Server>> StartUnderMpi(const ServerFlags& flags) {
+  auto launch = TakePartInLaunch(flags, ServerPlace::kRankZero);
+  if (!launch.ok()) return launch.status();
+  if (launch->server != nullptr) return std::move(launch->server);
+  return absl::InvalidArgumentError(
+      "sluice_server is not rank 0; name it first: mpirun -n 1 sluice_server : -n 3 my_program");
+}
+
+absl::StatusOr<std::unique_ptr<Server>> StartByHand(const ServerFlags& flags) {
+  const absl::Status by_hand = CheckStartedByHand(flags);
+  if (!by_hand.ok()) return by_hand;
+  return StartStandaloneServer(flags);
+}
+
+// Says why there is no server. Returns the exit code.
+int Fail(const absl::Status& why) {
+  std::cerr << absl::StrCat("sluice_server: ", why.message(), "\n");
+  return absl::IsInvalidArgument(why) ? 2 : 1;
+}
+
+int PrintConfig(const ServerFlags& flags) {
+  const auto config = DescribeConfig(flags);
+  if (!config.ok()) return Fail(config.status());
+  std::cout << *config << std::flush;
+  return 0;
+}
+
+}  // namespace
+
+int RunServerProgram(int argc, char** argv, FileSystem& files) {
+  CLI::App app("A parameter server. Workers push gradients and pull parameters over gRPC.",
+               "sluice_server");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  ServerFlags flags;
+  flags.files = &files;
+  AddServerFlags(app, flags);
+  bool print_config = false;
+  app.add_flag("--print-config", print_config,
+               "print what a server on its own would be with these flags, as JSON, and exit");
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
+  InitLogging();
+  KeepFreedMemoryInOneHeap();
+  if (print_config) return PrintConfig(flags);
+  const auto server = LaunchedByMpi() ? StartUnderMpi(flags) : StartByHand(flags);
+  if (!server.ok()) return Fail(server.status());
+  const int code = (*server)->Serve();
+  std::cout << (*server)->ClosingTable() << std::flush;
+  return code;
+}
+
+}  // namespace sluice

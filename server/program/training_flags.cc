@@ -1,0 +1,136 @@
+#include "server/program/training_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/command_line.h"
+#include "common/base/error.h"
+#include "server/program/optional_flag.h"
+
+namespace sluice {
+namespace {
+
+void AddConsistencyFlags(CLI::App& group, TrainingFlags& flags) {
+  group
+      .add_option(
+          "--mode", flags.mode,
+          "sync (all workers, one gradient each), backup (the first QUORUM of them), bounded "
+          "(gradients at most MAX-STALENESS steps old), ssp (nobody more than SLACK pushes "
+          "ahead of the slowest) or async")
+      ->capture_default_str();
+  AddOptional(group, "--workers", flags.workers,
+              "workers the first step waits for (default: all that were launched, else the quorum, "
+              "else 1)");
+  AddOptional(group, "--quorum", flags.quorum,
+              "backup, bounded, async: gradients per step (default: one less than the workers in "
+              "backup, else 1)");
+  AddOptional(group, "--max-staleness", flags.max_staleness,
+              "bounded: drop gradients that are more steps old than this");
+  group.add_option("--slack", flags.slack, "ssp: pushes a worker may be ahead of the slowest")
+      ->capture_default_str();
+  group
+      .add_option("--reduction", flags.reduction,
+                  "mean, weighted-mean (by samples) or sum of a step's gradients")
+      ->capture_default_str();
+  AddOptional(group, "--reduction-order", flags.reduction_order,
+              "arrival or, in sync, rank: then two runs end with the same bits (default: rank in "
+              "sync, else arrival)");
+  group.add_flag("--discount-stale", flags.discount_stale,
+                 "bounded, ssp, async: multiply gradients by 1 / (1 + staleness)");
+  group.add_flag("--inconsistent-reads", flags.inconsistent_reads,
+                 "async: let workers read parameters while they are written");
+  AddOptional(group, "--max-step-wait", flags.max_step_wait,
+              "seconds that somebody may hold a step up (default: for ever)")
+      ->check(SecondsFrom(kMicrosecond));
+  group
+      .add_option("--on-max-step-wait", flags.on_max_step_wait,
+                  "what happens then: wait, proceed (without them) or evict (them)")
+      ->capture_default_str();
+}
+
+void AddScheduleFlags(CLI::App& group, TrainingFlags& flags) {
+  LearningRateSchedule& schedule = flags.schedule;
+  group.add_option("--lr-schedule", flags.lr_schedule, "constant, step or cosine")
+      ->capture_default_str();
+  group
+      .add_option("--lr-warmup-steps", schedule.warmup_steps, "steps of a linear rise before that")
+      ->capture_default_str();
+  group.add_option("--lr-step-size", schedule.step_size, "step: steps between two changes");
+  group.add_option("--lr-gamma", schedule.gamma, "step: what each change multiplies by")
+      ->capture_default_str();
+  group.add_option("--lr-total-steps", schedule.total_steps,
+                   "cosine: steps until the end of the curve, the warm-up included");
+  group.add_option("--lr-floor", schedule.floor, "cosine: the share of the rate where it ends")
+      ->capture_default_str();
+}
+
+void AddGuardFlags(CLI::App& group, TrainingFlags& flags) {
+  group.add_flag(
+      "--skip-not-finite", flags.guards.skip_not_finite,
+      "leave gradients with NaN or infinity out and count them, rather than refuse them");
+  AddOptional(group, "--clip-norm", flags.guards.clip_norm,
+              "scale the reduced gradient down to this norm");
+  AddOptional(group, "--max-push-norm", flags.guards.max_push_norm,
+              "refuse gradients of a larger norm");
+}
+
+// How many workers the first step waits for.
+uint32_t WorkersOf(const TrainingFlags& flags, ConsistencyMode mode, uint32_t launched) {
+  if (flags.workers.has_value()) return *flags.workers;
+  if (launched > 0) return launched;
+  return mode == ConsistencyMode::kBackup ? flags.quorum.value_or(1) : 1;
+}
+
+uint32_t QuorumOf(const TrainingFlags& flags, ConsistencyMode mode, uint32_t workers) {
+  const bool backup = mode == ConsistencyMode::kBackup;
+  return flags.quorum.value_or(backup && workers > 1 ? workers - 1 : 1);
+}
+
+}  // namespace
+
+void AddTrainingFlags(CLI::App& app, TrainingFlags& flags) {
+  AddConsistencyFlags(*app.add_option_group("Consistency", "Which gradients make a step"), flags);
+  AddScheduleFlags(*app.add_option_group("Schedule", "How the learning rate goes"), flags);
+  AddGuardFlags(*app.add_option_group("Guards", "What is done about harmful gradients"), flags);
+}
+
+absl::Status ApplyTrainingFlags(const TrainingFlags& flags, uint32_t launched_workers,
+                                ShardOptions* options) {
+  Consistency& consistency = options->consistency;
+  options->schedule = flags.schedule;
+  absl::Status status = ParseConsistencyMode(flags.mode, &consistency.mode);
+  status.Update(ParseReduction(flags.reduction, &consistency.reduction));
+  if (flags.reduction_order.has_value()) {
+    status.Update(ParseReductionOrder(*flags.reduction_order, &consistency.order));
+  } else if (consistency.mode == ConsistencyMode::kSync) {
+    consistency.order = ReductionOrder::kRank;
+  }
+  status.Update(ParseStepWaitAction(flags.on_max_step_wait, &consistency.on_max_step_wait));
+  status.Update(ParseScheduleKind(flags.lr_schedule, &options->schedule.kind));
+  if (!status.ok()) return status;
+  options->expected_workers = WorkersOf(flags, consistency.mode, launched_workers);
+  if (options->expected_workers == 0) {
+    return absl::InvalidArgumentError("--workers is 0, expected at least 1");
+  }
+  consistency.quorum = QuorumOf(flags, consistency.mode, options->expected_workers);
+  consistency.max_staleness = flags.max_staleness;
+  consistency.slack = flags.slack;
+  consistency.discount_stale = flags.discount_stale;
+  consistency.inconsistent_reads = flags.inconsistent_reads;
+  if (flags.max_step_wait.has_value()) {
+    consistency.max_step_wait = absl::Seconds(*flags.max_step_wait);
+  }
+  options->guards = flags.guards;
+  if (!flags.max_step_wait.has_value() && consistency.on_max_step_wait != StepWaitAction::kWait) {
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("--on-max-step-wait is ", flags.on_max_step_wait,
+                                  ", but nothing says after how long; give --max-step-wait, too"));
+  }
+  status.Update(consistency.Validate());
+  status.Update(options->schedule.Validate());
+  status.Update(options->guards.Validate());
+  return status;
+}
+
+}  // namespace sluice

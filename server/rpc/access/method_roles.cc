@@ -1,0 +1,67 @@
+#include "server/rpc/access/method_roles.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+
+namespace sluice {
+namespace {
+
+struct Entry {
+  absl::string_view method;
+  Roles roles;
+};
+
+constexpr Roles kTraining = Role::kWorker;
+constexpr Roles kSession = Roles(Role::kWorker) | Role::kObserver;  // see also GrpcParameterService
+constexpr Roles kLook = Roles::All();
+constexpr Roles kChange = Role::kAdmin;
+
+constexpr Entry kTable[] = {
+    {"/sluice.v1.ParameterServer/Join", kSession},
+    {"/sluice.v1.ParameterServer/Heartbeat", kSession},
+    {"/sluice.v1.ParameterServer/InitializeParams", kTraining},
+    {"/sluice.v1.ParameterServer/PushGradients", kTraining},
+    {"/sluice.v1.ParameterServer/PullParams", kSession},
+    {"/sluice.v1.ParameterServer/PushLane", kTraining},
+    {"/sluice.v1.ParameterServer/PullLane", kTraining},
+    {"/sluice.v1.ParameterServer/Leave", kSession},
+    {"/sluice.v1.Inspector/GetServerState", kLook},
+    {"/sluice.v1.Inspector/ListWorkers", kLook},
+    {"/sluice.v1.Inspector/ListParameters", kLook},
+    {"/sluice.v1.Inspector/GetParameter", kLook},
+    {"/sluice.v1.Inspector/WatchState", kLook},
+    {"/sluice.v1.Admin/SetPolicy", kChange},
+    {"/sluice.v1.Admin/SetLearningRate", kChange},
+    {"/sluice.v1.Admin/EvictWorker", kChange},
+    {"/sluice.v1.Admin/Drain", kChange},
+    {"/sluice.v1.Admin/SaveCheckpoint", kChange},
+    {"/grpc.health.v1.Health/Check", kLook},
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", kLook},
+};
+
+}  // namespace
+
+Roles RolesThatMayCall(absl::string_view method) {
+  for (const Entry& entry : kTable) {
+    if (entry.method == method) return entry.roles;
+  }
+  return Roles();
+}
+
+absl::Status CheckMay(Roles caller, absl::string_view method) {
+  const Roles expected = RolesThatMayCall(method);
+  if (caller.Meet(expected)) return absl::OkStatus();
+  const std::string name = Shown(method);
+  if (expected.empty()) {
+    return MakeError(Reason::kWrongRole,
+                     absl::StrCat("no role may call ", name, "; the server has no such method"));
+  }
+  const std::string has =
+      caller.empty() ? absl::StrCat("no role among its alternative names, such as the URI ",
+                                    RoleUri(Role::kWorker))
+                     : absl::StrCat("the role ", caller.ToString());
+  return MakeError(Reason::kWrongRole, absl::StrCat("the caller's certificate has ", has, "; ",
+                                                    name, " takes the role ", expected.ToString()));
+}
+
+}  // namespace sluice

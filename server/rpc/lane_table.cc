@@ -1,0 +1,20 @@
+#include "server/rpc/lane_table.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+
+namespace sluice {
+
+absl::Status NoSessionOfLane(SessionId session) {
+  return MakeError(Reason::kUnknownSession,
+                   absl::StrCat("session ", session.value(), " has ended; join again"));
+}
+
+absl::Status TooManyLanes(size_t waiting) {
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat(waiting,
+                                " lanes of this session wait for their first calls "
+                                "already; begin those calls"));
+}
+
+}  // namespace sluice

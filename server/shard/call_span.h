@@ -1,0 +1,48 @@
+// The span of a call that goes on over several callbacks.
+
+#ifndef SLUICE_SERVER_SHARD_CALL_SPAN_H_
+#define SLUICE_SERVER_SHARD_CALL_SPAN_H_
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/protocol/exchange.h"
+#include "common/trace/trace.h"
+#include "server/shard/shard.h"
+
+namespace sluice {
+
+// Externally synchronized. Does nothing if the shard has no trace.
+class CallSpan {
+ public:
+  // In the row of that kind of call by that session's worker. `name` is a literal.
+  void Begin(const Shard& shard, const char* name, SessionId session, Step step) {
+    trace_ = shard.trace();
+    if (trace_ == nullptr) return;
+    name_ = name;
+    row_ = absl::StrCat(name, " ", shard.NameOf(session));
+    step_ = step;
+    begin_ = trace_->Now();
+  }
+
+  // Nothing if it has not begun.
+  void End() {
+    if (trace_ != nullptr) trace_->Add(row_, name_, begin_, trace_->Now(), step_);
+    trace_ = nullptr;
+  }
+
+  // Of what goes on within it.
+  const std::string& row() const { return row_; }
+
+ private:
+  Trace* trace_ = nullptr;
+  const char* name_ = "";
+  std::string row_;
+  Step step_;
+  absl::Time begin_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_SHARD_CALL_SPAN_H_

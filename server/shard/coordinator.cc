@@ -1,0 +1,266 @@
+#include "server/shard/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "common/base/error.h"
+#include "server/admission/draining.h"
+
+namespace sluice {
+namespace {
+
+absl::Status NotInitializedError() {
+  return MakeError(Reason::kNotInitialized, "the server has no parameters; initialize them first");
+}
+
+// How many gradients may be on their way in.
+uint32_t RoomFor(const Layout& layout, uint64_t bytes) {
+  const uint64_t vectors = bytes / std::max<uint64_t>(layout.size() * sizeof(float), 1);
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(std::max<uint64_t>(vectors, PushRoom::kFewest), UINT32_MAX));
+}
+
+}  // namespace
+
+Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobListener owner)
+    : options_(options),
+      clock_(clock),
+      created_(clock.Now()),
+      lineage_(options.incarnation),
+      terms_(options.consistency, options.schedule),
+      roster_(options, std::move(owner)),
+      pulls_(options.incarnation),
+      step_(terms_, roster_, pulls_, clock),
+      intake_(options, terms_, lineage_, roster_, step_, clock) {}
+
+// ---- Membership ----
+
+absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListener listener,
+                                          Completions* completions) {
+  if (draining_) return DrainingError();
+  // The first step waits for all the workers that were launched, so they take part in it whatever
+  // came before them. An observer takes part in no step, so it waits for none.
+  const Step now = step_.number();
+  const bool boundary = step_.ledger().empty() && intake_.empty();
+  const bool first = !roster_.started() && !roster_.sessions().HasContributed(request.worker, now);
+  const bool at_once = request.role == SessionRole::kObserver || boundary || first ||
+                       roster_.sessions().TakesOver(request, now) ||
+                       !terms_.policy().JoinsAtStepBoundary();
+  Welcome welcome;
+  welcome.resumed = roster_.sessions().Remembers(request);
+  const auto record = roster_.Join(request, std::move(listener), at_once ? now : now.Next(),
+                                   clock_.Now(), completions);
+  if (!record.ok()) return record.status();
+  if (snapshots_ == nullptr) OpenModel();
+  welcome.session = (*record)->session;
+  welcome.job_id = options_.job_id;
+  welcome.incarnation = options_.incarnation;
+  welcome.step = std::max((*record)->active_from, now);
+  welcome.initialized = initialized();
+  welcome.last_sequence = (*record)->last_sequence;
+  welcome.lease = options_.lease;
+  welcome.consistency = terms_.consistency();
+  welcome.index = (*record)->index;
+  welcome.workers = options_.expected_workers;
+  welcome.pushes_before = (*record)->pushes_before;
+  welcome.lost_steps = lost_steps_;
+  if (roster_.finished() && request.role == SessionRole::kObserver && (*record)->listener) {
+    // It missed the announcement.
+    completions->Add([listener = (*record)->listener, now] {
+      listener({JobEvent::Kind::kTrainingFinished, now, {}});
+    });
+  }
+  return welcome;
+}
+
+void Coordinator::OpenModel() {
+  const Layout& layout = *roster_.layout();
+  snapshots_ = absl::make_unique<SnapshotStore>(layout.size(), options_.snapshots);
+  intake_.Open(RoomFor(layout, options_.max_in_flight_bytes));
+}
+
+absl::StatusOr<Step> Coordinator::Heartbeat(SessionId session) {
+  const auto record = roster_.Hear(session, clock_.Now());
+  if (!record.ok()) return record.status();
+  return step_.number();
+}
+
+void Coordinator::ConnectionLost(SessionId session) { roster_.Lose(session, clock_.Now()); }
+
+absl::StatusOr<Step> Coordinator::Leave(SessionId session, const Results& results) {
+  const absl::Status left = roster_.Leave(session);
+  if (!left.ok()) return left;
+  results_.insert(results.begin(), results.end());
+  return step_.number();
+}
+
+absl::Status Coordinator::Evict(const std::string& worker, Completions* completions) {
+  return roster_.Bar(worker, completions);
+}
+
+void Coordinator::Tick(Completions* completions) {
+  roster_.Update(clock_.Now(), completions);
+  if (step_.Progress().overdue) EndOverdueWait(completions);
+}
+
+// Steps that others hold up for too long; the policy itself completes those that are to proceed.
+void Coordinator::EndOverdueWait(Completions* completions) {
+  const Consistency& consistency = terms_.consistency();
+  const bool by_clock = consistency.mode == ConsistencyMode::kSsp;
+  const bool evicts = consistency.on_max_step_wait == StepWaitAction::kEvict;
+  const bool excuses = by_clock && consistency.on_max_step_wait == StepWaitAction::kProceed;
+  // In other modes nobody in particular holds a step up.
+  const bool anybody = by_clock || terms_.policy().OncePerStep();
+  if (!anybody || (!evicts && !excuses)) return;
+  for (const SessionId holder : roster_.sessions().Holders(step_.number(), by_clock)) {
+    SessionRecord& record = **roster_.sessions().Find(holder);
+    if (evicts) {
+      roster_.Evict(record, completions);
+    } else {
+      record.excused = true;
+    }
+  }
+  pulls_.RestartHoldUp(clock_.Now());
+}
+
+void Coordinator::Drain(Completions* completions) {
+  if (draining_) return;
+  draining_ = true;
+  Settle(completions);
+  roster_.Announce({JobEvent::Kind::kDraining, step_.number(), {}}, completions);
+}
+
+// ---- Terms ----
+
+absl::StatusOr<Step> Coordinator::SetConsistency(const Consistency& consistency) {
+  const absl::Status valid = consistency.Validate();
+  if (!valid.ok()) return valid;
+  terms_.Propose(consistency);
+  return step_.NextBoundary();
+}
+
+absl::StatusOr<Step> Coordinator::SetLearningRate(double learning_rate) {
+  const absl::Status proposed = terms_.Propose(roster_.optimizer(), learning_rate);
+  if (!proposed.ok()) return proposed;
+  return step_.NextBoundary();
+}
+
+// ---- Initial parameters ----
+
+absl::Status Coordinator::WantImage() {
+  if (!initialized()) return NotInitializedError();
+  wants_image_ = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<InitializeStart> Coordinator::BeginInitialize(SessionId session) {
+  if (draining_) return DrainingError();
+  const auto record = roster_.sessions().FindWorker(session);
+  if (!record.ok()) return record.status();
+  InitializeStart start;
+  start.answer.step = step_.number();
+  if (!initialized()) start.parameters = absl::make_unique<StagedVector>(roster_.layout());
+  return start;
+}
+
+bool Coordinator::Initialize(std::shared_ptr<Snapshot> first, Completions* completions) {
+  if (initialized()) return false;
+  first->step = step_.number();
+  snapshots_->Publish(std::move(first));
+  times_.initialized = clock_.Now();
+  Settle(completions);
+  return true;
+}
+
+// ---- Pushes ----
+
+void Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                            std::function<void()> cancel, Completions* completions) {
+  absl::StatusOr<PushHeader> acceptable = header;
+  if (!initialized()) acceptable = NotInitializedError();
+  if (!trouble_.ok()) acceptable = trouble_;
+  if (draining_) acceptable = DrainingError();
+  if (acceptable.ok()) roster_.Hear(acceptable->session, clock_.Now()).IgnoreError();
+  intake_.Begin(acceptable, std::move(start), std::move(cancel), completions);
+  Settle(completions);
+}
+
+void Coordinator::AbandonPush(const PendingPush& push, Abandoned why, Completions* completions) {
+  bytes_received_ += push.gradient().bytes();
+  intake_.Abandon(push, why);
+  Settle(completions);
+}
+
+void Coordinator::Queue(Arrival arrival) {
+  bytes_received_ += arrival.push->gradient().bytes();
+  intake_.Queue(std::move(arrival));
+}
+
+// ---- Steps ----
+
+StepWork Coordinator::NextWork(Completions* completions) {
+  if (wants_image_) {
+    StepWork image;
+    image.image = true;
+    wants_image_ = false;
+    return image;
+  }
+  const absl::optional<absl::Time> held_up_since = step_.HeldUpSince();
+  if (held_up_since.has_value()) {
+    times_.longest_wait = std::max(times_.longest_wait, clock_.Now() - *held_up_since);
+  }
+  AdoptTerms(completions);
+  intake_.TakeArrivals(completions);
+  StepWork work;
+  work.consistency = terms_.consistency();
+  work.learning_rates = terms_.LearningRates(roster_.optimizer(), step_.number());
+  work.contribution = step_.TakeNext();
+  work.apply = initialized() && step_.IsComplete() && !step_.ledger().HasWaiting();
+  // Only now is the step final, whoever has left.
+  if (work.idle()) roster_.CheckFinished(step_.number(), completions);
+  Settle(completions);
+  return work;
+}
+
+void Coordinator::AdoptTerms(Completions* completions) {
+  if (!step_.ledger().empty() || !terms_.Adopt()) return;
+  roster_.sessions().ResetClocks();
+  roster_.Announce({JobEvent::Kind::kPolicyChanged, step_.number(), terms_.consistency()},
+                   completions);
+}
+
+void Coordinator::Folded(const Contribution& contribution, Completions* completions) {
+  step_.ledger().Folded(contribution.rank);
+  intake_.Release(contribution.push->header().session);
+  Settle(completions);
+}
+
+void Coordinator::Applied(std::shared_ptr<Snapshot> next, Completions* completions) {
+  step_.Finish();
+  times_.last_step = clock_.Now();
+  next->step = step_.number();
+  snapshots_->Publish(std::move(next));
+  AnswerMade(completions);
+  AdoptTerms(completions);
+  Settle(completions);
+}
+
+void Coordinator::HoldUntilKept() {
+  kept_ = step_.number();
+  intake_.HoldUntilKept(*kept_);
+  step_.HoldContributors();
+}
+
+void Coordinator::Kept(Step step, Completions* completions) {
+  kept_ = std::max(kept_.value_or(step), step);
+  AnswerMade(completions);
+  Settle(completions);
+}
+
+// What is published, and kept if it has to be.
+void Coordinator::AnswerMade(Completions* completions) {
+  intake_.AnswerUpTo(std::min(kept_.value_or(step_.number()), step_.number()), completions);
+}
+
+}  // namespace sluice

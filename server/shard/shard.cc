@@ -1,0 +1,327 @@
+#include "server/shard/shard.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+
+namespace sluice {
+namespace {
+
+absl::Status CheckNorm(const PendingPush& push, const Guards& guards) {
+  if (!guards.max_push_norm.has_value()) return absl::OkStatus();
+  const double norm = push.gradient().ParameterNorm();
+  if (norm <= *guards.max_push_norm) return absl::OkStatus();
+  return MakeError(Reason::kNormTooLarge,
+                   absl::StrCat("the gradient's norm is ", norm, ", this server takes at most ",
+                                *guards.max_push_norm, "; look for the batch that caused it"));
+}
+
+}  // namespace
+
+Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
+             std::unique_ptr<Parallel> parallel, Trace* trace)
+    : options_(options),
+      clock_(clock),
+      parallel_(std::move(parallel)),
+      trace_(trace),
+      coordinator_(options, clock, std::move(owner)) {
+  if (parallel_ == nullptr) parallel_ = absl::make_unique<Serial>();
+}
+
+// ---- Membership ----
+
+absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener listener) {
+  absl::StatusOr<Welcome> welcome;
+  {
+    CompletingLock lock(&mu_);
+    welcome = coordinator_.Join(request, std::move(listener), lock.completions());
+    if (welcome.ok() && maker_ == nullptr) {
+      const Roster& roster = coordinator_.roster();
+      maker_ = absl::make_unique<StepMaker>(*roster.layout(), roster.optimizer(),
+                                            options_.guards.clip_norm, *parallel_);
+    }
+  }
+  Tick();
+  return welcome;
+}
+
+absl::StatusOr<Step> Shard::Heartbeat(SessionId session) {
+  absl::MutexLock lock(&mu_);
+  return coordinator_.Heartbeat(session);
+}
+
+void Shard::ConnectionLost(SessionId session) {
+  {
+    absl::MutexLock lock(&mu_);
+    coordinator_.ConnectionLost(session);
+  }
+  Tick();
+}
+
+absl::StatusOr<Step> Shard::Leave(SessionId session, const Results& results) {
+  absl::StatusOr<Step> step;
+  {
+    absl::MutexLock lock(&mu_);
+    step = coordinator_.Leave(session, results);
+  }
+  Tick();
+  return step;
+}
+
+void Shard::Tick() {
+  {
+    CompletingLock lock(&mu_);
+    coordinator_.Tick(lock.completions());
+  }
+  Advance();  // a step that waited for a worker may be complete without it
+}
+
+// ---- The operator ----
+
+absl::StatusOr<Step> Shard::SetConsistency(const Consistency& consistency) {
+  absl::StatusOr<Step> from;
+  {
+    absl::MutexLock lock(&mu_);
+    from = coordinator_.SetConsistency(consistency);
+  }
+  Advance();
+  return from;
+}
+
+absl::StatusOr<Step> Shard::SetLearningRate(double learning_rate) {
+  absl::StatusOr<Step> from;
+  {
+    absl::MutexLock lock(&mu_);
+    from = coordinator_.SetLearningRate(learning_rate);
+  }
+  Advance();
+  return from;
+}
+
+absl::Status Shard::Evict(const std::string& worker) {
+  absl::Status evicted;
+  {
+    CompletingLock lock(&mu_);
+    evicted = coordinator_.Evict(worker, lock.completions());
+  }
+  Advance();
+  return evicted;
+}
+
+void Shard::Drain() {
+  CompletingLock lock(&mu_);
+  coordinator_.Drain(lock.completions());
+}
+
+// ---- Initial parameters ----
+
+absl::StatusOr<InitializeStart> Shard::BeginInitialize(SessionId session) {
+  absl::MutexLock lock(&mu_);
+  return coordinator_.BeginInitialize(session);
+}
+
+absl::StatusOr<InitializeOutcome> Shard::FinishInitialize(
+    std::unique_ptr<StagedVector> parameters) {
+  const absl::Status complete = parameters->CheckComplete();
+  if (!complete.ok()) return complete;
+  std::shared_ptr<Snapshot> first;
+  {
+    absl::MutexLock lock(&mu_);
+    first = coordinator_.snapshots()->Make();
+  }
+  parameters->Seal();
+  parameters->CopyTo(first->values.span());
+  InitializeOutcome outcome;
+  {
+    CompletingLock lock(&mu_);
+    coordinator_.CountReceived(parameters->bytes());
+    outcome.accepted = coordinator_.Initialize(std::move(first), lock.completions());
+    outcome.step = coordinator_.step();
+    if (outcome.accepted) WantOwnImage();
+  }
+  Advance();
+  return outcome;
+}
+
+// ---- Pushes ----
+
+void Shard::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                      std::function<void()> cancel) {
+  CompletingLock lock(&mu_);
+  coordinator_.BeginPush(header, std::move(start), std::move(cancel), lock.completions());
+}
+
+void Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
+  absl::Status sound = push->gradient().CheckComplete();
+  push->Seal();
+  if (sound.ok()) sound = CheckNorm(*push, options_.guards);
+  PushCallback answer = TellingAttachments(push->header(), std::move(done));
+  Queue({std::move(push), std::move(answer), std::move(sound)});
+}
+
+// What comes with a push that is repeated was told before.
+PushCallback Shard::TellingAttachments(const PushHeader& header, PushCallback done) const {
+  if (header.attachments == nullptr || options_.on_attachments == nullptr) return done;
+  return
+      [this, worker = NameOf(header.session), step = header.step, attachments = header.attachments,
+       done = std::move(done)](absl::StatusOr<PushOutcome> outcome) {
+        const bool counted = outcome.ok() && (outcome->disposition == Disposition::kAccepted ||
+                                              outcome->disposition == Disposition::kApplied);
+        if (counted) options_.on_attachments(worker, step, *attachments);
+        done(std::move(outcome));
+      };
+}
+
+void Shard::RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why,
+                       PushCallback done) {
+  Queue({std::move(push), std::move(done), why});
+}
+
+void Shard::Queue(Arrival arrival) {
+  {
+    absl::MutexLock lock(&mu_);
+    coordinator_.Queue(std::move(arrival));
+  }
+  Advance();
+}
+
+void Shard::AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) {
+  CompletingLock lock(&mu_);
+  coordinator_.AbandonPush(*push, why, lock.completions());
+}
+
+// ---- Steps ----
+
+// Does the work that is due, on one thread at a time. A thread that finds another at work leaves
+// its own to it: whoever clears advancing_ has seen, under the same lock, that nothing is due.
+void Shard::Advance() {
+  if (!StartAdvancing()) return;
+  for (bool idle = false; !idle;) {
+    StepWork work;
+    {
+      CompletingLock lock(&mu_);
+      work = coordinator_.NextWork(lock.completions());
+      idle = work.idle();
+      if (idle) advancing_ = false;
+    }
+    if (work.image) {
+      MakeImage();
+    } else if (work.apply) {
+      Apply(work);
+    } else if (!idle) {
+      Fold(work);
+    }
+  }
+}
+
+bool Shard::StartAdvancing() {
+  absl::MutexLock lock(&mu_);
+  if (advancing_) return false;
+  advancing_ = true;
+  return true;
+}
+
+void Shard::Fold(const StepWork& work) {
+  {
+    const TraceSpan span(trace_, kStepsRow, "add");
+    maker_->Add(*work.contribution, work.consistency);
+  }
+  CompletingLock lock(&mu_);
+  coordinator_.Folded(*work.contribution, lock.completions());
+}
+
+void Shard::Apply(const StepWork& work) {
+  std::shared_ptr<const Snapshot> current;
+  std::shared_ptr<Snapshot> next;
+  {
+    absl::MutexLock lock(&mu_);
+    current = coordinator_.snapshots()->latest();
+    next = coordinator_.snapshots()->Make();
+  }
+  WriteProgress progress;
+  if (work.consistency.inconsistent_reads) {
+    progress = [&](uint64_t written) {
+      absl::MutexLock lock(&mu_);
+      coordinator_.snapshots()->Grow(next, written);
+    };
+  }
+  const Contribution* const last = work.contribution.has_value() ? &*work.contribution : nullptr;
+  const Contribution* not_added = last;
+  if (log_ != nullptr) {
+    if (last != nullptr) maker_->Add(*last, work.consistency);
+    not_added = nullptr;
+    WriteDown(work);
+  }
+  {
+    const TraceSpan span(trace_, kStepsRow, "apply", current->step);
+    maker_->Make(work.consistency, work.learning_rates, not_added, current->values.span(),
+                 next->values.span(), progress);
+  }
+  if (made_) made_(current->step.Next());
+  CompletingLock lock(&mu_);
+  if (last != nullptr) coordinator_.Folded(*last, lock.completions());
+  coordinator_.Applied(std::move(next), lock.completions());
+  const uint64_t steps = coordinator_.step().value();
+  if (steps_between_images_ > 0 && steps % steps_between_images_ == 0) WantOwnImage();
+}
+
+// ---- Pulls ----
+
+PullId Shard::Pull(const PullRequest& request, PullCallback done) {
+  CompletingLock lock(&mu_);
+  return coordinator_.Pull(request, std::move(done), lock.completions());
+}
+
+bool Shard::CancelPull(PullId id) {
+  absl::MutexLock lock(&mu_);
+  return coordinator_.CancelPull(id);
+}
+
+std::shared_ptr<const Snapshot> Shard::Newest(uint64_t end) const {
+  absl::MutexLock lock(&mu_);
+  return coordinator_.snapshots()->newest(end);
+}
+
+// ---- State ----
+
+ShardState Shard::Describe() const {
+  ShardState state;
+  {
+    absl::MutexLock lock(&mu_);
+    state = coordinator_.Describe();
+  }
+  state.traffic.wire_bytes_received = wire_bytes_received_.load(std::memory_order_relaxed);
+  state.traffic.wire_bytes_sent = wire_bytes_sent_.load(std::memory_order_relaxed);
+  return state;
+}
+
+std::vector<SessionRecord> Shard::Sessions() const {
+  absl::MutexLock lock(&mu_);
+  return coordinator_.roster().sessions().Records();
+}
+
+Results Shard::results() const {
+  absl::MutexLock lock(&mu_);
+  return coordinator_.results();
+}
+
+std::shared_ptr<const Layout> Shard::layout() const {
+  absl::MutexLock lock(&mu_);
+  return coordinator_.roster().layout();
+}
+
+std::shared_ptr<const Snapshot> Shard::snapshot() const {
+  absl::MutexLock lock(&mu_);
+  const SnapshotStore* const snapshots = coordinator_.snapshots();
+  return snapshots == nullptr ? nullptr : snapshots->latest();
+}
+
+std::string Shard::NameOf(SessionId session) const {
+  absl::MutexLock lock(&mu_);
+  const auto record = coordinator_.roster().sessions().Find(session);
+  return record.ok() ? (*record)->worker : "";
+}
+
+}  // namespace sluice

@@ -1,0 +1,43 @@
+#include "server/snapshots/snapshot_encoder.h"
+
+#include <utility>
+
+#include "absl/types/span.h"
+#include "common/encoding/codec.h"
+#include "common/encoding/error_feedback.h"
+
+namespace sluice {
+
+SnapshotEncoder::SnapshotEncoder(const Layout& layout, const Encoding& encoding)
+    : choice_({encoding, {}, {}}),
+      chunks_(PlanChunks(layout, choice_)),
+      left_over_(encoding.lossy() ? layout.size() : 0) {}
+
+std::vector<SnapshotPart> SnapshotEncoder::Encode(const Snapshot& snapshot, Parallel& parallel) {
+  std::vector<SnapshotPart> parts(chunks_.size());
+  parallel.For(parts.size(), [&](size_t i) {
+    const PlannedChunk& chunk = chunks_[i];
+    parts[i].offset = chunk.begin;
+    if (chunk.encoding != nullptr) {
+      parts[i].encoded = EncodeChunk(chunk, snapshot);
+    } else {
+      // A copy, for it is small: the snapshot's memory is needed for the next one.
+      const auto values = snapshot.values.span().subspan(chunk.begin, chunk.end - chunk.begin);
+      parts[i].floats = Share({values.begin(), values.end()});
+    }
+  });
+  return parts;
+}
+
+EncodedChunk SnapshotEncoder::EncodeChunk(const PlannedChunk& chunk, const Snapshot& snapshot) {
+  const size_t size = chunk.end - chunk.begin;
+  const absl::Span<const float> values = snapshot.values.span().subspan(chunk.begin, size);
+  ChunkContext context;
+  context.seed = snapshot.step.value() ^ chunk.begin << 32;
+  context.columns = chunk.columns;
+  if (left_over_.empty()) return EncodeValues(chunk.begin, values, *chunk.encoding, context);
+  const absl::Span<float> left = absl::MakeSpan(left_over_).subspan(chunk.begin, size);
+  return EncodeWithFeedback(chunk.begin, values, left, *chunk.encoding, context, left);
+}
+
+}  // namespace sluice

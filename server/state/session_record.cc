@@ -1,0 +1,67 @@
+#include "server/state/session_record.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace sluice {
+
+void SessionRecord::Remember(const PushHeader& header, const KeptAnswer& answer, absl::Time now) {
+  const PushOutcome& outcome = answer.outcome;
+  last_sequence = std::max(last_sequence, header.sequence);
+  answers[header.sequence] = answer;
+  if (answers.size() > kKeptAnswers) answers.erase(answers.begin());
+  last_gradient_step = header.step;
+  if (header.loss.has_value()) loss = *header.loss;
+  if (header.encodings.has_value()) encodings = *header.encodings;
+  last_push = now;
+  if (outcome.disposition == Disposition::kStaleDropped) {
+    ++stale;
+    return;
+  }
+  const bool counted = outcome.disposition != Disposition::kSkipped;
+  ++(counted ? accepted : skipped);
+  if (counted && header.attachments != nullptr) {
+    attachments.clear();
+    for (const Attachment& attachment : *header.attachments) {
+      attachments.emplace_back(attachment.type, attachment.data.size());
+    }
+  }
+  ++clock;
+}
+
+void SessionRecord::Uncount(const PushOutcome& outcome) {
+  if (outcome.disposition == Disposition::kStaleDropped) {
+    --stale;
+    return;
+  }
+  --(outcome.disposition == Disposition::kSkipped ? skipped : accepted);
+  if (clock > 0) --clock;  // it may have been set back since
+}
+
+SessionRecord SessionRecord::Before(Step step) const {
+  SessionRecord before = *this;
+  before.listener = nullptr;
+  if (before.contributed == step) before.contributed.reset();
+  const auto first = std::find_if(before.answers.begin(), before.answers.end(),
+                                  [&](const auto& kept) { return kept.second.part_of == step; });
+  if (first == before.answers.end()) {
+    const bool by_earlier_process = contributed == step && pushes_before > 0;
+    if (by_earlier_process) --before.pushes_before;
+    return before;
+  }
+  before.last_sequence = Sequence(first->first.value() - 1);
+  for (auto it = first; it != before.answers.end(); ++it) before.Uncount(it->second.outcome);
+  before.answers.erase(first, before.answers.end());
+  return before;
+}
+
+SessionRecord SessionRecord::OnlyOf(Step step) const {
+  SessionRecord only = *this;
+  only.listener = nullptr;
+  for (auto it = only.answers.begin(); it != only.answers.end();) {
+    it = it->second.part_of == step ? std::next(it) : only.answers.erase(it);
+  }
+  return only;
+}
+
+}  // namespace sluice

@@ -1,0 +1,178 @@
+#include "common/encoding/encoding_plan.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/error.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+EncodingChoice Choice(const std::string& text) {
+  const auto choice = ParseEncodingChoice(text);
+  EXPECT_THAT(choice, IsOk());
+  return choice.ok() ? *choice : EncodingChoice();
+}
+
+// "begin-end encoding" of each chunk.
+std::vector<std::string> PlanOf(const Layout& layout, const std::string& text) {
+  const EncodingChoice choice = Choice(text);
+  std::vector<std::string> plan;
+  for (const PlannedChunk& chunk : PlanChunks(layout, choice)) {
+    plan.push_back(std::to_string(chunk.begin) + "-" + std::to_string(chunk.end) + " " +
+                   (chunk.encoding == nullptr ? "plain" : EncodingName(*chunk.encoding)));
+  }
+  return plan;
+}
+
+Layout Matrix(uint32_t rows, uint32_t columns) {
+  LayoutRange range;
+  range.name = "w";
+  range.shape = {rows, columns};
+  range.length = uint64_t{rows} * columns;
+  auto layout = Layout::Create({range});
+  EXPECT_THAT(layout, IsOk());
+  return *std::move(layout);
+}
+
+TEST(EncodingChoiceTest, SaysAllOfItInItsName) {
+  for (const char* name : {"float32", "int8", "int8,fc.*=float16,conv1.weight=float32"}) {
+    EXPECT_EQ(EncodingChoiceName(Choice(name)), name);
+  }
+}
+
+TEST(EncodingChoiceTest, IsPlainIfAllOfItIs) {
+  EXPECT_TRUE(Choice("none").plain());
+  EXPECT_TRUE(Choice("none,a=none").plain());
+  EXPECT_FALSE(Choice("none,a=int8").plain());
+  EXPECT_FALSE(Choice("int8,a=none").plain());
+}
+
+TEST(EncodingChoiceTest, IsSparseIfAnyOfItIs) {
+  EXPECT_FALSE(Choice("int8,a=sign").sparse());
+  EXPECT_TRUE(Choice("int8,a=top-k").sparse());
+  EXPECT_TRUE(Choice("random-k,a=none").sparse());
+}
+
+TEST(EncodingChoiceTest, AutoIsPlainOrLosslessUnlessMoreIsAllowed) {
+  const EncodingChoice lossless = Choice("auto,fc*=int8");
+  EXPECT_TRUE(lossless.automatic());
+  EXPECT_FALSE(lossless.plain());
+  EXPECT_FALSE(lossless.sparse());
+  ASSERT_EQ(lossless.candidates.size(), 3u);
+  EXPECT_TRUE(lossless.candidates[0].plain());
+  EXPECT_EQ(EncodingName(lossless.candidates[1]), "float32/nonzero/pdict");
+  EXPECT_EQ(EncodingName(lossless.candidates[2]), "float32/nonzero/zstd:1");
+  EXPECT_EQ(EncodingChoiceName(lossless), "auto,fc*=int8");
+
+  const EncodingChoice allowed = Choice("auto:int8,none,top-k:0.1,int8,fc*=sign");
+  EXPECT_TRUE(allowed.sparse());
+  ASSERT_EQ(allowed.candidates.size(), 3u);
+  EXPECT_TRUE(allowed.candidates[0].plain());
+  EXPECT_EQ(EncodingChoiceName(allowed), "auto:float32,int8,top-k:0.1,fc*=sign");
+  EXPECT_EQ(EncodingChoiceName(Choice(EncodingChoiceName(allowed))), EncodingChoiceName(allowed));
+}
+
+TEST(EncodingChoiceTest, AutoChoosesAmongFew) {
+  EXPECT_EQ(Choice("auto:int8,sign,float16,bfloat16").candidates.size(), 5u);
+  const absl::Status refused =
+      ParseEncodingChoice("auto:int8,sign,float16,bfloat16,top-k").status();
+  EXPECT_EQ(ReasonOf(refused), Reason::kBadArgument);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("at most 4 encodings beside float32; \"top-k\" is one too many"));
+}
+
+TEST(EncodingChoiceTest, AutoGoesWithNoMomentum) {
+  for (const char* text : {"auto:int8,top-k:0.1:momentum", "auto,fc=top-k:momentum"}) {
+    const absl::Status refused = ParseEncodingChoice(text).status();
+    EXPECT_EQ(ReasonOf(refused), Reason::kBadArgument) << text;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("momentum")) << text;
+  }
+  EXPECT_EQ(Choice("auto:top-k:0.1:warmup=8,fc=int8").candidates.size(), 2u);
+}
+
+TEST(PlanChunksTest, WithMomentumOnlyStatisticsAreLeftAlone) {
+  const Layout layout = LayoutOf({{"a", 10},
+                                  {"b", 10},
+                                  {"mean", 10, RangeKind::kStatistic},
+                                  {"c", 2000},
+                                  {"d", 10},
+                                  {"e", 2000}});
+  EXPECT_THAT(PlanOf(layout, "top-k:momentum,e=none"),
+              ElementsAre("0-20 float32", "20-30 plain", "30-2030 top-k:0.01:momentum",
+                          "2030-4040 float32"));
+}
+
+TEST(PlanChunksTest, WhatAwaitsAChoiceIsCutAsIfItWereMade) {
+  const Layout layout = LayoutOf({{"a", 2000}, {"small", 10}, {"b", 2000}, {"fc", 2000}});
+  const EncodingChoice choice = Choice("auto,fc=int8");
+  const auto chunks = PlanChunks(layout, choice);
+  ASSERT_EQ(chunks.size(), 4u);
+  EXPECT_TRUE(chunks[0].awaits_choice);
+  EXPECT_FALSE(chunks[1].awaits_choice);
+  EXPECT_TRUE(chunks[2].awaits_choice);
+  EXPECT_FALSE(chunks[3].awaits_choice);
+}
+
+TEST(EncodingChoiceTest, RefusesWhatIsNone) {
+  for (const char* text : {"auto:", "auto:int9", "auto,int8", "int8,auto", "int9", "int8,",
+                           "int8,fc", "int8,=float16", "int8,fc=float17"}) {
+    EXPECT_EQ(ReasonOf(ParseEncodingChoice(text).status()), Reason::kBadArgument) << text;
+  }
+  EXPECT_THAT(std::string(ParseEncodingChoice("int8,fc").status().message()),
+              HasSubstr("found \"fc\" after the first comma"));
+}
+
+TEST(PlanChunksTest, CutsEachTensorOnItsOwn) {
+  const Layout layout = LayoutOf({{"a", 300000}, {"b", 2000}});
+  EXPECT_THAT(PlanOf(layout, "int8"),
+              ElementsAre("0-262144 int8", "262144-300000 int8", "300000-302000 int8"));
+}
+
+TEST(PlanChunksTest, SmallTensorsAndStatisticsArePlainAndStayTogether) {
+  const Layout layout =
+      LayoutOf({{"a", 1023}, {"mean", 5000, RangeKind::kStatistic}, {"b", 1024}, {"c", 10}});
+  EXPECT_THAT(PlanOf(layout, "int8"),
+              ElementsAre("0-6023 plain", "6023-7047 int8", "7047-7057 plain"));
+}
+
+TEST(PlanChunksTest, TheFirstPatternThatMatchesDecides) {
+  const Layout layout =
+      LayoutOf({{"conv.weight", 2000}, {"conv.bias", 2000}, {"fc.weight", 2000}, {"fc.bias", 10}});
+  EXPECT_THAT(PlanOf(layout, "int8,conv.bias=none,conv*=sign,fc.bias=float16"),
+              ElementsAre("0-2000 sign", "2000-4000 plain", "4000-6000 int8", "6000-6010 float16"));
+}
+
+TEST(PlanChunksTest, AMatrixIsCutBetweenItsRows) {
+  const EncodingChoice choice = Choice("low-rank:4");
+  const auto chunks = PlanChunks(Matrix(1000, 300), choice);
+  ASSERT_EQ(chunks.size(), 2u);
+  EXPECT_EQ(chunks[0].end, 262144u / 300 * 300);
+  EXPECT_EQ(chunks[0].columns, 300u);
+  EXPECT_EQ(chunks[1].end, 300000u);
+  EXPECT_EQ(chunks[1].columns, 300u);
+}
+
+TEST(PlanChunksTest, RowsThatAreTooLongForAChunkAreCut) {
+  const EncodingChoice choice = Choice("int8");
+  const auto chunks = PlanChunks(Matrix(2, 300000), choice);
+  ASSERT_EQ(chunks.size(), 3u);
+  EXPECT_EQ(chunks[0].end, 262144u);
+  EXPECT_EQ(chunks[2].end, 600000u);
+}
+
+TEST(PlanChunksTest, WithoutAnyEncodingItIsOneRun) {
+  EXPECT_THAT(PlanOf(LayoutOf({{"a", 300000}, {"b", 2000}}), "none"),
+              ElementsAre("0-302000 plain"));
+}
+
+}  // namespace
+}  // namespace sluice

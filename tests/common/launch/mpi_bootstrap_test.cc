@@ -1,0 +1,138 @@
+#include "common/launch/mpi_bootstrap.h"
+
+#include <stdlib.h>
+
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "common/launch/job_ticket.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/process/mpi_environment.h"
+#include "tests/testing/process/process.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::Each;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+}
+
+// Launches the program whose ranks take part in MpiBootstrap, with a blob for rank 0 to broadcast.
+class MpiBootstrapTest : public ::testing::Test {
+ protected:
+  void Mpirun(int ranks, const std::string& blob) {
+    Launch({"mpirun", "--oversubscribe", "--bind-to", "none", "-n", absl::StrCat(ranks), kProgram,
+            WriteBlob(blob)});
+  }
+
+  void RunAlone(const std::string& blob) { Launch({kProgram, WriteBlob(blob)}); }
+
+  // What each of `ranks` ranks received.
+  std::vector<std::string> Received(int ranks) {
+    std::vector<std::string> blobs;
+    for (int rank = 0; rank < ranks; ++rank)
+      blobs.push_back(ReadFile(absl::StrCat(path_, ".", rank)));
+    return blobs;
+  }
+
+  // What the ranks said, a line each.
+  std::vector<std::string> lines_;
+
+ private:
+  const std::string kProgram = RunfilePath("tests/common/launch/mpi_bootstrap_program");
+
+  std::string WriteBlob(const std::string& blob) {
+    std::ofstream(path_, std::ios::binary) << blob;
+    return path_;
+  }
+
+  void Launch(const std::vector<std::string>& argv) {
+    auto process = Process::Start(argv, MpiEnvironment());
+    ASSERT_THAT(process, IsOk());
+    ASSERT_THAT((*process)->Wait(), IsOkAndHolds(0)) << (*process)->output();
+    // Launchers have things to say as well.
+    const auto is_ours = [](absl::string_view line) { return absl::StartsWith(line, "rank "); };
+    lines_ = absl::StrSplit((*process)->output(), '\n', is_ours);
+  }
+
+  const std::string path_ = absl::StrCat(
+      ::testing::TempDir(), "/", ::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(MpiBootstrapTest, TellsEveryRankItsPlaceAndAsksRankZeroAloneForTheBlob) {
+  Mpirun(3, "blob");
+  EXPECT_THAT(lines_,
+              UnorderedElementsAre("rank 0 of 3, one_node=1, launched=1, blob made for 0/3",
+                                   "rank 1 of 3, one_node=1, launched=1, blob made for none",
+                                   "rank 2 of 3, one_node=1, launched=1, blob made for none"));
+}
+
+TEST_F(MpiBootstrapTest, GivesEveryRankTheBlobOfRankZero) {
+  Mpirun(3, "unix:/run/sluice/socket");
+  EXPECT_THAT(Received(3), Each(Eq("unix:/run/sluice/socket")));
+}
+
+TEST_F(MpiBootstrapTest, CarriesAMebibyteOfAnyBytes) {
+  std::mt19937 random(7);
+  std::string blob(1 << 20, '\0');
+  for (size_t i = 0; i < blob.size(); ++i)
+    blob[i] = i % 3 == 0 ? '\0' : static_cast<char>(random());
+  Mpirun(2, blob);
+  EXPECT_TRUE(Received(2) == std::vector<std::string>(2, blob));
+}
+
+TEST_F(MpiBootstrapTest, CarriesAnEmptyBlob) {
+  Mpirun(2, "");
+  EXPECT_THAT(lines_, SizeIs(2));
+  EXPECT_THAT(Received(2), Each(Eq("")));
+}
+
+TEST_F(MpiBootstrapTest, TellsEveryRankWhyRankZeroFailed) {
+  Mpirun(3, EncodeTicket(absl::InternalError("port 7070 is taken")));
+  for (const std::string& bytes : Received(3)) {
+    EXPECT_THAT(DecodeTicket(bytes),
+                HasCode(absl::StatusCode::kUnavailable, HasSubstr("port 7070 is taken")));
+  }
+}
+
+TEST_F(MpiBootstrapTest, IsAWorldOfOneWithoutALauncher) {
+  RunAlone("blob");
+  EXPECT_THAT(lines_,
+              UnorderedElementsAre("rank 0 of 1, one_node=1, launched=0, blob made for 0/1"));
+  EXPECT_THAT(Received(1), Each(Eq("blob")));
+}
+
+TEST(LaunchedByMpiTest, KnowsTheCommonLaunchers) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"}) {
+    SCOPED_TRACE(name);
+    EXPECT_FALSE(LaunchedByMpi());
+    setenv(name, "0", 1);
+    EXPECT_TRUE(LaunchedByMpi());
+    unsetenv(name);
+  }
+}
+
+TEST(LaunchedByMpiTest, IsNotFooledByAnAllocationOfSlurm) {
+  setenv("SLURM_JOB_ID", "1", 1);
+  setenv("SLURM_PROCID", "0", 1);
+  EXPECT_FALSE(LaunchedByMpi());
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,235 @@
+#include "server/admission/pull_queue.h"
+
+#include <set>
+#include <string>
+
+#include "common/base/error.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+// A queue of a server in its second life, and letters for the pulls that were answered, in order.
+class PullQueueTest : public ::testing::Test {
+ protected:
+  static std::shared_ptr<const Snapshot> At(uint64_t step) {
+    auto snapshot = std::make_shared<Snapshot>();
+    snapshot->step = Step(step);
+    snapshot->values = FloatBuffer(10);
+    return snapshot;
+  }
+
+  PullId Wait(char name, uint64_t min_step, absl::optional<Step> have_step = absl::nullopt,
+              bool whole = false) {
+    PullRequest request;
+    request.min_step = Step(min_step);
+    request.have_step = have_step;
+    request.whole = whole;
+    return queue_.Add(request, [this, name](absl::StatusOr<PullResult> result) {
+      answered_ += name;
+      last_ = std::move(result);
+    });
+  }
+
+  // Answers those that wait for no later step.
+  std::string Publish(uint64_t step, bool inconsistent = false) {
+    return Serve(
+        At(step),
+        [step](const PullRequest& request) {
+          return request.min_step <= Step(step) ? PullTurn::kNow : PullTurn::kNotYet;
+        },
+        inconsistent);
+  }
+
+  std::string Serve(const std::shared_ptr<const Snapshot>& latest, const PullJudge& judge,
+                    bool inconsistent = false) {
+    Completions completions;
+    queue_.Serve(latest, {inconsistent, 0.25, /*last=*/false}, judge, now_, &completions);
+    return Run(completions);
+  }
+
+  // Nobody's turn has come; those of `held_up` wait for others.
+  void HoldUp(const std::set<uint64_t>& held_up) {
+    EXPECT_EQ(Serve(At(0),
+                    [&held_up](const PullRequest& request) {
+                      return held_up.count(request.min_step.value()) > 0 ? PullTurn::kHeldUp
+                                                                         : PullTurn::kNotYet;
+                    }),
+              "");
+  }
+
+  std::string Run(Completions& completions) {
+    answered_.clear();
+    completions.Run();
+    return answered_;
+  }
+
+  PullQueue queue_{Incarnation(2)};
+  absl::Time now_ = absl::FromUnixSeconds(1000);
+  absl::StatusOr<PullResult> last_;
+
+ private:
+  std::string answered_;
+};
+
+TEST_F(PullQueueTest, NumbersPullsFromOne) {
+  EXPECT_EQ(Wait('a', 1), PullId(1));
+  EXPECT_EQ(Wait('b', 1), PullId(2));
+  EXPECT_EQ(queue_.size(), 2u);
+}
+
+TEST_F(PullQueueTest, AnswersThoseThatAStepSatisfiesInTheOrderTheyCame) {
+  Wait('a', 3);
+  Wait('b', 1);
+  Wait('c', 2);
+  Wait('d', 1);
+  EXPECT_EQ(Publish(0), "");
+  EXPECT_EQ(Publish(2), "bcd");
+  EXPECT_EQ(Publish(2), "");
+  EXPECT_EQ(queue_.size(), 1u);
+  EXPECT_EQ(Publish(9), "a");
+}
+
+TEST_F(PullQueueTest, AnswersWithTheSnapshotItsStepAndItsIncarnation) {
+  Wait('a', 1);
+  ASSERT_EQ(Publish(4), "a");
+  ASSERT_TRUE(last_.ok());
+  EXPECT_EQ(last_->header.step, Step(4));
+  EXPECT_EQ(last_->header.incarnation, Incarnation(2));
+  EXPECT_FALSE(last_->header.not_modified);
+  EXPECT_EQ(last_->snapshot->step, Step(4));
+  EXPECT_EQ(queue_.bytes_answered(), 40u);
+}
+
+TEST_F(PullQueueTest, AnswersNotModifiedWithoutASnapshotToThoseWhoHaveTheStep) {
+  Wait('a', 4, Step(4));
+  ASSERT_EQ(Publish(4), "a");
+  ASSERT_TRUE(last_.ok());
+  EXPECT_TRUE(last_->header.not_modified);
+  EXPECT_EQ(last_->snapshot, nullptr);
+  EXPECT_EQ(queue_.bytes_answered(), 0u);
+}
+
+TEST_F(PullQueueTest, SaysWhetherChunksMayBeOfLaterSteps) {
+  Wait('a', 1);
+  ASSERT_EQ(Publish(1), "a");
+  EXPECT_FALSE(last_->header.inconsistent);
+  Wait('b', 1);
+  ASSERT_EQ(Publish(1, true), "b");
+  EXPECT_TRUE(last_->header.inconsistent);
+  Wait('c', 1, Step(1));
+  ASSERT_EQ(Publish(1, true), "c");
+  EXPECT_FALSE(last_->header.inconsistent);  // there are no chunks
+}
+
+TEST_F(PullQueueTest, GivesAllOfOneStepToThoseWhoWantIt) {
+  Wait('a', 1, absl::nullopt, /*whole=*/true);
+  ASSERT_EQ(Publish(1, /*inconsistent=*/true), "a");
+  EXPECT_FALSE(last_->header.inconsistent);
+  EXPECT_NE(last_->snapshot, nullptr);
+}
+
+TEST_F(PullQueueTest, SaysWhetherTheStepIsTheLast) {
+  Wait('a', 1);
+  ASSERT_EQ(Publish(1), "a");
+  EXPECT_FALSE(last_->header.last);
+  Wait('b', 1);
+  Completions completions;
+  queue_.Serve(
+      At(1), {false, 0.25, /*last=*/true}, [](const PullRequest&) { return PullTurn::kNow; }, now_,
+      &completions);
+  ASSERT_EQ(Run(completions), "b");
+  EXPECT_TRUE(last_->header.last);
+}
+
+TEST_F(PullQueueTest, EndsThoseThatAreJudgedToAndLeavesTheOthers) {
+  Wait('a', 1);
+  Wait('b', 2);
+  EXPECT_EQ(Serve(At(0),
+                  [](const PullRequest& request) -> absl::StatusOr<PullTurn> {
+                    if (request.min_step == Step(2)) return PullTurn::kNotYet;
+                    return MakeError(Reason::kUnknownSession, "gone");
+                  }),
+            "a");
+  EXPECT_EQ(ReasonOf(last_.status()), Reason::kUnknownSession);
+  EXPECT_EQ(queue_.size(), 1u);
+}
+
+TEST_F(PullQueueTest, EndsPullsBeforeThereAreParameters) {
+  Wait('a', 1);
+  EXPECT_EQ(Serve(nullptr, [](const PullRequest&) { return PullTurn::kNotYet; }), "");
+  EXPECT_EQ(Serve(nullptr,
+                  [](const PullRequest&) -> absl::StatusOr<PullTurn> {
+                    return MakeError(Reason::kUnknownSession, "gone");
+                  }),
+            "a");
+}
+
+TEST_F(PullQueueTest, KnowsWhetherAPullWaits) {
+  const PullId pull = Wait('a', 1);
+  EXPECT_TRUE(queue_.Waits(pull));
+  Publish(1);
+  EXPECT_FALSE(queue_.Waits(pull));
+  EXPECT_FALSE(queue_.Waits(PullId()));
+}
+
+// ---- Pulls that are held up ----
+
+TEST_F(PullQueueTest, HoldsUpNobodyWhoWaitsForAStep) {
+  EXPECT_EQ(queue_.held_up_since(), absl::nullopt);
+  Wait('a', 1);
+  HoldUp({});
+  EXPECT_EQ(queue_.held_up_since(), absl::nullopt);
+}
+
+TEST_F(PullQueueTest, RemembersSinceWhenTheFirstIsHeldUp) {
+  const absl::Time first = now_;
+  Wait('a', 1);
+  Wait('b', 2);
+  HoldUp({2});
+  now_ += absl::Seconds(5);
+  HoldUp({1, 2});
+  EXPECT_EQ(queue_.held_up_since(), first);
+}
+
+TEST_F(PullQueueTest, HoldsUpNobodyOnceTheyAreAnswered) {
+  Wait('a', 1);
+  HoldUp({1});
+  now_ += absl::Seconds(5);
+  Wait('b', 2);
+  HoldUp({1, 2});
+  ASSERT_EQ(Publish(1), "a");
+  EXPECT_EQ(queue_.held_up_since(), now_);
+  ASSERT_EQ(Publish(2), "b");
+  EXPECT_EQ(queue_.held_up_since(), absl::nullopt);
+}
+
+TEST_F(PullQueueTest, CountsTheHoldUpAnewWhenToldTo) {
+  Wait('a', 1);
+  Wait('b', 2);
+  HoldUp({1});
+  now_ += absl::Seconds(5);
+  queue_.RestartHoldUp(now_);
+  EXPECT_EQ(queue_.held_up_since(), now_);
+  Publish(1);
+  EXPECT_EQ(queue_.held_up_since(), absl::nullopt);  // b was never held up
+}
+
+TEST_F(PullQueueTest, CancelsOneThatWaitsOnce) {
+  const PullId first = Wait('a', 1);
+  Wait('b', 2);
+  EXPECT_TRUE(queue_.Cancel(first));
+  EXPECT_FALSE(queue_.Cancel(first));
+  EXPECT_EQ(Publish(2), "b");
+}
+
+TEST_F(PullQueueTest, CancelsNoneThatWaitsNoMore) {
+  const PullId answered = Wait('a', 1);
+  Publish(1);
+  EXPECT_FALSE(queue_.Cancel(answered));
+  EXPECT_FALSE(queue_.Cancel(PullId()));
+}
+
+}  // namespace
+}  // namespace sluice

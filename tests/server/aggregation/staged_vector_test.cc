@@ -1,0 +1,183 @@
+#include "server/aggregation/staged_vector.h"
+
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/thread_pool.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+std::shared_ptr<const Layout> Shared(Layout layout) {
+  return std::make_shared<const Layout>(std::move(layout));
+}
+
+Values Copy(StagedVector& vector, size_t size) {
+  vector.Seal();
+  Values values(size, -1);
+  vector.CopyTo(absl::MakeSpan(values));
+  return values;
+}
+
+std::vector<std::pair<uint64_t, Values>> PiecesOf(const StagedVector& vector, uint64_t begin,
+                                                  uint64_t end) {
+  std::vector<std::pair<uint64_t, Values>> pieces;
+  vector.ForEachPiece(begin, end, [&](uint64_t offset, FloatPiece floats) {
+    pieces.emplace_back(offset, Values());
+    for (const UnalignedFloat& element : floats) pieces.back().second.push_back(element.value);
+  });
+  return pieces;
+}
+
+TEST(StagedVectorTest, HoldsChunksThatCameInAnyOrder) {
+  StagedVector vector(Shared(ParametersOnly(6)));
+  EXPECT_THAT(vector.Add(ChunkOf(4, {5, 6})), IsOk());
+  EXPECT_THAT(vector.Add(ChunkOf(0, {1})), IsOk());
+  EXPECT_THAT(vector.Add(ChunkOf(1, {2, 3, 4})), IsOk());
+  EXPECT_THAT(vector.CheckComplete(), IsOk());
+  EXPECT_THAT(Copy(vector, 6), ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+TEST(StagedVectorTest, ShowsItsPiecesInTheOrderOfTheirOffsets) {
+  StagedVector vector(Shared(ParametersOnly(6)));
+  ASSERT_THAT(vector.Add(ChunkOf(4, {5, 6})), IsOk());
+  ASSERT_THAT(vector.Add(ChunkOf(0, {1, 2, 3, 4})), IsOk());
+  vector.Seal();
+  EXPECT_THAT(PiecesOf(vector, 0, 6),
+              ElementsAre(Pair(0u, Values{1, 2, 3, 4}), Pair(4u, Values{5, 6})));
+  EXPECT_THAT(PiecesOf(vector, 1, 5), ElementsAre(Pair(1u, Values{2, 3, 4}), Pair(4u, Values{5})));
+  EXPECT_THAT(PiecesOf(vector, 2, 3), ElementsAre(Pair(2u, Values{3})));
+  EXPECT_THAT(PiecesOf(vector, 4, 4), IsEmpty());
+}
+
+TEST(StagedVectorTest, HoldsAChunkThatLiesInPieces) {
+  const auto values = std::make_shared<const Values>(Values{1, 2, 3, 4});
+  const absl::Span<const float> span = *values;
+  TensorChunk chunk;
+  chunk.offset = 1;
+  chunk.pieces = {AsPiece(span.subspan(2, 2)), AsPiece(span.subspan(0, 1))};
+  chunk.owner = values;
+  StagedVector vector(Shared(ParametersOnly(4)));
+  ASSERT_THAT(vector.Add(ChunkOf(0, {9})), IsOk());
+  ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+  EXPECT_THAT(Copy(vector, 4), ElementsAre(9, 3, 4, 1));
+}
+
+TEST(StagedVectorTest, KeepsTheMemoryOfItsChunksWhileItLives) {
+  TensorChunk chunk = ChunkOf(0, {1, 2});
+  const std::weak_ptr<const void> memory = chunk.owner;
+  {
+    StagedVector vector(Shared(ParametersOnly(2)));
+    ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+    EXPECT_FALSE(memory.expired());
+  }
+  EXPECT_TRUE(memory.expired());
+}
+
+TEST(StagedVectorTest, HasTheNormOfItsParametersAlone) {
+  StagedVector vector(Shared(LayoutOf({{"w", 2}, {"mean", 2, RangeKind::kStatistic}, {"b", 1}})));
+  ASSERT_THAT(vector.Add(ChunkOf(1, {4, 1000, 1000, -12})), IsOk());
+  ASSERT_THAT(vector.Add(ChunkOf(0, {3})), IsOk());
+  vector.Seal();
+  EXPECT_EQ(vector.ParameterNorm(), 13);
+}
+
+TEST(StagedVectorTest, HoldsManyChunksOfManyLengths) {
+  const uint32_t size = 50 * 51 / 2;
+  StagedVector vector(Shared(ParametersOnly(size)));
+  Values expected(size);
+  std::iota(expected.begin(), expected.end(), 0.0f);
+  uint64_t offset = 0;
+  for (uint64_t length = 1; length <= 50; ++length) {
+    ASSERT_THAT(vector.Add(ChunkOf(offset, absl::MakeSpan(expected).subspan(offset, length))),
+                IsOk());
+    offset += length;
+  }
+  EXPECT_EQ(Copy(vector, size), expected);
+}
+
+TEST(StagedVectorTest, CountsTheBytesThatArrived) {
+  StagedVector vector(Shared(ParametersOnly(6)));
+  EXPECT_EQ(vector.bytes(), 0u);
+  ASSERT_THAT(vector.Add(ChunkOf(3, {1, 2})), IsOk());
+  EXPECT_EQ(vector.bytes(), 8u);
+  ASSERT_THAT(vector.Add(ChunkOf(0, {1, 2, 3})), IsOk());
+  EXPECT_EQ(vector.bytes(), 20u);
+}
+
+TEST(StagedVectorTest, SaysWhichElementsAreMissing) {
+  StagedVector vector(Shared(ParametersOnly(6)));
+  EXPECT_THAT(vector.CheckComplete(),
+              IsError(Reason::kBadChunk, HasSubstr("elements 0 to 5 are missing: 0 of 6 arrived")));
+  ASSERT_THAT(vector.Add(ChunkOf(0, {1})), IsOk());
+  ASSERT_THAT(vector.Add(ChunkOf(4, {1, 2})), IsOk());
+  EXPECT_THAT(vector.CheckComplete(),
+              IsError(Reason::kBadChunk, HasSubstr("elements 1 to 3 are missing: 3 of 6 arrived")));
+}
+
+TEST(StagedVectorTest, RefusesChunksOutsideTheVector) {
+  const auto layout = Shared(ParametersOnly(3));
+  EXPECT_THAT(StagedVector(layout).Add(ChunkOf(3, {1})),
+              IsError(Reason::kBadChunk, HasSubstr("outside the vector of 3 elements")));
+  EXPECT_THAT(StagedVector(layout).Add(ChunkOf(0, {1, 2, 3, 4})),
+              IsError(Reason::kBadChunk, HasSubstr("chunk of 4 elements at offset 0")));
+  EXPECT_THAT(StagedVector(layout).Add(ChunkOf(std::numeric_limits<uint64_t>::max(), {1, 2})),
+              IsError(Reason::kBadChunk, HasSubstr("outside")));
+}
+
+TEST(StagedVectorTest, RefusesAnEmptyChunk) {
+  StagedVector vector(Shared(ParametersOnly(3)));
+  EXPECT_THAT(vector.Add(ChunkOf(0, {})), IsError(Reason::kBadChunk, HasSubstr("is empty")));
+}
+
+TEST(StagedVectorTest, RefusesElementsThatArrivedBefore) {
+  for (const uint64_t offset : {1, 2, 3}) {
+    StagedVector vector(Shared(ParametersOnly(6)));
+    ASSERT_THAT(vector.Add(ChunkOf(2, {1, 2})), IsOk());
+    EXPECT_THAT(vector.Add(ChunkOf(offset, {1, 2})),
+                IsError(Reason::kBadChunk, HasSubstr("overlaps")));
+    EXPECT_EQ(vector.bytes(), 8u);
+  }
+}
+
+TEST(StagedVectorTest, NamesTheTensorAndTheIndexOfWhatIsNotFinite) {
+  const auto layout = Shared(LayoutOf({{"conv.weight", 3}, {"bn.mean", 2, RangeKind::kStatistic}}));
+  EXPECT_THAT(StagedVector(layout).Add(ChunkOf(0, {1, 2, kNan})),
+              IsError(Reason::kNotFinite, HasSubstr("conv.weight[2] is nan, expected a finite")));
+  EXPECT_THAT(StagedVector(layout).Add(ChunkOf(1, {1, 2, kInfinity, kNan})),
+              IsError(Reason::kNotFinite, HasSubstr("bn.mean[0] is inf, expected a finite")));
+  EXPECT_THAT(StagedVector(layout).Add(ChunkOf(4, {-kInfinity})),
+              IsError(Reason::kNotFinite, HasSubstr("bn.mean[1] is -inf, expected a finite")));
+}
+
+TEST(StagedVectorTest, NamesTheFirstNotFiniteElementHoweverManyThreadsLook) {
+  constexpr size_t kSize = 600'000;
+  const auto layout = std::make_shared<const Layout>(ParametersOnly(kSize));
+  ThreadPool threads(4);
+  for (const size_t first : {size_t{0}, size_t{262'143}, size_t{262'144}, kSize - 1}) {
+    Values values(kSize);
+    for (size_t i = first; i < kSize; i += 100'000) values[i] = kNan;
+    EXPECT_THAT(StagedVector(layout).Add(ChunkOf(0, values), &threads),
+                IsError(Reason::kNotFinite, HasSubstr(absl::StrCat("[", first, "]"))));
+  }
+  EXPECT_THAT(StagedVector(layout).Add(ChunkOf(0, Values(kSize)), &threads), IsOk());
+}
+
+}  // namespace
+}  // namespace sluice

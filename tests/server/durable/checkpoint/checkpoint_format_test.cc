@@ -1,0 +1,110 @@
+#include "server/durable/checkpoint/checkpoint_format.h"
+
+#include <random>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/durable/faulty_files.h"
+#include "tests/testing/durable/images.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+constexpr char kPath[] = "d/checkpoint";
+
+class CheckpointFormatTest : public ::testing::Test {
+ protected:
+  CheckpointFormatTest() { Write(*TrainedImage()); }
+
+  void Write(const ShardImage& image) {
+    auto file = files_.Create(kPath);
+    ASSERT_THAT(file, IsOk());
+    EXPECT_THAT(WriteCheckpoint(image, **file), IsOk());
+  }
+
+  absl::StatusOr<ShardImage> Read() { return ReadCheckpoint(**files_.Open(kPath)); }
+  std::string& bytes() { return files_.BytesOf(kPath); }
+
+  FaultyFiles files_;
+};
+
+TEST_F(CheckpointFormatTest, ComesBackWhole) {
+  const auto image = TrainedImage();
+  const auto read = Read();
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->job_id, image->job_id);
+  EXPECT_EQ(read->step, Step(2));
+  EXPECT_EQ(read->parameters->step, Step(2));
+  EXPECT_EQ(AllValues(*read), AllValues(*image));
+  EXPECT_EQ(read->optimizer_steps, 2u);
+  EXPECT_EQ(read->layout->ranges(), image->layout->ranges());
+  EXPECT_EQ(std::get<AdamOptions>(read->optimizer.options).learning_rate, 0.5);
+  EXPECT_TRUE(read->consistency == image->consistency);
+  ASSERT_THAT(read->slots, SizeIs(2));
+  EXPECT_EQ(read->slots[0].name, image->slots[0].name);
+  ASSERT_THAT(read->workers, SizeIs(2));
+  const SessionRecord& a = read->workers[0];
+  EXPECT_EQ(a.worker, "a");
+  EXPECT_EQ(a.presence, Presence::kLost);
+  EXPECT_EQ(a.process_nonce, image->workers[0].process_nonce);
+  EXPECT_EQ(a.last_sequence, Sequence(2));
+  ASSERT_THAT(a.answers, SizeIs(2));
+  EXPECT_EQ(a.answers.at(Sequence(2)).outcome.disposition, Disposition::kAccepted);
+}
+
+TEST_F(CheckpointFormatTest, KeepsEarlierLivesAndTheOperatorsRate) {
+  ShardImage image = std::move(*Read());
+  image.lineage = Lineage(Incarnation(3));
+  image.lineage.AddAncestor(Incarnation(1), Step(1));
+  image.learning_rate = 0.1;
+  image.forgot_workers = true;
+  image.ended = true;
+  Write(image);
+  const auto read = Read();
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->lineage.current(), Incarnation(3));
+  EXPECT_THAT(read->lineage.ancestors(), ElementsAre(Pair(Incarnation(1), Step(1))));
+  EXPECT_EQ(read->learning_rate, 0.1);
+  EXPECT_TRUE(read->forgot_workers);
+  EXPECT_TRUE(read->ended);
+}
+
+TEST_F(CheckpointFormatTest, WhicheverBitFlipsIsNoticed) {
+  for (size_t bit = 0; bit < bytes().size() * 8; ++bit) {
+    char& byte = bytes()[bit / 8];
+    byte = static_cast<char>(byte ^ (1 << bit % 8));
+    EXPECT_THAT(Read(), HasCode(absl::StatusCode::kDataLoss, ::testing::_)) << "bit " << bit;
+    byte = static_cast<char>(byte ^ (1 << bit % 8));
+  }
+  EXPECT_THAT(Read(), IsOk());
+}
+
+TEST_F(CheckpointFormatTest, WhereverItIsCutIsNoticed) {
+  const std::string whole = bytes();
+  for (size_t size = 0; size < whole.size(); ++size) {
+    bytes() = whole.substr(0, size);
+    EXPECT_THAT(Read(), HasCode(absl::StatusCode::kDataLoss, ::testing::_)) << size << " bytes";
+  }
+}
+
+TEST_F(CheckpointFormatTest, WhatFollowsItIsNoticed) {
+  bytes() += '\0';
+  EXPECT_THAT(Read(), HasCode(absl::StatusCode::kDataLoss, HasSubstr("the tensors end at")));
+}
+
+TEST_F(CheckpointFormatTest, TensorsOfAnotherModelAreRefused) {
+  const size_t name = bytes().find("\"mean\":");
+  ASSERT_NE(name, std::string::npos);
+  bytes().replace(name, 6, "\"moon\"");
+  EXPECT_THAT(Read(), HasCode(absl::StatusCode::kDataLoss, HasSubstr("not those of the layout")));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,135 @@
+#include "server/durable/journal/journal_format.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/durable/format/saved_state.h"
+#include "tests/testing/durable/faulty_files.h"
+#include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr char kPath[] = "d/journal";
+constexpr uint64_t kElements = 5;
+
+StepRecord RecordOf(uint64_t step, uint32_t gradients) {
+  StepRecord record;
+  record.step = Step(step);
+  record.incarnation = Incarnation(2);
+  record.gradients = gradients;
+  record.samples = 96;
+  record.consistency.quorum = 1;
+  record.learning_rates = {0.1, 0.01};
+  record.learning_rate = 0.1;
+  SessionRecord worker;
+  worker.worker = "a";
+  worker.process_nonce = ProcessNonce(7);
+  worker.last_sequence = Sequence(step);
+  worker.answers[Sequence(step)] = {PushOutcome(), Step(step - 1)};
+  record.contributors = {worker};
+  return record;
+}
+
+class JournalFormatTest : public ::testing::Test {
+ protected:
+  void Append(uint64_t step, const Values& sum, uint32_t gradients = 3) {
+    const JournalFrame frame = FrameOf(EncodeSavedStep(RecordOf(step, gradients)), sum);
+    bytes_ += frame.head;
+    bytes_.append(reinterpret_cast<const char*>(sum.data()), sum.size() * sizeof(float));
+    bytes_ += frame.tail;
+    ends_.push_back(bytes_.size());
+  }
+
+  // The steps that are read of these bytes, and −1 if what follows is damaged.
+  static std::vector<int64_t> Steps(const std::string& bytes) {
+    FaultyFiles files;
+    auto writer = files.Create(kPath);
+    EXPECT_THAT((*writer)->Append(bytes), IsOk());
+    const auto file = files.Open(kPath);
+    JournalReader reader(**file, kElements);
+    std::vector<int64_t> steps;
+    for (;;) {
+      const auto next = reader.Next();
+      if (!next.ok()) {
+        EXPECT_THAT(next, HasCode(absl::StatusCode::kDataLoss, HasSubstr("the record at byte")));
+        steps.push_back(-1);
+        return steps;
+      }
+      if (!next->has_value()) return steps;
+      steps.push_back(static_cast<int64_t>((*next)->record.step.value()));
+    }
+  }
+
+  std::string bytes_;
+  std::vector<size_t> ends_;  // of records
+};
+
+TEST_F(JournalFormatTest, ComesBackWhole) {
+  Append(1, {1, 2, 3, 4, 5});
+  FaultyFiles files;
+  auto writer = files.Create(kPath);
+  ASSERT_THAT((*writer)->Append(bytes_), IsOk());
+  const auto file = files.Open(kPath);
+  JournalReader reader(**file, kElements);
+  const auto next = reader.Next();
+  ASSERT_THAT(next, IsOk());
+  const JournaledStep& step = **next;
+  EXPECT_THAT(ValuesOf(step.sum.span()), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_EQ(step.record.incarnation, Incarnation(2));
+  EXPECT_EQ(step.record.gradients, 3u);
+  EXPECT_EQ(step.record.samples, 96u);
+  EXPECT_THAT(step.record.learning_rates, ElementsAre(0.1, 0.01));
+  EXPECT_EQ(step.record.learning_rate, 0.1);
+  ASSERT_THAT(step.record.contributors, SizeIs(1));
+  EXPECT_EQ(step.record.contributors[0].worker, "a");
+  EXPECT_EQ(step.record.contributors[0].last_sequence, Sequence(1));
+}
+
+TEST_F(JournalFormatTest, AStepWithoutGradientsHasNoSum) {
+  Append(1, {}, 0);
+  Append(2, {1, 2, 3, 4, 5});
+  EXPECT_THAT(Steps(bytes_), ElementsAre(1, 2));
+}
+
+TEST_F(JournalFormatTest, WhereverItIsCutTheRecordsBeforeAreReadAndNoOther) {
+  for (uint64_t step : {1, 2, 3}) Append(step, {1, 2, 3, 4, 5});
+  for (size_t size = 0; size <= bytes_.size(); ++size) {
+    std::vector<int64_t> expected;
+    for (size_t i = 0; i < ends_.size() && ends_[i] <= size; ++i) expected.push_back(i + 1);
+    const bool at_an_end = size == 0 || (!expected.empty() && ends_[expected.size() - 1] == size);
+    if (!at_an_end) expected.push_back(-1);
+    EXPECT_EQ(Steps(bytes_.substr(0, size)), expected) << size << " bytes";
+  }
+}
+
+TEST_F(JournalFormatTest, WhicheverBitFlipsItsRecordIsNotRead) {
+  for (uint64_t step : {1, 2}) Append(step, {1, 2, 3, 4, 5});
+  for (size_t bit = 0; bit < bytes_.size() * 8; ++bit) {
+    std::string flipped = bytes_;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    const std::vector<int64_t> first = {-1};
+    const std::vector<int64_t> second = {1, -1};
+    EXPECT_EQ(Steps(flipped), bit / 8 < ends_[0] ? first : second) << "bit " << bit;
+  }
+}
+
+TEST_F(JournalFormatTest, GradientsWithoutASumAreRefused) {
+  Append(1, {});
+  EXPECT_THAT(Steps(bytes_), ElementsAre(-1));
+}
+
+TEST_F(JournalFormatTest, ASumOfAnotherModelIsRefused) {
+  Append(1, {1, 2, 3});
+  EXPECT_THAT(Steps(bytes_), ElementsAre(-1));
+}
+
+}  // namespace
+}  // namespace sluice

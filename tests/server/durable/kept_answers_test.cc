@@ -1,0 +1,193 @@
+// With a journal, no push is answered as counted before the step that it is part of is kept.
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/outcome.h"
+#include "tests/testing/shard/shard_world.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Remembers what it is told.
+class Notes final : public StepLog {
+ public:
+  void Append(const StepRecord& record, absl::Span<const float> sum) override {
+    records.push_back(record);
+    sums.push_back(ValuesOf(sum));
+  }
+
+  std::vector<StepRecord> records;
+  std::vector<Values> sums;
+};
+
+class KeptAnswersTest : public ::testing::Test {
+ protected:
+  using Answer = absl::optional<absl::StatusOr<PushOutcome>>;
+
+  void Start(const ShardOptions& options, const std::vector<std::string>& workers) {
+    world_.emplace(options);
+    world_->shard().KeepSteps(&notes_);
+    world_->Start(workers);
+  }
+
+  // Finishes a push whose answer may come later.
+  std::shared_ptr<Answer> Push(const char* name, uint64_t step, const Values& gradient) {
+    auto push = world_->Begin(name, step);
+    EXPECT_THAT(push->Add(ChunkOf(0, gradient)), IsOk());
+    auto answer = std::make_shared<Answer>();
+    world_->shard().FinishPush(std::move(push), [answer](const auto& told) { *answer = told; });
+    return answer;
+  }
+
+  Notes notes_;
+  absl::optional<ShardWorld> world_;
+};
+
+TEST_F(KeptAnswersTest, WaitForTheStepThatIsMadeOfThem) {
+  Start(Sync(2), {"a", "b"});
+  const auto a = Push("a", 0, {1, 2, 3});
+  const auto b = Push("b", 0, {3, 2, 1});
+  EXPECT_EQ(world_->step(), 1u);
+  EXPECT_FALSE(a->has_value());
+  EXPECT_FALSE(b->has_value());
+  world_->shard().Kept(Step(1));
+  ASSERT_TRUE(a->has_value() && b->has_value());
+  EXPECT_THAT(**a, Accepted(0));
+  EXPECT_THAT(**b, Applied(1));
+}
+
+TEST_F(KeptAnswersTest, WhatIsKeptIsTheSumAndWhoMadeIt) {
+  Start(Sync(2), {"a", "b"});
+  Push("a", 0, {1, 2, 3});
+  Push("b", 0, {3, 2, 1});
+  ASSERT_EQ(notes_.records.size(), 1u);
+  EXPECT_THAT(notes_.sums[0], ElementsAre(4, 4, 4));
+  const StepRecord& record = notes_.records[0];
+  EXPECT_EQ(record.step, Step(1));
+  EXPECT_EQ(record.gradients, 2u);
+  EXPECT_THAT(record.learning_rates, ElementsAre(1));
+  ASSERT_EQ(record.contributors.size(), 2u);
+  EXPECT_EQ(record.contributors[1].worker, "b");
+  EXPECT_EQ(record.contributors[1].last_sequence, Sequence(1));
+  world_->shard().Kept(Step(1));
+}
+
+TEST_F(KeptAnswersTest, ARepeatedPushWaitsLikeTheFirst) {
+  Start(Sync(1), {"a"});
+  const auto first = Push("a", 0, {1, 1, 1});
+  PushHeader again = world_->NextHeader("a", 0);
+  again.sequence = Sequence(1);
+  TestStart start = world_->BeginAs(again);
+  EXPECT_FALSE(start.told());
+  world_->shard().Kept(Step(1));
+  ASSERT_TRUE(start.told());
+  EXPECT_THAT(start.answer(), Repeated(Disposition::kApplied, 1));
+  EXPECT_TRUE(first->has_value());
+}
+
+TEST_F(KeptAnswersTest, AStalePushIsAnsweredAtOnce) {
+  Start(Async(1), {"a", "b"});
+  ASSERT_THAT(world_->shard().SetConsistency(Bounded(1, 0).consistency), IsOk());
+  const auto a = Push("a", 0, {1, 1, 1});
+  const TestStart stale = world_->BeginAs(world_->NextHeader("b", 0));
+  EXPECT_THAT(stale.answer(), Stale(1, 1));
+  EXPECT_FALSE(a->has_value());
+  world_->shard().Kept(Step(1));
+  EXPECT_TRUE(a->has_value());
+}
+
+TEST_F(KeptAnswersTest, AStepIsMadeOnceEveryWorkerWaitsForIt) {
+  Start(Async(5), {"a", "b"});
+  const auto a = Push("a", 0, {1, 1, 1});
+  EXPECT_EQ(world_->step(), 0u);
+  const auto b = Push("b", 0, {3, 3, 3});
+  EXPECT_EQ(world_->step(), 1u);
+  world_->shard().Kept(Step(1));
+  EXPECT_TRUE(a->has_value() && b->has_value());
+}
+
+TEST_F(KeptAnswersTest, WhatIsLeftOutOfNoStepInParticularDoesNotWait) {
+  ShardOptions options = Async(1);
+  options.guards.skip_not_finite = true;
+  Start(options, {"a"});
+  auto push = world_->Begin("a", 0);
+  const absl::Status added = push->Add(ChunkOf(0, Values{NAN, 1, 1}));
+  absl::optional<absl::StatusOr<PushOutcome>> answer;
+  world_->shard().RefusePush(std::move(push), added, [&](const auto& told) { answer = told; });
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_THAT(*answer, Skipped(0));
+}
+
+TEST_F(KeptAnswersTest, NoPushIsTakenWhileStepsCannotBeKept) {
+  Start(Sync(1), {"a"});
+  world_->shard().SetTrouble(MakeError(Reason::kJournalStopped, "the disk is full"));
+  const TestStart refused = world_->BeginAs(world_->NextHeader("a", 0));
+  EXPECT_THAT(refused.status(), IsError(Reason::kJournalStopped, HasSubstr("full")));
+  EXPECT_EQ(world_->Pull(0).step(), 0u);
+  world_->shard().SetTrouble(absl::OkStatus());
+  const auto a = Push("a", 0, {1, 1, 1});
+  world_->shard().Kept(Step(1));
+  EXPECT_TRUE(a->has_value());
+}
+
+TEST_F(KeptAnswersTest, WhatWillNotBeKeptIsAnsweredWithTheReason) {
+  Start(Sync(2), {"a", "b"});
+  const auto a = Push("a", 0, {1, 1, 1});
+  world_->shard().AbandonHeld(MakeError(Reason::kDraining, "going down"));
+  ASSERT_TRUE(a->has_value());
+  EXPECT_THAT(**a, IsError(Reason::kDraining, HasSubstr("going down")));
+}
+
+TEST_F(KeptAnswersTest, WhatComesWhenNothingIsKeptAnyMoreDoesNotWait) {
+  Start(Sync(2), {"a", "b"});
+  world_->shard().AbandonHeld(MakeError(Reason::kDraining, "going down"));
+  const auto a = Push("a", 0, {1, 1, 1});
+  ASSERT_TRUE(a->has_value());
+  EXPECT_THAT(**a, IsError(Reason::kDraining, HasSubstr("going down")));
+}
+
+TEST_F(KeptAnswersTest, StepsAreMadeAgainToTheSameBits) {
+  LambOptions lamb;
+  lamb.learning_rate = 0.5;
+  ShardOptions options = Sync(2);
+  options.guards.clip_norm = 3;
+  ShardWorld first(options, ParametersOnly(3), lamb);
+  first.shard().KeepSteps(&notes_);
+  first.Start({"a", "b"});
+  std::shared_ptr<const ShardImage> image;
+  first.shard().TakeImage([&](const auto& taken) { image = *taken; });
+  for (uint64_t step = 0; step < 4; ++step) {
+    for (const char* name : {"a", "b"}) {
+      auto push = first.Begin(name, step);
+      const auto x = static_cast<float>(step + 1);
+      ASSERT_THAT(push->Add(ChunkOf(0, Values{x, -x, 1})), IsOk());
+      first.shard().FinishPush(std::move(push), [](const auto&) {});
+    }
+    first.shard().Kept(Step(step + 1));
+  }
+  options.incarnation = Incarnation(2);
+  ShardWorld second(options, ParametersOnly(3), lamb);
+  EXPECT_THAT(second.shard().Restore(*image), IsOk());
+  for (size_t i = 0; i < notes_.records.size(); ++i) {
+    second.shard().Replay(notes_.records[i], notes_.sums[i]);
+  }
+  second.shard().BeginLife({});
+  EXPECT_EQ(second.step(), 4u);
+  EXPECT_EQ(second.Parameters(), first.Parameters());
+  const auto welcome = second.Join("a");
+  ASSERT_THAT(welcome, IsOk());
+  EXPECT_TRUE(welcome->resumed);
+  EXPECT_EQ(welcome->last_sequence, Sequence(4));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,515 @@
+#include "server/membership/roster.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const absl::Time kStart = absl::FromUnixSeconds(1000);
+
+ShardOptions Options(uint32_t expected_workers,
+                     absl::Duration start_timeout = absl::InfiniteDuration()) {
+  ShardOptions options;
+  options.job_id = "job";
+  options.expected_workers = expected_workers;
+  options.start_timeout = start_timeout;
+  options.lease = absl::Seconds(10);
+  options.max_sessions = 8;
+  return options;
+}
+
+// A roster, the time, and what was told to whom.
+class RosterWorld {
+ public:
+  explicit RosterWorld(const ShardOptions& options) : roster(options, ListenerOf("owner")) {}
+
+  JoinRequest RequestOf(const std::string& name) const {
+    JoinRequest request;
+    request.job_id = "job";
+    request.worker = name;
+    request.process_nonce = ProcessNonce(1);
+    request.layout = ParametersOnly(3);
+    return request;
+  }
+
+  absl::StatusOr<SessionRecord*> JoinAs(const JoinRequest& request) {
+    Completions completions;
+    auto record = roster.Join(request, ListenerOf(request.worker), Step(0), now, &completions);
+    roster.Update(now, &completions);
+    completions.Run();
+    return record;
+  }
+  SessionId Join(const std::string& name) { return (*JoinAs(RequestOf(name)))->session; }
+  SessionId Observe(const std::string& name) {
+    JoinRequest request = RequestOf(name);
+    request.role = SessionRole::kObserver;
+    return (*JoinAs(request))->session;
+  }
+  void Leave(SessionId session) { EXPECT_THAT(roster.Leave(session), IsOk()); }
+  // Everybody is heard meanwhile.
+  void Pass(absl::Duration duration) {
+    now += duration;
+    for (const SessionRecord& record : roster.sessions().Records()) {
+      roster.Hear(record.session, now).IgnoreError();
+    }
+    Update();
+  }
+  // Nobody is.
+  void PassInSilence(absl::Duration duration) {
+    now += duration;
+    Update();
+  }
+  void Update() {
+    Completions completions;
+    roster.Update(now, &completions);
+    completions.Run();
+  }
+  // What is told when the step is final, in order.
+  std::vector<std::string> CheckFinished(uint64_t step) {
+    Completions completions;
+    roster.CheckFinished(Step(step), &completions);
+    completions.Run();
+    return std::move(told);
+  }
+  JobListener ListenerOf(const std::string& name) {
+    return [this, name](const JobEvent& event) {
+      told.push_back(absl::StrCat(name, " ", Words(event.kind), " ", event.step.value()));
+    };
+  }
+  static absl::string_view Words(JobEvent::Kind kind) {
+    switch (kind) {
+      case JobEvent::Kind::kTrainingFinished:
+        return "finished";
+      case JobEvent::Kind::kDraining:
+        return "draining";
+      case JobEvent::Kind::kEvicted:
+        return "evicted";
+      case JobEvent::Kind::kPolicyChanged:
+        return "policy";
+      case JobEvent::Kind::kDeserted:
+        break;
+    }
+    return "deserted";
+  }
+  uint32_t workers() const { return roster.sessions().CountAlive(SessionRole::kWorker); }
+
+  absl::Time now = kStart;
+  std::vector<std::string> told;
+  Roster roster;
+};
+
+// ---- The job's model ----
+
+TEST(RosterTest, TheFirstWorkersModelAndOptimizerBecomeTheJobs) {
+  RosterWorld world(Options(1));
+  EXPECT_EQ(world.roster.layout(), nullptr);
+  JoinRequest request = world.RequestOf("a");
+  std::get<SgdOptions>(request.optimizer.options).momentum = 0.5;
+  ASSERT_THAT(world.JoinAs(request), IsOk());
+  EXPECT_EQ(world.roster.layout()->ranges(), request.layout.ranges());
+  EXPECT_EQ(std::get<SgdOptions>(world.roster.optimizer().options).momentum, 0.5);
+}
+
+TEST(RosterTest, RefusesAnotherModelAndOpensNoSession) {
+  RosterWorld world(Options(1));
+  world.Join("a");
+  JoinRequest request = world.RequestOf("b");
+  request.layout = ParametersOnly(4);
+  EXPECT_THAT(world.JoinAs(request), IsError(Reason::kLayoutMismatch, HasSubstr("[4]")));
+  EXPECT_EQ(world.roster.sessions().Records().size(), 1u);
+}
+
+TEST(RosterTest, RefusesAnotherOptimizerAndOpensNoSession) {
+  RosterWorld world(Options(1));
+  world.Join("a");
+  JoinRequest request = world.RequestOf("b");
+  std::get<SgdOptions>(request.optimizer.options).momentum = 0.5;
+  EXPECT_THAT(world.JoinAs(request), IsError(Reason::kOptimizerMismatch, HasSubstr("momentum")));
+  EXPECT_EQ(world.roster.sessions().Records().size(), 1u);
+}
+
+TEST(RosterTest, ComparesAnObserversModelButNotItsOptimizer) {
+  RosterWorld world(Options(1));
+  world.Join("a");
+  JoinRequest request = world.RequestOf("o");
+  request.role = SessionRole::kObserver;
+  std::get<SgdOptions>(request.optimizer.options).momentum = 0.5;
+  EXPECT_THAT(world.JoinAs(request), IsOk());
+  request.layout = ParametersOnly(4);
+  EXPECT_THAT(world.JoinAs(request), IsError(Reason::kLayoutMismatch, HasSubstr("[4]")));
+}
+
+TEST(RosterTest, RefusesAnObserverBeforeTheFirstWorker) {
+  RosterWorld world(Options(1));
+  JoinRequest request = world.RequestOf("o");
+  request.role = SessionRole::kObserver;
+  EXPECT_THAT(world.JoinAs(request), IsError(Reason::kNotInitialized, HasSubstr("no worker")));
+  EXPECT_EQ(world.roster.layout(), nullptr);
+}
+
+TEST(RosterTest, RefusesAnotherJobsWorkerAndTakesOneOfAnyJob) {
+  RosterWorld world(Options(1));
+  JoinRequest request = world.RequestOf("a");
+  request.job_id = "other";
+  EXPECT_THAT(world.JoinAs(request),
+              IsError(Reason::kWrongJob, HasSubstr("runs job \"job\", not \"other\"")));
+  EXPECT_EQ(world.roster.layout(), nullptr);
+  request.job_id = "";
+  EXPECT_THAT(world.JoinAs(request), IsOk());
+}
+
+TEST(RosterTest, RefusesAModelThatIsTooLargeBeforeItHasAny) {
+  ShardOptions options = Options(1);
+  options.max_elements = 3;
+  RosterWorld world(options);
+  JoinRequest request = world.RequestOf("a");
+  request.layout = ParametersOnly(4);
+  EXPECT_THAT(world.JoinAs(request),
+              IsError(Reason::kModelTooLarge, HasSubstr("4 elements, more than the 3")));
+  EXPECT_EQ(world.roster.layout(), nullptr);
+  EXPECT_THAT(world.JoinAs(world.RequestOf("a")), IsOk());
+}
+
+TEST(RosterTest, RefusesWorkersThatAverageWhereTheServerWasToldHowToTakeSteps) {
+  ShardOptions scheduled = Options(1);
+  scheduled.schedule.warmup_steps = 5;
+  ShardOptions clipping = Options(1);
+  clipping.guards.clip_norm = 1;
+  for (const ShardOptions& options : {scheduled, clipping}) {
+    RosterWorld world(options);
+    JoinRequest request = world.RequestOf("a");
+    request.optimizer.options = AveragingOptions();
+    EXPECT_THAT(world.JoinAs(request),
+                IsError(Reason::kBadOptimizer, HasSubstr("take their steps themselves")));
+    EXPECT_EQ(world.roster.layout(), nullptr);
+    EXPECT_THAT(world.JoinAs(world.RequestOf("a")), IsOk());
+  }
+}
+
+TEST(RosterTest, TakesWorkersThatAverage) {
+  RosterWorld world(Options(1));
+  JoinRequest request = world.RequestOf("a");
+  request.optimizer.options = AveragingOptions();
+  EXPECT_THAT(world.JoinAs(request), IsOk());
+  EXPECT_TRUE(std::holds_alternative<AveragingOptions>(world.roster.optimizer().options));
+  EXPECT_THAT(world.JoinAs(world.RequestOf("b")),
+              IsError(Reason::kOptimizerMismatch, HasSubstr("sgd, the job's is averaging")));
+}
+
+TEST(RosterTest, RefusesAGroupOfWhatTheModelLacks) {
+  RosterWorld world(Options(1));
+  JoinRequest request = world.RequestOf("a");
+  request.optimizer.groups = {{{"v"}, SgdOptions()}};
+  EXPECT_THAT(world.JoinAs(request),
+              IsError(Reason::kBadOptimizer, HasSubstr("\"v\", which is not in the model")));
+  EXPECT_EQ(world.roster.layout(), nullptr);
+  request.optimizer.groups = {{{"w"}, SgdOptions()}};
+  EXPECT_THAT(world.JoinAs(request), IsOk());
+  EXPECT_THAT(world.JoinAs(world.RequestOf("b")),
+              IsError(Reason::kOptimizerMismatch, HasSubstr("has 0 groups of parameters")));
+}
+
+// ---- The start ----
+
+TEST(RosterTest, StartsWhenTheExpectedWorkersHaveJoined) {
+  RosterWorld world(Options(2));
+  EXPECT_FALSE(world.roster.started());
+  world.Join("a");
+  world.Observe("o");
+  EXPECT_FALSE(world.roster.started());
+  world.Join("b");
+  EXPECT_TRUE(world.roster.started());
+}
+
+TEST(RosterTest, CountsAWorkerThatJoinsTwiceOnce) {
+  RosterWorld world(Options(2));
+  world.Join("a");
+  world.Join("a");
+  EXPECT_FALSE(world.roster.started());
+}
+
+TEST(RosterTest, CountsAWorkerThatHasGoneSince) {
+  RosterWorld world(Options(2));
+  world.Leave(world.Join("a"));
+  world.Join("b");
+  EXPECT_TRUE(world.roster.started());
+}
+
+TEST(RosterTest, WaitsForTheOthersNoLongerThanTheStartTimeout) {
+  RosterWorld world(Options(3, absl::Seconds(30)));
+  world.Pass(absl::Hours(1));
+  world.Join("a");
+  world.Pass(absl::Seconds(20));
+  world.Join("b");
+  world.Pass(absl::Seconds(10) - absl::Nanoseconds(1));
+  EXPECT_FALSE(world.roster.started());
+  world.Pass(absl::Nanoseconds(1));
+  EXPECT_TRUE(world.roster.started());
+}
+
+TEST(RosterTest, WaitsForEverWithoutAStartTimeout) {
+  RosterWorld world(Options(2));
+  world.Join("a");
+  world.Pass(absl::Hours(100000));
+  EXPECT_FALSE(world.roster.started());
+}
+
+TEST(RosterTest, StaysStartedWhoeverGoes) {
+  RosterWorld world(Options(1));
+  world.Leave(world.Join("a"));
+  world.Pass(absl::Hours(1));
+  EXPECT_TRUE(world.roster.started());
+}
+
+// ---- Those who go ----
+
+TEST(RosterTest, KeepsALostWorkersPlaceUntilItsLeaseEnds) {
+  RosterWorld world(Options(1));
+  world.roster.Lose(world.Join("a"), world.now);
+  world.Pass(absl::Seconds(10) - absl::Nanoseconds(1));
+  EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kWorker), 1u);
+  world.Pass(absl::Nanoseconds(1));
+  EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kWorker), 0u);
+}
+
+TEST(RosterTest, EvictsAPresentWorkerThatIsSilentForItsLease) {
+  RosterWorld world(Options(2));
+  const SessionId a = world.Join("a");
+  world.Join("b");
+  world.PassInSilence(absl::Seconds(10) - absl::Nanoseconds(1));
+  EXPECT_THAT(world.roster.Hear(a, world.now), IsOk());
+  EXPECT_THAT(world.told, IsEmpty());
+  world.PassInSilence(absl::Nanoseconds(1));
+  EXPECT_THAT(world.told, ElementsAre("b evicted 0"));
+  EXPECT_EQ(world.workers(), 1u);
+  world.PassInSilence(absl::Seconds(10) - absl::Nanoseconds(1));
+  EXPECT_THAT(world.told, ElementsAre("b evicted 0", "a evicted 0"));
+}
+
+TEST(RosterTest, EvictsASilentObserverToo) {
+  RosterWorld world(Options(1));
+  world.Join("a");
+  world.Observe("o");
+  world.PassInSilence(absl::Seconds(10));
+  EXPECT_THAT(world.told, ElementsAre("a evicted 0", "o evicted 0"));
+  EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kObserver), 0u);
+}
+
+TEST(RosterTest, AWordFromALostWorkerDoesNotProlongItsLease) {
+  RosterWorld world(Options(1));
+  const SessionId a = world.Join("a");
+  world.roster.Lose(a, world.now);
+  world.Pass(absl::Seconds(5));
+  EXPECT_THAT(world.roster.Hear(a, world.now), IsOk());
+  world.Pass(absl::Seconds(5));
+  EXPECT_EQ(world.workers(), 0u);
+  EXPECT_THAT(world.roster.Hear(a, world.now),
+              IsError(Reason::kUnknownSession, HasSubstr("session 1")));
+  EXPECT_THAT(world.told, IsEmpty());  // its connection broke
+}
+
+TEST(RosterTest, TellsAReplacedSession) {
+  RosterWorld world(Options(1));
+  const SessionId first = world.Join("a");
+  world.Join("a");
+  EXPECT_THAT(world.told, ElementsAre("a evicted 0"));
+  world.roster.Lose(first, world.now);
+  world.Join("a");
+  EXPECT_THAT(world.told, ElementsAre("a evicted 0", "a evicted 0"));
+}
+
+TEST(RosterTest, DoesNotTellASessionThatWasLostOrHadLeft) {
+  RosterWorld world(Options(1));
+  world.roster.Lose(world.Join("a"), world.now);
+  world.Leave(world.Join("a"));
+  world.Join("a");
+  EXPECT_THAT(world.told, IsEmpty());
+}
+
+TEST(RosterTest, BarsAProcessByTheNameOfItsWorker) {
+  RosterWorld world(Options(2));
+  world.Join("a");
+  world.Join("b");
+  Completions completions;
+  EXPECT_THAT(world.roster.Bar("a", &completions), IsOk());
+  completions.Run();
+  EXPECT_THAT(world.told, ElementsAre("a evicted 0"));
+  EXPECT_EQ(world.workers(), 1u);
+  EXPECT_THAT(world.JoinAs(world.RequestOf("a")),
+              IsError(Reason::kEvicted, HasSubstr("the server's operator")));
+  JoinRequest another = world.RequestOf("a");
+  another.process_nonce = ProcessNonce(2);
+  EXPECT_THAT(world.JoinAs(another), IsOk());
+}
+
+TEST(RosterTest, BarsNobodyWhoIsNotThere) {
+  RosterWorld world(Options(1));
+  world.Leave(world.Join("gone"));
+  Completions completions;
+  EXPECT_THAT(world.roster.Bar("stranger", &completions),
+              IsError(Reason::kNotFound, HasSubstr("no worker \"stranger\"")));
+  EXPECT_THAT(world.roster.Bar("gone", &completions),
+              IsError(Reason::kNotFound, HasSubstr("no worker \"gone\"")));
+  EXPECT_THAT(world.JoinAs(world.RequestOf("gone")), IsOk());
+}
+
+TEST(RosterTest, AnEvictedWorkerMayJoinAgain) {
+  RosterWorld world(Options(1));
+  world.Join("a");
+  world.PassInSilence(absl::Seconds(10));
+  EXPECT_EQ(world.workers(), 0u);
+  world.Join("a");
+  EXPECT_EQ(world.workers(), 1u);
+}
+
+// ---- What the policy is told ----
+
+TEST(RosterTest, TellsThePolicyOfAStepsWorkers) {
+  RosterWorld world(Options(2));
+  (*world.roster.sessions().Find(world.Join("a")))->clock = 4;
+  EXPECT_FALSE(world.roster.Progress(Step(7)).started);
+  EXPECT_EQ(world.roster.Progress(Step(7)).slowest, 0u);  // of who has not joined yet
+  SessionRecord& b = **world.roster.sessions().Find(world.Join("b"));
+  b.contributed = Step(7);
+  b.clock = 3;
+  const StepProgress progress = world.roster.Progress(Step(7));
+  EXPECT_EQ(progress.step, Step(7));
+  EXPECT_TRUE(progress.started);
+  EXPECT_EQ(progress.members, 2u);
+  EXPECT_EQ(progress.missing, 1u);
+  EXPECT_EQ(progress.slowest, 3u);
+}
+
+TEST(RosterTest, BeforeTheStartAnyRankMayStillBeMissing) {
+  RosterWorld world(Options(2));
+  (*world.roster.sessions().Find(world.Join("a")))->contributed = Step(0);
+  EXPECT_EQ(world.roster.FirstMissing(Step(0)), Rank());
+  world.Join("b");
+  EXPECT_EQ(world.roster.FirstMissing(Step(0)), Rank(1, "b"));
+}
+
+TEST(RosterTest, IgnoresTheLossOfASessionThatWasReplaced) {
+  RosterWorld world(Options(1));
+  const SessionId first = world.Join("a");
+  world.Join("a");
+  world.roster.Lose(first, world.now);
+  world.roster.Lose(SessionId(99), world.now);
+  world.Pass(absl::Seconds(10));
+  EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kWorker), 1u);
+}
+
+TEST(RosterTest, LetsASessionLeaveOnce) {
+  RosterWorld world(Options(1));
+  const SessionId a = world.Join("a");
+  EXPECT_THAT(world.roster.Leave(a), IsOk());
+  EXPECT_THAT(world.roster.Leave(a), IsError(Reason::kUnknownSession, HasSubstr("session 1")));
+}
+
+// ---- The end ----
+
+TEST(RosterTest, AnnouncesTheEndOnceWhenEveryWorkerHasGone) {
+  RosterWorld world(Options(2));
+  const SessionId a = world.Join("a");
+  const SessionId b = world.Join("b");
+  world.Observe("o");
+  world.Leave(a);
+  EXPECT_THAT(world.CheckFinished(8), IsEmpty());
+  EXPECT_FALSE(world.roster.finished());
+  world.Leave(b);
+  EXPECT_THAT(world.CheckFinished(9), ElementsAre("o finished 9", "owner finished 9"));
+  EXPECT_TRUE(world.roster.finished());
+  EXPECT_THAT(world.CheckFinished(9), IsEmpty());
+}
+
+TEST(RosterTest, TellsTheOwnerAloneOnceTheLastObserverHasLeft) {
+  RosterWorld world(Options(1));
+  const SessionId a = world.Join("a");
+  const SessionId o = world.Observe("o");
+  const SessionId p = world.Observe("p");
+  world.Leave(o);
+  world.Leave(a);
+  EXPECT_THAT(world.CheckFinished(9), ElementsAre("p finished 9", "owner finished 9"));
+  world.Leave(p);
+  EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner deserted 9"));
+  EXPECT_THAT(world.CheckFinished(9), IsEmpty());
+}
+
+TEST(RosterTest, IsDesertedAtItsEndWithoutObservers) {
+  RosterWorld world(Options(1));
+  world.Leave(world.Join("a"));
+  EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner finished 9", "owner deserted 9"));
+}
+
+TEST(RosterTest, IsDesertedByALostObserverWhenItsLeaseEnds) {
+  RosterWorld world(Options(1));
+  const SessionId a = world.Join("a");
+  world.roster.Lose(world.Observe("o"), world.now);
+  world.Leave(a);
+  EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner finished 9"));
+  world.Pass(absl::Seconds(10));
+  EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner deserted 9"));
+}
+
+TEST(RosterTest, IsNotFinishedWhileALostWorkerMayReturn) {
+  RosterWorld world(Options(1));
+  world.roster.Lose(world.Join("a"), world.now);
+  EXPECT_THAT(world.CheckFinished(9), IsEmpty());
+  world.Pass(absl::Seconds(10));
+  EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner finished 9", "owner deserted 9"));
+}
+
+TEST(RosterTest, IsNotFinishedBeforeItsStart) {
+  RosterWorld world(Options(2, absl::Seconds(30)));
+  EXPECT_THAT(world.CheckFinished(0), IsEmpty());
+  world.Leave(world.Join("a"));
+  EXPECT_THAT(world.CheckFinished(0), IsEmpty());
+  world.Pass(absl::Seconds(30));
+  EXPECT_THAT(world.CheckFinished(0), ElementsAre("owner finished 0", "owner deserted 0"));
+}
+
+TEST(RosterTest, AWorkerThatJoinsAfterTheEndPutsItOff) {
+  RosterWorld world(Options(1));
+  world.Leave(world.Join("a"));
+  EXPECT_THAT(world.CheckFinished(5), ElementsAre("owner finished 5", "owner deserted 5"));
+  const SessionId b = world.Join("b");
+  EXPECT_THAT(world.CheckFinished(5), IsEmpty());
+  EXPECT_FALSE(world.roster.finished());
+  world.Leave(b);
+  EXPECT_THAT(world.CheckFinished(6), ElementsAre("owner finished 6", "owner deserted 6"));
+}
+
+TEST(RosterTest, TellsNothingToThoseWhoLeftOrWereLost) {
+  RosterWorld world(Options(1));
+  world.Leave(world.Join("a"));
+  world.roster.Lose(world.Join("b"), world.now);
+  world.Join("c");
+  Completions completions;
+  world.roster.Announce({JobEvent::Kind::kDraining, Step(4), {}}, &completions);
+  EXPECT_THAT(world.told, IsEmpty());  // only once the completions run
+  completions.Run();
+  EXPECT_THAT(world.told, ElementsAre("c draining 4", "owner draining 4"));
+}
+
+TEST(RosterTest, NeedsNoOwner) {
+  Roster roster(Options(1), nullptr);
+  Completions completions;
+  roster.Announce({JobEvent::Kind::kDraining, Step(4), {}}, &completions);
+  completions.Run();
+  EXPECT_FALSE(roster.finished());
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,561 @@
+#include "server/membership/session_table.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const absl::Time kNow = absl::FromUnixSeconds(1000);
+
+// A worker whose process has the nonce `nonce`.
+JoinRequest Worker(const std::string& name, uint64_t nonce = 1) {
+  JoinRequest request;
+  request.worker = name;
+  request.process_nonce = ProcessNonce(nonce);
+  request.host = "node";
+  request.pid = 7;
+  return request;
+}
+
+JoinRequest Observer(const std::string& name) {
+  JoinRequest request = Worker(name);
+  request.role = SessionRole::kObserver;
+  return request;
+}
+
+JoinRequest Asking(JoinRequest request, uint32_t index) {
+  request.index = index;
+  return request;
+}
+
+class SessionTableTest : public ::testing::Test {
+ protected:
+  SessionRecord& Open(const JoinRequest& request, uint64_t active_from = 0) {
+    return **table_.Open(request, Step(active_from), kNow);
+  }
+
+  void Lose(SessionRecord& record, absl::Time at) {
+    record.presence = Presence::kLost;
+    record.last_seen = at;
+  }
+
+  void Evict(SessionId session, absl::Time last_seen) {
+    SessionRecord& record = **table_.Find(session);
+    record.last_seen = last_seen;
+    record.presence = Presence::kEvicted;
+  }
+
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const SessionRecord& record : table_.Records()) names.push_back(record.worker);
+    return names;
+  }
+
+  SessionTable table_{4};
+};
+
+TEST_F(SessionTableTest, OpensSessionsNumberedFromOne) {
+  const SessionRecord a = Open(Worker("a", 11), 3);
+  EXPECT_EQ(a.session, SessionId(1));
+  EXPECT_EQ(a.worker, "a");
+  EXPECT_EQ(a.role, SessionRole::kWorker);
+  EXPECT_EQ(a.process_nonce, ProcessNonce(11));
+  EXPECT_EQ(a.host, "node");
+  EXPECT_EQ(a.pid, 7u);
+  EXPECT_EQ(a.presence, Presence::kPresent);
+  EXPECT_EQ(a.active_from, Step(3));
+  EXPECT_EQ(a.last_sequence, Sequence(0));
+  EXPECT_EQ(Open(Worker("b")).session, SessionId(2));
+}
+
+TEST_F(SessionTableTest, FindsWhoASessionSpeaksFor) {
+  const SessionId a = Open(Worker("a")).session;
+  const SessionId o = Open(Observer("o")).session;
+  EXPECT_EQ((*table_.Find(a))->worker, "a");
+  EXPECT_EQ((*table_.FindWorker(a))->worker, "a");
+  EXPECT_EQ((*table_.Find(o))->worker, "o");
+}
+
+TEST_F(SessionTableTest, KnowsNoSessionThatItDidNotOpen) {
+  Open(Worker("a"));
+  EXPECT_THAT(table_.Find(SessionId(0)), IsError(Reason::kUnknownSession, HasSubstr("session 0")));
+  EXPECT_THAT(table_.Find(SessionId(2)), IsError(Reason::kUnknownSession, HasSubstr("session 2")));
+}
+
+TEST_F(SessionTableTest, TakesNoObserverForAWorker) {
+  EXPECT_THAT(table_.FindWorker(Open(Observer("o")).session),
+              IsError(Reason::kNotAWorker, HasSubstr("o joined as an observer")));
+}
+
+TEST_F(SessionTableTest, ASecondSessionOfAWorkerReplacesTheFirst) {
+  const SessionId first = Open(Worker("a")).session;
+  const SessionId second = Open(Worker("a")).session;
+  EXPECT_THAT(table_.Find(first), IsError(Reason::kUnknownSession, HasSubstr("join anew")));
+  EXPECT_EQ((*table_.Find(second))->worker, "a");
+  EXPECT_EQ(table_.CountKnown(SessionRole::kWorker), 1u);
+}
+
+TEST_F(SessionTableTest, ALostSessionStillSpeaksAndOneThatEndedDoesNot) {
+  SessionRecord& a = Open(Worker("a"));
+  a.presence = Presence::kLost;
+  EXPECT_THAT(table_.Find(a.session), IsOk());
+  for (const Presence gone : {Presence::kLeft, Presence::kEvicted}) {
+    a.presence = gone;
+    EXPECT_THAT(table_.Find(a.session), IsError(Reason::kUnknownSession, HasSubstr("it ended")));
+  }
+}
+
+// What a process did before its session broke.
+void GiveHistory(SessionRecord& record) {
+  PushHeader header;
+  header.sequence = Sequence(5);
+  record.Remember(header, KeptAnswer(), kNow);
+  record.contributed = Step(2);
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsGoesOnWithItsSequence) {
+  GiveHistory(Open(Worker("a", 11)));
+  const SessionRecord& again = Open(Worker("a", 11));
+  EXPECT_EQ(again.last_sequence, Sequence(5));
+  EXPECT_EQ(again.answers.count(Sequence(5)), 1u);
+  EXPECT_EQ(again.contributed, Step(2));
+  EXPECT_EQ(again.accepted, 1u);
+}
+
+TEST_F(SessionTableTest, AnotherProcessOfTheSameNameStartsAnewButHasContributed) {
+  GiveHistory(Open(Worker("a", 11)));
+  const SessionRecord& other = Open(Worker("a", 12));
+  EXPECT_EQ(other.last_sequence, Sequence(0));
+  EXPECT_TRUE(other.answers.empty());
+  EXPECT_EQ(other.contributed, Step(2));
+  EXPECT_EQ(other.accepted, 0u);
+}
+
+TEST_F(SessionTableTest, KnowsWhatEarlierProcessesOfTheNameHavePushed) {
+  GiveHistory(Open(Worker("a", 11)));
+  EXPECT_EQ(Open(Worker("a", 11)).pushes_before, 0u);
+  Lose(Open(Worker("a", 12)), kNow);
+  GiveHistory(Open(Worker("a", 12)));
+  EXPECT_EQ(Open(Worker("a", 12)).pushes_before, 1u);
+  Evict(Open(Worker("a", 12)).session, kNow);
+  EXPECT_EQ(Open(Worker("a", 13)).pushes_before, 2u);
+}
+
+TEST_F(SessionTableTest, WhoComesAfterAProcessThatLeftBeginsAnew) {
+  GiveHistory(Open(Worker("a", 11)));
+  Open(Worker("a", 11)).presence = Presence::kLeft;
+  EXPECT_EQ(Open(Worker("a", 12)).pushes_before, 0u);
+}
+
+// So that whoever goes on from there pushes it again.
+TEST_F(SessionTableTest, WhatAnEarlierProcessGaveToAStepIsNotDoneBeforeIt) {
+  GiveHistory(Open(Worker("a", 11)));
+  const SessionRecord other = Open(Worker("a", 12));
+  EXPECT_EQ(other.Before(Step(3)).pushes_before, 1u);
+  EXPECT_EQ(other.Before(Step(2)).pushes_before, 0u);
+}
+
+TEST_F(SessionTableTest, AProcessTakesThePlaceOfOneThatIsMissingFromTheStep) {
+  SessionRecord& a = Open(Worker("a", 11), 3);
+  EXPECT_FALSE(table_.TakesOver(Worker("b", 12), Step(3)));
+  EXPECT_FALSE(table_.TakesOver(Worker("a", 12), Step(2)));
+  EXPECT_FALSE(table_.TakesOver(Observer("a"), Step(3)));
+  EXPECT_TRUE(table_.TakesOver(Worker("a", 12), Step(3)));
+  Lose(a, kNow);
+  EXPECT_TRUE(table_.TakesOver(Worker("a", 12), Step(3)));
+  a.contributed = Step(3);
+  EXPECT_FALSE(table_.TakesOver(Worker("a", 12), Step(3)));
+  a.contributed.reset();
+  a.presence = Presence::kEvicted;
+  EXPECT_FALSE(table_.TakesOver(Worker("a", 12), Step(3)));
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsInTimeKeepsItsPlaceInTheStep) {
+  for (const Presence presence : {Presence::kPresent, Presence::kLost}) {
+    Open(Worker("a", 11), 3).presence = presence;
+    EXPECT_EQ(Open(Worker("a", 11), 8).active_from, Step(3));
+  }
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsTooLateTakesPartFromTheStepItIsGiven) {
+  for (const Presence presence : {Presence::kLeft, Presence::kEvicted}) {
+    Open(Worker("a", 11), 3).presence = presence;
+    EXPECT_EQ(Open(Worker("a", 11), 8).active_from, Step(8));
+  }
+}
+
+TEST_F(SessionTableTest, AnotherProcessTakesPartFromTheStepItIsGiven) {
+  Open(Worker("a", 11), 3);
+  EXPECT_EQ(Open(Worker("a", 12), 8).active_from, Step(8));
+}
+
+TEST_F(SessionTableTest, GivesTheLowestIndexThatNoWorkerHas) {
+  EXPECT_EQ(Open(Worker("a")).index, 0u);
+  EXPECT_EQ(Open(Worker("b")).index, 1u);
+  EXPECT_EQ(Open(Worker("c")).index, 2u);
+  (*table_.Find(SessionId(2)))->presence = Presence::kEvicted;
+  EXPECT_EQ(Open(Worker("d")).index, 1u);
+}
+
+TEST_F(SessionTableTest, GivesTheIndexThatTheLauncherChose) {
+  EXPECT_EQ(Open(Asking(Worker("a"), 1)).index, 1u);
+  EXPECT_EQ(Open(Worker("b")).index, 0u);
+  EXPECT_EQ(Open(Worker("c")).index, 2u);
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsKeepsItsIndex) {
+  Open(Worker("a", 11));
+  Open(Worker("b", 12));
+  (*table_.Find(SessionId(1)))->presence = Presence::kLeft;
+  (*table_.Find(SessionId(2)))->presence = Presence::kLost;
+  EXPECT_EQ(Open(Worker("b", 12)).index, 1u);
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsTooLateFindsItsIndexTaken) {
+  Open(Worker("a", 11)).presence = Presence::kEvicted;
+  EXPECT_EQ(Open(Worker("b", 12)).index, 0u);
+  EXPECT_EQ(Open(Worker("a", 11)).index, 1u);
+}
+
+TEST_F(SessionTableTest, AnObserverHasIndexZeroAndTakesNone) {
+  EXPECT_EQ(Open(Worker("a")).index, 0u);
+  EXPECT_EQ(Open(Observer("o")).index, 0u);
+  EXPECT_EQ(Open(Asking(Observer("p"), 5)).index, 0u);
+  EXPECT_EQ(Open(Worker("b")).index, 1u);
+}
+
+TEST_F(SessionTableTest, RefusesMoreThanItsLimit) {
+  for (const char* name : {"a", "b", "c"}) Open(Worker(name));
+  Open(Observer("o"));
+  EXPECT_THAT(table_.Open(Worker("e"), Step(0), kNow),
+              IsError(Reason::kTooManyWorkers, HasSubstr("has 4 workers, its limit")));
+  EXPECT_EQ(table_.Records().size(), 4u);
+}
+
+TEST_F(SessionTableTest, ReplacesASessionAtItsLimit) {
+  for (const char* name : {"a", "b", "c", "d"}) Open(Worker(name));
+  EXPECT_THAT(table_.Open(Worker("b"), Step(0), kNow), IsOk());
+}
+
+TEST_F(SessionTableTest, ForgetsWhoHasGoneToMakeRoom) {
+  for (const char* name : {"a", "b", "c", "d"}) Open(Worker(name));
+  const SessionId c = SessionId(3);
+  Lose(**table_.Find(SessionId(2)), kNow);
+  (*table_.Find(c))->presence = Presence::kLeft;
+  Open(Worker("e"));
+  EXPECT_THAT(table_.Find(c), IsError(Reason::kUnknownSession, HasSubstr("session 3")));
+  EXPECT_THAT(table_.Open(Worker("f"), Step(0), kNow),
+              IsError(Reason::kTooManyWorkers, HasSubstr("4")));
+}
+
+TEST_F(SessionTableTest, ForgetsOfThoseWhoHaveGoneFirstWhoLeftThenWhoWasEvictedLongest) {
+  for (const char* name : {"a", "b", "c", "d"}) Open(Worker(name));
+  Evict(SessionId(1), kNow + absl::Seconds(2));
+  Evict(SessionId(2), kNow + absl::Seconds(1));
+  (*table_.Find(SessionId(4)))->presence = Presence::kLeft;
+  Open(Worker("e"));
+  EXPECT_THAT(Names(), ElementsAre("a", "b", "c", "e"));
+  Open(Worker("f"));
+  EXPECT_THAT(Names(), ElementsAre("a", "c", "e", "f"));
+  Open(Worker("g"));
+  EXPECT_THAT(Names(), ElementsAre("c", "e", "f", "g"));
+  EXPECT_THAT(table_.Open(Worker("h"), Step(0), kNow),
+              IsError(Reason::kTooManyWorkers, HasSubstr("--max-workers")));
+}
+
+TEST_F(SessionTableTest, KnowsAProcessUntilItIsForgottenOrAnotherTakesItsName) {
+  EXPECT_FALSE(table_.Knows(Worker("a", 11)));
+  Open(Worker("a", 11)).presence = Presence::kEvicted;
+  EXPECT_TRUE(table_.Knows(Worker("a", 11)));
+  EXPECT_FALSE(table_.Knows(Worker("a", 12)));
+  for (const char* name : {"b", "c", "d"}) Open(Worker(name));
+  EXPECT_TRUE(table_.Knows(Worker("a", 11)));
+  Open(Worker("e"));
+  EXPECT_FALSE(table_.Knows(Worker("a", 11)));
+  Open(Worker("b", 2));
+  EXPECT_FALSE(table_.Knows(Worker("b", 1)));
+}
+
+// A session of another life of the server must not be taken for one of this.
+TEST(SessionNumbersTest, FollowTheBaseOfTheServersLife) {
+  SessionTable table(4, SessionId(1000));
+  EXPECT_EQ((*table.Open(Worker("a"), Step(0), kNow))->session, SessionId(1001));
+  EXPECT_EQ((*table.Open(Worker("b"), Step(0), kNow))->session, SessionId(1002));
+  EXPECT_THAT(table.Find(SessionId(1)), IsError(Reason::kUnknownSession, HasSubstr("session 1 ")));
+}
+
+// ---- Those who are silent, and those who were removed ----
+
+TEST_F(SessionTableTest, IsSilentWhoWasSeenAtTheDeadlineOrBefore) {
+  Lose(Open(Worker("a lost")), kNow - absl::Seconds(1));
+  const SessionId lost = SessionId(1);
+  Open(Worker("b silent"));
+  Open(Observer("c silent")).last_seen = kNow;
+  Open(Worker("d heard")).last_seen = kNow + absl::Nanoseconds(1);
+  EXPECT_THAT(table_.SilentSince(kNow), ElementsAre(lost, SessionId(2), SessionId(3)));
+  EXPECT_THAT(table_.SilentSince(kNow - absl::Nanoseconds(1)), ElementsAre(lost));
+}
+
+TEST_F(SessionTableTest, IsNotSilentWhoHasGone) {
+  Open(Worker("a")).presence = Presence::kLeft;
+  Open(Worker("b")).presence = Presence::kEvicted;
+  EXPECT_THAT(table_.SilentSince(kNow), IsEmpty());
+}
+
+TEST_F(SessionTableTest, ASessionIsSeenWhenItIsOpened) {
+  EXPECT_EQ(Open(Worker("a")).last_seen, kNow);
+  EXPECT_EQ((*table_.Open(Worker("a"), Step(0), kNow + absl::Seconds(3)))->last_seen,
+            kNow + absl::Seconds(3));
+}
+
+TEST_F(SessionTableTest, RefusesAProcessThatTheOperatorRemoved) {
+  SessionRecord& a = Open(Worker("a", 11));
+  a.barred = true;
+  a.presence = Presence::kEvicted;
+  EXPECT_THAT(table_.Open(Worker("a", 11), Step(0), kNow),
+              IsError(Reason::kEvicted, HasSubstr("a was removed by the server's operator")));
+}
+
+TEST_F(SessionTableTest, TakesAnotherProcessOfTheNameThatTheOperatorRemoved) {
+  SessionRecord& a = Open(Worker("a", 11));
+  a.barred = true;
+  a.presence = Presence::kEvicted;
+  EXPECT_FALSE(Open(Worker("a", 12)).barred);
+  EXPECT_THAT(table_.Open(Worker("a", 12), Step(0), kNow), IsOk());
+}
+
+TEST_F(SessionTableTest, FindsThoseAliveByName) {
+  SessionRecord& a = Open(Worker("a"));
+  EXPECT_EQ(table_.FindAlive("a"), &a);
+  EXPECT_EQ(table_.FindAlive("b"), nullptr);
+  a.presence = Presence::kLost;
+  EXPECT_EQ(table_.FindAlive("a"), &a);
+  a.presence = Presence::kLeft;
+  EXPECT_EQ(table_.FindAlive("a"), nullptr);
+}
+
+// ---- Clocks ----
+
+TEST_F(SessionTableTest, AmongExcusedWorkersNobodyWaitsForAnother) {
+  Open(Worker("a")).clock = 5;
+  Open(Worker("b")).clock = 3;
+  (*table_.Find(SessionId(1)))->excused = true;
+  (*table_.Find(SessionId(2)))->excused = true;
+  EXPECT_EQ(table_.SlowestClock(), 5u);
+}
+
+TEST_F(SessionTableTest, TheSlowestClockIsThatOfAWorkerAliveAndNotExcused) {
+  EXPECT_EQ(table_.SlowestClock(), 0u);
+  Open(Worker("a")).clock = 5;
+  Open(Worker("b")).clock = 3;
+  Open(Observer("o"));
+  EXPECT_EQ(table_.SlowestClock(), 3u);
+  SessionRecord& b = **table_.Find(SessionId(2));
+  EXPECT_EQ(table_.SlowestClock(&b), 5u);
+  b.excused = true;
+  EXPECT_EQ(table_.SlowestClock(), 5u);
+  b.excused = false;
+  b.presence = Presence::kLost;
+  EXPECT_EQ(table_.SlowestClock(), 3u);
+  b.presence = Presence::kEvicted;
+  EXPECT_EQ(table_.SlowestClock(), 5u);
+}
+
+TEST_F(SessionTableTest, WhoeverJoinsLateBeginsBesideTheSlowest) {
+  Open(Worker("a")).clock = 5;
+  EXPECT_EQ(Open(Worker("b", 11)).clock, 5u);
+  Open(Worker("b", 11)).clock = 9;
+  EXPECT_EQ(Open(Worker("b", 12)).clock, 5u);  // another process
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsInTimeKeepsItsClock) {
+  Open(Worker("a")).clock = 5;
+  SessionRecord& b = Open(Worker("b", 11));
+  b.clock = 2;
+  b.presence = Presence::kLost;
+  EXPECT_EQ(Open(Worker("b", 11)).clock, 2u);
+}
+
+TEST_F(SessionTableTest, AProcessThatReturnsTooLateCatchesUpAndLosesNothing) {
+  Open(Worker("a")).clock = 5;
+  SessionRecord& b = Open(Worker("b", 11));
+  for (const auto& [before, after] : {std::pair(2, 5), std::pair(8, 8)}) {
+    b.clock = before;
+    b.presence = Presence::kEvicted;
+    EXPECT_EQ(Open(Worker("b", 11)).clock, static_cast<uint64_t>(after));
+  }
+}
+
+TEST_F(SessionTableTest, WhoeverReturnsIsExcusedNoMore) {
+  Open(Worker("a", 11)).excused = true;
+  EXPECT_FALSE(Open(Worker("a", 11)).excused);
+}
+
+TEST_F(SessionTableTest, AnExcusedWorkerIsReadmittedBesideTheSlowestOfTheOthers) {
+  Open(Worker("a")).clock = 5;
+  SessionRecord& b = Open(Worker("b"));
+  b.clock = 2;
+  b.excused = true;
+  table_.Readmit(b);
+  EXPECT_FALSE(b.excused);
+  EXPECT_EQ(b.clock, 5u);
+}
+
+TEST_F(SessionTableTest, ReadmittingAWorkerThatWasNotExcusedChangesNothing) {
+  Open(Worker("a")).clock = 5;
+  SessionRecord& b = Open(Worker("b"));
+  b.clock = 2;
+  table_.Readmit(b);
+  EXPECT_EQ(b.clock, 2u);
+}
+
+TEST_F(SessionTableTest, SetsAllClocksToZero) {
+  Open(Worker("a")).clock = 5;
+  Open(Worker("b")).clock = 7;
+  table_.ResetClocks();
+  for (const SessionRecord& record : table_.Records()) EXPECT_EQ(record.clock, 0u);
+}
+
+TEST_F(SessionTableTest, CountsByRoleAndPresence) {
+  Open(Worker("a"));
+  Open(Worker("b")).presence = Presence::kLost;
+  Open(Worker("c")).presence = Presence::kLeft;
+  Open(Observer("o"));
+  EXPECT_EQ(table_.CountAlive(SessionRole::kWorker), 2u);
+  EXPECT_EQ(table_.CountKnown(SessionRole::kWorker), 3u);
+  EXPECT_EQ(table_.CountAlive(SessionRole::kObserver), 1u);
+  EXPECT_EQ(table_.CountKnown(SessionRole::kObserver), 1u);
+}
+
+TEST_F(SessionTableTest, CountsTheMembersOfAStepAndThoseMissingFromIt) {
+  Open(Worker("a"), 2);
+  Open(Worker("b"), 2).contributed = Step(2);
+  Open(Worker("c"), 3);
+  Open(Observer("o"), 2);
+  EXPECT_EQ(table_.CountMembers(Step(1)), 0u);
+  EXPECT_EQ(table_.CountMembers(Step(2)), 2u);
+  EXPECT_EQ(table_.CountMembers(Step(3)), 3u);
+  EXPECT_EQ(table_.CountMissing(Step(2)), 1u);
+  EXPECT_EQ(table_.CountMissing(Step(3)), 3u);
+}
+
+TEST_F(SessionTableTest, MissesALostWorkerAndNoneThatHasGone) {
+  Open(Worker("a")).presence = Presence::kLost;
+  Open(Worker("b")).presence = Presence::kEvicted;
+  Open(Worker("c")).presence = Presence::kLeft;
+  EXPECT_EQ(table_.CountMembers(Step(0)), 1u);
+  EXPECT_EQ(table_.CountMissing(Step(0)), 1u);
+}
+
+TEST_F(SessionTableTest, AStepIsHeldUpByThoseMissingFromIt) {
+  for (const char* name : {"c", "a", "b"}) Open(Worker(name));
+  Open(Worker("d"), 1);
+  EXPECT_THAT(table_.Holders(Step(0), false),
+              ElementsAre(SessionId(2), SessionId(3), SessionId(1)));
+  (*table_.Find(SessionId(2)))->contributed = Step(0);
+  EXPECT_THAT(table_.Holders(Step(0), false), ElementsAre(SessionId(3), SessionId(1)));
+}
+
+TEST_F(SessionTableTest, ByTheClockWorkersAreHeldUpByTheSlowest) {
+  Open(Worker("a")).clock = 5;
+  Open(Worker("b")).clock = 3;
+  Open(Worker("c")).clock = 3;
+  Open(Observer("o"));
+  EXPECT_THAT(table_.Holders(Step(0), true), ElementsAre(SessionId(2), SessionId(3)));
+  (*table_.Find(SessionId(2)))->excused = true;
+  EXPECT_THAT(table_.Holders(Step(0), true), ElementsAre(SessionId(3)));
+}
+
+TEST_F(SessionTableTest, NamesContributorsUpToALimitThoseGoneToo) {
+  for (const char* name : {"c", "a", "b"}) Open(Worker(name)).contributed = Step(4);
+  (*table_.Find(SessionId(1)))->presence = Presence::kLeft;
+  EXPECT_THAT(table_.Contributors(Step(4), 9), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(table_.Contributors(Step(4), 2), ElementsAre("a", "b"));
+  EXPECT_THAT(table_.Contributors(Step(5), 9), IsEmpty());
+}
+
+TEST_F(SessionTableTest, FindsTheLowestRankThatIsMissing) {
+  EXPECT_EQ(table_.FirstMissing(Step(0)), absl::nullopt);
+  Open(Asking(Worker("c"), 1));
+  Open(Asking(Worker("b"), 1));
+  Open(Asking(Worker("a"), 2));
+  Open(Asking(Worker("d"), 0), 1);
+  EXPECT_EQ(table_.FirstMissing(Step(0)), Rank(1, "b"));
+  (*table_.Find(SessionId(2)))->contributed = Step(0);
+  EXPECT_EQ(table_.FirstMissing(Step(0)), Rank(1, "c"));
+  EXPECT_EQ(table_.FirstMissing(Step(1)), Rank(0, "d"));
+}
+
+TEST_F(SessionTableTest, ListensToThoseThatArePresentOnly) {
+  std::string told;
+  const auto listener = [&told](char name) {
+    return [&told, name](const JobEvent&) { told += name; };
+  };
+  Open(Worker("a")).listener = listener('a');
+  SessionRecord& b = Open(Worker("b"));
+  b.listener = listener('b');
+  b.presence = Presence::kLost;
+  Open(Worker("c"));
+  Open(Observer("o")).listener = listener('o');
+  for (const JobListener& present : table_.Listeners()) present(JobEvent());
+  EXPECT_EQ(told, "ao");
+}
+
+// ---- What a record remembers ----
+
+PushHeader Header(uint64_t sequence) {
+  PushHeader header;
+  header.sequence = Sequence(sequence);
+  header.step = Step(sequence * 10);
+  return header;
+}
+
+TEST(SessionRecordTest, KeepsTheAnswersOfItsLatestSixteenPushes) {
+  SessionRecord record;
+  for (uint64_t sequence = 1; sequence <= 20; ++sequence) {
+    record.Remember(Header(sequence), KeptAnswer(), kNow);
+  }
+  EXPECT_EQ(record.answers.size(), 16u);
+  EXPECT_EQ(record.answers.begin()->first, Sequence(5));
+  EXPECT_EQ(record.last_sequence, Sequence(20));
+}
+
+TEST(SessionRecordTest, ALateAnswerDoesNotTakeTheSequenceBack) {
+  SessionRecord record;
+  record.Remember(Header(7), KeptAnswer(), kNow);
+  record.Remember(Header(6), KeptAnswer(), kNow);
+  EXPECT_EQ(record.last_sequence, Sequence(7));
+}
+
+TEST(SessionRecordTest, KeepsWhatAPushTellsAboutItsWorker) {
+  SessionRecord record;
+  PushHeader header = Header(1);
+  header.loss = 0.5f;
+  record.Remember(header, KeptAnswer(), kNow);
+  PushOutcome stale;
+  stale.disposition = Disposition::kStaleDropped;
+  record.Remember(Header(2), {stale, absl::nullopt}, kNow + absl::Seconds(1));
+  PushOutcome skipped;
+  skipped.disposition = Disposition::kSkipped;
+  record.Remember(Header(2), {skipped, absl::nullopt}, kNow + absl::Seconds(1));
+  EXPECT_EQ(record.accepted, 1u);
+  EXPECT_EQ(record.stale, 1u);
+  EXPECT_EQ(record.skipped, 1u);
+  EXPECT_EQ(record.clock, 2u);  // but for the stale one
+  EXPECT_EQ(record.loss, 0.5f);
+  EXPECT_EQ(record.last_gradient_step, Step(20));
+  EXPECT_EQ(record.last_push, kNow + absl::Seconds(1));
+}
+
+}  // namespace
+}  // namespace sluice

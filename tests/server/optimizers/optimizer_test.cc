@@ -1,0 +1,247 @@
+// What holds for every optimizer, whatever its formulas, which optimizers_torch_test.cc checks.
+
+#include "server/optimizers/optimizer.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/base/thread_pool.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/shard/step_world.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+
+// Every loop of every optimizer, by name.
+struct Case {
+  std::string name;
+  OptimizerOptions options;
+  std::vector<std::string> slots;
+};
+
+std::vector<Case> AllCases() {
+  SgdOptions momentum;
+  momentum.momentum = 0.9;
+  SgdOptions nesterov = momentum;
+  nesterov.nesterov = true;
+  AveragingOptions elastic;
+  elastic.moving_rate = 0.5;
+  AdamOptions amsgrad;
+  amsgrad.amsgrad = true;
+  AdagradOptions adagrad;
+  adagrad.initial_accumulator_value = 0.25;
+  RmsPropOptions moving;
+  moving.momentum = 0.9;
+  RmsPropOptions centered;
+  centered.centered = true;
+  RmsPropOptions both = centered;
+  both.momentum = 0.9;
+  return {
+      {"Sgd", SgdOptions(), {}},
+      {"SgdMomentum", momentum, {"momentum_buffer"}},
+      {"SgdNesterov", nesterov, {"momentum_buffer"}},
+      {"Averaging", AveragingOptions(), {}},
+      {"ElasticAveraging", elastic, {}},
+      {"Adam", AdamOptions(), {"exp_avg", "exp_avg_sq"}},
+      {"AdamAmsgrad", amsgrad, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}},
+      {"AdamW", AdamWOptions(), {"exp_avg", "exp_avg_sq"}},
+      {"Adagrad", adagrad, {"sum"}},
+      {"RmsProp", RmsPropOptions(), {"square_avg"}},
+      {"RmsPropMomentum", moving, {"square_avg", "momentum_buffer"}},
+      {"RmsPropCentered", centered, {"square_avg", "grad_avg"}},
+      {"RmsPropCenteredMomentum", both, {"square_avg", "momentum_buffer", "grad_avg"}},
+      {"Lamb", LambOptions(), {"exp_avg", "exp_avg_sq"}},
+  };
+}
+
+// Numbers in [-1, 1), the same ones at each call.
+Values Numbers(size_t size, uint32_t seed) {
+  Values values(size);
+  for (float& value : values) {
+    seed = seed * 1664525 + 1013904223;
+    value = static_cast<float>(seed >> 8) / (1 << 23) - 1;
+  }
+  return values;
+}
+
+OptimizerStep StepOf(uint64_t number) {
+  OptimizerStep step;
+  step.number = number;
+  step.divisor = 3;
+  step.learning_rates = {0.01};
+  return step;
+}
+
+// One step of all elements, in pieces of at most that size.
+void Apply(Optimizer& optimizer, const OptimizerStep& step, const Values& sum,
+           const Values& current, Values& next, size_t piece) {
+  optimizer.Begin(step);
+  for (size_t begin = 0; begin < sum.size(); begin += piece) {
+    const auto part = [&](const Values& values) {
+      return absl::MakeConstSpan(values).subspan(begin, piece);
+    };
+    optimizer.Apply(
+        {0, begin, part(sum), part(current), absl::MakeSpan(next).subspan(begin, piece)});
+  }
+}
+
+class OptimizerTest : public ::testing::TestWithParam<Case> {};
+
+// Elementwise: a parameter's bits depend neither on where in the vector it lies, so that some
+// instructions take it alone and others beside fifteen more, nor on the cut.
+TEST_P(OptimizerTest, GivesEqualElementsEqualBits) {
+  const auto optimizer = MakeOptimizer({GetParam().options}, 1035);
+  Values current(1035, 0.3f);
+  Values next(1035);
+  for (int step = 0; step < 50; ++step) {
+    const float gradient = static_cast<float>(step % 7) - 2.9f;
+    Apply(*optimizer, StepOf(step + 1), Values(1035, gradient), current, next, 1 + 7 * step);
+    std::swap(current, next);
+  }
+  for (const float value : current) {
+    ASSERT_EQ(std::memcmp(&value, &current[0], sizeof(value)), 0) << value << " " << current[0];
+  }
+}
+
+TEST_P(OptimizerTest, WritesEveryElementAndNothingElse) {
+  Values all(1084, 4711);
+  const Values numbers = Numbers(1082, 1);
+  const auto optimizer = MakeOptimizer({GetParam().options}, 2000);
+  optimizer->Begin(StepOf(1));
+  optimizer->Apply({0, 900, numbers, numbers, absl::MakeSpan(all).subspan(1, 1082)});
+  EXPECT_EQ(all.front(), 4711);
+  EXPECT_EQ(all.back(), 4711);
+  const absl::Span<const float> written = absl::MakeConstSpan(all).subspan(1, 1082);
+  EXPECT_THAT(written, Each(::testing::Lt(100)));
+  for (const OptimizerSlot& slot : optimizer->slots()) {
+    EXPECT_THAT(slot.values.subspan(0, 900), Each(0)) << slot.name;
+    EXPECT_THAT(slot.values.subspan(900 + 1082), Each(0)) << slot.name;
+  }
+}
+
+TEST_P(OptimizerTest, HasTheSlotsThatItsOptionsNeed) {
+  const auto optimizer = MakeOptimizer({GetParam().options}, 3);
+  std::vector<std::string> names;
+  for (const OptimizerSlot& slot : optimizer->slots()) {
+    names.emplace_back(slot.name);
+    EXPECT_THAT(slot.values, ElementsAre(0, 0, 0));
+  }
+  EXPECT_THAT(names, ElementsAreArray(GetParam().slots));
+}
+
+// With parameters, slots and the number of steps alone, to the bit.
+TEST_P(OptimizerTest, ItsLifeGoesOnInAnother) {
+  constexpr uint32_t kSize = 500;
+  StepWorld first(ParametersOnly(kSize), absl::nullopt, {GetParam().options});
+  StepWorld second(ParametersOnly(kSize), absl::nullopt, {GetParam().options});
+  first.set_parameters(Numbers(kSize, 7));
+  for (int step = 0; step < 3; ++step) {
+    first.Add(Numbers(kSize, step));
+    first.Make(0.01);
+  }
+  const std::vector<OptimizerSlot> from = first.maker().slots();
+  const std::vector<OptimizerSlot> to = second.maker().slots();
+  for (size_t i = 0; i < from.size(); ++i) {
+    std::copy(from[i].values.begin(), from[i].values.end(), to[i].values.begin());
+  }
+  second.maker().set_optimizer_steps(first.maker().optimizer_steps());
+  second.set_parameters(first.parameters());
+  for (StepWorld* const world : {&first, &second}) world->Add(Numbers(kSize, 99));
+  EXPECT_EQ(first.Make(0.01), second.Make(0.01));
+}
+
+// Nor whether the last gradient is added on the way.
+TEST_P(OptimizerTest, HowManyThreadsWorkChangesNoBit) {
+  constexpr uint32_t kSize = (1 << 20) + 5;
+  const Layout layout = LayoutOf({{"a", 100}, {"b", kSize - 107}, {"c", 7}});
+  StepWorld one(layout, absl::nullopt, {GetParam().options});
+  StepWorld four(layout, absl::nullopt, {GetParam().options}, std::make_unique<ThreadPool>(4));
+  const Values gradient = Numbers(kSize, 1);
+  for (StepWorld* const world : {&one, &four}) world->set_parameters(Numbers(kSize, 2));
+  for (int step = 0; step < 2; ++step) {
+    for (StepWorld* const world : {&one, &four}) world->Add(gradient);
+    one.Add(gradient);
+    four.Keep(gradient);
+    ASSERT_TRUE(one.Make(0.01) == four.Make(0.01));
+  }
+}
+
+// What is 0 stays 0, and finite.
+TEST_P(OptimizerTest, TakesAGradientOfZeroForAParameterOfZero) {
+  StepWorld world(ParametersOnly(5), absl::nullopt, {GetParam().options});
+  for (int step = 0; step < 3; ++step) {
+    world.Add(Values(5, 0));
+    EXPECT_THAT(world.Make(), Each(0));
+  }
+}
+
+TEST_P(OptimizerTest, GivesEachGroupItsOwnLearningRate) {
+  const OptimizerOptions& options = GetParam().options;
+  if (std::holds_alternative<AveragingOptions>(options)) return;
+  const Layout layout = LayoutOf({{"a", 40}, {"b", 40}, {"c", 40}});
+  StepWorld world(layout, absl::nullopt, {options, {{{"b"}, options}}});
+  world.set_parameters(Values(120, 1));
+  world.Add(Values(120, 1));
+  const Values before = world.parameters();
+  const absl::Span<const float> made = world.Make(std::vector<double>{0, 0.5});
+  EXPECT_THAT(made.subspan(0, 40), Each(1));
+  EXPECT_THAT(made.subspan(40, 40), Each(::testing::Lt(1)));
+  EXPECT_THAT(made.subspan(80), Each(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OptimizerTest, ::testing::ValuesIn(AllCases()),
+                         [](const ::testing::TestParamInfo<Case>& info) {
+                           return info.param.name;
+                         });
+
+// ---- Groups ----
+
+TEST(OptimizerGroupsTest, HaveTheSlotThatAnyOfThemNeeds) {
+  SgdOptions momentum;
+  momentum.momentum = 0.5;
+  EXPECT_TRUE(MakeOptimizer({SgdOptions()}, 3)->slots().empty());
+  EXPECT_EQ(MakeOptimizer({SgdOptions(), {{{"b"}, momentum}}}, 3)->slots().size(), 1u);
+  AdamOptions amsgrad;
+  amsgrad.amsgrad = true;
+  EXPECT_EQ(MakeOptimizer({AdamOptions(), {{{"b"}, amsgrad}}}, 3)->slots().size(), 3u);
+}
+
+TEST(OptimizerGroupsTest, OfWhichOneHasMomentumMoveAsTheirOptionsSay) {
+  SgdOptions momentum;
+  momentum.momentum = 0.5;
+  const Layout layout = LayoutOf({{"a", 1}, {"mean", 1, RangeKind::kStatistic}, {"b", 1}});
+  StepWorld world(layout, absl::nullopt, {SgdOptions(), {{{"b"}, momentum}}});
+  world.Add({2, 10, 2});
+  EXPECT_THAT(world.Make(), ElementsAre(-2, 10, -2));
+  world.Add({2, 12, 2});
+  EXPECT_THAT(world.Make(), ElementsAre(-4, 12, -5));
+}
+
+// ---- RMSprop ----
+
+// (g, g, g, …) has no variance; what rounding makes of it is sometimes below 0.
+TEST(RmsPropTest, StaysFiniteWhereTheVarianceIsRoundedBelowZero) {
+  RmsPropOptions options;
+  options.centered = true;
+  options.alpha = 0.5;
+  StepWorld world(ParametersOnly(1000), absl::nullopt, {options});
+  const Values gradient = Numbers(1000, 3);
+  for (int step = 0; step < 60; ++step) {
+    world.Add(gradient);
+    world.Make(1e-9);
+  }
+  EXPECT_THAT(world.parameters(), Each(::testing::Truly([](float p) { return std::isfinite(p); })));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,252 @@
+#include "server/program/training_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+
+using Arguments = std::vector<std::string>;
+
+// What a command line comes to, with as many workers launched (0: nobody knows).
+absl::StatusOr<ShardOptions> Apply(Arguments arguments, uint32_t launched = 0) {
+  CLI::App app;
+  TrainingFlags flags;
+  AddTrainingFlags(app, flags);
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    return absl::InternalError(error.what());
+  }
+  ShardOptions options;
+  const absl::Status applied = ApplyTrainingFlags(flags, launched, &options);
+  if (!applied.ok()) return applied;
+  return options;
+}
+
+// Of a command line that is right.
+ShardOptions Options(const Arguments& arguments, uint32_t launched = 0) {
+  auto options = Apply(arguments, launched);
+  EXPECT_THAT(options, IsOk());
+  return options.value_or(ShardOptions());
+}
+
+Consistency Terms(const Arguments& arguments, uint32_t launched = 0) {
+  return Options(arguments, launched).consistency;
+}
+
+// ---- Defaults ----
+
+TEST(TrainingFlagsTest, AreThoseOfSyncWithNothingElse) {
+  const ShardOptions options = Options({});
+  EXPECT_EQ(options.consistency.mode, ConsistencyMode::kSync);
+  EXPECT_EQ(options.consistency.quorum, 1u);
+  EXPECT_EQ(options.consistency.max_staleness, absl::nullopt);
+  EXPECT_EQ(options.consistency.slack, 0u);
+  EXPECT_EQ(options.consistency.reduction, Reduction::kMean);
+  EXPECT_FALSE(options.consistency.discount_stale);
+  EXPECT_FALSE(options.consistency.inconsistent_reads);
+  EXPECT_EQ(options.consistency.max_step_wait, absl::InfiniteDuration());
+  EXPECT_EQ(options.consistency.on_max_step_wait, StepWaitAction::kWait);
+  EXPECT_EQ(options.expected_workers, 1u);
+  EXPECT_TRUE(options.schedule.is_constant());
+  EXPECT_FALSE(options.guards.skip_not_finite);
+  EXPECT_EQ(options.guards.clip_norm, absl::nullopt);
+  EXPECT_EQ(options.guards.max_push_norm, absl::nullopt);
+}
+
+TEST(TrainingFlagsTest, ReduceInRankOrderInSyncAndElsewhereAsGradientsArrive) {
+  EXPECT_EQ(Terms({}).order, ReductionOrder::kRank);
+  EXPECT_EQ(Terms({"--reduction-order=arrival"}).order, ReductionOrder::kArrival);
+  for (const Arguments& arguments : {Arguments{"--mode=backup"},
+                                     {"--mode=bounded", "--max-staleness=1"},
+                                     {"--mode=ssp"},
+                                     {"--mode=async"}}) {
+    EXPECT_EQ(Terms(arguments).order, ReductionOrder::kArrival) << arguments[0];
+  }
+}
+
+TEST(TrainingFlagsTest, WaitForAllThatWereLaunchedUnlessTold) {
+  for (const char* mode : {"--mode=sync", "--mode=backup", "--mode=ssp", "--mode=async"}) {
+    EXPECT_EQ(Options({mode}, 5).expected_workers, 5u) << mode;
+    EXPECT_EQ(Options({mode, "--workers=3"}, 5).expected_workers, 3u) << mode;
+    EXPECT_EQ(Options({mode}).expected_workers, 1u) << mode;
+    EXPECT_EQ(Options({mode, "--workers=3"}).expected_workers, 3u) << mode;
+  }
+}
+
+TEST(TrainingFlagsTest, LeaveOneWorkerForABackup) {
+  EXPECT_EQ(Terms({"--mode=backup"}, 5).quorum, 4u);
+  EXPECT_EQ(Terms({"--mode=backup", "--workers=3"}).quorum, 2u);
+  EXPECT_EQ(Terms({"--mode=backup", "--quorum=2"}, 5).quorum, 2u);
+  // With one worker there is none to spare.
+  EXPECT_EQ(Terms({"--mode=backup"}, 1).quorum, 1u);
+  EXPECT_EQ(Terms({"--mode=backup"}).quorum, 1u);
+}
+
+TEST(TrainingFlagsTest, WaitForTheQuorumOfBackupIfNobodyKnowsHowManyWereLaunched) {
+  const ShardOptions options = Options({"--mode=backup", "--quorum=4"});
+  EXPECT_EQ(options.expected_workers, 4u);
+  EXPECT_EQ(options.consistency.quorum, 4u);
+}
+
+TEST(TrainingFlagsTest, MakeAStepOfEveryGradientInBoundedAndAsync) {
+  EXPECT_EQ(Terms({"--mode=async"}, 5).quorum, 1u);
+  EXPECT_EQ(Terms({"--mode=bounded", "--max-staleness=2"}, 5).quorum, 1u);
+  EXPECT_EQ(Options({"--mode=async", "--quorum=3"}).expected_workers, 1u);
+}
+
+// ---- Each flag ----
+
+TEST(TrainingFlagsTest, ChooseTheMode) {
+  EXPECT_EQ(Terms({"--mode=sync"}).mode, ConsistencyMode::kSync);
+  EXPECT_EQ(Terms({"--mode=backup"}).mode, ConsistencyMode::kBackup);
+  EXPECT_EQ(Terms({"--mode=ssp"}).mode, ConsistencyMode::kSsp);
+  EXPECT_EQ(Terms({"--mode=async"}).mode, ConsistencyMode::kAsync);
+  const Consistency bounded = Terms({"--mode=bounded", "--max-staleness=3", "--quorum=2"});
+  EXPECT_EQ(bounded.mode, ConsistencyMode::kBounded);
+  EXPECT_EQ(bounded.max_staleness, absl::make_optional(3u));
+  EXPECT_EQ(bounded.quorum, 2u);
+}
+
+TEST(TrainingFlagsTest, GiveSspItsSlack) {
+  EXPECT_EQ(Terms({"--mode=ssp"}).slack, 0u);
+  EXPECT_EQ(Terms({"--mode=ssp", "--slack=4"}).slack, 4u);
+}
+
+TEST(TrainingFlagsTest, ChooseTheReduction) {
+  EXPECT_EQ(Terms({"--reduction=mean"}).reduction, Reduction::kMean);
+  EXPECT_EQ(Terms({"--reduction=weighted-mean"}).reduction, Reduction::kWeightedMean);
+  EXPECT_EQ(Terms({"--reduction=sum"}).reduction, Reduction::kSum);
+}
+
+TEST(TrainingFlagsTest, DiscountStaleGradientsAndLetReadsBeInconsistent) {
+  EXPECT_TRUE(Terms({"--mode=ssp", "--discount-stale"}).discount_stale);
+  const Consistency async = Terms({"--mode=async", "--inconsistent-reads", "--discount-stale"});
+  EXPECT_TRUE(async.inconsistent_reads);
+  EXPECT_TRUE(async.discount_stale);
+}
+
+TEST(TrainingFlagsTest, BoundTheWaitForAStep) {
+  const Consistency waits = Terms({"--max-step-wait=2.5"});
+  EXPECT_EQ(waits.max_step_wait, absl::Milliseconds(2500));
+  EXPECT_EQ(waits.on_max_step_wait, StepWaitAction::kWait);
+  EXPECT_EQ(Terms({"--max-step-wait=1", "--on-max-step-wait=proceed"}).on_max_step_wait,
+            StepWaitAction::kProceed);
+  EXPECT_EQ(Terms({"--max-step-wait=1", "--on-max-step-wait=evict"}).on_max_step_wait,
+            StepWaitAction::kEvict);
+}
+
+TEST(TrainingFlagsTest, ChooseTheScheduleOfTheLearningRate) {
+  const LearningRateSchedule warmup = Options({"--lr-warmup-steps=5"}).schedule;
+  EXPECT_EQ(warmup.kind, ScheduleKind::kConstant);
+  EXPECT_EQ(warmup.warmup_steps, 5u);
+  const LearningRateSchedule step =
+      Options({"--lr-schedule=step", "--lr-step-size=30", "--lr-gamma=0.5"}).schedule;
+  EXPECT_EQ(step.kind, ScheduleKind::kStep);
+  EXPECT_EQ(step.step_size, 30u);
+  EXPECT_EQ(step.gamma, 0.5);
+  EXPECT_EQ(Options({"--lr-schedule=step", "--lr-step-size=1"}).schedule.gamma, 0.1);
+  const LearningRateSchedule cosine = Options({"--lr-schedule=cosine", "--lr-total-steps=100",
+                                               "--lr-floor=0.25", "--lr-warmup-steps=10"})
+                                          .schedule;
+  EXPECT_EQ(cosine.kind, ScheduleKind::kCosine);
+  EXPECT_EQ(cosine.total_steps, 100u);
+  EXPECT_EQ(cosine.floor, 0.25);
+  EXPECT_EQ(cosine.warmup_steps, 10u);
+}
+
+TEST(TrainingFlagsTest, GuardAgainstHarmfulGradients) {
+  const Guards guards =
+      Options({"--skip-not-finite", "--clip-norm=1.5", "--max-push-norm=100"}).guards;
+  EXPECT_TRUE(guards.skip_not_finite);
+  EXPECT_EQ(guards.clip_norm, absl::make_optional(1.5));
+  EXPECT_EQ(guards.max_push_norm, absl::make_optional(100.0));
+}
+
+// ---- What is refused ----
+
+struct Refusal {
+  Arguments arguments;
+  std::string sentence;
+};
+
+TEST(TrainingFlagsTest, AreRefusedWhereTheyContradictEachOther) {
+  const Refusal refusals[] = {
+      {{"--quorum=2"},
+       "quorum is 2 in sync mode, which has none; drop it, or use backup, bounded or async mode"},
+      {{"--mode=ssp", "--quorum=2"}, "quorum is 2 in ssp mode, which has none; drop it"},
+      {{"--mode=async", "--quorum=0"}, "quorum is 0; expected at least 1"},
+      {{"--workers=0"}, "--workers is 0, expected at least 1"},
+      {{"--mode=bounded"},
+       "bounded mode has no max_staleness; say how many steps old a gradient may be"},
+      {{"--max-staleness=3"},
+       "max_staleness is 3 in sync mode; only bounded mode has such a bound"},
+      {{"--mode=async", "--max-staleness=3"}, "max_staleness is 3 in async mode"},
+      {{"--slack=1"}, "slack is 1 in sync mode; only ssp mode has it"},
+      {{"--mode=async", "--slack=1"}, "slack is 1 in async mode; only ssp mode has it"},
+      {{"--mode=backup", "--reduction-order=rank"},
+       "the order of reduction is rank in backup mode; only in sync does every worker contribute"},
+      {{"--mode=async", "--reduction-order=rank"}, "the order of reduction is rank in async mode"},
+      {{"--discount-stale"},
+       "stale gradients are to be discounted in sync mode; there they never count"},
+      {{"--mode=backup", "--discount-stale"}, "discounted in backup mode; there they never count"},
+      {{"--inconsistent-reads"}, "reads are inconsistent in sync mode; that needs async mode"},
+      {{"--mode=bounded", "--max-staleness=1", "--inconsistent-reads"},
+       "reads are inconsistent in bounded mode; that needs async mode"},
+      {{"--lr-schedule=step"}, "has step_size 0, expected the steps between two changes"},
+      {{"--lr-schedule=step", "--lr-step-size=1", "--lr-gamma=0"},
+       "has gamma 0, expected a finite number above 0"},
+      {{"--lr-schedule=cosine"}, "has total_steps 0, expected more than the 0 of the warm-up"},
+      {{"--lr-schedule=cosine", "--lr-total-steps=5", "--lr-warmup-steps=5"},
+       "has total_steps 5, expected more than the 5 of the warm-up"},
+      {{"--lr-schedule=cosine", "--lr-total-steps=5", "--lr-floor=1.5"},
+       "has floor 1.5, expected 0 to 1"},
+      {{"--clip-norm=0"}, "clip_norm is 0, expected a finite number above 0"},
+      {{"--max-push-norm=-1"}, "max_push_norm is -1, expected a finite number above 0"},
+  };
+  for (const Refusal& refusal : refusals) {
+    EXPECT_THAT(Apply(refusal.arguments),
+                HasCode(absl::StatusCode::kInvalidArgument, HasSubstr(refusal.sentence)));
+  }
+}
+
+TEST(TrainingFlagsTest, AreRefusedWithTheListOfWhatThereIs) {
+  const Refusal refusals[] = {
+      {{"--mode=fast"}, "no mode \"fast\"; there are sync, backup, bounded, ssp, async"},
+      {{"--reduction=max"}, "no reduction \"max\"; there are mean, weighted-mean, sum"},
+      {{"--reduction-order=any"}, "no order of reduction \"any\"; there are arrival, rank"},
+      {{"--on-max-step-wait=evict"}, "nothing says after how long; give --max-step-wait"},
+      {{"--on-max-step-wait=pray"}, "no action \"pray\"; there are wait, proceed, evict"},
+      {{"--lr-schedule=random"}, "no schedule \"random\"; there are constant, step and cosine"},
+  };
+  for (const Refusal& refusal : refusals) {
+    EXPECT_THAT(Apply(refusal.arguments),
+                IsError(Reason::kBadArgument, HasSubstr(refusal.sentence)));
+  }
+}
+
+TEST(TrainingFlagsTest, AreRefusedAtOnceIfTheyAreNoNumbers) {
+  for (const std::string flag :
+       {"--workers", "--quorum", "--max-staleness", "--slack", "--max-step-wait", "--clip-norm",
+        "--max-push-norm", "--lr-warmup-steps", "--lr-step-size", "--lr-gamma", "--lr-total-steps",
+        "--lr-floor"}) {
+    EXPECT_THAT(Apply({flag + "=many"}), HasCode(absl::StatusCode::kInternal, HasSubstr(flag)));
+  }
+  EXPECT_THAT(Apply({"--max-step-wait=0"}),
+              HasCode(absl::StatusCode::kInternal, HasSubstr("--max-step-wait")));
+  EXPECT_THAT(Apply({"--quorum=4294967296"}),
+              HasCode(absl::StatusCode::kInternal, HasSubstr("--quorum")));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,294 @@
+// A push counts at most once, from whom may push, and whole or not at all.
+
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/shard/shard.h"
+#include "tests/testing/outcome.h"
+#include "tests/testing/shard/shard_world.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// ---- At most once ----
+
+TEST(DuplicateTest, GetsTheFirstAnswerAndChangesNothing) {
+  ShardWorld world(Bounded(2, 0));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
+  EXPECT_THAT(world.Repeat("a", 0, {2, 2, 2}), Repeated(Disposition::kAccepted, 0));
+  ASSERT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
+  EXPECT_THAT(world.Repeat("b", 0, {4, 4, 4}), Repeated(Disposition::kApplied, 1));
+  EXPECT_THAT(world.Repeat("a", 0, {2, 2, 2}), Repeated(Disposition::kAccepted, 0));
+  ASSERT_THAT(world.Push("a", 0, {9, 9, 9}), Stale(1, 1));
+  EXPECT_THAT(world.Repeat("a", 0, {9, 9, 9}), Repeated(Disposition::kStaleDropped, 1, 1));
+  EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
+  EXPECT_EQ(world.step(), 1u);
+  EXPECT_EQ(world.Books(), "7 received: 2 accepted, 1 stale, 4 duplicate");
+}
+
+TEST(DuplicateTest, GetsTheFirstAnswerInSyncToo) {
+  ShardWorld world(Sync(2));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
+  EXPECT_THAT(world.Repeat("a", 0, {2, 2, 2}), Repeated(Disposition::kAccepted, 0));
+  ASSERT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
+  EXPECT_THAT(world.Repeat("a", 0, {2, 2, 2}), Repeated(Disposition::kAccepted, 0));
+  EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
+  EXPECT_EQ(world.Books(), "4 received: 2 accepted, 2 duplicate");
+}
+
+TEST(DuplicateTest, GetsTheFirstAnswerAfterItsProcessJoinedAgain) {
+  ShardWorld world(Bounded(2, 0));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
+  world.Lose("a");
+  EXPECT_EQ(world.Join("a")->last_sequence, Sequence(1));
+  EXPECT_THAT(world.Repeat("a", 0, {2, 2, 2}), Repeated(Disposition::kAccepted, 0));
+  ASSERT_THAT(world.Push("a", 0, {4, 4, 4}), Applied(1));
+  EXPECT_EQ(world.Join("a")->last_sequence, Sequence(2));
+  EXPECT_THAT(world.Repeat("a", 0, {4, 4, 4}), Repeated(Disposition::kApplied, 1));
+  ASSERT_THAT(world.Push("a", 0, {9, 9, 9}), Stale(1, 1));
+  world.Lose("a");
+  world.Pass(absl::Seconds(10));
+  EXPECT_EQ(world.Join("a")->last_sequence, Sequence(3));
+  EXPECT_THAT(world.Repeat("a", 0, {9, 9, 9}), Repeated(Disposition::kStaleDropped, 1, 1));
+  EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
+  EXPECT_EQ(world.Books(), "6 received: 2 accepted, 1 stale, 3 duplicate");
+}
+
+TEST(DuplicateTest, OfAPushThatStillArrivesWaitsForItsAnswer) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  const PushHeader header = world.NextHeader("a", 0);
+  TestStart first = world.BeginAs(header);
+  const TestStart second = world.BeginAs(header);
+  EXPECT_FALSE(second.told());
+  EXPECT_THAT(world.Finish(first.Take(), {1, 2, 3}), Applied(1));
+  ASSERT_TRUE(second.told());
+  EXPECT_THAT(second.answer(), Repeated(Disposition::kApplied, 1));
+  EXPECT_THAT(world.Parameters(), ElementsAre(-1, -2, -3));
+  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 duplicate");
+}
+
+TEST(DuplicateTest, OfAPushThatBreaksOffTakesItsPlace) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  const PushHeader header = world.NextHeader("a", 0);
+  TestStart first = world.BeginAs(header);
+  TestStart second = world.BeginAs(header);
+  world.shard().AbandonPush(first.Take(), Abandoned::kAborted);
+  ASSERT_TRUE(second.let_in());
+  EXPECT_THAT(world.Finish(second.Take(), {1, 2, 3}), Applied(1));
+  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
+}
+
+// A client that saw its connection break joins again, and sends the push again while the first
+// still arrives.
+TEST(DuplicateTest, OfAPushInAnEarlierSessionCountsInItsStead) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  TestStart first = world.BeginAs(world.NextHeader("a", 0));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  EXPECT_EQ(first.state->cancelled, 1);
+  EXPECT_THAT(world.Repeat("a", 0, {1, 2, 3}), Applied(1));
+  EXPECT_THAT(world.Finish(first.Take(), {1, 2, 3}),
+              IsError(Reason::kUnknownSession, HasSubstr("session 1 is not open")));
+  EXPECT_EQ(first.state->cancelled, 1);
+  EXPECT_THAT(world.Parameters(), ElementsAre(-1, -2, -3));
+  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
+}
+
+TEST(DuplicateTest, IsRefusedWhenItsAnswerIsNoLongerKept) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  PushHeader first = world.NextHeader("a", 0);
+  ASSERT_THAT(world.PushAs(first, {1, 1, 1}), Applied(1));
+  for (uint64_t step = 1; step < 16; ++step)
+    ASSERT_THAT(world.Push("a", step, {1, 1, 1}), Applied(step + 1));
+  EXPECT_THAT(world.PushAs(first, {1, 1, 1}), Repeated(Disposition::kApplied, 1));
+  ASSERT_THAT(world.Push("a", 16, {1, 1, 1}), Applied(17));
+  EXPECT_THAT(world.PushAs(first, {1, 1, 1}),
+              IsError(Reason::kSequenceTooOld, HasSubstr("push 1 comes after push 17")));
+  EXPECT_THAT(world.Parameters(), ElementsAre(-17, -17, -17));
+  EXPECT_EQ(world.Books(), "19 received: 17 accepted, 1 duplicate, 1 rejected");
+}
+
+TEST(DuplicateTest, IsNoneOfAnotherProcessThatCountsFromOneAgain) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
+  EXPECT_EQ(world.Restart("a")->last_sequence, Sequence(0));
+  const PushHeader header = world.NextHeader("a", 1);
+  EXPECT_EQ(header.sequence, Sequence(1));
+  EXPECT_THAT(world.PushAs(header, {1, 1, 1}), Applied(2));
+  EXPECT_EQ(world.Books(), "2 received: 2 accepted");
+}
+
+// ---- Who may push ----
+
+TEST(FencedPushTest, OfASessionThatWasReplacedIsAborted) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  const PushHeader header = world.NextHeader("a", 0);
+  auto arriving = world.Begin("a", 0);
+  ASSERT_THAT(world.Join("a"), IsOk());
+  EXPECT_THAT(world.PushAs(header, {9, 9, 9}), IsError(Reason::kUnknownSession, HasSubstr("join")));
+  EXPECT_THAT(world.Finish(std::move(arriving), {9, 9, 9}),
+              IsError(Reason::kUnknownSession, HasSubstr("session 1 is not open")));
+  EXPECT_THAT(world.Parameters(), ElementsAre(0, 0, 0));
+  EXPECT_EQ(world.Books(), "2 received: 2 aborted");
+}
+
+// Its turn comes after the callback in which its session is replaced.
+TEST(FencedPushTest, ThatWasWholeBeforeItsSessionWasReplacedIsAborted) {
+  ShardWorld world(Async(1));
+  world.Start({"a", "b"});
+  auto first = world.Begin("b", 0);
+  auto whole = world.Begin("a", 0);
+  ASSERT_THAT(first->Add(ChunkOf(0, {1, 1, 1})), IsOk());
+  ASSERT_THAT(whole->Add(ChunkOf(0, {9, 9, 9})), IsOk());
+  std::vector<absl::StatusOr<PushOutcome>> answers;
+  world.shard().FinishPush(std::move(first), [&](const absl::StatusOr<PushOutcome>& outcome) {
+    answers.push_back(outcome);
+    world.shard().FinishPush(std::move(whole), [&](const absl::StatusOr<PushOutcome>& replaced) {
+      answers.push_back(replaced);
+    });
+    EXPECT_THAT(world.Join("a"), IsOk());
+  });
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_THAT(answers[0], Applied(1));
+  EXPECT_THAT(answers[1], IsError(Reason::kUnknownSession, HasSubstr("join anew")));
+  EXPECT_THAT(world.Repeat("a", 1, {2, 2, 2}), Applied(2));
+  EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
+  EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 aborted");
+}
+
+TEST(FencedPushTest, OfAWorkerThatLeftOrWasEvictedIsAborted) {
+  ShardWorld world(Async(1));
+  world.Start({"a", "b", "c"});
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  world.Lose("b");
+  EXPECT_THAT(world.Push("b", 0, {1, 1, 1}), Applied(1));
+  world.Pass(absl::Seconds(10));
+  EXPECT_THAT(world.Push("a", 0, {9, 9, 9}), IsError(Reason::kUnknownSession, HasSubstr("ended")));
+  EXPECT_THAT(world.Push("b", 0, {9, 9, 9}), IsError(Reason::kUnknownSession, HasSubstr("ended")));
+  EXPECT_THAT(world.Parameters(), ElementsAre(-1, -1, -1));
+  EXPECT_EQ(world.Books(), "3 received: 1 accepted, 2 aborted");
+}
+
+TEST(RefusedPushTest, RefusesAnObserversPush) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  ASSERT_THAT(world.Observe("o"), IsOk());
+  EXPECT_THAT(world.Push("o", 0, {9, 9, 9}), IsError(Reason::kNotAWorker, HasSubstr("only pulls")));
+  EXPECT_EQ(world.Books(), "1 received: 1 rejected");
+}
+
+TEST(RefusedPushTest, RefusesPushesBeforeItHasParameters) {
+  ShardWorld world(Async(1));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  EXPECT_THAT(world.Push("a", 0, {1, 1, 1}),
+              IsError(Reason::kNotInitialized, HasSubstr("initialize them first")));
+  EXPECT_EQ(world.Books(), "1 received: 1 rejected");
+}
+
+TEST(RefusedPushTest, RefusesPushesOnceItDrainsButCountsThoseUnderWay) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  auto arriving = world.Begin("a", 0);
+  world.shard().Drain();
+  EXPECT_THAT(world.Push("a", 0, {9, 9, 9}), IsError(Reason::kDraining, HasSubstr("going down")));
+  EXPECT_THAT(world.Finish(std::move(arriving), {1, 1, 1}), Applied(1));
+  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 rejected");
+}
+
+TEST(RefusedPushTest, EntersAMalformedHeaderInTheBooks) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  EXPECT_THAT(world.BeginAs(MakeError(Reason::kMissingHeader, "no header")).status(),
+              IsError(Reason::kMissingHeader, HasSubstr("no header")));
+  EXPECT_EQ(world.Books(), "1 received: 1 rejected");
+}
+
+// ---- All or nothing ----
+
+TEST(AtomicPushTest, AnIncompletePushLeavesNoTrace) {
+  ShardWorld world(Async(2));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Push("b", 0, {2, 2, 2}), Accepted(0));
+  auto dying = world.Begin("a", 0);
+  ASSERT_THAT(dying->Add(ChunkOf(0, {9, 9})), IsOk());
+  world.shard().AbandonPush(std::move(dying), Abandoned::kAborted);
+  EXPECT_EQ(world.shard().Describe().current.accumulated, 1u);
+  ASSERT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
+  EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
+  EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 aborted");
+}
+
+TEST(AtomicPushTest, APushThatBrokeOffMayBeRepeated) {
+  ShardWorld world(Sync(1));
+  world.Start({"a"});
+  world.shard().AbandonPush(world.Begin("a", 0), Abandoned::kAborted);
+  EXPECT_THAT(world.Repeat("a", 0, {1, 2, 3}), Applied(1));
+  EXPECT_THAT(world.Parameters(), ElementsAre(-1, -2, -3));
+  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
+}
+
+TEST(AtomicPushTest, AStreamThatEndsTooEarlyIsRejected) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  EXPECT_THAT(world.Push("a", 0, {9, 9}),
+              IsError(Reason::kBadChunk, HasSubstr("elements 2 to 2 are missing")));
+  EXPECT_THAT(world.Parameters(), ElementsAre(0, 0, 0));
+  EXPECT_EQ(world.step(), 0u);
+  EXPECT_EQ(world.Books(), "1 received: 1 rejected");
+}
+
+TEST(AtomicPushTest, AChunkThatOverlapsOrLiesOutsideIsRejected) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  EXPECT_THAT(world.Push("a", 0, {9, 9, 9, 9}),
+              IsError(Reason::kBadChunk, HasSubstr("outside the vector of 3 elements")));
+  auto overlapping = world.Begin("a", 0);
+  ASSERT_THAT(overlapping->Add(ChunkOf(1, {9, 9})), IsOk());
+  EXPECT_THAT(world.Finish(std::move(overlapping), {9, 9}),
+              IsError(Reason::kBadChunk, HasSubstr("overlaps elements from 1 on")));
+  EXPECT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
+  EXPECT_THAT(world.Parameters(), ElementsAre(-1, -1, -1));
+  EXPECT_EQ(world.Books(), "3 received: 1 accepted, 2 rejected");
+}
+
+TEST(AtomicPushTest, NanAndInfinityAreRejectedByTheNameAndIndexOfTheParameter) {
+  ShardWorld world(Async(1), LayoutOf({{"conv.weight", 2}, {"conv.bias", 2}}));
+  world.Start({"a"});
+  EXPECT_THAT(world.Push("a", 0, {1, kNan, 1, 1}),
+              IsError(Reason::kNotFinite, HasSubstr("conv.weight[1] is nan")));
+  EXPECT_THAT(world.Push("a", 0, {1, 1, 1, -kInfinity}),
+              IsError(Reason::kNotFinite, HasSubstr("conv.bias[1] is -inf")));
+  EXPECT_THAT(world.Parameters(), ElementsAre(0, 0, 0, 0));
+  EXPECT_EQ(world.Books(), "2 received: 2 rejected");
+}
+
+TEST(AtomicPushTest, ChunksMayComeInAnyOrder) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  auto push = world.Begin("a", 0);
+  ASSERT_THAT(push->Add(ChunkOf(2, {3})), IsOk());
+  ASSERT_THAT(push->Add(ChunkOf(1, {2})), IsOk());
+  EXPECT_THAT(world.Finish(std::move(push), {1}), Applied(1));
+  EXPECT_THAT(world.Parameters(), ElementsAre(-1, -2, -3));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,150 @@
+// Jobs launched by mpirun with --max-restarts: what is killed comes back, takes its old place, and
+// changes nothing of what is trained.
+
+#include <signal.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/process/launch.h"
+#include "tests/testing/process/process.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr int kSteps = 600;
+constexpr uint64_t kStepsBetweenKills = 60;
+
+Words Train(const Words& flags) {
+  Words words = {RunfilePath("worker/sluice_train"),
+                 "--model=mlp",
+                 absl::StrCat("--max-steps=", kSteps),
+                 "--batch-size=16",
+                 "--momentum=0.9",
+                 "--reduction-order=rank",
+                 "--progress=off",
+                 "--no-test"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  return words;
+}
+
+// A job of a server and two workers that outlives their ends.
+class RestartedJob {
+ public:
+  explicit RestartedJob(const std::string& name, const Words& flags = {}) {
+    Words words =
+        Train({"--max-restarts=20", "--durability=journal", "--checkpoint-every=100", "--lease=60",
+               absl::StrCat("--checkpoint-dir=", ::testing::TempDir(), name)});
+    words.insert(words.end(), flags.begin(), flags.end());
+    process_ = Mpirun({{3, words}});
+    const auto address = process_->WaitForOutput("listening on ([^ ,]+)");
+    EXPECT_THAT(address, IsOk());
+    address_ = address.value_or("");
+  }
+
+  Process& process() { return *process_; }
+
+  // Whoever serves meanwhile.
+  void WaitForStep(uint64_t step) const {
+    const absl::Time end = absl::Now() + Process::kPatience;
+    auto now = StepOf(address_);
+    while ((!now.ok() || *now < step) && absl::Now() < end) now = StepOf(address_);
+    ASSERT_THAT(now, IsOk());
+    ASSERT_GE(*now, step);
+  }
+
+  // Kills run `run` of a rank's program, and waits for the next.
+  void Kill(int rank, int run) {
+    const auto pid = process_->WaitForOutput(RunLine(rank, run));
+    ASSERT_THAT(pid, IsOk());
+    ASSERT_EQ(kill(std::stoi(*pid), SIGKILL), 0);
+    ASSERT_THAT(process_->WaitForOutput(RunLine(rank, run + 1)), IsOk());
+  }
+
+ private:
+  static std::string RunLine(int rank, int run) {
+    return absl::StrCat("rank ", rank, ": run ", run, " of its program is process ([0-9]+)");
+  }
+
+  std::unique_ptr<Process> process_;
+  std::string address_;
+};
+
+std::string Crc(const Process& job) { return ClosingRows(job.output())["parameters' CRC-32"]; }
+
+// Of the same job, undisturbed; run once.
+const std::string& CrcWithoutKills() {
+  static const auto* const crc = [] {
+    const auto job = Mpirun({{3, Train({})}});
+    EXPECT_THAT(job->Wait(), IsOkAndHolds(0)) << job->output();
+    return new std::string(Crc(*job));
+  }();
+  return *crc;
+}
+
+TEST(LaunchRestartsTest, KilledProgramsOfEveryRankComeBackAndTrainTheSameBits) {
+  RestartedJob job("every_rank");
+  for (int kill = 0; kill < 5; ++kill) {
+    job.WaitForStep(kStepsBetweenKills * (kill + 1));
+    if (HasFatalFailure()) return;
+    job.Kill(kill % 3, 1 + kill / 3);
+  }
+  ASSERT_THAT(job.process().Wait(absl::Minutes(2)), IsOkAndHolds(0)) << job.process().output();
+  EXPECT_EQ(Crc(job.process()), CrcWithoutKills()) << job.process().output();
+  EXPECT_THAT(Books(job.process().output()), Not(HasSubstr("unbalanced")));
+}
+
+TEST(LaunchRestartsTest, AServerOnTcpComesBackWithTheCredentialsOfTheLaunch) {
+  RestartedJob job("tcp", {"--listen=127.0.0.1:0"});
+  ASSERT_THAT(job.process().WaitForOutput("listening on .*with mutual TLS"), IsOk());
+  ASSERT_THAT(job.process().WaitForOutput("saved .*checkpoint"), IsOk());
+  job.Kill(0, 1);
+  ASSERT_THAT(job.process().Wait(absl::Minutes(2)), IsOkAndHolds(0)) << job.process().output();
+  EXPECT_EQ(Crc(job.process()), CrcWithoutKills()) << job.process().output();
+}
+
+TEST(LaunchRestartsTest, AServerThatKeepsNothingIsNotStartedAgain) {
+  const auto job = Mpirun({{3, Train({"--max-restarts=20"})}});
+  const auto pid = job->WaitForOutput("rank 0: run 1 of its program is process ([0-9]+)");
+  ASSERT_THAT(pid, IsOk());
+  ASSERT_THAT(job->WaitForOutput("listening on"), IsOk());
+  ASSERT_EQ(kill(std::stoi(*pid), SIGKILL), 0);
+  EXPECT_THAT(job->Wait(), IsOkAndHolds(Not(0)));
+  EXPECT_THAT(job->output(), HasSubstr("without --checkpoint-dir it would have nothing"));
+  EXPECT_THAT(LinesWith(job->output(), "rank 0: run"), SizeIs(1)) << job->output();
+}
+
+TEST(LaunchRestartsTest, BadUsageEndsTheJobAtOnce) {
+  const auto job = Mpirun({{2, Train({"--max-restarts=20", "--push-encoding=nonsense"})}});
+  EXPECT_THAT(job->Wait(), IsOkAndHolds(2)) << job->output();
+  EXPECT_THAT(job->output(), HasSubstr("--push-encoding"));
+}
+
+TEST(LaunchRestartsTest, AServerThatCannotListenEndsTheJobAndSaysWhy) {
+  const auto job = Mpirun({{2, Train({"--max-restarts=20", "--listen=192.0.2.1:7070"})}});
+  // The server's own, or a worker's, whoever is the first to end.
+  EXPECT_THAT(job->Wait(), IsOkAndHolds(AnyOf(1, 3))) << job->output();
+  EXPECT_THAT(job->output(), HasSubstr("rank 0 has no server"));
+  EXPECT_THAT(LinesWith(job->output(), "rank 0: run"), SizeIs(1)) << job->output();
+}
+
+TEST(LaunchRestartsTest, AreForLaunches) {
+  const auto server =
+      Start({RunfilePath("server/sluice_server"), "--listen=127.0.0.1:0", "--max-restarts=1"});
+  EXPECT_THAT(server->Wait(), IsOkAndHolds(2));
+  EXPECT_THAT(server->output(), HasSubstr("--max-restarts is for programs that mpirun launches"));
+}
+
+}  // namespace
+}  // namespace sluice

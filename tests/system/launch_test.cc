@@ -1,0 +1,381 @@
+// The programs as a user starts them: under mpirun, by hand, wrongly.
+//
+// Training data are so easy (tests/testing/easy_data.h) that an MLP tells all of the test set apart
+// after 20 steps.
+
+#include "tests/testing/process/launch.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/easy_data.h"
+#include "tests/testing/process/process.h"
+#include "tests/testing/process/programs.h"
+#include "tests/testing/server/certificates.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Ne;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+constexpr uint32_t kTrainingImages = 20 * 3 * 32;  // 20 steps of three workers
+constexpr uint32_t kTestImages = 100;
+
+// ---- Files ----
+
+void WriteFile(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+std::string WriteData() { return WriteEasyData(TestPath("data"), kTrainingImages, kTestImages); }
+
+// ---- Programs ----
+
+// 20 steps, unless `flags` say otherwise.
+Words Train(const std::string& data, const Words& flags = {}) {
+  return With({RunfilePath("worker/sluice_train"), "--model=mlp", "--progress=off",
+               "--max-steps=20", "--data-dir=" + data},
+              flags);
+}
+
+// Runs a job under mpirun that has to fail, and gives what it said.
+std::string FailingMpirun(const std::vector<Ranks>& parts) {
+  const auto job = Mpirun(parts);
+  EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(Ne(0))) << job->output();
+  return job->output();
+}
+
+void ExpectTrained(Process& process) {
+  EXPECT_THAT(process.Wait(kJob), IsOkAndHolds(0)) << process.output();
+}
+
+// ---- Under mpirun ----
+
+class MpirunTest : public ::testing::Test {
+ protected:
+  // Runs a job to its good end, and gives what it said.
+  std::string Mpirun(const std::vector<Ranks>& parts) {
+    const auto job = sluice::Mpirun(parts);
+    ExpectTrained(*job);
+    return job->output();
+  }
+
+  const std::string data_ = WriteData();
+};
+
+TEST_F(MpirunTest, AServerAndThreeWorkersTrainAndEndByThemselves) {
+  const std::string output = Mpirun({{1, ServerProgram()}, {3, Train(data_)}});
+  EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
+  EXPECT_THAT(LinesWith(output, "test accuracy"), Contains("test accuracy 1.0000")) << output;
+  EXPECT_THAT(ClosingRows(output), Contains(Pair("test accuracy", "1.0000"))) << output;
+}
+
+TEST_F(MpirunTest, OneProgramIsServerAndWorkers) {
+  const std::string output = Mpirun({{4, Train(data_)}});
+  EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
+  EXPECT_THAT(ClosingRows(output), Contains(Pair("test accuracy", "1.0000"))) << output;
+}
+
+TEST_F(MpirunTest, TrainsOnTheInstalledDataWithoutFurtherFlags) {
+  const std::string output =
+      Mpirun({{2, {RunfilePath("worker/sluice_train"), "--max-steps=2", "--progress=plain"}}});
+  EXPECT_EQ(Books(output), "2 steps, 2 received: 2 accepted") << output;
+  EXPECT_THAT(LinesWith(output, "epoch 1  step 2  loss "), SizeIs(1)) << output;
+}
+
+TEST_F(MpirunTest, AsynchronousWorkersMakeAStepOfEachGradient) {
+  const std::string output = Mpirun({{1, ServerProgram({"--mode=async"})}, {3, Train(data_)}});
+  EXPECT_EQ(Books(output), "60 steps, 60 received: 60 accepted") << output;
+}
+
+TEST_F(MpirunTest, TrainsWithGradientsThatLeaveDuringBackward) {
+  const std::string output = Mpirun({{4, Train(data_, {"--overlap"})}});
+  EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
+  EXPECT_THAT(ClosingRows(output), Contains(Pair("test accuracy", "1.0000"))) << output;
+  const std::string without = Mpirun({{4, Train(data_)}});
+  EXPECT_EQ(ClosingRows(without)["parameters' CRC-32"], ClosingRows(output)["parameters' CRC-32"]);
+}
+
+TEST_F(MpirunTest, RefusesToOverlapLocalSteps) {
+  EXPECT_THAT(FailingMpirun({{2, Train(data_, {"--overlap", "--local-steps=2"})}}),
+              HasSubstr("with local steps no gradients leave"));
+}
+
+TEST_F(MpirunTest, MeetsOnAPrivateUnixSocketThatIsGoneAfterwards) {
+  const auto job = sluice::Mpirun({{1, ServerProgram()}, {3, Train(data_)}});
+  const auto socket = job->WaitForOutput("listening on unix:(/.*)$");
+  ASSERT_THAT(socket, IsOk());
+  const std::string directory = std::filesystem::path(*socket).parent_path();
+  struct stat info = {};
+  ASSERT_EQ(stat(directory.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700U);
+  ExpectTrained(*job);
+  EXPECT_FALSE(std::filesystem::exists(directory));
+}
+
+TEST_F(MpirunTest, MeetsOnTcpIfToldTo) {
+  const std::string output =
+      Mpirun({{1, ServerProgram({"--listen=127.0.0.1:0"})}, {3, Train(data_)}});
+  EXPECT_THAT(LinesWith(output, "listening on 127.0.0.1:"), SizeIs(1)) << output;
+  EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
+}
+
+// Whoever knows the address has no certificate of this launch.
+TEST_F(MpirunTest, ShutsStrangersOutOfTcpAtTheHandshake) {
+  const auto job = sluice::Mpirun(
+      {{1, ServerProgram({"--listen=127.0.0.1:0", "--wait-for-more"})}, {3, Train(data_)}});
+  const auto address = job->WaitForOutput("listening on (127.0.0.1:[0-9]+)");
+  ASSERT_THAT(address, IsOk());
+  const Words stranger = {"--server=" + *address, "--connect-timeout=1"};
+  EXPECT_THAT(OutputOf(Train(data_, stranger), 3), HasSubstr("no server at " + *address));
+  const TestAuthority other;
+  Words foreign = TlsFlags(WriteCredentials(other.Client({Role::kWorker}), TestPath("foreign")));
+  foreign.insert(foreign.end(), stranger.begin(), stranger.end());
+  EXPECT_THAT(OutputOf(Train(data_, foreign), 3),
+              HasSubstr("do both sides trust each other's certificates?"));
+  EXPECT_THAT(job->WaitForOutput("test accuracy"), IsOk());
+  job->Signal(SIGTERM);  // which mpirun hands to the server
+  EXPECT_THAT(job->Wait(kJob), IsOk());
+  EXPECT_EQ(Books(job->output()), "20 steps, 60 received: 60 accepted") << job->output();
+  EXPECT_THAT(LinesWith(job->output(), "PRIVATE KEY"), ElementsAre());
+}
+
+TEST_F(MpirunTest, TrainsAProgramOfOnesOwn) {
+  const std::string output = Mpirun({{4, {RunfilePath("worker/torch/examples/example")}}});
+  EXPECT_EQ(Books(output), "300 steps, 900 received: 900 accepted") << output;
+  EXPECT_THAT(LinesWith(output, "batch 300: loss "), SizeIs(1)) << output;
+}
+
+TEST_F(MpirunTest, RefusesAServerThatIsNotNamedFirst) {
+  EXPECT_THAT(FailingMpirun({{3, Train(data_)}, {1, ServerProgram()}}),
+              HasSubstr("sluice_server is not rank 0; name it first"));
+}
+
+TEST_F(MpirunTest, RefusesAServerWithoutWorkers) {
+  EXPECT_THAT(FailingMpirun({{1, ServerProgram()}}), HasSubstr("start at least 2 ranks"));
+}
+
+TEST_F(MpirunTest, TellsAllRanksWhyTheServerCannotStart) {
+  EXPECT_THAT(FailingMpirun({{1, ServerProgram({"--listen=192.0.2.1:7070"})}, {1, Train(data_)}}),
+              HasSubstr("cannot listen on 192.0.2.1:7070"));
+}
+
+TEST_F(MpirunTest, EndsAsAWholeIfThereAreNoData) {
+  EXPECT_THAT(FailingMpirun({{4, Train("/nonexistent")}}),
+              HasSubstr("/nonexistent/t10k-images-idx3-ubyte"));
+}
+
+TEST_F(MpirunTest, EndsAsAWholeIfTheTrainingDataAreCutOff) {
+  const std::string path = data_ + "/train-images-idx3-ubyte";
+  std::filesystem::resize_file(path, 100000);
+  EXPECT_THAT(FailingMpirun({{4, Train(data_)}}), HasSubstr(path));
+}
+
+// ---- Without MPI ----
+
+class StandaloneTest : public ::testing::Test {
+ protected:
+  // A file that holds the job's token.
+  static std::string TokenFile(const std::string& name, const std::string& token, mode_t mode) {
+    std::string path = TestPath(name);
+    WriteFile(path, token + "\n");
+    EXPECT_EQ(chmod(path.c_str(), mode), 0);
+    return path;
+  }
+
+  const std::string data_ = WriteData();
+};
+
+TEST_F(StandaloneTest, AServerAndTwoWorkersTrainAndEndByThemselves) {
+  Standalone server({"--workers=2"});
+  const auto first = Start(Train(data_, {server.flag()}));
+  const auto second = Start(Train(data_, {server.flag()}));
+  ExpectTrained(*first);
+  ExpectTrained(*second);
+  ExpectTrained(server.process());
+  EXPECT_EQ(Books(server.process().output()), "20 steps, 40 received: 40 accepted");
+  EXPECT_THAT(LinesWith(first->output() + second->output(), "test accuracy"),
+              ElementsAre("test accuracy 1.0000"));
+}
+
+TEST_F(StandaloneTest, WorkersWaitForAServerThatComesLater) {
+  const std::string address = absl::StrCat("127.0.0.1:", FreePort());
+  const auto first = Start(Train(data_, {"--server=" + address}));
+  const auto second = Start(Train(data_, {"--server=" + address}));
+  const std::string waiting = "waiting up to 1m for a server at " + address;
+  EXPECT_THAT(first->WaitForOutput(waiting), IsOk());
+  EXPECT_THAT(second->WaitForOutput(waiting), IsOk());
+  const auto server = Start(ServerProgram({"--workers=2", "--listen=" + address}));
+  ExpectTrained(*first);
+  ExpectTrained(*second);
+  ExpectTrained(*server);
+  EXPECT_EQ(Books(server->output()), "20 steps, 40 received: 40 accepted");
+}
+
+TEST_F(StandaloneTest, OneProcessTrainsAlone) {
+  EXPECT_EQ(OutputOf(Train(data_, {"--role=single"}), 0), "test accuracy 1.0000\n");
+}
+
+TEST_F(StandaloneTest, ASecondServerOnAPortIsRefused) {
+  const Standalone server({});
+  EXPECT_THAT(OutputOf(ServerProgram({"--listen=" + server.address()}), 1),
+              HasSubstr(absl::StrCat("cannot listen on ", server.address())));
+}
+
+TEST_F(StandaloneTest, ATerminatedServerDrainsAndTellsAWorkerThatWaits) {
+  Standalone server({"--workers=2"});
+  const auto worker = Start(Train(data_, {server.flag()}));
+  ASSERT_THAT(WaitForAccepted(server.address(), 1), IsOk());
+  server.process().Signal(SIGTERM);
+  EXPECT_THAT(server.process().Wait(), IsOkAndHolds(0)) << server.process().output();
+  EXPECT_EQ(Books(server.process().output()), "0 steps, 1 received: 1 accepted");
+  EXPECT_THAT(worker->Wait(), IsOkAndHolds(3));
+  EXPECT_EQ(worker->output(), "sluice_train: the server is going down; it takes no more work\n");
+}
+
+TEST_F(StandaloneTest, AWorkerThatLosesItsServerAtWorkSaysSo) {
+  Standalone server({});
+  const auto worker = Start(
+      Train(data_, {server.flag(), "--max-steps=0", "--epochs=1000000", "--connect-timeout=1"}));
+  ASSERT_THAT(WaitForAccepted(server.address(), 2), IsOk());
+  server.process().Signal(SIGKILL);
+  EXPECT_THAT(worker->Wait(), IsOkAndHolds(3));
+  EXPECT_THAT(LinesWith(worker->output(),
+                        absl::StrCat("sluice_train: lost the server at ", server.address(),
+                                     ", and it did not come back within 1s: ")),
+              SizeIs(1));
+}
+
+TEST_F(StandaloneTest, OnlyAWorkerWithTheTokenIsLetIn) {
+  Standalone server({"--token-file=" + TokenFile("server", "open sesame", 0600)});
+  EXPECT_THAT(OutputOf(Train(data_, {server.flag()}), 1), HasSubstr("token"));
+  const std::string wrong = TokenFile("wrong", "open barley", 0600);
+  EXPECT_THAT(OutputOf(Train(data_, {server.flag(), "--token-file=" + wrong}), 1),
+              HasSubstr("token"));
+  const std::string right = TokenFile("right", "open sesame", 0600);
+  OutputOf(Train(data_, {server.flag(), "--token-file=" + right}), 0);
+  ExpectTrained(server.process());
+  EXPECT_EQ(Books(server.process().output()), "20 steps, 20 received: 20 accepted");
+}
+
+TEST_F(StandaloneTest, ATokenThatOthersMayReadIsRefused) {
+  const std::string path = TokenFile("shown", "open sesame", 0644);
+  const std::string flag = "--token-file=" + path;
+  const auto says_so = HasSubstr(path + " can be read by other users; run chmod 600");
+  EXPECT_THAT(OutputOf(ServerProgram({"--listen=127.0.0.1:0", flag}), 1), says_so);
+  EXPECT_THAT(OutputOf(Train(data_, {"--server=127.0.0.1:1", flag}), 1), says_so);
+}
+
+TEST_F(StandaloneTest, ServerAndWorkersMeetOverTls) {
+  const TestAuthority authority;
+  Standalone server(TlsFlags(WriteCredentials(authority.Server(), TestPath("server"))));
+  EXPECT_THAT(OutputOf(Train(data_, {server.flag(), "--connect-timeout=1"}), 3),
+              HasSubstr("do both sides speak plaintext?"));
+  const auto train = [&](Role role, const std::string& folder) {
+    Words flags = TlsFlags(WriteCredentials(authority.Client({role}), TestPath(folder)));
+    flags.push_back(server.flag());
+    return Train(data_, flags);
+  };
+  EXPECT_THAT(OutputOf(train(Role::kObserver, "observer"), 1),
+              HasSubstr("the caller's certificate has not the role worker"));
+  EXPECT_EQ(OutputOf(train(Role::kWorker, "worker"), 0), "test accuracy 1.0000\n");
+  ExpectTrained(server.process());
+  EXPECT_EQ(Books(server.process().output()), "20 steps, 20 received: 20 accepted");
+}
+
+TEST_F(StandaloneTest, RefusesPlaintextThatTheNetworkCouldRead) {
+  EXPECT_THAT(OutputOf(ServerProgram({"--listen=0.0.0.0:0"}), 2),
+              HasSubstr("--insecure-on-network"));
+  EXPECT_THAT(OutputOf(Train(data_, {"--server=192.0.2.1:7070"}), 2),
+              HasSubstr("in plaintext at 192.0.2.1:7070 the network could read"));
+}
+
+TEST_F(StandaloneTest, RefusesEncodingsThatCannotBeMeant) {
+  const std::pair<Words, const char*> refused[] = {
+      {{"--pull-encoding=top-k:0.1"}, "parameters that are not sent would be 0"},
+      {{"--pull-encoding=sign:momentum"}, "parameters have no momentum"},
+      {{"--pull-encoding=none,fc=int8"}, "all parameters are pulled in one encoding"},
+      {{"--push-encoding=sign:momentum", "--no-error-feedback"}, "what is lost must be kept"},
+      {{"--push-encoding=int8/zstd/pdict"}, "--push-encoding"}};
+  for (const auto& [flags, says] : refused) {
+    EXPECT_THAT(OutputOf(With(Train(data_, {"--server=127.0.0.1:1"}), flags), 2), HasSubstr(says));
+  }
+}
+
+TEST_F(StandaloneTest, AWorkerGivesUpOnAServerThatIsNotThere) {
+  EXPECT_THAT(OutputOf(Train(data_, {"--server=127.0.0.1:1", "--connect-timeout=1"}), 3),
+              AllOf(HasSubstr("sluice_train: no server at 127.0.0.1:1 within 1s"),
+                    HasSubstr("Connection refused")));
+}
+
+TEST_F(StandaloneTest, DataThatAreMissingAreNamed) {
+  EXPECT_THAT(OutputOf(Train("/nonexistent", {"--role=single"}), 1),
+              HasSubstr("neither /nonexistent/t10k-images-idx3-ubyte nor"));
+}
+
+TEST_F(StandaloneTest, DataThatAreCutOffAreNamed) {
+  for (const std::string name : {"train-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
+    const std::string path = absl::StrCat(data_, "/", name);
+    std::filesystem::resize_file(path, 50);
+    EXPECT_THAT(OutputOf(Train(data_, {"--role=single"}), 1), HasSubstr(path));
+  }
+}
+
+// ---- Command lines ----
+
+TEST(CommandLineTest, OfTheServerIsPrintedIfAsked) {
+  const std::string config = OutputOf(ServerProgram({"--print-config", "--mode=async"}), 0);
+  EXPECT_THAT(LinesWith(config, "\"mode\""), ElementsAre("  \"mode\": \"ASYNC\","));
+  EXPECT_THAT(OutputOf(ServerProgram({"--print-config", "--mode=bogus"}), 2),
+              HasSubstr("\"bogus\""));
+}
+
+TEST(CommandLineTest, OfTheServerIsCheckedBeforeItStarts) {
+  EXPECT_THAT(OutputOf(ServerProgram({"--bogus"}), 2), HasSubstr("--bogus"));
+  EXPECT_THAT(OutputOf(ServerProgram({"--listen=127.0.0.1:0", "--mode=bogus"}), 2),
+              HasSubstr("\"bogus\""));
+  EXPECT_THAT(OutputOf(ServerProgram({"--listen=nowhere"}), 2), HasSubstr("nowhere"));
+  EXPECT_THAT(OutputOf(ServerProgram(), 2), HasSubstr("--listen=host:port"));
+}
+
+TEST(CommandLineTest, OfTheWorkerIsCheckedBeforeItStarts) {
+  EXPECT_THAT(OutputOf(Train("/nonexistent", {"--bogus"}), 2), HasSubstr("--bogus"));
+  EXPECT_THAT(OutputOf(Train("/nonexistent", {"--batch-size=0"}), 2), HasSubstr("--batch-size"));
+  EXPECT_THAT(OutputOf(Train("/nonexistent", {"--role=single", "--model=bogus"}), 2),
+              HasSubstr("--model"));
+  EXPECT_THAT(OutputOf(Train("/nonexistent"), 2), HasSubstr("--server=host:port"));
+}
+
+TEST(CommandLineTest, OfAProgramOfOnesOwnIsCheckedBeforeItStarts) {
+  const std::string example = RunfilePath("worker/torch/examples/example");
+  EXPECT_THAT(OutputOf({example, "--lease=bogus"}, 2), HasSubstr("--lease"));
+  EXPECT_THAT(OutputOf({example}, 2), HasSubstr("--server=host:port"));
+}
+
+TEST(CommandLineTest, IsExplainedByEveryProgram) {
+  EXPECT_THAT(OutputOf(ServerProgram({"--help"}), 0), HasSubstr("--listen"));
+  EXPECT_THAT(OutputOf(Train("/nonexistent", {"--help"}), 0),
+              AllOf(HasSubstr("--model"), HasSubstr("--server")));
+  EXPECT_THAT(OutputOf({RunfilePath("worker/torch/examples/example"), "--help"}, 0),
+              HasSubstr("--server"));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,82 @@
+// An operator looks at checkpoints.
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/durable/checkpoint/checkpoint_store.h"
+#include "tests/testing/durable/images.h"
+#include "tests/testing/json.h"
+#include "tests/testing/process/launch.h"
+#include "tests/testing/process/process.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class SluicectlTest : public ::testing::Test {
+ protected:
+  SluicectlTest() {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+    CheckpointStore store(RealFileSystem(), directory_, 3);
+    auto path = store.Save(*TrainedImage());
+    EXPECT_THAT(path, IsOk());
+    path_ = path.value_or("");
+  }
+
+  // Its exit code; what it printed is in `output_`.
+  int Run(const Words& arguments) {
+    Words words = {RunfilePath("tools/ctl/sluicectl"), "checkpoint"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    const auto process = Start(words);
+    const auto code = process->Wait();
+    EXPECT_THAT(code, IsOk());
+    output_ = process->output();
+    return code.value_or(-1);
+  }
+
+  const std::string directory_ = absl::StrCat(::testing::TempDir(), "sluicectl");
+  std::string path_;
+  std::string output_;
+};
+
+TEST_F(SluicectlTest, ListsWhatIsInADirectory) {
+  EXPECT_EQ(Run({"list", directory_}), 0);
+  EXPECT_THAT(output_, HasSubstr("checkpoint-000001-000000000002.safetensors"));
+}
+
+TEST_F(SluicectlTest, VerifiesAWholeOne) {
+  EXPECT_EQ(Run({"verify", directory_}), 0);
+  EXPECT_THAT(output_, HasSubstr("whole: step 2 of job job, 3 tensors, 6 elements, 2 slots"));
+}
+
+TEST_F(SluicectlTest, NamesADamagedOne) {
+  std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 1);
+  EXPECT_EQ(Run({"verify", path_}), 1);
+  EXPECT_THAT(output_,
+              AllOf(HasSubstr(absl::StrCat(path_, ": DAMAGED: ")), Not(HasSubstr("whole"))));
+  EXPECT_EQ(Run({"show", path_}), 1);
+}
+
+TEST_F(SluicectlTest, ShowsAllButTheValues) {
+  EXPECT_EQ(Run({"show", path_}), 0);
+  EXPECT_EQ(JsonAt(output_, "step"), "2");
+  EXPECT_EQ(JsonAt(output_, "workers.0.worker"), "a");
+  EXPECT_EQ(JsonAt(output_, "optimizer.adam.learningRate"), "0.5");
+}
+
+TEST_F(SluicectlTest, RefusesAWrongCommandLine) {
+  EXPECT_EQ(Run({"list"}), 2);
+  EXPECT_EQ(Run({"show", "/no/such/file"}), 1);
+  EXPECT_THAT(output_, HasSubstr("No such file"));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,90 @@
+// A disk in memory that loses what it was not told to keep.
+//
+// A crash keeps all that was synced. Of what was not, it keeps what it likes: some of the names
+// that were made, changed or removed since their directory was synced, and of each file's new bytes
+// a part, in which a stretch may be zeros. That is what file systems do that promise no more than
+// POSIX (Pillai et al. 2014, "All File Systems Are Not Created Equal").
+
+#ifndef SLUICE_TESTS_TESTING_DURABLE_FAULTY_FILES_H_
+#define SLUICE_TESTS_TESTING_DURABLE_FAULTY_FILES_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
+#include "common/storage/file_system.h"
+
+namespace sluice {
+
+// Safe to use from any thread, but for BytesOf(). Paths are "directory/name".
+class FaultyFiles final : public FileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& directory) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::Status SyncDirectory(const std::string& directory) override;
+
+  // The machine stops, and comes up again.
+  void Crash(std::mt19937_64& random);
+
+  // The operations that change the disk and succeed from now on; all later ones fail, as on a
+  // machine that has stopped. Absent: all.
+  void StopAfter(absl::optional<uint64_t> operations) {
+    absl::MutexLock lock(&mu_);
+    left_ = operations;
+  }
+
+  bool stopped() {
+    absl::MutexLock lock(&mu_);
+    return left_ == 0u;
+  }
+
+  // The bytes that still fit; further appends write what fits and fail.
+  void SetRoom(absl::optional<uint64_t> bytes) {
+    absl::MutexLock lock(&mu_);
+    room_ = bytes;
+  }
+
+  // A file's bytes, to be looked at or damaged.
+  std::string& BytesOf(const std::string& path) {
+    absl::MutexLock lock(&mu_);
+    return names_.at(path)->bytes;
+  }
+
+ private:
+  struct File {
+    std::string bytes;
+    std::string synced;
+  };
+  using Names = std::map<std::string, std::shared_ptr<File>>;
+  class Writer;
+  class Reader;
+
+  // A change of one name: to a file, or to none.
+  using Change = std::pair<std::string, std::shared_ptr<File>>;
+
+  absl::Status Step() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Apply(const Change& change, Names* names) const;
+  static void Lose(File& file, std::mt19937_64& random);
+
+  absl::Mutex mu_;  // of the files, too
+  Names names_ ABSL_GUARDED_BY(mu_);
+  Names synced_names_ ABSL_GUARDED_BY(mu_);
+  // In order; those of one operation go together.
+  std::vector<std::vector<Change>> unsynced_ ABSL_GUARDED_BY(mu_);
+  absl::optional<uint64_t> left_ ABSL_GUARDED_BY(mu_);
+  absl::optional<uint64_t> room_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_DURABLE_FAULTY_FILES_H_

@@ -1,0 +1,39 @@
+// A server's life on a directory, from Open() to an end without a last checkpoint.
+
+#ifndef SLUICE_TESTS_TESTING_DURABLE_LIFE_H_
+#define SLUICE_TESTS_TESTING_DURABLE_LIFE_H_
+
+#include <memory>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "server/durable/durable_directory.h"
+#include "server/durable/revive.h"
+#include "tests/testing/shard/shard_world.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+
+// `files` outlives it.
+class Life {
+ public:
+  Life(const DurableOptions& options, FileSystem& files, ShardOptions shard = Sync(1)) {
+    auto directory = DurableDirectory::Open(options, files);
+    EXPECT_THAT(directory, IsOk());
+    directory_ = *std::move(directory);
+    shard.incarnation = directory_->incarnation();
+    world_ = std::make_unique<ShardWorld>(shard);
+    EXPECT_THAT(Revive(*directory_, world_->shard()), IsOk());
+  }
+
+  ShardWorld& world() { return *world_; }
+  DurableDirectory& directory() { return *directory_; }
+
+ private:
+  std::unique_ptr<ShardWorld> world_;
+  std::unique_ptr<DurableDirectory> directory_;  // ends first
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_DURABLE_LIFE_H_

@@ -1,0 +1,95 @@
+// What the conformance suite asks of a server, whichever way its workers reach it.
+//
+//   const auto world = MakeShardConformance(Bounded(2, 0), ParametersOnly(1));
+//   world->Start({"w"});
+//   EXPECT_THAT(world->Push("w", 0, {10}), Accepted(0));
+
+#ifndef SLUICE_TESTS_TESTING_SERVER_CONFORMANCE_WORLD_H_
+#define SLUICE_TESTS_TESTING_SERVER_CONFORMANCE_WORLD_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/protocol/exchange.h"
+#include "server/shard/shard.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+
+// The parameters of one step.
+struct Taken {
+  uint64_t step = 0;
+  Values values;
+};
+
+// A pull that waits.
+class PendingTake {
+ public:
+  virtual ~PendingTake() = default;
+  virtual absl::StatusOr<Taken> Wait() = 0;  // once
+  virtual void Cancel() = 0;                 // returns when the server has forgotten it
+};
+
+// For one thread. Its end expects that the books balance and that nothing is left in the shard.
+class ConformanceWorld {
+ public:
+  virtual ~ConformanceWorld() = default;
+
+  virtual absl::StatusOr<Welcome> Join(const std::string& name) = 0;
+  virtual absl::Status Leave(const std::string& name) = 0;
+  virtual void Lose(const std::string& name) = 0;  // its connection breaks
+  virtual SessionId session(const std::string& name) = 0;
+  virtual absl::StatusOr<InitializeOutcome> Initialize(const std::string& name,
+                                                       const Values& parameters) = 0;
+  // Each has the worker's next sequence.
+  virtual PushHeader NextHeader(const std::string& name, uint64_t step) = 0;
+  virtual absl::StatusOr<PushOutcome> PushAs(const PushHeader& header, const Values& gradient) = 0;
+  // Of a pull that has to wait; returns once it does.
+  virtual std::unique_ptr<PendingTake> StartPull(const PullRequest& request) = 0;
+  // Of one that has not.
+  virtual absl::StatusOr<Taken> Pull(const PullRequest& request) = 0;
+  virtual absl::StatusOr<uint64_t> SetPolicy(const Consistency& consistency) = 0;
+  // How many gradients the step under way has, as the server tells.
+  virtual uint32_t accumulated() = 0;
+  // Lets time pass, then ticks; who is there is heard meanwhile.
+  virtual void Pass(absl::Duration duration) = 0;
+  // Whether the server comes to this step, which nothing keeps it from.
+  virtual bool Reaches(uint64_t step) = 0;
+  // To look at, and to drain.
+  virtual Shard& shard() = 0;
+
+  // All of them join; the parameters are 0.
+  void Start(const std::vector<std::string>& workers);
+  absl::StatusOr<PushOutcome> Push(const std::string& name, uint64_t step, const Values& gradient) {
+    return PushAs(NextHeader(name, step), gradient);
+  }
+  std::unique_ptr<PendingTake> StartTake(const std::string& name, uint64_t min_step);
+  // For the parameters to go on with after the worker's push of that sequence.
+  std::unique_ptr<PendingTake> StartGoOn(const std::string& name, Sequence after);
+  absl::StatusOr<Taken> Take(const std::string& name, uint64_t min_step);
+
+  uint64_t step() { return shard().Describe().step.value(); }
+  uint32_t waiting() { return shard().Describe().waiting_pulls; }
+  Values Parameters();
+};
+
+using MakeConformanceWorld = std::unique_ptr<ConformanceWorld> (*)(const ShardOptions& options,
+                                                                   const Layout& layout);
+
+// The shard in this process.
+std::unique_ptr<ConformanceWorld> MakeShardConformance(const ShardOptions& options,
+                                                       const Layout& layout);
+// A server behind its real door.
+std::unique_ptr<ConformanceWorld> MakeServerConformance(const ShardOptions& options,
+                                                        const Layout& layout);
+// As above, with gradients and parameters in shared memory.
+std::unique_ptr<ConformanceWorld> MakeSharedConformance(const ShardOptions& options,
+                                                        const Layout& layout);
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_SERVER_CONFORMANCE_WORLD_H_

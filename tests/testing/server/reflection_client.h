@@ -1,0 +1,80 @@
+// A client that has no .proto file and no stub: it asks the server what it serves, as grpcurl does,
+// and speaks JSON.
+//
+// Of the reflection protocol (grpc.reflection.v1alpha) it knows the few fields it needs, described
+// in the .cc; everything else it learns from the server, into descriptors of its own.
+
+#ifndef SLUICE_TESTS_TESTING_SERVER_REFLECTION_CLIENT_H_
+#define SLUICE_TESTS_TESTING_SERVER_REFLECTION_CLIENT_H_
+
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/descriptor.pb.h"
+#include "google/protobuf/dynamic_message.h"
+#include "tests/testing/server/generic_call.h"
+
+namespace sluice {
+
+// For one thread.
+class ReflectionClient {
+ public:
+  struct Answer {
+    std::string json;  // with the fields that have their default too
+    size_t bytes = 0;  // on the wire
+  };
+
+  // A call with many answers.
+  class Stream {
+   public:
+    // The next answer in JSON; absent at the end.
+    absl::optional<std::string> Next();
+    absl::Status Finish() { return call_->Finish(); }
+    void Cancel() { call_->Cancel(); }
+
+   private:
+    friend class ReflectionClient;
+    ReflectionClient* client_ = nullptr;
+    const google::protobuf::Descriptor* answer_ = nullptr;
+    std::unique_ptr<GenericCall> call_;
+  };
+
+  explicit ReflectionClient(const std::string& target);  // in plaintext
+  explicit ReflectionClient(const std::shared_ptr<grpc::Channel>& channel);
+  ~ReflectionClient();
+
+  absl::StatusOr<std::vector<std::string>> ListServices();
+
+  // The description of a service, with all that it depends on. Lives as long as the client.
+  absl::StatusOr<const google::protobuf::ServiceDescriptor*> Describe(const std::string& service);
+
+  // Calls "package.Service/Method" with a request in JSON.
+  absl::StatusOr<Answer> Call(const std::string& method, const std::string& request = "{}");
+  absl::StatusOr<Stream> Open(const std::string& method, const std::string& request = "{}");
+
+ private:
+  absl::StatusOr<std::string> Ask(const std::string& field, const std::string& value);
+  absl::Status Learn(const std::string& field, const std::string& value);
+  absl::Status Build(const std::string& file);
+  absl::StatusOr<std::string> ToJson(const google::protobuf::Descriptor& type,
+                                     const std::string& bytes);
+
+  grpc::GenericStub stub_;
+  google::protobuf::DescriptorPool protocol_;  // of reflection itself
+  google::protobuf::DescriptorPool pool_;      // what the server told
+  google::protobuf::DynamicMessageFactory factory_;
+  std::map<std::string, google::protobuf::FileDescriptorProto> files_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_SERVER_REFLECTION_CLIENT_H_

@@ -1,0 +1,156 @@
+// A server in this process behind its real door, and workers that may say anything to it.
+
+#ifndef SLUICE_TESTS_TESTING_SERVER_SERVER_WORLD_H_
+#define SLUICE_TESTS_TESTING_SERVER_SERVER_WORLD_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/net/address.h"
+#include "common/protocol/exchange.h"
+#include "server/rpc/access/door_limits.h"
+#include "server/rpc/grpc_server.h"
+#include "server/shard/shard.h"
+#include "sluice/v1/admin.grpc.pb.h"
+#include "sluice/v1/inspector.grpc.pb.h"
+#include "sluice/v1/parameter_server.grpc.pb.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/server/messages.h"
+#include "tests/testing/server/request_stream.h"
+#include "tests/testing/shard/shard_world.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+
+// What ends a test that hangs; no test waits for it to pass.
+inline constexpr absl::Duration kPatience = absl::Seconds(30);
+
+using PushStream = RequestStream<v1::PushGradientsRequest, v1::PushGradientsResponse>;
+using PushLaneStream = RequestStream<v1::PushGradientsRequest, v1::PushLaneResponse>;
+using InitializeStream = RequestStream<v1::InitializeParamsRequest, v1::InitializeParamsResponse>;
+
+// One pull's answer.
+struct Pulled {
+  v1::PullHeader header;
+  std::vector<size_t> chunks;  // their sizes in elements, as they came
+  Values values;
+};
+
+// For one thread, unless said otherwise. Its end stops the server and expects that the books
+// balance and that no push and no pull is left in the shard.
+class ServerWorld {
+ public:
+  // Serves on a free port. Its clock is a fake one, so no lease ends by itself. Workers present
+  // `token`.
+  explicit ServerWorld(const ShardOptions& options, const Layout& layout = ParametersOnly(3),
+                       const std::string& token = "", const DoorLimits& limits = {});
+  ~ServerWorld();
+
+  ServerWorld(const ServerWorld&) = delete;
+  ServerWorld& operator=(const ServerWorld&) = delete;
+
+  // Ends the server, before the world's end if a test wants to see it; calls that are open after
+  // `grace` are cancelled.
+  void Stop(absl::Duration grace = absl::ZeroDuration());
+
+  // Lets time pass, then ticks. All sessions that are alive are heard meanwhile, but for those that
+  // have fallen silent.
+  void Pass(absl::Duration duration);
+  void Silence(const std::string& name) { silent_.insert(name); }
+
+  // Waits until `condition` holds, asking after each round trip through the door; false after
+  // kPatience.
+  bool Await(const std::function<bool()>& condition);
+
+  // Calls for tests that speak to the stubs themselves; safe to use from any thread.
+  std::unique_ptr<grpc::ClientContext> Context(absl::Duration timeout = kPatience) const;
+  v1::ParameterServer::Stub& stub() { return *stub_; }
+  v1::Inspector::Stub& inspector() { return *inspector_; }
+  v1::Admin::Stub& admin() { return *admin_; }
+
+  // Sessions. Workers and observers go by name; what joined stays until it leaves, breaks or the
+  // end.
+  v1::JoinRequest RequestOf(const std::string& name);
+  absl::StatusOr<v1::Welcome> JoinAs(const v1::JoinRequest& request);
+  absl::StatusOr<v1::Welcome> Join(const std::string& name) { return JoinAs(RequestOf(name)); }
+  absl::StatusOr<v1::Welcome> Observe(const std::string& name);
+  absl::StatusOr<uint64_t> LeaveAs(const v1::LeaveRequest& request);
+  absl::StatusOr<uint64_t> Leave(const std::string& name);
+  uint64_t session(const std::string& name) const { return sessions_.at(name).id; }
+  absl::StatusOr<uint64_t> Heartbeat(const std::string& name);
+  // By the operator.
+  absl::Status Evict(const std::string& name);
+  // What the session's stream tells next: "finished 3", "draining", "evicted", "policy BACKUP from
+  // 3", or the status it ended with.
+  std::string NextEvent(const std::string& name);
+  // Breaks the session's stream and waits until the server has noticed.
+  bool Break(const std::string& name);
+
+  // Initial parameters.
+  absl::StatusOr<v1::InitializeParamsResponse> SendParameters(
+      const std::vector<v1::InitializeParamsRequest>& messages);
+  absl::StatusOr<v1::InitializeParamsResponse> Initialize(const std::string& name,
+                                                          const Values& parameters);
+
+  // Pushes. Each header has the worker's next sequence.
+  v1::PushHeader NextHeader(const std::string& name, uint64_t step);
+  std::unique_ptr<PushStream> OpenPush();
+  std::unique_ptr<PushLaneStream> OpenPushLane();
+  std::unique_ptr<InitializeStream> OpenInitialize();
+  absl::StatusOr<PushOutcome> SendPush(const std::vector<v1::PushGradientsRequest>& messages);
+  absl::StatusOr<PushOutcome> Push(const std::string& name, uint64_t step, const Values& gradient);
+  // What the server says to a push of which only the header was sent and the stream left open.
+  absl::StatusOr<PushOutcome> AnswerToHeader(const v1::PushHeader& header);
+
+  // Pulls.
+  absl::StatusOr<Pulled> PullAs(const v1::PullParamsRequest& request,
+                                absl::Duration timeout = kPatience);
+  absl::StatusOr<Pulled> Pull(const std::string& name, uint64_t min_step);
+  // For the parameters to go on with after the worker's latest push.
+  absl::StatusOr<Pulled> GoOn(const std::string& name);
+
+  // The books once no push is in progress any more, as in tests/testing/outcome.h.
+  std::string Books();
+
+  const Address& address() const { return door_->address(); }
+  Shard& shard() { return shard_; }
+
+ private:
+  struct Session {
+    uint64_t id = 0;
+    std::unique_ptr<grpc::ClientContext> context;
+    std::unique_ptr<grpc::ClientReader<v1::JoinEvent>> events;
+    bool ended = false;
+
+    void End();
+    std::string Finish();  // how it ended, once it has
+  };
+
+  const Layout layout_;
+  const std::string token_;
+  FakeClock clock_;
+  Shard shard_;
+  std::unique_ptr<GrpcServer> door_;
+  std::unique_ptr<v1::ParameterServer::Stub> stub_;
+  std::unique_ptr<v1::Inspector::Stub> inspector_;
+  std::unique_ptr<v1::Admin::Stub> admin_;
+  std::map<std::string, Session> sessions_;
+  std::set<std::string> silent_;
+  std::map<std::string, uint64_t> nonces_;
+  std::map<std::string, uint64_t> sequences_;
+  bool stopped_ = false;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_SERVER_SERVER_WORLD_H_

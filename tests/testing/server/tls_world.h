@@ -1,0 +1,47 @@
+// A server in this process that speaks mutual TLS, and callers with certificates of every kind.
+
+#ifndef SLUICE_TESTS_TESTING_SERVER_TLS_WORLD_H_
+#define SLUICE_TESTS_TESTING_SERVER_TLS_WORLD_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/security/credentials_source.h"
+#include "server/rpc/grpc_server.h"
+#include "server/shard/shard.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/server/certificates.h"
+#include "worker/connection/server_connection.h"
+
+namespace sluice {
+
+// A new connection to `address` that shares nothing with others.
+std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address,
+                                          const Credentials& credentials);
+
+class TlsWorld {
+ public:
+  // Serves with what `source` gives; on any free port, unless one is given.
+  explicit TlsWorld(CredentialsSource source, const DoorLimits& limits = {}, uint16_t port = 0);
+  ~TlsWorld();
+
+  std::string address() const { return door_->address().ToString(); }
+  uint16_t port() const { return door_->address().port; }
+  Shard& shard() { return shard_; }
+
+  // A worker's connection.
+  absl::StatusOr<std::unique_ptr<ServerConnection>> Connect(const Credentials& credentials) const;
+
+ private:
+  FakeClock clock_;
+  Shard shard_;
+  std::unique_ptr<GrpcServer> door_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_SERVER_TLS_WORLD_H_

@@ -1,0 +1,257 @@
+#include "tests/testing/shard/shard_connection.h"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+// Whether one more of those that are to fail is due.
+bool Takes(int& failures) {
+  if (failures == 0) return false;
+  --failures;
+  return true;
+}
+
+// One pull, shared with the shard that answers it.
+struct Answer {
+  absl::Notification given;
+  absl::StatusOr<PullResult> result = absl::UnknownError("not answered");
+};
+
+class ShardPull final : public PendingPull {
+ public:
+  ShardPull(Shard& shard, const PullRequest& request, bool late) : shard_(shard), late_(late) {
+    id_ = shard_.Pull(request, [answer = answer_](absl::StatusOr<PullResult> result) {
+      answer->result = std::move(result);
+      answer->given.Notify();
+    });
+  }
+  ~ShardPull() override { shard_.CancelPull(id_); }
+
+  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
+    if (late_) return absl::DeadlineExceededError("Deadline Exceeded");
+    answer_->given.WaitForNotification();
+    const absl::StatusOr<PullResult>& result = answer_->result;
+    if (!result.ok()) return result.status();
+    if (result->header.not_modified) return result->header;
+    const absl::Span<const float> values = result->snapshot->values.span();
+    std::copy(values.begin(), values.end(), parameters.begin());
+    return result->header;
+  }
+
+  Transfer transfer() const override { return {}; }
+
+ private:
+  Shard& shard_;
+  const bool late_;
+  const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
+  PullId id_;
+};
+
+class BrokenPull final : public PendingPull {
+ public:
+  explicit BrokenPull(absl::Status why) : why_(std::move(why)) {}
+  absl::StatusOr<PullHeader> Read(absl::Span<float>) override { return why_; }
+  Transfer transfer() const override { return {}; }
+
+ private:
+  const absl::Status why_;
+};
+
+}  // namespace
+
+// What the shard told, until somebody asks.
+class ShardConnection::Events {
+ public:
+  void Tell(const JobEvent& event) {
+    absl::MutexLock lock(&mu_);
+    told_.push_back(event);
+  }
+
+  absl::StatusOr<JobEvent> Take() {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(this, &Events::TellsOrIsBroken));
+    if (told_.empty()) return absl::UnavailableError("the connection broke");
+    const JobEvent event = told_.front();
+    told_.pop_front();
+    return event;
+  }
+
+  void SetBroken(bool broken) {
+    absl::MutexLock lock(&mu_);
+    broken_ = broken;
+  }
+
+ private:
+  bool TellsOrIsBroken() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return broken_ || !told_.empty();
+  }
+
+  absl::Mutex mu_;
+  std::deque<JobEvent> told_ ABSL_GUARDED_BY(mu_);
+  bool broken_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+ShardConnection::ShardConnection(Shard& shard)
+    : shard_(&shard), events_(std::make_shared<Events>()) {}
+
+ShardConnection::~ShardConnection() { shard_->ConnectionLost(session_); }
+
+absl::StatusOr<Welcome> ShardConnection::Join(const JoinRequest& request) {
+  ++joins_;
+  if (Takes(broken_joins_)) return Break();
+  shard_->ConnectionLost(session_);  // the earlier session, if any
+  events_->SetBroken(false);
+  auto welcome =
+      shard_->Join(request, [events = events_](const JobEvent& event) { events->Tell(event); });
+  if (welcome.ok()) session_ = welcome->session;
+  return welcome;
+}
+
+absl::Status ShardConnection::Reconnect() {
+  ++reconnects_;
+  if (!server_lost_) return absl::OkStatus();
+  return absl::UnavailableError("the server did not come back");
+}
+
+// The shard sees the session's stream end.
+absl::Status ShardConnection::Break() {
+  shard_->ConnectionLost(session_);
+  events_->SetBroken(true);
+  return absl::UnavailableError("the connection broke");
+}
+
+absl::StatusOr<JobEvent> ShardConnection::NextEvent() { return events_->Take(); }
+
+absl::StatusOr<InitializeOutcome> ShardConnection::Initialize(SessionId session,
+                                                              const SharedFloats& parameters) {
+  if (before_initialize_) before_initialize_();
+  auto start = shard_->BeginInitialize(session);
+  if (!start.ok()) return start.status();
+  if (start->parameters == nullptr) return start->answer;
+  const absl::Status added = start->parameters->Add(ChunkOf(0, parameters.values));
+  if (!added.ok()) return added;
+  return shard_->FinishInitialize(std::move(start->parameters));
+}
+
+// A push into the shard, which may tell of it when this is gone.
+class ShardConnection::Push final : public OutgoingPush {
+ public:
+  Push(ShardConnection& connection, const PushHeader& header, BatchIs batch)
+      : connection_(connection), shard_(*connection.shard_), batch_(batch) {
+    broken_ = connection.server_lost_ || Takes(connection.broken_pushes_);
+    cut_ = !broken_ && Takes(connection.cut_pushes_);
+    if (broken_) return;
+    shard_.BeginPush(
+        header,
+        [state = state_](absl::StatusOr<PushStart> start) {
+          state->start = std::move(start);
+          state->let_in.Notify();
+        },
+        [state = state_] { state->ended = true; });
+  }
+
+  ~Push() override {
+    if (GoesOn()) shard_.AbandonPush(std::move(state_->start->push), Abandoned::kAborted);
+  }
+
+  bool Send(uint64_t offset, const SharedFloats& part) override {
+    return Add(ChunkOf(offset, part.values));
+  }
+
+  Transfer transfer() const override { return {}; }
+
+  bool Send(const EncodedChunk& chunk) override {
+    TensorChunk encoded;
+    encoded.offset = chunk.offset;
+    encoded.encoded = chunk;
+    return Add(std::move(encoded));
+  }
+
+  absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
+    if (!GoesOn() && !broken_) return HeaderAnswer();
+    if (broken_ || state_->ended) {
+      if (state_->ended) return absl::UnavailableError("the server ended the call");
+      return connection_.Break();
+    }
+    PendingPush& push = *state_->start->push;
+    if (added_.ok() && batch_ == BatchIs::kInSummary) added_ = push.Summarize(summary);
+    auto answer = std::make_shared<PushAnswer>();
+    const PushCallback done = [answer](absl::StatusOr<PushOutcome> outcome) {
+      answer->outcome = std::move(outcome);
+      answer->given.Notify();
+    };
+    if (added_.ok()) {
+      shard_.FinishPush(std::move(state_->start->push), done);
+    } else {
+      shard_.RefusePush(std::move(state_->start->push), added_, done);
+    }
+    answer->given.WaitForNotification();
+    if (Takes(connection_.lost_answers_)) return connection_.Break();
+    return answer->outcome;
+  }
+
+ private:
+  struct State {
+    absl::Notification let_in;
+    absl::StatusOr<PushStart> start = absl::UnknownError("not told");
+    std::atomic<bool> ended{false};
+  };
+  struct PushAnswer {
+    absl::Notification given;
+    absl::StatusOr<PushOutcome> outcome = absl::UnknownError("not answered");
+  };
+
+  bool Add(TensorChunk chunk) {
+    if (!GoesOn() || state_->ended || !added_.ok()) return false;
+    added_ = state_->start->push->Add(std::move(chunk));
+    broken_ = broken_ || cut_;
+    return added_.ok() && !broken_;
+  }
+
+  // Whether it was let in, and is not over.
+  bool GoesOn() const {
+    if (!state_->let_in.HasBeenNotified() && broken_) return false;
+    state_->let_in.WaitForNotification();
+    return state_->start.ok() && state_->start->push != nullptr;
+  }
+
+  absl::StatusOr<PushOutcome> HeaderAnswer() {
+    if (Takes(connection_.lost_answers_)) return connection_.Break();
+    if (!state_->start.ok()) return state_->start.status();
+    return state_->start->answer;
+  }
+
+  ShardConnection& connection_;
+  Shard& shard_;
+  const BatchIs batch_;
+  bool broken_ = false;
+  bool cut_ = false;
+  absl::Status added_;
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+std::unique_ptr<OutgoingPush> ShardConnection::StartPush(const PushHeader& header, uint64_t,
+                                                         BatchIs batch) {
+  return std::make_unique<Push>(*this, header, batch);
+}
+
+std::unique_ptr<PendingPull> ShardConnection::StartPull(const PullRequest& request) {
+  ++pulls_;
+  if (Takes(broken_pulls_)) return std::make_unique<BrokenPull>(Break());
+  return std::make_unique<ShardPull>(*shard_, request, Takes(delayed_pulls_));
+}
+
+absl::Status ShardConnection::Leave(SessionId session, const Results& results) {
+  return shard_->Leave(session, results).status();
+}
+
+}  // namespace sluice

@@ -1,0 +1,82 @@
+// The in-memory twin of worker/connection/grpc/grpc_connection.h: a way to a shard in the same
+// process.
+
+#ifndef SLUICE_TESTS_TESTING_SHARD_SHARD_CONNECTION_H_
+#define SLUICE_TESTS_TESTING_SHARD_SHARD_CONNECTION_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/protocol/exchange.h"
+#include "server/shard/shard.h"
+#include "worker/connection/server_connection.h"
+
+namespace sluice {
+
+// As every connection, for one thread at a time; ends its session with its life. Blocks without
+// limit where the other has a deadline, unless told to be late; loses nothing, unless told to.
+class ShardConnection final : public ServerConnection {
+ public:
+  // `shard` outlives the connection.
+  explicit ShardConnection(Shard& shard);
+  ~ShardConnection() override;
+
+  // The next pulls of that number end with DEADLINE_EXCEEDED, as if their step were late.
+  void DelayPulls(int pulls) { delayed_pulls_ = pulls; }
+  // The next calls of that number fail as if the connection broke, which the shard notices: before
+  // a push arrives, after it was judged and before its answer is here, or before a join or a pull
+  // arrives.
+  void BreakPushes(int pushes) { broken_pushes_ = pushes; }
+  void CutPushes(int pushes) { cut_pushes_ = pushes; }  // after the first part has arrived
+  void LoseAnswers(int pushes) { lost_answers_ = pushes; }
+  void BreakJoins(int joins) { broken_joins_ = joins; }
+  void BreakPulls(int pulls) { broken_pulls_ = pulls; }
+  // From now on the address is that of another server, or of none.
+  void MoveTo(Shard& shard) { shard_ = &shard; }
+  void LoseServer() { server_lost_ = true; }
+  int reconnects() const { return reconnects_; }
+  int joins() const { return joins_; }  // that were asked for
+
+  // Called before the offer of initial parameters arrives, for example to be faster.
+  void BeforeInitialize(std::function<void()> act) { before_initialize_ = std::move(act); }
+  int pulls() const { return pulls_; }  // that were started
+
+  absl::StatusOr<Welcome> Join(const JoinRequest& request) override;
+  absl::Status Reconnect() override;
+  absl::StatusOr<JobEvent> NextEvent() override;
+  absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
+                                               const SharedFloats& parameters) override;
+  std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
+                                          BatchIs batch) override;
+  void UsePullEncoding(const Encoding& /*encoding*/) override {}
+  bool stays_on_machine() const override { return true; }
+  std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override;
+  absl::Status Leave(SessionId session, const Results& results) override;
+
+ private:
+  class Events;
+  class Push;
+
+  absl::Status Break();
+
+  Shard* shard_;
+  const std::shared_ptr<Events> events_;  // the shard's listener may outlive this
+  SessionId session_;
+  int delayed_pulls_ = 0;
+  int pulls_ = 0;
+  int broken_pushes_ = 0;
+  int cut_pushes_ = 0;
+  int lost_answers_ = 0;
+  int broken_joins_ = 0;
+  int broken_pulls_ = 0;
+  bool server_lost_ = false;
+  int reconnects_ = 0;
+  int joins_ = 0;
+  std::function<void()> before_initialize_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_SHARD_SHARD_CONNECTION_H_

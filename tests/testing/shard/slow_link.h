@@ -1,0 +1,86 @@
+// A connection that says its link is slower than it is, so that no test needs to wait for one.
+
+#ifndef SLUICE_TESTS_TESTING_SHARD_SLOW_LINK_H_
+#define SLUICE_TESTS_TESTING_SHARD_SLOW_LINK_H_
+
+#include <memory>
+#include <utility>
+
+#include "worker/connection/server_connection.h"
+
+namespace sluice {
+
+// Over a link of so many bytes a second.
+inline Transfer AtSpeed(const Transfer& transfer, double link) {
+  return {transfer.bytes, absl::Seconds(static_cast<double>(transfer.bytes) / link)};
+}
+
+class SlowPull final : public PendingPull {
+ public:
+  SlowPull(std::unique_ptr<PendingPull> pull, double link) : pull_(std::move(pull)), link_(link) {}
+
+  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
+    return pull_->Read(parameters);
+  }
+  Transfer transfer() const override { return AtSpeed(pull_->transfer(), link_); }
+
+ private:
+  const std::unique_ptr<PendingPull> pull_;
+  const double link_;
+};
+
+class SlowPush final : public OutgoingPush {
+ public:
+  SlowPush(std::unique_ptr<OutgoingPush> push, double link) : push_(std::move(push)), link_(link) {}
+
+  bool Send(uint64_t offset, const SharedFloats& part) override {
+    return push_->Send(offset, part);
+  }
+  bool Send(const EncodedChunk& chunk) override { return push_->Send(chunk); }
+  absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
+    return push_->Finish(summary);
+  }
+  Transfer transfer() const override { return AtSpeed(push_->transfer(), link_); }
+
+ private:
+  const std::unique_ptr<OutgoingPush> push_;
+  const double link_;
+};
+
+class SlowLink final : public ServerConnection {
+ public:
+  SlowLink(std::unique_ptr<ServerConnection> connection, double link)
+      : connection_(std::move(connection)), link_(link) {}
+
+  absl::StatusOr<Welcome> Join(const JoinRequest& request) override {
+    return connection_->Join(request);
+  }
+  absl::Status Reconnect() override { return connection_->Reconnect(); }
+  absl::StatusOr<JobEvent> NextEvent() override { return connection_->NextEvent(); }
+  absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
+                                               const SharedFloats& parameters) override {
+    return connection_->Initialize(session, parameters);
+  }
+  std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
+                                          BatchIs batch) override {
+    return std::make_unique<SlowPush>(connection_->StartPush(header, elements, batch), link_);
+  }
+  std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
+    return std::make_unique<SlowPull>(connection_->StartPull(request), link_);
+  }
+  void UsePullEncoding(const Encoding& encoding) override {
+    connection_->UsePullEncoding(encoding);
+  }
+  bool stays_on_machine() const override { return connection_->stays_on_machine(); }
+  absl::Status Leave(SessionId session, const Results& results) override {
+    return connection_->Leave(session, results);
+  }
+
+ private:
+  const std::unique_ptr<ServerConnection> connection_;
+  const double link_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_SHARD_SLOW_LINK_H_

@@ -1,0 +1,99 @@
+// A step maker with the parameters that it moves:
+//
+//   StepWorld world(ParametersOnly(1));
+//   world.Add({2});
+//   EXPECT_THAT(world.Make(0.5), ElementsAre(-1));
+
+#ifndef SLUICE_TESTS_TESTING_SHARD_STEP_WORLD_H_
+#define SLUICE_TESTS_TESTING_SHARD_STEP_WORLD_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "common/base/parallel.h"
+#include "common/protocol/consistency.h"
+#include "common/protocol/optimizer_config.h"
+#include "common/tensor/layout.h"
+#include "gtest/gtest.h"
+#include "server/aggregation/step_maker.h"
+#include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+
+// By default a step subtracts the reduced gradient.
+class StepWorld {
+ public:
+  explicit StepWorld(const Layout& layout, absl::optional<double> clip_norm = absl::nullopt,
+                     const OptimizerConfig& optimizer = {SgdOptions()},
+                     std::unique_ptr<Parallel> parallel = std::make_unique<Serial>())
+      : layout_(std::make_shared<const Layout>(layout)),
+        parallel_(std::move(parallel)),
+        groups_(optimizer.groups.size()),
+        maker_(layout, optimizer, clip_norm, *parallel_),
+        parameters_(layout.size()) {}
+
+  void Add(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
+    maker_.Add(ContributionOf(gradient, samples, staleness), consistency);
+  }
+
+  // What the next step is made with, beside what was added.
+  void Keep(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
+    last_ = ContributionOf(gradient, samples, staleness);
+  }
+
+  // The parameters after the step, which every group takes at that rate.
+  const Values& Make(double learning_rate = 1, const WriteProgress& progress = nullptr) {
+    return Make(std::vector<double>(groups_ + 1, learning_rate), progress);
+  }
+
+  // As above, with a rate for the parameters in no group, and one for each group.
+  const Values& Make(const std::vector<double>& learning_rates,
+                     const WriteProgress& progress = nullptr) {
+    next_.assign(parameters_.size(), kUnwritten);
+    maker_.Make(consistency, learning_rates, last_.has_value() ? &*last_ : nullptr, parameters_,
+                absl::MakeSpan(next_), progress);
+    last_.reset();
+    parameters_ = next_;
+    return parameters_;
+  }
+
+  // Of the latest step, or to begin with: zeros at first.
+  const Values& parameters() const { return parameters_; }
+  void set_parameters(const Values& parameters) { parameters_ = parameters; }
+  // What is being written meanwhile.
+  const Values& next() const { return next_; }
+
+  StepMaker& maker() { return maker_; }
+
+  static constexpr float kUnwritten = 4711;
+  Consistency consistency;
+
+ private:
+  Contribution ContributionOf(const Values& gradient, uint32_t samples, uint64_t staleness) const {
+    PushHeader header;
+    header.samples = samples;
+    Contribution contribution;
+    contribution.push = std::make_unique<PendingPush>(header, layout_);
+    contribution.staleness = staleness;
+    EXPECT_THAT(contribution.push->Add(ChunkOf(0, gradient)), IsOk());
+    contribution.push->Seal();
+    return contribution;
+  }
+
+  const std::shared_ptr<const Layout> layout_;
+  const std::unique_ptr<Parallel> parallel_;
+  const size_t groups_;
+  StepMaker maker_;
+  absl::optional<Contribution> last_;
+  Values parameters_;
+  Values next_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_SHARD_STEP_WORLD_H_

@@ -1,0 +1,191 @@
+#include "worker/data/dataset.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Bytes = std::vector<uint8_t>;
+
+// An empty folder for the running test, and verbs to put a dataset's files there.
+class DatasetTest : public ::testing::Test {
+ protected:
+  DatasetTest()
+      : folder_(absl::StrCat(::testing::TempDir(), "/dataset_",
+                             ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+
+  void WritePlain(const std::string& name, const Bytes& bytes) const {
+    std::ofstream file(Path(name), std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+
+  void WriteGzip(const std::string& name, const Bytes& bytes) const {
+    gzFile file = gzopen(Path(name).c_str(), "wb");
+    ASSERT_EQ(gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())),
+              static_cast<int>(bytes.size()));
+    ASSERT_EQ(gzclose(file), Z_OK);
+  }
+
+  absl::StatusOr<Dataset> LoadTrain() const { return LoadDataset(folder_, DatasetSplit::kTrain); }
+
+  const std::string folder_;
+};
+
+// `count` images, every pixel of the i-th being i.
+Bytes Images(uint8_t count, uint8_t rows = 28, uint8_t columns = 28) {
+  Bytes bytes = {0, 0, 8, 3, 0, 0, 0, count, 0, 0, 0, rows, 0, 0, 0, columns};
+  for (uint8_t i = 0; i < count; ++i) bytes.insert(bytes.end(), size_t{rows} * columns, i);
+  return bytes;
+}
+
+Bytes Labels(const Bytes& labels) {
+  Bytes bytes = {0, 0, 8, 1, 0, 0, 0, static_cast<uint8_t>(labels.size())};
+  std::copy(labels.begin(), labels.end(), std::back_inserter(bytes));
+  return bytes;
+}
+
+TEST_F(DatasetTest, LoadsImagesWithTheirLabels) {
+  WritePlain("train-images-idx3-ubyte", Images(3));
+  WritePlain("train-labels-idx1-ubyte", Labels({9, 0, 4}));
+  const absl::StatusOr<Dataset> train = LoadTrain();
+  ASSERT_TRUE(train.ok()) << train.status();
+  EXPECT_EQ(train->size(), 3);
+  EXPECT_EQ(train->rows, 28);
+  EXPECT_EQ(train->columns, 28);
+  EXPECT_THAT(train->labels, ElementsAre(9, 0, 4));
+  ASSERT_EQ(train->images.size(), 3u * 784);
+  EXPECT_EQ(train->images[783], 0);
+  EXPECT_EQ(train->images[784], 1);
+  EXPECT_EQ(train->images.back(), 2);
+}
+
+TEST_F(DatasetTest, KeepsTheSplitsApart) {
+  WritePlain("train-images-idx3-ubyte", Images(1));
+  WritePlain("train-labels-idx1-ubyte", Labels({1}));
+  WritePlain("t10k-images-idx3-ubyte", Images(2));
+  WritePlain("t10k-labels-idx1-ubyte", Labels({2, 3}));
+  const absl::StatusOr<Dataset> test = LoadDataset(folder_, DatasetSplit::kTest);
+  ASSERT_TRUE(test.ok()) << test.status();
+  EXPECT_THAT(test->labels, ElementsAre(2, 3));
+  EXPECT_THAT(LoadTrain()->labels, ElementsAre(1));
+}
+
+TEST_F(DatasetTest, TakesEachFilePlainOrGzipped) {
+  WriteGzip("train-images-idx3-ubyte.gz", Images(2));
+  WritePlain("train-labels-idx1-ubyte", Labels({5, 6}));
+  const absl::StatusOr<Dataset> train = LoadTrain();
+  ASSERT_TRUE(train.ok()) << train.status();
+  EXPECT_THAT(train->labels, ElementsAre(5, 6));
+  EXPECT_EQ(train->images.back(), 1);
+}
+
+TEST_F(DatasetTest, PrefersThePlainForm) {
+  WritePlain("train-images-idx3-ubyte", Images(1));
+  WritePlain("train-labels-idx1-ubyte", Labels({7}));
+  WriteGzip("train-labels-idx1-ubyte.gz", Labels({8}));
+  EXPECT_THAT(LoadTrain()->labels, ElementsAre(7));
+}
+
+TEST_F(DatasetTest, RefusesABrokenPlainFormBesideAGoodGzippedOne) {
+  WritePlain("train-images-idx3-ubyte", {0, 0, 8});
+  WriteGzip("train-images-idx3-ubyte.gz", Images(1));
+  WritePlain("train-labels-idx1-ubyte", Labels({7}));
+  EXPECT_EQ(LoadTrain().status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(DatasetTest, NamesBothFormsOfAMissingFileAndWhatToDo) {
+  WritePlain("train-images-idx3-ubyte", Images(1));
+  const std::string path = Path("train-labels-idx1-ubyte");
+  EXPECT_EQ(LoadTrain().status(),
+            absl::NotFoundError(absl::StrCat(
+                "neither ", path, " nor ", path,
+                ".gz exists; Debian's package dataset-fashion-mnist installs Fashion-MNIST, any "
+                "other dataset (MNIST too, which Debian does not package) or folder is given with "
+                "--data-dir")));
+}
+
+TEST_F(DatasetTest, NamesBothCountsWhenTheyDiffer) {
+  WriteGzip("train-images-idx3-ubyte.gz", Images(3));
+  WritePlain("train-labels-idx1-ubyte", Labels({1, 2}));
+  EXPECT_EQ(LoadTrain().status(),
+            absl::InvalidArgumentError(absl::StrCat(
+                Path("train-images-idx3-ubyte.gz"), " holds 3 images and ",
+                Path("train-labels-idx1-ubyte"),
+                " 2 labels (both at byte 4), expected as many; take both files from one dataset")));
+}
+
+TEST_F(DatasetTest, NamesTheFirstLabelAboveNine) {
+  WritePlain("train-images-idx3-ubyte", Images(4));
+  WritePlain("train-labels-idx1-ubyte", Labels({9, 0, 10, 255}));
+  EXPECT_EQ(LoadTrain().status(),
+            absl::InvalidArgumentError(Path("train-labels-idx1-ubyte") +
+                                       ": the label at byte 10 is 10, expected 0 to 9"));
+}
+
+TEST_F(DatasetTest, RefusesImagesOfAnotherSize) {
+  WritePlain("train-labels-idx1-ubyte", Labels({1}));
+  for (const auto& [rows, columns] : {std::pair{28, 32}, std::pair{32, 28}}) {
+    WritePlain("train-images-idx3-ubyte", Images(1, rows, columns));
+    EXPECT_EQ(LoadTrain().status(),
+              absl::InvalidArgumentError(absl::StrCat(Path("train-images-idx3-ubyte"),
+                                                      ": the images' size at byte 8 is ", rows, "x",
+                                                      columns, ", expected 28x28")));
+  }
+}
+
+TEST_F(DatasetTest, RefusesSwappedFiles) {
+  WritePlain("train-images-idx3-ubyte", Labels({1}));
+  WritePlain("train-labels-idx1-ubyte", Images(1));
+  const absl::Status status = LoadTrain().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("byte 3 is 0x01, expected 0x03"));
+}
+
+TEST(DefaultDataDirTest, KnowsTheFolderOfEachDataset) {
+  EXPECT_EQ(*DefaultDataDir("fashion-mnist"), "/usr/share/datasets/fashion-mnist");
+  EXPECT_EQ(*DefaultDataDir("mnist"), "/usr/share/datasets/mnist");
+}
+
+TEST(DefaultDataDirTest, ListsTheDatasetsItKnowsWhenAskedForAnother) {
+  EXPECT_EQ(DefaultDataDir("cifar10").status(),
+            absl::InvalidArgumentError("there is no dataset called \"cifar10\", expected "
+                                       "\"fashion-mnist\" or \"mnist\""));
+}
+
+// The files of Debian's package dataset-fashion-mnist: as many images of each of the ten labels.
+TEST(FashionMnistTest, LoadsAsDebianPackagesIt) {
+  const std::string folder = *DefaultDataDir("fashion-mnist");
+  const absl::StatusOr<Dataset> train = LoadDataset(folder, DatasetSplit::kTrain);
+  const absl::StatusOr<Dataset> test = LoadDataset(folder, DatasetSplit::kTest);
+  ASSERT_TRUE(train.ok()) << train.status();
+  ASSERT_TRUE(test.ok()) << test.status();
+  EXPECT_EQ(train->size(), 60000);
+  EXPECT_EQ(test->size(), 10000);
+  EXPECT_EQ(train->images.size(), 60000u * 784);
+  EXPECT_EQ(test->images.size(), 10000u * 784);
+  for (uint8_t label = 0; label <= 9; ++label) {
+    EXPECT_EQ(std::count(train->labels.begin(), train->labels.end(), label), 6000);
+    EXPECT_EQ(std::count(test->labels.begin(), test->labels.end(), label), 1000);
+  }
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,187 @@
+#include "worker/training/trainer.h"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+using Rows = std::vector<int64_t>;
+
+// Learns nothing, but remembers which rows it was given.
+class FakeLearner final : public Learner {
+ public:
+  explicit FakeLearner(uint32_t index = 0, uint32_t workers = 1) {
+    place_.index = index;
+    place_.workers = workers;
+  }
+
+  Place place() const override { return place_; }
+  absl::StatusOr<LearnReport> Learn(const Dataset&, absl::Span<const int64_t> rows,
+                                    absl::Span<const int64_t> next) override {
+    if (batches.size() == fail_after) return absl::UnavailableError("the server is gone");
+    if (!batches.empty()) {
+      EXPECT_EQ(announced, Rows(rows.begin(), rows.end()));
+    }
+    announced.assign(next.begin(), next.end());
+    batches.emplace_back(rows.begin(), rows.end());
+    LearnReport report;
+    report.step = Step(batches.size());
+    return report;
+  }
+  absl::Status Finish(bool) override {
+    finished = true;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<double> Accuracy(const Dataset&) override { return 0; }
+  absl::Status Report(const Results&) override { return absl::OkStatus(); }
+
+  void set_batches_done(int64_t batches) { place_.batches_done = batches; }
+
+  std::vector<Rows> batches;
+  Rows announced;  // for the next call
+  size_t fail_after = SIZE_MAX;
+  bool finished = false;
+
+ private:
+  Place place_;
+};
+
+Dataset DataOf(int64_t size) {
+  Dataset data;
+  data.labels.resize(static_cast<size_t>(size));
+  return data;
+}
+
+TrainerOptions Batches(int batch_size, int epochs = 1, int64_t max_steps = 0) {
+  TrainerOptions options;
+  options.batch_size = batch_size;
+  options.epochs = epochs;
+  options.max_steps = max_steps;
+  return options;
+}
+
+// The batches that this learner is given.
+std::vector<Rows> BatchesOf(FakeLearner learner, const TrainerOptions& options, int64_t size) {
+  EXPECT_THAT(Train(options, DataOf(size), learner, nullptr), IsOk());
+  EXPECT_FALSE(learner.finished);
+  return learner.batches;
+}
+
+Rows Sorted(const std::vector<Rows>& batches) {
+  Rows rows;
+  for (const Rows& batch : batches) rows.insert(rows.end(), batch.begin(), batch.end());
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+TEST(TrainerTest, GoesOnWithTheBatchesThatAreLeft) {
+  const std::vector<Rows> all = BatchesOf(FakeLearner(), Batches(3, 2), 12);
+  FakeLearner successor;
+  successor.set_batches_done(5);
+  EXPECT_EQ(BatchesOf(successor, Batches(3, 2), 12), std::vector<Rows>(all.begin() + 5, all.end()));
+  successor.set_batches_done(9);
+  EXPECT_THAT(BatchesOf(successor, Batches(3, 2), 12), IsEmpty());
+}
+
+TEST(TrainerTest, SeesEveryRowOnceInAnEpoch) {
+  const std::vector<Rows> batches = BatchesOf(FakeLearner(), Batches(3), 12);
+  EXPECT_THAT(batches, SizeIs(4));
+  EXPECT_THAT(batches, Each(SizeIs(3)));
+  EXPECT_EQ(Sorted(batches), Rows({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+}
+
+TEST(TrainerTest, SharesTheRowsWithTheOtherWorkers) {
+  const std::vector<Rows> first = BatchesOf(FakeLearner(0, 2), Batches(2), 12);
+  const std::vector<Rows> second = BatchesOf(FakeLearner(1, 2), Batches(2), 12);
+  EXPECT_THAT(first, SizeIs(3));
+  EXPECT_THAT(second, SizeIs(3));
+  std::vector<Rows> both = first;
+  both.insert(both.end(), second.begin(), second.end());
+  EXPECT_EQ(Sorted(both), Rows({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+}
+
+TEST(TrainerTest, TakesSomebodysPartBeyondTheWorkersLaunched) {
+  EXPECT_EQ(BatchesOf(FakeLearner(5, 2), Batches(2), 12),
+            BatchesOf(FakeLearner(1, 2), Batches(2), 12));
+}
+
+TEST(TrainerTest, ShufflesEachEpochAnew) {
+  const std::vector<Rows> batches = BatchesOf(FakeLearner(), Batches(64, 2), 64);
+  ASSERT_THAT(batches, SizeIs(2));
+  EXPECT_NE(batches[0], batches[1]);
+  EXPECT_EQ(Sorted({batches[0]}), Sorted({batches[1]}));
+}
+
+TEST(TrainerTest, OrdersTheRowsByTheSeed) {
+  TrainerOptions options = Batches(64);
+  const std::vector<Rows> batches = BatchesOf(FakeLearner(), options, 64);
+  EXPECT_EQ(BatchesOf(FakeLearner(), options, 64), batches);
+  options.seed = 2;
+  EXPECT_NE(BatchesOf(FakeLearner(), options, 64), batches);
+}
+
+TEST(TrainerTest, LeavesOutTheRowsThatFillNoBatch) {
+  EXPECT_THAT(BatchesOf(FakeLearner(), Batches(4, 3), 11), SizeIs(6));
+}
+
+TEST(TrainerTest, EndsAfterTheStepsAllowed) {
+  const std::vector<Rows> all = BatchesOf(FakeLearner(), Batches(2, 2), 8);
+  ASSERT_THAT(all, SizeIs(8));
+  EXPECT_EQ(BatchesOf(FakeLearner(), Batches(2, 2, 5), 8),
+            std::vector<Rows>(all.begin(), all.begin() + 5));
+  EXPECT_EQ(BatchesOf(FakeLearner(), Batches(2, 2, 9), 8), all);
+}
+
+TEST(TrainerTest, DoesNothingInNoEpochs) {
+  EXPECT_THAT(BatchesOf(FakeLearner(), Batches(2, 0), 8), IsEmpty());
+}
+
+TEST(TrainerTest, StopsAtAnError) {
+  FakeLearner learner;
+  learner.fail_after = 3;
+  EXPECT_THAT(Train(Batches(2), DataOf(20), learner, nullptr),
+              HasCode(absl::StatusCode::kUnavailable, "the server is gone"));
+  EXPECT_THAT(learner.batches, SizeIs(3));
+}
+
+TEST(TrainerTest, RefusesDataThatIsTooLittleForEveryWorker) {
+  FakeLearner learner(0, 4);
+  EXPECT_THAT(Train(Batches(3), DataOf(11), learner, nullptr),
+              HasCode(absl::StatusCode::kInvalidArgument,
+                      HasSubstr("the dataset has 11 rows, expected at least 12")));
+  EXPECT_THAT(learner.batches, IsEmpty());
+}
+
+TEST(TrainerTest, AnnouncesTheRowsOfTheNextBatchAndNoneAtTheEnd) {
+  FakeLearner learner;
+  EXPECT_THAT(Train(Batches(2, 2), DataOf(6), learner, nullptr), IsOk());
+  EXPECT_THAT(learner.batches, SizeIs(6));
+  EXPECT_THAT(learner.announced, IsEmpty());
+}
+
+TEST(TrainerTest, TellsTheProgressOfEveryBatch) {
+  FakeClock clock;
+  std::ostringstream out;
+  Progress progress(out, false, clock);
+  FakeLearner learner;
+  EXPECT_THAT(Train(Batches(2, 2), DataOf(6), learner, &progress), IsOk());
+  clock.Advance(absl::Seconds(2));
+  progress.Finish();
+  EXPECT_EQ(out.str(), "epoch 2  step 6  loss 0.0000  6 images/s  staleness 0\n");
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,237 @@
+// codec_main: what each encoding makes of gradients and parameters, and how fast, beside Blosc and
+// lz4.
+//
+// Started by tools/bench/codec. Exit codes: 0 done; 1 with --check a goal was missed, or training
+// failed; 2 bad command line.
+
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/allocator.h"
+#include "common/base/command_line.h"
+#include "tools/bench/codecs/codec_side.h"
+#include "tools/bench/codecs/codec_table.h"
+#include "tools/bench/codecs/model_vectors.h"
+#include "tools/bench/harness/surroundings.h"
+
+namespace sluice::bench {
+namespace {
+
+constexpr char kPurpose[] =
+    "Measures every encoding, and Blosc and lz4 beside them: with one thread, in chunks of 2^18 "
+    "floats, on a gradient and on the parameters of ResNet-18 and LeNet, which it trains for some "
+    "steps. tools/bench/README.md tells more.";
+
+struct Flags {
+  std::vector<std::string> only;
+  std::vector<std::string> vectors;
+  uint32_t passes = 9;
+  bool check = false;
+};
+
+struct Entry {
+  std::string name;
+  double at_least = 0;     // GB/s each way
+  double times_blosc = 0;  // as fast as Blosc encodes
+};
+
+std::vector<Entry> AllEntries() {
+  std::vector<Entry> entries = {{"none"},
+                                {"float32/nonzero/pdict", 0, 2},
+                                {"float32/nonzero/zstd"},
+                                {"float32/planes/zstd"},
+                                {"float32/zstd"},
+                                {"float16", 10},
+                                {"float16/planes/zstd"},
+                                {"bfloat16", 10},
+                                {"bfloat16/planes/zstd"},
+                                {"bfloat16/nonzero/pdict"},
+                                {"int8", 5},
+                                {"int8:stochastic"},
+                                {"int8/zstd"},
+                                {"sign"},
+                                {"top-k:0.01", 4},
+                                {"top-k:0.01:float16"},
+                                {"random-k:0.01"},
+                                {"low-rank:4"}};
+  for (const std::string& peer : PeerCodecs()) entries.push_back({peer});
+  return entries;
+}
+
+// LeNet's are small; its steps are quick.
+const Training kTrainings[] = {{"resnet18", 6, 32}, {"lenet", 200, 64}};
+constexpr char kGradient[] = "gradient";
+const char* const kVectors[] = {kGradient, "parameters"};
+
+std::string VectorName(const Training& training, const std::string& vector) {
+  return absl::StrCat(training.model, "-", vector);
+}
+
+bool Wanted(const std::vector<std::string>& names, const std::string& name) {
+  return names.empty() || std::count(names.begin(), names.end(), name) > 0;
+}
+
+bool IsPeer(const std::string& name) {
+  return std::count(PeerCodecs().begin(), PeerCodecs().end(), name) > 0;
+}
+
+double Norm(absl::Span<const float> values) {
+  double sum = 0;
+  for (float value : values) sum += static_cast<double>(value) * value;
+  return std::sqrt(sum);
+}
+
+// The L2 norm of what is lost in `decoded`, beside that of `values`.
+double ErrorOf(absl::Span<const float> values, absl::Span<const float> decoded) {
+  double sum = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double difference = static_cast<double>(decoded[i]) - values[i];
+    sum += difference * difference;
+  }
+  return sum == 0 ? 0 : std::sqrt(sum) / Norm(values);
+}
+
+// CPU time of this thread, which does all the work: what else runs on its core does not count.
+double ThreadSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// A codec at work on one vector.
+class Racer {
+ public:
+  Racer(const Entry& entry, std::unique_ptr<CodecSide> side, absl::Span<const float> values)
+      : side_(std::move(side)), values_(values), decoded_(values.size()) {
+    result_.name = entry.name;
+    result_.at_least = entry.at_least;
+    result_.times_blosc = entry.times_blosc;
+    side_->Keep();
+    side_->Decode(absl::MakeSpan(decoded_));
+    result_.error = ErrorOf(values, decoded_);
+    result_.ratio = Bytes() / static_cast<double>(side_->Encode());
+  }
+
+  void Pass() {
+    result_.encodes.push_back(SpeedOf([this] { side_->Encode(); }));
+    result_.decodes.push_back(SpeedOf([this] { side_->Decode(absl::MakeSpan(decoded_)); }));
+  }
+
+  const CodecResult& result() const { return result_; }
+
+ private:
+  double Bytes() const { return static_cast<double>(values_.size() * sizeof(float)); }
+
+  // GB/s of something done to all values: of small vectors so often that it takes milliseconds.
+  template <typename Body>
+  double SpeedOf(const Body& body) const {
+    constexpr double kLeastBytes = 32e6;
+    const int times = static_cast<int>(std::ceil(kLeastBytes / Bytes()));
+    const double start = ThreadSeconds();
+    for (int i = 0; i < times; ++i) body();
+    return Bytes() * times / (ThreadSeconds() - start) / 1e9;
+  }
+
+  const std::unique_ptr<CodecSide> side_;
+  const absl::Span<const float> values_;
+  std::vector<float> decoded_;
+  CodecResult result_;
+};
+
+// One codec after the other has its passes; the first of all is to warm up.
+std::vector<CodecResult> Race(const Flags& flags, absl::Span<const float> values,
+                              const std::vector<TensorShape>& tensors) {
+  std::vector<CodecResult> results;
+  for (const Entry& entry : AllEntries()) {
+    if (!Wanted(flags.only, entry.name)) continue;
+    absl::StatusOr<std::unique_ptr<CodecSide>> side;
+    if (IsPeer(entry.name)) {
+      side = MakePeerCodec(entry.name, values);
+    } else {
+      side = MakeSluiceCodec(*ParseEncoding(entry.name), values, tensors);
+    }
+    if (!side.ok()) {
+      std::cout << entry.name << " left out: " << side.status().message() << "\n";
+      continue;
+    }
+    Racer racer(entry, *std::move(side), values);
+    for (uint32_t pass = 0; pass < flags.passes; ++pass) racer.Pass();
+    results.push_back(racer.result());
+  }
+  return results;
+}
+
+// Prints a table for each vector of the model that is wanted; returns how many goals were missed.
+uint32_t MeasureVectors(const Flags& flags, const Training& training, const ModelVectors& trained) {
+  uint32_t missed = 0;
+  for (const char* const vector : kVectors) {
+    const std::string name = VectorName(training, vector);
+    if (!Wanted(flags.vectors, name)) continue;
+    const auto& values = vector == kGradient ? trained.gradient : trained.parameters;
+    std::cout << absl::StrFormat("\n%s, %d floats, after %d steps with batches of %d\n", name,
+                                 values.size(), training.steps, training.batch_size);
+    const auto results = Race(flags, values, trained.tensors);
+    std::cout << CodecTable(results) << std::flush;
+    missed += CountMissed(results);
+  }
+  return missed;
+}
+
+int Measure(const Flags& flags) {
+  std::cout << absl::StrFormat("1 thread of %d cores; %d passes; load before %.2f\n",
+                               std::thread::hardware_concurrency(), flags.passes, LoadAverage());
+  uint32_t missed = 0;
+  for (const Training& training : kTrainings) {
+    const bool wanted = std::any_of(
+        std::begin(kVectors), std::end(kVectors),
+        [&](const char* vector) { return Wanted(flags.vectors, VectorName(training, vector)); });
+    if (!wanted) continue;
+    const auto trained = TrainModel(training);
+    if (!trained.ok()) {
+      std::cerr << "codec: " << trained.status().message() << "\n";
+      return 1;
+    }
+    missed += MeasureVectors(flags, training, *trained);
+  }
+  return flags.check && missed > 0 ? 1 : 0;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(kPurpose, "tools/bench/codec");
+  Flags flags;
+  std::vector<std::string> names;
+  for (const Entry& entry : AllEntries()) names.push_back(entry.name);
+  std::vector<std::string> vectors;
+  for (const Training& training : kTrainings) {
+    for (const char* vector : kVectors) vectors.push_back(VectorName(training, vector));
+  }
+  app.add_option("--only", flags.only, absl::StrJoin(names, ","))
+      ->check(CLI::IsMember(names))
+      ->delimiter(',');
+  app.add_option("--vectors", flags.vectors, absl::StrJoin(vectors, ","))
+      ->check(CLI::IsMember(vectors))
+      ->delimiter(',');
+  app.add_option("--passes", flags.passes, "measured each way, after one that is not")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_flag("--check", flags.check, "exit with 1 if a goal is missed");
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
+  KeepFreedMemory();  // as servers and workers do
+  return Measure(flags);
+}
+
+}  // namespace
+}  // namespace sluice::bench
+
+int main(int argc, char** argv) { return sluice::bench::Main(argc, argv); }

@@ -1,0 +1,52 @@
+// What is measured: the cells of the table, and what is known of each.
+
+#ifndef SLUICE_TOOLS_BENCH_HARNESS_CELL_H_
+#define SLUICE_TOOLS_BENCH_HARNESS_CELL_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/bench/harness/row.h"
+
+namespace sluice::bench {
+
+struct Cell {
+  Row row;
+  uint64_t elements = 0;  // float32 numbers in the vector
+  uint32_t workers = 1;
+};
+
+// All measured rounds of a cell, whatever pass they belong to.
+struct Measurement {
+  std::vector<double> seconds;     // of the slowest worker, by round
+  double server_cpu_seconds = 0;   // of all rounds together
+  double workers_cpu_seconds = 0;  // of all rounds and all workers together
+  uint64_t server_peak_bytes = 0;  // 0: there is no server
+  uint64_t worker_peak_bytes = 0;  // of the worker that needed most
+};
+
+// A cell and at least one round of it.
+struct Result {
+  Cell cell;
+  Measurement measurement;
+};
+
+struct Spread {
+  double median = 0;
+  double min = 0;
+  double max = 0;
+};
+
+// Of at least one value. The median of an even number of values is the mean of the middle two.
+Spread SpreadOf(std::vector<double> values);
+
+// In the mean of all rounds: user and system time of the server, of all workers together.
+double ServerCpuPerRound(const Measurement& measurement);
+double WorkersCpuPerRound(const Measurement& measurement);
+
+inline uint64_t Bytes(const Cell& cell) { return cell.elements * sizeof(float); }
+inline double Megabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_TOOLS_BENCH_HARNESS_CELL_H_

@@ -1,0 +1,74 @@
+// The processes of a cell, from their start to their end.
+
+#ifndef SLUICE_TOOLS_BENCH_HARNESS_CREW_H_
+#define SLUICE_TOOLS_BENCH_HARNESS_CREW_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/net/private_directory.h"
+#include "tools/bench/harness/cell.h"
+#include "tools/bench/harness/child.h"
+#include "tools/bench/harness/part.h"
+#include "tools/bench/harness/part_link.h"
+
+namespace sluice::bench {
+
+// Where the programs lie.
+struct Programs {
+  std::string root = ".";  // of the names in rows
+  std::string python = "/usr/bin/python3";
+};
+
+// Of all rounds so far. The workers': CPU of all together, memory of the one that needed most.
+struct CrewUsage {
+  Usage server;
+  Usage workers;
+};
+
+// The command that starts `program`, by the interpreter if it is Python's.
+std::vector<std::string> CommandOf(const Programs& programs, const std::string& program);
+
+// Externally synchronized.
+class Crew {
+ public:
+  // Starts the parts of `cell` and waits until they are ready.
+  static absl::StatusOr<std::unique_ptr<Crew>> Start(const Cell& cell, const Programs& programs);
+
+  // One round, which all workers begin together: the seconds of the slowest.
+  absl::StatusOr<double> RunRound();
+
+  absl::StatusOr<CrewUsage> AskUsage();
+
+  // Lets the parts end, and waits for them; an error unless all went well. Once, after all else.
+  absl::Status End();
+
+ private:
+  Crew(const Cell& cell, const Programs& programs) : cell_(cell), programs_(programs) {}
+
+  absl::Status StartDirectly();
+  absl::StatusOr<std::string> StartServer();
+  absl::StatusOr<std::string> MakeRendezvous();
+  absl::Status StartPart(const Part& part);
+  absl::Status StartByMpirun();
+  Part PartOf(PartKind kind, uint32_t index, const std::string& address) const;
+  std::string NameOf(PartKind kind, uint32_t index) const;
+  std::vector<std::string> Command(const Part& part) const;
+  absl::Status AwaitWorkers();
+
+  const Cell cell_;
+  const Programs programs_;
+  std::unique_ptr<PrivateDirectory> rendezvous_;  // a file where workers without a server meet
+  // In the order in which they have to go: links first, then workers, then the server.
+  std::unique_ptr<Child> server_process_;
+  std::vector<std::unique_ptr<Child>> worker_processes_;  // or mpirun alone
+  std::unique_ptr<PartLink> server_;
+  std::vector<std::unique_ptr<PartLink>> workers_;
+};
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_TOOLS_BENCH_HARNESS_CREW_H_

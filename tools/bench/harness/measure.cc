@@ -1,0 +1,82 @@
+#include "tools/bench/harness/measure.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/bench/harness/child.h"
+#include "tools/bench/harness/pass.h"
+
+namespace sluice::bench {
+namespace {
+
+std::string NameOf(const Cell& cell) {
+  return absl::StrFormat("%s, %.1f MB, %d workers", cell.row.name, Megabytes(Bytes(cell)),
+                         cell.workers);
+}
+
+// One line that renews itself, for those who watch.
+void ShowProgress(uint32_t pass, uint32_t passes, const Cell& cell) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  std::cerr << absl::StrFormat("\r\033[Kpass %d of %d: %s", pass + 1, passes, NameOf(cell));
+}
+
+void EndProgress() {
+  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K";
+}
+
+}  // namespace
+
+Availability FindAvailable(const std::vector<Row>& rows, const Programs& programs) {
+  std::map<std::string, bool> known;
+  const auto is_there = [&](const Need& need) {
+    const auto [found, is_new] = known.emplace(need.what, false);
+    if (is_new) {
+      std::vector<std::string> probe = need.probe;
+      if (absl::StartsWith(probe[0], "tools/")) probe[0] = CommandOf(programs, probe[0]).front();
+      found->second = Succeeds(probe);
+    }
+    return found->second;
+  };
+  Availability availability;
+  for (const Row& row : rows) {
+    const auto missing = std::find_if_not(row.needs.begin(), row.needs.end(), is_there);
+    if (missing == row.needs.end()) {
+      availability.rows.push_back(row);
+    } else {
+      availability.skipped.push_back(absl::StrCat(row.name, " needs ", missing->what));
+    }
+  }
+  return availability;
+}
+
+Outcome MeasureCells(const std::vector<Cell>& cells, const Programs& programs, uint32_t rounds,
+                     uint32_t passes) {
+  std::vector<Measurement> measurements(cells.size());
+  std::vector<absl::Status> statuses(cells.size());
+  for (uint32_t pass = 0; pass < passes; ++pass) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (!statuses[i].ok()) continue;
+      ShowProgress(pass, passes, cells[i]);
+      statuses[i] = MeasurePass(cells[i], programs, rounds, measurements[i]);
+    }
+  }
+  EndProgress();
+  Outcome outcome;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (statuses[i].ok()) {
+      outcome.results.push_back({cells[i], std::move(measurements[i])});
+    } else {
+      outcome.failures.push_back(absl::StrCat(NameOf(cells[i]), ": ", statuses[i].message()));
+    }
+  }
+  return outcome;
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,60 @@
+#include "tools/bench/optimizer_race/optimizer_table.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/bench/harness/cell.h"
+
+namespace sluice::bench {
+namespace {
+
+std::vector<double> Ratios(const OptimizerRace& race) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < race.theirs.size(); ++i) ratios.push_back(race.theirs[i] / race.ours[i]);
+  return ratios;
+}
+
+bool Misses(const OptimizerRace& race) {
+  return race.at_least > 0 && !race.theirs.empty() && RatioOf(race) < race.at_least;
+}
+
+std::string Milliseconds(const std::vector<double>& seconds) {
+  if (seconds.empty()) return absl::StrFormat("%8s %16s", "-", "");
+  const Spread spread = SpreadOf(seconds);
+  return absl::StrFormat("%8.1f %7.1f–%8.1f", spread.median * 1e3, spread.min * 1e3,
+                         spread.max * 1e3);
+}
+
+std::string Ratio(const OptimizerRace& race) {
+  if (race.theirs.empty()) return absl::StrFormat("%6s", "-");
+  const Spread spread = SpreadOf(Ratios(race));
+  return absl::StrFormat("%6.2f %6.2f–%5.2f", spread.median, spread.min, spread.max);
+}
+
+std::string Goal(const OptimizerRace& race) {
+  if (race.at_least == 0) return "";
+  return absl::StrFormat("  at least %.1f: %s", race.at_least, Misses(race) ? "MISSED" : "met");
+}
+
+}  // namespace
+
+double RatioOf(const OptimizerRace& race) { return SpreadOf(Ratios(race)).median; }
+
+std::string OptimizerTable(const std::vector<OptimizerRace>& races) {
+  std::string table =
+      "                | Sluice, ms a step         | torch::optim, ms a step   | times as fast\n"
+      "optimizer       |   median      min–max     |   median      min–max     | median    "
+      "min–max\n";
+  for (const OptimizerRace& race : races) {
+    absl::StrAppendFormat(&table, "%-15s | %s | %s | %s%s\n", race.name, Milliseconds(race.ours),
+                          Milliseconds(race.theirs), Ratio(race), Goal(race));
+  }
+  return table;
+}
+
+uint32_t CountMissed(const std::vector<OptimizerRace>& races) {
+  return static_cast<uint32_t>(std::count_if(races.begin(), races.end(), Misses));
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "common/base/thread_pool.h"
+#include "common/protocol/consistency.h"
+#include "common/tensor/float_buffer.h"
+#include "common/tensor/layout.h"
+#include "server/aggregation/step_maker.h"
+#include "tools/bench/optimizer_race/optimizer_side.h"
+
+namespace sluice::bench {
+namespace {
+
+Layout LayoutOf(const std::vector<uint64_t>& tensors) {
+  std::vector<LayoutRange> ranges;
+  for (const uint64_t elements : tensors) {
+    LayoutRange range;
+    range.name = absl::StrCat("tensor", ranges.size());
+    range.shape = {static_cast<uint32_t>(elements)};
+    range.offset = ranges.empty() ? 0 : ranges.back().end();
+    range.length = elements;
+    ranges.push_back(std::move(range));
+  }
+  return Layout::Create(std::move(ranges)).value();
+}
+
+// A push that has arrived, in the chunks of a stream, which lie where `gradient` does.
+Contribution ContributionOf(absl::Span<const float> gradient, const Layout& layout) {
+  Contribution contribution;
+  contribution.push =
+      std::make_unique<PendingPush>(PushHeader(), std::make_shared<const Layout>(layout));
+  for (uint64_t begin = 0; begin < gradient.size(); begin += kChunkElements) {
+    TensorChunk chunk;
+    chunk.offset = begin;
+    chunk.pieces = {AsPiece(gradient.subspan(begin, kChunkElements))};
+    contribution.push->Add(std::move(chunk)).IgnoreError();  // it is ours, and finite
+  }
+  contribution.push->Seal();
+  return contribution;
+}
+
+class SluiceSide final : public OptimizerSide {
+ public:
+  SluiceSide(const OptimizerOptions& options, const Layout& layout,
+             absl::Span<const float> gradient, uint32_t threads)
+      : pool_(threads),
+        maker_(layout, {options}, absl::nullopt, pool_),
+        contribution_(ContributionOf(gradient, layout)),
+        learning_rate_(LearningRateOf(options)),
+        current_(FloatBuffer::Zeroed(layout.size())),
+        next_(layout.size()) {}
+
+  void Step() override {
+    maker_.Make(Consistency(), {learning_rate_}, &contribution_, current_.span(), next_.span());
+    std::swap(current_, next_);
+  }
+
+  std::vector<float> Parameters() const override {
+    return {current_.span().begin(), current_.span().end()};
+  }
+
+ private:
+  ThreadPool pool_;
+  StepMaker maker_;
+  const Contribution contribution_;
+  const double learning_rate_;
+  FloatBuffer current_;
+  FloatBuffer next_;
+};
+
+}  // namespace
+
+std::unique_ptr<OptimizerSide> MakeSluiceSide(const OptimizerOptions& options,
+                                              const std::vector<uint64_t>& tensors,
+                                              absl::Span<const float> gradient, uint32_t threads) {
+  return std::make_unique<SluiceSide>(options, LayoutOf(tensors), gradient, threads);
+}
+
+}  // namespace sluice::bench

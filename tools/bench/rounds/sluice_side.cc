@@ -1,0 +1,103 @@
+#include "tools/bench/rounds/sluice_side.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/allocator.h"
+#include "common/base/logging.h"
+#include "common/base/random.h"
+#include "common/tensor/layout.h"
+#include "server/server.h"
+#include "tools/bench/harness/endpoint.h"
+#include "tools/bench/harness/gradient.h"
+#include "worker/client/parameter_client.h"
+#include "worker/connection/grpc/grpc_connection.h"
+
+namespace sluice::bench {
+namespace {
+
+absl::StatusOr<JoinRequest> JoinAs(const Part& part) {
+  LayoutRange vector;
+  vector.name = "vector";
+  vector.shape = {static_cast<uint32_t>(part.elements)};
+  vector.length = part.elements;
+  const auto layout = Layout::Create({vector});
+  if (!layout.ok()) return layout.status();
+  JoinRequest request;
+  request.worker = absl::StrCat("worker-", part.index);
+  request.process_nonce = RandomNonce();
+  request.host = "localhost";
+  request.pid = static_cast<uint32_t>(getpid());
+  request.layout = *layout;
+  SgdOptions sgd;
+  sgd.learning_rate = kLearningRate;
+  request.optimizer.options = sgd;
+  request.index = part.index;
+  return request;
+}
+
+}  // namespace
+
+absl::Status RunSluiceServer(const Part& part, SocketKind socket,
+                             const SluiceOptions& sluice_options) {
+  InitLogging();
+  KeepFreedMemoryInOneHeap();
+  const auto endpoint = MakeEndpoint(socket);
+  if (!endpoint.ok()) return endpoint.status();
+  ServerOptions options;
+  options.shard.job_id = "bench";
+  options.shard.expected_workers = part.workers;
+  options.listen = endpoint->address;
+  options.threads = sluice_options.threads;
+  if (sluice_options.shared_memory) options.shard.snapshots = SnapshotMemory::kShared;
+  auto started = Server::Start(options);
+  if (!started.ok()) return started.status();
+  // Never destroyed: then gRPC 1.51 sometimes waits 10 s for a poller of a connection that is gone.
+  Server* const server = started->release();
+  absl::Status answered;
+  std::thread answers([&] {
+    answered = AnswerParent(server->address().ToString(), nullptr);
+    kill(getpid(), SIGTERM);  // Serve() takes it, if it still waits for workers
+  });
+  const int code = server->Serve();
+  answers.join();
+  if (code != 0) return absl::AbortedError("every worker was lost");
+  return answered;
+}
+
+absl::Status RunSluiceWorker(const Part& part, const SluiceOptions& sluice_options) {
+  InitLogging();
+  KeepFreedMemory();
+  GrpcConnectionOptions options;
+  options.address = part.address;
+  auto connection = ConnectOverGrpc(options);
+  if (!connection.ok()) return connection.status();
+  auto request = JoinAs(part);
+  if (!request.ok()) return request.status();
+  SharedFloats gradient = Share(SyntheticGradient(part.elements));
+  if (sluice_options.shared_memory) {
+    auto memory = SharedMemory::Create(part.elements);
+    if (!memory.ok()) return memory.status();
+    absl::c_copy(gradient.values, (*memory)->floats().begin());
+    gradient = {(*memory)->floats(), *memory};
+    request->memory = *std::move(memory);
+  }
+  std::vector<float> parameters(part.elements);
+  ParameterClient client(*std::move(connection));
+  const absl::Status joined = client.Join(*request, absl::MakeSpan(parameters));
+  if (!joined.ok()) return joined;
+  const absl::Status answered = AnswerParent("", [&] {
+    return client.Exchange(gradient, 1, absl::nullopt, absl::MakeSpan(parameters)).status();
+  });
+  if (!answered.ok()) return answered;
+  const absl::Status right = CheckParameters(gradient.values, client.step().value(), parameters);
+  return right.ok() ? client.Leave({}) : right;
+}
+
+}  // namespace sluice::bench

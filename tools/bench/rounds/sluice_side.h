@@ -1,0 +1,28 @@
+// The side that is measured: Sluice's own server and client, without LibTorch.
+
+#ifndef SLUICE_TOOLS_BENCH_ROUNDS_SLUICE_SIDE_H_
+#define SLUICE_TOOLS_BENCH_ROUNDS_SLUICE_SIDE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "tools/bench/harness/endpoint.h"
+#include "tools/bench/harness/part.h"
+
+namespace sluice::bench {
+
+struct SluiceOptions {
+  uint32_t threads = 1;        // that do the server's arithmetic
+  bool shared_memory = false;  // for gradients and parameters; the calls go through the socket
+};
+
+// Serves a sync job of part.workers workers until they have left.
+absl::Status RunSluiceServer(const Part& part, SocketKind socket, const SluiceOptions& options);
+
+// A worker that pushes a synthetic gradient and pulls the parameters. At the end it checks that
+// they are what SGD makes of as many gradients.
+absl::Status RunSluiceWorker(const Part& part, const SluiceOptions& options);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_TOOLS_BENCH_ROUNDS_SLUICE_SIDE_H_

@@ -1,0 +1,28 @@
+// Which cells of a grid of sizes and workers this machine can hold.
+
+#ifndef SLUICE_TOOLS_BENCH_SCALING_SCALE_PLAN_H_
+#define SLUICE_TOOLS_BENCH_SCALING_SCALE_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/bench/harness/cell.h"
+
+namespace sluice::bench {
+
+// About what a cell of Sluice needs: 5 vectors and one more for each worker in the server, 3 in
+// each worker, and the programs themselves.
+uint64_t NeededBytes(uint64_t elements, uint32_t workers);
+
+struct ScalePlan {
+  std::vector<Cell> cells;           // by size, then by workers
+  std::vector<std::string> skipped;  // a line for each size of which cells do not fit
+};
+
+ScalePlan PlanScale(const Row& row, const std::vector<double>& megabytes,
+                    const std::vector<uint32_t>& workers, uint64_t memory_bytes);
+
+}  // namespace sluice::bench
+
+#endif  // SLUICE_TOOLS_BENCH_SCALING_SCALE_PLAN_H_

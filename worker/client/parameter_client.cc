@@ -1,0 +1,195 @@
+#include "worker/client/parameter_client.h"
+
+#include <glog/logging.h>
+
+#include <utility>
+
+#include "common/base/error.h"
+#include "worker/connection/call_retry.h"
+
+namespace sluice {
+namespace {
+
+// Between two attempts at a push that the server cannot keep.
+constexpr absl::Duration kPatience = absl::Milliseconds(500);
+
+// The server cannot keep what it is sent, for example because its disk is full.
+bool IsStopped(const absl::Status& status) { return ReasonOf(status) == Reason::kJournalStopped; }
+
+// It has come back without the parameters that this worker was given.
+bool IsBlank(const absl::Status& status) { return ReasonOf(status) == Reason::kNotInitialized; }
+
+bool Counted(Disposition disposition) {
+  return disposition == Disposition::kAccepted || disposition == Disposition::kApplied;
+}
+
+}  // namespace
+
+PushHeader ParameterClient::NextHeader() {
+  sequence_ = sequence_.Next();
+  PushHeader header;
+  header.session = welcome_.session;
+  header.sequence = sequence_;
+  header.step = step_;
+  header.incarnation = incarnation_;
+  if (!attachments_.empty()) {
+    header.attachments = std::make_shared<const Attachments>(std::move(attachments_));
+    attachments_.clear();
+  }
+  if (auto_ != nullptr) {
+    auto_->BeginRound(encoder_.get(), *connection_);
+    header.encodings = auto_->TakeReport();
+  }
+  if (encoder_ != nullptr) encoder_->Begin(sequence_, step_, learning_rate_);
+  return header;
+}
+
+absl::Status ParameterClient::Attach(Attachment attachment) {
+  attachments_.push_back(std::move(attachment));
+  const absl::Status sound = CheckAttachments(attachments_);
+  if (!sound.ok()) attachments_.pop_back();
+  return sound;
+}
+
+void ParameterClient::GiveUpEarly() {
+  if (!early_.has_value()) return;
+  if (early_->header.attachments != nullptr) {
+    for (const Attachment& attachment : *early_->header.attachments)
+      Attach(attachment).IgnoreError();
+  }
+  if (auto_ != nullptr) auto_->ReportAgain();
+  early_.reset();
+}
+
+void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
+  const bool holds_back = connection_->measures_push() || (auto_ != nullptr && auto_->holds_back());
+  if (!early_.has_value() && holds_back) return;
+  if (!early_.has_value()) {
+    const uint64_t elements = request_.layout.size();
+    early_.emplace(Round{NextHeader(), nullptr, Coverage(elements)});
+    early_->push = connection_->StartPush(early_->header, elements, BatchIs::kInSummary);
+  }
+  Send(offset, part, *early_);
+}
+
+// What is sent is sent whole, or the push has ended, and nobody asks any more what was sent.
+void ParameterClient::Send(uint64_t offset, const SharedFloats& part, Round& round) const {
+  if (!round.open) return;
+  if (encoder_ != nullptr) {
+    round.open = encoder_->Send(offset, part, *round.push, round.sent);
+  } else {
+    round.open = round.push->Send(offset, part) && round.sent.Add(offset, part.values.size()).ok();
+  }
+}
+
+absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradient,
+                                                      uint32_t samples, absl::optional<float> loss,
+                                                      absl::Span<float> parameters) {
+  const bool early = early_.has_value();
+  Round round = early ? *std::move(early_) : Round{NextHeader(), nullptr, Coverage(0)};
+  early_.reset();
+  PushHeader header = round.header;
+  header.samples = samples;
+  header.loss = loss;
+  round.header = header;
+  for (int attempt = 0;; ++attempt) {
+    auto report = TryExchange(std::move(round), gradient, parameters);
+    // Others may be long in coming: what began early is not answered in time, nor, where answers
+    // wait until their step is kept, any push.
+    const bool outlived = absl::IsDeadlineExceeded(report.status());
+    const bool corrupt = IsCorrupt(report.status());
+    if (IsStopped(report.status())) {
+      LOG_EVERY_N(WARNING, 20) << request_.worker << " waits: " << report.status().message();
+      absl::SleepFor(kPatience);
+      round = Round{header, nullptr, Coverage(0)};
+      --attempt;
+      continue;
+    }
+    const bool again = outlived || corrupt || IsBlank(report.status()) || IsLost(report.status());
+    if (report.ok() && encoder_ != nullptr) encoder_->End(Counted(report->disposition));
+    if (report.ok() || !again || attempt == kMaxRejoins) return report;
+    if (corrupt) LOG(WARNING) << request_.worker << " repeats a push: " << report.status();
+    if (!outlived && !corrupt) {
+      LOG(WARNING) << request_.worker << " joins again: " << report.status().message();
+      const absl::Status rejoined = Rejoin();
+      if (!rejoined.ok()) return rejoined;
+      if (auto_ != nullptr) auto_->ReportAgain();
+      if (!welcome_.resumed) return GiveUpPush(parameters);
+    }
+    header.session = welcome_.session;
+    round = Round{header, nullptr, Coverage(0)};
+  }
+}
+
+absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round round, const SharedFloats& gradient,
+                                                         absl::Span<float> parameters) {
+  const PushHeader& header = round.header;
+  PullRequest request;
+  request.session = header.session;
+  request.min_step = welcome_.step;
+  request.after = header.sequence;
+  // Parameters that were pushed in place of a gradient are not the server's any more.
+  const bool has_servers = gradient.values.data() != parameters.data();
+  if (has_servers && incarnation_ == welcome_.incarnation) request.have_step = step_;
+  // Asked for at once it costs no round trip of its own; but it may be here before somebody looks,
+  // and then nobody knows how long it took.
+  const bool measured = auto_ != nullptr && auto_->measures_pull();
+  std::unique_ptr<PendingPull> pull = measured ? nullptr : connection_->StartPull(request);
+  const auto outcome = Push(std::move(round), gradient);
+  if (!outcome.ok()) return outcome.status();
+  if (measured) pull = connection_->StartPull(request);
+  // What was not wanted was not sent whole.
+  if (!Counted(outcome->disposition)) pushed_ = Transfer();
+  if (auto_ != nullptr) auto_->EndPush(pushed_, gradient.values);
+  const absl::Status pulled = Finish(std::move(pull), request, parameters);
+  if (!pulled.ok()) return pulled;
+  if (auto_ != nullptr) auto_->EndPull(pulled_, parameters);
+  return RoundReport{step_, outcome->first_disposition.value_or(outcome->disposition),
+                     outcome->staleness};
+}
+
+// Sends what was not sent yet.
+absl::StatusOr<PushOutcome> ParameterClient::Push(Round round, const SharedFloats& gradient) {
+  if (round.push == nullptr) {
+    const uint64_t elements = gradient.values.size();
+    round.sent = Coverage(elements);
+    round.push = connection_->StartPush(round.header, elements, BatchIs::kInHeader);
+  }
+  absl::optional<Coverage::Gap> gap = round.sent.FirstGap();
+  for (; round.open && gap.has_value(); gap = round.sent.FirstGap()) {
+    Send(gap->begin, gradient.Part(gap->begin, gap->end - gap->begin), round);
+  }
+  auto outcome = round.push->Finish({round.header.samples, round.header.loss});
+  pushed_ = round.push->transfer();
+  return outcome;
+}
+
+absl::Status ParameterClient::Pull(Step min_step, absl::Span<float> parameters,
+                                   absl::optional<Sequence> after) {
+  PullRequest request;
+  request.session = welcome_.session;
+  request.min_step = min_step;
+  request.after = after;
+  return Finish(connection_->StartPull(request), request, parameters);
+}
+
+// A step may be long in coming, when other workers are late, or change on its way: then the pull is
+// repeated.
+absl::Status ParameterClient::Finish(std::unique_ptr<PendingPull> pull, const PullRequest& request,
+                                     absl::Span<float> parameters) {
+  auto header = pull->Read(parameters);
+  int corrupt = 0;
+  while (absl::IsDeadlineExceeded(header.status()) ||
+         (IsCorrupt(header.status()) && ++corrupt <= kMaxRepeats)) {
+    pull = connection_->StartPull(request);
+    header = pull->Read(parameters);
+  }
+  if (!header.ok()) return header.status();
+  pulled_ = pull->transfer();
+  step_ = header->step;
+  incarnation_ = header->incarnation;
+  learning_rate_ = header->learning_rate;
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

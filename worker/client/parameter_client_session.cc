@@ -1,0 +1,143 @@
+// A ParameterClient's sessions: how they begin, break and end.
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <string>
+
+#include "common/base/error.h"
+#include "worker/client/parameter_client.h"
+#include "worker/connection/call_retry.h"
+
+namespace sluice {
+
+// ---- The beginning ----
+
+absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float> parameters) {
+  request_ = request;
+  const absl::Status prepared = PrepareEncodings();
+  if (!prepared.ok()) return prepared;
+  absl::Status joined = OpenSession();
+  if (IsLost(joined)) joined = Rejoin();
+  if (!joined.ok()) return joined;
+  sequence_ = welcome_.last_sequence;
+  return Begin(Earlier::kNothing, parameters);
+}
+
+absl::Status ParameterClient::PrepareEncodings() {
+  if (request_.role != SessionRole::kWorker) return absl::OkStatus();
+  if (encoding_.choice.momentum()) {
+    const auto momentum = TakeMomentum(&request_.optimizer);
+    if (!momentum.ok()) return momentum.status();
+    encoding_.momentum = *momentum;
+  } else if (encoding_.error_feedback) {
+    const std::string advice = AdviceOnMomentum(encoding_.choice, request_.optimizer);
+    if (!advice.empty()) LOG(INFO) << request_.worker << ": " << advice;
+  }
+  if (!encoding_.choice.plain()) {
+    encoder_ = std::make_unique<GradientEncoder>(request_.layout, encoding_, request_.worker);
+  }
+  if (encoding_.choice.automatic() || pull_.automatic()) {
+    auto_ =
+        std::make_unique<AutoEncodings>(request_.layout, encoding_, pull_, request_.worker, clock_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParameterClient::OpenSession() {
+  auto welcome = connection_->Join(request_);
+  if (!welcome.ok()) return welcome.status();
+  welcome_ = *std::move(welcome);
+  request_.job_id = welcome_.job_id;  // another job at this address is not meant
+  return absl::OkStatus();
+}
+
+// Gives the job what is in `parameters` if it has none, and puts there what it has; in this session
+// or, if that breaks, in a later one.
+absl::Status ParameterClient::Begin(Earlier earlier, absl::Span<float> parameters) {
+  // A pull that breaks off leaves something else there.
+  const SharedFloats own = Share({parameters.begin(), parameters.end()});
+  for (int attempt = 0;; ++attempt) {
+    const absl::Status begun = TryToBegin(earlier, own, parameters);
+    if (!IsLost(begun) || attempt == kMaxRejoins) return begun;
+    LOG(WARNING) << request_.worker << " joins again: " << begun.message();
+    std::copy(own.values.begin(), own.values.end(), parameters.begin());
+    const absl::Status rejoined = Rejoin();
+    if (!rejoined.ok()) return rejoined;
+  }
+}
+
+absl::Status ParameterClient::TryToBegin(Earlier earlier, const SharedFloats& own,
+                                         absl::Span<float> parameters) {
+  PullRequest first;
+  if (!welcome_.initialized && request_.role == SessionRole::kWorker) {
+    const auto initialized = connection_->Initialize(welcome_.session, own);
+    if (!initialized.ok()) return initialized.status();
+    step_ = initialized->step;
+    incarnation_ = welcome_.incarnation;
+    // Then it lacks nothing but what the pull's header says.
+    if (initialized->accepted) first.have_step = step_;
+  }
+  first.session = welcome_.session;
+  first.min_step = welcome_.step;
+  // By `after` the server also says that it reads nothing of this worker's memory any more.
+  if (earlier == Earlier::kPushed) first.after = welcome_.last_sequence;
+  return Finish(connection_->StartPull(first), first, parameters);
+}
+
+// ---- Coming back ----
+
+absl::Status ParameterClient::Rejoin() {
+  absl::Status joined;
+  for (int attempt = 0; attempt < kMaxRejoins; ++attempt) {
+    const absl::Status connected = connection_->Reconnect();
+    if (!connected.ok()) return connected;
+    joined = OpenSession();
+    if (joined.ok()) LogReturn();
+    if (joined.ok() || !IsLost(joined)) return joined;
+  }
+  return joined;
+}
+
+void ParameterClient::LogReturn() const {
+  LOG(INFO) << request_.worker << " has joined again, at step " << welcome_.step;
+  if (welcome_.incarnation == incarnation_ || welcome_.lost_steps == 0) return;
+  LOG(WARNING) << "the server came back, and " << welcome_.lost_steps
+               << " steps that it had made are lost";
+}
+
+absl::StatusOr<RoundReport> ParameterClient::GiveUpPush(absl::Span<float> parameters) {
+  LOG(WARNING) << "the server does not know " << request_.worker
+               << " any more; its latest push is given up";
+  const absl::Status begun = Begin(Earlier::kPushed, parameters);
+  if (!begun.ok()) return begun;
+  return RoundReport{step_, Disposition::kStaleDropped, 0};
+}
+
+// ---- The end ----
+
+absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
+  for (;;) {
+    const auto event = connection_->NextEvent();
+    const bool ended = event.ok() && event->kind == JobEvent::Kind::kEvicted;
+    if (ended || IsLost(event.status())) {
+      const absl::Status rejoined = Rejoin();
+      if (!rejoined.ok()) return rejoined;
+      continue;
+    }
+    if (!event.ok()) return event.status();
+    if (event->kind == JobEvent::Kind::kTrainingFinished) return Pull(event->step, parameters);
+    if (event->kind == JobEvent::Kind::kDraining) {
+      return absl::UnavailableError("the server went down before training was over");
+    }
+  }
+}
+
+absl::Status ParameterClient::Leave(const Results& results) {
+  const absl::Status left = connection_->Leave(welcome_.session, results);
+  // Its session ended before, but all of its pushes were answered.
+  const bool gone = ReasonOf(left) == Reason::kUnknownSession && results.empty();
+  return gone ? absl::OkStatus() : left;
+}
+
+}  // namespace sluice

@@ -1,0 +1,133 @@
+#include "worker/client/parameter_follower.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/error.h"
+#include "worker/connection/call_retry.h"
+
+namespace sluice {
+namespace {
+
+// Between two attempts to observe a job that has no worker yet.
+constexpr absl::Duration kPause = absl::Milliseconds(200);
+
+// Whoever asks for it can tell it from all that a server says.
+absl::Status GoneError(absl::string_view why) { return absl::DeadlineExceededError(why); }
+
+}  // namespace
+
+ParameterFollower::ParameterFollower(std::unique_ptr<ServerConnection> connection,
+                                     JoinRequest request, absl::Duration patience,
+                                     const Clock& clock)
+    : connection_(std::move(connection)),
+      request_(std::move(request)),
+      patience_(patience),
+      clock_(clock) {}
+
+ParameterFollower::~ParameterFollower() {
+  // The server will notice anyway.
+  if (welcome_.has_value()) connection_->Leave(welcome_->session, {}).IgnoreError();
+}
+
+absl::StatusOr<absl::optional<FollowedStep>> ParameterFollower::Next(uint64_t every,
+                                                                     absl::Span<float> parameters) {
+  int rejoins = 0;
+  while (!ended_) {
+    if (!welcome_.has_value()) {
+      const absl::Status joined = Join();
+      if (!joined.ok()) return joined;
+    }
+    const Step min_step = given_.has_value() ? Step(given_->step.value() + every) : Step();
+    const auto header = Pull(min_step, parameters);
+    if (header.ok()) {
+      ended_ = header->last;
+      const FollowedStep found = {header->step, header->incarnation};
+      const bool known = given_.has_value() && given_->step == found.step &&
+                         given_->incarnation == found.incarnation;
+      given_ = found;
+      if (known) continue;
+      return given_;
+    }
+    if (ReasonOf(header.status()) == Reason::kDraining) break;
+    if (!IsLost(header.status()) || ++rejoins > kMaxRejoins) return header.status();
+    if (WasToldOfTheEnd()) break;
+    LOG(WARNING) << request_.worker << " joins again: " << header.status().message();
+    welcome_.reset();
+    const absl::Status back = AwaitServer();
+    if (!back.ok()) return back;
+  }
+  ended_ = true;
+  return absl::optional<FollowedStep>();
+}
+
+absl::Status ParameterFollower::AwaitServer() {
+  const absl::Status back = connection_->Reconnect();
+  return absl::IsUnavailable(back) ? GoneError(back.message()) : back;
+}
+
+// Waits until there is a job to be observed.
+absl::Status ParameterFollower::Join() {
+  const absl::Time end = clock_.Now() + patience_;
+  for (int lost = 0;;) {
+    const absl::Status joined = TryJoin();
+    if (joined.ok()) return joined;
+    if (ReasonOf(joined) == Reason::kNotInitialized) {
+      if (clock_.Now() >= end) {
+        return GoneError(absl::StrCat("no worker joined the server within ",
+                                      absl::FormatDuration(patience_),
+                                      "; there is nothing to follow"));
+      }
+      absl::SleepFor(kPause);
+    } else if (IsLost(joined) && ++lost <= kMaxRejoins) {
+      const absl::Status back = AwaitServer();
+      if (!back.ok()) return back;
+    } else {
+      return joined;
+    }
+  }
+}
+
+absl::Status ParameterFollower::TryJoin() {
+  const auto welcome = connection_->Join(request_);
+  if (!welcome.ok()) return welcome.status();
+  request_.job_id = welcome->job_id;  // another job at this address is not meant
+  welcome_ = *welcome;
+  const bool came_back = given_.has_value() && given_->incarnation != welcome->incarnation;
+  if (came_back && welcome->step < given_->step) {
+    LOG(WARNING) << "the server came back at step " << welcome->step << ": step " << given_->step
+                 << " of incarnation " << given_->incarnation << " is lost";
+    given_->step = welcome->step;
+  }
+  return absl::OkStatus();
+}
+
+// Whether the session's stream, which is broken, had told before that no step will follow.
+bool ParameterFollower::WasToldOfTheEnd() {
+  for (;;) {
+    const auto event = connection_->NextEvent();
+    if (!event.ok() || event->kind == JobEvent::Kind::kEvicted) return false;
+    if (event->kind == JobEvent::Kind::kTrainingFinished) return true;
+    if (event->kind == JobEvent::Kind::kDraining) return true;
+  }
+}
+
+// A step may be long in coming, or change on its way: then the pull is repeated.
+absl::StatusOr<PullHeader> ParameterFollower::Pull(Step min_step, absl::Span<float> parameters) {
+  PullRequest request;
+  request.session = welcome_->session;
+  request.min_step = min_step;
+  request.whole = true;
+  for (int corrupt = 0;;) {
+    auto header = connection_->StartPull(request)->Read(parameters);
+    if (absl::IsDeadlineExceeded(header.status())) continue;
+    if (IsCorrupt(header.status()) && ++corrupt <= kMaxRepeats) continue;
+    return header;
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,77 @@
+#include "worker/compression/auto_encoding.h"
+
+#include <algorithm>
+
+#include "absl/time/time.h"
+
+namespace sluice {
+namespace {
+
+uint64_t CountAwaiting(const std::vector<PlannedChunk>& chunks) {
+  return static_cast<uint64_t>(std::count_if(
+      chunks.begin(), chunks.end(), [](const PlannedChunk& chunk) { return chunk.awaits_choice; }));
+}
+
+double SpeedOf(uint64_t elements, absl::Duration time) {
+  if (time <= absl::ZeroDuration()) return 0;
+  return static_cast<double>(elements * sizeof(float)) / absl::ToDoubleSeconds(time);
+}
+
+}  // namespace
+
+AutoEncoding::AutoEncoding(const Layout& layout, const EncodingChoice& choice, Pipeline pipeline,
+                           bool feedback, const Clock& clock)
+    : choice_(choice),
+      chunks_(PlanChunks(layout, choice_)),
+      feedback_(feedback),
+      clock_(clock),
+      chooser_(pipeline, CountAwaiting(chunks_)) {}
+
+const Encoding& AutoEncoding::encoding() const {
+  return choice_.candidates[measuring_ ? 0 : best_];
+}
+
+const std::vector<bool>& AutoEncoding::hardly_shrinks() const {
+  static const auto* const none = new std::vector<bool>();
+  return trials_.empty() ? *none : trials_[best_].hardly_shrinks;
+}
+
+void AutoEncoding::EndRound(const Transfer& transfer, absl::Span<const float> values) {
+  ++rounds_;
+  if (!measuring_) {
+    if (rounds_ < (trials_.empty() ? kRoundsBefore : kRoundsBetween)) return;
+    measuring_ = true;
+    rounds_ = transfers_ = 0;
+    return;
+  }
+  if (transfer.bytes > 0) {
+    chooser_.NoteTransfer(transfer.bytes, transfer.time);
+    ++transfers_;
+  }
+  if (transfers_ < kTransfers && rounds_ < kMostRoundsOfCheck) return;
+  measuring_ = false;
+  rounds_ = 0;
+  Check(values);
+}
+
+void AutoEncoding::Check(absl::Span<const float> values) {
+  trials_.clear();
+  std::vector<EncodingCost> costs;
+  for (const Encoding& candidate : choice_.candidates) {
+    trials_.push_back(TryEncoding(candidate, chunks_, values, feedback_, clock_));
+    costs.push_back(trials_.back().cost);
+  }
+  best_ = chooser_.Choose(costs);
+  Describe();
+}
+
+void AutoEncoding::Describe() {
+  const EncodingTrial& trial = trials_[best_];
+  chosen_.encoding = EncodingName(choice_.candidates[best_]);
+  chosen_.link_bytes_per_second = chooser_.link();
+  chosen_.ratio = trial.ratio();
+  chosen_.encode_bytes_per_second = SpeedOf(trial.elements, trial.cost.encode);
+  chosen_.decode_bytes_per_second = SpeedOf(trial.elements, trial.cost.decode);
+}
+
+}  // namespace sluice

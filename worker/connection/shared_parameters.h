@@ -1,0 +1,37 @@
+// Parameters that lie in the memory of a server on this node.
+
+#ifndef SLUICE_WORKER_CONNECTION_SHARED_PARAMETERS_H_
+#define SLUICE_WORKER_CONNECTION_SHARED_PARAMETERS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/tensor/shared_memory.h"
+
+namespace sluice {
+
+// Copies them. A server has a few such memories in turn: each is mapped once. For one thread.
+class SharedParameters {
+ public:
+  // Copies the first elements of the memory of that name, as many as `to` has. UNAVAILABLE if it
+  // cannot be reached, or was written again meanwhile; `to` may then be a mixture.
+  absl::Status Read(const SharedMemoryName& name, uint64_t generation, absl::Span<float> to);
+
+ private:
+  struct Mapped {
+    uint64_t cookie;
+    std::shared_ptr<const SharedMemoryView> view;
+  };
+
+  absl::StatusOr<std::shared_ptr<const SharedMemoryView>> ViewOf(const SharedMemoryName& name);
+
+  std::vector<Mapped> mapped_;  // the newest last
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_CONNECTION_SHARED_PARAMETERS_H_

@@ -1,0 +1,93 @@
+#include "worker/data/dataset.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "worker/data/idx_reader.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint32_t kImageSide = 28;
+constexpr int kImageRank = 3;
+constexpr int kLabelRank = 1;
+constexpr size_t kLabelsBegin = 8;  // what the header of an IDX file of rank 1 takes
+constexpr uint8_t kLargestLabel = 9;
+
+struct ReadFile {
+  std::string path;  // the form that was read
+  IdxArray array;
+};
+
+absl::StatusOr<ReadFile> ReadEitherForm(const std::string& plain, int rank) {
+  const std::string gzip = absl::StrCat(plain, ".gz");
+  for (const std::string& path : {plain, gzip}) {
+    absl::StatusOr<IdxArray> array = ReadIdx(path, rank);
+    if (array.ok()) return ReadFile{path, *std::move(array)};
+    if (!absl::IsNotFound(array.status())) return array.status();
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "neither ", plain, " nor ", gzip,
+      " exists; Debian's package dataset-fashion-mnist installs Fashion-MNIST, any other dataset ",
+      "(MNIST too, which Debian does not package) or folder is given with --data-dir"));
+}
+
+absl::Status CheckImages(const ReadFile& images) {
+  const std::vector<uint32_t>& dims = images.array.dims;
+  if (dims[1] == kImageSide && dims[2] == kImageSide) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(images.path, ": the images' size at byte 8 is ",
+                                                 dims[1], "x", dims[2], ", expected ", kImageSide,
+                                                 "x", kImageSide));
+}
+
+absl::Status CheckLabels(const ReadFile& labels) {
+  const std::vector<uint8_t>& data = labels.array.data;
+  const auto bad =
+      std::find_if(data.begin(), data.end(), [](uint8_t label) { return label > kLargestLabel; });
+  if (bad == data.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(labels.path, ": the label at byte ",
+                                                 kLabelsBegin + (bad - data.begin()), " is ", *bad,
+                                                 ", expected 0 to ", kLargestLabel));
+}
+
+absl::Status CheckCounts(const ReadFile& images, const ReadFile& labels) {
+  const uint32_t image_count = images.array.dims[0];
+  const uint32_t label_count = labels.array.dims[0];
+  if (image_count == label_count) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      images.path, " holds ", image_count, " images and ", labels.path, " ", label_count,
+      " labels (both at byte 4), expected as many; take both files from ", "one dataset"));
+}
+
+}  // namespace
+
+absl::StatusOr<Dataset> LoadDataset(const std::string& data_dir, DatasetSplit split) {
+  const std::string prefix =
+      absl::StrCat(data_dir, split == DatasetSplit::kTrain ? "/train" : "/t10k");
+  absl::StatusOr<ReadFile> images = ReadEitherForm(prefix + "-images-idx3-ubyte", kImageRank);
+  if (!images.ok()) return images.status();
+  absl::StatusOr<ReadFile> labels = ReadEitherForm(prefix + "-labels-idx1-ubyte", kLabelRank);
+  if (!labels.ok()) return labels.status();
+  for (const absl::Status& check :
+       {CheckImages(*images), CheckCounts(*images, *labels), CheckLabels(*labels)}) {
+    if (!check.ok()) return check;
+  }
+  Dataset dataset;
+  dataset.rows = kImageSide;
+  dataset.columns = kImageSide;
+  dataset.images = std::move(images->array.data);
+  dataset.labels = std::move(labels->array.data);
+  return dataset;
+}
+
+absl::StatusOr<std::string> DefaultDataDir(absl::string_view dataset) {
+  for (const absl::string_view known : {"fashion-mnist", "mnist"}) {
+    if (dataset == known) return absl::StrCat("/usr/share/datasets/", known);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("there is no dataset called \"", dataset,
+                                                 "\", expected \"fashion-mnist\" or \"mnist\""));
+}
+
+}  // namespace sluice

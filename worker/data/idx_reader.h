@@ -1,0 +1,51 @@
+#ifndef SLUICE_WORKER_DATA_IDX_READER_H_
+#define SLUICE_WORKER_DATA_IDX_READER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace sluice {
+
+// Reads IDX files, the format of MNIST and its kin: an array of unsigned bytes behind a header.
+//
+//   byte 0, 1   0x00 0x00
+//   byte 2      0x08, the element type: unsigned bytes (the only one read here)
+//   byte 3      rank
+//   byte 4...   rank dimensions, each 32 bits, big-endian
+//   then        the elements, the last dimension varying fastest, and nothing after them
+//
+// Free functions without shared state: any thread may call them.
+//
+// Errors begin with the file's name and tell the offset of the byte that is wrong, what was
+// expected there and what was found. Offsets count inflated bytes, except where the message says
+// "compressed byte".
+//   NOT_FOUND         there is no such file
+//   DATA_LOSS         the file is truncated, or its gzip stream is corrupt
+//   INVALID_ARGUMENT  the magic or a dimension is wrong, or bytes follow the elements
+//   others            what the operating system said to open or read, by absl::ErrnoToStatus
+
+// A larger array is refused before anything is allocated for it. (MNIST needs 45 MiB.)
+inline constexpr uint64_t kMaxIdxBytes = uint64_t{1} << 30;
+
+struct IdxArray {
+  std::vector<uint32_t> dims;  // `rank` of them, each at least 1
+  std::vector<uint8_t> data;   // their product, row-major
+};
+
+// Parses a whole file's inflated bytes. Pure; `name` only serves the error messages.
+// `expected_rank` lies in [1, 255].
+absl::StatusOr<IdxArray> ParseIdx(absl::Span<const uint8_t> bytes, absl::string_view name,
+                                  int expected_rank);
+
+// Reads the file at `path`, which may be gzipped: its content decides, not its name. Never inflates
+// more than one byte beyond the size its header declares.
+absl::StatusOr<IdxArray> ReadIdx(const std::string& path, int expected_rank);
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_DATA_IDX_READER_H_

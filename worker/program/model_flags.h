@@ -1,0 +1,31 @@
+// The command line's say in which model it is, and on which data.
+
+#ifndef SLUICE_WORKER_PROGRAM_MODEL_FLAGS_H_
+#define SLUICE_WORKER_PROGRAM_MODEL_FLAGS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace CLI {
+class App;
+}
+
+namespace sluice {
+
+struct ModelFlags {
+  std::string model = "lenet";
+  std::string dataset = "fashion-mnist";
+  std::string data_dir;  // empty: the data set's own
+  int threads = 1;       // of LibTorch
+};
+
+// Adds them to `app`. `flags` outlives the parsing.
+void AddModelFlags(CLI::App& app, ModelFlags& flags);
+
+// Where the data are.
+absl::StatusOr<std::string> DataDirOf(const ModelFlags& flags);
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_PROGRAM_MODEL_FLAGS_H_

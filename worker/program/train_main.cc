@@ -1,0 +1,201 @@
+// sluice_train: trains an image classifier, with a parameter server or, with --role=single,
+// without.
+//
+//   mpirun -n 4 sluice_train                          rank 0 serves, three workers train
+//   mpirun -n 1 sluice_server : -n 3 sluice_train     the same
+//   sluice_train --server=host:port                   a worker of a server that runs elsewhere
+//   sluice_train --role=single                        one process, no server: the baseline
+//
+// Exit codes: 0 done; 1 failed; 2 bad command line; 3 the server could not be reached, or is gone.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/optional.h"
+#include "common/base/clock.h"
+#include "common/base/command_line.h"
+#include "common/launch/mpi_bootstrap.h"
+#include "worker/data/dataset.h"
+#include "worker/job.h"
+#include "worker/program/model_flags.h"
+#include "worker/program/optimizer_flags.h"
+#include "worker/torch/training/learners.h"
+#include "worker/training/progress.h"
+#include "worker/training/trainer.h"
+
+namespace sluice {
+namespace {
+
+struct TrainFlags {
+  std::string role = "job";
+  std::string progress = "auto";
+  bool pace = false;
+  bool test = true;
+  ModelFlags model;
+  LearnerOptions learner;
+  OptimizerFlags optimizer;
+  uint64_t until_step = 0;
+  uint32_t local_steps = 0;
+  LocalSteps local;  // but for `every`
+  TrainerOptions trainer;
+  JobFlags job;
+};
+
+void AddLocalStepFlags(CLI::App& app, TrainFlags& flags) {
+  app.add_option("--local-steps", flags.local_steps,
+                 "average parameters: steps that a worker takes by itself between two pushes; 0: "
+                 "push gradients")
+      ->capture_default_str();
+  app.add_option("--elasticity", flags.local.elasticity,
+                 "of averaging: how far a worker moves towards the server's parameters; 1: all the "
+                 "way")
+      ->capture_default_str();
+  app.add_option("--moving-rate", flags.local.moving_rate,
+                 "of averaging: how far the server's parameters move towards the workers' mean")
+      ->capture_default_str();
+}
+
+void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
+  app.add_option("--role", flags.role,
+                 "job (server and workers) or single (one process, no server)")
+      ->check(CLI::IsMember({"job", "single"}))
+      ->capture_default_str();
+  AddModelFlags(app, flags.model);
+  app.add_option("--batch-size", flags.trainer.batch_size, "samples in a batch of one worker")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--epochs", flags.trainer.epochs, "passes over the data, all workers together")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--max-steps", flags.trainer.max_steps, "end after that many batches; 0: no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--until-step", flags.until_step,
+                 "end when the parameters have reached that step; 0: no limit")
+      ->capture_default_str();
+  app.add_option("--init-from", flags.learner.init_from,
+                 "file of the first parameters: a server's checkpoint, or as "
+                 "torch.save(dict(model.state_dict()), file) or tools/sluicectl checkpoint export "
+                 "writes it (default: drawn by --seed)");
+  AddOptimizerFlags(app, flags.optimizer);
+  AddLocalStepFlags(app, flags);
+  app.add_flag("--overlap", flags.learner.overlap,
+               "send gradients while backward still computes others, and prepare the next batch "
+               "while the parameters arrive");
+  app.add_option("--seed", flags.trainer.seed, "of the first parameters and the order of the data")
+      ->capture_default_str();
+  app.add_option("--progress", flags.progress,
+                 "line (renews itself), plain (a line every few seconds), off, or auto: line on a "
+                 "terminal, plain elsewhere and under mpirun")
+      ->check(CLI::IsMember({"auto", "line", "plain", "off"}))
+      ->capture_default_str();
+  app.add_flag("--pace", flags.pace,
+               "tell at the end how fast training went, and what share of it was not computing");
+  app.add_flag("--test,!--no-test", flags.test, "measure the test accuracy at the end")
+      ->capture_default_str();
+  AddJobFlags(app, flags.job);
+}
+
+// mpirun gives its ranks a terminal of its own, wherever its output goes.
+bool RenewsLine(const std::string& progress) {
+  if (progress == "auto") return isatty(STDOUT_FILENO) != 0 && !LaunchedByMpi();
+  return progress == "line";
+}
+
+void TellPace(const absl::optional<Pace>& pace) {
+  if (!pace.has_value()) return;
+  std::cout << absl::StrFormat("pace %.1f images/s  %.1f %% outside compute\n",
+                               pace->images_per_second, 100 * pace->exchange_share)
+            << std::flush;
+}
+
+// Trains, and lets one worker measure what came of it.
+absl::Status TrainAndEvaluate(const TrainFlags& flags, const std::string& data_dir, bool speaks,
+                              Learner& learner) {
+  const auto train = LoadDataset(data_dir, DatasetSplit::kTrain);
+  if (!train.ok()) return train.status();
+  std::ostream silent(nullptr);
+  const bool shows = speaks && flags.progress != "off";
+  Progress progress(shows ? std::cout : silent, RenewsLine(flags.progress), RealClock());
+  const absl::Status trained = Train(flags.trainer, *train, learner, &progress);
+  progress.Finish();
+  if (!trained.ok()) return trained;
+  if (speaks && flags.pace) TellPace(progress.pace());
+  const bool evaluates = flags.test && learner.place().index == 0;
+  const absl::Status finished = learner.Finish(evaluates);
+  if (!finished.ok() || !evaluates) return finished;
+  const auto test = LoadDataset(data_dir, DatasetSplit::kTest);
+  if (!test.ok()) return test.status();
+  const auto accuracy = learner.Accuracy(*test);
+  if (!accuracy.ok()) return accuracy.status();
+  std::cout << absl::StrFormat("test accuracy %.4f\n", *accuracy) << std::flush;
+  return learner.Report({{"test accuracy", *accuracy}});
+}
+
+absl::Status RunWorker(const TrainFlags& flags, const Job* job) {
+  const auto data_dir = DataDirOf(flags.model);
+  if (!data_dir.ok()) return data_dir.status();
+  // Before joining: a worker without data would be waited for.
+  const auto test = LoadDataset(*data_dir, DatasetSplit::kTest);
+  if (!test.ok()) return test.status();
+  auto learner =
+      job == nullptr ? MakeLocalLearner(flags.learner) : MakeRemoteLearner(flags.learner, *job);
+  if (!learner.ok()) return learner.status();
+  return TrainAndEvaluate(flags, *data_dir, job == nullptr || job->speaks(), **learner);
+}
+
+int Fail(const absl::Status& status) {
+  std::cerr << absl::StrCat("sluice_train: ", status.message(), "\n");
+  if (absl::IsInvalidArgument(status)) return 2;
+  return absl::IsUnavailable(status) ? 3 : 1;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Trains an image classifier with a parameter server.", "sluice_train");
+  // Given twice, the last counts: scripts may set defaults before a user's flags.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  TrainFlags flags;
+  AddTrainFlags(app, flags);
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
+  const auto optimizer = OptimizerFrom(flags.optimizer);
+  if (!optimizer.ok()) return Fail(optimizer.status());
+  flags.learner.model = flags.model.model;
+  flags.learner.threads = flags.model.threads;
+  flags.learner.optimizer = *optimizer;
+  flags.learner.seed = flags.trainer.seed;
+  if (flags.local_steps > 0) {
+    flags.learner.local = flags.local;
+    flags.learner.local->every = flags.local_steps;
+  }
+  flags.trainer.until_step = Step(flags.until_step);
+  absl::Status status;
+  if (flags.role == "single") {
+    if (WantsTrace(flags.job)) {
+      return Fail(absl::InvalidArgumentError(
+          "--trace shows what happens between workers and a server; --role=single has none"));
+    }
+    const auto schedule = ScheduleFrom(flags.job);
+    if (!schedule.ok()) return Fail(schedule.status());
+    flags.learner.schedule = *schedule;
+    status = RunWorker(flags, nullptr);
+  } else {
+    auto job = Job::Start(flags.job);
+    if (!job.ok()) return Fail(job.status());
+    if (job->is_server()) return job->Serve();
+    status = RunWorker(flags, &*job);
+  }
+  return status.ok() ? 0 : Fail(status);
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) { return sluice::Main(argc, argv); }

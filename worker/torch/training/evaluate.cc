@@ -1,0 +1,56 @@
+#include "worker/torch/training/evaluate.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "worker/torch/training/image_batch.h"
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kBatch = 500;
+
+// How many classes are ahead of each sample's label.
+torch::Tensor RanksOf(const torch::Tensor& logits, const torch::Tensor& labels) {
+  const torch::Tensor label = labels.unsqueeze(1);
+  const torch::Tensor own = logits.gather(1, label);
+  // Not "larger", so that NaN is ahead.
+  const torch::Tensor larger = (logits <= own).logical_not();
+  const torch::Tensor first = torch::arange(logits.size(1)).unsqueeze(0) < label;
+  return larger.logical_or(logits.eq(own).logical_and(first)).sum(1);
+}
+
+}  // namespace
+
+Evaluation SumsOf(const torch::Tensor& logits, const torch::Tensor& labels) {
+  namespace F = torch::nn::functional;
+  const auto sum = F::CrossEntropyFuncOptions().reduction(torch::kSum);
+  const torch::Tensor ranks = RanksOf(logits, labels);
+  Evaluation sums;
+  sums.samples = labels.size(0);
+  sums.loss = F::cross_entropy(logits.to(torch::kFloat64), labels, sum).item<double>();
+  sums.top1 = static_cast<double>(ranks.lt(1).sum().item<int64_t>());
+  sums.top5 = static_cast<double>(ranks.lt(5).sum().item<int64_t>());
+  return sums;
+}
+
+Evaluation Evaluate(ImageClassifier& model, const Dataset& data) {
+  const torch::NoGradGuard no_grad;
+  model.eval();
+  Evaluation all;
+  while (all.samples < data.size()) {
+    std::vector<int64_t> rows(std::min(kBatch, data.size() - all.samples));
+    std::iota(rows.begin(), rows.end(), all.samples);
+    const ImageBatch batch = MakeImageBatch(data, rows);
+    const Evaluation sums = SumsOf(model.forward(batch.images), batch.labels);
+    all.samples += sums.samples;
+    all.loss += sums.loss;
+    all.top1 += sums.top1;
+    all.top5 += sums.top5;
+  }
+  const auto samples = static_cast<double>(all.samples);
+  return {all.samples, all.loss / samples, all.top1 / samples, all.top5 / samples};
+}
+
+}  // namespace sluice

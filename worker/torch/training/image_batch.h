@@ -1,0 +1,26 @@
+// Images as the models take them.
+
+#ifndef SLUICE_WORKER_TORCH_TRAINING_IMAGE_BATCH_H_
+#define SLUICE_WORKER_TORCH_TRAINING_IMAGE_BATCH_H_
+
+#include <torch/torch.h>
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "worker/data/dataset.h"
+
+namespace sluice {
+
+struct ImageBatch {
+  torch::Tensor
+      images;  // float32, [n, 1, rows, columns]; see image_batch.cc for mean and deviation
+  torch::Tensor labels;  // int64, [n]
+};
+
+// Those rows of `data`, in that order.
+ImageBatch MakeImageBatch(const Dataset& data, absl::Span<const int64_t> rows);
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_TORCH_TRAINING_IMAGE_BATCH_H_

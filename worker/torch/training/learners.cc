@@ -1,0 +1,175 @@
+#include "worker/torch/training/learners.h"
+
+#include <torch/torch.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "worker/torch/guarded.h"
+#include "worker/torch/models/models.h"
+#include "worker/torch/remote_optimizer.h"
+#include "worker/torch/state_dict.h"
+#include "worker/torch/threads.h"
+#include "worker/torch/torch_optimizers.h"
+#include "worker/torch/training/evaluate.h"
+#include "worker/torch/training/image_batch.h"
+
+namespace sluice {
+namespace {
+
+std::shared_ptr<ImageClassifier> MakeSeededModel(const LearnerOptions& options) {
+  SetThreads(options.threads);
+  torch::manual_seed(options.seed);
+  std::shared_ptr<ImageClassifier> model = MakeModel(options.model);
+  if (options.init_from.empty()) return model;
+  const absl::Status loaded = LoadStateDict(options.init_from, *model);
+  if (!loaded.ok()) throw std::invalid_argument(std::string(loaded.message()));
+  return model;
+}
+
+// The mean loss over the batch, with its gradients in the model.
+float ForwardBackward(ImageClassifier& model, const ImageBatch& batch) {
+  model.train();
+  const torch::Tensor loss =
+      torch::nn::functional::cross_entropy(model.forward(batch.images), batch.labels);
+  loss.backward();
+  return loss.item<float>();
+}
+
+class LocalLearner final : public Learner {
+ public:
+  explicit LocalLearner(const LearnerOptions& options)
+      : options_(options),
+        model_(MakeSeededModel(options)),
+        optimizer_(MakeTorchOptimizer({options.optimizer}, *model_)) {}
+
+  Place place() const override { return Place(); }
+
+  absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows,
+                                    absl::Span<const int64_t>) override {
+    return Guarded([&] {
+      LearnReport report;
+      optimizer_->zero_grad();
+      report.loss = ForwardBackward(*model_, MakeImageBatch(data, rows));
+      optimizer_->param_groups()[0].options().set_lr(LearningRateOf(options_.optimizer) *
+                                                     options_.schedule.FactorAt(step_));
+      optimizer_->step();
+      step_ = step_.Next();
+      report.step = step_;
+      return report;
+    });
+  }
+
+  absl::Status Finish(bool) override { return absl::OkStatus(); }
+
+  absl::StatusOr<double> Accuracy(const Dataset& data) override {
+    return Guarded([&] { return Evaluate(*model_, data).top1; });
+  }
+
+  absl::Status Report(const Results&) override { return absl::OkStatus(); }
+
+ private:
+  const LearnerOptions options_;
+  const std::shared_ptr<ImageClassifier> model_;
+  const std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  Step step_;
+};
+
+class RemoteLearner final : public Learner {
+ public:
+  RemoteLearner(const LearnerOptions& options, const Job& job)
+      : model_(MakeSeededModel(options)),
+        optimizer_(job, *model_, OptimizerConfig{options.optimizer}, options.local,
+                   options.overlap ? Overlap::kBackward : Overlap::kOff),
+        overlap_(options.overlap),
+        batches_of_a_push_(options.local.has_value() ? options.local->every : 1) {}
+
+  Place place() const override {
+    const auto pushes = static_cast<int64_t>(optimizer_.pushes_before());
+    return {optimizer_.index(), optimizer_.workers(), pushes * batches_of_a_push_};
+  }
+
+  absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows,
+                                    absl::Span<const int64_t> next) override {
+    return Guarded([&] {
+      LearnReport report;
+      optimizer_.zero_grad();
+      report.loss = ForwardBackward(*model_, TakeBatch(data, rows));
+      const absl::Time computed = absl::Now();
+      const RoundReport round = Step(static_cast<uint32_t>(rows.size()), report.loss, data, next);
+      report.exchange = absl::Now() - computed;
+      report.step = round.step;
+      report.staleness = round.staleness;
+      return report;
+    });
+  }
+
+  absl::Status Finish(bool stay) override {
+    return Guarded([&] {
+             if (stay) {
+               optimizer_.await_end_of_training();
+             } else {
+               optimizer_.leave();
+             }
+             return true;
+           })
+        .status();
+  }
+
+  absl::StatusOr<double> Accuracy(const Dataset& data) override {
+    return Guarded([&] { return Evaluate(*model_, data).top1; });
+  }
+
+  absl::Status Report(const Results& results) override {
+    return Guarded([&] {
+             optimizer_.report(results);
+             return true;
+           })
+        .status();
+  }
+
+ private:
+  using Rows = std::vector<int64_t>;
+
+  ImageBatch TakeBatch(const Dataset& data, absl::Span<const int64_t> rows) {
+    const bool prepared = prepared_rows_ == rows;
+    prepared_rows_.clear();
+    return prepared ? std::move(prepared_) : MakeImageBatch(data, rows);
+  }
+
+  RoundReport Step(uint32_t samples, float loss, const Dataset& data,
+                   absl::Span<const int64_t> next) {
+    if (!overlap_) return optimizer_.step(samples, loss);
+    PendingStep pending = optimizer_.step_async(samples, loss);
+    prepared_ = MakeImageBatch(data, next);
+    prepared_rows_ = Rows(next.begin(), next.end());
+    return pending.wait();
+  }
+
+  const std::shared_ptr<ImageClassifier> model_;
+  RemoteOptimizer optimizer_;
+  const bool overlap_;
+  const int64_t batches_of_a_push_;
+  ImageBatch prepared_;  // of the rows that are said to come next
+  Rows prepared_rows_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& options) {
+  const absl::Status valid = Validate(options.optimizer);
+  if (!valid.ok()) return valid;
+  return Guarded(
+      [&]() -> std::unique_ptr<Learner> { return std::make_unique<LocalLearner>(options); });
+}
+
+absl::StatusOr<std::unique_ptr<Learner>> MakeRemoteLearner(const LearnerOptions& options,
+                                                           const Job& job) {
+  const absl::Status valid = Validate(options.optimizer);
+  if (!valid.ok()) return valid;
+  return Guarded(
+      [&]() -> std::unique_ptr<Learner> { return std::make_unique<RemoteLearner>(options, job); });
+}
+
+}  // namespace sluice

@@ -1,0 +1,67 @@
+#include "worker/training/progress.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+
+namespace sluice {
+namespace {
+
+constexpr absl::Duration kTerminalInterval = absl::Milliseconds(200);
+constexpr absl::Duration kPlainInterval = absl::Seconds(5);
+
+}  // namespace
+
+Progress::Progress(std::ostream& out, bool terminal, const Clock& clock)
+    : out_(out), terminal_(terminal), clock_(clock), written_(clock.Now()) {}
+
+void Progress::Note(int epoch, const LearnReport& report, int64_t samples) {
+  samples_ += samples;
+  ++batches_;
+  loss_sum_ += report.loss;
+  max_staleness_ = std::max(max_staleness_, report.staleness);
+  epoch_ = epoch;
+  step_ = report.step;
+  const absl::Time now = clock_.Now();
+  NotePace(now, report, samples);
+  if (now - written_ >= (terminal_ ? kTerminalInterval : kPlainInterval)) Write(now);
+}
+
+void Progress::Finish() {
+  if (batches_ > 0) Write(clock_.Now());
+  if (terminal_ && line_open_) out_ << std::endl;
+  line_open_ = false;
+}
+
+absl::optional<Pace> Progress::pace() const {
+  if (!first_.has_value() || last_ == *first_) return absl::nullopt;
+  const absl::Duration time = last_ - *first_;
+  return Pace{static_cast<double>(pace_samples_) / absl::ToDoubleSeconds(time),
+              absl::FDivDuration(pace_exchange_, time)};
+}
+
+void Progress::NotePace(absl::Time now, const LearnReport& report, int64_t samples) {
+  last_ = now;
+  if (!first_.has_value()) {
+    first_ = now;
+    return;
+  }
+  pace_samples_ += samples;
+  pace_exchange_ += report.exchange;
+}
+
+void Progress::Write(absl::Time now) {
+  const double seconds = std::max(absl::ToDoubleSeconds(now - written_), 1e-9);
+  out_ << (terminal_ ? "\r\033[K" : "")
+       << absl::StrFormat("epoch %d  step %d  loss %.4f  %.0f images/s  staleness %d", epoch_ + 1,
+                          step_.value(), loss_sum_ / static_cast<double>(batches_),
+                          static_cast<double>(samples_) / seconds, max_staleness_)
+       << (terminal_ ? "" : "\n") << std::flush;
+  line_open_ = true;
+  written_ = now;
+  samples_ = batches_ = 0;
+  loss_sum_ = 0;
+  max_staleness_ = 0;
+}
+
+}  // namespace sluice
