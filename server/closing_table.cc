@@ -35,20 +35,21 @@ std::string Megabytes(uint64_t bytes) {
 
 }  // namespace
 
-std::string ClosingTable(const ShardState& state, const Results& results,
+std::string ClosingTable(const ShardStatus& state, const Results& results,
                          absl::Span<const float> parameters) {
-  const PushBooks& books = state.books;
+  const PushCounters& counters = state.counters;
   Rows rows = {
       {"steps", absl::StrCat(state.step.value())},
-      {"pushes received", absl::StrCat(books.received)},
-      {"  accepted", absl::StrCat(books.accepted)},
-      {"  stale", absl::StrCat(books.stale)},
-      {"  skipped", absl::StrCat(books.skipped)},
-      {"  duplicate", absl::StrCat(books.duplicate)},
-      {"  rejected", absl::StrCat(books.rejected)},
-      {"  aborted", absl::StrCat(books.aborted)},
+      {"pushes received", absl::StrCat(counters.received)},
+      {"  accepted", absl::StrCat(counters.accepted)},
+      {"  stale", absl::StrCat(counters.stale)},
+      {"  skipped", absl::StrCat(counters.skipped)},
+      {"  duplicate", absl::StrCat(counters.duplicate)},
+      {"  rejected", absl::StrCat(counters.rejected)},
+      {"  aborted", absl::StrCat(counters.aborted)},
   };
-  if (books.in_progress > 0) rows.push_back({"  in progress", absl::StrCat(books.in_progress)});
+  if (counters.in_progress > 0)
+    rows.push_back({"  in progress", absl::StrCat(counters.in_progress)});
   rows.push_back({"mean staleness", absl::StrFormat("%.2f", state.staleness.mean())});
   rows.push_back({"received from workers", Megabytes(state.traffic.bytes_received)});
   rows.push_back({"  received on the wire", Megabytes(state.traffic.wire_bytes_received)});

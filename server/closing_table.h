@@ -6,15 +6,15 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "common/protocol/exchange.h"
-#include "server/state/shard_state.h"
+#include "common/protocol/protocol_types.h"
+#include "server/state/shard_status.h"
 
 namespace sluice {
 
 // Steps, pushes by disposition, megabytes moved, seconds per step, what the workers reported, and
 // the CRC-32 (zlib's) of the final parameters' bytes, if there are any: two runs that end with the
 // same bits show the same. Several lines, each ended.
-std::string ClosingTable(const ShardState& state, const Results& results,
+std::string ClosingTable(const ShardStatus& state, const Results& results,
                          absl::Span<const float> parameters);
 
 }  // namespace sluice

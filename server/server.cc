@@ -11,7 +11,7 @@
 #include "common/base/thread_pool.h"
 #include "server/admission/draining.h"
 #include "server/closing_table.h"
-#include "server/durable/revive.h"
+#include "server/durable/recovery.h"
 #include "server/durable/save_checkpoint.h"
 
 namespace sluice {
@@ -22,7 +22,7 @@ constexpr absl::Duration kTick = absl::Milliseconds(100);
 // How long calls that are under way may take to end.
 constexpr absl::Duration kGrace = absl::Seconds(2);
 constexpr int kEveryWorkerLost = 3;
-constexpr int kUnbalancedBooks = 4;
+constexpr int kUnbalancedCounters = 4;
 constexpr int kNotSaved = 5;
 
 sigset_t StopSignals() {
@@ -82,8 +82,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   }
   std::unique_ptr<Server> server(new Server(options, std::move(durable), std::move(trace)));
   if (server->durable_ != nullptr) {
-    const absl::Status revived = Revive(*server->durable_, server->shard_);
-    if (!revived.ok()) return revived;
+    const absl::Status recovered = Recover(*server->durable_, server->shard_);
+    if (!recovered.ok()) return recovered;
   }
   if (!options.listen.has_value()) {
     const absl::Status placed = server->ChoosePrivateSocket(&options);
@@ -125,13 +125,13 @@ int Server::Serve() {
     shard_.Drain();
   }
   if (durable_ != nullptr) durable_->FlushJournal();
-  shard_.AbandonHeld(DrainingError());
+  shard_.FailHeldAnswers(DrainingError());
   door_->Shutdown(kGrace);
   const absl::Status saved = SaveLast();
-  const PushBooks books = shard_.Describe().books;
-  if (!books.Balanced() || books.in_progress > 0) {
-    LOG(ERROR) << "the books of pushes do not balance; this is a bug of the server";
-    return kUnbalancedBooks;
+  const PushCounters counters = shard_.Describe().counters;
+  if (!counters.Balanced() || counters.in_progress > 0) {
+    LOG(ERROR) << "the counters of pushes do not balance; this is a bug of the server";
+    return kUnbalancedCounters;
   }
   if (!saved.ok()) return kNotSaved;
   if (!finished || AnyLeftInGoodOrder(shard_.Sessions())) return 0;

@@ -13,9 +13,9 @@
 #include "common/security/credentials_source.h"
 #include "common/storage/file_system.h"
 #include "common/trace/trace.h"
-#include "server/durable/durable_directory.h"
-#include "server/rpc/access/door_limits.h"
-#include "server/rpc/grpc_server.h"
+#include "server/durable/directory.h"
+#include "server/rpc/access/rpc_limits.h"
+#include "server/rpc/server.h"
 #include "server/shard/shard.h"
 #include "server/step_wait_log.h"
 
@@ -31,7 +31,7 @@ struct ServerOptions {
   std::string token;
   // For mutual TLS; empty: plaintext.
   CredentialsSource credentials;
-  DoorLimits limits;
+  RpcLimits limits;
   // Serve() returns when training has finished and nobody is left; otherwise it waits for more
   // workers.
   bool exit_when_finished = true;
@@ -59,7 +59,7 @@ class Server {
 
   // Serves until the job is over, or until SIGINT, SIGTERM or Admin's Drain: then it drains.
   // Afterwards all calls have ended. Returns the process's exit code: 0; 3 if training ended
-  // because every worker was lost; 4 if the books of pushes do not balance, which is a bug; 5 if
+  // because every worker was lost; 4 if the counters of pushes do not balance, which is a bug; 5 if
   // the last checkpoint could not be saved.
   int Serve();
 

@@ -31,7 +31,7 @@ std::string WhoIsAwaited(const StepState& step) {
 
 }  // namespace
 
-absl::optional<std::string> StepWaitLog::Look(const ShardState& state) {
+absl::optional<std::string> StepWaitLog::Look(const ShardStatus& state) {
   const StepState& step = state.current;
   if (since_ != step.since) next_ = threshold_;
   since_ = step.since;

@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "server/state/shard_state.h"
+#include "server/state/shard_status.h"
 
 namespace sluice {
 
@@ -19,7 +19,7 @@ class StepWaitLog {
 
   // The line, if one is due: "step 17 has waited 5.0s for worker-2 (last seen 4.1s ago, 0 bytes of
   // its push here)". To be asked every now and then.
-  absl::optional<std::string> Look(const ShardState& state);
+  absl::optional<std::string> Look(const ShardStatus& state);
 
  private:
   const absl::Duration threshold_;

@@ -100,7 +100,7 @@ check_planted_breaches() {
   plant server/shard/shard.cc '<mpi.h>'
   plant common/launch/mpi_bootstrap.cc '<mpi.h>'
   plant tools/bench/peers/mpi_peer_main.cc '<mpi.h>'
-  plant tools/bench/harness/crew.cc '<mpi.h>'
+  plant tools/bench/harness/process_group.cc '<mpi.h>'
   plant server/shard/shard.h '<grpcpp/grpcpp.h>'
   plant server/rpc/grpc_door.cc '"sluice/v1/parameter_server.grpc.pb.h"'
   plant worker/training/trainer.h '"sluice/v1/training.pb.h"'
@@ -111,7 +111,7 @@ check_planted_breaches() {
   plant tools/bench/optimizer_race/optimizers_main.cc '<torch/torch.h>'
   plant common/codec.cc '"zstd.h"'
   plant common/encoding/bytes/zstd_codec.cc '<zstd.h>'
-  plant server/rpc/access/grpc_tls.cc '<openssl/ssl.h>'
+  plant server/rpc/access/tls.cc '<openssl/ssl.h>'
   plant common/security/certificates.cc '<openssl/x509.h>'
   plant common/tensor/layout.cc '"server/shard/shard.h"'
   plant server/main.cc '"worker/training/trainer.h"'
@@ -119,19 +119,19 @@ check_planted_breaches() {
   plant worker/job.cc '"server/shard/shard.h"'
   plant worker/job.cc '"worker/training/trainer.h"'
   plant common/base/clock.cc '"tools/bench/harness/cell.h"'
-  plant tools/bench/rounds/part_main.cc '"server/server.h"'
-  plant tools/bench/rounds/part_main.cc '"worker/connection/grpc/grpc_connection.h"'
-  plant tools/bench/rounds/part_main.cc '"tools/bench/harness/part.h"'
+  plant tools/bench/rounds/participant_main.cc '"server/server.h"'
+  plant tools/bench/rounds/participant_main.cc '"worker/connection/grpc/connection.h"'
+  plant tools/bench/rounds/participant_main.cc '"tools/bench/harness/participant.h"'
 
   local expected found
   expected=$(printf '%s\t%s\n' \
-    MpiStaysInItsBootstrap 'server/shard/shard.cc:1:mpi.h tools/bench/harness/crew.cc:1:mpi.h' \
+    MpiStaysInItsBootstrap 'server/shard/shard.cc:1:mpi.h tools/bench/harness/process_group.cc:1:mpi.h' \
     GrpcStaysAtTheDoors server/shard/shard.h:1:grpcpp/grpcpp.h \
     ProtobufStaysAtTheDoors worker/training/trainer.h:1:sluice/v1/training.pb.h \
     LibTorchStaysInWorkerTorch \
     'worker/training/trainer.cc:1:torch/torch.h tools/bench/optimizer_race/optimizers_main.cc:1:torch/torch.h' \
     ZstdStaysInItsCodec common/codec.cc:1:zstd.h \
-    OpenSslStaysBehindTwoHeaders server/rpc/access/grpc_tls.cc:1:openssl/ssl.h \
+    OpenSslStaysBehindTwoHeaders server/rpc/access/tls.cc:1:openssl/ssl.h \
     CommonIncludesNoRoomAbove common/tensor/layout.cc:1:server/shard/shard.h \
     ServerNeverIncludesWorker server/main.cc:1:worker/training/trainer.h \
     WorkerNeverIncludesServer worker/torch/model.h:1:../../server/shard.h \

@@ -10,11 +10,11 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/allocator.h"
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "common/base/logging.h"
+#include "common/base/malloc_tuning.h"
 #include "common/base/random.h"
 #include "common/launch/mpi_bootstrap.h"
 #include "common/net/address.h"
@@ -22,7 +22,7 @@
 #include "common/security/secret_file.h"
 #include "server/program/launch.h"
 #include "server/program/server_flags.h"
-#include "worker/connection/grpc/grpc_connection.h"
+#include "worker/connection/grpc/connection.h"
 
 namespace sluice {
 namespace {

@@ -61,7 +61,7 @@ float* SharedMapping::floats() const {
   return reinterpret_cast<float*>(static_cast<char*>(address_) + kHeaderBytes);
 }
 
-// ---- The maker's end ----
+// ---- The executor's end ----
 
 absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Create(uint64_t elements) {
   FileDescriptor file(memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING));

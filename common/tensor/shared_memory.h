@@ -1,7 +1,7 @@
 // Memory that one process writes and others of its node read.
 //
-// A sealed memory file (memfd_create(2)), private to its maker: nobody can shrink it under those
-// that map it, and only its maker can map it writable. Others reach it as /proc/<pid>/fd/<fd>,
+// A sealed memory file (memfd_create(2)), private to its executor: nobody can shrink it under those
+// that map it, and only its executor can map it writable. Others reach it as /proc/<pid>/fd/<fd>,
 // which the kernel opens to processes of the same user and pid namespace. It has no name, so that
 // nothing is left of it when the processes are gone, however they went.
 
@@ -46,7 +46,7 @@ class SharedMapping {
   const uint64_t elements_;
 };
 
-// The maker's end. Any thread may call its methods.
+// The executor's end. Any thread may call its methods.
 class SharedMemory {
  public:
   // Zeroes. UNAVAILABLE if the system gives no such memory.
@@ -77,7 +77,7 @@ class SharedMemory {
 class SharedMemoryView {
  public:
   // Of whatever a peer may have named: UNAVAILABLE if it cannot be reached from here, or is not
-  // what its name says. It cannot shrink, but its maker may write it at any time.
+  // what its name says. It cannot shrink, but its executor may write it at any time.
   static absl::StatusOr<std::shared_ptr<const SharedMemoryView>> Open(const SharedMemoryName& name);
 
   absl::Span<const float> floats() const {

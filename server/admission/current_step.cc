@@ -7,42 +7,42 @@ namespace sluice {
 
 // In ssp steps are never held up, but workers are.
 absl::optional<absl::Time> CurrentStep::HeldUpSince() const {
-  const bool ssp = terms_.consistency().mode == ConsistencyMode::kSsp;
-  return ssp ? pulls_.held_up_since() : ledger_.since();
+  const bool ssp = settings_.consistency().mode == ConsistencyMode::kSsp;
+  return ssp ? pulls_.held_up_since() : contributions_.since();
 }
 
 StepProgress CurrentStep::Progress() const {
   StepProgress progress = roster_.Progress(number_);
-  progress.accumulated = ledger_.accumulated();
-  progress.skipped = ledger_.skipped();
+  progress.accumulated = contributions_.accumulated();
+  progress.skipped = contributions_.skipped();
   progress.all_wait = holds_contributors_ && roster_.sessions().AllArePartOf(number_);
   const absl::optional<absl::Time> since = HeldUpSince();
   progress.overdue = progress.started && since.has_value() &&
-                     clock_.Now() - *since >= terms_.consistency().max_step_wait;
+                     clock_.Now() - *since >= settings_.consistency().max_step_wait;
   return progress;
 }
 
 absl::optional<Contribution> CurrentStep::TakeNext() {
   // Of a step that is complete nobody is missing any more.
-  return ledger_.TakeNext(terms_.consistency().order,
-                          IsComplete() ? absl::nullopt : roster_.FirstMissing(number_));
+  return contributions_.TakeNext(settings_.consistency().order,
+                                 IsComplete() ? absl::nullopt : roster_.FirstMissing(number_));
 }
 
 void CurrentStep::Finish() {
   number_ = number_.Next();
-  ledger_.Clear();
+  contributions_.Clear();
 }
 
-StepState CurrentStep::Describe(const PushRoom* room) const {
-  const bool by_clock = terms_.consistency().mode == ConsistencyMode::kSsp;
+StepState CurrentStep::Describe(const InFlightLimit* room) const {
+  const bool by_clock = settings_.consistency().mode == ConsistencyMode::kSsp;
   const StepProgress progress = Progress();
   StepState state;
   state.since = HeldUpSince();
   state.accumulated = progress.accumulated;
   state.skipped = progress.skipped;
-  state.required = terms_.policy().Required(progress);
+  state.required = settings_.policy().Required(progress);
   state.contributed = roster_.sessions().Contributors(number_, StepState::kNames);
-  const bool awaits = by_clock ? state.since.has_value() : terms_.policy().OncePerStep();
+  const bool awaits = by_clock ? state.since.has_value() : settings_.policy().OncePerStep();
   if (!awaits) return state;
   const std::vector<SessionId> holders = roster_.sessions().Holders(number_, by_clock);
   state.missing = by_clock ? holders.size() : progress.missing;

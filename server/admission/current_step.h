@@ -7,12 +7,12 @@
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
+#include "server/admission/in_flight_limit.h"
 #include "server/admission/pull_queue.h"
-#include "server/admission/push_room.h"
-#include "server/aggregation/step_ledger.h"
+#include "server/aggregation/contributions.h"
 #include "server/membership/roster.h"
-#include "server/policy/job_terms.h"
-#include "server/state/shard_state.h"
+#include "server/policy/runtime_settings.h"
+#include "server/state/shard_status.h"
 
 namespace sluice {
 
@@ -20,20 +20,20 @@ namespace sluice {
 class CurrentStep {
  public:
   // All outlive it.
-  CurrentStep(const JobTerms& terms, const Roster& roster, const PullQueue& pulls,
+  CurrentStep(const RuntimeSettings& terms, const Roster& roster, const PullQueue& pulls,
               const Clock& clock)
-      : terms_(terms), roster_(roster), pulls_(pulls), clock_(clock) {}
+      : settings_(terms), roster_(roster), pulls_(pulls), clock_(clock) {}
 
   Step number() const { return number_; }
   // The first step that can have new terms.
-  Step NextBoundary() const { return ledger_.empty() ? number_ : number_.Next(); }
+  Step NextBoundary() const { return contributions_.empty() ? number_ : number_.Next(); }
 
-  StepLedger& ledger() { return ledger_; }
-  const StepLedger& ledger() const { return ledger_; }
+  Contributions& contributions() { return contributions_; }
+  const Contributions& contributions() const { return contributions_; }
 
   // As the policy sees it now.
   StepProgress Progress() const;
-  bool IsComplete() const { return terms_.policy().Completes(Progress()); }
+  bool IsComplete() const { return settings_.policy().Completes(Progress()); }
 
   // Since when somebody has held it, or in ssp a worker, up.
   absl::optional<absl::Time> HeldUpSince() const;
@@ -51,16 +51,16 @@ class CurrentStep {
   void Finish();
 
   // Who are we waiting for? `room` is null before the first worker joined.
-  StepState Describe(const PushRoom* room) const;
+  StepState Describe(const InFlightLimit* room) const;
 
  private:
-  const JobTerms& terms_;
+  const RuntimeSettings& settings_;
   const Roster& roster_;
   const PullQueue& pulls_;
   const Clock& clock_;
   Step number_;
   bool holds_contributors_ = false;
-  StepLedger ledger_;
+  Contributions contributions_;
 };
 
 }  // namespace sluice

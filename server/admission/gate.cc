@@ -46,7 +46,7 @@ absl::Status TooFarAhead(const SessionRecord& record, uint64_t slowest) {
 
 Gate::Verdict Gate::Open(const absl::StatusOr<PushHeader>& header, const StepProgress& progress,
                          absl::Time now) {
-  ++books_.received;
+  ++counters_.received;
   const Verdict verdict = header.ok() ? Judge(*header, progress, now) : header.status();
   Enter(verdict);
   return verdict;
@@ -54,15 +54,15 @@ Gate::Verdict Gate::Open(const absl::StatusOr<PushHeader>& header, const StepPro
 
 Gate::Verdict Gate::Admit(const PushHeader& header, const StepProgress& progress, absl::Time now) {
   const Verdict verdict = Judge(header, progress, now);
-  --books_.in_progress;
+  --counters_.in_progress;
   Enter(verdict);
   return verdict;
 }
 
 PushOutcome Gate::Count(const PushHeader& header, Disposition disposition, Step judged_at,
                         Step step, absl::Time now) {
-  --books_.in_progress;
-  ++(disposition == Disposition::kSkipped ? books_.skipped : books_.accepted);
+  --counters_.in_progress;
+  ++(disposition == Disposition::kSkipped ? counters_.skipped : counters_.accepted);
   const PushOutcome outcome =
       Answer(**sessions_.Find(header.session), header, disposition, judged_at, step, now);
   if (disposition != Disposition::kSkipped) staleness_.Enter(outcome.staleness);
@@ -70,8 +70,8 @@ PushOutcome Gate::Count(const PushHeader& header, Disposition disposition, Step 
 }
 
 void Gate::Abandon(Abandoned why) {
-  --books_.in_progress;
-  ++(why == Abandoned::kRejected ? books_.rejected : books_.aborted);
+  --counters_.in_progress;
+  ++(why == Abandoned::kRejected ? counters_.rejected : counters_.aborted);
 }
 
 // The rules of a push, in order.
@@ -83,7 +83,7 @@ Gate::Verdict Gate::Judge(const PushHeader& header, const StepProgress& progress
   if (repeated != record.answers.end())
     return absl::make_optional(Repeat(repeated->second.outcome));
   if (header.sequence <= record.last_sequence) return TooOld(record, header);
-  const bool lost = !lineage_.Contains(header.incarnation, header.step);
+  const bool lost = !incarnations_.Contains(header.incarnation, header.step);
   if (!lost && header.step > progress.step) return FromTheFuture(header, progress.step);
   const bool before_its_time = policy_.OncePerStep() && header.step < record.active_from;
   const bool stale =
@@ -107,7 +107,7 @@ PushOutcome Gate::Answer(SessionRecord& record, const PushHeader& header, Dispos
   PushOutcome outcome;
   outcome.disposition = disposition;
   outcome.step = step;
-  outcome.incarnation = lineage_.current();
+  outcome.incarnation = incarnations_.current();
   // A gradient of another incarnation may name any step.
   outcome.staleness = judged_at.value() - std::min(judged_at, header.step).value();
   sessions_.Readmit(record);
@@ -122,12 +122,12 @@ PushOutcome Gate::Answer(SessionRecord& record, const PushHeader& header, Dispos
 void Gate::Enter(const Verdict& verdict) {
   if (!verdict.ok()) {
     // A session that ended, rather than a push that is wrong.
-    ++(absl::IsAborted(verdict.status()) ? books_.aborted : books_.rejected);
+    ++(absl::IsAborted(verdict.status()) ? counters_.aborted : counters_.rejected);
   } else if (!verdict->has_value()) {
-    ++books_.in_progress;
+    ++counters_.in_progress;
   } else {
     const bool stale = (*verdict)->disposition == Disposition::kStaleDropped;
-    ++(stale ? books_.stale : books_.duplicate);
+    ++(stale ? counters_.stale : counters_.duplicate);
   }
 }
 

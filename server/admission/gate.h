@@ -1,8 +1,8 @@
-// Which pushes count: session → sequence → staleness, and the books of what became of each.
+// Which pushes count: session → sequence → staleness, and the counters of what became of each.
 //
 // A push passes the gate more than once: Open() at its header, so that stale bytes are refused
 // before they are read, and Admit() when it may come in, and when it is whole and its turn has
-// come, since the step may have moved. It leaves the books' in_progress exactly once: refused by
+// come, since the step may have moved. It leaves the counters' in_progress exactly once: refused by
 // either, by Abandon(), or by Count().
 
 #ifndef SLUICE_SERVER_ADMISSION_GATE_H_
@@ -12,11 +12,11 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "server/membership/session_table.h"
 #include "server/policy/staleness_policy.h"
-#include "server/state/lineage.h"
-#include "server/state/push_books.h"
+#include "server/state/incarnation_history.h"
+#include "server/state/push_counters.h"
 
 namespace sluice {
 
@@ -29,9 +29,10 @@ class Gate {
   // An error, an outcome the push has already, or nothing: it may go on.
   using Verdict = absl::StatusOr<absl::optional<PushOutcome>>;
 
-  // All outlive the gate; the policy and the lineage may change.
-  Gate(const StalenessPolicy& policy, const Lineage& lineage, SessionTable& sessions)
-      : policy_(policy), lineage_(lineage), sessions_(sessions) {}
+  // All outlive the gate; the policy and the incarnations may change.
+  Gate(const StalenessPolicy& policy, const IncarnationHistory& incarnations,
+       SessionTable& sessions)
+      : policy_(policy), incarnations_(incarnations), sessions_(sessions) {}
 
   // Judges a header, or what the wire found wrong with it, at that point of the step under way.
   Verdict Open(const absl::StatusOr<PushHeader>& header, const StepProgress& progress,
@@ -49,7 +50,7 @@ class Gate {
   // Ends an open push that will not be admitted.
   void Abandon(Abandoned why);
 
-  const PushBooks& books() const { return books_; }
+  const PushCounters& counters() const { return counters_; }
   // Of the pushes that counted.
   const StalenessHistogram& staleness() const { return staleness_; }
 
@@ -60,9 +61,9 @@ class Gate {
   void Enter(const Verdict& verdict);
 
   const StalenessPolicy& policy_;
-  const Lineage& lineage_;
+  const IncarnationHistory& incarnations_;
   SessionTable& sessions_;
-  PushBooks books_;
+  PushCounters counters_;
   StalenessHistogram staleness_;
 };
 

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/completions.h"
 

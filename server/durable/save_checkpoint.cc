@@ -7,11 +7,11 @@
 namespace sluice {
 
 void SaveCheckpoint(Shard& shard, DurableDirectory& directory, SaveCallback done) {
-  shard.TakeImage([&directory, done = std::move(done)](const auto& image) {
-    if (image.ok()) {
-      directory.Save(*image, done);
+  shard.TakeCheckpoint([&directory, done = std::move(done)](const auto& checkpoint) {
+    if (checkpoint.ok()) {
+      directory.Save(*checkpoint, done);
     } else {
-      done(image.status());
+      done(checkpoint.status());
     }
   });
 }

@@ -69,11 +69,11 @@ absl::Status Roster::CheckFitsServer(const JoinRequest& request) const {
   return CheckFits(request.optimizer, request.layout);
 }
 
-void Roster::Restore(const ShardImage& image, absl::Time now) {
-  layout_ = image.layout;
-  optimizer_ = image.optimizer;
-  sessions_.Restore(image.workers, image.forgot_workers, image.step, now);
-  if (image.step > Step()) GoOn();
+void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {
+  layout_ = checkpoint.layout;
+  optimizer_ = checkpoint.optimizer;
+  sessions_.Restore(checkpoint.workers, checkpoint.forgot_workers, checkpoint.step, now);
+  if (checkpoint.step > Step()) GoOn();
 }
 
 void Roster::GoOn() { started_ = sessions_.CountAlive(SessionRole::kWorker) > 0; }
@@ -110,14 +110,14 @@ void Roster::Evict(SessionRecord& record, Completions* completions) {
   record.listener = nullptr;
 }
 
-absl::Status Roster::Bar(const std::string& worker, Completions* completions) {
+absl::Status Roster::Ban(const std::string& worker, Completions* completions) {
   SessionRecord* const record = sessions_.FindAlive(worker);
   if (record == nullptr) {
     return MakeError(Reason::kNotFound,
                      absl::StrCat("no worker \"", Shown(worker),
                                   "\" takes part; ListWorkers names those that do"));
   }
-  record->barred = true;
+  record->banned = true;
   Evict(*record, completions);
   return absl::OkStatus();
 }
@@ -168,7 +168,7 @@ absl::optional<Rank> Roster::FirstMissing(Step step) const {
   return started_ ? sessions_.FirstMissing(step) : Rank();
 }
 
-void Roster::Describe(ShardState* state) const {
+void Roster::Describe(ShardStatus* state) const {
   state->workers = sessions_.CountAlive(SessionRole::kWorker);
   state->observers = sessions_.CountAlive(SessionRole::kObserver);
   state->optimizer = optimizer_;

@@ -10,12 +10,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "server/membership/session_table.h"
 #include "server/policy/staleness_policy.h"
 #include "server/state/completions.h"
-#include "server/state/shard_image.h"
-#include "server/state/shard_state.h"
+#include "server/state/shard_checkpoint.h"
+#include "server/state/shard_status.h"
 
 namespace sluice {
 
@@ -31,7 +31,7 @@ class Roster {
                                       Step active_from, absl::Time now, Completions* completions);
 
   // Goes on where an earlier life of the server ended; before anybody joins.
-  void Restore(const ShardImage& image, absl::Time now);
+  void Restore(const ShardCheckpoint& checkpoint, absl::Time now);
   // That life made a step: those who were there go on, and need not wait for the others again.
   void GoOn();
 
@@ -48,7 +48,7 @@ class Roster {
   void Evict(SessionRecord& record, Completions* completions);
 
   // As above by name, and its process may not. NOT_FOUND if nobody alive has that name.
-  absl::Status Bar(const std::string& worker, Completions* completions);
+  absl::Status Ban(const std::string& worker, Completions* completions);
 
   // Draws the consequences of time and membership: ends leases, starts training. To be called after
   // every change and every now and then.
@@ -66,7 +66,7 @@ class Roster {
   absl::optional<Rank> FirstMissing(Step step) const;
 
   // Fills in the model, the optimizer and the numbers of workers and observers.
-  void Describe(ShardState* state) const;
+  void Describe(ShardStatus* state) const;
 
   // Whether the workers that the first step waits for have joined, or have been waited for long
   // enough.

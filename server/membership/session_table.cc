@@ -57,7 +57,7 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
                                                   absl::Time now, bool catches_up) {
   const bool returns = Knows(request);
   auto it = records_.find(request.worker);
-  if (returns && it->second.barred) {
+  if (returns && it->second.banned) {
     return MakeError(Reason::kEvicted,
                      absl::StrCat(request.worker, " was removed by the server's operator"));
   }
@@ -144,7 +144,7 @@ std::map<std::string, SessionRecord>::iterator SessionTable::FindForgettable(Ste
   for (auto it = records_.begin(); it != records_.end(); ++it) {
     const SessionRecord& record = it->second;
     if (record.presence == Presence::kLeft) return it;
-    if (record.alive() || record.barred) continue;
+    if (record.alive() || record.banned) continue;
     // Its push would be repeated, and not be known. The session that asks may begin a step later.
     const bool is_part = !record.answers.empty() &&
                          record.answers.rbegin()->second.part_of.has_value() &&

@@ -19,8 +19,8 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
-#include "common/protocol/exchange.h"
-#include "server/aggregation/step_ledger.h"
+#include "common/protocol/protocol_types.h"
+#include "server/aggregation/contributions.h"
 #include "server/state/session_record.h"
 
 namespace sluice {

@@ -3,9 +3,9 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "common/tensor/layout.h"
-#include "common/wire/wire.h"
-#include "server/rpc/access/door_limits.h"
+#include "common/wire/messages.h"
 #include "server/rpc/access/observer_pulls.h"
+#include "server/rpc/access/rpc_limits.h"
 #include "sluice/v1/config.pb.h"
 
 namespace sluice {
@@ -13,8 +13,8 @@ namespace {
 
 v1::ServerLimits LimitsOf(const ServerOptions& options) {
   v1::ServerLimits limits;
-  limits.set_message_bytes(DoorLimits::kMessageBytes);
-  limits.set_metadata_bytes(DoorLimits::kMetadataBytes);
+  limits.set_message_bytes(RpcLimits::kMessageBytes);
+  limits.set_metadata_bytes(RpcLimits::kMetadataBytes);
   limits.set_streams_per_connection(options.limits.streams);
   *limits.mutable_handshake() = ToProto(options.limits.handshake);
   limits.set_parameters(options.shard.max_elements);
@@ -25,7 +25,7 @@ v1::ServerLimits LimitsOf(const ServerOptions& options) {
   limits.set_worker_name_bytes(kMaxWorkerName);
   limits.set_bytes_in_flight(options.shard.max_in_flight_bytes);
   *limits.mutable_lease() = ToProto(options.shard.lease);
-  limits.set_observers(DoorLimits::kObservers);
+  limits.set_observers(RpcLimits::kObservers);
   limits.set_observers_pulls(ObserverPulls::kMost);
   return limits;
 }

@@ -12,7 +12,7 @@
 #include "common/base/random.h"
 #include "common/base/thread_pool.h"
 #include "common/security/secret_file.h"
-#include "server/durable/durable_flags.h"
+#include "server/durable/flags.h"
 #include "server/program/config_json.h"
 #include "server/program/optional_flag.h"
 

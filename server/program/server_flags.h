@@ -27,8 +27,8 @@ struct ServerFlags {
   absl::optional<double> start_timeout;
   uint32_t max_workers = 1024;
   absl::optional<double> max_in_flight_mb;
-  int max_streams = DoorLimits().streams;
-  double handshake_timeout = absl::ToDoubleSeconds(DoorLimits().handshake);
+  int max_streams = RpcLimits().streams;
+  double handshake_timeout = absl::ToDoubleSeconds(RpcLimits().handshake);
   absl::optional<uint32_t> threads;
   bool shared_memory = true;
   double log_step_wait = 5;  // seconds

@@ -1,8 +1,8 @@
 // sluice_server: rank 0 of a launch by mpirun, or a server on its own.
 //
 // Exit codes: 0 the job is over, or the server was drained; 1 it could not start; 2 bad command
-// line; 3 every worker was lost; 4 the books of pushes do not balance, which is a bug; 5 the last
-// checkpoint could not be saved; 6 the journal could not be synced.
+// line; 3 every worker was lost; 4 the counters of pushes do not balance, which is a bug; 5 the
+// last checkpoint could not be saved; 6 the journal could not be synced.
 
 #include "server/program/server_program.h"
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/allocator.h"
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
+#include "common/base/malloc_tuning.h"
 #include "common/launch/mpi_bootstrap.h"
 #include "server/program/launch.h"
 #include "server/program/server_flags.h"

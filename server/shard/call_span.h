@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "common/trace/trace.h"
 #include "server/shard/shard.h"
 

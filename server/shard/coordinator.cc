@@ -18,7 +18,7 @@ absl::Status NotInitializedError() {
 uint32_t RoomFor(const Layout& layout, uint64_t bytes) {
   const uint64_t vectors = bytes / std::max<uint64_t>(layout.size() * sizeof(float), 1);
   return static_cast<uint32_t>(
-      std::min<uint64_t>(std::max<uint64_t>(vectors, PushRoom::kFewest), UINT32_MAX));
+      std::min<uint64_t>(std::max<uint64_t>(vectors, InFlightLimit::kFewest), UINT32_MAX));
 }
 
 }  // namespace
@@ -27,12 +27,12 @@ Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobLis
     : options_(options),
       clock_(clock),
       created_(clock.Now()),
-      lineage_(options.incarnation),
-      terms_(options.consistency, options.schedule),
+      incarnations_(options.incarnation),
+      settings_(options.consistency, options.schedule),
       roster_(options, std::move(owner)),
       pulls_(options.incarnation),
-      step_(terms_, roster_, pulls_, clock),
-      intake_(options, terms_, lineage_, roster_, step_, clock) {}
+      step_(settings_, roster_, pulls_, clock),
+      admission_(options, settings_, incarnations_, roster_, step_, clock) {}
 
 // ---- Membership ----
 
@@ -42,11 +42,11 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   // The first step waits for all the workers that were launched, so they take part in it whatever
   // came before them. An observer takes part in no step, so it waits for none.
   const Step now = step_.number();
-  const bool boundary = step_.ledger().empty() && intake_.empty();
+  const bool boundary = step_.contributions().empty() && admission_.empty();
   const bool first = !roster_.started() && !roster_.sessions().HasContributed(request.worker, now);
   const bool at_once = request.role == SessionRole::kObserver || boundary || first ||
                        roster_.sessions().TakesOver(request, now) ||
-                       !terms_.policy().JoinsAtStepBoundary();
+                       !settings_.policy().JoinsAtStepBoundary();
   Welcome welcome;
   welcome.resumed = roster_.sessions().Remembers(request);
   const auto record = roster_.Join(request, std::move(listener), at_once ? now : now.Next(),
@@ -60,7 +60,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   welcome.initialized = initialized();
   welcome.last_sequence = (*record)->last_sequence;
   welcome.lease = options_.lease;
-  welcome.consistency = terms_.consistency();
+  welcome.consistency = settings_.consistency();
   welcome.index = (*record)->index;
   welcome.workers = options_.expected_workers;
   welcome.pushes_before = (*record)->pushes_before;
@@ -77,7 +77,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
 void Coordinator::OpenModel() {
   const Layout& layout = *roster_.layout();
   snapshots_ = absl::make_unique<SnapshotStore>(layout.size(), options_.snapshots);
-  intake_.Open(RoomFor(layout, options_.max_in_flight_bytes));
+  admission_.Open(RoomFor(layout, options_.max_in_flight_bytes));
 }
 
 absl::StatusOr<Step> Coordinator::Heartbeat(SessionId session) {
@@ -96,7 +96,7 @@ absl::StatusOr<Step> Coordinator::Leave(SessionId session, const Results& result
 }
 
 absl::Status Coordinator::Evict(const std::string& worker, Completions* completions) {
-  return roster_.Bar(worker, completions);
+  return roster_.Ban(worker, completions);
 }
 
 void Coordinator::Tick(Completions* completions) {
@@ -106,12 +106,12 @@ void Coordinator::Tick(Completions* completions) {
 
 // Steps that others hold up for too long; the policy itself completes those that are to proceed.
 void Coordinator::EndOverdueWait(Completions* completions) {
-  const Consistency& consistency = terms_.consistency();
+  const Consistency& consistency = settings_.consistency();
   const bool by_clock = consistency.mode == ConsistencyMode::kSsp;
   const bool evicts = consistency.on_max_step_wait == StepWaitAction::kEvict;
   const bool excuses = by_clock && consistency.on_max_step_wait == StepWaitAction::kProceed;
   // In other modes nobody in particular holds a step up.
-  const bool anybody = by_clock || terms_.policy().OncePerStep();
+  const bool anybody = by_clock || settings_.policy().OncePerStep();
   if (!anybody || (!evicts && !excuses)) return;
   for (const SessionId holder : roster_.sessions().Holders(step_.number(), by_clock)) {
     SessionRecord& record = **roster_.sessions().Find(holder);
@@ -136,21 +136,21 @@ void Coordinator::Drain(Completions* completions) {
 absl::StatusOr<Step> Coordinator::SetConsistency(const Consistency& consistency) {
   const absl::Status valid = consistency.Validate();
   if (!valid.ok()) return valid;
-  terms_.Propose(consistency);
+  settings_.Propose(consistency);
   return step_.NextBoundary();
 }
 
 absl::StatusOr<Step> Coordinator::SetLearningRate(double learning_rate) {
-  const absl::Status proposed = terms_.Propose(roster_.optimizer(), learning_rate);
+  const absl::Status proposed = settings_.Propose(roster_.optimizer(), learning_rate);
   if (!proposed.ok()) return proposed;
   return step_.NextBoundary();
 }
 
 // ---- Initial parameters ----
 
-absl::Status Coordinator::WantImage() {
+absl::Status Coordinator::RequestCheckpoint() {
   if (!initialized()) return NotInitializedError();
-  wants_image_ = true;
+  checkpoint_requested_ = true;
   return absl::OkStatus();
 }
 
@@ -179,44 +179,44 @@ void Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartC
                             std::function<void()> cancel, Completions* completions) {
   absl::StatusOr<PushHeader> acceptable = header;
   if (!initialized()) acceptable = NotInitializedError();
-  if (!trouble_.ok()) acceptable = trouble_;
+  if (!journal_error_.ok()) acceptable = journal_error_;
   if (draining_) acceptable = DrainingError();
   if (acceptable.ok()) roster_.Hear(acceptable->session, clock_.Now()).IgnoreError();
-  intake_.Begin(acceptable, std::move(start), std::move(cancel), completions);
+  admission_.Begin(acceptable, std::move(start), std::move(cancel), completions);
   Settle(completions);
 }
 
 void Coordinator::AbandonPush(const PendingPush& push, Abandoned why, Completions* completions) {
   bytes_received_ += push.gradient().bytes();
-  intake_.Abandon(push, why);
+  admission_.Abandon(push, why);
   Settle(completions);
 }
 
 void Coordinator::Queue(Arrival arrival) {
   bytes_received_ += arrival.push->gradient().bytes();
-  intake_.Queue(std::move(arrival));
+  admission_.Queue(std::move(arrival));
 }
 
 // ---- Steps ----
 
-StepWork Coordinator::NextWork(Completions* completions) {
-  if (wants_image_) {
-    StepWork image;
-    image.image = true;
-    wants_image_ = false;
-    return image;
+NextAction Coordinator::DecideNext(Completions* completions) {
+  if (checkpoint_requested_) {
+    NextAction checkpoint;
+    checkpoint.checkpoint = true;
+    checkpoint_requested_ = false;
+    return checkpoint;
   }
   const absl::optional<absl::Time> held_up_since = step_.HeldUpSince();
   if (held_up_since.has_value()) {
     times_.longest_wait = std::max(times_.longest_wait, clock_.Now() - *held_up_since);
   }
   AdoptTerms(completions);
-  intake_.TakeArrivals(completions);
-  StepWork work;
-  work.consistency = terms_.consistency();
-  work.learning_rates = terms_.LearningRates(roster_.optimizer(), step_.number());
+  admission_.TakeArrivals(completions);
+  NextAction work;
+  work.consistency = settings_.consistency();
+  work.learning_rates = settings_.LearningRates(roster_.optimizer(), step_.number());
   work.contribution = step_.TakeNext();
-  work.apply = initialized() && step_.IsComplete() && !step_.ledger().HasWaiting();
+  work.apply = initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
   // Only now is the step final, whoever has left.
   if (work.idle()) roster_.CheckFinished(step_.number(), completions);
   Settle(completions);
@@ -224,15 +224,15 @@ StepWork Coordinator::NextWork(Completions* completions) {
 }
 
 void Coordinator::AdoptTerms(Completions* completions) {
-  if (!step_.ledger().empty() || !terms_.Adopt()) return;
+  if (!step_.contributions().empty() || !settings_.Adopt()) return;
   roster_.sessions().ResetClocks();
-  roster_.Announce({JobEvent::Kind::kPolicyChanged, step_.number(), terms_.consistency()},
+  roster_.Announce({JobEvent::Kind::kPolicyChanged, step_.number(), settings_.consistency()},
                    completions);
 }
 
-void Coordinator::Folded(const Contribution& contribution, Completions* completions) {
-  step_.ledger().Folded(contribution.rank);
-  intake_.Release(contribution.push->header().session);
+void Coordinator::OnAccumulated(const Contribution& contribution, Completions* completions) {
+  step_.contributions().OnAccumulated(contribution.rank);
+  admission_.Release(contribution.push->header().session);
   Settle(completions);
 }
 
@@ -246,21 +246,21 @@ void Coordinator::Applied(std::shared_ptr<Snapshot> next, Completions* completio
   Settle(completions);
 }
 
-void Coordinator::HoldUntilKept() {
-  kept_ = step_.number();
-  intake_.HoldUntilKept(*kept_);
+void Coordinator::HoldUntilDurable() {
+  durable_ = step_.number();
+  admission_.HoldUntilDurable(*durable_);
   step_.HoldContributors();
 }
 
-void Coordinator::Kept(Step step, Completions* completions) {
-  kept_ = std::max(kept_.value_or(step), step);
+void Coordinator::OnDurable(Step step, Completions* completions) {
+  durable_ = std::max(durable_.value_or(step), step);
   AnswerMade(completions);
   Settle(completions);
 }
 
 // What is published, and kept if it has to be.
 void Coordinator::AnswerMade(Completions* completions) {
-  intake_.AnswerUpTo(std::min(kept_.value_or(step_.number()), step_.number()), completions);
+  admission_.AnswerUpTo(std::min(durable_.value_or(step_.number()), step_.number()), completions);
 }
 
 }  // namespace sluice

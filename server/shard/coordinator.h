@@ -1,7 +1,7 @@
 // All decisions of a shard, and none of its arithmetic: who takes part, which pushes count, when a
 // step is complete, who may go on, and what the operator changes.
 //
-// A deterministic state machine on top of Roster, PushIntake, CurrentStep and PullQueue. Its
+// A deterministic state machine on top of Roster, PushAdmission, CurrentStep and PullQueue. Its
 // owner tells it what happens, asks it for work, does the work, and reports back. Every method that
 // takes Completions adds the callbacks that are due to them.
 
@@ -17,22 +17,22 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "server/admission/current_step.h"
 #include "server/admission/gate.h"
 #include "server/admission/pull_queue.h"
-#include "server/admission/push_intake.h"
+#include "server/admission/push_admission.h"
+#include "server/aggregation/contributions.h"
 #include "server/aggregation/pending_push.h"
-#include "server/aggregation/step_ledger.h"
 #include "server/membership/roster.h"
-#include "server/policy/job_terms.h"
-#include "server/shard/step_work.h"
+#include "server/policy/runtime_settings.h"
+#include "server/shard/next_action.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/completions.h"
-#include "server/state/lineage.h"
-#include "server/state/shard_image.h"
-#include "server/state/shard_state.h"
-#include "server/state/step_log.h"
+#include "server/state/incarnation_history.h"
+#include "server/state/shard_checkpoint.h"
+#include "server/state/shard_status.h"
+#include "server/state/step_journal.h"
 
 namespace sluice {
 
@@ -43,26 +43,26 @@ class Coordinator {
   Coordinator(const ShardOptions& options, const Clock& clock, JobListener owner);
 
   // An earlier life of the server, as Shard's methods of these names; before anything else.
-  void Restore(const ShardImage& image);
+  void Restore(const ShardCheckpoint& checkpoint);
   void Replayed(const StepRecord& record, std::shared_ptr<Snapshot> next);
-  void BeginLife(const std::map<Incarnation, Step>& lives);
+  void BeginIncarnation(const std::map<Incarnation, Step>& lives);
   void set_lost_steps(uint64_t steps) { lost_steps_ = steps; }
 
   // What is to be written down of the step that is about to be made, but for its gradients.
-  StepRecord Record(const StepWork& work) const;
+  StepRecord Record(const NextAction& work) const;
   // From now on no answer tells that a push counts before its step is kept.
-  void HoldUntilKept();
-  void Kept(Step step, Completions* completions);
+  void HoldUntilDurable();
+  void OnDurable(Step step, Completions* completions);
   // While it is not OK, pushes are refused with it.
-  void SetTrouble(const absl::Status& trouble) { trouble_ = trouble; }
-  void AbandonHeld(const absl::Status& why, Completions* completions) {
-    intake_.AbandonHeld(why, completions);
+  void SetJournalError(const absl::Status& trouble) { journal_error_ = trouble; }
+  void FailHeldAnswers(const absl::Status& why, Completions* completions) {
+    admission_.FailHeldAnswers(why, completions);
   }
-  // An image is to be taken as soon as no step is being made. NOT_INITIALIZED if there is nothing
-  // to be taken.
-  absl::Status WantImage();
+  // An checkpoint is to be taken as soon as no step is being made. NOT_INITIALIZED if there is
+  // nothing to be taken.
+  absl::Status RequestCheckpoint();
   // All of it but the parameters' and the slots' values. Only while no step is being made.
-  ShardImage Image() const;
+  ShardCheckpoint Checkpoint() const;
 
   // Shard's methods of these names.
   absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener,
@@ -84,22 +84,22 @@ class Coordinator {
   // Ends leases and waits that are over.
   void Tick(Completions* completions);
 
-  // A push has come to its end; its turn comes with NextWork().
+  // A push has come to its end; its turn comes with DecideNext().
   void Queue(Arrival arrival);
 
   // Judges what was queued, and tells what to do next. What a step boundary changes, and the end of
   // training, are found here: call it until it is idle, one caller at a time.
-  StepWork NextWork(Completions* completions);
+  NextAction DecideNext(Completions* completions);
 
   // The work was done: the contribution is in the sum; the step is made of it.
-  void Folded(const Contribution& contribution, Completions* completions);
+  void OnAccumulated(const Contribution& contribution, Completions* completions);
   void Applied(std::shared_ptr<Snapshot> next, Completions* completions);
 
   // Makes the parameters that training starts from, unless there are some. Returns whether it did.
   bool Initialize(std::shared_ptr<Snapshot> first, Completions* completions);
   void CountReceived(uint64_t bytes) { bytes_received_ += bytes; }
 
-  ShardState Describe() const;
+  ShardStatus Describe() const;
   Step step() const { return step_.number(); }
   // Null before the first worker joined.
   SnapshotStore* snapshots() const { return snapshots_.get(); }
@@ -122,17 +122,17 @@ class Coordinator {
   const ShardOptions options_;
   const Clock& clock_;
   const absl::Time created_;
-  Lineage lineage_;
+  IncarnationHistory incarnations_;
   uint64_t lost_steps_ = 0;  // of earlier lives
-  JobTerms terms_;
+  RuntimeSettings settings_;
   Roster roster_;
   PullQueue pulls_;
   CurrentStep step_;
-  PushIntake intake_;
+  PushAdmission admission_;
   bool draining_ = false;
-  absl::Status trouble_;
-  absl::optional<Step> kept_;  // see HoldUntilKept()
-  bool wants_image_ = false;
+  absl::Status journal_error_;
+  absl::optional<Step> durable_;  // see HoldUntilDurable()
+  bool checkpoint_requested_ = false;
   uint64_t bytes_received_ = 0;
   StepTimes times_;
   Results results_;

@@ -10,14 +10,14 @@ namespace sluice {
 
 // To be called after every change.
 void Coordinator::Settle(Completions* completions) {
-  intake_.Settle(draining_, completions);
+  admission_.Settle(draining_, completions);
   ServePulls(completions);
 }
 
 void Coordinator::ServePulls(Completions* completions) {
   if (pulls_.size() == 0) return;
   const StepProgress progress = step_.Progress();
-  const PullTerms terms = {terms_.consistency().inconsistent_reads, LearningRate(),
+  const PullTerms terms = {settings_.consistency().inconsistent_reads, LearningRate(),
                            draining_ || roster_.finished()};
   pulls_.Serve(
       snapshots_ == nullptr ? nullptr : snapshots_->latest(), terms,
@@ -34,17 +34,17 @@ absl::StatusOr<PullTurn> Coordinator::TurnOf(const PullRequest& request,
   const SessionRecord& record = **found;
   // It does not wait for a step that will not come; but one that is complete will.
   if (observes && (draining_ || roster_.finished())) {
-    return terms_.policy().Completes(progress) ? PullTurn::kNotYet : PullTurn::kNow;
+    return settings_.policy().Completes(progress) ? PullTurn::kNotYet : PullTurn::kNow;
   }
   if (!initialized() || request.min_step > step_.number()) return PullTurn::kNotYet;
   if (!request.after.has_value()) return PullTurn::kNow;
   if (record.last_sequence < *request.after) return PullTurn::kNotYet;
   // Its gradient may still be read from its own memory, where it will write the next.
-  if (step_.ledger().IsFolding(record.worker)) return PullTurn::kNotYet;
+  if (step_.contributions().IsAccumulating(record.worker)) return PullTurn::kNotYet;
   // A step is about to be published that may be made of that push.
-  if (terms_.policy().Completes(progress)) return PullTurn::kNotYet;
+  if (settings_.policy().Completes(progress)) return PullTurn::kNotYet;
   const WorkerProgress worker = {record.contributed == step_.number(), record.clock};
-  return terms_.policy().LetsGoOn(worker, progress) ? PullTurn::kNow : PullTurn::kHeldUp;
+  return settings_.policy().LetsGoOn(worker, progress) ? PullTurn::kNow : PullTurn::kHeldUp;
 }
 
 PullId Coordinator::Pull(const PullRequest& request, PullCallback done, Completions* completions) {

@@ -37,10 +37,10 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
   {
     CompletingLock lock(&mu_);
     welcome = coordinator_.Join(request, std::move(listener), lock.completions());
-    if (welcome.ok() && maker_ == nullptr) {
+    if (welcome.ok() && executor_ == nullptr) {
       const Roster& roster = coordinator_.roster();
-      maker_ = absl::make_unique<StepMaker>(*roster.layout(), roster.optimizer(),
-                                            options_.guards.clip_norm, *parallel_);
+      executor_ = absl::make_unique<StepExecutor>(*roster.layout(), roster.optimizer(),
+                                                  options_.guards.clip_norm, *parallel_);
     }
   }
   Tick();
@@ -139,7 +139,7 @@ absl::StatusOr<InitializeOutcome> Shard::FinishInitialize(
     coordinator_.CountReceived(parameters->bytes());
     outcome.accepted = coordinator_.Initialize(std::move(first), lock.completions());
     outcome.step = coordinator_.step();
-    if (outcome.accepted) WantOwnImage();
+    if (outcome.accepted) RequestPeriodicCheckpoint();
   }
   Advance();
   return outcome;
@@ -199,19 +199,19 @@ void Shard::AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) {
 void Shard::Advance() {
   if (!StartAdvancing()) return;
   for (bool idle = false; !idle;) {
-    StepWork work;
+    NextAction work;
     {
       CompletingLock lock(&mu_);
-      work = coordinator_.NextWork(lock.completions());
+      work = coordinator_.DecideNext(lock.completions());
       idle = work.idle();
       if (idle) advancing_ = false;
     }
-    if (work.image) {
-      MakeImage();
+    if (work.checkpoint) {
+      MakeCheckpoint();
     } else if (work.apply) {
       Apply(work);
     } else if (!idle) {
-      Fold(work);
+      Accumulate(work);
     }
   }
 }
@@ -223,16 +223,16 @@ bool Shard::StartAdvancing() {
   return true;
 }
 
-void Shard::Fold(const StepWork& work) {
+void Shard::Accumulate(const NextAction& work) {
   {
     const TraceSpan span(trace_, kStepsRow, "add");
-    maker_->Add(*work.contribution, work.consistency);
+    executor_->Add(*work.contribution, work.consistency);
   }
   CompletingLock lock(&mu_);
-  coordinator_.Folded(*work.contribution, lock.completions());
+  coordinator_.OnAccumulated(*work.contribution, lock.completions());
 }
 
-void Shard::Apply(const StepWork& work) {
+void Shard::Apply(const NextAction& work) {
   std::shared_ptr<const Snapshot> current;
   std::shared_ptr<Snapshot> next;
   {
@@ -250,21 +250,22 @@ void Shard::Apply(const StepWork& work) {
   const Contribution* const last = work.contribution.has_value() ? &*work.contribution : nullptr;
   const Contribution* not_added = last;
   if (log_ != nullptr) {
-    if (last != nullptr) maker_->Add(*last, work.consistency);
+    if (last != nullptr) executor_->Add(*last, work.consistency);
     not_added = nullptr;
     WriteDown(work);
   }
   {
     const TraceSpan span(trace_, kStepsRow, "apply", current->step);
-    maker_->Make(work.consistency, work.learning_rates, not_added, current->values.span(),
-                 next->values.span(), progress);
+    executor_->Make(work.consistency, work.learning_rates, not_added, current->values.span(),
+                    next->values.span(), progress);
   }
   if (made_) made_(current->step.Next());
   CompletingLock lock(&mu_);
-  if (last != nullptr) coordinator_.Folded(*last, lock.completions());
+  if (last != nullptr) coordinator_.OnAccumulated(*last, lock.completions());
   coordinator_.Applied(std::move(next), lock.completions());
   const uint64_t steps = coordinator_.step().value();
-  if (steps_between_images_ > 0 && steps % steps_between_images_ == 0) WantOwnImage();
+  if (steps_between_checkpoints_ > 0 && steps % steps_between_checkpoints_ == 0)
+    RequestPeriodicCheckpoint();
 }
 
 // ---- Pulls ----
@@ -286,8 +287,8 @@ std::shared_ptr<const Snapshot> Shard::Newest(uint64_t end) const {
 
 // ---- State ----
 
-ShardState Shard::Describe() const {
-  ShardState state;
+ShardStatus Shard::Describe() const {
+  ShardStatus state;
   {
     absl::MutexLock lock(&mu_);
     state = coordinator_.Describe();

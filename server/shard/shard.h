@@ -6,11 +6,11 @@
 //
 // The life of a push: BeginPush judges its header before any payload is read, and lets it in as
 // soon as there is room; the PendingPush takes its chunks; FinishPush queues it. Queued pushes are
-// then judged again, since the step may have moved, and entered in the step's ledger; added up in
-// the order the policy asks for; and when the step is complete, the optimizer writes the next
+// then judged again, since the step may have moved, and entered in the step's contributions; added
+// up in the order the policy asks for; and when the step is complete, the optimizer writes the next
 // snapshot, which is published. The Coordinator decides all this, under the mutex;
 // arithmetic and callbacks never run under it: the thread that set advancing_ alone touches the
-// StepMaker.
+// StepExecutor.
 //
 // All methods may be called from any thread. Errors are those of
 // proto/sluice/v1/parameter_server.proto.
@@ -31,23 +31,24 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/base/parallel.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "common/trace/trace.h"
 #include "server/admission/gate.h"
 #include "server/admission/pull_queue.h"
 #include "server/aggregation/pending_push.h"
-#include "server/aggregation/step_maker.h"
+#include "server/aggregation/step_executor.h"
 #include "server/shard/coordinator.h"
 #include "server/snapshots/snapshot_store.h"
-#include "server/state/shard_image.h"
-#include "server/state/shard_state.h"
-#include "server/state/step_log.h"
+#include "server/state/shard_checkpoint.h"
+#include "server/state/shard_status.h"
+#include "server/state/step_journal.h"
 
 namespace sluice {
 
-// An image, which nobody changes any more. Called outside all locks; training waits until it
+// An checkpoint, which nobody changes any more. Called outside all locks; training waits until it
 // returns.
-using ImageCallback = std::function<void(absl::StatusOr<std::shared_ptr<const ShardImage>>)>;
+using CheckpointCallback =
+    std::function<void(absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>)>;
 
 class Shard {
  public:
@@ -57,36 +58,36 @@ class Shard {
   Shard(const ShardOptions& options, const Clock& clock, JobListener owner = nullptr,
         std::unique_ptr<Parallel> parallel = nullptr, Trace* trace = nullptr);
 
-  // An earlier life of the server: goes on where an image of it was taken; makes a step that it
-  // made after that, the next, again; and, in the end, begins its own life. `lives` are those after
-  // the image's, with the step that each began at. All before the shard is shared; its job, and its
-  // incarnation, which is a later one, were given to the constructor.
-  // Restore() has DATA_LOSS for an image whose slots are not its optimizer's.
-  absl::Status Restore(const ShardImage& image);
+  // An earlier life of the server: goes on where an checkpoint of it was taken; makes a step that
+  // it made after that, the next, again; and, in the end, begins its own life. `lives` are those
+  // after the checkpoint's, with the step that each began at. All before the shard is shared; its
+  // job, and its incarnation, which is a later one, were given to the constructor. Restore() has
+  // DATA_LOSS for an checkpoint whose slots are not its optimizer's.
+  absl::Status Restore(const ShardCheckpoint& checkpoint);
   void Replay(const StepRecord& record, absl::Span<const float> sum);
-  void BeginLife(const std::map<Incarnation, Step>& lives);
+  void BeginIncarnation(const std::map<Incarnation, Step>& lives);
   // What an earlier life had made and this one does not go on from; workers are told. As above.
   void SetLostSteps(uint64_t steps);
 
-  // Writes down each step, and holds answers until Kept() says that what they tell is kept. Before
-  // the shard is shared; `log` outlives its use.
-  void KeepSteps(StepLog* log);
-  void Kept(Step step);
+  // Writes down each step, and holds answers until OnDurable() says that what they tell is kept.
+  // Before the shard is shared; `log` outlives its use.
+  void EnableJournal(StepJournal* log);
+  void OnDurable(Step step);
   // Steps cannot be written down: pushes are refused with `trouble`, unless it is OK.
-  void SetTrouble(const absl::Status& trouble);
-  // Nothing will be kept any more: ends the wait for it. Without KeepSteps(), does nothing.
-  void AbandonHeld(const absl::Status& why);
+  void SetJournalError(const absl::Status& trouble);
+  // Nothing will be kept any more: ends the wait for it. Without EnableJournal(), does nothing.
+  void FailHeldAnswers(const absl::Status& why);
 
   // Calls `made` with each step before anybody learns of it. Before the shard is shared.
   void TellSteps(std::function<void(Step)> made);
 
-  // Takes an image of the first parameters, and one after every `steps` steps, if that is not 0,
-  // and calls `taken`. Before the shard is shared.
-  void TakeImages(uint64_t steps, ImageCallback taken);
+  // Takes an checkpoint of the first parameters, and one after every `steps` steps, if that is not
+  // 0, and calls `taken`. Before the shard is shared.
+  void TakeCheckpoints(uint64_t steps, CheckpointCallback taken);
 
   // Takes one as soon as no step is being made, and calls `taken` with it, perhaps before it
   // returns. NOT_INITIALIZED if there are no parameters yet.
-  void TakeImage(ImageCallback taken);
+  void TakeCheckpoint(CheckpointCallback taken);
 
   // Opens a session; `listener` is told what happens to the job until the session ends.
   absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener);
@@ -104,8 +105,8 @@ class Shard {
   absl::StatusOr<InitializeStart> BeginInitialize(SessionId session);
   absl::StatusOr<InitializeOutcome> FinishInitialize(std::unique_ptr<StagedVector> parameters);
 
-  // Takes what the wire made of the header, so that a malformed one is in the books too. `start` is
-  // called once it is refused, answered or let in; a push that was let in ends with one of the
+  // Takes what the wire made of the header, so that a malformed one is in the counters too. `start`
+  // is called once it is refused, answered or let in; a push that was let in ends with one of the
   // other three. `cancel`, if any, is called if the push's session ends while it is arriving.
   void BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
                  std::function<void()> cancel = nullptr);
@@ -141,7 +142,7 @@ class Shard {
   // Whether processes of the same node may read its parameters, and it theirs.
   bool shares_memory() const { return options_.snapshots == SnapshotMemory::kShared; }
 
-  ShardState Describe() const;
+  ShardStatus Describe() const;
   std::vector<SessionRecord> Sessions() const;   // in order of name
   Results results() const;                       // what leaving workers reported
   std::shared_ptr<const Layout> layout() const;  // null before the first worker joined
@@ -163,11 +164,11 @@ class Shard {
   bool StartAdvancing() ABSL_LOCKS_EXCLUDED(mu_);
   void Advance() ABSL_LOCKS_EXCLUDED(mu_);
   void Queue(Arrival arrival) ABSL_LOCKS_EXCLUDED(mu_);
-  void Fold(const StepWork& work) ABSL_LOCKS_EXCLUDED(mu_);
-  void Apply(const StepWork& work) ABSL_LOCKS_EXCLUDED(mu_);
-  void WriteDown(const StepWork& work) ABSL_LOCKS_EXCLUDED(mu_);
-  void MakeImage() ABSL_LOCKS_EXCLUDED(mu_);
-  void WantOwnImage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Accumulate(const NextAction& work) ABSL_LOCKS_EXCLUDED(mu_);
+  void Apply(const NextAction& work) ABSL_LOCKS_EXCLUDED(mu_);
+  void WriteDown(const NextAction& work) ABSL_LOCKS_EXCLUDED(mu_);
+  void MakeCheckpoint() ABSL_LOCKS_EXCLUDED(mu_);
+  void RequestPeriodicCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const ShardOptions options_;
   const Clock& clock_;
@@ -179,15 +180,15 @@ class Shard {
   mutable absl::Mutex mu_;
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);
   bool advancing_ ABSL_GUARDED_BY(mu_) = false;
-  uint64_t steps_between_images_ ABSL_GUARDED_BY(mu_) = 0;  // 0: they are not asked for
-  ImageCallback every_image_ ABSL_GUARDED_BY(mu_);
-  std::vector<ImageCallback> image_callbacks_ ABSL_GUARDED_BY(mu_);  // of the next one
+  uint64_t steps_between_checkpoints_ ABSL_GUARDED_BY(mu_) = 0;  // 0: they are not asked for
+  CheckpointCallback on_periodic_checkpoint_ ABSL_GUARDED_BY(mu_);
+  std::vector<CheckpointCallback> checkpoint_callbacks_ ABSL_GUARDED_BY(mu_);  // of the next one
 
-  StepLog* log_ = nullptr;
+  StepJournal* log_ = nullptr;
   std::function<void(Step)> made_;
 
   // Made when the model is known; then only the thread that set advancing_ touches it.
-  std::unique_ptr<StepMaker> maker_;
+  std::unique_ptr<StepExecutor> executor_;
 };
 
 }  // namespace sluice

@@ -15,8 +15,8 @@
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "common/protocol/encoding_report.h"
-#include "common/protocol/exchange.h"
-#include "server/aggregation/step_ledger.h"
+#include "common/protocol/protocol_types.h"
+#include "server/aggregation/contributions.h"
 
 namespace sluice {
 
@@ -53,7 +53,7 @@ struct SessionRecord {
   uint32_t index = 0;  // place among the workers; 0 for observers
   Presence presence = Presence::kPresent;
   absl::Time last_seen = absl::InfinitePast();  // when it called, or its connection broke
-  bool barred = false;                          // the operator removed this process
+  bool banned = false;                          // the operator removed this process
   bool joined = false;                          // in this life of the server
   JobListener listener;
 

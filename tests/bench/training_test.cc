@@ -40,7 +40,7 @@ TEST(TrainingTest, TellsThePaceOfOneWorkerOfAJob) {
       LinesWith(job->output(), "pace"),
       ElementsAre(ContainsRegex("pace [0-9]+\\.[0-9] images/s  [0-9.]+ % outside compute$")));
   EXPECT_THAT(LinesWith(job->output(), "test accuracy"), IsEmpty());
-  EXPECT_EQ(Books(job->output()), "3 steps, 6 received: 6 accepted");
+  EXPECT_EQ(Counters(job->output()), "3 steps, 6 received: 6 accepted");
 }
 
 }  // namespace

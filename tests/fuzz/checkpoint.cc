@@ -8,7 +8,7 @@
 #include "common/base/little_endian.h"
 #include "common/encoding/checksum.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
-#include "tests/fuzz/image_check.h"
+#include "tests/fuzz/checkpoint_check.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"
@@ -34,10 +34,10 @@ void Try(absl::string_view bytes) {
   const std::string given(input.Rest());
   FaultyFiles files;
   CHECK((*files.Create(kPath))->Append(sealed ? Sealed(given) : given).ok());
-  const auto image = ReadCheckpoint(**files.Open(kPath));
-  if (!image.ok()) return CheckRefusal(image.status(), {absl::StatusCode::kDataLoss});
-  CHECK(image->parameters->values.size() == image->layout->size());
-  CheckComesBack(*image);
+  const auto checkpoint = ReadCheckpoint(**files.Open(kPath));
+  if (!checkpoint.ok()) return CheckRefusal(checkpoint.status(), {absl::StatusCode::kDataLoss});
+  CHECK(checkpoint->parameters->values.size() == checkpoint->layout->size());
+  CheckComesBack(*checkpoint);
 }
 
 }  // namespace sluice

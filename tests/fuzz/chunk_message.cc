@@ -12,7 +12,7 @@
 #include "common/encoding/checksum.h"
 #include "common/encoding/codec.h"
 #include "common/tensor/shared_memory.h"
-#include "common/wire/wire_chunk.h"
+#include "common/wire/chunk.h"
 #include "sluice/v1/parameter_server.pb.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/refusal.h"

@@ -6,7 +6,7 @@
 
 #include "common/encoding/encoding.h"
 #include "common/encoding/encoding_plan.h"
-#include "common/wire/wire_encoding.h"
+#include "common/wire/encoding.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"
 

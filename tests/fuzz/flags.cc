@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/command_line.h"
 #include "common/protocol/optimizer_config.h"
-#include "common/wire/wire.h"
+#include "common/wire/messages.h"
 #include "server/program/server_flags.h"
 #include "sluice/v1/config.pb.h"
 #include "tests/fuzz/input.h"

@@ -71,15 +71,16 @@ void ReadAll(const ReadableFile& file, uint64_t elements) {
 }
 
 void ReplayAll(FaultyFiles& files, uint64_t elements, Step from) {
-  ShardImage image;
-  image.step = from;
-  image.layout = std::make_shared<const Layout>(ParametersOnly(elements));
+  ShardCheckpoint checkpoint;
+  checkpoint.step = from;
+  checkpoint.layout = std::make_shared<const Layout>(ParametersOnly(elements));
   Step reached = from;
-  const auto replayed = ReplayJournal(files, kDirectory, {}, image, [&](const JournaledStep& step) {
-    CHECK(step.record.step == reached.Next());
-    CHECK(step.record.learning_rates.size() == 1);
-    reached = step.record.step;
-  });
+  const auto replayed =
+      ReplayJournal(files, kDirectory, {}, checkpoint, [&](const JournaledStep& step) {
+        CHECK(step.record.step == reached.Next());
+        CHECK(step.record.learning_rates.size() == 1);
+        reached = step.record.step;
+      });
   if (!replayed.ok()) return CheckRefusal(replayed.status(), {absl::StatusCode::kDataLoss});
   CHECK(*replayed == reached);
 }

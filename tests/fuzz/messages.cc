@@ -1,5 +1,7 @@
 // Messages without tensors, from any peer: what is taken of one is said, and taken, again as the
 // same; and what a server takes of a job's terms can be kept on disk.
+#include "common/wire/messages.h"
+
 #include <glog/logging.h>
 
 #include <memory>
@@ -11,11 +13,10 @@
 #include "absl/strings/match.h"
 #include "absl/types/optional.h"
 #include "common/protocol/optimizer_config.h"
-#include "common/wire/wire.h"
-#include "common/wire/wire_encoding.h"
-#include "common/wire/wire_status.h"
+#include "common/wire/encoding.h"
+#include "common/wire/status.h"
 #include "server/durable/format/saved_state.h"
-#include "server/state/shard_image.h"
+#include "server/state/shard_checkpoint.h"
 #include "sluice/v1/parameter_server.pb.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/refusal.h"
@@ -64,8 +65,8 @@ auto Take(absl::string_view bytes) {
 }
 
 // A server goes on from what it has kept.
-void CheckKept(const ShardImage& image) {
-  const std::string state = EncodeSavedState(image);
+void CheckKept(const ShardCheckpoint& checkpoint) {
+  const std::string state = EncodeSavedState(checkpoint);
   // protobuf (3.21.12) reads a -0 in JSON as 0.
   if (absl::StrContains(state, ":-0,") || absl::StrContains(state, ":-0}")) return;
   const auto read = DecodeSavedState(state);
@@ -73,11 +74,11 @@ void CheckKept(const ShardImage& image) {
   CHECK(EncodeSavedState(*read) == state) << state;
 }
 
-ShardImage ImageOf(Layout layout, const OptimizerConfig& optimizer) {
-  ShardImage image;
-  image.layout = std::make_shared<const Layout>(std::move(layout));
-  image.optimizer = optimizer;
-  return image;
+ShardCheckpoint CheckpointOf(Layout layout, const OptimizerConfig& optimizer) {
+  ShardCheckpoint checkpoint;
+  checkpoint.layout = std::make_shared<const Layout>(std::move(layout));
+  checkpoint.optimizer = optimizer;
+  return checkpoint;
 }
 
 void CheckUnlessOk(const absl::Status& status, Reason reason) {
@@ -90,7 +91,7 @@ SessionRecord SomeRecordOf(const JoinRequest& request) {
   record.worker = request.worker;
   record.process_nonce = request.process_nonce;
   record.index = 1;
-  record.barred = true;
+  record.banned = true;
   record.last_sequence = Sequence(3);
   record.answers[Sequence(3)].outcome.staleness = 2;
   record.clock = 4;
@@ -110,17 +111,17 @@ void TryJoin(absl::string_view bytes) {
   const absl::Status fits = CheckFits(request->optimizer, request->layout);
   CheckUnlessOk(fits, Reason::kBadOptimizer);
   if (!fits.ok()) return;
-  ShardImage image = ImageOf(request->layout, request->optimizer);
-  image.workers.push_back(SomeRecordOf(*request));
-  CheckKept(image);
+  ShardCheckpoint checkpoint = CheckpointOf(request->layout, request->optimizer);
+  checkpoint.workers.push_back(SomeRecordOf(*request));
+  CheckKept(checkpoint);
 }
 
 void TryConsistency(absl::string_view bytes) {
   const auto consistency = Take<v1::Consistency>(bytes);
   if (!consistency.has_value()) return;
-  ShardImage image = ImageOf(ParametersOnly(1), {SgdOptions()});
-  image.consistency = *consistency;
-  CheckKept(image);
+  ShardCheckpoint checkpoint = CheckpointOf(ParametersOnly(1), {SgdOptions()});
+  checkpoint.consistency = *consistency;
+  CheckKept(checkpoint);
 }
 
 // Nothing but a user's own transform goes by a name.

@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "common/encoding/checksum.h"
 #include "common/encoding/codec.h"
-#include "common/wire/wire_encoding.h"
+#include "common/wire/encoding.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/plain_decoder.h"
 #include "tests/fuzz/refusal.h"

@@ -16,7 +16,7 @@
 #include "common/encoding/encoding_plan.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/tensor_chunk.h"
-#include "common/wire/wire_encoding.h"
+#include "common/wire/encoding.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "tests/fuzz/image_check.h"
+#include "tests/fuzz/checkpoint_check.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"
 
@@ -25,9 +25,9 @@ FloatBuffer Ascending(uint64_t size) {
 }
 
 // An optimizer's have names that keep their tensors' apart.
-bool NamesSlotsWell(const ShardImage& image) {
+bool NamesSlotsWell(const ShardCheckpoint& checkpoint) {
   std::set<std::string> names;
-  for (const SlotImage& slot : image.slots) {
+  for (const SlotCheckpoint& slot : checkpoint.slots) {
     if (slot.name.find(':') != std::string::npos || !names.insert(slot.name).second) return false;
   }
   return true;
@@ -36,20 +36,20 @@ bool NamesSlotsWell(const ShardImage& image) {
 }  // namespace
 
 void Try(absl::string_view text) {
-  auto image = DecodeSavedState(text);
-  if (!image.ok()) return CheckRefusal(image.status(), {absl::StatusCode::kDataLoss});
-  const std::string state = EncodeSavedState(*image);
+  auto checkpoint = DecodeSavedState(text);
+  if (!checkpoint.ok()) return CheckRefusal(checkpoint.status(), {absl::StatusCode::kDataLoss});
+  const std::string state = EncodeSavedState(*checkpoint);
   const auto again = DecodeSavedState(state);
   CHECK(again.ok()) << again.status() << ": " << state;
   CHECK(EncodeSavedState(*again) == state) << state;
 
-  const uint64_t size = image->layout->size();
-  if (size * (1 + image->slots.size()) > kMostValues || !NamesSlotsWell(*image)) return;
+  const uint64_t size = checkpoint->layout->size();
+  if (size * (1 + checkpoint->slots.size()) > kMostValues || !NamesSlotsWell(*checkpoint)) return;
   const auto parameters = std::make_shared<Snapshot>();
   parameters->values = Ascending(size);
-  image->parameters = parameters;
-  for (SlotImage& slot : image->slots) slot.values = Ascending(size);
-  CheckComesBack(*image);
+  checkpoint->parameters = parameters;
+  for (SlotCheckpoint& slot : checkpoint->slots) slot.values = Ascending(size);
+  CheckComesBack(*checkpoint);
 }
 
 }  // namespace sluice

@@ -16,16 +16,16 @@
 #include "common/encoding/codec.h"
 #include "common/launch/job_ticket.h"
 #include "common/tensor/tensor_chunk.h"
-#include "common/wire/wire.h"
-#include "common/wire/wire_chunk.h"
-#include "common/wire/wire_encoding.h"
-#include "common/wire/wire_status.h"
+#include "common/wire/chunk.h"
+#include "common/wire/encoding.h"
+#include "common/wire/messages.h"
+#include "common/wire/status.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
 #include "server/durable/format/saved_state.h"
 #include "sluice/v1/parameter_server.pb.h"
 #include "tests/testing/buffers.h"
+#include "tests/testing/durable/checkpoints.h"
 #include "tests/testing/durable/faulty_files.h"
-#include "tests/testing/durable/images.h"
 #include "tests/testing/server/messages.h"
 #include "tests/testing/vectors.h"
 
@@ -160,10 +160,10 @@ void PutMessages(Seeds& seeds) {
 }
 
 void PutDurable(Seeds& seeds) {
-  const auto image = TrainedImage();
-  seeds.Put("saved_state", EncodeSavedState(*image));
+  const auto checkpoint = TrainedCheckpoint();
+  seeds.Put("saved_state", EncodeSavedState(*checkpoint));
   FaultyFiles files;
-  CHECK(WriteCheckpoint(*image, **files.Create("d/c")).ok());
+  CHECK(WriteCheckpoint(*checkpoint, **files.Create("d/c")).ok());
   const std::string checkpoint = files.BytesOf("d/c");
   seeds.Put("checkpoint", Byte(1) + checkpoint);
   const uint64_t header = FromLittleEndian64(checkpoint);
@@ -176,7 +176,7 @@ void PutDurable(Seeds& seeds) {
     record.incarnation = Incarnation(1);
     record.gradients = 1;
     record.learning_rates = {0.1};
-    record.contributors = {image->workers[0]};
+    record.contributors = {checkpoint->workers[0]};
     records += Byte(0) + Word(EncodeSavedStep(record));
   }
   seeds.Put("journal", Byte(1) + Byte(2) + Byte(0) + records);
@@ -194,8 +194,8 @@ void PutTexts(Seeds& seeds) {
   seeds.Put("flags", Byte(1) + "--optimizer=rmsprop\n--centered\n--alpha=0.5\n--eps=1e-3");
   const std::string labels("\0\0\x08\x01\0\0\0\x02\x03\x09", 10);
   seeds.Put("idx", Byte(2) + Byte(4) + labels);
-  const std::string image("\0\0\x08\x03\0\0\0\x01\0\0\0\x02\0\0\0\x01\x07\x08", 18);
-  seeds.Put("idx", Byte(3) + Byte(9) + image);
+  const std::string checkpoint("\0\0\x08\x03\0\0\0\x01\0\0\0\x02\0\0\0\x01\x07\x08", 18);
+  seeds.Put("idx", Byte(3) + Byte(9) + checkpoint);
 }
 
 }  // namespace

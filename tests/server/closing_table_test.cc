@@ -10,17 +10,17 @@ namespace sluice {
 namespace {
 
 // A job of 4 steps in 2 s.
-ShardState State() {
-  ShardState state;
+ShardStatus State() {
+  ShardStatus state;
   state.job_id = "1f2e";
   state.step = Step(4);
-  state.books.received = 13;
-  state.books.accepted = 8;
-  state.books.stale = 1;
-  state.books.skipped = 1;
-  state.books.duplicate = 1;
-  state.books.rejected = 1;
-  state.books.aborted = 1;
+  state.counters.received = 13;
+  state.counters.accepted = 8;
+  state.counters.stale = 1;
+  state.counters.skipped = 1;
+  state.counters.duplicate = 1;
+  state.counters.rejected = 1;
+  state.counters.aborted = 1;
   for (const uint64_t staleness : {0, 0, 0, 0, 0, 1, 1, 1}) state.staleness.Enter(staleness);
   state.traffic.bytes_received = 123'456'789;
   state.traffic.bytes_sent = 49'999;
@@ -70,8 +70,8 @@ TEST(ClosingTableTest, MakesRoomForALongName) {
 }
 
 TEST(ClosingTableTest, ListsPushesThatWereCutOffAmongThePushes) {
-  ShardState state = State();
-  state.books.in_progress = 2;
+  ShardStatus state = State();
+  state.counters.in_progress = 2;
   const std::string table = ClosingTable(state, {}, {});
   EXPECT_NE(table.find("    aborted                       1\n"
                        "    in progress                   2\n"
@@ -93,7 +93,7 @@ TEST(ClosingTableTest, EndsWithTheChecksumOfTheParameters) {
 }
 
 TEST(ClosingTableTest, DescribesAJobThatNeverBegan) {
-  EXPECT_EQ(ClosingTable(ShardState(), {}, {}),
+  EXPECT_EQ(ClosingTable(ShardStatus(), {}, {}),
             "Sluice job \n"
             "  steps                           0\n"
             "  pushes received                 0\n"

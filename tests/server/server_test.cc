@@ -150,7 +150,7 @@ class ServingWorld {
       server_ = server.get();
       serves_.Notify();
       code_ = server_->Serve();
-      books_ = Columns(server_->shard().Describe().books);
+      counters_ = Columns(server_->shard().Describe().counters);
       phase_ = server_->shard().Describe().phase;
       after(*server_);
     });
@@ -172,7 +172,7 @@ class ServingWorld {
     thread_.join();
     return code_;
   }
-  const std::string& books() const { return books_; }
+  const std::string& counters() const { return counters_; }
   Phase phase() const { return phase_; }
 
  private:
@@ -180,7 +180,7 @@ class ServingWorld {
   absl::Notification serves_;
   Server* server_ = nullptr;
   int code_ = -1;
-  std::string books_;
+  std::string counters_;
   Phase phase_ = Phase::kWaitingForWorkers;
 };
 
@@ -204,7 +204,7 @@ class SessionOf {
   }
 
   absl::Status Train() {
-    return client_.Exchange(Share({1, 1, 1}), 1, absl::nullopt, absl::MakeSpan(parameters_))
+    return client_.PushPull(Share({1, 1, 1}), 1, absl::nullopt, absl::MakeSpan(parameters_))
         .status();
   }
   absl::Status AwaitEnd() { return client_.AwaitEnd(absl::MakeSpan(parameters_)); }
@@ -227,7 +227,7 @@ TEST(ServerServeTest, EndsOnceEveryWorkerHasLeft) {
     EXPECT_THAT(b.Leave(), IsOk());
   }
   EXPECT_EQ(world.Wait(), 0);
-  EXPECT_EQ(world.books(), "2 received: 2 accepted");
+  EXPECT_EQ(world.counters(), "2 received: 2 accepted");
   EXPECT_EQ(world.phase(), Phase::kFinished);
 }
 
@@ -287,7 +287,7 @@ TEST(ServerServeTest, WaitsForMoreWorkersIfToldTo) {
   }
   world.Signal(SIGTERM);
   EXPECT_EQ(world.Wait(), 0);
-  EXPECT_EQ(world.books(), "2 received: 2 accepted");
+  EXPECT_EQ(world.counters(), "2 received: 2 accepted");
 }
 
 TEST(ServerServeTest, DrainsWhenItIsTerminated) {

@@ -8,8 +8,8 @@ namespace {
 const absl::Time kStart = absl::FromUnixSeconds(1700000000);
 
 // Step 17 has waited that long, for nobody in particular: two of its three gradients are there.
-ShardState Waiting(absl::Duration duration) {
-  ShardState state;
+ShardStatus Waiting(absl::Duration duration) {
+  ShardStatus state;
   state.step = Step(17);
   state.now = kStart + duration;
   state.current.since = kStart;
@@ -18,8 +18,8 @@ ShardState Waiting(absl::Duration duration) {
   return state;
 }
 
-ShardState WaitingFor(absl::Duration duration, const std::vector<AwaitedWorker>& workers) {
-  ShardState state = Waiting(duration);
+ShardStatus WaitingFor(absl::Duration duration, const std::vector<AwaitedWorker>& workers) {
+  ShardStatus state = Waiting(duration);
   state.current.awaited = workers;
   state.current.missing = workers.size();
   return state;
@@ -47,7 +47,7 @@ TEST_F(StepWaitLogTest, SaysNothingBeforeTheThreshold) {
 }
 
 TEST_F(StepWaitLogTest, SaysNothingOfAStepThatDoesNotWait) {
-  ShardState idle = Waiting(absl::Hours(1));
+  ShardStatus idle = Waiting(absl::Hours(1));
   idle.current.since.reset();
   EXPECT_EQ(log_.Look(idle), absl::nullopt);
 }
@@ -66,7 +66,7 @@ TEST_F(StepWaitLogTest, NamesTheWorkersWhereTheyAreKnown) {
 }
 
 TEST_F(StepWaitLogTest, CountsThoseThatItDoesNotName) {
-  ShardState state = WaitingFor(absl::Seconds(6), {Silent("a", absl::Seconds(6))});
+  ShardStatus state = WaitingFor(absl::Seconds(6), {Silent("a", absl::Seconds(6))});
   state.current.missing = 18;
   EXPECT_EQ(log_.Look(state).value_or(""),
             "step 17 has waited 6.0s for a (last seen 6.0s ago, 0 bytes of its push here), "
@@ -86,7 +86,7 @@ TEST_F(StepWaitLogTest, SpeaksAgainEachTimeTheWaitHasDoubled) {
 
 TEST_F(StepWaitLogTest, BeginsAnewWithTheNextWait) {
   EXPECT_NE(After(absl::Seconds(100)), "");
-  ShardState next = Waiting(absl::Seconds(104));
+  ShardStatus next = Waiting(absl::Seconds(104));
   next.step = Step(18);
   next.current.since = kStart + absl::Seconds(100);
   EXPECT_EQ(log_.Look(next), absl::nullopt);
@@ -96,7 +96,7 @@ TEST_F(StepWaitLogTest, BeginsAnewWithTheNextWait) {
 
 TEST_F(StepWaitLogTest, BeginsAnewAfterAStepThatDidNotWait) {
   EXPECT_NE(After(absl::Seconds(5)), "");
-  ShardState idle = Waiting(absl::Seconds(6));
+  ShardStatus idle = Waiting(absl::Seconds(6));
   idle.current.since.reset();
   EXPECT_EQ(log_.Look(idle), absl::nullopt);
   EXPECT_NE(After(absl::Seconds(7)), "");

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "tests/simulation/dice.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/world.h"

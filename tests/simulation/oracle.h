@@ -16,9 +16,9 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/protocol/exchange.h"
-#include "server/state/push_books.h"
-#include "server/state/shard_state.h"
+#include "common/protocol/protocol_types.h"
+#include "server/state/push_counters.h"
+#include "server/state/shard_status.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/step_model.h"
 #include "tests/simulation/verdict.h"
@@ -98,7 +98,7 @@ class Oracle {
   std::string EndCall();
 
   // What the shard must show.
-  PushBooks Books() const;
+  PushCounters Counters() const;
   StepState Current() const;
   std::set<std::string> Contributors() const { return step_sum_.Workers(); }
   Phase phase() const;

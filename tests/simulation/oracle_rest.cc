@@ -92,14 +92,14 @@ std::string Oracle::EndCall() {
   return "";
 }
 
-PushBooks Oracle::Books() const {
-  PushBooks books;
-  uint64_t* const column[] = {&books.in_progress, &books.in_progress, &books.accepted,
-                              &books.stale,       &books.skipped,     &books.duplicate,
-                              &books.rejected,    &books.aborted};
+PushCounters Oracle::Counters() const {
+  PushCounters counters;
+  uint64_t* const column[] = {&counters.in_progress, &counters.in_progress, &counters.accepted,
+                              &counters.stale,       &counters.skipped,     &counters.duplicate,
+                              &counters.rejected,    &counters.aborted};
   for (const auto& entry : pushes_) ++*column[static_cast<int>(entry.second.fate)];
-  books.received = pushes_.size();
-  return books;
+  counters.received = pushes_.size();
+  return counters;
 }
 
 StepState Oracle::Current() const {

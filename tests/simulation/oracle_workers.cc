@@ -16,7 +16,7 @@ Welcome Oracle::Join(const JoinRequest& request, Reason* reason) {
   *reason = Reason::kNone;
   if (draining_) *reason = Reason::kDraining;
   if (*reason == Reason::kNone && observer && !first_join_) *reason = Reason::kNotInitialized;
-  if (*reason == Reason::kNone && welcome.resumed && known->barred) *reason = Reason::kEvicted;
+  if (*reason == Reason::kNone && welcome.resumed && known->banned) *reason = Reason::kEvicted;
   if (*reason == Reason::kNone) {
     if (known != nullptr && known->alive && !known->lost) dismissed_.push_back(known->session);
     // Membership changes at step boundaries. The first step is all workers', however late, but each
@@ -25,7 +25,7 @@ Welcome Oracle::Join(const JoinRequest& request, Reason* reason) {
     const bool takes_over = known != nullptr && known->alive && !known->observer && !observer &&
                             known->from <= step_ && !has_say;
     const bool at_once = observer || !OncePerStep() || (!started_ && !has_say) || takes_over ||
-                         (step_sum_.empty() && Books().in_progress == 0);
+                         (step_sum_.empty() && Counters().in_progress == 0);
     const bool keeps_place = welcome.resumed && known->alive && known->observer == observer;
     may_choose_ = !keeps_place && !at_once && (step_sum_.empty() || !started_);
     joined_ = request.worker;
@@ -81,7 +81,7 @@ Reason Oracle::Evict(const std::string& name) {
   ModelWorker* const worker = workers_.Named(name);
   const bool known = worker != nullptr && worker->alive;
   if (known) {
-    worker->barred = true;
+    worker->banned = true;
     EndMembership(*worker);
   }
   Advance();

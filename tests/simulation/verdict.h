@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/base/error.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 
 namespace sluice {
 

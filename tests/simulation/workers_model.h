@@ -11,7 +11,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 
 namespace sluice {
 
@@ -26,7 +26,7 @@ struct ModelWorker {
   uint64_t process = 0;  // the first session of this process, as far as the server remembers
   bool alive = false;    // present, or lost for less than its lease
   bool lost = false;
-  bool barred = false;
+  bool banned = false;
   bool left = false;  // in good order
   absl::Time heard;
   uint32_t index = 0;

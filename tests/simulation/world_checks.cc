@@ -13,11 +13,11 @@ namespace {
 
 constexpr size_t kHeldEvery = 16;
 
-std::string InWords(const PushBooks& books) {
-  return absl::StrCat(books.received, " received, ", books.accepted, " accepted, ", books.stale,
-                      " stale, ", books.skipped, " skipped, ", books.duplicate, " duplicate, ",
-                      books.rejected, " rejected, ", books.aborted, " aborted, ", books.in_progress,
-                      " in progress");
+std::string InWords(const PushCounters& counters) {
+  return absl::StrCat(counters.received, " received, ", counters.accepted, " accepted, ",
+                      counters.stale, " stale, ", counters.skipped, " skipped, ",
+                      counters.duplicate, " duplicate, ", counters.rejected, " rejected, ",
+                      counters.aborted, " aborted, ", counters.in_progress, " in progress");
 }
 
 std::string InWords(absl::Span<const float> values) {
@@ -40,7 +40,7 @@ std::string InWords(const StepState& state) {
   return words;
 }
 
-bool Same(const PushBooks& a, const PushBooks& b) {
+bool Same(const PushCounters& a, const PushCounters& b) {
   return a.received == b.received && a.accepted == b.accepted && a.stale == b.stale &&
          a.skipped == b.skipped && a.duplicate == b.duplicate && a.rejected == b.rejected &&
          a.aborted == b.aborted && a.in_progress == b.in_progress;
@@ -213,10 +213,11 @@ void World::CheckParameters() {
 }
 
 void World::CheckState() {
-  const ShardState state = shard_.Describe();
-  const PushBooks expected = oracle_.Books();
-  if (!state.books.Balanced() || !Same(state.books, expected)) {
-    Fail(absl::StrCat("books (rule 8): ", InWords(state.books), ", expected ", InWords(expected)));
+  const ShardStatus state = shard_.Describe();
+  const PushCounters expected = oracle_.Counters();
+  if (!state.counters.Balanced() || !Same(state.counters, expected)) {
+    Fail(absl::StrCat("counters (rule 8): ", InWords(state.counters), ", expected ",
+                      InWords(expected)));
   }
   Expect("step", state.step.value(), oracle_.step());
   Expect("phase", static_cast<int>(state.phase), static_cast<int>(oracle_.phase()));
@@ -279,7 +280,7 @@ void World::CheckEnd() {
   for (const auto& pull : pulls_) {
     Expect("answers to a pull", pull->answers, pull->cancelled ? 0 : 1);
   }
-  Expect("pushes in progress", shard_.Describe().books.in_progress, uint64_t{0});
+  Expect("pushes in progress", shard_.Describe().counters.in_progress, uint64_t{0});
   for (const auto& held : held_) {
     if (ValuesOf(held.first->values.span()) != held.second) {
       Fail("consistent pull (rule 6): a snapshot that is held has changed");

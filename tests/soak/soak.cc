@@ -13,7 +13,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/net/private_directory.h"
-#include "tests/soak/crew.h"
+#include "tests/soak/process_group.h"
 #include "tests/soak/process_size.h"
 #include "tests/testing/process/launch.h"
 #include "tests/testing/process/process.h"
@@ -37,7 +37,8 @@ class Soak {
   Soak(const SoakOptions& options, std::ostream& out)
       : options_(options),
         out_(out),
-        crew_([this](const std::string& name) { return StartWorker(name, {}); }, options.seed),
+        process_group_([this](const std::string& name) { return StartWorker(name, {}); },
+                       options.seed),
         courses_({{"rss_mb", kMemoryNoise, {}},
                   {"file_descriptors", kDescriptorNoise, {}},
                   {"threads", kThreadNoise, {}},
@@ -61,7 +62,7 @@ class Soak {
     auto steady = StartWorker("steady", {absl::StrCat("--report-every=", report)});
     if (!steady.ok()) return steady.status();
     steady_ = *std::move(steady);
-    return crew_.Start(options_.workers);
+    return process_group_.Start(options_.workers);
   }
 
   // Until there are as many measurements as intervals.
@@ -72,7 +73,7 @@ class Soak {
       absl::SleepFor(kTick);
       absl::Status sound = Look();
       if (sound.ok() && absl::Now() >= next_change) {
-        sound = crew_.Change();
+        sound = process_group_.Change();
         next_change = absl::Now() + options_.change_every;
       }
       if (!sound.ok()) return sound;
@@ -90,7 +91,7 @@ class Soak {
 
   // All leave; the server then ends by itself.
   absl::StatusOr<SoakReport> End() {
-    const absl::Status left = crew_.Leave();
+    const absl::Status left = process_group_.Leave();
     if (!left.ok()) return left;
     steady_->Signal(SIGTERM);
     for (Process* process : {steady_.get(), server_.get()}) {
@@ -104,9 +105,9 @@ class Soak {
     SoakReport report;
     report.courses = courses_;
     report.load = load_;
-    report.joined = crew_.joined() + 1;
-    report.left = crew_.left() + 1;
-    report.killed = crew_.killed();
+    report.joined = process_group_.joined() + 1;
+    report.left = process_group_.left() + 1;
+    report.killed = process_group_.killed();
     const absl::Status exact = CheckEnd(&report);
     if (!exact.ok()) return exact;
     return report;
@@ -143,7 +144,7 @@ class Soak {
       return absl::AbortedError(
           absl::StrCat("ended by itself with ", *ended, "; it wrote:\n", process->output()));
     }
-    return crew_.Look();
+    return process_group_.Look();
   }
 
   // `rounds` is what the worker that stays says: "rounds 900: p50 0.01 s, p99 0.02 s".
@@ -165,8 +166,8 @@ class Soak {
     getloadavg(&load, 1);
     load_.push_back(load);
     absl::StrAppendFormat(&line, " load %.4g", load);
-    out_ << line << ", " << absl::StripSuffix(words[1], ":") << " rounds, " << crew_.joined()
-         << " joined, " << crew_.killed() << " killed\n"
+    out_ << line << ", " << absl::StripSuffix(words[1], ":") << " rounds, "
+         << process_group_.joined() << " joined, " << process_group_.killed() << " killed\n"
          << std::flush;
     return absl::OkStatus();
   }
@@ -190,7 +191,7 @@ class Soak {
   std::unique_ptr<Process> server_;
   std::string address_;
   std::unique_ptr<Process> steady_;
-  Crew crew_;
+  ProcessGroup process_group_;
   std::vector<Course> courses_;
   std::vector<double> load_;
 };

@@ -41,8 +41,8 @@ struct SoakReport {
 
 // Runs it in a directory of its own, with checkpoints and the journal, and writes a line to `out`
 // at each interval. An error if a worker or the server ends in another way than it was asked to, if
-// the books do not balance, or if the parameters are not exactly what the pushes that counted make
-// of them.
+// the counters do not balance, or if the parameters are not exactly what the pushes that counted
+// make of them.
 absl::StatusOr<SoakReport> RunSoak(const SoakOptions& options, std::ostream& out);
 
 }  // namespace sluice

@@ -87,7 +87,7 @@ class FailpointServerTest : public ::testing::TestWithParam<Point> {
                   ElementsAre(absl::StrCat("pushes that counted: ", Steps())));
     }
     EXPECT_THAT(server.Wait(), IsOkAndHolds(0)) << server.output();
-    EXPECT_THAT(Books(server.output()),
+    EXPECT_THAT(Counters(server.output()),
                 AllOf(HasSubstr(absl::StrCat(Steps(), " steps")), Not(HasSubstr("unbalanced"))));
     return ClosingRows(server.output())["parameters' CRC-32"];
   }
@@ -139,8 +139,8 @@ TEST_P(FailpointServerTest, LosesNothingAndCountsNothingTwice) {
     // It may die before it answers; then nobody is told its life's number.
     if (server->WaitForOutput("listening on").ok()) {
       if (kill > 0) recoveries_.push_back(absl::Now() - started);
-      EXPECT_GT(lives.NewestLife(), newest);
-      newest = lives.NewestLife();
+      EXPECT_GT(lives.NewestIncarnation(), newest);
+      newest = lives.NewestIncarnation();
     }
     if (last) {
       EXPECT_EQ(Finish(*server, {first.get(), second.get()}), undisturbed_);

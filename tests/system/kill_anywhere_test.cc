@@ -1,6 +1,6 @@
 // In every mode, however it was launched, a job of four workers outlives one that is killed at a
-// random point: it ends, its books balance, its parameters are exact, and no step waits for longer
-// than the lease.
+// random point: it ends, its counters balance, its parameters are exact, and no step waits for
+// longer than the lease.
 //
 // All gradients are 1 and the learning rate is 1, so each step subtracts 1, whoever contributes.
 // The one that is killed has no last step, so that it is there to be killed however late that is.
@@ -103,8 +103,8 @@ class KillAnywhereTest : public ::testing::TestWithParam<Case> {
   }
 
   void ExpectSoundEnd(const std::string& output) const {
-    EXPECT_THAT(Books(output), AllOf(HasSubstr("accepted"), Not(HasSubstr("unbalanced")),
-                                     Not(HasSubstr("in progress"))))
+    EXPECT_THAT(Counters(output), AllOf(HasSubstr("accepted"), Not(HasSubstr("unbalanced")),
+                                        Not(HasSubstr("in progress"))))
         << output;
     double waited = -1;
     const std::string wait = ClosingRows(output)["longest wait for a step"];

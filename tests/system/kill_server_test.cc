@@ -100,9 +100,9 @@ TEST_P(KillServerTest, TrainingGoesOnExactly) {
     EXPECT_THAT(LinesWith(worker->output(), "parameters at"), ElementsAre(expected));
   }
   EXPECT_THAT(server->Wait(), IsOkAndHolds(0));
-  const std::string books = Books(server->output());
-  EXPECT_THAT(books, HasSubstr(absl::StrCat(steps, " steps"))) << server->output();
-  EXPECT_THAT(books, ::testing::Not(HasSubstr("unbalanced")));
+  const std::string counters = Counters(server->output());
+  EXPECT_THAT(counters, HasSubstr(absl::StrCat(steps, " steps"))) << server->output();
+  EXPECT_THAT(counters, ::testing::Not(HasSubstr("unbalanced")));
   sheet.Count("kills", times.size());
   sheet.Count("steps", steps);
   sheet.Times("recovery_s", times);

@@ -76,14 +76,15 @@ TEST(KillWorkerUnderMpirunTest, InTheMiddleOfAPushNothingOfItCountsAndTheOthersF
   const auto job = MpirunWithDyingWorker({"--stop-at-step=2", "--in-push", "--die"});
   ASSERT_THAT(job->Wait(), IsOk());
   EXPECT_THAT(LinesWith(job->output(), "parameters at"), ElementsAre(kFinal, kFinal));
-  EXPECT_EQ(Books(job->output()), "6 steps, 15 received: 14 accepted, 1 aborted") << job->output();
+  EXPECT_EQ(Counters(job->output()), "6 steps, 15 received: 14 accepted, 1 aborted")
+      << job->output();
 }
 
 TEST(KillWorkerUnderMpirunTest, BetweenPushesTheOthersFinish) {
   const auto job = MpirunWithDyingWorker({"--stop-at-step=2", "--die"});
   ASSERT_THAT(job->Wait(), IsOk());
   EXPECT_THAT(LinesWith(job->output(), "parameters at"), ElementsAre(kFinal, kFinal));
-  EXPECT_EQ(Books(job->output()), "6 steps, 14 received: 14 accepted") << job->output();
+  EXPECT_EQ(Counters(job->output()), "6 steps, 14 received: 14 accepted") << job->output();
 }
 
 TEST(KillWorkerUnderMpirunTest, WithoutRecoveryTheWholeJobEnds) {
@@ -102,7 +103,7 @@ TEST(KillStandaloneWorkerTest, InTheMiddleOfAPushNothingOfItCountsAndTheOthersFi
     EXPECT_THAT(LinesWith(worker->output(), "parameters at"), ElementsAre(kFinal));
   }
   EXPECT_THAT(job.server().Wait(), IsOkAndHolds(0));
-  EXPECT_EQ(Books(job.server().output()), "6 steps, 15 received: 14 accepted, 1 aborted");
+  EXPECT_EQ(Counters(job.server().output()), "6 steps, 15 received: 14 accepted, 1 aborted");
 }
 
 TEST(KillStandaloneWorkerTest, BetweenPushesTheOthersFinish) {
@@ -113,7 +114,7 @@ TEST(KillStandaloneWorkerTest, BetweenPushesTheOthersFinish) {
     EXPECT_THAT(LinesWith(worker->output(), "parameters at"), ElementsAre(kFinal));
   }
   EXPECT_THAT(job.server().Wait(), IsOkAndHolds(0));
-  EXPECT_EQ(Books(job.server().output()), "6 steps, 14 received: 14 accepted");
+  EXPECT_EQ(Counters(job.server().output()), "6 steps, 14 received: 14 accepted");
 }
 
 TEST(KillStandaloneWorkerTest, TheOnlyOneEndsTheServerWhichSaysSo) {
@@ -126,7 +127,7 @@ TEST(KillStandaloneWorkerTest, TheOnlyOneEndsTheServerWhichSaysSo) {
   worker->Signal(SIGKILL);
   EXPECT_THAT(server->Wait(), IsOkAndHolds(3));
   EXPECT_THAT(server->WaitForOutput("every worker was lost"), IsOk());
-  EXPECT_EQ(Books(server->output()), "2 steps, 2 received: 2 accepted");
+  EXPECT_EQ(Counters(server->output()), "2 steps, 2 received: 2 accepted");
 }
 
 }  // namespace

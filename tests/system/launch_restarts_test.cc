@@ -102,7 +102,7 @@ TEST(LaunchRestartsTest, KilledProgramsOfEveryRankComeBackAndTrainTheSameBits) {
   }
   ASSERT_THAT(job.process().Wait(absl::Minutes(2)), IsOkAndHolds(0)) << job.process().output();
   EXPECT_EQ(Crc(job.process()), CrcWithoutKills()) << job.process().output();
-  EXPECT_THAT(Books(job.process().output()), Not(HasSubstr("unbalanced")));
+  EXPECT_THAT(Counters(job.process().output()), Not(HasSubstr("unbalanced")));
 }
 
 TEST(LaunchRestartsTest, AServerOnTcpComesBackWithTheCredentialsOfTheLaunch) {

@@ -82,32 +82,32 @@ class MpirunTest : public ::testing::Test {
 
 TEST_F(MpirunTest, AServerAndThreeWorkersTrainAndEndByThemselves) {
   const std::string output = Mpirun({{1, ServerProgram()}, {3, Train(data_)}});
-  EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
+  EXPECT_EQ(Counters(output), "20 steps, 60 received: 60 accepted") << output;
   EXPECT_THAT(LinesWith(output, "test accuracy"), Contains("test accuracy 1.0000")) << output;
   EXPECT_THAT(ClosingRows(output), Contains(Pair("test accuracy", "1.0000"))) << output;
 }
 
 TEST_F(MpirunTest, OneProgramIsServerAndWorkers) {
   const std::string output = Mpirun({{4, Train(data_)}});
-  EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
+  EXPECT_EQ(Counters(output), "20 steps, 60 received: 60 accepted") << output;
   EXPECT_THAT(ClosingRows(output), Contains(Pair("test accuracy", "1.0000"))) << output;
 }
 
 TEST_F(MpirunTest, TrainsOnTheInstalledDataWithoutFurtherFlags) {
   const std::string output =
       Mpirun({{2, {RunfilePath("worker/sluice_train"), "--max-steps=2", "--progress=plain"}}});
-  EXPECT_EQ(Books(output), "2 steps, 2 received: 2 accepted") << output;
+  EXPECT_EQ(Counters(output), "2 steps, 2 received: 2 accepted") << output;
   EXPECT_THAT(LinesWith(output, "epoch 1  step 2  loss "), SizeIs(1)) << output;
 }
 
 TEST_F(MpirunTest, AsynchronousWorkersMakeAStepOfEachGradient) {
   const std::string output = Mpirun({{1, ServerProgram({"--mode=async"})}, {3, Train(data_)}});
-  EXPECT_EQ(Books(output), "60 steps, 60 received: 60 accepted") << output;
+  EXPECT_EQ(Counters(output), "60 steps, 60 received: 60 accepted") << output;
 }
 
 TEST_F(MpirunTest, TrainsWithGradientsThatLeaveDuringBackward) {
   const std::string output = Mpirun({{4, Train(data_, {"--overlap"})}});
-  EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
+  EXPECT_EQ(Counters(output), "20 steps, 60 received: 60 accepted") << output;
   EXPECT_THAT(ClosingRows(output), Contains(Pair("test accuracy", "1.0000"))) << output;
   const std::string without = Mpirun({{4, Train(data_)}});
   EXPECT_EQ(ClosingRows(without)["parameters' CRC-32"], ClosingRows(output)["parameters' CRC-32"]);
@@ -134,7 +134,7 @@ TEST_F(MpirunTest, MeetsOnTcpIfToldTo) {
   const std::string output =
       Mpirun({{1, ServerProgram({"--listen=127.0.0.1:0"})}, {3, Train(data_)}});
   EXPECT_THAT(LinesWith(output, "listening on 127.0.0.1:"), SizeIs(1)) << output;
-  EXPECT_EQ(Books(output), "20 steps, 60 received: 60 accepted") << output;
+  EXPECT_EQ(Counters(output), "20 steps, 60 received: 60 accepted") << output;
 }
 
 // Whoever knows the address has no certificate of this launch.
@@ -153,13 +153,13 @@ TEST_F(MpirunTest, ShutsStrangersOutOfTcpAtTheHandshake) {
   EXPECT_THAT(job->WaitForOutput("test accuracy"), IsOk());
   job->Signal(SIGTERM);  // which mpirun hands to the server
   EXPECT_THAT(job->Wait(kJob), IsOk());
-  EXPECT_EQ(Books(job->output()), "20 steps, 60 received: 60 accepted") << job->output();
+  EXPECT_EQ(Counters(job->output()), "20 steps, 60 received: 60 accepted") << job->output();
   EXPECT_THAT(LinesWith(job->output(), "PRIVATE KEY"), ElementsAre());
 }
 
 TEST_F(MpirunTest, TrainsAProgramOfOnesOwn) {
   const std::string output = Mpirun({{4, {RunfilePath("worker/torch/examples/example")}}});
-  EXPECT_EQ(Books(output), "300 steps, 900 received: 900 accepted") << output;
+  EXPECT_EQ(Counters(output), "300 steps, 900 received: 900 accepted") << output;
   EXPECT_THAT(LinesWith(output, "batch 300: loss "), SizeIs(1)) << output;
 }
 
@@ -210,7 +210,7 @@ TEST_F(StandaloneTest, AServerAndTwoWorkersTrainAndEndByThemselves) {
   ExpectTrained(*first);
   ExpectTrained(*second);
   ExpectTrained(server.process());
-  EXPECT_EQ(Books(server.process().output()), "20 steps, 40 received: 40 accepted");
+  EXPECT_EQ(Counters(server.process().output()), "20 steps, 40 received: 40 accepted");
   EXPECT_THAT(LinesWith(first->output() + second->output(), "test accuracy"),
               ElementsAre("test accuracy 1.0000"));
 }
@@ -226,7 +226,7 @@ TEST_F(StandaloneTest, WorkersWaitForAServerThatComesLater) {
   ExpectTrained(*first);
   ExpectTrained(*second);
   ExpectTrained(*server);
-  EXPECT_EQ(Books(server->output()), "20 steps, 40 received: 40 accepted");
+  EXPECT_EQ(Counters(server->output()), "20 steps, 40 received: 40 accepted");
 }
 
 TEST_F(StandaloneTest, OneProcessTrainsAlone) {
@@ -245,7 +245,7 @@ TEST_F(StandaloneTest, ATerminatedServerDrainsAndTellsAWorkerThatWaits) {
   ASSERT_THAT(WaitForAccepted(server.address(), 1), IsOk());
   server.process().Signal(SIGTERM);
   EXPECT_THAT(server.process().Wait(), IsOkAndHolds(0)) << server.process().output();
-  EXPECT_EQ(Books(server.process().output()), "0 steps, 1 received: 1 accepted");
+  EXPECT_EQ(Counters(server.process().output()), "0 steps, 1 received: 1 accepted");
   EXPECT_THAT(worker->Wait(), IsOkAndHolds(3));
   EXPECT_EQ(worker->output(), "sluice_train: the server is going down; it takes no more work\n");
 }
@@ -272,7 +272,7 @@ TEST_F(StandaloneTest, OnlyAWorkerWithTheTokenIsLetIn) {
   const std::string right = TokenFile("right", "open sesame", 0600);
   OutputOf(Train(data_, {server.flag(), "--token-file=" + right}), 0);
   ExpectTrained(server.process());
-  EXPECT_EQ(Books(server.process().output()), "20 steps, 20 received: 20 accepted");
+  EXPECT_EQ(Counters(server.process().output()), "20 steps, 20 received: 20 accepted");
 }
 
 TEST_F(StandaloneTest, ATokenThatOthersMayReadIsRefused) {
@@ -297,7 +297,7 @@ TEST_F(StandaloneTest, ServerAndWorkersMeetOverTls) {
               HasSubstr("the caller's certificate has not the role worker"));
   EXPECT_EQ(OutputOf(train(Role::kWorker, "worker"), 0), "test accuracy 1.0000\n");
   ExpectTrained(server.process());
-  EXPECT_EQ(Books(server.process().output()), "20 steps, 20 received: 20 accepted");
+  EXPECT_EQ(Counters(server.process().output()), "20 steps, 20 received: 20 accepted");
 }
 
 TEST_F(StandaloneTest, RefusesPlaintextThatTheNetworkCouldRead) {

@@ -206,7 +206,7 @@ TEST(PartitionTest, EveryCutIsNoticedAndTrainingGoesOnExactly) {
   EXPECT_THAT(LinesWith(job.worker(kWorkers[1]).output(), "parameters at"),
               ElementsAre(HasSubstr(absl::StrCat(": -", counted, " to -", counted))));
   EXPECT_THAT(job.server().Wait(), IsOkAndHolds(0)) << job.server().output();
-  EXPECT_THAT(Books(job.server().output()),
+  EXPECT_THAT(Counters(job.server().output()),
               AllOf(HasSubstr(absl::StrCat(counted, " accepted")), Not(HasSubstr("unbalanced")),
                     Not(HasSubstr("in progress"))));
   std::cout << noticed.size() << " cuts: noticed after p50 " << Quantile(noticed, 0.5) << ", p99 "
@@ -214,7 +214,7 @@ TEST(PartitionTest, EveryCutIsNoticedAndTrainingGoesOnExactly) {
             << Quantile(healed, 0.99) << "\n";
   sheet.Count("cuts", noticed.size());
   sheet.Count("pushes", counted);
-  sheet.Text("books", Books(job.server().output()));
+  sheet.Text("counters", Counters(job.server().output()));
   sheet.Times("noticed_s", noticed);
   sheet.Times("healed_s", healed);
   sheet.Times("healed_after_long_cuts_s", healed_late);

@@ -141,7 +141,7 @@ TEST_F(BesideTrainingTest, ChangesNothingAndReportsTheLastStep) {
   const std::string trained = TrainTogether(followed, Evaluator::kFirst);
   EXPECT_THAT(evaluator->Wait(kJob), IsOkAndHolds(0)) << evaluator->output();
   const std::string table = OutputOf(followed);
-  EXPECT_EQ(Books(table), "20 steps, 40 received: 40 accepted") << table;
+  EXPECT_EQ(Counters(table), "20 steps, 40 received: 40 accepted") << table;
   EXPECT_EQ(ClosingRows(table)["parameters' CRC-32"],
             ClosingRows(OutputOf(alone))["parameters' CRC-32"]);
   const std::vector<Record> records = Records();

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
-#include "tests/testing/durable/images.h"
+#include "tests/testing/durable/checkpoints.h"
 #include "tests/testing/json.h"
 #include "tests/testing/process/launch.h"
 #include "tests/testing/process/process.h"
@@ -26,7 +26,7 @@ class SluicectlTest : public ::testing::Test {
     std::filesystem::remove_all(directory_);
     std::filesystem::create_directories(directory_);
     CheckpointStore store(RealFileSystem(), directory_, 3);
-    auto path = store.Save(*TrainedImage());
+    auto path = store.Save(*TrainedCheckpoint());
     EXPECT_THAT(path, IsOk());
     path_ = path.value_or("");
   }

@@ -69,7 +69,7 @@ TEST(StopWorkerTest, InBackupTheOthersGoOnAtOnceAndItCatchesUp) {
                 ElementsAre("parameters at step 3000: -3000 to -3000"));
   }
   EXPECT_THAT(job.server().Wait(), IsOkAndHolds(0));
-  EXPECT_THAT(Books(job.server().output()),
+  EXPECT_THAT(Counters(job.server().output()),
               AllOf(HasSubstr("3000 steps"), Not(HasSubstr("unbalanced"))));
 }
 
@@ -86,7 +86,7 @@ TEST(StopWorkerTest, InSyncTheOthersWaitForItsLeaseAndSayForWhom) {
                 ElementsAre("parameters at step 100: -100 to -100"));
   }
   EXPECT_THAT(job.server().Wait(), IsOkAndHolds(0));
-  EXPECT_THAT(Books(job.server().output()),
+  EXPECT_THAT(Counters(job.server().output()),
               AllOf(HasSubstr("100 steps"), Not(HasSubstr("unbalanced"))));
 }
 
@@ -100,7 +100,7 @@ TEST(StopWorkerTest, InSspTheOthersWaitForItsLeaseAlone) {
     EXPECT_THAT(job.worker(i).Wait(), IsOkAndHolds(0)) << job.worker(i).output();
   }
   EXPECT_THAT(job.server().Wait(), IsOkAndHolds(0));
-  EXPECT_THAT(Books(job.server().output()), Not(HasSubstr("unbalanced")));
+  EXPECT_THAT(Counters(job.server().output()), Not(HasSubstr("unbalanced")));
 }
 
 TEST(StopWorkerTest, MaxStepWaitLetsSyncProceedBeforeTheLeaseIsOver) {

@@ -106,11 +106,11 @@ class TinyDiskServerTest : public ::testing::Test {
     EXPECT_THAT(LinesWith(workers_.back()->output(), "parameters at"),
                 ElementsAre(HasSubstr(absl::StrCat(": -", counted, " to -", counted))));
     EXPECT_THAT(server_->Wait(), IsOkAndHolds(0)) << server_->output();
-    EXPECT_THAT(Books(server_->output()),
+    EXPECT_THAT(Counters(server_->output()),
                 AllOf(Not(HasSubstr("unbalanced")), Not(HasSubstr("in progress"))));
     RecordSheet sheet(absl::StrCat("tiny_disk.", Name()));
     sheet.Count("pushes_told_to_count", counted);
-    sheet.Text("books", Books(server_->output()));
+    sheet.Text("counters", Counters(server_->output()));
     EXPECT_THAT(sheet.Write(), IsOk());
   }
 

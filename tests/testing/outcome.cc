@@ -44,19 +44,19 @@ OutcomeMatcher Repeated(Disposition first, uint64_t step, uint64_t staleness) {
   return OutcomeIs(Disposition::kDuplicate, step, staleness, first);
 }
 
-std::string Columns(const PushBooks& books) {
+std::string Columns(const PushCounters& counters) {
   std::vector<std::string> columns;
   const auto add = [&columns](uint64_t count, const char* name) {
     if (count > 0) columns.push_back(absl::StrCat(count, " ", name));
   };
-  add(books.accepted, "accepted");
-  add(books.stale, "stale");
-  add(books.skipped, "skipped");
-  add(books.duplicate, "duplicate");
-  add(books.rejected, "rejected");
-  add(books.aborted, "aborted");
-  add(books.in_progress, "in progress");
-  return absl::StrCat(books.received, " received: ", absl::StrJoin(columns, ", "));
+  add(counters.accepted, "accepted");
+  add(counters.stale, "stale");
+  add(counters.skipped, "skipped");
+  add(counters.duplicate, "duplicate");
+  add(counters.rejected, "rejected");
+  add(counters.aborted, "aborted");
+  add(counters.in_progress, "in progress");
+  return absl::StrCat(counters.received, " received: ", absl::StrJoin(columns, ", "));
 }
 
 void PrintTo(Disposition disposition, std::ostream* out) {

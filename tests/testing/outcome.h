@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "gmock/gmock.h"
-#include "server/state/push_books.h"
+#include "server/state/push_counters.h"
 
 namespace sluice {
 
@@ -25,7 +25,7 @@ OutcomeMatcher Skipped(uint64_t step, uint64_t staleness = 0);
 OutcomeMatcher Repeated(Disposition first, uint64_t step, uint64_t staleness = 0);
 
 // The columns that are not 0: "4 received: 2 accepted, 1 stale, 1 in progress".
-std::string Columns(const PushBooks& books);
+std::string Columns(const PushCounters& counters);
 
 // How gtest shows them.
 void PrintTo(Disposition disposition, std::ostream* out);

@@ -15,11 +15,11 @@ namespace {
 absl::Status Export(const std::string& checkpoint, const std::string& out) {
   const auto file = RealFileSystem().Open(checkpoint);
   if (!file.ok()) return file.status();
-  const auto image = ReadCheckpoint(**file);
-  if (!image.ok()) {
-    return absl::DataLossError(absl::StrCat(checkpoint, ": ", image.status().message()));
+  const auto checkpoint = ReadCheckpoint(**file);
+  if (!checkpoint.ok()) {
+    return absl::DataLossError(absl::StrCat(checkpoint, ": ", checkpoint.status().message()));
   }
-  return SaveStateDict(*image->layout, image->parameters->values.span(), out);
+  return SaveStateDict(*checkpoint->layout, checkpoint->parameters->values.span(), out);
 }
 
 }  // namespace

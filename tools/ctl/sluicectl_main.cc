@@ -23,7 +23,7 @@
 namespace sluice {
 namespace {
 
-absl::StatusOr<ShardImage> Read(const std::string& path) {
+absl::StatusOr<ShardCheckpoint> Read(const std::string& path) {
   const auto file = RealFileSystem().Open(path);
   if (!file.ok()) return file.status();
   return ReadCheckpoint(**file);
@@ -60,15 +60,15 @@ int List(const std::string& directory) {
 
 // Whether it is whole; says so.
 bool VerifyFile(const std::string& path) {
-  const auto image = Read(path);
-  if (!image.ok()) {
-    std::cout << path << ": DAMAGED: " << image.status().message() << "\n";
+  const auto checkpoint = Read(path);
+  if (!checkpoint.ok()) {
+    std::cout << path << ": DAMAGED: " << checkpoint.status().message() << "\n";
     return false;
   }
   std::cout << absl::StrFormat("%s: whole: step %d of job %s, %d tensors, %d elements, %d slots\n",
-                               path, image->step.value(), image->job_id,
-                               image->layout->ranges().size(), image->layout->size(),
-                               image->slots.size());
+                               path, checkpoint->step.value(), checkpoint->job_id,
+                               checkpoint->layout->ranges().size(), checkpoint->layout->size(),
+                               checkpoint->slots.size());
   return true;
 }
 
@@ -84,10 +84,10 @@ int Verify(const std::vector<std::string>& paths) {
 }
 
 int Show(const std::string& path) {
-  const auto image = Read(path);
-  if (!image.ok())
-    return Fail(absl::DataLossError(absl::StrCat(path, ": ", image.status().message())));
-  std::cout << nlohmann::json::parse(EncodeSavedState(*image)).dump(2) << "\n";
+  const auto checkpoint = Read(path);
+  if (!checkpoint.ok())
+    return Fail(absl::DataLossError(absl::StrCat(path, ": ", checkpoint.status().message())));
+  std::cout << nlohmann::json::parse(EncodeSavedState(*checkpoint)).dump(2) << "\n";
   return 0;
 }
 

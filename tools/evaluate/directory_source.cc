@@ -7,18 +7,18 @@
 #include "common/storage/file_lock.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_follower.h"
-#include "server/durable/durable_directory.h"
+#include "server/durable/directory.h"
 
 namespace sluice {
 namespace {
 
 absl::Status Put(const FollowedCheckpoint& checkpoint, Evaluator& model) {
-  const absl::Status same = CheckSameLayout(*checkpoint.image.layout, model.layout());
+  const absl::Status same = CheckSameLayout(*checkpoint.checkpoint.layout, model.layout());
   if (!same.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat(checkpoint.path, " is of another model; give its --model: ", same.message()));
   }
-  const absl::Span<const float> values = checkpoint.image.parameters->values.span();
+  const absl::Span<const float> values = checkpoint.checkpoint.parameters->values.span();
   std::copy(values.begin(), values.end(), model.values().begin());
   return absl::OkStatus();
 }
@@ -50,8 +50,9 @@ class DirectorySource final : public ParameterSource {
                                                            Evaluator& model) {
     const absl::Status put = Put(checkpoint, model);
     if (!put.ok()) return put;
-    const ShardImage& image = checkpoint.image;
-    return absl::make_optional(ParametersId{checkpoint.path, image.lineage.current(), image.step});
+    const ShardCheckpoint& checkpoint = checkpoint.checkpoint;
+    return absl::make_optional(
+        ParametersId{checkpoint.path, checkpoint.incarnations.current(), checkpoint.step});
   }
 
   // Of a directory that nobody holds, whose checkpoints have been given.

@@ -82,7 +82,7 @@ void ParameterClient::Send(uint64_t offset, const SharedFloats& part, Round& rou
   }
 }
 
-absl::StatusOr<RoundReport> ParameterClient::Exchange(const SharedFloats& gradient,
+absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradient,
                                                       uint32_t samples, absl::optional<float> loss,
                                                       absl::Span<float> parameters) {
   const bool early = early_.has_value();

@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/encoding/encoding_plan.h"
 #include "common/protocol/attachment.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "common/tensor/coverage.h"
 #include "common/tensor/shared_floats.h"
 #include "worker/compression/auto_encodings.h"
@@ -53,15 +53,15 @@ class ParameterClient {
   // Pushes the gradient of `samples` samples, computed on the parameters that this worker holds,
   // and writes those to go on with to `parameters`, as soon as the job's mode lets this worker go
   // on. They may be the memory of `gradient`.
-  absl::StatusOr<RoundReport> Exchange(const SharedFloats& gradient, uint32_t samples,
+  absl::StatusOr<RoundReport> PushPull(const SharedFloats& gradient, uint32_t samples,
                                        absl::optional<float> loss, absl::Span<float> parameters);
 
   // Attaches something to the next push that begins. BAD_ARGUMENT if that has too much already.
   absl::Status Attach(Attachment attachment);
 
-  // Sends a part of the gradient that the next Exchange() pushes, while the rest of it is still
+  // Sends a part of the gradient that the next PushPull() pushes, while the rest of it is still
   // being computed: each element once, in any order, and unchanged until then. Never fails: what
-  // cannot be sent now, Exchange() sends, or it pushes all of the gradient again.
+  // cannot be sent now, PushPull() sends, or it pushes all of the gradient again.
   void SendEarly(uint64_t offset, const SharedFloats& part);
 
   // The gradient that was sent early comes to nothing. What was attached to it goes with the next,

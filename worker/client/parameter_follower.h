@@ -16,7 +16,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/base/clock.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "worker/connection/server_connection.h"
 
 namespace sluice {

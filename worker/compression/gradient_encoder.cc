@@ -26,7 +26,7 @@ GradientEncoder::GradientEncoder(const Layout& layout, GradientEncoding encoding
       chunks_(PlanChunks(layout, encoding_.choice)),
       memories_(chunks_.size()),
       encoded_(chunks_.size()),
-      velocity_(encoding_.choice.momentum() ? layout.size() : 0, encoding_.momentum) {
+      momentum_correction_(encoding_.choice.momentum() ? layout.size() : 0, encoding_.momentum) {
   const bool keeps = std::any_of(chunks_.begin(), chunks_.end(), [this](const PlannedChunk& chunk) {
     return KeepsLeftOver(chunk);
   });
@@ -100,7 +100,7 @@ EncodedChunk GradientEncoder::Encode(size_t index, absl::Span<const float> gradi
   context.seed = SeedOf(chunk.begin);
   context.columns = chunk.columns;
   context.memory = &memories_[index];
-  if (!velocity_.empty()) gradient = velocity_.Advance(chunk.begin, gradient);
+  if (!momentum_correction_.empty()) gradient = momentum_correction_.Advance(chunk.begin, gradient);
   if (left_over_.empty() || !KeepsLeftOver(chunk)) {
     return EncodeValues(chunk.begin, gradient, encoding, context);
   }
@@ -109,7 +109,8 @@ EncodedChunk GradientEncoder::Encode(size_t index, absl::Span<const float> gradi
   // What is not finite will be refused, and what is left of it forgotten with the push.
   EncodedChunk encoded =
       EncodeWithFeedback(chunk.begin, gradient, before, encoding, context, after);
-  if (!velocity_.empty() && encoding.sparse()) velocity_.Mask(chunk.begin, before, after);
+  if (!momentum_correction_.empty() && encoding.sparse())
+    momentum_correction_.Mask(chunk.begin, before, after);
   return encoded;
 }
 
@@ -121,7 +122,7 @@ uint64_t GradientEncoder::SeedOf(uint64_t begin) const {
 void GradientEncoder::End(bool counted) {
   if (!counted) return;
   left_over_.swap(next_left_over_);
-  velocity_.Commit();
+  momentum_correction_.Commit();
 }
 
 void GradientEncoder::Follow(double learning_rate) {

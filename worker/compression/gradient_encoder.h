@@ -19,7 +19,7 @@
 #include "common/tensor/layout.h"
 #include "common/tensor/shared_floats.h"
 #include "common/trace/trace.h"
-#include "worker/compression/velocity.h"
+#include "worker/compression/momentum_correction.h"
 #include "worker/connection/server_connection.h"
 
 namespace sluice {
@@ -80,7 +80,7 @@ class GradientEncoder {
   std::vector<absl::optional<EncodedChunk>> encoded_;  // of the push, each chunk
   std::vector<float> left_over_;       // of all pushes that counted; empty without error feedback
   std::vector<float> next_left_over_;  // if the push counts, too
-  Velocity velocity_;                  // empty without momentum correction
+  MomentumCorrection momentum_correction_;  // empty without momentum correction
   Sequence push_;
   Step step_;
   double learning_rate_ = 0;

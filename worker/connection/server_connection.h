@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/encoding/encoding.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "common/tensor/chunk_encoding.h"
 #include "common/tensor/shared_floats.h"
 

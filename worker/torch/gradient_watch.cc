@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 
 namespace sluice {
 namespace {

@@ -87,7 +87,7 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
   last_report_.step = client_->step();
   if (job_.trace() != nullptr) computing_since_ = job_.trace()->Now();
   if (overlap == Overlap::kBackward) {
-    background_ = std::make_unique<Background>();
+    background_ = std::make_unique<SerialExecutor>();
     watch_ = std::make_unique<GradientWatch>(model_, [this](uint64_t offset, uint64_t count) {
       const SharedFloats part = model_.shared_gradients().Part(offset, count);
       // Here, not when it is sent: so a change is noticed always, not only by a fast sender.
@@ -159,7 +159,7 @@ PendingStep RemoteOptimizer::step_async(uint32_t samples, absl::optional<float> 
   }
   BeginStep();
   const SharedFloats gradient = GatherGradients();
-  if (background_ == nullptr) background_ = std::make_unique<Background>();
+  if (background_ == nullptr) background_ = std::make_unique<SerialExecutor>();
   const auto work = std::make_shared<std::packaged_task<RoundReport()>>(
       [this, gradient, samples, loss] { return PushGradients(gradient, samples, loss); });
   pending_ = work->get_future().share();
@@ -192,7 +192,7 @@ RoundReport RemoteOptimizer::PushGradients(const SharedFloats& gradient, uint32_
                                            absl::optional<float> loss) {
   CheckSentEarly(gradient);
   const RoundReport report =
-      ValueOrThrow(client_->Exchange(gradient, samples, loss, model_.values()));
+      ValueOrThrow(client_->PushPull(gradient, samples, loss, model_.values()));
   model_.ScatterValues();
   return report;
 }
@@ -225,11 +225,11 @@ RoundReport RemoteOptimizer::PushParameters(absl::optional<float> loss) {
   const absl::Span<float> values = model_.GatherValues();
   RoundReport report;
   if (centre_.empty()) {
-    report = ValueOrThrow(client_->Exchange(model_.shared_values(), pushed_samples, loss, values));
+    report = ValueOrThrow(client_->PushPull(model_.shared_values(), pushed_samples, loss, values));
   } else {
     const SharedFloats pushed = Share({values.begin(), values.end()});
     MoveTowardsCentre(values);
-    report = ValueOrThrow(client_->Exchange(pushed, pushed_samples, loss, absl::MakeSpan(centre_)));
+    report = ValueOrThrow(client_->PushPull(pushed, pushed_samples, loss, absl::MakeSpan(centre_)));
     TakeStatistics(values);
   }
   model_.ScatterValues();

@@ -20,11 +20,11 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/base/background.h"
-#include "common/protocol/exchange.h"
+#include "common/base/serial_executor.h"
 #include "common/protocol/optimizer_config.h"
+#include "common/protocol/protocol_types.h"
+#include "worker/client/gradient_fingerprints.h"
 #include "worker/client/parameter_client.h"
-#include "worker/client/sent_parts.h"
 #include "worker/job.h"
 #include "worker/torch/flat_model.h"
 #include "worker/torch/gradient_watch.h"
@@ -134,10 +134,10 @@ class RemoteOptimizer {
   const OptimizerConfig config_;               // as the server is told
   std::shared_future<RoundReport> pending_;    // of step_async(), until somebody has waited for it
   uint64_t async_steps_ = 0;
-  std::unique_ptr<Background> background_;  // made when it is needed; uses the client
-  std::unique_ptr<GradientWatch> watch_;    // with Overlap::kBackward
-  SentParts sent_early_;                    // since the last step
-  absl::Time computing_since_;              // for the trace: the end of the last step
+  std::unique_ptr<SerialExecutor> background_;  // made when it is needed; uses the client
+  std::unique_ptr<GradientWatch> watch_;        // with Overlap::kBackward
+  GradientFingerprints sent_early_;             // since the last step
+  absl::Time computing_since_;                  // for the trace: the end of the last step
   bool left_ = false;
 };
 

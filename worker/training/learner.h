@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "worker/data/dataset.h"
 
 namespace sluice {

@@ -53,17 +53,17 @@ bool CheckpointFollower::IsDue(const CheckpointName& name, uint64_t every) const
 absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> CheckpointFollower::Load(
     const CheckpointName& name) {
   if (damaged_.count(name) > 0) return std::unique_ptr<FollowedCheckpoint>();
-  auto image = store_.Load(name);
-  if (absl::IsDataLoss(image.status())) {
-    LOG(ERROR) << image.status().message() << "; it is passed over";
+  auto checkpoint = store_.Load(name);
+  if (absl::IsDataLoss(checkpoint.status())) {
+    LOG(ERROR) << checkpoint.status().message() << "; it is passed over";
     damaged_.insert(name);
     return std::unique_ptr<FollowedCheckpoint>();
   }
-  if (absl::IsNotFound(image.status())) return std::unique_ptr<FollowedCheckpoint>();
-  if (!image.ok()) return image.status();
+  if (absl::IsNotFound(checkpoint.status())) return std::unique_ptr<FollowedCheckpoint>();
+  if (!checkpoint.ok()) return checkpoint.status();
   given_ = name;
   return std::make_unique<FollowedCheckpoint>(
-      FollowedCheckpoint{absl::StrCat(directory_, "/", name.FileName()), *std::move(image)});
+      FollowedCheckpoint{absl::StrCat(directory_, "/", name.FileName()), *std::move(checkpoint)});
 }
 
 absl::StatusOr<bool> CheckpointFollower::HasEnded() {
@@ -71,10 +71,10 @@ absl::StatusOr<bool> CheckpointFollower::HasEnded() {
   if (!names.ok()) return names.status();
   if (names->empty()) return false;
   // Its server may have saved it a second time, when training had ended: it is read anew.
-  const auto image = store_.Load(names->back());
-  if (absl::IsDataLoss(image.status()) || absl::IsNotFound(image.status())) return false;
-  if (!image.ok()) return image.status();
-  return image->ended;
+  const auto checkpoint = store_.Load(names->back());
+  if (absl::IsDataLoss(checkpoint.status()) || absl::IsNotFound(checkpoint.status())) return false;
+  if (!checkpoint.ok()) return checkpoint.status();
+  return checkpoint->ended;
 }
 
 }  // namespace sluice

@@ -13,14 +13,14 @@
 #include "absl/types/optional.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
-#include "server/state/shard_image.h"
+#include "server/state/shard_checkpoint.h"
 
 namespace sluice {
 
 // A checkpoint, all of whose bytes were checked.
 struct FollowedCheckpoint {
   std::string path;
-  ShardImage image;
+  ShardCheckpoint checkpoint;
 };
 
 // For one thread.

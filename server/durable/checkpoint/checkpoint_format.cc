@@ -33,12 +33,12 @@ void AddTensors(const Layout& layout, const std::string& prefix, std::vector<Saf
   }
 }
 
-// That a checkpoint of such an image has.
-std::vector<SafeTensor> TensorsOf(const ShardImage& image) {
+// That a checkpoint of such an checkpoint has.
+std::vector<SafeTensor> TensorsOf(const ShardCheckpoint& checkpoint) {
   std::vector<SafeTensor> tensors;
-  AddTensors(*image.layout, "", &tensors);
-  for (const SlotImage& slot : image.slots) {
-    AddTensors(*image.layout, absl::StrCat("sluice:slot:", slot.name, ":"), &tensors);
+  AddTensors(*checkpoint.layout, "", &tensors);
+  for (const SlotCheckpoint& slot : checkpoint.slots) {
+    AddTensors(*checkpoint.layout, absl::StrCat("sluice:slot:", slot.name, ":"), &tensors);
   }
   const uint64_t end = tensors.empty() ? 0 : tensors.back().end;
   tensors.push_back({kChecksumName, "U8", {kChecksumBytes}, end, end + kChecksumBytes});
@@ -122,8 +122,8 @@ absl::Status ReadFloats(Reader& reader, absl::Span<float> values) {
       absl::MakeSpan(reinterpret_cast<char*>(values.data()), values.size() * sizeof(float)));
 }
 
-// An image without values, whose tensors are those of the file.
-absl::StatusOr<ShardImage> ReadHeader(const ReadableFile& file, Reader& reader) {
+// An checkpoint without values, whose tensors are those of the file.
+absl::StatusOr<ShardCheckpoint> ReadHeader(const ReadableFile& file, Reader& reader) {
   const auto prefix = reader.ReadText(kSafeTensorsPrefix);
   if (!prefix.ok()) return prefix.status();
   const auto length = DecodeSafeTensorsPrefix(*prefix, file.size());
@@ -136,48 +136,48 @@ absl::StatusOr<ShardImage> ReadHeader(const ReadableFile& file, Reader& reader) 
   if (state == header->metadata.end()) {
     return absl::DataLossError("it holds tensors, but no server's state");
   }
-  auto image = DecodeSavedState(state->second);
-  if (!image.ok()) return image.status();
-  if (!Same(header->tensors, TensorsOf(*image))) {
+  auto checkpoint = DecodeSavedState(state->second);
+  if (!checkpoint.ok()) return checkpoint.status();
+  if (!Same(header->tensors, TensorsOf(*checkpoint))) {
     return absl::DataLossError("its tensors are not those of the layout in its state");
   }
-  return image;
+  return checkpoint;
 }
 
 }  // namespace
 
-absl::Status WriteCheckpoint(const ShardImage& image, WritableFile& file) {
+absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file) {
   SafeTensorsHeader header;
-  header.metadata[kStateKey] = EncodeSavedState(image);
+  header.metadata[kStateKey] = EncodeSavedState(checkpoint);
   header.metadata["format"] = "pt";  // what its other readers look for
-  header.tensors = TensorsOf(image);
+  header.tensors = TensorsOf(checkpoint);
   Writer writer(file);
   absl::Status written = writer.Write(EncodeSafeTensorsHeader(header));
-  if (written.ok()) written = writer.Write(BytesOf(image.parameters->values.span()));
-  for (const SlotImage& slot : image.slots) {
+  if (written.ok()) written = writer.Write(BytesOf(checkpoint.parameters->values.span()));
+  for (const SlotCheckpoint& slot : checkpoint.slots) {
     if (written.ok()) written = writer.Write(BytesOf(slot.values.span()));
   }
   return written.ok() ? writer.WriteChecksum() : written;
 }
 
-absl::StatusOr<ShardImage> ReadCheckpoint(const ReadableFile& file) {
+absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file) {
   Reader reader(file);
-  auto image = ReadHeader(file, reader);
-  if (!image.ok()) return image.status();
+  auto checkpoint = ReadHeader(file, reader);
+  if (!checkpoint.ok()) return checkpoint.status();
   // As long as the file says, which is as long as it is.
-  const uint64_t size = image->layout->size();
+  const uint64_t size = checkpoint->layout->size();
   const auto parameters = std::make_shared<Snapshot>();
-  parameters->step = image->step;
+  parameters->step = checkpoint->step;
   parameters->values = FloatBuffer(size);
   absl::Status read = ReadFloats(reader, parameters->values.span());
-  image->parameters = parameters;
-  for (SlotImage& slot : image->slots) {
+  checkpoint->parameters = parameters;
+  for (SlotCheckpoint& slot : checkpoint->slots) {
     slot.values = FloatBuffer(size);
     if (read.ok()) read = ReadFloats(reader, slot.values.span());
   }
   if (read.ok()) read = reader.CheckChecksum();
   if (!read.ok()) return read;
-  return image;
+  return checkpoint;
 }
 
 }  // namespace sluice

@@ -13,15 +13,15 @@
 
 #include "absl/status/statusor.h"
 #include "common/storage/file_system.h"
-#include "server/state/shard_image.h"
+#include "server/state/shard_checkpoint.h"
 
 namespace sluice {
 
 // Appends to an empty file; does not sync it.
-absl::Status WriteCheckpoint(const ShardImage& image, WritableFile& file);
+absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file);
 
 // All of it, with nothing left unchecked: DATA_LOSS says what is wrong with the file.
-absl::StatusOr<ShardImage> ReadCheckpoint(const ReadableFile& file);
+absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file);
 
 }  // namespace sluice
 

@@ -33,10 +33,11 @@ bool operator<(const CheckpointName& a, const CheckpointName& b) {
   return std::make_pair(a.incarnation, a.step) < std::make_pair(b.incarnation, b.step);
 }
 
-absl::StatusOr<std::string> CheckpointStore::Save(const ShardImage& image) {
-  const std::string path = PathOf(CheckpointName{image.lineage.current(), image.step}.FileName());
+absl::StatusOr<std::string> CheckpointStore::Save(const ShardCheckpoint& checkpoint) {
+  const std::string path =
+      PathOf(CheckpointName{checkpoint.incarnations.current(), checkpoint.step}.FileName());
   const std::string unfinished = path + kUnfinished;
-  absl::Status saved = Write(image, unfinished);
+  absl::Status saved = Write(checkpoint, unfinished);
   if (saved.ok()) saved = files_.Rename(unfinished, path);
   if (saved.ok()) saved = files_.SyncDirectory(directory_);
   if (!saved.ok()) {
@@ -47,10 +48,10 @@ absl::StatusOr<std::string> CheckpointStore::Save(const ShardImage& image) {
   return path;
 }
 
-absl::Status CheckpointStore::Write(const ShardImage& image, const std::string& path) {
+absl::Status CheckpointStore::Write(const ShardCheckpoint& checkpoint, const std::string& path) {
   auto file = files_.Create(path);
   if (!file.ok()) return file.status();
-  const absl::Status written = WriteCheckpoint(image, **file);
+  const absl::Status written = WriteCheckpoint(checkpoint, **file);
   return written.ok() ? (*file)->Sync() : written;
 }
 
@@ -75,39 +76,40 @@ absl::StatusOr<std::vector<CheckpointName>> CheckpointStore::List() const {
   return names;
 }
 
-absl::StatusOr<ShardImage> CheckpointStore::Load(const CheckpointName& name) const {
+absl::StatusOr<ShardCheckpoint> CheckpointStore::Load(const CheckpointName& name) const {
   const std::string path = PathOf(name.FileName());
   const auto file = files_.Open(path);
   if (!file.ok()) return file.status();
-  auto image = ReadCheckpoint(**file);
-  if (!image.ok()) {
-    return absl::Status(image.status().code(), absl::StrCat(path, ": ", image.status().message()));
+  auto checkpoint = ReadCheckpoint(**file);
+  if (!checkpoint.ok()) {
+    return absl::Status(checkpoint.status().code(),
+                        absl::StrCat(path, ": ", checkpoint.status().message()));
   }
-  if (image->lineage.current() != name.incarnation || image->step != name.step) {
-    return absl::DataLossError(absl::StrCat(path, " holds step ", image->step.value(),
-                                            " of incarnation ", image->lineage.current().value(),
-                                            ", which is not what its name says"));
+  if (checkpoint->incarnations.current() != name.incarnation || checkpoint->step != name.step) {
+    return absl::DataLossError(absl::StrCat(
+        path, " holds step ", checkpoint->step.value(), " of incarnation ",
+        checkpoint->incarnations.current().value(), ", which is not what its name says"));
   }
-  return image;
+  return checkpoint;
 }
 
-absl::StatusOr<std::unique_ptr<ShardImage>> CheckpointStore::LoadNewest() const {
+absl::StatusOr<std::unique_ptr<ShardCheckpoint>> CheckpointStore::LoadNewest() const {
   const auto names = List();
   if (!names.ok()) return names.status();
   std::string problems;
   for (const CheckpointName& name : *names) {
-    auto image = Load(name);
-    if (image.ok()) {
-      LOG(INFO) << "going on at step " << image->step << " of job " << image->job_id << ", from "
-                << PathOf(name.FileName());
-      return std::make_unique<ShardImage>(*std::move(image));
+    auto checkpoint = Load(name);
+    if (checkpoint.ok()) {
+      LOG(INFO) << "going on at step " << checkpoint->step << " of job " << checkpoint->job_id
+                << ", from " << PathOf(name.FileName());
+      return std::make_unique<ShardCheckpoint>(*std::move(checkpoint));
     }
     // Another error may pass: then nothing older must take its place.
-    if (!absl::IsDataLoss(image.status())) return image.status();
-    LOG(ERROR) << image.status().message();
-    absl::StrAppend(&problems, "\n  ", image.status().message());
+    if (!absl::IsDataLoss(checkpoint.status())) return checkpoint.status();
+    LOG(ERROR) << checkpoint.status().message();
+    absl::StrAppend(&problems, "\n  ", checkpoint.status().message());
   }
-  if (problems.empty()) return std::unique_ptr<ShardImage>();
+  if (problems.empty()) return std::unique_ptr<ShardCheckpoint>();
   return absl::DataLossError(absl::StrCat(
       "none of the checkpoints in ", directory_, " can be loaded:", problems,
       "\nrestore one of them from a copy, or name another directory to train from the beginning"));

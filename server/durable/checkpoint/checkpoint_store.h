@@ -16,7 +16,7 @@
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "common/storage/file_system.h"
-#include "server/state/shard_image.h"
+#include "server/state/shard_checkpoint.h"
 
 namespace sluice {
 
@@ -41,24 +41,24 @@ class CheckpointStore {
 
   // Saves one, then removes those that are too many. Returns its path. After an error it is not
   // there, and the others are.
-  absl::StatusOr<std::string> Save(const ShardImage& image);
+  absl::StatusOr<std::string> Save(const ShardCheckpoint& checkpoint);
 
   // Newest first.
   absl::StatusOr<std::vector<CheckpointName>> List() const;
 
   // DATA_LOSS names the file and what is wrong with it.
-  absl::StatusOr<ShardImage> Load(const CheckpointName& name) const;
+  absl::StatusOr<ShardCheckpoint> Load(const CheckpointName& name) const;
 
   // The newest that is whole; the log names those that are not. Null if there are none at all.
   // DATA_LOSS if there are, and none can be loaded.
-  absl::StatusOr<std::unique_ptr<ShardImage>> LoadNewest() const;
+  absl::StatusOr<std::unique_ptr<ShardCheckpoint>> LoadNewest() const;
 
   // Removes what an interrupted Save() left.
   absl::Status RemoveUnfinished();
 
  private:
   std::string PathOf(const std::string& file_name) const { return directory_ + "/" + file_name; }
-  absl::Status Write(const ShardImage& image, const std::string& path);
+  absl::Status Write(const ShardCheckpoint& checkpoint, const std::string& path);
   void RemoveOld();
 
   FileSystem& files_;

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
-#include "common/wire/wire.h"
+#include "common/wire/messages.h"
 #include "sluice/v1/durable.pb.h"
 
 namespace sluice {
@@ -21,7 +21,7 @@ v1::SavedWorker EncodeWorker(const SessionRecord& record) {
   worker.set_process_nonce(record.process_nonce.value());
   worker.set_index(record.index);
   worker.set_alive(record.alive());
-  worker.set_barred(record.barred);
+  worker.set_banned(record.banned);
   worker.set_last_sequence(record.last_sequence.value());
   for (const auto& kept : record.answers) {
     v1::SavedAnswer& answer = *worker.add_answers();
@@ -42,7 +42,7 @@ absl::StatusOr<SessionRecord> DecodeWorker(const v1::SavedWorker& worker) {
   record.process_nonce = ProcessNonce(worker.process_nonce());
   record.index = worker.index();
   record.presence = worker.alive() ? Presence::kLost : Presence::kEvicted;
-  record.barred = worker.barred();
+  record.banned = worker.banned();
   record.last_sequence = Sequence(worker.last_sequence());
   for (const v1::SavedAnswer& kept : worker.answers()) {
     auto outcome = FromProto(kept.answer());
@@ -57,68 +57,69 @@ absl::StatusOr<SessionRecord> DecodeWorker(const v1::SavedWorker& worker) {
   return record;
 }
 
-absl::Status ReadTerms(const v1::SavedState& state, ShardImage* image) {
+absl::Status ReadTerms(const v1::SavedState& state, ShardCheckpoint* checkpoint) {
   auto layout = FromProto(state.layout());
   if (!layout.ok()) return layout.status();
-  image->layout = std::make_shared<const Layout>(*std::move(layout));
+  checkpoint->layout = std::make_shared<const Layout>(*std::move(layout));
   auto optimizer = FromProto(state.optimizer());
   if (!optimizer.ok()) return optimizer.status();
-  image->optimizer = *std::move(optimizer);
-  const absl::Status fits = CheckFits(image->optimizer, *image->layout);
+  checkpoint->optimizer = *std::move(optimizer);
+  const absl::Status fits = CheckFits(checkpoint->optimizer, *checkpoint->layout);
   if (!fits.ok()) return fits;
   const auto consistency = FromProto(state.consistency());
   if (!consistency.ok()) return consistency.status();
-  image->consistency = *consistency;
+  checkpoint->consistency = *consistency;
   const auto own_consistency = FromProto(state.own_consistency());
   if (!own_consistency.ok()) return own_consistency.status();
-  image->own_consistency = *own_consistency;
-  if (state.has_learning_rate()) image->learning_rate = state.learning_rate();
+  checkpoint->own_consistency = *own_consistency;
+  if (state.has_learning_rate()) checkpoint->learning_rate = state.learning_rate();
   return absl::OkStatus();
 }
 
-absl::Status ReadWorkers(const v1::SavedState& state, ShardImage* image) {
+absl::Status ReadWorkers(const v1::SavedState& state, ShardCheckpoint* checkpoint) {
   for (const v1::SavedWorker& worker : state.workers()) {
     auto record = DecodeWorker(worker);
     if (!record.ok()) return record.status();
-    image->workers.push_back(*std::move(record));
+    checkpoint->workers.push_back(*std::move(record));
   }
-  image->forgot_workers = state.forgot_workers();
+  checkpoint->forgot_workers = state.forgot_workers();
   return absl::OkStatus();
 }
 
 }  // namespace
 
-std::string EncodeSavedState(const ShardImage& image) {
+std::string EncodeSavedState(const ShardCheckpoint& checkpoint) {
   v1::SavedState state;
   state.set_format(kFormat);
-  state.set_job_id(image.job_id);
-  state.set_incarnation(image.lineage.current().value());
-  state.set_step(image.step.value());
-  for (const auto& ancestor : image.lineage.ancestors()) {
+  state.set_job_id(checkpoint.job_id);
+  state.set_incarnation(checkpoint.incarnations.current().value());
+  state.set_step(checkpoint.step.value());
+  for (const auto& ancestor : checkpoint.incarnations.ancestors()) {
     v1::SavedAncestor& saved = *state.add_ancestors();
     saved.set_incarnation(ancestor.first.value());
     saved.set_step(ancestor.second.value());
   }
-  for (const LayoutRange& range : image.layout->ranges()) {
+  for (const LayoutRange& range : checkpoint.layout->ranges()) {
     *state.mutable_layout()->add_ranges() = ToProto(range);
   }
-  *state.mutable_optimizer() = ToProto(image.optimizer);
-  state.set_optimizer_steps(image.optimizer_steps);
-  for (const SlotImage& slot : image.slots) state.add_slots(slot.name);
-  *state.mutable_consistency() = ToProto(image.consistency);
-  *state.mutable_own_consistency() = ToProto(image.own_consistency);
-  if (image.learning_rate.has_value()) state.set_learning_rate(*image.learning_rate);
-  *state.mutable_schedule() = ToProto(image.schedule);
-  for (const SessionRecord& record : image.workers) *state.add_workers() = EncodeWorker(record);
-  state.set_forgot_workers(image.forgot_workers);
-  state.set_ended(image.ended);
+  *state.mutable_optimizer() = ToProto(checkpoint.optimizer);
+  state.set_optimizer_steps(checkpoint.optimizer_steps);
+  for (const SlotCheckpoint& slot : checkpoint.slots) state.add_slots(slot.name);
+  *state.mutable_consistency() = ToProto(checkpoint.consistency);
+  *state.mutable_own_consistency() = ToProto(checkpoint.own_consistency);
+  if (checkpoint.learning_rate.has_value()) state.set_learning_rate(*checkpoint.learning_rate);
+  *state.mutable_schedule() = ToProto(checkpoint.schedule);
+  for (const SessionRecord& record : checkpoint.workers)
+    *state.add_workers() = EncodeWorker(record);
+  state.set_forgot_workers(checkpoint.forgot_workers);
+  state.set_ended(checkpoint.ended);
   std::string json;
   const auto printed = google::protobuf::util::MessageToJsonString(state, &json);
   CHECK(printed.ok()) << printed.ToString();
   return json;
 }
 
-absl::StatusOr<ShardImage> DecodeSavedState(absl::string_view json) {
+absl::StatusOr<ShardCheckpoint> DecodeSavedState(absl::string_view json) {
   v1::SavedState state;
   const auto parsed =
       google::protobuf::util::JsonStringToMessage({json.data(), json.size()}, &state);
@@ -131,20 +132,20 @@ absl::StatusOr<ShardImage> DecodeSavedState(absl::string_view json) {
                                             ", this server knows ", kFormat,
                                             "; was it saved by a newer one?"));
   }
-  ShardImage image;
-  image.job_id = state.job_id();
-  image.step = Step(state.step());
-  image.lineage = Lineage(Incarnation(state.incarnation()));
+  ShardCheckpoint checkpoint;
+  checkpoint.job_id = state.job_id();
+  checkpoint.step = Step(state.step());
+  checkpoint.incarnations = IncarnationHistory(Incarnation(state.incarnation()));
   for (const v1::SavedAncestor& ancestor : state.ancestors()) {
-    image.lineage.AddAncestor(Incarnation(ancestor.incarnation()), Step(ancestor.step()));
+    checkpoint.incarnations.AddAncestor(Incarnation(ancestor.incarnation()), Step(ancestor.step()));
   }
-  absl::Status read = ReadTerms(state, &image);
-  if (read.ok()) read = ReadWorkers(state, &image);
+  absl::Status read = ReadTerms(state, &checkpoint);
+  if (read.ok()) read = ReadWorkers(state, &checkpoint);
   if (!read.ok()) return absl::DataLossError(absl::StrCat("its state is wrong: ", read.message()));
-  image.optimizer_steps = state.optimizer_steps();
-  image.ended = state.ended();
-  for (const std::string& slot : state.slots()) image.slots.push_back({slot, FloatBuffer()});
-  return image;
+  checkpoint.optimizer_steps = state.optimizer_steps();
+  checkpoint.ended = state.ended();
+  for (const std::string& slot : state.slots()) checkpoint.slots.push_back({slot, FloatBuffer()});
+  return checkpoint;
 }
 
 std::string EncodeSavedStep(const StepRecord& record) {

@@ -8,17 +8,17 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/state/shard_image.h"
-#include "server/state/step_log.h"
+#include "server/state/shard_checkpoint.h"
+#include "server/state/step_journal.h"
 
 namespace sluice {
 
 // As JSON.
-std::string EncodeSavedState(const ShardImage& image);
+std::string EncodeSavedState(const ShardCheckpoint& checkpoint);
 
-// Of text that anyone may have written: DATA_LOSS names what is wrong with it. The image's
+// Of text that anyone may have written: DATA_LOSS names what is wrong with it. The checkpoint's
 // parameters are null, and its slots are empty.
-absl::StatusOr<ShardImage> DecodeSavedState(absl::string_view json);
+absl::StatusOr<ShardCheckpoint> DecodeSavedState(absl::string_view json);
 
 // Of the journal.
 std::string EncodeSavedStep(const StepRecord& record);

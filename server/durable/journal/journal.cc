@@ -117,7 +117,7 @@ bool Journal::Keep(std::deque<Entry>& entries) {
   for (const Entry& entry : entries) {
     absl::Status written = Write(entry);
     while (!written.ok()) {
-      if (!WaitOutTrouble(written)) return false;
+      if (!WaitOutJournalError(written)) return false;
       written = Write(entry);
     }
   }
@@ -126,7 +126,7 @@ bool Journal::Keep(std::deque<Entry>& entries) {
     listener_.fatal(synced);
     return false;
   }
-  ReportTrouble(absl::OkStatus());
+  ReportJournalError(absl::OkStatus());
   listener_.kept(entries.back().step);
   return true;
 }
@@ -164,20 +164,20 @@ absl::Status Journal::OpenSegment(Step after) {
   return absl::OkStatus();
 }
 
-void Journal::ReportTrouble(const absl::Status& status) {
+void Journal::ReportJournalError(const absl::Status& status) {
   bool news = false;
   {
     absl::MutexLock lock(&mu_);
-    news = trouble_.ok() != status.ok();
-    trouble_ = status;
+    news = journal_error_.ok() != status.ok();
+    journal_error_ = status;
     settled_.SignalAll();
   }
   if (news) listener_.trouble(status);
 }
 
 // Returns whether it is worth while to try again.
-bool Journal::WaitOutTrouble(const absl::Status& status) {
-  ReportTrouble(status);
+bool Journal::WaitOutJournalError(const absl::Status& status) {
+  ReportJournalError(status);
   const absl::Time again = absl::Now() + kPatience;
   absl::MutexLock lock(&mu_);
   while (!ends_ && !work_.WaitWithDeadline(&mu_, again)) {

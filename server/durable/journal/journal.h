@@ -23,7 +23,7 @@
 #include "absl/types/optional.h"
 #include "common/storage/file_system.h"
 #include "common/tensor/float_buffer.h"
-#include "server/state/step_log.h"
+#include "server/state/step_journal.h"
 
 namespace sluice {
 
@@ -51,7 +51,7 @@ struct JournalListener {
   std::function<void(const absl::Status&)> fatal;
 };
 
-class Journal final : public StepLog {
+class Journal final : public StepJournal {
  public:
   // Of one life of the server. `files` outlives it.
   Journal(FileSystem& files, std::string directory, Incarnation incarnation,
@@ -81,13 +81,13 @@ class Journal final : public StepLog {
 
   void Work() ABSL_LOCKS_EXCLUDED(mu_);
   bool Settled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return !trouble_.ok() || (entries_.empty() && !busy_);
+    return !journal_error_.ok() || (entries_.empty() && !busy_);
   }
   bool Keep(std::deque<Entry>& entries) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Write(const Entry& entry);
   absl::Status OpenSegment(Step after);
-  void ReportTrouble(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
-  bool WaitOutTrouble(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  void ReportJournalError(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  bool WaitOutJournalError(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 
   FileSystem& files_;
   const std::string directory_;
@@ -107,7 +107,7 @@ class Journal final : public StepLog {
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
   bool ends_ ABSL_GUARDED_BY(mu_) = false;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;  // no more is written
-  absl::Status trouble_ ABSL_GUARDED_BY(mu_);
+  absl::Status journal_error_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;
 };
 

@@ -21,7 +21,7 @@
 #include "absl/types/span.h"
 #include "common/storage/file_system.h"
 #include "common/tensor/float_buffer.h"
-#include "server/state/step_log.h"
+#include "server/state/step_journal.h"
 
 namespace sluice {
 

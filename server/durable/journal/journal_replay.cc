@@ -55,22 +55,22 @@ absl::Status ReplaySegment(const std::string& path, JournalReader& reader, size_
 }  // namespace
 
 absl::StatusOr<Step> ReplayJournal(FileSystem& files, const std::string& directory,
-                                   const Lives& lives, const ShardImage& image,
+                                   const Lives& lives, const ShardCheckpoint& checkpoint,
                                    const std::function<void(const JournaledStep&)>& replay) {
   const auto segments = SegmentsIn(files, directory);
   if (!segments.ok()) return segments.status();
-  Step reached = image.step;
+  Step reached = checkpoint.step;
   for (const SegmentName& segment : *segments) {
     const absl::optional<Step> last = LastFound(lives, segment.incarnation);
     const bool lost = last.has_value() && segment.after >= *last;
-    if (segment.incarnation < image.lineage.current() || lost) continue;
+    if (segment.incarnation < checkpoint.incarnations.current() || lost) continue;
     const std::string path = absl::StrCat(directory, "/", segment.FileName());
     if (segment.after > reached) return Gap(path, segment.after.Next(), reached);
     const auto file = files.Open(path);
     if (!file.ok()) return file.status();
-    JournalReader reader(**file, image.layout->size());
+    JournalReader reader(**file, checkpoint.layout->size());
     const absl::Status replayed =
-        ReplaySegment(path, reader, image.optimizer.groups.size() + 1, last, &reached, replay);
+        ReplaySegment(path, reader, checkpoint.optimizer.groups.size() + 1, last, &reached, replay);
     if (!replayed.ok()) return replayed;
   }
   return reached;

@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// As the synthetic_gradient of tools/bench/peers/part.py has them.
+// As the synthetic_gradient of tools/bench/peers/participant.py has them.
 TEST(GradientTest, HasTheValuesThatThePythonPeersHave) {
   EXPECT_THAT(SyntheticGradient(4),
               ElementsAre(0.0f, 0x1.4538a2p-10f, 0x1.87a618p-11f, -0x1.e83d3p-10f));

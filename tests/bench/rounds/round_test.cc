@@ -1,4 +1,5 @@
-// The benchmark itself, small: that every part starts, comes to the right parameters and ends.
+// The benchmark itself, small: that every participant starts, comes to the right parameters and
+// ends.
 
 #include <string>
 #include <vector>

@@ -41,7 +41,7 @@ Consistency Ssp(uint32_t slack) {
 class GateWorld {
  public:
   explicit GateWorld(const Consistency& consistency)
-      : policy(consistency), gate(policy, lineage, sessions) {
+      : policy(consistency), gate(policy, incarnations, sessions) {
     Join("w", 1);
     JoinRequest request;
     request.worker = "o";
@@ -89,13 +89,13 @@ class GateWorld {
     return progress;
   }
   SessionRecord& record() { return **sessions.Find(session); }
-  std::string Books() const {
-    EXPECT_TRUE(gate.books().Balanced());
-    return Columns(gate.books());
+  std::string Counters() const {
+    EXPECT_TRUE(gate.counters().Balanced());
+    return Columns(gate.counters());
   }
 
   StalenessPolicy policy;
-  Lineage lineage{Incarnation(1)};
+  IncarnationHistory incarnations{Incarnation(1)};
   SessionTable sessions{16};
   Gate gate;
   SessionId session;
@@ -119,10 +119,10 @@ absl::StatusOr<PushOutcome> AnswerOf(const Gate::Verdict& verdict) {
 TEST(GateTest, LetsAFreshGradientThroughTwice) {
   GateWorld world(Sync());
   EXPECT_THAT(world.Open(world.Header(1, 0)), GoesOn());
-  EXPECT_EQ(world.Books(), "1 received: 1 in progress");
+  EXPECT_EQ(world.Counters(), "1 received: 1 in progress");
   EXPECT_THAT(world.Admit(world.Header(1, 0)), GoesOn());
   EXPECT_THAT(world.Count(world.Header(1, 0)), Accepted(0));
-  EXPECT_EQ(world.Books(), "1 received: 1 accepted");
+  EXPECT_EQ(world.Counters(), "1 received: 1 accepted");
 }
 
 TEST(GateTest, CountsAPushThatCompletedAStepWithTheStepItWasJudgedAt) {
@@ -141,7 +141,7 @@ TEST(GateTest, DropsAGradientOlderThanTheBoundAtItsHeader) {
   EXPECT_THAT(world.Open(world.Header(1, 3)), GoesOn());
   EXPECT_THAT(AnswerOf(world.Open(world.Header(2, 2))), Stale(5, 3));
   world.gate.Abandon(Abandoned::kAborted);
-  EXPECT_EQ(world.Books(), "2 received: 1 stale, 1 aborted");
+  EXPECT_EQ(world.Counters(), "2 received: 1 stale, 1 aborted");
 }
 
 TEST(GateTest, DropsAGradientThatGrewTooOldUnderWay) {
@@ -149,7 +149,7 @@ TEST(GateTest, DropsAGradientThatGrewTooOldUnderWay) {
   ASSERT_THAT(world.Open(world.Header(1, 0)), GoesOn());
   world.step = 3;
   EXPECT_THAT(AnswerOf(world.Admit(world.Header(1, 0))), Stale(3, 3));
-  EXPECT_EQ(world.Books(), "1 received: 1 stale");
+  EXPECT_EQ(world.Counters(), "1 received: 1 stale");
 }
 
 TEST(GateTest, RefusesAGradientFromAFutureStep) {
@@ -157,7 +157,7 @@ TEST(GateTest, RefusesAGradientFromAFutureStep) {
   world.step = 5;
   EXPECT_THAT(world.Open(world.Header(1, 6)),
               IsError(Reason::kFutureStep, HasSubstr("of step 6, the server is at step 5")));
-  EXPECT_EQ(world.Books(), "1 received: 1 rejected");
+  EXPECT_EQ(world.Counters(), "1 received: 1 rejected");
 }
 
 TEST(GateTest, TakesAGradientOfAnotherIncarnationForStaleWhateverItsStep) {
@@ -170,7 +170,7 @@ TEST(GateTest, TakesAGradientOfAnotherIncarnationForStaleWhateverItsStep) {
     EXPECT_THAT(AnswerOf(world.Open(header)), Stale(5, staleness));
     header.sequence = header.sequence.Next();
   }
-  EXPECT_EQ(world.Books(), "3 received: 3 stale");
+  EXPECT_EQ(world.Counters(), "3 received: 3 stale");
 }
 
 TEST(GateTest, RefusesASecondContributionToAStep) {
@@ -183,7 +183,7 @@ TEST(GateTest, RefusesASecondContributionToAStep) {
   world.step = 5;
   EXPECT_THAT(world.Open(world.Header(1, 5)), GoesOn());
   world.gate.Abandon(Abandoned::kAborted);
-  EXPECT_EQ(world.Books(), "2 received: 1 rejected, 1 aborted");
+  EXPECT_EQ(world.Counters(), "2 received: 1 rejected, 1 aborted");
 }
 
 TEST(GateTest, TakesAnyNumberOfContributionsInAsync) {
@@ -203,7 +203,7 @@ TEST(GateTest, RepeatsTheFirstAnswerHoweverFarTheStepHasGone) {
   world.step = 90;
   EXPECT_THAT(AnswerOf(world.Open(world.Header(1, 2))), Repeated(Disposition::kAccepted, 3, 1));
   EXPECT_THAT(AnswerOf(world.Open(world.Header(2, 0))), Repeated(Disposition::kStaleDropped, 3, 3));
-  EXPECT_EQ(world.Books(), "4 received: 1 accepted, 1 stale, 2 duplicate");
+  EXPECT_EQ(world.Counters(), "4 received: 1 accepted, 1 stale, 2 duplicate");
 }
 
 TEST(GateTest, RepeatsTheAnswerOfAPushThatWasCountedWhileThisOneArrived) {
@@ -211,7 +211,7 @@ TEST(GateTest, RepeatsTheAnswerOfAPushThatWasCountedWhileThisOneArrived) {
   ASSERT_THAT(world.Open(world.Header(1, 0)), GoesOn());
   ASSERT_THAT(world.Pass(world.Header(1, 0)), Accepted(0));
   EXPECT_THAT(AnswerOf(world.Admit(world.Header(1, 0))), Repeated(Disposition::kAccepted, 0));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 duplicate");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 duplicate");
 }
 
 TEST(GateTest, ADuplicateOfAnotherIncarnationsPushKeepsItsAnswer) {
@@ -232,14 +232,14 @@ TEST(GateTest, RefusesASequenceWhoseAnswerIsNotKept) {
                 IsError(Reason::kSequenceTooOld, HasSubstr("comes after push 18")));
   }
   EXPECT_THAT(AnswerOf(world.Open(world.Header(3, 0))), Repeated(Disposition::kAccepted, 0));
-  EXPECT_EQ(world.Books(), "21 received: 17 accepted, 1 duplicate, 3 rejected");
+  EXPECT_EQ(world.Counters(), "21 received: 17 accepted, 1 duplicate, 3 rejected");
 }
 
 TEST(GateTest, RefusesASequenceBeforeTheFirst) {
   GateWorld world(Bounded(2));
   EXPECT_THAT(world.Open(world.Header(0, 0)),
               IsError(Reason::kSequenceTooOld, HasSubstr("push 0")));
-  EXPECT_EQ(world.Books(), "1 received: 1 rejected");
+  EXPECT_EQ(world.Counters(), "1 received: 1 rejected");
 }
 
 TEST(GateTest, ARefusedPushUsesUpNoSequence) {
@@ -273,7 +273,7 @@ TEST(GateTest, EntersASkippedPushApartAndRemembersIt) {
       world.gate.Count(header, Disposition::kSkipped, Step(0), Step(0), kNow);
   EXPECT_THAT(outcome, Skipped(0));
   EXPECT_THAT(AnswerOf(world.Open(header)), Repeated(Disposition::kSkipped, 0));
-  EXPECT_EQ(world.Books(), "2 received: 1 skipped, 1 duplicate");
+  EXPECT_EQ(world.Counters(), "2 received: 1 skipped, 1 duplicate");
   EXPECT_EQ(world.record().skipped, 1u);
   EXPECT_EQ(world.record().accepted, 0u);
 }
@@ -322,7 +322,7 @@ TEST(GateTest, RefusesAWorkerThatRanAheadUntilTheSlowestHasCaughtUp) {
   EXPECT_THAT(AnswerOf(world.Open(world.Header(2, 0))), Repeated(Disposition::kAccepted, 0));
   world.slowest = 1;
   EXPECT_THAT(world.Pass(world.Header(3, 0)), Accepted(0));
-  EXPECT_EQ(world.Books(), "5 received: 3 accepted, 1 duplicate, 1 rejected");
+  EXPECT_EQ(world.Counters(), "5 received: 3 accepted, 1 duplicate, 1 rejected");
 }
 
 TEST(GateTest, AnExcusedWorkerThatPushesGoesOnBesideTheSlowest) {
@@ -348,7 +348,7 @@ TEST(GateTest, AbortsThePushesOfAReplacedSession) {
   world.Join("w", 1);
   EXPECT_THAT(world.Admit(open), IsError(Reason::kUnknownSession, HasSubstr("join anew")));
   EXPECT_THAT(world.Open(late), IsError(Reason::kUnknownSession, HasSubstr("join anew")));
-  EXPECT_EQ(world.Books(), "2 received: 2 aborted");
+  EXPECT_EQ(world.Counters(), "2 received: 2 aborted");
 }
 
 TEST(GateTest, RefusesAnObserversPush) {
@@ -356,14 +356,14 @@ TEST(GateTest, RefusesAnObserversPush) {
   PushHeader header = world.Header(1, 0);
   header.session = world.observer;
   EXPECT_THAT(world.Open(header), IsError(Reason::kNotAWorker, HasSubstr("only pulls")));
-  EXPECT_EQ(world.Books(), "1 received: 1 rejected");
+  EXPECT_EQ(world.Counters(), "1 received: 1 rejected");
 }
 
 TEST(GateTest, EntersAMalformedHeaderAsRejected) {
   GateWorld world(Bounded(2));
   EXPECT_THAT(world.Open(MakeError(Reason::kBadArgument, "samples is 0")),
               IsError(Reason::kBadArgument, HasSubstr("samples is 0")));
-  EXPECT_EQ(world.Books(), "1 received: 1 rejected");
+  EXPECT_EQ(world.Counters(), "1 received: 1 rejected");
 }
 
 TEST(GateTest, EntersAnAbandonedPushAsItWasAbandoned) {
@@ -372,7 +372,7 @@ TEST(GateTest, EntersAnAbandonedPushAsItWasAbandoned) {
     ASSERT_THAT(world.Open(world.Header(1, 0)), GoesOn());
     world.gate.Abandon(why);
   }
-  EXPECT_EQ(world.Books(), "3 received: 1 rejected, 2 aborted");
+  EXPECT_EQ(world.Counters(), "3 received: 1 rejected, 2 aborted");
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/durable/durable_directory.h"
-#include "server/durable/revive.h"
+#include "server/durable/directory.h"
+#include "server/durable/recovery.h"
 #include "server/shard/shard.h"
 #include "tests/testing/durable/faulty_files.h"
 #include "tests/testing/fake_clock.h"
@@ -52,12 +52,12 @@ class Story {
       shard_options.incarnation = (*directory)->incarnation();
       Shard shard(shard_options, clock_);
       const auto fatal = [](const absl::Status&) {};
-      if (Revive(**directory, shard, fatal).ok()) {
+      if (Recover(**directory, shard, fatal).ok()) {
         EXPECT_TRUE(incarnations_.insert(shard_options.incarnation.value()).second);
         Train(shard);
       }
       directory->reset();
-      shard.AbandonHeld(absl::CancelledError());
+      shard.FailHeldAnswers(absl::CancelledError());
       parameters_ =
           shard.snapshot() == nullptr ? Values() : ValuesOf(shard.snapshot()->values.span());
     } else {

@@ -10,7 +10,7 @@
 #include "absl/types/optional.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/durable/durable_directory.h"
+#include "server/durable/directory.h"
 #include "server/shard/shard.h"
 #include "tests/testing/durable/faulty_files.h"
 #include "tests/testing/durable/life.h"

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Remembers what it is told.
-class Notes final : public StepLog {
+class Notes final : public StepJournal {
  public:
   void Append(const StepRecord& record, absl::Span<const float> sum) override {
     records.push_back(record);
@@ -35,7 +35,7 @@ class KeptAnswersTest : public ::testing::Test {
 
   void Start(const ShardOptions& options, const std::vector<std::string>& workers) {
     world_.emplace(options);
-    world_->shard().KeepSteps(&notes_);
+    world_->shard().EnableJournal(&notes_);
     world_->Start(workers);
   }
 
@@ -59,7 +59,7 @@ TEST_F(KeptAnswersTest, WaitForTheStepThatIsMadeOfThem) {
   EXPECT_EQ(world_->step(), 1u);
   EXPECT_FALSE(a->has_value());
   EXPECT_FALSE(b->has_value());
-  world_->shard().Kept(Step(1));
+  world_->shard().OnDurable(Step(1));
   ASSERT_TRUE(a->has_value() && b->has_value());
   EXPECT_THAT(**a, Accepted(0));
   EXPECT_THAT(**b, Applied(1));
@@ -78,7 +78,7 @@ TEST_F(KeptAnswersTest, WhatIsKeptIsTheSumAndWhoMadeIt) {
   ASSERT_EQ(record.contributors.size(), 2u);
   EXPECT_EQ(record.contributors[1].worker, "b");
   EXPECT_EQ(record.contributors[1].last_sequence, Sequence(1));
-  world_->shard().Kept(Step(1));
+  world_->shard().OnDurable(Step(1));
 }
 
 TEST_F(KeptAnswersTest, ARepeatedPushWaitsLikeTheFirst) {
@@ -88,7 +88,7 @@ TEST_F(KeptAnswersTest, ARepeatedPushWaitsLikeTheFirst) {
   again.sequence = Sequence(1);
   TestStart start = world_->BeginAs(again);
   EXPECT_FALSE(start.told());
-  world_->shard().Kept(Step(1));
+  world_->shard().OnDurable(Step(1));
   ASSERT_TRUE(start.told());
   EXPECT_THAT(start.answer(), Repeated(Disposition::kApplied, 1));
   EXPECT_TRUE(first->has_value());
@@ -101,7 +101,7 @@ TEST_F(KeptAnswersTest, AStalePushIsAnsweredAtOnce) {
   const TestStart stale = world_->BeginAs(world_->NextHeader("b", 0));
   EXPECT_THAT(stale.answer(), Stale(1, 1));
   EXPECT_FALSE(a->has_value());
-  world_->shard().Kept(Step(1));
+  world_->shard().OnDurable(Step(1));
   EXPECT_TRUE(a->has_value());
 }
 
@@ -111,7 +111,7 @@ TEST_F(KeptAnswersTest, AStepIsMadeOnceEveryWorkerWaitsForIt) {
   EXPECT_EQ(world_->step(), 0u);
   const auto b = Push("b", 0, {3, 3, 3});
   EXPECT_EQ(world_->step(), 1u);
-  world_->shard().Kept(Step(1));
+  world_->shard().OnDurable(Step(1));
   EXPECT_TRUE(a->has_value() && b->has_value());
 }
 
@@ -129,27 +129,27 @@ TEST_F(KeptAnswersTest, WhatIsLeftOutOfNoStepInParticularDoesNotWait) {
 
 TEST_F(KeptAnswersTest, NoPushIsTakenWhileStepsCannotBeKept) {
   Start(Sync(1), {"a"});
-  world_->shard().SetTrouble(MakeError(Reason::kJournalStopped, "the disk is full"));
+  world_->shard().SetJournalError(MakeError(Reason::kJournalStopped, "the disk is full"));
   const TestStart refused = world_->BeginAs(world_->NextHeader("a", 0));
   EXPECT_THAT(refused.status(), IsError(Reason::kJournalStopped, HasSubstr("full")));
   EXPECT_EQ(world_->Pull(0).step(), 0u);
-  world_->shard().SetTrouble(absl::OkStatus());
+  world_->shard().SetJournalError(absl::OkStatus());
   const auto a = Push("a", 0, {1, 1, 1});
-  world_->shard().Kept(Step(1));
+  world_->shard().OnDurable(Step(1));
   EXPECT_TRUE(a->has_value());
 }
 
 TEST_F(KeptAnswersTest, WhatWillNotBeKeptIsAnsweredWithTheReason) {
   Start(Sync(2), {"a", "b"});
   const auto a = Push("a", 0, {1, 1, 1});
-  world_->shard().AbandonHeld(MakeError(Reason::kDraining, "going down"));
+  world_->shard().FailHeldAnswers(MakeError(Reason::kDraining, "going down"));
   ASSERT_TRUE(a->has_value());
   EXPECT_THAT(**a, IsError(Reason::kDraining, HasSubstr("going down")));
 }
 
 TEST_F(KeptAnswersTest, WhatComesWhenNothingIsKeptAnyMoreDoesNotWait) {
   Start(Sync(2), {"a", "b"});
-  world_->shard().AbandonHeld(MakeError(Reason::kDraining, "going down"));
+  world_->shard().FailHeldAnswers(MakeError(Reason::kDraining, "going down"));
   const auto a = Push("a", 0, {1, 1, 1});
   ASSERT_TRUE(a->has_value());
   EXPECT_THAT(**a, IsError(Reason::kDraining, HasSubstr("going down")));
@@ -161,10 +161,10 @@ TEST_F(KeptAnswersTest, StepsAreMadeAgainToTheSameBits) {
   ShardOptions options = Sync(2);
   options.guards.clip_norm = 3;
   ShardWorld first(options, ParametersOnly(3), lamb);
-  first.shard().KeepSteps(&notes_);
+  first.shard().EnableJournal(&notes_);
   first.Start({"a", "b"});
-  std::shared_ptr<const ShardImage> image;
-  first.shard().TakeImage([&](const auto& taken) { image = *taken; });
+  std::shared_ptr<const ShardCheckpoint> checkpoint;
+  first.shard().TakeCheckpoint([&](const auto& taken) { checkpoint = *taken; });
   for (uint64_t step = 0; step < 4; ++step) {
     for (const char* name : {"a", "b"}) {
       auto push = first.Begin(name, step);
@@ -172,15 +172,15 @@ TEST_F(KeptAnswersTest, StepsAreMadeAgainToTheSameBits) {
       ASSERT_THAT(push->Add(ChunkOf(0, Values{x, -x, 1})), IsOk());
       first.shard().FinishPush(std::move(push), [](const auto&) {});
     }
-    first.shard().Kept(Step(step + 1));
+    first.shard().OnDurable(Step(step + 1));
   }
   options.incarnation = Incarnation(2);
   ShardWorld second(options, ParametersOnly(3), lamb);
-  EXPECT_THAT(second.shard().Restore(*image), IsOk());
+  EXPECT_THAT(second.shard().Restore(*checkpoint), IsOk());
   for (size_t i = 0; i < notes_.records.size(); ++i) {
     second.shard().Replay(notes_.records[i], notes_.sums[i]);
   }
-  second.shard().BeginLife({});
+  second.shard().BeginIncarnation({});
   EXPECT_EQ(second.step(), 4u);
   EXPECT_EQ(second.Parameters(), first.Parameters());
   const auto welcome = second.Join("a");

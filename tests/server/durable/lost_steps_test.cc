@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/durable/durable_directory.h"
+#include "server/durable/directory.h"
 #include "server/durable/reached_step.h"
 #include "server/durable/save_checkpoint.h"
 #include "server/shard/shard.h"

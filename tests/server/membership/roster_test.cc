@@ -339,12 +339,12 @@ TEST(RosterTest, DoesNotTellASessionThatWasLostOrHadLeft) {
   EXPECT_THAT(world.told, IsEmpty());
 }
 
-TEST(RosterTest, BarsAProcessByTheNameOfItsWorker) {
+TEST(RosterTest, BansAProcessByTheNameOfItsWorker) {
   RosterWorld world(Options(2));
   world.Join("a");
   world.Join("b");
   Completions completions;
-  EXPECT_THAT(world.roster.Bar("a", &completions), IsOk());
+  EXPECT_THAT(world.roster.Ban("a", &completions), IsOk());
   completions.Run();
   EXPECT_THAT(world.told, ElementsAre("a evicted 0"));
   EXPECT_EQ(world.workers(), 1u);
@@ -355,13 +355,13 @@ TEST(RosterTest, BarsAProcessByTheNameOfItsWorker) {
   EXPECT_THAT(world.JoinAs(another), IsOk());
 }
 
-TEST(RosterTest, BarsNobodyWhoIsNotThere) {
+TEST(RosterTest, BansNobodyWhoIsNotThere) {
   RosterWorld world(Options(1));
   world.Leave(world.Join("gone"));
   Completions completions;
-  EXPECT_THAT(world.roster.Bar("stranger", &completions),
+  EXPECT_THAT(world.roster.Ban("stranger", &completions),
               IsError(Reason::kNotFound, HasSubstr("no worker \"stranger\"")));
-  EXPECT_THAT(world.roster.Bar("gone", &completions),
+  EXPECT_THAT(world.roster.Ban("gone", &completions),
               IsError(Reason::kNotFound, HasSubstr("no worker \"gone\"")));
   EXPECT_THAT(world.JoinAs(world.RequestOf("gone")), IsOk());
 }

@@ -320,7 +320,7 @@ TEST_F(SessionTableTest, ASessionIsSeenWhenItIsOpened) {
 
 TEST_F(SessionTableTest, RefusesAProcessThatTheOperatorRemoved) {
   SessionRecord& a = Open(Worker("a", 11));
-  a.barred = true;
+  a.banned = true;
   a.presence = Presence::kEvicted;
   EXPECT_THAT(table_.Open(Worker("a", 11), Step(0), kNow),
               IsError(Reason::kEvicted, HasSubstr("a was removed by the server's operator")));
@@ -328,9 +328,9 @@ TEST_F(SessionTableTest, RefusesAProcessThatTheOperatorRemoved) {
 
 TEST_F(SessionTableTest, TakesAnotherProcessOfTheNameThatTheOperatorRemoved) {
   SessionRecord& a = Open(Worker("a", 11));
-  a.barred = true;
+  a.banned = true;
   a.presence = Presence::kEvicted;
-  EXPECT_FALSE(Open(Worker("a", 12)).barred);
+  EXPECT_FALSE(Open(Worker("a", 12)).banned);
   EXPECT_THAT(table_.Open(Worker("a", 12), Step(0), kNow), IsOk());
 }
 

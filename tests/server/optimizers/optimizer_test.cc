@@ -149,12 +149,12 @@ TEST_P(OptimizerTest, ItsLifeGoesOnInAnother) {
     first.Add(Numbers(kSize, step));
     first.Make(0.01);
   }
-  const std::vector<OptimizerSlot> from = first.maker().slots();
-  const std::vector<OptimizerSlot> to = second.maker().slots();
+  const std::vector<OptimizerSlot> from = first.executor().slots();
+  const std::vector<OptimizerSlot> to = second.executor().slots();
   for (size_t i = 0; i < from.size(); ++i) {
     std::copy(from[i].values.begin(), from[i].values.end(), to[i].values.begin());
   }
-  second.maker().set_optimizer_steps(first.maker().optimizer_steps());
+  second.executor().set_optimizer_steps(first.executor().optimizer_steps());
   second.set_parameters(first.parameters());
   for (StepWorld* const world : {&first, &second}) world->Add(Numbers(kSize, 99));
   EXPECT_EQ(first.Make(0.01), second.Make(0.01));

@@ -141,7 +141,7 @@ TEST_F(AttachmentsTest, GoWithTheWorkersNextPushAlsoIfItIsRepeated) {
   EXPECT_THAT(client.Attach({"", "x"}), IsError(Reason::kBadArgument, HasSubstr("0 bytes")));
   ASSERT_THAT(client.Attach({"loss.v1", "0.5"}), IsOk());
   for (int round = 0; round < 2; ++round) {
-    ASSERT_THAT(client.Exchange(Share(Values{1, 1, 1}), 1, absl::nullopt, absl::MakeSpan(values)),
+    ASSERT_THAT(client.PushPull(Share(Values{1, 1, 1}), 1, absl::nullopt, absl::MakeSpan(values)),
                 IsOk());
   }
   EXPECT_THAT(told_, ElementsAre("a at 0: loss.v1=0.5"));
@@ -157,7 +157,7 @@ TEST_F(AttachmentsTest, OfAPushThatIsGivenUpGoWithTheNext) {
   client.SendEarly(0, gradient.Part(0, 1));
   client.GiveUpEarly();
   EXPECT_THAT(told_, IsEmpty());
-  ASSERT_THAT(client.Exchange(gradient, 1, absl::nullopt, absl::MakeSpan(values)), IsOk());
+  ASSERT_THAT(client.PushPull(gradient, 1, absl::nullopt, absl::MakeSpan(values)), IsOk());
   EXPECT_THAT(told_, ElementsAre("a at 0: loss.v1=0.5"));
   ASSERT_THAT(client.Leave({}), IsOk());
 }

@@ -73,7 +73,7 @@ TEST(ShardConcurrencyTest, AsyncCountsEveryPushOnceAndShowsWholeSteps) {
   EXPECT_EQ(CountApplied(answers), kSteps);
   EXPECT_EQ(world.step(), kSteps);
   EXPECT_THAT(world.Parameters(), Each(-kPushes * (1 + 2 + 3 + 4 + 5 + 6 + 7 + 8) / 4.0f));
-  EXPECT_EQ(world.Books(), "1600 received: 1600 accepted");
+  EXPECT_EQ(world.Counters(), "1600 received: 1600 accepted");
   for (const auto& [step, value] : seen[0]) {
     if (seen[1].count(step) == 0) continue;
     EXPECT_EQ(seen[1].at(step), value) << step;
@@ -102,7 +102,7 @@ TEST(ShardConcurrencyTest, SyncTakesEveryStepWithEveryWorker) {
   EXPECT_EQ(CountApplied(answers), kPushes);
   EXPECT_EQ(world.step(), kPushes);
   EXPECT_THAT(world.Parameters(), Each(AfterSteps(kPushes)));
-  EXPECT_EQ(world.Books(), "1600 received: 1600 accepted");
+  EXPECT_EQ(world.Counters(), "1600 received: 1600 accepted");
 }
 
 TEST(ShardConcurrencyTest, SyncTakesEveryStepInTheOrderOfRanksWithRoomForTwo) {
@@ -120,7 +120,7 @@ TEST(ShardConcurrencyTest, SyncTakesEveryStepInTheOrderOfRanksWithRoomForTwo) {
     }
   });
   EXPECT_EQ(CountApplied(answers), kPushes);
-  EXPECT_EQ(world.Books(), "1600 received: 1600 accepted");
+  EXPECT_EQ(world.Counters(), "1600 received: 1600 accepted");
 }
 
 // In backup mode a worker is late or takes part, and goes on in either case.
@@ -160,7 +160,7 @@ TEST(ShardConcurrencyTest, SspShowsWhatTheOthersHavePushedButForTheSlack) {
     }
   });
   EXPECT_THAT(world.Parameters(), Each(-kWorkers * kPushes));
-  EXPECT_EQ(world.Books(), "1600 received: 1600 accepted");
+  EXPECT_EQ(world.Counters(), "1600 received: 1600 accepted");
 }
 
 // Workers join, take part in a few steps and leave, while others go on. Whatever the divisor, the
@@ -194,7 +194,7 @@ TEST(ShardConcurrencyTest, NoStepHangsOrGoesWrongWhileWorkersComeAndGo) {
     }
   });
   EXPECT_THAT(world.Parameters(), Each(-static_cast<float>(world.step())));
-  EXPECT_EQ(world.Books(), "800 received: 800 accepted");
+  EXPECT_EQ(world.Counters(), "800 received: 800 accepted");
 }
 
 // A worker's process that loses its connection whenever a push is whole: it joins again while that
@@ -277,7 +277,7 @@ TEST(ShardConcurrencyTest, PushesMayBeMadeInTheCallbacksOfPushes) {
   InParallel(kWorkers, [&](int thread) { chains[thread](kPushes); });
   EXPECT_EQ(answered.load(), kWorkers * kPushes);
   EXPECT_THAT(world.Parameters(), Each(-kWorkers * kPushes));
-  EXPECT_EQ(world.Books(), "1600 received: 1600 accepted");
+  EXPECT_EQ(world.Counters(), "1600 received: 1600 accepted");
 }
 
 // ---- Pulls and initial parameters ----

@@ -29,7 +29,7 @@ TEST(LeaveTest, LetsTheStepThatWaitedForItGoOn) {
   EXPECT_THAT(world.Leave("c"), IsOk());
   EXPECT_EQ(world.step(), 1u);
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
-  EXPECT_EQ(world.Books(), "2 received: 2 accepted");
+  EXPECT_EQ(world.Counters(), "2 received: 2 accepted");
 }
 
 TEST(LeaveTest, KeepsTheContributionOfTheOneThatLeaves) {
@@ -156,7 +156,7 @@ TEST(DescribeTest, SaysWhoIsWaitedFor) {
   world.Start({"c", "a", "b"});
   ASSERT_THAT(world.Observe("o"), IsOk());
   ASSERT_THAT(world.Push("b", 0, {1, 1, 1}), Accepted(0));
-  const ShardState state = world.shard().Describe();
+  const ShardStatus state = world.shard().Describe();
   EXPECT_THAT(world.Awaited(), ElementsAre("a", "c"));
   EXPECT_EQ(state.current.accumulated, 1u);
   EXPECT_EQ(state.current.required, 3u);
@@ -178,7 +178,7 @@ TEST(DescribeTest, SaysWhatIsTrained) {
   EXPECT_EQ(world.shard().layout(), nullptr);
   EXPECT_EQ(world.shard().snapshot(), nullptr);
   world.Start({"a"});
-  const ShardState state = world.shard().Describe();
+  const ShardStatus state = world.shard().Describe();
   EXPECT_EQ(state.job_id, "job");
   EXPECT_EQ(state.incarnation, Incarnation(1));
   EXPECT_EQ(state.tensors, 2u);

@@ -102,7 +102,7 @@ TEST(StartTest, TheFirstStepHasTheGradientsOfAllExpectedWorkers) {
   EXPECT_EQ(world.step(), 0u);
   EXPECT_THAT(world.Push("c", 0, {9, 9, 9}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-6, -6, -6));
-  EXPECT_EQ(world.Books(), "3 received: 3 accepted");
+  EXPECT_EQ(world.Counters(), "3 received: 3 accepted");
 }
 
 TEST(StartTest, WaitsNoLongerThanItsTimeout) {
@@ -119,7 +119,7 @@ TEST(StartTest, WaitsNoLongerThanItsTimeout) {
   world.Pass(kInstant);
   EXPECT_EQ(world.step(), 1u);
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
-  EXPECT_EQ(world.Books(), "2 received: 2 accepted");
+  EXPECT_EQ(world.Counters(), "2 received: 2 accepted");
 }
 
 TEST(StartTest, DoesNotConcernAsync) {
@@ -142,7 +142,7 @@ TEST(LateJoinTest, MidStepTakesPartFromTheNextStep) {
   EXPECT_THAT(world.Push("a", 1, {3, 3, 3}), Accepted(1));
   EXPECT_THAT(world.Push("b", 1, {3, 3, 3}), Accepted(1));
   EXPECT_THAT(world.Push("c", 1, {3, 3, 3}), Applied(2));
-  EXPECT_EQ(world.Books(), "5 received: 5 accepted");
+  EXPECT_EQ(world.Counters(), "5 received: 5 accepted");
 }
 
 TEST(LateJoinTest, AtAStepBoundaryTakesPartAtOnce) {
@@ -155,7 +155,7 @@ TEST(LateJoinTest, AtAStepBoundaryTakesPartAtOnce) {
   EXPECT_THAT(world.Push("b", 1, {3, 3, 3}), Accepted(1));
   EXPECT_THAT(world.Push("c", 1, {6, 6, 6}), Applied(2));
   EXPECT_THAT(world.Parameters(), ElementsAre(-7, -7, -7));
-  EXPECT_EQ(world.Books(), "5 received: 5 accepted");
+  EXPECT_EQ(world.Counters(), "5 received: 5 accepted");
 }
 
 TEST(LateJoinTest, InAsyncTakesPartAtOnce) {
@@ -180,7 +180,7 @@ TEST(LostWorkerTest, IsWaitedForDuringItsLeaseAndNoLonger) {
   world.Pass(kInstant);
   EXPECT_EQ(world.step(), 1u);
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
-  EXPECT_EQ(world.Books(), "2 received: 2 accepted");
+  EXPECT_EQ(world.Counters(), "2 received: 2 accepted");
 }
 
 // Who is missing counts, not how many have contributed: c's gradient does not stand in for b's.
@@ -197,7 +197,7 @@ TEST(LostWorkerTest, ThatHadContributedLeavesTheOthersWaitedFor) {
   EXPECT_THAT(world.Awaited(), ElementsAre("b"));
   EXPECT_THAT(world.Push("b", 0, {9, 9, 9}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-6, -6, -6));
-  EXPECT_EQ(world.Books(), "3 received: 3 accepted");
+  EXPECT_EQ(world.Counters(), "3 received: 3 accepted");
 }
 
 TEST(LostWorkerTest, LeavesItsContributionToAStepThatNobodyElseIsMissingFrom) {
@@ -244,7 +244,7 @@ TEST(LostWorkerTest, ThatReturnsWithinItsLeaseKeepsItsPlaceInTheStep) {
   EXPECT_EQ(world.step(), 0u);
   EXPECT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
-  EXPECT_EQ(world.Books(), "2 received: 2 accepted");
+  EXPECT_EQ(world.Counters(), "2 received: 2 accepted");
 }
 
 TEST(LostWorkerTest, IsSucceededInTheStepByAnotherProcessOfItsName) {
@@ -293,7 +293,7 @@ TEST(LostWorkerTest, ThatContributedAndReturnsIsNotAskedAgain) {
               IsError(Reason::kAlreadyContributed, HasSubstr("a has contributed")));
   EXPECT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
-  EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 rejected");
+  EXPECT_EQ(world.Counters(), "3 received: 2 accepted, 1 rejected");
 }
 
 TEST(LostWorkerTest, ThatReturnsTooLateMidStepTakesPartFromTheNextStep) {
@@ -318,7 +318,7 @@ TEST(LostWorkerTest, DiesMidPushAndLeavesNoTraceInTheStep) {
   world.Pass(kLease);
   EXPECT_EQ(world.step(), 1u);
   EXPECT_THAT(world.Parameters(), ElementsAre(-2, -2, -2));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 aborted");
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ TEST(BackupModeTest, TheFirstOfTheWorkersMakeTheStepAndTheOthersAreStale) {
   EXPECT_EQ(world.GoOn("c").step(), 1u);
   EXPECT_THAT(world.Push("c", 1, {1, 1, 1}), Accepted(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
-  EXPECT_EQ(world.Books(), "4 received: 3 accepted, 1 stale");
+  EXPECT_EQ(world.Counters(), "4 received: 3 accepted, 1 stale");
 }
 
 TEST(BackupModeTest, TakesOneContributionOfAWorker) {
@@ -332,7 +332,7 @@ TEST(SspModeTest, RefusesThePushOfAWorkerThatDidNotWait) {
       IsError(Reason::kAheadOfOthers, HasSubstr("a has made 1 pushes, the slowest worker 0")));
   PushOnes(world, "b", 1);
   EXPECT_THAT(world.Repeat("a", 2, {1, 1, 1}), Applied(3));
-  EXPECT_EQ(world.Books(), "4 received: 3 accepted, 1 rejected");
+  EXPECT_EQ(world.Counters(), "4 received: 3 accepted, 1 rejected");
 }
 
 TEST(SspModeTest, WorkersThatHaveYetToJoinHaveMadeNoPush) {

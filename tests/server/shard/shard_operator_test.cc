@@ -182,7 +182,7 @@ TEST(EvictTest, CancelsThePushThatArrives) {
               IsError(Reason::kUnknownSession, HasSubstr("session 1")));
   EXPECT_THAT(world.Push("b", 0, {2, 2, 2}), Applied(1));
   EXPECT_EQ(start.state->cancelled, 1);
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 aborted");
 }
 
 TEST(EvictTest, IsOfSomeoneWhoTakesPart) {

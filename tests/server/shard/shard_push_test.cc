@@ -34,7 +34,7 @@ TEST(DuplicateTest, GetsTheFirstAnswerAndChangesNothing) {
   EXPECT_THAT(world.Repeat("a", 0, {9, 9, 9}), Repeated(Disposition::kStaleDropped, 1, 1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
   EXPECT_EQ(world.step(), 1u);
-  EXPECT_EQ(world.Books(), "7 received: 2 accepted, 1 stale, 4 duplicate");
+  EXPECT_EQ(world.Counters(), "7 received: 2 accepted, 1 stale, 4 duplicate");
 }
 
 TEST(DuplicateTest, GetsTheFirstAnswerInSyncToo) {
@@ -45,7 +45,7 @@ TEST(DuplicateTest, GetsTheFirstAnswerInSyncToo) {
   ASSERT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
   EXPECT_THAT(world.Repeat("a", 0, {2, 2, 2}), Repeated(Disposition::kAccepted, 0));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
-  EXPECT_EQ(world.Books(), "4 received: 2 accepted, 2 duplicate");
+  EXPECT_EQ(world.Counters(), "4 received: 2 accepted, 2 duplicate");
 }
 
 TEST(DuplicateTest, GetsTheFirstAnswerAfterItsProcessJoinedAgain) {
@@ -64,7 +64,7 @@ TEST(DuplicateTest, GetsTheFirstAnswerAfterItsProcessJoinedAgain) {
   EXPECT_EQ(world.Join("a")->last_sequence, Sequence(3));
   EXPECT_THAT(world.Repeat("a", 0, {9, 9, 9}), Repeated(Disposition::kStaleDropped, 1, 1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
-  EXPECT_EQ(world.Books(), "6 received: 2 accepted, 1 stale, 3 duplicate");
+  EXPECT_EQ(world.Counters(), "6 received: 2 accepted, 1 stale, 3 duplicate");
 }
 
 TEST(DuplicateTest, OfAPushThatStillArrivesWaitsForItsAnswer) {
@@ -78,7 +78,7 @@ TEST(DuplicateTest, OfAPushThatStillArrivesWaitsForItsAnswer) {
   ASSERT_TRUE(second.told());
   EXPECT_THAT(second.answer(), Repeated(Disposition::kApplied, 1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-1, -2, -3));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 duplicate");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 duplicate");
 }
 
 TEST(DuplicateTest, OfAPushThatBreaksOffTakesItsPlace) {
@@ -90,7 +90,7 @@ TEST(DuplicateTest, OfAPushThatBreaksOffTakesItsPlace) {
   world.shard().AbandonPush(first.Take(), Abandoned::kAborted);
   ASSERT_TRUE(second.let_in());
   EXPECT_THAT(world.Finish(second.Take(), {1, 2, 3}), Applied(1));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 aborted");
 }
 
 // A client that saw its connection break joins again, and sends the push again while the first
@@ -106,7 +106,7 @@ TEST(DuplicateTest, OfAPushInAnEarlierSessionCountsInItsStead) {
               IsError(Reason::kUnknownSession, HasSubstr("session 1 is not open")));
   EXPECT_EQ(first.state->cancelled, 1);
   EXPECT_THAT(world.Parameters(), ElementsAre(-1, -2, -3));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 aborted");
 }
 
 TEST(DuplicateTest, IsRefusedWhenItsAnswerIsNoLongerKept) {
@@ -121,7 +121,7 @@ TEST(DuplicateTest, IsRefusedWhenItsAnswerIsNoLongerKept) {
   EXPECT_THAT(world.PushAs(first, {1, 1, 1}),
               IsError(Reason::kSequenceTooOld, HasSubstr("push 1 comes after push 17")));
   EXPECT_THAT(world.Parameters(), ElementsAre(-17, -17, -17));
-  EXPECT_EQ(world.Books(), "19 received: 17 accepted, 1 duplicate, 1 rejected");
+  EXPECT_EQ(world.Counters(), "19 received: 17 accepted, 1 duplicate, 1 rejected");
 }
 
 TEST(DuplicateTest, IsNoneOfAnotherProcessThatCountsFromOneAgain) {
@@ -132,7 +132,7 @@ TEST(DuplicateTest, IsNoneOfAnotherProcessThatCountsFromOneAgain) {
   const PushHeader header = world.NextHeader("a", 1);
   EXPECT_EQ(header.sequence, Sequence(1));
   EXPECT_THAT(world.PushAs(header, {1, 1, 1}), Applied(2));
-  EXPECT_EQ(world.Books(), "2 received: 2 accepted");
+  EXPECT_EQ(world.Counters(), "2 received: 2 accepted");
 }
 
 // ---- Who may push ----
@@ -147,7 +147,7 @@ TEST(FencedPushTest, OfASessionThatWasReplacedIsAborted) {
   EXPECT_THAT(world.Finish(std::move(arriving), {9, 9, 9}),
               IsError(Reason::kUnknownSession, HasSubstr("session 1 is not open")));
   EXPECT_THAT(world.Parameters(), ElementsAre(0, 0, 0));
-  EXPECT_EQ(world.Books(), "2 received: 2 aborted");
+  EXPECT_EQ(world.Counters(), "2 received: 2 aborted");
 }
 
 // Its turn comes after the callback in which its session is replaced.
@@ -171,7 +171,7 @@ TEST(FencedPushTest, ThatWasWholeBeforeItsSessionWasReplacedIsAborted) {
   EXPECT_THAT(answers[1], IsError(Reason::kUnknownSession, HasSubstr("join anew")));
   EXPECT_THAT(world.Repeat("a", 1, {2, 2, 2}), Applied(2));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
-  EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 aborted");
+  EXPECT_EQ(world.Counters(), "3 received: 2 accepted, 1 aborted");
 }
 
 TEST(FencedPushTest, OfAWorkerThatLeftOrWasEvictedIsAborted) {
@@ -184,7 +184,7 @@ TEST(FencedPushTest, OfAWorkerThatLeftOrWasEvictedIsAborted) {
   EXPECT_THAT(world.Push("a", 0, {9, 9, 9}), IsError(Reason::kUnknownSession, HasSubstr("ended")));
   EXPECT_THAT(world.Push("b", 0, {9, 9, 9}), IsError(Reason::kUnknownSession, HasSubstr("ended")));
   EXPECT_THAT(world.Parameters(), ElementsAre(-1, -1, -1));
-  EXPECT_EQ(world.Books(), "3 received: 1 accepted, 2 aborted");
+  EXPECT_EQ(world.Counters(), "3 received: 1 accepted, 2 aborted");
 }
 
 TEST(RefusedPushTest, RefusesAnObserversPush) {
@@ -192,7 +192,7 @@ TEST(RefusedPushTest, RefusesAnObserversPush) {
   world.Start({"a"});
   ASSERT_THAT(world.Observe("o"), IsOk());
   EXPECT_THAT(world.Push("o", 0, {9, 9, 9}), IsError(Reason::kNotAWorker, HasSubstr("only pulls")));
-  EXPECT_EQ(world.Books(), "1 received: 1 rejected");
+  EXPECT_EQ(world.Counters(), "1 received: 1 rejected");
 }
 
 TEST(RefusedPushTest, RefusesPushesBeforeItHasParameters) {
@@ -200,7 +200,7 @@ TEST(RefusedPushTest, RefusesPushesBeforeItHasParameters) {
   ASSERT_THAT(world.Join("a"), IsOk());
   EXPECT_THAT(world.Push("a", 0, {1, 1, 1}),
               IsError(Reason::kNotInitialized, HasSubstr("initialize them first")));
-  EXPECT_EQ(world.Books(), "1 received: 1 rejected");
+  EXPECT_EQ(world.Counters(), "1 received: 1 rejected");
 }
 
 TEST(RefusedPushTest, RefusesPushesOnceItDrainsButCountsThoseUnderWay) {
@@ -210,7 +210,7 @@ TEST(RefusedPushTest, RefusesPushesOnceItDrainsButCountsThoseUnderWay) {
   world.shard().Drain();
   EXPECT_THAT(world.Push("a", 0, {9, 9, 9}), IsError(Reason::kDraining, HasSubstr("going down")));
   EXPECT_THAT(world.Finish(std::move(arriving), {1, 1, 1}), Applied(1));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 rejected");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 rejected");
 }
 
 TEST(RefusedPushTest, EntersAMalformedHeaderInTheBooks) {
@@ -218,7 +218,7 @@ TEST(RefusedPushTest, EntersAMalformedHeaderInTheBooks) {
   world.Start({"a"});
   EXPECT_THAT(world.BeginAs(MakeError(Reason::kMissingHeader, "no header")).status(),
               IsError(Reason::kMissingHeader, HasSubstr("no header")));
-  EXPECT_EQ(world.Books(), "1 received: 1 rejected");
+  EXPECT_EQ(world.Counters(), "1 received: 1 rejected");
 }
 
 // ---- All or nothing ----
@@ -233,7 +233,7 @@ TEST(AtomicPushTest, AnIncompletePushLeavesNoTrace) {
   EXPECT_EQ(world.shard().Describe().current.accumulated, 1u);
   ASSERT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
-  EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 aborted");
+  EXPECT_EQ(world.Counters(), "3 received: 2 accepted, 1 aborted");
 }
 
 TEST(AtomicPushTest, APushThatBrokeOffMayBeRepeated) {
@@ -242,7 +242,7 @@ TEST(AtomicPushTest, APushThatBrokeOffMayBeRepeated) {
   world.shard().AbandonPush(world.Begin("a", 0), Abandoned::kAborted);
   EXPECT_THAT(world.Repeat("a", 0, {1, 2, 3}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-1, -2, -3));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 aborted");
 }
 
 TEST(AtomicPushTest, AStreamThatEndsTooEarlyIsRejected) {
@@ -252,7 +252,7 @@ TEST(AtomicPushTest, AStreamThatEndsTooEarlyIsRejected) {
               IsError(Reason::kBadChunk, HasSubstr("elements 2 to 2 are missing")));
   EXPECT_THAT(world.Parameters(), ElementsAre(0, 0, 0));
   EXPECT_EQ(world.step(), 0u);
-  EXPECT_EQ(world.Books(), "1 received: 1 rejected");
+  EXPECT_EQ(world.Counters(), "1 received: 1 rejected");
 }
 
 TEST(AtomicPushTest, AChunkThatOverlapsOrLiesOutsideIsRejected) {
@@ -266,7 +266,7 @@ TEST(AtomicPushTest, AChunkThatOverlapsOrLiesOutsideIsRejected) {
               IsError(Reason::kBadChunk, HasSubstr("overlaps elements from 1 on")));
   EXPECT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-1, -1, -1));
-  EXPECT_EQ(world.Books(), "3 received: 1 accepted, 2 rejected");
+  EXPECT_EQ(world.Counters(), "3 received: 1 accepted, 2 rejected");
 }
 
 TEST(AtomicPushTest, NanAndInfinityAreRejectedByTheNameAndIndexOfTheParameter) {
@@ -277,7 +277,7 @@ TEST(AtomicPushTest, NanAndInfinityAreRejectedByTheNameAndIndexOfTheParameter) {
   EXPECT_THAT(world.Push("a", 0, {1, 1, 1, -kInfinity}),
               IsError(Reason::kNotFinite, HasSubstr("conv.bias[1] is -inf")));
   EXPECT_THAT(world.Parameters(), ElementsAre(0, 0, 0, 0));
-  EXPECT_EQ(world.Books(), "2 received: 2 rejected");
+  EXPECT_EQ(world.Counters(), "2 received: 2 rejected");
 }
 
 TEST(AtomicPushTest, ChunksMayComeInAnyOrder) {

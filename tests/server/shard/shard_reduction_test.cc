@@ -227,7 +227,7 @@ TEST(RoomTest, APushThatWaitsIsJudgedAgainWhenThereIsRoom) {
   ASSERT_TRUE(of_d.told());
   EXPECT_THAT(of_d.answer(), Stale(1, 1));
   EXPECT_THAT(world.Finish(std::move(of_b), {9, 9, 9}), Stale(1, 1));
-  EXPECT_EQ(world.Books(), "4 received: 1 accepted, 3 stale");
+  EXPECT_EQ(world.Counters(), "4 received: 1 accepted, 3 stale");
 }
 
 TEST(RoomTest, APushThatWaitsEndsWithItsSession) {
@@ -243,7 +243,7 @@ TEST(RoomTest, APushThatWaitsEndsWithItsSession) {
   EXPECT_EQ(of_b.state->cancelled, 0);
   EXPECT_THAT(world.Finish(std::move(of_c), {2, 2, 2}), Accepted(0));
   EXPECT_THAT(world.Finish(std::move(of_d), {2, 2, 2}), Accepted(0));
-  EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 aborted");
+  EXPECT_EQ(world.Counters(), "3 received: 2 accepted, 1 aborted");
 }
 
 TEST(RoomTest, APushThatWaitsEndsWhenTheServerGoesDown) {
@@ -257,7 +257,7 @@ TEST(RoomTest, APushThatWaitsEndsWhenTheServerGoesDown) {
   EXPECT_THAT(of_b.status(), IsError(Reason::kDraining, HasSubstr("going down")));
   EXPECT_THAT(world.Finish(std::move(of_c), {2, 2, 2}), Accepted(0));
   EXPECT_THAT(world.Finish(std::move(of_d), {2, 2, 2}), Accepted(0));
-  EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 rejected");
+  EXPECT_EQ(world.Counters(), "3 received: 2 accepted, 1 rejected");
 }
 
 TEST(RoomTest, TwoPushesMayArriveAtOnceWhicheverCameFirst) {
@@ -298,7 +298,7 @@ TEST(SkipTest, LeavesOutAGradientThatIsNotFinite) {
   EXPECT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-4, -4, -4));
   EXPECT_THAT(world.Repeat("a", 0, {1, kNan, 1}), Repeated(Disposition::kSkipped, 0));
-  EXPECT_EQ(world.Books(), "3 received: 1 accepted, 1 skipped, 1 duplicate");
+  EXPECT_EQ(world.Counters(), "3 received: 1 accepted, 1 skipped, 1 duplicate");
 }
 
 TEST(SkipTest, GoesOnWithUnchangedParametersIfAllAreLeftOut) {
@@ -313,7 +313,7 @@ TEST(SkipTest, GoesOnWithUnchangedParametersIfAllAreLeftOut) {
   EXPECT_THAT(world.Push("b", 0, {1, 1, kNan}), Skipped(0));
   EXPECT_EQ(of_a.step(), 1u);
   EXPECT_THAT(of_a.values(), ElementsAre(1, 2, 3));
-  EXPECT_EQ(world.Books(), "2 received: 2 skipped");
+  EXPECT_EQ(world.Counters(), "2 received: 2 skipped");
 }
 
 TEST(SkipTest, MakesNoStepInAsync) {
@@ -340,7 +340,7 @@ TEST(SkipTest, IsJudgedAsAnyOtherPush) {
   auto late = world.Begin("b", 0);
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
   EXPECT_THAT(world.Finish(std::move(late), {kNan, 1, 1}), Stale(1, 1));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 stale");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 stale");
 }
 
 TEST(SkipTest, DoesNotConcernWhatIsWrongOtherwise) {
@@ -380,7 +380,7 @@ TEST(MaxPushNormTest, RefusesALargerPushWhichMayBeMadeAgain) {
               IsError(Reason::kNormTooLarge, HasSubstr("norm is 10, this server takes at most 5")));
   EXPECT_THAT(world.Repeat("a", 0, {3, 4, 1000}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -4, 1000));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 rejected");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 rejected");
 }
 
 // ---- Optimizers ----

@@ -28,7 +28,7 @@ TEST(SyncShardTest, AppliesTheMeanOnceEveryWorkerHasContributed) {
   EXPECT_THAT(world.Parameters(), ElementsAre(0, 0, 0));
   EXPECT_THAT(world.Push("b", 0, {0, 3, 90}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -1, -60));
-  EXPECT_EQ(world.Books(), "3 received: 3 accepted");
+  EXPECT_EQ(world.Counters(), "3 received: 3 accepted");
 }
 
 TEST(SyncShardTest, TakesOneStepForEveryRoundOfContributions) {
@@ -40,7 +40,7 @@ TEST(SyncShardTest, TakesOneStepForEveryRoundOfContributions) {
   }
   EXPECT_EQ(world.step(), 20u);
   EXPECT_THAT(world.Parameters(), ElementsAre(-60, -40, 0));
-  EXPECT_EQ(world.Books(), "40 received: 40 accepted");
+  EXPECT_EQ(world.Counters(), "40 received: 40 accepted");
 }
 
 TEST(SyncShardTest, RefusesASecondContributionToOneStep) {
@@ -51,7 +51,7 @@ TEST(SyncShardTest, RefusesASecondContributionToOneStep) {
               IsError(Reason::kAlreadyContributed, HasSubstr("a has contributed to step 0")));
   EXPECT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
-  EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 rejected");
+  EXPECT_EQ(world.Counters(), "3 received: 2 accepted, 1 rejected");
 }
 
 TEST(SyncShardTest, RefusesASecondContributionThatBeganBeforeTheFirstCounted) {
@@ -65,7 +65,7 @@ TEST(SyncShardTest, RefusesASecondContributionThatBeganBeforeTheFirstCounted) {
               IsError(Reason::kAlreadyContributed, HasSubstr("a has contributed")));
   EXPECT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
-  EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 rejected");
+  EXPECT_EQ(world.Counters(), "3 received: 2 accepted, 1 rejected");
 }
 
 TEST(SyncShardTest, RefusesGradientFromOlderStep) {
@@ -76,7 +76,7 @@ TEST(SyncShardTest, RefusesGradientFromOlderStep) {
   EXPECT_THAT(world.Push("a", 1, {9, 9, 9}), Stale(2, 1));
   EXPECT_THAT(world.Push("a", 0, {9, 9, 9}), Stale(2, 2));
   EXPECT_THAT(world.Parameters(), ElementsAre(-2, -2, -2));
-  EXPECT_EQ(world.Books(), "4 received: 2 accepted, 2 stale");
+  EXPECT_EQ(world.Counters(), "4 received: 2 accepted, 2 stale");
 }
 
 TEST(SyncShardTest, DropsAGradientWhoseStepWasTakenWhileItArrived) {
@@ -91,7 +91,7 @@ TEST(SyncShardTest, DropsAGradientWhoseStepWasTakenWhileItArrived) {
   ASSERT_EQ(world.step(), 1u);
   EXPECT_THAT(world.Finish(std::move(late), {9, 9, 9}), Stale(1, 1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-2, -2, -2));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 stale");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 stale");
 }
 
 // ---- Async ----
@@ -103,7 +103,7 @@ TEST(AsyncShardTest, AppliesEveryGradientWithAQuorumOfOne) {
   EXPECT_THAT(world.Push("b", 0, {1, 1, 1}), Applied(2, 1));
   EXPECT_THAT(world.Push("a", 1, {1, 1, 1}), Applied(3, 1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -4, -5));
-  EXPECT_EQ(world.Books(), "3 received: 3 accepted");
+  EXPECT_EQ(world.Counters(), "3 received: 3 accepted");
 }
 
 TEST(AsyncShardTest, AppliesTheMeanOfItsQuorumWhoeverItComesFrom) {
@@ -114,7 +114,7 @@ TEST(AsyncShardTest, AppliesTheMeanOfItsQuorumWhoeverItComesFrom) {
   EXPECT_THAT(world.Push("b", 0, {6, 6, 6}), Accepted(1, 1));
   EXPECT_THAT(world.Push("a", 1, {8, 8, 8}), Applied(2));
   EXPECT_THAT(world.Parameters(), ElementsAre(-10, -10, -10));
-  EXPECT_EQ(world.Books(), "4 received: 4 accepted");
+  EXPECT_EQ(world.Counters(), "4 received: 4 accepted");
 }
 
 TEST(BoundedShardTest, AcceptsUpToMaxStalenessAndNotBeyond) {
@@ -125,7 +125,7 @@ TEST(BoundedShardTest, AcceptsUpToMaxStalenessAndNotBeyond) {
   EXPECT_THAT(world.Push("a", 0, {9, 9, 9}), Stale(3, 3));
   EXPECT_THAT(world.Push("a", 1, {1, 1, 1}), Applied(4, 2));
   EXPECT_THAT(world.Parameters(), ElementsAre(-4, -4, -4));
-  EXPECT_EQ(world.Books(), "5 received: 4 accepted, 1 stale");
+  EXPECT_EQ(world.Counters(), "5 received: 4 accepted, 1 stale");
 }
 
 TEST(BoundedShardTest, DropsAGradientThatGrewTooStaleWhileItArrived) {
@@ -137,7 +137,7 @@ TEST(BoundedShardTest, DropsAGradientThatGrewTooStaleWhileItArrived) {
   EXPECT_THAT(world.Finish(std::move(at_the_bound), {1, 1, 1}), Applied(2, 1));
   EXPECT_THAT(world.Finish(std::move(beyond), {9, 9, 9}), Stale(2, 2));
   EXPECT_THAT(world.Parameters(), ElementsAre(-2, -2, -2));
-  EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 stale");
+  EXPECT_EQ(world.Counters(), "3 received: 2 accepted, 1 stale");
 }
 
 TEST(AsyncShardTest, AcceptsAnyStaleness) {
@@ -147,7 +147,7 @@ TEST(AsyncShardTest, AcceptsAnyStaleness) {
     ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(step + 1, step));
   }
   EXPECT_THAT(world.Parameters(), ElementsAre(-100, -100, -100));
-  EXPECT_EQ(world.Books(), "100 received: 100 accepted");
+  EXPECT_EQ(world.Counters(), "100 received: 100 accepted");
 }
 
 // ---- Steps and incarnations that are not this server's ----
@@ -159,7 +159,7 @@ TEST(ShardTest, RefusesAGradientFromAFutureStepInEveryMode) {
     EXPECT_THAT(world.Push("a", 1, {1, 1, 1}),
                 IsError(Reason::kFutureStep, HasSubstr("of step 1, the server is at step 0")));
     EXPECT_THAT(world.Parameters(), ElementsAre(0, 0, 0));
-    EXPECT_EQ(world.Books(), "1 received: 1 rejected");
+    EXPECT_EQ(world.Counters(), "1 received: 1 rejected");
   }
 }
 
@@ -174,7 +174,7 @@ TEST(ShardTest, TakesAGradientOfAnotherIncarnationForStaleInEveryMode) {
       EXPECT_THAT(world.PushAs(header, {9, 9, 9}), Stale(1, step == 0 ? 1 : 0));
     }
     EXPECT_THAT(world.Parameters(), ElementsAre(-1, -1, -1));
-    EXPECT_EQ(world.Books(), "4 received: 1 accepted, 3 stale");
+    EXPECT_EQ(world.Counters(), "4 received: 1 accepted, 3 stale");
   }
 }
 

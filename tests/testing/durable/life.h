@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "server/durable/durable_directory.h"
-#include "server/durable/revive.h"
+#include "server/durable/directory.h"
+#include "server/durable/recovery.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -23,7 +23,7 @@ class Life {
     directory_ = *std::move(directory);
     shard.incarnation = directory_->incarnation();
     world_ = std::make_unique<ShardWorld>(shard);
-    EXPECT_THAT(Revive(*directory_, world_->shard()), IsOk());
+    EXPECT_THAT(Recover(*directory_, world_->shard()), IsOk());
   }
 
   ShardWorld& world() { return *world_; }

@@ -53,7 +53,7 @@ void ServerLives::WaitForStep(uint64_t step) const {
   EXPECT_THAT(now, IsOk());
 }
 
-Incarnation ServerLives::NewestLife() const {
+Incarnation ServerLives::NewestIncarnation() const {
   Incarnation newest;
   for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
     const auto life = ParseNumberedName("life-", entry.path().filename().string());

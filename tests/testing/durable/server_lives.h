@@ -40,7 +40,7 @@ class ServerLives {
   void WaitForStep(uint64_t step) const;
 
   // The number of the newest life that has left its mark; 0 if none has.
-  Incarnation NewestLife() const;
+  Incarnation NewestIncarnation() const;
 
  private:
   const std::string directory_;

@@ -13,9 +13,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/wire/wire_status.h"
+#include "common/wire/status.h"
 #include "gtest/gtest.h"
-#include "server/state/push_books.h"
+#include "server/state/push_counters.h"
 #include "sluice/v1/inspector.grpc.pb.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/process/mpi_environment.h"
@@ -177,20 +177,20 @@ std::map<std::string, std::string> ClosingRows(absl::string_view output) {
   return rows;
 }
 
-std::string Books(absl::string_view output) {
+std::string Counters(absl::string_view output) {
   const std::map<std::string, std::string> rows = ClosingRows(output);
   if (rows.empty()) return "";
-  PushBooks books;
-  books.received = Count(rows, "pushes received");
-  books.accepted = Count(rows, "accepted");
-  books.stale = Count(rows, "stale");
-  books.skipped = Count(rows, "skipped");
-  books.duplicate = Count(rows, "duplicate");
-  books.rejected = Count(rows, "rejected");
-  books.aborted = Count(rows, "aborted");
-  books.in_progress = Count(rows, "in progress");
-  return absl::StrCat(Count(rows, "steps"), " steps, ", Columns(books),
-                      books.Balanced() ? "" : ", unbalanced");
+  PushCounters counters;
+  counters.received = Count(rows, "pushes received");
+  counters.accepted = Count(rows, "accepted");
+  counters.stale = Count(rows, "stale");
+  counters.skipped = Count(rows, "skipped");
+  counters.duplicate = Count(rows, "duplicate");
+  counters.rejected = Count(rows, "rejected");
+  counters.aborted = Count(rows, "aborted");
+  counters.in_progress = Count(rows, "in progress");
+  return absl::StrCat(Count(rows, "steps"), " steps, ", Columns(counters),
+                      counters.Balanced() ? "" : ", unbalanced");
 }
 
 std::vector<std::string> LinesWith(absl::string_view output, absl::string_view part) {

@@ -2,7 +2,7 @@
 //
 //   const auto job = Mpirun({1, {kServer}}, {3, {kTrain, "--max-steps=20"}});
 //   EXPECT_THAT(job->Wait(), IsOkAndHolds(0)) << job->output();
-//   EXPECT_EQ(Books(job->output()), "20 steps, 60 received: 60 accepted");
+//   EXPECT_EQ(Counters(job->output()), "20 steps, 60 received: 60 accepted");
 
 #ifndef SLUICE_TESTS_TESTING_PROCESS_LAUNCH_H_
 #define SLUICE_TESTS_TESTING_PROCESS_LAUNCH_H_
@@ -66,7 +66,7 @@ std::map<std::string, std::string> ClosingRows(absl::string_view output);
 
 // The closing table's steps and pushes, "20 steps, 61 received: 60 accepted, 1 aborted"; ends with
 // ", unbalanced" if the pushes do not add up. Empty unless `output` holds exactly one table.
-std::string Books(absl::string_view output);
+std::string Counters(absl::string_view output);
 
 // The lines of `output` that contain `part`.
 std::vector<std::string> LinesWith(absl::string_view output, absl::string_view part);

@@ -27,8 +27,8 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/tensor/shared_memory.h"
-#include "common/wire/wire.h"
-#include "common/wire/wire_status.h"
+#include "common/wire/messages.h"
+#include "common/wire/status.h"
 #include "sluice/v1/inspector.grpc.pb.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 #include "tests/testing/quantile.h"
@@ -220,7 +220,7 @@ absl::Status Work(const Flags& flags, const Job& job) {
     }
     absl::SleepFor(absl::Seconds(flags.batch_time));
     const absl::Time began = absl::Now();
-    const auto round = client.Exchange(gradient, 1, absl::nullopt, absl::MakeSpan(parameters));
+    const auto round = client.PushPull(gradient, 1, absl::nullopt, absl::MakeSpan(parameters));
     if (!round.ok()) return round.status();
     const Disposition told = round->disposition;
     counted += told == Disposition::kAccepted || told == Disposition::kApplied ? 1 : 0;

@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "common/wire/wire.h"
-#include "common/wire/wire_status.h"
+#include "common/wire/messages.h"
+#include "common/wire/status.h"
 #include "gtest/gtest.h"
 #include "tests/testing/server/messages.h"
 #include "tests/testing/server/server_world.h"

@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "server/shard/shard.h"
 #include "tests/testing/vectors.h"
 
@@ -34,7 +34,7 @@ class PendingTake {
   virtual void Cancel() = 0;                 // returns when the server has forgotten it
 };
 
-// For one thread. Its end expects that the books balance and that nothing is left in the shard.
+// For one thread. Its end expects that the counters balance and that nothing is left in the shard.
 class ConformanceWorld {
  public:
   virtual ~ConformanceWorld() = default;

@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/vectors.h"
-#include "worker/connection/grpc/grpc_connection.h"
+#include "worker/connection/grpc/connection.h"
 
 namespace sluice {
 

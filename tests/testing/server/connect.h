@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "worker/connection/server_connection.h"
 
 namespace sluice {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <vector>
 
-#include "common/wire/wire_status.h"
+#include "common/wire/status.h"
 
 namespace sluice {
 namespace {

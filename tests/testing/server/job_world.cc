@@ -28,7 +28,7 @@ JobWorld::JobWorld(const ShardOptions& options)
 
 JobWorld::~JobWorld() {
   StopServer();
-  EXPECT_TRUE(shard_.Describe().books.Balanced());
+  EXPECT_TRUE(shard_.Describe().counters.Balanced());
 }
 
 const Job& JobWorld::JobOf(const std::string& name, absl::Duration patience) {

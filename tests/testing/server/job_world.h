@@ -14,7 +14,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "common/net/private_directory.h"
-#include "server/rpc/grpc_server.h"
+#include "server/rpc/server.h"
 #include "server/shard/shard.h"
 #include "tests/testing/fake_clock.h"
 #include "worker/job.h"
@@ -26,7 +26,7 @@ class JobWorld {
  public:
   explicit JobWorld(const ShardOptions& options);
 
-  // Expects that the server's books balance.
+  // Expects that the server's counters balance.
   ~JobWorld();
 
   // Of the worker of that name: the same object at each call, for as long as the world lasts.

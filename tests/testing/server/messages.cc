@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "common/wire/wire_encoding.h"
+#include "common/wire/encoding.h"
 
 namespace sluice {
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/wire/wire_status.h"
+#include "common/wire/status.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "common/wire/wire_status.h"
+#include "common/wire/status.h"
 
 namespace sluice {
 

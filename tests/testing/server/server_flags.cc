@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/testing/server/connect.h"
-#include "worker/connection/grpc/grpc_connection.h"
+#include "worker/connection/grpc/connection.h"
 
 namespace sluice {
 

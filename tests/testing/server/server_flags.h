@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/launch/job_ticket.h"
 #include "common/launch/mpi_bootstrap.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "server/program/launched_server.h"
 #include "server/program/server_flags.h"
 

@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/wire/wire.h"
-#include "common/wire/wire_status.h"
+#include "common/wire/messages.h"
+#include "common/wire/status.h"
 #include "gtest/gtest.h"
 #include "tests/testing/outcome.h"
 
@@ -16,14 +16,14 @@ Address AnyPort() {
   return address;
 }
 
-bool NothingInProgress(const Shard& shard) { return shard.Describe().books.in_progress == 0; }
+bool NothingInProgress(const Shard& shard) { return shard.Describe().counters.in_progress == 0; }
 
 }  // namespace
 
 // ---- The world ----
 
 ServerWorld::ServerWorld(const ShardOptions& options, const Layout& layout,
-                         const std::string& token, const DoorLimits& limits)
+                         const std::string& token, const RpcLimits& limits)
     : layout_(layout), token_(token), shard_(options, clock_) {
   auto door = StartGrpcServer({AnyPort(), token, nullptr, limits}, shard_);
   EXPECT_TRUE(door.ok()) << door.status();
@@ -37,9 +37,9 @@ ServerWorld::ServerWorld(const ShardOptions& options, const Layout& layout,
 
 ServerWorld::~ServerWorld() {
   Stop();
-  const ShardState state = shard_.Describe();
-  EXPECT_TRUE(state.books.Balanced()) << Columns(state.books);
-  EXPECT_EQ(state.books.in_progress, 0u);
+  const ShardStatus state = shard_.Describe();
+  EXPECT_TRUE(state.counters.Balanced()) << Columns(state.counters);
+  EXPECT_EQ(state.counters.in_progress, 0u);
   EXPECT_EQ(state.waiting_pulls, 0u);
 }
 
@@ -281,9 +281,9 @@ absl::StatusOr<Pulled> ServerWorld::GoOn(const std::string& name) {
   return PullAs(request);
 }
 
-std::string ServerWorld::Books() {
+std::string ServerWorld::Counters() {
   EXPECT_TRUE(Await([this] { return NothingInProgress(shard_); }));
-  return Columns(shard_.Describe().books);
+  return Columns(shard_.Describe().counters);
 }
 
 }  // namespace sluice

@@ -17,9 +17,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/net/address.h"
-#include "common/protocol/exchange.h"
-#include "server/rpc/access/door_limits.h"
-#include "server/rpc/grpc_server.h"
+#include "common/protocol/protocol_types.h"
+#include "server/rpc/access/rpc_limits.h"
+#include "server/rpc/server.h"
 #include "server/shard/shard.h"
 #include "sluice/v1/admin.grpc.pb.h"
 #include "sluice/v1/inspector.grpc.pb.h"
@@ -46,14 +46,14 @@ struct Pulled {
   Values values;
 };
 
-// For one thread, unless said otherwise. Its end stops the server and expects that the books
+// For one thread, unless said otherwise. Its end stops the server and expects that the counters
 // balance and that no push and no pull is left in the shard.
 class ServerWorld {
  public:
   // Serves on a free port. Its clock is a fake one, so no lease ends by itself. Workers present
   // `token`.
   explicit ServerWorld(const ShardOptions& options, const Layout& layout = ParametersOnly(3),
-                       const std::string& token = "", const DoorLimits& limits = {});
+                       const std::string& token = "", const RpcLimits& limits = {});
   ~ServerWorld();
 
   ServerWorld(const ServerWorld&) = delete;
@@ -119,8 +119,8 @@ class ServerWorld {
   // For the parameters to go on with after the worker's latest push.
   absl::StatusOr<Pulled> GoOn(const std::string& name);
 
-  // The books once no push is in progress any more, as in tests/testing/outcome.h.
-  std::string Books();
+  // The counters once no push is in progress any more, as in tests/testing/outcome.h.
+  std::string Counters();
 
   const Address& address() const { return door_->address(); }
   Shard& shard() { return shard_; }

@@ -5,7 +5,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tests/testing/shard/shard_world.h"
-#include "worker/connection/grpc/grpc_connection.h"
+#include "worker/connection/grpc/connection.h"
 
 namespace sluice {
 
@@ -18,7 +18,7 @@ std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address,
   return grpc::CreateCustomChannel(address, grpc::SslCredentials(options), arguments);
 }
 
-TlsWorld::TlsWorld(CredentialsSource source, const DoorLimits& limits, uint16_t port)
+TlsWorld::TlsWorld(CredentialsSource source, const RpcLimits& limits, uint16_t port)
     : shard_(Sync(1), clock_) {
   GrpcServerOptions options;
   options.address.host = "127.0.0.1";

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/security/credentials_source.h"
-#include "server/rpc/grpc_server.h"
+#include "server/rpc/server.h"
 #include "server/shard/shard.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/server/certificates.h"
@@ -26,7 +26,7 @@ std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address,
 class TlsWorld {
  public:
   // Serves with what `source` gives; on any free port, unless one is given.
-  explicit TlsWorld(CredentialsSource source, const DoorLimits& limits = {}, uint16_t port = 0);
+  explicit TlsWorld(CredentialsSource source, const RpcLimits& limits = {}, uint16_t port = 0);
   ~TlsWorld();
 
   std::string address() const { return door_->address().ToString(); }

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "server/shard/shard.h"
 
 namespace sluice {

@@ -1,4 +1,4 @@
-// The in-memory twin of worker/connection/grpc/grpc_connection.h: a way to a shard in the same
+// The in-memory twin of worker/connection/grpc/connection.h: a way to a shard in the same
 // process.
 
 #ifndef SLUICE_TESTS_TESTING_SHARD_SHARD_CONNECTION_H_
@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "server/shard/shard.h"
 #include "worker/connection/server_connection.h"
 

@@ -82,9 +82,9 @@ ShardWorld::ShardWorld(const ShardOptions& options, const Layout& layout,
     : layout_(layout), optimizer_(optimizer), shard_(options, clock_, ListenerOf("owner")) {}
 
 ShardWorld::~ShardWorld() {
-  const PushBooks books = shard_.Describe().books;
-  EXPECT_TRUE(books.Balanced()) << Columns(books);
-  EXPECT_EQ(books.in_progress, 0u);
+  const PushCounters counters = shard_.Describe().counters;
+  EXPECT_TRUE(counters.Balanced()) << Columns(counters);
+  EXPECT_EQ(counters.in_progress, 0u);
   for (const TestPull& pull : pulls_) EXPECT_LE(pull.state_->calls, 1);
 }
 
@@ -256,7 +256,7 @@ Values ShardWorld::Parameters() const {
   return snapshot == nullptr ? Values() : ValuesOf(snapshot->values.span());
 }
 
-std::string ShardWorld::Books() const { return Columns(shard_.Describe().books); }
+std::string ShardWorld::Counters() const { return Columns(shard_.Describe().counters); }
 
 std::vector<std::string> ShardWorld::Awaited() const {
   std::vector<std::string> names;

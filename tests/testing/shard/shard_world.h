@@ -20,7 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/protocol/exchange.h"
+#include "common/protocol/protocol_types.h"
 #include "server/shard/shard.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/vectors.h"
@@ -79,8 +79,8 @@ struct TestStart {
   std::shared_ptr<State> state = std::make_shared<State>();
 };
 
-// For one thread; only the shard it holds is for many. Its end expects that the books balance and
-// no push is left in progress, and that no pull was answered twice.
+// For one thread; only the shard it holds is for many. Its end expects that the counters balance
+// and no push is left in progress, and that no pull was answered twice.
 class ShardWorld {
  public:
   // The default model is a tensor "w" of three parameters.
@@ -133,7 +133,7 @@ class ShardWorld {
   // The latest snapshot's.
   Values Parameters() const;
   uint64_t step() const { return shard_.Describe().step.value(); }
-  std::string Books() const;
+  std::string Counters() const;
   // Who holds up the others, in order of name.
   std::vector<std::string> Awaited() const;
   // What that session's listener was told, for example "finished 3", "draining 3", "evicted 0",

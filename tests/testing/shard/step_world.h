@@ -1,4 +1,4 @@
-// A step maker with the parameters that it moves:
+// A step executor with the parameters that it moves:
 //
 //   StepWorld world(ParametersOnly(1));
 //   world.Add({2});
@@ -19,7 +19,7 @@
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/layout.h"
 #include "gtest/gtest.h"
-#include "server/aggregation/step_maker.h"
+#include "server/aggregation/step_executor.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
 
@@ -34,11 +34,11 @@ class StepWorld {
       : layout_(std::make_shared<const Layout>(layout)),
         parallel_(std::move(parallel)),
         groups_(optimizer.groups.size()),
-        maker_(layout, optimizer, clip_norm, *parallel_),
+        executor_(layout, optimizer, clip_norm, *parallel_),
         parameters_(layout.size()) {}
 
   void Add(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
-    maker_.Add(ContributionOf(gradient, samples, staleness), consistency);
+    executor_.Add(ContributionOf(gradient, samples, staleness), consistency);
   }
 
   // What the next step is made with, beside what was added.
@@ -55,8 +55,8 @@ class StepWorld {
   const Values& Make(const std::vector<double>& learning_rates,
                      const WriteProgress& progress = nullptr) {
     next_.assign(parameters_.size(), kUnwritten);
-    maker_.Make(consistency, learning_rates, last_.has_value() ? &*last_ : nullptr, parameters_,
-                absl::MakeSpan(next_), progress);
+    executor_.Make(consistency, learning_rates, last_.has_value() ? &*last_ : nullptr, parameters_,
+                   absl::MakeSpan(next_), progress);
     last_.reset();
     parameters_ = next_;
     return parameters_;
@@ -68,7 +68,7 @@ class StepWorld {
   // What is being written meanwhile.
   const Values& next() const { return next_; }
 
-  StepMaker& maker() { return maker_; }
+  StepExecutor& executor() { return executor_; }
 
   static constexpr float kUnwritten = 4711;
   Consistency consistency;
@@ -88,7 +88,7 @@ class StepWorld {
   const std::shared_ptr<const Layout> layout_;
   const std::unique_ptr<Parallel> parallel_;
   const size_t groups_;
-  StepMaker maker_;
+  StepExecutor executor_;
   absl::optional<Contribution> last_;
   Values parameters_;
   Values next_;

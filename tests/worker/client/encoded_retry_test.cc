@@ -14,7 +14,7 @@
 #include "tests/testing/shard/shard_connection.h"
 #include "tests/testing/status.h"
 #include "worker/client/parameter_client.h"
-#include "worker/compression/velocity.h"
+#include "worker/compression/momentum_correction.h"
 
 namespace sluice {
 namespace {
@@ -65,7 +65,7 @@ class EncodedRetryTest : public ::testing::TestWithParam<const char*> {
         client.SendEarly(200000, gradient.Part(200000, 100000));
         client.SendEarly(0, gradient.Part(0, 1000));
       }
-      EXPECT_THAT(client.Exchange(gradient, 1, absl::nullopt, absl::MakeSpan(parameters)), IsOk());
+      EXPECT_THAT(client.PushPull(gradient, 1, absl::nullopt, absl::MakeSpan(parameters)), IsOk());
     }
     EXPECT_THAT(client.Leave({}), IsOk());
     return parameters;
@@ -117,7 +117,7 @@ absl::Status Train3(const std::string& encoding, const OptimizerOptions& options
   const absl::Status joined = client.Join(request, absl::MakeSpan(*parameters));
   if (!joined.ok()) return joined;
   for (int round = 1; round <= 3; ++round) {
-    const auto done = client.Exchange(Share(Values(parameters->size(), 1.0f)), 1, absl::nullopt,
+    const auto done = client.PushPull(Share(Values(parameters->size(), 1.0f)), 1, absl::nullopt,
                                       absl::MakeSpan(*parameters));
     if (!done.ok()) return done.status();
   }
@@ -187,7 +187,7 @@ TEST(EncodedPushTest, WhatIsLeftOverWeighsWhatItDidThoughTheLearningRateFalls) {
   gradient[1] = 3;
   gradient[2] = 2;  // top-k sends two
   for (const Values& next : {gradient, Values(kSmall, 0.0f)}) {
-    ASSERT_THAT(client.Exchange(Share(next), 1, absl::nullopt, absl::MakeSpan(parameters)), IsOk());
+    ASSERT_THAT(client.PushPull(Share(next), 1, absl::nullopt, absl::MakeSpan(parameters)), IsOk());
   }
   EXPECT_EQ(parameters[0], -8.0f);
   EXPECT_EQ(parameters[1], -3.0f);

@@ -35,8 +35,8 @@ struct TestWorker {
     request.role = role;
     return client.Join(request, absl::MakeSpan(parameters));
   }
-  absl::StatusOr<RoundReport> Exchange(const Values& gradient) {
-    return client.Exchange(Share(gradient), 32, 0.5f, absl::MakeSpan(parameters));
+  absl::StatusOr<RoundReport> PushPull(const Values& gradient) {
+    return client.PushPull(Share(gradient), 32, 0.5f, absl::MakeSpan(parameters));
   }
 
   const std::string name;
@@ -86,9 +86,9 @@ TEST_P(ParameterClientTest, WaitsForTheNextStepInSync) {
   TestWorker b("b", Connect(world));
   ASSERT_THAT(a.Join(), IsOk());
   ASSERT_THAT(b.Join(), IsOk());
-  std::thread first([&] { EXPECT_THAT(a.Exchange({1, 2, 3}), Round(1, Disposition::kAccepted)); });
+  std::thread first([&] { EXPECT_THAT(a.PushPull({1, 2, 3}), Round(1, Disposition::kAccepted)); });
   EXPECT_TRUE(world.Await([&] { return world.shard().Describe().current.accumulated == 1; }));
-  EXPECT_THAT(b.Exchange({3, 2, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(b.PushPull({3, 2, 1}), Round(1, Disposition::kApplied));
   first.join();
   EXPECT_EQ(a.parameters, Values({8, 8, 8}));
   EXPECT_EQ(b.parameters, Values({8, 8, 8}));
@@ -102,14 +102,14 @@ TEST_P(ParameterClientTest, StaysInStepForManyRounds) {
   ASSERT_THAT(a.Join(), IsOk());
   ASSERT_THAT(b.Join(), IsOk());
   const auto train = [](TestWorker& worker, const Values& gradient) {
-    for (int i = 0; i < kRounds; ++i) ASSERT_THAT(worker.Exchange(gradient), IsOk());
+    for (int i = 0; i < kRounds; ++i) ASSERT_THAT(worker.PushPull(gradient), IsOk());
   };
   std::thread other([&] { train(b, {3, 3, 3}); });
   train(a, {1, 1, 1});
   other.join();
   EXPECT_EQ(a.parameters, Values(3, -2 * kRounds));
   EXPECT_EQ(b.parameters, a.parameters);
-  EXPECT_EQ(world.Books(), "40 received: 40 accepted");
+  EXPECT_EQ(world.Counters(), "40 received: 40 accepted");
 }
 
 TEST_P(ParameterClientTest, GoesOnWithTheLatestStepInAsync) {
@@ -118,9 +118,9 @@ TEST_P(ParameterClientTest, GoesOnWithTheLatestStepInAsync) {
   TestWorker b("b", Connect(world));
   ASSERT_THAT(a.Join(), IsOk());
   ASSERT_THAT(b.Join(), IsOk());
-  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
   EXPECT_EQ(a.parameters, Values({9, 9, 9}));
-  EXPECT_THAT(b.Exchange({2, 2, 2}), Round(2, Disposition::kApplied, 1));
+  EXPECT_THAT(b.PushPull({2, 2, 2}), Round(2, Disposition::kApplied, 1));
   EXPECT_EQ(b.parameters, Values({7, 7, 7}));
 }
 
@@ -128,9 +128,9 @@ TEST_P(ParameterClientTest, DoesNotWaitForAStepInAsync) {
   ServerWorld world(Async(2));
   TestWorker a("a", Connect(world), {10, 10, 10});
   ASSERT_THAT(a.Join(), IsOk());
-  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(0, Disposition::kAccepted));
+  EXPECT_THAT(a.PushPull({1, 1, 1}), Round(0, Disposition::kAccepted));
   EXPECT_EQ(a.parameters, Values({10, 10, 10}));
-  EXPECT_THAT(a.Exchange({3, 3, 3}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a.PushPull({3, 3, 3}), Round(1, Disposition::kApplied));
   EXPECT_EQ(a.parameters, Values({8, 8, 8}));
 }
 
@@ -140,10 +140,10 @@ TEST_P(ParameterClientTest, GoesOnAfterAStaleGradient) {
   TestWorker b("b", Connect(world));
   ASSERT_THAT(a.Join(), IsOk());
   ASSERT_THAT(b.Join(), IsOk());
-  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
-  EXPECT_THAT(b.Exchange({5, 5, 5}), Round(1, Disposition::kStaleDropped, 1));
+  EXPECT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(b.PushPull({5, 5, 5}), Round(1, Disposition::kStaleDropped, 1));
   EXPECT_EQ(b.parameters, Values({9, 9, 9}));
-  EXPECT_THAT(b.Exchange({2, 2, 2}), Round(2, Disposition::kApplied));
+  EXPECT_THAT(b.PushPull({2, 2, 2}), Round(2, Disposition::kApplied));
   EXPECT_EQ(b.parameters, Values({7, 7, 7}));
 }
 
@@ -152,7 +152,7 @@ TEST_P(ParameterClientTest, NumbersItsPushesFromOneAndTellsTheBatch) {
   TestWorker a("a", Connect(world));
   ASSERT_THAT(a.Join(), IsOk());
   for (uint64_t round = 1; round <= 3; ++round) {
-    ASSERT_THAT(a.Exchange({1, 1, 1}), Round(round, Disposition::kApplied));
+    ASSERT_THAT(a.PushPull({1, 1, 1}), Round(round, Disposition::kApplied));
     EXPECT_EQ(RecordOf(world, "a").last_sequence, Sequence(round));
   }
   EXPECT_EQ(RecordOf(world, "a").loss, 0.5f);
@@ -163,15 +163,15 @@ TEST_P(ParameterClientTest, GoesOnWithItsSequenceInANewSession) {
   {
     TestWorker a("a", Connect(world), {10, 10, 10});
     ASSERT_THAT(a.Join(), IsOk());
-    ASSERT_THAT(a.Exchange({1, 1, 1}), IsOk());
-    ASSERT_THAT(a.Exchange({1, 1, 1}), IsOk());
+    ASSERT_THAT(a.PushPull({1, 1, 1}), IsOk());
+    ASSERT_THAT(a.PushPull({1, 1, 1}), IsOk());
   }
   TestWorker again("a", Connect(world));
   ASSERT_THAT(again.Join(), IsOk());
   EXPECT_EQ(again.parameters, Values({8, 8, 8}));
-  EXPECT_THAT(again.Exchange({1, 1, 1}), Round(3, Disposition::kApplied));
+  EXPECT_THAT(again.PushPull({1, 1, 1}), Round(3, Disposition::kApplied));
   EXPECT_EQ(RecordOf(world, "a").last_sequence, Sequence(3));
-  EXPECT_EQ(world.Books(), "3 received: 3 accepted");
+  EXPECT_EQ(world.Counters(), "3 received: 3 accepted");
 }
 
 TEST_P(ParameterClientTest, WaitsForTheFirstStepThatItTakesPartIn) {
@@ -181,11 +181,11 @@ TEST_P(ParameterClientTest, WaitsForTheFirstStepThatItTakesPartIn) {
   TestWorker late("late", Connect(world));
   ASSERT_THAT(a.Join(), IsOk());
   ASSERT_THAT(b.Join(), IsOk());
-  std::thread first([&] { EXPECT_THAT(a.Exchange({1, 1, 1}), IsOk()); });
+  std::thread first([&] { EXPECT_THAT(a.PushPull({1, 1, 1}), IsOk()); });
   EXPECT_TRUE(world.Await([&] { return world.shard().Describe().current.accumulated == 1; }));
   std::thread joiner([&] { EXPECT_THAT(late.Join(), IsOk()); });
   EXPECT_TRUE(world.Await([&] { return world.shard().Describe().waiting_pulls == 2; }));
-  EXPECT_THAT(b.Exchange({3, 3, 3}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(b.PushPull({3, 3, 3}), Round(1, Disposition::kApplied));
   first.join();
   joiner.join();
   EXPECT_EQ(late.client.step(), Step(1));
@@ -203,10 +203,10 @@ TEST_P(ParameterClientTest, TellsWhyAGradientIsRefused) {
   ServerWorld world(Sync(1));
   TestWorker a("a", Connect(world), {1, 2, 3});
   ASSERT_THAT(a.Join(), IsOk());
-  EXPECT_THAT(a.Exchange({0, std::numeric_limits<float>::infinity(), 0}),
+  EXPECT_THAT(a.PushPull({0, std::numeric_limits<float>::infinity(), 0}),
               IsError(Reason::kNotFinite, HasSubstr("w[1] is inf")));
   EXPECT_EQ(a.parameters, Values({1, 2, 3}));
-  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
 }
 
 TEST_P(ParameterClientTest, TakesTheFinalParametersOnceEveryWorkerHasLeft) {
@@ -218,7 +218,7 @@ TEST_P(ParameterClientTest, TakesTheFinalParametersOnceEveryWorkerHasLeft) {
   EXPECT_EQ(observer.parameters, Values({10, 10, 10}));
   std::thread waiting(
       [&] { EXPECT_THAT(observer.client.AwaitEnd(absl::MakeSpan(observer.parameters)), IsOk()); });
-  ASSERT_THAT(a.Exchange({1, 2, 3}), IsOk());
+  ASSERT_THAT(a.PushPull({1, 2, 3}), IsOk());
   ASSERT_THAT(a.client.Leave({}), IsOk());
   waiting.join();
   EXPECT_EQ(observer.parameters, Values({9, 8, 7}));
@@ -243,14 +243,14 @@ TEST_P(ParameterClientTest, JoinsAgainWhenItsSessionHasEndedAndItsPushCountsOnce
   ServerWorld world(Sync(1));
   TestWorker a("a", Connect(world), {10, 10, 10});
   ASSERT_THAT(a.Join(), IsOk());
-  ASSERT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  ASSERT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
   const SessionId before = a.client.welcome().session;
   world.Pass(absl::Seconds(10));  // nobody speaks for it here: its lease ends
-  EXPECT_THAT(a.Exchange({2, 2, 2}), Round(2, Disposition::kApplied));
+  EXPECT_THAT(a.PushPull({2, 2, 2}), Round(2, Disposition::kApplied));
   EXPECT_NE(a.client.welcome().session, before);
   EXPECT_TRUE(a.client.welcome().resumed);
   EXPECT_EQ(a.parameters, Values({7, 7, 7}));
-  EXPECT_EQ(world.Books(), "3 received: 2 accepted, 1 aborted");
+  EXPECT_EQ(world.Counters(), "3 received: 2 accepted, 1 aborted");
 }
 
 TEST_P(ParameterClientTest, JoinsAgainWhenItsWaitIsCutOff) {
@@ -259,9 +259,9 @@ TEST_P(ParameterClientTest, JoinsAgainWhenItsWaitIsCutOff) {
   TestWorker b("b", Connect(world));
   ASSERT_THAT(a.Join(), IsOk());
   ASSERT_THAT(b.Join(), IsOk());
-  std::thread first([&] { EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kAccepted)); });
+  std::thread first([&] { EXPECT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kAccepted)); });
   EXPECT_TRUE(world.Await([&] {
-    const ShardState state = world.shard().Describe();
+    const ShardStatus state = world.shard().Describe();
     return state.current.accumulated == 1 && state.waiting_pulls == 1;
   }));
   // Ends both sessions, and the step that only "a" has contributed to is made without "b".
@@ -276,8 +276,8 @@ TEST_P(ParameterClientTest, StaysOutWhenItsOperatorRemovedIt) {
   TestWorker a("a", Connect(world), {10, 10, 10});
   ASSERT_THAT(a.Join(), IsOk());
   ASSERT_THAT(world.Evict("a"), IsOk());
-  EXPECT_THAT(a.Exchange({1, 1, 1}), IsError(Reason::kEvicted, HasSubstr("a was removed")));
-  EXPECT_EQ(world.Books(), "1 received: 1 aborted");
+  EXPECT_THAT(a.PushPull({1, 1, 1}), IsError(Reason::kEvicted, HasSubstr("a was removed")));
+  EXPECT_EQ(world.Counters(), "1 received: 1 aborted");
 }
 
 TEST_P(ParameterClientTest, GoesOnObservingWhenItsSessionHasEnded) {
@@ -308,7 +308,7 @@ TEST_P(ParameterClientTest, SendsParametersInPlaceOfAGradient) {
   // one that this worker holds.
   a.parameters = {1, 2, 3};
   EXPECT_THAT(
-      a.client.Exchange({a.parameters, nullptr}, 1, absl::nullopt, absl::MakeSpan(a.parameters)),
+      a.client.PushPull({a.parameters, nullptr}, 1, absl::nullopt, absl::MakeSpan(a.parameters)),
       Round(0, Disposition::kAccepted));
   EXPECT_EQ(a.parameters, Values({10, 10, 10}));
 }
@@ -321,7 +321,7 @@ void SendTwoEarly(TestWorker& worker, const Values& gradient) {
 }
 
 bool ArrivesEarly(ServerWorld& world) {
-  return world.Await([&] { return world.shard().Describe().books.in_progress == 1; });
+  return world.Await([&] { return world.shard().Describe().counters.in_progress == 1; });
 }
 
 TEST_P(ParameterClientTest, SendsAGradientThatIsNotCompleteYet) {
@@ -331,12 +331,12 @@ TEST_P(ParameterClientTest, SendsAGradientThatIsNotCompleteYet) {
   for (uint64_t round = 1; round <= 3; ++round) {
     SendTwoEarly(a, {1, 2, 3});
     EXPECT_TRUE(ArrivesEarly(world));
-    EXPECT_THAT(a.Exchange({1, 2, 3}), Round(round, Disposition::kApplied));
+    EXPECT_THAT(a.PushPull({1, 2, 3}), Round(round, Disposition::kApplied));
   }
   EXPECT_EQ(a.parameters, Values({7, 4, 1}));
   EXPECT_EQ(RecordOf(world, "a").loss, 0.5f);
   EXPECT_EQ(RecordOf(world, "a").last_sequence, Sequence(3));
-  EXPECT_EQ(world.Books(), "3 received: 3 accepted");
+  EXPECT_EQ(world.Counters(), "3 received: 3 accepted");
 }
 
 TEST_P(ParameterClientTest, PushesAllOfAGradientAgainWhoseSessionEndedWhenAPartHadArrived) {
@@ -346,10 +346,10 @@ TEST_P(ParameterClientTest, PushesAllOfAGradientAgainWhoseSessionEndedWhenAPartH
   SendTwoEarly(a, {1, 2, 3});
   EXPECT_TRUE(ArrivesEarly(world));
   world.Pass(absl::Seconds(10));
-  EXPECT_THAT(a.Exchange({1, 2, 3}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a.PushPull({1, 2, 3}), Round(1, Disposition::kApplied));
   EXPECT_EQ(a.parameters, Values({9, 8, 7}));
   EXPECT_EQ(RecordOf(world, "a").last_sequence, Sequence(1));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 aborted");
 }
 
 TEST_P(ParameterClientTest, GivesUpAGradientOfWhichAPartHasArrived) {
@@ -359,9 +359,9 @@ TEST_P(ParameterClientTest, GivesUpAGradientOfWhichAPartHasArrived) {
   SendTwoEarly(a, {9, 9, 9});
   EXPECT_TRUE(ArrivesEarly(world));
   a.client.GiveUpEarly();
-  EXPECT_THAT(a.Exchange({1, 2, 3}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a.PushPull({1, 2, 3}), Round(1, Disposition::kApplied));
   EXPECT_EQ(a.parameters, Values({9, 8, 7}));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 aborted");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 aborted");
 }
 
 TEST_P(ParameterClientTest, GoesOnAfterAGradientThatBecameStaleBeforeItWasComplete) {
@@ -372,10 +372,10 @@ TEST_P(ParameterClientTest, GoesOnAfterAGradientThatBecameStaleBeforeItWasComple
   ASSERT_THAT(b.Join(), IsOk());
   SendTwoEarly(a, {5, 5, 5});
   EXPECT_TRUE(ArrivesEarly(world));
-  EXPECT_THAT(b.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
-  EXPECT_THAT(a.Exchange({5, 5, 5}), Round(1, Disposition::kStaleDropped, 1));
+  EXPECT_THAT(b.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a.PushPull({5, 5, 5}), Round(1, Disposition::kStaleDropped, 1));
   EXPECT_EQ(a.parameters, Values({9, 9, 9}));
-  EXPECT_EQ(world.Books(), "2 received: 1 accepted, 1 stale");
+  EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 stale");
 }
 
 TEST_P(ParameterClientTest, TellsWhyAPartThatWasSentEarlyIsRefused) {
@@ -384,8 +384,8 @@ TEST_P(ParameterClientTest, TellsWhyAPartThatWasSentEarlyIsRefused) {
   ASSERT_THAT(a.Join(), IsOk());
   const Values gradient = {0, std::numeric_limits<float>::infinity(), 0};
   SendTwoEarly(a, gradient);
-  EXPECT_THAT(a.Exchange(gradient), IsError(Reason::kNotFinite, HasSubstr("w[1] is inf")));
-  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a.PushPull(gradient), IsError(Reason::kNotFinite, HasSubstr("w[1] is inf")));
+  EXPECT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
 }
 
 // ---- What only the twin can show ----
@@ -407,64 +407,64 @@ class ParameterClientTwinTest : public ::testing::Test {
 
 TEST_F(ParameterClientTwinTest, CountsAPushOnceWhoseAnswerWasLost) {
   twin_->LoseAnswers(1);
-  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a_->PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
   EXPECT_EQ(a_->parameters, Values({9, 9, 9}));
   EXPECT_EQ(RecordOf(world_, "a").last_sequence, Sequence(1));
-  EXPECT_EQ(world_.Books(), "2 received: 1 accepted, 1 duplicate");
+  EXPECT_EQ(world_.Counters(), "2 received: 1 accepted, 1 duplicate");
 }
 
 TEST_F(ParameterClientTwinTest, CountsAPushOnceHoweverOftenItsAnswerIsLost) {
   twin_->LoseAnswers(5);
-  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
-  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(2, Disposition::kApplied));
+  EXPECT_THAT(a_->PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a_->PushPull({1, 1, 1}), Round(2, Disposition::kApplied));
   EXPECT_EQ(a_->parameters, Values({8, 8, 8}));
-  EXPECT_EQ(world_.Books(), "7 received: 2 accepted, 5 duplicate");
+  EXPECT_EQ(world_.Counters(), "7 received: 2 accepted, 5 duplicate");
   EXPECT_EQ(twin_->joins(), 6);
 }
 
 TEST_F(ParameterClientTwinTest, SendsAPushAgainThatDidNotArrive) {
   twin_->BreakPushes(2);
-  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a_->PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
   EXPECT_EQ(a_->parameters, Values({9, 9, 9}));
-  EXPECT_EQ(world_.Books(), "1 received: 1 accepted");
+  EXPECT_EQ(world_.Counters(), "1 received: 1 accepted");
   EXPECT_EQ(twin_->reconnects(), 2);
 }
 
 TEST_F(ParameterClientTwinTest, SendsAPushAgainThatWasCutWhenAPartHadArrived) {
   twin_->CutPushes(1);
   SendTwoEarly(*a_, {1, 2, 3});
-  EXPECT_THAT(a_->Exchange({1, 2, 3}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a_->PushPull({1, 2, 3}), Round(1, Disposition::kApplied));
   EXPECT_EQ(a_->parameters, Values({9, 8, 7}));
   EXPECT_EQ(RecordOf(world_, "a").loss, 0.5f);
-  EXPECT_EQ(world_.Books(), "2 received: 1 accepted, 1 aborted");
+  EXPECT_EQ(world_.Counters(), "2 received: 1 accepted, 1 aborted");
 }
 
 TEST_F(ParameterClientTwinTest, CountsAPushOnceThatLeftEarlyAndWhoseAnswerWasLost) {
   twin_->LoseAnswers(1);
   SendTwoEarly(*a_, {1, 2, 3});
-  EXPECT_THAT(a_->Exchange({1, 2, 3}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a_->PushPull({1, 2, 3}), Round(1, Disposition::kApplied));
   EXPECT_EQ(a_->parameters, Values({9, 8, 7}));
-  EXPECT_EQ(world_.Books(), "2 received: 1 accepted, 1 duplicate");
+  EXPECT_EQ(world_.Counters(), "2 received: 1 accepted, 1 duplicate");
 }
 
 TEST_F(ParameterClientTwinTest, KeepsJoiningUntilItIsLetIn) {
   twin_->BreakPushes(1);
   twin_->BreakJoins(3);
-  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a_->PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
   EXPECT_EQ(twin_->reconnects(), 4);
-  EXPECT_EQ(world_.Books(), "1 received: 1 accepted");
+  EXPECT_EQ(world_.Counters(), "1 received: 1 accepted");
 }
 
 TEST_F(ParameterClientTwinTest, GivesUpAServerThatLetsNobodyStay) {
   twin_->BreakPushes(1000);
-  EXPECT_THAT(a_->Exchange({1, 1, 1}),
+  EXPECT_THAT(a_->PushPull({1, 1, 1}),
               HasCode(absl::StatusCode::kUnavailable, HasSubstr("the connection broke")));
   EXPECT_LT(twin_->joins(), 100);
 }
 
 TEST_F(ParameterClientTwinTest, GivesUpAServerThatDoesNotComeBack) {
   twin_->LoseServer();
-  EXPECT_THAT(a_->Exchange({1, 1, 1}),
+  EXPECT_THAT(a_->PushPull({1, 1, 1}),
               HasCode(absl::StatusCode::kUnavailable, HasSubstr("did not come back")));
   EXPECT_EQ(a_->parameters, Values({10, 10, 10}));
 }
@@ -493,13 +493,13 @@ class ParameterClientMovedTest : public ParameterClientTwinTest {
 TEST_F(ParameterClientMovedTest, GivesItsPushUpWhereItIsNotKnownAndGoesOnFromThere) {
   ServerWorld other(Another("job"));
   Train(other, "job");
-  ASSERT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  ASSERT_THAT(a_->PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
   twin_->MoveTo(other.shard());
-  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kStaleDropped));
+  EXPECT_THAT(a_->PushPull({1, 1, 1}), Round(1, Disposition::kStaleDropped));
   EXPECT_FALSE(a_->client.welcome().resumed);
   EXPECT_EQ(a_->parameters, Values({5, 5, 5}));
-  EXPECT_EQ(other.Books(), "2 received: 1 accepted, 1 aborted");
-  EXPECT_THAT(a_->Exchange({2, 2, 2}), Round(2, Disposition::kApplied));
+  EXPECT_EQ(other.Counters(), "2 received: 1 accepted, 1 aborted");
+  EXPECT_THAT(a_->PushPull({2, 2, 2}), Round(2, Disposition::kApplied));
   EXPECT_EQ(a_->parameters, Values({3, 3, 3}));
   a_ = nullptr;  // before the other server
 }
@@ -508,7 +508,7 @@ TEST_F(ParameterClientMovedTest, DoesNotTakePartInAnotherJobAtTheAddress) {
   ServerWorld other(Another("another"));
   Train(other, "another");
   twin_->MoveTo(other.shard());
-  EXPECT_THAT(a_->Exchange({1, 1, 1}),
+  EXPECT_THAT(a_->PushPull({1, 1, 1}),
               IsError(Reason::kWrongJob, HasSubstr("runs job \"another\", not \"job\"")));
   EXPECT_EQ(a_->parameters, Values({10, 10, 10}));
   a_ = nullptr;  // before the other server
@@ -516,12 +516,12 @@ TEST_F(ParameterClientMovedTest, DoesNotTakePartInAnotherJobAtTheAddress) {
 
 // A server that ended before it had kept any parameters.
 TEST_F(ParameterClientMovedTest, GivesItsParametersToAServerThatHasNone) {
-  ASSERT_THAT(a_->Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  ASSERT_THAT(a_->PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
   ServerWorld other(Another("job"));
   twin_->MoveTo(other.shard());
-  EXPECT_THAT(a_->Exchange({1, 1, 1}), Round(0, Disposition::kStaleDropped));
+  EXPECT_THAT(a_->PushPull({1, 1, 1}), Round(0, Disposition::kStaleDropped));
   EXPECT_EQ(a_->parameters, Values({9, 9, 9}));
-  EXPECT_THAT(a_->Exchange({2, 2, 2}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a_->PushPull({2, 2, 2}), Round(1, Disposition::kApplied));
   EXPECT_EQ(a_->parameters, Values({7, 7, 7}));
   a_ = nullptr;  // before the other server
 }
@@ -534,7 +534,7 @@ TEST(ParameterClientJoinTest, JoinsAgainWhenTheServerGoesDownMeanwhile) {
   twin.BreakJoins(3);
   ASSERT_THAT(a.Join(), IsOk());
   EXPECT_EQ(twin.reconnects(), 3);
-  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
   EXPECT_EQ(a.parameters, Values({9, 9, 9}));
 }
 
@@ -547,7 +547,7 @@ TEST(ParameterClientJoinTest, OffersItsParametersAgainToTheServerThatComesBack) 
   twin.BeforeInitialize([&] { twin.MoveTo(back.shard()); });
   ASSERT_THAT(a.Join(), IsOk());
   EXPECT_EQ(back.shard().Describe().phase, Phase::kTraining);
-  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
   EXPECT_EQ(a.parameters, Values({9, 9, 9}));
 }
 
@@ -569,10 +569,10 @@ TEST(ParameterClientPullTest, PullsAgainUntilTheStepComes) {
   ASSERT_THAT(a.Join(), IsOk());
   const int joining = twin.pulls();
   twin.DelayPulls(3);
-  EXPECT_THAT(a.Exchange({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
   EXPECT_EQ(twin.pulls(), joining + 4);
   EXPECT_EQ(a.parameters, Values({9, 9, 9}));
-  EXPECT_EQ(world.Books(), "1 received: 1 accepted");
+  EXPECT_EQ(world.Counters(), "1 received: 1 accepted");
 }
 
 TEST(ParameterClientInitializeTest, TakesTheParametersOfWhoWasFaster) {

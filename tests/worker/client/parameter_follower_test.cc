@@ -89,7 +89,7 @@ TEST_P(ParameterFollowerTest, CountsInNoStep) {
   EXPECT_EQ(world_.shard().Describe().workers, 1u);
   EXPECT_EQ(world_.shard().Describe().observers, 1u);
   MakeStep();
-  EXPECT_EQ(world_.Books(), "1 received: 1 accepted");
+  EXPECT_EQ(world_.Counters(), "1 received: 1 accepted");
 }
 
 TEST_P(ParameterFollowerTest, GetsTheLastStepOnceAndThenTheEnd) {
@@ -179,7 +179,7 @@ class BrokenConnectionTest : public ::testing::Test {
   }
 
   // Another life, which has the job's first steps.
-  static ShardOptions NextLife() {
+  static ShardOptions NextIncarnation() {
     ShardOptions options = Async(1);
     options.incarnation = Incarnation(2);
     return options;
@@ -193,7 +193,7 @@ class BrokenConnectionTest : public ::testing::Test {
   }
 
   ShardWorld world_{Async(1)};
-  ShardWorld restored_{NextLife()};
+  ShardWorld restored_{NextIncarnation()};
   std::unique_ptr<TestFollower> follower_;
   ShardConnection* connection_ = nullptr;
 };

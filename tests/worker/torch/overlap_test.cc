@@ -121,11 +121,11 @@ bool AwaitArrival(JobWorld& world) {
   return false;
 }
 
-std::string BooksOf(JobWorld& world) {
+std::string CountersOf(JobWorld& world) {
   const absl::Time deadline = absl::Now() + absl::Seconds(30);
-  while (world.shard().Describe().books.in_progress > 0 && absl::Now() < deadline) {
+  while (world.shard().Describe().counters.in_progress > 0 && absl::Now() < deadline) {
   }
-  return Columns(world.shard().Describe().books);
+  return Columns(world.shard().Describe().counters);
 }
 
 // ---- The same numbers ----
@@ -156,7 +156,7 @@ torch::Tensor Train(const std::function<Subject()>& make, Overlap overlap, Way w
     }
     for (std::future<void>& done : steps) done.get();
   }
-  EXPECT_EQ(BooksOf(world), "6 received: 6 accepted");
+  EXPECT_EQ(CountersOf(world), "6 received: 6 accepted");
   EXPECT_TRUE(Flat(*subjects[1].module).equal(Flat(*subjects[0].module)));
   return Flat(*subjects[0].module);
 }
@@ -184,7 +184,7 @@ TEST_F(OverlapTest, GradientsArriveBeforeTheStep) {
   EXPECT_TRUE(AwaitArrival(world));
   EXPECT_EQ(optimizer->step(32, 0.75f).step, Step(1));
   EXPECT_EQ(world.RecordOf("a").loss, 0.75f);
-  EXPECT_EQ(BooksOf(world), "1 received: 1 accepted");
+  EXPECT_EQ(CountersOf(world), "1 received: 1 accepted");
 }
 
 TEST_F(OverlapTest, AModelOfLittleLeavesAsAWholeAndMayAddGradientsUp) {
@@ -206,7 +206,7 @@ TEST_F(OverlapTest, AGradientInMemoryOfItsOwnLeavesWithTheStep) {
   subject.Backward(1);
   subject.Backward(2);
   EXPECT_EQ(optimizer->step().step, Step(1));
-  EXPECT_EQ(BooksOf(world), "1 received: 1 accepted");
+  EXPECT_EQ(CountersOf(world), "1 received: 1 accepted");
 }
 
 TEST_F(OverlapTest, NothingLeavesForAnOptimizerThatIsGone) {
@@ -214,7 +214,7 @@ TEST_F(OverlapTest, NothingLeavesForAnOptimizerThatIsGone) {
   const Subject subject = MixedSubject();
   Connect(world, subject);
   subject.Backward(1);
-  EXPECT_EQ(BooksOf(world), "0 received: ");
+  EXPECT_EQ(CountersOf(world), "0 received: ");
 }
 
 TEST_F(OverlapTest, LeavesTheJobInTheMiddleOfARound) {
@@ -224,7 +224,7 @@ TEST_F(OverlapTest, LeavesTheJobInTheMiddleOfARound) {
   subject.Backward(1);
   ASSERT_TRUE(AwaitArrival(world));
   optimizer->leave();
-  EXPECT_EQ(BooksOf(world), "1 received: 1 aborted");
+  EXPECT_EQ(CountersOf(world), "1 received: 1 aborted");
 }
 
 // ---- Misuse ----
@@ -246,7 +246,7 @@ TEST_F(OverlapTest, ThrowsAtASecondBackwardAndGoesOnAfterZeroGrad) {
   optimizer->zero_grad();
   subject.Backward(3);
   EXPECT_EQ(optimizer->step().step, Step(1));
-  EXPECT_EQ(BooksOf(world), "2 received: 1 accepted, 1 aborted");
+  EXPECT_EQ(CountersOf(world), "2 received: 1 accepted, 1 aborted");
 }
 
 TEST_F(OverlapTest, ThrowsWhereAGradientWasChangedAfterItLeft) {
@@ -319,7 +319,7 @@ TEST_F(OverlapTest, WhateverFollowsAnAsynchronousStepWaitsForIt) {
   EXPECT_EQ(optimizer->step().step, Step(3));
   optimizer->step_async();
   optimizer = nullptr;
-  EXPECT_EQ(BooksOf(world), "4 received: 4 accepted");
+  EXPECT_EQ(CountersOf(world), "4 received: 4 accepted");
 }
 
 TEST_F(OverlapTest, TheErrorOfAnAsynchronousStepComesWithItsWait) {
@@ -343,7 +343,7 @@ TEST_F(OverlapTest, APushWhoseSessionEndsDuringBackwardCountsOnce) {
   ASSERT_TRUE(AwaitArrival(world));
   world.EndLeases();
   EXPECT_EQ(optimizer->step().step, Step(1));
-  EXPECT_EQ(BooksOf(world), "2 received: 1 accepted, 1 aborted");
+  EXPECT_EQ(CountersOf(world), "2 received: 1 accepted, 1 aborted");
 
   JobWorld calm(Sync(1));
   const auto other = Connect(calm, undisturbed);

@@ -537,7 +537,7 @@ TEST_F(RemoteOptimizerTest, LeavesButOnce) {
     EXPECT_EQ(world.RecordOf("a").presence, Presence::kLeft);
     EXPECT_THAT(ErrorOf([&a] { a.Step({1}); }),
                 HasCode(absl::StatusCode::kFailedPrecondition, HasSubstr("before leave()")));
-    EXPECT_EQ(world.shard().Describe().books.received, 0u);
+    EXPECT_EQ(world.shard().Describe().counters.received, 0u);
   }
   EXPECT_TRUE(world.AwaitDeserted());
 }
@@ -777,12 +777,12 @@ TEST_F(RemoteOptimizerTest, LocalStepsPushNothingInBetweenAndReportTheLastPush) 
   JobWorld world(Sync(1));
   LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), Every(2));
   EXPECT_EQ(a.Step().step, Step(0));
-  EXPECT_EQ(world.shard().Describe().books.received, 0u);
+  EXPECT_EQ(world.shard().Describe().counters.received, 0u);
   EXPECT_THAT(a.w(), ElementsAre(4));
   EXPECT_EQ(a.Step().step, Step(1));
   EXPECT_EQ(a.Step().step, Step(1));
   EXPECT_EQ(a.Step().step, Step(2));
-  EXPECT_EQ(world.shard().Describe().books.accepted, 2u);
+  EXPECT_EQ(world.shard().Describe().counters.accepted, 2u);
   EXPECT_THAT(a.w(), ElementsAre(0.5));
 }
 
@@ -872,7 +872,7 @@ TEST_F(RemoteOptimizerTest, LeavingPushesNothingIfNoLocalStepIsLeftOver) {
   LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), Every(2));
   a.Steps(4);
   a.optimizer().leave();
-  EXPECT_EQ(world.shard().Describe().books.received, 2u);
+  EXPECT_EQ(world.shard().Describe().counters.received, 2u);
 }
 
 TEST_F(RemoteOptimizerTest, LocalStepsAreThoseOfTheOptimizerAskedFor) {

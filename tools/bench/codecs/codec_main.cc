@@ -17,12 +17,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "common/base/allocator.h"
 #include "common/base/command_line.h"
+#include "common/base/malloc_tuning.h"
 #include "tools/bench/codecs/codec_side.h"
 #include "tools/bench/codecs/codec_table.h"
 #include "tools/bench/codecs/model_vectors.h"
-#include "tools/bench/harness/surroundings.h"
+#include "tools/bench/harness/machine_info.h"
 
 namespace sluice::bench {
 namespace {

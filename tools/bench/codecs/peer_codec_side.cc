@@ -55,9 +55,9 @@ class PeerCodec final : public CodecSide {
  private:
   // Bytes of the chunk, which are then in the buffer.
   size_t Chunk(size_t begin) {
-    const absl::Span<const float> part = values_.subspan(begin, kMostEncoded);
-    const int bytes =
-        compress_(part.data(), part.size() * sizeof(float), &buffer_[0], buffer_.size());
+    const absl::Span<const float> participant = values_.subspan(begin, kMostEncoded);
+    const int bytes = compress_(participant.data(), participant.size() * sizeof(float), &buffer_[0],
+                                buffer_.size());
     CHECK_GT(bytes, 0);
     return static_cast<size_t>(bytes);
   }

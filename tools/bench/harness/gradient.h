@@ -14,7 +14,7 @@ namespace sluice::bench {
 inline constexpr double kLearningRate = 1.0 / 64;
 
 // Spread evenly over [−2⁻⁹, 2⁻⁹), without order and with all bits of the mantissa in use, so that a
-// codec finds about as little to compress as in a real gradient. peers/part.py has the same.
+// codec finds about as little to compress as in a real gradient. peers/participant.py has the same.
 std::vector<float> SyntheticGradient(uint64_t elements);
 
 // An error unless `parameters`, which began as zeros, are what plain SGD makes of `steps` steps

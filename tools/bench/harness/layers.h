@@ -15,7 +15,7 @@ std::vector<uint64_t> ResNet18Layers();  // for CIFAR-10: 11,173,962 elements, 4
 std::vector<uint64_t> ResNet50Layers();  // for ImageNet: 25,557,032 elements, 102 MB
 
 // A vector of `elements` cut in the proportions of the one of these whose size is nearest (in
-// ratio). The parts add up to `elements`; what would be empty is left out.
+// ratio). The participants add up to `elements`; what would be empty is left out.
 std::vector<uint64_t> LayersOf(uint64_t elements);
 
 }  // namespace sluice::bench

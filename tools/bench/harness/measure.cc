@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/bench/harness/child.h"
-#include "tools/bench/harness/pass.h"
+#include "tools/bench/harness/sample.h"
 
 namespace sluice::bench {
 namespace {
@@ -64,7 +64,7 @@ Outcome MeasureCells(const std::vector<Cell>& cells, const Programs& programs, u
     for (size_t i = 0; i < cells.size(); ++i) {
       if (!statuses[i].ok()) continue;
       ShowProgress(pass, passes, cells[i]);
-      statuses[i] = MeasurePass(cells[i], programs, rounds, measurements[i]);
+      statuses[i] = MeasureSample(cells[i], programs, rounds, measurements[i]);
     }
   }
   EndProgress();

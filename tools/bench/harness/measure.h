@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tools/bench/harness/cell.h"
-#include "tools/bench/harness/crew.h"
+#include "tools/bench/harness/process_group.h"
 #include "tools/bench/harness/row.h"
 
 namespace sluice::bench {

@@ -52,7 +52,7 @@ absl::StatusOr<int> AcceptFrom(const Descriptor& listener, const Descriptor& mpi
   return accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC);
 }
 
-// What tether_main sends first: its rank, as one integer.
+// What stdio_proxy_main sends first: its rank, as one integer.
 absl::StatusOr<size_t> ReadRank(int socket, size_t ranks) {
   uint32_t rank = 0;
   const ssize_t size = recv(socket, &rank, sizeof(rank), MSG_WAITALL);
@@ -71,7 +71,7 @@ absl::Status TieRanks(const Descriptor& listener, const std::vector<std::string>
     const auto rank = ReadRank(socket.get(), names.size());
     if (!rank.ok()) return rank.status();
     const int from = fcntl(socket.get(), F_DUPFD_CLOEXEC, 0);
-    launch.ranks[*rank] = std::make_unique<PartLink>(names[*rank], socket.Release(), from);
+    launch.ranks[*rank] = std::make_unique<ParticipantLink>(names[*rank], socket.Release(), from);
   }
   return absl::OkStatus();
 }
@@ -89,7 +89,7 @@ absl::StatusOr<MpiLaunch> LaunchByMpirun(const std::string& root,
   if (!listens.ok()) return listens;
   std::vector<std::string> argv = {"mpirun", "--oversubscribe", "--bind-to", "none", "-n"};
   argv.push_back(absl::StrCat(names.size()));
-  argv.push_back(absl::StrCat(root, "/tools/bench/harness/tether_main"));
+  argv.push_back(absl::StrCat(root, "/tools/bench/harness/stdio_proxy_main"));
   argv.push_back(path);
   argv.insert(argv.end(), command.begin(), command.end());
   auto mpirun = Child::Start("mpirun", argv, {});

@@ -1,6 +1,6 @@
 // Parts that mpirun starts. It gives its ranks no stdin of their own and mixes what they say, so
-// each rank comes through tether_main, which ties its stdin and stdout to a socket of the process
-// that measures.
+// each rank comes through stdio_proxy_main, which ties its stdin and stdout to a socket of the
+// process that measures.
 
 #ifndef SLUICE_TOOLS_BENCH_HARNESS_MPIRUN_H_
 #define SLUICE_TOOLS_BENCH_HARNESS_MPIRUN_H_
@@ -11,17 +11,17 @@
 
 #include "absl/status/statusor.h"
 #include "tools/bench/harness/child.h"
-#include "tools/bench/harness/part_link.h"
+#include "tools/bench/harness/participant_link.h"
 
 namespace sluice::bench {
 
 struct MpiLaunch {
   std::unique_ptr<Child> mpirun;
-  std::vector<std::unique_ptr<PartLink>> ranks;
+  std::vector<std::unique_ptr<ParticipantLink>> ranks;
 };
 
 // Starts `command` once for each of `names`, the names of the ranks for errors, bound to no core.
-// `root` is where tools/bench/harness/tether_main lies.
+// `root` is where tools/bench/harness/stdio_proxy_main lies.
 absl::StatusOr<MpiLaunch> LaunchByMpirun(const std::string& root,
                                          const std::vector<std::string>& names,
                                          const std::vector<std::string>& command);

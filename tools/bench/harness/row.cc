@@ -9,7 +9,7 @@ namespace {
 
 using Flags = std::vector<std::string>;
 
-constexpr char kSockets[] = "tools/bench/rounds/part_main";
+constexpr char kSockets[] = "tools/bench/rounds/participant_main";
 constexpr char kMpi[] = "tools/bench/peers/mpi_peer_main";
 constexpr char kTorch[] = "tools/bench/peers/torch_rpc.py";
 constexpr char kGloo[] = "tools/bench/peers/gloo_allreduce.py";

@@ -15,16 +15,17 @@ struct Need {
 };
 
 enum class Launch {
-  kDirect,  // each part by itself, the server first
-  kMpirun,  // all parts at once, by mpirun; rank 0 is the server if there is one
+  kDirect,  // each participant by itself, the server first
+  kMpirun,  // all participants at once, by mpirun; rank 0 is the server if there is one
 };
 
-// Programs are named from the root: "tools/bench/rounds/part_main". Those that end in .py are
-// Python's.
+// Programs are named from the root: "tools/bench/rounds/participant_main". Those that end in .py
+// are Python's.
 struct Row {
-  std::string name;                // in the table, in JSON, in --rows: "plain-unix"
-  std::string program;             // of each part
-  std::vector<std::string> flags;  // on top of those that make a part (tools/bench/harness/part.h)
+  std::string name;     // in the table, in JSON, in --rows: "plain-unix"
+  std::string program;  // of each participant
+  std::vector<std::string>
+      flags;  // on top of those that make a participant (tools/bench/harness/participant.h)
   Launch launch = Launch::kDirect;
   bool has_server = true;       // else the workers are among themselves
   bool server_is_told = false;  // the server is told of each round; others serve when asked

@@ -15,18 +15,18 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
-#include "common/base/allocator.h"
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
+#include "common/base/malloc_tuning.h"
 #include "common/net/network.h"
 #include "tests/testing/process/launch.h"
 #include "tests/testing/process/process.h"
 #include "tests/testing/server/connect.h"
 #include "tools/bench/harness/gradient.h"
-#include "tools/bench/harness/surroundings.h"
+#include "tools/bench/harness/machine_info.h"
 #include "tools/bench/links/limited_flows.h"
 #include "worker/client/parameter_client.h"
-#include "worker/connection/grpc/grpc_connection.h"
+#include "worker/connection/grpc/connection.h"
 
 namespace sluice::bench {
 namespace {
@@ -90,7 +90,7 @@ absl::Status Visit(const Flags& flags, const std::string& host, Cell& cell) {
   for (int round = 0; round < warm_up + flags.rounds; ++round) {
     const absl::Time begin = absl::Now();
     const auto report =
-        client.Exchange(gradient, 1, absl::nullopt, absl::MakeSpan(parameters)).status();
+        client.PushPull(gradient, 1, absl::nullopt, absl::MakeSpan(parameters)).status();
     if (!report.ok()) return report;
     if (round >= warm_up) cell.seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
   }

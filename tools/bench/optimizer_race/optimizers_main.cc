@@ -14,11 +14,11 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "common/base/allocator.h"
 #include "common/base/command_line.h"
+#include "common/base/malloc_tuning.h"
 #include "tools/bench/harness/gradient.h"
 #include "tools/bench/harness/layers.h"
-#include "tools/bench/harness/surroundings.h"
+#include "tools/bench/harness/machine_info.h"
 #include "tools/bench/optimizer_race/optimizer_side.h"
 #include "tools/bench/optimizer_race/optimizer_table.h"
 

@@ -7,7 +7,7 @@
 #include "common/protocol/consistency.h"
 #include "common/tensor/float_buffer.h"
 #include "common/tensor/layout.h"
-#include "server/aggregation/step_maker.h"
+#include "server/aggregation/step_executor.h"
 #include "tools/bench/optimizer_race/optimizer_side.h"
 
 namespace sluice::bench {
@@ -46,14 +46,14 @@ class SluiceSide final : public OptimizerSide {
   SluiceSide(const OptimizerOptions& options, const Layout& layout,
              absl::Span<const float> gradient, uint32_t threads)
       : pool_(threads),
-        maker_(layout, {options}, absl::nullopt, pool_),
+        executor_(layout, {options}, absl::nullopt, pool_),
         contribution_(ContributionOf(gradient, layout)),
         learning_rate_(LearningRateOf(options)),
         current_(FloatBuffer::Zeroed(layout.size())),
         next_(layout.size()) {}
 
   void Step() override {
-    maker_.Make(Consistency(), {learning_rate_}, &contribution_, current_.span(), next_.span());
+    executor_.Make(Consistency(), {learning_rate_}, &contribution_, current_.span(), next_.span());
     std::swap(current_, next_);
   }
 
@@ -63,7 +63,7 @@ class SluiceSide final : public OptimizerSide {
 
  private:
   ThreadPool pool_;
-  StepMaker maker_;
+  StepExecutor executor_;
   const Contribution contribution_;
   const double learning_rate_;
   FloatBuffer current_;

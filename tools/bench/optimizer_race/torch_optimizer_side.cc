@@ -17,8 +17,8 @@ class Tensors : public torch::nn::Module {
       torch::Tensor parameter =
           register_parameter(absl::StrCat("tensor", begin), torch::zeros({size}));
       torch::Tensor own = torch::empty({size});
-      const absl::Span<const float> part = gradient.subspan(begin, elements);
-      std::copy(part.begin(), part.end(), own.data_ptr<float>());
+      const absl::Span<const float> participant = gradient.subspan(begin, elements);
+      std::copy(participant.begin(), participant.end(), own.data_ptr<float>());
       parameter.mutable_grad() = own;
       begin += elements;
     }

@@ -7,16 +7,16 @@ As DistributedDataParallel does, each divides its gradient before, and takes the
 import torch
 import torch.distributed
 
-import part
+import participant
 
 
 def main():
-    flags = part.parser(__doc__).parse_args()
-    vector = part.synthetic_gradient(flags.elements)
+    flags = participant.parser(__doc__).parse_args()
+    vector = participant.synthetic_gradient(flags.elements)
     gradient = torch.from_numpy(vector.copy())
     parameter = torch.nn.Parameter(torch.zeros(flags.elements))
     parameter.grad = gradient
-    optimizer = torch.optim.SGD([parameter], lr=part.LEARNING_RATE)
+    optimizer = torch.optim.SGD([parameter], lr=participant.LEARNING_RATE)
     rounds = 0
 
     def one_round():
@@ -28,8 +28,8 @@ def main():
 
     torch.distributed.init_process_group(
         "gloo", init_method=flags.address, rank=flags.index, world_size=flags.workers)
-    part.answer_parent("", one_round)
-    part.check_parameters(vector, rounds, parameter.detach().numpy())
+    participant.answer_parent("", one_round)
+    participant.check_parameters(vector, rounds, parameter.detach().numpy())
     torch.distributed.destroy_process_group()
 
 

@@ -13,7 +13,7 @@ import blosc
 import numpy as np
 from mpi4py import MPI
 
-import part
+import participant
 
 SERVER = 0
 FIRST_TAG = 88
@@ -47,7 +47,7 @@ class Server:
             which, message = MPI.Request.waitany(requests)
             sums[which % layers] += blosc.unpack_array(message)
         for parameter, total in zip(self.parameters, sums):
-            parameter -= (part.LEARNING_RATE / self.flags.workers) * total
+            parameter -= (participant.LEARNING_RATE / self.flags.workers) * total
             self.comm.bcast(pack(parameter), root=SERVER)
 
 
@@ -55,8 +55,8 @@ class Worker:
     def __init__(self, comm, flags):
         self.comm = comm
         self.dtype = flags.dtype
-        self.vector = part.synthetic_gradient(flags.elements)
-        self.gradients = part.cut(self.vector, flags.layers)
+        self.vector = participant.synthetic_gradient(flags.elements)
+        self.gradients = participant.cut(self.vector, flags.layers)
         self.parameters = []
         self.rounds = 0
 
@@ -72,21 +72,21 @@ class Worker:
         self.rounds += 1
 
     def check(self):
-        part.check_parameters(self.vector, self.rounds, np.concatenate(self.parameters))
+        participant.check_parameters(self.vector, self.rounds, np.concatenate(self.parameters))
 
 
 def main():
-    parser = part.parser(__doc__)
+    parser = participant.parser(__doc__)
     parser.add_argument("--dtype", choices=["float32", "float64"], default="float64",
                         help="of gradients on their way")
     flags = parser.parse_args()
     blosc.set_nthreads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     comm = MPI.COMM_WORLD
     if comm.rank == SERVER:
-        part.answer_parent("", Server(comm, flags).one_round)
+        participant.answer_parent("", Server(comm, flags).one_round)
     else:
         worker = Worker(comm, flags)
-        part.answer_parent("", worker.one_round)
+        participant.answer_parent("", worker.one_round)
         worker.check()
 
 

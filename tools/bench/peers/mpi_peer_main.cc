@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "tools/bench/harness/gradient.h"
-#include "tools/bench/harness/part.h"
+#include "tools/bench/harness/participant.h"
 
 namespace sluice::bench {
 namespace {
@@ -82,21 +82,21 @@ void ExchangeByAllreduce(Floats gradient, Floats sum, uint32_t workers, Floats p
   ApplySgd(sum, workers, parameters);
 }
 
-absl::Status RunServer(const Part& part) {
-  std::vector<float> parameters(part.elements);
+absl::Status RunServer(const Participant& participant) {
+  std::vector<float> parameters(participant.elements);
   return AnswerParent("", [&] {
-    ServeRound(part.workers, absl::MakeSpan(parameters));
+    ServeRound(participant.workers, absl::MakeSpan(parameters));
     return absl::OkStatus();
   });
 }
 
-absl::Status RunWorker(const Part& part, bool allreduce) {
-  std::vector<float> gradient = SyntheticGradient(part.elements);
-  std::vector<float> parameters(part.elements), sum(allreduce ? part.elements : 0);
+absl::Status RunWorker(const Participant& participant, bool allreduce) {
+  std::vector<float> gradient = SyntheticGradient(participant.elements);
+  std::vector<float> parameters(participant.elements), sum(allreduce ? participant.elements : 0);
   uint64_t rounds = 0;
   const absl::Status answered = AnswerParent("", [&] {
     if (allreduce) {
-      ExchangeByAllreduce(absl::MakeSpan(gradient), absl::MakeSpan(sum), part.workers,
+      ExchangeByAllreduce(absl::MakeSpan(gradient), absl::MakeSpan(sum), participant.workers,
                           absl::MakeSpan(parameters));
     } else {
       ExchangeWithServer(absl::MakeSpan(gradient), absl::MakeSpan(parameters));
@@ -107,26 +107,26 @@ absl::Status RunWorker(const Part& part, bool allreduce) {
   return answered.ok() ? CheckParameters(gradient, rounds, parameters) : answered;
 }
 
-absl::Status RunRank(const Part& part, bool allreduce) {
+absl::Status RunRank(const Participant& participant, bool allreduce) {
   int rank = 0, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const int expected = static_cast<int>(part.workers) + (allreduce ? 0 : 1);
+  const int expected = static_cast<int>(participant.workers) + (allreduce ? 0 : 1);
   if (ranks != expected) {
     return absl::InvalidArgumentError(absl::StrCat(ranks, " ranks, expected ", expected));
   }
-  return !allreduce && rank == kServer ? RunServer(part) : RunWorker(part, allreduce);
+  return !allreduce && rank == kServer ? RunServer(participant) : RunWorker(participant, allreduce);
 }
 
 int Main(int argc, char** argv) {
   CLI::App app("A rank that is a peer of Sluice; tools/bench/round starts it.", "mpi_peer_main");
-  Part part;
-  AddPartFlags(app, part);
+  Participant participant;
+  AddParticipantFlags(app, participant);
   bool allreduce = false;
   app.add_flag("--allreduce", allreduce, "no server: workers reduce among themselves");
   CLI11_PARSE(app, argc, argv);
   MPI_Init(&argc, &argv);
-  const absl::Status ran = RunRank(part, allreduce);
+  const absl::Status ran = RunRank(participant, allreduce);
   if (!ran.ok()) {
     std::cerr << "mpi_peer_main: " << ran.message() << std::endl;
     MPI_Abort(MPI_COMM_WORLD, 1);

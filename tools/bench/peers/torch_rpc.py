@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.distributed import rpc
 
-import part
+import participant
 
 SERVER = "server"
 
@@ -26,7 +26,7 @@ class ParameterServer:
         self.parameters = [torch.nn.Parameter(torch.zeros(size)) for size in layers]
         for parameter in self.parameters:
             parameter.grad = torch.zeros_like(parameter)
-        self.optimizer = torch.optim.SGD(self.parameters, lr=part.LEARNING_RATE)
+        self.optimizer = torch.optim.SGD(self.parameters, lr=participant.LEARNING_RATE)
         self.lock = threading.Lock()
         self.pushed = 0
         self.answer = torch.futures.Future()
@@ -74,7 +74,7 @@ def run_server(flags):
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:
         address = f"file://{folder}/rendezvous"
         # Told before the rendezvous, for which the workers need it; they are ready only after it.
-        answers = threading.Thread(target=part.answer_parent, args=(address, None))
+        answers = threading.Thread(target=participant.answer_parent, args=(address, None))
         answers.start()
         rpc.init_rpc(SERVER, rank=0, world_size=flags.workers + 1,
                      rpc_backend_options=options(flags, address))
@@ -85,8 +85,8 @@ def run_server(flags):
 def run_worker(flags):
     rpc.init_rpc(f"worker-{flags.index}", rank=flags.index + 1, world_size=flags.workers + 1,
                  rpc_backend_options=options(flags, flags.address))
-    vector = part.synthetic_gradient(flags.elements)
-    gradients = [torch.from_numpy(layer) for layer in part.cut(vector, flags.layers)]
+    vector = participant.synthetic_gradient(flags.elements)
+    gradients = [torch.from_numpy(layer) for layer in participant.cut(vector, flags.layers)]
     parameters, rounds = [], 0
 
     def one_round():
@@ -94,17 +94,17 @@ def run_worker(flags):
         parameters = rpc.rpc_sync(SERVER, push, args=(gradients,))
         rounds += 1
 
-    part.answer_parent("", one_round)
-    part.check_parameters(vector, rounds, np.concatenate([layer.numpy() for layer in parameters]))
+    participant.answer_parent("", one_round)
+    participant.check_parameters(vector, rounds, np.concatenate([layer.numpy() for layer in parameters]))
     rpc.shutdown()
 
 
 def main():
-    parser = part.parser(__doc__)
+    parser = participant.parser(__doc__)
     parser.add_argument("--transport", help="of TensorPipe; its own choice if not given")
     parser.add_argument("--channel", help="of TensorPipe; its own choice if not given")
     flags = parser.parse_args()
-    if flags.part == "server":
+    if flags.participant == "server":
         run_server(flags)
     else:
         run_worker(flags)

@@ -17,8 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/command_line.h"
+#include "tools/bench/harness/machine_info.h"
 #include "tools/bench/harness/measure.h"
-#include "tools/bench/harness/surroundings.h"
 #include "tools/bench/rounds/goals.h"
 #include "tools/bench/rounds/table.h"
 
@@ -84,7 +84,7 @@ void AddRoundFlags(CLI::App& app, RoundFlags& flags) {
   app.add_flag("--check", flags.check, "exit with 1 if a goal is missed");
   app.add_option("--python", flags.programs.python, "interpreter that sees Debian's packages")
       ->capture_default_str();
-  app.add_option("--root", flags.programs.root, "where tools/bench/rounds/part_main lies")
+  app.add_option("--root", flags.programs.root, "where tools/bench/rounds/participant_main lies")
       ->group("");
 }
 

@@ -9,28 +9,28 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/allocator.h"
 #include "common/base/logging.h"
+#include "common/base/malloc_tuning.h"
 #include "common/base/random.h"
 #include "common/tensor/layout.h"
 #include "server/server.h"
 #include "tools/bench/harness/endpoint.h"
 #include "tools/bench/harness/gradient.h"
 #include "worker/client/parameter_client.h"
-#include "worker/connection/grpc/grpc_connection.h"
+#include "worker/connection/grpc/connection.h"
 
 namespace sluice::bench {
 namespace {
 
-absl::StatusOr<JoinRequest> JoinAs(const Part& part) {
+absl::StatusOr<JoinRequest> JoinAs(const Participant& participant) {
   LayoutRange vector;
   vector.name = "vector";
-  vector.shape = {static_cast<uint32_t>(part.elements)};
-  vector.length = part.elements;
+  vector.shape = {static_cast<uint32_t>(participant.elements)};
+  vector.length = participant.elements;
   const auto layout = Layout::Create({vector});
   if (!layout.ok()) return layout.status();
   JoinRequest request;
-  request.worker = absl::StrCat("worker-", part.index);
+  request.worker = absl::StrCat("worker-", participant.index);
   request.process_nonce = RandomNonce();
   request.host = "localhost";
   request.pid = static_cast<uint32_t>(getpid());
@@ -38,13 +38,13 @@ absl::StatusOr<JoinRequest> JoinAs(const Part& part) {
   SgdOptions sgd;
   sgd.learning_rate = kLearningRate;
   request.optimizer.options = sgd;
-  request.index = part.index;
+  request.index = participant.index;
   return request;
 }
 
 }  // namespace
 
-absl::Status RunSluiceServer(const Part& part, SocketKind socket,
+absl::Status RunSluiceServer(const Participant& participant, SocketKind socket,
                              const SluiceOptions& sluice_options) {
   InitLogging();
   KeepFreedMemoryInOneHeap();
@@ -52,7 +52,7 @@ absl::Status RunSluiceServer(const Part& part, SocketKind socket,
   if (!endpoint.ok()) return endpoint.status();
   ServerOptions options;
   options.shard.job_id = "bench";
-  options.shard.expected_workers = part.workers;
+  options.shard.expected_workers = participant.workers;
   options.listen = endpoint->address;
   options.threads = sluice_options.threads;
   if (sluice_options.shared_memory) options.shard.snapshots = SnapshotMemory::kShared;
@@ -71,29 +71,29 @@ absl::Status RunSluiceServer(const Part& part, SocketKind socket,
   return answered;
 }
 
-absl::Status RunSluiceWorker(const Part& part, const SluiceOptions& sluice_options) {
+absl::Status RunSluiceWorker(const Participant& participant, const SluiceOptions& sluice_options) {
   InitLogging();
   KeepFreedMemory();
   GrpcConnectionOptions options;
-  options.address = part.address;
+  options.address = participant.address;
   auto connection = ConnectOverGrpc(options);
   if (!connection.ok()) return connection.status();
-  auto request = JoinAs(part);
+  auto request = JoinAs(participant);
   if (!request.ok()) return request.status();
-  SharedFloats gradient = Share(SyntheticGradient(part.elements));
+  SharedFloats gradient = Share(SyntheticGradient(participant.elements));
   if (sluice_options.shared_memory) {
-    auto memory = SharedMemory::Create(part.elements);
+    auto memory = SharedMemory::Create(participant.elements);
     if (!memory.ok()) return memory.status();
     absl::c_copy(gradient.values, (*memory)->floats().begin());
     gradient = {(*memory)->floats(), *memory};
     request->memory = *std::move(memory);
   }
-  std::vector<float> parameters(part.elements);
+  std::vector<float> parameters(participant.elements);
   ParameterClient client(*std::move(connection));
   const absl::Status joined = client.Join(*request, absl::MakeSpan(parameters));
   if (!joined.ok()) return joined;
   const absl::Status answered = AnswerParent("", [&] {
-    return client.Exchange(gradient, 1, absl::nullopt, absl::MakeSpan(parameters)).status();
+    return client.PushPull(gradient, 1, absl::nullopt, absl::MakeSpan(parameters)).status();
   });
   if (!answered.ok()) return answered;
   const absl::Status right = CheckParameters(gradient.values, client.step().value(), parameters);

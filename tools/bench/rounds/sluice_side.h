@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "tools/bench/harness/endpoint.h"
-#include "tools/bench/harness/part.h"
+#include "tools/bench/harness/participant.h"
 
 namespace sluice::bench {
 
@@ -16,12 +16,13 @@ struct SluiceOptions {
   bool shared_memory = false;  // for gradients and parameters; the calls go through the socket
 };
 
-// Serves a sync job of part.workers workers until they have left.
-absl::Status RunSluiceServer(const Part& part, SocketKind socket, const SluiceOptions& options);
+// Serves a sync job of participant.workers workers until they have left.
+absl::Status RunSluiceServer(const Participant& participant, SocketKind socket,
+                             const SluiceOptions& options);
 
 // A worker that pushes a synthetic gradient and pulls the parameters. At the end it checks that
 // they are what SGD makes of as many gradients.
-absl::Status RunSluiceWorker(const Part& part, const SluiceOptions& options);
+absl::Status RunSluiceWorker(const Participant& participant, const SluiceOptions& options);
 
 }  // namespace sluice::bench
 

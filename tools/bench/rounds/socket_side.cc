@@ -167,7 +167,7 @@ void StepForOne(const Socket& listener, uint64_t elements, PlainSgd& sgd) {
 
 }  // namespace
 
-absl::Status RunSocketServer(const Part& part, const SocketOptions& options) {
+absl::Status RunSocketServer(const Participant& participant, const SocketOptions& options) {
   // It ends at the end of its stdin, and then removes its directory.
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
@@ -176,14 +176,14 @@ absl::Status RunSocketServer(const Part& part, const SocketOptions& options) {
   Address& address = endpoint->address;
   const auto listener = Listen(options.congestion, &address);
   if (!listener.ok()) return listener.status();
-  PlainSgd sgd(options.sgd ? part.elements : 0, part.workers);
+  PlainSgd sgd(options.sgd ? participant.elements : 0, participant.workers);
   std::vector<std::thread> threads;
-  for (uint32_t i = 0; i < part.workers; ++i) {
+  for (uint32_t i = 0; i < participant.workers; ++i) {
     threads.emplace_back([&] {
       if (options.sgd) {
-        StepForOne(**listener, part.elements, sgd);
+        StepForOne(**listener, participant.elements, sgd);
       } else {
-        CopyForOne(**listener, part.elements);
+        CopyForOne(**listener, participant.elements);
       }
     });
   }
@@ -193,13 +193,13 @@ absl::Status RunSocketServer(const Part& part, const SocketOptions& options) {
   return answered;
 }
 
-absl::Status RunSocketWorker(const Part& part, const SocketOptions& options) {
-  const auto address = ParseAddress(part.address);
+absl::Status RunSocketWorker(const Participant& participant, const SocketOptions& options) {
+  const auto address = ParseAddress(participant.address);
   if (!address.ok()) return address.status();
   const auto socket = Connect(options.congestion, *address);
   if (!socket.ok()) return socket.status();
-  const std::vector<float> sent = SyntheticGradient(part.elements);
-  std::vector<float> received(part.elements);
+  const std::vector<float> sent = SyntheticGradient(participant.elements);
+  std::vector<float> received(participant.elements);
   uint64_t rounds = 0;
   const absl::Status answered = AnswerParent("", [&] {
     ++rounds;

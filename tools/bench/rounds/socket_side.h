@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "tools/bench/harness/endpoint.h"
-#include "tools/bench/harness/part.h"
+#include "tools/bench/harness/participant.h"
 
 namespace sluice::bench {
 
@@ -21,11 +21,11 @@ struct SocketOptions {
 
 // Receives each worker's whole vector with a thread for each worker. Then it sends it back, or,
 // with SGD, waits for the other workers' too and sends the parameters.
-absl::Status RunSocketServer(const Part& part, const SocketOptions& options);
+absl::Status RunSocketServer(const Participant& participant, const SocketOptions& options);
 
 // Sends a vector and receives as many bytes. At the end it checks that they are the same, or those
 // that SGD makes.
-absl::Status RunSocketWorker(const Part& part, const SocketOptions& options);
+absl::Status RunSocketWorker(const Participant& participant, const SocketOptions& options);
 
 // Whether this user may choose that congestion control.
 absl::Status ProbeCongestion(const std::string& algorithm);

@@ -8,13 +8,13 @@
 
 namespace sluice::bench {
 
-// What one gradient costs the server, its pull and its part of the step included.
+// What one gradient costs the server, its pull and its participant of the step included.
 struct GradientCost {
   double cpu_seconds = 0;
   double bytes = 0;  // that come, and as many that go
 };
 
-// Servers of one kind, each with an equal part of the vector. Workers have the same network.
+// Servers of one kind, each with an equal participant of the vector. Workers have the same network.
 struct Site {
   uint32_t servers = 1;
   double cores = 1;             // of each server

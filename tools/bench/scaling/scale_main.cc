@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/command_line.h"
+#include "tools/bench/harness/machine_info.h"
 #include "tools/bench/harness/measure.h"
-#include "tools/bench/harness/surroundings.h"
 #include "tools/bench/scaling/scale_plan.h"
 #include "tools/bench/scaling/scale_table.h"
 
@@ -75,7 +75,7 @@ void AddEstimateFlags(CLI::App& app, ScaleFlags& flags) {
                  "of the estimate: seconds a worker computes in a batch")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--root", flags.programs.root, "where tools/bench/rounds/part_main lies")
+  app.add_option("--root", flags.programs.root, "where tools/bench/rounds/participant_main lies")
       ->group("");
 }
 

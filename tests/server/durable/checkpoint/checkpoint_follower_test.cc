@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/durable/checkpoints.h"
 #include "tests/testing/durable/faulty_files.h"
-#include "tests/testing/durable/images.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -18,12 +18,12 @@ std::string PathOf(uint64_t incarnation, uint64_t step) {
 
 class CheckpointFollowerTest : public ::testing::Test {
  protected:
-  void Save(const ShardImage& image) { ASSERT_THAT(store_.Save(image), IsOk()); }
-  void Save(uint64_t step, uint64_t incarnation = 1) { Save(ImageAt(step, incarnation)); }
+  void Save(const ShardCheckpoint& checkpoint) { ASSERT_THAT(store_.Save(checkpoint), IsOk()); }
+  void Save(uint64_t step, uint64_t incarnation = 1) { Save(CheckpointAt(step, incarnation)); }
   void SaveLast(uint64_t step) {
-    ShardImage image = ImageAt(step);
-    image.ended = true;
-    Save(image);
+    ShardCheckpoint checkpoint = CheckpointAt(step);
+    checkpoint.ended = true;
+    Save(checkpoint);
   }
 
   void Damage(uint64_t step) { files_.BytesOf(PathOf(1, step))[100] ^= 1; }
@@ -33,11 +33,11 @@ class CheckpointFollowerTest : public ::testing::Test {
     const auto next = follower_.Next(every, finally);
     if (!next.ok()) return next.status().ToString();
     if (*next == nullptr) return "nothing";
-    const ShardImage& image = (*next)->image;
-    const uint64_t incarnation = image.lineage.current().value();
-    EXPECT_EQ((*next)->path, PathOf(incarnation, image.step.value()));
-    EXPECT_EQ(image.parameters->values.span()[0], static_cast<float>(image.step.value()));
-    return absl::StrCat("step ", image.step.value(), " of life ", incarnation);
+    const ShardCheckpoint& checkpoint = (*next)->checkpoint;
+    const uint64_t incarnation = checkpoint.incarnations.current().value();
+    EXPECT_EQ((*next)->path, PathOf(incarnation, checkpoint.step.value()));
+    EXPECT_EQ(checkpoint.parameters->values.span()[0], static_cast<float>(checkpoint.step.value()));
+    return absl::StrCat("step ", checkpoint.step.value(), " of life ", incarnation);
   }
 
   FaultyFiles files_;
@@ -76,7 +76,7 @@ TEST_F(CheckpointFollowerTest, PassesOverWhatIsDamagedAndCountsItOnce) {
 
 TEST_F(CheckpointFollowerTest, TakesTheNextStepThatIsFarEnough) {
   CheckpointStore all(files_, "d", 100);
-  for (uint64_t step : {10, 20, 30, 40}) ASSERT_THAT(all.Save(ImageAt(step)), IsOk());
+  for (uint64_t step : {10, 20, 30, 40}) ASSERT_THAT(all.Save(CheckpointAt(step)), IsOk());
   EXPECT_EQ(Next(15), "step 10 of life 1");
   EXPECT_EQ(Next(15), "step 30 of life 1");
   EXPECT_EQ(Next(15), "nothing");

@@ -5,8 +5,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/durable/checkpoints.h"
 #include "tests/testing/durable/faulty_files.h"
-#include "tests/testing/durable/images.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -21,56 +21,56 @@ constexpr char kPath[] = "d/checkpoint";
 
 class CheckpointFormatTest : public ::testing::Test {
  protected:
-  CheckpointFormatTest() { Write(*TrainedImage()); }
+  CheckpointFormatTest() { Write(*TrainedCheckpoint()); }
 
-  void Write(const ShardImage& image) {
+  void Write(const ShardCheckpoint& checkpoint) {
     auto file = files_.Create(kPath);
     ASSERT_THAT(file, IsOk());
-    EXPECT_THAT(WriteCheckpoint(image, **file), IsOk());
+    EXPECT_THAT(WriteCheckpoint(checkpoint, **file), IsOk());
   }
 
-  absl::StatusOr<ShardImage> Read() { return ReadCheckpoint(**files_.Open(kPath)); }
+  absl::StatusOr<ShardCheckpoint> Read() { return ReadCheckpoint(**files_.Open(kPath)); }
   std::string& bytes() { return files_.BytesOf(kPath); }
 
   FaultyFiles files_;
 };
 
 TEST_F(CheckpointFormatTest, ComesBackWhole) {
-  const auto image = TrainedImage();
+  const auto checkpoint = TrainedCheckpoint();
   const auto read = Read();
   ASSERT_THAT(read, IsOk());
-  EXPECT_EQ(read->job_id, image->job_id);
+  EXPECT_EQ(read->job_id, checkpoint->job_id);
   EXPECT_EQ(read->step, Step(2));
   EXPECT_EQ(read->parameters->step, Step(2));
-  EXPECT_EQ(AllValues(*read), AllValues(*image));
+  EXPECT_EQ(AllValues(*read), AllValues(*checkpoint));
   EXPECT_EQ(read->optimizer_steps, 2u);
-  EXPECT_EQ(read->layout->ranges(), image->layout->ranges());
+  EXPECT_EQ(read->layout->ranges(), checkpoint->layout->ranges());
   EXPECT_EQ(std::get<AdamOptions>(read->optimizer.options).learning_rate, 0.5);
-  EXPECT_TRUE(read->consistency == image->consistency);
+  EXPECT_TRUE(read->consistency == checkpoint->consistency);
   ASSERT_THAT(read->slots, SizeIs(2));
-  EXPECT_EQ(read->slots[0].name, image->slots[0].name);
+  EXPECT_EQ(read->slots[0].name, checkpoint->slots[0].name);
   ASSERT_THAT(read->workers, SizeIs(2));
   const SessionRecord& a = read->workers[0];
   EXPECT_EQ(a.worker, "a");
   EXPECT_EQ(a.presence, Presence::kLost);
-  EXPECT_EQ(a.process_nonce, image->workers[0].process_nonce);
+  EXPECT_EQ(a.process_nonce, checkpoint->workers[0].process_nonce);
   EXPECT_EQ(a.last_sequence, Sequence(2));
   ASSERT_THAT(a.answers, SizeIs(2));
   EXPECT_EQ(a.answers.at(Sequence(2)).outcome.disposition, Disposition::kAccepted);
 }
 
 TEST_F(CheckpointFormatTest, KeepsEarlierLivesAndTheOperatorsRate) {
-  ShardImage image = std::move(*Read());
-  image.lineage = Lineage(Incarnation(3));
-  image.lineage.AddAncestor(Incarnation(1), Step(1));
-  image.learning_rate = 0.1;
-  image.forgot_workers = true;
-  image.ended = true;
-  Write(image);
+  ShardCheckpoint checkpoint = std::move(*Read());
+  checkpoint.incarnations = IncarnationHistory(Incarnation(3));
+  checkpoint.incarnations.AddAncestor(Incarnation(1), Step(1));
+  checkpoint.learning_rate = 0.1;
+  checkpoint.forgot_workers = true;
+  checkpoint.ended = true;
+  Write(checkpoint);
   const auto read = Read();
   ASSERT_THAT(read, IsOk());
-  EXPECT_EQ(read->lineage.current(), Incarnation(3));
-  EXPECT_THAT(read->lineage.ancestors(), ElementsAre(Pair(Incarnation(1), Step(1))));
+  EXPECT_EQ(read->incarnations.current(), Incarnation(3));
+  EXPECT_THAT(read->incarnations.ancestors(), ElementsAre(Pair(Incarnation(1), Step(1))));
   EXPECT_EQ(read->learning_rate, 0.1);
   EXPECT_TRUE(read->forgot_workers);
   EXPECT_TRUE(read->ended);

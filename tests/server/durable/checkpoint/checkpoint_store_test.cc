@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/durable/checkpoints.h"
 #include "tests/testing/durable/faulty_files.h"
-#include "tests/testing/durable/images.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -28,11 +28,12 @@ class CheckpointStoreTest : public ::testing::Test {
  protected:
   // The step of what is loaded; −1 if there is nothing.
   absl::StatusOr<int64_t> Newest() {
-    const auto image = store_.LoadNewest();
-    if (!image.ok()) return image.status();
-    if (*image == nullptr) return -1;
-    EXPECT_EQ((*image)->parameters->values.span()[0], static_cast<float>((*image)->step.value()));
-    return static_cast<int64_t>((*image)->step.value());
+    const auto checkpoint = store_.LoadNewest();
+    if (!checkpoint.ok()) return checkpoint.status();
+    if (*checkpoint == nullptr) return -1;
+    EXPECT_EQ((*checkpoint)->parameters->values.span()[0],
+              static_cast<float>((*checkpoint)->step.value()));
+    return static_cast<int64_t>((*checkpoint)->step.value());
   }
 
   FaultyFiles files_;
@@ -42,13 +43,13 @@ class CheckpointStoreTest : public ::testing::Test {
 TEST_F(CheckpointStoreTest, HasNothingAtFirst) { EXPECT_THAT(Newest(), IsOkAndHolds(-1)); }
 
 TEST_F(CheckpointStoreTest, NamesThemByIncarnationAndStep) {
-  EXPECT_THAT(store_.Save(ImageAt(7, 2)),
+  EXPECT_THAT(store_.Save(CheckpointAt(7, 2)),
               IsOkAndHolds("d/checkpoint-000002-000000000007.safetensors"));
 }
 
 TEST_F(CheckpointStoreTest, KeepsTheNewestOfTheLatestLife) {
-  for (uint64_t step : {10, 20, 30}) ASSERT_THAT(store_.Save(ImageAt(step)), IsOk());
-  for (uint64_t step : {5, 15}) ASSERT_THAT(store_.Save(ImageAt(step, 2)), IsOk());
+  for (uint64_t step : {10, 20, 30}) ASSERT_THAT(store_.Save(CheckpointAt(step)), IsOk());
+  for (uint64_t step : {5, 15}) ASSERT_THAT(store_.Save(CheckpointAt(step, 2)), IsOk());
   EXPECT_THAT(files_.List("d").value(),
               ElementsAre(CheckpointName{Incarnation(1), Step(30)}.FileName(),
                           CheckpointName{Incarnation(2), Step(5)}.FileName(),
@@ -57,14 +58,14 @@ TEST_F(CheckpointStoreTest, KeepsTheNewestOfTheLatestLife) {
 }
 
 TEST_F(CheckpointStoreTest, LoadsThePreviousOneInPlaceOfADamagedOne) {
-  for (uint64_t step : {10, 20}) ASSERT_THAT(store_.Save(ImageAt(step)), IsOk());
+  for (uint64_t step : {10, 20}) ASSERT_THAT(store_.Save(CheckpointAt(step)), IsOk());
   files_.BytesOf(PathOf(1, 20))[100] ^= 1;
   EXPECT_THAT(Newest(), IsOkAndHolds(10));
 }
 
 TEST_F(CheckpointStoreTest, RefusesToBeginAnewIfAllAreDamaged) {
   for (uint64_t step : {10, 20}) {
-    ASSERT_THAT(store_.Save(ImageAt(step)), IsOk());
+    ASSERT_THAT(store_.Save(CheckpointAt(step)), IsOk());
     files_.BytesOf(PathOf(1, step)).pop_back();
   }
   EXPECT_THAT(Newest(), HasCode(absl::StatusCode::kDataLoss,
@@ -73,13 +74,13 @@ TEST_F(CheckpointStoreTest, RefusesToBeginAnewIfAllAreDamaged) {
 }
 
 TEST_F(CheckpointStoreTest, RefusesOneUnderAnothersName) {
-  ASSERT_THAT(store_.Save(ImageAt(10)), IsOk());
+  ASSERT_THAT(store_.Save(CheckpointAt(10)), IsOk());
   ASSERT_THAT(files_.Rename(PathOf(1, 10), PathOf(1, 11)), IsOk());
   EXPECT_THAT(Newest(), HasCode(absl::StatusCode::kDataLoss, HasSubstr("not what its name says")));
 }
 
 TEST_F(CheckpointStoreTest, LeavesFilesAloneThatItWouldNameOtherwise) {
-  ASSERT_THAT(store_.Save(ImageAt(10)), IsOk());
+  ASSERT_THAT(store_.Save(CheckpointAt(10)), IsOk());
   for (const char* name : {"1-20", "000001-20", "+00001-000000000020", "000001- 00000000020"}) {
     ASSERT_THAT(files_.Create(absl::StrCat("d/checkpoint-", name, ".safetensors")), IsOk());
   }
@@ -87,14 +88,14 @@ TEST_F(CheckpointStoreTest, LeavesFilesAloneThatItWouldNameOtherwise) {
 }
 
 TEST_F(CheckpointStoreTest, AFullDiskLeavesWhatWasThere) {
-  ASSERT_THAT(store_.Save(ImageAt(10)), IsOk());
+  ASSERT_THAT(store_.Save(CheckpointAt(10)), IsOk());
   files_.SetRoom(50);
-  EXPECT_THAT(store_.Save(ImageAt(20)),
+  EXPECT_THAT(store_.Save(CheckpointAt(20)),
               HasCode(absl::StatusCode::kResourceExhausted, HasSubstr("No space left")));
   EXPECT_THAT(files_.List("d").value(), SizeIs(1));
   EXPECT_THAT(Newest(), IsOkAndHolds(10));
   files_.SetRoom(absl::nullopt);
-  EXPECT_THAT(store_.Save(ImageAt(20)), IsOk());
+  EXPECT_THAT(store_.Save(CheckpointAt(20)), IsOk());
   EXPECT_THAT(Newest(), IsOkAndHolds(20));
 }
 
@@ -119,12 +120,13 @@ TEST_F(CheckpointStoreTest, WhateverACrashLosesWhatWasSavedIsThere) {
     int64_t tried = -1;
     for (int64_t step = 0; tried == saved; ++step) {
       tried = step;
-      if (store.Save(ImageAt(step)).ok()) saved = step;
+      if (store.Save(CheckpointAt(step)).ok()) saved = step;
     }
     files.Crash(random);
-    const auto image = store.LoadNewest();
-    ASSERT_THAT(image, IsOk()) << "seed " << seed;
-    const int64_t loaded = *image == nullptr ? -1 : static_cast<int64_t>((*image)->step.value());
+    const auto checkpoint = store.LoadNewest();
+    ASSERT_THAT(checkpoint, IsOk()) << "seed " << seed;
+    const int64_t loaded =
+        *checkpoint == nullptr ? -1 : static_cast<int64_t>((*checkpoint)->step.value());
     ASSERT_GE(loaded, saved) << "seed " << seed;
     ASSERT_LE(loaded, tried) << "seed " << seed;
     if (loaded > saved) ++unfinished;

@@ -8,11 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/encoding/encoding.h"
-#include "common/wire/wire_encoding.h"
+#include "common/wire/encoding.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/rpc/access/door_limits.h"
 #include "server/rpc/access/observer_pulls.h"
+#include "server/rpc/access/rpc_limits.h"
 #include "sluice/v1/parameter_server.pb.h"
 #include "tests/testing/server/connect.h"
 #include "tests/testing/server/generic_call.h"
@@ -67,7 +67,7 @@ class HostileObserversTest : public ::testing::Test {
 };
 
 TEST_F(HostileObserversTest, CannotTakeThePlacesOfWorkers) {
-  for (int i = 0; i < DoorLimits::kObservers; ++i) PullOf(absl::StrCat("o", i));
+  for (int i = 0; i < RpcLimits::kObservers; ++i) PullOf(absl::StrCat("o", i));
   EXPECT_THAT(Connect(Role::kObserver)->Join(ObserverRequest("one more")),
               IsError(Reason::kTooManyWorkers, HasSubstr("16 observers")));
   EXPECT_THAT(Connect(Role::kWorker)->Join(WorkerRequest("b")), IsOk());

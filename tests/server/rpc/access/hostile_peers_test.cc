@@ -13,7 +13,7 @@
 #include "common/base/file_descriptor.h"
 #include "common/encoding/checksum.h"
 #include "common/encoding/codec.h"
-#include "common/wire/wire_encoding.h"
+#include "common/wire/encoding.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/bomb.h"
@@ -33,8 +33,8 @@ using ::testing::HasSubstr;
 constexpr size_t kElements = 1000;
 constexpr int kStreams = 16;  // of one connection
 
-DoorLimits TightLimits() {
-  DoorLimits limits;
+RpcLimits TightLimits() {
+  RpcLimits limits;
   limits.streams = kStreams;
   limits.handshake = absl::Milliseconds(300);
   return limits;

@@ -1,13 +1,9 @@
-// The Inspector as a person with grpcurl meets it: a client that has nothing but what reflection
-// tells, and a server that holds 100 MB of parameters.
+// What the Inspector shows, and the largest of its answers.
 
-#include <algorithm>
-#include <chrono>
+#include "server/rpc/operator/inspector.h"
+
 #include <cmath>
-#include <iostream>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/json.h"
+#include "tests/testing/outcome.h"
 #include "tests/testing/server/inspection.h"
 #include "tests/testing/server/reflection_client.h"
 #include "tests/testing/server/server_world.h"
@@ -23,267 +20,372 @@
 namespace sluice {
 namespace {
 
-using ::testing::ElementsAre;
+using ::testing::_;
 using ::testing::HasSubstr;
-using ::testing::IsSupersetOf;
-using ::testing::UnorderedElementsAre;
 
-// ---- What the server serves ----
+// ---- One parameter ----
 
-class ReflectionTest : public ::testing::Test {
+// A server of a tensor "small" of 16 elements, one of 17 and a large one; element i is i.
+// ---- The optimizer ----
+
+TEST(GetServerStateTest, ShowsTheOptimizersGroupsAndTheirFirstFewParameters) {
+  std::vector<Tensor> tensors;
+  for (int i = 0; i < 12; ++i) tensors.push_back({absl::StrCat("t", i)});
+  ServerWorld world(Sync(1), LayoutOf(tensors));
+  ReflectionClient client(world.address().ToString());
+  v1::JoinRequest request = world.RequestOf("a");
+  v1::OptimizerGroup& group = *request.mutable_optimizer()->add_groups();
+  for (int i = 0; i < 10; ++i) group.add_parameters(absl::StrCat("t", i));
+  group.mutable_options()->mutable_sgd()->set_learning_rate(0.25);
+  ASSERT_THAT(world.JoinAs(request), IsOk());
+  const std::string json = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(json, "optimizer.groups"), "[1]");
+  EXPECT_EQ(JsonAt(json, "optimizer.groups.0.options.sgd.learningRate"), "0.25");
+  EXPECT_EQ(JsonAt(json, "optimizer.groups.0.parameters"), "[8]");
+  EXPECT_EQ(JsonAt(json, "optimizer.groups.0.parameters.7"), "t7");
+  EXPECT_EQ(JsonAt(json, "optimizer.groups.0.size"), "10");
+}
+
+class GetParameterTest : public ::testing::Test {
  protected:
-  ReflectionTest() : world_(Sync(1)), client_(world_.address().ToString()) {}
+  static constexpr char kMethod[] = "sluice.v1.Inspector/GetParameter";
 
-  // "Method(Request) returns Answer", in the order of the file.
-  std::vector<std::string> MethodsOf(const std::string& service) {
-    const auto described = client_.Describe(service);
-    EXPECT_THAT(described, IsOk());
-    std::vector<std::string> methods;
-    for (int i = 0; described.ok() && i < (*described)->method_count(); ++i) {
-      const auto& method = *(*described)->method(i);
-      methods.push_back(absl::StrCat(method.name(), "(", method.client_streaming() ? "stream " : "",
-                                     method.input_type()->name(), ") returns ",
-                                     method.server_streaming() ? "stream " : "",
-                                     method.output_type()->name()));
-    }
-    return methods;
+  GetParameterTest()
+      : world_(Async(1), LayoutOf({{"small", 16}, {"medium", 17}, {"large", 2000}})),
+        client_(world_.address().ToString()) {
+    EXPECT_THAT(world_.Join("a"), IsOk());
+  }
+
+  void Initialize() {
+    Values values(2033);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    EXPECT_THAT(world_.Initialize("a", values), IsOk());
+  }
+  std::string Get(const std::string& request) { return Inspect(client_, "GetParameter", request); }
+  absl::Status Refusal(const std::string& request) {
+    return client_.Call(kMethod, request).status();
   }
 
   ServerWorld world_;
   ReflectionClient client_;
 };
 
-TEST_F(ReflectionTest, ListsTheServices) {
-  const auto services = client_.ListServices();
-  ASSERT_THAT(services, IsOk());
-  EXPECT_THAT(*services, UnorderedElementsAre("sluice.v1.ParameterServer", "sluice.v1.Inspector",
-                                              "sluice.v1.Admin", "grpc.health.v1.Health",
-                                              "grpc.reflection.v1alpha.ServerReflection"));
-}
-
-TEST_F(ReflectionTest, DescribesTheParameterServer) {
-  EXPECT_THAT(
-      MethodsOf("sluice.v1.ParameterServer"),
-      ElementsAre("Join(JoinRequest) returns stream JoinEvent",
-                  "Heartbeat(HeartbeatRequest) returns HeartbeatResponse",
-                  "InitializeParams(stream InitializeParamsRequest) returns "
-                  "InitializeParamsResponse",
-                  "PushGradients(stream PushGradientsRequest) returns PushGradientsResponse",
-                  "PullParams(PullParamsRequest) returns stream PullParamsResponse",
-                  "PushLane(stream PushGradientsRequest) returns PushLaneResponse",
-                  "PullLane(Lane) returns stream PullParamsResponse",
-                  "Leave(LeaveRequest) returns LeaveResponse"));
-}
-
-TEST_F(ReflectionTest, DescribesTheInspector) {
-  EXPECT_THAT(MethodsOf("sluice.v1.Inspector"),
-              ElementsAre("GetServerState(GetServerStateRequest) returns ServerState",
-                          "ListWorkers(ListWorkersRequest) returns ListWorkersResponse",
-                          "ListParameters(ListParametersRequest) returns ListParametersResponse",
-                          "GetParameter(GetParameterRequest) returns GetParameterResponse",
-                          "WatchState(WatchStateRequest) returns stream ServerState"));
-}
-
-TEST_F(ReflectionTest, DescribesTheAdmin) {
-  EXPECT_THAT(MethodsOf("sluice.v1.Admin"),
-              ElementsAre("SetPolicy(SetPolicyRequest) returns SetPolicyResponse",
-                          "SetLearningRate(SetLearningRateRequest) returns SetLearningRateResponse",
-                          "EvictWorker(EvictWorkerRequest) returns EvictWorkerResponse",
-                          "SaveCheckpoint(SaveCheckpointRequest) returns SaveCheckpointResponse",
-                          "Drain(DrainRequest) returns DrainResponse"));
-}
-
-TEST_F(ReflectionTest, DescribesEveryMessageOfEveryService) {
-  const auto services = client_.ListServices();
-  ASSERT_THAT(services, IsOk());
-  std::set<std::string> seen;
-  std::vector<const google::protobuf::Descriptor*> open;
-  for (const std::string& service : *services) {
-    const auto described = client_.Describe(service);
-    ASSERT_THAT(described, IsOk()) << service;
-    for (int i = 0; i < (*described)->method_count(); ++i) {
-      open.push_back((*described)->method(i)->input_type());
-      open.push_back((*described)->method(i)->output_type());
-    }
-  }
-  while (!open.empty()) {
-    const auto* const message = open.back();
-    open.pop_back();
-    if (!seen.insert(message->full_name()).second) continue;
-    for (int i = 0; i < message->field_count(); ++i) {
-      const auto* const field = message->field(i);
-      if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) continue;
-      ASSERT_NE(field->message_type(), nullptr) << field->full_name();
-      open.push_back(field->message_type());
-    }
-  }
-  EXPECT_THAT(seen,
-              IsSupersetOf({"sluice.v1.TensorChunk", "sluice.v1.TensorStatistics",
-                            "sluice.v1.Consistency", "sluice.v1.PushBooks", "sluice.v1.LayoutRange",
-                            "sluice.v1.StepState", "sluice.v1.AwaitedWorker", "sluice.v1.Staleness",
-                            "sluice.v1.LearningRateSchedule", "google.protobuf.Duration",
-                            "google.protobuf.Timestamp", "grpc.health.v1.HealthCheckResponse"}));
-}
-
-TEST_F(ReflectionTest, ChecksHealthUntilTheServerDrains) {
-  const auto check = [this](const std::string& service) {
-    const auto answer = client_.Call("grpc.health.v1.Health/Check",
-                                     absl::StrCat(R"({"service": ")", service, R"("})"));
-    return answer.ok() ? JsonAt(answer->json, "status") : answer.status().ToString();
-  };
-  EXPECT_EQ(check(""), "SERVING");
-  EXPECT_EQ(check("sluice.v1.ParameterServer"), "SERVING");
-  EXPECT_EQ(check("sluice.v1.Inspector"), "SERVING");
-  EXPECT_THAT(check("sluice.v2.Inspector"), HasSubstr("NOT_FOUND: no service"));
-  world_.shard().Drain();
-  EXPECT_EQ(check(""), "NOT_SERVING");
-  EXPECT_EQ(check("sluice.v1.ParameterServer"), "NOT_SERVING");
-}
-
-// ---- A large model ----
-
-constexpr uint64_t kElements = 25'600'000;  // 102.4 MB
-constexpr uint32_t kTensors = 400;
-constexpr uint32_t kLargestTensor = 8'000'000;
-constexpr char kLargestName[] = "layer.000.weight";
-
-// As a deep network has them: one large tensor and hundreds of others.
-Layout LargeLayout() {
-  std::vector<Tensor> tensors;
-  uint64_t left = kElements - kLargestTensor;
-  for (uint32_t i = 0; i < kTensors; ++i) {
-    const uint64_t rest = kTensors - i;
-    const uint64_t size = i == 0 ? kLargestTensor : left / rest;
-    if (i > 0) left -= size;
-    tensors.push_back({absl::StrFormat("layer.%03d.weight", i), static_cast<uint32_t>(size)});
-  }
-  return LayoutOf(tensors);
-}
-
-float ElementAt(uint64_t index) { return static_cast<float>(index % 7) - 2; }
-
-// Stages ElementAt() of the whole vector.
-void StageLargeModel(StagedVector& vector) {
-  for (uint64_t offset = 0; offset < kElements; offset += kChunkElements) {
-    Values elements(std::min(kChunkElements, kElements - offset));
-    for (uint64_t i = 0; i < elements.size(); ++i) elements[i] = ElementAt(offset + i);
-    EXPECT_THAT(vector.Add(ChunkOf(offset, elements)), IsOk());
-  }
-}
-
-// A server that holds 102.4 MB of parameters in 400 tensors.
-class LargeModelTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    world_ = new ServerWorld(Async(1), LargeLayout());
-    ASSERT_THAT(world_->Join("worker-0"), IsOk());
-    const SessionId session(world_->session("worker-0"));
-    auto start = world_->shard().BeginInitialize(session);
-    ASSERT_THAT(start, IsOk());
-    StageLargeModel(*start->parameters);
-    ASSERT_THAT(world_->shard().FinishInitialize(std::move(start->parameters)), IsOk());
-  }
-  static void TearDownTestSuite() {
-    delete world_;
-    world_ = nullptr;
-  }
-
-  LargeModelTest() : client_(world_->address().ToString()) {}
-
-  // Calls once to warm up and then nine times; tells the median and the answer.
-  ReflectionClient::Answer Measure(const std::string& method, const std::string& request = "{}") {
-    using Seconds = std::chrono::duration<double>;
-    absl::StatusOr<ReflectionClient::Answer> answer = client_.Call(method, request);
-    std::vector<double> times;
-    for (int i = 0; i < 9; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      answer = client_.Call(method, request);
-      times.push_back(Seconds(std::chrono::steady_clock::now() - start).count());
-    }
-    std::sort(times.begin(), times.end());
-    EXPECT_THAT(answer, IsOk());
-    EXPECT_LT(times[4], 0.1) << method;
-    EXPECT_LT(answer->bytes, kLargestAnswer) << method;
-    std::cout << absl::StrFormat("%s%s: median %.2f ms, %d bytes\n%.500s\n", method, request,
-                                 times[4] * 1e3, answer->bytes, answer->json);
-    return *answer;
-  }
-
-  static ServerWorld* world_;
-  ReflectionClient client_;
-};
-
-ServerWorld* LargeModelTest::world_ = nullptr;
-
-TEST_F(LargeModelTest, ShowsItsStateAtOnce) {
-  const std::string json = Measure("sluice.v1.Inspector/GetServerState").json;
-  EXPECT_EQ(JsonAt(json, "jobId"), "job");
-  EXPECT_EQ(JsonAt(json, "incarnation"), "1");
-  EXPECT_EQ(JsonAt(json, "phase"), "TRAINING");
+TEST_F(GetParameterTest, ShowsASmallTensorWhole) {
+  Initialize();
+  const std::string json = Get(R"({"name": "small"})");
+  EXPECT_EQ(JsonAt(json, "values"), "[16]");
+  EXPECT_EQ(JsonAt(json, "values.15"), "15");
   EXPECT_EQ(JsonAt(json, "step"), "0");
-  EXPECT_EQ(JsonAt(json, "consistency.mode"), "ASYNC");
-  EXPECT_EQ(JsonAt(json, "optimizer.sgd.learningRate"), "1");
-  EXPECT_EQ(JsonAt(json, "workers"), "1");
-  EXPECT_EQ(JsonAt(json, "tensors"), "400");
-  EXPECT_EQ(JsonAt(json, "elements"), "25600000");
-  EXPECT_EQ(JsonAt(json, "bytesReceived"), "102400000");
+  EXPECT_EQ(JsonAt(json, "parameter.name"), "small");
+  EXPECT_EQ(JsonAt(json, "parameter.kind"), "PARAMETER");
+  EXPECT_EQ(JsonAt(json, "parameter.dtype"), "FLOAT32");
+  EXPECT_EQ(JsonAt(json, "parameter.length"), "16");
 }
 
-TEST_F(LargeModelTest, ShowsItsWorkersAtOnce) {
-  const std::string json = Measure("sluice.v1.Inspector/ListWorkers").json;
-  EXPECT_EQ(JsonAt(json, "workers"), "[1]");
-  EXPECT_EQ(JsonAt(json, "workers.0.worker"), "worker-0");
-  EXPECT_EQ(JsonAt(json, "workers.0.presence"), "PRESENT");
+TEST_F(GetParameterTest, ShowsOnlyStatisticsOfALargerOne) {
+  Initialize();
+  const std::string json = Get(R"({"name": "medium"})");
+  EXPECT_EQ(JsonAt(json, "values"), "[0]");
+  EXPECT_EQ(JsonAt(json, "statistics.min"), "16");
+  EXPECT_EQ(JsonAt(json, "statistics.max"), "32");
+  EXPECT_EQ(JsonAt(json, "statistics.mean"), "24");
+  EXPECT_NEAR(JsonNumberAt(json, "statistics.standardDeviation"), std::sqrt(24.0), 1e-12);
 }
 
-TEST_F(LargeModelTest, ShowsAPageOfItsParametersAtOnce) {
-  const std::string json = Measure("sluice.v1.Inspector/ListParameters").json;
-  EXPECT_EQ(JsonAt(json, "total"), "400");
-  EXPECT_EQ(JsonAt(json, "parameters"), "[100]");
-  EXPECT_EQ(JsonAt(json, "parameters.0.name"), kLargestName);
-  EXPECT_EQ(JsonAt(json, "parameters.0.shape.0"), "8e+06");
-  EXPECT_EQ(JsonAt(json, "parameters.99.name"), "layer.099.weight");
+TEST_F(GetParameterTest, ShowsThePartAskedFor) {
+  Initialize();
+  const std::string json = Get(R"({"name": "large", "first": 100, "count": 3})");
+  EXPECT_EQ(JsonAt(json, "first"), "100");
+  EXPECT_EQ(JsonAt(json, "values"), "[3]");
+  EXPECT_EQ(JsonAt(json, "values.0"), "133");
+  EXPECT_EQ(JsonAt(json, "values.2"), "135");
+  EXPECT_EQ(JsonAt(json, "parameter.offset"), "33");
 }
 
-TEST_F(LargeModelTest, ChecksHealthAtOnce) {
-  EXPECT_EQ(JsonAt(Measure("grpc.health.v1.Health/Check").json, "status"), "SERVING");
+TEST_F(GetParameterTest, StopsAtTheTensorsEnd) {
+  Initialize();
+  const std::string json = Get(R"({"name": "large", "first": 1998, "count": 1024})");
+  EXPECT_EQ(JsonAt(json, "values"), "[2]");
+  EXPECT_EQ(JsonAt(json, "values.1"), "2032");
 }
 
-TEST_F(LargeModelTest, ListsEveryParameterOnce) {
-  std::vector<std::string> expected;
-  for (uint32_t i = 0; i < kTensors; ++i)
-    expected.push_back(absl::StrFormat("layer.%03d.weight", i));
-  EXPECT_EQ(NamesInPages(client_, "ListParameters", 100, "parameters", "name"), expected);
-  EXPECT_EQ(NamesInPages(client_, "ListParameters", 37, "parameters", "name"), expected);
+TEST_F(GetParameterTest, RefusesValuesOutOfRange) {
+  Initialize();
+  const auto refused = IsError(Reason::kBadArgument, HasSubstr("the tensor has 2000"));
+  EXPECT_THAT(Refusal(R"({"name": "large", "first": 2001, "count": 1})"), refused);
+  EXPECT_THAT(Refusal(R"({"name": "large", "first": "18446744073709551615", "count": 1})"),
+              refused);
+  EXPECT_THAT(Refusal(R"({"name": "large", "count": 1025})"), refused);
+  EXPECT_THAT(Refusal(R"({"name": "large", "count": 4294967295})"),
+              IsError(Reason::kBadArgument, HasSubstr("at most 1024")));
 }
 
-// Against the plainest computation, in two passes.
-TEST_F(LargeModelTest, SummarizesItsLargestParameterAtOnce) {
-  long double sum = 0, squares = 0, deviations = 0;
-  uint64_t zeros = 0;
-  for (uint64_t i = 0; i < kLargestTensor; ++i) {
-    sum += ElementAt(i);
-    squares += ElementAt(i) * ElementAt(i);
-    zeros += ElementAt(i) == 0 ? 1 : 0;
+TEST_F(GetParameterTest, DoesNotKnowOtherNames) {
+  Initialize();
+  EXPECT_THAT(Refusal(R"({"name": "conv"})"),
+              IsError(Reason::kNotFound,
+                      HasSubstr("no parameter \"conv\"; ListParameters names those there are")));
+  EXPECT_THAT(Refusal("{}"), IsError(Reason::kNotFound, HasSubstr("no parameter \"\"")));
+}
+
+TEST_F(GetParameterTest, TellsTheReasonWhateverTheName) {
+  Initialize();
+  std::string name = "x";  // so that the 64th byte is half a character
+  for (int i = 0; i < 5000; ++i) name += "é";
+  EXPECT_THAT(Refusal(absl::StrCat(R"({"name": ")", name, R"("})")),
+              IsError(Reason::kNotFound, HasSubstr("no parameter \"x")));
+}
+
+TEST_F(GetParameterTest, HasNoValuesBeforeThereAreParameters) {
+  EXPECT_THAT(Refusal(R"({"name": "small"})"),
+              IsError(Reason::kNotInitialized, HasSubstr("no parameters yet")));
+}
+
+// ---- Workers, pages and the worst of answers ----
+
+TEST(InspectorTest, ShowsAServerThatNobodyHasJoined) {
+  ServerWorld world(Sync(3));
+  ReflectionClient client(world.address().ToString());
+  const std::string state = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(state, "phase"), "WAITING_FOR_WORKERS");
+  EXPECT_EQ(JsonAt(state, "current.required"), "3");
+  EXPECT_EQ(JsonAt(state, "current.waiting"), "absent");
+  EXPECT_EQ(JsonAt(state, "elements"), "0");
+  EXPECT_EQ(JsonAt(state, "learningRate"), "0");
+  EXPECT_EQ(JsonAt(Inspect(client, "ListWorkers"), "workers"), "[0]");
+  EXPECT_EQ(JsonAt(Inspect(client, "ListParameters"), "total"), "0");
+}
+
+TEST(InspectorTest, TellsWhoIsWaitedForAndHowThePushesEnded) {
+  ServerWorld world(Sync(3));
+  ReflectionClient client(world.address().ToString());
+  for (const char* name : {"a", "b", "c"}) ASSERT_THAT(world.Join(name), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  world.Pass(absl::Milliseconds(1500));
+  EXPECT_THAT(world.Push("b", 0, {1, 1, 1}), Accepted(0));
+  EXPECT_THAT(world.SendPush({}), IsError(Reason::kMissingHeader, _));
+  const std::string state = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(state, "current.accumulated"), "1");
+  EXPECT_EQ(JsonAt(state, "current.required"), "3");
+  EXPECT_EQ(JsonAt(state, "current.missing"), "2");
+  EXPECT_EQ(JsonAt(state, "current.awaited"), "[2]");
+  EXPECT_EQ(JsonAt(state, "current.awaited.0.worker"), "a");
+  EXPECT_EQ(JsonAt(state, "current.awaited.1.worker"), "c");
+  EXPECT_EQ(JsonAt(state, "current.contributed"), "[1]");
+  EXPECT_EQ(JsonAt(state, "current.contributed.0"), "b");
+  EXPECT_EQ(JsonAt(state, "pushes.received"), "2");
+  EXPECT_EQ(JsonAt(state, "pushes.accepted"), "1");
+  EXPECT_EQ(JsonAt(state, "pushes.rejected"), "1");
+  EXPECT_EQ(JsonAt(state, "uptime"), "1.500s");
+  EXPECT_EQ(JsonAt(state, "started"), "2023-11-14T22:13:20Z");
+}
+
+// How long the step waits, and for whom: "b" has sent a third of its second push, "c" is silent.
+TEST(InspectorTest, TellsHowFarThoseAreWhoAreWaitedFor) {
+  ServerWorld world(Sync(3));
+  ReflectionClient client(world.address().ToString());
+  for (const char* name : {"a", "b", "c"}) ASSERT_THAT(world.Join(name), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  for (const char* name : {"a", "b"}) {
+    EXPECT_THAT(world.Push(name, 0, {1, 1, 1}), Accepted(0));
   }
-  const long double mean = sum / kLargestTensor;
-  for (uint64_t i = 0; i < kLargestTensor; ++i) {
-    deviations += (ElementAt(i) - mean) * (ElementAt(i) - mean);
+  EXPECT_THAT(world.Push("c", 0, {1, 1, 1}), Applied(1));
+  world.Silence("c");
+  world.Pass(absl::Seconds(1));
+  EXPECT_THAT(world.Push("a", 1, {1, 1, 1}), Accepted(1));
+  world.Pass(absl::Seconds(2));
+  const auto push = world.OpenPush();
+  push->Write(HeaderOf(world.NextHeader("b", 1)));
+  push->Write(GradientOf(0, {1}));
+  EXPECT_TRUE(world.Await([&] {
+    const auto awaited = world.shard().Describe().current.awaited;
+    return awaited.size() == 2 && awaited[0].bytes_arrived == 4;
+  }));
+  const std::string state = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(state, "current.waiting"), "2s");
+  EXPECT_EQ(JsonAt(state, "current.awaited.0.worker"), "b");
+  EXPECT_EQ(JsonAt(state, "current.awaited.0.bytesArrived"), "4");
+  EXPECT_EQ(JsonAt(state, "current.awaited.0.sinceLastSeen"), "0s");
+  EXPECT_EQ(JsonAt(state, "current.awaited.0.lag"), "1");
+  EXPECT_EQ(JsonAt(state, "current.awaited.1.worker"), "c");
+  EXPECT_EQ(JsonAt(state, "current.awaited.1.bytesArrived"), "0");
+  EXPECT_EQ(JsonAt(state, "current.awaited.1.sinceLastSeen"), "3s");
+  EXPECT_EQ(JsonAt(state, "current.awaited.1.lag"), "1");
+  push->Write(GradientOf(1, {1, 1}));
+  push->End();
+  EXPECT_THAT(push->Answer(), IsOk());
+}
+
+TEST(InspectorTest, TellsHowStaleTheGradientsWereThatCounted) {
+  ServerWorld world(Bounded(1, 40));
+  ReflectionClient client(world.address().ToString());
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  for (uint64_t step = 0; step < 35; ++step) {
+    ASSERT_THAT(world.Push("a", step, {1, 1, 1}), Applied(step + 1));
   }
-  const std::string json =
-      Measure("sluice.v1.Inspector/GetParameter",
-              absl::StrCat(R"({"name": ")", kLargestName, R"(", "count": 1024})"))
-          .json;
-  EXPECT_EQ(JsonAt(json, "statistics.min"), "-2");
-  EXPECT_EQ(JsonAt(json, "statistics.max"), "4");
-  EXPECT_NEAR(JsonNumberAt(json, "statistics.mean"), static_cast<double>(mean), 1e-9);
-  EXPECT_NEAR(JsonNumberAt(json, "statistics.standardDeviation"),
-              static_cast<double>(std::sqrt(deviations / kLargestTensor)), 1e-9);
-  EXPECT_NEAR(JsonNumberAt(json, "statistics.l2Norm"), static_cast<double>(std::sqrt(squares)),
-              1e-6);
-  EXPECT_NEAR(JsonNumberAt(json, "statistics.zeroShare"),
-              static_cast<double>(zeros) / kLargestTensor, 1e-12);
-  EXPECT_EQ(JsonAt(json, "values"), "[1024]");
+  EXPECT_THAT(world.Push("a", 34, {1, 1, 1}), Applied(36, 1));
+  EXPECT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(37, 36));
+  EXPECT_THAT(world.Push("a", 4, {1, 1, 1}), Applied(38, 33));
+  const std::string state = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(state, "staleness.max"), "36");
+  EXPECT_DOUBLE_EQ(JsonNumberAt(state, "staleness.mean"), (1 + 36 + 33) / 38.0);
+  EXPECT_EQ(JsonAt(state, "staleness.histogram"), "[3]");
+  const char* const expected[][2] = {{"0", "35"}, {"1", "1"}, {"32", "2"}};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(JsonAt(state, PathOf("staleness.histogram", i, "staleness")), expected[i][0]);
+    EXPECT_EQ(JsonAt(state, PathOf("staleness.histogram", i, "count")), expected[i][1]);
+  }
+}
+
+TEST(InspectorTest, TellsTheLearningRateAndHowItGoes) {
+  ShardOptions options = Sync(1);
+  options.schedule.kind = ScheduleKind::kStep;
+  options.schedule.warmup_steps = 2;
+  options.schedule.step_size = 10;
+  options.schedule.gamma = 0.5;
+  ServerWorld world(options);
+  ReflectionClient client(world.address().ToString());
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  std::string state = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(state, "learningRate"), "0.5");
+  EXPECT_EQ(JsonAt(state, "schedule.kind"), "STEP");
+  EXPECT_EQ(JsonAt(state, "schedule.warmupSteps"), "2");
+  EXPECT_EQ(JsonAt(state, "schedule.stepSize"), "10");
+  EXPECT_EQ(JsonAt(state, "schedule.gamma"), "0.5");
+  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
+  state = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(state, "learningRate"), "1");
+}
+
+TEST(InspectorTest, TellsWhatWasSkipped) {
+  ShardOptions options = Sync(2);
+  options.guards.skip_not_finite = true;
+  ServerWorld world(options);
+  ReflectionClient client(world.address().ToString());
+  for (const char* name : {"a", "b"}) ASSERT_THAT(world.Join(name), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  EXPECT_THAT(world.Push("a", 0, {1, std::nanf(""), 1}), Skipped(0));
+  const std::string state = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(state, "pushes.skipped"), "1");
+  EXPECT_EQ(JsonAt(state, "current.skipped"), "1");
+  EXPECT_EQ(JsonAt(Inspect(client, "ListWorkers"), "workers.0.skipped"), "1");
+}
+
+TEST(InspectorTest, TellsTheTimesOfSteps) {
+  ServerWorld world(Sync(1));
+  ReflectionClient client(world.address().ToString());
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  for (uint64_t step = 0; step < 2; ++step) {
+    world.Pass(absl::Seconds(3));
+    EXPECT_THAT(world.Push("a", step, {1, 1, 1}), Applied(step + 1));
+  }
+  world.Pass(absl::Seconds(1));
+  const std::string state = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(state, "step"), "2");
+  EXPECT_EQ(JsonAt(state, "meanStepTime"), "3s");
+  EXPECT_EQ(JsonAt(state, "sinceLastStep"), "1s");
+}
+
+TEST(InspectorTest, TellsWhatBecameOfEachWorker) {
+  ServerWorld world(Async(1));
+  ReflectionClient client(world.address().ToString());
+  for (const char* name : {"evicted", "left", "lost", "present"}) {
+    ASSERT_THAT(world.Join(name), IsOk());
+  }
+  ASSERT_THAT(world.Observe("observer"), IsOk());
+  ASSERT_THAT(world.Initialize("present", {1, 2, 3}), IsOk());
+  EXPECT_TRUE(world.Break("evicted"));
+  world.Pass(absl::Seconds(10));
+  EXPECT_TRUE(world.Break("lost"));
+  ASSERT_THAT(world.Leave("left"), IsOk());
+  v1::PushHeader header = world.NextHeader("present", 0);
+  header.set_loss(0.5);
+  ASSERT_THAT(world.SendPush({HeaderOf(header), GradientOf(0, {1, 1, 1})}), Applied(1));
+  world.Pass(absl::Seconds(2));
+  const std::string json = Inspect(client, "ListWorkers");
+  EXPECT_EQ(JsonAt(json, "workers"), "[4]");
+  const char* const presences[] = {"EVICTED", "LEFT", "LOST", "PRESENT"};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(JsonAt(json, PathOf("workers", i, "presence")), presences[i]);
+  }
+  EXPECT_EQ(JsonAt(json, "workers.3.worker"), "present");
+  EXPECT_EQ(JsonAt(json, "workers.3.host"), "node");
+  EXPECT_EQ(JsonAt(json, "workers.3.pid"), "7");
+  EXPECT_EQ(JsonAt(json, "workers.3.lag"), "1");
+  EXPECT_EQ(JsonAt(json, "workers.3.accepted"), "1");
+  EXPECT_EQ(JsonAt(json, "workers.3.lastSequence"), "1");
+  EXPECT_EQ(JsonAt(json, "workers.3.loss"), "0.5");
+  EXPECT_EQ(JsonAt(json, "workers.3.sinceLastPush"), "2s");
+  EXPECT_EQ(JsonAt(json, "workers.3.sinceLastSeen"), "0s");
+  EXPECT_EQ(JsonAt(json, "workers.3.index"), "3");
+  EXPECT_EQ(JsonAt(json, "workers.2.sinceLastSeen"), "2s");
+  EXPECT_EQ(JsonAt(json, "workers.2.sinceLastPush"), "absent");
+}
+
+TEST(InspectorTest, RefusesAPageTokenThatItNeverGave) {
+  ServerWorld world(Sync(1));
+  ReflectionClient client(world.address().ToString());
+  ASSERT_THAT(world.Join("a"), IsOk());
+  for (const char* method : {"ListWorkers", "ListParameters"}) {
+    for (const char* token : {"next", "-1", "2", "18446744073709551616", "éééééééééééééééééé"}) {
+      const auto answer = client.Call(absl::StrCat("sluice.v1.Inspector/", method),
+                                      absl::StrCat(R"({"pageToken": ")", token, R"("})"));
+      EXPECT_THAT(answer.status(),
+                  IsError(Reason::kBadArgument, HasSubstr("is none that this server gave")))
+          << method << " " << token;
+    }
+  }
+}
+
+// The worst that a layout may hold, on one page.
+TEST(InspectorTest, KeepsALargestPageOfParametersUnderItsLimit) {
+  std::vector<LayoutRange> ranges;
+  for (uint32_t i = 0; i < 101; ++i) {
+    LayoutRange range;
+    range.name = absl::StrFormat("%0256d", i);
+    range.shape = {1, 1, 1, 1, 1, 1, 1, 128};
+    range.kind = RangeKind::kStatistic;
+    range.dtype = DataType::kBFloat16;
+    range.offset = 128 * i;
+    range.length = 128;
+    ranges.push_back(range);
+  }
+  ServerWorld world(Sync(1), Layout::Create(ranges).value());
+  ReflectionClient client(world.address().ToString());
+  ASSERT_THAT(world.Join("a"), IsOk());
+  const auto page =
+      client.Call("sluice.v1.Inspector/ListParameters", R"({"pageSize": 4294967295})");
+  ASSERT_THAT(page, IsOk());
+  EXPECT_EQ(JsonAt(page->json, "parameters"), "[100]");
+  EXPECT_EQ(JsonAt(page->json, "nextPageToken"), "100");
+  EXPECT_LT(page->bytes, kLargestAnswer);
+}
+
+TEST(InspectorTest, KeepsALargestPageOfWorkersUnderItsLimit) {
+  ServerWorld world(Sync(101));
+  ReflectionClient client(world.address().ToString());
+  for (int i = 0; i < 101; ++i) {
+    v1::JoinRequest request = world.RequestOf(absl::StrFormat("%0128d", i));
+    request.set_host(std::string(256, 'h'));
+    request.set_push_encoding(std::string(64, 'e'));
+    request.set_pull_encoding(std::string(64, 'e'));
+    request.set_pid(4294967295u);
+    request.set_process_nonce(i + 1);
+    ASSERT_THAT(world.JoinAs(request), IsOk());
+  }
+  const auto page = client.Call("sluice.v1.Inspector/ListWorkers");
+  ASSERT_THAT(page, IsOk());
+  EXPECT_EQ(JsonAt(page->json, "workers"), "[100]");
+  EXPECT_LT(page->bytes, kLargestAnswer);
+  EXPECT_EQ(NamesInPages(client, "ListWorkers", 10, "workers", "worker").size(), 101u);
+  const auto state = client.Call("sluice.v1.Inspector/GetServerState");
+  ASSERT_THAT(state, IsOk());
+  EXPECT_EQ(JsonAt(state->json, "current.missing"), "101");
+  EXPECT_EQ(JsonAt(state->json, "current.awaited"), "[16]");
+  EXPECT_LT(state->bytes, kLargestAnswer);
 }
 
 }  // namespace

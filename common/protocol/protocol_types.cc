@@ -1,0 +1,21 @@
+#include "common/protocol/protocol_types.h"
+
+namespace sluice {
+
+absl::string_view DispositionName(Disposition disposition) {
+  switch (disposition) {
+    case Disposition::kAccepted:
+      return "accepted";
+    case Disposition::kApplied:
+      return "applied";
+    case Disposition::kStaleDropped:
+      return "stale";
+    case Disposition::kSkipped:
+      return "skipped";
+    case Disposition::kDuplicate:
+      break;
+  }
+  return "duplicate";
+}
+
+}  // namespace sluice

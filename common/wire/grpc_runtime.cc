@@ -1,0 +1,12 @@
+#include "common/wire/grpc_runtime.h"
+
+#include <grpc/grpc.h>
+
+namespace sluice {
+
+void KeepGrpcRunning() {
+  static const bool running = (grpc_init(), true);
+  static_cast<void>(running);
+}
+
+}  // namespace sluice

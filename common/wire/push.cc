@@ -1,0 +1,147 @@
+#include "common/wire/push.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/protocol/attachment.h"
+#include "common/wire/encoding.h"
+#include "common/wire/field.h"
+
+namespace sluice {
+namespace {
+
+v1::Disposition DispositionToProto(Disposition disposition) {
+  switch (disposition) {
+    case Disposition::kAccepted:
+      return v1::ACCEPTED;
+    case Disposition::kApplied:
+      return v1::APPLIED;
+    case Disposition::kStaleDropped:
+      return v1::STALE_DROPPED;
+    case Disposition::kSkipped:
+      return v1::SKIPPED;
+    case Disposition::kDuplicate:
+      break;
+  }
+  return v1::DUPLICATE;
+}
+
+absl::StatusOr<Disposition> DispositionFromProto(absl::string_view field,
+                                                 v1::Disposition disposition) {
+  switch (disposition) {
+    case v1::ACCEPTED:
+      return Disposition::kAccepted;
+    case v1::APPLIED:
+      return Disposition::kApplied;
+    case v1::STALE_DROPPED:
+      return Disposition::kStaleDropped;
+    case v1::SKIPPED:
+      return Disposition::kSkipped;
+    case v1::DUPLICATE:
+      return Disposition::kDuplicate;
+    default:
+      return BadField(field, absl::StrCat(static_cast<int>(disposition)),
+                      "a known disposition; is the server newer than this worker?");
+  }
+}
+
+void PutAttachments(const Attachments& attachments, v1::PushHeader* header) {
+  for (const Attachment& attachment : attachments) {
+    v1::Attachment& message = *header->add_attachments();
+    message.set_type(attachment.type);
+    message.set_data(attachment.data);
+  }
+}
+
+// Null if it has none.
+absl::StatusOr<std::shared_ptr<const Attachments>> ReadAttachments(const v1::PushHeader& header) {
+  if (header.attachments().empty()) return nullptr;
+  const auto attachments = std::make_shared<Attachments>();
+  for (const v1::Attachment& message : header.attachments()) {
+    attachments->push_back({message.type(), message.data()});
+  }
+  const absl::Status sound = CheckAttachments(*attachments);
+  if (!sound.ok()) return sound;
+  return std::shared_ptr<const Attachments>(attachments);
+}
+
+}  // namespace
+
+v1::PushHeader ToProto(const PushHeader& header) {
+  v1::PushHeader message;
+  message.set_session(header.session.value());
+  message.set_sequence(header.sequence.value());
+  message.set_step(header.step.value());
+  message.set_incarnation(header.incarnation.value());
+  message.set_samples(header.samples);
+  if (header.loss.has_value()) message.set_loss(*header.loss);
+  if (header.attachments != nullptr) PutAttachments(*header.attachments, &message);
+  if (header.encodings.has_value()) *message.mutable_encodings() = ToProto(*header.encodings);
+  return message;
+}
+
+absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message) {
+  if (message.sequence() == 0) return BadField("sequence", "0", "a number from 1 on");
+  if (message.samples() == 0) return BadField("samples", "0", "at least 1");
+  PushHeader header;
+  header.session = SessionId(message.session());
+  header.sequence = Sequence(message.sequence());
+  header.step = Step(message.step());
+  header.incarnation = Incarnation(message.incarnation());
+  header.samples = message.samples();
+  if (message.has_loss()) header.loss = message.loss();
+  if (message.has_encodings()) {
+    auto encodings = FromProto(message.encodings());
+    if (!encodings.ok()) return encodings.status();
+    header.encodings = *std::move(encodings);
+  }
+  auto attachments = ReadAttachments(message);
+  if (!attachments.ok()) return attachments.status();
+  header.attachments = *std::move(attachments);
+  return header;
+}
+
+v1::PushSummary ToProto(const PushSummary& summary) {
+  v1::PushSummary message;
+  message.set_samples(summary.samples);
+  if (summary.loss.has_value()) message.set_loss(*summary.loss);
+  return message;
+}
+
+absl::StatusOr<PushSummary> FromProto(const v1::PushSummary& message) {
+  if (message.samples() == 0) return BadField("samples", "0", "at least 1");
+  PushSummary summary;
+  summary.samples = message.samples();
+  if (message.has_loss()) summary.loss = message.loss();
+  return summary;
+}
+
+v1::PushGradientsResponse ToProto(const PushOutcome& outcome) {
+  v1::PushGradientsResponse message;
+  message.set_disposition(DispositionToProto(outcome.disposition));
+  message.set_step(outcome.step.value());
+  message.set_incarnation(outcome.incarnation.value());
+  message.set_staleness(outcome.staleness);
+  if (outcome.first_disposition.has_value()) {
+    message.set_first_disposition(DispositionToProto(*outcome.first_disposition));
+  }
+  return message;
+}
+
+absl::StatusOr<PushOutcome> FromProto(const v1::PushGradientsResponse& message) {
+  PushOutcome outcome;
+  const auto disposition = DispositionFromProto("disposition", message.disposition());
+  if (!disposition.ok()) return disposition.status();
+  outcome.disposition = *disposition;
+  outcome.step = Step(message.step());
+  outcome.incarnation = Incarnation(message.incarnation());
+  outcome.staleness = message.staleness();
+  if (outcome.disposition != Disposition::kDuplicate) return outcome;
+  const auto first = DispositionFromProto("first_disposition", message.first_disposition());
+  if (!first.ok()) return first.status();
+  outcome.first_disposition = *first;
+  return outcome;
+}
+
+}  // namespace sluice

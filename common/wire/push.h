@@ -1,0 +1,23 @@
+// What is said of a push, to and from protobuf. Errors are BAD_ARGUMENT.
+
+#ifndef SLUICE_COMMON_WIRE_PUSH_H_
+#define SLUICE_COMMON_WIRE_PUSH_H_
+
+#include "absl/status/statusor.h"
+#include "common/protocol/protocol_types.h"
+#include "sluice/v1/parameter_server.pb.h"
+
+namespace sluice {
+
+v1::PushHeader ToProto(const PushHeader& header);
+absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message);
+
+v1::PushSummary ToProto(const PushSummary& summary);
+absl::StatusOr<PushSummary> FromProto(const v1::PushSummary& message);
+
+v1::PushGradientsResponse ToProto(const PushOutcome& outcome);
+absl::StatusOr<PushOutcome> FromProto(const v1::PushGradientsResponse& message);
+
+}  // namespace sluice
+
+#endif  // SLUICE_COMMON_WIRE_PUSH_H_

@@ -1,0 +1,238 @@
+#include "common/wire/settings.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+
+namespace sluice {
+namespace {
+
+// What a message of a duration may hold: 10,000 years.
+const absl::Duration kLongestDuration = absl::Seconds(int64_t{315'576'000'000});
+
+// Which word of ours is which of the wire's; where several are, the first is sent.
+template <typename Ours, typename Theirs>
+struct Word {
+  Ours ours;
+  Theirs theirs;
+};
+
+constexpr Word<ConsistencyMode, v1::ConsistencyMode> kModes[] = {
+    {ConsistencyMode::kSync, v1::SYNC},       {ConsistencyMode::kBackup, v1::BACKUP},
+    {ConsistencyMode::kBounded, v1::BOUNDED}, {ConsistencyMode::kSsp, v1::SSP},
+    {ConsistencyMode::kAsync, v1::ASYNC},
+};
+constexpr Word<Reduction, v1::Reduction> kReductions[] = {
+    {Reduction::kMean, v1::MEAN},
+    {Reduction::kMean, v1::REDUCTION_UNSPECIFIED},
+    {Reduction::kWeightedMean, v1::WEIGHTED_MEAN},
+    {Reduction::kSum, v1::SUM},
+};
+constexpr Word<ReductionOrder, v1::ReductionOrder> kOrders[] = {
+    {ReductionOrder::kArrival, v1::ARRIVAL},
+    {ReductionOrder::kArrival, v1::REDUCTION_ORDER_UNSPECIFIED},
+    {ReductionOrder::kRank, v1::RANK},
+};
+constexpr Word<StepWaitAction, v1::StepWaitAction> kActions[] = {
+    {StepWaitAction::kWait, v1::WAIT},
+    {StepWaitAction::kWait, v1::STEP_WAIT_ACTION_UNSPECIFIED},
+    {StepWaitAction::kProceed, v1::PROCEED},
+    {StepWaitAction::kEvict, v1::EVICT},
+};
+constexpr Word<ScheduleKind, v1::LearningRateSchedule::Kind> kSchedules[] = {
+    {ScheduleKind::kConstant, v1::LearningRateSchedule::CONSTANT},
+    {ScheduleKind::kStep, v1::LearningRateSchedule::STEP},
+    {ScheduleKind::kCosine, v1::LearningRateSchedule::COSINE},
+};
+
+template <typename Ours, typename Theirs, size_t kCount>
+Theirs Encode(const Word<Ours, Theirs> (&words)[kCount], Ours ours) {
+  for (const Word<Ours, Theirs>& word : words) {
+    if (word.ours == ours) return word.theirs;
+  }
+  return Theirs();
+}
+
+template <typename Ours, typename Theirs, size_t kCount>
+absl::Status Decode(absl::string_view field, const Word<Ours, Theirs> (&words)[kCount],
+                    Theirs theirs, Ours* ours) {
+  for (const Word<Ours, Theirs>& word : words) {
+    if (word.theirs != theirs) continue;
+    *ours = word.ours;
+    return absl::OkStatus();
+  }
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("field consistency.", field, " is ", static_cast<int>(theirs),
+                                ", which is none of those in training.proto; is the other side "
+                                "newer than this one?"));
+}
+
+absl::Status BadRange(const v1::LayoutRange& range, absl::string_view field, int found,
+                      absl::string_view expected) {
+  return MakeError(Reason::kBadLayout, absl::StrCat("range \"", Shown(range.name()), "\" has ",
+                                                    field, " ", found, ", expected ", expected));
+}
+
+absl::StatusOr<RangeKind> KindFromProto(const v1::LayoutRange& range) {
+  switch (range.kind()) {
+    case v1::PARAMETER:
+      return RangeKind::kParameter;
+    case v1::STATISTIC:
+      return RangeKind::kStatistic;
+    default:
+      return BadRange(range, "kind", range.kind(), "PARAMETER or STATISTIC");
+  }
+}
+
+absl::StatusOr<DataType> DataTypeFromProto(const v1::LayoutRange& range) {
+  switch (range.dtype()) {
+    case v1::FLOAT32:
+      return DataType::kFloat32;
+    case v1::FLOAT64:
+      return DataType::kFloat64;
+    case v1::FLOAT16:
+      return DataType::kFloat16;
+    case v1::BFLOAT16:
+      return DataType::kBFloat16;
+    default:
+      return BadRange(range, "dtype", range.dtype(), "FLOAT32, FLOAT64, FLOAT16 or BFLOAT16");
+  }
+}
+
+v1::DataType DataTypeToProto(DataType dtype) {
+  switch (dtype) {
+    case DataType::kFloat64:
+      return v1::FLOAT64;
+    case DataType::kFloat16:
+      return v1::FLOAT16;
+    case DataType::kBFloat16:
+      return v1::BFLOAT16;
+    case DataType::kFloat32:
+      break;
+  }
+  return v1::FLOAT32;
+}
+
+}  // namespace
+
+absl::StatusOr<Layout> FromProto(const v1::Layout& message) {
+  // Before anything is allocated for them.
+  const size_t count = message.ranges_size();
+  if (count > Layout::kMaxRanges) {
+    return MakeError(
+        Reason::kBadLayout,
+        absl::StrCat("the layout has ", count, " ranges, expected 1 to ", Layout::kMaxRanges));
+  }
+  std::vector<LayoutRange> ranges;
+  ranges.reserve(count);
+  for (const v1::LayoutRange& from : message.ranges()) {
+    const auto kind = KindFromProto(from);
+    if (!kind.ok()) return kind.status();
+    const auto dtype = DataTypeFromProto(from);
+    if (!dtype.ok()) return dtype.status();
+    LayoutRange range;
+    range.name = from.name();
+    range.shape.assign(from.shape().begin(), from.shape().end());
+    range.kind = *kind;
+    range.dtype = *dtype;
+    range.offset = from.offset();
+    range.length = from.length();
+    ranges.push_back(std::move(range));
+  }
+  return Layout::Create(std::move(ranges));
+}
+
+absl::StatusOr<Consistency> FromProto(const v1::Consistency& message) {
+  Consistency consistency;
+  const absl::Status enums[] = {
+      Decode("mode", kModes, message.mode(), &consistency.mode),
+      Decode("reduction", kReductions, message.reduction(), &consistency.reduction),
+      Decode("order", kOrders, message.order(), &consistency.order),
+      Decode("on_max_step_wait", kActions, message.on_max_step_wait(),
+             &consistency.on_max_step_wait)};
+  for (const absl::Status& status : enums) {
+    if (!status.ok()) return status;
+  }
+  if (message.quorum() != 0) consistency.quorum = message.quorum();
+  if (message.has_max_staleness()) consistency.max_staleness = message.max_staleness();
+  consistency.slack = message.slack();
+  consistency.discount_stale = message.discount_stale();
+  consistency.inconsistent_reads = message.inconsistent_reads();
+  if (message.has_max_step_wait()) consistency.max_step_wait = FromProto(message.max_step_wait());
+  const absl::Status status = consistency.Validate();
+  if (!status.ok()) return status;
+  return consistency;
+}
+
+v1::LayoutRange ToProto(const LayoutRange& range) {
+  v1::LayoutRange message;
+  message.set_name(range.name);
+  for (const uint32_t dimension : range.shape) message.add_shape(dimension);
+  message.set_kind(range.kind == RangeKind::kParameter ? v1::PARAMETER : v1::STATISTIC);
+  message.set_dtype(DataTypeToProto(range.dtype));
+  message.set_offset(range.offset);
+  message.set_length(range.length);
+  return message;
+}
+
+v1::Consistency ToProto(const Consistency& consistency) {
+  v1::Consistency message;
+  message.set_mode(Encode(kModes, consistency.mode));
+  if (consistency.HasQuorum()) message.set_quorum(consistency.quorum);
+  if (consistency.max_staleness.has_value()) message.set_max_staleness(*consistency.max_staleness);
+  message.set_slack(consistency.slack);
+  message.set_reduction(Encode(kReductions, consistency.reduction));
+  message.set_order(Encode(kOrders, consistency.order));
+  message.set_discount_stale(consistency.discount_stale);
+  message.set_inconsistent_reads(consistency.inconsistent_reads);
+  if (consistency.max_step_wait != absl::InfiniteDuration()) {
+    *message.mutable_max_step_wait() = ToProto(consistency.max_step_wait);
+    message.set_on_max_step_wait(Encode(kActions, consistency.on_max_step_wait));
+  }
+  return message;
+}
+
+v1::LearningRateSchedule ToProto(const LearningRateSchedule& schedule) {
+  v1::LearningRateSchedule message;
+  message.set_kind(Encode(kSchedules, schedule.kind));
+  message.set_warmup_steps(schedule.warmup_steps);
+  if (schedule.kind == ScheduleKind::kStep) {
+    message.set_step_size(schedule.step_size);
+    message.set_gamma(schedule.gamma);
+  } else if (schedule.kind == ScheduleKind::kCosine) {
+    message.set_total_steps(schedule.total_steps);
+    message.set_floor(schedule.floor);
+  }
+  return message;
+}
+
+google::protobuf::Duration ToProto(absl::Duration duration) {
+  google::protobuf::Duration message;
+  const absl::Duration within = std::clamp(duration, -kLongestDuration, kLongestDuration);
+  const absl::Duration cut = absl::Trunc(within, absl::Microseconds(1));
+  message.set_seconds(absl::ToInt64Seconds(cut));
+  message.set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(cut - absl::Seconds(message.seconds()))));
+  return message;
+}
+
+absl::Duration FromProto(const google::protobuf::Duration& message) {
+  return absl::Seconds(message.seconds()) + absl::Nanoseconds(message.nanos());
+}
+
+google::protobuf::Timestamp ToProto(absl::Time time) {
+  const google::protobuf::Duration since = ToProto(time - absl::UnixEpoch());
+  google::protobuf::Timestamp message;
+  message.set_seconds(since.seconds());
+  message.set_nanos(since.nanos());
+  return message;
+}
+
+absl::Time FromProto(const google::protobuf::Timestamp& message) {
+  return absl::UnixEpoch() + absl::Seconds(message.seconds()) + absl::Nanoseconds(message.nanos());
+}
+
+}  // namespace sluice

@@ -1,0 +1,40 @@
+// The translator's vocabulary: layouts, the rules of a job, durations and times, to and from their
+// messages.
+//
+// Messages may come from anyone: FromProto checks every field and names the one that is wrong.
+// ToProto cannot fail.
+
+#ifndef SLUICE_COMMON_WIRE_SETTINGS_H_
+#define SLUICE_COMMON_WIRE_SETTINGS_H_
+
+#include <google/protobuf/duration.pb.h>
+#include <google/protobuf/timestamp.pb.h>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/protocol/consistency.h"
+#include "common/protocol/learning_rate_schedule.h"
+#include "common/tensor/layout.h"
+#include "sluice/v1/tensor.pb.h"
+#include "sluice/v1/training.pb.h"
+
+namespace sluice {
+
+v1::LayoutRange ToProto(const LayoutRange& range);
+absl::StatusOr<Layout> FromProto(const v1::Layout& message);  // BAD_LAYOUT
+
+v1::Consistency ToProto(const Consistency& consistency);
+absl::StatusOr<Consistency> FromProto(const v1::Consistency& message);  // BAD_ARGUMENT
+
+v1::LearningRateSchedule ToProto(const LearningRateSchedule& schedule);
+
+// Cut to microseconds, which are enough for people, and to the 10,000 years that a message may
+// hold.
+google::protobuf::Duration ToProto(absl::Duration duration);
+absl::Duration FromProto(const google::protobuf::Duration& message);
+google::protobuf::Timestamp ToProto(absl::Time time);
+absl::Time FromProto(const google::protobuf::Timestamp& message);
+
+}  // namespace sluice
+
+#endif  // SLUICE_COMMON_WIRE_SETTINGS_H_

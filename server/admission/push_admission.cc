@@ -1,0 +1,211 @@
+#include "server/admission/push_admission.h"
+
+#include <utility>
+
+#include "common/base/error.h"
+#include "server/admission/draining.h"
+
+namespace sluice {
+namespace {
+
+// Of a push whose answer is known before it is let in.
+std::function<void(const absl::StatusOr<PushOutcome>&)> TellStart(PushStartCallback start) {
+  return [start = std::move(start)](const absl::StatusOr<PushOutcome>& answer) {
+    if (answer.ok()) {
+      start(PushStart{nullptr, *answer});
+    } else {
+      start(answer.status());
+    }
+  };
+}
+
+}  // namespace
+
+PushAdmission::PushAdmission(const ShardOptions& options, const RuntimeSettings& terms,
+                             const IncarnationHistory& incarnations, Roster& roster,
+                             CurrentStep& step, const Clock& clock)
+    : guards_(options.guards),
+      settings_(terms),
+      roster_(roster),
+      step_(step),
+      clock_(clock),
+      gate_(terms.policy(), incarnations, roster.sessions()) {}
+
+void PushAdmission::Begin(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                          std::function<void()> cancel, Completions* completions) {
+  const Gate::Verdict verdict = gate_.Open(header, step_.Progress(), clock_.Now());
+  if (!verdict.ok()) {
+    completions->Add([start, status = verdict.status()] { start(status); });
+  } else if (verdict->has_value()) {
+    Answer(*header, **verdict, TellStart(start), completions);
+  } else {
+    const Rank rank = (*roster_.sessions().Find(header->session))->rank();
+    in_flight_->Wait({*header, rank, std::move(start), std::move(cancel)});
+  }
+}
+
+void PushAdmission::Abandon(const PendingPush& push, Abandoned why) {
+  gate_.Abandon(why);
+  in_flight_->Release(push.header().session);
+}
+
+void PushAdmission::Queue(Arrival arrival) {
+  in_flight_->NoteWhole(arrival.push->header().session);
+  arrivals_.push_back(std::move(arrival));
+}
+
+// A step that is complete takes no more: what comes then belongs to the next.
+void PushAdmission::TakeArrivals(Completions* completions) {
+  while (!arrivals_.empty() && !step_.IsComplete()) {
+    Arrival arrival = std::move(arrivals_.front());
+    arrivals_.pop_front();
+    Take(std::move(arrival), completions);
+  }
+}
+
+void PushAdmission::Take(Arrival arrival, Completions* completions) {
+  const PushHeader& header = arrival.push->header();
+  const bool skips = guards_.skip_not_finite && ReasonOf(arrival.refused) == Reason::kNotFinite;
+  absl::Status refused = arrival.refused;
+  if (refused.ok() || skips) {
+    const Gate::Verdict verdict = gate_.Admit(header, step_.Progress(), clock_.Now());
+    if (verdict.ok() && !verdict->has_value()) {
+      Enter(std::move(arrival), completions);
+      return;
+    }
+    if (verdict.ok()) {
+      in_flight_->Release(header.session);
+      Answer(header, **verdict, std::move(arrival.done), completions);
+      return;
+    }
+    refused = verdict.status();
+  } else {
+    gate_.Abandon(Abandoned::kRejected);
+  }
+  in_flight_->Release(header.session);
+  completions->Add([done = std::move(arrival.done), refused] { done(refused); });
+}
+
+// At once, or when what it tells is kept.
+void PushAdmission::Answer(const PushHeader& header, const PushOutcome& outcome, Tell tell,
+                           Completions* completions) {
+  const absl::optional<Step> with = kept_.has_value() ? KeptWith(header) : absl::nullopt;
+  if (with.has_value() && *with > *kept_) {
+    Hold(*with, {std::move(tell), outcome}, completions);
+  } else {
+    completions->Add([tell = std::move(tell), outcome] { tell(outcome); });
+  }
+}
+
+// The step that is made of the push, which was answered before; absent if none is.
+absl::optional<Step> PushAdmission::KeptWith(const PushHeader& header) const {
+  const auto record = roster_.sessions().Find(header.session);
+  if (!record.ok()) return absl::nullopt;
+  const auto kept = (*record)->answers.find(header.sequence);
+  if (kept == (*record)->answers.end() || !kept->second.part_of.has_value()) return absl::nullopt;
+  return kept->second.part_of->Next();
+}
+
+void PushAdmission::AnswerUpTo(Step step, Completions* completions) {
+  if (kept_.has_value()) kept_ = step;
+  const auto end = held_.upper_bound(step);
+  for (auto it = held_.begin(); it != end; ++it) {
+    completions->Add([held = std::move(it->second)] { held.tell(held.outcome); });
+  }
+  held_.erase(held_.begin(), end);
+}
+
+void PushAdmission::Hold(Step step, Held held, Completions* completions) {
+  if (abandoned_.ok()) {
+    held_.emplace(step, std::move(held));
+  } else {
+    completions->Add([tell = std::move(held.tell), why = abandoned_] { tell(why); });
+  }
+}
+
+void PushAdmission::FailHeldAnswers(const absl::Status& why, Completions* completions) {
+  if (!kept_.has_value()) return;
+  abandoned_ = why;
+  for (auto& entry : held_) {
+    completions->Add([tell = std::move(entry.second.tell), why] { tell(why); });
+  }
+  held_.clear();
+}
+
+// The push was admitted: it belongs to the step under way.
+void PushAdmission::Enter(Arrival arrival, Completions* completions) {
+  const absl::Time now = clock_.Now();
+  const Step step = step_.number();
+  const bool part_of_step = arrival.refused.ok() || settings_.policy().OncePerStep();
+  const PushHeader header = arrival.push->header();
+  SessionRecord& record = **roster_.sessions().Find(header.session);
+  // What is left out where no step waits for anybody in particular contributes to none.
+  if (part_of_step) record.contributed = step;
+  Disposition disposition = Disposition::kAccepted;
+  if (!arrival.refused.ok()) {
+    disposition = Disposition::kSkipped;
+    if (settings_.policy().OncePerStep()) step_.contributions().Skip(now);
+    in_flight_->Release(header.session);
+  } else {
+    const uint64_t staleness = step.value() - header.step.value();
+    step_.contributions().Add({std::move(arrival.push), record.rank(), staleness},
+                              settings_.consistency().order, now);
+    if (step_.IsComplete()) disposition = Disposition::kApplied;
+  }
+  const bool applied = disposition == Disposition::kApplied;
+  const PushOutcome outcome =
+      gate_.Count(header, disposition, step, applied ? step.Next() : step, now);
+  if (applied || (kept_.has_value() && part_of_step)) {
+    // Who is told that a step was applied finds it published.
+    Hold(step.Next(), {std::move(arrival.done), outcome}, completions);
+  } else {
+    completions->Add([done = std::move(arrival.done), outcome] { done(outcome); });
+  }
+}
+
+void PushAdmission::Settle(bool draining, Completions* completions) {
+  if (in_flight_ == nullptr) return;
+  EndPushes(draining, completions);
+  // What came in now would be stale before it is whole.
+  if (settings_.policy().OncePerStep() && step_.IsComplete()) return;
+  while (const absl::optional<Arriving> push =
+             in_flight_->LetIn(roster_.FirstMissing(step_.number()))) {
+    LetIn(*push, completions);
+  }
+}
+
+void PushAdmission::EndPushes(bool draining, Completions* completions) {
+  const SessionTable& sessions = roster_.sessions();
+  in_flight_->CancelEnded([&](SessionId session) { return sessions.IsAlive(session); },
+                          completions);
+  const auto leaves = [&](const Arriving& push) {
+    return draining || !sessions.IsAlive(push.header.session);
+  };
+  for (const Arriving& push : in_flight_->TakeWaiting(leaves)) {
+    const absl::Status ended = sessions.Find(push.header.session).status();
+    gate_.Abandon(ended.ok() ? Abandoned::kRejected : Abandoned::kAborted);
+    const absl::Status why = ended.ok() ? DrainingError() : ended;
+    completions->Add([start = push.start, why] { start(why); });
+  }
+}
+
+void PushAdmission::LetIn(const Arriving& push, Completions* completions) {
+  // It may have waited long.
+  const Gate::Verdict verdict = gate_.Admit(push.header, step_.Progress(), clock_.Now());
+  if (!verdict.ok()) {
+    in_flight_->Release(push.header.session);
+    completions->Add([start = push.start, status = verdict.status()] { start(status); });
+    return;
+  }
+  if (verdict->has_value()) {
+    in_flight_->Release(push.header.session);
+    Answer(push.header, **verdict, TellStart(push.start), completions);
+    return;
+  }
+  const auto start = std::make_shared<PushStart>();  // std::function wants to be copied
+  start->push = std::make_unique<PendingPush>(push.header, roster_.layout());
+  in_flight_->NoteArrived(push.header.session, start->push->arrived());
+  completions->Add([tell = push.start, start] { tell(std::move(*start)); });
+}
+
+}  // namespace sluice

@@ -1,0 +1,42 @@
+#include "server/aggregation/contributions.h"
+
+namespace sluice {
+
+void Contributions::Add(Contribution contribution, ReductionOrder order, absl::Time now) {
+  ++accumulated_;
+  if (!since_.has_value()) since_ = now;
+  accumulating_.insert(contribution.rank.second);
+  // In the order of arrival all ranks are alike.
+  const Rank rank = order == ReductionOrder::kRank ? contribution.rank : Rank();
+  waiting_.emplace(Turn(rank, accumulated_), std::move(contribution));
+}
+
+void Contributions::Skip(absl::Time now) {
+  ++skipped_;
+  if (!since_.has_value()) since_ = now;
+}
+
+absl::optional<Contribution> Contributions::TakeNext(ReductionOrder order,
+                                                     const absl::optional<Rank>& first_missing) {
+  const auto first = waiting_.begin();
+  if (first == waiting_.end()) return absl::nullopt;
+  const bool waits = order == ReductionOrder::kRank && first_missing.has_value() &&
+                     *first_missing < first->second.rank;
+  if (waits) return absl::nullopt;
+  absl::optional<Contribution> next = std::move(first->second);
+  waiting_.erase(first);
+  return next;
+}
+
+void Contributions::OnAccumulated(const Rank& rank) {
+  const auto one = accumulating_.find(rank.second);
+  if (one != accumulating_.end()) accumulating_.erase(one);
+}
+
+void Contributions::Clear() {
+  accumulated_ = 0;
+  skipped_ = 0;
+  since_.reset();
+}
+
+}  // namespace sluice

@@ -1,0 +1,287 @@
+#include "server/durable/directory.h"
+
+#include <glog/logging.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/durable/format/checked_line.h"
+#include "server/durable/format/numbered_name.h"
+
+namespace sluice {
+namespace {
+
+// Of the file that says which life began at which step; in it stands the job's id.
+constexpr char kLifePrefix[] = "life-";
+constexpr char kKept[] = "kept";
+constexpr char kReached[] = "reached";
+// The exit code of a process that could not sync its journal.
+constexpr int kNotSynced = 6;
+// Between two attempts to save the first checkpoint.
+constexpr absl::Duration kPatience = absl::Milliseconds(200);
+
+std::string ThisProcess() {
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  return absl::StrCat("process ", getpid(), " on ", host);
+}
+
+// What is on the disk is known only to who reads it anew.
+void EndProcess(const absl::Status& why) {
+  LOG(ERROR) << why.message() << "; start the server again";
+  std::_Exit(kNotSynced);
+}
+
+}  // namespace
+
+DurableDirectory::DurableDirectory(const DurableOptions& options, FileSystem& files)
+    : options_(options),
+      files_(files),
+      checkpoints_(files, options.directory, options.keep_checkpoints),
+      reached_(files, PathOf(kReached)) {}
+
+DurableDirectory::~DurableDirectory() {
+  absl::MutexLock lock(&mu_);
+  ends_ = true;
+  end_.SignalAll();
+}
+
+absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
+    const DurableOptions& options, FileSystem& files) {
+  std::error_code error;
+  std::filesystem::create_directories(options.directory, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make the directory ", options.directory, ": ", error.message()));
+  }
+  std::unique_ptr<DurableDirectory> directory(new DurableDirectory(options, files));
+  auto lock = FileLock::Take(directory->PathOf(kLockName), ThisProcess());
+  if (!lock.ok()) return lock.status();
+  directory->lock_ = *std::move(lock);
+  // Names that a killed server left may not be on the disk yet: what is read now stays there.
+  absl::Status read = files.SyncDirectory(options.directory);
+  if (read.ok()) read = directory->checkpoints_.RemoveUnfinished();
+  if (!read.ok()) return read;
+  auto restored = directory->checkpoints_.LoadNewest();
+  if (!restored.ok()) return restored.status();
+  directory->restored_ = *std::move(restored);
+  {
+    absl::MutexLock lock_base(&directory->mu_);
+    directory->has_base_ = directory->restored_ != nullptr;
+  }
+  read = directory->ReadLives();
+  if (read.ok()) read = directory->CheckHistory();
+  if (!read.ok()) return read;
+  return directory;
+}
+
+// This life's number follows all that were used, and its job is theirs.
+absl::Status DurableDirectory::ReadLives() {
+  const auto files = files_.List(options_.directory);
+  if (!files.ok()) return files.status();
+  for (const std::string& file : *files) {
+    const auto checkpoint = CheckpointName::Parse(file);
+    if (checkpoint.has_value()) incarnation_ = std::max(incarnation_, checkpoint->incarnation);
+    const auto life = ParseNumberedName(kLifePrefix, file);
+    if (!life.has_value()) continue;
+    incarnation_ = std::max(incarnation_, life->first);
+    job_id_ = ReadCheckedLine(files_, PathOf(file)).value_or(job_id_);
+    const bool known = restored_ != nullptr && life->first <= restored_->incarnations.current();
+    if (known) {
+      files_.Remove(PathOf(file)).IgnoreError();  // the next time
+    } else {
+      lives_.insert(*life);
+    }
+  }
+  incarnation_ = incarnation_.Next();
+  if (restored_ != nullptr) job_id_ = restored_->job_id;
+  return absl::OkStatus();
+}
+
+// What a later life did not go on from, since it could not read it, is no part of its history.
+absl::Status DurableDirectory::CheckHistory() const {
+  if (restored_ == nullptr) return absl::OkStatus();
+  for (const auto& life : lives_) {
+    if (life.second >= restored_->step) continue;
+    return absl::DataLossError(absl::StrCat(
+        "the newest checkpoint in ", options_.directory, " is of step ", restored_->step.value(),
+        ", but a later server went on from step ", life.second.value(),
+        " without it; restore that server's checkpoints from a copy, or name another directory"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Step> DurableDirectory::Replay(
+    const ShardCheckpoint& checkpoint, const std::function<void(const JournaledStep&)>& replay) {
+  const auto reached = ReplayJournal(files_, options_.directory, lives_, checkpoint, replay);
+  if (!reached.ok()) return reached;
+  const Step kept = ReadKept();
+  if (*reached < kept) {
+    return absl::DataLossError(
+        absl::StrCat("step ", kept.value(), " was kept, but only step ", reached->value(),
+                     " can be made again from what is in ", options_.directory,
+                     "; restore the damaged files from a copy, or remove the file \"", kKept,
+                     "\" there to go on without the others"));
+  }
+  if (*reached > checkpoint.step)
+    LOG(INFO) << "step " << *reached << " was made again from the journal";
+  return reached;
+}
+
+absl::Status DurableDirectory::BeginIncarnation(Step begin, const std::string& job_id) {
+  if (!HasBase() && ReadKept() > Step()) {
+    return absl::DataLossError(absl::StrCat(
+        options_.directory, " has kept step ", ReadKept().value(), ", but holds no checkpoint; ",
+        "restore the files from a copy, or name another directory to train from the beginning"));
+  }
+  const Step reached = reached_.Read();
+  if (reached > begin) {
+    lost_steps_ = reached.value() - begin.value();
+    LOG(WARNING) << "an earlier server had made step " << reached << ": " << lost_steps_
+                 << " steps are lost, since the last checkpoint is of step " << begin;
+  }
+  reached_.Begin(begin);
+  auto file = files_.Create(PathOf(NumberedName(kLifePrefix, {incarnation_, begin})));
+  if (!file.ok()) return file.status();
+  // Without it workers of a life that ends before its first checkpoint must be started again.
+  absl::Status noted = (*file)->Append(CheckedLine(job_id));
+  LOG_IF(WARNING, !noted.ok()) << noted.message();
+  if (noted.ok()) noted = (*file)->Sync();
+  if (!noted.ok() && !absl::IsResourceExhausted(noted)) return noted;
+  return files_.SyncDirectory(options_.directory);
+}
+
+// ---- The journal ----
+
+StepJournal* DurableDirectory::StartJournal(JournalListener listener) {
+  if (options_.durability != Durability::kJournal) return nullptr;
+  listener_ = std::move(listener);
+  JournalListener own = listener_;
+  own.kept = [this](Step step) { Kept(step); };
+  if (own.fatal == nullptr) own.fatal = EndProcess;
+  journal_ = std::make_unique<Journal>(files_, options_.directory, incarnation_, std::move(own));
+  return journal_.get();
+}
+
+void DurableDirectory::FlushJournal() {
+  if (journal_ != nullptr) journal_->Flush();
+}
+
+void DurableDirectory::Kept(Step step) {
+  {
+    absl::MutexLock lock(&mu_);
+    kept_ = std::max(kept_, step);
+    if (!has_base_) return;
+    WriteKept(kept_);
+  }
+  listener_.kept(step);
+}
+
+// Not synced: it outlives the process, which is what it is for, and whatever it says is true.
+void DurableDirectory::WriteKept(Step step) {
+  const std::string unfinished = PathOf(absl::StrCat(kKept, ".new"));
+  auto file = files_.Create(unfinished);
+  absl::Status written = file.status();
+  if (file.ok()) written = (*file)->Append(CheckedLine(absl::StrCat(step.value())));
+  if (written.ok()) written = files_.Rename(unfinished, PathOf(kKept));
+  LOG_IF_EVERY_N(WARNING, !written.ok(), 1000) << written.message();
+}
+
+// 0 if it is not known.
+Step DurableDirectory::ReadKept() const {
+  const auto text = ReadCheckedLine(files_, PathOf(kKept));
+  uint64_t step = 0;
+  return text.has_value() && absl::SimpleAtoi(*text, &step) ? Step(step) : Step();
+}
+
+// ---- Checkpoints ----
+
+void DurableDirectory::Save(std::shared_ptr<const ShardCheckpoint> checkpoint, SaveCallback done) {
+  ++saving_;
+  background_.Run([this, checkpoint = std::move(checkpoint), done = std::move(done)] {
+    auto saved = SaveNow(*checkpoint);
+    --saving_;
+    if (done) done(std::move(saved));
+  });
+}
+
+void DurableDirectory::SaveUnlessBusy(std::shared_ptr<const ShardCheckpoint> checkpoint) {
+  if (saving_ > 0) {
+    LOG(WARNING) << "step " << checkpoint->step
+                 << " gets no checkpoint, since the one before is still "
+                 << "being written; make --checkpoint-every larger than " << checkpoint_every();
+    return;
+  }
+  ++saving_;
+  SaveBase(std::move(checkpoint));
+}
+
+// Tries again after whatever else waits to be saved.
+void DurableDirectory::SaveBase(std::shared_ptr<const ShardCheckpoint> checkpoint) {
+  background_.Run([this, checkpoint = std::move(checkpoint)] {
+    if (!SaveNow(*checkpoint).ok() && WaitForBase()) {
+      SaveBase(checkpoint);
+    } else {
+      --saving_;
+    }
+  });
+}
+
+// Returns whether it is worth while to try again to save the checkpoint that the journal needs.
+bool DurableDirectory::WaitForBase() {
+  const absl::Time again = absl::Now() + kPatience;
+  absl::MutexLock lock(&mu_);
+  if (journal_ == nullptr || has_base_) return false;
+  while (!ends_ && !end_.WaitWithDeadline(&mu_, again)) {
+  }
+  return !ends_;
+}
+
+absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardCheckpoint& checkpoint) {
+  const absl::Time began = absl::Now();
+  auto path = checkpoints_.Save(checkpoint);
+  if (!path.ok()) {
+    LOG(ERROR) << "no checkpoint of step " << checkpoint.step << ": " << path.status().message();
+    return path.status();
+  }
+  LOG(INFO) << "saved " << *path << " in " << absl::FormatDuration(absl::Now() - began)
+            << "; training paused for " << absl::FormatDuration(checkpoint.pause);
+  if (journal_ != nullptr) NoteSaved();
+  return SavedCheckpoint{*std::move(path), checkpoint.step};
+}
+
+void DurableDirectory::NoteSaved() {
+  journal_->BeginSegment();
+  RemoveOldSegments();
+  Step kept;
+  {
+    absl::MutexLock lock(&mu_);
+    if (has_base_) return;
+    has_base_ = true;
+    kept = kept_;
+  }
+  if (kept > Step()) Kept(kept);
+}
+
+// Those whose steps are all in the oldest checkpoint.
+void DurableDirectory::RemoveOldSegments() {
+  const auto checkpoints = checkpoints_.List();
+  const auto segments = SegmentsIn(files_, options_.directory);
+  if (!checkpoints.ok() || !segments.ok() || checkpoints->empty()) return;  // the next time
+  const CheckpointName oldest = checkpoints->back();
+  for (size_t i = 0; i + 1 < segments->size(); ++i) {
+    const SegmentName& next = (*segments)[i + 1];
+    const bool same_life = next.incarnation == oldest.incarnation;
+    if (next.incarnation > oldest.incarnation || (same_life && next.after > oldest.step)) break;
+    files_.Remove(PathOf((*segments)[i].FileName())).IgnoreError();  // the next time
+  }
+}
+
+}  // namespace sluice

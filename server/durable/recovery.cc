@@ -1,0 +1,75 @@
+#include "server/durable/recovery.h"
+
+#include <glog/logging.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "server/durable/save_checkpoint.h"
+
+namespace sluice {
+namespace {
+
+absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
+  const std::unique_ptr<const ShardCheckpoint> checkpoint = directory.TakeRestored();
+  if (checkpoint == nullptr) return Step();
+  const absl::Status restored = shard.Restore(*checkpoint);
+  if (!restored.ok()) return restored;
+  const auto reached = directory.Replay(
+      *checkpoint, [&](const JournaledStep& step) { shard.Replay(step.record, step.sum.span()); });
+  if (!reached.ok()) return reached;
+  shard.BeginIncarnation(directory.lives());
+  // What was read may not be on the disk: an earlier life may have ended before it was synced.
+  if (*reached > checkpoint->step) {
+    const absl::Status saved = SaveCheckpointAndWait(shard, directory);
+    if (!saved.ok()) return saved;
+  }
+  return reached;
+}
+
+absl::Status JournalStopped(const absl::Status& why) {
+  if (why.ok()) return absl::OkStatus();
+  return MakeError(
+      Reason::kJournalStopped,
+      absl::StrCat("the server ", why.message(), "; it takes pushes again when it can keep them"));
+}
+
+void StartJournal(DurableDirectory& directory, Shard& shard,
+                  std::function<void(const absl::Status&)> fatal) {
+  JournalListener listener;
+  listener.fatal = std::move(fatal);
+  listener.kept = [&shard](Step step) { shard.OnDurable(step); };
+  listener.trouble = [&shard](const absl::Status& why) {
+    const absl::Status trouble = JournalStopped(why);
+    // Workers whose pushes wait to be kept are told nothing.
+    LOG_IF(ERROR, !trouble.ok()) << trouble.message();
+    LOG_IF(INFO, trouble.ok()) << "the journal is written again";
+    shard.SetJournalError(trouble);
+  };
+  StepJournal* const journal = directory.StartJournal(std::move(listener));
+  if (journal != nullptr) {
+    shard.EnableJournal(journal);
+  } else {
+    shard.TellSteps([&directory](Step step) { directory.NoteStep(step); });
+  }
+}
+
+}  // namespace
+
+absl::Status Recover(DurableDirectory& directory, Shard& shard,
+                     std::function<void(const absl::Status&)> fatal) {
+  const auto reached = Restore(directory, shard);
+  if (!reached.ok()) return reached.status();
+  const absl::Status begun = directory.BeginIncarnation(*reached, shard.Describe().job_id);
+  if (!begun.ok()) return begun;
+  shard.SetLostSteps(directory.lost_steps());
+  StartJournal(directory, shard, std::move(fatal));
+  shard.TakeCheckpoints(directory.checkpoint_every(), [&directory](const auto& checkpoint) {
+    directory.SaveUnlessBusy(*checkpoint);  // there is one, since nobody was refused
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

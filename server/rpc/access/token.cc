@@ -1,0 +1,24 @@
+#include "server/rpc/access/token.h"
+
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "common/base/error.h"
+#include "common/security/secret.h"
+
+namespace sluice {
+
+absl::Status CheckToken(const grpc::CallbackServerContext& context, const std::string& token) {
+  if (token.empty()) return absl::OkStatus();
+  const auto found = context.client_metadata().find("authorization");
+  if (found == context.client_metadata().end()) {
+    return MakeError(Reason::kBadToken, "no job token; start the worker with this job's");
+  }
+  absl::string_view value(found->second.data(), found->second.size());
+  if (absl::ConsumePrefix(&value, "Bearer ") && SameSecret(value, token)) {
+    return absl::OkStatus();
+  }
+  return MakeError(Reason::kBadToken,
+                   "the job token is not this server's; start the worker with this job's");
+}
+
+}  // namespace sluice

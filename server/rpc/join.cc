@@ -1,0 +1,121 @@
+#include "server/rpc/join.h"
+
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
+#include "common/wire/messages.h"
+#include "common/wire/status.h"
+
+namespace sluice {
+namespace {
+
+// Events are queued, since gRPC writes one at a time. Listeners may outlive the call: they hold the
+// stream weakly.
+class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
+                         public std::enable_shared_from_this<JoinStream> {
+ public:
+  JoinStream(SharedMemories& memories, Lanes& lanes, Shard& shard)
+      : memories_(memories), lanes_(lanes), shard_(shard) {}
+
+  void Start(const v1::JoinRequest& message) {
+    self_ = shared_from_this();
+    const absl::StatusOr<Welcome> welcome = Join(message);
+    if (!welcome.ok()) {
+      Finish(ToGrpcStatus(welcome.status()));
+      return;
+    }
+    lanes_.Begin(welcome->session);
+    v1::JoinEvent event;
+    *event.mutable_welcome() = ToProto(*welcome);
+    event.mutable_welcome()->set_shares_memory(memories_.Open(welcome->session, message));
+    absl::MutexLock lock(&mu_);
+    session_ = welcome->session;
+    events_.push_front(std::move(event));  // whatever came before is told after
+    WriteNext();
+  }
+
+  void OnWriteDone(bool ok) override {
+    absl::MutexLock lock(&mu_);
+    ended_ = ended_ || events_.front().has_evicted();
+    events_.pop_front();
+    writing_ = false;
+    broken_ = broken_ || !ok;
+    WriteNext();
+  }
+
+  void OnCancel() override {
+    absl::MutexLock lock(&mu_);
+    broken_ = true;
+    WriteNext();
+  }
+
+  void OnDone() override {
+    absl::optional<SessionId> session;
+    {
+      absl::MutexLock lock(&mu_);
+      session = session_;
+    }
+    if (session.has_value()) {
+      shard_.ConnectionLost(*session);
+      memories_.Close(*session);
+      lanes_.End(*session);
+    }
+    self_.reset();
+  }
+
+ private:
+  absl::StatusOr<Welcome> Join(const v1::JoinRequest& message) {
+    absl::StatusOr<JoinRequest> request = FromProto(message);
+    if (!request.ok()) return request.status();
+    return shard_.Join(*request, [weak = weak_from_this()](const JobEvent& event) {
+      if (const std::shared_ptr<JoinStream> stream = weak.lock()) stream->Tell(event);
+    });
+  }
+
+  void Tell(const JobEvent& event) {
+    absl::MutexLock lock(&mu_);
+    events_.push_back(ToProto(event));
+    WriteNext();
+  }
+
+  // Nothing may be written before the welcome, which sets session_.
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (writing_ || finished_ || !session_.has_value()) return;
+    if (broken_ || ended_) {
+      finished_ = true;
+      Finish(broken_ ? grpc::Status::CANCELLED : grpc::Status::OK);
+    } else if (!events_.empty()) {
+      writing_ = true;
+      StartWrite(&events_.front());
+    }
+  }
+
+  SharedMemories& memories_;
+  Lanes& lanes_;
+  Shard& shard_;
+  std::shared_ptr<JoinStream> self_;  // until the call is done
+
+  absl::Mutex mu_;
+  std::deque<v1::JoinEvent> events_ ABSL_GUARDED_BY(mu_);
+  absl::optional<SessionId> session_ ABSL_GUARDED_BY(mu_);
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool broken_ ABSL_GUARDED_BY(mu_) = false;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // the session was, and has been told
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::JoinEvent>* ServeJoin(const v1::JoinRequest& request,
+                                                   SharedMemories& memories, Lanes& lanes,
+                                                   Shard& shard) {
+  const auto stream = std::make_shared<JoinStream>(memories, lanes, shard);
+  stream->Start(request);
+  return stream.get();
+}
+
+}  // namespace sluice

@@ -1,0 +1,192 @@
+#include "server/rpc/lane.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/error.h"
+#include "common/wire/chunk.h"
+#include "common/wire/status.h"
+
+namespace sluice {
+namespace {
+
+// A lane waits in a table until its first call comes, or it is cancelled. It may have been
+// finished, but is not gone, when Begin() returns: gRPC calls OnDone() after what it called has
+// returned.
+template <typename Call>
+class Wait {
+ public:
+  // `lane` stands for the lane in `table`, which outlives this.
+  Wait(LaneTable<Call>& table, const void* lane) : table_(table), lane_(lane) {}
+
+  // As LaneTable::Find; BAD_ARGUMENT if the lane names no call; CANCELLED if it was cancelled
+  // before `found` was told.
+  absl::Status Begin(const v1::Lane& lane, typename LaneTable<Call>::Found found) {
+    if (lane.call() == 0) {
+      return MakeError(Reason::kBadArgument,
+                       "field call is 0, expected the number of a push or pull");
+    }
+    const LaneName name = {SessionId(lane.session()), lane.call()};
+    const absl::Status waits = table_.Find(name, lane_, std::move(found));
+    if (!waits.ok()) return waits;
+    bool cancelled = false;
+    {
+      absl::MutexLock lock(&mu_);
+      name_ = name;
+      cancelled = cancelled_;
+    }
+    return cancelled && table_.Cancel(name, lane_) ? absl::CancelledError() : absl::OkStatus();
+  }
+
+  // True iff the caller is to end the lane.
+  bool Cancel() {
+    LaneName name;
+    {
+      absl::MutexLock lock(&mu_);
+      cancelled_ = true;
+      name = name_;
+    }
+    return table_.Cancel(name, lane_);
+  }
+
+ private:
+  LaneTable<Call>& table_;
+  const void* const lane_;
+  absl::Mutex mu_;
+  LaneName name_ ABSL_GUARDED_BY(mu_);  // once it waits
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
+ public:
+  PushLaneStream(grpc::ByteBuffer* response, PushLanes& table, Shard& shard)
+      : response_(response), wait_(table, this), shard_(shard) {}
+
+  void Start() { StartRead(&message_); }
+
+  void OnReadDone(bool ok) override {
+    if (ok) shard_.CountWire(message_.Length(), 0);
+    if (push_ == nullptr) {
+      Begin(ok);
+    } else if (ok && push_->Add(DecodeChunk<v1::PushGradientsRequest>(message_))) {
+      StartRead(&message_);
+    } else {
+      End(push_->trouble());
+    }
+  }
+
+  void OnCancel() override {
+    if (wait_.Cancel()) Finish(grpc::Status::CANCELLED);
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  void Begin(bool ok) {
+    v1::PushGradientsRequest message;
+    if (!ok || !DecodeMessage(message_, &message) || !message.has_lane()) {
+      End(MakeError(Reason::kMissingHeader, "the lane has no name; send it before the chunks"));
+      return;
+    }
+    const absl::Status begun =
+        wait_.Begin(message.lane(), [this](auto push) { GoOn(std::move(push)); });
+    if (!begun.ok()) End(begun);
+  }
+
+  void GoOn(std::shared_ptr<GatheredPush> push) {
+    push_ = std::move(push);
+    if (push_ == nullptr) {
+      End(absl::OkStatus());
+    } else {
+      StartRead(&message_);
+    }
+  }
+
+  void End(const absl::Status& status) {
+    if (status.ok()) *response_ = EncodeMessage(v1::PushLaneResponse());
+    Finish(ToGrpcStatus(status));
+  }
+
+  grpc::ByteBuffer* const response_;
+  Wait<GatheredPush> wait_;
+  Shard& shard_;
+  grpc::ByteBuffer message_;
+  std::shared_ptr<GatheredPush> push_;  // null before it was found
+};
+
+class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  PullLaneStream(PullLanes& table, Shard& shard) : wait_(table, this), shard_(shard) {}
+
+  void Start(const grpc::ByteBuffer& request) {
+    v1::Lane lane;
+    if (!DecodeMessage(request, &lane)) {
+      Finish(ToGrpcStatus(MakeError(Reason::kBadArgument, "the request is no Lane")));
+      return;
+    }
+    const absl::Status begun = wait_.Begin(lane, [this](auto chunks) { GoOn(std::move(chunks)); });
+    if (!begun.ok()) Finish(ToGrpcStatus(begun));
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (ok) {
+      WriteNext();
+    } else {
+      Finish(grpc::Status::CANCELLED);
+    }
+  }
+
+  void OnCancel() override {
+    if (wait_.Cancel()) Finish(grpc::Status::CANCELLED);
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  void GoOn(std::shared_ptr<SharedChunks> chunks) {
+    chunks_ = std::move(chunks);
+    if (chunks_ != nullptr) chunk_ = chunks_->Take();
+    if (chunk_ == nullptr) {
+      Finish(grpc::Status::OK);
+    } else {
+      WriteNext();
+    }
+  }
+
+  // Nothing may follow: its completion may run on another thread at once.
+  void WriteNext() {
+    const grpc::ByteBuffer* const chunk = chunk_;
+    shard_.CountWire(0, chunk->Length());
+    chunk_ = chunks_->Take();
+    if (chunk_ == nullptr) {
+      StartWriteAndFinish(chunk, grpc::WriteOptions(), grpc::Status::OK);
+    } else {
+      StartWrite(chunk);
+    }
+  }
+
+  Wait<SharedChunks> wait_;
+  Shard& shard_;
+  std::shared_ptr<SharedChunks> chunks_;     // null before they were found
+  const grpc::ByteBuffer* chunk_ = nullptr;  // the next to write; null: none
+};
+
+}  // namespace
+
+grpc::ServerReadReactor<grpc::ByteBuffer>* ServePushLane(grpc::ByteBuffer* response, Lanes& lanes,
+                                                         Shard& shard) {
+  auto* const stream = new PushLaneStream(response, lanes.pushes, shard);
+  stream->Start();
+  return stream;
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullLane(const grpc::ByteBuffer& request,
+                                                          Lanes& lanes, Shard& shard) {
+  auto* const stream = new PullLaneStream(lanes.pulls, shard);
+  stream->Start(request);
+  return stream;
+}
+
+}  // namespace sluice

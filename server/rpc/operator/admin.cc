@@ -1,0 +1,103 @@
+#include "server/rpc/operator/admin.h"
+
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/wire/messages.h"
+#include "common/wire/status.h"
+#include "server/durable/save_checkpoint.h"
+#include "server/rpc/access/token.h"
+#include "sluice/v1/admin.grpc.pb.h"
+
+namespace sluice {
+namespace {
+
+using grpc::CallbackServerContext;
+
+class GrpcAdmin final : public v1::Admin::CallbackService {
+ public:
+  GrpcAdmin(std::string token, Shard& shard, DurableDirectory* durable)
+      : token_(std::move(token)), shard_(shard), durable_(durable) {}
+
+  grpc::ServerUnaryReactor* SetPolicy(CallbackServerContext* context,
+                                      const v1::SetPolicyRequest* request,
+                                      v1::SetPolicyResponse* response) override {
+    return Reply(context, [&]() -> absl::Status {
+      const auto consistency = FromProto(request->consistency());
+      if (!consistency.ok()) return consistency.status();
+      const auto step = shard_.SetConsistency(*consistency);
+      if (step.ok()) response->set_step(step->value());
+      return step.status();
+    });
+  }
+
+  grpc::ServerUnaryReactor* SetLearningRate(CallbackServerContext* context,
+                                            const v1::SetLearningRateRequest* request,
+                                            v1::SetLearningRateResponse* response) override {
+    return Reply(context, [&] {
+      const auto step = shard_.SetLearningRate(request->learning_rate());
+      if (step.ok()) response->set_step(step->value());
+      return step.status();
+    });
+  }
+
+  grpc::ServerUnaryReactor* EvictWorker(CallbackServerContext* context,
+                                        const v1::EvictWorkerRequest* request,
+                                        v1::EvictWorkerResponse*) override {
+    return Reply(context, [&] { return shard_.Evict(request->worker()); });
+  }
+
+  grpc::ServerUnaryReactor* SaveCheckpoint(CallbackServerContext* context,
+                                           const v1::SaveCheckpointRequest*,
+                                           v1::SaveCheckpointResponse* response) override {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    absl::Status allowed = CheckToken(*context, token_);
+    if (allowed.ok() && durable_ == nullptr) {
+      allowed = absl::FailedPreconditionError(
+          "this server keeps no checkpoints; start it with --checkpoint-dir");
+    }
+    if (!allowed.ok()) {
+      reactor->Finish(ToGrpcStatus(allowed));
+      return reactor;
+    }
+    sluice::SaveCheckpoint(shard_, *durable_, [=](const absl::StatusOr<SavedCheckpoint>& saved) {
+      if (saved.ok()) {
+        response->set_step(saved->step.value());
+        response->set_path(saved->path);
+      }
+      reactor->Finish(ToGrpcStatus(saved.status()));
+    });
+    return reactor;
+  }
+
+  grpc::ServerUnaryReactor* Drain(CallbackServerContext* context, const v1::DrainRequest*,
+                                  v1::DrainResponse* response) override {
+    return Reply(context, [&] {
+      shard_.Drain();
+      response->set_step(shard_.Describe().step.value());
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  template <typename Act>
+  grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, Act act) const {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    const absl::Status allowed = CheckToken(*context, token_);
+    reactor->Finish(ToGrpcStatus(allowed.ok() ? act() : allowed));
+    return reactor;
+  }
+
+  const std::string token_;
+  Shard& shard_;
+  DurableDirectory* const durable_;  // or null
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeGrpcAdmin(std::string token, Shard& shard,
+                                             DurableDirectory* durable) {
+  return std::make_unique<GrpcAdmin>(std::move(token), shard, durable);
+}
+
+}  // namespace sluice

@@ -1,0 +1,20 @@
+// gRPC's health service over a shard: SERVING until it drains.
+
+#ifndef SLUICE_SERVER_RPC_OPERATOR_HEALTH_H_
+#define SLUICE_SERVER_RPC_OPERATOR_HEALTH_H_
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/service_type.h>
+
+#include <memory>
+
+#include "server/shard/shard.h"
+
+namespace sluice {
+
+// `shard` outlives the service.
+std::unique_ptr<grpc::Service> MakeGrpcHealth(const Shard& shard);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_RPC_OPERATOR_HEALTH_H_

@@ -1,0 +1,170 @@
+#include "server/rpc/operator/inspector_messages.h"
+
+#include <algorithm>
+
+#include "common/wire/encoding.h"
+#include "common/wire/messages.h"
+
+namespace sluice {
+namespace {
+
+v1::ServerPhase PhaseToProto(Phase phase) {
+  switch (phase) {
+    case Phase::kTraining:
+      return v1::TRAINING;
+    case Phase::kFinished:
+      return v1::FINISHED;
+    case Phase::kDraining:
+      return v1::DRAINING;
+    case Phase::kWaitingForWorkers:
+      break;
+  }
+  return v1::WAITING_FOR_WORKERS;
+}
+
+v1::WorkerPresence PresenceToProto(Presence presence) {
+  switch (presence) {
+    case Presence::kLost:
+      return v1::LOST;
+    case Presence::kLeft:
+      return v1::LEFT;
+    case Presence::kEvicted:
+      return v1::EVICTED;
+    case Presence::kPresent:
+      break;
+  }
+  return v1::PRESENT;
+}
+
+v1::PushCounters CountersToProto(const PushCounters& counters) {
+  v1::PushCounters message;
+  message.set_received(counters.received);
+  message.set_accepted(counters.accepted);
+  message.set_stale(counters.stale);
+  message.set_skipped(counters.skipped);
+  message.set_duplicate(counters.duplicate);
+  message.set_rejected(counters.rejected);
+  message.set_aborted(counters.aborted);
+  message.set_in_progress(counters.in_progress);
+  return message;
+}
+
+v1::StepState StepToProto(const StepState& step, absl::Time now) {
+  v1::StepState message;
+  message.set_accumulated(step.accumulated);
+  message.set_skipped(step.skipped);
+  message.set_required(step.required);
+  if (step.since.has_value()) *message.mutable_waiting() = ToProto(now - *step.since);
+  for (const std::string& name : step.contributed) message.add_contributed(name);
+  message.set_missing(step.missing);
+  for (const AwaitedWorker& worker : step.awaited) {
+    v1::AwaitedWorker& awaited = *message.add_awaited();
+    awaited.set_worker(worker.worker);
+    *awaited.mutable_since_last_seen() = ToProto(worker.since_last_seen);
+    awaited.set_lag(worker.lag);
+    awaited.set_bytes_arrived(worker.bytes_arrived);
+  }
+  return message;
+}
+
+v1::Staleness StalenessToProto(const StalenessHistogram& staleness) {
+  v1::Staleness message;
+  message.set_mean(staleness.mean());
+  message.set_max(staleness.max());
+  for (size_t i = 0; i < staleness.counts().size(); ++i) {
+    if (staleness.counts()[i] == 0) continue;
+    v1::StalenessCount& count = *message.add_histogram();
+    count.set_staleness(static_cast<uint32_t>(i));
+    count.set_count(staleness.counts()[i]);
+  }
+  return message;
+}
+
+v1::OptimizerConfig OptimizerToProto(const OptimizerConfig& config) {
+  constexpr int kNames = 8;
+  v1::OptimizerConfig message = ToProto(config);
+  for (v1::OptimizerGroup& group : *message.mutable_groups()) {
+    const int size = group.parameters_size();
+    group.set_size(size);
+    if (size > kNames) group.mutable_parameters()->DeleteSubrange(kNames, size - kNames);
+  }
+  return message;
+}
+
+}  // namespace
+
+v1::ServerState ToProto(const ShardStatus& state) {
+  v1::ServerState message;
+  message.set_job_id(state.job_id);
+  message.set_incarnation(state.incarnation.value());
+  message.set_phase(PhaseToProto(state.phase));
+  message.set_step(state.step.value());
+  *message.mutable_consistency() = ToProto(state.consistency);
+  if (state.tensors > 0) *message.mutable_optimizer() = OptimizerToProto(state.optimizer);
+  message.set_workers(state.workers);
+  message.set_observers(state.observers);
+  *message.mutable_current() = StepToProto(state.current, state.now);
+  message.set_learning_rate(state.learning_rate);
+  *message.mutable_schedule() = ToProto(state.schedule);
+  *message.mutable_staleness() = StalenessToProto(state.staleness);
+  *message.mutable_longest_wait() = ToProto(state.times.longest_wait);
+  *message.mutable_pushes() = CountersToProto(state.counters);
+  message.set_tensors(state.tensors);
+  message.set_elements(state.elements);
+  message.set_bytes_received(state.traffic.bytes_received);
+  message.set_bytes_sent(state.traffic.bytes_sent);
+  message.set_wire_bytes_received(state.traffic.wire_bytes_received);
+  message.set_wire_bytes_sent(state.traffic.wire_bytes_sent);
+  message.set_lost_steps(state.lost_steps);
+  *message.mutable_started() = ToProto(state.created);
+  *message.mutable_uptime() = ToProto(state.now - state.created);
+  if (state.times.last_step.has_value()) {
+    *message.mutable_mean_step_time() = ToProto(state.MeanStepTime());
+    *message.mutable_since_last_step() = ToProto(state.now - *state.times.last_step);
+  }
+  return message;
+}
+
+v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state) {
+  v1::Worker message;
+  message.set_worker(record.worker);
+  message.set_presence(PresenceToProto(record.presence));
+  message.set_host(record.host);
+  message.set_pid(record.pid);
+  message.set_push_encoding(record.push_encoding);
+  message.set_pull_encoding(record.pull_encoding);
+  for (const auto& [type, size] : record.attachments) {
+    v1::AttachmentSize& attachment = *message.add_attachments();
+    attachment.set_type(type);
+    attachment.set_bytes(static_cast<uint32_t>(size));
+  }
+  const EncodingReport& chosen = record.encodings;
+  if (!chosen.push.encoding.empty()) *message.mutable_chosen_push() = ToProto(chosen.push);
+  if (!chosen.pull.encoding.empty()) *message.mutable_chosen_pull() = ToProto(chosen.pull);
+  message.set_last_sequence(record.last_sequence.value());
+  message.set_accepted(record.accepted);
+  message.set_stale(record.stale);
+  message.set_skipped(record.skipped);
+  message.set_index(record.index);
+  *message.mutable_since_last_seen() = ToProto(state.now - record.last_seen);
+  if (record.last_push == absl::InfinitePast()) return message;
+  message.set_step(record.last_gradient_step.value());
+  message.set_lag(state.step.value() - std::min(state.step, record.last_gradient_step).value());
+  message.set_contributed(record.contributed == state.step);
+  message.set_loss(record.loss);
+  *message.mutable_since_last_push() = ToProto(state.now - record.last_push);
+  return message;
+}
+
+v1::TensorStatistics ToProto(const TensorStatistics& statistics) {
+  v1::TensorStatistics message;
+  message.set_min(statistics.min);
+  message.set_max(statistics.max);
+  message.set_mean(statistics.mean);
+  message.set_standard_deviation(statistics.standard_deviation);
+  message.set_l2_norm(statistics.l2_norm);
+  message.set_zero_share(statistics.zero_share);
+  return message;
+}
+
+}  // namespace sluice

@@ -1,0 +1,20 @@
+// The shard's state as the Inspector's messages.
+
+#ifndef SLUICE_SERVER_RPC_OPERATOR_INSPECTOR_MESSAGES_H_
+#define SLUICE_SERVER_RPC_OPERATOR_INSPECTOR_MESSAGES_H_
+
+#include "absl/time/time.h"
+#include "server/snapshots/tensor_statistics.h"
+#include "server/state/session_record.h"
+#include "server/state/shard_status.h"
+#include "sluice/v1/inspector.pb.h"
+
+namespace sluice {
+
+v1::ServerState ToProto(const ShardStatus& state);
+v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state);
+v1::TensorStatistics ToProto(const TensorStatistics& statistics);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_RPC_OPERATOR_INSPECTOR_MESSAGES_H_

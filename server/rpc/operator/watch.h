@@ -1,0 +1,19 @@
+// WatchState over gRPC.
+
+#ifndef SLUICE_SERVER_RPC_OPERATOR_WATCH_H_
+#define SLUICE_SERVER_RPC_OPERATOR_WATCH_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include "server/shard/shard.h"
+#include "sluice/v1/inspector.pb.h"
+
+namespace sluice {
+
+// Serves one call; the reactor owns itself. `shard` outlives it.
+grpc::ServerWriteReactor<v1::ServerState>* ServeWatch(const v1::WatchStateRequest& request,
+                                                      const Shard& shard);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_RPC_OPERATOR_WATCH_H_

@@ -1,0 +1,21 @@
+// The ParameterServer service: checks the caller's token and hands each call to its stream.
+
+#ifndef SLUICE_SERVER_RPC_PARAMETER_SERVICE_H_
+#define SLUICE_SERVER_RPC_PARAMETER_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/service_type.h>
+
+#include <memory>
+#include <string>
+
+#include "server/shard/shard.h"
+
+namespace sluice {
+
+// Callers must present `token`, unless it is empty. `shard` outlives the service.
+std::unique_ptr<grpc::Service> MakeGrpcParameterService(std::string token, Shard& shard);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_RPC_PARAMETER_SERVICE_H_

@@ -1,0 +1,160 @@
+#include "server/rpc/push.h"
+
+#include <memory>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/wire/chunk.h"
+#include "common/wire/messages.h"
+#include "common/wire/status.h"
+#include "server/shard/call_span.h"
+
+namespace sluice {
+namespace {
+
+// Reads are strictly one after another, so no lock is needed. The shard may want to end the stream
+// when it is gone already: it holds it weakly.
+class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
+                         public std::enable_shared_from_this<PushStream> {
+ public:
+  PushStream(grpc::CallbackServerContext* context, grpc::ByteBuffer* response,
+             const SharedMemories& memories, PushLanes& lanes, Shard& shard)
+      : context_(context), response_(response), memories_(memories), lanes_(lanes), shard_(shard) {}
+
+  void Start() {
+    self_ = shared_from_this();
+    StartRead(&message_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (ok) shard_.CountWire(message_.Length(), 0);
+    if (gathered_ == nullptr) {
+      Begin(ok);
+    } else if (ok) {
+      Take();
+    } else if (!context_->IsCancelled()) {
+      End();
+    } else {
+      span_.End();
+      Finish(grpc::Status::CANCELLED);  // it broke, though all of it may be here: see OnDone()
+    }
+  }
+
+  void OnDone() override {
+    if (gathered_ != nullptr && push_ == nullptr) push_ = gathered_->End().push;
+    // Only now is it known whether the stream of a push that is not whole was ended or broke.
+    if (push_ != nullptr) {
+      shard_.AbandonPush(std::move(push_),
+                         context_->IsCancelled() ? Abandoned::kAborted : Abandoned::kRejected);
+    }
+    if (name_.call != 0) lanes_.Close(name_);
+    self_.reset();
+  }
+
+ private:
+  void Begin(bool ok) {
+    shard_.BeginPush(
+        ok ? ReadHeader() : NoHeader(),
+        [this](absl::StatusOr<PushStart> start) { GoOn(std::move(start)); },
+        [weak = weak_from_this()] {
+          if (const std::shared_ptr<PushStream> stream = weak.lock()) stream->context_->TryCancel();
+        });
+  }
+
+  absl::StatusOr<PushHeader> ReadHeader() {
+    v1::PushGradientsRequest message;
+    if (!DecodeMessage(message_, &message) || !message.has_header()) return NoHeader();
+    name_ = {SessionId(message.header().session()), message.header().lanes()};
+    return FromProto(message.header());
+  }
+
+  static absl::Status NoHeader() {
+    return MakeError(Reason::kMissingHeader, "the push has no header; send it before the chunks");
+  }
+
+  void GoOn(absl::StatusOr<PushStart> start) {
+    if (!start.ok()) {
+      Answer(start.status());
+    } else if (start->push == nullptr) {
+      Answer(start->answer);
+    } else {
+      const PushHeader& header = start->push->header();
+      memory_ = memories_.Find(header.session);
+      span_.Begin(shard_, "push", header.session, header.step);
+      gathered_ = std::make_shared<GatheredPush>(std::move(start->push), shard_.parallel());
+      if (name_.call != 0) lanes_.Open(name_, gathered_);
+      StartRead(&message_);
+    }
+  }
+
+  void Take() {
+    absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::PushGradientsRequest>(message_, memory_);
+    const bool none = ReasonOf(chunk.status()) == Reason::kBadArgument;
+    if (none ? TakeSummary(chunk.status()) : TakeChunk(std::move(chunk))) {
+      StartRead(&message_);
+    } else {
+      End();
+    }
+  }
+
+  bool TakeChunk(absl::StatusOr<TensorChunk> chunk) {
+    const bool encoded = chunk.ok() && chunk->encoded.has_value();
+    const TraceSpan decode(encoded ? shard_.trace() : nullptr, span_.row(), "decode");
+    return gathered_->Add(std::move(chunk));
+  }
+
+  bool TakeSummary(const absl::Status& otherwise) {
+    v1::PushGradientsRequest message;
+    if (!DecodeMessage(message_, &message) || !message.has_summary()) {
+      return gathered_->Add(otherwise);
+    }
+    return gathered_->Summarize(FromProto(message.summary()));
+  }
+
+  // Nothing more comes; what is wrong may have come through a lane.
+  void End() {
+    span_.End();
+    GatheredPush::Gathered gathered = gathered_->End();
+    const PushCallback done = [this](const auto& outcome) { Answer(outcome); };
+    const absl::Status complete = gathered.push->gradient().CheckComplete();
+    if (!gathered.trouble.ok()) {
+      shard_.RefusePush(std::move(gathered.push), gathered.trouble, done);
+    } else if (complete.ok()) {
+      shard_.FinishPush(std::move(gathered.push), done);
+    } else {
+      push_ = std::move(gathered.push);
+      Answer(complete);
+    }
+  }
+
+  void Answer(const absl::StatusOr<PushOutcome>& outcome) {
+    if (outcome.ok()) *response_ = EncodeMessage(ToProto(*outcome));
+    Finish(ToGrpcStatus(outcome.status()));
+  }
+
+  grpc::CallbackServerContext* const context_;
+  grpc::ByteBuffer* const response_;
+  const SharedMemories& memories_;
+  PushLanes& lanes_;
+  Shard& shard_;
+  SenderMemory memory_;
+  grpc::ByteBuffer message_;
+  LaneName name_;                           // of this call; number 0: it has no lanes
+  std::shared_ptr<GatheredPush> gathered_;  // null before it is let in
+  std::unique_ptr<PendingPush> push_;       // that is not whole, though nothing more comes
+  CallSpan span_;                           // while it arrives
+  std::shared_ptr<PushStream> self_;        // until the call is done
+};
+
+}  // namespace
+
+grpc::ServerReadReactor<grpc::ByteBuffer>* ServePush(grpc::CallbackServerContext* context,
+                                                     grpc::ByteBuffer* response,
+                                                     const SharedMemories& memories,
+                                                     PushLanes& lanes, Shard& shard) {
+  const auto stream = std::make_shared<PushStream>(context, response, memories, lanes, shard);
+  stream->Start();
+  return stream.get();
+}
+
+}  // namespace sluice

@@ -1,0 +1,26 @@
+// PushGradients over gRPC: one stream per push.
+
+#ifndef SLUICE_SERVER_RPC_PUSH_H_
+#define SLUICE_SERVER_RPC_PUSH_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include "server/aggregation/gathered_push.h"
+#include "server/rpc/lane_table.h"
+#include "server/rpc/shared_memories.h"
+#include "server/shard/shard.h"
+
+namespace sluice {
+
+using PushLanes = LaneTable<GatheredPush>;
+
+// Serves one call, whose messages are the bytes of PushGradientsRequest and PushGradientsResponse;
+// the reactor owns itself. `memories`, `lanes` and `shard` outlive it.
+grpc::ServerReadReactor<grpc::ByteBuffer>* ServePush(grpc::CallbackServerContext* context,
+                                                     grpc::ByteBuffer* response,
+                                                     const SharedMemories& memories,
+                                                     PushLanes& lanes, Shard& shard);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_RPC_PUSH_H_

@@ -1,0 +1,117 @@
+#include "server/rpc/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/server_posix.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/net/bind_check.h"
+#include "common/wire/grpc_runtime.h"
+#include "server/rpc/access/tls.h"
+#include "server/rpc/access/unix_listener.h"
+#include "server/rpc/operator/admin.h"
+#include "server/rpc/operator/health.h"
+#include "server/rpc/operator/inspector.h"
+#include "server/rpc/parameter_service.h"
+
+namespace sluice {
+namespace {
+
+class GrpcServerOnAddress final : public GrpcServer {
+ public:
+  explicit GrpcServerOnAddress(std::vector<std::unique_ptr<grpc::Service>> services)
+      : services_(std::move(services)) {}
+
+  absl::Status Start(const GrpcServerOptions& options) {
+    KeepGrpcRunning();
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::ServerBuilder builder;
+    SetLimits(options.limits, builder);
+    // Otherwise two servers could share a port, each with half of the workers.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    // A worker that is stopped, or whose node is gone, answers no ping: its streams end, its lease
+    // begins.
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
+    for (const auto& service : services_) builder.RegisterService(service.get());
+    address_ = options.address;
+    return address_.is_unix() ? StartOnUnix(builder) : StartOnTcp(options.credentials, builder);
+  }
+
+  const Address& address() const override { return address_; }
+
+  void Shutdown(absl::Duration grace) override {
+    unix_listener_ = nullptr;
+    server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+    server_->Wait();
+  }
+
+ private:
+  static void SetLimits(const RpcLimits& limits, grpc::ServerBuilder& builder) {
+    builder.SetMaxReceiveMessageSize(RpcLimits::kMessageBytes);
+    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, RpcLimits::kMetadataBytes);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits.streams);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                               static_cast<int>(absl::ToInt64Milliseconds(limits.handshake)));
+  }
+
+  absl::Status CannotListen(absl::string_view why) const {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address_.ToString(), ": ", why));
+  }
+
+  absl::Status StartOnTcp(const CredentialsSource& source, grpc::ServerBuilder& builder) {
+    if (source != nullptr) {
+      const auto first = source();
+      if (!first.ok()) return first.status();
+      credentials_ = MakeTlsServerCredentials(source);
+    } else {
+      credentials_ = grpc::InsecureServerCredentials();
+    }
+    int port = 0;
+    builder.AddListeningPort(address_.ToString(), credentials_, &port);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) return CannotListen(WhyNotBindable(address_));
+    address_.port = static_cast<uint16_t>(port);
+    return absl::OkStatus();
+  }
+
+  absl::Status StartOnUnix(grpc::ServerBuilder& builder) {
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) return CannotListen("gRPC does not start");
+    auto listener = UnixListener::Start(address_.unix_path, [this](FileDescriptor connection) {
+      grpc::AddInsecureChannelFromFd(server_.get(), connection.Release());
+    });
+    if (!listener.ok()) return CannotListen(listener.status().message());
+    unix_listener_ = *std::move(listener);
+    return absl::OkStatus();
+  }
+
+  const std::vector<std::unique_ptr<grpc::Service>> services_;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;  // null on a unix socket
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<UnixListener> unix_listener_;  // null on TCP
+  Address address_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOptions& options,
+                                                            Shard& shard,
+                                                            DurableDirectory* durable) {
+  std::vector<std::unique_ptr<grpc::Service>> services;
+  services.push_back(MakeGrpcParameterService(options.token, shard));
+  services.push_back(MakeGrpcAdmin(options.token, shard, durable));
+  services.push_back(MakeGrpcInspector(shard));
+  services.push_back(MakeGrpcHealth(shard));
+  auto server = std::make_unique<GrpcServerOnAddress>(std::move(services));
+  const absl::Status started = server->Start(options);
+  if (!started.ok()) return started;
+  return std::unique_ptr<GrpcServer>(std::move(server));
+}
+
+}  // namespace sluice

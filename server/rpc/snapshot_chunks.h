@@ -1,0 +1,96 @@
+// A snapshot as the messages that a pull is answered with: made once, sent to every worker.
+
+#ifndef SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
+#define SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/encoding/encoding.h"
+#include "common/wire/chunk.h"
+#include "server/shard/shard.h"
+#include "server/snapshots/snapshot_encoder.h"
+#include "server/snapshots/snapshot_store.h"
+
+namespace sluice {
+
+// PullParamsResponses that hold a chunk each, in order of their offsets.
+using ChunkMessages = std::vector<grpc::ByteBuffer>;
+
+// Those of one pull, which goes through one call or several. May be used by any thread.
+class SharedChunks {
+ public:
+  explicit SharedChunks(std::shared_ptr<const ChunkMessages> chunks) : chunks_(std::move(chunks)) {}
+
+  // The next that nobody has taken yet; null if none is left. It lives as long as this.
+  const grpc::ByteBuffer* Take() {
+    const size_t index = next_.fetch_add(1, std::memory_order_relaxed);
+    return index < chunks_->size() ? &(*chunks_)[index] : nullptr;
+  }
+
+ private:
+  const std::shared_ptr<const ChunkMessages> chunks_;
+  std::atomic<size_t> next_{0};
+};
+
+// May be used by any thread.
+class SnapshotChunks {
+ public:
+  // `shard` outlives it.
+  explicit SnapshotChunks(Shard& shard) : shard_(shard) {}
+
+  // Those of `snapshot` as it is, with or without checksums: the ones that are in use for it
+  // already, or new ones. They refer to its memory, and share it.
+  std::shared_ptr<const ChunkMessages> Of(const std::shared_ptr<const Snapshot>& snapshot,
+                                          Checksums checksums);
+
+  // Those of `snapshot`, or of the later one that was encoded last, in an encoding that is not
+  // plain.
+  struct Encoded {
+    Step step;
+    std::shared_ptr<const ChunkMessages> chunks;
+  };
+  absl::StatusOr<Encoded> Of(const std::shared_ptr<const Snapshot>& snapshot,
+                             const Encoding& encoding);
+
+ private:
+  struct Plain {
+    std::weak_ptr<const Snapshot> snapshot;
+    std::weak_ptr<const ChunkMessages> chunks;
+  };
+
+  // The latest step in one encoding.
+  struct InEncoding {
+    explicit InEncoding(const Layout& layout, const Encoding& encoding)
+        : encoder(layout, encoding) {}
+
+    absl::Mutex mu;
+    SnapshotEncoder encoder ABSL_GUARDED_BY(mu);
+    Encoded latest ABSL_GUARDED_BY(mu);  // without chunks at first
+  };
+
+  absl::StatusOr<InEncoding*> Find(const Encoding& encoding);
+
+  Shard& shard_;
+  absl::Mutex mu_;
+  Plain plain_[2] ABSL_GUARDED_BY(mu_);  // without and with checksums
+  std::map<std::string, std::unique_ptr<InEncoding>> encodings_ ABSL_GUARDED_BY(mu_);  // by name
+};
+
+// The message for elements [offset, end) of `snapshot`.
+grpc::ByteBuffer EncodePart(const std::shared_ptr<const Snapshot>& snapshot, uint64_t offset,
+                            uint64_t end, Checksums checksums);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_

@@ -1,0 +1,132 @@
+// What a Coordinator tells about itself: to people, and to its next life.
+
+#include <algorithm>
+
+#include "common/tensor/vector_copy.h"
+#include "server/shard/coordinator.h"
+
+namespace sluice {
+
+// ---- To people ----
+
+Phase Coordinator::phase() const {
+  if (draining_) return Phase::kDraining;
+  if (roster_.finished()) return Phase::kFinished;
+  return roster_.started() && initialized() ? Phase::kTraining : Phase::kWaitingForWorkers;
+}
+
+// Of the current step; 0 before there is an optimizer.
+double Coordinator::LearningRate() const {
+  if (roster_.layout() == nullptr) return 0;
+  return settings_.LearningRate(roster_.optimizer(), step_.number());
+}
+
+ShardStatus Coordinator::Describe() const {
+  ShardStatus state;
+  roster_.Describe(&state);
+  state.job_id = options_.job_id;
+  state.incarnation = options_.incarnation;
+  state.phase = phase();
+  state.step = step_.number();
+  state.consistency = settings_.consistency();
+  state.schedule = settings_.schedule();
+  state.learning_rate = LearningRate();
+  state.current = step_.Describe(admission_.room());
+  state.waiting_pulls = pulls_.size();
+  state.counters = admission_.gate().counters();
+  state.staleness = admission_.gate().staleness();
+  state.traffic.bytes_received = bytes_received_;
+  state.traffic.bytes_sent = pulls_.bytes_answered();
+  state.created = created_;
+  state.now = clock_.Now();
+  state.times = times_;
+  state.lost_steps = lost_steps_;
+  return state;
+}
+
+// ---- To its next life ----
+
+ShardCheckpoint Coordinator::Checkpoint() const {
+  ShardCheckpoint checkpoint;
+  checkpoint.job_id = options_.job_id;
+  checkpoint.step = step_.number();
+  checkpoint.incarnations = incarnations_;
+  checkpoint.layout = roster_.layout();
+  checkpoint.optimizer = roster_.optimizer();
+  checkpoint.consistency = settings_.consistency();
+  checkpoint.own_consistency = options_.consistency;
+  checkpoint.learning_rate = settings_.learning_rate();
+  checkpoint.schedule = settings_.schedule();
+  for (const SessionRecord& record : roster_.sessions().Records()) {
+    // Who has left has no push to repeat, and an observer none at all.
+    const bool pushes = record.role == SessionRole::kWorker && record.presence != Presence::kLeft;
+    if (pushes) checkpoint.workers.push_back(record.Before(checkpoint.step));
+  }
+  checkpoint.forgot_workers = roster_.sessions().forgot_workers();
+  checkpoint.parameters = snapshots_->latest();
+  checkpoint.ended = draining_ || roster_.finished();
+  return checkpoint;
+}
+
+void Coordinator::Restore(const ShardCheckpoint& checkpoint) {
+  incarnations_ = checkpoint.incarnations;
+  own_consistency_ = checkpoint.own_consistency;
+  RestoreTerms(checkpoint.consistency, checkpoint.learning_rate);
+  step_.Restore(checkpoint.step);
+  roster_.Restore(checkpoint, clock_.Now());
+  OpenModel();
+  std::shared_ptr<Snapshot> parameters = snapshots_->Make();
+  CopyTo(AsPiece(checkpoint.parameters->values.span()), parameters->values.span());
+  parameters->step = checkpoint.step;
+  snapshots_->Publish(std::move(parameters));
+  times_.initialized = clock_.Now();
+}
+
+// What the operator changed holds on, unless the server was started with other terms.
+void Coordinator::RestoreTerms(const Consistency& consistency,
+                               absl::optional<double> learning_rate) {
+  const bool same = options_.consistency == own_consistency_;
+  settings_.Restore(same ? consistency : options_.consistency, learning_rate);
+}
+
+void Coordinator::Replayed(const StepRecord& record, std::shared_ptr<Snapshot> next) {
+  if (record.incarnation != incarnations_.current()) {
+    incarnations_ = IncarnationHistory(record.incarnation, incarnations_, step_.number());
+  }
+  RestoreTerms(record.consistency, record.learning_rate);
+  step_.Restore(record.step);
+  if (record.forgot_workers) roster_.sessions().ForgetWorkers();
+  for (const SessionRecord& worker : record.contributors) {
+    roster_.sessions().RestoreLater(worker, record.step, clock_.Now());
+  }
+  roster_.GoOn();
+  next->step = record.step;
+  snapshots_->Publish(std::move(next));
+}
+
+void Coordinator::BeginIncarnation(const std::map<Incarnation, Step>& lives) {
+  IncarnationHistory earlier = incarnations_;
+  // Those that left nothing: each began on this history, or on what followed it and is lost.
+  Step begin = step_.number();
+  for (auto life = lives.rbegin(); life != lives.rend(); ++life) {
+    begin = std::min(begin, life->second);
+    const bool known =
+        life->first == incarnations_.current() || incarnations_.ancestors().count(life->first) > 0;
+    if (!known) earlier.AddAncestor(life->first, begin);
+  }
+  incarnations_ = IncarnationHistory(options_.incarnation, earlier, step_.number());
+}
+
+StepRecord Coordinator::Record(const NextAction& work) const {
+  StepRecord record;
+  record.step = step_.number().Next();
+  record.incarnation = options_.incarnation;
+  record.consistency = work.consistency;
+  record.learning_rates = work.learning_rates;
+  record.learning_rate = settings_.learning_rate();
+  record.forgot_workers = roster_.sessions().forgot_workers();
+  record.contributors = roster_.sessions().PartsOf(step_.number());
+  return record;
+}
+
+}  // namespace sluice

@@ -1,0 +1,153 @@
+// What of a shard outlives its server: earlier lives, what is written down, images.
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/tensor/vector_copy.h"
+#include "server/shard/shard.h"
+
+namespace sluice {
+namespace {
+
+void Copy(absl::Span<const float> from, absl::Span<float> to, Parallel& parallel) {
+  ForParts(parallel, from.size(), [&](size_t, uint64_t begin, uint64_t end) {
+    CopyTo(AsPiece(from.subspan(begin, end - begin)), to.subspan(begin, end - begin));
+  });
+}
+
+}  // namespace
+
+// ---- Earlier lives ----
+
+absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
+  absl::MutexLock lock(&mu_);
+  executor_ = absl::make_unique<StepExecutor>(*checkpoint.layout, checkpoint.optimizer,
+                                              options_.guards.clip_norm, *parallel_);
+  const std::vector<OptimizerSlot> slots = executor_->slots();
+  const bool same =
+      std::equal(slots.begin(), slots.end(), checkpoint.slots.begin(), checkpoint.slots.end(),
+                 [](const OptimizerSlot& a, const SlotCheckpoint& b) { return a.name == b.name; });
+  if (!same) {
+    return absl::DataLossError(absl::StrCat("the saved optimizer has ", checkpoint.slots.size(),
+                                            " slots, or of other names ", "than the ", slots.size(),
+                                            " that this server keeps of it"));
+  }
+  for (size_t i = 0; i < slots.size(); ++i) {
+    Copy(checkpoint.slots[i].values.span(), slots[i].values, *parallel_);
+  }
+  executor_->set_optimizer_steps(checkpoint.optimizer_steps);
+  coordinator_.Restore(checkpoint);
+  return absl::OkStatus();
+}
+
+void Shard::Replay(const StepRecord& record, absl::Span<const float> sum) {
+  absl::MutexLock lock(&mu_);
+  const std::shared_ptr<const Snapshot> current = coordinator_.snapshots()->latest();
+  std::shared_ptr<Snapshot> next = coordinator_.snapshots()->Make();
+  executor_->Load(record.gradients, record.samples, sum);
+  executor_->Make(record.consistency, record.learning_rates, nullptr, current->values.span(),
+                  next->values.span());
+  coordinator_.Replayed(record, std::move(next));
+}
+
+void Shard::BeginIncarnation(const std::map<Incarnation, Step>& lives) {
+  absl::MutexLock lock(&mu_);
+  coordinator_.BeginIncarnation(lives);
+}
+
+void Shard::SetLostSteps(uint64_t steps) {
+  absl::MutexLock lock(&mu_);
+  coordinator_.set_lost_steps(steps);
+}
+
+// ---- What is kept ----
+
+void Shard::TellSteps(std::function<void(Step)> made) { made_ = std::move(made); }
+
+void Shard::EnableJournal(StepJournal* log) {
+  absl::MutexLock lock(&mu_);
+  log_ = log;
+  coordinator_.HoldUntilDurable();
+}
+
+void Shard::OnDurable(Step step) {
+  CompletingLock lock(&mu_);
+  coordinator_.OnDurable(step, lock.completions());
+}
+
+void Shard::SetJournalError(const absl::Status& trouble) {
+  absl::MutexLock lock(&mu_);
+  coordinator_.SetJournalError(trouble);
+}
+
+void Shard::FailHeldAnswers(const absl::Status& why) {
+  CompletingLock lock(&mu_);
+  coordinator_.FailHeldAnswers(why, lock.completions());
+}
+
+void Shard::WriteDown(const NextAction& work) {
+  StepRecord record;
+  {
+    absl::MutexLock lock(&mu_);
+    record = coordinator_.Record(work);
+  }
+  record.gradients = executor_->gradients();
+  record.samples = executor_->samples();
+  log_->Append(record, executor_->sum());
+}
+
+// ---- Images ----
+
+void Shard::TakeCheckpoints(uint64_t steps, CheckpointCallback taken) {
+  absl::MutexLock lock(&mu_);
+  steps_between_checkpoints_ = steps;
+  on_periodic_checkpoint_ = std::move(taken);
+}
+
+// There are parameters.
+void Shard::RequestPeriodicCheckpoint() {
+  if (on_periodic_checkpoint_ == nullptr || !coordinator_.RequestCheckpoint().ok()) return;
+  checkpoint_callbacks_.push_back(on_periodic_checkpoint_);
+}
+
+void Shard::TakeCheckpoint(CheckpointCallback taken) {
+  absl::Status wanted;
+  {
+    absl::MutexLock lock(&mu_);
+    wanted = coordinator_.RequestCheckpoint();
+    if (wanted.ok()) checkpoint_callbacks_.push_back(taken);
+  }
+  if (!wanted.ok()) {
+    taken(wanted);
+    return;
+  }
+  Advance();
+}
+
+// Copies what the next step will overwrite; the parameters are immutable as they are.
+void Shard::MakeCheckpoint() {
+  const absl::Time began = clock_.Now();
+  const auto checkpoint = std::make_shared<ShardCheckpoint>();
+  std::vector<CheckpointCallback> callbacks;
+  {
+    absl::MutexLock lock(&mu_);
+    *checkpoint = coordinator_.Checkpoint();
+    callbacks.swap(checkpoint_callbacks_);
+  }
+  {
+    const TraceSpan span(trace_, kStepsRow, "checkpoint", checkpoint->step);
+    for (const OptimizerSlot& slot : executor_->slots()) {
+      checkpoint->slots.push_back({slot.name, FloatBuffer(slot.values.size())});
+      Copy(slot.values, checkpoint->slots.back().values.span(), *parallel_);
+    }
+  }
+  checkpoint->optimizer_steps = executor_->optimizer_steps();
+  checkpoint->pause = clock_.Now() - began;
+  for (const CheckpointCallback& taken : callbacks)
+    taken(std::shared_ptr<const ShardCheckpoint>(checkpoint));
+}
+
+}  // namespace sluice

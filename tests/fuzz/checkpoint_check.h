@@ -1,0 +1,15 @@
+// What holds of every checkpoint of a shard that was read.
+
+#ifndef SLUICE_TESTS_FUZZ_CHECKPOINT_CHECK_H_
+#define SLUICE_TESTS_FUZZ_CHECKPOINT_CHECK_H_
+
+#include "server/state/shard_checkpoint.h"
+
+namespace sluice {
+
+// Dies unless a checkpoint of it is read as the same, to the byte.
+void CheckComesBack(const ShardCheckpoint& checkpoint);
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_FUZZ_CHECKPOINT_CHECK_H_

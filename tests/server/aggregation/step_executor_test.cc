@@ -1,0 +1,289 @@
+#include "server/aggregation/step_executor.h"
+
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/base/thread_pool.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/shard/step_world.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::FloatEq;
+
+// Two parameters around a statistic.
+Layout Mixed() { return LayoutOf({{"w", 1}, {"mean", 1, RangeKind::kStatistic}, {"b", 1}}); }
+
+// ---- Reduction ----
+
+TEST(StepExecutorTest, ParametersMoveByTheMeanAndStatisticsBecomeIt) {
+  StepWorld world(Mixed());
+  world.Add({2, 10, 6});
+  world.Add({4, 30, 0});
+  EXPECT_THAT(world.Make(), ElementsAre(-3, 20, -3));
+}
+
+TEST(StepExecutorTest, ForgetsWhatAStepWasMadeOf) {
+  StepWorld world(Mixed());
+  world.Add({2, 10, 6});
+  world.Add({2, 10, 6});
+  ASSERT_THAT(world.Make(), ElementsAre(-2, 10, -6));
+  world.Add({1, 5, 1});
+  EXPECT_THAT(world.Make(), ElementsAre(-3, 5, -7));
+}
+
+TEST(StepExecutorTest, WeighsBySamples) {
+  StepWorld world(Mixed());
+  world.consistency.reduction = Reduction::kWeightedMean;
+  world.Add({2, 10, 8}, 1);
+  world.Add({6, 30, 0}, 3);
+  EXPECT_THAT(world.Make(), ElementsAre(-5, 25, -2));
+  world.Add({7, 9, 7}, 100);
+  EXPECT_THAT(world.Make(), ElementsAre(-12, 9, -9));
+}
+
+TEST(StepExecutorTest, IgnoresSamplesUnlessAskedToWeighThem) {
+  StepWorld world(Mixed());
+  world.Add({2, 10, 8}, 1);
+  world.Add({6, 30, 0}, 3);
+  EXPECT_THAT(world.Make(), ElementsAre(-4, 20, -4));
+}
+
+TEST(StepExecutorTest, SumsParametersButNotStatistics) {
+  StepWorld world(Mixed());
+  world.consistency.reduction = Reduction::kSum;
+  world.Add({2, 10, 6});
+  world.Add({4, 30, 0});
+  EXPECT_THAT(world.Make(), ElementsAre(-6, 20, -6));
+}
+
+TEST(StepExecutorTest, DiscountsStaleGradientsButNotStatistics) {
+  StepWorld world(Mixed());
+  world.consistency.discount_stale = true;
+  world.Add({4, 10, 4}, 1, 3);
+  world.Add({4, 30, 0}, 1, 0);
+  EXPECT_THAT(world.Make(), ElementsAre(-(1 + 4) / 2.0, 20, -1 / 2.0));
+}
+
+TEST(StepExecutorTest, IgnoresStalenessUnlessAskedToDiscountIt) {
+  StepWorld world(Mixed());
+  world.Add({4, 10, 4}, 1, 3);
+  EXPECT_THAT(world.Make(), ElementsAre(-4, 10, -4));
+}
+
+TEST(StepExecutorTest, DiscountsWhatItWeighs) {
+  StepWorld world(Mixed());
+  world.consistency.reduction = Reduction::kWeightedMean;
+  world.consistency.discount_stale = true;
+  world.Add({8, 10, 8}, 3, 1);
+  world.Add({4, 30, 0}, 1, 0);
+  EXPECT_THAT(world.Make(), ElementsAre(-(3 * 8 / 2 + 4) / 4.0, (3 * 10 + 30) / 4.0, -3));
+}
+
+TEST(StepExecutorTest, OfNothingMakesAnEqualStep) {
+  StepWorld world(Mixed());
+  world.Add({2, 10, 6});
+  const Values before = world.Make();
+  EXPECT_EQ(world.Make(), before);
+}
+
+// ---- The optimizer ----
+
+TEST(StepExecutorTest, TakesEachStepsOwnLearningRate) {
+  StepWorld world(ParametersOnly(1));
+  world.Add({2});
+  EXPECT_THAT(world.Make(0.5), ElementsAre(-1));
+  world.Add({2});
+  EXPECT_THAT(world.Make(2), ElementsAre(-5));
+}
+
+// Momentum must begin with the first gradient, not with the first step.
+TEST(StepExecutorTest, AStepOfNothingIsNotTheOptimizersFirst) {
+  SgdOptions options;
+  options.momentum = 0.5;
+  options.dampening = 0.75;
+  StepWorld world(ParametersOnly(1), absl::nullopt, {options});
+  EXPECT_THAT(world.Make(), ElementsAre(0));
+  world.Add({8});
+  EXPECT_THAT(world.Make(), ElementsAre(-8));
+  world.Add({8});
+  EXPECT_THAT(world.Make(), ElementsAre(-8 - (0.5 * 8 + 0.25 * 8)));
+}
+
+// Where another step executor left off, this one goes on: with its parameters, slots and steps.
+TEST(StepExecutorTest, AnOptimizersLifeGoesOnWithItsSlotsAndSteps) {
+  SgdOptions options;
+  options.momentum = 0.5;
+  options.dampening = 0.75;
+  StepWorld world(ParametersOnly(1), absl::nullopt, {options});
+  EXPECT_EQ(world.executor().optimizer_steps(), 0u);
+  world.executor().slots()[0].values[0] = 16;
+  world.executor().set_optimizer_steps(7);
+  world.Add({8});
+  EXPECT_THAT(world.Make(), ElementsAre(-(0.5 * 16 + 0.25 * 8)));
+  EXPECT_EQ(world.executor().optimizer_steps(), 8u);
+}
+
+TEST(StepExecutorTest, AveragesParametersAndStatisticsAlike) {
+  AveragingOptions options;
+  options.moving_rate = 0.5;
+  StepWorld world(Mixed(), absl::nullopt, {options});
+  world.Add({8, 8, 4});
+  world.Add({0, 0, 4});
+  EXPECT_THAT(world.Make(), ElementsAre(2, 4, 2));
+}
+
+// ---- Clipping ----
+
+// torch::nn::utils::clip_grad_norm_: times max_norm / (norm + 1e-6), if that is below 1.
+float Clipped(double value, double norm, double clip_norm) {
+  return static_cast<float>(-value * clip_norm / (norm + 1e-6));
+}
+
+TEST(ClipTest, ScalesTheReducedGradientDownToTheNorm) {
+  StepWorld world(ParametersOnly(2), 1);
+  world.Add({6, 8});
+  world.Add({0, 0});
+  EXPECT_THAT(world.Make(), ElementsAre(FloatEq(Clipped(3, 5, 1)), FloatEq(Clipped(4, 5, 1))));
+}
+
+TEST(ClipTest, LeavesAGradientWithinTheNormAsItIsToTheBit) {
+  StepWorld clipping(ParametersOnly(2), 10);
+  StepWorld plain(ParametersOnly(2));
+  for (StepWorld* world : {&clipping, &plain}) {
+    world->Add({0.1f, 0.7f});
+    world->Add({0.3f, 0.2f});
+    world->Add({0.5f, 0.9f});
+  }
+  EXPECT_EQ(clipping.Make(0.3), plain.Make(0.3));
+}
+
+TEST(ClipTest, CountsParametersAloneAndScalesNoStatistic) {
+  StepWorld world(Mixed(), 1);
+  world.Add({3, 1000, 4});
+  EXPECT_THAT(world.Make(),
+              ElementsAre(FloatEq(Clipped(3, 5, 1)), 1000, FloatEq(Clipped(4, 5, 1))));
+}
+
+TEST(ClipTest, BoundsTheSumAndTheWeightedMeanToo) {
+  for (const Reduction reduction : {Reduction::kSum, Reduction::kWeightedMean}) {
+    StepWorld world(ParametersOnly(2), 1);
+    world.consistency.reduction = reduction;
+    world.Add({3, 4}, 7);
+    world.Add({3, 4}, 2);
+    const double norm = reduction == Reduction::kSum ? 10 : 5;
+    EXPECT_THAT(world.Make(), ElementsAre(FloatEq(Clipped(norm * 0.6, norm, 1)),
+                                          FloatEq(Clipped(norm * 0.8, norm, 1))));
+  }
+}
+
+TEST(ClipTest, TakesAGradientOfZero) {
+  StepWorld world(ParametersOnly(2), 1);
+  world.Add({0, 0});
+  EXPECT_THAT(world.Make(), ElementsAre(0, 0));
+}
+
+// ---- The last contribution ----
+
+TEST(StepExecutorTest, CountsAContributionThatIsAddedOnTheWay) {
+  StepWorld world(Mixed());
+  world.Add({2, 10, 6});
+  world.Keep({4, 30, 0});
+  EXPECT_THAT(world.Make(), ElementsAre(-3, 20, -3));
+  world.Keep({1, 5, 1});
+  EXPECT_THAT(world.Make(), ElementsAre(-4, 5, -4));
+}
+
+TEST(StepExecutorTest, WeighsAContributionThatIsAddedOnTheWay) {
+  StepWorld world(Mixed());
+  world.consistency.reduction = Reduction::kWeightedMean;
+  world.consistency.discount_stale = true;
+  world.Add({4, 30, 0}, 1, 0);
+  world.Keep({8, 10, 8}, 3, 1);
+  EXPECT_THAT(world.Make(), ElementsAre(-(3 * 8 / 2 + 4) / 4.0, (3 * 10 + 30) / 4.0, -3));
+}
+
+TEST(StepExecutorTest, ClipsAContributionThatIsKeptForLast) {
+  StepWorld kept(ParametersOnly(2), 1);
+  kept.Add({6, 8});
+  kept.Keep({0, 0});
+  StepWorld added(ParametersOnly(2), 1);
+  added.Add({6, 8});
+  added.Add({0, 0});
+  EXPECT_EQ(kept.Make(), added.Make());
+}
+
+// ---- Parts ----
+
+// Three words of progress, the last a short one; ranges of both kinds cross their edges.
+constexpr uint32_t kWord = 4 << 18;
+
+Layout Long() {
+  return LayoutOf({{"a", kWord - 1}, {"mean", kWord + 1, RangeKind::kStatistic}, {"b", 5}});
+}
+
+TEST(StepExecutorTest, TellsHowFarItHasWritten) {
+  StepWorld world(Long());
+  world.Add(Values(2 * kWord + 5, 2));
+  std::vector<uint64_t> ends;
+  world.Make(1, [&ends](uint64_t end) { ends.push_back(end); });
+  EXPECT_THAT(ends, ElementsAre(kWord, 2 * kWord, 2 * kWord + 5));
+}
+
+TEST(StepExecutorTest, TheEdgesOfPartsShowInNoElement) {
+  StepWorld world(Long());
+  for (const bool on_the_way : {false, true}) {
+    const Values before = world.parameters();
+    if (on_the_way) {
+      world.Keep(Values(2 * kWord + 5, 2));
+    } else {
+      world.Add(Values(2 * kWord + 5, 2));
+    }
+    const absl::Span<const float> made = world.Make();
+    EXPECT_THAT(made.subspan(0, kWord - 1), Each(before[0] - 2));
+    EXPECT_THAT(made.subspan(kWord - 1, kWord + 1), Each(2));
+    EXPECT_THAT(made.subspan(2 * kWord), Each(before[0] - 2));
+  }
+}
+
+TEST(StepExecutorTest, HasWrittenWhatItTellsOf) {
+  StepWorld world(ParametersOnly(2 * kWord));
+  world.Add(Values(2 * kWord, 1));
+  std::vector<float> last_written;
+  std::vector<float> first_unwritten;
+  world.Make(1, [&](uint64_t end) {
+    last_written.push_back(world.next()[end - 1]);
+    if (end < world.next().size()) first_unwritten.push_back(world.next()[end]);
+  });
+  EXPECT_THAT(last_written, ElementsAre(-1, -1));
+  EXPECT_THAT(first_unwritten, ElementsAre(StepWorld::kUnwritten));
+}
+
+TEST(StepExecutorTest, HowManyThreadsWorkChangesNoBit) {
+  const uint32_t size = 2 * kWord + 5;
+  Values gradient(size);
+  for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = 1.0f / static_cast<float>(i + 1);
+  SgdOptions sgd;
+  sgd.momentum = 0.9;
+  sgd.weight_decay = 0.01;
+  StepWorld one(ParametersOnly(size), 0.5, {sgd});
+  StepWorld four(ParametersOnly(size), 0.5, {sgd}, std::make_unique<ThreadPool>(4));
+  for (int step = 0; step < 3; ++step) {
+    for (StepWorld* const world : {&one, &four}) {
+      world->Add(gradient);
+      world->Keep(gradient);
+    }
+    ASSERT_EQ(one.Make(), four.Make());
+  }
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,205 @@
+// A worker's door and a server that talks garbage: errors, never a crash, never a write beside the
+// vector.
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sluice/v1/parameter_server.grpc.pb.h"
+#include "tests/testing/server/connect.h"
+#include "tests/testing/server/messages.h"
+#include "tests/testing/status.h"
+#include "worker/connection/grpc/connection.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
+
+// Answers joins, pulls and pushes with what it is told to.
+class FakeServer final : public v1::ParameterServer::Service {
+ public:
+  FakeServer() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~FakeServer() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+  std::vector<v1::JoinEvent> events;
+  std::vector<v1::PullParamsResponse> pull;
+  v1::PushGradientsResponse pushed;
+
+ private:
+  grpc::Status Join(grpc::ServerContext*, const v1::JoinRequest*,
+                    grpc::ServerWriter<v1::JoinEvent>* writer) override {
+    for (const v1::JoinEvent& event : events) writer->Write(event);
+    return grpc::Status::OK;
+  }
+  grpc::Status PullParams(grpc::ServerContext*, const v1::PullParamsRequest*,
+                          grpc::ServerWriter<v1::PullParamsResponse>* writer) override {
+    for (const v1::PullParamsResponse& message : pull) writer->Write(message);
+    return grpc::Status::OK;
+  }
+  grpc::Status PushGradients(grpc::ServerContext*, grpc::ServerReader<v1::PushGradientsRequest>*,
+                             v1::PushGradientsResponse* response) override {
+    *response = pushed;
+    return grpc::Status::OK;
+  }
+
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+v1::PullParamsResponse HeaderAt(uint64_t step) {
+  v1::PullParamsResponse message;
+  message.mutable_header()->set_step(step);
+  return message;
+}
+
+v1::PullParamsResponse NotModifiedAt(uint64_t step) {
+  v1::PullParamsResponse message = HeaderAt(step);
+  message.mutable_header()->set_not_modified(true);
+  return message;
+}
+
+v1::PullParamsResponse Chunk(uint64_t offset, const Values& elements) {
+  v1::PullParamsResponse message;
+  *message.mutable_chunk() = PayloadOf(offset, elements);
+  return message;
+}
+
+class GrpcConnectionGarbageTest : public ::testing::Test {
+ protected:
+  // A pull of six parameters that lie in the middle of a larger buffer.
+  absl::StatusOr<PullHeader> Pull(const std::vector<v1::PullParamsResponse>& messages,
+                                  const PullRequest& request = PullRequest()) {
+    server_.pull = messages;
+    return ConnectTo(server_.address())->StartPull(request)->Read(Parameters());
+  }
+
+  absl::Status Join(const std::vector<v1::JoinEvent>& events) {
+    server_.events = events;
+    return ConnectTo(server_.address())->Join(WorkerRequest("a")).status();
+  }
+
+  absl::Span<float> Parameters() { return absl::MakeSpan(buffer_).subspan(8, 6); }
+
+  void TearDown() override {
+    EXPECT_THAT(absl::MakeSpan(buffer_).first(8), Each(7)) << "before the parameters";
+    EXPECT_THAT(absl::MakeSpan(buffer_).last(8), Each(7)) << "behind the parameters";
+  }
+
+  FakeServer server_;
+  Values buffer_ = Values(22, 7);
+};
+
+TEST_F(GrpcConnectionGarbageTest, TakesChunksInAnyOrder) {
+  const auto header = Pull({HeaderAt(5), Chunk(4, {5, 6}), Chunk(0, {1, 2, 3, 4})});
+  ASSERT_THAT(header, IsOk());
+  EXPECT_EQ(header->step, Step(5));
+  EXPECT_EQ(ValuesOf(Parameters()), Values({1, 2, 3, 4, 5, 6}));
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesAChunkThatReachesOutOfTheVector) {
+  const auto outside =
+      IsError(Reason::kBadChunk, HasSubstr("lies outside the vector of 6 elements"));
+  EXPECT_THAT(Pull({HeaderAt(5), Chunk(5, {9, 9})}), outside);
+  EXPECT_THAT(Pull({HeaderAt(5), Chunk(0, Values(7, 9))}), outside);
+  EXPECT_THAT(Pull({HeaderAt(5), Chunk(6, {9})}), outside);
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesAChunkWhoseOffsetWouldOverflow) {
+  for (const uint64_t offset :
+       {uint64_t{1} << 40, kLargest - 1, kLargest, kLargest / sizeof(float)}) {
+    EXPECT_THAT(Pull({HeaderAt(5), Chunk(offset, {9, 9, 9})}),
+                IsError(Reason::kBadChunk, HasSubstr("lies outside the vector")));
+  }
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesChunksThatOverlap) {
+  EXPECT_THAT(Pull({HeaderAt(5), Chunk(0, {1, 2, 3, 4}), Chunk(3, {4, 5, 6})}),
+              IsError(Reason::kBadChunk, HasSubstr("overlaps elements before 4")));
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesAPullThatLacksAChunk) {
+  EXPECT_THAT(Pull({HeaderAt(5), Chunk(0, {1, 2, 3, 4})}),
+              IsError(Reason::kBadChunk, HasSubstr("elements 4 to 5 are missing")));
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesBrokenElements) {
+  v1::PullParamsResponse broken;
+  broken.mutable_chunk()->set_payload("12345");
+  EXPECT_THAT(Pull({HeaderAt(5), broken}),
+              IsError(Reason::kBadChunk, HasSubstr("has 5 bytes, expected a multiple of 4")));
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesAPullWithoutAHeader) {
+  const auto headerless =
+      HasCode(absl::StatusCode::kInternal, HasSubstr("answer to PullParams has no header"));
+  EXPECT_THAT(Pull({}), headerless);
+  EXPECT_THAT(Pull({Chunk(0, Values(6, 9))}), headerless);
+  EXPECT_THAT(Pull({v1::PullParamsResponse()}), headerless);
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesASecondHeaderAmongTheChunks) {
+  EXPECT_THAT(Pull({HeaderAt(5), Chunk(0, {1, 2, 3}), HeaderAt(6)}),
+              HasCode(absl::StatusCode::kInternal, HasSubstr("answer to PullParams has no chunk")));
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesToTakeNothingForParametersItDoesNotHold) {
+  const auto nothing =
+      HasCode(absl::StatusCode::kInternal, HasSubstr("answer to PullParams has no parameters"));
+  EXPECT_THAT(Pull({NotModifiedAt(5)}), nothing);
+  PullRequest request;
+  request.have_step = Step(4);
+  EXPECT_THAT(Pull({NotModifiedAt(5)}, request), nothing);
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesChunksOfParametersThatAreNotModified) {
+  PullRequest request;
+  request.have_step = Step(5);
+  EXPECT_THAT(Pull({NotModifiedAt(5), Chunk(0, Values(6, 9)), Chunk(0, Values(6, 9))}, request),
+              HasCode(absl::StatusCode::kInternal, HasSubstr("answer to PullParams has no end")));
+  EXPECT_EQ(ValuesOf(Parameters()), Values(6, 7));
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesASessionWithoutAWelcome) {
+  const auto unwelcome =
+      HasCode(absl::StatusCode::kInternal, HasSubstr("answer to Join has no welcome"));
+  v1::JoinEvent draining;
+  draining.mutable_draining();
+  EXPECT_THAT(Join({draining}), unwelcome);
+  EXPECT_THAT(Join({v1::JoinEvent()}), unwelcome);
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesAWelcomeToAJobOfUnknownMode) {
+  v1::JoinEvent event;
+  event.mutable_welcome()->set_session(1);
+  EXPECT_THAT(Join({event}), IsError(Reason::kBadArgument, HasSubstr("consistency.mode")));
+}
+
+TEST_F(GrpcConnectionGarbageTest, SaysThatTheServerEndedTheSession) {
+  EXPECT_THAT(Join({}), HasCode(absl::StatusCode::kUnavailable, HasSubstr("ended the session")));
+}
+
+TEST_F(GrpcConnectionGarbageTest, RefusesAPushWithoutADisposition) {
+  EXPECT_THAT(PushThrough(*ConnectTo(server_.address()), PushHeader(), Share({1, 2, 3})),
+              IsError(Reason::kBadArgument, HasSubstr("field disposition is 0")));
+}
+
+}  // namespace
+}  // namespace sluice

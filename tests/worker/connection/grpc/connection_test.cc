@@ -1,0 +1,367 @@
+#include "worker/connection/grpc/connection.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/net/private_directory.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/outcome.h"
+#include "tests/testing/server/connect.h"
+#include "tests/testing/server/server_world.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::_;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+PushHeader HeaderOf(const Welcome& welcome, uint64_t sequence, uint64_t step) {
+  PushHeader header;
+  header.session = welcome.session;
+  header.sequence = Sequence(sequence);
+  header.step = Step(step);
+  header.incarnation = welcome.incarnation;
+  return header;
+}
+
+PullRequest PullOf(const Welcome& welcome, uint64_t min_step) {
+  PullRequest request;
+  request.session = welcome.session;
+  request.min_step = Step(min_step);
+  return request;
+}
+
+// ---- A server that is there ----
+
+// Trains a vector of that size for one step and expects every element to have moved.
+void ExpectRoundTrip(uint32_t size) {
+  ServerWorld world(Sync(1), ParametersOnly(size));
+  const auto connection = ConnectTo(world.address().ToString());
+  const auto welcome = connection->Join(WorkerRequest("a", size));
+  ASSERT_THAT(welcome, IsOk());
+  EXPECT_EQ(welcome->job_id, "job");
+  EXPECT_FALSE(welcome->initialized);
+  Values parameters(size), gradient(size), expected(size);
+  for (uint32_t i = 0; i < size; ++i) {
+    parameters[i] = static_cast<float>(i % 1000);
+    gradient[i] = static_cast<float>(i % 7);
+    expected[i] = parameters[i] - gradient[i];
+  }
+  const auto initialized = connection->Initialize(welcome->session, Share(parameters));
+  ASSERT_THAT(initialized, IsOk());
+  EXPECT_TRUE(initialized->accepted);
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(gradient)), Applied(1));
+  Values pulled(size, -1);
+  const auto header = connection->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(pulled));
+  ASSERT_THAT(header, IsOk());
+  EXPECT_EQ(header->step, Step(1));
+  EXPECT_EQ(header->incarnation, Incarnation(1));
+  EXPECT_TRUE(pulled == expected);
+  EXPECT_THAT(connection->Leave(welcome->session, {{"accuracy", 0.5}}), IsOk());
+  EXPECT_EQ(world.shard().results(), Results({{"accuracy", 0.5}}));
+  EXPECT_EQ(world.Counters(), "1 received: 1 accepted");
+}
+
+TEST(GrpcConnectionTest, CarriesOneElement) { ExpectRoundTrip(1); }
+
+TEST(GrpcConnectionTest, CarriesExactlyOneChunk) { ExpectRoundTrip(kChunkElements); }
+
+TEST(GrpcConnectionTest, CarriesAVectorThatIsNoWholeNumberOfChunks) {
+  ExpectRoundTrip(kChunkElements + 1);
+}
+
+TEST(GrpcConnectionTest, CarriesMoreThanAMessageMayHold) {
+  ExpectRoundTrip(5 * kChunkElements + 12345);
+}
+
+TEST(GrpcConnectionTest, KeepsItsParametersIfTheyAreTheLatest) {
+  ServerWorld world(Sync(1));
+  const auto connection = ConnectTo(world.address().ToString());
+  const auto welcome = connection->Join(WorkerRequest("a"));
+  ASSERT_THAT(welcome, IsOk());
+  ASSERT_THAT(connection->Initialize(welcome->session, Share(Values({1, 2, 3}))), IsOk());
+  PullRequest request = PullOf(*welcome, 0);
+  request.have_step = Step(0);
+  Values held = {7, 8, 9};
+  const auto header = connection->StartPull(request)->Read(absl::MakeSpan(held));
+  ASSERT_THAT(header, IsOk());
+  EXPECT_TRUE(header->not_modified);
+  EXPECT_EQ(held, Values({7, 8, 9}));
+}
+
+TEST(GrpcConnectionTest, BringsTheServersReasons) {
+  ServerWorld world(Sync(1));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  const auto other = ConnectTo(world.address().ToString());
+  EXPECT_THAT(other->Join(WorkerRequest("b", 4)),
+              IsError(Reason::kLayoutMismatch, AllOf(HasSubstr("[4]"), HasSubstr("[3]"))));
+  const auto connection = ConnectTo(world.address().ToString());
+  const auto welcome = connection->Join(WorkerRequest("b"));
+  ASSERT_THAT(welcome, IsOk());
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(Values({1, 1, nan}))),
+              IsError(Reason::kNotFinite, HasSubstr("w[2] is nan")));
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 2, 1), Share(Values({1, 1, 1}))),
+              IsError(Reason::kFutureStep, HasSubstr("the server is at step 0")));
+  EXPECT_THAT(connection->Leave(SessionId(999), {}),
+              IsError(Reason::kUnknownSession, HasSubstr("session 999")));
+}
+
+TEST(GrpcConnectionTest, StopsSendingAPushThatWasAnsweredAtItsHeader) {
+  const uint32_t size = 8 * kChunkElements;
+  ServerWorld world(Bounded(1, 0), ParametersOnly(size));
+  const auto connection = ConnectTo(world.address().ToString());
+  const auto welcome = connection->Join(WorkerRequest("a", size));
+  ASSERT_THAT(welcome, IsOk());
+  const Values ones(size, 1);
+  ASSERT_THAT(connection->Initialize(welcome->session, Share(ones)), IsOk());
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(ones)), Applied(1));
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(ones)),
+              Repeated(Disposition::kApplied, 1));
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 2, 0), Share(ones)), Stale(1, 1));
+  EXPECT_EQ(world.Counters(), "3 received: 1 accepted, 1 stale, 1 duplicate");
+}
+
+TEST(GrpcConnectionTest, GivesUpAPullThatIsNotRead) {
+  ServerWorld world(Sync(1));
+  const auto connection = ConnectTo(world.address().ToString());
+  const auto welcome = connection->Join(WorkerRequest("a"));
+  ASSERT_THAT(welcome, IsOk());
+  {
+    const auto pull = connection->StartPull(PullOf(*welcome, 1));
+    EXPECT_TRUE(world.Await([&] { return world.shard().Describe().waiting_pulls == 1; }));
+  }
+  EXPECT_TRUE(world.Await([&] { return world.shard().Describe().waiting_pulls == 0; }));
+}
+
+TEST(GrpcConnectionTest, SaysThatTheStepHasNotComeYet) {
+  ServerWorld world(Sync(1));
+  const auto connection = ConnectTo(world.address().ToString(), "", absl::Milliseconds(50));
+  const auto welcome = connection->Join(WorkerRequest("a"));
+  ASSERT_THAT(welcome, IsOk());
+  Values parameters(3);
+  EXPECT_THAT(connection->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(parameters)),
+              HasCode(absl::StatusCode::kDeadlineExceeded, _));
+}
+
+TEST(GrpcConnectionTest, TellsOfTheEndOfTraining) {
+  ServerWorld world(Sync(1));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  const auto connection = ConnectTo(world.address().ToString());
+  ASSERT_THAT(connection->Join(ObserverRequest("o")), IsOk());
+  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  const auto event = connection->NextEvent();
+  ASSERT_THAT(event, IsOk());
+  EXPECT_EQ(event->kind, JobEvent::Kind::kTrainingFinished);
+  EXPECT_EQ(event->step, Step(1));
+}
+
+TEST(GrpcConnectionTest, TellsOfNewRulesAndOfTheEndOfItsSession) {
+  ServerWorld world(Sync(1));
+  const auto connection = ConnectTo(world.address().ToString());
+  ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
+  ASSERT_THAT(world.shard().SetConsistency(Ssp(/*slack=*/3, 1).consistency), IsOk());
+  const auto changed = connection->NextEvent();
+  ASSERT_THAT(changed, IsOk());
+  EXPECT_EQ(changed->kind, JobEvent::Kind::kPolicyChanged);
+  EXPECT_EQ(changed->consistency.mode, ConsistencyMode::kSsp);
+  EXPECT_EQ(changed->consistency.slack, 3u);
+  ASSERT_THAT(world.Evict("a"), IsOk());
+  const auto evicted = connection->NextEvent();
+  ASSERT_THAT(evicted, IsOk());
+  EXPECT_EQ(evicted->kind, JobEvent::Kind::kEvicted);
+  EXPECT_THAT(connection->NextEvent(), HasCode(absl::StatusCode::kUnavailable, _));
+  EXPECT_THAT(connection->Join(WorkerRequest("a")), IsError(Reason::kEvicted, _));
+}
+
+TEST(GrpcConnectionTest, TellsThatTheServerDrainsAndThatItIsGone) {
+  ServerWorld world(Sync(1));
+  const auto connection = ConnectTo(world.address().ToString());
+  const auto welcome = connection->Join(WorkerRequest("a"));
+  ASSERT_THAT(welcome, IsOk());
+  world.shard().Drain();
+  const auto event = connection->NextEvent();
+  ASSERT_THAT(event, IsOk());
+  EXPECT_EQ(event->kind, JobEvent::Kind::kDraining);
+  Values parameters(3);
+  EXPECT_THAT(connection->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(parameters)),
+              IsError(Reason::kDraining, HasSubstr("going down")));
+  world.Stop();
+  EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(parameters)),
+              HasCode(absl::StatusCode::kUnavailable, _));
+  EXPECT_THAT(connection->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(parameters)),
+              HasCode(absl::StatusCode::kUnavailable, _));
+}
+
+TEST(GrpcConnectionTest, TellsAPullThatWaitsThatTheServerIsGone) {
+  ServerWorld world(Sync(1));
+  const auto connection = ConnectTo(world.address().ToString());
+  const auto welcome = connection->Join(WorkerRequest("a"));
+  ASSERT_THAT(welcome, IsOk());
+  const auto pull = connection->StartPull(PullOf(*welcome, 1));
+  EXPECT_TRUE(world.Await([&] { return world.shard().Describe().waiting_pulls == 1; }));
+  world.Stop();
+  Values parameters(3);
+  EXPECT_THAT(pull->Read(absl::MakeSpan(parameters)), HasCode(absl::StatusCode::kUnavailable, _));
+}
+
+TEST(GrpcConnectionTest, LosesItsSessionWhenItEnds) {
+  ServerWorld world(Sync(1));
+  auto connection = ConnectTo(world.address().ToString());
+  ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
+  connection = nullptr;
+  EXPECT_TRUE(world.Await([&] { return world.shard().Sessions()[0].presence == Presence::kLost; }));
+}
+
+TEST(GrpcConnectionTest, PresentsItsToken) {
+  ServerWorld world(Sync(1), ParametersOnly(3), "secret");
+  const std::string address = world.address().ToString();
+  const auto friendly = ConnectTo(address, "secret");
+  const auto welcome = friendly->Join(WorkerRequest("a"));
+  ASSERT_THAT(welcome, IsOk());
+  EXPECT_THAT(friendly->Initialize(welcome->session, Share(Values({1, 2, 3}))), IsOk());
+  EXPECT_THAT(PushThrough(*friendly, HeaderOf(*welcome, 1, 0), Share(Values({1, 1, 1}))),
+              Applied(1));
+  Values parameters(3);
+  EXPECT_THAT(friendly->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(parameters)), IsOk());
+  EXPECT_THAT(friendly->Leave(welcome->session, {}), IsOk());
+  EXPECT_THAT(ConnectTo(address, "wrong")->Join(WorkerRequest("b")),
+              IsError(Reason::kBadToken, HasSubstr("is not this server's")));
+  EXPECT_THAT(ConnectTo(address)->Join(WorkerRequest("b")),
+              IsError(Reason::kBadToken, HasSubstr("no job token")));
+}
+
+TEST(GrpcConnectionTest, ReachesAUnixSocket) {
+  const auto directory = PrivateDirectory::Create();
+  ASSERT_THAT(directory, IsOk());
+  Address address;
+  address.unix_path = (*directory)->path() + "/server.sock";
+  FakeClock clock;
+  Shard shard(Sync(1), clock);
+  const auto server = StartGrpcServer({address, "", nullptr}, shard);
+  ASSERT_THAT(server, IsOk());
+  EXPECT_THAT(ConnectTo(address.ToString())->Join(WorkerRequest("a")), IsOk());
+  (*server)->Shutdown(absl::ZeroDuration());
+}
+
+TEST(GrpcConnectionTest, ReachesTheNextServerOnItsUnixSocket) {
+  const auto directory = PrivateDirectory::Create();
+  ASSERT_THAT(directory, IsOk());
+  Address address;
+  address.unix_path = (*directory)->path() + "/server.sock";
+  std::unique_ptr<ServerConnection> connection;
+  for (int life = 0; life < 3; ++life) {
+    FakeClock clock;
+    Shard shard(Sync(1), clock);
+    const auto server = StartGrpcServer({address, "", nullptr}, shard);
+    ASSERT_THAT(server, IsOk());
+    if (connection == nullptr) connection = ConnectTo(address.ToString());
+    ASSERT_THAT(connection->Reconnect(), IsOk());
+    EXPECT_THAT(connection->Join(WorkerRequest("a")), IsOk());
+    (*server)->Shutdown(absl::ZeroDuration());
+    EXPECT_THAT(connection->NextEvent(), HasCode(absl::StatusCode::kUnavailable, _));
+  }
+}
+
+// ---- A server that is not there ----
+
+// A port of this machine that is taken; connections to it are refused until Listen().
+class TakenPort {
+ public:
+  TakenPort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int on = 1;
+    setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    name_.sin_family = AF_INET;
+    name_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(name_);
+    EXPECT_EQ(bind(socket_, Name(), size), 0);
+    EXPECT_EQ(getsockname(socket_, Name(), &size), 0);
+  }
+  ~TakenPort() { Release(); }
+  TakenPort(const TakenPort&) = delete;
+  TakenPort& operator=(const TakenPort&) = delete;
+
+  Address address() const {
+    Address address;
+    address.host = "127.0.0.1";
+    address.port = ntohs(name_.sin_port);
+    return address;
+  }
+  void Listen() { EXPECT_EQ(listen(socket_, 8), 0); }
+  // Waits until somebody has connected, and hangs up.
+  void HangUpOnSomebody() { close(accept(socket_, nullptr, nullptr)); }
+  void Release() {
+    if (socket_ >= 0) close(socket_);
+    socket_ = -1;
+  }
+
+ private:
+  sockaddr* Name() { return reinterpret_cast<sockaddr*>(&name_); }
+
+  int socket_;
+  sockaddr_in name_ = {};
+};
+
+TEST(GrpcConnectionTest, NamesTheAddressThatItCannotReachAndWhy) {
+  const TakenPort port;
+  GrpcConnectionOptions options;
+  options.address = port.address().ToString();
+  options.connect_timeout = absl::Milliseconds(300);
+  EXPECT_THAT(
+      ConnectOverGrpc(options),
+      HasCode(absl::StatusCode::kUnavailable,
+              AllOf(HasSubstr(absl::StrCat("no server at ", options.address, " within 300ms")),
+                    HasSubstr("Connection refused"), HasSubstr("is it running"))));
+}
+
+TEST(GrpcConnectionTest, NamesTheSocketThatIsNotThere) {
+  GrpcConnectionOptions options;
+  options.address = "unix:/nonexistent/server.sock";
+  options.connect_timeout = absl::ZeroDuration();
+  EXPECT_THAT(ConnectOverGrpc(options),
+              HasCode(absl::StatusCode::kUnavailable,
+                      AllOf(HasSubstr("no server at unix:/nonexistent/server.sock within 0"),
+                            HasSubstr("No such file or directory"))));
+}
+
+TEST(GrpcConnectionTest, NamesTheHostThatHasNoAddress) {
+  GrpcConnectionOptions options;
+  options.address = "no-such-host.invalid:7070";
+  options.connect_timeout = absl::Milliseconds(10);
+  EXPECT_THAT(ConnectOverGrpc(options),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("no-such-host.invalid:7070")));
+}
+
+TEST(GrpcConnectionTest, WaitsForAServerThatStartsLater) {
+  TakenPort port;
+  port.Listen();
+  std::unique_ptr<ServerConnection> connection;
+  std::thread worker([&] { connection = ConnectTo(port.address().ToString()); });
+  port.HangUpOnSomebody();  // the worker has tried in vain
+  port.Release();
+  FakeClock clock;
+  Shard shard(Sync(1), clock);
+  const auto server = StartGrpcServer({port.address(), "", nullptr}, shard);
+  ASSERT_THAT(server, IsOk());
+  worker.join();
+  EXPECT_THAT(connection->Join(WorkerRequest("a")), IsOk());
+  (*server)->Shutdown(absl::ZeroDuration());
+}
+
+}  // namespace
+}  // namespace sluice

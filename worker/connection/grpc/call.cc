@@ -1,0 +1,32 @@
+#include "worker/connection/grpc/call.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/error.h"
+#include "common/wire/status.h"
+
+namespace sluice {
+
+void Prepare(grpc::ClientContext& context, absl::Duration timeout, const std::string& token) {
+  if (timeout != absl::InfiniteDuration()) {
+    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  }
+  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+}
+
+absl::Status EndOf(const grpc::Status& status) {
+  if (status.error_code() == grpc::StatusCode::CANCELLED) {
+    return absl::UnavailableError("the server ended the call");
+  }
+  absl::Status end = FromGrpcStatus(status);
+  if (!absl::IsUnavailable(end) || ReasonOf(end) != Reason::kNone) return end;
+  // Not the server's words but gRPC's: "Socket closed".
+  return absl::UnavailableError(absl::StrCat("lost the server: ", end.message()));
+}
+
+absl::Status UnexpectedMessage(absl::string_view call, absl::string_view expected) {
+  return absl::InternalError(absl::StrCat("the server's answer to ", call, " has no ", expected,
+                                          "; do server and worker run the same version?"));
+}
+
+}  // namespace sluice

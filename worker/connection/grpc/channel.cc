@@ -1,0 +1,105 @@
+#include "worker/connection/grpc/channel.h"
+
+#include <glog/logging.h>
+#include <grpcpp/create_channel_posix.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "common/net/unix_socket.h"
+#include "common/security/secret.h"
+#include "common/wire/status.h"
+#include "sluice/v1/parameter_server.grpc.pb.h"
+#include "worker/connection/grpc/call.h"
+
+namespace sluice {
+namespace {
+
+constexpr absl::Duration kFirstPause = absl::Milliseconds(100);  // between two attempts
+constexpr absl::Duration kLongestPause = absl::Seconds(1);
+constexpr absl::Duration kProbe = absl::Seconds(1);
+
+grpc::ChannelArguments Arguments(Connection connection) {
+  grpc::ChannelArguments arguments;
+  // A cluster's nodes reach each other directly, whatever proxy the environment names.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A server whose node is gone answers no ping: calls fail instead of waiting for ever.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
+                   static_cast<int>(kFirstPause / absl::Milliseconds(1)));
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
+                   static_cast<int>(kLongestPause / absl::Milliseconds(1)));
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, connection == Connection::kOfItsOwn);
+  return arguments;
+}
+
+// Why no connection comes about, in gRPC's words: it tells them of calls only.
+absl::Status Probe(const std::shared_ptr<grpc::Channel>& channel) {
+  grpc::ClientContext context;
+  Prepare(context, kProbe, "");
+  v1::LeaveResponse response;
+  const grpc::Status status =
+      v1::ParameterServer::NewStub(channel)->Leave(&context, v1::LeaveRequest(), &response);
+  return absl::UnavailableError(FromGrpcStatus(status).message());
+}
+
+}  // namespace
+
+GrpcChannel::GrpcChannel(const std::string& address, CredentialsSource credentials,
+                         Connection connection)
+    : address_(address), credentials_(std::move(credentials)), connection_(connection) {
+  absl::string_view path = address;
+  if (absl::ConsumePrefix(&path, "unix:")) {
+    unix_path_ = std::string(path);
+  } else if (credentials_ == nullptr) {
+    channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                         Arguments(connection_));
+  }
+}
+
+absl::Status GrpcChannel::Connect(absl::Duration timeout) {
+  if (!unix_path_.empty()) return ConnectToUnix(timeout);
+  if (credentials_ != nullptr) {
+    const absl::Status renewed = RenewCredentials();
+    if (!renewed.ok() && channel_ == nullptr) return renewed;
+    // They may be on their way to being replaced.
+    if (!renewed.ok()) LOG(ERROR) << "TLS goes on as before: " << renewed.message();
+  }
+  const bool connected = channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + timeout));
+  return connected ? absl::OkStatus() : Probe(channel_);
+}
+
+absl::Status GrpcChannel::RenewCredentials() {
+  auto now = credentials_();
+  if (!now.ok()) return now.status();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = std::move(now->authority);
+  options.pem_private_key = std::move(now->key);
+  options.pem_cert_chain = std::move(now->certificate);
+  channel_ =
+      grpc::CreateCustomChannel(address_, grpc::SslCredentials(options), Arguments(connection_));
+  Wipe(options.pem_private_key);
+  return absl::OkStatus();
+}
+
+absl::Status GrpcChannel::ConnectToUnix(absl::Duration timeout) {
+  const absl::Time end = absl::Now() + timeout;
+  absl::Duration pause = kFirstPause;
+  for (;;) {
+    auto connected = ConnectUnix(unix_path_);
+    if (connected.ok()) {
+      channel_ = grpc::CreateCustomInsecureChannelFromFd(address_, connected->Release(),
+                                                         Arguments(connection_));
+      return absl::OkStatus();
+    }
+    if (absl::Now() >= end) return connected.status();
+    absl::SleepFor(std::min(pause, end - absl::Now()));
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+}  // namespace sluice

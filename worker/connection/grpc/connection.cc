@@ -1,0 +1,255 @@
+#include "worker/connection/grpc/connection.h"
+
+#include <glog/logging.h>
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/types/optional.h"
+#include "common/base/error.h"
+#include "common/wire/chunk.h"
+#include "common/wire/grpc_runtime.h"
+#include "common/wire/messages.h"
+#include "common/wire/status.h"
+#include "sluice/v1/parameter_server.grpc.pb.h"
+#include "worker/connection/connection_chooser.h"
+#include "worker/connection/grpc/answer.h"
+#include "worker/connection/grpc/call.h"
+#include "worker/connection/grpc/channel.h"
+#include "worker/connection/grpc/heartbeat.h"
+#include "worker/connection/grpc/lanes.h"
+#include "worker/connection/grpc/pull.h"
+#include "worker/connection/grpc/push.h"
+#include "worker/connection/grpc/stream.h"
+#include "worker/connection/shared_parameters.h"
+
+namespace sluice {
+namespace {
+
+constexpr absl::Duration kFirstWord = absl::Seconds(1);  // of waiting, before it is said
+constexpr int kBeatsPerLease = 3;
+
+// For less a connection of its own is not worth it.
+constexpr uint64_t kElementsPerConnection = 4 * kChunkElements;
+constexpr int kMostByItself = 8;  // connections that are chosen automatically
+
+constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParams";
+
+// Writes the stream's chunks after its header. The server may answer before it has read all of
+// them; then the rest is not sent.
+void WriteVector(const google::protobuf::MessageLite& header, const SharedFloats& vector,
+                 Checksums checksums, GrpcStream& stream) {
+  if (!stream.Write(EncodeMessage(header), Follows::kMoreAtOnce)) return;
+  uint64_t unsent = vector.values.size();
+  ForEachChunk(0, vector, checksums, [&](const grpc::ByteBuffer& chunk, uint64_t count) {
+    unsent -= count;
+    return stream.Write(chunk, unsent == 0 ? Follows::kNothing : Follows::kMore);
+  });
+}
+
+class GrpcConnection final : public ServerConnection {
+ public:
+  // `channel` is connected.
+  GrpcConnection(GrpcConnectionOptions options, GrpcChannel channel)
+      : options_(std::move(options)),
+        pull_encoding_(options_.pull_encoding),
+        checksums_(ChecksumsFor(options_.address)),
+        channel_(std::move(channel)),
+        lanes_(options_.address, options_.credentials) {
+    MakeStubs();
+  }
+
+  ~GrpcConnection() override { EndSession(); }
+
+  absl::StatusOr<Welcome> Join(const JoinRequest& request) override {
+    EndSession();
+    session_ = std::make_unique<Session>();
+    // The session's stream has no deadline: it lasts as long as the worker.
+    Prepare(session_->context, absl::InfiniteDuration(), options_.token);
+    session_->events = stub_->Join(&session_->context, ToProto(request));
+    v1::JoinEvent event;
+    if (!session_->events->Read(&event)) return LoseSession();
+    if (!event.has_welcome()) return UnexpectedMessage("Join", "welcome");
+    auto welcome = FromProto(event.welcome());
+    if (welcome.ok()) {
+      session_->id = welcome->session;
+      ChooseConnections(request.layout.size());
+      if (event.welcome().shares_memory()) session_->memory = request.memory;
+      if (options_.trace != nullptr) {
+        CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
+      }
+      session_->heartbeat =
+          std::make_unique<Heartbeat>(*stub_, welcome->session, welcome->lease / kBeatsPerLease,
+                                      options_.token, options_.trace);
+    }
+    return welcome;
+  }
+
+  absl::Status Reconnect() override {
+    EndSession();
+    lanes_.Close();
+    const absl::Status connected = channel_.Connect(options_.connect_timeout);
+    if (!connected.ok()) {
+      return absl::UnavailableError(absl::StrCat(
+          "lost the server at ", options_.address, ", and it did not come back within ",
+          absl::FormatDuration(options_.connect_timeout), ": ", connected.message()));
+    }
+    MakeStubs();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<JobEvent> NextEvent() override {
+    v1::JoinEvent event;
+    if (session_ == nullptr || !session_->events->Read(&event)) return LoseSession();
+    return FromProto(event);
+  }
+
+  absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
+                                               const SharedFloats& parameters) override {
+    GrpcStream stream(*streams_, kInitializeParams, TransferTimeout(parameters.values.size()),
+                      options_.token);
+    v1::InitializeParamsRequest header;
+    header.mutable_header()->set_session(session.value());
+    WriteVector(header, parameters, checksums_, stream);
+    const auto answer = ReadAnswer<v1::InitializeParamsResponse>("InitializeParams", stream);
+    if (!answer.ok()) return answer.status();
+    return InitializeOutcome{answer->accepted(), Step(answer->step())};
+  }
+
+  std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
+                                          BatchIs batch) override {
+    const auto memory = session_ == nullptr ? nullptr : session_->memory;
+    return StartGrpcPush(
+        *streams_, header, elements, batch,
+        {options_.token, memory, options_.trace, checksums_, UseLanes(), chooser()});
+  }
+
+  void UsePullEncoding(const Encoding& encoding) override { pull_encoding_ = encoding; }
+
+  bool measures_push() const override {
+    return chooser_.has_value() && chooser_->measures() && !SharesMemory();
+  }
+
+  bool stays_on_machine() const override {
+    return SharesMemory() || absl::StartsWith(options_.address, "unix:");
+  }
+
+  std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
+    const bool shares = SharesMemory() && pull_encoding_.plain();
+    SharedParameters* const shared = shares ? &shared_parameters_ : nullptr;
+    return StartGrpcPull(
+        *streams_, request, shared,
+        {options_.pull_timeout, options_.token, options_.trace, pull_encoding_, UseLanes()});
+  }
+
+  absl::Status Leave(SessionId session, const Results& results) override {
+    grpc::ClientContext context;
+    Prepare(context, kCallTimeout, options_.token);
+    v1::LeaveRequest request;
+    request.set_session(session.value());
+    request.mutable_results()->insert(results.begin(), results.end());
+    v1::LeaveResponse response;
+    return EndOf(stub_->Leave(&context, request, &response));
+  }
+
+ private:
+  void MakeStubs() {
+    stub_ = v1::ParameterServer::NewStub(channel_.get());
+    streams_ = std::make_unique<grpc::GenericStub>(channel_.get());
+  }
+
+  struct Session {
+    SessionId id;
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<v1::JoinEvent>> events;
+    std::unique_ptr<Heartbeat> heartbeat;
+    std::shared_ptr<const SharedMemory> memory;  // that the server reads; null if it does not
+  };
+
+  // For a model of so many elements.
+  void ChooseConnections(uint64_t elements) {
+    const bool automatic = options_.connections == 0;
+    int most = automatic ? kMostByItself : options_.connections;
+    // Sockets of one machine have no link to fill.
+    const bool local = automatic && checksums_ == Checksums::kOff;
+    if (local || absl::StartsWith(options_.address, "unix:")) most = 1;
+    most = static_cast<int>(
+        std::min<uint64_t>(most, std::max<uint64_t>(1, elements / kElementsPerConnection)));
+    connections_ = automatic ? 1 : most;
+    chooser_.reset();
+    if (automatic && most > 1) chooser_.emplace(most);
+  }
+
+  ConnectionChooser* chooser() { return chooser_.has_value() ? &*chooser_ : nullptr; }
+
+  // Of the next push or pull.
+  LaneUse UseLanes() {
+    if (session_ == nullptr || SharesMemory()) return LaneUse();
+    LaneUse use;
+    use.lanes = lanes_.Get((chooser_.has_value() ? chooser_->count() : connections_) - 1);
+    if (use.lanes.empty()) return use;
+    use.name.set_session(session_->id.value());
+    use.name.set_call(++calls_);
+    return use;
+  }
+
+  bool SharesMemory() const { return session_ != nullptr && session_->memory != nullptr; }
+
+  void EndSession() {
+    if (session_ == nullptr) return;
+    session_->context.TryCancel();
+    session_->events->Finish();
+    session_ = nullptr;
+  }
+
+  // Why the session's stream ended.
+  absl::Status LoseSession() {
+    absl::Status status;
+    if (session_ != nullptr) status = EndOf(session_->events->Finish());
+    session_ = nullptr;
+    return status.ok() ? absl::UnavailableError("the server ended the session") : status;
+  }
+
+  const GrpcConnectionOptions options_;
+  Encoding pull_encoding_;
+  const Checksums checksums_;  // of what is sent without an encoding
+  GrpcChannel channel_;
+  GrpcLanes lanes_;
+  int connections_ = 1;
+  absl::optional<ConnectionChooser> chooser_;  // if it chooses how many
+  uint64_t calls_ = 0;                         // that had lanes
+  std::unique_ptr<v1::ParameterServer::Stub> stub_;
+  std::unique_ptr<grpc::GenericStub> streams_;  // for calls that carry tensors
+  std::unique_ptr<Session> session_;
+  SharedParameters shared_parameters_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
+    const GrpcConnectionOptions& options) {
+  KeepGrpcRunning();
+  GrpcChannel channel(options.address, options.credentials);
+  const absl::Duration first = std::min(kFirstWord, options.connect_timeout);
+  absl::Status connected = channel.Connect(first);
+  if (absl::IsUnavailable(connected) && first < options.connect_timeout) {
+    LOG(INFO) << "waiting up to " << absl::FormatDuration(options.connect_timeout)
+              << " for a server at " << options.address << ": " << connected.message();
+    connected = channel.Connect(options.connect_timeout - first);
+  }
+  if (!connected.ok() && !absl::IsUnavailable(connected)) return connected;
+  if (!connected.ok()) {
+    return absl::UnavailableError(absl::StrCat(
+        "no server at ", options.address, " within ", absl::FormatDuration(options.connect_timeout),
+        ": ", connected.message(), "; is it running, is the address right, and do both sides ",
+        options.credentials == nullptr ? "speak plaintext?" : "trust each other's certificates?"));
+  }
+  return std::unique_ptr<ServerConnection>(
+      std::make_unique<GrpcConnection>(options, std::move(channel)));
+}
+
+}  // namespace sluice

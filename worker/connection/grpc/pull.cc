@@ -1,0 +1,149 @@
+#include "worker/connection/grpc/pull.h"
+
+#include <glog/logging.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "common/wire/chunk.h"
+#include "common/wire/encoding.h"
+#include "common/wire/messages.h"
+#include "worker/connection/grpc/call.h"
+#include "worker/connection/grpc/parameter_sink.h"
+#include "worker/connection/grpc/pull_lane.h"
+#include "worker/connection/grpc/stream.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kPullRow[] = "pull";  // of the trace
+constexpr char kPullParams[] = "/sluice.v1.ParameterServer/PullParams";
+
+// One call of PullParams.
+class GrpcPullCall {
+ public:
+  // `shared` is null if the parameters are to come through the socket; it outlives the call.
+  GrpcPullCall(grpc::GenericStub& stub, const PullRequest& request, SharedParameters* shared,
+               const GrpcPullOptions& options)
+      : request_(request),
+        shared_(shared),
+        options_(options),
+        stream_(stub, kPullParams, options.timeout, options.token) {
+    v1::PullParamsRequest message = ToProto(request);
+    message.set_shared(shared != nullptr);
+    if (!options.encoding.plain()) *message.mutable_encoding() = ToProto(options.encoding);
+    if (!options.lanes.lanes.empty()) message.set_lanes(options.lanes.name.call());
+    stream_.Write(EncodeMessage(message), Follows::kNothing);
+  }
+
+  // As PendingPull::Read.
+  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) {
+    absl::StatusOr<PullHeader> header = ReadAll(parameters);
+    if (!ended_) stream_.Cancel();  // garbage may go on and on
+    const absl::Status end = EndOf(stream_.Finish());
+    // What the server says explains more than a stream that ends early.
+    if (ended_ && !end.ok()) return end;
+    return header;
+  }
+
+  const Transfer& transfer() const { return transfer_; }
+
+  // After Read(): not OK if the server's memory could not be read. Nothing is lost then: the call
+  // is repeated through the socket.
+  const absl::Status& sharing() const { return sharing_; }
+
+ private:
+  bool Next(grpc::ByteBuffer* message) {
+    ended_ = !stream_.Read(message);
+    return !ended_;
+  }
+
+  bool ReadHeader(v1::PullParamsResponse* message) {
+    const TraceSpan span(options_.trace, kPullRow, "wait");
+    grpc::ByteBuffer bytes;
+    return Next(&bytes) && DecodeMessage(bytes, message) && message->has_header();
+  }
+
+  absl::StatusOr<PullHeader> ReadAll(absl::Span<float> parameters) {
+    GrpcParameterSink sink(parameters, options_.trace);
+    std::vector<std::unique_ptr<GrpcPullLane>> lanes;
+    for (const std::shared_ptr<GrpcLane>& lane : options_.lanes.lanes) {
+      lanes.push_back(std::make_unique<GrpcPullLane>(lane, options_.lanes.name, options_.timeout,
+                                                     options_.token, sink));
+    }
+    v1::PullParamsResponse message;
+    if (!ReadHeader(&message)) return UnexpectedMessage("PullParams", "header");
+    const PullHeader header = FromProto(message.header());
+    const TraceSpan span(options_.trace, kPullRow, "pull", header.step);
+    grpc::ByteBuffer bytes;
+    if (header.not_modified) {
+      if (request_.have_step != header.step) return UnexpectedMessage("PullParams", "parameters");
+      if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
+      return header;
+    }
+    if (message.header().has_shared()) {
+      if (shared_ == nullptr) return UnexpectedMessage("PullParams", "chunks");
+      const TraceSpan decode(options_.trace, kPullRow, "decode");
+      const v1::SharedParameters& where = message.header().shared();
+      sharing_ = shared_->Read(FromProto(where.memory()), where.generation(), parameters);
+      if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
+      return header;
+    }
+    const absl::Time begin = absl::Now();
+    while (Next(&bytes)) {
+      const absl::Status taken = sink.Take(bytes);
+      if (!taken.ok()) return taken;
+    }
+    const absl::Status complete = sink.AwaitComplete();
+    if (!complete.ok()) return complete;
+    transfer_ = {sink.bytes(), absl::Now() - begin};
+    return header;
+  }
+
+  const PullRequest request_;
+  SharedParameters* const shared_;
+  const GrpcPullOptions options_;
+  GrpcStream stream_;
+  bool ended_ = false;  // by the server
+  Transfer transfer_;
+  absl::Status sharing_;
+};
+
+class GrpcPull final : public PendingPull {
+ public:
+  // As GrpcPullCall's constructor; all outlive the pull.
+  GrpcPull(grpc::GenericStub& stub, const PullRequest& request, SharedParameters* shared,
+           const GrpcPullOptions& options)
+      : stub_(stub),
+        request_(request),
+        options_(options),
+        call_(std::make_unique<GrpcPullCall>(stub, request, shared, options)) {}
+
+  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
+    const auto header = call_->Read(parameters);
+    if (!header.ok() || call_->sharing().ok()) return header;
+    VLOG(1) << "parameters come through the socket: " << call_->sharing().message();
+    call_ = std::make_unique<GrpcPullCall>(stub_, request_, nullptr, options_);
+    return call_->Read(parameters);
+  }
+
+  Transfer transfer() const override { return call_->transfer(); }
+
+ private:
+  grpc::GenericStub& stub_;
+  const PullRequest request_;
+  const GrpcPullOptions options_;
+  std::unique_ptr<GrpcPullCall> call_;
+};
+
+}  // namespace
+
+std::unique_ptr<PendingPull> StartGrpcPull(grpc::GenericStub& stub, const PullRequest& request,
+                                           SharedParameters* shared,
+                                           const GrpcPullOptions& options) {
+  return std::make_unique<GrpcPull>(stub, request, shared, options);
+}
+
+}  // namespace sluice

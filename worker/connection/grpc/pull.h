@@ -1,0 +1,36 @@
+// PullParams over gRPC: the worker's side of it.
+
+#ifndef SLUICE_WORKER_CONNECTION_GRPC_PULL_H_
+#define SLUICE_WORKER_CONNECTION_GRPC_PULL_H_
+
+#include <grpcpp/generic/generic_stub.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/encoding/encoding.h"
+#include "common/trace/trace.h"
+#include "worker/connection/grpc/lanes.h"
+#include "worker/connection/server_connection.h"
+#include "worker/connection/shared_parameters.h"
+
+namespace sluice {
+
+struct GrpcPullOptions {
+  absl::Duration timeout;  // of one wait for a step
+  std::string token;       // empty if the server asks for none
+  Trace* trace = nullptr;  // of this process, if any; outlives the pull
+  Encoding encoding;       // of the parameters; plain if they are to be shared
+  LaneUse lanes;           // none if they are to be shared
+};
+
+// Asks for a step. `shared` is null if parameters are to come through the socket. `stub` and
+// `shared` outlive the pull.
+std::unique_ptr<PendingPull> StartGrpcPull(grpc::GenericStub& stub, const PullRequest& request,
+                                           SharedParameters* shared,
+                                           const GrpcPullOptions& options);
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_CONNECTION_GRPC_PULL_H_

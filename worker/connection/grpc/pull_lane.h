@@ -1,0 +1,37 @@
+// One lane of a pull: reads chunks on the lane's thread, for as long as there are any.
+
+#ifndef SLUICE_WORKER_CONNECTION_GRPC_PULL_LANE_H_
+#define SLUICE_WORKER_CONNECTION_GRPC_PULL_LANE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "worker/connection/grpc/lanes.h"
+#include "worker/connection/grpc/parameter_sink.h"
+#include "worker/connection/grpc/stream.h"
+
+namespace sluice {
+
+// For one thread, beside the lane's own. Destroying it gives up what has not come.
+class GrpcPullLane {
+ public:
+  // `sink`, which is told of the end, outlives it.
+  GrpcPullLane(std::shared_ptr<GrpcLane> lane, const v1::Lane& name, absl::Duration timeout,
+               const std::string& token, GrpcParameterSink& sink);
+  ~GrpcPullLane();
+
+  GrpcPullLane(const GrpcPullLane&) = delete;
+  GrpcPullLane& operator=(const GrpcPullLane&) = delete;
+
+ private:
+  void Run(const v1::Lane& name);
+
+  const std::shared_ptr<GrpcLane> lane_;
+  GrpcParameterSink& sink_;
+  GrpcStream stream_;  // the lane's thread's, until that has drained
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_CONNECTION_GRPC_PULL_LANE_H_

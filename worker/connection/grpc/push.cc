@@ -1,0 +1,153 @@
+#include "worker/connection/grpc/push.h"
+
+#include <glog/logging.h>
+
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/types/optional.h"
+#include "common/base/error.h"
+#include "common/wire/chunk.h"
+#include "common/wire/messages.h"
+#include "worker/connection/grpc/answer.h"
+#include "worker/connection/grpc/push_lane.h"
+#include "worker/connection/grpc/stream.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kMethod[] = "/sluice.v1.ParameterServer/PushGradients";
+constexpr char kRow[] = "push";  // of the trace
+// For a push that waits for its batch to be computed. If that takes longer, it is repeated.
+constexpr absl::Duration kLongestBatch = absl::Hours(1);
+
+class GrpcPush final : public OutgoingPush {
+ public:
+  GrpcPush(grpc::GenericStub& stub, const PushHeader& header, uint64_t elements, BatchIs batch,
+           const GrpcPushOptions& options)
+      : batch_(batch),
+        memory_(options.memory),
+        checksums_(options.checksums),
+        chooser_(options.chooser),
+        unsent_(elements),
+        stream_(stub, kMethod, Timeout(elements, batch), options.token) {
+    span_.emplace(options.trace, kRow, "push", header.step);
+    v1::PushGradientsRequest message;
+    *message.mutable_header() = ToProto(header);
+    if (!options.lanes.lanes.empty()) {
+      message.mutable_header()->set_lanes(options.lanes.name.call());
+    }
+    // Lanes wait for it, though the next chunk may go through one of them.
+    const Follows follows = options.lanes.lanes.empty() ? Follows::kMoreAtOnce : Follows::kMore;
+    open_ = stream_.Write(EncodeMessage(message), follows);
+    for (const std::shared_ptr<GrpcLane>& lane : options.lanes.lanes) {
+      lanes_.push_back(std::make_unique<GrpcPushLane>(lane, options.lanes.name,
+                                                      Timeout(elements, batch), options.token));
+    }
+  }
+
+  bool Send(uint64_t offset, const SharedFloats& part) override {
+    if (!open_) return false;
+    const uint64_t size = part.values.size();
+    const auto first = memory_ == nullptr ? absl::nullopt : memory_->IndexOf(part.values);
+    if (first.has_value()) return Write(EncodeSharedChunk(offset, *first, size), size);
+    ForEachChunk(offset, part, checksums_, [this](const grpc::ByteBuffer& chunk, uint64_t count) {
+      return Write(chunk, count);
+    });
+    return open_;
+  }
+
+  bool Send(const EncodedChunk& chunk) override {
+    return open_ && Write(EncodeChunk(chunk), chunk.how.count);
+  }
+
+  absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
+    const absl::Status lanes = FinishLanes();
+    if (open_ && batch_ == BatchIs::kInSummary) {
+      v1::PushGradientsRequest message;
+      *message.mutable_summary() = ToProto(summary);
+      stream_.Write(EncodeMessage(message), Follows::kNothing);
+    } else if (open_ && !lanes_.empty()) {
+      stream_.EndWrites();
+    }
+    const auto answer = ReadAnswer<v1::PushGradientsResponse>("PushGradients", stream_);
+    span_.reset();
+    if (batch_ == BatchIs::kInHeader && memory_ == nullptr) {
+      transfer_ = {sent_bytes_, absl::Now() - first_sent_};
+    }
+    if (!answer.ok()) return IfLost(answer.status(), lanes);
+    // What was not wanted was not sent whole.
+    if (chooser_ != nullptr && unsent_ == 0 && chooser_->NoteTransfer(Connections(), transfer_)) {
+      LOG(INFO) << absl::StrFormat(
+          "gradients go through %d of at most %d connections, at %.0f MB/s; through one, at %.0f",
+          chooser_->count(), chooser_->most(), chooser_->rate() / 1e6,
+          chooser_->rate_of_one() / 1e6);
+    }
+    return FromProto(*answer);
+  }
+
+  Transfer transfer() const override { return transfer_; }
+
+ private:
+  bool Write(const grpc::ByteBuffer& chunk, uint64_t elements) {
+    if (sent_bytes_ == 0) first_sent_ = absl::Now();
+    sent_bytes_ += chunk.Length();
+    unsent_ -= elements;
+    for (const auto& lane : lanes_) {
+      if (lane->Offer(chunk)) return true;
+    }
+    const bool last = lanes_.empty() && batch_ == BatchIs::kInHeader && unsent_ == 0;
+    open_ = stream_.Write(chunk, last ? Follows::kNothing : Follows::kMore);
+    return open_;
+  }
+
+  // Before the call itself ends all must be there. What went wrong first in a lane.
+  absl::Status FinishLanes() {
+    absl::Status first;
+    if (!open_) return first;
+    for (const auto& lane : lanes_) lane->End();
+    for (const auto& lane : lanes_) first.Update(lane->Await());
+    return first;
+  }
+
+  // If something is missing, a lane has lost it: that is no fault of the gradient, and the push may
+  // be repeated.
+  absl::Status IfLost(const absl::Status& answer, const absl::Status& lanes) const {
+    if (lanes_.empty() || ReasonOf(answer) != Reason::kBadChunk) return answer;
+    return absl::UnavailableError(absl::StrCat("a part of the push was lost: ",
+                                               lanes.ok() ? answer.message() : lanes.message()));
+  }
+
+  int Connections() const { return 1 + static_cast<int>(lanes_.size()); }
+
+  static absl::Duration Timeout(uint64_t elements, BatchIs batch) {
+    const absl::Duration transfer = TransferTimeout(elements);
+    return batch == BatchIs::kInHeader ? transfer : transfer + kLongestBatch;
+  }
+
+  const BatchIs batch_;
+  const std::shared_ptr<const SharedMemory> memory_;
+  const Checksums checksums_;
+  ConnectionChooser* const chooser_;
+  uint64_t unsent_;
+  bool open_ = false;
+  absl::Time first_sent_;
+  uint64_t sent_bytes_ = 0;
+  Transfer transfer_;
+  absl::optional<TraceSpan> span_;
+  GrpcStream stream_;
+  std::vector<std::unique_ptr<GrpcPushLane>> lanes_;
+};
+
+}  // namespace
+
+std::unique_ptr<OutgoingPush> StartGrpcPush(grpc::GenericStub& stub, const PushHeader& header,
+                                            uint64_t elements, BatchIs batch,
+                                            const GrpcPushOptions& options) {
+  return std::make_unique<GrpcPush>(stub, header, elements, batch, options);
+}
+
+}  // namespace sluice

@@ -1,0 +1,54 @@
+// One lane of a push: what it is given leaves on the lane's thread.
+
+#ifndef SLUICE_WORKER_CONNECTION_GRPC_PUSH_LANE_H_
+#define SLUICE_WORKER_CONNECTION_GRPC_PUSH_LANE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "worker/connection/grpc/lanes.h"
+#include "worker/connection/grpc/stream.h"
+
+namespace sluice {
+
+// For one thread, beside the lane's own. Destroying it gives the lane's share up.
+class GrpcPushLane {
+ public:
+  GrpcPushLane(std::shared_ptr<GrpcLane> lane, const v1::Lane& name, absl::Duration timeout,
+               const std::string& token);
+  ~GrpcPushLane();
+
+  GrpcPushLane(const GrpcPushLane&) = delete;
+  GrpcPushLane& operator=(const GrpcPushLane&) = delete;
+
+  // Takes a chunk to send, and returns at once. False if it has enough to send, or takes no more.
+  bool Offer(const grpc::ByteBuffer& chunk) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // No more is offered. Await() waits for the server's answer: OK if all was taken, or the push has
+  // ended.
+  void End();
+  absl::Status Await() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // Chunks that wait or are being sent: with one of each the lane is never idle.
+  static constexpr int kMostOffered = 2;
+
+  void Send(const grpc::ByteBuffer& message, Follows follows) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const std::shared_ptr<GrpcLane> lane_;
+  GrpcStream stream_;  // the lane's thread's, until that has drained
+  absl::Mutex mu_;
+  int offered_ ABSL_GUARDED_BY(mu_) = 0;
+  bool open_ ABSL_GUARDED_BY(mu_) = true;
+  absl::Status answer_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_CONNECTION_GRPC_PUSH_LANE_H_
