@@ -21,7 +21,7 @@ v1::SavedWorker EncodeWorker(const SessionRecord& record) {
   worker.set_process_nonce(record.process_nonce.value());
   worker.set_index(record.index);
   worker.set_alive(record.alive());
-  worker.set_banned(record.banned);
+  worker.set_barred(record.banned);
   worker.set_last_sequence(record.last_sequence.value());
   for (const auto& kept : record.answers) {
     v1::SavedAnswer& answer = *worker.add_answers();
@@ -42,7 +42,7 @@ absl::StatusOr<SessionRecord> DecodeWorker(const v1::SavedWorker& worker) {
   record.process_nonce = ProcessNonce(worker.process_nonce());
   record.index = worker.index();
   record.presence = worker.alive() ? Presence::kLost : Presence::kEvicted;
-  record.banned = worker.banned();
+  record.banned = worker.barred();
   record.last_sequence = Sequence(worker.last_sequence());
   for (const v1::SavedAnswer& kept : worker.answers()) {
     auto outcome = FromProto(kept.answer());
