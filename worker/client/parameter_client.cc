@@ -100,7 +100,7 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
     const bool corrupt = IsCorrupt(report.status());
     if (IsStopped(report.status())) {
       LOG_EVERY_N(WARNING, 20) << request_.worker << " waits: " << report.status().message();
-      absl::SleepFor(kPatience);
+      connection_->AwaitRetry(kPatience);
       round = Round{header, nullptr, Coverage(0)};
       --attempt;
       continue;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/error.h"
 #include "worker/connection/call_retry.h"
 
@@ -82,7 +81,7 @@ absl::Status ParameterFollower::Join() {
                                       absl::FormatDuration(patience_),
                                       "; there is nothing to follow"));
       }
-      absl::SleepFor(kPause);
+      connection_->AwaitRetry(kPause);
     } else if (IsLost(joined) && ++lost <= kMaxRejoins) {
       const absl::Status back = AwaitServer();
       if (!back.ok()) return back;

@@ -78,8 +78,12 @@ class ServerConnection {
   // Waits until the server can be reached again. UNAVAILABLE if that takes too long.
   virtual absl::Status Reconnect() = 0;
 
-  // Blocks until something happens to the job.
+  // Blocks until something happens to the job. UNAVAILABLE if the session is over.
   virtual absl::StatusOr<JobEvent> NextEvent() = 0;
+
+  // The pause before a refused call is repeated: blocks for `longest`, or until an event arrives or
+  // the session ends, since either may change what the server answers.
+  virtual void AwaitRetry(absl::Duration longest) = 0;
 
   virtual absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
                                                        const SharedFloats& parameters) = 0;

@@ -389,13 +389,18 @@ Values After(int rounds) {
   return values;
 }
 
+// Every element arrives in each round, whichever connection carries it.
+void ExpectThreeRounds(LaneWorker& worker, absl::Status (LaneWorker::*round)(const Values&)) {
+  for (int i = 1; i <= 3; ++i) {
+    ASSERT_THAT((worker.*round)(Ramp(0.5)), IsOk());
+    ASSERT_EQ(worker.values, After(i));
+  }
+}
+
 TEST(LanesTest, AWorkersTensorsGoThroughAllItsConnections) {
   ServerWorld world(Sync(1), ParametersOnly(kLarge));
   LaneWorker worker(world, "a");
-  for (int i = 1; i <= 3; ++i) {
-    ASSERT_THAT(worker.Round(Ramp(0.5)), IsOk());
-    ASSERT_EQ(worker.values, After(i));
-  }
+  ExpectThreeRounds(worker, &LaneWorker::Round);
   // The world has a connection of its own, that has carried next to nothing.
   std::vector<uint64_t> large;
   for (const int socket : SocketsTo(world.address().port)) {
@@ -409,10 +414,7 @@ TEST(LanesTest, AWorkersTensorsGoThroughAllItsConnections) {
 TEST(LanesTest, SoDoPartsThatLeaveEarly) {
   ServerWorld world(Sync(1), ParametersOnly(kLarge));
   LaneWorker worker(world, "a");
-  for (int i = 1; i <= 3; ++i) {
-    ASSERT_THAT(worker.RoundSentEarly(Ramp(0.5)), IsOk());
-    ASSERT_EQ(worker.values, After(i));
-  }
+  ExpectThreeRounds(worker, &LaneWorker::RoundSentEarly);
   worker.Leave();
 }
 
@@ -439,10 +441,7 @@ TEST(LanesTest, EncodedChunksGoThroughLanesToo) {
   GradientEncoding push;
   push.choice = *ParseEncodingChoice("float32/planes/zstd:1");
   LaneWorker worker(world, "a", push, *ParseEncoding("float32/planes/zstd:1"));
-  for (int i = 1; i <= 3; ++i) {
-    ASSERT_THAT(worker.Round(Ramp(0.5)), IsOk());
-    ASSERT_EQ(worker.values, After(i));
-  }
+  ExpectThreeRounds(worker, &LaneWorker::Round);
   worker.Leave();
 }
 

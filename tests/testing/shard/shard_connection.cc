@@ -131,6 +131,10 @@ absl::Status ShardConnection::Break() {
 
 absl::StatusOr<JobEvent> ShardConnection::NextEvent() { return events_->Take(); }
 
+void ShardConnection::AwaitRetry(absl::Duration) {
+  if (on_await_retry_) on_await_retry_();
+}
+
 absl::StatusOr<InitializeOutcome> ShardConnection::Initialize(SessionId session,
                                                               const SharedFloats& parameters) {
   if (before_initialize_) before_initialize_();

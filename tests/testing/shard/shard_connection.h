@@ -6,8 +6,10 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/protocol/protocol_types.h"
 #include "server/shard/shard.h"
@@ -43,9 +45,14 @@ class ShardConnection final : public ServerConnection {
   void BeforeInitialize(std::function<void()> act) { before_initialize_ = std::move(act); }
   int pulls() const { return pulls_; }  // that were started
 
+  // Called in place of each pause before a call is repeated; by default nothing is, and no time
+  // passes.
+  void OnAwaitRetry(std::function<void()> act) { on_await_retry_ = std::move(act); }
+
   absl::StatusOr<Welcome> Join(const JoinRequest& request) override;
   absl::Status Reconnect() override;
   absl::StatusOr<JobEvent> NextEvent() override;
+  void AwaitRetry(absl::Duration longest) override;
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
                                                const SharedFloats& parameters) override;
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
@@ -75,6 +82,7 @@ class ShardConnection final : public ServerConnection {
   int reconnects_ = 0;
   int joins_ = 0;
   std::function<void()> before_initialize_;
+  std::function<void()> on_await_retry_;
 };
 
 }  // namespace sluice

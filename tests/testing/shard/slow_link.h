@@ -57,6 +57,7 @@ class SlowLink final : public ServerConnection {
   }
   absl::Status Reconnect() override { return connection_->Reconnect(); }
   absl::StatusOr<JobEvent> NextEvent() override { return connection_->NextEvent(); }
+  void AwaitRetry(absl::Duration longest) override { connection_->AwaitRetry(longest); }
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
                                                const SharedFloats& parameters) override {
     return connection_->Initialize(session, parameters);

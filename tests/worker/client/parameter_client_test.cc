@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/base/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/outcome.h"
@@ -411,6 +412,17 @@ TEST_F(ParameterClientTwinTest, CountsAPushOnceWhoseAnswerWasLost) {
   EXPECT_EQ(a_->parameters, Values({9, 9, 9}));
   EXPECT_EQ(RecordOf(world_, "a").last_sequence, Sequence(1));
   EXPECT_EQ(world_.Counters(), "2 received: 1 accepted, 1 duplicate");
+}
+
+TEST_F(ParameterClientTwinTest, RepeatsAPushUntilTheServerCanWriteItsJournal) {
+  int pauses = 0;
+  twin_->OnAwaitRetry([&] {
+    if (++pauses == 3) world_.shard().SetJournalError(absl::OkStatus());
+  });
+  world_.shard().SetJournalError(MakeError(Reason::kJournalStopped, "the disk is full"));
+  EXPECT_THAT(a_->PushPull({1, 2, 3}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(pauses, 3);
+  EXPECT_EQ(world_.shard().Describe().step, Step(1));
 }
 
 TEST_F(ParameterClientTwinTest, CountsAPushOnceHoweverOftenItsAnswerIsLost) {

@@ -2,6 +2,7 @@
 
 #include "worker/client/parameter_follower.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/fake_clock.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/server/connect.h"
 #include "tests/testing/server/server_world.h"
@@ -30,13 +32,13 @@ struct TestFollower {
   explicit TestFollower(std::unique_ptr<ServerConnection> connection)
       : follower(std::move(connection), ObserverRequest("o"), absl::ZeroDuration()) {}
 
-  // "step 3 of life 1: 7 7 7", "the end", or the error.
+  // "step 3 of incarnation 1: 7 7 7", "the end", or the error.
   std::string Next(uint64_t every = 1) {
     const auto next = follower.Next(every, absl::MakeSpan(parameters));
     if (!next.ok()) return next.status().ToString();
     if (!next->has_value()) return "the end";
-    return absl::StrCat("step ", (*next)->step.value(), " of life ", (*next)->incarnation.value(),
-                        ": ", absl::StrJoin(parameters, " "));
+    return absl::StrCat("step ", (*next)->step.value(), " of incarnation ",
+                        (*next)->incarnation.value(), ": ", absl::StrJoin(parameters, " "));
   }
 
   Values parameters = {0, 0, 0};
@@ -66,18 +68,18 @@ INSTANTIATE_TEST_SUITE_P(, ParameterFollowerTest, ::testing::Values(&InProcess, 
 
 TEST_P(ParameterFollowerTest, GetsTheNewestStepEachTime) {
   TestFollower follower(Connect());
-  EXPECT_EQ(follower.Next(), "step 0 of life 1: 10 10 10");
+  EXPECT_EQ(follower.Next(), "step 0 of incarnation 1: 10 10 10");
   MakeStep();
-  EXPECT_EQ(follower.Next(), "step 1 of life 1: 9 9 9");
+  EXPECT_EQ(follower.Next(), "step 1 of incarnation 1: 9 9 9");
   MakeStep();
   MakeStep();
-  EXPECT_EQ(follower.Next(), "step 3 of life 1: 7 7 7");
+  EXPECT_EQ(follower.Next(), "step 3 of incarnation 1: 7 7 7");
 }
 
 TEST_P(ParameterFollowerTest, WaitsForSoManySteps) {
   TestFollower follower(Connect());
-  EXPECT_EQ(follower.Next(), "step 0 of life 1: 10 10 10");
-  std::thread waiting([&] { EXPECT_EQ(follower.Next(3), "step 3 of life 1: 7 7 7"); });
+  EXPECT_EQ(follower.Next(), "step 0 of incarnation 1: 10 10 10");
+  std::thread waiting([&] { EXPECT_EQ(follower.Next(3), "step 3 of incarnation 1: 7 7 7"); });
   EXPECT_TRUE(world_.Await([&] { return world_.shard().Describe().waiting_pulls == 1; }));
   for (int step = 0; step < 3; ++step) MakeStep();
   waiting.join();
@@ -97,7 +99,7 @@ TEST_P(ParameterFollowerTest, GetsTheLastStepOnceAndThenTheEnd) {
   follower.Next();
   MakeStep();
   ASSERT_THAT(world_.Leave("a"), IsOk());
-  EXPECT_EQ(follower.Next(100), "step 1 of life 1: 9 9 9");
+  EXPECT_EQ(follower.Next(100), "step 1 of incarnation 1: 9 9 9");
   EXPECT_EQ(follower.Next(100), "the end");
   EXPECT_EQ(follower.Next(100), "the end");
 }
@@ -105,7 +107,7 @@ TEST_P(ParameterFollowerTest, GetsTheLastStepOnceAndThenTheEnd) {
 TEST_P(ParameterFollowerTest, GetsTheEndAtOnceIfItHasTheLastStep) {
   TestFollower follower(Connect());
   MakeStep();
-  EXPECT_EQ(follower.Next(), "step 1 of life 1: 9 9 9");
+  EXPECT_EQ(follower.Next(), "step 1 of incarnation 1: 9 9 9");
   ASSERT_THAT(world_.Leave("a"), IsOk());
   EXPECT_EQ(follower.Next(), "the end");
 }
@@ -114,7 +116,7 @@ TEST_P(ParameterFollowerTest, GetsTheNewestStepOfAServerThatDrains) {
   TestFollower follower(Connect());
   follower.Next();
   MakeStep();
-  std::thread waiting([&] { EXPECT_EQ(follower.Next(100), "step 1 of life 1: 9 9 9"); });
+  std::thread waiting([&] { EXPECT_EQ(follower.Next(100), "step 1 of incarnation 1: 9 9 9"); });
   EXPECT_TRUE(world_.Await([&] { return world_.shard().Describe().waiting_pulls == 1; }));
   world_.shard().Drain();
   waiting.join();
@@ -126,7 +128,7 @@ TEST_P(ParameterFollowerTest, JoinsAgainWhenItsSessionHasEnded) {
   follower.Next();
   world_.Pass(absl::Seconds(10));  // nobody speaks for it here: its lease ends
   MakeStep();
-  EXPECT_EQ(follower.Next(), "step 1 of life 1: 9 9 9");
+  EXPECT_EQ(follower.Next(), "step 1 of incarnation 1: 9 9 9");
   EXPECT_EQ(world_.shard().Describe().observers, 1u);
 }
 
@@ -149,7 +151,7 @@ TEST(DrainedServerTest, HasEndedThoughItWasNotAskedMeanwhile) {
   ASSERT_THAT(world.Join("a"), IsOk());
   ASSERT_THAT(world.Initialize("a", {10, 10, 10}), IsOk());
   TestFollower follower(OverGrpc(world));
-  EXPECT_EQ(follower.Next(), "step 0 of life 1: 10 10 10");
+  EXPECT_EQ(follower.Next(), "step 0 of incarnation 1: 10 10 10");
   world.shard().Drain();
   world.Stop(/*grace=*/absl::Milliseconds(200));
   EXPECT_EQ(follower.Next(), "the end");
@@ -160,6 +162,40 @@ TEST(FollowerPatienceTest, EndsIfNoWorkerComes) {
   TestFollower follower(OverGrpc(world));
   EXPECT_THAT(follower.Next(), AllOf(HasSubstr("DEADLINE_EXCEEDED"),
                                      HasSubstr("no worker joined the server within 0")));
+}
+
+// A follower of a job that no worker has joined yet, over the twin: time passes while it pauses.
+class JobWithoutWorkersTest : public ::testing::Test {
+ protected:
+  JobWithoutWorkersTest() {
+    auto connection = std::make_unique<ShardConnection>(world_.shard());
+    connection->OnAwaitRetry([this] { pause_(); });
+    follower_ = std::make_unique<ParameterFollower>(std::move(connection), ObserverRequest("o"),
+                                                    absl::Seconds(10), clock_);
+  }
+
+  FakeClock clock_;
+  ShardWorld world_{Async(1)};
+  std::function<void()> pause_;
+  std::unique_ptr<ParameterFollower> follower_;
+  Values parameters_ = {0, 0, 0};
+};
+
+TEST_F(JobWithoutWorkersTest, IsFollowedOnceAWorkerComes) {
+  pause_ = [this] { world_.Start({"a"}); };
+  EXPECT_THAT(follower_->Next(1, absl::MakeSpan(parameters_)), IsOk());
+  EXPECT_EQ(parameters_, Values({0, 0, 0}));
+}
+
+TEST_F(JobWithoutWorkersTest, IsGivenUpAfterSoLong) {
+  int pauses = 0;
+  pause_ = [&] {
+    ++pauses;
+    clock_.Advance(absl::Seconds(4));
+  };
+  EXPECT_THAT(follower_->Next(1, absl::MakeSpan(parameters_)),
+              HasCode(absl::StatusCode::kDeadlineExceeded, HasSubstr("within 10s")));
+  EXPECT_EQ(pauses, 3);
 }
 
 // ---- A server that goes ----
@@ -175,10 +211,10 @@ class BrokenConnectionTest : public ::testing::Test {
     for (uint64_t step = 0; step < 5; ++step) {
       EXPECT_THAT(world_.Push("a", step, {1, 1, 1}), Applied(step + 1));
     }
-    EXPECT_EQ(follower_->Next(), "step 5 of life 1: -5 -5 -5");
+    EXPECT_EQ(follower_->Next(), "step 5 of incarnation 1: -5 -5 -5");
   }
 
-  // Another life, which has the job's first steps.
+  // A later incarnation, which has the first steps of the job.
   static ShardOptions NextIncarnation() {
     ShardOptions options = Async(1);
     options.incarnation = Incarnation(2);
@@ -198,7 +234,7 @@ class BrokenConnectionTest : public ::testing::Test {
   ShardConnection* connection_ = nullptr;
 };
 
-TEST_F(BrokenConnectionTest, ItGoesOnWithTheNextLifeOfTheServer) {
+TEST_F(BrokenConnectionTest, ContinuesWithTheNextIncarnationOfTheServer) {
   restored_.Start({"a"});
   for (uint64_t step = 0; step < 3; ++step) PushRestored(step);
   connection_->MoveTo(restored_.shard());
@@ -208,7 +244,7 @@ TEST_F(BrokenConnectionTest, ItGoesOnWithTheNextLifeOfTheServer) {
     while (restored_.shard().Describe().waiting_pulls == 0) std::this_thread::yield();
     PushRestored(3);
   });
-  EXPECT_EQ(follower_->Next(), "step 4 of life 2: -8 -8 -8");
+  EXPECT_EQ(follower_->Next(), "step 4 of incarnation 2: -8 -8 -8");
   pushing.join();
 }
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/synchronization/notification.h"
 #include "absl/types/optional.h"
 #include "common/base/error.h"
 #include "common/wire/chunk.h"
@@ -24,6 +24,7 @@
 #include "worker/connection/grpc/lanes.h"
 #include "worker/connection/grpc/pull.h"
 #include "worker/connection/grpc/push.h"
+#include "worker/connection/grpc/session_events.h"
 #include "worker/connection/grpc/stream.h"
 #include "worker/connection/shared_parameters.h"
 
@@ -63,22 +64,17 @@ class GrpcConnection final : public ServerConnection {
     MakeStubs();
   }
 
-  ~GrpcConnection() override { EndSession(); }
-
   absl::StatusOr<Welcome> Join(const JoinRequest& request) override {
-    EndSession();
-    session_ = std::make_unique<Session>();
-    // The session's stream has no deadline: it lasts as long as the worker.
-    Prepare(session_->context, absl::InfiniteDuration(), options_.token);
-    session_->events = stub_->Join(&session_->context, ToProto(request));
-    v1::JoinEvent event;
-    if (!session_->events->Read(&event)) return LoseSession();
-    if (!event.has_welcome()) return UnexpectedMessage("Join", "welcome");
-    auto welcome = FromProto(event.welcome());
+    session_ = nullptr;
+    session_ = std::make_unique<Session>(*stub_, ToProto(request), options_.token);
+    const auto event = NextMessage();
+    if (!event.ok()) return event.status();
+    if (!event->has_welcome()) return UnexpectedMessage("Join", "welcome");
+    auto welcome = FromProto(event->welcome());
     if (welcome.ok()) {
       session_->id = welcome->session;
       ChooseConnections(request.layout.size());
-      if (event.welcome().shares_memory()) session_->memory = request.memory;
+      if (event->welcome().shares_memory()) session_->memory = request.memory;
       if (options_.trace != nullptr) {
         CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
       }
@@ -90,7 +86,7 @@ class GrpcConnection final : public ServerConnection {
   }
 
   absl::Status Reconnect() override {
-    EndSession();
+    session_ = nullptr;
     lanes_.Close();
     const absl::Status connected = channel_.Connect(options_.connect_timeout);
     if (!connected.ok()) {
@@ -103,9 +99,16 @@ class GrpcConnection final : public ServerConnection {
   }
 
   absl::StatusOr<JobEvent> NextEvent() override {
-    v1::JoinEvent event;
-    if (session_ == nullptr || !session_->events->Read(&event)) return LoseSession();
-    return FromProto(event);
+    const auto event = NextMessage();
+    if (!event.ok()) return event.status();
+    return FromProto(*event);
+  }
+
+  // Without a session only time passes: nothing tells when a server accepts one.
+  void AwaitRetry(absl::Duration longest) override {
+    if (session_ != nullptr) return session_->events.AwaitChange(longest);
+    absl::Notification never;
+    never.WaitForNotificationWithTimeout(longest);
   }
 
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
@@ -163,11 +166,14 @@ class GrpcConnection final : public ServerConnection {
   }
 
   struct Session {
+    Session(v1::ParameterServer::Stub& stub, const v1::JoinRequest& request,
+            const std::string& token)
+        : events(stub, request, token) {}
+
     SessionId id;
-    grpc::ClientContext context;
-    std::unique_ptr<grpc::ClientReader<v1::JoinEvent>> events;
+    std::shared_ptr<const SharedMemory> memory;  // the server reads it; null if it does not
+    SessionEvents events;
     std::unique_ptr<Heartbeat> heartbeat;
-    std::shared_ptr<const SharedMemory> memory;  // that the server reads; null if it does not
   };
 
   // For a model of so many elements.
@@ -199,19 +205,12 @@ class GrpcConnection final : public ServerConnection {
 
   bool SharesMemory() const { return session_ != nullptr && session_->memory != nullptr; }
 
-  void EndSession() {
-    if (session_ == nullptr) return;
-    session_->context.TryCancel();
-    session_->events->Finish();
-    session_ = nullptr;
-  }
-
-  // Why the session's stream ended.
-  absl::Status LoseSession() {
-    absl::Status status;
-    if (session_ != nullptr) status = EndOf(session_->events->Finish());
-    session_ = nullptr;
-    return status.ok() ? absl::UnavailableError("the server ended the session") : status;
+  // The next message of the session's stream; once there is none, the session is over.
+  absl::StatusOr<v1::JoinEvent> NextMessage() {
+    if (session_ == nullptr) return absl::UnavailableError("the server ended the session");
+    auto event = session_->events.Next();
+    if (!event.ok()) session_ = nullptr;
+    return event;
   }
 
   const GrpcConnectionOptions options_;

@@ -220,6 +220,25 @@ TEST(GrpcConnectionTest, TellsAPullThatWaitsThatTheServerIsGone) {
   EXPECT_THAT(pull->Read(absl::MakeSpan(parameters)), HasCode(absl::StatusCode::kUnavailable, _));
 }
 
+// The pause would last for ever.
+TEST(GrpcConnectionTest, EndsThePauseBeforeARetryWhenTheServerGoesDown) {
+  ServerWorld world(Sync(1));
+  const auto connection = ConnectTo(world.address().ToString());
+  ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
+  std::thread pausing([&] { connection->AwaitRetry(absl::InfiniteDuration()); });
+  world.Stop();
+  pausing.join();
+}
+
+TEST(GrpcConnectionTest, EndsThePauseBeforeARetryWhenItsSessionEnds) {
+  ServerWorld world(Sync(1));
+  const auto connection = ConnectTo(world.address().ToString());
+  ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
+  std::thread pausing([&] { connection->AwaitRetry(absl::InfiniteDuration()); });
+  EXPECT_THAT(world.Evict("a"), IsOk());
+  pausing.join();
+}
+
 TEST(GrpcConnectionTest, LosesItsSessionWhenItEnds) {
   ServerWorld world(Sync(1));
   auto connection = ConnectTo(world.address().ToString());
