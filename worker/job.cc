@@ -30,7 +30,7 @@ namespace {
 constexpr int kBadUsage = 2;
 constexpr int kMostConnections = 16;
 
-// The ticket of a server that was named on the command line; it may run any job.
+// The ticket of a server that the command line names. It may run any job.
 absl::StatusOr<JobTicket> TicketFrom(const JobFlags& flags) {
   JobTicket ticket;
   ticket.address = flags.server;
@@ -45,7 +45,7 @@ bool HasHelpFlag(const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), "--help") != words.end();
 }
 
-// Leaves the program's name and what CLI11 did not know.
+// Leaves the program's name and the arguments that CLI11 did not know.
 void Consume(int* argc, char*** argv, const std::vector<std::string>& remaining) {
   int kept = 1;
   size_t next = 0;
@@ -61,7 +61,7 @@ void Consume(int* argc, char*** argv, const std::vector<std::string>& remaining)
 void AddPatience(CLI::App& group, JobFlags& flags) {
   group
       .add_option("--connect-timeout", flags.connect_timeout,
-                  "seconds to wait for a server that is not there, or not there any more")
+                  "seconds to wait for a server that cannot be reached, at the start or later")
       ->check(SecondsFrom(0))
       ->capture_default_str();
 }
@@ -85,24 +85,25 @@ void AddJobFlags(CLI::App& app, JobFlags& flags) {
   group
       .add_option(
           "--push-encoding", flags.push_encoding,
-          "how gradients are written: float32 (none), float16, bfloat16, "
+          "the encoding of gradients: float32 (none), float16, bfloat16, "
           "int8[:stochastic], sign[:momentum], top-k[:SHARE][:momentum][:warmup=STEPS], "
-          "random-k[:SHARE] or low-rank[:RANK], then [/planes|/nonzero][/zstd[:LEVEL]|/pdict], or "
-          "auto[:ENCODING,…] for the fastest of those (by "
-          "default lossless ones), then [,TENSOR=ENCODING…] for tensors of that name, or of "
-          "names that begin with what precedes a '*'")
+          "random-k[:SHARE] or low-rank[:RANK], then [/planes|/nonzero][/zstd[:LEVEL]|/pdict]; or "
+          "auto[:ENCODING,…] for the fastest of these (default: of the "
+          "lossless ones); then [,TENSOR=ENCODING…] for single tensors, where PREFIX* means all "
+          "tensors whose names begin with PREFIX")
       ->capture_default_str();
   group
       .add_option("--pull-encoding", flags.pull_encoding,
-                  "how parameters are written; as --push-encoding, but all tensors alike, and "
+                  "the encoding of parameters: as --push-encoding, but one for all tensors, and "
                   "neither top-k nor random-k")
       ->capture_default_str();
   group.add_flag("--error-feedback,!--no-error-feedback", flags.error_feedback,
-                 "keep what an encoding loses of a gradient, and add it to the next");
+                 "store what an encoding loses of a gradient, and add it to the next gradient");
   group
-      .add_option("--connections", flags.connections,
-                  "TCP connections through which a large model's tensors go side by side, 1 to 16; "
-                  "auto: one, or up to 8 if that is found to be faster; between hosts only")
+      .add_option(
+          "--connections", flags.connections,
+          "TCP connections that share a large model's tensors, 1 to 16, between hosts only; "
+          "auto: 1, or up to 8 if measurements show that more are faster")
       ->check(CLI::IsMember({"auto"}) | CLI::Range(1, kMostConnections))
       ->capture_default_str();
   AddServerFlags(app, *flags.server_flags);
@@ -134,7 +135,7 @@ Job::~Job() = default;
 
 Job Job::Start(int* argc, char*** argv, AttachmentHook on_attachments) {
   CLI::App app;
-  app.set_help_flag();  // --help is the program's own, if it gets as far as that
+  app.set_help_flag();  // the program may have a --help of its own
   app.allow_extras();
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   JobFlags flags;
@@ -206,8 +207,8 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   return job;
 }
 
-// At a server that was named the flags decide; a launch brings credentials, unless rank 0 was told
-// to use files or plaintext, and so was this process.
+// With --server the flags decide. In a launch the ticket brings credentials, unless rank 0 and this
+// process were told to use files or plaintext.
 absl::Status Job::TakeCredentials(const JobFlags& flags) {
   const SecurityFlags& security = flags.server_flags->security;
   absl::StatusOr<CredentialsSource> credentials = CredentialsSource();
@@ -246,7 +247,7 @@ absl::Status Job::TakeEncodings(const JobFlags& flags) {
   }
   if (push->momentum() && !flags.error_feedback) {
     return absl::InvalidArgumentError(
-        "--no-error-feedback: with :momentum what is lost must be kept; leave one out");
+        "--no-error-feedback: an encoding with :momentum needs error feedback; leave one out");
   }
   push_encoding_.choice = *std::move(push);
   push_encoding_.error_feedback = flags.error_feedback;
@@ -280,7 +281,7 @@ JoinRequest Job::Identity(SessionRole role) const {
   request.process_nonce = nonce_;
   request.host = HostName();
   request.pid = static_cast<uint32_t>(getpid());
-  // For people, who see the beginning of a long one.
+  // Shown to people only, so a long name may be cut.
   request.push_encoding = Shown(EncodingChoiceName(push_encoding_.choice)).substr(0, 64);
   request.pull_encoding = Shown(EncodingChoiceName(pull_encoding_)).substr(0, 64);
   if (role == SessionRole::kWorker) request.index = index_;

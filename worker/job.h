@@ -1,8 +1,7 @@
-// A process's part in a job: server or worker, and how a worker reaches the server.
+// Starts a process as the server or a worker of a job, and tells a worker how to reach the server.
 //
-// The one place where a program decides which half it is. Launched by mpirun, rank 0 is the server
-// and the others are workers; with --server=host:port every process is a worker, with MPI or
-// without.
+// A program's main() calls it first. Launched by mpirun, rank 0 becomes the server and the others
+// become workers. With --server=host:port every process becomes a worker, with MPI or without.
 //
 //   auto job = sluice::Job::Start(&argc, &argv);
 //   if (job.is_server()) return job.Serve();
@@ -35,42 +34,42 @@ namespace sluice {
 class Server;
 struct ServerFlags;
 
-// The flags of a worker, and, for rank 0, of a server.
+// The flags of a worker; rank 0 also uses the server's.
 struct JobFlags {
   JobFlags();
   ~JobFlags();
 
-  std::string server;                  // address; empty: launched by mpirun
-  std::string name;                    // of this worker; empty: made up
+  std::string server;                  // address; empty: rank 0 of mpirun is the server
+  std::string name;                    // of this worker; empty: made of host and process
   double connect_timeout = 60;         // seconds
-  std::string push_encoding = "none";  // as ParseEncodingChoice() reads it
+  std::string push_encoding = "none";  // syntax: ParseEncodingChoice()
   std::string pull_encoding = "none";  // the same, without exceptions for tensors
   bool error_feedback = true;
-  std::string connections = "auto";           // or a number
-  std::unique_ptr<ServerFlags> server_flags;  // --token-file and --trace among them
+  std::string connections = "auto";           // "auto" or a number
+  std::unique_ptr<ServerFlags> server_flags;  // includes --token-file and --trace
 };
 
-// Adds them to `app`, in groups of their own. `flags` outlives the parsing.
+// Adds the flags to `app`, in groups of their own. `flags` outlives the parsing.
 void AddJobFlags(CLI::App& app, JobFlags& flags);
 
-// Of those, the ones by which a program that only looks on reaches a server that runs: its address
-// and what it asks of callers.
+// Adds only the flags that an observer needs to reach a running server: address, token, TLS.
 void AddConnectionFlags(CLI::App& app, JobFlags& flags);
 
-// The schedule of the learning rate that a server with those flags would follow.
+// The learning-rate schedule of a server with these flags.
 absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags);
 
 bool WantsTrace(const JobFlags& flags);
 
+// Owns the server if this process is one. All methods are for the main thread.
 class Job {
  public:
-  // Takes Sluice's flags out of the command line and takes part in the launch. If that cannot be,
-  // says why on stderr and exits: 2 for a bad command line, 1 otherwise; or, given --help, lists
-  // Sluice's flags and exits 0. Call it first in main, once. If this process turns out to be the
-  // server, `on_attachments` reads what workers attach to their pushes.
+  // Removes Sluice's flags from the command line and takes part in the launch. Called first in
+  // main, once. On an error it prints the reason to stderr and exits: with 2 for a wrong command
+  // line, else with 1. With --help, it lists Sluice's flags and exits with 0. On the server,
+  // `on_attachments` is called with what workers attach to their pushes.
   static Job Start(int* argc, char*** argv, AttachmentHook on_attachments = nullptr);
 
-  // As above, for programs that parse their flags with CLI11 themselves.
+  // As above, for programs that parse their flags with CLI11. Returns errors instead of exiting.
   static absl::StatusOr<Job> Start(const JobFlags& flags);
 
   Job(Job&&) noexcept;
@@ -78,32 +77,32 @@ class Job {
 
   bool is_server() const { return server_ != nullptr; }
 
-  // Serves until the job is over, then prints its closing table. Returns the process's exit code.
-  // Only if is_server().
+  // Serves until the job is over, then prints the closing table. Returns the process's exit code,
+  // which server.h lists. Only if is_server().
   int Serve();
 
-  // Whether this worker writes to the terminal: all of those started by hand do, and one of those
-  // launched together.
+  // Whether this worker should print its progress: worker 0 of a launch, and every worker that was
+  // started by hand.
   bool speaks() const { return index_.value_or(0) == 0; }
 
-  // A new connection to the server. Only for workers; UNAVAILABLE names the address that was tried
-  // and why.
+  // Opens a connection to the server. Waits for the server up to --connect-timeout; UNAVAILABLE
+  // names the address and the reason. Only for workers.
   absl::StatusOr<std::unique_ptr<ServerConnection>> Connect() const;
 
-  // Where the server is, and what it asks of whoever speaks to it; for calls that ServerConnection
-  // lacks. Only for workers.
+  // The server's address and the token that it asks for, for calls that ServerConnection lacks.
+  // Only for workers.
   const JobTicket& ticket() const { return ticket_; }
 
-  // Of where this worker's time goes, if that was asked for; else null.
+  // The trace of this worker; null without --trace.
   Trace* trace() const { return trace_.get(); }
 
-  // How this worker's gradients are encoded.
+  // The encoding of this worker's gradients.
   const GradientEncoding& push_encoding() const { return push_encoding_; }
 
-  // How it wants parameters.
+  // The encoding in which it pulls parameters.
   const EncodingChoice& pull_encoding() const { return pull_encoding_; }
 
-  // Who this worker is, for Join; layout and optimizer are still to be filled in.
+  // The request with which this worker joins; the caller fills in layout and optimizer.
   JoinRequest Identity(SessionRole role) const;
 
  private:
@@ -114,7 +113,7 @@ class Job {
 
   JobTicket ticket_;
   CredentialsSource credentials_;   // empty: plaintext
-  absl::optional<uint32_t> index_;  // among the workers that were launched together
+  absl::optional<uint32_t> index_;  // among the workers of this launch
   std::string name_;
   ProcessNonce nonce_;
   double connect_timeout_ = 0;

@@ -1,4 +1,4 @@
-// Time as a dependency, so that tests own it.
+// The current time as a dependency, so that tests can decide it.
 
 #ifndef SLUICE_COMMON_BASE_CLOCK_H_
 #define SLUICE_COMMON_BASE_CLOCK_H_
@@ -14,7 +14,7 @@ class Clock {
   virtual absl::Time Now() const = 0;
 };
 
-// The system's clock; lives for ever.
+// The system's clock. It is never destroyed.
 const Clock& RealClock();
 
 }  // namespace sluice

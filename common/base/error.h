@@ -1,8 +1,8 @@
-// Errors that both sides tell apart by reason, never by text.
+// Errors with a reason. Code tells errors apart by reason, never by text.
 //
-// An error is an absl::Status whose message is a sentence for a person: what was seen, what was
-// expected, what to do next. Its reason, listed in proto/sluice/v1/parameter_server.proto, rides
-// along as a payload and crosses the wire as google.rpc.ErrorInfo.
+// An error is an absl::Status. Its message is a sentence for people: what was found, what was
+// expected, what to do next. Its reason is a payload of the status, crosses the wire as
+// google.rpc.ErrorInfo, and is documented in proto/sluice/v1/parameter_server.proto.
 
 #ifndef SLUICE_COMMON_BASE_ERROR_H_
 #define SLUICE_COMMON_BASE_ERROR_H_
@@ -15,7 +15,7 @@
 namespace sluice {
 
 enum class Reason {
-  kNone,  // an error from elsewhere (the transport, the system)
+  kNone,  // the error is not Sluice's: the transport's or the system's
   kBadToken,
   kWrongRole,
   kWrongJob,
@@ -45,20 +45,20 @@ enum class Reason {
   kDraining,
 };
 
-// The error of `reason`: its documented status code, and `message`.
+// An error with `reason`, the status code that is documented for it, and `message`.
 absl::Status MakeError(Reason reason, absl::string_view message);
 
-// As above with the code given: for reasons that crossed the wire.
+// The same with another code, for an error that crossed the wire.
 absl::Status MakeError(absl::StatusCode code, Reason reason, absl::string_view message);
 
-// The reason `status` carries; kNone if it carries none.
+// The reason of `status`; kNone if it has none.
 Reason ReasonOf(const absl::Status& status);
 
-// A word that anyone may have sent, for a message: its first 64 bytes, escaped. A character that is
-// cut in two would be broken UTF-8, which an error cannot carry.
+// Makes a peer's word fit for an error message: its first 64 bytes, escaped. Escaping also keeps
+// the message valid UTF-8 where a character was cut.
 std::string Shown(absl::string_view word);
 
-// "LAYOUT_MISMATCH" and back; unknown names give kNone.
+// Turns a reason into its name, for example "LAYOUT_MISMATCH", and back. Unknown names give kNone.
 absl::string_view ReasonName(Reason reason);
 Reason ReasonFromName(absl::string_view name);
 

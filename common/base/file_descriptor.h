@@ -1,4 +1,4 @@
-// A file descriptor that is closed with its owner.
+// Owns a file descriptor, and closes it when destroyed.
 
 #ifndef SLUICE_COMMON_BASE_FILE_DESCRIPTOR_H_
 #define SLUICE_COMMON_BASE_FILE_DESCRIPTOR_H_
@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// Moves, but does not copy.
+// Can be moved, but not copied.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
@@ -26,7 +26,7 @@ class FileDescriptor {
   bool ok() const { return fd_ >= 0; }
   int get() const { return fd_; }
 
-  // It is the caller's to close.
+  // Gives up ownership: the caller closes it.
   int Release() { return std::exchange(fd_, -1); }
 
  private:

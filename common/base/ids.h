@@ -1,4 +1,4 @@
-// Strong types for the numbers that would otherwise be mixed up.
+// Strong types for numbers that could be mixed up.
 
 #ifndef SLUICE_COMMON_BASE_IDS_H_
 #define SLUICE_COMMON_BASE_IDS_H_
@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// A number of one kind (`Tag`): comparable with its own kind only. Immutable but for assignment.
+// A number of one kind (`Tag`), which compares only with numbers of the same kind.
 template <typename Tag>
 class Number {
  public:
@@ -37,10 +37,10 @@ class Number {
 };
 
 using Step = Number<struct StepTag>;                // version of the parameters
-using Incarnation = Number<struct IncarnationTag>;  // life of the server, from 1
+using Incarnation = Number<struct IncarnationTag>;  // one life of a server process, from 1
 using SessionId = Number<struct SessionTag>;        // one Join, from 1
-using Sequence = Number<struct SequenceTag>;        // of a worker's push, from 1
-using ProcessNonce = Number<struct NonceTag>;       // one life of a worker's process, not 0
+using Sequence = Number<struct SequenceTag>;        // number of a worker's push, from 1
+using ProcessNonce = Number<struct NonceTag>;       // drawn by each worker process, never 0
 
 }  // namespace sluice
 

@@ -1,4 +1,4 @@
-// Numbers in files and payloads, whatever the machine's order of bytes.
+// Reads and writes little-endian numbers, whatever the machine's byte order.
 
 #ifndef SLUICE_COMMON_BASE_LITTLE_ENDIAN_H_
 #define SLUICE_COMMON_BASE_LITTLE_ENDIAN_H_
@@ -11,13 +11,13 @@
 
 namespace sluice {
 
-// Writes as many bytes as `Number`, an unsigned one, has.
+// Writes sizeof(Number) bytes. `Number` is unsigned.
 template <typename Number>
 void PutLittleEndian(Number value, char* to) {
   for (size_t i = 0; i < sizeof(value); ++i) to[i] = static_cast<char>(value >> (8 * i));
 }
 
-// Of the first bytes, as many as it has.
+// Reads a number from the first sizeof(Number) bytes, which must exist.
 template <typename Number>
 Number FromLittleEndian(absl::string_view bytes) {
   Number value = 0;

@@ -8,7 +8,7 @@ namespace sluice {
 void InitLogging() {
   if (google::IsGoogleLoggingInitialized()) return;
   FLAGS_logtostderr = true;
-  // gRPC's own lines repeat, in its words, what reaches us as a status.
+  // gRPC logs what it also returns as a status.
   setenv("GRPC_VERBOSITY", "NONE", 0);
   google::InitGoogleLogging("sluice");
 }

@@ -1,11 +1,11 @@
-// Lines for the operator, on stderr, by glog.
+// Sets up glog, which writes the log to stderr.
 
 #ifndef SLUICE_COMMON_BASE_LOGGING_H_
 #define SLUICE_COMMON_BASE_LOGGING_H_
 
 namespace sluice {
 
-// Sends glog's lines to stderr. Does nothing if the program has set glog up itself.
+// Called by mains. Does nothing if the program has set glog up itself.
 void InitLogging();
 
 }  // namespace sluice

@@ -1,20 +1,19 @@
-// How the process's malloc treats memory that was freed. To be called by mains, before there are
-// threads.
+// Tunes the process's malloc. Mains call this before they start threads.
 //
-// The buffers that gradients and parameters travel through are some MiB long and short-lived. By
-// default glibc returns such memory to the kernel at once, and every message then pays for its page
-// faults again: that costs more than copying it (first touch 1.8 GB/s, a copy 7 GB/s and more).
+// Buffers of gradients and parameters are a few MiB long and short-lived. By default glibc returns
+// such memory to the kernel at once, so every message causes page faults again. They cost more than
+// the copy (first touch 1.8 GB/s, a copy at least 7 GB/s).
 
 #ifndef SLUICE_COMMON_BASE_MALLOC_TUNING_H_
 #define SLUICE_COMMON_BASE_MALLOC_TUNING_H_
 
 namespace sluice {
 
-// Keeps what was freed for what comes next. Vectors of 32 MiB and more still go back to the kernel.
+// Reuses freed memory. Vectors of 32 MiB and more are still returned to the kernel.
 void KeepFreedMemory();
 
-// Also lets all threads share one heap: memory that one has freed serves the others, so that the
-// peak is lower. For a process whose threads allocate little but large.
+// Also makes all threads share one heap, so that one thread reuses what another has freed, and the
+// peak is lower. For processes whose threads make few, large allocations.
 void KeepFreedMemoryInOneHeap();
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Work that falls into independent parts, done by however many threads there are.
+// Splits work into independent parts and runs them on the available threads.
 
 #ifndef SLUICE_COMMON_BASE_PARALLEL_H_
 #define SLUICE_COMMON_BASE_PARALLEL_H_
@@ -11,20 +11,20 @@
 
 namespace sluice {
 
-// May be called by any thread; whoever finds the others busy works alone.
+// Any thread may call it. If the other threads are busy, the caller does the work alone.
 class Parallel {
  public:
   virtual ~Parallel() = default;
 
-  // Calls part(0) … part(count − 1), each once, in any order and perhaps at once, and returns when
-  // all have returned. The calling thread takes its share.
+  // Calls part(0) … part(count − 1), each once, in any order, perhaps several at a time. Returns
+  // when all have returned. The calling thread does a share of the work.
   virtual void For(size_t count, absl::FunctionRef<void(size_t)> part) = 0;
 };
 
-// Elements of a large vector that one thread works on at a time: 1 MiB of float32.
+// Elements in one part of a large vector: 1 MiB of float32.
 inline constexpr uint64_t kPartElements = uint64_t{1} << 18;
 
-// How many parts a vector has.
+// The number of parts of a vector.
 inline size_t PartsOf(uint64_t size) { return (size + kPartElements - 1) / kPartElements; }
 
 // Calls work(part, begin, end) for each part [begin, end) of a vector of `size` elements.
@@ -36,7 +36,7 @@ void ForParts(Parallel& parallel, uint64_t size, const Work& work) {
   });
 }
 
-// The calling thread alone, in order.
+// Runs all parts on the calling thread, in order.
 class Serial final : public Parallel {
  public:
   void For(size_t count, absl::FunctionRef<void(size_t)> part) override {

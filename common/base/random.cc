@@ -18,7 +18,7 @@ std::string RandomBytes(size_t count) {
     if (got > 0) {
       filled += static_cast<size_t>(got);
     } else if (errno != EINTR) {
-      std::abort();  // a kernel without randomness can keep no secret
+      std::abort();  // without random numbers there are no secrets
     }
   }
   return bytes;

@@ -1,4 +1,4 @@
-// Randomness from the kernel, for names and secrets; never for training.
+// Random numbers from the kernel, for names and secrets. Training never uses them.
 
 #ifndef SLUICE_COMMON_BASE_RANDOM_H_
 #define SLUICE_COMMON_BASE_RANDOM_H_
@@ -12,7 +12,7 @@ namespace sluice {
 // `bytes` random bytes in lower-case hexadecimal.
 std::string RandomHex(int bytes);
 
-// Never 0.
+// A random nonce, never 0.
 ProcessNonce RandomNonce();
 
 }  // namespace sluice

@@ -1,4 +1,5 @@
-// One thread that does what it is given, in order: what is sent or saved while others compute.
+// A thread that runs tasks in the order in which they were given. Gradients are sent and
+// checkpoints are written on such threads, while other threads compute.
 
 #ifndef SLUICE_COMMON_BASE_SERIAL_EXECUTOR_H_
 #define SLUICE_COMMON_BASE_SERIAL_EXECUTOR_H_
@@ -12,7 +13,7 @@
 
 namespace sluice {
 
-// Made with its thread, which ends with it, after all it was given.
+// Owns its thread. The destructor waits until all tasks are done. Any thread may call Run().
 class SerialExecutor {
  public:
   SerialExecutor();
@@ -21,18 +22,18 @@ class SerialExecutor {
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
-  // Returns at once. `task` must not throw.
+  // Queues `task` and returns at once. `task` must not throw.
   void Run(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns when all that was given is done. Its effects are then seen by the caller.
+  // Waits until all tasks are done. The caller then sees their effects.
   void Drain() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   void Work() ABSL_LOCKS_EXCLUDED(mu_);
 
   absl::Mutex mu_;
-  absl::CondVar work_;  // there is a task, or the end
-  absl::CondVar idle_;  // all that was given is done
+  absl::CondVar work_;  // a task was queued, or the executor ends
+  absl::CondVar idle_;  // all tasks are done
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mu_);
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
   bool ends_ ABSL_GUARDED_BY(mu_) = false;

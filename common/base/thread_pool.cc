@@ -6,8 +6,8 @@
 
 namespace sluice {
 
-// One For(). It lives on the caller's stack: whoever works on it is counted, and the caller leaves
-// only when nobody does.
+// One For(), on the caller's stack. The threads that work on it are counted, and the caller returns
+// only when there are none.
 struct ThreadPool::Task {
   absl::FunctionRef<void(size_t)> part;
   size_t count;
@@ -62,7 +62,7 @@ void ThreadPool::Serve() {
     }
     WorkOn(*task);
     absl::MutexLock lock(&mu_);
-    // No part is left: nobody else need look.
+    // No part is left, so no other thread needs to look.
     if (task_ == task) task_ = nullptr;
     if (--task->workers == 0) done_.SignalAll();
   }

@@ -1,4 +1,4 @@
-// The threads that do the arithmetic.
+// A Parallel with a fixed number of threads: the threads that do the arithmetic.
 
 #ifndef SLUICE_COMMON_BASE_THREAD_POOL_H_
 #define SLUICE_COMMON_BASE_THREAD_POOL_H_
@@ -13,19 +13,18 @@
 
 namespace sluice {
 
-// A fixed number of threads, made with it and joined with it, that sleep while there is nothing to
-// do. The parts of one For() are handed out one after the other to whoever is free. Of several
-// For() at once, they help the first.
+// Owns its threads, which sleep while there is no work. Each free thread takes the next part of a
+// For(). If several For() run at once, the threads help the first; the others' callers work alone.
 class ThreadPool final : public Parallel {
  public:
-  // Of the processor's cores, those that this process may run on.
+  // The number of cores that this process may use.
   static uint32_t UsableCores();
 
-  // `threads` in all, the caller of For() among them: at least 1.
+  // `threads`, at least 1, counts the caller of For(), too.
   explicit ThreadPool(uint32_t threads);
   ~ThreadPool() override;
 
-  // Wakes nobody for a single part.
+  // Runs a single part on the calling thread, without waking another.
   void For(size_t count, absl::FunctionRef<void(size_t)> part) override;
 
  private:
@@ -35,9 +34,9 @@ class ThreadPool final : public Parallel {
   void WorkOn(Task& task) ABSL_LOCKS_EXCLUDED(mu_);
 
   absl::Mutex mu_;
-  absl::CondVar work_;                         // there is a task, or the end
-  absl::CondVar done_;                         // somebody stopped working on a task
-  Task* task_ ABSL_GUARDED_BY(mu_) = nullptr;  // the one that parts are taken of
+  absl::CondVar work_;                         // there is a task, or the pool ends
+  absl::CondVar done_;                         // a thread has stopped working on a task
+  Task* task_ ABSL_GUARDED_BY(mu_) = nullptr;  // the task that the threads help
   bool ends_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;
 };

@@ -1,5 +1,5 @@
-// Whole numbers as protobuf writes them: 7 bits a byte, the lowest first, and the highest bit set
-// in all bytes but the last.
+// Protobuf's varints: 7 bits in each byte, the lowest first. The highest bit is set in all bytes
+// except the last.
 
 #ifndef SLUICE_COMMON_BASE_VARINT_H_
 #define SLUICE_COMMON_BASE_VARINT_H_

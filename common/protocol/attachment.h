@@ -1,5 +1,5 @@
-// What a worker's program sends along with a push, for a program of the server's to read: a few
-// bytes, and the name of what they are. Sluice does not look into them.
+// Attachments: a few bytes that a worker's program sends with a push, for the program that serves.
+// Sluice does not read them.
 
 #ifndef SLUICE_COMMON_PROTOCOL_ATTACHMENT_H_
 #define SLUICE_COMMON_PROTOCOL_ATTACHMENT_H_
@@ -22,17 +22,17 @@ struct Attachment {
 
 using Attachments = std::vector<Attachment>;
 
-// Of one push.
+// The limits of one push.
 inline constexpr size_t kMostAttachments = 8;
 inline constexpr size_t kLongestAttachmentType = 64;
-inline constexpr size_t kMostAttachedBytes = 64 << 10;  // data of all together
+inline constexpr size_t kMostAttachedBytes = 64 << 10;  // data of all attachments together
 
-// BAD_ARGUMENT if there are too many, or too large ones, or one without a type.
+// BAD_ARGUMENT if there are too many attachments, if one is too large, or if one has no type.
 absl::Status CheckAttachments(const Attachments& attachments);
 
-// Called with what came with a push of `worker`'s that counts, of a gradient computed on `step`;
-// once, before the push is answered, from any thread, several at a time, and outside all locks. It
-// must not block: the push's answer waits for it.
+// Called on the server once for each push with attachments that counts. `step` is the step on which
+// the gradient was computed. It is called before the push is answered, from any thread, for several
+// pushes at once, and outside all locks. It must not block, because the answer waits for it.
 using AttachmentHook =
     std::function<void(const std::string& worker, Step step, const Attachments& attachments)>;
 

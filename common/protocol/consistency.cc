@@ -69,7 +69,7 @@ absl::Status Consistency::Validate() const {
   if (inconsistent_reads && mode != ConsistencyMode::kAsync) {
     return Bad(absl::StrCat("reads are inconsistent in ", name, " mode"), "that needs async mode");
   }
-  // A message, and so a checkpoint, holds no less.
+  // A message, and so a checkpoint, cannot hold a shorter time.
   if (max_step_wait < absl::Microseconds(1)) {
     return Bad(absl::StrCat("max_step_wait is ", absl::FormatDuration(max_step_wait)),
                "expected at least a microsecond");

@@ -1,13 +1,13 @@
-// Which gradients count towards a step, how they are combined, and when it is complete: the
-// operator's choice, one object for all modes.
+// The rules of a job: which gradients count towards a step, how they are combined, and when the
+// step is complete. The operator chooses them by flags or by Admin.SetPolicy.
 //
-//   sync     every worker contributes once; staleness is 0
-//   backup   the first `quorum` of the workers make the step, the others' gradients are stale
+//   sync     a step takes one gradient of every worker; staleness is 0
+//   backup   a step takes the first `quorum` workers; the gradients of the others are stale
 //            (Chen et al. 2016, "Revisiting Distributed Synchronous SGD")
-//   bounded  every `quorum` gradients make a step; one of staleness > `max_staleness` is dropped
-//   ssp      every gradient makes a step; a worker that has made more than `slack` pushes more than
-//            the slowest waits (Ho et al. 2013, "Stale Synchronous Parallel Parameter Server")
-//   async    every `quorum` gradients make a step, of whatever age; with inconsistent reads this is
+//   bounded  a step takes `quorum` gradients; one with staleness > `max_staleness` is dropped
+//   ssp      every gradient makes a step; a worker that is more than `slack` pushes ahead of the
+//            slowest waits (Ho et al. 2013, "Stale Synchronous Parallel Parameter Server")
+//   async    a step takes `quorum` gradients of any age; with inconsistent reads this is
 //            AsySG-InCon (Lian et al. 2015)
 
 #ifndef SLUICE_COMMON_PROTOCOL_CONSISTENCY_H_
@@ -24,57 +24,57 @@ namespace sluice {
 
 enum class ConsistencyMode { kSync, kBackup, kBounded, kSsp, kAsync };
 
-// How the gradients of a step become one.
+// How the gradients of a step are combined into one.
 enum class Reduction {
-  kMean,          // divided by their number
-  kWeightedMean,  // each times its samples, divided by all samples
-  kSum,           // undivided
+  kMean,          // their sum, divided by the number of gradients that were summed
+  kWeightedMean,  // the sum of gradient times samples, divided by the number of all samples
+  kSum,           // their sum
 };
 
 enum class ReductionOrder {
-  kArrival,  // added as they come
-  kRank,     // added in the order of the workers' indices: a run's bits can be reproduced
+  kArrival,  // added in the order of arrival
+  kRank,     // added in the order of the workers' indices, so that two runs have the same bits
 };
 
-// What becomes of a step that others hold up for longer than `max_step_wait`.
+// What happens when a step has waited longer than `max_step_wait`.
 enum class StepWaitAction {
-  kWait,     // it waits on
-  kProceed,  // it is made of what is there
-  kEvict,    // those that hold it up are evicted; they may join again
+  kWait,     // it continues to wait
+  kProceed,  // it is made of the gradients that have arrived
+  kEvict,    // the workers that it waits for are evicted; they may join again
 };
 
 struct Consistency {
   ConsistencyMode mode = ConsistencyMode::kSync;
-  // Backup, bounded, async: gradients per step. 1 in sync and ssp, which have no use for it.
+  // Backup, bounded, async: gradients per step. In sync and ssp it is 1 and not used.
   uint32_t quorum = 1;
-  // Bounded, and only there: a gradient counts iff the server's step − its step is at most this.
+  // Bounded only: a gradient counts if its staleness is at most this.
   absl::optional<uint32_t> max_staleness;
-  // Ssp: how many pushes a worker may be ahead of the slowest.
+  // Ssp only: how many pushes a worker may be ahead of the slowest.
   uint32_t slack = 0;
   Reduction reduction = Reduction::kMean;
-  // Rank only in sync, where every worker contributes.
+  // kRank in sync only, where every worker contributes.
   ReductionOrder order = ReductionOrder::kArrival;
   // Multiplies a gradient by 1 / (1 + staleness) (Zhang et al. 2016, "Staleness-Aware
   // Async-SGD"). Not in sync and backup, where no stale gradient counts.
   bool discount_stale = false;
-  // Async only: a pull may find some chunks of a step that is being written, others of the last.
+  // Async only: a pull may return a mixture of the last step and the one that is being written.
   bool inconsistent_reads = false;
-  // From a step's first gradient (in ssp: from the first worker that waits) until
-  // `on_max_step_wait` is done; at least a microsecond.
+  // The time from a step's first gradient (in ssp: from the first worker that waits) until
+  // `on_max_step_wait` happens; at least a microsecond.
   absl::Duration max_step_wait = absl::InfiniteDuration();
   StepWaitAction on_max_step_wait = StepWaitAction::kWait;
 
-  // OK, or BAD_ARGUMENT saying which field is out of its domain.
+  // BAD_ARGUMENT names the field that has a wrong value.
   absl::Status Validate() const;
 
-  bool HasQuorum() const;  // whether the mode has a use for `quorum`
+  bool HasQuorum() const;  // whether the mode uses `quorum`
 };
 
 bool operator==(const Consistency& a, const Consistency& b);
 
-// The names of flags: "sync", "backup", "bounded", "ssp", "async"; "mean", "weighted-mean", "sum";
-// "arrival", "rank"; "wait", "proceed", "evict". An unknown name gives BAD_ARGUMENT with the list
-// of those known.
+// The words of the flags: "sync", "backup", "bounded", "ssp", "async"; "mean", "weighted-mean",
+// "sum"; "arrival", "rank"; "wait", "proceed", "evict". For an unknown word, BAD_ARGUMENT lists the
+// known ones.
 absl::string_view ConsistencyModeName(ConsistencyMode mode);
 absl::Status ParseConsistencyMode(absl::string_view name, ConsistencyMode* mode);
 absl::string_view ReductionName(Reduction reduction);

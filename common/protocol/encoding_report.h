@@ -1,4 +1,4 @@
-// What a worker that chooses its encodings by itself tells the server, for people.
+// What a worker with `auto` encodings reports to the server. ListWorkers shows it to people.
 
 #ifndef SLUICE_COMMON_PROTOCOL_ENCODING_REPORT_H_
 #define SLUICE_COMMON_PROTOCOL_ENCODING_REPORT_H_
@@ -7,12 +7,12 @@
 
 namespace sluice {
 
-// What was chosen for one direction, and by which numbers. Those that are unknown are 0.
+// The choice for one direction, and the numbers behind it. An unknown number is 0.
 struct ChosenEncoding {
-  std::string encoding;              // as ParseEncoding() reads it; empty: nothing is chosen
+  std::string encoding;              // syntax: ParseEncoding(); empty: nothing is chosen
   double link_bytes_per_second = 0;  // this worker's share of the link
-  // Of the encoding on this worker's values: bytes of float32 for each byte sent, and bytes of
-  // float32 per second of one thread.
+  // Measured on this worker's values: bytes of float32 for each byte sent, and bytes of float32
+  // that one thread encodes and decodes in a second.
   double ratio = 0;
   double encode_bytes_per_second = 0;
   double decode_bytes_per_second = 0;

@@ -1,4 +1,4 @@
-// How the learning rate goes with the steps of the server.
+// How the learning rate depends on the server's step.
 
 #ifndef SLUICE_COMMON_PROTOCOL_LEARNING_RATE_SCHEDULE_H_
 #define SLUICE_COMMON_PROTOCOL_LEARNING_RATE_SCHEDULE_H_
@@ -13,31 +13,31 @@ namespace sluice {
 
 enum class ScheduleKind { kConstant, kStep, kCosine };
 
-// A factor on the optimizer's learning rate. It first rises in a line over `warmup_steps`, the
-// first step having 1 / warmup_steps of the rate, then follows `kind`, with s the steps since:
+// A factor that multiplies the optimizer's learning rate. It first rises linearly over
+// `warmup_steps`; the first step has 1 / warmup_steps of the rate. Then it follows `kind`, where s
+// is the number of steps since the warm-up:
 //   constant  1
 //   step      gamma ^ floor(s / step_size)                        (torch::optim::StepLR)
-//   cosine    floor + (1 − floor) · (1 + cos(π · min(s / T, 1))) / 2, T = total_steps −
-//   warmup_steps
-//             (Loshchilov & Hutter 2017, without restarts)
+//   cosine    floor + (1 − floor) · (1 + cos(π · min(s / T, 1))) / 2, with
+//             T = total_steps − warmup_steps (Loshchilov & Hutter 2017, without restarts)
 struct LearningRateSchedule {
   ScheduleKind kind = ScheduleKind::kConstant;
   uint64_t warmup_steps = 0;
   uint64_t step_size = 0;    // step: at least 1
   double gamma = 0.1;        // step: above 0
   uint64_t total_steps = 0;  // cosine: more than warmup_steps
-  double floor = 0;          // cosine: 0 to 1, where the factor ends
+  double floor = 0;          // cosine: the last factor, 0 to 1
 
-  // OK, or BAD_ARGUMENT saying which field is out of its domain.
+  // BAD_ARGUMENT names the field that has a wrong value.
   absl::Status Validate() const;
 
-  // The factor for the step that makes version `step` + 1 of the parameters.
+  // The factor when step `step` + 1 is made from step `step`.
   double FactorAt(Step step) const;
 
   bool is_constant() const { return kind == ScheduleKind::kConstant && warmup_steps == 0; }
 };
 
-// "constant", "step", "cosine"; an unknown name gives BAD_ARGUMENT with the list.
+// "constant", "step", "cosine". For an unknown name, BAD_ARGUMENT lists the known ones.
 absl::string_view ScheduleKindName(ScheduleKind kind);
 absl::Status ParseScheduleKind(absl::string_view name, ScheduleKind* kind);
 

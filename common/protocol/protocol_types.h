@@ -1,5 +1,7 @@
-// What a worker and the server say to each other, as values. The wire's form of them is made in
-// common/wire/messages.h; their rules are in proto/sluice/v1/parameter_server.proto.
+// The requests and answers between a worker and the server, as plain values.
+//
+// The core and the clients use them instead of protobuf's types. common/wire/messages.h translates
+// them; proto/sluice/v1/parameter_server.proto has the rules of each call and field.
 
 #ifndef SLUICE_COMMON_PROTOCOL_PROTOCOL_TYPES_H_
 #define SLUICE_COMMON_PROTOCOL_PROTOCOL_TYPES_H_
@@ -28,18 +30,18 @@ inline constexpr uint64_t kChunkElements = uint64_t{1} << 18;
 enum class SessionRole { kWorker, kObserver };
 
 struct JoinRequest {
-  std::string job_id;  // empty: whichever job the server runs
+  std::string job_id;  // empty: any job
   SessionRole role = SessionRole::kWorker;
   std::string worker;
   ProcessNonce process_nonce;
   std::string host;
   uint32_t pid = 0;
-  std::string push_encoding;  // for people, as is the next
-  std::string pull_encoding;
+  std::string push_encoding;  // shown to people
+  std::string pull_encoding;  // shown to people
   Layout layout;
   OptimizerConfig optimizer;       // ignored for observers
   absl::optional<uint32_t> index;  // place among the workers, if the launcher gave one
-  // Where the worker's gradients lie, if servers of its node may read them there.
+  // The memory of the worker's gradients, if a server on its node may read them there.
   std::shared_ptr<const SharedMemory> memory;
 };
 
@@ -47,46 +49,47 @@ struct Welcome {
   SessionId session;
   std::string job_id;
   Incarnation incarnation;
-  Step step;  // the first this worker takes part in
-  bool initialized = false;
-  // Whether the server knows this process from before. If it does not, nobody knows whether a push
-  // of its earlier session counted, and the push must not be repeated.
+  Step step;                 // the first step that this worker takes part in
+  bool initialized = false;  // the job has parameters
+  // Whether the server knows this process from an earlier session. If it does not, nobody knows
+  // whether a push of that session counted, and the push must not be repeated.
   bool resumed = false;
-  Sequence last_sequence;
-  absl::Duration lease;  // a session is evicted after this long without a call
+  Sequence last_sequence;  // of this process's pushes that the server knows
+  absl::Duration lease;    // a session is evicted after this long without a call
   Consistency consistency;
   uint32_t index = 0;    // place among the workers
-  uint32_t workers = 1;  // the job was launched with
-  // Of earlier processes of this worker that did not leave: so many batches of its part of the data
-  // are done.
+  uint32_t workers = 1;  // number of workers that the job was launched with
+  // Pushes of earlier processes of this worker that did not leave: so many batches of its part of
+  // the data are done.
   uint64_t pushes_before = 0;
-  uint64_t lost_steps = 0;  // that an earlier life of the server had made
+  uint64_t lost_steps = 0;  // steps that an earlier incarnation had made, and that are lost
 };
 
 struct PushHeader {
   SessionId session;
   Sequence sequence;
-  Step step;  // whose parameters the gradient was computed on
-  Incarnation incarnation;
+  Step step;                // the step on whose parameters the gradient was computed
+  Incarnation incarnation;  // of the server that made that step
   uint32_t samples = 1;
   absl::optional<float> loss;
-  absl::optional<EncodingReport> encodings;        // if there is anything new
+  absl::optional<EncodingReport> encodings;        // if it has changed since the last push
   std::shared_ptr<const Attachments> attachments;  // null if there are none
 };
 
-// What the sender of a push that began early learns only at its end: it counts in place of what the
-// header said.
+// What a worker learns only after it has begun to send a gradient. The server uses it in place of
+// the header's values.
 struct PushSummary {
   uint32_t samples = 1;
   absl::optional<float> loss;
 };
 
+// What became of a gradient.
 enum class Disposition {
-  kAccepted,
-  kApplied,
-  kStaleDropped,
-  kDuplicate,
-  kSkipped,  // it was not finite, and the server skips such gradients
+  kAccepted,      // it counts towards the current step
+  kApplied,       // it counts, and it completed the step
+  kStaleDropped,  // it was too old, and does not count
+  kDuplicate,     // this push was answered before; it counted at most once
+  kSkipped,       // it was not finite, and the server skips such gradients
 };
 
 struct PushOutcome {
@@ -94,7 +97,7 @@ struct PushOutcome {
   Step step;
   Incarnation incarnation;
   uint64_t staleness = 0;
-  absl::optional<Disposition> first_disposition;  // of a duplicate
+  absl::optional<Disposition> first_disposition;  // of a duplicate: the first answer
 };
 
 struct InitializeOutcome {
@@ -104,39 +107,38 @@ struct InitializeOutcome {
 
 struct PullRequest {
   SessionId session;
-  Step min_step;
-  absl::optional<Step> have_step;
-  // Of the push whose worker asks for the parameters to go on with: waits until that push is
-  // answered and the job's mode lets the worker go on.
+  Step min_step;                   // waits until the job has reached this step
+  absl::optional<Step> have_step;  // this step's parameters need not be sent again
+  // A push of this session: also waits until it is answered and the job's mode lets the worker
+  // continue.
   absl::optional<Sequence> after;
-  bool whole = false;  // all of one step, also where reads are inconsistent
+  bool whole = false;  // parameters of one step, even where reads are inconsistent
 };
 
 struct PullHeader {
   Step step;
   Incarnation incarnation;
-  bool not_modified = false;
-  // Whether chunks may be of later steps (AsySG-InCon).
-  bool inconsistent = false;
-  double learning_rate = 0;  // of that step; 0 if workers have their own
-  bool last = false;         // no step will follow; told to observers
+  bool not_modified = false;  // the worker has this step already; no chunks follow
+  bool inconsistent = false;  // chunks may be of later steps (AsySG-InCon)
+  double learning_rate = 0;   // of that step; 0 if workers have optimizers of their own
+  bool last = false;          // for observers: no step will follow
 };
 
-// Results a worker reports when it leaves, by name.
+// Results that a worker reports when it leaves, by name.
 using Results = std::map<std::string, double>;
 
-// What happens to a job after a session was welcomed.
+// An event of a job, which open sessions are told.
 struct JobEvent {
   enum class Kind {
     kTrainingFinished,  // the last worker has left; `step` is final
     kDraining,          // the server is going down
     kEvicted,           // this session has ended: replaced, silent, too slow, or by the operator
-    kPolicyChanged,     // from `step` on
-    kDeserted,  // training has finished and the last observer has left; told to the server alone
+    kPolicyChanged,     // `consistency` holds from `step` on
+    kDeserted,  // training has finished and the last observer has left; only the server is told
   };
   Kind kind = Kind::kTrainingFinished;
   Step step;
-  Consistency consistency;  // kPolicyChanged: the new one
+  Consistency consistency;  // kPolicyChanged only
 };
 
 // "accepted", "applied", "stale", "duplicate", "skipped".

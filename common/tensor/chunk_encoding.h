@@ -1,4 +1,4 @@
-// How the elements of one chunk are encoded: all that a decoder must know beside the payload.
+// How the elements of one chunk are encoded: what a decoder needs besides the payload.
 
 #ifndef SLUICE_COMMON_TENSOR_CHUNK_ENCODING_H_
 #define SLUICE_COMMON_TENSOR_CHUNK_ENCODING_H_
@@ -11,25 +11,25 @@
 
 namespace sluice {
 
-// What becomes of the values.
+// How values are transformed.
 enum class ValueTransform {
-  kFloat32,   // nothing
+  kFloat32,   // not at all
   kFloat16,   // IEEE 754 binary16
   kBfloat16,  // the upper half of a binary32
   kInt8,      // 8 bits, and a scale for each 256 values
   kSign,      // 1 bit, and a scale for each 1024 values
   kTopK,      // the largest values and their places
-  kRandomK,   // values at places drawn at random, by a seed that both sides know
-  kLowRank,   // of a matrix, the product of two narrow ones
-  kCustom,    // a user's own: see Transform
+  kRandomK,   // values at random places, drawn from a seed that both sides know
+  kLowRank,   // a matrix as the product of two narrow ones
+  kCustom,    // a user's own Transform
 };
 
-// The order of the bytes that a transform gives.
+// The order of the bytes that a transform has made.
 enum class ByteLayout {
   kPlain,          // value by value
   kPlanes,         // the first bytes of all values, then the second bytes, and so on
-  kNonzeroPlanes,  // a bit for each value, whether it is there, then the planes of those; others
-                   // are 0
+  kNonzeroPlanes,  // a bit for each value, which says whether it is not 0; then the planes of the
+                   // values that are not 0
 };
 
 enum class Compressor {
@@ -38,28 +38,28 @@ enum class Compressor {
   kPdict,  // 4 bits for each of the 15 most frequent bytes
 };
 
-// Fields as those of the message of that name in proto/sluice/v1/tensor.proto. From the wire they
-// are any numbers: Decode() checks them.
+// The fields of the message with the same name in proto/sluice/v1/tensor.proto. Values from the
+// wire may be any numbers: Decode() checks them.
 struct ChunkEncoding {
   uint64_t count = 0;  // elements of the chunk
   ValueTransform transform = ValueTransform::kFloat32;
-  std::string custom;  // kCustom: its name
+  std::string custom;  // kCustom: the transform's name
   ByteLayout byte_layout = ByteLayout::kPlain;
   Compressor compressor = Compressor::kNone;
   uint64_t kept = 0;     // kTopK, kRandomK: values in the payload
-  bool half = false;     // kTopK, kRandomK: they are float16
-  uint64_t seed = 0;     // kRandomK: of their places
-  uint64_t columns = 0;  // kLowRank: of the matrix
+  bool half = false;     // kTopK, kRandomK: those values are float16
+  uint64_t seed = 0;     // kRandomK: decides their places
+  uint64_t columns = 0;  // kLowRank: columns of the matrix
   uint32_t rank = 0;     // kLowRank: columns of the narrow matrices
 };
 
-// Encoded elements of a vector, from `offset` on.
+// Encoded elements of a vector, which begin at `offset`.
 struct EncodedChunk {
   uint64_t offset = 0;
   ChunkEncoding how;
   absl::string_view payload;
-  uint64_t checksum = 0;              // of the payload; see checksum.h
-  std::shared_ptr<const void> owner;  // of the payload's memory
+  uint64_t checksum = 0;              // of the payload; see common/encoding/checksum.h
+  std::shared_ptr<const void> owner;  // owns the payload's memory
 };
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Which part of the vector has arrived: each element once, in any order.
+// Records which elements of a vector have arrived. They may arrive in any order, each once.
 
 #ifndef SLUICE_COMMON_TENSOR_COVERAGE_H_
 #define SLUICE_COMMON_TENSOR_COVERAGE_H_
@@ -12,23 +12,23 @@
 
 namespace sluice {
 
-// Externally synchronized. Memory is bounded by kMaxFragments, whatever a peer sends.
+// Externally synchronized. kMaxFragments bounds its memory, whatever a peer sends.
 class Coverage {
  public:
-  // Disjoint runs that may be known at once. Chunks in order keep it at one.
+  // The most disjoint runs that it records. Chunks that arrive in order make one run.
   static constexpr size_t kMaxFragments = 4096;
 
-  // Of a vector of `size` elements, none of which has arrived.
+  // None of the `size` elements has arrived.
   explicit Coverage(uint64_t size) : size_(size) {}
 
-  // Notes that [offset, offset + length) has arrived. BAD_CHUNK, changing nothing, if it is empty,
-  // lies outside the vector, or overlaps what arrived before.
+  // Notes that [offset, offset + length) has arrived. BAD_CHUNK if it is empty, lies outside the
+  // vector, overlaps what arrived before, or would make too many runs; then nothing changes.
   absl::Status Add(uint64_t offset, uint64_t length);
 
-  // OK once every element has arrived; else BAD_CHUNK naming the first gap.
+  // OK if every element has arrived. Otherwise BAD_CHUNK, which names the first gap.
   absl::Status CheckComplete() const;
 
-  // The first elements that have not arrived, [begin, end), as far as the next that have.
+  // The first run of elements that have not arrived: [begin, end). Absent if all have.
   struct Gap {
     uint64_t begin = 0;
     uint64_t end = 0;

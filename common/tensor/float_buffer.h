@@ -1,5 +1,5 @@
-// A fixed run of floats that is not initialised, unless asked for: whoever makes it writes it
-// first. It lies on the heap, or where other processes of the node can read it.
+// A buffer of floats with a fixed size. It is not initialised unless Zeroed() made it. It lies on
+// the heap, or in memory that other processes of the node can read.
 
 #ifndef SLUICE_COMMON_TENSOR_FLOAT_BUFFER_H_
 #define SLUICE_COMMON_TENSOR_FLOAT_BUFFER_H_
@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-// Owns its memory; moves, but does not copy.
+// Owns its memory. Can be moved, but not copied.
 class FloatBuffer {
  public:
   FloatBuffer() = default;
@@ -23,17 +23,17 @@ class FloatBuffer {
   explicit FloatBuffer(std::shared_ptr<SharedMemory> memory)
       : memory_(std::move(memory)), floats_(memory_->floats()) {}
 
-  // Of zeros. The pages of a large one are the kernel's zeros until somebody writes to them.
+  // A buffer of zeros. A large one takes no memory until it is written.
   static FloatBuffer Zeroed(size_t size) { return {std::calloc(HeapBytes(size), 1), size}; }
 
   size_t size() const { return floats_.size(); }
   absl::Span<float> span() { return floats_; }
   absl::Span<const float> span() const { return floats_; }
 
-  // The element at `index`, and those after it; null if the buffer is empty.
+  // A pointer to the element at `index`; null if the buffer is empty.
   float* from(size_t index) { return floats_.empty() ? nullptr : floats_.data() + index; }
 
-  // Null if it lies on the heap.
+  // The shared memory; null if the buffer lies on the heap.
   SharedMemory* memory() const { return memory_.get(); }
 
  private:
@@ -41,7 +41,7 @@ class FloatBuffer {
     void operator()(void* heap) const { std::free(heap); }
   };
 
-  // A cache line: the processor's widest vectors are as long, and slow across two of them.
+  // A cache line. The widest vector registers are as long, and are slow across two lines.
   static constexpr size_t kAlignment = 64;
 
   FloatBuffer(void* heap, size_t size) : heap_(heap) {

@@ -16,7 +16,7 @@ absl::Status BadRange(size_t index, const LayoutRange& range, absl::string_view 
                                                     Shown(range.name), "\"): ", problem));
 }
 
-// The product of `shape`, or 0 if it is empty of elements or exceeds the limit.
+// The product of `shape`; 0 if a dimension is 0 or the product exceeds the limit.
 uint64_t ElementsOf(const std::vector<uint32_t>& shape) {
   uint64_t elements = 1;
   for (const uint32_t dimension : shape) {

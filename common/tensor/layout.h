@@ -1,4 +1,5 @@
-// The model as one flat vector of float32: which range of it belongs to which tensor.
+// Describes a model as one flat vector of float32: which range of the vector belongs to which
+// tensor. Workers send it when they join; checkpoints store it.
 
 #ifndef SLUICE_COMMON_TENSOR_LAYOUT_H_
 #define SLUICE_COMMON_TENSOR_LAYOUT_H_
@@ -15,7 +16,7 @@
 
 namespace sluice {
 
-// How a range moves when a step is applied.
+// What happens to a range when a step is applied.
 enum class RangeKind {
   kParameter,  // the optimizer applies the reduced gradient
   kStatistic,  // workers push values; the new value is their mean
@@ -38,15 +39,15 @@ struct LayoutRange {
 
 bool operator==(const LayoutRange& a, const LayoutRange& b);
 
-// Neighbouring ranges of one kind: elements [begin, end).
+// Neighbouring ranges of one kind, joined: elements [begin, end).
 struct KindRun {
   RangeKind kind = RangeKind::kParameter;
   uint64_t begin = 0;
   uint64_t end = 0;
 };
 
-// Calls act(run, begin, end) for each part of elements [begin, end) that lies in one of `runs`,
-// which cover a layout, in order, and each have an `end`.
+// Splits the elements [begin, end) at the ends of `runs`, and calls act(run, begin, end) for each
+// part. `runs` cover the vector in ascending order; each has a member `end`.
 template <typename Run, typename Act>
 void ForEachPart(const std::vector<Run>& runs, uint64_t begin, uint64_t end, Act act) {
   auto run = std::upper_bound(runs.begin(), runs.end(), begin,
@@ -65,8 +66,8 @@ void ForEachRun(const std::vector<KindRun>& runs, uint64_t begin, uint64_t end, 
               [&act](const KindRun& run, uint64_t from, uint64_t to) { act(run.kind, from, to); });
 }
 
-// An immutable, valid layout: ranges in ascending order that cover [0, size()) without gaps, with
-// unique names. Safe to read from any thread.
+// A valid layout: its ranges are in ascending order, cover [0, size()) without gaps, and have
+// unique names. It is immutable, so any thread may read it.
 class Layout {
  public:
   static constexpr size_t kMaxRanges = 65536;
@@ -74,17 +75,17 @@ class Layout {
   static constexpr size_t kMaxDimensions = 8;
   static constexpr uint64_t kMaxElements = uint64_t{1} << 38;  // 1 TiB of float32
 
-  // Of no tensors.
+  // A layout without tensors.
   Layout() = default;
 
-  // Checks `ranges`, which may come from a peer: BAD_LAYOUT names the range and the rule it breaks.
-  // Names that checkpoints have for themselves are refused.
+  // Checks `ranges`, which may come from a peer. BAD_LAYOUT names the range and the rule that it
+  // breaks. Names that checkpoints use for their own tensors are refused.
   static absl::StatusOr<Layout> Create(std::vector<LayoutRange> ranges);
 
   const std::vector<LayoutRange>& ranges() const { return ranges_; }
   uint64_t size() const { return ranges_.empty() ? 0 : ranges_.back().end(); }
 
-  // The ranges, neighbours of one kind joined.
+  // The ranges, with neighbours of one kind joined.
   std::vector<KindRun> Runs() const;
 
   // The range of that name, or null.
@@ -100,8 +101,8 @@ class Layout {
   absl::flat_hash_map<std::string, size_t> by_name_;
 };
 
-// OK if a worker's layout equals the job's; else LAYOUT_MISMATCH naming the first range that
-// differs and both shapes.
+// OK if a worker's layout equals the job's. Otherwise LAYOUT_MISMATCH, which names the first range
+// that differs, and both shapes.
 absl::Status CheckSameLayout(const Layout& job, const Layout& worker);
 
 // "[64, 3, 3, 3]".

@@ -1,5 +1,5 @@
-// Floats that may still be read when whoever handed them out is done: a network library goes on
-// sending what was given to it after a call has failed, or was answered early.
+// Floats together with the owner of their memory. gRPC may continue to read what it was given to
+// send after a call has failed or was answered early, so it holds the owner as long as it reads.
 
 #ifndef SLUICE_COMMON_TENSOR_SHARED_FLOATS_H_
 #define SLUICE_COMMON_TENSOR_SHARED_FLOATS_H_
@@ -12,11 +12,11 @@
 
 namespace sluice {
 
-// Copies share the memory. It may be written again once the call that sends it has returned: what
-// is then still sent is read by nobody.
+// Copies share the memory. The memory may be written again once the call that sends it has
+// returned: the server ignores what is sent after that.
 struct SharedFloats {
   absl::Span<const float> values;
-  std::shared_ptr<const void> owner;  // of their memory
+  std::shared_ptr<const void> owner;  // owns their memory
 
   SharedFloats Part(size_t offset, size_t count) const {
     return {values.subspan(offset, count), owner};

@@ -61,13 +61,13 @@ float* SharedMapping::floats() const {
   return reinterpret_cast<float*>(static_cast<char*>(address_) + kHeaderBytes);
 }
 
-// ---- The executor's end ----
+// ---- The owner's side ----
 
 absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::Create(uint64_t elements) {
   FileDescriptor file(memfd_create("sluice", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file.ok()) return FailedTo("make shared memory");
   fchmod(file.get(), S_IRUSR | S_IWUSR);
-  // Now, when it can be told, and not by a signal when it is written.
+  // Reserve the memory now, as an error; otherwise a later write would end the process by a signal.
   errno = posix_fallocate(file.get(), 0, static_cast<off_t>(BytesOf(elements)));
   if (errno != 0) return FailedTo("reserve shared memory");
   void* const address = mmap(nullptr, BytesOf(elements), PROT_READ | PROT_WRITE,
@@ -97,7 +97,7 @@ absl::optional<uint64_t> SharedMemory::IndexOf(absl::Span<const float> part) con
 
 void SharedMemory::StartGeneration() {
   mapping_.header()->generation.fetch_add(1, std::memory_order_relaxed);
-  // What is written next is not seen before that.
+  // Readers must see the new generation before they see what is written next.
   std::atomic_thread_fence(std::memory_order_release);
 }
 
@@ -105,7 +105,7 @@ uint64_t SharedMemory::generation() const {
   return mapping_.header()->generation.load(std::memory_order_relaxed);
 }
 
-// ---- A reader's end ----
+// ---- A reader's side ----
 
 absl::StatusOr<std::shared_ptr<const SharedMemoryView>> SharedMemoryView::Open(
     const SharedMemoryName& name) {
@@ -123,7 +123,7 @@ absl::StatusOr<std::shared_ptr<const SharedMemoryView>> SharedMemoryView::Open(
 }
 
 bool SharedMemoryView::IsStill(uint64_t generation) const {
-  // What was read before is not read after that.
+  // The reads before must not be reordered after this one.
   std::atomic_thread_fence(std::memory_order_acquire);
   return mapping_.header()->generation.load(std::memory_order_relaxed) == generation;
 }

@@ -1,9 +1,9 @@
-// Memory that one process writes and others of its node read.
+// Memory that one process writes and other processes of its node read: gradients and parameters go
+// this way between a worker and a server on one node.
 //
-// A sealed memory file (memfd_create(2)), private to its executor: nobody can shrink it under those
-// that map it, and only its executor can map it writable. Others reach it as /proc/<pid>/fd/<fd>,
-// which the kernel opens to processes of the same user and pid namespace. It has no name, so that
-// nothing is left of it when the processes are gone, however they went.
+// It is a sealed memory file (memfd_create(2)). Nobody can shrink it, and only its owner can map it
+// writable. Other processes of the same user and pid namespace open it as /proc/<pid>/fd/<fd>. It
+// has no name in the file system, so nothing is left when the processes have ended.
 
 #ifndef SLUICE_COMMON_TENSOR_SHARED_MEMORY_H_
 #define SLUICE_COMMON_TENSOR_SHARED_MEMORY_H_
@@ -18,8 +18,8 @@
 
 namespace sluice {
 
-// Where to find it. The cookie, drawn at random, is also in the memory: another file that happens
-// to be found there is not taken for it.
+// Tells another process where the memory is. The random cookie is also in the memory, so another
+// file with the same numbers is not mistaken for it.
 struct SharedMemoryName {
   uint32_t pid = 0;
   uint32_t fd = 0;
@@ -46,10 +46,10 @@ class SharedMapping {
   const uint64_t elements_;
 };
 
-// The executor's end. Any thread may call its methods.
+// The owner's side. Any thread may call its methods.
 class SharedMemory {
  public:
-  // Zeroes. UNAVAILABLE if the system gives no such memory.
+  // Creates memory for `elements` floats, all 0. UNAVAILABLE if the system does not provide it.
   static absl::StatusOr<std::shared_ptr<SharedMemory>> Create(uint64_t elements);
 
   const SharedMemoryName& name() const { return name_; }
@@ -57,11 +57,11 @@ class SharedMemory {
     return absl::MakeSpan(mapping_.floats(), mapping_.elements());
   }
 
-  // Where `part` begins in it; none if it lies elsewhere.
+  // The index of the first float of `part`; absent if `part` does not lie in this memory.
   absl::optional<uint64_t> IndexOf(absl::Span<const float> part) const;
 
-  // For memory that is written while others may be reading: to be called before each time. What
-  // they then find is of another generation, which tells them that it may be torn.
+  // Called before the memory is written again while others may read it. Readers then see another
+  // generation, and know that what they read may be a mixture.
   void StartGeneration();
   uint64_t generation() const;
 
@@ -73,18 +73,18 @@ class SharedMemory {
   const SharedMemoryName name_;
 };
 
-// A reader's end.
+// A reader's side. Any thread may call its methods.
 class SharedMemoryView {
  public:
-  // Of whatever a peer may have named: UNAVAILABLE if it cannot be reached from here, or is not
-  // what its name says. It cannot shrink, but its executor may write it at any time.
+  // `name` may come from a peer. UNAVAILABLE if the memory cannot be reached from this process, or
+  // is not what `name` says. It cannot shrink, but its owner may write it at any time.
   static absl::StatusOr<std::shared_ptr<const SharedMemoryView>> Open(const SharedMemoryName& name);
 
   absl::Span<const float> floats() const {
     return absl::MakeConstSpan(mapping_.floats(), mapping_.elements());
   }
 
-  // After having read it: whether all that was read is of `generation`.
+  // Called after reading: whether everything that was read is of `generation`.
   bool IsStill(uint64_t generation) const;
 
  private:

@@ -1,6 +1,5 @@
-// A run of the vector's elements where it lies in memory: perhaps in several pieces, of which none
-// need be aligned. What came over the wire lies like that, in the buffers it was received in; it is
-// read there, and never copied together first.
+// A run of a vector's elements as it was received: in several buffers, at any alignment. The
+// elements are read there, and are not copied together first.
 
 #ifndef SLUICE_COMMON_TENSOR_TENSOR_CHUNK_H_
 #define SLUICE_COMMON_TENSOR_TENSOR_CHUNK_H_
@@ -24,22 +23,22 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire's float32 is 
 
 using FloatPiece = absl::Span<const UnalignedFloat>;
 
-// The same floats, for functions that take them at any address.
+// Converts aligned floats, for functions that take unaligned ones.
 inline FloatPiece AsPiece(absl::Span<const float> floats) {
   return FloatPiece(reinterpret_cast<const UnalignedFloat*>(floats.data()), floats.size());
 }
 
-// Their bytes, as the wire has them.
+// The bytes of floats, as they are on the wire.
 inline absl::string_view BytesOf(absl::Span<const float> floats) {
   return {reinterpret_cast<const char*>(floats.data()), floats.size() * sizeof(float)};
 }
 
-// Elements from `offset` of the vector on: those of the pieces, one after the other, or encoded
-// ones.
+// Elements of the vector, which begin at `offset`: either `pieces`, one after the other, or
+// `encoded`.
 struct TensorChunk {
   uint64_t offset = 0;
   std::vector<FloatPiece> pieces;
-  std::shared_ptr<const void> owner;  // of the pieces' memory
+  std::shared_ptr<const void> owner;  // owns the pieces' memory
   absl::optional<EncodedChunk> encoded;
 
   uint64_t size() const {

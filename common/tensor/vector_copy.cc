@@ -17,7 +17,7 @@ void CopyTo(FloatPiece from, absl::Span<float> to) {
 #ifdef __SSE2__
 void StreamTo(FloatPiece from, absl::Span<float> to) {
   constexpr size_t kVector = sizeof(__m128) / sizeof(float);
-  // Elements before the first vector's boundary.
+  // Elements before the first aligned vector.
   const size_t past = reinterpret_cast<uintptr_t>(to.data()) / sizeof(float) % kVector;
   const size_t begin = std::min(to.size(), (kVector - past) % kVector);
   const size_t end = to.size() - (to.size() - begin) % kVector;

@@ -1,4 +1,4 @@
-// Copies of floats, through the caches and past them.
+// Copies floats, through the caches or past them.
 
 #ifndef SLUICE_COMMON_TENSOR_VECTOR_COPY_H_
 #define SLUICE_COMMON_TENSOR_VECTOR_COPY_H_
@@ -10,15 +10,14 @@
 
 namespace sluice {
 
-// Elements of a vector from which on StreamTo() is worth it: 8 MiB.
+// StreamTo() is faster for vectors of at least this many elements: 8 MiB.
 inline constexpr uint64_t kStreamedElements = uint64_t{1} << 21;
 
-// to[i] = from[i]. The spans have one size and do not overlap; so below.
+// to[i] = from[i]. In this file, both spans have the same size and do not overlap.
 void CopyTo(FloatPiece from, absl::Span<float> to);
 
-// As CopyTo, but past the caches where the processor can: for what is too large to stay in them and
-// would only drive others out. A line that is written so is not read from memory first. Other
-// threads see it after EndStreams(), which the thread calls that has copied.
+// As CopyTo(), but past the caches where the processor can do that. For vectors that are too large
+// to stay in the caches. The thread that copied must call EndStreams() before others read `to`.
 void StreamTo(FloatPiece from, absl::Span<float> to);
 void EndStreams();
 

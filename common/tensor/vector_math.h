@@ -1,5 +1,5 @@
-// The loops over floats that are no optimizer's. All but SumOfSquares are elementwise: the split of
-// a span never changes a bit.
+// Loops over floats that do not belong to an optimizer. All except SumOfSquares() are elementwise,
+// so splitting a span never changes a bit.
 
 #ifndef SLUICE_COMMON_TENSOR_VECTOR_MATH_H_
 #define SLUICE_COMMON_TENSOR_VECTOR_MATH_H_
@@ -12,7 +12,7 @@
 
 namespace sluice {
 
-// sum[i] += addend[i]. The spans have one size and do not overlap; so below.
+// sum[i] += addend[i]. In this file, all spans have the same size and do not overlap.
 void AddTo(FloatPiece addend, absl::Span<float> sum);
 
 // to[i] = factor · from[i].
@@ -30,7 +30,7 @@ void DivideTo(absl::Span<const float> from, float divisor, absl::Span<float> to)
 // The sum of the squares, in double precision and always in the same order.
 double SumOfSquares(FloatPiece values);
 
-// The index of the first NaN or infinity.
+// The index of the first NaN or infinity; absent if there is none.
 absl::optional<size_t> FindNotFinite(FloatPiece values);
 
 }  // namespace sluice

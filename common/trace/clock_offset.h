@@ -1,9 +1,9 @@
-// How far another node's clock is ahead of this one's, from round trips to it.
+// Estimates from round trips how far another node's clock is ahead of this one.
 //
-// As in NTP (RFC 5905): the other side's time, told in its answer, lies between a question's
-// sending and the answer's arrival. The middle is the best guess, the round trip's half its largest
-// error; of the latest round trips the fastest is believed. Where that one allows that the clocks
-// are equal, they are: processes of one node read the same clock, and a guess would only part them.
+// As in NTP (RFC 5905), the time in the answer lies between sending the question and receiving the
+// answer. The middle is the estimate, and half the round trip is its largest error. The fastest of
+// the latest round trips is used. If it allows an offset of 0, the offset is 0: processes of one
+// node read the same clock.
 
 #ifndef SLUICE_COMMON_TRACE_CLOCK_OFFSET_H_
 #define SLUICE_COMMON_TRACE_CLOCK_OFFSET_H_
@@ -18,13 +18,13 @@ namespace sluice {
 // Externally synchronized.
 class ClockOffset {
  public:
-  // Round trips that are kept: clocks drift, so that a fast one does not count for ever.
+  // Only this many round trips are used: clocks drift, so old ones must be forgotten.
   static constexpr size_t kKept = 8;
 
-  // A question was sent and its answer received by this clock, and answered by the other.
+  // Notes a round trip: `sent` and `received` by this clock, `answered` by the other.
   void Note(absl::Time sent, absl::Time answered, absl::Time received);
 
-  // To be added to this clock's time; 0 before the first round trip.
+  // Add this to this clock's time to get the other's. 0 before the first round trip.
   absl::Duration offset() const { return offset_; }
 
  private:

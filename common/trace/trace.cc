@@ -30,7 +30,7 @@ std::string Naming(absl::string_view what, uint32_t process, int row, absl::stri
                          process, row, Quoted(name));
 }
 
-// Microseconds, as Chrome has them.
+// Microseconds, the unit of Chrome's trace format.
 std::string Micros(int64_t nanoseconds) {
   return absl::StrFormat("%d.%03d", nanoseconds / 1000, nanoseconds % 1000);
 }
@@ -108,7 +108,7 @@ void Trace::Write(const std::vector<Span>& spans, absl::string_view names) {
   if (lost_) return;
   const absl::Status written = file_.Append(events);
   lost_ = !written.ok();
-  LOG_IF(WARNING, lost_) << written.message() << "; it ends here, and training goes on";
+  LOG_IF(WARNING, lost_) << written.message() << "; the trace ends here, and training continues";
 }
 
 }  // namespace sluice

@@ -1,13 +1,13 @@
-// Where a job's time goes: named spans of it, in a file that chrome://tracing and Perfetto show.
+// Records where a job's time goes: named spans, in a file that chrome://tracing and Perfetto show.
 //
-// Each process of a job has a trace, if it was asked for, and a null pointer otherwise: what is
-// traced takes a Trace*, and costs one comparison without one.
+// With --trace each process has a Trace; without it, the pointer is null, and a span costs one
+// comparison.
 //
 //   const TraceSpan span(trace, "training", "encode");
 //
-// A row of the picture is a thread, or what goes on beside the threads, such as the pushes of one
-// worker that arrive at the server. The spans of one row lie apart or within each other. All times
-// are the server's: a worker's clock is corrected by what round trips to the server tell.
+// A row of the picture is a thread, or an activity such as one worker's pushes at the server. Spans
+// of one row follow each other or contain each other. All times are the server's: a worker corrects
+// its clock by round trips to the server.
 
 #ifndef SLUICE_COMMON_TRACE_TRACE_H_
 #define SLUICE_COMMON_TRACE_TRACE_H_
@@ -31,11 +31,12 @@
 
 namespace sluice {
 
-// May be used by any thread. Spans are kept in memory and written many at a time, and at the end.
-// If they cannot be written, a line in the log says so once, and there are no more of them.
+// Any thread may use it. It collects spans in memory, and writes many at a time and the rest when
+// it is destroyed. If the file cannot be written, it logs that once and records no more spans.
 class Trace {
  public:
-  // Of the process of that name, "server" or a worker's. `clock` outlives it. As TraceFile::Open.
+  // `process` is the name of this process: "server" or a worker's. `clock` outlives the trace.
+  // Returns the errors of TraceFile::Open().
   static absl::StatusOr<std::unique_ptr<Trace>> Open(const std::string& path, Existing existing,
                                                      const std::string& process,
                                                      const Clock& clock);
@@ -47,14 +48,15 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  // This process's clock, uncorrected; for Add().
+  // The time of this process's clock, as Add() takes it.
   absl::Time Now() const { return clock_.Now(); }
 
-  // Something went on from `begin` to `end`. `name` is a literal. `step`: which step it is about.
+  // Adds a span from `begin` to `end`. `name` is a string literal. `step` is its step, if any.
   void Add(absl::string_view row, const char* name, absl::Time begin, absl::Time end,
            absl::optional<Step> step = absl::nullopt);
 
-  // The server answered at `answered`, by its clock, what was sent and received by this one's.
+  // Notes a round trip to the server: `sent` and `received` by this clock, `answered` by the
+  // server's.
   void NoteRoundTrip(absl::Time sent, absl::Time answered, absl::Time received);
 
  private:
@@ -70,24 +72,24 @@ class Trace {
   void Write(const std::vector<Span>& spans, absl::string_view names) ABSL_LOCKS_EXCLUDED(mu_);
 
   const Clock& clock_;
-  // Drawn at random: processes of several nodes, or containers, may have the same number.
+  // Drawn at random: processes of several nodes or containers may have the same pid.
   const uint32_t process_;
 
   absl::Mutex mu_;
   ClockOffset offset_ ABSL_GUARDED_BY(mu_);
-  std::vector<Span> spans_ ABSL_GUARDED_BY(mu_);  // not written yet, and the names they need
-  std::string names_ ABSL_GUARDED_BY(mu_);
+  std::vector<Span> spans_ ABSL_GUARDED_BY(mu_);  // not written yet
+  std::string names_ ABSL_GUARDED_BY(mu_);        // names of rows, not written yet
   absl::flat_hash_map<std::string, int> rows_ ABSL_GUARDED_BY(mu_);
 
-  absl::Mutex file_mu_;  // never taken by whoever holds mu_
+  absl::Mutex file_mu_;  // never acquired while mu_ is held
   TraceFile file_ ABSL_GUARDED_BY(file_mu_);
   bool lost_ ABSL_GUARDED_BY(file_mu_) = false;
 };
 
-// What goes on for as long as it lives. For one thread.
+// Adds a span from its construction to its destruction. Used by one thread.
 class TraceSpan {
  public:
-  // `trace`, unless it is null, and `row` outlive it.
+  // `row` outlives the span, and so does `trace`, unless it is null.
   TraceSpan(Trace* trace, absl::string_view row, const char* name,
             absl::optional<Step> step = absl::nullopt)
       : trace_(trace), row_(row), name_(name), step_(step) {
@@ -100,7 +102,7 @@ class TraceSpan {
   TraceSpan(const TraceSpan&) = delete;
   TraceSpan& operator=(const TraceSpan&) = delete;
 
-  // Which step it is about, if that was not known at first.
+  // Sets the step, if it was not known at first.
   void set_step(Step step) { step_ = step; }
 
  private:

@@ -18,7 +18,7 @@ constexpr absl::string_view kBegin = "[\n";
 constexpr absl::string_view kNext = ",\n";
 constexpr absl::string_view kEnd = "\n]\n";
 
-// The file's lock, for as long as it lives.
+// Holds the file's lock while it exists.
 class Lock {
  public:
   explicit Lock(int file) : file_(file), held_(flock(file, LOCK_EX) == 0) {}
@@ -59,17 +59,17 @@ absl::Status TraceFile::Append(absl::string_view events) {
   const absl::optional<off_t> end = EndOfEvents();
   if (!end.has_value()) return Error("read");
   const absl::string_view before = *end == 0 ? kBegin : kNext;
-  // O_APPEND writes at the end, wherever that is by then.
+  // O_APPEND writes at the end, even if another process has moved it.
   if (ftruncate(file_.get(), *end) == 0 && Write(absl::StrCat(before, events, kEnd))) {
     return absl::OkStatus();
   }
   const absl::Status error = Error("write");
-  // Half an event would spoil the file for everyone.
+  // Half an event would make the file unreadable.
   if (ftruncate(file_.get(), *end) == 0 && *end > 0) Write(kEnd);
   return error;
 }
 
-// Where the closing bracket begins: the file's end if it has none, 0 if there are no events yet.
+// The offset of the closing bracket; the file's end if there is none, 0 if there are no events yet.
 absl::optional<off_t> TraceFile::EndOfEvents() const {
   const off_t size = lseek(file_.get(), 0, SEEK_END);
   if (size < 0) return absl::nullopt;

@@ -1,7 +1,7 @@
-// A file of events that several processes of one node write together.
+// A trace file that several processes of one node write.
 //
-// It holds a JSON array, whole after every append: whoever appends takes the closing bracket away
-// and puts it back, under a lock on the file.
+// It holds a JSON array, which is complete after every append: a process removes the closing
+// bracket and writes it again, while it holds a lock on the file.
 
 #ifndef SLUICE_COMMON_TRACE_TRACE_FILE_H_
 #define SLUICE_COMMON_TRACE_TRACE_FILE_H_
@@ -19,16 +19,16 @@
 
 namespace sluice {
 
-// What becomes of a file that is there already.
+// What happens to a file that already exists.
 enum class Existing { kEmptied, kContinued };
 
 // Externally synchronized.
 class TraceFile {
  public:
-  // INVALID_ARGUMENT, with the path and the reason, if it cannot be written.
+  // INVALID_ARGUMENT, with the path and the reason, if the file cannot be written.
   static absl::StatusOr<TraceFile> Open(const std::string& path, Existing existing);
 
-  // Appends events, which are JSON objects parted by ",\n": all of them, or, after an error, none.
+  // Appends events: JSON objects, separated by ",\n". After an error none of them is in the file.
   absl::Status Append(absl::string_view events);
 
  private:

@@ -312,7 +312,7 @@ TEST_F(StandaloneTest, RefusesEncodingsThatCannotBeMeant) {
       {{"--pull-encoding=top-k:0.1"}, "parameters that are not sent would be 0"},
       {{"--pull-encoding=sign:momentum"}, "parameters have no momentum"},
       {{"--pull-encoding=none,fc=int8"}, "all parameters are pulled in one encoding"},
-      {{"--push-encoding=sign:momentum", "--no-error-feedback"}, "what is lost must be kept"},
+      {{"--push-encoding=sign:momentum", "--no-error-feedback"}, "needs error feedback"},
       {{"--push-encoding=int8/zstd/pdict"}, "--push-encoding"}};
   for (const auto& [flags, says] : refused) {
     EXPECT_THAT(OutputOf(With(Train(data_, {"--server=127.0.0.1:1"}), flags), 2), HasSubstr(says));

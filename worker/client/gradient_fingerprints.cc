@@ -5,8 +5,8 @@
 namespace sluice {
 namespace {
 
-// NH, the universal hash of UMAC (RFC 4418), with keys that count: a multiplication for two
-// elements, which vectorizes. Chance, not malice, is what it has to withstand.
+// NH, the universal hash of UMAC (RFC 4418), with consecutive numbers as keys. It takes one
+// multiplication for two elements, and vectorizes. It detects accidental changes, not attacks.
 uint64_t Fingerprint(absl::Span<const float> values) {
   constexpr uint32_t kFirstKey = 0x9e3779b9;
   constexpr uint32_t kSecondKey = 0x85ebca6b;

@@ -1,8 +1,9 @@
-// What of a gradient has left before it was complete, and whether that is still what it was:
-// whoever changes it afterwards would train with numbers that the server never saw.
+// Checks that the parts of a gradient that were sent early have not changed since. A program that
+// changes a gradient after it was sent would train with numbers that the server never saw.
 //
-// Not LibTorch's version counters: writes through Tensor::data(), as clip_grad_norm_() makes them,
-// pass those by. A fingerprint is taken of each part, once before it leaves and once at the end.
+// RemoteOptimizer takes a fingerprint of each part before it leaves, and compares it in step().
+// LibTorch's version counters are not enough: they do not see writes through Tensor::data(), which
+// clip_grad_norm_() makes.
 
 #ifndef SLUICE_WORKER_CLIENT_GRADIENT_FINGERPRINTS_H_
 #define SLUICE_WORKER_CLIENT_GRADIENT_FINGERPRINTS_H_
@@ -18,10 +19,10 @@ namespace sluice {
 // Externally synchronized.
 class GradientFingerprints {
  public:
-  // To be called before the part leaves.
+  // Takes the fingerprint of a part, before it is sent.
   void Note(uint64_t offset, absl::Span<const float> part);
 
-  // Where the first part begins whose bits in `gradient` are not those that were noted.
+  // The offset of the first noted part whose bits have changed in `gradient`; absent if none has.
   absl::optional<uint64_t> FirstChanged(absl::Span<const float> gradient) const;
 
   void Clear() { parts_.clear(); }

@@ -10,13 +10,13 @@
 namespace sluice {
 namespace {
 
-// Between two attempts at a push that the server cannot keep.
+// The pause between two attempts at a push while the server cannot write its journal.
 constexpr absl::Duration kPatience = absl::Milliseconds(500);
 
-// The server cannot keep what it is sent, for example because its disk is full.
+// The server cannot write its journal, for example because its disk is full.
 bool IsStopped(const absl::Status& status) { return ReasonOf(status) == Reason::kJournalStopped; }
 
-// It has come back without the parameters that this worker was given.
+// The server has come back without parameters.
 bool IsBlank(const absl::Status& status) { return ReasonOf(status) == Reason::kNotInitialized; }
 
 bool Counted(Disposition disposition) {
@@ -72,7 +72,8 @@ void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
   Send(offset, part, *early_);
 }
 
-// What is sent is sent whole, or the push has ended, and nobody asks any more what was sent.
+// A part that was sent in pieces and broke off is not noted in `sent`: the push has ended then, and
+// `sent` is not used any more.
 void ParameterClient::Send(uint64_t offset, const SharedFloats& part, Round& round) const {
   if (!round.open) return;
   if (encoder_ != nullptr) {
@@ -94,8 +95,8 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
   round.header = header;
   for (int attempt = 0;; ++attempt) {
     auto report = TryExchange(std::move(round), gradient, parameters);
-    // Others may be long in coming: what began early is not answered in time, nor, where answers
-    // wait until their step is kept, any push.
+    // A push may exceed its deadline because it waits for others: one that began early, or one
+    // whose answer waits until its step is durable.
     const bool outlived = absl::IsDeadlineExceeded(report.status());
     const bool corrupt = IsCorrupt(report.status());
     if (IsStopped(report.status())) {
@@ -128,17 +129,17 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round round, const Shar
   request.session = header.session;
   request.min_step = welcome_.step;
   request.after = header.sequence;
-  // Parameters that were pushed in place of a gradient are not the server's any more.
+  // If parameters were pushed instead of a gradient, they have changed since the server sent them.
   const bool has_servers = gradient.values.data() != parameters.data();
   if (has_servers && incarnation_ == welcome_.incarnation) request.have_step = step_;
-  // Asked for at once it costs no round trip of its own; but it may be here before somebody looks,
-  // and then nobody knows how long it took.
+  // A pull that starts before the push saves a round trip. It cannot be measured, because it may
+  // arrive before Read() is called.
   const bool measured = auto_ != nullptr && auto_->measures_pull();
   std::unique_ptr<PendingPull> pull = measured ? nullptr : connection_->StartPull(request);
   const auto outcome = Push(std::move(round), gradient);
   if (!outcome.ok()) return outcome.status();
   if (measured) pull = connection_->StartPull(request);
-  // What was not wanted was not sent whole.
+  // A gradient that does not count may not have been sent whole.
   if (!Counted(outcome->disposition)) pushed_ = Transfer();
   if (auto_ != nullptr) auto_->EndPush(pushed_, gradient.values);
   const absl::Status pulled = Finish(std::move(pull), request, parameters);
@@ -148,7 +149,7 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round round, const Shar
                      outcome->staleness};
 }
 
-// Sends what was not sent yet.
+// Sends the elements that were not sent early.
 absl::StatusOr<PushOutcome> ParameterClient::Push(Round round, const SharedFloats& gradient) {
   if (round.push == nullptr) {
     const uint64_t elements = gradient.values.size();
@@ -173,8 +174,7 @@ absl::Status ParameterClient::Pull(Step min_step, absl::Span<float> parameters,
   return Finish(connection_->StartPull(request), request, parameters);
 }
 
-// A step may be long in coming, when other workers are late, or change on its way: then the pull is
-// repeated.
+// Repeats the pull while other workers are late, and if it was damaged on its way.
 absl::Status ParameterClient::Finish(std::unique_ptr<PendingPull> pull, const PullRequest& request,
                                      absl::Span<float> parameters) {
   auto header = pull->Read(parameters);

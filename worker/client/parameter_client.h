@@ -1,4 +1,5 @@
-// A worker's part in the protocol: joins, numbers its pushes, and keeps its parameters in step.
+// A worker's side of the protocol. It joins a job, pushes gradients, and pulls the parameters of
+// the next step. It is what RemoteOptimizer and the benchmarks use.
 
 #ifndef SLUICE_WORKER_CLIENT_PARAMETER_CLIENT_H_
 #define SLUICE_WORKER_CLIENT_PARAMETER_CLIENT_H_
@@ -24,20 +25,22 @@ namespace sluice {
 
 // What one round did.
 struct RoundReport {
-  Step step;  // whose parameters the worker holds now
-  // What the server said first to the push; kStaleDropped also if the server has forgotten this
-  // worker, so that nobody knows whether the push counted: it is not repeated then.
+  Step step;  // of the parameters that the worker holds now
+  // The server's first answer to the push. It is kStaleDropped, too, if the server does not know
+  // this process any more: then nobody knows whether the push counted, and it is not repeated.
   Disposition disposition = Disposition::kAccepted;
-  uint64_t staleness = 0;  // of the gradient, when it was judged
+  uint64_t staleness = 0;  // of the gradient, when the server judged it
 };
 
-// Joins again by itself when the connection broke, the session ended, or the server came back, and
-// repeats what was not answered; the server counts it once. To be used by one thread at a time.
+// Owns its connection. It is used by one thread at a time.
+//
+// When the connection breaks, the session ends or the server comes back, the client joins again and
+// repeats the push that was not answered, under the same sequence: the server counts it once. An
+// error that a method returns is final: the server refused, or it did not come back.
 class ParameterClient {
  public:
-  // `encoding` is that of the gradients that are pushed. `pull` has to do with parameters only if
-  // it is automatic; else they come as `connection` asks for them. Encodings are timed by `clock`,
-  // which outlives this.
+  // Gradients are pushed in `encoding`. `pull` matters only if it is automatic: otherwise the
+  // connection's own encoding of parameters is used. `clock` times encodings, and outlives this.
   explicit ParameterClient(std::unique_ptr<ServerConnection> connection,
                            GradientEncoding encoding = {}, EncodingChoice pull = {},
                            const Clock& clock = RealClock())
@@ -46,32 +49,33 @@ class ParameterClient {
         pull_(std::move(pull)),
         clock_(clock) {}
 
-  // Joins and fills `parameters`, which hold the model's own on entry: they become the job's if it
-  // has none, else they are replaced.
+  // Joins a job. On entry `parameters` hold the model's own. If the job has no parameters yet, they
+  // become the job's; otherwise the job's replace them.
   absl::Status Join(const JoinRequest& request, absl::Span<float> parameters);
 
-  // Pushes the gradient of `samples` samples, computed on the parameters that this worker holds,
-  // and writes those to go on with to `parameters`, as soon as the job's mode lets this worker go
-  // on. They may be the memory of `gradient`.
+  // Pushes a gradient that was computed on `samples` samples and on the parameters that this worker
+  // holds. Then waits until the job's mode lets this worker continue, and writes the parameters to
+  // continue with to `parameters`, which may be the memory of `gradient`. `loss` is for people.
   absl::StatusOr<RoundReport> PushPull(const SharedFloats& gradient, uint32_t samples,
                                        absl::optional<float> loss, absl::Span<float> parameters);
 
-  // Attaches something to the next push that begins. BAD_ARGUMENT if that has too much already.
+  // Adds an attachment to the next push that begins. BAD_ARGUMENT if that push has too many.
   absl::Status Attach(Attachment attachment);
 
-  // Sends a part of the gradient that the next PushPull() pushes, while the rest of it is still
-  // being computed: each element once, in any order, and unchanged until then. Never fails: what
-  // cannot be sent now, PushPull() sends, or it pushes all of the gradient again.
+  // Sends a part of the gradient that the next PushPull() pushes, while the rest is still being
+  // computed. Each element is sent once, in any order, and must not change until PushPull(). This
+  // never fails: PushPull() sends what could not be sent, or pushes the whole gradient again.
   void SendEarly(uint64_t offset, const SharedFloats& part);
 
-  // The gradient that was sent early comes to nothing. What was attached to it goes with the next,
-  // unless that has too much then.
+  // Drops the gradient of which a part was sent early. Its attachments go with the next push,
+  // unless that has too many then.
   void GiveUpEarly();
 
-  // Waits until every worker has left, and takes the final parameters. For an observer's session.
+  // For an observer's session: waits until every worker has left, and takes the final parameters.
+  // UNAVAILABLE if the server went down before.
   absl::Status AwaitEnd(absl::Span<float> parameters);
 
-  // Ends the session; once.
+  // Ends the session. Called once.
   absl::Status Leave(const Results& results);
 
   const Welcome& welcome() const { return welcome_; }
@@ -80,18 +84,18 @@ class ParameterClient {
  private:
   absl::Status PrepareEncodings();
   absl::Status OpenSession();
-  // What this process has sent in earlier sessions.
+  // Whether this process has pushed in an earlier session.
   enum class Earlier { kNothing, kPushed };
   absl::Status Begin(Earlier earlier, absl::Span<float> parameters);
   absl::Status TryToBegin(Earlier earlier, const SharedFloats& own, absl::Span<float> parameters);
   absl::Status Rejoin();
   void LogReturn() const;
-  // A push of which a part may have been sent.
+  // A push; a part of it may have been sent.
   struct Round {
     PushHeader header;
     std::unique_ptr<OutgoingPush> push;
     Coverage sent;
-    bool open = true;  // the push takes more
+    bool open = true;  // the push accepts more parts
   };
 
   PushHeader NextHeader();
@@ -114,13 +118,13 @@ class ParameterClient {
   JoinRequest request_;
   Welcome welcome_;           // of the latest session
   Step step_;                 // of the parameters that this worker holds
-  Incarnation incarnation_;   // as above
+  Incarnation incarnation_;   // of the server that made that step
   double learning_rate_ = 0;  // of that step; 0 if unknown
   Sequence sequence_;
-  Attachments attachments_;      // to the next push
+  Attachments attachments_;      // of the next push
   absl::optional<Round> early_;  // begun by SendEarly()
-  Transfer pushed_;              // of the latest push; and pull
-  Transfer pulled_;
+  Transfer pushed_;              // the latest push
+  Transfer pulled_;              // the latest pull
 };
 
 }  // namespace sluice

@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// ---- The beginning ----
+// ---- Joining ----
 
 absl::Status ParameterClient::Join(const JoinRequest& request, absl::Span<float> parameters) {
   request_ = request;
@@ -48,14 +48,14 @@ absl::Status ParameterClient::OpenSession() {
   auto welcome = connection_->Join(request_);
   if (!welcome.ok()) return welcome.status();
   welcome_ = *std::move(welcome);
-  request_.job_id = welcome_.job_id;  // another job at this address is not meant
+  request_.job_id = welcome_.job_id;  // another job at this address is refused later
   return absl::OkStatus();
 }
 
-// Gives the job what is in `parameters` if it has none, and puts there what it has; in this session
-// or, if that breaks, in a later one.
+// Offers `parameters` to a job that has none, and fills them with the job's. If the session breaks,
+// it does so in a later one.
 absl::Status ParameterClient::Begin(Earlier earlier, absl::Span<float> parameters) {
-  // A pull that breaks off leaves something else there.
+  // A pull that breaks off leaves a mixture in `parameters`.
   const SharedFloats own = Share({parameters.begin(), parameters.end()});
   for (int attempt = 0;; ++attempt) {
     const absl::Status begun = TryToBegin(earlier, own, parameters);
@@ -75,17 +75,17 @@ absl::Status ParameterClient::TryToBegin(Earlier earlier, const SharedFloats& ow
     if (!initialized.ok()) return initialized.status();
     step_ = initialized->step;
     incarnation_ = welcome_.incarnation;
-    // Then it lacks nothing but what the pull's header says.
+    // The worker has these parameters, and needs only the pull's header.
     if (initialized->accepted) first.have_step = step_;
   }
   first.session = welcome_.session;
   first.min_step = welcome_.step;
-  // By `after` the server also says that it reads nothing of this worker's memory any more.
+  // With `after` the server answers only when it does not read this worker's memory any more.
   if (earlier == Earlier::kPushed) first.after = welcome_.last_sequence;
   return Finish(connection_->StartPull(first), first, parameters);
 }
 
-// ---- Coming back ----
+// ---- Joining again ----
 
 absl::Status ParameterClient::Rejoin() {
   absl::Status joined;
@@ -102,8 +102,7 @@ absl::Status ParameterClient::Rejoin() {
 void ParameterClient::LogReturn() const {
   LOG(INFO) << request_.worker << " has joined again, at step " << welcome_.step;
   if (welcome_.incarnation == incarnation_ || welcome_.lost_steps == 0) return;
-  LOG(WARNING) << "the server came back, and " << welcome_.lost_steps
-               << " steps that it had made are lost";
+  LOG(WARNING) << "the server came back and has lost its last " << welcome_.lost_steps << " steps";
 }
 
 absl::StatusOr<RoundReport> ParameterClient::GiveUpPush(absl::Span<float> parameters) {
@@ -114,7 +113,7 @@ absl::StatusOr<RoundReport> ParameterClient::GiveUpPush(absl::Span<float> parame
   return RoundReport{step_, Disposition::kStaleDropped, 0};
 }
 
-// ---- The end ----
+// ---- Leaving ----
 
 absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
   for (;;) {
@@ -135,7 +134,7 @@ absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
 
 absl::Status ParameterClient::Leave(const Results& results) {
   const absl::Status left = connection_->Leave(welcome_.session, results);
-  // Its session ended before, but all of its pushes were answered.
+  // The session has ended already. That is no error, since all pushes were answered.
   const bool gone = ReasonOf(left) == Reason::kUnknownSession && results.empty();
   return gone ? absl::OkStatus() : left;
 }

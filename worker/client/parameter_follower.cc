@@ -12,10 +12,10 @@
 namespace sluice {
 namespace {
 
-// Between two attempts to observe a job that has no worker yet.
+// The pause between two attempts to observe a job that has no worker yet.
 constexpr absl::Duration kPause = absl::Milliseconds(200);
 
-// Whoever asks for it can tell it from all that a server says.
+// A code that no answer of a server has.
 absl::Status GoneError(absl::string_view why) { return absl::DeadlineExceededError(why); }
 
 }  // namespace
@@ -29,7 +29,7 @@ ParameterFollower::ParameterFollower(std::unique_ptr<ServerConnection> connectio
       clock_(clock) {}
 
 ParameterFollower::~ParameterFollower() {
-  // The server will notice anyway.
+  // An error does not matter: the server notices that the connection ends.
   if (welcome_.has_value()) connection_->Leave(welcome_->session, {}).IgnoreError();
 }
 
@@ -69,7 +69,7 @@ absl::Status ParameterFollower::AwaitServer() {
   return absl::IsUnavailable(back) ? GoneError(back.message()) : back;
 }
 
-// Waits until there is a job to be observed.
+// Waits until there is a job to observe.
 absl::Status ParameterFollower::Join() {
   const absl::Time end = clock_.Now() + patience_;
   for (int lost = 0;;) {
@@ -94,7 +94,7 @@ absl::Status ParameterFollower::Join() {
 absl::Status ParameterFollower::TryJoin() {
   const auto welcome = connection_->Join(request_);
   if (!welcome.ok()) return welcome.status();
-  request_.job_id = welcome->job_id;  // another job at this address is not meant
+  request_.job_id = welcome->job_id;  // another job at this address is refused later
   welcome_ = *welcome;
   const bool came_back = given_.has_value() && given_->incarnation != welcome->incarnation;
   if (came_back && welcome->step < given_->step) {
@@ -105,7 +105,7 @@ absl::Status ParameterFollower::TryJoin() {
   return absl::OkStatus();
 }
 
-// Whether the session's stream, which is broken, had told before that no step will follow.
+// Whether the server said, before the session's stream broke, that no step will follow.
 bool ParameterFollower::WasToldOfTheEnd() {
   for (;;) {
     const auto event = connection_->NextEvent();
@@ -115,7 +115,7 @@ bool ParameterFollower::WasToldOfTheEnd() {
   }
 }
 
-// A step may be long in coming, or change on its way: then the pull is repeated.
+// Repeats the pull while its step is not made, and if it was damaged on its way.
 absl::StatusOr<PullHeader> ParameterFollower::Pull(Step min_step, absl::Span<float> parameters) {
   PullRequest request;
   request.session = welcome_->session;

@@ -1,7 +1,7 @@
 // Follows the steps of a job without taking part in it: an observer's side of the protocol.
 //
-// No step waits for an observer, and it counts in no quorum. The server stays up until it has left,
-// so that whoever follows to the end sees the last step.
+// sluice_evaluate uses it. No step waits for an observer, and it counts in no quorum. The server
+// stays up until its observers have left, so an observer sees the last step.
 
 #ifndef SLUICE_WORKER_CLIENT_PARAMETER_FOLLOWER_H_
 #define SLUICE_WORKER_CLIENT_PARAMETER_FOLLOWER_H_
@@ -21,34 +21,36 @@
 
 namespace sluice {
 
-// One step of a job. A step that a server had made when it was killed may be lost; then one of a
-// later incarnation has its number.
+// One step of a job. If a killed server has lost a step, a step of a later incarnation has the same
+// number.
 struct FollowedStep {
   Step step;
   Incarnation incarnation;
 };
 
-// Joins again by itself when the connection broke, the session ended, or the server came back. To
-// be used by one thread.
+// Owns its connection. It is used by one thread. When the connection breaks, the session ends or
+// the server comes back, it joins again.
 class ParameterFollower {
  public:
-  // `request` is an observer's. `patience` is for a job whose first worker has not joined yet;
-  // `connection` has its own for a server that is not there. `clock` outlives this.
+  // `request` is an observer's. `patience` is how long to wait for a job's first worker;
+  // `connection` decides how long to wait for a server. `clock` outlives this.
   ParameterFollower(std::unique_ptr<ServerConnection> connection, JoinRequest request,
                     absl::Duration patience, const Clock& clock = RealClock());
 
-  // Leaves.
+  // Leaves the job.
   ~ParameterFollower();
 
   ParameterFollower(const ParameterFollower&) = delete;
   ParameterFollower& operator=(const ParameterFollower&) = delete;
 
-  // Waits until the job is at least `every` steps, at least 1, further than the last time, or has
-  // ended, and writes the parameters of its newest step, all of that one, to `parameters`, which
-  // have the layout's size. The first time it does not wait for more than the first parameters.
-  // Absent: the job has ended, and its last step was given before; or the server was drained before
-  // it could be asked. After an error `parameters` may be a mixture.
-  //   DEADLINE_EXCEEDED  the server is gone and did not come back, or no worker came
+  // Waits until the job has made `every` (at least 1) more steps than at the last call, or has
+  // ended. Then writes the parameters of its newest step to `parameters`, which have the layout's
+  // size and never hold a mixture of two steps, except after an error. The first call waits for the
+  // job's first parameters only.
+  //
+  // Returns nothing if the job has ended and its last step was returned before, or if the server
+  // was drained before it could be asked.
+  //   DEADLINE_EXCEEDED  the server is gone and did not come back, or no worker joined
   //   others             those of proto/sluice/v1/parameter_server.proto
   absl::StatusOr<absl::optional<FollowedStep>> Next(uint64_t every, absl::Span<float> parameters);
 
@@ -63,7 +65,7 @@ class ParameterFollower {
   JoinRequest request_;
   const absl::Duration patience_;
   const Clock& clock_;
-  absl::optional<Welcome> welcome_;  // of the latest session, unless that is lost
+  absl::optional<Welcome> welcome_;  // of the open session; absent if there is none
   absl::optional<FollowedStep> given_;
   bool ended_ = false;
 };

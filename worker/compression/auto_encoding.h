@@ -1,7 +1,8 @@
-// The encoding of one direction, chosen while the job runs.
+// Chooses the encoding of one direction (pushes or pulls) while the job runs.
 //
-// A check takes some rounds: a few send values as they are, which tells what the link carries; then
-// all candidates are tried on the job's own values, and the best is used until the next check.
+// It checks every kRoundsBetween rounds. A check first sends values unencoded for a few rounds,
+// which measures the link. Then it tries all candidates on the job's own values, and uses the best
+// until the next check. AutoEncodings owns one for each direction.
 
 #ifndef SLUICE_WORKER_COMPRESSION_AUTO_ENCODING_H_
 #define SLUICE_WORKER_COMPRESSION_AUTO_ENCODING_H_
@@ -24,30 +25,31 @@ namespace sluice {
 // Externally synchronized.
 class AutoEncoding {
  public:
-  static constexpr int kRoundsBefore = 1;        // the first check: they are like no others
-  static constexpr int kTransfers = 4;           // that a check measures
-  static constexpr int kRoundsBetween = 500;     // checks
-  static constexpr int kMostRoundsOfCheck = 20;  // without enough transfers: then it is given up
+  static constexpr int kRoundsBefore = 1;        // skipped before the first check: they are slower
+  static constexpr int kTransfers = 4;           // transfers that a check measures
+  static constexpr int kRoundsBetween = 500;     // rounds between two checks
+  static constexpr int kMostRoundsOfCheck = 20;  // a check without enough transfers ends then
 
-  // Of vectors of that layout; `choice` is automatic, and `clock` outlives this. `feedback`: what
-  // lossy encodings lose is kept.
+  // `choice` is automatic. `feedback`: whether error feedback keeps what lossy encodings lose.
+  // `clock` outlives this.
   AutoEncoding(const Layout& layout, const EncodingChoice& choice, Pipeline pipeline, bool feedback,
                const Clock& clock);
 
   AutoEncoding(const AutoEncoding&) = delete;
   AutoEncoding& operator=(const AutoEncoding&) = delete;
 
-  // Whether the next round is to send all at once, as it is, for the link to be measured.
+  // Whether the next round should send everything unencoded, without pauses, to measure the link.
   bool measures_link() const { return measuring_; }
 
-  // What the next round is to use, and for which planned chunks it is not worth it.
+  // The encoding of the next round, and which planned chunks hardly shrink, so that they are sent
+  // as they are.
   const Encoding& encoding() const;
   const std::vector<bool>& hardly_shrinks() const;
 
-  // A round is over, in which `values` were sent: in that much time, if that is known.
+  // A round has ended, in which `values` were sent. `transfer` may be unknown.
   void EndRound(const Transfer& transfer, absl::Span<const float> values);
 
-  // What was chosen. Changes with each check.
+  // The choice and its numbers. Changes with each check.
   const ChosenEncoding& chosen() const { return chosen_; }
 
  private:
@@ -60,9 +62,9 @@ class AutoEncoding {
   const Clock& clock_;
   EncodingChooser chooser_;
   bool measuring_ = false;
-  int rounds_ = 0;                     // since the last check, or of this one
-  int transfers_ = 0;                  // of this check
-  std::vector<EncodingTrial> trials_;  // of the last check, each candidate; empty before
+  int rounds_ = 0;                     // since the last check, or since this one began
+  int transfers_ = 0;                  // measured by this check
+  std::vector<EncodingTrial> trials_;  // one for each candidate, by the last check; empty before
   size_t best_ = 0;
   ChosenEncoding chosen_;
 };

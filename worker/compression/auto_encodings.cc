@@ -17,7 +17,7 @@ ChosenEncoding ChosenOf(const AutoEncoding* direction) {
   return direction == nullptr ? ChosenEncoding() : direction->chosen();
 }
 
-// Of what is encoded.
+// The measured numbers of an encoding, for the log; empty for plain values.
 std::string NumbersOf(const ChosenEncoding& chosen) {
   if (chosen.encode_bytes_per_second == 0) return "";
   return absl::StrFormat("; 1/%.3g of the bytes, encoded at %.4g and decoded at %.4g MB/s",
@@ -35,7 +35,7 @@ AutoEncodings::AutoEncodings(const Layout& layout, const GradientEncoding& push,
       pull_(Direction(layout, pull, Pipeline::kAfterEncoding, true, clock)) {}
 
 void AutoEncodings::BeginRound(GradientEncoder* encoder, ServerConnection& connection) {
-  // What the link carries is known once it is through how many connections.
+  // The link can be measured only after the number of connections is settled.
   active_ = !connection.stays_on_machine() && !connection.measures_push();
   if (push_ != nullptr) {
     encoder->Use(active_ ? push_->encoding() : Encoding(), push_->hardly_shrinks());

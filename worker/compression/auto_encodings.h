@@ -1,4 +1,5 @@
-// The encodings of a worker that chooses them by itself: of pushes, of pulls, or of both.
+// Chooses a worker's encodings while the job runs: of pushes, of pulls, or of both
+// (`--push-encoding=auto`, `--pull-encoding=auto`). ParameterClient calls it around each round.
 
 #ifndef SLUICE_WORKER_COMPRESSION_AUTO_ENCODINGS_H_
 #define SLUICE_WORKER_COMPRESSION_AUTO_ENCODINGS_H_
@@ -17,31 +18,32 @@
 
 namespace sluice {
 
-// To be used by one thread at a time. On one machine all stays plain; elsewhere, until it is
-// settled how many connections there are.
+// Used by one thread at a time. Everything stays plain on one machine, and elsewhere until the
+// number of connections is settled.
 class AutoEncodings {
  public:
-  // Of a worker of that name; `clock` outlives this. A direction whose choice is not automatic is
-  // left alone.
+  // `worker` is the worker's name, for the log. A direction whose choice is not automatic is not
+  // changed. `clock` outlives this.
   AutoEncodings(const Layout& layout, const GradientEncoding& push, const EncodingChoice& pull,
                 const std::string& worker, const Clock& clock);
 
-  // Before a round: tells `encoder`, if there is one, and `connection` what they are to use.
+  // Called before a round: sets the encodings of `encoder`, which may be null, and of `connection`.
   void BeginRound(GradientEncoder* encoder, ServerConnection& connection);
 
-  // Whether gradients must not leave early, since their transfer is measured.
+  // Whether gradients must not leave early, because the next push is measured.
   bool holds_back() const { return active_ && push_ != nullptr && push_->measures_link(); }
 
-  // Whether the transfer of parameters is measured.
+  // Whether the next pull is measured.
   bool measures_pull() const { return active_ && pull_ != nullptr && pull_->measures_link(); }
 
-  // The round's gradient was pushed; its parameters were pulled.
+  // Called when the round's gradient was pushed, and when its parameters were pulled.
   void EndPush(const Transfer& transfer, absl::Span<const float> gradient);
   void EndPull(const Transfer& transfer, absl::Span<const float> parameters);
 
-  // What the server is to be told with the next push, if there is anything new; once.
+  // The report for the next push, if the choice has changed. Each change is returned once.
   absl::optional<EncodingReport> TakeReport();
-  // The server may have forgotten it.
+
+  // TakeReport() returns the report again: the server may have lost it.
   void ReportAgain();
 
  private:
@@ -49,9 +51,9 @@ class AutoEncodings {
                 absl::Span<const float> values);
 
   const std::string worker_;
-  std::unique_ptr<AutoEncoding> push_;  // null: not automatic; as the next
-  std::unique_ptr<AutoEncoding> pull_;
-  bool active_ = false;  // the server is on another machine, and the way there is settled
+  std::unique_ptr<AutoEncoding> push_;  // null if not automatic
+  std::unique_ptr<AutoEncoding> pull_;  // null if not automatic
+  bool active_ = false;  // the server is on another machine, and the connections are settled
   absl::optional<EncodingReport> report_;
 };
 

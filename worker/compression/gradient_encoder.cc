@@ -10,7 +10,7 @@
 namespace sluice {
 namespace {
 
-constexpr char kPushRow[] = "push";  // of the trace: as grpc_push.cc has it
+constexpr char kPushRow[] = "push";  // row of the trace, as in worker/connection/grpc/push.cc
 
 bool AnyLossy(const std::vector<Encoding>& candidates) {
   return std::any_of(candidates.begin(), candidates.end(),
@@ -69,7 +69,7 @@ bool GradientEncoder::Send(uint64_t offset, const SharedFloats& part, OutgoingPu
       if (!encoded_[index].has_value()) encoded_[index] = Encode(index, values.values);
       open = push.Send(*encoded_[index]);
     } else {
-      continue;  // the rest of it comes later
+      continue;  // a later call has the whole chunk
     }
     if (!open || !sent.Add(from, to - from).ok()) return false;
   }
@@ -87,7 +87,7 @@ const Encoding* GradientEncoder::EncodingOf(size_t index) const {
   if (!chunk.awaits_choice) return chunk.encoding;
   const bool worth_it = index >= plain_.size() || !plain_[index];
   if (worth_it && !chunk.encoding->plain()) return chunk.encoding;
-  // What was left over must be added first.
+  // A plain chunk must first add what earlier pushes left over.
   return !left_over_.empty() && KeepsLeftOver(chunk) ? plain : nullptr;
 }
 
@@ -106,7 +106,7 @@ EncodedChunk GradientEncoder::Encode(size_t index, absl::Span<const float> gradi
   }
   const auto before = absl::MakeConstSpan(left_over_).subspan(chunk.begin, gradient.size());
   const auto after = absl::MakeSpan(next_left_over_).subspan(chunk.begin, gradient.size());
-  // What is not finite will be refused, and what is left of it forgotten with the push.
+  // The server refuses values that are not finite; End(false) then drops what they leave over.
   EncodedChunk encoded =
       EncodeWithFeedback(chunk.begin, gradient, before, encoding, context, after);
   if (!momentum_correction_.empty() && encoding.sparse())

@@ -1,7 +1,8 @@
-// A worker's gradients on their way out: encoded, with error feedback.
+// Encodes a worker's gradients before they are sent, with error feedback.
 //
-// What a lossy encoding leaves of a gradient is kept and added to the next: see error_feedback.h.
-// With momentum correction what is sent is not the gradient but its velocity: see velocity.h.
+// Error feedback: the encoder stores what a lossy encoding loses of a gradient, and adds it to the
+// next one (common/encoding/error_feedback.h). Momentum correction: it sends the accumulated
+// momentum instead of the gradient (momentum_correction.h).
 
 #ifndef SLUICE_WORKER_COMPRESSION_GRADIENT_ENCODER_H_
 #define SLUICE_WORKER_COMPRESSION_GRADIENT_ENCODER_H_
@@ -26,46 +27,45 @@ namespace sluice {
 
 struct GradientEncoding {
   EncodingChoice choice;
-  bool error_feedback = true;  // for lossy encodings; and with momentum
-  float momentum = 0;          // if the choice corrects momentum: the optimizer's
-  // What is drawn at random follows from this, the worker, the push and the chunk alone.
+  bool error_feedback = true;  // matters for lossy encodings and momentum correction
+  float momentum = 0;          // the optimizer's, if the choice corrects momentum
+  // Random numbers depend only on this seed, the worker, the push and the chunk.
   uint64_t seed = 1;
   Trace* trace = nullptr;  // of this process, if any; outlives the encoder
 };
 
-// Takes memory for the model twice with error feedback, twice with momentum correction, and for one
-// encoded push. To be used by one
-// thread at a time.
+// Used by one thread at a time. It holds two vectors of the model's size for error feedback, two
+// for momentum correction, and one encoded push.
 class GradientEncoder {
  public:
-  // Of gradients of that layout. `worker` is its name.
+  // For gradients of `layout`. `worker` is the worker's name.
   GradientEncoder(const Layout& layout, GradientEncoding encoding, const std::string& worker);
 
   GradientEncoder(const GradientEncoder&) = delete;
   GradientEncoder& operator=(const GradientEncoder&) = delete;
 
-  // An automatic choice is this, from the next push on; the chunks of PlanChunks() for which
-  // `plain` is set are sent as they are all the same. What was left over stays, and leaves with the
-  // next push: with all of it if that is lossless.
+  // Sets the encoding of an automatic choice from the next push on. Chunks of PlanChunks() whose
+  // `plain` is set are sent unencoded. What earlier pushes left over is added to the next push; a
+  // lossless encoding sends all of it.
   void Use(const Encoding& encoding, const std::vector<bool>& plain);
 
-  // What follows is the push of that number, of a gradient computed on `step`. Each has its own
-  // bytes, which are the same however often it is sent. `learning_rate` is that of the step that
-  // its gradient is for, 0 if unknown: what was left over is made a change of the same size with
-  // it.
+  // Begins push number `push`, of a gradient computed on `step`. A push has the same bytes however
+  // often it is sent. `learning_rate` is the rate of the step that the gradient is for, 0 if
+  // unknown: what was left over is scaled so that it changes the parameters as much as at its own
+  // rate.
   void Begin(Sequence push, Step step, double learning_rate);
 
-  // Sends what it can of `part`, which begins at `offset` of the push's gradient, and notes it in
-  // `sent`: all of it, if it begins and ends where chunks of PlanChunks() do. False if the push has
-  // ended.
+  // Sends what it can of `part`, the gradient's elements from `offset` on, and notes it in `sent`:
+  // unencoded elements, and encoded chunks of PlanChunks() that lie wholly in `part`. False if the
+  // push has ended.
   bool Send(uint64_t offset, const SharedFloats& part, OutgoingPush& push, Coverage& sent);
 
-  // What became of the push: whether it counted. What a push left over that did not is forgotten
-  // with it, and what was left over before is not.
+  // Ends the push. If it did not count, what it left over is dropped, and what earlier pushes left
+  // over stays.
   void End(bool counted);
 
  private:
-  // Null: as it is.
+  // Null if the chunk is sent unencoded.
   const Encoding* EncodingOf(size_t chunk) const;
   EncodedChunk Encode(size_t chunk, absl::Span<const float> gradient);
   bool KeepsLeftOver(const PlannedChunk& chunk) const;
@@ -73,13 +73,13 @@ class GradientEncoder {
   uint64_t SeedOf(uint64_t begin) const;
 
   GradientEncoding encoding_;
-  const uint64_t seed_;  // of the worker
+  const uint64_t seed_;  // of this worker
   const std::vector<PlannedChunk> chunks_;
-  std::vector<bool> plain_;  // the chunks that an automatic choice is not worth it for; or none
-  std::vector<std::vector<float>> memories_;           // of each chunk's transform
-  std::vector<absl::optional<EncodedChunk>> encoded_;  // of the push, each chunk
-  std::vector<float> left_over_;       // of all pushes that counted; empty without error feedback
-  std::vector<float> next_left_over_;  // if the push counts, too
+  std::vector<bool> plain_;  // chunks that an automatic choice sends unencoded; may be empty
+  std::vector<std::vector<float>> memories_;           // the state of each chunk's transform
+  std::vector<absl::optional<EncodedChunk>> encoded_;  // this push's chunks
+  std::vector<float> left_over_;            // by pushes that counted; empty without error feedback
+  std::vector<float> next_left_over_;       // the same if this push counts
   MomentumCorrection momentum_correction_;  // empty without momentum correction
   Sequence push_;
   Step step_;

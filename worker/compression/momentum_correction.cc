@@ -9,8 +9,8 @@ namespace {
 absl::Status Refuse(absl::string_view found) {
   return MakeError(
       Reason::kBadOptimizer,
-      absl::StrCat("an encoding with :momentum goes with SGD that has momentum, and no Nesterov, "
-                   "dampening or weight decay; found ",
+      absl::StrCat("an encoding with :momentum needs SGD with momentum, and without Nesterov, "
+                   "dampening and weight decay; found ",
                    found, ": change that, or leave :momentum out"));
 }
 
@@ -46,8 +46,8 @@ std::string AdviceOnMomentum(EncodingChoice choice, OptimizerConfig optimizer) {
   if (!on_server || !TakeMomentum(&optimizer).ok()) return "";
   const std::string chosen = EncodingChoiceName(choice);
   choice.encoding.momentum = true;
-  return absl::StrCat("gradients are pushed as ", chosen,
-                      " and the server has their momentum: training loses less with "
+  return absl::StrCat("with --push-encoding=", chosen,
+                      " training loses less accuracy if workers have the momentum: use "
                       "--push-encoding=",
                       EncodingChoiceName(choice));
 }

@@ -1,11 +1,12 @@
-// A worker's own momentum: momentum correction of Deep Gradient Compression (Lin et al. 2018), and
-// momentum before signs are taken (Zheng, Huang and Kwok 2019, "Communication-Efficient Distributed
-// Blockwise Momentum SGD with Error-Feedback").
+// Applies momentum on the worker instead of on the server: momentum correction of Deep Gradient
+// Compression (Lin et al. 2018), and momentum before signs are taken (Zheng, Huang and Kwok 2019,
+// "Communication-Efficient Distributed Blockwise Momentum SGD with Error-Feedback").
 //
-// Where parts of a gradient wait, momentum on the server would begin when they arrive, not when
-// they were computed. So the worker adds momentum first, u ← m · u + g, and what waits is the sum
-// of u less what was sent. What a sparse encoding has sent begins anew, with u = 0, lest an old
-// direction be followed twice (momentum factor masking). The server has no momentum then.
+// With error feedback, parts of a gradient are sent late. Momentum on the server would begin when
+// they arrive, not when they were computed. So the worker adds momentum first, u ← m · u + g, and
+// error feedback stores the sum of u less what was sent. Where a sparse encoding has sent an
+// element, u becomes 0, so that an old direction is not followed twice (momentum factor masking).
+// The server then has no momentum.
 
 #ifndef SLUICE_WORKER_COMPRESSION_MOMENTUM_CORRECTION_H_
 #define SLUICE_WORKER_COMPRESSION_MOMENTUM_CORRECTION_H_
@@ -21,38 +22,39 @@
 
 namespace sluice {
 
-// Takes the momentum out of what the server is asked for, and returns it. BAD_OPTIMIZER, saying
-// what to do, unless it is SGD with momentum, one for all groups, and without Nesterov, dampening
-// and weight decay, to which momentum would not be applied any more.
+// Removes the momentum from the server's optimizer, and returns it. BAD_OPTIMIZER, which says what
+// to change, unless the optimizer is SGD with one momentum for all groups and without Nesterov,
+// dampening and weight decay, which need the momentum on the server.
 absl::StatusOr<float> TakeMomentum(OptimizerConfig* optimizer);
 
-// What to say to whoever pushes in an encoding that takes momentum, to a server that has it, though
-// the worker could have it; empty if that is not so.
+// If `:momentum` would help with this encoding and optimizer, a sentence with the flag to use;
+// otherwise empty.
 std::string AdviceOnMomentum(EncodingChoice choice, OptimizerConfig optimizer);
 
-// Externally synchronized.
+// GradientEncoder owns it. Externally synchronized.
 class MomentumCorrection {
  public:
-  // Of a vector of that size. With size 0 it has nothing to do.
+  // `size` is the number of elements; 0 if momentum is not corrected.
   MomentumCorrection(uint64_t size, float momentum)
       : momentum_(momentum), current_(size, 0.0f), next_(size, 0.0f) {}
 
   bool empty() const { return current_.empty(); }
 
-  // What to send in place of `gradient`, elements from `begin` on, if the push counts.
+  // Adds `gradient`, the elements from `begin` on, and returns u for them. Takes effect when
+  // Commit() is called.
   absl::Span<const float> Advance(uint64_t begin, absl::Span<const float> gradient);
 
-  // Of what Advance() returned for these elements, with `before` added that was left over, `after`
-  // is left over now: what differs was sent.
+  // Sets u to 0 where an element was sent: where u + `before` differs from `after`. `before` and
+  // `after` are what error feedback had stored before this push, and stores after it.
   void Mask(uint64_t begin, absl::Span<const float> before, absl::Span<const float> after);
 
-  // The push counted. If it did not, all is as it was.
+  // The push counted. Without this call, the push changes nothing.
   void Commit() { current_.swap(next_); }
 
  private:
   const float momentum_;
   std::vector<float> current_;
-  std::vector<float> next_;  // if the push counts, too
+  std::vector<float> next_;  // replaces current_ if the push counts
 };
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// What a client does about a call that failed, by its error alone.
+// Decides by a failed call's error whether a client joins again or repeats the call.
 
 #ifndef SLUICE_WORKER_CONNECTION_CALL_RETRY_H_
 #define SLUICE_WORKER_CONNECTION_CALL_RETRY_H_
@@ -7,16 +7,16 @@
 
 namespace sluice {
 
-// In a row, before a server is given up that lets nobody stay.
+// A client gives up after this many attempts in a row to join again.
 inline constexpr int kMaxRejoins = 20;
 
-// Of a pull that changed on its way.
+// A client gives up a pull after this many corrupt answers.
 inline constexpr int kMaxRepeats = 3;
 
-// The session, or the connection, is gone: joining again may help.
+// The session or the connection is gone: joining again may help.
 bool IsLost(const absl::Status& status);
 
-// What was sent changed on its way: the call may be repeated.
+// A payload was damaged on its way: the call may be repeated.
 bool IsCorrupt(const absl::Status& status);
 
 }  // namespace sluice

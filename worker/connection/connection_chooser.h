@@ -1,8 +1,8 @@
-// How many connections a worker's pushes go through, found out while the job runs.
+// Finds out while the job runs how many TCP connections a worker should use.
 //
-// One fills most links. Where the network holds each flow back (a cloud's limit, a path of high
-// latency, a core that decrypts), several side by side are faster: so twice as many are tried for
-// as long as that is worth it.
+// One connection fills most links. Some networks limit each connection (a cloud's limit per flow, a
+// path of high latency, one core that decrypts); there several are faster. So a worker doubles the
+// number as long as that makes its pushes faster.
 
 #ifndef SLUICE_WORKER_CONNECTION_CONNECTION_CHOOSER_H_
 #define SLUICE_WORKER_CONNECTION_CONNECTION_CHOOSER_H_
@@ -11,28 +11,28 @@
 
 namespace sluice {
 
-// Externally synchronized.
+// Pure arithmetic on measured times. Externally synchronized.
 class ConnectionChooser {
  public:
-  static constexpr int kTransfers = 3;        // of a trial; the first is not counted
-  static constexpr double kWorthMore = 1.15;  // by which a trial's best must be faster
+  static constexpr int kTransfers = 3;        // pushes of a trial; the first is not counted
+  static constexpr double kWorthMore = 1.15;  // how much faster a trial's best push must be
 
   // At most `most` connections, at least 1.
   explicit ConnectionChooser(int most) : most_(most) {}
 
   int most() const { return most_; }
 
-  // How many the next push is to use.
+  // The number of connections for the next push.
   int count() const { return count_; }
 
-  // A push that went through so many took that long. True if that settles the number; one that used
-  // fewer than count(), since there were no more, settles it, too.
+  // Notes how long a push through `connections` took. Returns whether that settles the number. A
+  // push that used fewer than count(), because no more could be opened, settles it, too.
   bool NoteTransfer(int connections, const Transfer& transfer);
 
-  // Whether it still wants to be told how long pushes take that are sent at once.
+  // Whether it still needs the times of pushes that are sent without pauses.
   bool measures() const { return !settled_; }
 
-  // Bytes per second through count() connections, and through one; once settled.
+  // Bytes per second through count() connections, and through one; valid once settled.
   double rate() const { return chosen_rate_; }
   double rate_of_one() const { return rate_of_one_; }
 
@@ -40,8 +40,8 @@ class ConnectionChooser {
   const int most_;
   int count_ = 1;
   bool settled_ = false;
-  int noted_ = 0;    // transfers of this trial
-  double best_ = 0;  // of them, in bytes per second
+  int noted_ = 0;    // pushes of this trial
+  double best_ = 0;  // the fastest of them, in bytes per second
   int chosen_ = 1;
   double chosen_rate_ = 0;
   double rate_of_one_ = 0;

@@ -1,7 +1,7 @@
-// What a worker asks of a server: the calls of the ParameterServer service, as values.
+// A worker's connection to a server: the calls of the ParameterServer service, as values.
 //
-// Two implementations: grpc_connection.h, and the tests' twin that calls a shard in the same
-// process.
+// ParameterClient and ParameterFollower use it. There are two implementations: one over gRPC
+// (grpc/connection.h), and one for tests that calls a shard in the same process.
 
 #ifndef SLUICE_WORKER_CONNECTION_SERVER_CONNECTION_H_
 #define SLUICE_WORKER_CONNECTION_SERVER_CONNECTION_H_
@@ -20,59 +20,60 @@
 
 namespace sluice {
 
-// What went over the link, and in how long. No bytes: unknown.
+// How many bytes went over the link, and how long that took. 0 bytes: unknown.
 struct Transfer {
   uint64_t bytes = 0;
   absl::Duration time;
 };
 
-// A pull under way. Destroying it gives it up.
+// A pull that was started. Destroying it cancels it.
 class PendingPull {
  public:
   virtual ~PendingPull() = default;
 
-  // Waits for the step asked for and writes it to `parameters`, which have the layout's size; once.
-  // After an error they may be a mixture. DEADLINE_EXCEEDED: the step has not come yet; pull again.
+  // Waits for the step that was asked for, and writes it to `parameters`, which have the layout's
+  // size. Called once. After an error `parameters` may be a mixture of two steps.
+  // DEADLINE_EXCEEDED: the step has not been made yet; pull again.
   virtual absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) = 0;
 
-  // After Read(): of the parameters, from when the server had begun to answer.
+  // After Read(): the parameters' transfer, timed from the first byte of the server's answer.
   virtual Transfer transfer() const = 0;
 };
 
-// When the server is told of the batch that a gradient was computed on.
+// Whether the header or the summary at the end tells the server about the gradient's batch.
 enum class BatchIs { kInHeader, kInSummary };
 
-// A push under way. Destroying it gives it up: none of it counts, unless it was answered. To be
-// used by one thread at a time, which need not be its connection's.
+// A push that was started. Destroying it cancels it: then none of it counts, unless the server has
+// answered it. It is used by one thread at a time, which need not be its connection's.
 class OutgoingPush {
  public:
   virtual ~OutgoingPush() = default;
 
-  // Sends a part of the gradient, which begins at `offset`: each element once, in any order. Blocks
-  // for as long as the server takes no more. False if the push has ended already, which Finish()
-  // explains; send no more then.
+  // Sends the elements of the gradient from `offset` on. Each element is sent once, in any order.
+  // Blocks while the server accepts no more bytes. False if the push has ended: then send no more;
+  // Finish() returns the reason.
   virtual bool Send(uint64_t offset, const SharedFloats& part) = 0;
 
-  // The same with encoded elements.
+  // As above, with encoded elements.
   virtual bool Send(const EncodedChunk& chunk) = 0;
 
-  // All of it was sent, or it has ended: waits for the answer; once. `summary` is for BatchIs::
-  // kInSummary.
+  // Waits for the answer. Called once, after everything was sent or Send() returned false.
+  // `summary` is used with BatchIs::kInSummary only.
   virtual absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) = 0;
 
-  // After Finish(): of the gradient, from its first part to the answer. Unknown with BatchIs::
-  // kInSummary, whose parts come when they are computed.
+  // After Finish(): the gradient's transfer, from its first part to the answer. Unknown with
+  // BatchIs::kInSummary, since parts then leave when they are computed.
   virtual Transfer transfer() const = 0;
 };
 
-// One session's way to the server. To be used by one thread at a time. Errors are those of
-// proto/sluice/v1/parameter_server.proto; UNAVAILABLE if the server cannot be reached.
+// Holds one session at a time. It is used by one thread at a time. Calls return the errors that
+// proto/sluice/v1/parameter_server.proto lists, or UNAVAILABLE if the server cannot be reached.
 class ServerConnection {
  public:
   virtual ~ServerConnection() = default;
 
-  // Opens a session, which lasts until the next Join or the end of this object, and says that it
-  // lives as often as the server wants to hear it.
+  // Opens a session and ends the one before it. The session lasts until the next Join(), or until
+  // this object is destroyed. Heartbeats keep its lease meanwhile.
   virtual absl::StatusOr<Welcome> Join(const JoinRequest& request) = 0;
 
   // Waits until the server can be reached again. UNAVAILABLE if that takes too long.
@@ -85,25 +86,28 @@ class ServerConnection {
   // the session ends, since either may change what the server answers.
   virtual void AwaitRetry(absl::Duration longest) = 0;
 
+  // Offers the job its first parameters. The server accepts the first offer only.
   virtual absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
                                                        const SharedFloats& parameters) = 0;
-  // Begins to push a gradient of `elements`; returns at once.
+
+  // Starts to push a gradient of `elements` elements, and returns at once.
   virtual std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                                   BatchIs batch) = 0;
 
-  // How parameters are written that are pulled from now on; not sparse.
+  // Sets the encoding of parameters that are pulled from now on. It is not sparse.
   virtual void UsePullEncoding(const Encoding& encoding) = 0;
 
-  // Whether what the latest session sends stays on this machine: through shared memory or a unix
-  // socket.
+  // Whether the latest session uses shared memory or a unix socket, so that nothing it sends leaves
+  // this machine.
   virtual bool stays_on_machine() const = 0;
 
-  // Whether the next push should be sent at once, since it is measured how long that takes.
+  // Whether the next push should be sent without pauses, because its transfer is measured.
   virtual bool measures_push() const { return false; }
 
-  // Asks for a step; returns at once.
+  // Asks for a step, and returns at once.
   virtual std::unique_ptr<PendingPull> StartPull(const PullRequest& request) = 0;
 
+  // Tells the server that this worker is done, and its results.
   virtual absl::Status Leave(SessionId session, const Results& results) = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-// The latest snapshot, the next, and one that others hold.
+// The latest snapshot, the next one, and one that others still read.
 constexpr size_t kMostMapped = 4;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Parameters that lie in the memory of a server on this node.
+// Reads parameters from the shared memory of a server on this node.
 
 #ifndef SLUICE_WORKER_CONNECTION_SHARED_PARAMETERS_H_
 #define SLUICE_WORKER_CONNECTION_SHARED_PARAMETERS_H_
@@ -14,11 +14,11 @@
 
 namespace sluice {
 
-// Copies them. A server has a few such memories in turn: each is mapped once. For one thread.
+// Maps each of the server's memories once: a server uses a few in turn. It is used by one thread.
 class SharedParameters {
  public:
-  // Copies the first elements of the memory of that name, as many as `to` has. UNAVAILABLE if it
-  // cannot be reached, or was written again meanwhile; `to` may then be a mixture.
+  // Copies the first to.size() elements of the memory. UNAVAILABLE if it cannot be reached or was
+  // written again meanwhile; `to` may then hold a mixture.
   absl::Status Read(const SharedMemoryName& name, uint64_t generation, absl::Span<float> to);
 
  private:

@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-// Labelled grey images in memory, as the models take them: 28x28 pixels, labels 0 to 9.
+// Labelled grey images in memory, as the example models take them: 28x28 pixels, labels 0 to 9.
 struct Dataset {
   int rows = 0;
   int columns = 0;
@@ -26,9 +26,9 @@ enum class DatasetSplit { kTrain, kTest };
 // {train,t10k}-labels-idx1-ubyte, each plain or with ".gz" (plain is preferred).
 //
 // Every error names the file and what to do next:
-//   NOT_FOUND         a file is there in neither form
+//   NOT_FOUND         a file exists in neither form
 //   INVALID_ARGUMENT  images are not 28x28, a label is above 9, images and labels differ in number
-//   and all of ReadIdx's
+//   others            the errors of ReadIdx()
 absl::StatusOr<Dataset> LoadDataset(const std::string& data_dir, DatasetSplit split);
 
 // The folder where `dataset` ("fashion-mnist" or "mnist") is looked for when no other is given.

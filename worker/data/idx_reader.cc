@@ -44,7 +44,7 @@ class InflatingFile {
   bool StartsLikeGzip() const;
   size_t Copy(absl::Span<uint8_t> out);
   absl::StatusOr<size_t> Inflate(absl::Span<uint8_t> out);
-  // The offset in the file itself of the next byte to be consumed.
+  // The offset of the next byte to consume, in the file itself.
   uint64_t Offset() const { return read_ - stream_.avail_in; }
 
   const std::string path_;
@@ -83,7 +83,7 @@ absl::Status InflatingFile::Refill() {
   return absl::OkStatus();
 }
 
-// True as well for a gzip file cut after its first byte: no IDX file begins like that.
+// Also true for a gzip file that was cut after its first byte: no IDX file begins with that byte.
 bool InflatingFile::StartsLikeGzip() const {
   return stream_.avail_in >= 1 && input_[0] == 0x1f && (stream_.avail_in == 1 || input_[1] == 0x8b);
 }
@@ -165,7 +165,8 @@ uint32_t ReadBigEndian(absl::Span<const uint8_t> bytes) {
   return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
 }
 
-// Looks at as much of the magic as there is, so that a short foreign file is called foreign.
+// Checks as much of the magic as the file has, so that a short file of another format gets the
+// error for a wrong format.
 absl::Status CheckMagic(absl::Span<const uint8_t> bytes, absl::string_view name,
                         int expected_rank) {
   const uint8_t expected[kMagicBytes] = {0, 0, 0x08, static_cast<uint8_t>(expected_rank)};

@@ -19,17 +19,16 @@ namespace sluice {
 //   byte 4...   rank dimensions, each 32 bits, big-endian
 //   then        the elements, the last dimension varying fastest, and nothing after them
 //
-// Free functions without shared state: any thread may call them.
+// Any thread may call these functions.
 //
-// Errors begin with the file's name and tell the offset of the byte that is wrong, what was
-// expected there and what was found. Offsets count inflated bytes, except where the message says
-// "compressed byte".
+// An error begins with the file's name, and says at which byte what was expected and what was
+// found. Offsets count inflated bytes, except where the message says "compressed byte".
 //   NOT_FOUND         there is no such file
 //   DATA_LOSS         the file is truncated, or its gzip stream is corrupt
 //   INVALID_ARGUMENT  the magic or a dimension is wrong, or bytes follow the elements
-//   others            what the operating system said to open or read, by absl::ErrnoToStatus
+//   others            the error of open(2) or read(2)
 
-// A larger array is refused before anything is allocated for it. (MNIST needs 45 MiB.)
+// A larger array is refused before memory is allocated for it. (MNIST needs 45 MiB.)
 inline constexpr uint64_t kMaxIdxBytes = uint64_t{1} << 30;
 
 struct IdxArray {
@@ -37,13 +36,13 @@ struct IdxArray {
   std::vector<uint8_t> data;   // their product, row-major
 };
 
-// Parses a whole file's inflated bytes. Pure; `name` only serves the error messages.
-// `expected_rank` lies in [1, 255].
+// Parses the inflated bytes of a whole file. `name` appears in errors only. `expected_rank` lies in
+// [1, 255].
 absl::StatusOr<IdxArray> ParseIdx(absl::Span<const uint8_t> bytes, absl::string_view name,
                                   int expected_rank);
 
-// Reads the file at `path`, which may be gzipped: its content decides, not its name. Never inflates
-// more than one byte beyond the size its header declares.
+// Reads the file at `path`. It may be compressed by gzip, which its content shows, not its name.
+// Inflates at most one byte more than its header declares.
 absl::StatusOr<IdxArray> ReadIdx(const std::string& path, int expected_rank);
 
 }  // namespace sluice

@@ -20,21 +20,21 @@ struct SamplerOptions {
   absl::Status Validate() const;
 };
 
-// Says which rows of the dataset one worker takes in each step: pure arithmetic, no data.
+// Decides which rows of the dataset a worker takes in each step. Pure arithmetic, no data.
 //
-// In an epoch all workers follow the same permutation of [0, dataset_size), drawn from
-// (seed, epoch). With B = batch_size and W = workers, step g takes its positions
-// [g*B*W, (g+1)*B*W), and the worker of index r takes the r-th block of B among them. Hence W
-// workers together see exactly what one worker of batch size B*W sees, in the same order. The
-// remainder, less than B*W rows, is dropped; it is another one in each epoch.
+// In an epoch all workers use the same permutation of [0, dataset_size), drawn from (seed, epoch).
+// Let B = batch_size and W = workers. Step g takes the positions [g*B*W, (g+1)*B*W) of the
+// permutation, and the worker with index r takes the r-th block of B of them. So W workers together
+// see exactly what one worker of batch size B*W sees, in the same order. The remainder, less than
+// B*W rows, is dropped; each epoch drops different rows.
 //
 // The permutation is specified to the bit and will not change, so that a run can be repeated on any
-// machine with any standard library: std::mt19937_64 seeded by std::seed_seq{low and high 32 bits
-// of seed, low and high 32 bits of epoch}; then Fisher-Yates from the last position to the second,
-// each swapped with one drawn from those not after it. A draw below n takes the first output that
-// is at least 2^64 mod n, modulo n, which favours none.
+// machine with any standard library: std::mt19937_64 is seeded by std::seed_seq{low and high 32
+// bits of seed, low and high 32 bits of epoch}. Fisher-Yates then goes from the last position to
+// the second, and swaps each with one drawn from the positions not after it. A draw below n takes
+// the first output that is at least 2^64 mod n, modulo n, so that all values are equally likely.
 //
-// Externally synchronized: Batch() keeps the permutation of the latest epoch.
+// Externally synchronized: Batch() caches the permutation of the latest epoch.
 class Sampler {
  public:
   // `options` has passed Validate().
@@ -42,8 +42,8 @@ class Sampler {
 
   int64_t steps_per_epoch() const;
 
-  // The rows for this worker: batch_size of them, or none unless `step` is in
-  // [0, steps_per_epoch()). `epoch` counts from 0.
+  // This worker's batch_size rows of a step; none if `step` is outside [0, steps_per_epoch()).
+  // `epoch` counts from 0.
   std::vector<int64_t> Batch(int64_t epoch, int64_t step);
 
  private:

@@ -5,13 +5,13 @@
 
 namespace sluice {
 
-// How well a model tells the classes of a data set's samples apart. A sample counts towards top-k
-// if fewer than k classes are ahead of its label: those of a larger logit, and of an equal one
-// those that come before it. A logit that is NaN is ahead of all others, and a label of one never
-// counts.
+// How well a model classifies the samples of a data set. A sample counts towards top-k if fewer
+// than k classes are ahead of its label. A class is ahead if its logit is larger, or equal and the
+// class has a lower index. NaN is ahead of every other logit; a sample whose label's logit is NaN
+// never counts.
 struct Evaluation {
   int64_t samples = 0;
-  double loss = 0;  // mean cross entropy in nats, summed up in double precision; NaN if a logit is
+  double loss = 0;  // mean cross entropy in nats, summed in double precision; NaN if a logit is NaN
   double top1 = 0;  // share of the samples
   double top5 = 0;  // share of the samples
 };

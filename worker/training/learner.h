@@ -1,7 +1,7 @@
-// What the training loop needs from a model: one batch at a time, and a measure of success.
+// What the training loop (trainer.h) needs from a model.
 //
-// Two implementations, made in worker/torch/: one that trains with a parameter server, and one that
-// trains by itself, the baseline.
+// worker/torch/training/learners.h makes two implementations: one trains with a parameter server,
+// the other trains alone, as a baseline.
 
 #ifndef SLUICE_WORKER_TRAINING_LEARNER_H_
 #define SLUICE_WORKER_TRAINING_LEARNER_H_
@@ -20,39 +20,38 @@ namespace sluice {
 // What one batch did.
 struct LearnReport {
   float loss = 0;  // mean over the batch, before the step
-  Step step;       // whose parameters the model has now
+  Step step;       // of the parameters that the model has now
   uint64_t staleness = 0;
-  absl::Duration exchange;  // of the batch's time: spent with the server, not computing
+  absl::Duration exchange;  // the part of the batch's time that was spent with the server
 };
 
-// A worker's place among those that share the data.
+// A worker's place among the workers that share the data.
 struct Place {
   uint32_t index = 0;
   uint32_t workers = 1;
   int64_t batches_done = 0;  // by earlier processes in its place
 };
 
-// To be used by one thread.
+// Used by one thread.
 class Learner {
  public:
   virtual ~Learner() = default;
 
   virtual Place place() const = 0;
 
-  // Forward, backward and one optimizer step on those rows of `data`. `next` are those of the next
-  // call, which may be prepared while nothing else can be done; empty if there are none.
+  // Runs forward, backward and one optimizer step on `rows` of `data`. `next` are the rows of the
+  // next call, which may be prepared while the server is busy; empty if there are none.
   virtual absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows,
                                             absl::Span<const int64_t> next) = 0;
 
-  // Ends this worker's part in training; Learn() may not follow. With `stay`, waits until the
-  // others have ended theirs too and takes the final parameters; only then may Accuracy() and
-  // Report() follow.
+  // Ends this worker's training; Learn() may not follow. With `stay`, waits until the other workers
+  // have ended, too, and takes the final parameters; Accuracy() and Report() need that.
   virtual absl::Status Finish(bool stay) = 0;
 
-  // The share of `data` that the model labels rightly, in evaluation mode.
+  // The share of `data` that the model labels correctly, in evaluation mode.
   virtual absl::StatusOr<double> Accuracy(const Dataset& data) = 0;
 
-  // Tells the server what came out, for its closing table, and ends the stay.
+  // Reports results for the server's closing table, and leaves.
   virtual absl::Status Report(const Results& results) = 0;
 };
 

@@ -1,5 +1,5 @@
-// How training gets on, for whoever watches: one line that renews itself on a terminal, a plain
-// line every few seconds elsewhere.
+// Prints the progress of training for people. On a terminal it renews one line; elsewhere it prints
+// a line every few seconds.
 
 #ifndef SLUICE_WORKER_TRAINING_PROGRESS_H_
 #define SLUICE_WORKER_TRAINING_PROGRESS_H_
@@ -14,26 +14,26 @@
 
 namespace sluice {
 
-// How fast training went, from the end of the first batch, which waits for the other workers to
-// come, to the end of the last.
+// The speed of training, from the end of the first batch to the end of the last. The first batch is
+// left out because it waits for the other workers to join.
 struct Pace {
   double images_per_second = 0;  // of this worker
-  double exchange_share = 0;     // of the time: spent with the server, not computing
+  double exchange_share = 0;     // the share of the time that was spent with the server
 };
 
-// To be used by one thread.
+// Used by one thread.
 class Progress {
  public:
-  // Writes to `out`, in the form for a terminal or not. Both outlive it.
+  // Writes to `out`; `terminal` says whether that is a terminal. `out` and `clock` outlive this.
   Progress(std::ostream& out, bool terminal, const Clock& clock);
 
-  // Tells of a batch of `samples`. Writes if the last line is old enough.
+  // Notes a batch of `samples`. Writes a line if the last one is old enough.
   void Note(int epoch, const LearnReport& report, int64_t samples);
 
   // Writes the last line, if any batch was noted.
   void Finish();
 
-  // Of the batches noted so far; nothing unless time has passed since the first of them.
+  // The pace of the batches so far; absent unless time has passed since the first one.
   absl::optional<Pace> pace() const;
 
  private:
@@ -43,15 +43,15 @@ class Progress {
   std::ostream& out_;
   const bool terminal_;
   const Clock& clock_;
-  bool line_open_ = false;  // on a terminal: it may yet be renewed
-  absl::Time written_;      // when the last line was, and what was noted since
+  bool line_open_ = false;  // on a terminal: the line may be renewed
+  absl::Time written_;      // time of the last line; the next fields count from then on
   int64_t samples_ = 0;
   int64_t batches_ = 0;
   double loss_sum_ = 0;
   uint64_t max_staleness_ = 0;
   int epoch_ = 0;
   Step step_;
-  absl::optional<absl::Time> first_;  // the end of the first batch; since then, for the pace:
+  absl::optional<absl::Time> first_;  // end of the first batch; the pace counts from then on
   absl::Time last_;
   int64_t pace_samples_ = 0;
   absl::Duration pace_exchange_;

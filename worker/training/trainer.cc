@@ -15,7 +15,7 @@ SamplerOptions SamplerFor(const TrainerOptions& options, const Dataset& data, co
   SamplerOptions sampler;
   sampler.dataset_size = data.size();
   sampler.batch_size = options.batch_size;
-  // A worker that joined beyond the number launched takes somebody's part again.
+  // A worker that joined beyond the launched number shares another worker's part of the data.
   sampler.worker_index = static_cast<int>(place.index % place.workers);
   sampler.workers = static_cast<int>(place.workers);
   sampler.seed = options.seed;

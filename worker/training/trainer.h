@@ -1,4 +1,4 @@
-// The training loop: epochs of batches, this worker's part of each.
+// The training loop: it gives a Learner this worker's batches, epoch by epoch.
 
 #ifndef SLUICE_WORKER_TRAINING_TRAINER_H_
 #define SLUICE_WORKER_TRAINING_TRAINER_H_
@@ -15,13 +15,14 @@ namespace sluice {
 struct TrainerOptions {
   int batch_size = 32;    // of one worker
   int epochs = 1;         // passes of all workers together over the data
-  int64_t max_steps = 0;  // end after that many batches; 0: no limit
-  Step until_step;        // end once the parameters are of that step; 0: no limit
-  uint64_t seed = 1;      // of the order of the data; the same on every worker
+  int64_t max_steps = 0;  // ends after this many batches; 0: no limit
+  Step until_step;        // ends once the parameters are of this step; 0: no limit
+  uint64_t seed = 1;      // decides the order of the data; the same on every worker
 };
 
-// Trains `learner` on what is left of its part of `data`; `progress` is told of every batch, unless
-// it is null. The learner has then not finished yet.
+// Trains `learner` on its part of `data`, without the batches that earlier processes in its place
+// have done. `progress`, unless it is null, gets every batch. Does not call Learner::Finish().
+// Returns the first error of Learner::Learn().
 absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& learner,
                    Progress* progress);
 

@@ -180,7 +180,7 @@ TEST_F(TraceTest, EndsWholeWhereTheDiskIsFull) {
   for (int i = 0; i < 5000; ++i) trace->Add("row", "lost", clock_.Now(), clock_.Now());
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(log, HasSubstr("it ends here, and training goes on"));
+  EXPECT_THAT(log, HasSubstr("the trace ends here, and training continues"));
   EXPECT_EQ(log.find("ends here"), log.rfind("ends here")) << log;
   EXPECT_THAT(Read(), SizeIs(1));
 }

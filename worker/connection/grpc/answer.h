@@ -1,4 +1,4 @@
-// Calls that send tensors: how long they may last, and how their answer is read.
+// How long calls that send tensors may last, and how their answer is read.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_ANSWER_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_ANSWER_H_
@@ -17,13 +17,13 @@
 
 namespace sluice {
 
-// For calls that do not wait for other workers.
+// The deadline of calls that do not wait for other workers.
 inline constexpr absl::Duration kCallTimeout = absl::Seconds(60);
 
-// As above, for a call that carries so many elements: however many, it gets their time.
+// The deadline of a call that carries `elements`: kCallTimeout, and the time of their transfer.
 absl::Duration TransferTimeout(uint64_t elements);
 
-// The one answer to a stream of requests.
+// Reads the single answer to a stream of requests, and ends the call.
 template <typename Answer>
 absl::StatusOr<Answer> ReadAnswer(absl::string_view call, GrpcStream& stream) {
   grpc::ByteBuffer bytes;

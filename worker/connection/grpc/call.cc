@@ -20,7 +20,7 @@ absl::Status EndOf(const grpc::Status& status) {
   }
   absl::Status end = FromGrpcStatus(status);
   if (!absl::IsUnavailable(end) || ReasonOf(end) != Reason::kNone) return end;
-  // Not the server's words but gRPC's: "Socket closed".
+  // The message is gRPC's, for example "Socket closed", not the server's.
   return absl::UnavailableError(absl::StrCat("lost the server: ", end.message()));
 }
 

@@ -1,4 +1,4 @@
-// What every call of a worker has in common.
+// What all calls of a worker have in common: deadline, token, and how they end.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_CALL_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_CALL_H_
@@ -13,14 +13,14 @@
 
 namespace sluice {
 
-// Gives a call its deadline, unless `timeout` is infinite, and the job's token.
+// Sets a call's deadline, unless `timeout` is infinite, and the job's token.
 void Prepare(grpc::ClientContext& context, absl::Duration timeout, const std::string& token);
 
-// How a call ended that this side did not cancel: the server's end does that to calls that are
-// open.
+// The status with which a call ended. CANCELLED becomes UNAVAILABLE, because a server that ends
+// cancels its open calls; do not use it for a call that this side has cancelled.
 absl::Status EndOf(const grpc::Status& status);
 
-// The server's answer to `call` is not the one `expected`.
+// The error for an answer to `call` that has no `expected` part.
 absl::Status UnexpectedMessage(absl::string_view call, absl::string_view expected);
 
 }  // namespace sluice

@@ -18,15 +18,15 @@
 namespace sluice {
 namespace {
 
-constexpr absl::Duration kFirstPause = absl::Milliseconds(100);  // between two attempts
+constexpr absl::Duration kFirstPause = absl::Milliseconds(100);  // between two attempts to connect
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
 constexpr absl::Duration kProbe = absl::Seconds(1);
 
 grpc::ChannelArguments Arguments(Connection connection) {
   grpc::ChannelArguments arguments;
-  // A cluster's nodes reach each other directly, whatever proxy the environment names.
+  // Nodes of a cluster reach each other directly, even if the environment names a proxy.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A server whose node is gone answers no ping: calls fail instead of waiting for ever.
+  // A server whose node is gone answers no ping. Calls then fail instead of waiting for ever.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
@@ -37,7 +37,7 @@ grpc::ChannelArguments Arguments(Connection connection) {
   return arguments;
 }
 
-// Why no connection comes about, in gRPC's words: it tells them of calls only.
+// The reason why there is no connection. gRPC gives it only as the error of a call.
 absl::Status Probe(const std::shared_ptr<grpc::Channel>& channel) {
   grpc::ClientContext context;
   Prepare(context, kProbe, "");
@@ -66,7 +66,7 @@ absl::Status GrpcChannel::Connect(absl::Duration timeout) {
   if (credentials_ != nullptr) {
     const absl::Status renewed = RenewCredentials();
     if (!renewed.ok() && channel_ == nullptr) return renewed;
-    // They may be on their way to being replaced.
+    // The files may be incomplete because they are being replaced.
     if (!renewed.ok()) LOG(ERROR) << "TLS goes on as before: " << renewed.message();
   }
   const bool connected = channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + timeout));
@@ -97,6 +97,7 @@ absl::Status GrpcChannel::ConnectToUnix(absl::Duration timeout) {
       return absl::OkStatus();
     }
     if (absl::Now() >= end) return connected.status();
+    // Nothing tells when a server listens on this socket.
     absl::SleepFor(std::min(pause, end - absl::Now()));
     pause = std::min(2 * pause, kLongestPause);
   }

@@ -1,4 +1,4 @@
-// A worker's connection to a server, made again when the server comes back.
+// A gRPC channel to a server, which can be connected again when the server comes back.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_CHANNEL_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_CHANNEL_H_
@@ -17,18 +17,17 @@ namespace sluice {
 // Whether gRPC may use one connection for all channels of this process to one address.
 enum class Connection { kShared, kOfItsOwn };
 
-// For one thread.
+// Used by one thread.
 class GrpcChannel {
  public:
-  // To a gRPC target: "host:port", or "unix:/path". With `credentials`, for TCP alone, it speaks
-  // mutual TLS; if they are empty, plaintext.
+  // `address` is a gRPC target: "host:port" or "unix:/path". With `credentials`, which are for TCP
+  // only, the channel speaks mutual TLS; without them, plaintext.
   GrpcChannel(const std::string& address, CredentialsSource credentials,
               Connection connection = Connection::kShared);
 
-  // Returns once there is a connection. A unix socket is connected anew, and so is TLS, with what
-  // its credentials are now: get() is another channel then. UNAVAILABLE says why there is none, if
-  // it takes longer than `timeout`; other errors, of the first attempt alone, are those of the
-  // credentials.
+  // Returns once there is a connection. With a unix socket or TLS it makes a new channel, with the
+  // credentials as they are now, so get() changes. UNAVAILABLE gives the reason if there is no
+  // connection within `timeout`. The first attempt may also return an error of the credentials.
   absl::Status Connect(absl::Duration timeout);
 
   const std::shared_ptr<grpc::Channel>& get() const { return channel_; }

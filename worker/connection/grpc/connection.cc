@@ -31,17 +31,17 @@
 namespace sluice {
 namespace {
 
-constexpr absl::Duration kFirstWord = absl::Seconds(1);  // of waiting, before it is said
+constexpr absl::Duration kFirstWord = absl::Seconds(1);  // a longer wait is logged
 constexpr int kBeatsPerLease = 3;
 
-// For less a connection of its own is not worth it.
+// A further connection is not worth it for fewer elements.
 constexpr uint64_t kElementsPerConnection = 4 * kChunkElements;
-constexpr int kMostByItself = 8;  // connections that are chosen automatically
+constexpr int kMostByItself = 8;  // connections with --connections=auto
 
 constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParams";
 
-// Writes the stream's chunks after its header. The server may answer before it has read all of
-// them; then the rest is not sent.
+// Writes the header and then the chunks. If the server answers before it has read all of them, the
+// rest is not sent.
 void WriteVector(const google::protobuf::MessageLite& header, const SharedFloats& vector,
                  Checksums checksums, GrpcStream& stream) {
   if (!stream.Write(EncodeMessage(header), Follows::kMoreAtOnce)) return;
@@ -176,11 +176,11 @@ class GrpcConnection final : public ServerConnection {
     std::unique_ptr<Heartbeat> heartbeat;
   };
 
-  // For a model of so many elements.
+  // `elements` is the model's size.
   void ChooseConnections(uint64_t elements) {
     const bool automatic = options_.connections == 0;
     int most = automatic ? kMostByItself : options_.connections;
-    // Sockets of one machine have no link to fill.
+    // Between processes of one machine, several connections are not faster.
     const bool local = automatic && checksums_ == Checksums::kOff;
     if (local || absl::StartsWith(options_.address, "unix:")) most = 1;
     most = static_cast<int>(
@@ -192,7 +192,7 @@ class GrpcConnection final : public ServerConnection {
 
   ConnectionChooser* chooser() { return chooser_.has_value() ? &*chooser_ : nullptr; }
 
-  // Of the next push or pull.
+  // The lanes of the next push or pull.
   LaneUse UseLanes() {
     if (session_ == nullptr || SharesMemory()) return LaneUse();
     LaneUse use;
@@ -215,12 +215,12 @@ class GrpcConnection final : public ServerConnection {
 
   const GrpcConnectionOptions options_;
   Encoding pull_encoding_;
-  const Checksums checksums_;  // of what is sent without an encoding
+  const Checksums checksums_;  // of chunks that are not encoded
   GrpcChannel channel_;
   GrpcLanes lanes_;
   int connections_ = 1;
-  absl::optional<ConnectionChooser> chooser_;  // if it chooses how many
-  uint64_t calls_ = 0;                         // that had lanes
+  absl::optional<ConnectionChooser> chooser_;  // with --connections=auto
+  uint64_t calls_ = 0;                         // pushes and pulls that had lanes
   std::unique_ptr<v1::ParameterServer::Stub> stub_;
   std::unique_ptr<grpc::GenericStub> streams_;  // for calls that carry tensors
   std::unique_ptr<Session> session_;

@@ -1,4 +1,4 @@
-// A connection over gRPC: the worker's door.
+// A ServerConnection over gRPC.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_CONNECTION_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_CONNECTION_H_
@@ -20,21 +20,21 @@ struct GrpcConnectionOptions {
   std::string token;    // empty if the server asks for none
   // For mutual TLS; empty: plaintext.
   CredentialsSource credentials;
-  // How long to wait for a server that is not there yet.
+  // How long to wait for a server that cannot be reached.
   absl::Duration connect_timeout = absl::Seconds(60);
-  // How long one wait for a step may last before PendingPull::Read gives DEADLINE_EXCEEDED.
+  // How long one pull waits for a step before PendingPull::Read returns DEADLINE_EXCEEDED.
   absl::Duration pull_timeout = absl::Seconds(60);
   Trace* trace = nullptr;  // of this process, if any; outlives the connection
-  // TCP connections that share what is pushed and pulled, for models of so many times 4 MiB at
-  // least; 0: one, or as many as are found to be faster. Of no use where memory is shared.
+  // TCP connections that share the tensors. 0: chosen by measurement. A model gets at most one for
+  // each 4 MiB, and one if memory is shared.
   int connections = 1;
-  // Of the parameters that are pulled first. Unless it is plain, they come through the socket.
+  // The encoding of pulled parameters, until UsePullEncoding() changes it. Parameters that are
+  // encoded go through the socket, also where memory is shared.
   Encoding pull_encoding;
 };
 
-// Connects; while the server is not there, waits and says so in the log. UNAVAILABLE names the
-// address that was tried, for how long, and why it failed; other errors are those of the
-// credentials.
+// Connects to a server. If it cannot be reached, logs that and waits up to `connect_timeout`.
+// UNAVAILABLE names address, time and reason. Other errors are those of the credentials.
 absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
     const GrpcConnectionOptions& options);
 

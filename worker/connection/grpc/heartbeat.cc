@@ -20,7 +20,7 @@ constexpr int kComparisons = 8;
 
 }  // namespace
 
-// Alternates between an alarm and a call, which holds it. Stop() waits for both.
+// Alternates between an alarm and a call; the call's callback owns it. Stop() waits for both.
 class Heartbeat::Beat : public std::enable_shared_from_this<Beat> {
  public:
   Beat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration interval,
@@ -36,8 +36,8 @@ class Heartbeat::Beat : public std::enable_shared_from_this<Beat> {
     absl::MutexLock lock(&mu_);
     resting_ = !stopped_;
     if (stopped_) return;
-    alarm_ = std::make_unique<grpc::Alarm>();  // it cannot be set again while it goes off
-    // The alarm keeps its callback, which therefore must not keep the alarm's owner.
+    alarm_ = std::make_unique<grpc::Alarm>();  // an alarm cannot be set again in its callback
+    // The alarm owns its callback, so the callback must not own the alarm's owner.
     alarm_->Set(absl::ToChronoTime(absl::Now() + interval_), [weak = weak_from_this()](bool) {
       if (const std::shared_ptr<Beat> self = weak.lock()) self->Call();
     });
@@ -76,7 +76,7 @@ class Heartbeat::Beat : public std::enable_shared_from_this<Beat> {
       }
       context_ = nullptr;
       stopped_ = stopped_ || ReasonOf(FromGrpcStatus(status)) == Reason::kUnknownSession;
-      resting_ = !stopped_;  // from now on, as far as Stop() is concerned
+      resting_ = !stopped_;  // so that Stop() waits for the next alarm
     }
     Rest();
   }
@@ -91,9 +91,9 @@ class Heartbeat::Beat : public std::enable_shared_from_this<Beat> {
   absl::Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   bool resting_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Time sent_ ABSL_GUARDED_BY(mu_);  // for the trace: when the latest call was
+  absl::Time sent_ ABSL_GUARDED_BY(mu_);  // for the trace: when the latest call was sent
   std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mu_);
-  std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mu_);  // of a call under way
+  std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mu_);  // null between two calls
 };
 
 Heartbeat::Heartbeat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration interval,

@@ -1,5 +1,5 @@
-// Says every now and then that a session lives, so that a long batch is not taken for a death. The
-// answers tell a trace how far the server's clock is ahead.
+// Sends heartbeats for a session, so that the server does not evict a worker whose batch takes
+// long. Each answer also tells a trace the server's clock.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_HEARTBEAT_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_HEARTBEAT_H_
@@ -14,15 +14,15 @@
 
 namespace sluice {
 
-// Beats on threads of gRPC's for as long as it lives, or until the server does not know the session
-// any more. A beat that fails is followed by the next all the same.
+// Sends them on gRPC's threads until it is destroyed, or until the server does not know the session
+// any more. A heartbeat that fails is not repeated; the next one follows after the interval.
 class Heartbeat {
  public:
   // `stub`, and `trace`, unless it is null, outlive it.
   Heartbeat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration interval,
             const std::string& token, Trace* trace = nullptr);
 
-  // Returns when no beat is under way.
+  // Waits until no heartbeat is being sent.
   ~Heartbeat();
 
   Heartbeat(const Heartbeat&) = delete;
@@ -34,8 +34,8 @@ class Heartbeat {
   const std::shared_ptr<Beat> beat_;
 };
 
-// Some round trips, one after the other, for `trace`: before what is worth tracing begins. Those
-// that fail tell it nothing.
+// Compares clocks for `trace` by some round trips, before the first span. Stops at the first that
+// fails.
 void CompareClocks(v1::ParameterServer::Stub& stub, SessionId session, const std::string& token,
                    Trace& trace);
 

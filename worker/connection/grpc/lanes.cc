@@ -8,13 +8,13 @@
 namespace sluice {
 namespace {
 
-// The server was reached a moment ago.
+// Short, because the server was reached a moment ago.
 constexpr absl::Duration kConnectTimeout = absl::Seconds(2);
 
 }  // namespace
 
 std::vector<std::shared_ptr<GrpcLane>> GrpcLanes::Get(size_t count) {
-  // One that broke is opened anew, with the credentials that are good now.
+  // A broken lane is opened again, with the credentials as they are now.
   const auto broke = [](const std::shared_ptr<GrpcLane>& lane) {
     return lane->channel.get()->GetState(false) != GRPC_CHANNEL_READY;
   };
@@ -36,8 +36,8 @@ bool GrpcLanes::Open() {
   const absl::Status connected = lane->channel.Connect(kConnectTimeout);
   gave_up_ = !connected.ok();
   if (gave_up_) {
-    LOG(WARNING) << "goes on with " << 1 + lanes_.size()
-                 << " connections, since there is no further one to " << address_ << ": "
+    LOG(WARNING) << "continues with " << 1 + lanes_.size()
+                 << " connections, because another one cannot be opened to " << address_ << ": "
                  << connected.message();
     return false;
   }

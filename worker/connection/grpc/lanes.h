@@ -1,4 +1,4 @@
-// Connections beside a worker's own, through which a share of what it pushes and pulls goes.
+// Lanes: further TCP connections of a worker. Each carries a share of the chunks of a push or pull.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_LANES_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_LANES_H_
@@ -17,28 +17,28 @@
 
 namespace sluice {
 
-// One of them, with the thread that sends and receives there. One push or pull uses it at a time.
+// One lane, with the thread that sends and receives on it. One push or pull uses it at a time.
 struct GrpcLane {
   GrpcLane(const std::string& address, const CredentialsSource& credentials)
       : channel(address, credentials, Connection::kOfItsOwn) {}
 
   GrpcChannel channel;
-  std::unique_ptr<grpc::GenericStub> stub;  // once it is connected
+  std::unique_ptr<grpc::GenericStub> stub;  // null until it is connected
   SerialExecutor thread;
 };
 
-// For one thread.
+// Opens and closes a worker's lanes. Used by one thread.
 class GrpcLanes {
  public:
-  // To a server on TCP.
+  // The server is on TCP.
   GrpcLanes(std::string address, CredentialsSource credentials)
       : address_(std::move(address)), credentials_(std::move(credentials)) {}
 
-  // `count` lanes, or as many as there are: others are ended, and those that are missing are opened
-  // before it returns; after one that could not be, no more are tried.
+  // Returns `count` lanes: closes surplus ones, and opens missing ones before it returns. If one
+  // cannot be opened, it logs that, returns fewer, and never tries again until Close().
   std::vector<std::shared_ptr<GrpcLane>> Get(size_t count);
 
-  // Ends all. To be called when the server has come back, perhaps as another process.
+  // Closes all lanes. Called when the server has come back, perhaps as another process.
   void Close();
 
  private:
@@ -50,10 +50,10 @@ class GrpcLanes {
   bool gave_up_ = false;
 };
 
-// What one push or pull sends through lanes; no lanes: all goes through its own connection.
+// The lanes of one push or pull. Without lanes, everything goes through the call's own connection.
 struct LaneUse {
-  std::vector<std::shared_ptr<GrpcLane>> lanes;  // theirs too: others may have been opened since
-  v1::Lane name;                                 // of the call
+  std::vector<std::shared_ptr<GrpcLane>> lanes;  // shared, so that they outlive the call
+  v1::Lane name;                                 // names the call to the server
 };
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Where the chunks of a pull go, through whichever connection they come.
+// Collects the chunks of one pull, whichever connection brings them.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_PARAMETER_SINK_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_PARAMETER_SINK_H_
@@ -16,36 +16,36 @@
 
 namespace sluice {
 
-// May be used by any thread: chunks are decoded side by side, each into its own elements.
+// Any thread may use it. Several chunks are decoded at once, each into its own elements.
 class GrpcParameterSink {
  public:
-  // Into `parameters`, which outlive it; so does `trace`, unless it is null.
+  // Writes to `parameters`. They outlive the sink, and so does `trace`, unless it is null.
   GrpcParameterSink(absl::Span<float> parameters, Trace* trace)
       : parameters_(parameters), trace_(trace), coverage_(parameters.size()) {}
 
-  // Takes a PullParamsResponse that holds a chunk. INTERNAL if it holds none; else the errors of
-  // DecodeChunk(), Coverage and DecodeValues().
+  // Decodes a PullParamsResponse that holds a chunk. INTERNAL if it holds none; otherwise the
+  // errors of DecodeChunk(), Coverage and DecodeValues().
   absl::Status Take(const grpc::ByteBuffer& message) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // A lane has begun that calls Take(), or ended. What went wrong there matters only if something
-  // is missing in the end.
+  // A lane that calls Take() begins, or has ended with `status`. Its error matters only if elements
+  // are missing in the end.
   void BeginLane() ABSL_LOCKS_EXCLUDED(mu_);
   void EndLane(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Waits until all elements are there or no lane has anything left to bring. OK if all are; else
-  // BAD_CHUNK, or, if a lane has lost some, CORRUPT_CHUNK or UNAVAILABLE: then the pull may be
-  // repeated.
+  // Waits until all elements have arrived or all lanes have ended. OK if all have arrived.
+  // Otherwise BAD_CHUNK; or, if a lane lost some, CORRUPT_CHUNK or UNAVAILABLE: then the pull may
+  // be repeated.
   absl::Status AwaitComplete() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Bytes of the messages that were taken.
+  // Bytes of all messages that Take() was given.
   uint64_t bytes() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   const absl::Span<float> parameters_;
   Trace* const trace_;
   mutable absl::Mutex mu_;
-  Coverage coverage_ ABSL_GUARDED_BY(mu_);     // what has come, and is decoded or being decoded
-  uint64_t written_ ABSL_GUARDED_BY(mu_) = 0;  // elements that are in their place
+  Coverage coverage_ ABSL_GUARDED_BY(mu_);     // elements that are decoded or being decoded
+  uint64_t written_ ABSL_GUARDED_BY(mu_) = 0;  // elements that are decoded
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   int lanes_ ABSL_GUARDED_BY(mu_) = 0;  // that have not ended
   bool had_lanes_ ABSL_GUARDED_BY(mu_) = false;

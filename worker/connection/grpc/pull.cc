@@ -21,7 +21,7 @@ namespace {
 constexpr char kPullRow[] = "pull";  // of the trace
 constexpr char kPullParams[] = "/sluice.v1.ParameterServer/PullParams";
 
-// One call of PullParams.
+// A call of PullParams.
 class GrpcPullCall {
  public:
   // `shared` is null if the parameters are to come through the socket; it outlives the call.
@@ -41,17 +41,17 @@ class GrpcPullCall {
   // As PendingPull::Read.
   absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) {
     absl::StatusOr<PullHeader> header = ReadAll(parameters);
-    if (!ended_) stream_.Cancel();  // garbage may go on and on
+    if (!ended_) stream_.Cancel();  // otherwise a faulty server could send without end
     const absl::Status end = EndOf(stream_.Finish());
-    // What the server says explains more than a stream that ends early.
+    // The server's error explains more than a stream that ends early.
     if (ended_ && !end.ok()) return end;
     return header;
   }
 
   const Transfer& transfer() const { return transfer_; }
 
-  // After Read(): not OK if the server's memory could not be read. Nothing is lost then: the call
-  // is repeated through the socket.
+  // After Read(): not OK if the server's memory could not be read. The call is then repeated
+  // through the socket.
   const absl::Status& sharing() const { return sharing_; }
 
  private:

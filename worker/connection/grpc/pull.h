@@ -1,4 +1,4 @@
-// PullParams over gRPC: the worker's side of it.
+// A pull over gRPC, through the socket or from the server's shared memory.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_PULL_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_PULL_H_
@@ -21,12 +21,12 @@ struct GrpcPullOptions {
   absl::Duration timeout;  // of one wait for a step
   std::string token;       // empty if the server asks for none
   Trace* trace = nullptr;  // of this process, if any; outlives the pull
-  Encoding encoding;       // of the parameters; plain if they are to be shared
-  LaneUse lanes;           // none if they are to be shared
+  Encoding encoding;       // of the parameters; plain with shared memory
+  LaneUse lanes;           // none with shared memory
 };
 
-// Asks for a step. `shared` is null if parameters are to come through the socket. `stub` and
-// `shared` outlive the pull.
+// Starts to ask for a step, and returns at once. `shared` is null if the parameters should come
+// through the socket. `stub` and `shared` outlive the pull.
 std::unique_ptr<PendingPull> StartGrpcPull(grpc::GenericStub& stub, const PullRequest& request,
                                            SharedParameters* shared,
                                            const GrpcPullOptions& options);

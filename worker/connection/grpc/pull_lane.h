@@ -1,4 +1,4 @@
-// One lane of a pull: reads chunks on the lane's thread, for as long as there are any.
+// One lane's share of a pull: reads chunks on the lane's thread until there are no more.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_PULL_LANE_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_PULL_LANE_H_
@@ -13,10 +13,10 @@
 
 namespace sluice {
 
-// For one thread, beside the lane's own. Destroying it gives up what has not come.
+// Used by one thread, beside the lane's own. Destroying it cancels what has not arrived.
 class GrpcPullLane {
  public:
-  // `sink`, which is told of the end, outlives it.
+  // Starts at once. `sink`, which outlives it, gets the chunks and how the lane ended.
   GrpcPullLane(std::shared_ptr<GrpcLane> lane, const v1::Lane& name, absl::Duration timeout,
                const std::string& token, GrpcParameterSink& sink);
   ~GrpcPullLane();
@@ -29,7 +29,7 @@ class GrpcPullLane {
 
   const std::shared_ptr<GrpcLane> lane_;
   GrpcParameterSink& sink_;
-  GrpcStream stream_;  // the lane's thread's, until that has drained
+  GrpcStream stream_;  // used by the lane's thread, until that has drained
 };
 
 }  // namespace sluice

@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kMethod[] = "/sluice.v1.ParameterServer/PushGradients";
 constexpr char kRow[] = "push";  // of the trace
-// For a push that waits for its batch to be computed. If that takes longer, it is repeated.
+// For a push that waits while its batch is computed. If that takes longer, the push is repeated.
 constexpr absl::Duration kLongestBatch = absl::Hours(1);
 
 class GrpcPush final : public OutgoingPush {
@@ -40,7 +40,7 @@ class GrpcPush final : public OutgoingPush {
     if (!options.lanes.lanes.empty()) {
       message.mutable_header()->set_lanes(options.lanes.name.call());
     }
-    // Lanes wait for it, though the next chunk may go through one of them.
+    // The server's lanes wait for this header, so it is sent at once.
     const Follows follows = options.lanes.lanes.empty() ? Follows::kMoreAtOnce : Follows::kMore;
     open_ = stream_.Write(EncodeMessage(message), follows);
     for (const std::shared_ptr<GrpcLane>& lane : options.lanes.lanes) {
@@ -79,7 +79,7 @@ class GrpcPush final : public OutgoingPush {
       transfer_ = {sent_bytes_, absl::Now() - first_sent_};
     }
     if (!answer.ok()) return IfLost(answer.status(), lanes);
-    // What was not wanted was not sent whole.
+    // A gradient that does not count may not have been sent whole.
     if (chooser_ != nullptr && unsent_ == 0 && chooser_->NoteTransfer(Connections(), transfer_)) {
       LOG(INFO) << absl::StrFormat(
           "gradients go through %d of at most %d connections, at %.0f MB/s; through one, at %.0f",
@@ -104,7 +104,7 @@ class GrpcPush final : public OutgoingPush {
     return open_;
   }
 
-  // Before the call itself ends all must be there. What went wrong first in a lane.
+  // All chunks must have arrived before the call itself ends. Returns the first error of a lane.
   absl::Status FinishLanes() {
     absl::Status first;
     if (!open_) return first;
@@ -113,8 +113,7 @@ class GrpcPush final : public OutgoingPush {
     return first;
   }
 
-  // If something is missing, a lane has lost it: that is no fault of the gradient, and the push may
-  // be repeated.
+  // If a lane has lost elements, the gradient is not at fault, and the push may be repeated.
   absl::Status IfLost(const absl::Status& answer, const absl::Status& lanes) const {
     if (lanes_.empty() || ReasonOf(answer) != Reason::kBadChunk) return answer;
     return absl::UnavailableError(absl::StrCat("a part of the push was lost: ",

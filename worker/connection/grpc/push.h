@@ -1,4 +1,4 @@
-// A push over gRPC: one stream, and one for each of its lanes.
+// A push over gRPC: one stream on the worker's connection, and one on each lane.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_PUSH_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_PUSH_H_
@@ -20,16 +20,16 @@ namespace sluice {
 
 struct GrpcPushOptions {
   std::string token;  // empty if the server asks for none
-  // That the server reads: of what lies there, only the place is sent. Null if there is none.
+  // Memory that the server reads: only the place of its elements is sent. Null if there is none.
   std::shared_ptr<const SharedMemory> memory;
   Trace* trace = nullptr;                 // of this process, if any; outlives the push
-  Checksums checksums = Checksums::kOff;  // of what is not encoded
+  Checksums checksums = Checksums::kOff;  // of chunks that are not encoded
   LaneUse lanes;                          // none with `memory`
-  // Told how long the push took, unless it is null; outlives it.
+  // Learns how long the push took, unless it is null. Outlives the push.
   ConnectionChooser* chooser = nullptr;
 };
 
-// As ServerConnection::StartPush. `stub` outlives it.
+// See ServerConnection::StartPush. `stub` outlives the push.
 std::unique_ptr<OutgoingPush> StartGrpcPush(grpc::GenericStub& stub, const PushHeader& header,
                                             uint64_t elements, BatchIs batch,
                                             const GrpcPushOptions& options);

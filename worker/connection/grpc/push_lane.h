@@ -1,4 +1,4 @@
-// One lane of a push: what it is given leaves on the lane's thread.
+// One lane's share of a push: the lane's thread sends the chunks that are offered.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_PUSH_LANE_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_PUSH_LANE_H_
@@ -17,7 +17,7 @@
 
 namespace sluice {
 
-// For one thread, beside the lane's own. Destroying it gives the lane's share up.
+// Used by one thread, beside the lane's own. Destroying it cancels the lane's share.
 class GrpcPushLane {
  public:
   GrpcPushLane(std::shared_ptr<GrpcLane> lane, const v1::Lane& name, absl::Duration timeout,
@@ -27,22 +27,23 @@ class GrpcPushLane {
   GrpcPushLane(const GrpcPushLane&) = delete;
   GrpcPushLane& operator=(const GrpcPushLane&) = delete;
 
-  // Takes a chunk to send, and returns at once. False if it has enough to send, or takes no more.
+  // Takes a chunk to send, and returns at once. False if the lane is busy or has ended: then the
+  // chunk was not taken.
   bool Offer(const grpc::ByteBuffer& chunk) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // No more is offered. Await() waits for the server's answer: OK if all was taken, or the push has
-  // ended.
+  // End() says that no more chunks follow. Await() then waits for the server's answer: OK if it has
+  // taken all chunks, or if the push has ended.
   void End();
   absl::Status Await() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Chunks that wait or are being sent: with one of each the lane is never idle.
+  // Chunks that wait or are being sent. With one of each, the lane is never idle.
   static constexpr int kMostOffered = 2;
 
   void Send(const grpc::ByteBuffer& message, Follows follows) ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::shared_ptr<GrpcLane> lane_;
-  GrpcStream stream_;  // the lane's thread's, until that has drained
+  GrpcStream stream_;  // used by the lane's thread, until that has drained
   absl::Mutex mu_;
   int offered_ ABSL_GUARDED_BY(mu_) = 0;
   bool open_ ABSL_GUARDED_BY(mu_) = true;

@@ -7,7 +7,7 @@ namespace sluice {
 GrpcStream::GrpcStream(grpc::GenericStub& stub, const std::string& method, absl::Duration timeout,
                        const std::string& token) {
   Prepare(context_, timeout, token);
-  // The call begins together with its first message: one packet, one wake-up of the server.
+  // The call is sent together with its first message: one packet, and the server wakes up once.
   context_.set_initial_metadata_corked(true);
   call_ = stub.PrepareCall(&context_, method, &queue_);
   call_->StartCall(nullptr);  // corked: nothing happens that could complete
@@ -51,7 +51,7 @@ grpc::Status GrpcStream::Finish() {
   return status;
 }
 
-// One operation is under way at a time: whatever the queue tells is about that.
+// Only one operation is in progress at a time, so the queue's next event is about that one.
 bool GrpcStream::Wait() {
   void* tag = nullptr;
   bool ok = false;

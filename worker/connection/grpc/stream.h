@@ -1,5 +1,5 @@
-// One call whose messages are bytes, driven by the thread that uses it: it polls the call's own
-// completion queue, so that no message is handed from thread to thread.
+// One gRPC call whose messages are bytes. The thread that uses it polls the call's own completion
+// queue, so no message is handed from one thread to another.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_STREAM_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_STREAM_H_
@@ -14,35 +14,35 @@
 
 namespace sluice {
 
-// What follows a message, for gRPC to send them together.
+// What follows a message. gRPC may delay a message to send it together with the next.
 enum class Follows { kNothing, kMore, kMoreAtOnce };
 
-// For one thread.
+// Used by one thread, except Cancel().
 class GrpcStream {
  public:
   // `method` is "/package.Service/Method". Nothing is sent before the first message.
   GrpcStream(grpc::GenericStub& stub, const std::string& method, absl::Duration timeout,
              const std::string& token);
-  // Gives the call up, unless it was finished.
+  // Cancels the call, unless Finish() was called.
   ~GrpcStream();
 
   GrpcStream(const GrpcStream&) = delete;
   GrpcStream& operator=(const GrpcStream&) = delete;
 
-  // Blocks until gRPC has taken the message. Its memory may be in use for longer: also after the
-  // call has ended. False if the call has ended, which Finish() explains; send no more then.
+  // Blocks until gRPC has taken the message. gRPC may use its memory for longer, even after the
+  // call has ended. False if the call has ended: then send no more; Finish() returns the reason.
   bool Write(const grpc::ByteBuffer& message, Follows follows);
 
-  // No more messages follow, if that was not said with the last.
+  // Says that no more messages follow, if the last one did not say so.
   void EndWrites();
 
-  // The next answer. False if there is none: the call has ended.
+  // Blocks until the next answer. False if there is none, because the call has ended.
   bool Read(grpc::ByteBuffer* answer);
 
-  // May be called by any thread.
+  // Any thread may call this.
   void Cancel() { context_.TryCancel(); }
 
-  // Waits for the end of the call, after all answers were read or it was cancelled; once.
+  // Waits for the end of the call. Called once, after all answers were read or after Cancel().
   grpc::Status Finish();
 
  private:
