@@ -58,7 +58,7 @@ void Consume(int* argc, char*** argv, const std::vector<std::string>& remaining)
   (*argv)[kept] = nullptr;
 }
 
-void AddPatience(CLI::App& group, JobFlags& flags) {
+void AddConnectTimeout(CLI::App& group, JobFlags& flags) {
   group
       .add_option("--connect-timeout", flags.connect_timeout,
                   "seconds to wait for a server that cannot be reached, at the start or later")
@@ -81,7 +81,7 @@ void AddJobFlags(CLI::App& app, JobFlags& flags) {
                    "address of a running server: host:port or unix:/path (not needed under mpirun, "
                    "where rank 0 is the server)");
   group.add_option("--name", flags.name, "this worker's name (default: made of host and process)");
-  AddPatience(group, flags);
+  AddConnectTimeout(group, flags);
   group
       .add_option(
           "--push-encoding", flags.push_encoding,
@@ -114,7 +114,7 @@ void AddConnectionFlags(CLI::App& app, JobFlags& flags) {
   group.add_option("--server", flags.server,
                    "address of a running server: host:port or unix:/path");
   group.add_option("--name", flags.name, "this process's name (default: made of host and process)");
-  AddPatience(group, flags);
+  AddConnectTimeout(group, flags);
   group.add_option("--token-file", flags.server_flags->token_file,
                    "file whose first line is the secret that the server asks for");
   AddSecurityFlags(group, flags.server_flags->security);

@@ -46,8 +46,8 @@ class FloatBuffer {
 
   FloatBuffer(void* heap, size_t size) : heap_(heap) {
     if (heap == nullptr) throw std::bad_alloc();
-    size_t room = HeapBytes(size);
-    void* const aligned = std::align(kAlignment, size * sizeof(float), heap, room);
+    size_t space = HeapBytes(size);
+    void* const aligned = std::align(kAlignment, size * sizeof(float), heap, space);
     floats_ = absl::MakeSpan(static_cast<float*>(aligned), size);
   }
 

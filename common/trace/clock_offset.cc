@@ -8,7 +8,7 @@ void ClockOffset::Note(absl::Time sent, absl::Time answered, absl::Time received
   if (received < sent) return;  // this clock was set back meanwhile
   const absl::Duration delay = received - sent;
   latest_.push_back({delay, answered - (sent + delay / 2)});
-  if (latest_.size() > kKept) latest_.pop_front();
+  if (latest_.size() > kRoundTrips) latest_.pop_front();
   const auto fastest =
       std::min_element(latest_.begin(), latest_.end(),
                        [](const RoundTrip& a, const RoundTrip& b) { return a.delay < b.delay; });

@@ -19,7 +19,7 @@ namespace sluice {
 class ClockOffset {
  public:
   // Only this many round trips are used: clocks drift, so old ones must be forgotten.
-  static constexpr size_t kKept = 8;
+  static constexpr size_t kRoundTrips = 8;
 
   // Notes a round trip: `sent` and `received` by this clock, `answered` by the other.
   void Note(absl::Time sent, absl::Time answered, absl::Time received);

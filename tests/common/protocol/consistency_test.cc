@@ -18,7 +18,7 @@ constexpr ConsistencyMode kModes[] = {ConsistencyMode::kSync, ConsistencyMode::k
                                       ConsistencyMode::kBounded, ConsistencyMode::kSsp,
                                       ConsistencyMode::kAsync};
 
-// Of that mode, and valid.
+// A valid Consistency of `mode`.
 Consistency Of(ConsistencyMode mode) {
   Consistency consistency;
   consistency.mode = mode;

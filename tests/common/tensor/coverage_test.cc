@@ -23,14 +23,14 @@ struct Chunk {
   uint64_t length;
 };
 
-// Of a vector of `size` elements of which `chunks` have arrived.
+// The coverage of a vector of `size` elements after `chunks` have arrived.
 Coverage Arrived(uint64_t size, const std::vector<Chunk>& chunks) {
   Coverage coverage(size);
   for (const Chunk& chunk : chunks) EXPECT_THAT(coverage.Add(chunk.offset, chunk.length), IsOk());
   return coverage;
 }
 
-// What Coverage stands for, one flag an element.
+// A model of Coverage: one flag for each element.
 class Bitmap {
  public:
   explicit Bitmap(size_t size) : arrived_(size, false) {}

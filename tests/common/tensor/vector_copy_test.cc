@@ -12,7 +12,7 @@ namespace {
 
 using Copy = void (*)(FloatPiece from, absl::Span<float> to);
 
-// Wherever source and target lie, and whatever is left over.
+// Copies at every alignment of source and target, with every remainder.
 void ExpectCopiesEveryElementAndNothingElse(Copy copy) {
   constexpr size_t kMost = 70;
   for (size_t shift = 0; shift < sizeof(float); ++shift) {

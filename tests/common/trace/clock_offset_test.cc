@@ -1,4 +1,4 @@
-// How far the other clock is ahead, told from round trips whose truth is known.
+// The estimated offset of another clock, beside the true one.
 
 #include "common/trace/clock_offset.h"
 
@@ -16,7 +16,7 @@ class Other {
  public:
   explicit Other(absl::Duration ahead) : ahead_(ahead) {}
 
-  // There in `there`, and back in `back`.
+  // A round trip that takes `there` on the way out, and `back` on the way back.
   void Ask(ClockOffset& offset, absl::Duration there, absl::Duration back) {
     const absl::Time sent = At(absl::Seconds(++asked_));
     offset.Note(sent, sent + there + ahead_, sent + there + back);
@@ -59,7 +59,7 @@ TEST(ClockOffsetTest, ForgetsRoundTripsOfLongAgo) {
   ClockOffset offset;
   Other(absl::Seconds(1)).Ask(offset, kMs, kMs);
   Other drifted(absl::Seconds(2));
-  for (size_t i = 0; i < ClockOffset::kKept; ++i) drifted.Ask(offset, 2 * kMs, 2 * kMs);
+  for (size_t i = 0; i < ClockOffset::kRoundTrips; ++i) drifted.Ask(offset, 2 * kMs, 2 * kMs);
   EXPECT_EQ(offset.offset(), absl::Seconds(2));
 }
 

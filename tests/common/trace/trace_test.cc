@@ -1,4 +1,4 @@
-// The file of a trace, and what stands in it.
+// The trace file and its content.
 
 #include "common/trace/trace.h"
 
@@ -126,7 +126,7 @@ TEST_F(TraceTest, IsWholeAfterEveryAppendOfManyWriters) {
   constexpr int kWriters = 4;
   constexpr int kSpans = 5000;  // several writes each
   std::vector<std::thread> writers;
-  // A file of its own for each, as in processes of their own.
+  // Each Trace opens the file itself, as separate processes would.
   for (int i = 0; i < kWriters; ++i) {
     writers.emplace_back([this, i] {
       auto file = TraceFile::Open(path_, Existing::kContinued).value();
@@ -166,7 +166,7 @@ TEST_F(TraceTest, RefusesAPathThatCannotBeWritten) {
               HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("no regular file")));
 }
 
-// A disk that is full, played by a limit on the size of files.
+// A limit on the size of files stands for a full disk.
 TEST_F(TraceTest, EndsWholeWhereTheDiskIsFull) {
   signal(SIGXFSZ, SIG_IGN);
   Open("server")->Add("row", "first", clock_.Now(), clock_.Now());

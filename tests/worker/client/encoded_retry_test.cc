@@ -1,5 +1,5 @@
-// What goes wrong on a push's way changes no bit of what comes of it, however it is encoded: what
-// was left over of earlier pushes is added once.
+// Errors on a push's way change no bit of the parameters, whatever the encoding: what earlier
+// pushes left over is added once.
 
 #include <cmath>
 #include <functional>
@@ -49,7 +49,7 @@ GradientEncoding EncodingOf(const std::string& choice) {
 
 class EncodedRetryTest : public ::testing::TestWithParam<const char*> {
  protected:
-  // The parameters after some rounds, before each of which `fail` makes something go wrong.
+  // Trains for some rounds, and returns the parameters. Before each round `fail` prepares an error.
   Values Train(const std::function<void(int round, ShardConnection& connection)>& fail,
                bool early = false) {
     ServerWorld world(Sync(1), ParametersOnly(kSize));
@@ -107,7 +107,6 @@ INSTANTIATE_TEST_SUITE_P(Encodings, EncodedRetryTest,
                                            "top-k:0.01", "random-k:0.01",
                                            "top-k:0.01:momentum:warmup=3"));
 
-// The 2 is left over at a rate of 1, and leaves with the second push, at 1/2.
 // Joins with an encoding and an optimizer, and pushes ones three times.
 absl::Status Train3(const std::string& encoding, const OptimizerOptions& options,
                     Values* parameters, ServerWorld& world) {
@@ -171,6 +170,7 @@ TEST(EncodedPushTest, MomentumIsAdvisedWhereTheServerHasWhatTheWorkerCould) {
   EXPECT_EQ(Advice("sign", AdamOptions()), "");
 }
 
+// The 2 is left over at a learning rate of 1, and is sent with the second push, at a rate of 1/2.
 TEST(EncodedPushTest, WhatIsLeftOverWeighsWhatItDidThoughTheLearningRateFalls) {
   constexpr uint32_t kSmall = 2000;
   ShardOptions options = Sync(1);

@@ -1,4 +1,5 @@
-// A worker's part in the protocol, over both ways to a server: in the same process, and gRPC.
+// A worker's side of the protocol, over both connections to a server: in the same process, and
+// gRPC.
 
 #include "worker/client/parameter_client.h"
 
@@ -305,8 +306,8 @@ TEST_P(ParameterClientTest, SendsParametersInPlaceOfAGradient) {
   ServerWorld world(Async(2));
   TestWorker a("a", Connect(world), {10, 10, 10});
   ASSERT_THAT(a.Join(), IsOk());
-  // They are not the server's any more, so what the server has replaces them though its step is the
-  // one that this worker holds.
+  // The worker has changed its parameters, so the server's replace them, although the step is the
+  // same.
   a.parameters = {1, 2, 3};
   EXPECT_THAT(
       a.client.PushPull({a.parameters, nullptr}, 1, absl::nullopt, absl::MakeSpan(a.parameters)),
@@ -481,7 +482,7 @@ TEST_F(ParameterClientTwinTest, GivesUpAServerThatDoesNotComeBack) {
   EXPECT_EQ(a_->parameters, Values({10, 10, 10}));
 }
 
-// Another server of the same job, to whom nobody of the first is known.
+// Another server of the same job, which knows no worker of the first.
 class ParameterClientMovedTest : public ParameterClientTwinTest {
  protected:
   static ShardOptions Another(const std::string& job_id) {
@@ -526,7 +527,7 @@ TEST_F(ParameterClientMovedTest, DoesNotTakePartInAnotherJobAtTheAddress) {
   a_ = nullptr;  // before the other server
 }
 
-// A server that ended before it had kept any parameters.
+// A server that ended before it had stored any parameters.
 TEST_F(ParameterClientMovedTest, GivesItsParametersToAServerThatHasNone) {
   ASSERT_THAT(a_->PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
   ServerWorld other(Another("job"));

@@ -1,4 +1,5 @@
-// An observer's part in the protocol, over both ways to a server: in the same process, and gRPC.
+// An observer's side of the protocol, over both connections to a server: in the same process, and
+// gRPC.
 
 #include "worker/client/parameter_follower.h"
 
@@ -27,7 +28,7 @@ using ::testing::AllOf;
 using ::testing::Field;
 using ::testing::HasSubstr;
 
-// Who follows, and what it was given last.
+// A follower, and the parameters that it got last.
 struct TestFollower {
   explicit TestFollower(std::unique_ptr<ServerConnection> connection)
       : follower(std::move(connection), ObserverRequest("o"), absl::ZeroDuration()) {}
@@ -145,7 +146,7 @@ TEST_P(ParameterFollowerTest, TellsWhyItMayNotFollow) {
               IsError(Reason::kLayoutMismatch, HasSubstr("[4]")));
 }
 
-// It computes, say, while the server goes down.
+// The follower may compute while the server goes down.
 TEST(DrainedServerTest, HasEndedThoughItWasNotAskedMeanwhile) {
   ServerWorld world(Async(1));
   ASSERT_THAT(world.Join("a"), IsOk());

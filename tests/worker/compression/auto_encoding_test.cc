@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kSize = 100000;
 constexpr double kBytes = 4.0 * kSize;
 
-// A millisecond passes whenever somebody looks.
+// A clock that moves by a millisecond whenever it is read.
 class TickingClock final : public Clock {
  public:
   absl::Time Now() const override { return now_ += absl::Milliseconds(1); }
@@ -41,7 +41,7 @@ class AutoEncodingTest : public ::testing::Test {
                                                Pipeline::kThroughout, true, clock_);
   }
 
-  // So many rounds over a link of so many bytes a second.
+  // Rounds over a link of the given speed, in bytes per second.
   void Rounds(int count, double link) {
     for (int i = 0; i < count; ++i) {
       encoding_->EndRound({static_cast<uint64_t>(kBytes), absl::Seconds(kBytes / link)}, values_);

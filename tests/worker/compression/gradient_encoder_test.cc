@@ -72,7 +72,7 @@ class GradientEncoderTest : public ::testing::Test {
     push_ = Sequence();
   }
 
-  // What arrives of the next push.
+  // Makes the next push, and returns what arrives.
   Receiver Push(const Values& gradient, bool counted = true) {
     Receiver receiver = Begin(gradient);
     encoder_->End(counted);
@@ -102,7 +102,7 @@ class GradientEncoderTest : public ::testing::Test {
 const char* const kLossy[] = {"float16", "bfloat16",   "int8",          "int8:stochastic",
                               "sign",    "top-k:0.05", "random-k:0.05", "low-rank:1"};
 
-// Of the sum of all that arrived, beside what was pushed.
+// The relative error of the sum of all that arrived.
 double RelativeError(const std::vector<double>& sums, const Values& gradient, int pushes) {
   double error = 0;
   double norm = 0;
@@ -114,7 +114,7 @@ double RelativeError(const std::vector<double>& sums, const Values& gradient, in
   return std::sqrt(error / norm);
 }
 
-// So what is missing does not grow, and its share falls with the number of pushes.
+// What is missing does not grow, so its share falls with the number of pushes.
 TEST_F(GradientEncoderTest, WhatIsLostOfOnePushComesWithTheNext) {
   for (const char* encoding : kLossy) {
     Use(encoding);
@@ -317,7 +317,7 @@ TEST_F(GradientEncoderTest, WithMomentumCorrectionAPushThatDidNotCountLeavesNoth
   EXPECT_EQ(Push(Values(kSize, 0.0f)).values[2], 3.0f);
 }
 
-// Of equal values signs lose nothing, so what arrives is the velocity itself.
+// Signs lose nothing of equal values, so the momentum itself arrives.
 TEST_F(GradientEncoderTest, SignsAreThoseOfTheVelocityWhichGoesOnWhereItWasSent) {
   Use("sign:momentum");
   EXPECT_EQ(Push(Values(kSize, -4.0f)).values, Values(kSize, -4.0f));

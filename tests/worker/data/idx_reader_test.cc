@@ -210,7 +210,7 @@ TEST(IdxReaderTest, RefusesForeignBytesAfterTheGzipStream) {
   EXPECT_THAT(std::string(read.message()), HasSubstr("incorrect header check"));
 }
 
-// The bomb's checksum is broken: who inflated more than one byte too many would tell of that.
+// The bomb's checksum is wrong. A reader that inflates too much would report that instead.
 TEST(IdxReaderTest, StopsInflatingABombOneByteAfterItsDeclaredSize) {
   Bytes bomb = Gzip(Join(kMatrix, Bytes(64 << 20, 0)));
   ASSERT_LT(bomb.size(), 100000u);

@@ -9,7 +9,7 @@
 namespace sluice {
 namespace {
 
-// A progress whose output and time are the test's.
+// A Progress whose output and time the test controls.
 class ProgressWorld {
  public:
   explicit ProgressWorld(bool terminal) : progress_(out_, terminal, clock_) {}
@@ -120,7 +120,7 @@ TEST(ProgressTest, BearsABatchThatTookNoTime) {
             "epoch 1  step 1  loss 1.0000  0 images/s  staleness 0\n");
 }
 
-// A batch of so many samples that took so long, of which a part was not computing.
+// A batch with its samples, its time, and the part of it that was not computing.
 void NoteBatch(FakeClock& clock, Progress& progress, absl::Duration took, absl::Duration exchange,
                int64_t samples) {
   clock.Advance(took);

@@ -20,7 +20,7 @@ using ::testing::SizeIs;
 
 using Rows = std::vector<int64_t>;
 
-// Learns nothing, but remembers which rows it was given.
+// A Learner that only records the rows that it gets.
 class FakeLearner final : public Learner {
  public:
   explicit FakeLearner(uint32_t index = 0, uint32_t workers = 1) {

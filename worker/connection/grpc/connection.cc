@@ -31,12 +31,12 @@
 namespace sluice {
 namespace {
 
-constexpr absl::Duration kFirstWord = absl::Seconds(1);  // a longer wait is logged
+constexpr absl::Duration kQuietWait = absl::Seconds(1);  // a longer wait is logged
 constexpr int kBeatsPerLease = 3;
 
 // A further connection is not worth it for fewer elements.
 constexpr uint64_t kElementsPerConnection = 4 * kChunkElements;
-constexpr int kMostByItself = 8;  // connections with --connections=auto
+constexpr int kMostAutomatic = 8;  // connections with --connections=auto
 
 constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParams";
 
@@ -179,7 +179,7 @@ class GrpcConnection final : public ServerConnection {
   // `elements` is the model's size.
   void ChooseConnections(uint64_t elements) {
     const bool automatic = options_.connections == 0;
-    int most = automatic ? kMostByItself : options_.connections;
+    int most = automatic ? kMostAutomatic : options_.connections;
     // Between processes of one machine, several connections are not faster.
     const bool local = automatic && checksums_ == Checksums::kOff;
     if (local || absl::StartsWith(options_.address, "unix:")) most = 1;
@@ -233,7 +233,7 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
     const GrpcConnectionOptions& options) {
   KeepGrpcRunning();
   GrpcChannel channel(options.address, options.credentials);
-  const absl::Duration first = std::min(kFirstWord, options.connect_timeout);
+  const absl::Duration first = std::min(kQuietWait, options.connect_timeout);
   absl::Status connected = channel.Connect(first);
   if (absl::IsUnavailable(connected) && first < options.connect_timeout) {
     LOG(INFO) << "waiting up to " << absl::FormatDuration(options.connect_timeout)

@@ -60,7 +60,7 @@ void GrpcParameterSink::BeginLane() {
 void GrpcParameterSink::EndLane(const absl::Status& status) {
   absl::MutexLock lock(&mu_);
   --lanes_;
-  if (lane_trouble_.ok() || IsCorrupt(status)) lane_trouble_ = status;
+  if (lane_error_.ok() || IsCorrupt(status)) lane_error_ = status;
 }
 
 absl::Status GrpcParameterSink::AwaitComplete() {
@@ -71,10 +71,10 @@ absl::Status GrpcParameterSink::AwaitComplete() {
   if (written_ == parameters_.size()) return absl::OkStatus();
   const absl::Status incomplete = coverage_.CheckComplete();
   if (!had_lanes_) return incomplete;
-  if (IsCorrupt(lane_trouble_)) return lane_trouble_;
+  if (IsCorrupt(lane_error_)) return lane_error_;
   return absl::UnavailableError(
       absl::StrCat("a part of the parameters was lost: ",
-                   lane_trouble_.ok() ? incomplete.message() : lane_trouble_.message()));
+                   lane_error_.ok() ? incomplete.message() : lane_error_.message()));
 }
 
 uint64_t GrpcParameterSink::bytes() const {

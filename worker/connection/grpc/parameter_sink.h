@@ -49,7 +49,7 @@ class GrpcParameterSink {
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   int lanes_ ABSL_GUARDED_BY(mu_) = 0;  // that have not ended
   bool had_lanes_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Status lane_trouble_ ABSL_GUARDED_BY(mu_);  // the first, or a corrupt chunk
+  absl::Status lane_error_ ABSL_GUARDED_BY(mu_);  // the first, or a corrupt chunk
 };
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Encodings that a worker chooses by itself, over real gRPC and links of a speed that is told.
+// Encodings that a worker chooses by itself, over real gRPC and links of a pretended speed.
 
 #include <cmath>
 #include <memory>
@@ -72,7 +72,7 @@ class GrpcAutoEncodingTest : public ::testing::Test {
     return values;
   }
 
-  // No worker's if it has none.
+  // What ListWorkers says of the only worker; empty if there is none.
   v1::Worker Inspect() {
     v1::ListWorkersResponse response;
     const auto context = world_.Context();

@@ -1,5 +1,5 @@
-// A worker's door and a server that talks garbage: errors, never a crash, never a write beside the
-// vector.
+// A worker's connection to a server that sends garbage: it returns errors, never crashes, and never
+// writes outside the vector.
 
 #include <grpcpp/grpcpp.h>
 
@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
 
-// Answers joins, pulls and pushes with what it is told to.
+// A server that answers joins, pulls and pushes with the given messages.
 class FakeServer final : public v1::ParameterServer::Service {
  public:
   FakeServer() {

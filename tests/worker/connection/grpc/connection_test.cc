@@ -220,7 +220,7 @@ TEST(GrpcConnectionTest, TellsAPullThatWaitsThatTheServerIsGone) {
   EXPECT_THAT(pull->Read(absl::MakeSpan(parameters)), HasCode(absl::StatusCode::kUnavailable, _));
 }
 
-// The pause would last for ever.
+// Without the server's end, the pause would last for ever.
 TEST(GrpcConnectionTest, EndsThePauseBeforeARetryWhenTheServerGoesDown) {
   ServerWorld world(Sync(1));
   const auto connection = ConnectTo(world.address().ToString());

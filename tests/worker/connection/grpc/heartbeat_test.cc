@@ -1,4 +1,4 @@
-// Who lives and has nothing to say: heartbeats, from both doors.
+// Heartbeats: the server's call, and the worker's sender.
 
 #include <memory>
 #include <string>
@@ -71,10 +71,10 @@ TEST_F(HeartbeatCallTest, DoesNotBringAWorkerBackWhoseConnectionBroke) {
   EXPECT_THAT(world_.Heartbeat("b"), IsError(Reason::kUnknownSession, HasSubstr("join anew")));
 }
 
-// ---- The worker's heart ----
+// ---- The worker's heartbeats ----
 
-// The server's clock stands still while the heart beats in real time, a third of the lease apart:
-// the test waits for a beat, then lets the server's time pass.
+// The server's clock stands still. Heartbeats come in real time, a third of the lease apart: the
+// test waits for one, then lets the server's time pass.
 TEST(HeartbeatTest, KeepsAConnectionsSessionAliveForManyLeases) {
   ShardOptions options = Sync(1);
   options.lease = absl::Milliseconds(60);
