@@ -89,8 +89,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     const absl::Status placed = server->ChoosePrivateSocket(&options);
     if (!placed.ok()) return placed;
   }
-  auto door = StartGrpcServer({*options.listen, options.token, options.credentials, options.limits},
-                              server->shard_, server->durable_.get());
+  auto door = StartGrpcServer(
+      {*options.listen, options.token, options.credentials, options.limits, options.transforms},
+      server->shard_, server->durable_.get());
   if (!door.ok()) return door.status();
   server->door_ = *std::move(door);
   LOG(INFO) << "job " << options.shard.job_id << ": listening on " << server->address().ToString()

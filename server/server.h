@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/net/address.h"
 #include "common/net/private_directory.h"
 #include "common/security/credentials_source.h"
@@ -32,6 +33,8 @@ struct ServerOptions {
   // For mutual TLS; empty: plaintext.
   CredentialsSource credentials;
   RpcLimits limits;
+  // Workers may use the encodings whose transforms are in here.
+  TransformRegistry transforms = BuiltinTransforms();
   // Serve() returns when training has finished and nobody is left; otherwise it waits for more
   // workers.
   bool exit_when_finished = true;

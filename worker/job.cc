@@ -133,13 +133,14 @@ Job::Job() = default;
 Job::Job(Job&&) noexcept = default;
 Job::~Job() = default;
 
-Job Job::Start(int* argc, char*** argv, AttachmentHook on_attachments) {
+Job Job::Start(int* argc, char*** argv, const JobOptions& options) {
   CLI::App app;
   app.set_help_flag();  // the program may have a --help of its own
   app.allow_extras();
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   JobFlags flags;
-  flags.server_flags->on_attachments = std::move(on_attachments);
+  flags.server_flags->on_attachments = options.on_attachments;
+  flags.server_flags->transforms = options.transforms;
   AddJobFlags(app, flags);
   try {
     ParseArguments(app, *argc, *argv);
@@ -228,8 +229,13 @@ absl::Status Job::TakeCredentials(const JobFlags& flags) {
 absl::Status Job::TakeEncodings(const JobFlags& flags) {
   auto push = ParseEncodingChoice(flags.push_encoding);
   if (!push.ok()) return NameFlag("--push-encoding", push.status());
+  const TransformRegistry& transforms = flags.server_flags->transforms;
+  absl::Status known = CheckKnown(*push, transforms);
+  if (!known.ok()) return NameFlag("--push-encoding", known);
   auto pull = ParseEncodingChoice(flags.pull_encoding);
   if (!pull.ok()) return NameFlag("--pull-encoding", pull.status());
+  known = CheckKnown(*pull, transforms);
+  if (!known.ok()) return NameFlag("--pull-encoding", known);
   if (!pull->overrides.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--pull-encoding: all parameters are pulled in one encoding; found one for ",
@@ -251,6 +257,7 @@ absl::Status Job::TakeEncodings(const JobFlags& flags) {
   }
   push_encoding_.choice = *std::move(push);
   push_encoding_.error_feedback = flags.error_feedback;
+  push_encoding_.transforms = transforms;
   pull_encoding_ = *std::move(pull);
   return absl::OkStatus();
 }
@@ -270,6 +277,7 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> Job::Connect() const {
   options.trace = trace_.get();
   options.connections = connections_;
   options.pull_encoding = pull_encoding_.encoding;
+  options.transforms = push_encoding_.transforms;
   return ConnectOverGrpc(options);
 }
 

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "common/encoding/encoding_plan.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/launch/job_ticket.h"
 #include "common/protocol/attachment.h"
 #include "common/protocol/learning_rate_schedule.h"
@@ -60,14 +61,21 @@ absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags);
 
 bool WantsTrace(const JobFlags& flags);
 
+// What a program gives its job beside the command line. Each process of the job gives the same.
+struct JobOptions {
+  // Called on the server with what workers attach to their pushes. Null: nobody reads attachments.
+  AttachmentHook on_attachments;
+  // The transforms of encodings: Sluice's own and those that the program adds.
+  TransformRegistry transforms = BuiltinTransforms();
+};
+
 // Owns the server if this process is one. All methods are for the main thread.
 class Job {
  public:
   // Removes Sluice's flags from the command line and takes part in the launch. Called first in
   // main, once. On an error it prints the reason to stderr and exits: with 2 for a wrong command
-  // line, else with 1. With --help, it lists Sluice's flags and exits with 0. On the server,
-  // `on_attachments` is called with what workers attach to their pushes.
-  static Job Start(int* argc, char*** argv, AttachmentHook on_attachments = nullptr);
+  // line, else with 1. With --help, it lists Sluice's flags and exits with 0.
+  static Job Start(int* argc, char*** argv, const JobOptions& options = {});
 
   // As above, for programs that parse their flags with CLI11. Returns errors instead of exiting.
   static absl::StatusOr<Job> Start(const JobFlags& flags);

@@ -57,8 +57,9 @@ Encoding AsTheyAre(Encoding encoding) {
 
 // False if not all values are finite.
 bool Transformed(absl::Span<const float> values, const Encoding& encoding,
-                 const ChunkContext& context, ChunkEncoding* how, std::string* bytes) {
-  const auto transform = FindTransform(encoding.transform, encoding.custom);
+                 const ChunkContext& context, const TransformRegistry& transforms,
+                 ChunkEncoding* how, std::string* bytes) {
+  const auto transform = transforms.Find(encoding.transform, encoding.custom);
   CHECK(transform.ok()) << transform.status();
   return (*transform)->EncodeIfFinite(values, encoding, context, how, bytes);
 }
@@ -83,7 +84,7 @@ absl::Status DecodePastCaches(absl::string_view bytes, ChunkEncoding how,
 }  // namespace
 
 EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const Encoding& encoding,
-                          const ChunkContext& context) {
+                          const ChunkContext& context, const TransformRegistry& transforms) {
   CHECK(!values.empty() && values.size() <= kMostEncoded);
   EncodedChunk chunk;
   chunk.offset = offset;
@@ -91,14 +92,14 @@ EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const
   const auto made = std::make_shared<std::string>();
   absl::string_view bytes = BytesOf(values);
   if (encoding.transform != ValueTransform::kFloat32) {
-    if (Transformed(values, encoding, context, &chunk.how, made.get())) {
+    if (Transformed(values, encoding, context, transforms, &chunk.how, made.get())) {
       bytes = *made;
     } else {
       chunk.how = Describe(values.size(), AsTheyAre(encoding));
     }
   }
   // It may have chosen another.
-  const Transform& chosen = **FindTransform(chunk.how.transform, chunk.how.custom);
+  const Transform& chosen = **transforms.Find(chunk.how.transform, chunk.how.custom);
   const ByteStage stage = StageOf(chunk.how, chosen);
   if (stage.plain() && bytes.data() == made->data()) {
     chunk.payload = bytes;
@@ -112,7 +113,8 @@ EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const
   return chunk;
 }
 
-absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values, Writes writes) {
+absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values,
+                          const TransformRegistry& transforms, Writes writes) {
   const ChunkEncoding& how = chunk.how;
   CHECK(how.count == values.size());
   if (how.count == 0 || how.count > kMostEncoded) {
@@ -125,7 +127,7 @@ absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values, W
   if (!intact.ok()) return intact;
   const absl::Status steps = CheckSteps(how);
   if (!steps.ok()) return steps;
-  const auto transform = FindTransform(how.transform, how.custom);
+  const auto transform = transforms.Find(how.transform, how.custom);
   if (!transform.ok()) return transform.status();
   const auto most = (*transform)->MostBytes(how);
   if (!most.ok()) return most.status();

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "common/encoding/encoding.h"
 #include "common/encoding/transform.h"
+#include "common/encoding/transform_registry.h"
 #include "common/tensor/chunk_encoding.h"
 
 namespace sluice {
@@ -21,7 +22,7 @@ inline constexpr uint64_t kMostEncoded = uint64_t{1} << 18;
 // that is plain, copied. If one of them is not finite they are sent as float32, so that their
 // receiver sees it.
 EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const Encoding& encoding,
-                          const ChunkContext& context);
+                          const ChunkContext& context, const TransformRegistry& transforms);
 
 // Whether what is decoded is used at once, or is a part of more than the caches hold: then 16-bit
 // and 32-bit floats are written past them, in half as much again of the speed. See StreamTo().
@@ -32,7 +33,7 @@ enum class Writes { kToCaches, kPastCaches };
 // steps is unknown here. After an error `values` hold anything. Takes memory for at most what
 // `values` stand for, a few times.
 absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values,
-                          Writes writes = Writes::kToCaches);
+                          const TransformRegistry& transforms, Writes writes = Writes::kToCaches);
 
 }  // namespace sluice
 

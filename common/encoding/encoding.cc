@@ -1,6 +1,7 @@
 #include "common/encoding/encoding.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <vector>
 
@@ -10,12 +11,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/error.h"
-#include "common/encoding/transform.h"
 
 namespace sluice {
 namespace {
 
 constexpr int kMostLevel = 19;
+constexpr size_t kLongestName = 64;
 
 struct TransformName {
   ValueTransform transform;
@@ -81,8 +82,11 @@ absl::Status TakeTransform(absl::string_view text, const Words& words, Encoding*
   if (known != std::end(kNames)) {
     encoding->transform = known->transform;
   } else {
-    const auto custom = FindTransform(ValueTransform::kCustom, name);
-    if (!custom.ok()) return Bad(text, custom.status().message());
+    if (!IsTransformName(name) || words.size() > 1) {
+      return Bad(text, absl::StrCat("no transform \"", Shown(name), "\"",
+                                    words.size() > 1 ? " with options" : "",
+                                    " is known here; expected ", kBuiltinTransformNames));
+    }
     encoding->transform = ValueTransform::kCustom;
     encoding->custom = std::string(name);
   }
@@ -160,6 +164,13 @@ bool Encoding::plain() const {
 }
 
 bool operator==(const Encoding& a, const Encoding& b) { return EncodingName(a) == EncodingName(b); }
+
+bool IsTransformName(absl::string_view name) {
+  return !name.empty() && name.size() <= kLongestName && name != "auto" &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '-' || c == '_';
+         });
+}
 
 absl::StatusOr<Encoding> ParseEncoding(absl::string_view text) {
   const Words steps = absl::StrSplit(text, '/');

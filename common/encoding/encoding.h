@@ -20,6 +20,10 @@ namespace sluice {
 
 inline constexpr uint32_t kMostRank = 64;
 
+// The names of Sluice's own transforms, for error messages.
+inline constexpr absl::string_view kBuiltinTransformNames =
+    "float32, float16, bfloat16, int8, sign, top-k, random-k or low-rank";
+
 struct Encoding {
   ValueTransform transform = ValueTransform::kFloat32;
   bool stochastic = false;  // kInt8: rounds up or down at random, right on average
@@ -46,6 +50,10 @@ struct Encoding {
 };
 
 bool operator==(const Encoding& a, const Encoding& b);
+
+// Whether a transform may have this name: 1 to 64 lower-case letters, digits, '-' and '_',
+// and not "auto", which flags use for something else.
+bool IsTransformName(absl::string_view name);
 
 // What a flag says: TRANSFORM[:OPTION…][/planes|/nonzero][/zstd[:LEVEL]|/pdict], where TRANSFORM is
 // one of float32, float16, bfloat16, int8[:stochastic], sign[:momentum],

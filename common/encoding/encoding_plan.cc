@@ -155,6 +155,19 @@ absl::StatusOr<EncodingChoice> ParseEncodingChoice(absl::string_view text) {
   return choice;
 }
 
+absl::Status CheckKnown(const EncodingChoice& choice, const TransformRegistry& transforms) {
+  std::vector<const Encoding*> named = {&choice.encoding};
+  for (const Encoding& candidate : choice.candidates) named.push_back(&candidate);
+  for (const EncodingChoice::Override& entry : choice.overrides) named.push_back(&entry.encoding);
+  for (const Encoding* encoding : named) {
+    const absl::Status found = transforms.Find(encoding->transform, encoding->custom).status();
+    if (found.ok()) continue;
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("encoding \"", EncodingName(*encoding), "\": ", found.message()));
+  }
+  return absl::OkStatus();
+}
+
 std::string EncodingChoiceName(const EncodingChoice& choice) {
   std::string name = EncodingName(choice.encoding);
   if (choice.automatic()) {

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/encoding/encoding.h"
+#include "common/encoding/transform_registry.h"
 #include "common/tensor/layout.h"
 
 namespace sluice {
@@ -43,6 +45,9 @@ inline constexpr size_t kMostCandidates = 4;
 // float32/nonzero/zstd:1, and "auto:ENCODING[,ENCODING…]" for the best of plain and those.
 // BAD_ARGUMENT names what is wrong.
 absl::StatusOr<EncodingChoice> ParseEncodingChoice(absl::string_view text);
+
+// Returns BAD_ARGUMENT if the choice names a transform that `transforms` does not have.
+absl::Status CheckKnown(const EncodingChoice& choice, const TransformRegistry& transforms);
 
 // What ParseEncodingChoice() reads as the same.
 std::string EncodingChoiceName(const EncodingChoice& choice);

@@ -8,14 +8,15 @@ namespace sluice {
 namespace {
 
 EncodingCost TryChunk(const Encoding& encoding, const PlannedChunk& chunk,
-                      absl::Span<const float> values, bool feedback, const Clock& clock) {
+                      absl::Span<const float> values, bool feedback,
+                      const TransformRegistry& transforms, const Clock& clock) {
   ChunkContext context;
   context.columns = chunk.columns;
   std::vector<float> decoded(values.size());
   const absl::Time begin = clock.Now();
-  const EncodedChunk encoded = EncodeValues(chunk.begin, values, encoding, context);
+  const EncodedChunk encoded = EncodeValues(chunk.begin, values, encoding, context, transforms);
   const absl::Time middle = clock.Now();
-  const absl::Status status = DecodeValues(encoded, absl::MakeSpan(decoded));
+  const absl::Status status = DecodeValues(encoded, absl::MakeSpan(decoded), transforms);
   CHECK(status.ok()) << status;
   EncodingCost cost;
   cost.bytes = encoded.payload.size();
@@ -40,7 +41,8 @@ double EncodingTrial::ratio() const {
 }
 
 EncodingTrial TryEncoding(const Encoding& encoding, absl::Span<const PlannedChunk> chunks,
-                          absl::Span<const float> values, bool feedback, const Clock& clock) {
+                          absl::Span<const float> values, bool feedback,
+                          const TransformRegistry& transforms, const Clock& clock) {
   EncodingTrial trial;
   trial.hardly_shrinks.resize(chunks.size());
   EncodingCost tried;  // whole, whether or not it is worth it
@@ -59,7 +61,8 @@ EncodingTrial TryEncoding(const Encoding& encoding, absl::Span<const PlannedChun
       Add(tried, static_cast<double>(size) / static_cast<double>(elements), &trial.cost);
       continue;
     }
-    const auto cost = TryChunk(encoding, chunk, values.subspan(chunk.begin, size), feedback, clock);
+    const auto cost =
+        TryChunk(encoding, chunk, values.subspan(chunk.begin, size), feedback, transforms, clock);
     elements += size;
     Add(cost, 1, &tried);
     trial.hardly_shrinks[i] =

@@ -13,6 +13,7 @@
 #include "common/encoding/encoding.h"
 #include "common/encoding/encoding_chooser.h"
 #include "common/encoding/encoding_plan.h"
+#include "common/encoding/transform_registry.h"
 
 namespace sluice {
 
@@ -35,7 +36,8 @@ inline constexpr absl::Duration kLongestTrial = absl::Milliseconds(200);
 // Of `values`, of which `chunks` is the plan. `feedback`: what a lossy encoding loses is kept, so
 // its encoder decodes too. What is drawn at random is not drawn as it will be.
 EncodingTrial TryEncoding(const Encoding& encoding, absl::Span<const PlannedChunk> chunks,
-                          absl::Span<const float> values, bool feedback, const Clock& clock);
+                          absl::Span<const float> values, bool feedback,
+                          const TransformRegistry& transforms, const Clock& clock);
 
 }  // namespace sluice
 

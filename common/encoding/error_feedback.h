@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "common/encoding/encoding.h"
 #include "common/encoding/transform.h"
+#include "common/encoding/transform_registry.h"
 #include "common/tensor/chunk_encoding.h"
 
 namespace sluice {
@@ -17,7 +18,8 @@ namespace sluice {
 // `before`. If a value is not finite, neither is what is lost.
 EncodedChunk EncodeWithFeedback(uint64_t offset, absl::Span<const float> values,
                                 absl::Span<const float> before, const Encoding& encoding,
-                                const ChunkContext& context, absl::Span<float> after);
+                                const ChunkContext& context, const TransformRegistry& transforms,
+                                absl::Span<float> after);
 
 }  // namespace sluice
 

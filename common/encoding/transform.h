@@ -1,11 +1,14 @@
-// The first step of an encoding: one class for each ValueTransform, and for each of a user's own.
+// The first step of an encoding: turns the values of one chunk into bytes, and back.
+//
+// There is one class for each ValueTransform (folder transforms/). Users may write their own and
+// add it to a TransformRegistry under a name: an encoding then refers to it by this name.
+// codec.h calls transforms, on the worker's and on the server's side.
 
 #ifndef SLUICE_COMMON_ENCODING_TRANSFORM_H_
 #define SLUICE_COMMON_ENCODING_TRANSFORM_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,63 +21,56 @@
 
 namespace sluice {
 
-// What a transform may want to know of a chunk beside its values.
+// What a transform may need to know about a chunk in addition to its values.
 struct ChunkContext {
-  // For what is drawn at random: the same for the same job, push and chunk, and for no other.
+  // Seed for random choices. The same job, push and chunk always have the same seed.
   uint64_t seed = 0;
-  // Of the matrix whose whole rows the chunk is; 0 if it is none.
+  // If the chunk consists of whole rows of a matrix: the number of columns. Otherwise 0.
   uint64_t columns = 0;
-  // What the transform keeps of this chunk from push to push; empty at first.
+  // State that the transform keeps for this chunk from one push to the next; empty at first. Null
+  // if the caller keeps no state.
   std::vector<float>* memory = nullptr;
 };
 
-// Has no state: any number of threads may use it.
+// A transform has no state of its own, so any number of threads may use it at the same time.
 class Transform {
  public:
   virtual ~Transform() = default;
 
-  // Bytes of one value, if the encoded bytes are always MostBytes() many, in values of one width, 2
-  // or 4; else 1. What a byte layout of planes goes by.
+  // Bytes per value: 1, 2 or 4. The byte layout needs it to split values into planes. Return 2 or
+  // 4 only if the transform always makes exactly MostBytes() bytes, in values of this width.
   virtual size_t width() const { return 1; }
 
-  // Whether each value has width() bytes of its own: any part of the bytes is then decoded by
-  // itself.
+  // True if each value is encoded in width() bytes of its own. Any part of the bytes can then be
+  // decoded separately.
   virtual bool by_value() const { return false; }
 
-  // Makes bytes of `values`, at least one and all of them finite, and appends them to `bytes`,
-  // which is empty. `how` has the values' count, transform, byte layout and compressor, and takes
-  // what else the decoder must know; also another transform, if that was applied for it is better
-  // here.
+  // Encodes `values` and appends the bytes to `bytes`, which is empty. There is at least one value,
+  // and all are finite. On entry, `how` holds the count, the transform, the byte layout and the
+  // compressor. Encode() adds every other field that the decoder needs. It may also set
+  // how->transform to another transform if it has used that one instead.
   virtual void Encode(absl::Span<const float> values, const Encoding& encoding,
                       const ChunkContext& context, ChunkEncoding* how,
                       std::string* bytes) const = 0;
 
-  // As Encode(), of values that need not be finite: false if one of them is not, or what is made of
-  // them would not be; then `how` and `bytes` are to be thrown away. A transform that overrides
-  // this spares a pass over the values.
+  // Does the same for values that may be infinite or NaN. Returns false if one of them is, or if
+  // the encoded numbers are not finite: the caller must then discard `how` and `bytes`. The default
+  // checks all values first. A transform may override it to save that pass over the values.
   virtual bool EncodeIfFinite(absl::Span<const float> values, const Encoding& encoding,
                               const ChunkContext& context, ChunkEncoding* how,
                               std::string* bytes) const;
 
-  // The most bytes that `how` can stand for; they are allocated before they are read. BAD_CHUNK if
-  // a field that this transform reads is out of its domain. To be called before Decode().
+  // Returns the largest number of bytes that a chunk with this `how` can have; the decoder
+  // allocates them. Returns BAD_CHUNK if a field that this transform reads has a value that is not
+  // allowed. Callers call it before Decode().
   virtual absl::StatusOr<uint64_t> MostBytes(const ChunkEncoding& how) const = 0;
 
-  // Writes every element of `values`, how.count of them. BAD_CHUNK if `bytes` are not what `how`
-  // says, whatever they are: they come from anywhere. Values need not be finite.
+  // Decodes `bytes` and writes all elements of `values`, which has how.count of them. Decoded
+  // values may be infinite or NaN. The bytes come from the network and can be anything: returns
+  // BAD_CHUNK if they do not agree with `how`.
   virtual absl::Status Decode(absl::string_view bytes, const ChunkEncoding& how,
                               absl::Span<float> values) const = 0;
 };
-
-// Makes a transform of the user's own known by `name`, for good: to be called before main() goes on
-// to Sluice, on every side. The name has 1 to 64 lower-case letters, digits, '-' and '_', and is no
-// other transform's; dies if not, or if its width is none. Decoders say of themselves in their
-// errors what they know.
-void RegisterTransform(absl::string_view name, std::unique_ptr<const Transform> transform);
-
-// BAD_ARGUMENT if it is none of Sluice's, or a user's own that was not registered, naming those
-// that are.
-absl::StatusOr<const Transform*> FindTransform(ValueTransform transform, absl::string_view custom);
 
 }  // namespace sluice
 

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/encoding/codec.h"
-#include "common/encoding/transform.h"
 
 namespace sluice {
 namespace {
@@ -103,7 +102,8 @@ v1::Encoding ToProto(const Encoding& encoding) {
   return message;
 }
 
-absl::StatusOr<Encoding> FromProto(const v1::Encoding& message) {
+absl::StatusOr<Encoding> FromProto(const v1::Encoding& message,
+                                   const TransformRegistry& transforms) {
   Encoding encoding;
   if (!TakeSteps(message, &encoding)) {
     return MakeError(Reason::kBadArgument,
@@ -112,7 +112,7 @@ absl::StatusOr<Encoding> FromProto(const v1::Encoding& message) {
   }
   // Not the name of one of Sluice's, nor one with options.
   if (encoding.transform == ValueTransform::kCustom) {
-    const auto known = FindTransform(encoding.transform, encoding.custom);
+    const auto known = transforms.Find(encoding.transform, encoding.custom);
     if (!known.ok()) return known.status();
   }
   encoding.stochastic = message.stochastic();

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/encoding/encoding.h"
+#include "common/encoding/transform_registry.h"
 #include "common/protocol/encoding_report.h"
 #include "common/tensor/chunk_encoding.h"
 #include "sluice/v1/tensor.pb.h"
@@ -12,8 +13,10 @@
 namespace sluice {
 
 v1::Encoding ToProto(const Encoding& encoding);
-// BAD_ARGUMENT if a field is out of its domain, or the transform is unknown here.
-absl::StatusOr<Encoding> FromProto(const v1::Encoding& message);
+// Returns BAD_ARGUMENT if a field has a value that is not allowed, or if `transforms` does not have
+// the transform.
+absl::StatusOr<Encoding> FromProto(const v1::Encoding& message,
+                                   const TransformRegistry& transforms);
 
 v1::ChosenEncoding ToProto(const ChosenEncoding& chosen);
 v1::EncodingReport ToProto(const EncodingReport& report);

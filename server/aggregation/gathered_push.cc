@@ -11,7 +11,7 @@ bool GatheredPush::Add(absl::StatusOr<TensorChunk> chunk) {
     if (!Note(chunk.ok() ? push_->Reserve(*chunk) : chunk.status())) return false;
     ++preparing_;
   }
-  chunk = PrepareChunk(*std::move(chunk), *layout_, &parallel_);
+  chunk = PrepareChunk(*std::move(chunk), *layout_, transforms_, &parallel_);
   absl::MutexLock lock(&mu_);
   --preparing_;
   if (!Takes() || !Note(chunk.status())) return false;

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/parallel.h"
+#include "common/encoding/transform_registry.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/tensor_chunk.h"
 #include "server/aggregation/pending_push.h"
@@ -20,9 +21,13 @@ namespace sluice {
 // May be used by any thread: chunks are decoded and looked at side by side.
 class GatheredPush {
  public:
-  // `parallel` outlives it.
-  GatheredPush(std::unique_ptr<PendingPush> push, Parallel& parallel)
-      : parallel_(parallel), layout_(push->layout()), push_(std::move(push)) {}
+  // `transforms` and `parallel` outlive it.
+  GatheredPush(std::unique_ptr<PendingPush> push, const TransformRegistry& transforms,
+               Parallel& parallel)
+      : transforms_(transforms),
+        parallel_(parallel),
+        layout_(push->layout()),
+        push_(std::move(push)) {}
 
   // Takes a chunk, or what is wrong with it; the summary. False if nothing more is taken, since it
   // has ended or something was wrong.
@@ -46,6 +51,7 @@ class GatheredPush {
     return push_ != nullptr && trouble_.ok();
   }
 
+  const TransformRegistry& transforms_;
   Parallel& parallel_;
   const std::shared_ptr<const Layout> layout_;
   mutable absl::Mutex mu_;

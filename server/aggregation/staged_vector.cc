@@ -18,9 +18,9 @@ namespace {
 
 // Puts floats in the place of an encoded chunk's payload. What that says of its size was checked
 // against the layout before.
-absl::Status Decode(TensorChunk& chunk) {
+absl::Status Decode(TensorChunk& chunk, const TransformRegistry& transforms) {
   const auto floats = std::make_shared<FloatBuffer>(chunk.size());
-  const absl::Status decoded = DecodeValues(*chunk.encoded, floats->span());
+  const absl::Status decoded = DecodeValues(*chunk.encoded, floats->span(), transforms);
   if (!decoded.ok()) return decoded;
   chunk.encoded.reset();
   chunk.pieces = {AsPiece(floats->span())};
@@ -51,21 +51,27 @@ absl::Status CheckFinite(uint64_t first, FloatPiece floats, const Layout& layout
                                 "for the batch that caused it"));
 }
 
-}  // namespace
-
-absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, const Layout& layout,
-                                         Parallel* parallel) {
-  if (chunk.encoded.has_value()) {
-    const absl::Status decoded = Decode(chunk);
-    if (!decoded.ok()) return decoded;
-  }
+// Now, while the floats are in the cache.
+absl::Status CheckFinite(const TensorChunk& chunk, const Layout& layout, Parallel* parallel) {
   uint64_t offset = chunk.offset;
   for (const FloatPiece& floats : chunk.pieces) {
-    // Now, while it is in the cache.
     const absl::Status finite = CheckFinite(offset, floats, layout, parallel);
     if (!finite.ok()) return finite;
     offset += floats.size();
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, const Layout& layout,
+                                         const TransformRegistry& transforms, Parallel* parallel) {
+  if (chunk.encoded.has_value()) {
+    const absl::Status decoded = Decode(chunk, transforms);
+    if (!decoded.ok()) return decoded;
+  }
+  const absl::Status finite = CheckFinite(chunk, layout, parallel);
+  if (!finite.ok()) return finite;
   return chunk;
 }
 
@@ -75,9 +81,10 @@ StagedVector::StagedVector(std::shared_ptr<const Layout> layout)
 absl::Status StagedVector::Add(TensorChunk chunk, Parallel* parallel) {
   const absl::Status reserved = Reserve(chunk);
   if (!reserved.ok()) return reserved;
-  auto prepared = PrepareChunk(std::move(chunk), *layout_, parallel);
-  if (!prepared.ok()) return prepared.status();
-  Place(*std::move(prepared));
+  CHECK(!chunk.encoded.has_value());
+  const absl::Status finite = CheckFinite(chunk, *layout_, parallel);
+  if (!finite.ok()) return finite;
+  Place(std::move(chunk));
   return absl::OkStatus();
 }
 

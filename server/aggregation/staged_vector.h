@@ -13,25 +13,26 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/parallel.h"
+#include "common/encoding/transform_registry.h"
 #include "common/tensor/coverage.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/tensor_chunk.h"
 
 namespace sluice {
 
-// Makes the floats of a chunk of such a vector, if it is encoded, with the errors of
-// DecodeValues(), and looks at all of them: NOT_FINITE names the first element that is NaN or
-// infinite. `parallel` helps with a large chunk; if null, the calling thread does it all.
+// Decodes `chunk`, a part of a vector with that layout, if it is encoded. Returns the errors of
+// DecodeValues(), or NOT_FINITE, which names the first element that is NaN or infinite. `parallel`
+// helps with a large chunk; if it is null, the calling thread does everything.
 absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, const Layout& layout,
-                                         Parallel* parallel);
+                                         const TransformRegistry& transforms, Parallel* parallel);
 
 // Externally synchronized; once sealed, any number of threads may read it.
 class StagedVector {
  public:
   explicit StagedVector(std::shared_ptr<const Layout> layout);
 
-  // Takes a chunk, and holds its memory: Reserve(), PrepareChunk(), Place(). After an error the
-  // vector is of no more use.
+  // Takes a chunk that is not encoded, and holds its memory: checks it, Reserve(), Place(). After
+  // an error the vector is of no more use.
   absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr);
 
   // BAD_CHUNK if the chunk is outside the vector or overlaps.

@@ -144,6 +144,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
   options.shard.job_id = RandomHex(4);
   options.durable = flags.durable;
   options.files = flags.files;
+  options.transforms = flags.transforms;
   options.shard.on_attachments = flags.on_attachments;
   options.exit_when_finished = !flags.wait_for_more;
   options.log_step_wait = absl::Seconds(flags.log_step_wait);

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "server/program/security_flags.h"
 #include "server/program/training_flags.h"
 #include "server/server.h"
@@ -39,9 +40,10 @@ struct ServerFlags {
   SecurityFlags security;
   std::string trace;  // file; of a worker, too
   bool wait_for_more = false;
-  uint32_t max_restarts = 0;              // under mpirun; see server/program/launch.h
-  AttachmentHook on_attachments;          // no flag: the program's own
-  FileSystem* files = &RealFileSystem();  // no flag, either
+  uint32_t max_restarts = 0;                           // under mpirun; see server/program/launch.h
+  AttachmentHook on_attachments;                       // no flag: the program's own
+  FileSystem* files = &RealFileSystem();               // no flag, either
+  TransformRegistry transforms = BuiltinTransforms();  // no flag, either; of a worker, too
 };
 
 // Adds them to `app`, in a group of their own. `flags` outlives the parsing.

@@ -45,12 +45,13 @@ int PrintConfig(const ServerFlags& flags) {
 
 }  // namespace
 
-int RunServerProgram(int argc, char** argv, FileSystem& files) {
+int RunServerProgram(int argc, char** argv, const ServerProgramOptions& options) {
   CLI::App app("A parameter server. Workers push gradients and pull parameters over gRPC.",
                "sluice_server");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   ServerFlags flags;
-  flags.files = &files;
+  flags.files = options.files;
+  flags.transforms = options.transforms;
   AddServerFlags(app, flags);
   bool print_config = false;
   app.add_flag("--print-config", print_config,

@@ -3,13 +3,22 @@
 #ifndef SLUICE_SERVER_PROGRAM_SERVER_PROGRAM_H_
 #define SLUICE_SERVER_PROGRAM_SERVER_PROGRAM_H_
 
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/storage/file_system.h"
 
 namespace sluice {
 
-// Runs a server until its job is over, and prints its closing table. What it keeps is in `files`,
-// which outlives it. To be called by main, once. Returns the exit code, as README.md lists them.
-int RunServerProgram(int argc, char** argv, FileSystem& files = RealFileSystem());
+// What a program gives its server beside the command line.
+struct ServerProgramOptions {
+  // Where the server keeps its files; outlives the server.
+  FileSystem* files = &RealFileSystem();
+  // The transforms of encodings: Sluice's own and those that the program adds.
+  TransformRegistry transforms = BuiltinTransforms();
+};
+
+// Runs a server until its job is over, and prints its closing table. Call it from main, once.
+// Returns the exit code; README.md lists them.
+int RunServerProgram(int argc, char** argv, const ServerProgramOptions& options = {});
 
 }  // namespace sluice
 

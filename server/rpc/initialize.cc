@@ -12,7 +12,8 @@ namespace {
 
 class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
-  InitializeStream(grpc::ByteBuffer* response, Shard& shard) : response_(response), shard_(shard) {
+  InitializeStream(grpc::ByteBuffer* response, const TransformRegistry& transforms, Shard& shard)
+      : response_(response), transforms_(transforms), shard_(shard) {
     StartRead(&message_);
   }
 
@@ -44,18 +45,28 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> 
       Answer(start->answer);
     } else {
       parameters_ = std::move(start->parameters);
+      layout_ = shard_.layout();
       StartRead(&message_);
     }
   }
 
   void AddChunk() {
     absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::InitializeParamsRequest>(message_);
-    const absl::Status added = chunk.ok() ? parameters_->Add(*std::move(chunk)) : chunk.status();
+    const absl::Status added = chunk.ok() ? Stage(*std::move(chunk)) : chunk.status();
     if (added.ok()) {
       StartRead(&message_);
     } else {
       Answer(added);
     }
+  }
+
+  absl::Status Stage(TensorChunk chunk) {
+    const absl::Status reserved = parameters_->Reserve(chunk);
+    if (!reserved.ok()) return reserved;
+    auto prepared = PrepareChunk(std::move(chunk), *layout_, transforms_, nullptr);
+    if (!prepared.ok()) return prepared.status();
+    parameters_->Place(*std::move(prepared));
+    return absl::OkStatus();
   }
 
   void Answer(const absl::StatusOr<InitializeOutcome>& outcome) {
@@ -69,16 +80,19 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> 
   }
 
   grpc::ByteBuffer* const response_;
+  const TransformRegistry& transforms_;
   Shard& shard_;
   grpc::ByteBuffer message_;
+  std::shared_ptr<const Layout> layout_;
   std::unique_ptr<StagedVector> parameters_;
 };
 
 }  // namespace
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServeInitialize(grpc::ByteBuffer* response,
+                                                           const TransformRegistry& transforms,
                                                            Shard& shard) {
-  return new InitializeStream(response, shard);
+  return new InitializeStream(response, transforms, shard);
 }
 
 }  // namespace sluice

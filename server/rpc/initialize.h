@@ -5,13 +5,15 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "common/encoding/transform_registry.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
 
 // Serves one call, whose messages are the bytes of InitializeParamsRequest and
-// InitializeParamsResponse; the reactor owns itself. `shard` outlives it.
+// InitializeParamsResponse; the reactor owns itself. `transforms` and `shard` outlive it.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServeInitialize(grpc::ByteBuffer* response,
+                                                           const TransformRegistry& transforms,
                                                            Shard& shard);
 
 }  // namespace sluice

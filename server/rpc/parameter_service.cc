@@ -44,8 +44,11 @@ using ServiceBase = RawTensorCalls<
 
 class GrpcParameterService final : public ServiceBase {
  public:
-  GrpcParameterService(std::string token, Shard& shard)
-      : token_(std::move(token)), shard_(shard), memories_(shard.shares_memory()) {}
+  GrpcParameterService(std::string token, TransformRegistry transforms, Shard& shard)
+      : token_(std::move(token)),
+        transforms_(std::move(transforms)),
+        shard_(shard),
+        memories_(shard.shares_memory()) {}
 
   grpc::ServerWriteReactor<v1::JoinEvent>* Join(CallbackServerContext* context,
                                                 const v1::JoinRequest* request) override {
@@ -57,13 +60,14 @@ class GrpcParameterService final : public ServiceBase {
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* InitializeParams(CallbackServerContext* context,
                                                               grpc::ByteBuffer* response) override {
-    return IfAllowed(*context, [&] { return ServeInitialize(response, shard_); });
+    return IfAllowed(*context, [&] { return ServeInitialize(response, transforms_, shard_); });
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* PushGradients(CallbackServerContext* context,
                                                            grpc::ByteBuffer* response) override {
-    return IfAllowed(
-        *context, [&] { return ServePush(context, response, memories_, lanes_.pushes, shard_); });
+    return IfAllowed(*context, [&] {
+      return ServePush(context, response, memories_, lanes_.pushes, transforms_, shard_);
+    });
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullParams(CallbackServerContext* context,
@@ -145,17 +149,20 @@ class GrpcParameterService final : public ServiceBase {
   }
 
   const std::string token_;
+  const TransformRegistry transforms_;
   Shard& shard_;
   SharedMemories memories_;
   Lanes lanes_;
   ObserverPulls observer_pulls_;
-  SnapshotChunks chunks_{shard_};
+  SnapshotChunks chunks_{transforms_, shard_};
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcParameterService(std::string token, Shard& shard) {
-  return std::make_unique<GrpcParameterService>(std::move(token), shard);
+std::unique_ptr<grpc::Service> MakeGrpcParameterService(std::string token,
+                                                        TransformRegistry transforms,
+                                                        Shard& shard) {
+  return std::make_unique<GrpcParameterService>(std::move(token), std::move(transforms), shard);
 }
 
 }  // namespace sluice

@@ -9,12 +9,15 @@
 #include <memory>
 #include <string>
 
+#include "common/encoding/transform_registry.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
 
-// Callers must present `token`, unless it is empty. `shard` outlives the service.
-std::unique_ptr<grpc::Service> MakeGrpcParameterService(std::string token, Shard& shard);
+// Callers must present `token`, unless it is empty. Workers may use the encodings whose transforms
+// `transforms` has. `shard` outlives the service.
+std::unique_ptr<grpc::Service> MakeGrpcParameterService(std::string token,
+                                                        TransformRegistry transforms, Shard& shard);
 
 }  // namespace sluice
 

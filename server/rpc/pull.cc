@@ -36,7 +36,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       return;
     }
     if (request.has_encoding()) {
-      auto encoding = FromProto(request.encoding());
+      auto encoding = FromProto(request.encoding(), snapshot_chunks_.transforms());
       if (!encoding.ok()) {
         Finish(ToGrpcStatus(encoding.status()));
         return;

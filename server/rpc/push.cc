@@ -18,8 +18,14 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
                          public std::enable_shared_from_this<PushStream> {
  public:
   PushStream(grpc::CallbackServerContext* context, grpc::ByteBuffer* response,
-             const SharedMemories& memories, PushLanes& lanes, Shard& shard)
-      : context_(context), response_(response), memories_(memories), lanes_(lanes), shard_(shard) {}
+             const SharedMemories& memories, PushLanes& lanes, const TransformRegistry& transforms,
+             Shard& shard)
+      : context_(context),
+        response_(response),
+        memories_(memories),
+        lanes_(lanes),
+        transforms_(transforms),
+        shard_(shard) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -81,7 +87,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       const PushHeader& header = start->push->header();
       memory_ = memories_.Find(header.session);
       span_.Begin(shard_, "push", header.session, header.step);
-      gathered_ = std::make_shared<GatheredPush>(std::move(start->push), shard_.parallel());
+      gathered_ =
+          std::make_shared<GatheredPush>(std::move(start->push), transforms_, shard_.parallel());
       if (name_.call != 0) lanes_.Open(name_, gathered_);
       StartRead(&message_);
     }
@@ -136,6 +143,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   grpc::ByteBuffer* const response_;
   const SharedMemories& memories_;
   PushLanes& lanes_;
+  const TransformRegistry& transforms_;
   Shard& shard_;
   SenderMemory memory_;
   grpc::ByteBuffer message_;
@@ -151,8 +159,11 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePush(grpc::CallbackServerContext* context,
                                                      grpc::ByteBuffer* response,
                                                      const SharedMemories& memories,
-                                                     PushLanes& lanes, Shard& shard) {
-  const auto stream = std::make_shared<PushStream>(context, response, memories, lanes, shard);
+                                                     PushLanes& lanes,
+                                                     const TransformRegistry& transforms,
+                                                     Shard& shard) {
+  const auto stream =
+      std::make_shared<PushStream>(context, response, memories, lanes, transforms, shard);
   stream->Start();
   return stream.get();
 }

@@ -5,6 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "common/encoding/transform_registry.h"
 #include "server/aggregation/gathered_push.h"
 #include "server/rpc/lane_table.h"
 #include "server/rpc/shared_memories.h"
@@ -15,11 +16,14 @@ namespace sluice {
 using PushLanes = LaneTable<GatheredPush>;
 
 // Serves one call, whose messages are the bytes of PushGradientsRequest and PushGradientsResponse;
-// the reactor owns itself. `memories`, `lanes` and `shard` outlive it.
+// the reactor owns itself. `memories`, `lanes`, `transforms`
+// and `shard` outlive it.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePush(grpc::CallbackServerContext* context,
                                                      grpc::ByteBuffer* response,
                                                      const SharedMemories& memories,
-                                                     PushLanes& lanes, Shard& shard);
+                                                     PushLanes& lanes,
+                                                     const TransformRegistry& transforms,
+                                                     Shard& shard);
 
 }  // namespace sluice
 

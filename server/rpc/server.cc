@@ -104,7 +104,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
                                                             Shard& shard,
                                                             DurableDirectory* durable) {
   std::vector<std::unique_ptr<grpc::Service>> services;
-  services.push_back(MakeGrpcParameterService(options.token, shard));
+  services.push_back(MakeGrpcParameterService(options.token, options.transforms, shard));
   services.push_back(MakeGrpcAdmin(options.token, shard, durable));
   services.push_back(MakeGrpcInspector(shard));
   services.push_back(MakeGrpcHealth(shard));

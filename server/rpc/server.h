@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/net/address.h"
 #include "common/security/credentials_source.h"
 #include "server/durable/directory.h"
@@ -35,6 +36,8 @@ struct GrpcServerOptions {
   // For mutual TLS, on TCP alone; empty: plaintext, in which everybody has every role.
   CredentialsSource credentials;
   RpcLimits limits = {};
+  // Workers may use the encodings whose transforms are in here.
+  TransformRegistry transforms = BuiltinTransforms();
 };
 
 // Listens. `shard` and `durable`, where checkpoints are saved, outlive the server. UNAVAILABLE says

@@ -87,7 +87,7 @@ absl::StatusOr<SnapshotChunks::InEncoding*> SnapshotChunks::Find(const Encoding&
                      absl::StrCat("parameters are pulled in ", kMostEncodings,
                                   " encodings already; ask for one of those, not for ", name));
   }
-  auto made = std::make_unique<InEncoding>(*shard_.layout(), encoding);
+  auto made = std::make_unique<InEncoding>(*shard_.layout(), encoding, transforms_);
   return encodings_.emplace(name, std::move(made)).first->second.get();
 }
 

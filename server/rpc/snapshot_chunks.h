@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/encoding/encoding.h"
+#include "common/encoding/transform_registry.h"
 #include "common/wire/chunk.h"
 #include "server/shard/shard.h"
 #include "server/snapshots/snapshot_encoder.h"
@@ -46,8 +47,12 @@ class SharedChunks {
 // May be used by any thread.
 class SnapshotChunks {
  public:
-  // `shard` outlives it.
-  explicit SnapshotChunks(Shard& shard) : shard_(shard) {}
+  // `transforms` and `shard` outlive it.
+  SnapshotChunks(const TransformRegistry& transforms, Shard& shard)
+      : transforms_(transforms), shard_(shard) {}
+
+  // The transforms that encodings may use.
+  const TransformRegistry& transforms() const { return transforms_; }
 
   // Those of `snapshot` as it is, with or without checksums: the ones that are in use for it
   // already, or new ones. They refer to its memory, and share it.
@@ -71,8 +76,8 @@ class SnapshotChunks {
 
   // The latest step in one encoding.
   struct InEncoding {
-    explicit InEncoding(const Layout& layout, const Encoding& encoding)
-        : encoder(layout, encoding) {}
+    InEncoding(const Layout& layout, const Encoding& encoding, const TransformRegistry& transforms)
+        : encoder(layout, encoding, transforms) {}
 
     absl::Mutex mu;
     SnapshotEncoder encoder ABSL_GUARDED_BY(mu);
@@ -81,6 +86,7 @@ class SnapshotChunks {
 
   absl::StatusOr<InEncoding*> Find(const Encoding& encoding);
 
+  const TransformRegistry& transforms_;
   Shard& shard_;
   absl::Mutex mu_;
   Plain plain_[2] ABSL_GUARDED_BY(mu_);  // without and with checksums

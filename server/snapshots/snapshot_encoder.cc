@@ -8,8 +8,10 @@
 
 namespace sluice {
 
-SnapshotEncoder::SnapshotEncoder(const Layout& layout, const Encoding& encoding)
-    : choice_({encoding, {}, {}}),
+SnapshotEncoder::SnapshotEncoder(const Layout& layout, const Encoding& encoding,
+                                 const TransformRegistry& transforms)
+    : transforms_(transforms),
+      choice_({encoding, {}, {}}),
       chunks_(PlanChunks(layout, choice_)),
       left_over_(encoding.lossy() ? layout.size() : 0) {}
 
@@ -35,9 +37,11 @@ EncodedChunk SnapshotEncoder::EncodeChunk(const PlannedChunk& chunk, const Snaps
   ChunkContext context;
   context.seed = snapshot.step.value() ^ chunk.begin << 32;
   context.columns = chunk.columns;
-  if (left_over_.empty()) return EncodeValues(chunk.begin, values, *chunk.encoding, context);
+  if (left_over_.empty()) {
+    return EncodeValues(chunk.begin, values, *chunk.encoding, context, transforms_);
+  }
   const absl::Span<float> left = absl::MakeSpan(left_over_).subspan(chunk.begin, size);
-  return EncodeWithFeedback(chunk.begin, values, left, *chunk.encoding, context, left);
+  return EncodeWithFeedback(chunk.begin, values, left, *chunk.encoding, context, transforms_, left);
 }
 
 }  // namespace sluice

@@ -8,6 +8,7 @@
 
 #include "common/base/parallel.h"
 #include "common/encoding/encoding_plan.h"
+#include "common/encoding/transform_registry.h"
 #include "common/tensor/chunk_encoding.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/shared_floats.h"
@@ -27,7 +28,9 @@ struct SnapshotPart {
 // Externally synchronized.
 class SnapshotEncoder {
  public:
-  SnapshotEncoder(const Layout& layout, const Encoding& encoding);
+  // `transforms` knows the encoding's transform, and outlives the encoder.
+  SnapshotEncoder(const Layout& layout, const Encoding& encoding,
+                  const TransformRegistry& transforms);
 
   SnapshotEncoder(const SnapshotEncoder&) = delete;
   SnapshotEncoder& operator=(const SnapshotEncoder&) = delete;
@@ -38,6 +41,7 @@ class SnapshotEncoder {
  private:
   EncodedChunk EncodeChunk(const PlannedChunk& chunk, const Snapshot& snapshot);
 
+  const TransformRegistry& transforms_;
   const EncodingChoice choice_;
   const std::vector<PlannedChunk> chunks_;
   std::vector<float> left_over_;  // empty if the encoding is lossless

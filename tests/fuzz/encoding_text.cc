@@ -6,6 +6,7 @@
 
 #include "common/encoding/encoding.h"
 #include "common/encoding/encoding_plan.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/wire/encoding.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"
@@ -27,7 +28,10 @@ void CheckSame(const Encoding& a, const Encoding& b) {
 void CheckMessageOf(Encoding encoding) {
   encoding.momentum = false;
   encoding.warmup = 0;
-  const auto received = FromProto(ToProto(encoding));
+  const auto received = FromProto(ToProto(encoding), BuiltinTransforms());
+  if (encoding.transform == ValueTransform::kCustom) {
+    return CheckRefusal(received.status(), {Reason::kBadArgument});
+  }
   CHECK(received.ok()) << received.status();
   CheckSame(*received, encoding);
 }

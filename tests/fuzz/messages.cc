@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/types/optional.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/protocol/optimizer_config.h"
 #include "common/wire/encoding.h"
 #include "common/wire/status.h"
@@ -39,6 +40,9 @@ absl::StatusOr<PullRequest> Taken(const v1::PullParamsRequest& message) {
   return FromProto(message);
 }
 absl::StatusOr<PullHeader> Taken(const v1::PullHeader& message) { return FromProto(message); }
+absl::StatusOr<Encoding> Taken(const v1::Encoding& message) {
+  return FromProto(message, BuiltinTransforms());
+}
 template <typename Message>
 auto Taken(const Message& message) {
   return FromProto(message);

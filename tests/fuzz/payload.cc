@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "common/encoding/checksum.h"
 #include "common/encoding/codec.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/wire/encoding.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/plain_decoder.h"
@@ -34,7 +35,8 @@ Decoded DecodeOver(int byte, const EncodedChunk& chunk) {
   decoded.values.reset(new float[chunk.how.count]);
   std::memset(decoded.values.get(), byte, chunk.how.count * sizeof(float));
   decoded.status = DecodeValues(
-      chunk, absl::MakeSpan(decoded.values.get(), static_cast<size_t>(chunk.how.count)));
+      chunk, absl::MakeSpan(decoded.values.get(), static_cast<size_t>(chunk.how.count)),
+      BuiltinTransforms());
   return decoded;
 }
 

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "common/encoding/codec.h"
 #include "common/encoding/encoding_plan.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/tensor_chunk.h"
 #include "common/wire/encoding.h"
@@ -63,20 +64,22 @@ Values Repeated(absl::string_view bits, uint64_t count) {
   return values;
 }
 
-void TryChunk(const PlannedChunk& planned, absl::Span<const float> values, uint64_t seed) {
+void TryChunk(const PlannedChunk& planned, absl::Span<const float> values, uint64_t seed,
+              const TransformRegistry& transforms) {
   std::vector<float> memory;
   ChunkContext context;
   context.seed = seed;
   context.columns = planned.columns;
   context.memory = &memory;
   for (int push = 0; push < 2; ++push) {  // the second has a memory
-    EncodedChunk chunk = EncodeValues(planned.begin, values, *planned.encoding, context);
+    EncodedChunk chunk =
+        EncodeValues(planned.begin, values, *planned.encoding, context, transforms);
     CHECK(chunk.how.count == values.size());
     const auto how = FromProto(ToProto(chunk.how));
     CHECK(how.ok()) << how.status();
     chunk.how = *how;
     Values decoded(values.size());
-    const absl::Status status = DecodeValues(chunk, absl::MakeSpan(decoded));
+    const absl::Status status = DecodeValues(chunk, absl::MakeSpan(decoded), transforms);
     CHECK(status.ok()) << status;
     if (AllFinite(values)) CHECK(AllFinite(decoded));
     if (AllFinite(values) && planned.encoding->lossy()) continue;
@@ -104,6 +107,9 @@ void Try(absl::string_view bytes) {
   Input input(bytes);
   const auto choice = ParseEncodingChoice(input.Word());
   if (!choice.ok()) return CheckRefusal(choice.status(), {Reason::kBadArgument});
+  const TransformRegistry transforms = BuiltinTransforms();
+  const absl::Status known = CheckKnown(*choice, transforms);
+  if (!known.ok()) return CheckRefusal(known, {Reason::kBadArgument});
   const uint64_t seed = input.Number();
   const Layout layout = TakeLayout(input);
   const Values values = Repeated(input.Rest(), layout.size());
@@ -112,7 +118,7 @@ void Try(absl::string_view bytes) {
   for (const PlannedChunk& chunk : chunks) {
     if (chunk.encoding == nullptr) continue;
     const auto part = absl::MakeConstSpan(values).subspan(chunk.begin, chunk.end - chunk.begin);
-    TryChunk(chunk, part, seed);
+    TryChunk(chunk, part, seed, transforms);
   }
 }
 

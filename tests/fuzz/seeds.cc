@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/little_endian.h"
 #include "common/encoding/codec.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/launch/job_ticket.h"
 #include "common/tensor/tensor_chunk.h"
 #include "common/wire/chunk.h"
@@ -93,7 +94,8 @@ void PutEncodings(Seeds& seeds) {
     const std::string layout = Byte(1) + Byte(0) + Byte(60) + Byte(20) + Byte(201) + Byte(9);
     seeds.Put("round_trip", absl::StrCat(Word(name), LittleEndian64(7), layout,
                                          BytesOf(absl::MakeConstSpan(values))));
-    const EncodedChunk chunk = EncodeValues(0, values, *ParseEncoding(name), context);
+    const EncodedChunk chunk =
+        EncodeValues(0, values, *ParseEncoding(name), context, BuiltinTransforms());
     seeds.Put("payload",
               absl::StrCat(Byte(1), Word(ToProto(chunk.how).SerializeAsString()), chunk.payload));
     seeds.Put("chunk_message",

@@ -1,6 +1,7 @@
 #include "worker/compression/auto_encoding.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/time/time.h"
 
@@ -20,10 +21,11 @@ double SpeedOf(uint64_t elements, absl::Duration time) {
 }  // namespace
 
 AutoEncoding::AutoEncoding(const Layout& layout, const EncodingChoice& choice, Pipeline pipeline,
-                           bool feedback, const Clock& clock)
+                           bool feedback, TransformRegistry transforms, const Clock& clock)
     : choice_(choice),
       chunks_(PlanChunks(layout, choice_)),
       feedback_(feedback),
+      transforms_(std::move(transforms)),
       clock_(clock),
       chooser_(pipeline, CountAwaiting(chunks_)) {}
 
@@ -58,7 +60,7 @@ void AutoEncoding::Check(absl::Span<const float> values) {
   trials_.clear();
   std::vector<EncodingCost> costs;
   for (const Encoding& candidate : choice_.candidates) {
-    trials_.push_back(TryEncoding(candidate, chunks_, values, feedback_, clock_));
+    trials_.push_back(TryEncoding(candidate, chunks_, values, feedback_, transforms_, clock_));
     costs.push_back(trials_.back().cost);
   }
   best_ = chooser_.Choose(costs);

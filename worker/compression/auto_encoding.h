@@ -16,6 +16,7 @@
 #include "common/encoding/encoding_chooser.h"
 #include "common/encoding/encoding_plan.h"
 #include "common/encoding/encoding_trial.h"
+#include "common/encoding/transform_registry.h"
 #include "common/protocol/encoding_report.h"
 #include "common/tensor/layout.h"
 #include "worker/connection/server_connection.h"
@@ -30,10 +31,10 @@ class AutoEncoding {
   static constexpr int kRoundsBetween = 500;     // rounds between two checks
   static constexpr int kMostRoundsOfCheck = 20;  // a check without enough transfers ends then
 
-  // `choice` is automatic. `feedback`: whether error feedback keeps what lossy encodings lose.
-  // `clock` outlives this.
+  // `choice` is automatic, and `transforms` has every transform that it names. `feedback`: whether
+  // error feedback keeps what lossy encodings lose. `clock` outlives this.
   AutoEncoding(const Layout& layout, const EncodingChoice& choice, Pipeline pipeline, bool feedback,
-               const Clock& clock);
+               TransformRegistry transforms, const Clock& clock);
 
   AutoEncoding(const AutoEncoding&) = delete;
   AutoEncoding& operator=(const AutoEncoding&) = delete;
@@ -59,6 +60,7 @@ class AutoEncoding {
   const EncodingChoice choice_;
   const std::vector<PlannedChunk> chunks_;
   const bool feedback_;
+  const TransformRegistry transforms_;
   const Clock& clock_;
   EncodingChooser chooser_;
   bool measuring_ = false;

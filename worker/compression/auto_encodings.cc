@@ -8,9 +8,10 @@ namespace sluice {
 namespace {
 
 std::unique_ptr<AutoEncoding> Direction(const Layout& layout, const EncodingChoice& choice,
-                                        Pipeline pipeline, bool feedback, const Clock& clock) {
+                                        Pipeline pipeline, bool feedback,
+                                        const TransformRegistry& transforms, const Clock& clock) {
   if (!choice.automatic()) return nullptr;
-  return std::make_unique<AutoEncoding>(layout, choice, pipeline, feedback, clock);
+  return std::make_unique<AutoEncoding>(layout, choice, pipeline, feedback, transforms, clock);
 }
 
 ChosenEncoding ChosenOf(const AutoEncoding* direction) {
@@ -31,8 +32,9 @@ AutoEncodings::AutoEncodings(const Layout& layout, const GradientEncoding& push,
                              const EncodingChoice& pull, const std::string& worker,
                              const Clock& clock)
     : worker_(worker),
-      push_(Direction(layout, push.choice, Pipeline::kThroughout, push.error_feedback, clock)),
-      pull_(Direction(layout, pull, Pipeline::kAfterEncoding, true, clock)) {}
+      push_(Direction(layout, push.choice, Pipeline::kThroughout, push.error_feedback,
+                      push.transforms, clock)),
+      pull_(Direction(layout, pull, Pipeline::kAfterEncoding, true, push.transforms, clock)) {}
 
 void AutoEncodings::BeginRound(GradientEncoder* encoder, ServerConnection& connection) {
   // The link can be measured only after the number of connections is settled.

@@ -102,13 +102,13 @@ EncodedChunk GradientEncoder::Encode(size_t index, absl::Span<const float> gradi
   context.memory = &memories_[index];
   if (!momentum_correction_.empty()) gradient = momentum_correction_.Advance(chunk.begin, gradient);
   if (left_over_.empty() || !KeepsLeftOver(chunk)) {
-    return EncodeValues(chunk.begin, gradient, encoding, context);
+    return EncodeValues(chunk.begin, gradient, encoding, context, encoding_.transforms);
   }
   const auto before = absl::MakeConstSpan(left_over_).subspan(chunk.begin, gradient.size());
   const auto after = absl::MakeSpan(next_left_over_).subspan(chunk.begin, gradient.size());
   // The server refuses values that are not finite; End(false) then drops what they leave over.
-  EncodedChunk encoded =
-      EncodeWithFeedback(chunk.begin, gradient, before, encoding, context, after);
+  EncodedChunk encoded = EncodeWithFeedback(chunk.begin, gradient, before, encoding, context,
+                                            encoding_.transforms, after);
   if (!momentum_correction_.empty() && encoding.sparse())
     momentum_correction_.Mask(chunk.begin, before, after);
   return encoded;

@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/encoding/encoding_plan.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/tensor/chunk_encoding.h"
 #include "common/tensor/coverage.h"
 #include "common/tensor/layout.h"
@@ -32,6 +33,7 @@ struct GradientEncoding {
   // Random numbers depend only on this seed, the worker, the push and the chunk.
   uint64_t seed = 1;
   Trace* trace = nullptr;  // of this process, if any; outlives the encoder
+  TransformRegistry transforms = BuiltinTransforms();  // has all that the choice names
 };
 
 // Used by one thread at a time. It holds two vectors of the model's size for error feedback, two

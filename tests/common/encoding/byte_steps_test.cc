@@ -8,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/encoding/checksum.h"
 #include "common/encoding/codec.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
@@ -30,14 +31,14 @@ Values FromBits(const Bits& bits) {
 EncodedChunk Encode(const std::string& encoding, const Values& values) {
   const auto parsed = ParseEncoding(encoding);
   EXPECT_THAT(parsed, IsOk());
-  return EncodeValues(0, values, parsed.ok() ? *parsed : Encoding(), {});
+  return EncodeValues(0, values, parsed.ok() ? *parsed : Encoding(), {}, BuiltinTransforms());
 }
 
 absl::StatusOr<Bits> Decode(EncodedChunk chunk, absl::string_view payload) {
   chunk.payload = payload;
   chunk.checksum = Checksum(payload);
   Values values(chunk.how.count, 4711);
-  const absl::Status status = DecodeValues(chunk, absl::MakeSpan(values));
+  const absl::Status status = DecodeValues(chunk, absl::MakeSpan(values), BuiltinTransforms());
   if (!status.ok()) return status;
   Bits bits(values.size());
   std::memcpy(bits.data(), values.data(), bits.size() * sizeof(float));

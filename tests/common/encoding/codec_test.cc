@@ -19,6 +19,7 @@
 #include "common/encoding/bytes/zstd_codec.h"
 #include "common/encoding/checksum.h"
 #include "common/encoding/transform.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/bomb.h"
@@ -59,6 +60,11 @@ const char* const kAll[] = {
     "low-rank:2",
 };
 
+const TransformRegistry& Transforms() {
+  static const auto* const transforms = new TransformRegistry(BuiltinTransforms());
+  return *transforms;
+}
+
 Encoding Parsed(const std::string& text) {
   const auto encoding = ParseEncoding(text);
   EXPECT_THAT(encoding, IsOk());
@@ -76,14 +82,15 @@ Values Gradient(size_t size, uint32_t seed = 1) {
 
 EncodedChunk Encode(const std::string& encoding, absl::Span<const float> values,
                     ChunkContext context = {}) {
-  return EncodeValues(0, values, Parsed(encoding), context);
+  return EncodeValues(0, values, Parsed(encoding), context, Transforms());
 }
 
 // In both ways to write them.
 absl::Status DecodeTo(const EncodedChunk& chunk, Values& values) {
   Values streamed = values;
-  const absl::Status status = DecodeValues(chunk, absl::MakeSpan(values));
-  EXPECT_EQ(DecodeValues(chunk, absl::MakeSpan(streamed), Writes::kPastCaches), status);
+  const absl::Status status = DecodeValues(chunk, absl::MakeSpan(values), Transforms());
+  EXPECT_EQ(DecodeValues(chunk, absl::MakeSpan(streamed), Transforms(), Writes::kPastCaches),
+            status);
   if (status.ok()) {
     EXPECT_EQ(std::memcmp(values.data(), streamed.data(), values.size() * sizeof(float)), 0);
   }
@@ -595,7 +602,7 @@ TEST(HostileChunkTest, AFlippedBitIsNoticed) {
       EncodedChunk bad = good;
       bad.payload = flipped;
       Values decoded(values.size());
-      const absl::Status status = DecodeValues(bad, absl::MakeSpan(decoded));
+      const absl::Status status = DecodeValues(bad, absl::MakeSpan(decoded), Transforms());
       ASSERT_EQ(ReasonOf(status), Reason::kCorruptChunk) << encoding;
       ASSERT_EQ(status.code(), absl::StatusCode::kAborted);
     }
@@ -860,15 +867,15 @@ TEST(HostileChunkTest, AnythingIsDecodedWhollyOrRefused) {
     EncodedChunk chunk;
     chunk.how = AnyEncoding(&dice);
     const bool splits = chunk.how.byte_layout != ByteLayout::kPlain &&
-                        (*FindTransform(chunk.how.transform, ""))->width() > 1;
+                        (*Transforms().Find(chunk.how.transform, ""))->width() > 1;
     const std::string payload = splits ? AnyPlanes(chunk.how, &dice) : AnyPayload(chunk.how, &dice);
     chunk.payload = payload;
     chunk.checksum = Checksum(payload);
     Values once(chunk.how.count, 4711);
     Values again(chunk.how.count, 815);
-    const absl::Status status = DecodeValues(chunk, absl::MakeSpan(once));
+    const absl::Status status = DecodeValues(chunk, absl::MakeSpan(once), Transforms());
     ASSERT_TRUE(status.ok() || ReasonOf(status) == Reason::kBadChunk) << status;
-    ASSERT_EQ(DecodeValues(chunk, absl::MakeSpan(again)), status);
+    ASSERT_EQ(DecodeValues(chunk, absl::MakeSpan(again), Transforms()), status);
     if (!status.ok()) continue;
     ASSERT_EQ(Bits(once), Bits(again)) << i;
     ++decoded[chunk.how.transform];

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/error.h"
 #include "common/encoding/codec.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
@@ -124,7 +125,7 @@ EncodedChunk EncodedAt(const Struct& example) {
   ChunkContext context;
   context.seed = LongNumber(example, "seed");
   context.columns = Number(example, "columns");
-  return EncodeValues(0, ValuesAt(example, "values"), *encoding, context);
+  return EncodeValues(0, ValuesAt(example, "values"), *encoding, context, BuiltinTransforms());
 }
 
 // One of the file's cases.
@@ -161,7 +162,7 @@ absl::Status Decode(const Struct& example, Values* values) {
   chunk.payload = payload;
   chunk.checksum = ChecksumAt(example);
   values->resize(chunk.how.count);
-  return DecodeValues(chunk, absl::MakeSpan(*values));
+  return DecodeValues(chunk, absl::MakeSpan(*values), BuiltinTransforms());
 }
 
 class EncodedTest : public ::testing::TestWithParam<Example> {};
@@ -175,7 +176,7 @@ TEST_P(EncodedTest, IsThePayload) {
   ExpectEqual(chunk.how, HowAt(example));
   if (Field(example, "frames").bool_value()) {
     Values values(chunk.how.count);
-    ASSERT_THAT(DecodeValues(chunk, absl::MakeSpan(values)), IsOk());
+    ASSERT_THAT(DecodeValues(chunk, absl::MakeSpan(values), BuiltinTransforms()), IsOk());
     EXPECT_EQ(Bits(values), BitsAt(example, "decoded"));
     return;
   }

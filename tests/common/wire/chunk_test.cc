@@ -15,6 +15,7 @@
 #include "common/base/error.h"
 #include "common/encoding/checksum.h"
 #include "common/encoding/codec.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/protocol/protocol_types.h"
 #include "common/wire/encoding.h"
 #include "gmock/gmock.h"
@@ -105,7 +106,7 @@ TEST(EncodeChunkTest, AFullChunkFitsGrpcsLimit) {
 
 // A chunk in one message of generated code, and its encoding there.
 EncodedChunk Encoded(const std::string& encoding, uint64_t offset, size_t count) {
-  return EncodeValues(offset, Elements(count), *ParseEncoding(encoding), {});
+  return EncodeValues(offset, Elements(count), *ParseEncoding(encoding), {}, BuiltinTransforms());
 }
 
 TEST(EncodeChunkTest, WritesEncodedChunksAsGeneratedCodeDoes) {
@@ -198,8 +199,9 @@ TEST(DecodeEncodedChunkTest, HasAllThatADecoderMustKnow) {
       EXPECT_EQ(chunk->size(), 3000u);
       std::vector<float> expected(3000);
       std::vector<float> values(3000);
-      ASSERT_THAT(DecodeValues(sent, absl::MakeSpan(expected)), IsOk());
-      ASSERT_THAT(DecodeValues(*chunk->encoded, absl::MakeSpan(values)), IsOk());
+      ASSERT_THAT(DecodeValues(sent, absl::MakeSpan(expected), BuiltinTransforms()), IsOk());
+      ASSERT_THAT(DecodeValues(*chunk->encoded, absl::MakeSpan(values), BuiltinTransforms()),
+                  IsOk());
       EXPECT_EQ(values, expected) << encoding;
     }
   }
@@ -232,7 +234,7 @@ TEST(DecodeEncodedChunkTest, RefusesWhatCannotBe) {
 TEST(EncodingMessageTest, SaysAllOfAnEncoding) {
   for (const char* name : {"float16", "int8:stochastic", "top-k:0.25:float16", "random-k:0.5",
                            "low-rank:7", "bfloat16/planes/zstd:3", "bfloat16/nonzero/pdict"}) {
-    const auto encoding = FromProto(ToProto(*ParseEncoding(name)));
+    const auto encoding = FromProto(ToProto(*ParseEncoding(name)), BuiltinTransforms());
     ASSERT_THAT(encoding, IsOk());
     EXPECT_EQ(EncodingName(*encoding), name);
   }
@@ -241,12 +243,12 @@ TEST(EncodingMessageTest, SaysAllOfAnEncoding) {
 TEST(EncodingMessageTest, RefusesWhatIsOutOfItsDomain) {
   v1::Encoding message = ToProto(*ParseEncoding("top-k:0.25"));
   message.set_share(2);
-  EXPECT_EQ(ReasonOf(FromProto(message).status()), Reason::kBadArgument);
+  EXPECT_EQ(ReasonOf(FromProto(message, BuiltinTransforms()).status()), Reason::kBadArgument);
   message = ToProto(*ParseEncoding("int8/zstd"));
   message.set_level(99);
-  EXPECT_EQ(ReasonOf(FromProto(message).status()), Reason::kBadArgument);
+  EXPECT_EQ(ReasonOf(FromProto(message, BuiltinTransforms()).status()), Reason::kBadArgument);
   message.set_transform(static_cast<v1::ValueTransform>(77));
-  EXPECT_EQ(ReasonOf(FromProto(message).status()), Reason::kBadArgument);
+  EXPECT_EQ(ReasonOf(FromProto(message, BuiltinTransforms()).status()), Reason::kBadArgument);
 }
 
 TEST(EncodingMessageTest, AUsersOwnTransformHasNoNameOfSluices) {
@@ -254,7 +256,8 @@ TEST(EncodingMessageTest, AUsersOwnTransformHasNoNameOfSluices) {
   message.set_transform(v1::CUSTOM_VALUES);
   for (const char* name : {"int8", "top-k:0.5", "float32/zstd"}) {
     message.set_custom(name);
-    EXPECT_THAT(FromProto(message), IsError(Reason::kBadArgument, HasSubstr(name)));
+    EXPECT_THAT(FromProto(message, BuiltinTransforms()),
+                IsError(Reason::kBadArgument, HasSubstr(name)));
   }
 }
 

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/encoding/codec.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/wire/messages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -48,9 +49,11 @@ class GrpcEncodingTest : public ::testing::Test {
                                                const Values& gradient) {
     const absl::Span<const float> values = gradient;
     const Encoding how = *ParseEncoding(encoding);
-    return {HeaderOf(world_.NextHeader("a", 0)),
-            GradientOf(EncodeValues(0, values.subspan(0, kMostEncoded), how, {})),
-            GradientOf(EncodeValues(kMostEncoded, values.subspan(kMostEncoded), how, {}))};
+    return {
+        HeaderOf(world_.NextHeader("a", 0)),
+        GradientOf(EncodeValues(0, values.subspan(0, kMostEncoded), how, {}, BuiltinTransforms())),
+        GradientOf(EncodeValues(kMostEncoded, values.subspan(kMostEncoded), how, {},
+                                BuiltinTransforms()))};
   }
 
   void Join() {

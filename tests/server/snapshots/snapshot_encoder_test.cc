@@ -7,6 +7,7 @@
 
 #include "common/base/parallel.h"
 #include "common/encoding/codec.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
@@ -36,7 +37,8 @@ Values Decoded(const std::vector<SnapshotPart>& parts, size_t size) {
     std::copy(floats.begin(), floats.end(), values.begin() + part.offset);
     if (!part.encoded.has_value()) continue;
     EXPECT_THAT(DecodeValues(*part.encoded,
-                             absl::MakeSpan(values).subspan(part.offset, part.encoded->how.count)),
+                             absl::MakeSpan(values).subspan(part.offset, part.encoded->how.count),
+                             BuiltinTransforms()),
                 IsOk());
   }
   return values;
@@ -51,17 +53,18 @@ class SnapshotEncoderTest : public ::testing::Test {
 
   const Layout layout_ = LayoutOf({{"w", 300000}, {"mean", 100, RangeKind::kStatistic}});
   const Values values_ = Parameters(300100);
+  const TransformRegistry transforms_ = BuiltinTransforms();
   Serial serial_;
 };
 
 TEST_F(SnapshotEncoderTest, LosslessOnesGiveBackEveryBit) {
-  SnapshotEncoder encoder(layout_, *ParseEncoding("float32/planes/zstd"));
+  SnapshotEncoder encoder(layout_, *ParseEncoding("float32/planes/zstd"), transforms_);
   EXPECT_EQ(Pull(encoder, 1, values_), values_);
   EXPECT_EQ(Pull(encoder, 2, values_), values_);
 }
 
 TEST_F(SnapshotEncoderTest, StatisticsAreSentAsTheyAre) {
-  SnapshotEncoder encoder(layout_, *ParseEncoding("sign"));
+  SnapshotEncoder encoder(layout_, *ParseEncoding("sign"), transforms_);
   const Values pulled = Pull(encoder, 1, values_);
   EXPECT_TRUE(std::equal(pulled.begin() + 300000, pulled.end(), values_.begin() + 300000));
   EXPECT_FALSE(std::equal(pulled.begin(), pulled.begin() + 300000, values_.begin()));
@@ -69,7 +72,7 @@ TEST_F(SnapshotEncoderTest, StatisticsAreSentAsTheyAre) {
 
 // A parameter between two that the encoding knows is now the one and now the other.
 TEST_F(SnapshotEncoderTest, OnAverageWorkersSeeWhatTheServerHas) {
-  SnapshotEncoder encoder(layout_, *ParseEncoding("bfloat16"));
+  SnapshotEncoder encoder(layout_, *ParseEncoding("bfloat16"), transforms_);
   constexpr int kSteps = 64;
   std::vector<double> sums(values_.size());
   double worst_once = 0;

@@ -21,7 +21,9 @@ int Main(int argc, char** argv) {
   }
   FailpointFiles files(RealFileSystem(), *point, [] { raise(SIGKILL); });
   argv[1] = argv[0];
-  return RunServerProgram(argc - 1, argv + 1, files);
+  ServerProgramOptions options;
+  options.files = &files;
+  return RunServerProgram(argc - 1, argv + 1, options);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
@@ -37,8 +38,9 @@ Values Noise() {
 class AutoEncodingTest : public ::testing::Test {
  protected:
   void Use(const std::string& choice, const Layout& layout = ParametersOnly(kSize)) {
-    encoding_ = std::make_unique<AutoEncoding>(layout, *ParseEncodingChoice(choice),
-                                               Pipeline::kThroughout, true, clock_);
+    encoding_ =
+        std::make_unique<AutoEncoding>(layout, *ParseEncodingChoice(choice), Pipeline::kThroughout,
+                                       true, BuiltinTransforms(), clock_);
   }
 
   // Rounds over a link of the given speed, in bytes per second.

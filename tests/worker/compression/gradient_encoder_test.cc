@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/encoding/codec.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
@@ -34,7 +35,8 @@ class Receiver final : public OutgoingPush {
 
   bool Send(const EncodedChunk& chunk) override {
     if (ended) return false;
-    EXPECT_THAT(DecodeValues(chunk, absl::MakeSpan(values).subspan(chunk.offset, chunk.how.count)),
+    EXPECT_THAT(DecodeValues(chunk, absl::MakeSpan(values).subspan(chunk.offset, chunk.how.count),
+                             BuiltinTransforms()),
                 IsOk());
     payloads.emplace_back(chunk.payload);
     return true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/encoding/codec.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/tensor/vector_copy.h"
 #include "tools/bench/codecs/codec_side.h"
 
@@ -56,7 +57,7 @@ class SluiceCodec final : public CodecSide {
         values.size() >= kStreamedElements ? Writes::kPastCaches : Writes::kToCaches;
     for (const EncodedChunk& chunk : chunks_) {
       const absl::Status decoded =
-          DecodeValues(chunk, values.subspan(chunk.offset, chunk.how.count), writes);
+          DecodeValues(chunk, values.subspan(chunk.offset, chunk.how.count), transforms_, writes);
       CHECK(decoded.ok()) << decoded;
     }
   }
@@ -66,12 +67,14 @@ class SluiceCodec final : public CodecSide {
     ChunkContext context;
     context.seed = cut.begin;
     context.columns = cut.columns;
-    return EncodeValues(cut.begin, values_.subspan(cut.begin, cut.elements), encoding_, context);
+    return EncodeValues(cut.begin, values_.subspan(cut.begin, cut.elements), encoding_, context,
+                        transforms_);
   }
 
   const Encoding encoding_;
   const absl::Span<const float> values_;
   const std::vector<Cut> cuts_;
+  const TransformRegistry transforms_ = BuiltinTransforms();
   std::vector<EncodedChunk> chunks_;
 };
 

@@ -144,9 +144,9 @@ class GrpcConnection final : public ServerConnection {
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
     const bool shares = SharesMemory() && pull_encoding_.plain();
     SharedParameters* const shared = shares ? &shared_parameters_ : nullptr;
-    return StartGrpcPull(
-        *streams_, request, shared,
-        {options_.pull_timeout, options_.token, options_.trace, pull_encoding_, UseLanes()});
+    return StartGrpcPull(*streams_, request, shared,
+                         {options_.pull_timeout, options_.token, options_.trace, pull_encoding_,
+                          UseLanes(), &options_.transforms});
   }
 
   absl::Status Leave(SessionId session, const Results& results) override {

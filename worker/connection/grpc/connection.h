@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/encoding/encoding.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/security/credentials_source.h"
 #include "common/trace/trace.h"
 #include "worker/connection/server_connection.h"
@@ -31,6 +32,8 @@ struct GrpcConnectionOptions {
   // The encoding of pulled parameters, until UsePullEncoding() changes it. Parameters that are
   // encoded go through the socket, also where memory is shared.
   Encoding pull_encoding;
+  // Decodes parameters; has the transform of every encoding that they are pulled in.
+  TransformRegistry transforms = BuiltinTransforms();
 };
 
 // Connects to a server. If it cannot be reached, logs that and waits up to `connect_timeout`.

@@ -13,10 +13,11 @@ namespace {
 
 constexpr char kPullRow[] = "pull";  // of the trace
 
-absl::Status Write(const TensorChunk& chunk, absl::Span<float> parameters) {
+absl::Status Write(const TensorChunk& chunk, const TransformRegistry& transforms,
+                   absl::Span<float> parameters) {
   const bool streams = parameters.size() >= kStreamedElements;
   if (chunk.encoded.has_value()) {
-    return DecodeValues(*chunk.encoded, parameters.subspan(chunk.offset, chunk.size()),
+    return DecodeValues(*chunk.encoded, parameters.subspan(chunk.offset, chunk.size()), transforms,
                         streams ? Writes::kPastCaches : Writes::kToCaches);
   }
   uint64_t offset = chunk.offset;
@@ -43,7 +44,7 @@ absl::Status GrpcParameterSink::Take(const grpc::ByteBuffer& message) {
     const absl::Status added = coverage_.Add(chunk->offset, chunk->size());
     if (!added.ok()) return added;
   }
-  const absl::Status written = Write(*chunk, parameters_);
+  const absl::Status written = Write(*chunk, transforms_, parameters_);
   if (!written.ok()) return written;
   absl::MutexLock lock(&mu_);
   written_ += chunk->size();

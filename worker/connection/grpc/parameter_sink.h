@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "common/encoding/transform_registry.h"
 #include "common/tensor/coverage.h"
 #include "common/trace/trace.h"
 
@@ -19,9 +20,13 @@ namespace sluice {
 // Any thread may use it. Several chunks are decoded at once, each into its own elements.
 class GrpcParameterSink {
  public:
-  // Writes to `parameters`. They outlive the sink, and so does `trace`, unless it is null.
-  GrpcParameterSink(absl::Span<float> parameters, Trace* trace)
-      : parameters_(parameters), trace_(trace), coverage_(parameters.size()) {}
+  // Writes to `parameters`. They outlive the sink, and so do `transforms`, and `trace` unless it is
+  // null.
+  GrpcParameterSink(absl::Span<float> parameters, const TransformRegistry& transforms, Trace* trace)
+      : parameters_(parameters),
+        transforms_(transforms),
+        trace_(trace),
+        coverage_(parameters.size()) {}
 
   // Decodes a PullParamsResponse that holds a chunk. INTERNAL if it holds none; otherwise the
   // errors of DecodeChunk(), Coverage and DecodeValues().
@@ -42,6 +47,7 @@ class GrpcParameterSink {
 
  private:
   const absl::Span<float> parameters_;
+  const TransformRegistry& transforms_;
   Trace* const trace_;
   mutable absl::Mutex mu_;
   Coverage coverage_ ABSL_GUARDED_BY(mu_);     // elements that are decoded or being decoded

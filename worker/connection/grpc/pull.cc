@@ -67,7 +67,7 @@ class GrpcPullCall {
   }
 
   absl::StatusOr<PullHeader> ReadAll(absl::Span<float> parameters) {
-    GrpcParameterSink sink(parameters, options_.trace);
+    GrpcParameterSink sink(parameters, *options_.transforms, options_.trace);
     std::vector<std::unique_ptr<GrpcPullLane>> lanes;
     for (const std::shared_ptr<GrpcLane>& lane : options_.lanes.lanes) {
       lanes.push_back(std::make_unique<GrpcPullLane>(lane, options_.lanes.name, options_.timeout,

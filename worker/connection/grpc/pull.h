@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "common/encoding/encoding.h"
+#include "common/encoding/transform_registry.h"
 #include "common/trace/trace.h"
 #include "worker/connection/grpc/lanes.h"
 #include "worker/connection/server_connection.h"
@@ -23,6 +24,8 @@ struct GrpcPullOptions {
   Trace* trace = nullptr;  // of this process, if any; outlives the pull
   Encoding encoding;       // of the parameters; plain with shared memory
   LaneUse lanes;           // none with shared memory
+  // Decodes the parameters; outlives the pull. Never null.
+  const TransformRegistry* transforms = nullptr;
 };
 
 // Starts to ask for a step, and returns at once. `shared` is null if the parameters should come

@@ -13,6 +13,7 @@
 #include "common/base/file_descriptor.h"
 #include "common/encoding/checksum.h"
 #include "common/encoding/codec.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/wire/encoding.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -173,7 +174,8 @@ TEST_F(HostilePeersTest, APushThatStallsAfterItsHeaderHoldsNobodyUp) {
 
 TEST_F(HostilePeersTest, ABombIsRefused) {
   const Values zeros(kElements, 0);
-  const EncodedChunk honest = EncodeValues(0, zeros, *ParseEncoding("float32/zstd"), {});
+  const EncodedChunk honest =
+      EncodeValues(0, zeros, *ParseEncoding("float32/zstd"), {}, BuiltinTransforms());
   v1::PushGradientsRequest bomb;
   *bomb.mutable_chunk()->mutable_encoding() = ToProto(honest.how);
   const std::string payload = Bomb();

@@ -1,16 +1,19 @@
-#include "common/encoding/kept_values.h"
+#include "common/encoding/transforms/kept_values.h"
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
-#include "common/encoding/builtin_transforms.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 
 namespace sluice {
 namespace {
 
-const Transform& Values(bool half) { return half ? Float16Transform() : Float32Transform(); }
+std::unique_ptr<const Transform> MakeValues(bool half) {
+  return half ? MakeFloat16Transform() : MakeFloat32Transform();
+}
 
 }  // namespace
 
@@ -33,7 +36,7 @@ std::string EncodeKept(const std::vector<float>& values, bool half) {
   ChunkEncoding how;
   how.count = values.size();
   std::string bytes;
-  Values(half).Encode(values, Encoding(), ChunkContext(), &how, &bytes);
+  MakeValues(half)->Encode(values, Encoding(), ChunkContext(), &how, &bytes);
   return bytes;
 }
 
@@ -41,11 +44,12 @@ absl::StatusOr<std::vector<float>> DecodeKept(absl::string_view bytes, const Chu
   ChunkEncoding of_values;
   of_values.count = how.kept;
   std::vector<float> values(how.kept);
-  const absl::Status decoded = Values(how.half).Decode(bytes, of_values, absl::MakeSpan(values));
+  const absl::Status decoded =
+      MakeValues(how.half)->Decode(bytes, of_values, absl::MakeSpan(values));
   if (!decoded.ok()) return decoded;
   return values;
 }
 
-size_t WidthOfKept(bool half) { return Values(half).width(); }
+size_t WidthOfKept(bool half) { return half ? sizeof(uint16_t) : sizeof(float); }
 
 }  // namespace sluice

@@ -1,7 +1,7 @@
 // A transform whose bytes are as many as the number of values says.
 
-#ifndef SLUICE_COMMON_ENCODING_FIXED_SIZE_TRANSFORM_H_
-#define SLUICE_COMMON_ENCODING_FIXED_SIZE_TRANSFORM_H_
+#ifndef SLUICE_COMMON_ENCODING_TRANSFORMS_FIXED_SIZE_TRANSFORM_H_
+#define SLUICE_COMMON_ENCODING_TRANSFORMS_FIXED_SIZE_TRANSFORM_H_
 
 #include <cstdint>
 #include <string>
@@ -34,4 +34,4 @@ class FixedSizeTransform : public Transform {
 
 }  // namespace sluice
 
-#endif  // SLUICE_COMMON_ENCODING_FIXED_SIZE_TRANSFORM_H_
+#endif  // SLUICE_COMMON_ENCODING_TRANSFORMS_FIXED_SIZE_TRANSFORM_H_

@@ -1,4 +1,4 @@
-#include "common/encoding/largest.h"
+#include "common/encoding/transforms/largest.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "common/encoding/fixed_size_transform.h"
+#include "common/encoding/transforms/fixed_size_transform.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"

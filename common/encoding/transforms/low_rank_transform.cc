@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
-#include "common/encoding/builtin_transforms.h"
 #include "common/encoding/transform.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 
 namespace sluice {
 namespace {
@@ -144,7 +145,7 @@ class LowRank final : public Transform {
     if (!shape.ok() || !AllFinite(q)) {
       how->transform = ValueTransform::kFloat32;
       how->columns = how->rank = 0;
-      Float32Transform().Encode(values, encoding, context, how, bytes);
+      MakeFloat32Transform()->Encode(values, encoding, context, how, bytes);
       return;
     }
     Append(p, bytes);
@@ -197,9 +198,6 @@ class LowRank final : public Transform {
 
 }  // namespace
 
-const Transform& LowRankTransform() {
-  static const auto* const transform = new LowRank();
-  return *transform;
-}
+std::unique_ptr<const Transform> MakeLowRankTransform() { return std::make_unique<LowRank>(); }
 
 }  // namespace sluice

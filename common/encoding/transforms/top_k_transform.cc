@@ -1,13 +1,14 @@
 // top-k (Aji and Heafield 2017; Lin et al. 2018): the largest values and where they belong.
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/varint.h"
-#include "common/encoding/builtin_transforms.h"
-#include "common/encoding/kept_values.h"
-#include "common/encoding/largest.h"
 #include "common/encoding/transform.h"
+#include "common/encoding/transforms/builtin_transforms.h"
+#include "common/encoding/transforms/kept_values.h"
+#include "common/encoding/transforms/largest.h"
 #include "common/tensor/tensor_chunk.h"
 #include "common/tensor/vector_math.h"
 
@@ -85,9 +86,6 @@ class TopK final : public Transform {
 
 }  // namespace
 
-const Transform& TopKTransform() {
-  static const auto* const transform = new TopK();
-  return *transform;
-}
+std::unique_ptr<const Transform> MakeTopKTransform() { return std::make_unique<TopK>(); }
 
 }  // namespace sluice

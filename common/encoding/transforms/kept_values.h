@@ -1,7 +1,7 @@
 // What top-k and random-k have in common: few of a chunk's values, sent as float32 or float16.
 
-#ifndef SLUICE_COMMON_ENCODING_KEPT_VALUES_H_
-#define SLUICE_COMMON_ENCODING_KEPT_VALUES_H_
+#ifndef SLUICE_COMMON_ENCODING_TRANSFORMS_KEPT_VALUES_H_
+#define SLUICE_COMMON_ENCODING_TRANSFORMS_KEPT_VALUES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -34,4 +34,4 @@ absl::Status BrokenSparseChunk(absl::string_view what);
 
 }  // namespace sluice
 
-#endif  // SLUICE_COMMON_ENCODING_KEPT_VALUES_H_
+#endif  // SLUICE_COMMON_ENCODING_TRANSFORMS_KEPT_VALUES_H_

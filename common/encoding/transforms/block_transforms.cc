@@ -2,12 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
-#include "common/encoding/builtin_transforms.h"
 #include "common/encoding/bytes/float_bits.h"
-#include "common/encoding/fixed_size_transform.h"
+#include "common/encoding/transforms/builtin_transforms.h"
+#include "common/encoding/transforms/fixed_size_transform.h"
 #include "common/tensor/vector_clones.h"
 
 namespace sluice {
@@ -244,14 +245,8 @@ class Sign final : public BlockTransform {
 
 }  // namespace
 
-const Transform& Int8Transform() {
-  static const auto* const transform = new Int8();
-  return *transform;
-}
+std::unique_ptr<const Transform> MakeInt8Transform() { return std::make_unique<Int8>(); }
 
-const Transform& SignTransform() {
-  static const auto* const transform = new Sign();
-  return *transform;
-}
+std::unique_ptr<const Transform> MakeSignTransform() { return std::make_unique<Sign>(); }
 
 }  // namespace sluice

@@ -1,11 +1,12 @@
 // float32, float16 and bfloat16.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
-#include "common/encoding/builtin_transforms.h"
 #include "common/encoding/bytes/fetch_ahead.h"
 #include "common/encoding/bytes/float_bits.h"
-#include "common/encoding/fixed_size_transform.h"
+#include "common/encoding/transforms/builtin_transforms.h"
+#include "common/encoding/transforms/fixed_size_transform.h"
 #include "common/tensor/vector_clones.h"
 
 #ifdef __x86_64__
@@ -171,19 +172,16 @@ class FloatTransform final : public FixedSizeTransform {
 
 }  // namespace
 
-const Transform& Float32Transform() {
-  static const auto* const transform = new FloatTransform(4, ToFloat32s, FromFloat32s);
-  return *transform;
+std::unique_ptr<const Transform> MakeFloat32Transform() {
+  return std::make_unique<FloatTransform>(4, ToFloat32s, FromFloat32s);
 }
 
-const Transform& Float16Transform() {
-  static const auto* const transform = new FloatTransform(2, ToFloat16s, BestFromFloat16s());
-  return *transform;
+std::unique_ptr<const Transform> MakeFloat16Transform() {
+  return std::make_unique<FloatTransform>(2, ToFloat16s, BestFromFloat16s());
 }
 
-const Transform& Bfloat16Transform() {
-  static const auto* const transform = new FloatTransform(2, ToBfloat16s, FromBfloat16s);
-  return *transform;
+std::unique_ptr<const Transform> MakeBfloat16Transform() {
+  return std::make_unique<FloatTransform>(2, ToBfloat16s, FromBfloat16s);
 }
 
 }  // namespace sluice

@@ -1,10 +1,11 @@
 // random-k (Stich et al. 2018): values at places that a seed says.
 #include <algorithm>
+#include <memory>
 #include <vector>
 
-#include "common/encoding/builtin_transforms.h"
-#include "common/encoding/kept_values.h"
 #include "common/encoding/transform.h"
+#include "common/encoding/transforms/builtin_transforms.h"
+#include "common/encoding/transforms/kept_values.h"
 
 namespace sluice {
 namespace {
@@ -62,9 +63,6 @@ class RandomK final : public Transform {
 
 }  // namespace
 
-const Transform& RandomKTransform() {
-  static const auto* const transform = new RandomK();
-  return *transform;
-}
+std::unique_ptr<const Transform> MakeRandomKTransform() { return std::make_unique<RandomK>(); }
 
 }  // namespace sluice

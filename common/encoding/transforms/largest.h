@@ -1,7 +1,7 @@
 // Which of many values are the largest.
 
-#ifndef SLUICE_COMMON_ENCODING_LARGEST_H_
-#define SLUICE_COMMON_ENCODING_LARGEST_H_
+#ifndef SLUICE_COMMON_ENCODING_TRANSFORMS_LARGEST_H_
+#define SLUICE_COMMON_ENCODING_TRANSFORMS_LARGEST_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,4 +18,4 @@ std::vector<uint32_t> FindLargest(absl::Span<const float> values, size_t kept);
 
 }  // namespace sluice
 
-#endif  // SLUICE_COMMON_ENCODING_LARGEST_H_
+#endif  // SLUICE_COMMON_ENCODING_TRANSFORMS_LARGEST_H_
