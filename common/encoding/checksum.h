@@ -1,4 +1,4 @@
-// Finds bytes that changed on their way.
+// Checksums that show whether bytes changed on the network or on disk.
 
 #ifndef SLUICE_COMMON_ENCODING_CHECKSUM_H_
 #define SLUICE_COMMON_ENCODING_CHECKSUM_H_
@@ -11,13 +11,14 @@
 
 namespace sluice {
 
-// XXH3-64 with seed 0 (Collet, xxhash.com): a quarter of a pass over memory.
+// Returns XXH3-64 with seed 0 (Collet, xxhash.com). It takes a quarter of the time that reading the
+// bytes from memory takes.
 uint64_t Checksum(absl::string_view bytes);
 
-// CORRUPT_CHUNK unless a chunk's payload has the checksum that its sender says.
+// Returns CORRUPT_CHUNK, which names the chunk's `offset`, if the two checksums differ.
 absl::Status CompareChecksums(uint64_t offset, uint64_t found, uint64_t expected);
 
-// Checksum() of bytes that lie in several places.
+// Computes Checksum() of bytes that lie in several places. One thread uses it at a time.
 class Checksummer {
  public:
   Checksummer();

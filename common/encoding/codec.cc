@@ -21,7 +21,7 @@ ByteStage StageOf(const ChunkEncoding& how, const Transform& transform) {
   return {how.byte_layout, how.compressor, transform.width()};
 }
 
-// From the wire the fields are any numbers.
+// A message can have any number in these fields.
 absl::Status CheckSteps(const ChunkEncoding& how) {
   const auto layout = static_cast<int>(how.byte_layout);
   if (layout < 0 || layout > static_cast<int>(ByteLayout::kNonzeroPlanes)) {
@@ -48,14 +48,14 @@ ChunkEncoding Describe(uint64_t count, const Encoding& encoding) {
   return how;
 }
 
-// For values that the transform does not take.
+// For values that are not finite, which the transform cannot encode.
 Encoding AsTheyAre(Encoding encoding) {
   encoding.transform = ValueTransform::kFloat32;
   encoding.custom.clear();
   return encoding;
 }
 
-// False if not all values are finite.
+// Returns false if a value is not finite.
 bool Transformed(absl::Span<const float> values, const Encoding& encoding,
                  const ChunkContext& context, const TransformRegistry& transforms,
                  ChunkEncoding* how, std::string* bytes) {
@@ -64,7 +64,7 @@ bool Transformed(absl::Span<const float> values, const Encoding& encoding,
   return (*transform)->EncodeIfFinite(values, encoding, context, how, bytes);
 }
 
-// Block by block, each of which is decoded within the first-level cache.
+// Decodes one block at a time, since a block fits into the first-level cache.
 absl::Status DecodePastCaches(absl::string_view bytes, ChunkEncoding how,
                               const Transform& transform, absl::Span<float> values) {
   constexpr size_t kBlock = 2048;
@@ -98,7 +98,7 @@ EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const
       chunk.how = Describe(values.size(), AsTheyAre(encoding));
     }
   }
-  // It may have chosen another.
+  // The transform may have chosen another one for this chunk.
   const Transform& chosen = **transforms.Find(chunk.how.transform, chunk.how.custom);
   const ByteStage stage = StageOf(chunk.how, chosen);
   if (stage.plain() && bytes.data() == made->data()) {
@@ -139,7 +139,7 @@ absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values,
   const auto bytes = UnpackBytes(chunk.payload, stage, *most, room);
   if (!bytes.ok()) return bytes.status();
   if (as_they_are && bytes->data() == room && bytes->size() == *most) return absl::OkStatus();
-  // Bytes that are too few or too many are none to be taken apart.
+  // If the number of bytes is wrong, Decode() says so.
   if (writes == Writes::kPastCaches && (*transform)->by_value() && bytes->size() == *most) {
     return DecodePastCaches(*bytes, how, **transform, values);
   }

@@ -1,4 +1,7 @@
-// Encodes and decodes the elements of one chunk, through all steps of an encoding.
+// Encodes and decodes the elements of one chunk, with all three steps of an encoding.
+//
+// Workers encode gradients and decode parameters; servers do the reverse. Any number of threads may
+// call these functions at the same time.
 
 #ifndef SLUICE_COMMON_ENCODING_CODEC_H_
 #define SLUICE_COMMON_ENCODING_CODEC_H_
@@ -14,24 +17,28 @@
 
 namespace sluice {
 
-// Elements of the largest chunk that is encoded. A decoder that holds back nothing else may be made
-// to allocate 4 bytes for each.
+// The largest number of elements of an encoded chunk. A sender can thus make a decoder allocate at
+// most 4 bytes for each of these, however small its message is.
 inline constexpr uint64_t kMostEncoded = uint64_t{1} << 18;
 
-// `values`, elements from `offset` on, at least one and at most kMostEncoded of them, encoded; if
-// that is plain, copied. If one of them is not finite they are sent as float32, so that their
-// receiver sees it.
+// Encodes `values`, 1 to kMostEncoded elements of a vector; the first is element `offset`. The
+// result owns its memory. If a value is infinite or NaN, all of the chunk is encoded as float32, so
+// that the receiver sees that value. `transforms` must have float32 and the encoding's transform.
 EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const Encoding& encoding,
                           const ChunkContext& context, const TransformRegistry& transforms);
 
-// Whether what is decoded is used at once, or is a part of more than the caches hold: then 16-bit
-// and 32-bit floats are written past them, in half as much again of the speed. See StreamTo().
+// How decoded values are written. kPastCaches is 1.5 times as fast for 16-bit and 32-bit floats if
+// the whole vector is larger than the caches. Use kToCaches if the values are used at once. See
+// StreamTo().
 enum class Writes { kToCaches, kPastCaches };
 
-// Writes the elements of `chunk` to `values`, which is as long as it says. CORRUPT_CHUNK if its
-// checksum is wrong; BAD_CHUNK if it is not what it says, or too large; BAD_ARGUMENT if one of its
-// steps is unknown here. After an error `values` hold anything. Takes memory for at most what
-// `values` stand for, a few times.
+// Decodes `chunk` and writes its elements to `values`, whose size must be chunk.how.count. The
+// chunk comes from the network and can be anything. After an error, the content of `values` is
+// undefined. Allocates at most a few times the size of `values`. Errors:
+//   CORRUPT_CHUNK  the checksum is wrong
+//   BAD_CHUNK      the payload does not agree with chunk.how, or the chunk is too large
+//   BAD_ARGUMENT   the byte layout or the compressor is unknown, or `transforms` does not have the
+//                  transform
 absl::Status DecodeValues(const EncodedChunk& chunk, absl::Span<float> values,
                           const TransformRegistry& transforms, Writes writes = Writes::kToCaches);
 

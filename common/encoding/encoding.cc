@@ -133,7 +133,7 @@ absl::Status TakeStep(absl::string_view text, absl::string_view step, Encoding* 
                                 kMostLevel));
 }
 
-// With as few digits as are read as the same number.
+// The shortest text that is read as the same number.
 std::string Digits(double number) {
   constexpr int kAlwaysEnough = 17;
   for (int digits = 1;; ++digits) {

@@ -1,10 +1,11 @@
-// How floats are written on the wire: a short pipeline of three steps.
+// An encoding: how the values of a chunk become the bytes that are sent. It has three steps.
 //
 //   values ── transform ──▶ bytes ── byte layout ──▶ bytes ── compressor ──▶ payload
 //
-// The transform makes fewer bytes of the values, most by losing some of them; the byte layout puts
-// bytes side by side that are alike; the compressor finds what repeats. README.md in this folder
-// specifies the bytes.
+// The transform makes fewer bytes, and most transforms lose some precision. The byte layout puts
+// similar bytes next to each other. The compressor removes repetition without loss. This header is
+// about the names and the options of encodings; codec.h applies them. FORMAT.md specifies the
+// bytes.
 
 #ifndef SLUICE_COMMON_ENCODING_ENCODING_H_
 #define SLUICE_COMMON_ENCODING_ENCODING_H_
@@ -18,7 +19,7 @@
 
 namespace sluice {
 
-inline constexpr uint32_t kMostRank = 64;
+inline constexpr uint32_t kMostRank = 64;  // of low-rank
 
 // The names of Sluice's own transforms, for error messages.
 inline constexpr absl::string_view kBuiltinTransformNames =
@@ -26,26 +27,27 @@ inline constexpr absl::string_view kBuiltinTransformNames =
 
 struct Encoding {
   ValueTransform transform = ValueTransform::kFloat32;
-  bool stochastic = false;  // kInt8: rounds up or down at random, right on average
-  double share = 0.01;      // kTopK, kRandomK: of the values, those that are sent; in (0, 1]
-  bool half = false;        // kTopK, kRandomK: values are sent as float16
-  // Of these only a worker that pushes knows.
-  bool momentum = false;  // kTopK, kSign: the worker has the optimizer's momentum; see velocity.h
-  uint64_t warmup = 0;    // kTopK: the first steps, over which the share falls to what it says
-  uint32_t rank = 4;      // kLowRank: columns of the narrow matrices; 1 to kMostRank
-  std::string custom;     // kCustom: its name
+  bool stochastic = false;  // kInt8: round up or down at random, so that the mean stays right
+  double share = 0.01;      // kTopK, kRandomK: the share of the values that is sent, in (0, 1]
+  bool half = false;        // kTopK, kRandomK: the values that are sent are float16
+  // The worker applies the next two itself. They are not sent to the server.
+  bool momentum = false;  // kTopK, kSign: momentum runs on the worker; see momentum_correction.h
+  uint64_t warmup = 0;    // kTopK: during these first steps the share falls to `share`
+  uint32_t rank = 4;      // kLowRank: columns of the narrow matrices, 1 to kMostRank
+  std::string custom;     // kCustom: the name of a user's own transform
   ByteLayout byte_layout = ByteLayout::kPlain;
   Compressor compressor = Compressor::kNone;
   int level = 1;  // kZstd: 1 (fastest) to 19
 
-  // Whether what is decoded may differ from what was encoded. A user's own is held to be.
+  // Whether decoded values may differ from the original ones. A user's own transform counts as
+  // lossy.
   bool lossy() const { return transform != ValueTransform::kFloat32; }
-  // Whether values that are not sent decode as 0. Fit for changes, which add up, and not for
-  // values, which replace others.
+  // Whether values that are not sent decode as 0. Gradients can be sent this way, since they are
+  // added up. Parameters cannot, since the zeros would replace them.
   bool sparse() const;
-  // Whether it may be told to have momentum on the worker: it loses less of a training that way.
+  // Whether the option `momentum` exists for this transform.
   bool takes_momentum() const;
-  // Whether nothing is done: then the payload is the floats.
+  // Whether all three steps do nothing: the payload is then the float32 values.
   bool plain() const;
 };
 
@@ -55,18 +57,21 @@ bool operator==(const Encoding& a, const Encoding& b);
 // and not "auto", which flags use for something else.
 bool IsTransformName(absl::string_view name);
 
-// What a flag says: TRANSFORM[:OPTION…][/planes|/nonzero][/zstd[:LEVEL]|/pdict], where TRANSFORM is
-// one of float32, float16, bfloat16, int8[:stochastic], sign[:momentum],
-// top-k[:SHARE][:float16][:momentum][:warmup=STEPS], random-k[:SHARE][:float16], low-rank[:RANK],
-// or the name of a user's own. "none" is float32. BAD_ARGUMENT names what is wrong.
+// Reads the text of a flag: TRANSFORM[:OPTION…][/planes|/nonzero][/zstd[:LEVEL]|/pdict]. TRANSFORM
+// is one of float32, float16, bfloat16, int8[:stochastic], sign[:momentum],
+// top-k[:SHARE][:float16][:momentum][:warmup=STEPS], random-k[:SHARE][:float16] and
+// low-rank[:RANK], or the name of a user's own transform. "none" means float32. Returns
+// BAD_ARGUMENT with a reason if the text is wrong. Every other name that IsTransformName() allows
+// is accepted: TransformRegistry::Find() tells whether the transform exists.
 absl::StatusOr<Encoding> ParseEncoding(absl::string_view text);
 
-// What ParseEncoding() reads as the same encoding.
+// Returns a text that ParseEncoding() reads as the same encoding.
 std::string EncodingName(const Encoding& encoding);
 
-// The share that is sent of a gradient computed on `step`. While an encoding warms up it falls in
-// four stages of equal length, each time by the same factor, from a quarter to encoding.share: to
-// 0.001 by 0.25, 0.063, 0.016 and 0.004. A share of a quarter or more does not warm up.
+// Returns the share of values that is sent of a gradient computed on `step`. During the first
+// encoding.warmup steps the share falls from 0.25 to encoding.share in four stages of equal length,
+// by the same factor each time. Example for 0.001: the stages use 0.25, 0.063, 0.016 and 0.004. An
+// encoding.share of 0.25 or more is used from the first step.
 double ShareAt(const Encoding& encoding, uint64_t step);
 
 }  // namespace sluice

@@ -1,6 +1,7 @@
-// Which of several encodings takes the least time on the link that there is.
+// Chooses the encoding that takes the least time on the worker's link to the server.
 //
-// Pure arithmetic on what others measured: so what it chooses can be told in advance.
+// This is pure arithmetic. AutoEncoding measures the link and the encodings and passes the numbers
+// in, so tests can predict every choice.
 
 #ifndef SLUICE_COMMON_ENCODING_ENCODING_CHOOSER_H_
 #define SLUICE_COMMON_ENCODING_ENCODING_CHOOSER_H_
@@ -13,43 +14,46 @@
 
 namespace sluice {
 
-// What a vector takes in one encoding.
+// What one encoding costs for a whole vector.
 struct EncodingCost {
-  uint64_t bytes = 0;  // on the link
+  uint64_t bytes = 0;  // that are sent
   absl::Duration encode;
   absl::Duration decode;
 };
 
-// What goes on at the same time, chunk by chunk.
+// Which of the three stages (encode, send, decode) run at the same time on different chunks.
 enum class Pipeline {
-  // Pushes: while one chunk is on its way the next is encoded and the last decoded.
+  // Pushes: all three. While one chunk is sent, the next is encoded and the one before is decoded.
   kThroughout,
-  // Pulls: the server encodes all of a step before it sends the first chunk.
+  // Pulls: sending and decoding. The server encodes all chunks before it sends the first.
   kAfterEncoding,
 };
 
-// How long a vector of so many chunks is on its way over a link of so many bytes a second: the
-// slowest of what goes on at the same time for all chunks, and the rest of it for one.
+// Returns the time from the first encoded value to the last decoded one, for a vector of `chunks`
+// chunks on a link that carries `link` bytes per second. Of the stages that run at the same time,
+// the slowest counts for all chunks and each other stage counts for one chunk.
 absl::Duration TimeOnItsWay(const EncodingCost& cost, double link, uint64_t chunks,
                             Pipeline pipeline);
 
-// Externally synchronized.
+// One thread uses a chooser at a time.
 class EncodingChooser {
  public:
-  // A change must save this share of the time, or two that are alike would take turns.
+  // The chooser switches only if that saves this share of the time. Otherwise two encodings of
+  // similar cost would alternate.
   static constexpr double kWorthAChange = 0.05;
 
   EncodingChooser(Pipeline pipeline, uint64_t chunks) : pipeline_(pipeline), chunks_(chunks) {}
 
-  // So many bytes went over the link in so long. Choose() goes by all since the last Choose().
+  // Records that `bytes` went over the link in `time`. Choose() uses all records since its last
+  // call.
   void NoteTransfer(uint64_t bytes, absl::Duration time);
 
-  // The number of the candidate to use from now on: the one chosen before, at first number 0,
-  // unless another is better by kWorthAChange. Of equal ones, the first. If no transfer was noted,
-  // or none that took time, the one chosen before.
+  // Returns the index of the candidate to use from now on. It stays the one chosen last, at first
+  // candidate 0, unless another one is better by kWorthAChange. Of equally good candidates the
+  // first wins. If no transfer that took time was noted, the choice and the speed of the link stay.
   size_t Choose(absl::Span<const EncodingCost> candidates);
 
-  // The link's bytes per second, as Choose() took it last; 0 if unknown.
+  // The link's speed in bytes per second that Choose() used last; 0 if unknown.
   double link() const { return link_; }
 
  private:

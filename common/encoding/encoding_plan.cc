@@ -18,13 +18,13 @@ bool Matches(absl::string_view name, absl::string_view pattern) {
   return absl::ConsumeSuffix(&pattern, "*") ? absl::StartsWith(name, pattern) : name == pattern;
 }
 
-// What the worker must see, though it is sent as it is.
+// For chunks that are sent as they are, but that must go through the encoder; see PlanChunks().
 const Encoding* AsItIs() {
   static const auto* const encoding = new Encoding();
   return encoding;
 }
 
-// Null: plain for good.
+// Null: always plain.
 const Encoding* EncodingOf(const LayoutRange& range, const EncodingChoice& choice) {
   if (range.kind != RangeKind::kParameter) return nullptr;
   const Encoding* const plain = choice.momentum() ? AsItIs() : nullptr;
@@ -38,12 +38,12 @@ const Encoding* EncodingOf(const LayoutRange& range, const EncodingChoice& choic
   return as_it_is || range.length < kFewest ? plain : &choice.encoding;
 }
 
-// Of a tensor whose first dimension are the rows.
+// The first dimension of a tensor is taken for its rows.
 uint64_t ColumnsOf(const LayoutRange& range) {
   return range.shape.size() < 2 ? 0 : range.length / range.shape[0];
 }
 
-// The largest chunks of a tensor, of whole rows if it is a matrix of such.
+// The largest length of a chunk. A chunk of a matrix has whole rows, if a row fits into a chunk.
 uint64_t LengthOfChunks(uint64_t columns) {
   const bool has_rows = columns > 0 && columns <= kMostEncoded;
   return has_rows ? kMostEncoded / columns * columns : kMostEncoded;
@@ -73,7 +73,7 @@ absl::Status AddCandidate(absl::string_view word, std::vector<Encoding>* candida
                    Shown(word), "\" is one too many"));
 }
 
-// Names come before their '='; an encoding's options have one behind a ':'.
+// In an override the first '=' comes before any ':'; in an option like ":warmup=5" it comes after.
 bool IsOverride(absl::string_view word) { return word.find('=') < word.find(':'); }
 
 // Takes "auto" and the candidates that follow it off the front of `words`.

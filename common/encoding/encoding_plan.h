@@ -1,4 +1,8 @@
-// Which range of a model is written how, and where it is cut into chunks.
+// Which tensor of a model uses which encoding, and where the model's vector is cut into chunks.
+//
+// A worker reads its flags --push-encoding and --pull-encoding into an EncodingChoice. PlanChunks()
+// then cuts the vector once, when the layout is known. Everything here is a value or a pure
+// function.
 
 #ifndef SLUICE_COMMON_ENCODING_ENCODING_PLAN_H_
 #define SLUICE_COMMON_ENCODING_ENCODING_PLAN_H_
@@ -16,13 +20,14 @@
 
 namespace sluice {
 
-// What a job's user says of one direction.
+// The user's choice for one direction: pushes or pulls.
 struct EncodingChoice {
-  Encoding encoding;  // of all that nothing else is said of; plain until one of these is chosen:
-  // What may be chosen for that while the job runs, the first being plain. Empty: nothing.
+  Encoding encoding;  // for all tensors without an override; with `candidates`, plain at first
+  // With "auto": the encodings that the worker may choose for `encoding` while the job runs. The
+  // first one is plain. Empty without "auto".
   std::vector<Encoding> candidates;
-  // For tensors whose name matches, the first that does: `pattern` is a name, or the beginning of
-  // one and '*'.
+  // Overrides `encoding` for tensors whose name matches. `pattern` is a name, or the beginning of a
+  // name followed by '*'. The first override that matches is used.
   struct Override {
     std::string pattern;
     Encoding encoding;
@@ -30,44 +35,46 @@ struct EncodingChoice {
   std::vector<Override> overrides;
 
   bool automatic() const { return !candidates.empty(); }
-  bool plain() const;   // all of it, for good
-  bool sparse() const;  // any of it, perhaps
-  // Whether any of it corrects momentum: then workers have the optimizer's momentum for all
-  // parameters, and the server has none.
+  bool plain() const;   // whether every tensor is always sent as it is
+  bool sparse() const;  // whether some tensor uses, or may use, a sparse encoding
+  // Whether some encoding has the option `momentum`. Then the workers apply the optimizer's
+  // momentum to all parameters, and the server applies none.
   bool momentum() const;
 };
 
-// Encodings that a choice may be made of, beside plain.
+// The largest number of candidates in addition to plain.
 inline constexpr size_t kMostCandidates = 4;
 
-// Reads ENCODING[,PATTERN=ENCODING…], for example "int8,fc.*=float16,conv1.weight=none". In place
-// of the first, "auto" stands for what is best of plain, float32/nonzero/pdict and
-// float32/nonzero/zstd:1, and "auto:ENCODING[,ENCODING…]" for the best of plain and those.
-// BAD_ARGUMENT names what is wrong.
+// Reads ENCODING[,PATTERN=ENCODING…], for example "int8,fc.*=float16,conv1.weight=none". The first
+// ENCODING may be "auto": the candidates are then plain, float32/nonzero/pdict and
+// float32/nonzero/zstd:1. With "auto:ENCODING[,ENCODING…]" they are plain and the given ones.
+// Returns BAD_ARGUMENT with a reason if the text is wrong.
 absl::StatusOr<EncodingChoice> ParseEncodingChoice(absl::string_view text);
 
 // Returns BAD_ARGUMENT if the choice names a transform that `transforms` does not have.
 absl::Status CheckKnown(const EncodingChoice& choice, const TransformRegistry& transforms);
 
-// What ParseEncodingChoice() reads as the same.
+// Returns a text that ParseEncodingChoice() reads as the same choice.
 std::string EncodingChoiceName(const EncodingChoice& choice);
 
-// Elements [begin, end) that are encoded together: whole tensors if they are plain, a part of one
-// or all of one if they are not.
+// Elements [begin, end) of the vector, which are encoded together. A plain chunk has whole tensors,
+// any number of them. An encoded chunk has one tensor or a part of one.
 struct PlannedChunk {
   uint64_t begin = 0;
   uint64_t end = 0;
-  uint64_t columns = 0;                // of the matrix that its tensor is: 0 if it is none
-  const Encoding* encoding = nullptr;  // null: plain. The choice's own, which outlives it
-  bool awaits_choice = false;          // `encoding` may change
+  uint64_t columns = 0;  // of the tensor, if it is a matrix; otherwise 0
+  const Encoding* encoding =
+      nullptr;                 // points into the choice, which outlives the plan; null: plain
+  bool awaits_choice = false;  // the encoding is one of the choice's candidates
 };
 
-// The vector's chunks, in order. STATISTIC ranges are plain, since what replaces a value must be
-// one, and so are tensors of fewer elements than kFewest unless an override names them: they are
-// not worth a chunk's fields. With momentum() only STATISTIC ranges have no encoding; others are
-// then encoded as float32 in place of plain. How it is cut depends on nothing but layout and
-// choice.
+// A tensor with fewer elements is sent plain, unless an override names it.
 inline constexpr uint64_t kFewest = 1024;
+
+// Cuts a vector into chunks and returns them in order. STATISTIC ranges are always plain, since the
+// server needs their exact values. With momentum(), every other chunk has an encoding (float32
+// where it would be plain), because momentum is applied while encoding. The result depends only on
+// the layout and the choice.
 std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice& choice);
 
 }  // namespace sluice

@@ -26,7 +26,7 @@ EncodingCost TryChunk(const Encoding& encoding, const PlannedChunk& chunk,
   return cost;
 }
 
-// Adds `share` times as much.
+// Adds `share` times `part` to `sum`.
 void Add(const EncodingCost& part, double share, EncodingCost* sum) {
   sum->bytes += static_cast<uint64_t>(static_cast<double>(part.bytes) * share);
   sum->encode += part.encode * share;
@@ -45,7 +45,7 @@ EncodingTrial TryEncoding(const Encoding& encoding, absl::Span<const PlannedChun
                           const TransformRegistry& transforms, const Clock& clock) {
   EncodingTrial trial;
   trial.hardly_shrinks.resize(chunks.size());
-  EncodingCost tried;  // whole, whether or not it is worth it
+  EncodingCost tried;  // of all chunks tried so far, also those that hardly shrink
   uint64_t elements = 0;
   for (size_t i = 0; i < chunks.size(); ++i) {
     const PlannedChunk& chunk = chunks[i];

@@ -1,5 +1,7 @@
-// What an encoding makes of a job's own values, and how fast: measured by encoding and decoding
-// them here, without sending anything.
+// Measures an encoding on a job's own values: their encoded size, and the time to encode and
+// decode.
+//
+// AutoEncoding calls TryEncoding() on the worker. Nothing is sent.
 
 #ifndef SLUICE_COMMON_ENCODING_ENCODING_TRIAL_H_
 #define SLUICE_COMMON_ENCODING_ENCODING_TRIAL_H_
@@ -18,23 +20,24 @@
 namespace sluice {
 
 struct EncodingTrial {
-  // Of all chunks that await a choice; those that hardly shrink are sent as they are.
+  // The cost of all chunks that await a choice. Chunks that hardly shrink count as sent plain.
   EncodingCost cost;
   uint64_t elements = 0;  // of those chunks
-  // For each planned chunk: whether it awaits a choice and hardly shrinks.
+  // For each chunk of the plan: true if it awaits a choice and hardly shrinks.
   std::vector<bool> hardly_shrinks;
 
-  double ratio() const;  // of the bytes as they are to those on the link
+  double ratio() const;  // plain bytes divided by the bytes that are sent
 };
 
-// A chunk that keeps more of its bytes than this is not worth its encoding.
+// A chunk whose encoded size is more than this share of its plain size is sent plain.
 inline constexpr double kHardlyShrinks = 0.97;
 
-// Time that is spent on one trial, about: a slow encoding is then judged by the chunks so far.
+// After about this time a trial stops, and the chunks tried so far stand for the others.
 inline constexpr absl::Duration kLongestTrial = absl::Milliseconds(200);
 
-// Of `values`, of which `chunks` is the plan. `feedback`: what a lossy encoding loses is kept, so
-// its encoder decodes too. What is drawn at random is not drawn as it will be.
+// Tries `encoding` on `values`, whose plan is `chunks`. With `feedback`, the encoder of a lossy
+// encoding also decodes, to keep what was lost, and this time counts as encoding. Random choices
+// differ from those of a real push. `transforms` must have the encoding's transform.
 EncodingTrial TryEncoding(const Encoding& encoding, absl::Span<const PlannedChunk> chunks,
                           absl::Span<const float> values, bool feedback,
                           const TransformRegistry& transforms, const Clock& clock);

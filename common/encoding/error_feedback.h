@@ -1,5 +1,8 @@
-// What a lossy encoding loses of one vector is added to the next (Seide et al. 2014; Karimireddy et
-// al. 2019), so that nothing is lost for good.
+// Error feedback: what a lossy encoding loses of one vector is added to the next vector, so that it
+// arrives later (Seide et al. 2014; Karimireddy et al. 2019).
+//
+// Workers use it for gradients and servers for parameters. The caller keeps the residual, one float
+// per element, between calls.
 
 #ifndef SLUICE_COMMON_ENCODING_ERROR_FEEDBACK_H_
 #define SLUICE_COMMON_ENCODING_ERROR_FEEDBACK_H_
@@ -14,8 +17,9 @@
 
 namespace sluice {
 
-// As EncodeValues(), of `values` + `before`; writes what is lost of that to `after`, which may be
-// `before`. If a value is not finite, neither is what is lost.
+// Encodes `values` + `before` like EncodeValues(), where `before` is the residual of the last call.
+// Writes the new residual to `after`, which may be the same memory as `before`. If a value is
+// infinite or NaN, the residual is not finite either.
 EncodedChunk EncodeWithFeedback(uint64_t offset, absl::Span<const float> values,
                                 absl::Span<const float> before, const Encoding& encoding,
                                 const ChunkContext& context, const TransformRegistry& transforms,

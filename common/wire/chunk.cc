@@ -22,8 +22,7 @@
 namespace sluice {
 namespace {
 
-// How the other side is named if it is on this machine. A descriptor that was handed to gRPC is a
-// unix socket's.
+// Names of peers on this machine. "fd:" is a unix socket that was passed to gRPC as a descriptor.
 constexpr absl::string_view kSameMachine[] = {"unix:",          "fd:",  "ipv4:127.", "ipv6:[::1]",
                                               "ipv6:%5B::1%5D", "127.", "[::1]",     "localhost:"};
 
@@ -57,7 +56,7 @@ FloatPiece PieceAt(const void* bytes, size_t elements) {
   return FloatPiece(static_cast<const UnalignedFloat*>(bytes), elements);
 }
 
-// A message's memory, and the elements that lie in two slices or more.
+// The memory of a message, and copies of the elements that cross from one slice to the next.
 struct ReceivedMemory {
   std::vector<grpc::Slice> slices;
   std::vector<std::array<char, sizeof(float)>> torn;
@@ -103,7 +102,7 @@ class PieceCutter {
   size_t missing_ = 0;  // bytes of the last torn element
 };
 
-// Of the payload, which begins at byte `begin` of the slices.
+// Checksum of the payload, which begins at byte `begin` of the slices.
 uint64_t ChecksumFrom(size_t begin, const std::vector<grpc::Slice>& slices) {
   Checksummer checksummer;
   for (const grpc::Slice& slice : slices) {
@@ -116,7 +115,7 @@ uint64_t ChecksumFrom(size_t begin, const std::vector<grpc::Slice>& slices) {
 }
 
 absl::StatusOr<TensorChunk> Refer(const Frame& frame, std::vector<grpc::Slice> slices) {
-  // First, since what was damaged on its way may be sent again.
+  // Before the other checks: a sender repeats a chunk that the network damaged.
   if (frame.checksum.has_value()) {
     const absl::Status intact =
         CompareChecksums(frame.offset, ChecksumFrom(frame.begin, slices), *frame.checksum);
@@ -134,7 +133,7 @@ absl::StatusOr<TensorChunk> Refer(const Frame& frame, std::vector<grpc::Slice> s
   return chunk;
 }
 
-// The elements that `message` says lie in its sender's memory.
+// Returns the elements of the sender's memory that `message` names.
 absl::StatusOr<TensorChunk> Find(const v1::TensorChunk& message, const SenderMemory& memory) {
   const uint64_t first = message.shared().first();
   const uint64_t count = message.shared().count();
@@ -175,12 +174,12 @@ absl::StatusOr<TensorChunk> Encoded(const v1::TensorChunk& message,
   return chunk;
 }
 
-// As any client may write it: fields in any order, repeated, or unknown.
+// For clients in other languages: fields may come in any order, be repeated, or be unknown.
 template <typename Message>
 absl::StatusOr<TensorChunk> Parse(const grpc::ByteBuffer& bytes, const SenderMemory& memory) {
   Message message;
   if (!DecodeMessage(bytes, &message)) {
-    return MakeError(Reason::kBadArgument, absl::StrCat("a message of the stream is no ",
+    return MakeError(Reason::kBadArgument, absl::StrCat("a message of the stream is not a valid ",
                                                         Message::descriptor()->full_name()));
   }
   if (!message.has_chunk()) {

@@ -1,9 +1,11 @@
-// The streams of tensor chunks, written and read around their payload.
+// Writes and reads the messages that carry chunks of tensors, without copying the payload.
 //
-// PushGradientsRequest, InitializeParamsRequest and PullParamsResponse hold a chunk in the same
-// field. Here their bytes are made and taken apart by hand, so that the payload is sent from where
-// it lies and read from where it was received. They are exactly protobuf's: what is not in the form
-// that generated code writes is left to the generated parser.
+// PushGradientsRequest, InitializeParamsRequest and PullParamsResponse have their chunk in the same
+// field. These functions write and read the bytes of the three messages themselves: gRPC sends the
+// payload from where it lies in memory, and the reader uses it where it was received. The bytes are
+// exactly those of protobuf. If a message is valid protobuf but ordered differently from what
+// generated code writes, the generated parser reads it. The gRPC doors of server and worker call
+// these functions, from any thread.
 
 #ifndef SLUICE_COMMON_WIRE_CHUNK_H_
 #define SLUICE_COMMON_WIRE_CHUNK_H_
@@ -23,23 +25,24 @@
 
 namespace sluice {
 
-// Whether a chunk carries a checksum of its payload, which whoever receives it then checks. One
-// that is encoded always does.
+// Whether a chunk carries a checksum of its payload. The receiver checks it if it is there. An
+// encoded chunk always has one.
 enum class Checksums { kOff, kOn };
 
-// For what goes to or comes from `target`, as gRPC or an address names it: off if that is on this
-// machine. Nothing is between the two then that could change a byte, and to check it would cost a
-// quarter of the speed.
+// Returns kOff if `target`, an address or a peer name of gRPC, is on this machine, otherwise kOn.
+// Within one machine no network can change a byte, and checksums would cost a quarter of the speed.
 Checksums ChecksumsFor(absl::string_view target);
 
-// A message whose chunk holds `elements`, which start at `offset` of the vector. Refers to them.
+// Returns a message whose chunk has `elements`; the first one is element `offset` of the vector.
+// The message shares the elements' memory.
 grpc::ByteBuffer EncodeChunk(uint64_t offset, const SharedFloats& elements, Checksums checksums);
 
-// A message that holds an encoded chunk. Refers to its payload.
+// Returns a message with an encoded chunk. The message shares the payload's memory.
 grpc::ByteBuffer EncodeChunk(const EncodedChunk& chunk);
 
-// Cuts `elements`, which start at `offset` of the vector, into messages: calls
-// write(message, count) for each, `count` being its elements, until that says false.
+// Cuts `elements` into messages of at most kChunkElements each, and calls write(message, count) for
+// each one; `count` is the number of its elements. The first element is element `offset` of the
+// vector. Stops when write() returns false.
 template <typename Write>
 void ForEachChunk(uint64_t offset, const SharedFloats& elements, Checksums checksums, Write write) {
   const uint64_t size = elements.values.size();
@@ -51,17 +54,19 @@ void ForEachChunk(uint64_t offset, const SharedFloats& elements, Checksums check
   }
 }
 
-// A message whose chunk says that its `count` elements lie in the sender's shared memory, from
-// `first` on.
+// Returns a message without payload. It tells the receiver to read `count` elements from the
+// sender's shared memory, starting at element `first` of that memory.
 grpc::ByteBuffer EncodeSharedChunk(uint64_t offset, uint64_t first, uint64_t count);
 
-// A reader's end of the sender's shared memory; null if there is none.
+// The sender's shared memory, as the receiver sees it; null if the sender shares none.
 using SenderMemory = std::shared_ptr<const SharedMemoryView>;
 
-// The chunk in a `Message`, one of the three above; it refers to the memory of `bytes`, or to the
-// sender's, and shares it. BAD_ARGUMENT if the bytes are no such message, or it holds no chunk;
-// BAD_CHUNK if the payload is no whole number of elements, or not in the sender's memory, or its
-// encoding is none; CORRUPT_CHUNK if its checksum is wrong. Encoded elements are not decoded yet.
+// Returns the chunk of a `Message`, which is one of the three above. The chunk shares the memory of
+// `bytes`, or the sender's memory. Encoded elements are not decoded yet. Errors:
+//   BAD_ARGUMENT   the bytes are not such a message, or the message has no chunk
+//   BAD_CHUNK      the payload is not a whole number of elements, the elements are not in the
+//                  sender's memory, or the description of the encoding is wrong
+//   CORRUPT_CHUNK  the checksum is wrong
 template <typename Message>
 absl::StatusOr<TensorChunk> DecodeChunk(const grpc::ByteBuffer& bytes,
                                         const SenderMemory& memory = nullptr);
@@ -73,9 +78,9 @@ extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::InitializeParamsRequ
 extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::PullParamsResponse>(
     const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 
-// Any other message, through generated code.
+// Encodes any other message with the generated code.
 grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& message);
-// False if `bytes` are no such message.
+// Returns false if `bytes` are not a message of this type.
 bool DecodeMessage(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* message);
 
 }  // namespace sluice

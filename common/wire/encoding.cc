@@ -10,13 +10,13 @@
 namespace sluice {
 namespace {
 
-// The numbers of the wire are those of the values.
+// The enumerations have the same numbers as those of the protobuf messages.
 static_assert(static_cast<int>(ValueTransform::kCustom) == v1::CUSTOM_VALUES, "");
 static_assert(static_cast<int>(ValueTransform::kLowRank) == v1::LOW_RANK, "");
 static_assert(static_cast<int>(ByteLayout::kNonzeroPlanes) == v1::NONZERO_BYTE_PLANES, "");
 static_assert(static_cast<int>(Compressor::kPdict) == v1::PDICT, "");
 
-// The steps of either message.
+// Both messages have these fields for the steps of an encoding.
 template <typename Message, typename Value>
 bool TakeSteps(const Message& message, Value* value) {
   if (!v1::ValueTransform_IsValid(message.transform()) ||
@@ -110,7 +110,7 @@ absl::StatusOr<Encoding> FromProto(const v1::Encoding& message,
                      "an encoding has a step that is unknown here; ask for one that is documented "
                      "for this server's version");
   }
-  // Not the name of one of Sluice's, nor one with options.
+  // First, since ParseEncoding() would read a custom name "int8" or "x/zstd" as something else.
   if (encoding.transform == ValueTransform::kCustom) {
     const auto known = transforms.Find(encoding.transform, encoding.custom);
     if (!known.ok()) return known.status();
@@ -120,7 +120,7 @@ absl::StatusOr<Encoding> FromProto(const v1::Encoding& message,
   encoding.half = message.half();
   if (encoding.transform == ValueTransform::kLowRank) encoding.rank = message.rank();
   if (encoding.compressor == Compressor::kZstd) encoding.level = message.level();
-  // Its name says all of it, and is read with all checks.
+  // The name has every field, and ParseEncoding() checks them all.
   return ParseEncoding(EncodingName(encoding));
 }
 

@@ -1,4 +1,6 @@
-// Encodings to and from protobuf.
+// Translates encodings, and reports about them, to protobuf and back.
+//
+// A message may come from anyone, so FromProto() checks its fields. ToProto() cannot fail.
 
 #ifndef SLUICE_COMMON_WIRE_ENCODING_H_
 #define SLUICE_COMMON_WIRE_ENCODING_H_
@@ -20,12 +22,12 @@ absl::StatusOr<Encoding> FromProto(const v1::Encoding& message,
 
 v1::ChosenEncoding ToProto(const ChosenEncoding& chosen);
 v1::EncodingReport ToProto(const EncodingReport& report);
-// BAD_ARGUMENT if a name is too long, or a number is negative or not finite.
+// Returns BAD_ARGUMENT if a name is too long, or a number is negative or not finite.
 absl::StatusOr<EncodingReport> FromProto(const v1::EncodingReport& message);
 
 v1::ChunkEncoding ToProto(const ChunkEncoding& encoding);
-// BAD_CHUNK if it has too many elements, or none, or a step that is unknown here. What a step reads
-// is left to DecodeValues().
+// Returns BAD_CHUNK if the chunk has no elements or too many, or if a step of the encoding is
+// unknown. DecodeValues() checks the fields that the steps read.
 absl::StatusOr<ChunkEncoding> FromProto(const v1::ChunkEncoding& message);
 
 }  // namespace sluice

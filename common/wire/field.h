@@ -1,4 +1,4 @@
-// What is said of a message's field that is out of its domain.
+// The error for a field of a message that has a value that is not allowed.
 
 #ifndef SLUICE_COMMON_WIRE_FIELD_H_
 #define SLUICE_COMMON_WIRE_FIELD_H_
@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-// BAD_ARGUMENT.
+// Returns BAD_ARGUMENT: "field FIELD is FOUND, expected EXPECTED".
 inline absl::Status BadField(absl::string_view field, absl::string_view found,
                              absl::string_view expected) {
   return MakeError(Reason::kBadArgument,

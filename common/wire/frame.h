@@ -1,4 +1,4 @@
-// What precedes a chunk's payload in its message, written and read by hand.
+// The bytes of a message that stand before the chunk's payload. chunk.cc uses these functions.
 
 #ifndef SLUICE_COMMON_WIRE_FRAME_H_
 #define SLUICE_COMMON_WIRE_FRAME_H_
@@ -13,7 +13,8 @@
 
 namespace sluice {
 
-// All of a message but the payload, of so many bytes; `chunk` has all of the chunk but that.
+// Returns all bytes of a message that stand before the payload. `chunk` has every field except the
+// payload, which will have `payload_bytes` bytes.
 std::string FramePrefix(const v1::TensorChunk& chunk, size_t payload_bytes);
 
 // Where a chunk's payload lies in its message.
@@ -24,11 +25,12 @@ struct Frame {
   size_t payload_bytes = 0;
 };
 
-// Bytes that ReadFrame() needs of a message, at most.
+// The longest prefix, in bytes, that ReadFrame() needs.
 inline constexpr size_t kMostFramePrefix = 42;
 
-// Of a message in the form that FramePrefix() and generated code give it, `prefix` being its first
-// bytes. None if it has another form, be it legal or not.
+// Reads the first bytes of a message of `message_bytes` bytes. `prefix` has kMostFramePrefix of
+// them, or all if the message is shorter. Returns nothing if the fields are not in the order that
+// FramePrefix() and generated code write: the message may still be valid protobuf.
 absl::optional<Frame> ReadFrame(absl::string_view prefix, size_t message_bytes);
 
 }  // namespace sluice

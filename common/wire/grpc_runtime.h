@@ -1,13 +1,14 @@
-// gRPC's own threads, which live as long as the process.
+// Keeps the threads of the gRPC library alive until the process ends.
 
 #ifndef SLUICE_COMMON_WIRE_GRPC_RUNTIME_H_
 #define SLUICE_COMMON_WIRE_GRPC_RUNTIME_H_
 
 namespace sluice {
 
-// Keeps gRPC from ending with its last channel or server: that end joins a thread which large
-// writes may have left polling for 10 s (seen with 1.51.1), by which a process would exit late. To
-// be called before either is made, any number of times, from any thread.
+// Call this before the process makes a channel or a server; any thread may call it, any number of
+// times. Without it, gRPC shuts down when the last channel or server goes away, and then waits for
+// a thread that may still poll for 10 s after large writes (seen with 1.51.1). The process would
+// exit that much later.
 void KeepGrpcRunning();
 
 }  // namespace sluice

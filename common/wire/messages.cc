@@ -148,7 +148,7 @@ v1::JoinEvent ToProto(const JobEvent& event) {
       *message.mutable_policy_changed()->mutable_consistency() = ToProto(event.consistency);
       break;
     case JobEvent::Kind::kDeserted:
-      break;  // nobody is left to be told
+      break;  // workers never receive this event
   }
   return message;
 }

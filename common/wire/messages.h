@@ -1,9 +1,10 @@
-// The translator: what worker and server say, to and from the messages of parameter_server.proto.
+// Translates the values of common/protocol to the messages of parameter_server.proto, and back.
 //
-// Messages may come from anyone: From… functions check every field and name the one that is wrong
-// (BAD_ARGUMENT, BAD_LAYOUT, BAD_OPTIMIZER). To… functions cannot fail. Who shares memory with whom
-// is the doors' own affair: what messages say of that is not in the values, but for its owner's
-// JoinRequest::memory.
+// The gRPC doors of server and worker call these functions, from any thread. A message may come
+// from anyone, so FromProto() checks every field; its error names the field that is wrong
+// (BAD_ARGUMENT, BAD_LAYOUT or BAD_OPTIMIZER). ToProto() cannot fail. The values do not have the
+// messages' fields about shared memory, because the doors handle those themselves. The exception is
+// JoinRequest::memory, which names the memory of the worker that joins.
 
 #ifndef SLUICE_COMMON_WIRE_MESSAGES_H_
 #define SLUICE_COMMON_WIRE_MESSAGES_H_
@@ -33,7 +34,7 @@ v1::Welcome ToProto(const Welcome& welcome);
 absl::StatusOr<Welcome> FromProto(const v1::Welcome& message);
 
 v1::JoinEvent ToProto(const JobEvent& event);
-absl::StatusOr<JobEvent> FromProto(const v1::JoinEvent& message);  // any but the welcome
+absl::StatusOr<JobEvent> FromProto(const v1::JoinEvent& message);  // any event except the welcome
 
 v1::PullParamsRequest ToProto(const PullRequest& request);
 PullRequest FromProto(const v1::PullParamsRequest& message);

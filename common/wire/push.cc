@@ -54,7 +54,7 @@ void PutAttachments(const Attachments& attachments, v1::PushHeader* header) {
   }
 }
 
-// Null if it has none.
+// Null if the message has none.
 absl::StatusOr<std::shared_ptr<const Attachments>> ReadAttachments(const v1::PushHeader& header) {
   if (header.attachments().empty()) return nullptr;
   const auto attachments = std::make_shared<Attachments>();

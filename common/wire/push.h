@@ -1,4 +1,6 @@
-// What is said of a push, to and from protobuf. Errors are BAD_ARGUMENT.
+// Translates the header, the summary and the answer of a push to protobuf, and back.
+//
+// FromProto() checks every field: its errors are BAD_ARGUMENT and name the field.
 
 #ifndef SLUICE_COMMON_WIRE_PUSH_H_
 #define SLUICE_COMMON_WIRE_PUSH_H_

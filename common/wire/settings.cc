@@ -10,10 +10,10 @@
 namespace sluice {
 namespace {
 
-// What a message of a duration may hold: 10,000 years.
+// The longest duration that a message can hold: 10,000 years.
 const absl::Duration kLongestDuration = absl::Seconds(int64_t{315'576'000'000});
 
-// Which word of ours is which of the wire's; where several are, the first is sent.
+// Pairs our values with those of the messages. If a value of ours has several, we send the first.
 template <typename Ours, typename Theirs>
 struct Word {
   Ours ours;
@@ -119,7 +119,7 @@ v1::DataType DataTypeToProto(DataType dtype) {
 }  // namespace
 
 absl::StatusOr<Layout> FromProto(const v1::Layout& message) {
-  // Before anything is allocated for them.
+  // Check before allocating memory for the ranges.
   const size_t count = message.ranges_size();
   if (count > Layout::kMaxRanges) {
     return MakeError(

@@ -1,8 +1,7 @@
-// The translator's vocabulary: layouts, the rules of a job, durations and times, to and from their
-// messages.
+// Translates layouts, the settings of a job, durations and times to protobuf, and back.
 //
-// Messages may come from anyone: FromProto checks every field and names the one that is wrong.
-// ToProto cannot fail.
+// A message may come from anyone, so FromProto() checks every field; its error names the field that
+// is wrong. ToProto() cannot fail.
 
 #ifndef SLUICE_COMMON_WIRE_SETTINGS_H_
 #define SLUICE_COMMON_WIRE_SETTINGS_H_
@@ -28,8 +27,8 @@ absl::StatusOr<Consistency> FromProto(const v1::Consistency& message);  // BAD_A
 
 v1::LearningRateSchedule ToProto(const LearningRateSchedule& schedule);
 
-// Cut to microseconds, which are enough for people, and to the 10,000 years that a message may
-// hold.
+// Durations and times are cut to microseconds, and durations to 10,000 years, which is the longest
+// that a message can hold.
 google::protobuf::Duration ToProto(absl::Duration duration);
 absl::Duration FromProto(const google::protobuf::Duration& message);
 google::protobuf::Timestamp ToProto(absl::Time time);

@@ -1,4 +1,4 @@
-// Errors between absl::Status and the wire: a gRPC status with google.rpc.ErrorInfo.
+// Translates errors: an absl::Status to a gRPC status with google.rpc.ErrorInfo, and back.
 
 #ifndef SLUICE_COMMON_WIRE_STATUS_H_
 #define SLUICE_COMMON_WIRE_STATUS_H_
@@ -9,8 +9,9 @@
 
 namespace sluice {
 
-// The codes are the same numbers on both sides. A Reason travels as ErrorInfo{reason, domain
-// "sluice"}; what comes back without one, or from another domain, has Reason::kNone.
+// Both kinds of status use the same numbers for their codes. A Reason travels as an ErrorInfo with
+// the domain "sluice". A gRPC status without an ErrorInfo, or with one of another domain, becomes a
+// status with Reason::kNone.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
 

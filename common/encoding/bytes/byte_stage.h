@@ -1,4 +1,4 @@
-// The second and third step of an encoding: byte layout and compressor.
+// The second and third step of an encoding: byte layout and compressor. codec.h calls this.
 
 #ifndef SLUICE_COMMON_ENCODING_BYTES_BYTE_STAGE_H_
 #define SLUICE_COMMON_ENCODING_BYTES_BYTE_STAGE_H_
@@ -13,22 +13,22 @@
 
 namespace sluice {
 
-// What is done to a transform's bytes.
+// The two steps, and the width of the values that the transform made.
 struct ByteStage {
   ByteLayout byte_layout = ByteLayout::kPlain;
   Compressor compressor = Compressor::kNone;
   size_t width = 1;  // of one value, in bytes
 
-  // Into planes, since there are several.
+  // Whether the bytes are split into planes. Values of 1 byte have only one plane.
   bool splits() const { return byte_layout != ByteLayout::kPlain && (width == 2 || width == 4); }
-  // Whether zeros may be left out before.
+  // Whether values of which all bytes are 0 may be left out before that.
   bool leaves_out() const { return byte_layout == ByteLayout::kNonzeroPlanes && splits(); }
   bool compresses() const { return compressor != Compressor::kNone; }
-  // Whether a payload is the bytes.
+  // Whether the payload is the same as the transform's bytes.
   bool plain() const { return !splits() && !compresses(); }
 };
 
-// What is written as a whole before it is read: so nothing fills it with zeros.
+// Memory that is not set to zero first, since its owner writes all of it before reading it.
 struct Buffer {
   std::unique_ptr<char[]> bytes;
   size_t size = 0;
@@ -38,14 +38,14 @@ struct Buffer {
 
 Buffer MakeBuffer(size_t size);
 
-// The payload that stands for `bytes`; of planes, a whole number of values. Parts in which the
-// compressor finds little are stored. At zstd's level 1 planes, and the map before them, are
-// compressed by the frequency of their bytes alone: there are few repeats in them.
+// Returns the payload for `bytes`. If the stage splits(), `bytes` has whole values. Parts that the
+// compressor hardly shrinks are stored as they are. With zstd at `level` 1, planes and the map
+// before them use kZstdByFrequency, since planes have few repetitions.
 Buffer PackBytes(absl::string_view bytes, const ByteStage& stage, int level);
 
-// The bytes that `payload` stands for, at most `most` of them; of planes, exactly that many.
-// BAD_CHUNK if it stands for none. They lie in `payload` itself or in `room`, which has room for
-// `most`.
+// Reverses PackBytes(). Returns at most `most` bytes, or exactly `most` if the stage splits(). They
+// lie in `payload` itself or in `room`, which has space for `most` bytes. Returns BAD_CHUNK if
+// `payload`, which comes from the network, is not valid.
 absl::StatusOr<absl::string_view> UnpackBytes(absl::string_view payload, const ByteStage& stage,
                                               uint64_t most, char* room);
 

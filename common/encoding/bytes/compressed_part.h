@@ -1,4 +1,5 @@
-// One part of a compressed payload: its length, and bytes that are compressed or stored.
+// A compressed payload is a sequence of parts. A part has a length and then its bytes, which are
+// either compressed (a frame) or stored as they are.
 
 #ifndef SLUICE_COMMON_ENCODING_BYTES_COMPRESSED_PART_H_
 #define SLUICE_COMMON_ENCODING_BYTES_COMPRESSED_PART_H_
@@ -15,44 +16,45 @@
 
 namespace sluice {
 
-// How parts are compressed. The level is zstd's.
+// How parts are compressed. Only zstd uses the level.
 struct PartCompressor {
   Compressor compressor = Compressor::kNone;
   int level = 1;
 
-  // Writes a frame of `bytes` to the front of `to` and returns its length; none if it would be
-  // longer than `to`.
+  // Compresses `bytes`, writes the frame to the beginning of `to` and returns its length. Returns
+  // nothing if the frame would be longer than `to`.
   absl::optional<size_t> Compress(absl::string_view bytes, absl::Span<char> to) const;
 };
 
-// What saves less than a twentieth is not worth the time it takes to decompress.
+// The longest frame that is worth its time for decompression: it must save at least 5 %.
 constexpr size_t WorthIt(size_t bytes) { return bytes - bytes / 20; }
 
-// What stands before each part.
+// Bytes of the length before each part.
 inline constexpr size_t kPartHead = 4;
 
-// Writes a part to `to`, which has room for its head and its bytes; returns the end of it. Stores
-// it if it is not worth to be compressed, or null says so. Its bytes may lie there already, behind
-// the head, if they are to be stored.
+// Writes a part to `to`, which has space for the length and all of `bytes`; returns the end of the
+// part. The bytes are stored as they are if `compressor` is null or if compression saves too little
+// (see WorthIt()). If they are to be stored, `bytes` may already lie at their place in `to`.
 char* PutPart(absl::string_view bytes, const PartCompressor* compressor, char* to);
 
-// Of a payload.
+// One part of a payload, as TakePart() found it.
 struct Part {
-  absl::string_view stored;
+  absl::string_view stored;  // the part's bytes without the length
   bool is_frame = false;
-  uint64_t size = 0;  // bytes that it stands for
+  uint64_t size = 0;  // in bytes, after decompression
 };
 
-// Takes the next part off the front of `payload`; it stands for at most `most` bytes or, if
-// `exact`, for so many. BAD_CHUNK if there is no such part.
+// Removes the next part from the front of `payload` and returns it. Its size after decompression is
+// at most `most` bytes, or exactly `most` if `exact`. Returns BAD_CHUNK if there is no such part.
 absl::StatusOr<Part> TakePart(Compressor compressor, uint64_t most, bool exact,
                               absl::string_view* payload);
 
-// The bytes that it stands for: those that are stored, or in `room`, which has room for them.
-// BAD_CHUNK if its frame cannot be decompressed.
+// Returns the part's bytes after decompression. They lie in the payload if they were stored,
+// otherwise in `room`, which has space for part.size bytes. Returns BAD_CHUNK if the frame is not
+// valid.
 absl::StatusOr<absl::string_view> Decompress(const Part& part, Compressor compressor, char* room);
 
-// BAD_CHUNK, of a compressed chunk that `what`.
+// Returns BAD_CHUNK with the message "a compressed chunk" and `what`.
 absl::Status BrokenParts(absl::string_view what);
 
 }  // namespace sluice

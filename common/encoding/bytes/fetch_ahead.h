@@ -1,7 +1,7 @@
-// Memory asked for before it is read.
+// Asks the processor to fetch memory before a loop reads it.
 //
-// A processor notices that a loop reads on and on, but asks for the next lines only up to the end
-// of a page; at each page the loop waits. A loop over blocks may ask for the next block itself.
+// A processor fetches ahead by itself when a loop reads memory in order, but only up to the end of
+// a page, so the loop waits at each page. A loop over blocks can ask for its next block instead.
 
 #ifndef SLUICE_COMMON_ENCODING_BYTES_FETCH_AHEAD_H_
 #define SLUICE_COMMON_ENCODING_BYTES_FETCH_AHEAD_H_

@@ -1,4 +1,4 @@
-// A float's bits, for loops that work on them.
+// The bits of floats, for loops that work on bits.
 
 #ifndef SLUICE_COMMON_ENCODING_BYTES_FLOAT_BITS_H_
 #define SLUICE_COMMON_ENCODING_BYTES_FLOAT_BITS_H_
@@ -12,7 +12,7 @@
 namespace sluice {
 
 inline constexpr uint32_t kSignBit = uint32_t{1} << 31;
-// Of a magnitude: those of infinity, and above them those of NaNs.
+// The magnitude bits of infinity. Those of NaNs are greater, all others are less.
 inline constexpr uint32_t kInfinityBits = 0x7f800000u;
 
 SLUICE_LOOP_BODY uint32_t BitsOf(float value) {
@@ -27,10 +27,10 @@ SLUICE_LOOP_BODY float FloatOf(uint32_t bits) {
   return value;
 }
 
-// Of the value without its sign: greater for greater values.
+// The bits without the sign. A greater magnitude has greater bits.
 SLUICE_LOOP_BODY uint32_t MagnitudeBits(float value) { return BitsOf(value) & ~kSignBit; }
 
-// Number `i` of the 16-bit numbers at `halves`, whatever their alignment.
+// Returns the 16-bit number `i` of an array that need not be aligned.
 SLUICE_LOOP_BODY uint16_t HalfAt(const char* halves, size_t i) {
   uint16_t half;
   std::memcpy(&half, halves + i * sizeof(half), sizeof(half));

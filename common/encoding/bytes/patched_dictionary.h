@@ -1,6 +1,8 @@
-// Bytes of which few are frequent, as 4 bits each: PDICT of Zukowski, Héman, Nes and Boncz (2006),
-// "Super-Scalar RAM-CPU Cache Compression", with a dictionary of 15. Of a normal distribution's
-// floats it makes the plane of the exponents half as long, as fast as memory is read.
+// A compressor for bytes of which a few are frequent: each of the 15 most frequent bytes takes 4
+// bits.
+//
+// This is PDICT of Zukowski, Héman, Nes and Boncz (2006), "Super-Scalar RAM-CPU Cache Compression".
+// It halves the plane with the exponents of normally distributed floats, as fast as memory is read.
 
 #ifndef SLUICE_COMMON_ENCODING_BYTES_PATCHED_DICTIONARY_H_
 #define SLUICE_COMMON_ENCODING_BYTES_PATCHED_DICTIONARY_H_
@@ -14,14 +16,16 @@
 
 namespace sluice {
 
-// Writes a frame of `bytes`, fewer than 2^32, to the front of `to` and returns its length; none if
-// it would be longer than `to`.
+// Compresses `bytes`, fewer than 2^32, writes the frame to the beginning of `to` and returns its
+// length. Returns nothing if the frame would be longer than `to`.
 absl::optional<size_t> PdictCompress(absl::string_view bytes, absl::Span<char> to);
 
-// How many bytes `frame` decompresses to, as it says; none if it cannot be a frame of so many.
+// Returns the decompressed size that `frame` states, or nothing if a frame of this length cannot
+// have that size.
 absl::optional<uint64_t> PdictSize(absl::string_view frame);
 
-// Whether `frame` decompresses to exactly `to.size()` bytes, which are then in `to`.
+// Decompresses `frame` to `to`. Returns false if the frame is not valid, or does not have exactly
+// to.size() bytes.
 bool PdictDecompress(absl::string_view frame, absl::Span<char> to);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Zeros left out: a bit for each value, whether it is there, and those that are.
+// Leaves zeros out: a map has one bit for each value, and only values that are not zero follow.
 
 #ifndef SLUICE_COMMON_ENCODING_BYTES_PRESENT_VALUES_H_
 #define SLUICE_COMMON_ENCODING_BYTES_PRESENT_VALUES_H_
@@ -10,21 +10,21 @@
 
 namespace sluice {
 
-// Values are of 2 or 4 bytes, and a zero is one whose bits are all 0, so −0.0 is none. Value `i` is
-// bit `i` mod 8 of the map's byte `i` / 8.
+// Values have 2 or 4 bytes. A zero is a value whose bits are all 0, so −0.0 does not count. The bit
+// of value `i` is bit `i` mod 8 of the map's byte `i` / 8. Returns the map's size in bytes.
 constexpr size_t MapSize(size_t values) { return (values + 7) / 8; }
 
-// Whether so many are zero, by some from all over them, that it is worth a map.
+// Returns whether enough values are zero to make a map worth its bytes. Looks only at a sample.
 bool ManyZeros(absl::string_view values, size_t width);
 
-// Writes MapSize() bytes to `map`, bits after the last value as 0, and the values that are not zero
-// to `present`, which has room for all; returns how many.
+// Writes the map to `map`, with 0 for the bits after the last value, and the values that are not
+// zero to `present`, which has space for all values. Returns how many are not zero.
 size_t TakePresent(absl::string_view values, size_t width, char* map, char* present);
 
-// Of `values` values.
+// Returns how many of `values` values the map says are not zero.
 size_t CountPresent(absl::string_view map, size_t values);
 
-// Writes `values` values: those that are there from `present`, which holds CountPresent() of them.
+// Writes `values` values to `to`: zeros, and those from `present`, which has CountPresent() values.
 void PlacePresent(absl::string_view map, absl::string_view present, size_t values, size_t width,
                   char* to);
 

@@ -1,4 +1,4 @@
-// zstd (RFC 8878), frame by frame.
+// Compresses and decompresses single zstd frames (RFC 8878). Any thread may call these functions.
 
 #ifndef SLUICE_COMMON_ENCODING_BYTES_ZSTD_CODEC_H_
 #define SLUICE_COMMON_ENCODING_BYTES_ZSTD_CODEC_H_
@@ -12,20 +12,21 @@
 
 namespace sluice {
 
-// A level for what has few repeats, as exponents have: gives each byte a code that is as short as
-// it is frequent, and hardly looks for more. Several times as fast as level 1.
+// A level for bytes with few repetitions, such as exponents. It gives frequent bytes short codes
+// and hardly looks for repetitions. It is several times as fast as level 1.
 inline constexpr int kZstdByFrequency = 0;
 
-// Writes a frame of `bytes` to the front of `to` and returns its length; none if it would be longer
-// than `to`. `level` as zstd's, 1 to 19 (smallest), or kZstdByFrequency.
+// Compresses `bytes`, writes the frame to the beginning of `to` and returns its length. Returns
+// nothing if the frame would be longer than `to`. `level` is 1 (fastest) to 19 (smallest frame), or
+// kZstdByFrequency.
 absl::optional<size_t> ZstdCompress(absl::string_view bytes, int level, absl::Span<char> to);
 
-// How many bytes the one frame that `frame` is decompresses to, as it says; none if it is no such
-// frame, or does not say.
+// Returns the decompressed size that `frame` states. Returns nothing if it is not exactly one
+// frame, or does not state its size.
 absl::optional<uint64_t> ZstdSize(absl::string_view frame);
 
-// Whether `frame` decompresses to exactly `to.size()` bytes, which are then in `to`. Takes no
-// memory beyond that, whatever `frame` is.
+// Decompresses `frame` to `to`. Returns false if the frame is not valid, or does not have exactly
+// to.size() bytes. Allocates no memory for the result, whatever the frame says.
 bool ZstdDecompress(absl::string_view frame, absl::Span<char> to);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// A transform whose bytes are as many as the number of values says.
+// A base class for transforms where the number of values alone decides the number of bytes.
 
 #ifndef SLUICE_COMMON_ENCODING_TRANSFORMS_FIXED_SIZE_TRANSFORM_H_
 #define SLUICE_COMMON_ENCODING_TRANSFORMS_FIXED_SIZE_TRANSFORM_H_
@@ -10,6 +10,7 @@
 
 namespace sluice {
 
+// Subclasses need three methods. Decode() checks the number of bytes before it calls DecodeFrom().
 class FixedSizeTransform : public Transform {
  public:
   void Encode(absl::Span<const float> values, const Encoding& encoding, const ChunkContext& context,
@@ -22,13 +23,13 @@ class FixedSizeTransform : public Transform {
                       absl::Span<float> values) const final;
 
  protected:
-  // Bytes of so many values.
+  // Returns the number of bytes for `count` values.
   virtual uint64_t SizeOf(uint64_t count) const = 0;
-  // Writes SizeOf(values.size()) bytes. Returns whether all values are finite, and what was made of
-  // them; float32 takes those that are not, too.
+  // Writes SizeOf(values.size()) bytes. Returns whether all values, and all numbers made of them,
+  // are finite. If not, only float32 must still write correct bytes.
   virtual bool EncodeTo(absl::Span<const float> values, const Encoding& encoding,
                         const ChunkContext& context, char* bytes) const = 0;
-  // Reads as many.
+  // Decodes SizeOf(values.size()) bytes.
   virtual absl::Status DecodeFrom(const char* bytes, absl::Span<float> values) const = 0;
 };
 

@@ -1,4 +1,4 @@
-// What top-k and random-k have in common: few of a chunk's values, sent as float32 or float16.
+// Common parts of top-k and random-k: both send a few of a chunk's values, as float32 or float16.
 
 #ifndef SLUICE_COMMON_ENCODING_TRANSFORMS_KEPT_VALUES_H_
 #define SLUICE_COMMON_ENCODING_TRANSFORMS_KEPT_VALUES_H_
@@ -16,20 +16,21 @@
 
 namespace sluice {
 
-// How many of `count` values are kept: that share of them, but at least one.
+// Returns how many of `count` values are sent: that share of them, but at least one.
 uint64_t KeptOf(size_t count, double share);
 
-// BAD_CHUNK unless as many values can be kept as `how` says.
+// Returns BAD_CHUNK if how.kept is not a possible number of values.
 absl::Status CheckKept(const ChunkEncoding& how);
 
-// Of one kept value, in bytes.
+// Returns the bytes of one value that is sent.
 size_t WidthOfKept(bool half);
 
+// Encodes the values that are sent as float16 if `half`, otherwise as float32.
 std::string EncodeKept(const std::vector<float>& values, bool half);
-// BAD_CHUNK if these are not the bytes of how.kept values.
+// Reverses EncodeKept(). Returns BAD_CHUNK if `bytes` is not as long as how.kept values are.
 absl::StatusOr<std::vector<float>> DecodeKept(absl::string_view bytes, const ChunkEncoding& how);
 
-// BAD_CHUNK: a chunk of this kind is not what it should be.
+// Returns BAD_CHUNK with the message "a sparse chunk" and `what`.
 absl::Status BrokenSparseChunk(absl::string_view what);
 
 }  // namespace sluice
