@@ -85,7 +85,7 @@ absl::Status TakeTransform(absl::string_view text, const Words& words, Encoding*
     if (!IsTransformName(name) || words.size() > 1) {
       return Bad(text, absl::StrCat("no transform \"", Shown(name), "\"",
                                     words.size() > 1 ? " with options" : "",
-                                    " is known here; expected ", kBuiltinTransformNames));
+                                    " is known here; expected ", BuiltinTransformNames()));
     }
     encoding->transform = ValueTransform::kCustom;
     encoding->custom = std::string(name);
@@ -164,6 +164,15 @@ bool Encoding::plain() const {
 }
 
 bool operator==(const Encoding& a, const Encoding& b) { return EncodingName(a) == EncodingName(b); }
+
+std::string BuiltinTransformNames() {
+  std::string names;
+  for (const TransformName& entry : kNames) {
+    const bool last = &entry + 1 == std::end(kNames);
+    absl::StrAppend(&names, names.empty() ? "" : last ? " or " : ", ", entry.name);
+  }
+  return names;
+}
 
 bool IsTransformName(absl::string_view name) {
   return !name.empty() && name.size() <= kLongestName && name != "auto" &&

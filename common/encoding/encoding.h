@@ -21,9 +21,8 @@ namespace sluice {
 
 inline constexpr uint32_t kMostRank = 64;  // of low-rank
 
-// The names of Sluice's own transforms, for error messages.
-inline constexpr absl::string_view kBuiltinTransformNames =
-    "float32, float16, bfloat16, int8, sign, top-k, random-k or low-rank";
+// The names of Sluice's own transforms, for error messages: "float32, float16, … or low-rank".
+std::string BuiltinTransformNames();
 
 struct Encoding {
   ValueTransform transform = ValueTransform::kFloat32;

@@ -49,7 +49,7 @@ absl::StatusOr<const Transform*> TransformRegistry::Find(ValueTransform transfor
   const auto append_name = [](std::string* out, const auto& entry) { out->append(entry.first); };
   return MakeError(Reason::kBadArgument,
                    absl::StrCat("no transform \"", Shown(custom), "\" is known here; expected ",
-                                kBuiltinTransformNames, custom_.empty() ? "" : ", or registered: ",
+                                BuiltinTransformNames(), custom_.empty() ? "" : ", or registered: ",
                                 absl::StrJoin(custom_, ", ", append_name)));
 }
 

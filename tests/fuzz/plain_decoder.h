@@ -1,4 +1,4 @@
-// Encoded values read in the plainest way: what common/encoding/README.md says, line by line, with
+// Encoded values read in the plainest way: what common/encoding/FORMAT.md says, line by line, with
 // no thought of speed. What Sluice's own decoder is compared with; it shares no code with it.
 
 #ifndef SLUICE_TESTS_FUZZ_PLAIN_DECODER_H_

@@ -1,4 +1,4 @@
-"""Decodes chunks as common/encoding/README.md specifies them, with Python's standard library alone.
+"""Decodes chunks as common/encoding/FORMAT.md specifies them, with Python's standard library alone.
 
 Written from that page and from nothing else: any language can read what Sluice writes. The standard
 library has neither zstd nor XXH3, so stored parts are all it reads of zstd, and checksums it leaves

@@ -1,4 +1,4 @@
-"""Encodes chunks as common/encoding/README.md says that Sluice does, with Python's standard library
+"""Encodes chunks as common/encoding/FORMAT.md says that Sluice does, with Python's standard library
 alone. The other half of encoding_reference.py: stored parts are all it writes of zstd.
 """
 

@@ -1,4 +1,4 @@
-// The examples of common/encoding/README.md, which another program made and decoded: testdata/
+// The examples of common/encoding/FORMAT.md, which another program made and decoded: testdata/
 // encodings.json. encoding_reference.py holds the same ones.
 #include <cstring>
 #include <fstream>
