@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -103,6 +104,8 @@ TEST_F(GrpcEncodingTest, ACustomTransformThatTheServerLacksIsRefused) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("\"zippy\" is known here; expected float32, float16"));
+  EXPECT_THAT(world_.PullAs(PullIn(ToProto(*ParseEncoding("zippy")))).status(),
+              IsError(Reason::kBadArgument, HasSubstr("\"zippy\" is known here")));
 }
 
 TEST_F(GrpcEncodingTest, SparseParametersAreRefused) {
@@ -146,8 +149,9 @@ class EncodingWorker {
   EncodingWorker(const ServerWorld& world, const std::string& push, const std::string& pull)
       : EncodingWorker(world.address().ToString(), push, pull) {}
 
-  EncodingWorker(const std::string& address, const std::string& push, const std::string& pull)
-      : client_(Connect(address, pull), EncodingOf(push)) {
+  EncodingWorker(const std::string& address, const std::string& push, const std::string& pull,
+                 const TransformRegistry& transforms = BuiltinTransforms())
+      : client_(Connect(address, pull, transforms), EncodingOf(push, transforms)) {
     JoinRequest request;
     request.worker = "a";
     request.process_nonce = ProcessNonce(7);
@@ -167,8 +171,10 @@ class EncodingWorker {
 
  private:
   static std::unique_ptr<ServerConnection> Connect(const std::string& address,
-                                                   const std::string& pull) {
+                                                   const std::string& pull,
+                                                   const TransformRegistry& transforms) {
     GrpcConnectionOptions options;
+    options.transforms = transforms;
     options.address = address;
     options.pull_encoding = *ParseEncoding(pull);
     auto connection = ConnectOverGrpc(options);
@@ -176,14 +182,47 @@ class EncodingWorker {
     return *std::move(connection);
   }
 
-  static GradientEncoding EncodingOf(const std::string& push) {
+  static GradientEncoding EncodingOf(const std::string& push, const TransformRegistry& transforms) {
     GradientEncoding encoding;
+    encoding.transforms = transforms;
     encoding.choice = *ParseEncodingChoice(push);
     return encoding;
   }
 
   ParameterClient client_;
 };
+
+// Sends every value as it is.
+class Same final : public Transform {
+ public:
+  void Encode(absl::Span<const float> values, const Encoding&, const ChunkContext&, ChunkEncoding*,
+              std::string* bytes) const override {
+    bytes->assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  }
+  absl::StatusOr<uint64_t> MostBytes(const ChunkEncoding& how) const override {
+    return how.count * sizeof(float);
+  }
+  absl::Status Decode(absl::string_view bytes, const ChunkEncoding&,
+                      absl::Span<float> values) const override {
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return absl::OkStatus();
+  }
+};
+
+// The other servers and workers of this process do not know it.
+TEST(GrpcCustomTransformTest, WorksWhereServerAndWorkerHaveIt) {
+  TransformRegistry transforms = BuiltinTransforms();
+  transforms.Add("same", std::make_unique<Same>());
+  ServerWorld world(Sync(1), ParametersOnly(kSize), "", RpcLimits(), transforms);
+  EncodingWorker worker(world.address().ToString(), "same", "same/zstd", transforms);
+  const Values gradient = Wave(0.5f);
+  worker.Round(gradient);
+  const Values start = Wave(1);
+  for (size_t i = 0; i < kSize; ++i) {
+    ASSERT_NEAR(worker.values[i], start[i] - gradient[i], 1e-6) << i;
+  }
+  worker.Leave();
+}
 
 class GrpcEncodingOfBothTest
     : public GrpcEncodingTest,

@@ -23,9 +23,10 @@ bool NothingInProgress(const Shard& shard) { return shard.Describe().counters.in
 // ---- The world ----
 
 ServerWorld::ServerWorld(const ShardOptions& options, const Layout& layout,
-                         const std::string& token, const RpcLimits& limits)
+                         const std::string& token, const RpcLimits& limits,
+                         const TransformRegistry& transforms)
     : layout_(layout), token_(token), shard_(options, clock_) {
-  auto door = StartGrpcServer({AnyPort(), token, nullptr, limits}, shard_);
+  auto door = StartGrpcServer({AnyPort(), token, nullptr, limits, transforms}, shard_);
   EXPECT_TRUE(door.ok()) << door.status();
   door_ = *std::move(door);
   const auto channel =

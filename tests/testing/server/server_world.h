@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "common/net/address.h"
 #include "common/protocol/protocol_types.h"
 #include "server/rpc/access/rpc_limits.h"
@@ -53,7 +54,8 @@ class ServerWorld {
   // Serves on a free port. Its clock is a fake one, so no lease ends by itself. Workers present
   // `token`.
   explicit ServerWorld(const ShardOptions& options, const Layout& layout = ParametersOnly(3),
-                       const std::string& token = "", const RpcLimits& limits = {});
+                       const std::string& token = "", const RpcLimits& limits = {},
+                       const TransformRegistry& transforms = BuiltinTransforms());
   ~ServerWorld();
 
   ServerWorld(const ServerWorld&) = delete;
