@@ -3,7 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 
-// A distribution's compiler builds for the oldest processor; the library knows the newest too.
+// The dispatching header uses the instructions of newer processors, although we compile for old
+// ones.
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h>
 #else

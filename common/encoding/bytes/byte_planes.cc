@@ -11,8 +11,9 @@
 namespace sluice {
 namespace {
 
-// Four planes are two of two, of the values' halves: a vector unit narrows and widens numbers best
-// by one step at a time. A block of halves stays in the first-level cache.
+// Values of 4 bytes are split into two planes of halves first, and these into planes of bytes,
+// because a vector unit narrows and widens numbers best by one step at a time. A block of halves
+// stays in the first-level cache.
 constexpr size_t kBlock = 1024;
 
 SLUICE_LOOP_BODY void SplitHalves(const char* __restrict halves, size_t count, char* __restrict low,

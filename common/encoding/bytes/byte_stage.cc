@@ -14,7 +14,7 @@
 namespace sluice {
 namespace {
 
-// Before a map of the values that are there. Without one, all are.
+// The first byte of a map: all values follow, or a bit for each value says whether it follows.
 constexpr char kAllThere = 0;
 constexpr char kMapFollows = 1;
 
@@ -25,8 +25,7 @@ PartCompressor CompressorOf(const ByteStage& stage, int level) {
   return {stage.compressor, by_frequency ? kZstdByFrequency : level};
 }
 
-// Which of the planes look as if they were worth to be compressed, by some of the values from all
-// over them: a look that costs little where they are not.
+// Compresses a small sample of each plane, to save the time for planes that would hardly shrink.
 std::array<bool, kMostPlanes> LooksCompressible(absl::string_view bytes, size_t planes,
                                                 const PartCompressor& compressor) {
   constexpr size_t kPieces = 16;
@@ -51,7 +50,7 @@ std::array<bool, kMostPlanes> LooksCompressible(absl::string_view bytes, size_t 
   return looks;
 }
 
-// Writes a part for each plane; returns the end.
+// Writes a part for each plane, and returns the end of the last part.
 char* PutPlanes(absl::string_view bytes, size_t planes, const PartCompressor& compressor,
                 char* to) {
   const auto compress = LooksCompressible(bytes, planes, compressor);
@@ -65,7 +64,7 @@ char* PutPlanes(absl::string_view bytes, size_t planes, const PartCompressor& co
   const size_t count = bytes.size() / planes;
   const Buffer room = MakeBuffer(bytes.size());
   PlaneTargets targets = {};
-  // Planes that are stored, and come before any that is not, are split to where they belong.
+  // The place of a stored plane is known if all planes before it are stored too: split to there.
   char* known = to;
   for (size_t i = 0; i < planes; ++i) {
     if (compress[i]) known = nullptr;
@@ -77,7 +76,7 @@ char* PutPlanes(absl::string_view bytes, size_t planes, const PartCompressor& co
   return to;
 }
 
-// The values that are there, and what says which they are.
+// The values that follow, and the map of them.
 struct Present {
   Buffer map;     // its first byte says whether there is one
   Buffer values;  // none without a map
@@ -98,7 +97,7 @@ Present LeaveOutZeros(absl::string_view bytes, size_t width) {
   return present;
 }
 
-// Bytes of a map of so many values, as its first byte says; 0 if that is none of those it can be.
+// Returns the size of a map of so many values, given its first byte; 0 if that byte is not valid.
 size_t WholeMapSize(char first, uint64_t values) {
   if (first == kAllThere) return 1;
   return first == kMapFollows ? 1 + MapSize(values) : 0;
@@ -106,11 +105,12 @@ size_t WholeMapSize(char first, uint64_t values) {
 
 absl::Status BrokenMap() {
   return MakeError(Reason::kBadChunk,
-                   "an encoded chunk has no map of its values that are there: expected a byte of "
-                   "0, or one of 1 and a bit for each value");
+                   "an encoded chunk has no valid map of its values: expected a byte of 0, or a "
+                   "byte of 1 and a bit for each value");
 }
 
-// Takes the map of `values` values off the front of `payload`. It lies there or in `room`.
+// Removes the map of `values` values from the front of `payload` and returns its bits, which lie in
+// the payload or in `room`.
 absl::StatusOr<absl::string_view> TakeMap(const ByteStage& stage, uint64_t values, char* room,
                                           absl::string_view* payload) {
   absl::string_view map;
@@ -130,8 +130,8 @@ absl::StatusOr<absl::string_view> TakeMap(const ByteStage& stage, uint64_t value
   return map.substr(1);
 }
 
-// The planes of which `payload` is made, at most `most` bytes together; if there are several, so
-// many. They lie in the payload or in `room`.
+// Returns the planes in `payload`, which lie in the payload or in `room`. Together they have at
+// most `most` bytes, or exactly `most` if there are several.
 absl::StatusOr<Planes> Decompress(absl::string_view payload, size_t planes, uint64_t most,
                                   Compressor compressor, char* room) {
   Planes all;
@@ -146,7 +146,7 @@ absl::StatusOr<Planes> Decompress(absl::string_view payload, size_t planes, uint
   return BrokenParts(absl::StrCat("has ", payload.size(), " bytes after its parts"));
 }
 
-// The same of a payload that is not compressed.
+// Does the same for a payload that is not compressed.
 absl::StatusOr<Planes> Cut(absl::string_view payload, size_t planes, uint64_t most) {
   if (payload.size() > most || (planes > 1 && payload.size() != most)) {
     return MakeError(Reason::kBadChunk, absl::StrCat("an encoded chunk has ", payload.size(),
@@ -175,7 +175,7 @@ absl::StatusOr<absl::string_view> UnpackPlanes(absl::string_view payload, const 
 }  // namespace
 
 Buffer MakeBuffer(size_t size) {
-  return {std::unique_ptr<char[]>(new char[size]), size};  // unlike make_unique's
+  return {std::unique_ptr<char[]>(new char[size]), size};  // make_unique would fill it with 0
 }
 
 Buffer PackBytes(absl::string_view bytes, const ByteStage& stage, int level) {

@@ -11,7 +11,7 @@
 namespace sluice {
 namespace {
 
-// In the highest bit of a part's head: it is stored as it was.
+// The highest bit of a part's length says that the part is stored as it is.
 constexpr uint32_t kStored = uint32_t{1} << 31;
 
 absl::optional<uint64_t> SizeOf(absl::string_view frame, Compressor compressor) {
@@ -59,16 +59,16 @@ absl::StatusOr<Part> TakePart(Compressor compressor, uint64_t most, bool exact,
   part.is_frame = (head & kStored) == 0;
   payload->remove_prefix(length);
   const auto size = part.is_frame ? SizeOf(part.stored, compressor) : length;
-  if (!size.has_value()) return BrokenParts("has a part that is no frame with its size in it");
+  if (!size.has_value()) return BrokenParts("has a part that is not a frame with its size in it");
   part.size = *size;
   if (part.size > most || (exact && part.size != most)) {
-    return BrokenParts(absl::StrCat("has a part that stands for ", part.size, " bytes, expected ",
-                                    exact ? "" : "at most ", most));
+    return BrokenParts(absl::StrCat("has a part that decompresses to ", part.size,
+                                    " bytes, expected ", exact ? "" : "at most ", most));
   }
-  // No sender compresses to more; time to decompress grows with the part.
+  // A correct sender would have stored it. A hostile one could make decompression slow.
   if (length > part.size) {
     return BrokenParts(
-        absl::StrCat("has a part of ", length, " bytes that stands for ", part.size));
+        absl::StrCat("has a part of ", length, " bytes that decompresses to ", part.size));
   }
   return part;
 }

@@ -11,22 +11,22 @@
 namespace sluice {
 namespace {
 
-// A frame is the number of its bytes, the dictionary, a code of 4 bits for each byte, and, for each
-// code that is none of the dictionary's, the byte itself.
+// A frame has the number of bytes, the dictionary, a 4-bit code for each byte, and then each byte
+// that is not in the dictionary. FORMAT.md in the parent folder specifies it.
 constexpr size_t kWords = 15;
 constexpr size_t kHeader = sizeof(uint32_t) + kWords;
 constexpr uint8_t kPatched = kWords;
 
-// As many codes as are packed and unpacked at once.
+// The number of codes that are packed and unpacked at once.
 constexpr size_t kGroup = 8;
-// A whole number of groups, which stays in the first-level cache.
+// A multiple of kGroup; a block stays in the first-level cache.
 constexpr size_t kBlock = 1024;
 
 using Dictionary = std::array<uint8_t, kWords>;
 
 constexpr uint64_t InEachByte(uint64_t number) { return number * 0x0101010101010101u; }
 
-// At most 8 bytes, the first lowest.
+// Loads at most 8 bytes; the first becomes the lowest.
 SLUICE_LOOP_BODY uint64_t LoadGroup(const void* from, size_t bytes) {
   uint64_t group = 0;
   std::memcpy(&group, from, bytes);
@@ -35,11 +35,11 @@ SLUICE_LOOP_BODY uint64_t LoadGroup(const void* from, size_t bytes) {
 
 constexpr size_t PackedSize(size_t codes) { return (codes + 1) / 2; }
 
-// The most frequent bytes; of many, of some from all over them.
+// Finds the most frequent bytes. Counts only a sample if there are many.
 Dictionary MakeDictionary(absl::string_view bytes) {
   constexpr size_t kMany = 2048;
   constexpr size_t kPiece = 64;
-  constexpr size_t kEvery = 509;  // prime, or in a matrix it sees few of the columns
+  constexpr size_t kEvery = 509;  // prime, so that all columns of a matrix are sampled
   const size_t every = bytes.size() < kMany ? kPiece : kEvery;
   std::array<uint32_t, 256> counts = {};
   for (size_t begin = 0; begin < bytes.size(); begin += every) {
@@ -55,7 +55,8 @@ Dictionary MakeDictionary(absl::string_view bytes) {
   return dictionary;
 }
 
-// The loop over words is the inner one and unrolled: a vector of bytes is compared with each.
+// The loop over words is the inner one and unrolled, so that a vector of bytes is compared with
+// each.
 SLUICE_VECTOR_CLONES
 void FindCodes(const char* __restrict bytes, size_t count, const uint8_t* words,
                uint8_t* __restrict codes) {
@@ -70,14 +71,14 @@ void FindCodes(const char* __restrict bytes, size_t count, const uint8_t* words,
   }
 }
 
-// Of the 8 codes in a group's bytes: 4 bytes, the first code lowest.
+// Packs the 8 codes of a group, one per byte, into 4 bytes; the first code becomes the lowest.
 uint32_t PackGroup(uint64_t codes) {
   codes = (codes | codes >> 4) & 0x00ff00ff00ff00ffu;
   codes = (codes | codes >> 8) & 0x0000ffff0000ffffu;
   return static_cast<uint32_t>(codes | codes >> 16);
 }
 
-// In each 16 bits a byte of two codes.
+// Puts each byte, which has two codes, into 16 bits of its own.
 uint64_t SpreadPairs(uint64_t packed) {
   packed = (packed | packed << 16) & 0x0000ffff0000ffffu;
   return (packed | packed << 8) & 0x00ff00ff00ff00ffu;
@@ -85,13 +86,14 @@ uint64_t SpreadPairs(uint64_t packed) {
 
 uint64_t SpreadCodes(uint64_t pairs) { return (pairs | pairs << 4) & InEachByte(0xf); }
 
-// Bit 4 of each byte whose code is none of the dictionary's.
+// Returns bit 4 of each byte whose code means that the byte is not in the dictionary.
 uint64_t PatchedIn(uint64_t codes) { return (codes + InEachByte(1)) & InEachByte(kPatched + 1); }
 
-// Of what PatchedIn() returns, which is not 0.
+// The first such byte; `patched` comes from PatchedIn() and is not 0.
 size_t FirstPlace(uint64_t patched) { return static_cast<size_t>(__builtin_ctzll(patched)) / 8; }
 
-// What two codes stand for, the first in the lower byte; anything, of those that are patched.
+// The two bytes for each pair of codes, the first in the lower byte. Bytes that are not in the
+// dictionary are overwritten later.
 std::array<uint16_t, 256> PairsOf(const char* words) {
   std::array<uint16_t, 256> pairs;
   const auto word = [&](size_t code) -> uint16_t {
@@ -103,7 +105,7 @@ std::array<uint16_t, 256> PairsOf(const char* words) {
   return pairs;
 }
 
-// Where the bytes are that codes do not stand for, and how far they go.
+// The bytes that are not in the dictionary: the next one, and the end.
 template <typename Char>
 struct Patches {
   Char* next;
@@ -115,7 +117,8 @@ struct Patches {
   }
 };
 
-// Writes a group's codes and the bytes that they do not stand for; false if there is no room.
+// Writes a group's codes and its bytes that are not in the dictionary. Returns false if there is
+// not enough space.
 SLUICE_LOOP_BODY bool PutGroup(const uint8_t* codes, const char* bytes, size_t count, char* packed,
                                Patches<char>& patches) {
   const uint64_t group = LoadGroup(codes, count);
@@ -127,7 +130,7 @@ SLUICE_LOOP_BODY bool PutGroup(const uint8_t* codes, const char* bytes, size_t c
   return true;
 }
 
-// The reverse; false if there are fewer bytes than the codes ask for.
+// Reverses PutGroup(). Returns false if there are fewer bytes than the codes need.
 SLUICE_LOOP_BODY bool TakeGroup(const char* packed, const std::array<uint16_t, 256>& pairs,
                                 size_t count, Patches<const char>& patches, char* bytes) {
   const uint64_t there = count == kGroup ? ~uint64_t{0} : (uint64_t{1} << (4 * count)) - 1;

@@ -16,13 +16,13 @@ Value Load(const char* from) {
   return value;
 }
 
-// About so many values tell how many are zero.
+// About this many values are sampled to estimate how many are zero.
 constexpr size_t kLooks = 1024;
 
 template <typename Value>
 bool ManyZerosIn(absl::string_view values) {
   const size_t count = values.size() / sizeof(Value);
-  const size_t stride = count / kLooks | 1;  // odd, or in a matrix it sees few of the columns
+  const size_t stride = count / kLooks | 1;  // odd, so that more columns of a matrix are sampled
   size_t looks = 0;
   size_t zeros = 0;
   for (size_t i = 0; i < count; i += stride, ++looks) {
@@ -31,8 +31,8 @@ bool ManyZerosIn(absl::string_view values) {
   return zeros > 0 && zeros >= looks / 16;
 }
 
-// Without a branch for each value, which would be a guess: every value is written, and the next one
-// over it if it was zero.
+// Has no branch per value, since the processor could not predict it. Every value is written, and a
+// zero is overwritten by the next value.
 template <typename Value>
 uint8_t TakeUpTo8(const char* values, size_t count, char*& present) {
   uint32_t map = 0;
@@ -59,7 +59,7 @@ size_t TakePresentOf(absl::string_view values, char* map, char* present) {
   return static_cast<size_t>(next - present) / sizeof(Value);
 }
 
-// Processors that have vectors count bits by an instruction, too.
+// Compiled for several processors, because newer ones count bits with one instruction.
 SLUICE_VECTOR_CLONES
 size_t CountBits(const char* bytes, size_t size) {
   size_t count = 0;
@@ -75,7 +75,7 @@ bool IsThere(absl::string_view map, size_t value) {
   return (static_cast<uint8_t>(map[value / kBits]) >> (value % kBits) & 1) != 0;
 }
 
-// Values [begin, end), of which each is read only if it is there.
+// Places values [begin, end). Reads a value from `present` only if the map has it.
 template <typename Value>
 void PlaceEach(absl::string_view map, size_t begin, size_t end, const char*& present, char* to) {
   for (size_t i = begin; i < end; ++i) {
@@ -86,7 +86,8 @@ void PlaceEach(absl::string_view map, size_t begin, size_t end, const char*& pre
   }
 }
 
-// The same of 8 in a row, without a branch for each: 8 are read, unless none is there.
+// Places 8 values without a branch per value. Reads 8 values from `present`, unless the map has
+// none.
 template <typename Value>
 void Place8(uint32_t map, const char*& present, char* to) {
   constexpr size_t kSize = kBits * sizeof(Value);

@@ -18,19 +18,20 @@ struct FreeContext {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
 
-// A thread's own, since to make one costs more than to compress a chunk.
+// One context per thread, because making one takes longer than compressing a chunk.
 ZSTD_CCtx* Compressing() {
   thread_local const std::unique_ptr<ZSTD_CCtx, FreeContext> context(ZSTD_createCCtx());
   return CHECK_NOTNULL(context.get());
 }
 
-// A library that no longer knows one of the parameters makes larger frames, and good ones.
+// If a newer library does not know one of the parameters, frames are larger but still valid.
 ZSTD_CCtx* MakeByFrequency() {
   ZSTD_CCtx* const context = CHECK_NOTNULL(ZSTD_createCCtx());
   ZSTD_CCtx_setParameter(context, ZSTD_c_strategy, ZSTD_fast);
   ZSTD_CCtx_setParameter(context, ZSTD_c_minMatch, 7);
   ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, 6);
-  ZSTD_CCtx_setParameter(context, ZSTD_c_targetLength, 64);  // looks at so few of the bytes
+  ZSTD_CCtx_setParameter(context, ZSTD_c_targetLength,
+                         64);  // larger means that it looks at fewer bytes
   ZSTD_CCtx_setParameter(context, ZSTD_c_literalCompressionMode, ZSTD_ps_enable);
   return context;
 }
@@ -62,8 +63,7 @@ absl::optional<size_t> ZstdCompress(absl::string_view bytes, int level, absl::Sp
 }
 
 absl::optional<uint64_t> ZstdSize(absl::string_view frame) {
-  // zstd also reads what it wrote before its format was settled, frames to be skipped, and several
-  // frames in a row.
+  // The library would also accept old formats, skippable frames and several frames in a row.
   if (!absl::StartsWith(frame, kMagic)) return absl::nullopt;
   if (ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
     return absl::nullopt;

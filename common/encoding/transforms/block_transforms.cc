@@ -1,4 +1,4 @@
-// int8 and sign: few bits for a value, and a scale for each block of them.
+// int8 and sign: a few bits per value, and one scale per block of values.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -91,21 +91,21 @@ float MagnitudeOf(const float* values, size_t count) {
   return FloatOf(most);
 }
 
-// The nearest integer, ties to even, in the low bits: beside 1.5 · 2^23 a unit in the last place is
-// 1.
+// Returns the nearest integer, ties to even, in the low bits. A sum with 1.5 · 2^23 has no bits for
+// fractions, so the addition rounds.
 SLUICE_LOOP_BODY uint32_t Rounded(float value) {
   value = value > kMostInt8 ? kMostInt8 : value;
   value = value < -kMostInt8 ? -kMostInt8 : value;
   return BitsOf(value + 12582912.0f);
 }
 
-// In a loop of its own, since one with narrow stores in it has narrower vectors.
+// A separate loop, because compilers use narrower vectors for a loop that stores bytes.
 SLUICE_LOOP_BODY void TakeLowBytes(const uint32_t* __restrict from, size_t count,
                                    int8_t* __restrict to) {
   for (size_t i = 0; i < count; ++i) to[i] = static_cast<int8_t>(from[i] & 0xffu);
 }
 
-// At most kInt8Block values; so below.
+// At most kInt8Block values, as in QuantizeAtRandom().
 SLUICE_VECTOR_CLONES
 void Quantize(const float* __restrict values, float factor, size_t count, int8_t* __restrict to) {
   uint32_t rounded[kInt8Block];
@@ -172,7 +172,7 @@ class Int8 final : public BlockTransform {
 constexpr size_t kSignBlock = 1024;
 constexpr size_t kBits = 8;
 
-// In so many sums that no instruction set adds up in another order.
+// Uses 16 sums, so that every instruction set adds in the same order.
 SLUICE_VECTOR_CLONES
 float SumOfMagnitudes(const float* values, size_t count) {
   constexpr size_t kLanes = 16;
@@ -187,7 +187,7 @@ float SumOfMagnitudes(const float* values, size_t count) {
   return sum;
 }
 
-// Finite, as the values are, even where their sum is not.
+// Finite if the values are, even if their sum is too large for a float.
 float MeanMagnitude(const float* values, size_t count) {
   const float sum = SumOfMagnitudes(values, count);
   if (std::isfinite(sum)) return sum / static_cast<float>(count);
@@ -196,7 +196,7 @@ float MeanMagnitude(const float* values, size_t count) {
   return static_cast<float>(wide / static_cast<double>(count));
 }
 
-// Bit i of a byte is the sign of its value i, 1 for negative ones.
+// Bit i of a byte is the sign of the byte's value i; 1 means negative.
 SLUICE_VECTOR_CLONES
 void TakeSigns(const float* __restrict values, size_t bytes, char* __restrict to) {
   for (size_t byte = 0; byte < bytes; ++byte) {

@@ -19,18 +19,19 @@ namespace {
 using To = bool (*)(const float* values, size_t count, char* bytes);
 using From = void (*)(const char* bytes, size_t count, float* values);
 
-// Longer loops go through a block of 32-bit numbers on the stack: with narrow ones in them they
-// would have narrower vectors too.
+// Loops store 32-bit numbers in a block on the stack and narrow them in a second loop, because
+// compilers use narrower vectors for a loop that has narrow numbers in it.
 constexpr size_t kBlock = 512;
 
-// As all that follow: signed, for the comparisons that every vector unit has, and branch-free.
+// The functions below compare signed numbers, since every vector unit can do that, and have no
+// branches.
 SLUICE_LOOP_BODY uint32_t Choose(bool first, uint32_t a, uint32_t b) { return first ? a : b; }
 
 SLUICE_LOOP_BODY bool Less(uint32_t a, uint32_t b) {
   return static_cast<int32_t>(a) < static_cast<int32_t>(b);
 }
 
-// Rounds to the nearest, ties to even; what is too large becomes the largest.
+// Rounds to the nearest, ties to even. A value that is too large becomes the largest float16.
 SLUICE_LOOP_BODY uint32_t ToFloat16(float value) {
   constexpr uint32_t kLargest = 0x477fe000u;         // 65504
   constexpr uint32_t kSmallestNormal = 0x38800000u;  // 2^-14
@@ -38,7 +39,7 @@ SLUICE_LOOP_BODY uint32_t ToFloat16(float value) {
   uint32_t magnitude = MagnitudeBits(value);
   magnitude = Choose(Less(kLargest, magnitude), kLargest, magnitude);
   const uint32_t normal = (magnitude - kRebias + 0xfffu + (magnitude >> 13 & 1)) >> 13;
-  // Beside 0.5 a unit in the last place is 2^-24, that of a subnormal float16.
+  // The last bit of a float near 0.5 is worth 2^-24, like that of a subnormal float16.
   const uint32_t subnormal = BitsOf(FloatOf(magnitude) + 0.5f) - BitsOf(0.5f);
   const uint32_t half = Choose(Less(magnitude, kSmallestNormal), subnormal, normal);
   return (BitsOf(value) >> 16 & 0x8000u) | half;
@@ -99,8 +100,7 @@ void FromFloat16sByBits(const char* __restrict bytes, size_t count, float* __res
 }
 
 #ifdef __x86_64__
-// One instruction for what takes ten otherwise. Of a signalling NaN it makes a quiet one; all else
-// is the same.
+// One instruction replaces ten. The result differs only for signalling NaNs, which become quiet.
 __attribute__((target("f16c"))) void FromFloat16sByF16c(const char* bytes, size_t count,
                                                         float* values) {
   constexpr size_t kVector = 8;
@@ -113,7 +113,7 @@ __attribute__((target("f16c"))) void FromFloat16sByF16c(const char* bytes, size_
   FromFloat16sByBits(bytes + whole * sizeof(uint16_t), count - whole, values + whole);
 }
 
-// Whatever has AVX2 has F16C, which clang's run time cannot be asked for.
+// Every processor with AVX2 has F16C; clang's run time cannot test for F16C itself.
 From BestFromFloat16s() {
   return __builtin_cpu_supports("avx2") ? FromFloat16sByF16c : FromFloat16sByBits;
 }
@@ -143,7 +143,7 @@ void FromFloat32s(const char* bytes, size_t count, float* values) {
   std::memcpy(values, bytes, count * sizeof(float));
 }
 
-// Each value on its own, in so many bytes.
+// Encodes each value separately, in `width` bytes.
 class FloatTransform final : public FixedSizeTransform {
  public:
   FloatTransform(size_t width, To to, From from) : width_(width), to_(to), from_(from) {}

@@ -11,17 +11,17 @@
 namespace sluice {
 namespace {
 
-// Of a magnitude's bits: its exponent and four bits of its fraction.
+// A bin holds magnitudes with the same exponent and the same first four bits of the fraction.
 constexpr uint32_t kBinShift = 19;
 constexpr size_t kBins = size_t{1} << 12;
 
-// The places, `first` being that of the first value, of magnitudes that are `least` or more;
-// returns how many. Blocks in which there is none, the most, are passed over at once.
+// Writes the places of all magnitudes that are `least` or more, where `first` is the place of the
+// first value, and returns how many there are. Most blocks have none and are skipped as a whole.
 SLUICE_VECTOR_CLONES
 size_t FindFrom(const float* values, size_t count, uint32_t first, uint32_t least,
                 uint32_t* __restrict places) {
   constexpr size_t kBlock = 32;
-  // Signed, for the comparison that every vector unit has.
+  // Signed, because every vector unit can compare signed numbers.
   const auto bound = static_cast<int32_t>(least);
   size_t found = 0;
   size_t begin = 0;
@@ -51,7 +51,7 @@ size_t FindFrom(const float* values, size_t count, uint32_t first, uint32_t leas
   return found;
 }
 
-// How many magnitudes there are in each bin.
+// Counts the magnitudes in each bin.
 class Histogram {
  public:
   explicit Histogram(absl::Span<const float> values) : counts_(kTables * kBins) {
@@ -67,8 +67,8 @@ class Histogram {
     }
   }
 
-  // The bin that number `rank` of the magnitudes is in, beginning at the largest with 1, and how
-  // many of that bin are among the first `rank`.
+  // Returns the bin of the magnitude with that rank, where the largest has rank 1, and how many
+  // magnitudes of that bin are among the first `rank`.
   std::pair<uint32_t, size_t> Find(size_t rank) const {
     size_t above = 0;
     size_t bin = kBins - 1;
@@ -77,13 +77,13 @@ class Histogram {
   }
 
  private:
-  // Several, so that neighbours in one bin do not wait for each other.
+  // Several tables, because two increments of the same counter in a row wait for each other.
   static constexpr size_t kTables = 4;
 
   std::vector<uint32_t> counts_;
 };
 
-// Some of the values, in lines of 16 from all over them: no more than 2^12.
+// Takes at most 2^12 values, in groups of 16 that are spread evenly.
 std::vector<float> Sample(absl::Span<const float> values) {
   constexpr size_t kLine = 16;
   constexpr size_t kLines = 256;
@@ -97,7 +97,7 @@ std::vector<float> Sample(absl::Span<const float> values) {
   return sample;
 }
 
-// The places of the `kept` largest magnitudes in ascending order; of equal ones, the first.
+// Implements FindLargest().
 class Largest {
  public:
   Largest(absl::Span<const float> values, size_t kept) : values_(values), kept_(kept) {
@@ -109,8 +109,8 @@ class Largest {
   std::vector<uint32_t> places() && { return std::move(places_); }
 
  private:
-  // What at least `kept_` magnitudes are likely to reach, judged by a sample, and not many more: a
-  // pass that only compares costs a quarter of one that counts.
+  // Guesses, from a sample, a bound that `kept_` magnitudes or slightly more reach. A pass that
+  // compares with a bound costs a quarter of one that counts.
   uint32_t Guess() const {
     const std::vector<float> sample = Sample(values_);
     const double mean = static_cast<double>(kept_) * static_cast<double>(sample.size()) /
@@ -132,7 +132,7 @@ class Largest {
     }
   }
 
-  // Of at least `kept_` places, all but those of the largest.
+  // Keeps only the `kept_` largest of the places found.
   void DropSmallest() {
     if (places_.size() == kept_) return;
     std::vector<float> candidates;
@@ -148,7 +148,7 @@ class Largest {
     places_.resize(size);
   }
 
-  // The key of number `rank` of those in `bin`.
+  // Returns the key with that rank among the places in `bin`.
   uint64_t LeastOf(uint32_t bin, size_t rank) const {
     std::vector<uint64_t> keys;
     for (uint32_t place : places_) {
@@ -159,7 +159,7 @@ class Largest {
     return *found;
   }
 
-  // Greater for greater magnitudes, and of equal ones for the first.
+  // A greater magnitude has a greater key. Of equal magnitudes the first has the greatest key.
   uint64_t KeyOf(uint32_t place) const {
     return uint64_t{MagnitudeBits(values_[place])} << 32 | (UINT32_MAX - place);
   }

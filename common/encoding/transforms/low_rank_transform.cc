@@ -1,7 +1,7 @@
-// low-rank: a matrix as the product of two narrow ones, P · Qᵀ.
+// low-rank: sends a matrix as the product of two narrow matrices, P · Qᵀ.
 //
-// PowerSGD (Vogels et al. 2019): one step of power iteration for each push, which begins with the Q
-// of the push before.
+// This is PowerSGD (Vogels et al. 2019). Each push makes one step of power iteration, which starts
+// from the Q of the push before.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -20,7 +20,7 @@ using Matrix = std::vector<float>;  // row by row
 
 constexpr float kLeastNorm = 1e-20f;
 
-// Of the matrix M that is encoded, rows · columns; P is rows · rank, Q is columns · rank.
+// M, the matrix to encode, is rows · columns. P is rows · rank and Q is columns · rank.
 struct Shape {
   size_t rows = 0;
   size_t columns = 0;
@@ -29,7 +29,7 @@ struct Shape {
   size_t elements() const { return (rows + columns) * rank; }
 };
 
-// Numbers in [−1, 1), the same ones for every matrix of that size: where Q begins.
+// The Q of the first push: numbers in [−1, 1), the same ones for every matrix of that size.
 Matrix FirstQ(const Shape& shape) {
   Matrix q(shape.columns * shape.rank);
   uint32_t state = 1;
@@ -77,8 +77,8 @@ double Dot(const Matrix& p, const Shape& shape, size_t a, size_t b) {
   return sum;
 }
 
-// Makes the columns of P orthonormal (modified Gram–Schmidt); one that depends on those before it
-// becomes 0.
+// Makes the columns of P orthonormal (modified Gram–Schmidt). A column that depends linearly on the
+// columns before it becomes 0.
 void Orthonormalize(const Shape& shape, Matrix* p) {
   for (size_t k = 0; k < shape.rank; ++k) {
     for (size_t before = 0; before < k; ++before) {
@@ -93,13 +93,13 @@ void Orthonormalize(const Shape& shape, Matrix* p) {
   }
 }
 
-// Not so if their sums were too large for floats; what is not finite in P makes Q so.
+// False if a sum was too large for a float. If P is not finite, neither is Q.
 bool AllFinite(const Matrix& matrix) {
   return std::all_of(matrix.begin(), matrix.end(),
                      [](float value) { return std::isfinite(value); });
 }
 
-// Where the next push begins: `q`, but for columns of zeros, which would stay zeros for ever.
+// The Q for the next push. Columns of zeros are replaced, because they would stay zeros forever.
 Matrix NextQ(const Shape& shape, Matrix q) {
   const Matrix first = FirstQ(shape);
   for (size_t k = 0; k < shape.rank; ++k) {
@@ -115,7 +115,7 @@ void Append(const Matrix& matrix, std::string* bytes) {
   bytes->append(reinterpret_cast<const char*>(matrix.data()), matrix.size() * sizeof(float));
 }
 
-// The shape that `how` tells, if the narrow matrices are no larger than the whole.
+// Returns the shape in `how`, or BAD_CHUNK if the narrow matrices are larger than the whole.
 absl::StatusOr<Shape> ShapeOf(const ChunkEncoding& how) {
   const bool whole_rows =
       how.columns >= 1 && how.columns <= how.count && how.count % how.columns == 0;
@@ -133,7 +133,7 @@ absl::StatusOr<Shape> ShapeOf(const ChunkEncoding& how) {
 
 class LowRank final : public Transform {
  public:
-  // What is no matrix, or too small or too large for this, is sent as float32.
+  // Uses float32 if the chunk is not a matrix, or if its sizes or values do not allow this.
   void Encode(absl::Span<const float> values, const Encoding& encoding, const ChunkContext& context,
               ChunkEncoding* how, std::string* bytes) const override {
     how->columns = context.columns;
@@ -185,7 +185,7 @@ class LowRank final : public Transform {
   }
 
  private:
-  // One step of power iteration, from the Q in `memory` if one is there.
+  // Makes one step of power iteration, starting from the Q in `memory` if there is one.
   static void Iterate(absl::Span<const float> values, const Shape& shape,
                       const std::vector<float>* memory, Matrix* p, Matrix* q) {
     if (memory != nullptr) *q = *memory;

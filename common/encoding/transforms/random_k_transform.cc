@@ -1,4 +1,4 @@
-// random-k (Stich et al. 2018): values at places that a seed says.
+// random-k (Stich et al. 2018): sends values at random places. Both sides know the seed.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -10,7 +10,7 @@
 namespace sluice {
 namespace {
 
-// SplitMix64 (Steele et al. 2014): number `index` of those that begin with `seed`.
+// SplitMix64 (Steele et al. 2014): returns number `index` of the sequence for `seed`.
 uint64_t Random(uint64_t seed, uint64_t index) {
   uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -18,8 +18,8 @@ uint64_t Random(uint64_t seed, uint64_t index) {
   return z ^ z >> 31;
 }
 
-// Calls place(i) for `kept` of `count` elements, in ascending order: one out of each of as many
-// equal parts, so that none is drawn twice.
+// Calls place(i) for `kept` of `count` elements, in ascending order. It draws one element from each
+// of `kept` equal parts, so that none is drawn twice.
 template <typename Place>
 void ForEachRandomPlace(uint64_t seed, uint64_t kept, uint64_t count, const Place& place) {
   for (uint64_t i = 0; i < kept; ++i) {

@@ -1,4 +1,4 @@
-// top-k (Aji and Heafield 2017; Lin et al. 2018): the largest values and where they belong.
+// top-k (Aji and Heafield 2017; Lin et al. 2018): sends the largest values and their places.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -19,13 +19,13 @@ constexpr size_t kMostVarint = 3;  // bytes: enough for 2^21, and a chunk has 2^
 
 class TopK final : public Transform {
  public:
-  // The values, then for each how many elements were passed over before it.
+  // First the values, then for each value the number of elements skipped before it.
   void Encode(absl::Span<const float> values, const Encoding& encoding, const ChunkContext& context,
               ChunkEncoding* how, std::string* bytes) const override {
     EncodeIfFinite(values, encoding, context, how, bytes);
   }
 
-  // What is not finite is among the largest.
+  // Checks only the largest values, since NaN and infinity count as the largest.
   bool EncodeIfFinite(absl::Span<const float> values, const Encoding& encoding,
                       const ChunkContext& /*context*/, ChunkEncoding* how,
                       std::string* bytes) const override {

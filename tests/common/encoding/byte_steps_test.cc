@@ -206,7 +206,7 @@ TEST(PdictTest, WhatStandsForMoreBytesThanThereMayBeIsRefused) {
   const auto decoded = Decode(chunk, more.payload);
   EXPECT_EQ(ReasonOf(decoded.status()), Reason::kBadChunk);
   EXPECT_THAT(std::string(decoded.status().message()),
-              HasSubstr("stands for 404 bytes, expected at most 400"));
+              HasSubstr("decompresses to 404 bytes, expected at most 400"));
 }
 
 }  // namespace

@@ -650,8 +650,9 @@ TEST(HostileChunkTest, ABombIsRefusedBeforeItIsUnpacked) {
   const EncodedChunk chunk = Encode("float32/zstd", Values(1000, 0.0f));
   const absl::Status status = Decode(chunk, Bomb());
   EXPECT_EQ(ReasonOf(status), Reason::kBadChunk);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("stands for 268435456 bytes, expected at "
-                                                       "most 4000"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("decompresses to 268435456 bytes, expected at "
+                        "most 4000"));
 }
 
 std::string Part(const std::string& bytes) {
@@ -691,7 +692,8 @@ TEST(HostileChunkTest, APartIsOneFrameThatSavesBytes) {
       std::string("\x28\xb5\x2f\xfd\x20\x28\x41\x01\x00", 9) + std::string(40, 0);
   EXPECT_THAT(ZstdSize(padded), absl::make_optional<uint64_t>(40));
   const absl::Status status = Decode(chunk, Part(padded));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("a part of 49 bytes that stands for 40"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("a part of 49 bytes that decompresses to 40"));
 }
 
 TEST(HostileChunkTest, AScaleMustBeFinite) {
@@ -832,7 +834,7 @@ std::string AnyPlanes(const ChunkEncoding& how, Dice* dice) {
     }
     put(map);
   }
-  for (size_t i = 0; i < (*FindTransform(how.transform, ""))->width(); ++i) {
+  for (size_t i = 0; i < (*Transforms().Find(how.transform, ""))->width(); ++i) {
     put(dice->Below(2) == 0 ? dice->Bytes(there) : std::string(dice->Near(there) % 5000, 'x'));
   }
   return payload;

@@ -123,8 +123,8 @@ TEST(PlanChunksTest, WhatAwaitsAChoiceIsCutAsIfItWereMade) {
 }
 
 TEST(EncodingChoiceTest, RefusesWhatIsNone) {
-  for (const char* text : {"auto:", "auto:int9", "auto,int8", "int8,auto", "int9", "int8,",
-                           "int8,fc", "int8,=float16", "int8,fc=float17"}) {
+  for (const char* text : {"auto:", "auto:Int9", "auto,int8", "int8,auto", "Int9", "int8,",
+                           "int8,fc", "int8,=float16", "int8,fc=Float17"}) {
     EXPECT_EQ(ReasonOf(ParseEncodingChoice(text).status()), Reason::kBadArgument) << text;
   }
   EXPECT_THAT(std::string(ParseEncodingChoice("int8,fc").status().message()),
