@@ -751,9 +751,9 @@ TEST(HostileChunkTest, AnUnknownTransformIsNamedWithTheKnownOnes) {
 // As numbers of a message are, whatever its enumerations name.
 TEST(HostileChunkTest, AStepThatIsNotKnownIsRefused) {
   const EncodedChunk good = Encode("float16", Gradient(10));
-  for (int number : {-1, 3, 9, std::numeric_limits<int>::max()}) {
+  for (int number : {-1, 3, 99, std::numeric_limits<int>::max()}) {
     EncodedChunk transform = good;
-    transform.how.transform = static_cast<ValueTransform>(number == 3 ? 10 : number);
+    transform.how.transform = static_cast<ValueTransform>(number == 3 ? 100 : number);
     EncodedChunk layout = good;
     layout.how.byte_layout = static_cast<ByteLayout>(number);
     EncodedChunk compressor = good;

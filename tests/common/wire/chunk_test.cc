@@ -224,7 +224,7 @@ TEST(DecodeEncodedChunkTest, RefusesWhatCannotBe) {
     EXPECT_EQ(refused(bad), Reason::kBadChunk) << count;
   }
   bad = good;
-  bad.mutable_chunk()->mutable_encoding()->set_transform(static_cast<v1::ValueTransform>(9));
+  bad.mutable_chunk()->mutable_encoding()->set_transform(static_cast<v1::ValueTransform>(99));
   EXPECT_EQ(refused(bad), Reason::kBadChunk);
   bad = good;
   bad.mutable_chunk()->mutable_encoding()->set_compressor(static_cast<v1::Compressor>(3));
