@@ -1,5 +1,5 @@
-// export CHECKPOINT OUT: the model's tensors of a checkpoint as a file that PyTorch's torch.load()
-// opens. Exit codes are sluicectl's.
+// export CHECKPOINT OUT: writes the model's tensors of a checkpoint to a file that PyTorch's
+// torch.load() opens. The exit codes are those of sluicectl.
 
 #include <iostream>
 #include <string>
@@ -12,12 +12,12 @@
 namespace sluice {
 namespace {
 
-absl::Status Export(const std::string& checkpoint, const std::string& out) {
-  const auto file = RealFileSystem().Open(checkpoint);
+absl::Status Export(const std::string& path, const std::string& out) {
+  const auto file = RealFileSystem().Open(path);
   if (!file.ok()) return file.status();
   const auto checkpoint = ReadCheckpoint(**file);
   if (!checkpoint.ok()) {
-    return absl::DataLossError(absl::StrCat(checkpoint, ": ", checkpoint.status().message()));
+    return absl::DataLossError(absl::StrCat(path, ": ", checkpoint.status().message()));
   }
   return SaveStateDict(*checkpoint->layout, checkpoint->parameters->values.span(), out);
 }

@@ -1,10 +1,10 @@
-// sluicectl: looks at what servers have kept on disk.
+// sluicectl: shows and verifies the checkpoints that servers wrote.
 //
-//   sluicectl checkpoint list DIR          its checkpoints, newest first
-//   sluicectl checkpoint verify PATH…      files, or all in a directory: reads and checks every
-//   byte sluicectl checkpoint show FILE         all but the tensors' values, as JSON
+//   sluicectl checkpoint list DIR        lists the checkpoints of a directory, newest first
+//   sluicectl checkpoint verify PATH…    reads and checks every byte of files or directories
+//   sluicectl checkpoint show FILE       prints all but the values of the tensors, as JSON
 //
-// Exit codes: 0; 1 a file is damaged, or cannot be read; 2 bad command line.
+// Exit codes: 0 done; 1 a file is damaged or cannot be read; 2 bad command line.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -29,7 +29,7 @@ absl::StatusOr<ShardCheckpoint> Read(const std::string& path) {
   return ReadCheckpoint(**file);
 }
 
-// The files' paths, newest first.
+// Returns the paths of the files, newest first.
 absl::StatusOr<std::vector<std::string>> CheckpointsIn(const std::string& directory) {
   const auto names = CheckpointStore(RealFileSystem(), directory, 1).List();
   if (!names.ok()) return names.status();
@@ -58,7 +58,7 @@ int List(const std::string& directory) {
   return 0;
 }
 
-// Whether it is whole; says so.
+// Returns whether the file is undamaged, and prints the result.
 bool VerifyFile(const std::string& path) {
   const auto checkpoint = Read(path);
   if (!checkpoint.ok()) {
@@ -92,18 +92,22 @@ int Show(const std::string& path) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Looks at what servers have kept on disk.", "sluicectl");
+  CLI::App app("Shows and verifies the checkpoints that servers wrote.", "sluicectl");
   app.require_subcommand(1);
-  CLI::App& checkpoint = *app.add_subcommand("checkpoint", "saved states of a server");
+  CLI::App& checkpoint =
+      *app.add_subcommand("checkpoint", "works with the checkpoints of a server");
   checkpoint.require_subcommand(1);
   std::string directory;
   std::vector<std::string> paths;
   std::string file;
-  CLI::App& list = *checkpoint.add_subcommand("list", "the checkpoints in a directory");
+  CLI::App& list =
+      *checkpoint.add_subcommand("list", "lists the checkpoints of a directory, newest first");
   list.add_option("directory", directory, "a server's --checkpoint-dir")->required();
-  CLI::App& verify = *checkpoint.add_subcommand("verify", "reads and checks every byte");
+  CLI::App& verify =
+      *checkpoint.add_subcommand("verify", "reads and checks every byte of checkpoints");
   verify.add_option("paths", paths, "files, or directories of them")->required();
-  CLI::App& show = *checkpoint.add_subcommand("show", "all but the tensors' values, as JSON");
+  CLI::App& show =
+      *checkpoint.add_subcommand("show", "prints all but the values of the tensors, as JSON");
   show.add_option("file", file, "a checkpoint")->required();
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
