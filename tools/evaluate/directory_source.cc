@@ -30,7 +30,7 @@ class DirectorySource final : public ParameterSource {
 
   absl::StatusOr<absl::optional<ParametersId>> Next(Evaluator& model) override {
     for (;; absl::SleepFor(options_.interval)) {
-      // Looked at before the names are: what a server that is gone has saved is among them.
+      // Checked before the names are read: once no server runs, the names include all it saved.
       const auto held = FileLock::IsHeld(absl::StrCat(options_.directory, "/", kLockName));
       if (!held.ok()) return held.status();
       const auto next = follower_.Next(options_.every, options_.once || !*held);
@@ -46,16 +46,16 @@ class DirectorySource final : public ParameterSource {
   }
 
  private:
-  static absl::StatusOr<absl::optional<ParametersId>> Give(const FollowedCheckpoint& checkpoint,
+  static absl::StatusOr<absl::optional<ParametersId>> Give(const FollowedCheckpoint& followed,
                                                            Evaluator& model) {
-    const absl::Status put = Put(checkpoint, model);
+    const absl::Status put = Put(followed, model);
     if (!put.ok()) return put;
-    const ShardCheckpoint& checkpoint = checkpoint.checkpoint;
+    const ShardCheckpoint& checkpoint = followed.checkpoint;
     return absl::make_optional(
-        ParametersId{checkpoint.path, checkpoint.incarnations.current(), checkpoint.step});
+        ParametersId{followed.path, checkpoint.incarnations.current(), checkpoint.step});
   }
 
-  // Of a directory that nobody holds, whose checkpoints have been given.
+  // Called when no server holds the directory and all its checkpoints were given.
   absl::StatusOr<bool> IsOver() {
     const absl::Time now = absl::Now();
     if (!abandoned_since_.has_value()) {
@@ -71,7 +71,7 @@ class DirectorySource final : public ParameterSource {
 
   const DirectoryOptions options_;
   CheckpointFollower follower_;
-  absl::optional<absl::Time> abandoned_since_;  // nobody holds it, and nothing is left to be given
+  absl::optional<absl::Time> abandoned_since_;  // since when no server holds it and nothing is left
 };
 
 }  // namespace

@@ -1,3 +1,5 @@
+// Evaluates the checkpoints that a server saves in a directory, while it runs or after.
+
 #ifndef SLUICE_TOOLS_EVALUATE_DIRECTORY_SOURCE_H_
 #define SLUICE_TOOLS_EVALUATE_DIRECTORY_SOURCE_H_
 
@@ -12,17 +14,18 @@ namespace sluice {
 
 struct DirectoryOptions {
   std::string directory;  // a server's --checkpoint-dir
-  uint64_t every = 1;     // steps between two that are given; the last is in any case
-  bool once = false;      // give what is there, and wait for nothing
-  // How long nobody may hold the directory before its run is over.
+  uint64_t every = 1;     // least number of steps between two checkpoints; the last always counts
+  bool once = false;      // return the checkpoints that are there, without waiting for more
+  // The run counts as lost when no server has held the directory's lock for so long.
   absl::Duration patience = absl::Seconds(60);
-  // Between two looks. The directory is read each time, not watched (inotify(7)): a file system
-  // that comes over the network tells nobody here what other machines do.
+  // Time between two reads of the directory. It is read again each time instead of watched by
+  // inotify(7), which does not see what other machines write to a network file system.
   absl::Duration interval = absl::Seconds(1);
 };
 
-// Checkpoints, the oldest first, as they appear, until the run has ended: no server holds the
-// directory, and its newest checkpoint says so. Damaged ones are named in the log and passed over.
+// Returns a source that waits for checkpoints and gives them oldest first. It ends when no server
+// holds the directory and the newest checkpoint says that the run has finished. A damaged
+// checkpoint is logged and skipped.
 std::unique_ptr<ParameterSource> MakeDirectorySource(const DirectoryOptions& options);
 
 }  // namespace sluice

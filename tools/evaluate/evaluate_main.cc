@@ -1,11 +1,11 @@
-// sluice_evaluate: loss, top-1 and top-5 of a model on a test set, while it is trained or after.
+// sluice_evaluate: measures loss, top-1 and top-5 of a model on a test set, while it is trained or
+// after.
 //
-//   sluice_evaluate --server=host:port            the steps of a running server, as an observer
-//   sluice_evaluate --checkpoint-dir=DIR          the checkpoints that a server saves there
-//   sluice_evaluate --checkpoint=FILE             one file: .safetensors, or of torch.save()
+//   sluice_evaluate --server=host:port            evaluates the steps of a running server
+//   sluice_evaluate --checkpoint-dir=DIR          evaluates the checkpoints that a server saves
+//   sluice_evaluate --checkpoint=FILE             evaluates a .safetensors or torch.save() file
 //
-// Ends when training does. Exit codes: 0 done; 1 failed, or there was nothing to evaluate; 2 bad
-// command line; 3 the server, or the directory's, was not there for --connect-timeout.
+// It ends when training does. kExitCodes lists the exit codes.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -31,9 +31,9 @@ namespace sluice {
 namespace {
 
 constexpr char kExitCodes[] =
-    "Ends when training does. Exit codes: 0 done; 1 failed, or there was nothing to evaluate; 2 "
-    "bad "
-    "command line; 3 the server, or the directory's, was not there for --connect-timeout.";
+    "The program ends when training does. Exit codes: 0 done; 1 it failed, or there was nothing to "
+    "evaluate; 2 bad command line; 3 no server answered, or none held the directory, for "
+    "--connect-timeout.";
 
 struct EvaluateFlags {
   ModelFlags model;
@@ -52,34 +52,33 @@ void AddEvaluateFlags(CLI::App& app, EvaluateFlags& flags) {
       "file to evaluate: a checkpoint, another .safetensors file, or one of torch.save()");
   CLI::Option* const directory =
       app.add_option("--checkpoint-dir", flags.directory.directory,
-                     "directory to follow, as a server's; damaged checkpoints are named and passed "
-                     "over");
-  app.add_flag("--once", flags.directory.once, "evaluate the checkpoints that are there, and end")
+                     "directory of a server to follow; damaged checkpoints are logged and skipped");
+  app.add_flag("--once", flags.directory.once, "evaluate the checkpoints that are there, then end")
       ->needs(directory);
-  app.add_option("--poll-interval", flags.interval, "seconds between two looks at the directory")
+  app.add_option("--poll-interval", flags.interval, "seconds between two reads of the directory")
       ->needs(directory)
       ->check(CLI::Range(0.001, 3600.0))
       ->capture_default_str();
   app.add_option("--every", flags.directory.every,
-                 "evaluate only what is at least that many steps further, and the last step in any "
-                 "case; of a server, always the newest it has by then")
+                 "least number of steps between two evaluations; the last step is always "
+                 "evaluated. A server is asked for its newest step each time")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--json", flags.json, "file to append a JSON object to for each evaluation");
+  app.add_option("--json", flags.json, "file to which each evaluation appends a JSON object");
   AddModelFlags(app, flags.model);
   AddConnectionFlags(app, flags.job);
 }
 
-// What is evaluated, named in exactly one way.
+// Exactly one flag must say what to evaluate.
 absl::Status CheckOneSource(const EvaluateFlags& flags) {
   const int named = int{!flags.job.server.empty()} + int{!flags.directory.directory.empty()} +
                     int{!flags.file.empty()};
   if (named == 1) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "found ", named, " of --server, --checkpoint-dir and --checkpoint, expected one of them"));
+      "found ", named, " of --server, --checkpoint-dir and --checkpoint, expected exactly one"));
 }
 
-// `job` is filled in for a server.
+// Fills in `job` if the source is a server, since that source needs it.
 absl::StatusOr<std::unique_ptr<ParameterSource>> MakeSource(const EvaluateFlags& flags,
                                                             const Evaluator& model,
                                                             absl::optional<Job>* job) {
@@ -134,9 +133,10 @@ int ExitCodeOf(const absl::Status& status) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Evaluates a model while it is trained, or after.", "sluice_evaluate");
+  CLI::App app("Evaluates a model while it is trained or after.", "sluice_evaluate");
   app.footer(kExitCodes);
-  // Given twice, the last counts: scripts may set defaults before a user's flags.
+  // A flag that is given twice counts as the last one says: scripts may set defaults before a
+  // user's flags.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   EvaluateFlags flags;
   AddEvaluateFlags(app, flags);

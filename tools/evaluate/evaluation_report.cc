@@ -15,7 +15,7 @@ ordered_json JsonOf(const absl::optional<Number>& number) {
   return number.has_value() ? ordered_json(number->value()) : ordered_json();
 }
 
-// "step 20", or the file where nobody knows the step.
+// Returns "step 20", or the source if the step is unknown.
 std::string NameOf(const ParametersId& id) {
   return id.step.has_value() ? absl::StrCat("step ", id.step->value()) : id.source;
 }

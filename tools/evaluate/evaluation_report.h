@@ -1,4 +1,4 @@
-// What came out: lines for people, and a sheet of records for programs.
+// Prints the results of evaluations: a line for people, and a JSON record for programs.
 
 #ifndef SLUICE_TOOLS_EVALUATE_EVALUATION_REPORT_H_
 #define SLUICE_TOOLS_EVALUATE_EVALUATION_REPORT_H_
@@ -17,22 +17,23 @@
 
 namespace sluice {
 
+// Returns the record of one evaluation, for example
 // {"step":20,"incarnation":1,"source":"127.0.0.1:7070","samples":10000,"loss":0.25,"top1":0.9,
-// "top5":0.99}. A number that is not known, or not finite, is null.
+// "top5":0.99}. A number that is unknown or not finite is null.
 std::string RecordOf(const ParametersId& id, const Evaluation& evaluation);
 
-// For one thread.
+// The program makes one report and uses it from one thread.
 class EvaluationReport {
  public:
-  // Writes to `out`, which outlives it, and appends a record a line to the file `json`, unless that
-  // is empty. UNAVAILABLE if that cannot be written.
+  // The report writes to `out`, which must outlive it. It also appends one record a line to the
+  // file `json`, unless that name is empty. Returns UNAVAILABLE if the file cannot be written.
   static absl::StatusOr<std::unique_ptr<EvaluationReport>> Open(std::ostream& out,
                                                                 const std::string& json);
 
-  // An evaluation that took so long.
+  // Prints one evaluation, which took `time`. Returns UNAVAILABLE if the file cannot be written.
   absl::Status Add(const ParametersId& id, const Evaluation& evaluation, absl::Duration time);
 
-  // After the last: how many there were, and which was the best. FAILED_PRECONDITION if there were
+  // Prints the number of evaluations and the best one. Returns FAILED_PRECONDITION if there were
   // none.
   absl::Status Finish();
 
@@ -43,7 +44,7 @@ class EvaluationReport {
   const std::string path_;
   std::ofstream json_;
   uint64_t evaluations_ = 0;
-  ParametersId best_;  // the first of the highest top-1
+  ParametersId best_;  // the first one with the highest top-1
   double best_top1_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Where the parameters that are evaluated come from.
+// The place that the evaluated parameters come from: a server, a directory or a file.
 
 #ifndef SLUICE_TOOLS_EVALUATE_PARAMETER_SOURCE_H_
 #define SLUICE_TOOLS_EVALUATE_PARAMETER_SOURCE_H_
@@ -13,25 +13,27 @@
 
 namespace sluice {
 
-// Which parameters they are.
+// Says which parameters were evaluated.
 struct ParametersId {
   std::string source;  // an address, or a file's path
   absl::optional<Incarnation> incarnation;
-  absl::optional<Step> step;  // absent if the source does not tell
+  absl::optional<Step> step;  // absent if the source does not say it
 };
 
-// Three: directory_source.h, server_source.h, and MakeFileSource(). For one thread.
+// There are three sources: directory_source.h, server_source.h, and MakeFileSource() below. The
+// program calls one source from one thread.
 class ParameterSource {
  public:
   virtual ~ParameterSource() = default;
 
-  // Waits for the next parameters and puts them into `model`, the same one each time. Absent: none
-  // will follow. DEADLINE_EXCEEDED if they should, but their server is gone.
+  // Waits for the next parameters and loads them into `model`, which is the same in every call.
+  // Returns an absent value when none will follow, and DEADLINE_EXCEEDED when the server is gone
+  // before it finished.
   virtual absl::StatusOr<absl::optional<ParametersId>> Next(Evaluator& model) = 0;
 };
 
-// Those of one file, as LoadStateDict() reads it (worker/torch/state_dict.h). Its step is known if
-// it has a checkpoint's name.
+// Returns a source of one file, which LoadStateDict() reads (worker/torch/state_dict.h). The step
+// is known if the file has the name of a checkpoint.
 std::unique_ptr<ParameterSource> MakeFileSource(const std::string& path);
 
 }  // namespace sluice

@@ -1,3 +1,5 @@
+// Evaluates the steps of a running server.
+
 #ifndef SLUICE_TOOLS_EVALUATE_SERVER_SOURCE_H_
 #define SLUICE_TOOLS_EVALUATE_SERVER_SOURCE_H_
 
@@ -11,10 +13,10 @@
 
 namespace sluice {
 
-// The steps of a running server, as worker/client/parameter_follower.h gives them: the newest
-// whenever it is asked, if that is at least `every` further, and the last in any case. `job` names
-// a server, which is waited for, and outlives the source. `patience` is for the first worker to
-// join it.
+// Connects to the server that `job` names, waiting for it to start, and returns a source of its
+// steps (worker/client/parameter_follower.h). Each call of Next() gives the newest step, once it is
+// at least `every` steps further than the one before; the last step always counts. `patience` is
+// the time in which the first worker must join the server. `job` must outlive the source.
 absl::StatusOr<std::unique_ptr<ParameterSource>> MakeServerSource(const Job& job, uint64_t every,
                                                                   absl::Duration patience,
                                                                   const Evaluator& model);
