@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# A link to a server in a network namespace of its own, which sends at a given rate in both directions.
-# To be sourced; needs root. make_link RATE, then over_link …, then remove_link.
+# A link of a given rate in both directions to a server in a network namespace of its own. Source this file as
+# root. Call make_link RATE, then train_over_link …, then remove_link.
 
 readonly LINK_NAMESPACE=sluice-$$ LINK_HOST=10.213.77.2
 
-# make_link RATE: as tc has it, 1gbit for example.
+# make_link RATE: RATE is in the words of tc, for example 1gbit.
 make_link() {
   local near=sluice-n$$ far=sluice-f$$
   ip netns add "$LINK_NAMESPACE"
@@ -20,12 +20,12 @@ make_link() {
 
 remove_link() { ip netns del "$LINK_NAMESPACE" 2>/dev/null || true; }
 
-# train_over_link SERVER TRAIN WORKERS FLAG…: the server's program at the far end, and so many workers at
-# this one. Prints what all of them print.
+# train_over_link SERVER TRAIN WORKERS FLAG…: runs the program SERVER at the far end and WORKERS times TRAIN at
+# this end. Prints what all of them print.
 train_over_link() {
   local server=$1 train=$2 workers=$3 i
   shift 3
-  # They are on one node, which must not help them.
+  # Both ends are on one node, but must not use its shared memory.
   ip netns exec "$LINK_NAMESPACE" "$server" --listen="$LINK_HOST:7070" --workers="$workers" \
     --insecure-on-network --shared-memory=off &
   for ((i = 0; i < workers; ++i)); do
@@ -34,7 +34,7 @@ train_over_link() {
   wait
 }
 
-# Bytes that the kernel has carried over the link: from the workers, to them.
+# Prints the bytes that the kernel has carried over the link: from the workers, and to them.
 link_bytes() {
   local counters=/sys/class/net/sluice-n$$/statistics
   echo "$(<"$counters/tx_bytes") $(<"$counters/rx_bytes")"

@@ -1,7 +1,7 @@
-// codec_main: what each encoding makes of gradients and parameters, and how fast, beside Blosc and
-// lz4.
+// codec_main: measures ratio, error and speed of each encoding with real gradients and parameters,
+// beside Blosc and lz4.
 //
-// Started by tools/bench/codec. Exit codes: 0 done; 1 with --check a goal was missed, or training
+// tools/bench/codec starts it. Exit codes: 0 done; 1 with --check a goal was missed, or training
 // failed; 2 bad command line.
 
 #include <time.h>
@@ -28,9 +28,9 @@ namespace sluice::bench {
 namespace {
 
 constexpr char kPurpose[] =
-    "Measures every encoding, and Blosc and lz4 beside them: with one thread, in chunks of 2^18 "
-    "floats, on a gradient and on the parameters of ResNet-18 and LeNet, which it trains for some "
-    "steps. tools/bench/README.md tells more.";
+    "Measures ratio, error and speed of every encoding, beside Blosc and lz4: with one thread, in "
+    "chunks of 2^18 floats, on gradients and parameters of ResNet-18 and LeNet, which it first "
+    "trains for some steps. tools/bench/README.md explains the columns.";
 
 struct Flags {
   std::vector<std::string> only;
@@ -68,7 +68,7 @@ std::vector<Entry> AllEntries() {
   return entries;
 }
 
-// LeNet's are small; its steps are quick.
+// LeNet's vectors are small, and its steps are quick.
 const Training kTrainings[] = {{"resnet18", 6, 32}, {"lenet", 200, 64}};
 constexpr char kGradient[] = "gradient";
 const char* const kVectors[] = {kGradient, "parameters"};
@@ -91,7 +91,7 @@ double Norm(absl::Span<const float> values) {
   return std::sqrt(sum);
 }
 
-// The L2 norm of what is lost in `decoded`, beside that of `values`.
+// Returns the L2 norm of the loss in `decoded`, relative to that of `values`.
 double ErrorOf(absl::Span<const float> values, absl::Span<const float> decoded) {
   double sum = 0;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -101,14 +101,14 @@ double ErrorOf(absl::Span<const float> values, absl::Span<const float> decoded) 
   return sum == 0 ? 0 : std::sqrt(sum) / Norm(values);
 }
 
-// CPU time of this thread, which does all the work: what else runs on its core does not count.
+// CPU time of this thread, which does all the work, so that other load on its core does not count.
 double ThreadSeconds() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// A codec at work on one vector.
+// Measures one codec with one vector.
 class Racer {
  public:
   Racer(const Entry& entry, std::unique_ptr<CodecSide> side, absl::Span<const float> values)
@@ -132,7 +132,7 @@ class Racer {
  private:
   double Bytes() const { return static_cast<double>(values_.size() * sizeof(float)); }
 
-  // GB/s of something done to all values: of small vectors so often that it takes milliseconds.
+  // Returns the GB/s of `work` on all values. Small vectors repeat it until it takes milliseconds.
   template <typename Body>
   double SpeedOf(const Body& body) const {
     constexpr double kLeastBytes = 32e6;
@@ -148,7 +148,7 @@ class Racer {
   CodecResult result_;
 };
 
-// One codec after the other has its passes; the first of all is to warm up.
+// Measures the passes of one codec after the other. The first pass of each warms up.
 std::vector<CodecResult> Race(const Flags& flags, absl::Span<const float> values,
                               const std::vector<TensorShape>& tensors) {
   std::vector<CodecResult> results;
@@ -171,7 +171,7 @@ std::vector<CodecResult> Race(const Flags& flags, absl::Span<const float> values
   return results;
 }
 
-// Prints a table for each vector of the model that is wanted; returns how many goals were missed.
+// Prints a table for each wanted vector of the model. Returns the number of missed goals.
 uint32_t MeasureVectors(const Flags& flags, const Training& training, const ModelVectors& trained) {
   uint32_t missed = 0;
   for (const char* const vector : kVectors) {
@@ -221,7 +221,8 @@ int Main(int argc, char** argv) {
   app.add_option("--vectors", flags.vectors, absl::StrJoin(vectors, ","))
       ->check(CLI::IsMember(vectors))
       ->delimiter(',');
-  app.add_option("--passes", flags.passes, "measured each way, after one that is not")
+  app.add_option("--passes", flags.passes,
+                 "measured passes each way; one pass before them does not count")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   app.add_flag("--check", flags.check, "exit with 1 if a goal is missed");

@@ -1,4 +1,4 @@
-// One side of the race of codecs: an encoding of Sluice's, or a peer's compressor.
+// One side of the codec benchmark: an encoding of Sluice, or a compressor of a peer.
 
 #ifndef SLUICE_TOOLS_BENCH_CODECS_CODEC_SIDE_H_
 #define SLUICE_TOOLS_BENCH_CODECS_CODEC_SIDE_H_
@@ -15,30 +15,29 @@
 
 namespace sluice::bench {
 
-// Encodes the values that it was made of, chunk by chunk of at most 2^18. To be used by one thread.
+// Encodes the values that it was created with, in chunks of at most 2^18. Only one thread uses it.
 class CodecSide {
  public:
   virtual ~CodecSide() = default;
 
-  // Encodes them and lets what comes of it go, chunk by chunk, as one that has sent it. Returns how
-  // many bytes that were.
+  // Encodes the values and frees each encoded chunk, as a sender does. Returns the encoded bytes.
   virtual uint64_t Encode() = 0;
 
-  // Encodes them and keeps what comes of it.
+  // Encodes the values and keeps the encoded chunks.
   virtual void Keep() = 0;
 
-  // Decodes what was kept, as many values.
+  // Decodes the chunks that Keep() kept into `values`, which has the size of the original.
   virtual void Decode(absl::Span<float> values) = 0;
 };
 
-// EncodeValues() and DecodeValues(). Chunks of a low-rank encoding are whole rows of one tensor,
-// which it begins with each time as if there had been no push before. `values` outlives the side.
+// Measures EncodeValues() and DecodeValues(). Chunks of a low-rank encoding are whole rows of one
+// tensor, and each encoding starts as if there had been no push before. `values` must outlive it.
 std::unique_ptr<CodecSide> MakeSluiceCodec(const Encoding& encoding, absl::Span<const float> values,
                                            const std::vector<TensorShape>& tensors);
 
-// The peers: "blosc:blosclz", "blosc:lz4", "blosc:snappy", with byte shuffle at level 5 and one
-// thread, and "lz4". Their libraries are looked for now; an error names the package that is
-// missing.
+// PeerCodecs() returns the names of the peers: "blosc:blosclz", "blosc:lz4" and "blosc:snappy",
+// with byte shuffle at level 5 and one thread, and "lz4". MakePeerCodec() opens the peer's library;
+// its error names the missing package.
 const std::vector<std::string>& PeerCodecs();
 absl::StatusOr<std::unique_ptr<CodecSide>> MakePeerCodec(const std::string& name,
                                                          absl::Span<const float> values);

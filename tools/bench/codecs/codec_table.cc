@@ -18,7 +18,7 @@ double SlowerWay(const CodecResult& result) {
   return std::min(MedianOf(result.encodes), MedianOf(result.decodes));
 }
 
-// False too if there is nothing to hold it against.
+// Returns false also if there is nothing to compare it with.
 bool Misses(const CodecResult& result, const std::vector<CodecResult>& results) {
   if (result.at_least > 0 && SlowerWay(result) < result.at_least) return true;
   const CodecResult* const blosc = BloscBeside(result, results);

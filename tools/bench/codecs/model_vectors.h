@@ -1,4 +1,4 @@
-// What workers and servers send each other, taken from training.
+// Real gradients and parameters, taken from a training.
 
 #ifndef SLUICE_TOOLS_BENCH_CODECS_MODEL_VECTORS_H_
 #define SLUICE_TOOLS_BENCH_CODECS_MODEL_VECTORS_H_
@@ -11,13 +11,13 @@
 
 namespace sluice::bench {
 
-// A parameter, or its gradient: `columns` of the matrix that it is, 0 if it has one dimension only.
+// The shape of a parameter and of its gradient. `columns` is 0 if it has only one dimension.
 struct TensorShape {
   uint64_t elements = 0;
   uint64_t columns = 0;
 };
 
-// Both vectors hold one tensor after the other.
+// Both vectors hold the tensors one after the other.
 struct ModelVectors {
   std::vector<TensorShape> tensors;
   std::vector<float> gradient;
@@ -25,13 +25,14 @@ struct ModelVectors {
 };
 
 struct Training {
-  std::string model;  // as MakeModel() knows it
+  std::string model;  // a name that MakeModel() knows
   int64_t steps = 1;
   int64_t batch_size = 1;
 };
 
-// Trains with SGD on Fashion-MNIST, with all cores: the gradient of the last step, and the
-// parameters after it. The same ones each time, but for rounding. An error names what is missing.
+// Trains with SGD on Fashion-MNIST on all cores. Returns the gradient of the last step and the
+// parameters after it, which are the same each time except for rounding. An error names what is
+// missing.
 absl::StatusOr<ModelVectors> TrainModel(const Training& training);
 
 }  // namespace sluice::bench

@@ -1,4 +1,4 @@
-// The peers' libraries are opened by name, so that nobody needs them to build Sluice.
+// Opens the libraries of the peers by name, so that Sluice builds without them.
 #include <dlfcn.h>
 #include <glog/logging.h>
 
@@ -17,7 +17,7 @@ constexpr int kBloscLevel = 5;
 constexpr int kBloscByteShuffle = 1;
 constexpr size_t kRoom = 1 << 16;  // beyond the bytes of a chunk, for those that do not shrink
 
-// Bytes that were written to `to`, which has room for `most`; 0 or less if that is not enough.
+// Returns the bytes written to `to`, which holds `most`; 0 or less if they do not fit.
 using Compress = std::function<int(const void* from, size_t bytes, void* to, size_t most)>;
 using Decompress = std::function<int(const void* from, size_t bytes, void* to, size_t most)>;
 
@@ -53,11 +53,11 @@ class PeerCodec final : public CodecSide {
   }
 
  private:
-  // Bytes of the chunk, which are then in the buffer.
+  // Compresses a chunk into the buffer and returns its bytes.
   size_t Chunk(size_t begin) {
-    const absl::Span<const float> participant = values_.subspan(begin, kMostEncoded);
-    const int bytes = compress_(participant.data(), participant.size() * sizeof(float), &buffer_[0],
-                                buffer_.size());
+    const absl::Span<const float> part = values_.subspan(begin, kMostEncoded);
+    const int bytes =
+        compress_(part.data(), part.size() * sizeof(float), &buffer_[0], buffer_.size());
     CHECK_GT(bytes, 0);
     return static_cast<size_t>(bytes);
   }
@@ -69,7 +69,7 @@ class PeerCodec final : public CodecSide {
   std::vector<std::string> kept_;
 };
 
-// A library of the distribution's; it stays open.
+// Opens a library of the distribution, which stays open.
 class Library {
  public:
   static absl::StatusOr<Library> Open(const char* file, absl::string_view package) {
@@ -78,7 +78,7 @@ class Library {
     return absl::NotFoundError(absl::StrCat("no ", file, " here: install the package ", package));
   }
 
-  // One that every version of the library has.
+  // A function that every version of the library has.
   template <typename Function>
   Function* Find(const char* name) const {
     return reinterpret_cast<Function*>(CHECK_NOTNULL(dlsym(handle_, name)));
@@ -106,7 +106,7 @@ PeerOrError MakeLz4(absl::Span<const float> values) {
   return std::make_unique<PeerCodec>(values, adapt(compress), adapt(decompress));
 }
 
-// Blosc keeps its choice of compressor for the whole process.
+// Blosc remembers its compressor for the whole process, so each call sets it.
 PeerOrError MakeBlosc(const std::string& compressor, absl::Span<const float> values) {
   const auto library = Library::Open("libblosc.so.1", "libblosc1");
   if (!library.ok()) return library.status();

@@ -1,4 +1,4 @@
-// What is measured: the cells of the table, and what is known of each.
+// The cells of the table, and the measurements of each.
 
 #ifndef SLUICE_TOOLS_BENCH_HARNESS_CELL_H_
 #define SLUICE_TOOLS_BENCH_HARNESS_CELL_H_
@@ -16,7 +16,7 @@ struct Cell {
   uint32_t workers = 1;
 };
 
-// All measured rounds of a cell, whatever pass they belong to.
+// The measured rounds of a cell, from all passes.
 struct Measurement {
   std::vector<double> seconds;     // of the slowest worker, by round
   double server_cpu_seconds = 0;   // of all rounds together
@@ -37,10 +37,11 @@ struct Spread {
   double max = 0;
 };
 
-// Of at least one value. The median of an even number of values is the mean of the middle two.
+// `values` holds at least one value. The median of an even number of values is the mean of the
+// middle two.
 Spread SpreadOf(std::vector<double> values);
 
-// In the mean of all rounds: user and system time of the server, of all workers together.
+// The user and system time of one round, on average: of the server, and of all workers together.
 double ServerCpuPerRound(const Measurement& measurement);
 double WorkersCpuPerRound(const Measurement& measurement);
 

@@ -17,7 +17,7 @@ namespace {
 
 using Actions = posix_spawn_file_actions_t;
 
-// 0 or an errno.
+// Returns 0 or an errno.
 int Spawn(std::vector<std::string> words, const Actions& actions, pid_t* pid) {
   const std::vector<char*> argv = ExecWords(words);
   return posix_spawnp(pid, argv[0], &actions, nullptr, argv.data(), environ);

@@ -1,4 +1,4 @@
-// A process that the measuring one has started.
+// A process that the measuring process starts and ends.
 
 #ifndef SLUICE_TOOLS_BENCH_HARNESS_CHILD_H_
 #define SLUICE_TOOLS_BENCH_HARNESS_CHILD_H_
@@ -14,40 +14,40 @@
 
 namespace sluice::bench {
 
-// What becomes of the child's stdin and stdout: descriptors, which stay the caller's.
+// The descriptors that become the child's stdin and stdout. They still belong to the caller.
 struct Streams {
-  int input = -1;   // −1: empty
-  int output = -1;  // −1: this process's stderr, since stdout is for the table
+  int input = -1;   // −1: an empty stdin
+  int output = -1;  // −1: the stderr of this process, since its stdout is for the table
 };
 
 // Externally synchronized.
 class Child {
  public:
-  // Starts `argv`, whose first word is a path or a name in $PATH. `name` is for errors.
+  // Starts `argv`, whose first word is a path or a name in $PATH. Errors contain `name`.
   static absl::StatusOr<std::unique_ptr<Child>> Start(const std::string& name,
                                                       std::vector<std::string> argv,
                                                       const Streams& streams);
 
-  // Asks it to end (SIGTERM) and waits, unless Wait() has been called.
+  // Sends SIGTERM and waits for the end of the child, unless Wait() was called before.
   ~Child();
 
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Not after Wait().
+  // Must not be called after Wait().
   pid_t pid() const { return pid_; }
 
-  // Waits for its end; an error unless it was with 0. Once.
+  // Waits until the child ends. Returns an error unless its exit status is 0. May be called once.
   absl::Status Wait();
 
  private:
   Child(const std::string& name, pid_t pid) : name_(name), pid_(pid) {}
 
   const std::string name_;
-  pid_t pid_;  // 0: waited for
+  pid_t pid_;  // 0: Wait() was called
 };
 
-// Whether the command ends with 0. Nothing of what it says is seen.
+// Returns whether the command ends with exit status 0. Its output is thrown away.
 bool Succeeds(const std::vector<std::string>& argv);
 
 }  // namespace sluice::bench

@@ -1,4 +1,4 @@
-// Where the server of a cell listens, if it is one of sockets.
+// The address on which the server of a cell listens, if its row uses sockets.
 
 #ifndef SLUICE_TOOLS_BENCH_HARNESS_ENDPOINT_H_
 #define SLUICE_TOOLS_BENCH_HARNESS_ENDPOINT_H_
@@ -15,10 +15,10 @@ enum class SocketKind { kUnix, kTcp };
 
 struct Endpoint {
   Address address;                              // port 0: any free one
-  std::unique_ptr<PrivateDirectory> directory;  // of a unix socket
+  std::unique_ptr<PrivateDirectory> directory;  // holds the unix socket
 };
 
-// A unix socket in a new private directory, or a port on loopback.
+// Returns a unix socket in a new private directory, or a port on loopback.
 absl::StatusOr<Endpoint> MakeEndpoint(SocketKind socket);
 
 }  // namespace sluice::bench

@@ -13,12 +13,13 @@ namespace sluice::bench {
 
 inline constexpr double kLearningRate = 1.0 / 64;
 
-// Spread evenly over [−2⁻⁹, 2⁻⁹), without order and with all bits of the mantissa in use, so that a
-// codec finds about as little to compress as in a real gradient. peers/participant.py has the same.
+// Returns values that are spread evenly over [−2⁻⁹, 2⁻⁹) in no order and use all bits of the
+// mantissa. So a codec can compress them about as little as a real gradient.
+// peers/participant.py makes the same values.
 std::vector<float> SyntheticGradient(uint64_t elements);
 
-// An error unless `parameters`, which began as zeros, are what plain SGD makes of `steps` steps
-// whose gradient was always the same: all workers push the same, so that is also their mean.
+// Returns an error unless `parameters` are what plain SGD makes of zeros in `steps` steps with
+// `gradient`. All workers push the same gradient, so it is also their mean.
 absl::Status CheckParameters(absl::Span<const float> gradient, uint64_t steps,
                              absl::Span<const float> parameters);
 

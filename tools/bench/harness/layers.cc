@@ -36,7 +36,7 @@ void AddBottleneck(Layers& layers, uint64_t from, uint64_t width) {
   if (from != to) AddConvolution(layers, from, to, 1);
 }
 
-// How far apart two sizes are, as a ratio.
+// Returns the ratio of the larger size to the smaller.
 double Distance(uint64_t a, uint64_t b) {
   return std::abs(std::log(static_cast<double>(a) / static_cast<double>(b)));
 }

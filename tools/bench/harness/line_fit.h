@@ -1,4 +1,4 @@
-// A straight line through measurements.
+// Fits a straight line to measurements.
 
 #ifndef SLUICE_TOOLS_BENCH_HARNESS_LINE_FIT_H_
 #define SLUICE_TOOLS_BENCH_HARNESS_LINE_FIT_H_
@@ -18,10 +18,11 @@ struct Point {
 struct Line {
   double intercept = 0;
   double slope = 0;
-  double explained = 0;  // R²: the share of y's variance that is the line's; 1 if y never varies
+  double explained =
+      0;  // R²: the share of y's variance that the line explains; 1 if y never varies
 };
 
-// By least squares. Nothing if there are not two different x.
+// Fits by least squares. Returns nothing unless there are two different x.
 absl::optional<Line> FitLine(const std::vector<Point>& points);
 
 }  // namespace sluice::bench

@@ -1,5 +1,4 @@
-// What lies around a measurement: the machine's state, and the environment that participants
-// inherit.
+// The state of the machine, and the environment that participants inherit.
 
 #ifndef SLUICE_TOOLS_BENCH_HARNESS_MACHINE_INFO_H_
 #define SLUICE_TOOLS_BENCH_HARNESS_MACHINE_INFO_H_
@@ -9,18 +8,19 @@
 
 namespace sluice::bench {
 
-// Before any participant is started, by a process with one thread: lets a participant that has died
-// be an error and not this process's end, keeps logs to warnings, gives libraries `threads` threads
-// each for arithmetic, keeps Python from littering, and lets mpirun start as root.
+// Call this before any participant starts, while the process has one thread. It ignores SIGPIPE, so
+// that the death of a participant is an error and does not end this process. It limits logs to
+// warnings, gives each library `threads` threads for arithmetic, keeps Python from writing .pyc
+// files, and lets mpirun start as root.
 void PrepareEnvironment(uint32_t threads);
 
-// The kernel's TCP congestion control, "cubic"; "unknown" if it does not tell.
+// Returns the kernel's TCP congestion control, for example "cubic", or "unknown".
 std::string CongestionControl();
 
-// Of the last minute.
+// Returns the load average of the last minute.
 double LoadAverage();
 
-// Memory that could be had without swapping; 0 if the kernel does not tell.
+// Returns the memory that is available without swapping, or 0 if the kernel does not report it.
 uint64_t AvailableMemoryBytes();
 
 }  // namespace sluice::bench

@@ -21,7 +21,7 @@ std::string NameOf(const Cell& cell) {
                          cell.workers);
 }
 
-// One line that renews itself, for those who watch.
+// Shows progress on one line, which each cell rewrites.
 void ShowProgress(uint32_t pass, uint32_t passes, const Cell& cell) {
   if (isatty(STDERR_FILENO) == 0) return;
   std::cerr << absl::StrFormat("\r\033[Kpass %d of %d: %s", pass + 1, passes, NameOf(cell));

@@ -1,4 +1,4 @@
-// A run: which rows can be measured here, and the visits to all cells.
+// A run: finds the rows that this machine can measure, and measures all cells in turn.
 
 #ifndef SLUICE_TOOLS_BENCH_HARNESS_MEASURE_H_
 #define SLUICE_TOOLS_BENCH_HARNESS_MEASURE_H_
@@ -14,21 +14,20 @@
 namespace sluice::bench {
 
 struct Availability {
-  std::vector<Row> rows;  // that have all they need, in their order
-  std::vector<std::string>
-      skipped;  // a line for each other: its name, and the first thing it needs
+  std::vector<Row> rows;             // those whose needs are met, in their order
+  std::vector<std::string> skipped;  // a line for each other row: its name and its first unmet need
 };
 
 Availability FindAvailable(const std::vector<Row>& rows, const Programs& programs);
 
 struct Outcome {
-  std::vector<Result> results;        // of the cells that never failed, in their order
-  std::vector<std::string> failures;  // a line for each other, which was not visited again
+  std::vector<Result> results;        // those of the cells that never failed, in their order
+  std::vector<std::string> failures;  // a line for each other cell, which is not measured again
 };
 
-// Visits all cells in their order, then all again, so that what compares with each other is
-// measured within minutes: `passes` visits to each, of `rounds` measured rounds. Tells on stderr
-// which cell it is at, if that is a terminal.
+// Measures `rounds` rounds of every cell, and repeats this `passes` times. So rows that are
+// compared are measured within minutes of each other. If stderr is a terminal, it shows the current
+// cell.
 Outcome MeasureCells(const std::vector<Cell>& cells, const Programs& programs, uint32_t rounds,
                      uint32_t passes);
 

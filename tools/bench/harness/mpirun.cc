@@ -43,7 +43,7 @@ absl::Status ListenAt(const std::string& path, const Descriptor& socket) {
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot listen at ", path));
 }
 
-// Waits for a rank that wants to be tied, unless mpirun ends before.
+// Waits for a rank to connect, unless mpirun ends before.
 absl::StatusOr<int> AcceptFrom(const Descriptor& listener, const Descriptor& mpirun) {
   pollfd either[] = {{listener.get(), POLLIN, 0}, {mpirun.get(), POLLIN, 0}};
   while (poll(either, 2, -1) < 0 && errno == EINTR) {
@@ -52,7 +52,7 @@ absl::StatusOr<int> AcceptFrom(const Descriptor& listener, const Descriptor& mpi
   return accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC);
 }
 
-// What stdio_proxy_main sends first: its rank, as one integer.
+// Reads what stdio_proxy_main sends first: its rank, as one integer.
 absl::StatusOr<size_t> ReadRank(int socket, size_t ranks) {
   uint32_t rank = 0;
   const ssize_t size = recv(socket, &rank, sizeof(rank), MSG_WAITALL);

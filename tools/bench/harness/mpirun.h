@@ -1,6 +1,6 @@
-// Parts that mpirun starts. It gives its ranks no stdin of their own and mixes what they say, so
-// each rank comes through stdio_proxy_main, which ties its stdin and stdout to a socket of the
-// process that measures.
+// Starts participants by mpirun. mpirun gives its ranks no stdin of their own and mixes their
+// output. So each rank is started through stdio_proxy_main, which connects its stdin and stdout to
+// a socket of the measuring process.
 
 #ifndef SLUICE_TOOLS_BENCH_HARNESS_MPIRUN_H_
 #define SLUICE_TOOLS_BENCH_HARNESS_MPIRUN_H_
@@ -20,8 +20,8 @@ struct MpiLaunch {
   std::vector<std::unique_ptr<ParticipantLink>> ranks;
 };
 
-// Starts `command` once for each of `names`, the names of the ranks for errors, bound to no core.
-// `root` is where tools/bench/harness/stdio_proxy_main lies.
+// Starts `command` once for each of `names`, bound to no core. Errors contain the rank's name.
+// `root` is the folder that holds tools/bench/harness/stdio_proxy_main.
 absl::StatusOr<MpiLaunch> LaunchByMpirun(const std::string& root,
                                          const std::vector<std::string>& names,
                                          const std::vector<std::string>& command);

@@ -1,15 +1,16 @@
-// A participant of a cell: its server or one of its workers, each a process of its own. This is a
-// participant's own half; tools/bench/harness/participant_link.h is the other, and
-// peers/participant.py is this for Python.
+// A participant of a cell: its server or one of its workers, each a process of its own. This header
+// is for the participant. The measuring process uses tools/bench/harness/participant_link.h, and
+// participants in Python use peers/participant.py.
 //
-// The process that measures writes lines to the participant's stdin, and the participant answers
-// each with a line on stdout:
+// The measuring process writes lines to the participant's stdin. The participant answers each with
+// a line on stdout:
 //
-//   (once it is ready)  "ready ADDRESS"              a server; "ready" a worker
-//   "round"             "SECONDS"                    does one round
-//   "usage"             "CPU_SECONDS PEAK_BYTES"     of the process so far, by getrusage
+//   line      answer                        meaning
+//   (none)    "ready ADDRESS" or "ready"    the server, or the worker, is ready
+//   "round"   "SECONDS"                     it has done one round, which took so long
+//   "usage"   "CPU_SECONDS PEAK_BYTES"      what the process used so far, by getrusage
 //
-// The end of stdin is the end of the participant.
+// The participant ends when its stdin ends.
 
 #ifndef SLUICE_TOOLS_BENCH_HARNESS_PARTICIPANT_H_
 #define SLUICE_TOOLS_BENCH_HARNESS_PARTICIPANT_H_
@@ -30,24 +31,24 @@ namespace sluice::bench {
 
 enum class ParticipantKind { kServer, kWorker };
 
-// Those that mpirun starts know kind and index by their rank; the flags do not tell them.
+// A participant that mpirun starts learns kind and index from its rank instead of from flags.
 struct Participant {
   ParticipantKind kind = ParticipantKind::kServer;
   uint64_t elements = 0;         // float32 numbers in the vector
-  uint32_t workers = 1;          // in the cell
-  uint32_t index = 0;            // of a worker
-  std::string address;           // a worker's server, or a file where workers meet
+  uint32_t workers = 1;          // those of the cell
+  uint32_t index = 0;            // for a worker: its number
+  std::string address;           // for a worker: its server, or a file through which workers meet
   std::vector<uint64_t> layers;  // elements of each array; empty: one vector
 };
 
-// Adds the flags of a participant to `app`. `participant` outlives the parsing.
+// Adds the flags of a participant to `app`. `participant` must outlive the parsing.
 void AddParticipantFlags(CLI::App& app, Participant& participant);
 
-// The flags that make `participant`.
+// Returns the flags that AddParticipantFlags() parses into `participant`.
 std::vector<std::string> ParticipantFlags(const Participant& participant);
 
-// Says "ready", followed by `detail`, then answers the lines on stdin until they end. `round` does
-// one round; only its own time is measured, and the first error it gives is returned.
+// Prints "ready" and `detail`, then answers the lines on stdin until stdin ends. `round` does one
+// round; only its time is measured. Returns the first error of `round`.
 absl::Status AnswerParent(absl::string_view detail, const std::function<absl::Status()>& round);
 
 }  // namespace sluice::bench

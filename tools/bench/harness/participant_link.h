@@ -1,4 +1,4 @@
-// The line to a participant of a cell; tools/bench/harness/participant.h is its other half.
+// Commands a participant of a cell from the measuring process; participant.h is the other end.
 
 #ifndef SLUICE_TOOLS_BENCH_HARNESS_PARTICIPANT_LINK_H_
 #define SLUICE_TOOLS_BENCH_HARNESS_PARTICIPANT_LINK_H_
@@ -14,24 +14,25 @@
 
 namespace sluice::bench {
 
-// Of a process since it started.
+// What a process has used since it started.
 struct Usage {
   double cpu_seconds = 0;
   uint64_t peak_bytes = 0;
 };
 
-// Externally synchronized. An error names the participant; why it failed, the participant itself
-// has said on stderr. The caller ignores SIGPIPE. The end of the link is the end of the
-// participant.
+// Externally synchronized. An error names the participant, which itself prints the reason to
+// stderr. The caller must ignore SIGPIPE. The destructor closes the participant's stdin, which ends
+// it.
 class ParticipantLink {
  public:
-  // Takes the descriptors; `name` is for errors: "sluice-tcp's worker 2 of 4".
+  // Owns the descriptors. Errors contain `name`, for example "sluice-tcp's worker 2 of 4".
   ParticipantLink(const std::string& name, int to, int from);
 
-  // Waits until the participant is ready; a server's address, or nothing. Once, before all else.
+  // Waits until the participant is ready. Returns a server's address, or an empty string for a
+  // worker. Call it once, before the other methods.
   absl::StatusOr<std::string> AwaitReady();
 
-  // Lets the participant begin a round, then waits for its end: the seconds it took.
+  // BeginRound() starts a round. EndRound() waits for its end and returns its seconds.
   absl::Status BeginRound();
   absl::StatusOr<double> EndRound();
 

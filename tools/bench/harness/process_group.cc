@@ -183,7 +183,7 @@ absl::StatusOr<GroupUsage> ProcessGroup::AskUsage() {
   return usage;
 }
 
-// The server last: it serves until its workers have left. Ranks leave together.
+// Ends the server last, since it serves until its workers have left. Ranks leave together.
 absl::Status ProcessGroup::End() {
   workers_.clear();
   if (server_process_ == nullptr) server_.reset();

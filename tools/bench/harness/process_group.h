@@ -1,4 +1,4 @@
-// The processes of a cell, from their start to their end.
+// Starts, commands and ends the processes of one cell: its server and its workers.
 
 #ifndef SLUICE_TOOLS_BENCH_HARNESS_PROCESS_GROUP_H_
 #define SLUICE_TOOLS_BENCH_HARNESS_PROCESS_GROUP_H_
@@ -17,19 +17,19 @@
 
 namespace sluice::bench {
 
-// Where the programs lie.
+// Where to find the programs.
 struct Programs {
-  std::string root = ".";  // of the names in rows
+  std::string root = ".";  // the folder that the programs of rows are relative to
   std::string python = "/usr/bin/python3";
 };
 
-// Of all rounds so far. The workers': CPU of all together, memory of the one that needed most.
+// What all rounds so far have used. `workers` has the CPU of all, and the peak of the largest.
 struct GroupUsage {
   Usage server;
   Usage workers;
 };
 
-// The command that starts `program`, by the interpreter if it is Python's.
+// Returns the command that starts `program`, with the interpreter if it is Python.
 std::vector<std::string> CommandOf(const Programs& programs, const std::string& program);
 
 // Externally synchronized.
@@ -39,13 +39,13 @@ class ProcessGroup {
   static absl::StatusOr<std::unique_ptr<ProcessGroup>> Start(const Cell& cell,
                                                              const Programs& programs);
 
-  // One round, which all workers begin together: the seconds of the slowest.
+  // Lets all workers do one round at the same time. Returns the seconds of the slowest.
   absl::StatusOr<double> RunRound();
 
   absl::StatusOr<GroupUsage> AskUsage();
 
-  // Lets the participants end, and waits for them; an error unless all went well. Once, after all
-  // else.
+  // Ends the participants and waits for them. Returns an error unless all of them succeeded. Call
+  // it once, after the other methods.
   absl::Status End();
 
  private:
@@ -63,8 +63,9 @@ class ProcessGroup {
 
   const Cell cell_;
   const Programs programs_;
-  std::unique_ptr<PrivateDirectory> rendezvous_;  // a file where workers without a server meet
-  // In the order in which they have to go: links first, then workers, then the server.
+  std::unique_ptr<PrivateDirectory>
+      rendezvous_;  // holds the file through which workers without a server meet
+  // Destroyed from last to first: links, then workers, then the server.
   std::unique_ptr<Child> server_process_;
   std::vector<std::unique_ptr<Child>> worker_processes_;  // or mpirun alone
   std::unique_ptr<ParticipantLink> server_;

@@ -1,4 +1,4 @@
-// The rows of the table: each a way to bring gradients together and take parameters back.
+// The rows of the table. Each is one way to sum gradients and to return parameters.
 
 #ifndef SLUICE_TOOLS_BENCH_HARNESS_ROW_H_
 #define SLUICE_TOOLS_BENCH_HARNESS_ROW_H_
@@ -8,35 +8,34 @@
 
 namespace sluice::bench {
 
-// What a row cannot do without.
+// Something that a row needs from the machine.
 struct Need {
-  std::string what;                // what to do about it: "python3-torch (tools/setup peers)"
-  std::vector<std::string> probe;  // a command that ends with 0 if it is there
+  std::string what;                // what is missing: "python3-torch (tools/setup peers)"
+  std::vector<std::string> probe;  // a command that exits with 0 if it is there
 };
 
 enum class Launch {
-  kDirect,  // each participant by itself, the server first
-  kMpirun,  // all participants at once, by mpirun; rank 0 is the server if there is one
+  kDirect,  // starts each participant itself, the server first
+  kMpirun,  // starts all by one mpirun; rank 0 is the server if there is one
 };
 
-// Programs are named from the root: "tools/bench/rounds/participant_main". Those that end in .py
-// are Python's.
+// Programs are relative to the root: "tools/bench/rounds/participant_main". A name that ends in .py
+// is a Python program.
 struct Row {
-  std::string name;     // in the table, in JSON, in --rows: "plain-unix"
-  std::string program;  // of each participant
-  std::vector<std::string>
-      flags;  // on top of those that make a participant (tools/bench/harness/participant.h)
+  std::string name;                // in the table, in JSON, in --rows: "plain-unix"
+  std::string program;             // that each participant runs
+  std::vector<std::string> flags;  // besides those of participant.h
   Launch launch = Launch::kDirect;
-  bool has_server = true;       // else the workers are among themselves
-  bool server_is_told = false;  // the server is told of each round; others serve when asked
-  bool takes_layers =
-      false;  // the vector is cut as a model's arrays (tools/bench/harness/layers.h)
-  bool warms_up_at_once = false;  // one round warms up, not three: for those that take seconds
+  bool has_server = true;       // false: workers exchange gradients directly
+  bool server_is_told = false;  // the server gets "round", too, not only the workers
+  bool takes_layers = false;    // the vector is cut into a model's arrays (layers.h)
+  bool warms_up_at_once =
+      false;  // one round warms up instead of three, since a round takes seconds
   std::vector<Need> needs = {};
 };
 
-// All rows, Sluice's own first, their names beginning with "sluice". A new one is one entry more.
-// `python` is the interpreter that sees the distribution's packages.
+// Returns all rows. Those of Sluice come first, and their names begin with "sluice". To add a row,
+// add an entry. `python` is the interpreter that has the distribution's packages.
 std::vector<Row> AllRows(const std::string& python);
 
 inline bool IsSluice(const Row& row) { return row.name.rfind("sluice", 0) == 0; }

@@ -1,4 +1,4 @@
-// One visit to a cell: its processes are started, warmed up, measured and ended.
+// Measures a cell once: starts its processes, warms them up, measures rounds and ends them.
 
 #ifndef SLUICE_TOOLS_BENCH_HARNESS_SAMPLE_H_
 #define SLUICE_TOOLS_BENCH_HARNESS_SAMPLE_H_
@@ -11,10 +11,10 @@
 
 namespace sluice::bench {
 
-// Rounds before the first that counts: buffers have grown by then, and pages were touched.
+// Rounds that do not count. They let buffers grow and touch pages.
 inline constexpr uint32_t kWarmUpRounds = 3;
 
-// Adds `rounds` measured rounds of `cell` to `measurement`. All workers begin a round together.
+// Adds `rounds` measured rounds of `cell` to `measurement`.
 absl::Status MeasureSample(const Cell& cell, const Programs& programs, uint32_t rounds,
                            Measurement& measurement);
 

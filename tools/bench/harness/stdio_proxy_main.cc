@@ -1,6 +1,6 @@
 // stdio_proxy_main SOCKET PROGRAM [ARGUMENT…]: becomes PROGRAM, a rank of an mpirun, with stdin and
-// stdout tied to the unix socket SOCKET; tools/bench/harness/mpirun.h listens there. Exit code 1:
-// it could not.
+// stdout connected to the unix socket SOCKET, on which tools/bench/harness/mpirun.h listens. Exit
+// code 1: it could not connect or start PROGRAM.
 
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// As Open MPI and PMIx tell it; −1 if they did not.
+// Returns the rank that Open MPI or PMIx says, or −1.
 int Rank() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {
     const char* const rank = getenv(name);

@@ -1,5 +1,6 @@
-// connections_main: rounds of one worker through one TCP connection and through several, where the
-// network holds each back and where nothing does. Started by tools/bench/connections.
+// connections_main: measures rounds of one worker through one TCP connection and through several,
+// over a network that limits each connection and without a limit. tools/bench/connections starts
+// it.
 //
 // Exit codes: 0 done; 1 failed; 2 bad command line.
 
@@ -32,7 +33,7 @@ namespace sluice::bench {
 namespace {
 
 constexpr int kAutomatic = 0;
-// Until every number of connections was tried, and one was chosen.
+// Rounds until every number of connections was tried and one was chosen.
 constexpr int kWarmUp = 20;
 
 struct Flags {
@@ -60,7 +61,7 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> Connect(const Address& address
   return ConnectOverGrpc(options);
 }
 
-// A job of one worker.
+// Runs a job of one worker.
 absl::Status Visit(const Flags& flags, const std::string& host, Cell& cell) {
   const auto server = Start({RunfilePath("server/sluice_server"), "--listen=127.0.0.1:0",
                              "--shared-memory=off", "--workers=1"});
@@ -145,7 +146,7 @@ absl::Status Measure(const Flags& flags) {
 int Main(int argc, char** argv) {
   CLI::App app(
       "Measures the rounds of one worker through one TCP connection and through several: over a "
-      "relay that limits each, and to the server itself.",
+      "relay that limits each connection, and without a limit.",
       "tools/bench/connections");
   Flags flags;
   app.add_option("--size", flags.megabytes, "MB (a million bytes) of float32 in the vector")
@@ -157,7 +158,7 @@ int Main(int argc, char** argv) {
   app.add_option("--rounds", flags.rounds, "measured rounds of a cell in one pass")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--passes", flags.passes, "over all cells; each starts new processes")
+  app.add_option("--passes", flags.passes, "passes over all cells; each starts new processes")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);

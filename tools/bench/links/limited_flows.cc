@@ -59,7 +59,7 @@ void Copy(int from, int to) {
   shutdown(to, SHUT_WR);
 }
 
-// Both ways of one connection.
+// Relays one connection both ways.
 class Flow {
  public:
   Flow(FileDescriptor worker, FileDescriptor server)

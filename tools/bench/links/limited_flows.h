@@ -1,5 +1,5 @@
-// A network that holds back each TCP connection by itself, as clouds limit a flow: whatever one
-// carries, another carries beside it.
+// A network that limits the speed of each TCP connection separately, as clouds limit a flow.
+// Several connections carry more than one.
 
 #ifndef SLUICE_TOOLS_BENCH_LINKS_LIMITED_FLOWS_H_
 #define SLUICE_TOOLS_BENCH_LINKS_LIMITED_FLOWS_H_
@@ -17,11 +17,11 @@ class LimitedFlows {
  public:
   virtual ~LimitedFlows() = default;
 
-  // Where to connect to in place of the server.
+  // Returns the address to connect to instead of the server.
   virtual const Address& address() const = 0;
 
-  // Listens on `host`, and relays each connection to `server`, a TCP address, at no more than so
-  // many bytes per second each way, by the kernel's pacing. Ends all when it ends.
+  // Listens on `host` and relays each connection to the TCP address `server`. The kernel's pacing
+  // limits each to `bytes_per_second` each way. The destructor ends all connections.
   static absl::StatusOr<std::unique_ptr<LimitedFlows>> Start(const std::string& host,
                                                              const Address& server,
                                                              uint32_t bytes_per_second);

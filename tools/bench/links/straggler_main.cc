@@ -1,5 +1,5 @@
-// What a worker that is stopped costs the others: steps per second with all workers, and with one
-// of them stopped (SIGSTOP), side by side in one job. Started by tools/bench/straggler.
+// straggler_main: measures what a stopped worker costs the others: steps per second of one job with
+// all workers, and with one of them stopped by SIGSTOP. tools/bench/straggler starts it.
 
 #include <signal.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ struct Flags {
   std::string mode = "backup";
 };
 
-// Steps per second over that time.
+// Returns the steps per second over that time.
 absl::StatusOr<double> RateOver(const std::string& address, double seconds) {
   const auto before = StepOf(address);
   if (!before.ok()) return before.status();
@@ -68,13 +68,13 @@ absl::Status Measure(const Flags& flags) {
 int Main(int argc, char** argv) {
   CLI::App app("Measures what a stopped worker costs the others.", "straggler");
   Flags flags;
-  app.add_option("--workers", flags.workers, "of the job, one of which is stopped")
+  app.add_option("--workers", flags.workers, "workers of the job; one of them is stopped")
       ->check(CLI::Range(2, 64))
       ->capture_default_str();
-  app.add_option("--seconds", flags.seconds, "of each of the three measurements")
+  app.add_option("--seconds", flags.seconds, "seconds of each of the three measurements")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--mode", flags.mode, "of the server: backup, async, bounded, ssp")
+  app.add_option("--mode", flags.mode, "mode of the server: backup, async, bounded or ssp")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = Measure(flags);

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""A peer of Sluice: workers without a server, which add up their gradients by gloo's allreduce.
+"""A peer of Sluice: workers without a server, which sum their gradients by gloo's allreduce.
 
-As DistributedDataParallel does, each divides its gradient before, and takes the step itself.
+Like DistributedDataParallel, each worker divides its gradient before and applies the step itself.
 """
 
 import torch

@@ -1,7 +1,7 @@
-// mpi_peer_main: a peer of Sluice, a rank of an mpirun. Rank 0 serves: it receives the workers'
-// gradients by MPI_Send and MPI_Recv, takes a step of SGD and sends the parameters back. With
-// --allreduce there is no server, and each worker takes the step itself. Exit codes: 0 done; 1
-// failed; 2 bad command line.
+// mpi_peer_main: a peer of Sluice that mpirun starts. Rank 0 is the server: it receives gradients
+// by MPI_Send and MPI_Recv, applies a step of SGD and sends the parameters back. With --allreduce
+// there is no server, and each worker applies the step itself. Exit codes: 0 done; 1 failed; 2 bad
+// command line.
 
 // Without MPI's old C++ bindings, which need a library of their own.
 #define OMPI_SKIP_MPICXX 1
@@ -37,7 +37,7 @@ void ForEachPiece(Floats vector, const Visit& visit) {
   }
 }
 
-// MPI's default is to end all ranks at an error, so that no call returns one.
+// By default MPI ends all ranks at an error, so that no call returns one.
 void Send(Floats piece, int rank) {
   MPI_Send(piece.data(), static_cast<int>(piece.size()), MPI_FLOAT, rank, kTag, MPI_COMM_WORLD);
 }
@@ -52,7 +52,7 @@ void ApplySgd(absl::Span<const float> sum, uint32_t workers, Floats parameters) 
   for (size_t i = 0; i < sum.size(); ++i) parameters[i] -= rate * sum[i];
 }
 
-// While a piece is in the cache it is received from every worker, added up and applied.
+// Receives a piece from every worker, sums it and applies it while it is in the cache.
 void ServeRound(uint32_t workers, Floats parameters) {
   std::vector<float> sum(kPieceElements), received(kPieceElements);
   const auto last = static_cast<int>(workers);

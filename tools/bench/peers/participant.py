@@ -1,4 +1,4 @@
-"""A participant of a cell, for peers in Python: what tools/bench/harness/participant.h is for those in C++."""
+"""A participant of a cell, for peers in Python; tools/bench/harness/participant.h says what it does."""
 
 import argparse
 import resource
@@ -11,7 +11,7 @@ LEARNING_RATE = 1 / 64
 
 
 def parser(description):
-    """A parser of the flags that make a participant; a peer adds its own."""
+    """Returns a parser of the flags of a participant. A peer adds its own flags."""
     flags = argparse.ArgumentParser(description=description)
     flags.add_argument("--participant", choices=["server", "worker"])
     flags.add_argument("--elements", type=int, required=True)
@@ -27,7 +27,7 @@ def _sizes(text):
 
 
 def answer_parent(detail, one_round):
-    """Says "ready", then answers the lines on stdin until they end."""
+    """Prints "ready", then answers the lines on stdin until stdin ends."""
     print("ready", detail, flush=True)
     for line in sys.stdin:
         if line == "usage\n":
@@ -46,7 +46,7 @@ def _usage():
 
 
 def synthetic_gradient(elements):
-    """The same as SyntheticGradient of tools/bench/harness/gradient.h."""
+    """Returns the values of SyntheticGradient() in tools/bench/harness/gradient.h."""
     noise = np.arange(elements, dtype=np.uint32)
     noise = (noise ^ (noise >> 16)) * np.uint32(0x85EBCA6B)
     noise = (noise ^ (noise >> 13)) * np.uint32(0xC2B2AE35)
@@ -55,7 +55,7 @@ def synthetic_gradient(elements):
 
 
 def cut(vector, layers):
-    """Views of the vector, one for each layer."""
+    """Returns views of the vector, one for each layer."""
     return np.split(vector, np.cumsum(layers)[:-1])
 
 

@@ -1,4 +1,4 @@
-// What Sluice is meant to reach, as ratios within one run.
+// The goals of the round benchmark: ratios of medians within one run.
 
 #ifndef SLUICE_TOOLS_BENCH_ROUNDS_GOALS_H_
 #define SLUICE_TOOLS_BENCH_ROUNDS_GOALS_H_
@@ -11,33 +11,33 @@
 
 namespace sluice::bench {
 
-// A cell by its names.
+// Identifies a cell.
 struct CellName {
   std::string row;
   double megabytes = 0;
   uint32_t workers = 1;
 };
 
-// That ours is at least so many times as fast: weight · seconds of theirs / seconds of ours.
+// A goal: weight · seconds of `theirs` / seconds of `ours` is at least `at_least`.
 struct Goal {
   CellName ours;
   CellName theirs;
   double at_least = 1;
-  double weight = 1;  // gradients of one of our rounds for each of theirs
+  double weight = 1;  // gradients of one of our rounds / of one of theirs
 };
 
-// Those of Sluice over sockets, then those through shared memory.
+// Returns the goals of Sluice over sockets, then those through shared memory.
 std::vector<Goal> AllGoals();
 
 struct Verdict {
-  std::string text;  // a heading, and a line for each goal that `results` could decide
+  std::string text;  // a heading, and a line for each goal whose cells were measured
   uint32_t missed = 0;
 };
 
-// By the medians of `results`. A goal of a cell that was not measured is left out.
+// Compares the medians of `results` with the goals.
 Verdict Judge(const std::vector<Goal>& goals, const std::vector<Result>& results);
 
-// How many float32 numbers a vector of that many million bytes has, rounded up.
+// Returns how many float32 numbers a vector of `megabytes` million bytes has, rounded up.
 uint64_t ElementsOf(double megabytes);
 
 }  // namespace sluice::bench

@@ -1,4 +1,4 @@
-// participant_main: a server or a worker of a row that is Sluice's or a plain socket's. Exit codes:
+// participant_main: a server or a worker of the rows of Sluice and of plain sockets. Exit codes:
 // 0 done; 1 failed; 2 bad command line.
 
 #include <unistd.h>
@@ -59,7 +59,7 @@ int Fail(const absl::Status& status) {
   return 1;
 }
 
-// A command of its own, without a participant: the exit code is the answer.
+// A command without a participant; its exit code is the answer.
 int Probe(const std::string& congestion) {
   const absl::Status available = ProbeCongestion(congestion);
   return available.ok() ? 0 : Fail(available);
@@ -74,7 +74,7 @@ int Main(int argc, char** argv) {
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   const absl::Status ran = RunPart(flags);
-  // Not return: gRPC's threads may still run, and must not meet what static destructors leave.
+  // _exit() instead of return: gRPC's threads may still run and must not see destroyed statics.
   _exit(ran.ok() ? 0 : Fail(ran));
 }
 

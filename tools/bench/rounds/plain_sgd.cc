@@ -30,7 +30,7 @@ bool PlainSgd::Step(const std::vector<float>& gradient) {
   const absl::MutexLock lock(&mutex_);
   gradients_.push_back(gradient.data());
   if (gradients_.size() == workers_) {
-    // Under the mutex: all the others wait for this anyway.
+    // Works under the mutex, since all other workers wait for this step.
     ApplySgd(gradients_, static_cast<float>(kLearningRate / workers_), absl::MakeSpan(parameters_));
     gradients_.clear();
     ++steps_;

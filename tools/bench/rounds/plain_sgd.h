@@ -1,4 +1,4 @@
-// SGD on the server, for peers that are threads and buffers and nothing else.
+// SGD on the server, for peers that have only threads and buffers.
 
 #ifndef SLUICE_TOOLS_BENCH_ROUNDS_PLAIN_SGD_H_
 #define SLUICE_TOOLS_BENCH_ROUNDS_PLAIN_SGD_H_
@@ -12,30 +12,32 @@
 
 namespace sluice::bench {
 
-// parameters −= rate · gradients' sum, in one pass. All are of one size.
+// Computes parameters −= rate · sum of gradients in one pass. All vectors have the same size.
 void ApplySgd(const std::vector<const float*>& gradients, float rate, absl::Span<float> parameters);
 
-// Thread-safe. One thread for each worker calls Step() again and again.
+// Thread-safe. One thread per worker calls Step() for each round.
 class PlainSgd {
  public:
-  // The parameters begin as zeros.
+  // The parameters start as zeros.
   PlainSgd(uint64_t elements, uint32_t workers) : workers_(workers), parameters_(elements) {}
 
-  // Brings a worker's gradient, which must stay as it is, and waits until those of all workers have
-  // come; the last thread to come takes the step with their mean. False if a worker has left.
+  // Adds a worker's gradient and waits for those of all workers; the last thread applies a step
+  // with their mean. `gradient` must not change meanwhile. Returns false if a worker has left.
   bool Step(const std::vector<float>& gradient);
 
-  // Ends all waiting, now and later.
+  // Lets all current and later calls of Step() return false.
   void Leave();
 
-  // Those of the last step, to be read by a thread between two of its own steps.
+  // Returns the parameters of the last step. A thread may read them between two of its Step()
+  // calls.
   const std::vector<float>& parameters() const { return parameters_; }
 
  private:
   const uint32_t workers_;
   std::vector<float> parameters_;  // written while every thread is in Step()
   absl::Mutex mutex_;
-  std::vector<const float*> gradients_ ABSL_GUARDED_BY(mutex_);  // of those who have come
+  std::vector<const float*> gradients_
+      ABSL_GUARDED_BY(mutex_);  // of the workers that wait in Step()
   uint64_t steps_ ABSL_GUARDED_BY(mutex_) = 0;
   bool left_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -1,6 +1,6 @@
-// round_main: what one round costs a worker and the machine, in Sluice and in its peers.
+// round_main: measures what one round costs, in Sluice and in its peers.
 //
-// Started by tools/bench/round. Exit codes: 0 done; 1 a cell failed, or with --check a goal was
+// tools/bench/round starts it. Exit codes: 0 done; 1 a cell failed, or with --check a goal was
 // missed; 2 bad command line.
 
 #include <CLI/CLI.hpp>
@@ -26,12 +26,10 @@ namespace sluice::bench {
 namespace {
 
 constexpr char kPurpose[] =
-    "Measures rounds: every worker pushes a gradient and pulls the parameters that come of it. "
-    "Rows\n"
-    "are Sluice over each kind of socket, in sync mode, and its peers; the same bytes go through "
-    "all\n"
-    "of them, in turn, in the same run. The server and each worker are processes of their own.\n"
-    "Prints one table, and which goals are met. tools/bench/README.md tells what the rows are.";
+    "Measures rounds: every worker pushes a gradient and pulls the parameters of the next step.\n"
+    "Rows are Sluice over each kind of socket, in sync mode, and its peers. The same bytes go\n"
+    "through all of them, in turn, in one run. Server and workers are processes of their own.\n"
+    "Prints one table and the goals. tools/bench/README.md explains the rows.";
 constexpr char kHowToRead[] =
     "How to read the table:\n"
     "  seconds     of the slowest worker of a round, from the start of its push until it has the\n"
@@ -76,13 +74,14 @@ void AddRoundFlags(CLI::App& app, RoundFlags& flags) {
       ->type_name("COUNT")
       ->capture_default_str();
   app.add_option("--threads", flags.threads,
-                 "for arithmetic, in each server, and in each process of a peer")
+                 "threads for arithmetic in each server, and in each process of a peer")
       ->type_name("COUNT")
       ->capture_default_str();
-  app.add_option("--json", flags.json, "file to write as well: for each result a line of JSON")
+  app.add_option("--json", flags.json,
+                 "file to which each result is also written, as a line of JSON")
       ->type_name("FILE");
   app.add_flag("--check", flags.check, "exit with 1 if a goal is missed");
-  app.add_option("--python", flags.programs.python, "interpreter that sees Debian's packages")
+  app.add_option("--python", flags.programs.python, "interpreter that has Debian's packages")
       ->capture_default_str();
   app.add_option("--root", flags.programs.root, "where tools/bench/rounds/participant_main lies")
       ->group("");
@@ -107,7 +106,7 @@ absl::Status Validate(const RoundFlags& flags) {
   return status;
 }
 
-// The rows that were asked for, in the table's order.
+// Returns the rows that --rows names, in the order of the table.
 absl::StatusOr<std::vector<Row>> WantedRows(const RoundFlags& flags) {
   const std::vector<Row> all = AllRows(flags.programs.python);
   if (flags.rows.empty()) return all;
@@ -132,7 +131,7 @@ std::vector<Cell> MakeCells(const RoundFlags& flags, const std::vector<Row>& row
   return cells;
 }
 
-// Measures and prints; true if all that was asked for went well.
+// Measures and prints. Returns true if every cell succeeded and, with --check, every goal is met.
 bool Measure(const RoundFlags& flags, const std::vector<Row>& wanted, std::ostream& json) {
   const Availability available = FindAvailable(wanted, flags.programs);
   for (const std::string& line : available.skipped) std::cout << "skipped: " << line << std::endl;

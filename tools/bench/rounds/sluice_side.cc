@@ -58,7 +58,7 @@ absl::Status RunSluiceServer(const Participant& participant, SocketKind socket,
   if (sluice_options.shared_memory) options.shard.snapshots = SnapshotMemory::kShared;
   auto started = Server::Start(options);
   if (!started.ok()) return started.status();
-  // Never destroyed: then gRPC 1.51 sometimes waits 10 s for a poller of a connection that is gone.
+  // Never destroyed, since gRPC 1.51 sometimes waits 10 s for the poller of a closed connection.
   Server* const server = started->release();
   absl::Status answered;
   std::thread answers([&] {

@@ -1,4 +1,4 @@
-// The side that is measured: Sluice's own server and client, without LibTorch.
+// The participants of Sluice's rows: its own server and client, without LibTorch.
 
 #ifndef SLUICE_TOOLS_BENCH_ROUNDS_SLUICE_SIDE_H_
 #define SLUICE_TOOLS_BENCH_ROUNDS_SLUICE_SIDE_H_
@@ -12,16 +12,16 @@
 namespace sluice::bench {
 
 struct SluiceOptions {
-  uint32_t threads = 1;        // that do the server's arithmetic
+  uint32_t threads = 1;        // for the server's arithmetic
   bool shared_memory = false;  // for gradients and parameters; the calls go through the socket
 };
 
-// Serves a sync job of participant.workers workers until they have left.
+// Serves a sync job of `participant.workers` workers until they have left.
 absl::Status RunSluiceServer(const Participant& participant, SocketKind socket,
                              const SluiceOptions& options);
 
-// A worker that pushes a synthetic gradient and pulls the parameters. At the end it checks that
-// they are what SGD makes of as many gradients.
+// Pushes a synthetic gradient and pulls the parameters in each round. At the end it returns an
+// error unless the parameters are what SGD makes of these gradients.
 absl::Status RunSluiceWorker(const Participant& participant, const SluiceOptions& options);
 
 }  // namespace sluice::bench

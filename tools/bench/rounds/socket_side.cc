@@ -40,7 +40,7 @@ class Socket {
   const int fd_;
 };
 
-// An address as the kernel takes it.
+// An address in the form of the kernel.
 struct Name {
   explicit Name(const Address& address) {
     if (address.is_unix()) {
@@ -72,7 +72,7 @@ std::unique_ptr<Socket> OpenFor(const Name& name) {
   return std::make_unique<Socket>(socket(name.family, SOCK_STREAM | SOCK_CLOEXEC, 0));
 }
 
-// A connection's is that of the socket that listened or connected.
+// A connection has the congestion control of the socket that listened or connected.
 absl::Status SetCongestion(const Socket& socket, const std::string& algorithm) {
   if (algorithm.empty()) return absl::OkStatus();
   const auto size = static_cast<socklen_t>(algorithm.size());
@@ -82,7 +82,7 @@ absl::Status SetCongestion(const Socket& socket, const std::string& algorithm) {
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot choose congestion control ", algorithm));
 }
 
-// Puts the port that was chosen into `address`, if it is one with a port.
+// Puts the chosen port into `address`, if it has a port.
 absl::StatusOr<std::unique_ptr<Socket>> Listen(const std::string& congestion, Address* address) {
   const Name name(*address);
   auto listener = OpenFor(name);
@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<Socket>> Listen(const std::string& congestion, Ad
   return listener;
 }
 
-// gRPC sets this too: otherwise the last bytes of a vector wait for an acknowledgement.
+// gRPC sets this, too. Without it the last bytes of a vector wait for an acknowledgement.
 void SendAtOnce(const Socket& socket) {
   const int on = 1;
   setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // fails on a unix socket
@@ -116,7 +116,7 @@ absl::StatusOr<std::unique_ptr<Socket>> Connect(const std::string& congestion,
   return socket;
 }
 
-// Moves all of `bytes` by `move`, which is send() or recv(). False if the other end has hung up.
+// Moves all of `bytes` by `move`, which is send() or recv(). Returns false if the peer closed.
 template <typename Byte, typename Move>
 bool MoveAll(absl::Span<Byte> bytes, const Move& move) {
   while (!bytes.empty()) {
@@ -148,7 +148,7 @@ std::unique_ptr<Socket> Accept(const Socket& listener) {
   return socket;
 }
 
-// Sends one worker's vector back until it hangs up.
+// Sends one worker's vectors back until it closes the connection.
 void CopyForOne(const Socket& listener, uint64_t elements) {
   const auto socket = Accept(listener);
   std::vector<float> vector(elements);
@@ -156,7 +156,7 @@ void CopyForOne(const Socket& listener, uint64_t elements) {
   }
 }
 
-// The same, but sends the parameters.
+// Does the same, but sends the parameters.
 void StepForOne(const Socket& listener, uint64_t elements, PlainSgd& sgd) {
   const auto socket = Accept(listener);
   std::vector<float> vector(elements);
@@ -168,7 +168,7 @@ void StepForOne(const Socket& listener, uint64_t elements, PlainSgd& sgd) {
 }  // namespace
 
 absl::Status RunSocketServer(const Participant& participant, const SocketOptions& options) {
-  // It ends at the end of its stdin, and then removes its directory.
+  // Ends with its stdin, then removes its directory.
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
   auto endpoint = MakeEndpoint(options.socket);

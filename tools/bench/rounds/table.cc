@@ -11,7 +11,7 @@ namespace {
 
 using Results = std::vector<Result>;
 
-// Sluice's rows, in the order in which they are first seen.
+// Returns Sluice's rows, in the order in which they first appear.
 std::vector<std::string> SluiceRows(const Results& results) {
   std::vector<std::string> names;
   for (const Result& result : results) {
@@ -22,7 +22,7 @@ std::vector<std::string> SluiceRows(const Results& results) {
   return names;
 }
 
-// How many times as long as Sluice's row this result takes; "-" if that was not measured.
+// Returns this result's seconds / those of Sluice's row, or "-" if that was not measured.
 std::string Ratio(const Results& results, const Result& result, const std::string& sluice) {
   const auto other = std::find_if(results.begin(), results.end(), [&](const Result& candidate) {
     return candidate.cell.row.name == sluice && candidate.cell.workers == result.cell.workers &&
@@ -48,7 +48,7 @@ std::string RatioHeadings(const std::vector<std::string>& sluice_rows) {
   return headings;
 }
 
-// Fields of a row's server stay empty if it has none.
+// The fields of the server stay empty if the row has none.
 std::string Server(const Row& row, const std::string& field) {
   return row.has_server ? field : "-";
 }
@@ -101,7 +101,7 @@ std::string Table(const Circumstances& circumstances, const Results& results) {
       "peer's process; congestion control %s\n\n",
       circumstances.passes, circumstances.seconds, circumstances.cores, circumstances.load,
       circumstances.threads, circumstances.congestion);
-  // Padded by hand where a dash is one column but three bytes.
+  // Pads by hand, since a dash is one column but three bytes.
   absl::StrAppendFormat(&table, "%-30s | %-34s |%-*s | %-17s | %s\n", "", "seconds per round",
                         ratio_headings.size(), " times", "CPU-s per round", "peak MB");
   absl::StrAppendFormat(&table, "%5s %7s %-16s | %8s %s %6s |%s | %8s+%-8s | %s\n", "MB", "workers",

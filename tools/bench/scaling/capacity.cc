@@ -6,7 +6,7 @@
 namespace sluice::bench {
 namespace {
 
-// Beyond rounding: 10 workers that fit exactly are 10.
+// Allows for rounding: 10 workers that fit exactly count as 10.
 constexpr double kTolerance = 1e-9;
 
 }  // namespace

@@ -1,5 +1,8 @@
-// How many workers servers can feed, computed from what a gradient costs one of them. The formulas
-// are in tools/bench/README.md.
+// Estimates how many workers servers can feed, from what one gradient costs a server. In the
+// formulas V is GradientCost::bytes, c is cpu_seconds, S is Site::servers, C is cores, N is
+// bytes_per_second and T is compute_seconds. The estimate spreads the work of a server evenly over
+// its cores, and c evenly over S servers. Both flatter it for small vectors, where the cost of
+// calls dominates.
 
 #ifndef SLUICE_TOOLS_BENCH_SCALING_CAPACITY_H_
 #define SLUICE_TOOLS_BENCH_SCALING_CAPACITY_H_
@@ -8,37 +11,38 @@
 
 namespace sluice::bench {
 
-// What one gradient costs the server, its pull and its participant of the step included.
+// What one gradient costs the server, with its pull and its part of the step.
 struct GradientCost {
   double cpu_seconds = 0;
-  double bytes = 0;  // that come, and as many that go
+  double bytes = 0;  // of the vector, which the push brings and the pull takes
 };
 
-// Servers of one kind, each with an equal participant of the vector. Workers have the same network.
+// Servers of one kind, each with an equal part of the vector. Workers have the same network.
 struct Site {
   uint32_t servers = 1;
   double cores = 1;             // of each server
-  double bytes_per_second = 0;  // of the network, each way
+  double bytes_per_second = 0;  // N: of the network, each way
   double compute_seconds = 0;   // of a worker for one batch
 };
 
 struct Capacity {
-  double by_cores = 0;  // gradients in a second, of all servers together
-  double by_network = 0;
-  double gradients_per_second = 0;  // the lesser of both
-  double saturating_workers = 0;    // from here on the servers are busy all the time
+  double by_cores = 0;              // S · C / c: gradients in a second, of all servers together
+  double by_network = 0;            // S · N / V
+  double gradients_per_second = 0;  // R: the lesser of both
+  double saturating_workers = 0;    // R · T: with more, the servers are always busy
 };
 
-// When pushes and pulls are spread over time: computation overlaps with them, or nobody waits for
-// anybody.
+// Returns the limits when pushes and pulls are spread over time: in the asynchronous modes, or
+// where they overlap with computation.
 Capacity CapacityOf(const GradientCost& cost, const Site& site);
 
-// In sync mode without overlap: how long a round takes from the moment when all `workers` have
-// their gradients. All push at once, then all pull at once.
+// Returns how long a round of W workers takes in sync mode without overlap, from the moment when
+// all have their gradients. All push at once, then all pull at once, so it takes e(W) = max(2 ·
+// max(W · V / (S · N), V / N), W · c / (S · C)).
 double SyncRoundSeconds(const GradientCost& cost, const Site& site, uint32_t workers);
 
-// The most workers that spend at most `share` of a step (0 < share < 1) in such rounds; 0 if one
-// worker alone spends more.
+// Returns the largest W for which e(W) / (T + e(W)) ≤ `share`, which lies between 0 and 1. Returns
+// 0 if one worker alone waits longer: its own network is too slow, and more servers do not help.
 uint64_t WorkersWithin(const GradientCost& cost, const Site& site, double share);
 
 }  // namespace sluice::bench

@@ -1,7 +1,7 @@
-// scale_main: how the cost of Sluice's rounds grows with size and workers, and how many workers a
-// server of a given kind feeds by that.
+// scale_main: measures how the cost of a round grows with size and workers, and computes how many
+// workers servers of a given kind can feed.
 //
-// Started by tools/bench/scale. Exit codes: 0 done; 1 a cell failed; 2 bad command line.
+// tools/bench/scale starts it. Exit codes: 0 done; 1 a cell failed; 2 bad command line.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -22,11 +22,9 @@ namespace sluice::bench {
 namespace {
 
 constexpr char kPurpose[] =
-    "Measures Sluice's rounds over a grid of sizes and workers, as far as memory allows, fits a "
-    "line\n"
-    "to each size, and computes how many workers servers of a given kind feed. The formulas are "
-    "in\n"
-    "tools/bench/README.md.";
+    "Measures the rounds of one row over a grid of sizes and workers, as far as memory allows.\n"
+    "Fits a line to each size, and computes how many workers servers of a given kind can feed.\n"
+    "tools/bench/README.md explains the columns.";
 constexpr double kShareOfMemory = 0.8;  // of what is available
 
 struct ScaleFlags {
@@ -51,7 +49,8 @@ void AddMeasurementFlags(CLI::App& app, ScaleFlags& flags) {
       ->check(CLI::PositiveNumber)
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--row", flags.row, "one of those of tools/bench/round that have a server")
+  app.add_option("--row", flags.row,
+                 "the row to measure: one of tools/bench/round that has a server")
       ->capture_default_str();
   app.add_option("--rounds", flags.rounds, "measured rounds of a cell in one pass")
       ->check(CLI::PositiveNumber)
@@ -62,24 +61,24 @@ void AddMeasurementFlags(CLI::App& app, ScaleFlags& flags) {
 }
 
 void AddEstimateFlags(CLI::App& app, ScaleFlags& flags) {
-  app.add_option("--servers", flags.servers, "of the estimate: servers that share the vector")
+  app.add_option("--servers", flags.servers, "estimate: servers that share the vector")
       ->check(CLI::PositiveNumber)
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--cores", flags.cores, "of the estimate: cores of a server (default: this one's)")
+  app.add_option("--cores", flags.cores,
+                 "estimate: cores of a server (default: those of this machine)")
       ->check(CLI::PositiveNumber);
-  app.add_option("--gbit", flags.gbit, "of the estimate: Gbit/s of the network, each way")
+  app.add_option("--gbit", flags.gbit, "estimate: Gbit/s of the network, each way")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--compute", flags.compute,
-                 "of the estimate: seconds a worker computes in a batch")
+  app.add_option("--compute", flags.compute, "estimate: seconds that a worker computes in a batch")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--root", flags.programs.root, "where tools/bench/rounds/participant_main lies")
       ->group("");
 }
 
-// True if every cell went well.
+// Returns true if every cell succeeded.
 bool Measure(const ScaleFlags& flags, const Row& row) {
   const auto memory =
       static_cast<uint64_t>(kShareOfMemory * static_cast<double>(AvailableMemoryBytes()));

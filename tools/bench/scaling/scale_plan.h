@@ -1,4 +1,4 @@
-// Which cells of a grid of sizes and workers this machine can hold.
+// Chooses the cells of a grid of sizes and workers that fit into the memory of this machine.
 
 #ifndef SLUICE_TOOLS_BENCH_SCALING_SCALE_PLAN_H_
 #define SLUICE_TOOLS_BENCH_SCALING_SCALE_PLAN_H_
@@ -11,13 +11,13 @@
 
 namespace sluice::bench {
 
-// About what a cell of Sluice needs: 5 vectors and one more for each worker in the server, 3 in
-// each worker, and the programs themselves.
+// Estimates the memory of a cell of Sluice: 5 vectors plus one per worker in the server, 3 in each
+// worker, and the programs themselves.
 uint64_t NeededBytes(uint64_t elements, uint32_t workers);
 
 struct ScalePlan {
-  std::vector<Cell> cells;           // by size, then by workers
-  std::vector<std::string> skipped;  // a line for each size of which cells do not fit
+  std::vector<Cell> cells;           // sorted by size, then by workers
+  std::vector<std::string> skipped;  // a line for each size with cells that do not fit
 };
 
 ScalePlan PlanScale(const Row& row, const std::vector<double>& megabytes,

@@ -24,7 +24,7 @@ std::string ResultLine(const Result& result) {
                          Megabytes(result.measurement.worker_peak_bytes));
 }
 
-// The results of each size, sizes ascending.
+// Returns the results of each size; the sizes ascend.
 std::map<uint64_t, std::vector<const Result*>> BySize(const std::vector<Result>& results) {
   std::map<uint64_t, std::vector<const Result*>> by_size;
   for (const Result& result : results) by_size[Bytes(result.cell)].push_back(&result);

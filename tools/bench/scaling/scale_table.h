@@ -1,4 +1,4 @@
-// How a round's cost grows, for people.
+// Prints how the cost of a round grows with size and workers.
 
 #ifndef SLUICE_TOOLS_BENCH_SCALING_SCALE_TABLE_H_
 #define SLUICE_TOOLS_BENCH_SCALING_SCALE_TABLE_H_
@@ -12,18 +12,18 @@
 
 namespace sluice::bench {
 
-// A line for each result: seconds, throughput, and what a gradient costs the server.
+// Returns a line for each result: seconds, throughput, and what a gradient costs the server.
 std::string ScaleTable(const std::vector<Result>& results);
 
-// A line for each size that has results with different numbers of workers: the line fitted to the
+// Returns, for each size with different numbers of workers, the straight line fitted to the
 // medians.
 std::string FittedLines(const std::vector<Result>& results);
 
-// What a gradient of each size costs the server, in the mean over all rounds of that size; sizes
-// ascending.
+// Returns what a gradient of each size costs the server, averaged over all rounds of that size. The
+// sizes ascend.
 std::vector<GradientCost> CostsOf(const std::vector<Result>& results);
 
-// For each size and number of servers a line: what servers of the kind of `site` can do.
+// Returns a line for each size and number of servers: what servers like those of `site` can do.
 std::string Estimates(const std::vector<GradientCost>& costs, const Site& site,
                       const std::vector<uint32_t>& servers);
 
