@@ -209,7 +209,7 @@ class Checker:
     def check_path(self, number, word, units=True):
         """A word in code that can only be a file of this tree: it begins with a folder, or ends as sources do."""
         word = re.sub(r":\d+$", "", word).rstrip(".,;")
-        if not PATH.fullmatch(word) or re.search(r"\bX\b|X_|_X", word):
+        if not PATH.fullmatch(word) or re.search(r"\bX\b|X_|_X|^my_|/my_", word):
             return
         if word.split("/")[0] in self.tree.top and "/" in word:
             if not (self.tree.has_unit(word) if units else self.tree.has(word)):
@@ -223,8 +223,8 @@ class Checker:
     def check_labels(self, number, line):
         for match in LABEL.finditer(line):
             package, rest = match.group("package").rstrip("/"), match.group("rest") or ""
-            if package.split("/")[0] not in self.tree.top | {""} or not (package or rest):
-                continue  # A path or an address of something else.
+            if (package.split("/")[0] not in self.tree.top and not rest) or package.startswith("my_"):
+                continue  # A path or an address of something else, or a reader's own folder.
             if package not in self.tree.folders:
                 self.note(number, f"names {match.group()}, but there is no folder {package}")
             elif rest.endswith("..."):

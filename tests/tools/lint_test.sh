@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Plants one finding of each kind in a tree of its own and expects tools/lint to report it. A check whose program
+# this machine does not have is left out, except that of the documents.
+set -euo pipefail
+
+FAILURES=0
+
+# lint STATUS ARGUMENT…: runs tools/lint in the scratch tree, leaves what it prints in OUTPUT, and expects STATUS.
+lint() {
+  local expected=$1 status=0
+  shift
+  OUTPUT=$(tools/lint "$@" 2>&1) || status=$?
+  ((status == expected)) || fail "tools/lint $* exits with $status, expected $expected"
+}
+
+fail() {
+  printf 'FAILED: %s\n%s\n' "$1" "${OUTPUT-}"
+  FAILURES=$((FAILURES + 1))
+}
+
+# reports CHECK TEXT…: that check finds something, and prints each TEXT.
+reports() {
+  local check=$1 status=0 text
+  shift
+  OUTPUT=$(tools/lint "$check" 2>&1) || status=$?
+  if [[ $OUTPUT == *MISSING* && $check != docs ]]; then
+    echo "left out: $check: $OUTPUT"
+    return
+  fi
+  ((status == 1)) || fail "tools/lint $check exits with $status, expected 1"
+  for text in "$@"; do [[ $OUTPUT == *"$text"* ]] || fail "tools/lint $check does not report: $text"; done
+}
+
+make_tree() {
+  local tree
+  tree=$(dirname "$(readlink -f WORKSPACE)")
+  SCRATCH=$(mktemp -d)
+  trap 'rm -rf "$SCRATCH"' EXIT
+  mkdir -p "$SCRATCH"/{tools,common/base,proto/sluice/v1}
+  cp -r "$tree"/tools/{lint,lib.sh,linting} "$SCRATCH/tools"
+  cp "$tree"/{.clang-format,.clang-tidy} "$SCRATCH"
+  cp "$tree/proto/buf.yaml" "$SCRATCH/proto"
+  cd "$SCRATCH"
+  printf '#!/usr/bin/env bash\n' >tools/setup # Installs nothing.
+  chmod +x tools/setup
+  cat >README.md <<'MARKDOWN'
+# A page
+
+See [this](#a-page), [that](common/base/one.cc), `common/base/one.cc` and `//common/base:one`.
+
+```
+tools/lint --all format         # a flag of ours
+bazel build --foreign //common/...
+```
+MARKDOWN
+  printf 'int One() { return 1; }\n' >common/base/one.cc
+  printf 'cc_library(\n    name = "one",\n    srcs = ["one.cc"],\n)\n' >common/base/BUILD.bazel
+  printf '// One message.\nsyntax = "proto3";\n\npackage sluice.v1;\n\n// A message.\nmessage One {}\n' \
+    >proto/sluice/v1/one.proto
+  git init -q
+  git add .
+  git -c user.name=test -c user.email=test@localhost commit -qm 'A tidy tree'
+}
+
+plant_findings() {
+  printf 'int   Two( ){return 2;}\n' >common/base/two.cc
+  cat >common/base/moved.cc <<'CODE'
+#include <string>
+#include <utility>
+
+std::string Twice(std::string text) {
+  const std::string first = std::move(text);
+  return first + text;
+}
+CODE
+  # shellcheck disable=SC2016
+  printf '#!/usr/bin/env bash\nrm $1\n' >tools/remove
+  printf '// Two messages.\nsyntax = "proto3";\n\npackage sluice.v1;\n\nmessage two {}\n' \
+    >proto/sluice/v1/two.proto
+  printf 'import os\n' >tools/two.py
+  printf 'cc_library(name="two",srcs=["two.cc"])\n' >common/BUILD.bazel
+  cat >common/README.md <<'MARKDOWN'
+# Another page
+
+See [this](#no-heading), [that](base/none.h), `common/base/none.cc` and `none_main.cc`.
+
+```
+bazel build //common/base:none //nowhere/...
+tools/lint --no-such-flag
+tools/none
+```
+MARKDOWN
+}
+
+main() {
+  make_tree
+  lint 0 docs
+  lint 2 --no-such-flag
+  lint 2 no-such-check
+  lint 2 --base=no-such-revision
+  XDG_CACHE_HOME=$SCRATCH/empty lint 3 proto build
+
+  plant_findings
+  reports docs \
+    'common/README.md:3: links to #no-heading' \
+    'common/README.md:3: links to base/none.h' \
+    'common/README.md:3: names common/base/none.cc' \
+    'common/README.md:3: names none_main.cc' \
+    'common/README.md:6: names //common/base:none' \
+    'common/README.md:6: names //nowhere/...' \
+    'common/README.md:7: names the flag --no-such-flag' \
+    'common/README.md:8: names tools/none'
+  reports format 'common/base/two.cc:1'
+  reports tidy 'common/base/moved.cc:6' 'bugprone-use-after-move'
+  reports shell 'tools/remove:2' 'SC2086'
+  reports proto 'proto/sluice/v1/two.proto:6' 'PascalCase'
+  reports python 'tools/two.py:1' 'imported but unused'
+  reports build 'common/BUILD.bazel'
+
+  tools/lint --fix format build >/dev/null || true
+  lint 0 --fix format
+  ((FAILURES == 0))
+}
+
+main
