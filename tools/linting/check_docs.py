@@ -157,8 +157,9 @@ class Checker:
                 self.check_code(number, code)
 
     def check_source(self):
-        """Of a source: the pages that it names; of a script: its labels, too."""
-        is_script = self.file.endswith(".sh") or read(self.file).startswith("#!")
+        """Of a source: the pages that it names; of a script that is no test: its labels, too."""
+        is_script = not self.file.startswith("tests/") and (
+            self.file.endswith(".sh") or read(self.file).startswith("#!"))
         for number, line in enumerate(read(self.file).splitlines(), 1):
             if is_script:
                 self.check_labels(number, line)
