@@ -216,7 +216,7 @@ class Checker:
             if not (self.tree.has_unit(word) if units else self.tree.has(word)):
                 if not self.tree.has(os.path.join(self.folder, word)):
                     self.note(number, f"names {word}, which does not exist")
-        elif word.endswith(SOURCE_ENDINGS) and len(os.path.splitext(word)[0]) > 1:
+        elif word.endswith(SOURCE_ENDINGS) and not word.startswith("."):
             known = self.tree.has(word) or self.tree.has(os.path.join(self.folder, word))
             if not known and not ("/" not in word and word in self.tree.names):
                 self.note(number, f"names {word}, which does not exist")
