@@ -46,7 +46,8 @@ make_tree() {
   cat >README.md <<'MARKDOWN'
 # A page
 
-See [this](#a-page), [that](common/base/one.cc), `common/base/one.cc` and `//common/base:one`.
+See [this](#a-page), [that](common/base/one.cc), `common/base/one.cc` and `//common/base:one`. Write `common/base/new.cc`.
+<!-- not here: common/base/new.cc -->
 
 ```
 tools/lint --all format         # a flag of ours
