@@ -9,7 +9,7 @@ namespace {
 
 std::string Quoted(absl::string_view name) { return absl::StrCat("\"", Shown(name), "\""); }
 
-// Groups go by their first parameter.
+// Errors name a group by its first parameter.
 std::string NameOf(const OptimizerGroup& group) {
   return absl::StrCat("the optimizer's group of ", Quoted(group.parameters.front()));
 }

@@ -1,135 +1,77 @@
 #include "common/wire/optimizer.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "google/protobuf/message.h"
 
 namespace sluice {
 namespace {
 
-// ---- Values to messages ----
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 
-template <typename Options, typename Message>
-void PutMoments(const Options& from, Message* to) {
-  to->set_learning_rate(from.learning_rate);
-  to->set_beta1(from.beta1);
-  to->set_beta2(from.beta2);
-  to->set_eps(from.eps);
-  to->set_weight_decay(from.weight_decay);
+const FieldDescriptor* FieldOf(const Message& message, absl::string_view name) {
+  return message.GetDescriptor()->FindFieldByName(std::string(name));
 }
 
-// One overload for each kind, which std::visit chooses from.
-struct Put {
-  v1::OptimizerConfig* message;
-
-  void operator()(const SgdOptions& from) const {
-    v1::SgdOptions* const to = message->mutable_sgd();
-    to->set_learning_rate(from.learning_rate);
-    to->set_momentum(from.momentum);
-    to->set_dampening(from.dampening);
-    to->set_weight_decay(from.weight_decay);
-    to->set_nesterov(from.nesterov);
+void PutOptions(OptimizerOptions options, v1::OptimizerConfig* message) {
+  Message* const to =
+      message->GetReflection()->MutableMessage(message, FieldOf(*message, OptimizerName(options)));
+  for (const OptionRef& option : OptionsOf(options)) {
+    const FieldDescriptor* const field = FieldOf(*to, option.info.name);
+    switch (field->cpp_type()) {
+      case FieldDescriptor::CPPTYPE_BOOL:
+        to->GetReflection()->SetBool(to, field, option.value() != 0);
+        break;
+      case FieldDescriptor::CPPTYPE_UINT32:
+        to->GetReflection()->SetUInt32(to, field, static_cast<uint32_t>(option.value()));
+        break;
+      default:
+        to->GetReflection()->SetDouble(to, field, option.value());
+    }
   }
-  void operator()(const AveragingOptions& from) const {
-    message->mutable_averaging()->set_moving_rate(from.moving_rate);
-    message->mutable_averaging()->set_local_steps(from.local_steps);
+}
+
+double NumberIn(const Message& from, const FieldDescriptor* field) {
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return from.GetReflection()->GetBool(from, field) ? 1 : 0;
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return from.GetReflection()->GetUInt32(from, field);
+    default:
+      return from.GetReflection()->GetDouble(from, field);
   }
-  void operator()(const AdamOptions& from) const {
-    PutMoments(from, message->mutable_adam());
-    message->mutable_adam()->set_amsgrad(from.amsgrad);
-  }
-  void operator()(const AdamWOptions& from) const {
-    PutMoments(from, message->mutable_adamw());
-    message->mutable_adamw()->set_amsgrad(from.amsgrad);
-  }
-  void operator()(const AdagradOptions& from) const {
-    v1::AdagradOptions* const to = message->mutable_adagrad();
-    to->set_learning_rate(from.learning_rate);
-    to->set_lr_decay(from.lr_decay);
-    to->set_weight_decay(from.weight_decay);
-    to->set_initial_accumulator_value(from.initial_accumulator_value);
-    to->set_eps(from.eps);
-  }
-  void operator()(const RmsPropOptions& from) const {
-    v1::RmsPropOptions* const to = message->mutable_rmsprop();
-    to->set_learning_rate(from.learning_rate);
-    to->set_alpha(from.alpha);
-    to->set_eps(from.eps);
-    to->set_weight_decay(from.weight_decay);
-    to->set_momentum(from.momentum);
-    to->set_centered(from.centered);
-  }
-  void operator()(const LambOptions& from) const { PutMoments(from, message->mutable_lamb()); }
-};
-
-// ---- Messages to values ----
-
-SgdOptions Take(const v1::SgdOptions& from) {
-  return {from.learning_rate(), from.momentum(), from.dampening(), from.weight_decay(),
-          from.nesterov()};
-}
-
-AveragingOptions Take(const v1::AveragingOptions& from) {
-  return {from.moving_rate(), from.local_steps()};
-}
-
-AdamOptions Take(const v1::AdamOptions& from) {
-  return {from.learning_rate(), from.beta1(),        from.beta2(),
-          from.eps(),           from.weight_decay(), from.amsgrad()};
-}
-
-AdamWOptions Take(const v1::AdamWOptions& from) {
-  return {from.learning_rate(), from.beta1(),        from.beta2(),
-          from.eps(),           from.weight_decay(), from.amsgrad()};
-}
-
-AdagradOptions Take(const v1::AdagradOptions& from) {
-  return {from.learning_rate(), from.lr_decay(), from.weight_decay(),
-          from.initial_accumulator_value(), from.eps()};
-}
-
-RmsPropOptions Take(const v1::RmsPropOptions& from) {
-  return {from.learning_rate(), from.alpha(),    from.eps(),
-          from.weight_decay(),  from.momentum(), from.centered()};
-}
-
-LambOptions Take(const v1::LambOptions& from) {
-  return {from.learning_rate(), from.beta1(), from.beta2(), from.eps(), from.weight_decay()};
 }
 
 absl::StatusOr<OptimizerOptions> TakeOptions(const v1::OptimizerConfig& message) {
-  switch (message.optimizer_case()) {
-    case v1::OptimizerConfig::kSgd:
-      return Take(message.sgd());
-    case v1::OptimizerConfig::kAveraging:
-      return Take(message.averaging());
-    case v1::OptimizerConfig::kAdam:
-      return Take(message.adam());
-    case v1::OptimizerConfig::kAdamw:
-      return Take(message.adamw());
-    case v1::OptimizerConfig::kAdagrad:
-      return Take(message.adagrad());
-    case v1::OptimizerConfig::kRmsprop:
-      return Take(message.rmsprop());
-    case v1::OptimizerConfig::kLamb:
-      return Take(message.lamb());
-    case v1::OptimizerConfig::OPTIMIZER_NOT_SET:
-      break;
+  std::vector<std::string> names;
+  for (OptimizerOptions options : AllOptimizers()) {
+    names.emplace_back(OptimizerName(options));
+    const FieldDescriptor* const kind = FieldOf(message, names.back());
+    if (!message.GetReflection()->HasField(message, kind)) continue;
+    const Message& from = message.GetReflection()->GetMessage(message, kind);
+    for (const OptionRef& option : OptionsOf(options)) {
+      option.set(NumberIn(from, FieldOf(from, option.info.name)));
+    }
+    return options;
   }
   return MakeError(Reason::kBadOptimizer,
-                   "no optimizer that this server knows; it knows sgd, adam, adamw, adagrad, "
-                   "rmsprop, lamb and averaging");
+                   absl::StrCat("no optimizer that this server knows; it knows ", Listed(names)));
 }
 
 }  // namespace
 
 v1::OptimizerConfig ToProto(const OptimizerConfig& config) {
   v1::OptimizerConfig message;
-  std::visit(Put{&message}, config.options);
+  PutOptions(config.options, &message);
   for (const OptimizerGroup& from : config.groups) {
     v1::OptimizerGroup* const to = message.add_groups();
     to->mutable_parameters()->Add(from.parameters.begin(), from.parameters.end());
-    std::visit(Put{to->mutable_options()}, from.options);
+    PutOptions(from.options, to->mutable_options());
   }
   return message;
 }

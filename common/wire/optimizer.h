@@ -1,4 +1,8 @@
-// The translator's optimizers, to and from their messages.
+// Translates a job's optimizer to and from its message.
+//
+// A field of a message has the name of its option in the table of optimizers
+// (common/protocol/optimizer_table.h), and is found by that name. Called when a worker joins, when
+// a server's state is saved or read, and by the Inspector; any thread may call it.
 
 #ifndef SLUICE_COMMON_WIRE_OPTIMIZER_H_
 #define SLUICE_COMMON_WIRE_OPTIMIZER_H_
@@ -11,8 +15,8 @@ namespace sluice {
 
 v1::OptimizerConfig ToProto(const OptimizerConfig& config);
 
-// Of a message that may come from anyone: BAD_OPTIMIZER says what is wrong with it. Whether the
-// groups fit the model is another question.
+// The message may come from anyone. Returns a valid config, or BAD_OPTIMIZER saying what is wrong.
+// Does not check that the groups fit the model: CheckFits() does.
 absl::StatusOr<OptimizerConfig> FromProto(const v1::OptimizerConfig& message);
 
 }  // namespace sluice

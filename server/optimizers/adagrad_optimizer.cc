@@ -1,11 +1,17 @@
-#include "server/optimizers/adagrad_optimizer.h"
+// Adagrad (Duchi, Hazan, Singer 2011, "Adaptive Subgradient Methods for Online Learning and
+// Stochastic Optimization").
+//
+// The formulas are those of torch::optim::Adagrad, in float32. With g the gradient and t the number
+// of the step:
+//   g = g + weight_decay · p
+//   s ← s + g², where s starts as initial_accumulator_value
+//   p ← p − learning_rate / (1 + (t − 1) · lr_decay) · g / (√s + eps)
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
-#include "common/tensor/float_buffer.h"
 #include "common/tensor/vector_clones.h"
+#include "server/optimizers/elementwise_optimizer.h"
 
 namespace sluice {
 namespace {
@@ -15,7 +21,6 @@ struct Coefficients {
   float weight_decay;
   float eps;
   float rate;
-  float initial;
 };
 
 SLUICE_VECTOR_CLONES
@@ -29,47 +34,32 @@ void Step(const Coefficients c, size_t count, const float* __restrict sum,
   }
 }
 
-class AdagradOptimizer final : public Optimizer {
- public:
-  AdagradOptimizer(std::vector<AdagradOptions> groups, uint64_t size)
-      : groups_(std::move(groups)),
-        coefficients_(groups_.size()),
-        squares_(FloatBuffer::Zeroed(size)) {}
-
-  void Begin(const OptimizerStep& step) override {
-    first_ = step.number == 1;
-    for (size_t i = 0; i < groups_.size(); ++i) {
-      const AdagradOptions& group = groups_[i];
-      const double slower = 1 + static_cast<double>(step.number - 1) * group.lr_decay;
-      Coefficients& c = coefficients_[i];
-      c.divisor = step.divisor;
-      c.weight_decay = static_cast<float>(group.weight_decay);
-      c.eps = static_cast<float>(group.eps);
-      c.rate = static_cast<float>(step.learning_rates[i] / slower);
-      c.initial = static_cast<float>(group.initial_accumulator_value);
-    }
-  }
-
-  void Apply(const OptimizerPiece& piece) override {
-    const Coefficients& c = coefficients_[piece.group];
-    float* const squares = squares_.from(piece.begin);
-    if (first_) std::fill_n(squares, piece.next.size(), c.initial);
-    Step(c, piece.next.size(), piece.sum.data(), piece.current.data(), squares, piece.next.data());
-  }
-
-  std::vector<OptimizerSlot> slots() override { return {{"sum", squares_.span()}}; }
-
- private:
-  const std::vector<AdagradOptions> groups_;
-  std::vector<Coefficients> coefficients_;  // of each group, for the step under way
-  bool first_ = false;                      // which that step is
-  FloatBuffer squares_;
-};
-
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeAdagradOptimizer(std::vector<AdagradOptions> groups, uint64_t size) {
-  return std::make_unique<AdagradOptimizer>(std::move(groups), size);
-}
+template <>
+class StepRule<AdagradOptions> {
+ public:
+  StepRule(const AdagradOptions& o, const OptimizerStep& step, double learning_rate)
+      : first_(step.number == 1), initial_(static_cast<float>(o.initial_accumulator_value)) {
+    const double slower = 1 + static_cast<double>(step.number - 1) * o.lr_decay;
+    c_.divisor = step.divisor;
+    c_.weight_decay = static_cast<float>(o.weight_decay);
+    c_.eps = static_cast<float>(o.eps);
+    c_.rate = static_cast<float>(learning_rate / slower);
+  }
+
+  void Apply(const StepArrays& a) const {
+    if (first_) std::fill_n(a.slots[0], a.count, initial_);
+    Step(c_, a.count, a.sum, a.current, a.slots[0], a.next);
+  }
+
+ private:
+  Coefficients c_;
+  bool first_;
+  float initial_;
+};
+
+template std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<AdagradOptions> groups,
+                                                    uint64_t size);
 
 }  // namespace sluice

@@ -1,7 +1,13 @@
-#include "server/optimizers/averaging_optimizer.h"
+// Periodic and elastic averaging (Zhang, Choromanska, LeCun 2015, "Deep Learning with Elastic
+// Averaging SGD", equation 6, where the moving rate is β).
+//
+// Workers push parameters in place of gradients. With m their mean and r the moving rate:
+//   p ← p + r · (m − p)
+// If r is 1, p becomes m to the bit.
 
 #include "common/tensor/vector_clones.h"
 #include "common/tensor/vector_math.h"
+#include "server/optimizers/elementwise_optimizer.h"
 
 namespace sluice {
 namespace {
@@ -14,32 +20,28 @@ void Move(float rate, float divisor, size_t count, const float* __restrict sum,
   }
 }
 
-class AveragingOptimizer final : public Optimizer {
+}  // namespace
+
+template <>
+class StepRule<AveragingOptions> {
  public:
-  explicit AveragingOptimizer(float moving_rate) : moving_rate_(moving_rate) {}
+  StepRule(const AveragingOptions& options, const OptimizerStep& step, double)
+      : moving_rate_(static_cast<float>(options.moving_rate)), divisor_(step.divisor) {}
 
-  void Begin(const OptimizerStep& step) override { divisor_ = step.divisor; }
-
-  void Apply(const OptimizerPiece& piece) override {
+  void Apply(const StepArrays& a) const {
     if (moving_rate_ == 1) {
-      DivideTo(piece.sum, divisor_, piece.next);
+      DivideTo({a.sum, a.count}, divisor_, {a.next, a.count});
     } else {
-      Move(moving_rate_, divisor_, piece.next.size(), piece.sum.data(), piece.current.data(),
-           piece.next.data());
+      Move(moving_rate_, divisor_, a.count, a.sum, a.current, a.next);
     }
   }
 
-  std::vector<OptimizerSlot> slots() override { return {}; }
-
  private:
-  const float moving_rate_;
-  float divisor_ = 1;
+  float moving_rate_;
+  float divisor_;
 };
 
-}  // namespace
-
-std::unique_ptr<Optimizer> MakeAveragingOptimizer(const AveragingOptions& options) {
-  return std::make_unique<AveragingOptimizer>(static_cast<float>(options.moving_rate));
-}
+template std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<AveragingOptions> groups,
+                                                    uint64_t size);
 
 }  // namespace sluice

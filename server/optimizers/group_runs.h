@@ -1,4 +1,5 @@
-// Which elements of the vector have which of an optimizer's options.
+// Finds the elements of the vector that belong to each group of an optimizer's parameters. Pure
+// functions; StepExecutor calls them once, when the job's layout and optimizer are known.
 
 #ifndef SLUICE_SERVER_OPTIMIZERS_GROUP_RUNS_H_
 #define SLUICE_SERVER_OPTIMIZERS_GROUP_RUNS_H_
@@ -12,8 +13,8 @@
 
 namespace sluice {
 
-// Elements [begin, end), all of one kind and one group. Group 0 are the parameters that are in no
-// group, group i + 1 those of the config's group i.
+// Elements [begin, end), all of one kind and in one group. Group 0 holds the parameters that are in
+// no group of the config; group i + 1 is the config's group i.
 struct GroupRun {
   RangeKind kind = RangeKind::kParameter;
   size_t group = 0;
@@ -21,10 +22,10 @@ struct GroupRun {
   uint64_t end = 0;
 };
 
-// One for each range of the layout, which `config` fits.
+// Returns one run for each range of the layout. `config` fits the layout (CheckFits()).
 std::vector<GroupRun> RangeRuns(const Layout& layout, const OptimizerConfig& config);
 
-// Neighbours of one kind and one group joined.
+// Joins neighbours of the same kind and group.
 std::vector<GroupRun> Joined(const std::vector<GroupRun>& runs);
 
 }  // namespace sluice

@@ -1,10 +1,16 @@
-#include "server/optimizers/lamb_optimizer.h"
+// The elementwise half of LAMB (You et al. 2020, "Large Batch Optimization for Deep Learning:
+// Training BERT in 76 minutes", algorithm 2), in float32.
+//
+// With g the gradient and t the number of the step:
+//   m ← beta1 · m + (1 − beta1) · g
+//   v ← beta2 · v + (1 − beta2) · g²
+//   u = (m / (1 − beta1^t)) / (√v / √(1 − beta2^t) + eps) + weight_decay · p
+// It writes u, the update, in place of the next parameters. TrustRatios is the other half.
 
 #include <cmath>
-#include <utility>
 
-#include "common/tensor/float_buffer.h"
 #include "common/tensor/vector_clones.h"
+#include "server/optimizers/elementwise_optimizer.h"
 
 namespace sluice {
 namespace {
@@ -34,51 +40,32 @@ void Update(const Coefficients c, size_t count, const float* __restrict sum,
   }
 }
 
-class LambOptimizer final : public Optimizer {
+}  // namespace
+
+template <>
+class StepRule<LambOptions> {
  public:
-  LambOptimizer(std::vector<LambOptions> groups, uint64_t size)
-      : groups_(std::move(groups)),
-        coefficients_(groups_.size()),
-        mean_(FloatBuffer::Zeroed(size)),
-        square_(FloatBuffer::Zeroed(size)) {}
-
-  void Begin(const OptimizerStep& step) override {
+  StepRule(const LambOptions& o, const OptimizerStep& step, double) {
     const auto t = static_cast<double>(step.number);
-    for (size_t i = 0; i < groups_.size(); ++i) {
-      const LambOptions& group = groups_[i];
-      Coefficients& c = coefficients_[i];
-      c.divisor = step.divisor;
-      c.beta1 = static_cast<float>(group.beta1);
-      c.fresh1 = static_cast<float>(1 - group.beta1);
-      c.beta2 = static_cast<float>(group.beta2);
-      c.fresh2 = static_cast<float>(1 - group.beta2);
-      c.mean_scale = static_cast<float>(1 / (1 - std::pow(group.beta1, t)));
-      c.root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(group.beta2, t)));
-      c.eps = static_cast<float>(group.eps);
-      c.weight_decay = static_cast<float>(group.weight_decay);
-    }
+    c_.divisor = step.divisor;
+    c_.beta1 = static_cast<float>(o.beta1);
+    c_.fresh1 = static_cast<float>(1 - o.beta1);
+    c_.beta2 = static_cast<float>(o.beta2);
+    c_.fresh2 = static_cast<float>(1 - o.beta2);
+    c_.mean_scale = static_cast<float>(1 / (1 - std::pow(o.beta1, t)));
+    c_.root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(o.beta2, t)));
+    c_.eps = static_cast<float>(o.eps);
+    c_.weight_decay = static_cast<float>(o.weight_decay);
   }
 
-  void Apply(const OptimizerPiece& piece) override {
-    Update(coefficients_[piece.group], piece.next.size(), piece.sum.data(), piece.current.data(),
-           mean_.from(piece.begin), square_.from(piece.begin), piece.next.data());
-  }
-
-  std::vector<OptimizerSlot> slots() override {
-    return {{"exp_avg", mean_.span()}, {"exp_avg_sq", square_.span()}};
+  void Apply(const StepArrays& a) const {
+    Update(c_, a.count, a.sum, a.current, a.slots[0], a.slots[1], a.next);
   }
 
  private:
-  const std::vector<LambOptions> groups_;
-  std::vector<Coefficients> coefficients_;  // of each group, for the step under way
-  FloatBuffer mean_;
-  FloatBuffer square_;
+  Coefficients c_;
 };
 
-}  // namespace
-
-std::unique_ptr<Optimizer> MakeLambOptimizer(std::vector<LambOptions> groups, uint64_t size) {
-  return std::make_unique<LambOptimizer>(std::move(groups), size);
-}
+template std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<LambOptions> groups, uint64_t size);
 
 }  // namespace sluice

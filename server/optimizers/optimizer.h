@@ -1,8 +1,9 @@
-// What turns the gradient of a step into the next parameters.
+// An optimizer turns the gradient of a step into the next parameters.
 //
-// One interface for all optimizers; each works elementwise in one pass over memory, so that how a
-// vector is cut into pieces never changes a bit. LAMB alone needs norms of whole tensors: what it
-// writes is an update, of which TrustRatios makes the next parameters in a second pass.
+// StepExecutor owns one for the job. Every optimizer works elementwise and in one pass over memory,
+// so that a cut of the vector into pieces never changes a bit. LAMB needs norms of whole tensors as
+// well: it writes updates, and TrustRatios makes parameters of them in a second pass. Nothing here
+// fails: the config is valid, and the caller has checked all sizes.
 
 #ifndef SLUICE_SERVER_OPTIMIZERS_OPTIMIZER_H_
 #define SLUICE_SERVER_OPTIMIZERS_OPTIMIZER_H_
@@ -19,14 +20,14 @@ namespace sluice {
 
 // What holds for all elements of one step.
 struct OptimizerStep {
-  uint64_t number = 1;  // in this optimizer's life, from 1 on
+  uint64_t number = 1;  // the optimizer's first step is 1
   float divisor = 1;    // the gradient is sum / divisor
-  // Of each group: the parameters in no group, then the config's groups.
+  // One for the parameters that are in no group, then one for each group of the config.
   std::vector<double> learning_rates = {0};
 };
 
-// Elements from `begin` of the vector on, all of them parameters of one group. The spans have one
-// size; `next` overlaps no other.
+// A run of elements that starts at `begin` and lies in one group. The spans have equal sizes;
+// `next` does not overlap the others.
 struct OptimizerPiece {
   size_t group = 0;
   uint64_t begin = 0;
@@ -35,31 +36,36 @@ struct OptimizerPiece {
   absl::Span<float> next;
 };
 
-// What an optimizer remembers of each element, beside the parameters: zeros at first.
+// What an optimizer remembers of each element between steps. It starts as zeros.
 struct OptimizerSlot {
-  const char* name = "";  // torch::optim's
+  const char* name = "";
   absl::Span<float> values;
 };
 
-// Externally synchronized, but for Apply().
+// Externally synchronized, except for Apply().
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // What the next pieces belong to.
+  // Starts a step. The pieces that follow belong to it.
   virtual void Begin(const OptimizerStep& step) = 0;
 
-  // Writes to `next` what the step makes of `current`, and renews the slots; once for each element.
-  // Several threads may do so at once, each with pieces of its own.
+  // Computes `next` from `current` and updates the slots. Called once for each element of a step;
+  // several threads may call it at once with pieces that do not overlap.
   virtual void Apply(const OptimizerPiece& piece) = 0;
 
-  // Those that its options need, in a fixed order, each as long as the vector. With them and the
-  // number of steps its life goes on elsewhere.
+  // The slots that the options need, in a fixed order, each as long as the vector. An optimizer of
+  // the same config that gets these values and the number of steps continues with the same bits.
   virtual std::vector<OptimizerSlot> slots() = 0;
 };
 
-// For vectors of `size` elements. `config` is valid.
+// Makes an optimizer for vectors of `size` elements. `config` is valid.
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& config, uint64_t size);
+
+// Makes one for the options of each group. Only MakeOptimizer() calls it: the file of each
+// optimizer's arithmetic instantiates it for the options of that optimizer.
+template <typename Options>
+std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<Options> groups, uint64_t size);
 
 }  // namespace sluice
 

@@ -1,10 +1,19 @@
-#include "server/optimizers/rmsprop_optimizer.h"
+// RMSprop (Tieleman and Hinton 2012, lecture 6.5 of "Neural Networks for Machine Learning"), also
+// centered (Graves 2013, "Generating Sequences With Recurrent Neural Networks") and with momentum.
+//
+// The formulas are those of torch::optim::RMSprop, in float32. With g the gradient:
+//   g = g + weight_decay · p
+//   s ← alpha · s + (1 − alpha) · g²
+//   a ← alpha · a + (1 − alpha) · g            (only if centered)
+//   d = √(s − a²) + eps if centered, else √s + eps
+//   b ← momentum · b + g / d,  p ← p − learning_rate · b     (with momentum)
+//   p ← p − learning_rate · g / d                            (without)
+// Where rounding makes s − a² negative, it counts as 0; torch::optim makes NaN of it.
 
 #include <cmath>
-#include <utility>
 
-#include "common/tensor/float_buffer.h"
 #include "common/tensor/vector_clones.h"
+#include "server/optimizers/elementwise_optimizer.h"
 
 namespace sluice {
 namespace {
@@ -16,16 +25,6 @@ struct Coefficients {
   float eps;
   float momentum;
   float learning_rate;
-};
-
-struct Arrays {
-  size_t count;
-  const float* sum;
-  const float* current;
-  float* square;
-  float* mean;    // null unless centered
-  float* buffer;  // null without momentum
-  float* next;
 };
 
 template <bool kCentered, bool kMomentum>
@@ -52,23 +51,23 @@ SLUICE_LOOP_BODY void Step(const Coefficients c, size_t count, const float* __re
   }
 }
 
-using Loop = void (*)(const Coefficients&, const Arrays&);
+using Loop = void (*)(const Coefficients&, const StepArrays&);
 
 SLUICE_VECTOR_CLONES
-void Plain(const Coefficients& c, const Arrays& a) {
-  Step<false, false>(c, a.count, a.sum, a.current, a.square, a.mean, a.buffer, a.next);
+void Plain(const Coefficients& c, const StepArrays& a) {
+  Step<false, false>(c, a.count, a.sum, a.current, a.slots[0], a.slots[2], a.slots[1], a.next);
 }
 SLUICE_VECTOR_CLONES
-void WithMomentum(const Coefficients& c, const Arrays& a) {
-  Step<false, true>(c, a.count, a.sum, a.current, a.square, a.mean, a.buffer, a.next);
+void WithMomentum(const Coefficients& c, const StepArrays& a) {
+  Step<false, true>(c, a.count, a.sum, a.current, a.slots[0], a.slots[2], a.slots[1], a.next);
 }
 SLUICE_VECTOR_CLONES
-void Centered(const Coefficients& c, const Arrays& a) {
-  Step<true, false>(c, a.count, a.sum, a.current, a.square, a.mean, a.buffer, a.next);
+void Centered(const Coefficients& c, const StepArrays& a) {
+  Step<true, false>(c, a.count, a.sum, a.current, a.slots[0], a.slots[2], a.slots[1], a.next);
 }
 SLUICE_VECTOR_CLONES
-void CenteredWithMomentum(const Coefficients& c, const Arrays& a) {
-  Step<true, true>(c, a.count, a.sum, a.current, a.square, a.mean, a.buffer, a.next);
+void CenteredWithMomentum(const Coefficients& c, const StepArrays& a) {
+  Step<true, true>(c, a.count, a.sum, a.current, a.slots[0], a.slots[2], a.slots[1], a.next);
 }
 
 Loop LoopFor(const RmsPropOptions& options) {
@@ -76,58 +75,30 @@ Loop LoopFor(const RmsPropOptions& options) {
   return options.centered ? Centered : Plain;
 }
 
-class RmsPropOptimizer final : public Optimizer {
- public:
-  RmsPropOptimizer(std::vector<RmsPropOptions> groups, uint64_t size)
-      : groups_(std::move(groups)),
-        coefficients_(groups_.size()),
-        square_(FloatBuffer::Zeroed(size)) {
-    for (const RmsPropOptions& group : groups_) {
-      if (group.centered && mean_.size() == 0) mean_ = FloatBuffer::Zeroed(size);
-      if (group.momentum > 0 && buffer_.size() == 0) buffer_ = FloatBuffer::Zeroed(size);
-    }
-  }
-
-  void Begin(const OptimizerStep& step) override {
-    for (size_t i = 0; i < groups_.size(); ++i) {
-      const RmsPropOptions& group = groups_[i];
-      Coefficients& c = coefficients_[i];
-      c.divisor = step.divisor;
-      c.weight_decay = static_cast<float>(group.weight_decay);
-      c.alpha = static_cast<float>(group.alpha);
-      c.fresh = static_cast<float>(1 - group.alpha);
-      c.eps = static_cast<float>(group.eps);
-      c.momentum = static_cast<float>(group.momentum);
-      c.learning_rate = static_cast<float>(step.learning_rates[i]);
-    }
-  }
-
-  void Apply(const OptimizerPiece& piece) override {
-    const Loop loop = LoopFor(groups_[piece.group]);
-    loop(coefficients_[piece.group],
-         {piece.next.size(), piece.sum.data(), piece.current.data(), square_.from(piece.begin),
-          mean_.from(piece.begin), buffer_.from(piece.begin), piece.next.data()});
-  }
-
-  std::vector<OptimizerSlot> slots() override {
-    std::vector<OptimizerSlot> slots = {{"square_avg", square_.span()}};
-    if (buffer_.size() > 0) slots.push_back({"momentum_buffer", buffer_.span()});
-    if (mean_.size() > 0) slots.push_back({"grad_avg", mean_.span()});
-    return slots;
-  }
-
- private:
-  const std::vector<RmsPropOptions> groups_;
-  std::vector<Coefficients> coefficients_;  // of each group, for the step under way
-  FloatBuffer square_;
-  FloatBuffer mean_;    // empty if no group is centered
-  FloatBuffer buffer_;  // empty if no group has momentum
-};
-
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeRmsPropOptimizer(std::vector<RmsPropOptions> groups, uint64_t size) {
-  return std::make_unique<RmsPropOptimizer>(std::move(groups), size);
-}
+template <>
+class StepRule<RmsPropOptions> {
+ public:
+  StepRule(const RmsPropOptions& o, const OptimizerStep& step, double learning_rate)
+      : loop_(LoopFor(o)) {
+    c_.divisor = step.divisor;
+    c_.weight_decay = static_cast<float>(o.weight_decay);
+    c_.alpha = static_cast<float>(o.alpha);
+    c_.fresh = static_cast<float>(1 - o.alpha);
+    c_.eps = static_cast<float>(o.eps);
+    c_.momentum = static_cast<float>(o.momentum);
+    c_.learning_rate = static_cast<float>(learning_rate);
+  }
+
+  void Apply(const StepArrays& arrays) const { loop_(c_, arrays); }
+
+ private:
+  Coefficients c_;
+  Loop loop_;
+};
+
+template std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<RmsPropOptions> groups,
+                                                    uint64_t size);
 
 }  // namespace sluice

@@ -1,10 +1,14 @@
-#include "server/optimizers/sgd_optimizer.h"
+// Stochastic gradient descent with momentum, dampening, Nesterov momentum (Sutskever et al. 2013,
+// "On the importance of initialization and momentum in deep learning") and weight decay.
+//
+// The formulas are those of torch::optim::SGD, in float32. With g the gradient:
+//   d = g + weight_decay · p
+//   b = d at the first step, momentum · b + (1 − dampening) · d later   (only if momentum ≠ 0)
+//   d = d + momentum · b if nesterov, else b                            (only if momentum ≠ 0)
+//   p ← p − learning_rate · d
 
-#include <algorithm>
-#include <utility>
-
-#include "common/tensor/float_buffer.h"
 #include "common/tensor/vector_clones.h"
+#include "server/optimizers/elementwise_optimizer.h"
 
 namespace sluice {
 namespace {
@@ -15,14 +19,6 @@ struct Coefficients {
   float weight_decay;
   float momentum;
   float keep;  // 1 − dampening
-};
-
-struct Arrays {
-  size_t count;
-  const float* sum;
-  const float* current;
-  float* momentum;
-  float* next;
 };
 
 template <bool kFirst, bool kNesterov>
@@ -44,27 +40,27 @@ SLUICE_LOOP_BODY void StepWithout(const Coefficients c, size_t count, const floa
   }
 }
 
-using Loop = void (*)(const Coefficients&, const Arrays&);
+using Loop = void (*)(const Coefficients&, const StepArrays&);
 
 SLUICE_VECTOR_CLONES
-void Plain(const Coefficients& c, const Arrays& a) {
+void Plain(const Coefficients& c, const StepArrays& a) {
   StepWithout(c, a.count, a.sum, a.current, a.next);
 }
 SLUICE_VECTOR_CLONES
-void First(const Coefficients& c, const Arrays& a) {
-  StepWithMomentum<true, false>(c, a.count, a.sum, a.current, a.momentum, a.next);
+void First(const Coefficients& c, const StepArrays& a) {
+  StepWithMomentum<true, false>(c, a.count, a.sum, a.current, a.slots[0], a.next);
 }
 SLUICE_VECTOR_CLONES
-void FirstNesterov(const Coefficients& c, const Arrays& a) {
-  StepWithMomentum<true, true>(c, a.count, a.sum, a.current, a.momentum, a.next);
+void FirstNesterov(const Coefficients& c, const StepArrays& a) {
+  StepWithMomentum<true, true>(c, a.count, a.sum, a.current, a.slots[0], a.next);
 }
 SLUICE_VECTOR_CLONES
-void Later(const Coefficients& c, const Arrays& a) {
-  StepWithMomentum<false, false>(c, a.count, a.sum, a.current, a.momentum, a.next);
+void Later(const Coefficients& c, const StepArrays& a) {
+  StepWithMomentum<false, false>(c, a.count, a.sum, a.current, a.slots[0], a.next);
 }
 SLUICE_VECTOR_CLONES
-void LaterNesterov(const Coefficients& c, const Arrays& a) {
-  StepWithMomentum<false, true>(c, a.count, a.sum, a.current, a.momentum, a.next);
+void LaterNesterov(const Coefficients& c, const StepArrays& a) {
+  StepWithMomentum<false, true>(c, a.count, a.sum, a.current, a.slots[0], a.next);
 }
 
 Loop LoopFor(const SgdOptions& options, bool first) {
@@ -73,54 +69,27 @@ Loop LoopFor(const SgdOptions& options, bool first) {
   return options.nesterov ? LaterNesterov : Later;
 }
 
-class SgdOptimizer final : public Optimizer {
- public:
-  SgdOptimizer(std::vector<SgdOptions> groups, uint64_t size)
-      : groups_(std::move(groups)), rules_(groups_.size()) {
-    const bool remembers = std::any_of(groups_.begin(), groups_.end(),
-                                       [](const SgdOptions& group) { return group.momentum != 0; });
-    if (remembers) momentum_ = FloatBuffer::Zeroed(size);
-  }
-
-  void Begin(const OptimizerStep& step) override {
-    for (size_t i = 0; i < groups_.size(); ++i) {
-      const SgdOptions& group = groups_[i];
-      Coefficients& c = rules_[i].coefficients;
-      c.divisor = step.divisor;
-      c.learning_rate = static_cast<float>(step.learning_rates[i]);
-      c.weight_decay = static_cast<float>(group.weight_decay);
-      c.momentum = static_cast<float>(group.momentum);
-      c.keep = static_cast<float>(1 - group.dampening);
-      rules_[i].loop = LoopFor(group, step.number == 1);
-    }
-  }
-
-  void Apply(const OptimizerPiece& piece) override {
-    const Rule& rule = rules_[piece.group];
-    rule.loop(rule.coefficients, {piece.next.size(), piece.sum.data(), piece.current.data(),
-                                  momentum_.from(piece.begin), piece.next.data()});
-  }
-
-  std::vector<OptimizerSlot> slots() override {
-    if (momentum_.size() == 0) return {};
-    return {{"momentum_buffer", momentum_.span()}};
-  }
-
- private:
-  struct Rule {
-    Coefficients coefficients;
-    Loop loop;
-  };
-
-  const std::vector<SgdOptions> groups_;
-  std::vector<Rule> rules_;  // of each group, for the step under way
-  FloatBuffer momentum_;     // empty if no group has any
-};
-
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeSgdOptimizer(std::vector<SgdOptions> groups, uint64_t size) {
-  return std::make_unique<SgdOptimizer>(std::move(groups), size);
-}
+template <>
+class StepRule<SgdOptions> {
+ public:
+  StepRule(const SgdOptions& o, const OptimizerStep& step, double learning_rate)
+      : loop_(LoopFor(o, step.number == 1)) {
+    c_.divisor = step.divisor;
+    c_.learning_rate = static_cast<float>(learning_rate);
+    c_.weight_decay = static_cast<float>(o.weight_decay);
+    c_.momentum = static_cast<float>(o.momentum);
+    c_.keep = static_cast<float>(1 - o.dampening);
+  }
+
+  void Apply(const StepArrays& arrays) const { loop_(c_, arrays); }
+
+ private:
+  Coefficients c_;
+  Loop loop_;
+};
+
+template std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<SgdOptions> groups, uint64_t size);
 
 }  // namespace sluice

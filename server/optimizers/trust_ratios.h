@@ -1,8 +1,10 @@
-// The half of LAMB that looks at whole tensors (You et al. 2020, algorithm 2). With u the update
-// that LambOptimizer writes, and norms over one range of the layout:
+// The half of LAMB that needs norms of whole tensors (You et al. 2020, "Large Batch Optimization for
+// Deep Learning: Training BERT in 76 minutes", algorithm 2). lamb_optimizer.cc is the other half.
+//
+// With u the update that the other half writes, and norms over one range of the layout:
 //   p ← p − learning_rate · (‖p‖ / ‖u‖) · u, where the ratio is 1 if either norm is 0
-// Norms are sums of fixed parts, added in a fixed order, so that the number of threads changes no
-// bit.
+// A norm is a sum of fixed parts, added in a fixed order, so that the number of threads changes no
+// bit. StepExecutor owns a TrustRatios if the job's optimizer is LAMB. Nothing here fails.
 
 #ifndef SLUICE_SERVER_OPTIMIZERS_TRUST_RATIOS_H_
 #define SLUICE_SERVER_OPTIMIZERS_TRUST_RATIOS_H_
@@ -16,23 +18,24 @@
 
 namespace sluice {
 
-// Externally synchronized, but for Apply().
+// Externally synchronized, except for Apply().
 class TrustRatios {
  public:
-  // `ranges` are RangeRuns() of the layout.
+  // `ranges` are what RangeRuns() returns for the layout.
   explicit TrustRatios(std::vector<GroupRun> ranges);
 
-  // Finds each range's ratio and, with its group's learning rate, how much of its update to take.
+  // Computes each range's ratio and, from its group's learning rate, the factor of its update.
+  // `learning_rates` has one entry for each group, as in OptimizerStep.
   void Measure(absl::Span<const float> current, absl::Span<const float> update,
                const std::vector<double>& learning_rates, Parallel& parallel);
 
-  // Makes the next parameters of the updates in elements [begin, end) of `next`; statistics stay as
-  // they are. Several threads may do so at once, each with elements of its own.
+  // Replaces the updates in elements [begin, end) of `next` by the next parameters. Leaves
+  // statistics unchanged. Several threads may call it at once with elements that do not overlap.
   void Apply(uint64_t begin, uint64_t end, absl::Span<const float> current,
              absl::Span<float> next) const;
 
  private:
-  // What one thread sums up.
+  // A part whose squares one thread sums up.
   struct Part {
     size_t range = 0;
     uint64_t begin = 0;
@@ -42,8 +45,8 @@ class TrustRatios {
   };
 
   const std::vector<GroupRun> ranges_;
-  std::vector<Part> parts_;   // of all parameters, in their order
-  std::vector<float> rates_;  // of each range: learning rate times ratio
+  std::vector<Part> parts_;   // all parameters, in order
+  std::vector<float> rates_;  // for each range: learning rate times ratio
 };
 
 }  // namespace sluice

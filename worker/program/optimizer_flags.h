@@ -1,10 +1,12 @@
-// The command line's say in which optimizer trains, and how.
+// The flags of a program that choose an optimizer and its options.
+//
+// There is one flag for each option that an optimizer of the table has
+// (common/protocol/optimizer_table.h). Averaging has none: a program averages with --local-steps.
 
 #ifndef SLUICE_WORKER_PROGRAM_OPTIMIZER_FLAGS_H_
 #define SLUICE_WORKER_PROGRAM_OPTIMIZER_FLAGS_H_
 
 #include <map>
-#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,17 +18,16 @@ class App;
 
 namespace sluice {
 
-// As given; what is not there has the optimizer's own default.
+// What the command line gives. An option that it does not give has the optimizer's default.
 struct OptimizerFlags {
   std::string optimizer = "sgd";
-  std::map<std::string, double> numbers;  // by the flag's name, without dashes
-  std::set<std::string> switches;         // those that are on
+  std::map<std::string, double> values;  // by the option's name; a switch that is on is 1
 };
 
-// Adds them to `app`, in a group of their own. `flags` outlives the parsing.
+// Adds the flags to `app`, in a group of their own. `flags` must outlive the parsing.
 void AddOptimizerFlags(CLI::App& app, OptimizerFlags& flags);
 
-// INVALID_ARGUMENT names the flag that is no option of that optimizer, or the value that is out of
+// INVALID_ARGUMENT names a flag that the chosen optimizer does not have, or a value that is outside
 // its domain.
 absl::StatusOr<OptimizerOptions> OptimizerFrom(const OptimizerFlags& flags);
 

@@ -32,7 +32,7 @@ OptimizerConfig ConfigFor(const OptimizerConfig& config, const absl::optional<Lo
         "or no local steps");
   }
   const AveragingOptions averaging = {local->moving_rate, local->every};
-  ThrowIfError(averaging.Validate());
+  ThrowIfError(Validate(averaging));
   if (!(local->elasticity > 0 && local->elasticity <= 1)) {
     throw std::invalid_argument(
         absl::StrCat("elasticity is ", local->elasticity, ", expected more than 0, at most 1"));

@@ -15,53 +15,96 @@ namespace {
 using TorchOptions = torch::optim::OptimizerOptions;
 using TorchGroup = torch::optim::OptimizerParamGroup;
 
-// ---- Of torch::optim ----
+// ---- The optimizers that torch::optim has ----
+//
+// PairOptions() hands each option of ours and torch's to `pair`, which copies one to the other.
 
-SgdOptions FromTorch(const torch::optim::SGDOptions& from) {
-  return {from.lr(), from.momentum(), from.dampening(), from.weight_decay(), from.nesterov()};
+template <typename Pair>
+void PairOptions(SgdOptions& ours, torch::optim::SGDOptions& theirs, const Pair& pair) {
+  pair(ours.learning_rate, theirs.lr());
+  pair(ours.momentum, theirs.momentum());
+  pair(ours.dampening, theirs.dampening());
+  pair(ours.weight_decay, theirs.weight_decay());
+  pair(ours.nesterov, theirs.nesterov());
 }
 
-AdamOptions FromTorch(const torch::optim::AdamOptions& from) {
-  const auto [beta1, beta2] = from.betas();
-  return {from.lr(), beta1, beta2, from.eps(), from.weight_decay(), from.amsgrad()};
+// Adam and AdamW.
+template <typename Ours, typename Theirs, typename Pair>
+void PairOptions(Ours& ours, Theirs& theirs, const Pair& pair) {
+  pair(ours.learning_rate, theirs.lr());
+  pair(ours.beta1, std::get<0>(theirs.betas()));
+  pair(ours.beta2, std::get<1>(theirs.betas()));
+  pair(ours.eps, theirs.eps());
+  pair(ours.weight_decay, theirs.weight_decay());
+  pair(ours.amsgrad, theirs.amsgrad());
 }
 
-AdamWOptions FromTorch(const torch::optim::AdamWOptions& from) {
-  const auto [beta1, beta2] = from.betas();
-  return {from.lr(), beta1, beta2, from.eps(), from.weight_decay(), from.amsgrad()};
+template <typename Pair>
+void PairOptions(AdagradOptions& ours, torch::optim::AdagradOptions& theirs, const Pair& pair) {
+  pair(ours.learning_rate, theirs.lr());
+  pair(ours.lr_decay, theirs.lr_decay());
+  pair(ours.weight_decay, theirs.weight_decay());
+  pair(ours.initial_accumulator_value, theirs.initial_accumulator_value());
+  pair(ours.eps, theirs.eps());
 }
 
-AdagradOptions FromTorch(const torch::optim::AdagradOptions& from) {
-  return {from.lr(), from.lr_decay(), from.weight_decay(), from.initial_accumulator_value(),
-          from.eps()};
+template <typename Pair>
+void PairOptions(RmsPropOptions& ours, torch::optim::RMSpropOptions& theirs, const Pair& pair) {
+  pair(ours.learning_rate, theirs.lr());
+  pair(ours.alpha, theirs.alpha());
+  pair(ours.eps, theirs.eps());
+  pair(ours.weight_decay, theirs.weight_decay());
+  pair(ours.momentum, theirs.momentum());
+  pair(ours.centered, theirs.centered());
 }
 
-RmsPropOptions FromTorch(const torch::optim::RMSpropOptions& from) {
-  return {from.lr(),           from.alpha(),    from.eps(),
-          from.weight_decay(), from.momentum(), from.centered()};
-}
+// The class of torch::optim for our options, and the class of its options; void if it has none.
+template <typename OptimizerClass, typename OptionsClass>
+struct TorchClasses {
+  using Optimizer = OptimizerClass;
+  using Options = OptionsClass;
+};
+template <typename Ours>
+struct TorchFor : TorchClasses<void, void> {};
+template <>
+struct TorchFor<SgdOptions> : TorchClasses<torch::optim::SGD, torch::optim::SGDOptions> {};
+template <>
+struct TorchFor<AdamOptions> : TorchClasses<torch::optim::Adam, torch::optim::AdamOptions> {};
+template <>
+struct TorchFor<AdamWOptions> : TorchClasses<torch::optim::AdamW, torch::optim::AdamWOptions> {};
+template <>
+struct TorchFor<AdagradOptions>
+    : TorchClasses<torch::optim::Adagrad, torch::optim::AdagradOptions> {};
+template <>
+struct TorchFor<RmsPropOptions>
+    : TorchClasses<torch::optim::RMSprop, torch::optim::RMSpropOptions> {};
 
-// Whether `from` is of that type; if so, `to` is what it says.
-template <typename Torch>
-bool Take(const TorchOptions& from, OptimizerOptions* to) {
-  const auto* const known = dynamic_cast<const Torch*>(&from);
-  if (known != nullptr) *to = FromTorch(*known);
-  return known != nullptr;
-}
+template <typename Ours>
+constexpr bool kInTorch = !std::is_void_v<typename TorchFor<Ours>::Optimizer>;
 
-OptimizerOptions FromAnyTorch(const TorchOptions& from) {
-  OptimizerOptions to;
-  const bool known = Take<torch::optim::SGDOptions>(from, &to) ||
-                     Take<torch::optim::AdamOptions>(from, &to) ||
-                     Take<torch::optim::AdamWOptions>(from, &to) ||
-                     Take<torch::optim::AdagradOptions>(from, &to) ||
-                     Take<torch::optim::RMSpropOptions>(from, &to);
-  if (!known) {
-    throw std::invalid_argument(
-        "the options are of an optimizer that no server has, expected those of SGD, Adam, AdamW, "
-        "Adagrad or RMSprop");
+// ---- From torch::optim ----
+
+template <typename Ours>
+bool Take(const TorchOptions& from, Ours& ours) {
+  if constexpr (kInTorch<Ours>) {
+    const auto* const known = dynamic_cast<const typename TorchFor<Ours>::Options*>(&from);
+    if (known == nullptr) return false;
+    auto theirs = *known;
+    PairOptions(ours, theirs, [](auto& own, auto& other) { own = other; });
+    return true;
   }
-  return to;
+  return false;
+}
+
+OptimizerOptions FromTorch(const TorchOptions& from) {
+  std::vector<std::string> titles;
+  for (OptimizerOptions options : AllOptimizers()) {
+    if (std::visit([&from](auto& ours) { return Take(from, ours); }, options)) return options;
+    if (HasTorchOptimizer(options)) titles.emplace_back(OptimizerTitle(options));
+  }
+  throw std::invalid_argument(
+      absl::StrCat("the options are of an optimizer that no server has, expected those of ",
+                   Listed(titles, "or")));
 }
 
 // The parameters that are trained, each under the first of its names.
@@ -78,52 +121,18 @@ std::vector<std::pair<std::string, torch::Tensor>> Trained(const torch::nn::Modu
 
 // ---- To torch::optim ----
 
-torch::optim::SGDOptions ToTorch(const SgdOptions& from) {
-  return torch::optim::SGDOptions(from.learning_rate)
-      .momentum(from.momentum)
-      .dampening(from.dampening)
-      .weight_decay(from.weight_decay)
-      .nesterov(from.nesterov);
-}
-
-torch::optim::AdamOptions ToTorch(const AdamOptions& from) {
-  return torch::optim::AdamOptions(from.learning_rate)
-      .betas({from.beta1, from.beta2})
-      .eps(from.eps)
-      .weight_decay(from.weight_decay)
-      .amsgrad(from.amsgrad);
-}
-
-torch::optim::AdamWOptions ToTorch(const AdamWOptions& from) {
-  return torch::optim::AdamWOptions(from.learning_rate)
-      .betas({from.beta1, from.beta2})
-      .eps(from.eps)
-      .weight_decay(from.weight_decay)
-      .amsgrad(from.amsgrad);
-}
-
-torch::optim::AdagradOptions ToTorch(const AdagradOptions& from) {
-  return torch::optim::AdagradOptions(from.learning_rate)
-      .lr_decay(from.lr_decay)
-      .weight_decay(from.weight_decay)
-      .initial_accumulator_value(from.initial_accumulator_value)
-      .eps(from.eps);
-}
-
-torch::optim::RMSpropOptions ToTorch(const RmsPropOptions& from) {
-  return torch::optim::RMSpropOptions(from.learning_rate)
-      .alpha(from.alpha)
-      .eps(from.eps)
-      .weight_decay(from.weight_decay)
-      .momentum(from.momentum)
-      .centered(from.centered);
+template <typename Ours>
+typename TorchFor<Ours>::Options ToTorch(Ours ours) {
+  typename TorchFor<Ours>::Options theirs(ours.learning_rate);
+  PairOptions(ours, theirs, [](auto& own, auto& other) { other = own; });
+  return theirs;
 }
 
 // The parameters in no group with the defaults, then the groups.
 template <typename Options>
 std::vector<TorchGroup> TorchGroups(const OptimizerConfig& config,
                                     const torch::nn::Module& module) {
-  using Torch = decltype(ToTorch(std::declval<Options>()));
+  using Torch = typename TorchFor<Options>::Options;
   const auto add = [](std::vector<TorchGroup>& groups, const OptimizerOptions& options) {
     groups.emplace_back(std::vector<torch::Tensor>(),
                         std::make_unique<Torch>(ToTorch(std::get<Options>(options))));
@@ -142,35 +151,9 @@ std::vector<TorchGroup> TorchGroups(const OptimizerConfig& config,
   return groups;
 }
 
-// Which of torch::optim's classes has which options.
-template <typename Options>
-struct TorchClass {
-  using Type = void;
-};
-template <>
-struct TorchClass<SgdOptions> {
-  using Type = torch::optim::SGD;
-};
-template <>
-struct TorchClass<AdamOptions> {
-  using Type = torch::optim::Adam;
-};
-template <>
-struct TorchClass<AdamWOptions> {
-  using Type = torch::optim::AdamW;
-};
-template <>
-struct TorchClass<AdagradOptions> {
-  using Type = torch::optim::Adagrad;
-};
-template <>
-struct TorchClass<RmsPropOptions> {
-  using Type = torch::optim::RMSprop;
-};
-
 }  // namespace
 
-OptimizerConfig ConfigOf(const TorchOptions& options) { return {FromAnyTorch(options)}; }
+OptimizerConfig ConfigOf(const TorchOptions& options) { return {FromTorch(options)}; }
 
 OptimizerConfig ConfigOf(const std::vector<TorchGroup>& groups, const TorchOptions& defaults,
                          const torch::nn::Module& module) {
@@ -178,7 +161,7 @@ OptimizerConfig ConfigOf(const std::vector<TorchGroup>& groups, const TorchOptio
   auto ungrouped = Trained(module);
   for (const TorchGroup& from : groups) {
     OptimizerGroup group;
-    group.options = from.has_options() ? FromAnyTorch(from.options()) : config.options;
+    group.options = from.has_options() ? FromTorch(from.options()) : config.options;
     // torch::optim::Adagrad has one for all groups: the defaults'.
     if (auto* const adagrad = std::get_if<AdagradOptions>(&group.options)) {
       const auto* const all = std::get_if<AdagradOptions>(&config.options);
@@ -205,19 +188,28 @@ OptimizerConfig ConfigOf(const std::vector<TorchGroup>& groups, const TorchOptio
       "\" is in no parameter group, so that it would never change; add it to one, or freeze it"));
 }
 
+bool HasTorchOptimizer(const OptimizerOptions& options) {
+  return std::visit([](const auto& ours) { return kInTorch<std::decay_t<decltype(ours)>>; },
+                    options);
+}
+
 std::unique_ptr<torch::optim::Optimizer> MakeTorchOptimizer(const OptimizerConfig& config,
                                                             const torch::nn::Module& module) {
   return std::visit(
-      [&](const auto& options) -> std::unique_ptr<torch::optim::Optimizer> {
-        using Options = std::decay_t<decltype(options)>;
-        using Class = typename TorchClass<Options>::Type;
-        if constexpr (std::is_void_v<Class>) {
-          throw std::invalid_argument(
-              absl::StrCat("torch::optim has no ", OptimizerName(config.options),
-                           "; without a server, and for local steps, expected sgd, adam, adamw, "
-                           "adagrad or rmsprop"));
+      [&](const auto& ours) -> std::unique_ptr<torch::optim::Optimizer> {
+        using Ours = std::decay_t<decltype(ours)>;
+        if constexpr (kInTorch<Ours>) {
+          return std::make_unique<typename TorchFor<Ours>::Optimizer>(
+              TorchGroups<Ours>(config, module), ToTorch(ours));
         } else {
-          return std::make_unique<Class>(TorchGroups<Options>(config, module), ToTorch(options));
+          std::vector<std::string> names;
+          for (const OptimizerOptions& other : AllOptimizers()) {
+            if (HasTorchOptimizer(other)) names.emplace_back(OptimizerName(other));
+          }
+          throw std::invalid_argument(
+              absl::StrCat("torch::optim has no ", OptimizerName(ours),
+                           "; without a server, and for local steps, expected ",
+                           Listed(names, "or")));
         }
       },
       config.options);

@@ -1,4 +1,6 @@
-// A job's optimizer and torch::optim's: the one as values, the other as LibTorch's users write it.
+// Converts between a job's optimizer, which is plain values, and the options and optimizers of
+// torch::optim. Used by RemoteOptimizer, by local training and by local steps, in the thread that
+// trains.
 
 #ifndef SLUICE_WORKER_TORCH_TORCH_OPTIMIZERS_H_
 #define SLUICE_WORKER_TORCH_TORCH_OPTIMIZERS_H_
@@ -12,20 +14,24 @@
 
 namespace sluice {
 
-// Of SGDOptions, AdamOptions, AdamWOptions, AdagradOptions or RMSpropOptions, with these for the
-// whole model. Throws std::invalid_argument on any other.
+// The config with these options for the whole model. Throws std::invalid_argument if they are not
+// those of SGD, Adam, AdamW, Adagrad or RMSprop.
 OptimizerConfig ConfigOf(const torch::optim::OptimizerOptions& options);
 
-// The same with torch::optim's parameter groups, which hold parameters of `module`; those without
-// options have the defaults. Throws std::invalid_argument, too, if a tensor is none of the module's
-// or a parameter that requires a gradient is in no group: torch::optim would never change it.
+// The same with torch::optim's parameter groups, which hold parameters of `module`. A group without
+// options has `defaults`. Throws std::invalid_argument also if a group holds a tensor that is not
+// the module's, or if a parameter that requires a gradient is in no group: torch::optim would never
+// change it.
 OptimizerConfig ConfigOf(const std::vector<torch::optim::OptimizerParamGroup>& groups,
                          const torch::optim::OptimizerOptions& defaults,
                          const torch::nn::Module& module);
 
-// The optimizer of torch::optim that does in this process what the server would do. Throws
-// std::invalid_argument if there is none: of LAMB, and of averaging. `config` is valid, its names
-// are the module's.
+// False for LAMB, averaging, and whatever else torch::optim lacks.
+bool HasTorchOptimizer(const OptimizerOptions& options);
+
+// Makes the optimizer of torch::optim that does in this process what the server would do. Throws
+// std::invalid_argument if HasTorchOptimizer() is false. `config` is valid, and its names are the
+// module's.
 std::unique_ptr<torch::optim::Optimizer> MakeTorchOptimizer(const OptimizerConfig& config,
                                                             const torch::nn::Module& module);
 

@@ -1,6 +1,7 @@
 #include "common/protocol/optimizer_options.h"
 
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -44,12 +45,12 @@ SgdOptions Nesterov(double momentum, double dampening) {
   return options;
 }
 
-TEST(SgdOptionsTest, DefaultIsValid) { EXPECT_THAT(SgdOptions().Validate(), IsOk()); }
+TEST(SgdOptionsTest, DefaultIsValid) { EXPECT_THAT(Validate(SgdOptions()), IsOk()); }
 
 TEST(SgdOptionsTest, AcceptsZeroOneAndLargeNumbers) {
   for (const Option& option : kOptions) {
     for (const double value : {0.0, 1.0, 1e300}) {
-      EXPECT_THAT(With(option, value).Validate(), IsOk());
+      EXPECT_THAT(Validate(With(option, value)), IsOk());
     }
   }
 }
@@ -57,7 +58,7 @@ TEST(SgdOptionsTest, AcceptsZeroOneAndLargeNumbers) {
 TEST(SgdOptionsTest, RefusesWhatIsNotFiniteAndNamesIt) {
   for (const Option& option : kOptions) {
     for (const double value : {kInfinity, -kInfinity, kNotANumber}) {
-      EXPECT_THAT(With(option, value).Validate(),
+      EXPECT_THAT(Validate(With(option, value)),
                   IsError(Reason::kBadOptimizer,
                           AllOf(HasSubstr(absl::StrCat("SGD's ", option.name, " is ", value)),
                                 HasSubstr("finite"))));
@@ -68,21 +69,20 @@ TEST(SgdOptionsTest, RefusesWhatIsNotFiniteAndNamesIt) {
 TEST(SgdOptionsTest, RefusesNegativeNumbersButForDampening) {
   for (const Option& option : kOptions) {
     if (option.name == "dampening") {
-      EXPECT_THAT(With(option, -0.5).Validate(), IsOk());
+      EXPECT_THAT(Validate(With(option, -0.5)), IsOk());
     } else {
-      EXPECT_THAT(With(option, -0.5).Validate(),
+      EXPECT_THAT(Validate(With(option, -0.5)),
                   IsError(Reason::kBadOptimizer, HasSubstr(absl::StrCat(option.name, " is -0.5"))));
     }
   }
 }
 
 TEST(SgdOptionsTest, NesterovNeedsMomentumAndNoDampening) {
-  EXPECT_THAT(Nesterov(0.9, 0).Validate(), IsOk());
-  EXPECT_THAT(Nesterov(0, 0).Validate(),
-              IsError(Reason::kBadOptimizer, HasSubstr("found 0 and 0")));
-  EXPECT_THAT(Nesterov(0.9, 0.1).Validate(),
+  EXPECT_THAT(Validate(Nesterov(0.9, 0)), IsOk());
+  EXPECT_THAT(Validate(Nesterov(0, 0)), IsError(Reason::kBadOptimizer, HasSubstr("found 0 and 0")));
+  EXPECT_THAT(Validate(Nesterov(0.9, 0.1)),
               IsError(Reason::kBadOptimizer, HasSubstr("found 0.9 and 0.1")));
-  EXPECT_THAT(Nesterov(0.9, -0.1).Validate(),
+  EXPECT_THAT(Validate(Nesterov(0.9, -0.1)),
               IsError(Reason::kBadOptimizer, HasSubstr("found 0.9 and -0.1")));
 }
 
@@ -132,19 +132,19 @@ AveragingOptions Averaging(double moving_rate, uint32_t local_steps) {
   return options;
 }
 
-TEST(AveragingOptionsTest, DefaultIsValid) { EXPECT_THAT(AveragingOptions().Validate(), IsOk()); }
+TEST(AveragingOptionsTest, DefaultIsValid) { EXPECT_THAT(Validate(AveragingOptions()), IsOk()); }
 
 TEST(AveragingOptionsTest, TakesARateAboveZeroAndUpToOne) {
-  EXPECT_THAT(Averaging(1e-9, 1).Validate(), IsOk());
-  EXPECT_THAT(Averaging(1, 4294967295u).Validate(), IsOk());
+  EXPECT_THAT(Validate(Averaging(1e-9, 1)), IsOk());
+  EXPECT_THAT(Validate(Averaging(1, 4294967295u)), IsOk());
   for (const double rate : {0.0, -0.5, 1.0000001, kInfinity, kNotANumber}) {
-    EXPECT_THAT(Averaging(rate, 1).Validate(),
+    EXPECT_THAT(Validate(Averaging(rate, 1)),
                 IsError(Reason::kBadOptimizer, HasSubstr("moving_rate is ")));
   }
 }
 
 TEST(AveragingOptionsTest, RefusesNoLocalSteps) {
-  EXPECT_THAT(Averaging(1, 0).Validate(),
+  EXPECT_THAT(Validate(Averaging(1, 0)),
               IsError(Reason::kBadOptimizer, HasSubstr("local_steps is 0, expected at least 1")));
 }
 
@@ -200,14 +200,11 @@ TEST(OptimizerOptionsTest, RefuseWhatIsOutOfItsDomainAndNameIt) {
   }
 }
 
-const OptimizerOptions kAll[] = {SgdOptions(),   AveragingOptions(), AdamOptions(),
-                                 AdamWOptions(), AdagradOptions(),   RmsPropOptions(),
-                                 LambOptions()};
-
 TEST(OptimizerOptionsTest, AreValidByDefaultAndEqualToThemselvesAlone) {
-  for (const OptimizerOptions& job : kAll) {
+  const std::vector<OptimizerOptions> all = AllOptimizers();
+  for (const OptimizerOptions& job : all) {
     EXPECT_THAT(Validate(job), IsOk());
-    for (const OptimizerOptions& worker : kAll) {
+    for (const OptimizerOptions& worker : all) {
       if (&job == &worker) {
         EXPECT_THAT(CheckSameOptimizer(job, worker), IsOk());
       } else {
@@ -215,6 +212,66 @@ TEST(OptimizerOptionsTest, AreValidByDefaultAndEqualToThemselvesAlone) {
                     IsError(Reason::kOptimizerMismatch, HasSubstr("optimizer is")));
       }
     }
+  }
+}
+
+// ---- The table ----
+
+TEST(OptimizerTableTest, EveryFieldIsAnOption) {
+  for (OptimizerOptions options : AllOptimizers()) {
+    size_t bytes = 0;
+    for (const OptionRef& option : OptionsOf(options)) {
+      bytes += std::visit([](const auto* field) { return sizeof(*field); }, option.field);
+    }
+    const size_t size = std::visit([](const auto& own) { return sizeof(own); }, options);
+    EXPECT_LE(bytes, size) << OptimizerName(options);
+    EXPECT_LT(size - bytes, sizeof(double)) << OptimizerName(options);  // padding
+  }
+}
+
+TEST(OptimizerTableTest, NoTwoOptionsOfAnOptimizerHaveOneFieldOrOneName) {
+  for (OptimizerOptions options : AllOptimizers()) {
+    const std::vector<OptionRef> all = OptionsOf(options);
+    for (size_t i = 0; i < all.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        EXPECT_NE(all[i].field, all[j].field) << all[i].info.name;
+        EXPECT_STRNE(all[i].info.name, all[j].info.name);
+      }
+    }
+  }
+}
+
+// Flags and messages rely on it.
+TEST(OptimizerTableTest, OptionsWithOneNameHaveOneDomainAndHelp) {
+  std::map<std::string, OptionInfo> seen;
+  for (OptimizerOptions options : AllOptimizers()) {
+    for (const OptionRef& option : OptionsOf(options)) {
+      const OptionInfo& first = seen.emplace(option.info.name, option.info).first->second;
+      EXPECT_EQ(option.info.domain, first.domain) << first.name;
+      EXPECT_STREQ(option.info.help, first.help) << first.name;
+    }
+  }
+}
+
+TEST(OptionRefTest, ReadsAndWritesItsField) {
+  double number = 0.5;
+  bool on = false;
+  uint32_t count = 3;
+  EXPECT_EQ((OptionRef{option::kEps, &number}.value()), 0.5);
+  EXPECT_EQ((OptionRef{option::kLocalSteps, &count}.value()), 3);
+  OptionRef{option::kEps, &number}.set(0.25);
+  OptionRef{option::kNesterov, &on}.set(1);
+  OptionRef{option::kLocalSteps, &count}.set(8);
+  EXPECT_EQ(number, 0.25);
+  EXPECT_TRUE(on);
+  EXPECT_EQ(count, 8u);
+}
+
+TEST(OptionRefTest, MakesNoCountOfWhatACountCannotHold) {
+  for (const double value : {-1.0, 4294967296.0, kInfinity, kNotANumber}) {
+    uint32_t count = 3;
+    OptionRef{option::kLocalSteps, &count}.set(value);
+    EXPECT_EQ(count, 0u);
   }
 }
 

@@ -1,9 +1,7 @@
-#include "server/optimizers/averaging_optimizer.h"
-
-#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/optimizers/optimizer.h"
+#include "tests/server/optimizers/formula.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {
@@ -15,13 +13,10 @@ using ::testing::ElementsAre;
 Values Average(double moving_rate, const Values& sum, float workers, const Values& current) {
   AveragingOptions options;
   options.moving_rate = moving_rate;
-  OptimizerStep step;
-  step.divisor = workers;
-  step.learning_rates = {1000};  // for which there is no use
   Values next(sum.size());
-  const auto optimizer = MakeOptimizer({options}, sum.size());
-  optimizer->Begin(step);
-  optimizer->Apply({0, 0, sum, current, absl::MakeSpan(next)});
+  const double unused_learning_rate = 1000;
+  Apply(*MakeOptimizer({options}, sum.size()), StepOf(1, workers, unused_learning_rate), sum,
+        current, next);
   return next;
 }
 
@@ -45,24 +40,6 @@ TEST(AveragingOptimizerTest, HalvesTheDistanceToTheMeanAtEveryStep) {
     center = Average(0.5, {2048}, 2, center);
     EXPECT_THAT(center, ElementsAre(1024 - left));
   }
-}
-
-TEST(AveragingOptimizerTest, WritesEveryElementAndNothingElse) {
-  for (const double rate : {1.0, 0.5}) {
-    AveragingOptions options;
-    options.moving_rate = rate;
-    Values all(1002, 4711);
-    const Values twos(1000, 2);
-    MakeAveragingOptimizer(options)->Apply(
-        {0, 7, twos, twos, absl::MakeSpan(all).subspan(1, 1000)});
-    EXPECT_EQ(all.front(), 4711);
-    EXPECT_EQ(all.back(), 4711);
-    EXPECT_EQ(Values(all.begin() + 1, all.end() - 1), Values(1000, 2));
-  }
-}
-
-TEST(AveragingOptimizerTest, RemembersNothing) {
-  EXPECT_TRUE(MakeAveragingOptimizer(AveragingOptions())->slots().empty());
 }
 
 }  // namespace

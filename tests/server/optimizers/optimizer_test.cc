@@ -1,8 +1,11 @@
-// What holds for every optimizer, whatever its formulas, which optimizers_torch_test.cc checks.
+// What holds for every optimizer. Their formulas are checked by the tests of each of them and by
+// tests/worker/torch/optimizers_torch_test.cc.
 
 #include "server/optimizers/optimizer.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,8 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/base/thread_pool.h"
+#include "common/protocol/optimizer_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/server/optimizers/formula.h"
 #include "tests/testing/shard/step_world.h"
 #include "tests/testing/vectors.h"
 
@@ -20,79 +25,31 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
 
-// Every loop of every optimizer, by name.
 struct Case {
   std::string name;
   OptimizerOptions options;
-  std::vector<std::string> slots;
 };
 
+// Every optimizer of the table, with every subset of the options that are off or 0 by default.
 std::vector<Case> AllCases() {
-  SgdOptions momentum;
-  momentum.momentum = 0.9;
-  SgdOptions nesterov = momentum;
-  nesterov.nesterov = true;
-  AveragingOptions elastic;
-  elastic.moving_rate = 0.5;
-  AdamOptions amsgrad;
-  amsgrad.amsgrad = true;
-  AdagradOptions adagrad;
-  adagrad.initial_accumulator_value = 0.25;
-  RmsPropOptions moving;
-  moving.momentum = 0.9;
-  RmsPropOptions centered;
-  centered.centered = true;
-  RmsPropOptions both = centered;
-  both.momentum = 0.9;
-  return {
-      {"Sgd", SgdOptions(), {}},
-      {"SgdMomentum", momentum, {"momentum_buffer"}},
-      {"SgdNesterov", nesterov, {"momentum_buffer"}},
-      {"Averaging", AveragingOptions(), {}},
-      {"ElasticAveraging", elastic, {}},
-      {"Adam", AdamOptions(), {"exp_avg", "exp_avg_sq"}},
-      {"AdamAmsgrad", amsgrad, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}},
-      {"AdamW", AdamWOptions(), {"exp_avg", "exp_avg_sq"}},
-      {"Adagrad", adagrad, {"sum"}},
-      {"RmsProp", RmsPropOptions(), {"square_avg"}},
-      {"RmsPropMomentum", moving, {"square_avg", "momentum_buffer"}},
-      {"RmsPropCentered", centered, {"square_avg", "grad_avg"}},
-      {"RmsPropCenteredMomentum", both, {"square_avg", "momentum_buffer", "grad_avg"}},
-      {"Lamb", LambOptions(), {"exp_avg", "exp_avg_sq"}},
-  };
-}
-
-// Numbers in [-1, 1), the same ones at each call.
-Values Numbers(size_t size, uint32_t seed) {
-  Values values(size);
-  for (float& value : values) {
-    seed = seed * 1664525 + 1013904223;
-    value = static_cast<float>(seed >> 8) / (1 << 23) - 1;
+  std::vector<Case> valid;
+  for (OptimizerOptions known : AllOptimizers()) {
+    std::vector<Case> all = {{std::string(OptimizerName(known)), known}};
+    const std::vector<OptionRef> options = OptionsOf(known);
+    for (size_t i = 0; i < options.size(); ++i) {
+      const OptionInfo& info = options[i].info;
+      if (options[i].value() != 0 && info.domain != OptionDomain::kRate) continue;
+      const std::vector<Case> before = all;
+      for (Case more : before) {
+        OptionsOf(more.options)[i].set(0.5);
+        all.push_back({absl::StrCat(more.name, "_", info.name), more.options});
+      }
+    }
+    std::copy_if(all.begin(), all.end(), std::back_inserter(valid),
+                 [](const Case& one) { return Validate(one.options).ok(); });
   }
-  return values;
-}
-
-OptimizerStep StepOf(uint64_t number) {
-  OptimizerStep step;
-  step.number = number;
-  step.divisor = 3;
-  step.learning_rates = {0.01};
-  return step;
-}
-
-// One step of all elements, in pieces of at most that size.
-void Apply(Optimizer& optimizer, const OptimizerStep& step, const Values& sum,
-           const Values& current, Values& next, size_t piece) {
-  optimizer.Begin(step);
-  for (size_t begin = 0; begin < sum.size(); begin += piece) {
-    const auto part = [&](const Values& values) {
-      return absl::MakeConstSpan(values).subspan(begin, piece);
-    };
-    optimizer.Apply(
-        {0, begin, part(sum), part(current), absl::MakeSpan(next).subspan(begin, piece)});
-  }
+  return valid;
 }
 
 class OptimizerTest : public ::testing::TestWithParam<Case> {};
@@ -105,7 +62,8 @@ TEST_P(OptimizerTest, GivesEqualElementsEqualBits) {
   Values next(1035);
   for (int step = 0; step < 50; ++step) {
     const float gradient = static_cast<float>(step % 7) - 2.9f;
-    Apply(*optimizer, StepOf(step + 1), Values(1035, gradient), current, next, 1 + 7 * step);
+    Apply(*optimizer, StepOf(step + 1, 3, 0.01), Values(1035, gradient), current, next,
+          1 + 7 * step);
     std::swap(current, next);
   }
   for (const float value : current) {
@@ -117,7 +75,7 @@ TEST_P(OptimizerTest, WritesEveryElementAndNothingElse) {
   Values all(1084, 4711);
   const Values numbers = Numbers(1082, 1);
   const auto optimizer = MakeOptimizer({GetParam().options}, 2000);
-  optimizer->Begin(StepOf(1));
+  optimizer->Begin(StepOf(1, 3, 0.01));
   optimizer->Apply({0, 900, numbers, numbers, absl::MakeSpan(all).subspan(1, 1082)});
   EXPECT_EQ(all.front(), 4711);
   EXPECT_EQ(all.back(), 4711);
@@ -131,12 +89,15 @@ TEST_P(OptimizerTest, WritesEveryElementAndNothingElse) {
 
 TEST_P(OptimizerTest, HasTheSlotsThatItsOptionsNeed) {
   const auto optimizer = MakeOptimizer({GetParam().options}, 3);
-  std::vector<std::string> names;
+  std::vector<std::string> names, needed;
   for (const OptimizerSlot& slot : optimizer->slots()) {
     names.emplace_back(slot.name);
     EXPECT_THAT(slot.values, ElementsAre(0, 0, 0));
   }
-  EXPECT_THAT(names, ElementsAreArray(GetParam().slots));
+  for (const SlotInfo& slot : SlotsOf(GetParam().options)) {
+    if (slot.needed) needed.emplace_back(slot.name);
+  }
+  EXPECT_EQ(names, needed);
 }
 
 // With parameters, slots and the number of steps alone, to the bit.

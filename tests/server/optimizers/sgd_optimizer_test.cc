@@ -1,82 +1,39 @@
-#include "server/optimizers/sgd_optimizer.h"
-
-#include <cmath>
-#include <cstring>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/optimizers/optimizer.h"
+#include "tests/server/optimizers/formula.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 
-constexpr int kSteps = 100;
-constexpr float kWorkers = 3;
-
-// torch::optim::SGD as its documentation states it, for one element, in double precision.
-class OracleElement {
+// torch::optim::SGD as its documentation states it, for one element.
+class SgdByFormula {
  public:
-  explicit OracleElement(double parameter) : parameter_(parameter) {}
+  explicit SgdByFormula(const SgdOptions& options) : o_(options) {}
 
-  void Step(const SgdOptions& o, double gradient) {
-    double d = gradient + o.weight_decay * parameter_;
-    if (o.momentum != 0) {
-      buffer_ = has_buffer_ ? o.momentum * buffer_ + (1 - o.dampening) * d : d;
-      has_buffer_ = true;
-      d = o.nesterov ? d + o.momentum * buffer_ : buffer_;
+  double Next(double parameter, double gradient) {
+    double d = gradient + o_.weight_decay * parameter;
+    if (o_.momentum != 0) {
+      buffer_ = first_ ? d : o_.momentum * buffer_ + (1 - o_.dampening) * d;
+      d = o_.nesterov ? d + o_.momentum * buffer_ : buffer_;
     }
-    parameter_ -= o.learning_rate * d;
+    first_ = false;
+    return parameter - o_.learning_rate * d;
   }
-
-  double parameter() const { return parameter_; }
 
  private:
-  double parameter_;
+  SgdOptions o_;
   double buffer_ = 0;
-  bool has_buffer_ = false;
+  bool first_ = true;
 };
-
-// Numbers in [-1, 1), the same ones at each call.
-Values Numbers(size_t size, uint32_t seed) {
-  Values values(size);
-  for (float& value : values) {
-    seed = seed * 1664525 + 1013904223;
-    value = static_cast<float>(seed >> 8) / (1 << 23) - 1;
-  }
-  return values;
-}
-
-OptimizerStep StepOf(const SgdOptions& options, float divisor, bool first) {
-  OptimizerStep step;
-  step.number = first ? 1 : 2;
-  step.divisor = divisor;
-  step.learning_rates = {options.learning_rate};
-  return step;
-}
-
-// One step of all elements, in pieces of at most that size.
-void Apply(Optimizer& optimizer, const OptimizerStep& step, const Values& sum,
-           const Values& current, Values& next, size_t piece = 1000000) {
-  optimizer.Begin(step);
-  for (size_t begin = 0; begin < sum.size(); begin += piece) {
-    const auto part = [&](const Values& values) {
-      return absl::MakeConstSpan(values).subspan(begin, piece);
-    };
-    optimizer.Apply(
-        {0, begin, part(sum), part(current), absl::MakeSpan(next).subspan(begin, piece)});
-  }
-}
 
 // ---- Against the formulas ----
 
@@ -92,7 +49,7 @@ std::vector<SgdOptions> AllCombinations() {
           options.dampening = dampening;
           options.weight_decay = weight_decay;
           options.nesterov = nesterov;
-          if (options.Validate().ok()) all.push_back(options);
+          if (Validate(options).ok()) all.push_back(options);
         }
       }
     }
@@ -110,21 +67,7 @@ std::string NameOf(const ::testing::TestParamInfo<SgdOptions>& info) {
 class SgdOptimizerFormulasTest : public ::testing::TestWithParam<SgdOptions> {};
 
 TEST_P(SgdOptimizerFormulasTest, MakesOfAHundredStepsWhatTheFormulasMake) {
-  constexpr size_t kSize = 1082;
-  const auto optimizer = MakeSgdOptimizer({GetParam()}, kSize);
-  Values current = Numbers(kSize, 1);
-  Values next(kSize);
-  std::vector<OracleElement> oracle(current.begin(), current.end());
-  for (int step = 0; step < kSteps; ++step) {
-    const Values sum = Numbers(kSize, 100 + step);
-    Apply(*optimizer, StepOf(GetParam(), kWorkers, step == 0), sum, current, next, 37 + step);
-    for (size_t i = 0; i < kSize; ++i) {
-      oracle[i].Step(GetParam(), static_cast<double>(sum[i]) / kWorkers);
-      ASSERT_NEAR(next[i], oracle[i].parameter(), 1e-5 + 1e-6 * std::abs(oracle[i].parameter()))
-          << "parameter " << i << ", step " << step;
-    }
-    std::swap(current, next);
-  }
+  ExpectFollows(GetParam(), SgdByFormula(GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SgdOptimizerFormulasTest, ::testing::ValuesIn(AllCombinations()),
@@ -139,10 +82,10 @@ TEST(SgdOptimizerCombinationsTest, AreThoseThatTorchAllows) {
 
 // Two steps of one parameter that starts at 8, with the mean gradients 4 and 2.
 Values TwoSteps(const SgdOptions& options) {
-  const auto optimizer = MakeSgdOptimizer({options}, 1);
+  const auto optimizer = MakeOptimizer({options}, 1);
   Values first(1), second(1);
-  Apply(*optimizer, StepOf(options, 2, true), {8}, {8}, first);
-  Apply(*optimizer, StepOf(options, 4, false), {8}, first, second);
+  Apply(*optimizer, StepOf(1, 2, options.learning_rate), {8}, {8}, first);
+  Apply(*optimizer, StepOf(2, 4, options.learning_rate), {8}, first, second);
   return {first[0], second[0]};
 }
 
@@ -178,22 +121,12 @@ TEST(SgdOptimizerTest, LooksAheadWithNesterovMomentum) {
 }
 
 TEST(SgdOptimizerTest, TakesEachStepsOwnLearningRate) {
-  const auto optimizer = MakeSgdOptimizer({Half()}, 1);
-  Values next(1);
-  OptimizerStep step = StepOf(Half(), 1, true);
-  step.learning_rates = {2};
-  Apply(*optimizer, step, {3}, {8}, next);
-  EXPECT_THAT(next, ElementsAre(8 - 2 * 3));
-  step.learning_rates = {0};
-  Apply(*optimizer, step, {3}, {8}, next);
-  EXPECT_THAT(next, ElementsAre(8));
-}
-
-TEST(SgdOptimizerTest, IsWhatSgdOptionsMake) {
   const auto optimizer = MakeOptimizer({Half()}, 1);
   Values next(1);
-  Apply(*optimizer, StepOf(Half(), 2, true), {8}, {8}, next);
-  EXPECT_THAT(next, ElementsAre(6));
+  Apply(*optimizer, StepOf(1, 1, 2), {3}, {8}, next);
+  EXPECT_THAT(next, ElementsAre(8 - 2 * 3));
+  Apply(*optimizer, StepOf(1, 1, 0), {3}, {8}, next);
+  EXPECT_THAT(next, ElementsAre(8));
 }
 
 // ---- Spans ----
@@ -206,59 +139,23 @@ TEST(SgdOptimizerTest, LeavesItsInputsAsTheyAre) {
   const Values sum_before = sum;
   const Values current_before = current;
   Values next(1000);
-  Apply(*MakeSgdOptimizer({options}, 1000), StepOf(options, 3, true), sum, current, next);
+  Apply(*MakeOptimizer({options}, 1000), StepOf(1, 3, options.learning_rate), sum, current, next);
   EXPECT_EQ(sum, sum_before);
   EXPECT_EQ(current, current_before);
 }
 
-TEST(SgdOptimizerTest, WritesEveryElementAndNothingElse) {
-  for (const double momentum : {0.0, 0.9}) {
-    SgdOptions options = Half();
-    options.momentum = momentum;
-    Values all(1084, 4711);
-    const Values ones(1082, 1);
-    const auto optimizer = MakeSgdOptimizer({options}, 2000);
-    optimizer->Begin(StepOf(options, 1, true));
-    optimizer->Apply({0, 900, ones, ones, absl::MakeSpan(all).subspan(1, 1082)});
-    EXPECT_EQ(all.front(), 4711);
-    EXPECT_EQ(all.back(), 4711);
-    all.pop_back();
-    all.front() = 0.5f;
-    EXPECT_THAT(all, Each(0.5f));
-  }
-}
-
 TEST(SgdOptimizerTest, RemembersMomentumIfThereIsAny) {
-  EXPECT_TRUE(MakeSgdOptimizer({Half()}, 3)->slots().empty());
+  EXPECT_TRUE(MakeOptimizer({Half()}, 3)->slots().empty());
   SgdOptions options = Half();
   options.momentum = 0.5;
-  const auto optimizer = MakeSgdOptimizer({options}, 3);
+  const auto optimizer = MakeOptimizer({options}, 3);
   const std::vector<OptimizerSlot> slots = optimizer->slots();
   ASSERT_EQ(slots.size(), 1u);
   EXPECT_STREQ(slots[0].name, "momentum_buffer");
   EXPECT_THAT(slots[0].values, ElementsAre(0, 0, 0));
   Values next(3);
-  Apply(*optimizer, StepOf(options, 2, true), {2, 4, 6}, {0, 0, 0}, next);
+  Apply(*optimizer, StepOf(1, 2, options.learning_rate), {2, 4, 6}, {0, 0, 0}, next);
   EXPECT_THAT(slots[0].values, ElementsAre(1, 2, 3));
-}
-
-// Elementwise: a parameter's bits depend neither on where in the vector it lies nor on the cut.
-TEST(SgdOptimizerTest, GivesEqualElementsEqualBits) {
-  SgdOptions options;
-  options.learning_rate = 0.1;
-  options.momentum = 0.9;
-  options.weight_decay = 1e-4;
-  const auto optimizer = MakeSgdOptimizer({options}, 1035);
-  Values current(1035, 0.3f);
-  Values next(1035);
-  for (int step = 0; step < kSteps; ++step) {
-    Apply(*optimizer, StepOf(options, kWorkers, step == 0), Values(1035, 0.7f * step), current,
-          next, 1 + 7 * step);
-    std::swap(current, next);
-  }
-  for (const float value : current) {
-    ASSERT_EQ(std::memcmp(&value, &current[0], sizeof(value)), 0);
-  }
 }
 
 }  // namespace

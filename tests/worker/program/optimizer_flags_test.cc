@@ -33,12 +33,10 @@ void ExpectSame(const OptimizerOptions& expected, const std::vector<std::string>
 
 TEST(OptimizerFlagsTest, DefaultsAreTheOptimizersOwn) {
   ExpectSame(SgdOptions(), {});
-  ExpectSame(SgdOptions(), {"--optimizer=sgd"});
-  ExpectSame(AdamOptions(), {"--optimizer=adam"});
-  ExpectSame(AdamWOptions(), {"--optimizer=adamw"});
-  ExpectSame(AdagradOptions(), {"--optimizer=adagrad"});
-  ExpectSame(RmsPropOptions(), {"--optimizer=rmsprop"});
-  ExpectSame(LambOptions(), {"--optimizer=lamb"});
+  for (const OptimizerOptions& options : AllOptimizers()) {
+    if (std::holds_alternative<AveragingOptions>(options)) continue;
+    ExpectSame(options, {absl::StrCat("--optimizer=", OptimizerName(options))});
+  }
 }
 
 TEST(OptimizerFlagsTest, TakeEveryOption) {
@@ -81,8 +79,19 @@ TEST(OptimizerFlagsTest, RefuseAValueOutOfItsDomain) {
                       HasSubstr("Adam's beta1 is 1, expected at least 0, less than 1")));
 }
 
+TEST(OptimizerFlagsTest, HelpNamesTheDefaultsAndTheOptimizersThatHaveThem) {
+  CLI::App app;
+  OptimizerFlags flags;
+  AddOptimizerFlags(app, flags);
+  EXPECT_EQ(app.get_option("--alpha")->get_description(),
+            "decay of the mean squared gradient (default: 0.99 with rmsprop)");
+  EXPECT_THAT(app.get_option("--learning-rate")->get_description(),
+              AllOf(HasSubstr("0.001 with adam, adamw, lamb"), HasSubstr("; 0.01 with sgd, ")));
+  EXPECT_EQ(app.get_option("--nesterov")->get_description(), "Nesterov momentum (sgd)");
+}
+
 TEST(OptimizerFlagsTest, KnowNoOtherOptimizer) {
-  EXPECT_THROW((void)Parse({"--optimizer=lion"}), CLI::ParseError);
+  EXPECT_THROW((void)Parse({"--optimizer=no-optimizer"}), CLI::ParseError);
   EXPECT_THROW((void)Parse({"--optimizer=averaging"}), CLI::ParseError);
 }
 

@@ -1,4 +1,4 @@
-// One side of the race of optimizers: Sluice's or LibTorch's, whose steps are timed.
+// One side of the race of optimizers: Sluice's or LibTorch's. optimizers_main times its steps.
 
 #ifndef SLUICE_TOOLS_BENCH_OPTIMIZER_RACE_OPTIMIZER_SIDE_H_
 #define SLUICE_TOOLS_BENCH_OPTIMIZER_RACE_OPTIMIZER_SIDE_H_
@@ -12,24 +12,25 @@
 
 namespace sluice::bench {
 
-// To be used by one thread. All steps have the same gradient; the parameters begin as zeros.
+// Used by one thread. All steps have the same gradient; the parameters start as zeros.
 class OptimizerSide {
  public:
   virtual ~OptimizerSide() = default;
 
   virtual void Step() = 0;
 
-  // All of them, one tensor after the other.
+  // Returns all parameters, one tensor after the other.
   virtual std::vector<float> Parameters() const = 0;
 };
 
-// The server's arithmetic of a step with one gradient: from where it was received to the next
-// snapshot. `tensors` are their elements, `threads` at least 1.
+// Makes the server's side: a step computes the next snapshot from one received gradient. `tensors`
+// holds the number of elements of each tensor; `threads` is at least 1.
 std::unique_ptr<OptimizerSide> MakeSluiceSide(const OptimizerOptions& options,
                                               const std::vector<uint64_t>& tensors,
                                               absl::Span<const float> gradient, uint32_t threads);
 
-// torch::optim's step; null if it lacks the optimizer. Sets LibTorch's threads.
+// Makes torch::optim's side, or returns null if torch::optim lacks the optimizer. Sets the number of
+// LibTorch's threads.
 std::unique_ptr<OptimizerSide> MakeTorchSide(const OptimizerOptions& options,
                                              const std::vector<uint64_t>& tensors,
                                              absl::Span<const float> gradient, uint32_t threads);

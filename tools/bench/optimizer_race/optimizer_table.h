@@ -1,4 +1,4 @@
-// What a race of optimizers came to, for people.
+// Prints the results of a race of optimizers as a table.
 
 #ifndef SLUICE_TOOLS_BENCH_OPTIMIZER_RACE_OPTIMIZER_TABLE_H_
 #define SLUICE_TOOLS_BENCH_OPTIMIZER_RACE_OPTIMIZER_TABLE_H_
@@ -9,21 +9,22 @@
 
 namespace sluice::bench {
 
-// The steps of one optimizer, in pairs: one of ours, then one of theirs.
+// The times of one optimizer's steps, in pairs: first Sluice's, then torch::optim's.
 struct OptimizerRace {
   std::string name;
-  double at_least = 0;         // the goal for the ratio; 0: none
+  double at_least = 0;         // goal for the ratio; 0 is no goal
   std::vector<double> ours;    // seconds
-  std::vector<double> theirs;  // as many, or none if torch::optim lacks the optimizer
+  std::vector<double> theirs;  // as many; empty if torch::optim lacks the optimizer
 };
 
-// The median over the pairs of theirs / ours: how many times as fast ours is.
+// The median of theirs / ours over the pairs: how many times as fast Sluice is.
 double RatioOf(const OptimizerRace& race);
 
-// Two lines of headings, and one for each race: medians, least and most, the ratio and its goal.
+// Two lines of headings, then one line for each race: median, minimum and maximum of both sides,
+// the ratio, and its goal.
 std::string OptimizerTable(const std::vector<OptimizerRace>& races);
 
-// Races whose goal was missed.
+// The number of races that missed their goal.
 uint32_t CountMissed(const std::vector<OptimizerRace>& races);
 
 }  // namespace sluice::bench

@@ -26,7 +26,7 @@ Layout LayoutOf(const std::vector<uint64_t>& tensors) {
   return Layout::Create(std::move(ranges)).value();
 }
 
-// A push that has arrived, in the chunks of a stream, which lie where `gradient` does.
+// A push that has arrived in chunks; the chunks refer to `gradient`.
 Contribution ContributionOf(absl::Span<const float> gradient, const Layout& layout) {
   Contribution contribution;
   contribution.push =

@@ -7,7 +7,7 @@
 namespace sluice::bench {
 namespace {
 
-// Parameters that are tensors of their own, as a model's are, with their gradients.
+// Separate parameter tensors with gradients, as a model has them.
 class Tensors : public torch::nn::Module {
  public:
   Tensors(const std::vector<uint64_t>& tensors, absl::Span<const float> gradient) {
@@ -52,7 +52,7 @@ class TorchSide final : public OptimizerSide {
 std::unique_ptr<OptimizerSide> MakeTorchSide(const OptimizerOptions& options,
                                              const std::vector<uint64_t>& tensors,
                                              absl::Span<const float> gradient, uint32_t threads) {
-  if (std::holds_alternative<LambOptions>(options)) return nullptr;
+  if (!HasTorchOptimizer(options)) return nullptr;
   torch::set_num_threads(static_cast<int>(threads));
   return std::make_unique<TorchSide>(options, tensors, gradient);
 }
