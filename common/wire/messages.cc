@@ -186,7 +186,7 @@ v1::PullParamsRequest ToProto(const PullRequest& request) {
   message.set_min_step(request.min_step.value());
   if (request.have_step.has_value()) message.set_have_step(request.have_step->value());
   if (request.after.has_value()) message.set_after(request.after->value());
-  message.set_whole(request.whole);
+  message.set_consistent(request.whole);
   return message;
 }
 
@@ -196,7 +196,7 @@ PullRequest FromProto(const v1::PullParamsRequest& message) {
   request.min_step = Step(message.min_step());
   if (message.has_have_step()) request.have_step = Step(message.have_step());
   if (message.has_after()) request.after = Sequence(message.after());
-  request.whole = message.whole();
+  request.whole = message.consistent();
   return request;
 }
 

@@ -24,11 +24,11 @@ class Wait {
   // As LaneTable::Find; BAD_ARGUMENT if the lane names no call; CANCELLED if it was cancelled
   // before `found` was told.
   absl::Status Begin(const v1::Lane& lane, typename LaneTable<Call>::Found found) {
-    if (lane.call() == 0) {
+    if (lane.call_number() == 0) {
       return MakeError(Reason::kBadArgument,
-                       "field call is 0, expected the number of a push or pull");
+                       "field call_number is 0, expected the number of a push or pull");
     }
-    const LaneName name = {SessionId(lane.session()), lane.call()};
+    const LaneName name = {SessionId(lane.session()), lane.call_number()};
     const absl::Status waits = table_.Find(name, lane_, std::move(found));
     if (!waits.ok()) return waits;
     bool cancelled = false;

@@ -44,7 +44,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       encoding_ = *std::move(encoding);
     }
     may_share_ = request.shared();
-    name_ = {SessionId(request.session()), request.lanes()};
+    name_ = {SessionId(request.session()), request.call_number()};
     const PullId id = shard_.Pull(FromProto(request), [this](absl::StatusOr<PullResult> result) {
       Begin(std::move(result));
     });

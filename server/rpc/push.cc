@@ -70,7 +70,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   absl::StatusOr<PushHeader> ReadHeader() {
     v1::PushGradientsRequest message;
     if (!DecodeMessage(message_, &message) || !message.has_header()) return NoHeader();
-    name_ = {SessionId(message.header().session()), message.header().lanes()};
+    name_ = {SessionId(message.header().session()), message.header().call_number()};
     return FromProto(message.header());
   }
 

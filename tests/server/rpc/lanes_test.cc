@@ -43,7 +43,7 @@ class GrpcPushLaneTest : public TrainedServerTest {
   // The header of a push with lanes.
   v1::PushHeader Header(uint64_t lanes = 1) {
     v1::PushHeader header = world_.NextHeader("a", world_.shard().Describe().step.value());
-    header.set_lanes(lanes);
+    header.set_call_number(lanes);
     return header;
   }
 
@@ -132,7 +132,7 @@ TEST_F(GrpcPushLaneTest, ALaneThatBreaksLeavesThePushIncomplete) {
 TEST_F(GrpcPushLaneTest, ALaneOfAPushThatIsAnsweredAtItsHeaderEndsWithIt) {
   CompleteStep();
   v1::PushHeader header = world_.NextHeader("a", 0);
-  header.set_lanes(1);
+  header.set_call_number(1);
   const auto waiting = world_.OpenPushLane();
   waiting->Write(Lane(1));
   EXPECT_THAT(world_.AnswerToHeader(header), Stale(1, 1));
@@ -147,7 +147,7 @@ TEST_F(GrpcPushLaneTest, ALaneOfARepeatedPushBelongsToTheRepetition) {
   EXPECT_THAT(SendLane({Lane(1), GradientOf(0, Values(4, 1))}), IsOk());
   broken->Cancel();
   broken->Answer().status().IgnoreError();
-  header.set_lanes(2);
+  header.set_call_number(2);
   const auto push = world_.OpenPush();
   push->Write(HeaderOf(header));
   EXPECT_THAT(SendLane({Lane(2), GradientOf(0, Values(4, 1))}), IsOk());
@@ -160,7 +160,7 @@ TEST_F(GrpcPushLaneTest, RefusesALaneWithoutAName) {
   EXPECT_THAT(SendLane({}), IsError(Reason::kMissingHeader, HasSubstr("the lane has no name")));
   EXPECT_THAT(SendLane({GradientOf(0, Values(7, 1))}),
               IsError(Reason::kMissingHeader, HasSubstr("the lane has no name")));
-  EXPECT_THAT(SendLane({Lane(0)}), IsError(Reason::kBadArgument, HasSubstr("field call is 0")));
+  EXPECT_THAT(SendLane({Lane(0)}), IsError(Reason::kBadArgument, HasSubstr("field call_number is 0")));
 }
 
 TEST_F(GrpcPushLaneTest, RefusesALaneOfASessionThatIsNotThere) {
@@ -206,14 +206,14 @@ class GrpcPullLaneTest : public ::testing::Test {
   v1::PullParamsRequest Pull(uint64_t lanes) const {
     v1::PullParamsRequest request;
     request.set_session(world_.session("a"));
-    request.set_lanes(lanes);
+    request.set_call_number(lanes);
     return request;
   }
 
   v1::Lane Lane(uint64_t call) const {
     v1::Lane lane;
     lane.set_session(world_.session("a"));
-    lane.set_call(call);
+    lane.set_call_number(call);
     return lane;
   }
 
@@ -302,7 +302,7 @@ TEST_F(GrpcPullLaneTest, ALaneOfAPullThatBringsNothingEndsWithIt) {
 TEST_F(GrpcPullLaneTest, RefusesALaneOfNoCallAndOfNoSession) {
   const auto context = world_.Context();
   EXPECT_THAT(ReadAll(*world_.stub().PullLane(context.get(), Lane(0))),
-              IsError(Reason::kBadArgument, HasSubstr("field call is 0")));
+              IsError(Reason::kBadArgument, HasSubstr("field call_number is 0")));
   v1::Lane lane = Lane(1);
   lane.set_session(12345);
   const auto other = world_.Context();

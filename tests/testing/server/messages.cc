@@ -43,7 +43,7 @@ v1::PushGradientsRequest GradientOf(const EncodedChunk& chunk) {
 v1::PushGradientsRequest LaneOf(uint64_t session, uint64_t call) {
   v1::PushGradientsRequest message;
   message.mutable_lane()->set_session(session);
-  message.mutable_lane()->set_call(call);
+  message.mutable_lane()->set_call_number(call);
   return message;
 }
 

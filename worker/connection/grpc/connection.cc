@@ -199,7 +199,7 @@ class GrpcConnection final : public ServerConnection {
     use.lanes = lanes_.Get((chooser_.has_value() ? chooser_->count() : connections_) - 1);
     if (use.lanes.empty()) return use;
     use.name.set_session(session_->id.value());
-    use.name.set_call(++calls_);
+    use.name.set_call_number(++calls_);
     return use;
   }
 

@@ -34,7 +34,7 @@ class GrpcPullCall {
     v1::PullParamsRequest message = ToProto(request);
     message.set_shared(shared != nullptr);
     if (!options.encoding.plain()) *message.mutable_encoding() = ToProto(options.encoding);
-    if (!options.lanes.lanes.empty()) message.set_lanes(options.lanes.name.call());
+    if (!options.lanes.lanes.empty()) message.set_call_number(options.lanes.name.call_number());
     stream_.Write(EncodeMessage(message), Follows::kNothing);
   }
 

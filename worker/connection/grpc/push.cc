@@ -38,7 +38,7 @@ class GrpcPush final : public OutgoingPush {
     v1::PushGradientsRequest message;
     *message.mutable_header() = ToProto(header);
     if (!options.lanes.lanes.empty()) {
-      message.mutable_header()->set_lanes(options.lanes.name.call());
+      message.mutable_header()->set_call_number(options.lanes.name.call_number());
     }
     // The server's lanes wait for this header, so it is sent at once.
     const Follows follows = options.lanes.lanes.empty() ? Follows::kMoreAtOnce : Follows::kMore;
