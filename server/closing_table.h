@@ -1,4 +1,4 @@
-// The table that a server prints when its job is over.
+// The table that a server prints when its job is over. `sluice_server` and Job print it.
 
 #ifndef SLUICE_SERVER_CLOSING_TABLE_H_
 #define SLUICE_SERVER_CLOSING_TABLE_H_
@@ -11,9 +11,9 @@
 
 namespace sluice {
 
-// Steps, pushes by disposition, megabytes moved, seconds per step, what the workers reported, and
-// the CRC-32 (zlib's) of the final parameters' bytes, if there are any: two runs that end with the
-// same bits show the same. Several lines, each ended.
+// Steps, pushes by disposition, megabytes moved, seconds per step, the results that workers
+// reported, and the CRC-32 (zlib's) of the final parameters' bytes, if there are any. Two runs with
+// the same CRC-32 ended with the same bits. Returns several lines, each with its line end.
 std::string ClosingTable(const ShardStatus& state, const Results& results,
                          absl::Span<const float> parameters);
 

@@ -93,7 +93,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
       {*options.listen, options.token, options.credentials, options.limits, options.transforms},
       server->shard_, server->durable_.get());
   if (!door.ok()) return door.status();
-  server->door_ = *std::move(door);
+  server->grpc_server_ = *std::move(door);
   LOG(INFO) << "job " << options.shard.job_id << ": listening on " << server->address().ToString()
             << (options.credentials != nullptr ? ", with mutual TLS" : "");
   return server;
@@ -127,7 +127,7 @@ int Server::Serve() {
   }
   if (durable_ != nullptr) durable_->FlushJournal();
   shard_.FailHeldAnswers(DrainingError());
-  door_->Shutdown(kGrace);
+  grpc_server_->Shutdown(kGrace);
   const absl::Status saved = SaveLast();
   const PushCounters counters = shard_.Describe().counters;
   if (!counters.Balanced() || counters.in_progress > 0) {

@@ -1,4 +1,5 @@
-// A whole server: a shard behind its door, from start to the end of the job.
+// A whole server: a shard, its gRPC server and its directory, from the start to the end of the job.
+// Used by sluice_server and by Job.
 
 #ifndef SLUICE_SERVER_SERVER_H_
 #define SLUICE_SERVER_SERVER_H_
@@ -24,49 +25,51 @@ namespace sluice {
 
 struct ServerOptions {
   ShardOptions shard;
-  // Where to listen; port 0 is any free one. Absent: a unix socket in a private directory.
+  // Where to listen; port 0 means any free port. Absent: a unix socket in a private directory.
   absl::optional<Address> listen;
-  // That directory; empty: a new one.
+  // The private directory; empty: a new one is made.
   std::string directory;
-  // Asked of every worker; empty asks for none.
+  // Workers and Admin's callers must present this token; empty: none.
   std::string token;
   // For mutual TLS; empty: plaintext.
   CredentialsSource credentials;
   RpcLimits limits;
   // Workers may use the encodings whose transforms are in here.
   TransformRegistry transforms = BuiltinTransforms();
-  // Serve() returns when training has finished and nobody is left; otherwise it waits for more
+  // If true, Serve() returns when all workers and observers have left. If false, it waits for more
   // workers.
   bool exit_when_finished = true;
-  // That do the arithmetic; at least 1.
+  // Threads for arithmetic; at least 1.
   uint32_t threads = 1;
-  // How long a step may wait before the log says for whom.
+  // How long a step may wait before the log names the workers that it waits for.
   absl::Duration log_step_wait = absl::Seconds(5);
-  // Where to keep checkpoints; with no directory named, nowhere.
+  // Where and how often to save checkpoints; with an empty directory: never.
   DurableOptions durable;
-  // Where that directory is; outlives the server.
+  // The file system of that directory; outlives the server.
   FileSystem* files = &RealFileSystem();
-  // The file that the server writes a trace to; empty: none.
+  // The file of the server's trace; empty: none.
   std::string trace_file;
   Existing existing_trace = Existing::kEmptied;
 };
 
+// Start() and Serve() are called by one thread, the others by any.
 class Server {
  public:
-  // Goes on where the directory's earlier server ended, and starts to listen. Blocks SIGINT and
-  // SIGTERM in the calling thread, which must be the only one that may receive them, and the one to
-  // call Serve().
+  // Restores the state in the directory, if there is one, and starts to listen. Blocks SIGINT and
+  // SIGTERM in the calling thread. That thread must be the only one of the process that can receive
+  // them, and must be the one that calls Serve(). Errors are those of Recover() and
+  // StartGrpcServer().
   static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
 
-  const Address& address() const { return door_->address(); }
+  const Address& address() const { return grpc_server_->address(); }
 
-  // Serves until the job is over, or until SIGINT, SIGTERM or Admin's Drain: then it drains.
-  // Afterwards all calls have ended. Returns the process's exit code: 0; 3 if training ended
+  // Serves until the job is over, or until SIGINT, SIGTERM or Admin's Drain; then it drains. All
+  // calls have ended when it returns. Returns the process's exit code: 0; 3 if training ended
   // because every worker was lost; 4 if the counters of pushes do not balance, which is a bug; 5 if
   // the last checkpoint could not be saved.
   int Serve();
 
-  // After Serve(): what it came to, for people.
+  // After Serve(): the table for people; see closing_table.h.
   std::string ClosingTable() const;
 
   const Shard& shard() const { return shard_; }
@@ -87,9 +90,10 @@ class Server {
   std::atomic<bool> deserted_{false};
   std::atomic<bool> drained_{false};
   Shard shard_;
-  // Or null. Tells the shard what is kept; outlives the door, whose callers wait for checkpoints.
+  // Or null. It tells the shard which steps are durable. It outlives grpc_server_, whose callers
+  // wait for checkpoints.
   const std::unique_ptr<DurableDirectory> durable_;
-  std::unique_ptr<GrpcServer> door_;
+  std::unique_ptr<GrpcServer> grpc_server_;
 };
 
 }  // namespace sluice

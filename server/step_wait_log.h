@@ -1,4 +1,4 @@
-// Says who a step waits for, once it has waited long.
+// Decides when the log names the workers that a step waits for. Server asks it regularly.
 
 #ifndef SLUICE_SERVER_STEP_WAIT_LOG_H_
 #define SLUICE_SERVER_STEP_WAIT_LOG_H_
@@ -14,17 +14,17 @@ namespace sluice {
 // Externally synchronized.
 class StepWaitLog {
  public:
-  // A wait is worth a line when it has lasted for `threshold`, and again each time it has doubled.
+  // A line is due when a wait has lasted for `threshold`, and again each time it has doubled.
   explicit StepWaitLog(absl::Duration threshold) : threshold_(threshold) {}
 
   // The line, if one is due: "step 17 has waited 5.0s for worker-2 (last seen 4.1s ago, 0 bytes of
-  // its push here)". To be asked every now and then.
+  // its push here)".
   absl::optional<std::string> Look(const ShardStatus& state);
 
  private:
   const absl::Duration threshold_;
-  absl::optional<absl::Time> since_;  // of the wait that was looked at last
-  absl::Duration next_;               // how long it must last for the next line
+  absl::optional<absl::Time> since_;  // begin of the latest wait
+  absl::Duration next_;               // its length when the next line is due
 };
 
 }  // namespace sluice

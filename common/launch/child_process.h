@@ -1,4 +1,4 @@
-// What starting and watching a process takes, and the C library lacks.
+// Functions that starting and watching a process need and the C library lacks.
 
 #ifndef SLUICE_COMMON_LAUNCH_CHILD_PROCESS_H_
 #define SLUICE_COMMON_LAUNCH_CHILD_PROCESS_H_
@@ -12,7 +12,7 @@
 
 namespace sluice {
 
-// Pointers into `words`, ended by a null, as exec wants them.
+// Pointers into `words` with a null at the end, as exec() expects.
 inline std::vector<char*> ExecWords(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -20,8 +20,8 @@ inline std::vector<char*> ExecWords(std::vector<std::string>& words) {
   return pointers;
 }
 
-// A descriptor, the caller's to close, that can be read once the process has ended; negative, with
-// errno, if there is none. glibc has it since 2.36 only.
+// Returns a descriptor that becomes readable when the process ends; the caller closes it. Negative,
+// with errno, on failure. (glibc has this function since 2.36 only.)
 inline int OpenPidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
 }  // namespace sluice

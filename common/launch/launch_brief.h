@@ -1,4 +1,5 @@
-// What a supervised program is told about its launch, since its supervisor spoke to MPI for it.
+// What a supervisor tells its program about the launch. The supervisor uses MPI, the program does
+// not; see supervisor.h.
 
 #ifndef SLUICE_COMMON_LAUNCH_LAUNCH_BRIEF_H_
 #define SLUICE_COMMON_LAUNCH_LAUNCH_BRIEF_H_
@@ -14,26 +15,27 @@
 
 namespace sluice {
 
-// By what the others know the server of a launch, whichever process serves.
+// What a restarted server needs to be the same server for its workers.
 struct ServerIdentity {
-  JobTicket ticket;  // what workers need; they know no more
+  JobTicket ticket;  // what workers know about the server
   std::string listen = {};
-  // For mutual TLS, made for this launch; secret. Empty: plaintext, or from files.
+  // The server's credentials for mutual TLS, made for this launch; secret. Empty: plaintext, or
+  // files.
   Credentials credentials = {};
 };
 
 struct LaunchBrief {
   MpiWorld world;
-  std::string directory = {};                  // private; for the socket of rank 0
-  absl::optional<ServerIdentity> server = {};  // absent: to be chosen, or named by a flag
+  std::string directory = {};                  // private, for rank 0's unix socket
+  absl::optional<ServerIdentity> server = {};  // absent: none yet, or a flag names it
 };
 
-// The brief, which holds secrets, and back. DATA_LOSS for foreign bytes.
+// Encodes a brief, which holds secrets, and decodes it. DATA_LOSS for other bytes.
 std::string EncodeBrief(const LaunchBrief& brief);
 absl::StatusOr<LaunchBrief> DecodeBrief(absl::string_view bytes);
 
-// Who a program serves as, or why it does not, for its supervisor; and back, where a failure comes
-// out as UNAVAILABLE with its reason.
+// Encodes the identity that a program serves with, or the error because of which it does not serve,
+// for its supervisor. Decoding such an error gives UNAVAILABLE with its message.
 std::string EncodeIdentity(const absl::StatusOr<ServerIdentity>& server);
 absl::StatusOr<ServerIdentity> DecodeIdentity(absl::string_view bytes);
 

@@ -1,4 +1,4 @@
-// Credentials for the processes of one launch, made in memory by the one that serves.
+// Credentials for the processes of one launch. Rank 0 makes them in memory; no file holds them.
 
 #ifndef SLUICE_COMMON_LAUNCH_LAUNCH_CREDENTIALS_H_
 #define SLUICE_COMMON_LAUNCH_LAUNCH_CREDENTIALS_H_
@@ -12,18 +12,19 @@
 
 namespace sluice {
 
-// How far the nodes' clocks may be behind, and how long a job may last: they cannot be renewed, and
-// a worker whose connection breaks later cannot come back.
+// How far the clocks of nodes may be behind, and how long the credentials are valid. They cannot be
+// renewed: a worker whose connection breaks after that time cannot join again.
 inline constexpr absl::Duration kLaunchClockSkew = absl::Hours(24);
 inline constexpr absl::Duration kLongestLaunch = absl::Hours(30 * 24);
 
 struct LaunchCredentials {
   Credentials server;
-  Credentials worker;  // the same for all; with the role of a worker
+  Credentials worker;  // shared by all workers; has the role worker
 };
 
-// By an authority that lasts as long as this call, so that nobody can ever be added. `hosts` are
-// the names and addresses the server is reached at, besides loopback.
+// Makes the credentials with an authority that is destroyed before this returns, so that nobody can
+// get a certificate later. `hosts` are the names and addresses of the server besides loopback.
+// Errors are CertificateAuthority's.
 absl::StatusOr<LaunchCredentials> MakeLaunchCredentials(std::vector<std::string> hosts,
                                                         absl::Time now);
 

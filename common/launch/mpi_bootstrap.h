@@ -1,7 +1,7 @@
 // All that MPI does for a job: it tells rank and size and broadcasts one blob. Then it is
 // finalized.
 //
-// The only door to MPI. Modelled on gloo's use of it (gloo/mpi/context.cc): init, rank, size, one
+// The only code that uses MPI. Modelled on gloo (gloo/mpi/context.cc): init, rank, size, one
 // exchange.
 
 #ifndef SLUICE_COMMON_LAUNCH_MPI_BOOTSTRAP_H_
@@ -14,7 +14,7 @@
 
 namespace sluice {
 
-// The launch as every rank sees it.
+// What a rank knows about the launch.
 struct MpiWorld {
   int rank = 0;
   int size = 1;
@@ -23,14 +23,14 @@ struct MpiWorld {
 
 struct MpiBootstrapResult {
   MpiWorld world;
-  std::string blob;  // what rank 0 made
+  std::string blob;  // what rank 0's make_blob returned
 };
 
 // Whether an MPI launcher (mpirun, srun) started this process.
 bool LaunchedByMpi();
 
-// Called by every rank, once in a process, from the main thread: initialises MPI, has rank 0 call
-// `make_blob`, broadcasts what it returns and finalizes MPI. FAILED_PRECONDITION if MPI fails.
+// Initialises MPI, calls `make_blob` on rank 0, broadcasts the result, and finalizes MPI. Every
+// rank calls this once, from its main thread. FAILED_PRECONDITION if MPI fails.
 absl::StatusOr<MpiBootstrapResult> MpiBootstrap(
     const std::function<std::string(const MpiWorld&)>& make_blob);
 

@@ -1,12 +1,12 @@
-// Runs this process's program in a child, and again when the child dies. mpirun does not do that:
-// it ends a whole job with the first rank that dies.
+// Runs this process's program in a child process, and starts it again when it fails. mpirun cannot
+// do that: it ends the whole job when one rank dies.
 //
-// The child is the same program with the same command line. What else it must know it is told
-// through a socket that it inherits, so that no secret is in a command line, the environment or a
-// file. It dies with its supervisor. Counting restarts is torchrun's way (PyTorch Elastic's
-// max_restarts).
+// The child has the same program and command line. The supervisor tells it the rest through a
+// socket that the child inherits, so that no secret is in a command line, the environment or a
+// file. The kernel kills the child if the supervisor dies. The limit of restarts is like PyTorch
+// Elastic's max_restarts.
 //
-// For one thread, which must be the only one of its process that takes signals.
+// For one thread, which must be the only one of its process that receives signals.
 
 #ifndef SLUICE_COMMON_LAUNCH_SUPERVISOR_H_
 #define SLUICE_COMMON_LAUNCH_SUPERVISOR_H_
@@ -27,18 +27,18 @@
 
 namespace sluice {
 
-// One end of the socket between a supervisor and its program. Messages arrive whole.
+// One end of the socket between a supervisor and its program. It preserves message boundaries.
 class SupervisorSocket {
  public:
   explicit SupervisorSocket(FileDescriptor end) : end_(std::move(end)) {}
 
-  // The end that this process inherited; none if it has no supervisor. Call it once, while this
-  // process has one thread: it is taken out of the environment.
+  // The end that this process inherited; absent if it has no supervisor. Call it once, while this
+  // process has one thread: it removes the descriptor's number from the environment.
   static absl::optional<SupervisorSocket> Inherited();
 
-  // UNAVAILABLE if the other side has ended.
+  // Sends one message. UNAVAILABLE if the other side has ended.
   absl::Status Send(absl::string_view message) const;
-  // Waits for the next message.
+  // Waits for the next message. UNAVAILABLE if the other side has ended.
   absl::StatusOr<std::string> Receive() const;
 
  private:
@@ -47,8 +47,8 @@ class SupervisorSocket {
 
 class Supervisor {
  public:
-  // Runs the program for the first time. `name` is for the log: "rank 2". UNAVAILABLE says what the
-  // system refused.
+  // Starts the program. `name` appears in the log: "rank 2". UNAVAILABLE names the system call that
+  // failed.
   static absl::StatusOr<std::unique_ptr<Supervisor>> Start(std::string name);
 
   // Kills the program if it still runs.
@@ -57,15 +57,15 @@ class Supervisor {
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // To the program that runs now.
+  // The socket to the program that runs now.
   const SupervisorSocket& socket() const { return socket_; }
 
-  // Waits until the program has ended for good, and passes on the signals that ask this process to
-  // end. A program that crashed, was killed or failed is run again, at most `max_restarts` times,
-  // and told `brief`, its first message; at once, or after a second if it has not lived that long.
-  // Not run again: one that a signal asked to end (SIGTERM, SIGINT, SIGHUP, SIGQUIT), one that
-  // ended with 0 or with a code for which `is_final`. Returns the exit code of the last one, or
-  // 128 + the signal that ended it.
+  // Waits until the program has ended and is not started again. Signals that ask this process to
+  // end (SIGTERM, SIGINT, SIGHUP, SIGQUIT) are passed on, and the program is then not started
+  // again; nor if it ended with 0 or with a code for which `is_final` returns true. Otherwise it is
+  // started again, at most `max_restarts` times, with `brief` as its first message; a program that
+  // ran for less than a second, only after a second. Returns the last exit code, or 128 + the
+  // signal that ended it.
   int Run(const std::string& brief, uint32_t max_restarts, bool (*is_final)(int code));
 
  private:
@@ -84,8 +84,8 @@ class Supervisor {
   FileDescriptor ended_;  // its pidfd
   absl::Time spawned_;
   uint32_t runs_ = 0;
-  int status_ = 0;         // of the last that ended, as waitpid() tells it
-  bool stopping_ = false;  // this process was asked to end
+  int status_ = 0;         // of the last program, from waitpid()
+  bool stopping_ = false;  // a signal asked this process to end
 };
 
 }  // namespace sluice

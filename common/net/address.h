@@ -1,4 +1,4 @@
-// Where a server can be reached: host:port, or a unix socket.
+// The address of a server: host:port, or a unix socket.
 
 #ifndef SLUICE_COMMON_NET_ADDRESS_H_
 #define SLUICE_COMMON_NET_ADDRESS_H_
@@ -17,16 +17,17 @@ struct Address {
   uint16_t port = 0;
   std::string unix_path;
 
-  // What the system's sockaddr_un holds.
+  // The longest path that the system's sockaddr_un can hold, in bytes.
   static constexpr size_t kMaxUnixPath = 107;
 
   bool is_unix() const { return !unix_path.empty(); }
-  // Whether it cannot be reached from another node: a unix socket, or loopback.
+  // True for a unix socket or loopback, which other nodes cannot reach.
   bool IsLocal() const;
   std::string ToString() const;
 };
 
-// BAD_ARGUMENT names what was found and shows the expected forms. Port 0 is allowed: any free one.
+// BAD_ARGUMENT quotes the text and shows the expected forms. Port 0 is allowed: it means any free
+// port.
 absl::StatusOr<Address> ParseAddress(absl::string_view text);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// A question to the system's sockets that gRPC does not answer.
+// Finds out why an address cannot be listened on, which gRPC does not report.
 
 #ifndef SLUICE_COMMON_NET_BIND_CHECK_H_
 #define SLUICE_COMMON_NET_BIND_CHECK_H_
@@ -9,7 +9,8 @@
 
 namespace sluice {
 
-// Why `address`, of TCP, cannot be listened on, in the system's words ("Address already in use").
+// Tries to bind the TCP address, and returns the system's message, such as "Address already in
+// use".
 std::string WhyNotBindable(const Address& address);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// This node, as others see it.
+// This node's address and name.
 
 #ifndef SLUICE_COMMON_NET_NETWORK_H_
 #define SLUICE_COMMON_NET_NETWORK_H_
@@ -10,12 +10,12 @@
 
 namespace sluice {
 
-// The numeric address by which other nodes reach this one: that of `interface` if it is not empty,
-// else of the first interface that is up and not loopback; IPv4 before IPv6. BAD_ARGUMENT lists the
-// interfaces that have an address.
+// The numeric address at which other nodes reach this one. It is an address of `interface`; if that
+// is empty, of the first interface that is up and not loopback. IPv4 is preferred to IPv6.
+// BAD_ARGUMENT, if there is none, lists the interfaces that have an address.
 absl::StatusOr<std::string> RoutableHost(absl::string_view interface);
 
-// This node's name, for people.
+// This node's name, shown to people.
 std::string HostName();
 
 }  // namespace sluice

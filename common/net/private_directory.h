@@ -1,4 +1,4 @@
-// A directory that no other user of this machine may enter: the home of a job's unix socket.
+// A directory that no other user of this machine may enter, for a job's unix socket.
 
 #ifndef SLUICE_COMMON_NET_PRIVATE_DIRECTORY_H_
 #define SLUICE_COMMON_NET_PRIVATE_DIRECTORY_H_
@@ -14,8 +14,8 @@ namespace sluice {
 // Owns the directory: its destructor removes it and the files in it.
 class PrivateDirectory {
  public:
-  // Makes a new directory of mode 0700 under $XDG_RUNTIME_DIR, or /tmp where that is unset or
-  // unusable.
+  // Makes a new directory of mode 0700 under $XDG_RUNTIME_DIR, or under /tmp if that is unset or
+  // not usable. UNAVAILABLE if the system refuses.
   static absl::StatusOr<std::unique_ptr<PrivateDirectory>> Create();
   ~PrivateDirectory();
 

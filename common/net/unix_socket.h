@@ -1,8 +1,8 @@
 // Unix sockets whose buffers hold whole chunks.
 //
-// gRPC's own have the system's default, about 200 KB, and it has no setting for that; with 1 MB a
-// round of 102 MB takes three quarters of the time. So both sides connect themselves, and hand
-// their end to gRPC.
+// gRPC's own sockets have the system's default buffers, about 200 KB, and gRPC has no setting for
+// that. With buffers of 1 MB a round of 102 MB takes three quarters of the time. So both sides
+// connect here and hand their descriptor to gRPC.
 
 #ifndef SLUICE_COMMON_NET_UNIX_SOCKET_H_
 #define SLUICE_COMMON_NET_UNIX_SOCKET_H_
@@ -14,13 +14,14 @@
 
 namespace sluice {
 
-// Both do not block. UNAVAILABLE says why not, in the system's words.
+// Connects to a unix socket. The descriptor is non-blocking. UNAVAILABLE has the system's message.
 absl::StatusOr<FileDescriptor> ConnectUnix(const std::string& path);
-// Takes the place of a socket that a dead server left.
+// Listens at a path, and replaces the socket file that a dead server has left there. Otherwise as
+// above.
 absl::StatusOr<FileDescriptor> ListenUnix(const std::string& path);
 
-// The next connection that waits at a listening socket; none (not ok) if there is none, errno
-// saying why.
+// Accepts the next connection that waits at a listening socket. If there is none, the descriptor is
+// not ok and errno says why.
 FileDescriptor AcceptUnix(const FileDescriptor& listening);
 
 }  // namespace sluice

@@ -1,8 +1,8 @@
 // Certificates and keys for mutual TLS, as PEM: made in memory for a launch, or checked when they
 // come from elsewhere.
 //
-// The one door to OpenSSL's X.509. Nothing here is written to a file or a log. May be called from
-// any thread; an authority by one at a time.
+// The only code that uses OpenSSL's X.509 functions. It writes nothing to a file or a log.
+// Functions may be called from any thread; an authority by one thread at a time.
 
 #ifndef SLUICE_COMMON_SECURITY_CERTIFICATES_H_
 #define SLUICE_COMMON_SECURITY_CERTIFICATES_H_
@@ -16,15 +16,15 @@
 
 namespace sluice {
 
-// What one side of a connection shows and trusts.
+// What one side of a connection shows, and whom it trusts.
 struct Credentials {
-  std::string certificate;  // its own, then those that lead to its authority, if any
+  std::string certificate;  // its own, then the intermediate certificates, if any
   std::string key;          // secret, without a passphrase
-  std::string authority;    // certificates of those who may sign the other side's
+  std::string authority;    // certificates of the authorities that may sign the other side's
 };
 
-// OK if a certificate is in it which is valid at `now` and belongs to the key, and an authority is.
-// Else INVALID_ARGUMENT says what is wrong with which of the three.
+// OK if there is an authority and a certificate that is valid at `now` and belongs to the key.
+// Otherwise INVALID_ARGUMENT says which of the three is wrong, and why.
 absl::Status CheckCredentials(const Credentials& credentials, absl::Time now);
 
 // When a certificate is valid.
@@ -35,24 +35,24 @@ struct Validity {
 
 // A certificate to be made.
 struct CertificateOrder {
-  std::string name;                // for people
-  std::vector<std::string> hosts;  // a server's: host names and numeric addresses it is reached at
-  std::vector<std::string> uris;   // a client's: its roles, see common/security/role.h
+  std::string name;                // shown to people
+  std::vector<std::string> hosts;  // of a server: its host names and numeric addresses
+  std::vector<std::string> uris;   // of a client: its roles, see role.h
   Validity validity;
 };
 
-// Signs certificates. Its key (ECDSA, P-256) never leaves it, and is wiped when it ends.
+// Signs certificates. Its key (ECDSA, P-256) never leaves the object, and the destructor wipes it.
 class CertificateAuthority {
  public:
-  // A new one. INTERNAL if the system has no random numbers or no memory.
+  // Makes a new authority. INTERNAL if the system has no random numbers or no memory.
   static absl::StatusOr<std::unique_ptr<CertificateAuthority>> Create(const Validity& validity);
   ~CertificateAuthority();
 
   CertificateAuthority(const CertificateAuthority&) = delete;
   CertificateAuthority& operator=(const CertificateAuthority&) = delete;
 
-  // A new key with a certificate: a server's if the order names hosts, else a client's, and good
-  // for nothing else. Trusts this authority's certificates.
+  // Makes a new key and its certificate: for a server if the order names hosts, otherwise for a
+  // client. The returned credentials trust certificates of this authority.
   absl::StatusOr<Credentials> Issue(const CertificateOrder& order) const;
 
  private:

@@ -1,4 +1,5 @@
-// What a caller may do, as its certificate says.
+// The roles of a caller, as its certificate names them. server/rpc/access decides what each may
+// call.
 
 #ifndef SLUICE_COMMON_SECURITY_ROLE_H_
 #define SLUICE_COMMON_SECURITY_ROLE_H_
@@ -12,16 +13,16 @@ namespace sluice {
 
 enum class Role {
   kWorker = 1,    // trains
-  kObserver = 2,  // looks on: the Inspector, and sessions that only pull
-  kAdmin = 4,     // changes the job
+  kObserver = 2,  // reads: the Inspector, and sessions that only pull
+  kAdmin = 4,     // changes the job: Admin
 };
 
-// What a certificate's subject alternative names hold for a role: "sluice:worker",
-// "sluice:observer", "sluice:admin"; and back, absent for any other URI.
+// The URI of a role among a certificate's subject alternative names: "sluice:worker",
+// "sluice:observer" or "sluice:admin". And back; absent for any other URI.
 std::string RoleUri(Role role);
 absl::optional<Role> RoleFromUri(absl::string_view uri);
 
-// Any number of roles. A value.
+// A set of roles. A value.
 class Roles {
  public:
   constexpr Roles() = default;
@@ -35,7 +36,7 @@ class Roles {
   constexpr Roles operator|(Roles other) const { return Roles(bits_ | other.bits_); }
   constexpr bool operator==(Roles other) const { return bits_ == other.bits_; }
 
-  // For people: "worker or observer", "none".
+  // As people read it: "worker or observer", or "none".
   std::string ToString() const;
 
  private:

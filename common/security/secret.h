@@ -1,4 +1,4 @@
-// What is done with secrets that are in memory.
+// Functions for secrets in memory.
 
 #ifndef SLUICE_COMMON_SECURITY_SECRET_H_
 #define SLUICE_COMMON_SECURITY_SECRET_H_
@@ -9,10 +9,10 @@
 
 namespace sluice {
 
-// Takes the same time for every wrong word of the right length.
+// Whether `a` equals `b`. Takes the same time for every wrong word of the right length.
 bool SameSecret(absl::string_view a, absl::string_view b);
 
-// Overwrites `secret` with zeros, which the compiler does not leave out, and empties it.
+// Overwrites `secret` with zeros, in a way that the compiler cannot remove, and empties it.
 void Wipe(std::string& secret);
 
 }  // namespace sluice

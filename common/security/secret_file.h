@@ -1,4 +1,4 @@
-// A secret kept in a file, so that it stands in no command line and no environment.
+// Reads a secret from a file, so that it is not in a command line or the environment.
 
 #ifndef SLUICE_COMMON_SECURITY_SECRET_FILE_H_
 #define SLUICE_COMMON_SECURITY_SECRET_FILE_H_
@@ -9,9 +9,8 @@
 
 namespace sluice {
 
-// The file's first line, which must not be empty. NOT_FOUND if it cannot be read;
-// FAILED_PRECONDITION if other users may read it, or if it holds more than printable ASCII, which
-// gRPC cannot carry.
+// Returns the file's first line. NOT_FOUND if the file cannot be read; FAILED_PRECONDITION if other
+// users may read it, if the line is empty, or if it is not printable ASCII, which gRPC requires.
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path);
 
 }  // namespace sluice

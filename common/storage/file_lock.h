@@ -1,4 +1,4 @@
-// A directory that one process at a time may use.
+// A lock file, with which one process at a time takes a directory for itself.
 
 #ifndef SLUICE_COMMON_STORAGE_FILE_LOCK_H_
 #define SLUICE_COMMON_STORAGE_FILE_LOCK_H_
@@ -11,18 +11,19 @@
 
 namespace sluice {
 
-// Held until it is destroyed or its process ends, however it ends. An open file description's lock
-// (fcntl(2), F_OFD_SETLK), so that others can ask whether it is held without taking it.
+// The lock is held until this object is destroyed or the process ends in any way. It is a lock of
+// an open file description (fcntl(2), F_OFD_SETLK), so that others can ask whether it is held
+// without taking it.
 class FileLock {
  public:
-  // Locks the file at `path`, which is made if need be, and writes `owner` into it: a line for
-  // people. FAILED_PRECONDITION tells what the process that holds it wrote; other errors are as
+  // Locks the file at `path`, creates it if necessary, and writes `owner` into it, a line for
+  // people. FAILED_PRECONDITION quotes the owner that holds the lock. Other errors are
   // FileSystem's.
   static absl::StatusOr<std::unique_ptr<FileLock>> Take(const std::string& path,
                                                         const std::string& owner);
 
-  // Whether a process holds it, this one too; false if there is no such file. Takes nothing, so
-  // that nobody is refused because of it. UNAVAILABLE if that cannot be found out.
+  // Whether any process, this one included, holds the lock; false if there is no such file. It does
+  // not take the lock, so it disturbs nobody. UNAVAILABLE if the system cannot tell.
   static absl::StatusOr<bool> IsHeld(const std::string& path);
 
  private:

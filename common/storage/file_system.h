@@ -1,7 +1,7 @@
-// What the durable parts of a server ask of files: no more than a test can take the place of, to
-// lose and tear what was not synced.
+// The file operations that server/durable needs. Tests replace them with a disk that loses or tears
+// what was not synced.
 //
-// Errors name the path and the system's reason: RESOURCE_EXHAUSTED if the disk or the quota is
+// Errors name the path and the system's message: RESOURCE_EXHAUSTED if the disk or the quota is
 // full, NOT_FOUND if there is no such file, otherwise UNAVAILABLE.
 
 #ifndef SLUICE_COMMON_STORAGE_FILE_SYSTEM_H_
@@ -23,15 +23,15 @@ class WritableFile {
  public:
   virtual ~WritableFile() = default;
 
-  // After an error a part of `bytes` may have been written.
+  // Appends to the file. After an error, a part of `bytes` may have been written.
   virtual absl::Status Append(absl::string_view bytes) = 0;
 
-  // Cuts the file to its first `size` bytes; what is appended follows them.
+  // Cuts the file to its first `size` bytes; later appends follow these.
   virtual absl::Status Truncate(uint64_t size) = 0;
 
-  // Returns once the file's bytes are on the disk. After an error nobody knows which of them are
-  // (Rebello et al. 2020, "Can Applications Recover from fsync Failures?"): it must not be
-  // repeated.
+  // Returns when the file's bytes are on the disk. After an error nobody knows which of them are,
+  // so it must not be repeated (Rebello et al. 2020, "Can Applications Recover from fsync
+  // Failures?").
   virtual absl::Status Sync() = 0;
 };
 
@@ -42,7 +42,7 @@ class ReadableFile {
 
   virtual uint64_t size() const = 0;
 
-  // Fills `to` with the bytes from `offset` on. DATA_LOSS if the file ends before.
+  // Fills `to` with the bytes from `offset` on. DATA_LOSS if the file is too short.
   virtual absl::Status Read(uint64_t offset, absl::Span<char> to) const = 0;
 };
 
@@ -51,18 +51,18 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  // An empty file; what was there is gone.
+  // Creates an empty file; an existing file is emptied.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) = 0;
-  // The names in a directory, in order, without "." and "..".
+  // The names in a directory, sorted, without "." and "..".
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& directory) = 0;
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;
-  // Returns once the names in it are on the disk.
+  // Returns when the names in the directory are on the disk.
   virtual absl::Status SyncDirectory(const std::string& directory) = 0;
 };
 
-// The machine's own.
+// The machine's own file system.
 FileSystem& RealFileSystem();
 
 }  // namespace sluice

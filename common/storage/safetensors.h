@@ -1,6 +1,6 @@
 // The header of a safetensors file (github.com/huggingface/safetensors): 8 bytes with its length,
-// little-endian, then JSON that names each tensor's type, shape and place in the data that follows
-// to the end of the file. Reading one runs no code.
+// little-endian, then JSON with each tensor's type, shape and byte range in the data, which follows
+// to the end of the file. Reading such a file runs no code.
 
 #ifndef SLUICE_COMMON_STORAGE_SAFETENSORS_H_
 #define SLUICE_COMMON_STORAGE_SAFETENSORS_H_
@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-// Bytes [begin, end) of the data.
+// A tensor whose elements are bytes [begin, end) of the data.
 struct SafeTensor {
   std::string name;
   std::string dtype;  // "F32", "U8", …
@@ -25,23 +25,24 @@ struct SafeTensor {
 };
 
 struct SafeTensorsHeader {
-  std::vector<SafeTensor> tensors;  // in order of their places
+  std::vector<SafeTensor> tensors;  // in order of their byte ranges
   std::map<std::string, std::string> metadata;
 };
 
-// The most that a header may be long; that of the format's own library.
+// The longest header in bytes, as in the format's own library.
 inline constexpr uint64_t kMostSafeTensorsHeader = 100'000'000;
 inline constexpr uint64_t kSafeTensorsPrefix = 8;
 
-// The prefix and the JSON, padded so that the data begins at a multiple of 64 bytes. Names and
-// metadata are UTF-8; the tensors' places follow each other from 0 on.
+// Returns the prefix and the JSON, padded so that the data begins at a multiple of 64 bytes. Names
+// and metadata must be UTF-8, and the byte ranges must follow each other from 0 on.
 std::string EncodeSafeTensorsHeader(const SafeTensorsHeader& header);
 
-// How long the JSON is, of the first 8 bytes. DATA_LOSS if it does not fit in a file of that size.
+// The length of the JSON, from the file's first 8 bytes. DATA_LOSS if it is longer than the file.
 absl::StatusOr<uint64_t> DecodeSafeTensorsPrefix(absl::string_view prefix, uint64_t file_size);
 
-// Of bytes that anyone may have made: DATA_LOSS says what is wrong with them. The tensors are
-// those of the format, cover `data_size` bytes without gaps, and are as long as their shapes say.
+// Reads the JSON, which may come from anywhere. DATA_LOSS says what is wrong with it. The returned
+// tensors have types of the format, cover `data_size` bytes without gaps, and have the lengths that
+// their shapes require.
 absl::StatusOr<SafeTensorsHeader> DecodeSafeTensorsJson(absl::string_view json, uint64_t data_size);
 
 }  // namespace sluice

@@ -18,10 +18,10 @@
 namespace sluice {
 namespace {
 
-// Of the file that says which life began at which step; in it stands the job's id.
-constexpr char kLifePrefix[] = "life-";
-constexpr char kKept[] = "kept";
-constexpr char kReached[] = "reached";
+// The prefix of the file that says at which step an incarnation began. It contains the job's id.
+constexpr char kIncarnationPrefix[] = "life-";
+constexpr char kDurableStep[] = "kept";
+constexpr char kReachedStep[] = "reached";
 // The exit code of a process that could not sync its journal.
 constexpr int kNotSynced = 6;
 // Between two attempts to save the first checkpoint.
@@ -33,7 +33,7 @@ std::string ThisProcess() {
   return absl::StrCat("process ", getpid(), " on ", host);
 }
 
-// What is on the disk is known only to who reads it anew.
+// Only a new process can find out what is on the disk.
 void EndProcess(const absl::Status& why) {
   LOG(ERROR) << why.message() << "; start the server again";
   std::_Exit(kNotSynced);
@@ -45,7 +45,7 @@ DurableDirectory::DurableDirectory(const DurableOptions& options, FileSystem& fi
     : options_(options),
       files_(files),
       checkpoints_(files, options.directory, options.keep_checkpoints),
-      reached_(files, PathOf(kReached)) {}
+      reached_(files, PathOf(kReachedStep)) {}
 
 DurableDirectory::~DurableDirectory() {
   absl::MutexLock lock(&mu_);
@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
   auto lock = FileLock::Take(directory->PathOf(kLockName), ThisProcess());
   if (!lock.ok()) return lock.status();
   directory->lock_ = *std::move(lock);
-  // Names that a killed server left may not be on the disk yet: what is read now stays there.
+  // The names of a killed server's files may not be on the disk yet. Once synced, they stay.
   absl::Status read = files.SyncDirectory(options.directory);
   if (read.ok()) read = directory->checkpoints_.RemoveUnfinished();
   if (!read.ok()) return read;
@@ -76,28 +76,28 @@ absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
     absl::MutexLock lock_base(&directory->mu_);
     directory->has_base_ = directory->restored_ != nullptr;
   }
-  read = directory->ReadLives();
+  read = directory->ReadIncarnations();
   if (read.ok()) read = directory->CheckHistory();
   if (!read.ok()) return read;
   return directory;
 }
 
-// This life's number follows all that were used, and its job is theirs.
-absl::Status DurableDirectory::ReadLives() {
+// This incarnation's number follows all that were used, and its job is theirs.
+absl::Status DurableDirectory::ReadIncarnations() {
   const auto files = files_.List(options_.directory);
   if (!files.ok()) return files.status();
   for (const std::string& file : *files) {
     const auto checkpoint = CheckpointName::Parse(file);
     if (checkpoint.has_value()) incarnation_ = std::max(incarnation_, checkpoint->incarnation);
-    const auto life = ParseNumberedName(kLifePrefix, file);
-    if (!life.has_value()) continue;
-    incarnation_ = std::max(incarnation_, life->first);
+    const auto began = ParseNumberedName(kIncarnationPrefix, file);
+    if (!began.has_value()) continue;
+    incarnation_ = std::max(incarnation_, began->first);
     job_id_ = ReadCheckedLine(files_, PathOf(file)).value_or(job_id_);
-    const bool known = restored_ != nullptr && life->first <= restored_->incarnations.current();
+    const bool known = restored_ != nullptr && began->first <= restored_->incarnations.current();
     if (known) {
       files_.Remove(PathOf(file)).IgnoreError();  // the next time
     } else {
-      lives_.insert(*life);
+      earlier_incarnations_.insert(*began);
     }
   }
   incarnation_ = incarnation_.Next();
@@ -105,14 +105,15 @@ absl::Status DurableDirectory::ReadLives() {
   return absl::OkStatus();
 }
 
-// What a later life did not go on from, since it could not read it, is no part of its history.
+// A later incarnation that could not read this checkpoint began before its step, so the checkpoint
+// is not part of the later history.
 absl::Status DurableDirectory::CheckHistory() const {
   if (restored_ == nullptr) return absl::OkStatus();
-  for (const auto& life : lives_) {
-    if (life.second >= restored_->step) continue;
+  for (const auto& [incarnation, begin] : earlier_incarnations_) {
+    if (begin >= restored_->step) continue;
     return absl::DataLossError(absl::StrCat(
         "the newest checkpoint in ", options_.directory, " is of step ", restored_->step.value(),
-        ", but a later server went on from step ", life.second.value(),
+        ", but a later server continued from step ", begin.value(),
         " without it; restore that server's checkpoints from a copy, or name another directory"));
   }
   return absl::OkStatus();
@@ -120,25 +121,26 @@ absl::Status DurableDirectory::CheckHistory() const {
 
 absl::StatusOr<Step> DurableDirectory::Replay(
     const ShardCheckpoint& checkpoint, const std::function<void(const JournaledStep&)>& replay) {
-  const auto reached = ReplayJournal(files_, options_.directory, lives_, checkpoint, replay);
+  const auto reached =
+      ReplayJournal(files_, options_.directory, earlier_incarnations_, checkpoint, replay);
   if (!reached.ok()) return reached;
-  const Step kept = ReadKept();
-  if (*reached < kept) {
+  const Step durable = ReadDurableStep();
+  if (*reached < durable) {
     return absl::DataLossError(
-        absl::StrCat("step ", kept.value(), " was kept, but only step ", reached->value(),
-                     " can be made again from what is in ", options_.directory,
-                     "; restore the damaged files from a copy, or remove the file \"", kKept,
-                     "\" there to go on without the others"));
+        absl::StrCat("step ", durable.value(), " was durable, but only step ", reached->value(),
+                     " can be repeated from the files in ", options_.directory,
+                     "; restore the damaged files from a copy, or remove the file \"", kDurableStep,
+                     "\" there to continue without the other steps"));
   }
   if (*reached > checkpoint.step)
-    LOG(INFO) << "step " << *reached << " was made again from the journal";
+    LOG(INFO) << "step " << *reached << " was repeated from the journal";
   return reached;
 }
 
 absl::Status DurableDirectory::BeginIncarnation(Step begin, const std::string& job_id) {
-  if (!HasBase() && ReadKept() > Step()) {
+  if (!HasBase() && ReadDurableStep() > Step()) {
     return absl::DataLossError(absl::StrCat(
-        options_.directory, " has kept step ", ReadKept().value(), ", but holds no checkpoint; ",
+        options_.directory, " had step ", ReadDurableStep().value(), ", but holds no checkpoint; ",
         "restore the files from a copy, or name another directory to train from the beginning"));
   }
   const Step reached = reached_.Read();
@@ -148,9 +150,10 @@ absl::Status DurableDirectory::BeginIncarnation(Step begin, const std::string& j
                  << " steps are lost, since the last checkpoint is of step " << begin;
   }
   reached_.Begin(begin);
-  auto file = files_.Create(PathOf(NumberedName(kLifePrefix, {incarnation_, begin})));
+  auto file = files_.Create(PathOf(NumberedName(kIncarnationPrefix, {incarnation_, begin})));
   if (!file.ok()) return file.status();
-  // Without it workers of a life that ends before its first checkpoint must be started again.
+  // Without the job's id, the workers must be started again if this incarnation ends before its
+  // first checkpoint.
   absl::Status noted = (*file)->Append(CheckedLine(job_id));
   LOG_IF(WARNING, !noted.ok()) << noted.message();
   if (noted.ok()) noted = (*file)->Sync();
@@ -164,7 +167,7 @@ StepJournal* DurableDirectory::StartJournal(JournalListener listener) {
   if (options_.durability != Durability::kJournal) return nullptr;
   listener_ = std::move(listener);
   JournalListener own = listener_;
-  own.kept = [this](Step step) { Kept(step); };
+  own.durable = [this](Step step) { OnDurable(step); };
   if (own.fatal == nullptr) own.fatal = EndProcess;
   journal_ = std::make_unique<Journal>(files_, options_.directory, incarnation_, std::move(own));
   return journal_.get();
@@ -174,29 +177,29 @@ void DurableDirectory::FlushJournal() {
   if (journal_ != nullptr) journal_->Flush();
 }
 
-void DurableDirectory::Kept(Step step) {
+void DurableDirectory::OnDurable(Step step) {
   {
     absl::MutexLock lock(&mu_);
-    kept_ = std::max(kept_, step);
+    durable_ = std::max(durable_, step);
     if (!has_base_) return;
-    WriteKept(kept_);
+    WriteDurableStep(durable_);
   }
-  listener_.kept(step);
+  listener_.durable(step);
 }
 
-// Not synced: it outlives the process, which is what it is for, and whatever it says is true.
-void DurableDirectory::WriteKept(Step step) {
-  const std::string unfinished = PathOf(absl::StrCat(kKept, ".new"));
+// The file is not synced. It only has to survive the process, and an older step in it is true too.
+void DurableDirectory::WriteDurableStep(Step step) {
+  const std::string unfinished = PathOf(absl::StrCat(kDurableStep, ".new"));
   auto file = files_.Create(unfinished);
   absl::Status written = file.status();
   if (file.ok()) written = (*file)->Append(CheckedLine(absl::StrCat(step.value())));
-  if (written.ok()) written = files_.Rename(unfinished, PathOf(kKept));
+  if (written.ok()) written = files_.Rename(unfinished, PathOf(kDurableStep));
   LOG_IF_EVERY_N(WARNING, !written.ok(), 1000) << written.message();
 }
 
-// 0 if it is not known.
-Step DurableDirectory::ReadKept() const {
-  const auto text = ReadCheckedLine(files_, PathOf(kKept));
+// 0 if it is unknown.
+Step DurableDirectory::ReadDurableStep() const {
+  const auto text = ReadCheckedLine(files_, PathOf(kDurableStep));
   uint64_t step = 0;
   return text.has_value() && absl::SimpleAtoi(*text, &step) ? Step(step) : Step();
 }
@@ -205,7 +208,7 @@ Step DurableDirectory::ReadKept() const {
 
 void DurableDirectory::Save(std::shared_ptr<const ShardCheckpoint> checkpoint, SaveCallback done) {
   ++saving_;
-  background_.Run([this, checkpoint = std::move(checkpoint), done = std::move(done)] {
+  executor_.Run([this, checkpoint = std::move(checkpoint), done = std::move(done)] {
     auto saved = SaveNow(*checkpoint);
     --saving_;
     if (done) done(std::move(saved));
@@ -223,9 +226,9 @@ void DurableDirectory::SaveUnlessBusy(std::shared_ptr<const ShardCheckpoint> che
   SaveBase(std::move(checkpoint));
 }
 
-// Tries again after whatever else waits to be saved.
+// A new attempt queues behind the other checkpoints that wait.
 void DurableDirectory::SaveBase(std::shared_ptr<const ShardCheckpoint> checkpoint) {
-  background_.Run([this, checkpoint = std::move(checkpoint)] {
+  executor_.Run([this, checkpoint = std::move(checkpoint)] {
     if (!SaveNow(*checkpoint).ok() && WaitForBase()) {
       SaveBase(checkpoint);
     } else {
@@ -234,7 +237,7 @@ void DurableDirectory::SaveBase(std::shared_ptr<const ShardCheckpoint> checkpoin
   });
 }
 
-// Returns whether it is worth while to try again to save the checkpoint that the journal needs.
+// Returns whether to try again to save the checkpoint that the journal needs.
 bool DurableDirectory::WaitForBase() {
   const absl::Time again = absl::Now() + kPatience;
   absl::MutexLock lock(&mu_);
@@ -248,7 +251,8 @@ absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardCheckpoint&
   const absl::Time began = absl::Now();
   auto path = checkpoints_.Save(checkpoint);
   if (!path.ok()) {
-    LOG(ERROR) << "no checkpoint of step " << checkpoint.step << ": " << path.status().message();
+    LOG(ERROR) << "cannot save a checkpoint of step " << checkpoint.step << ": "
+               << path.status().message();
     return path.status();
   }
   LOG(INFO) << "saved " << *path << " in " << absl::FormatDuration(absl::Now() - began)
@@ -260,17 +264,17 @@ absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardCheckpoint&
 void DurableDirectory::NoteSaved() {
   journal_->BeginSegment();
   RemoveOldSegments();
-  Step kept;
+  Step durable;
   {
     absl::MutexLock lock(&mu_);
     if (has_base_) return;
     has_base_ = true;
-    kept = kept_;
+    durable = durable_;
   }
-  if (kept > Step()) Kept(kept);
+  if (durable > Step()) OnDurable(durable);
 }
 
-// Those whose steps are all in the oldest checkpoint.
+// Removes the segments whose steps are all in the oldest checkpoint.
 void DurableDirectory::RemoveOldSegments() {
   const auto checkpoints = checkpoints_.List();
   const auto segments = SegmentsIn(files_, options_.directory);
@@ -278,8 +282,9 @@ void DurableDirectory::RemoveOldSegments() {
   const CheckpointName oldest = checkpoints->back();
   for (size_t i = 0; i + 1 < segments->size(); ++i) {
     const SegmentName& next = (*segments)[i + 1];
-    const bool same_life = next.incarnation == oldest.incarnation;
-    if (next.incarnation > oldest.incarnation || (same_life && next.after > oldest.step)) break;
+    const bool same_incarnation = next.incarnation == oldest.incarnation;
+    if (next.incarnation > oldest.incarnation || (same_incarnation && next.after > oldest.step))
+      break;
     files_.Remove(PathOf((*segments)[i].FileName())).IgnoreError();  // the next time
   }
 }

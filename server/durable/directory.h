@@ -1,14 +1,15 @@
-// The directory in which a server keeps what it must not lose.
+// The directory in which a server saves its state: checkpoints, and a journal if asked for.
 //
-//   LOCK                        held by the server that uses the directory
-//   checkpoint-<life>-<step>…   see checkpoint_store.h
-//   journal-<life>-<step>       see journal.h
-//   life-<life>-<step>          a life of the server began, at that step; empty
-//   kept                        the last step of the journal that workers may know of
-//   reached                     the last step that was made; see reached_step.h
+//   LOCK                               locked by the server that uses the directory
+//   checkpoint-<incarnation>-<step>…   see checkpoint_store.h
+//   journal-<incarnation>-<step>       see journal.h
+//   life-<incarnation>-<step>          that incarnation began at that step; contains the job's id
+//   kept                               the last durable step that workers may have been told of
+//   reached                            the last step that was made; see reached_step.h
 //
-// Each life has a number of its own, the incarnation, which is never used again: it is on the disk
-// before the server answers anybody.
+// Each start of a server is an incarnation with a new number, which is on the disk before the
+// server answers anybody. Recover() connects a shard with a directory. The directory owns the lock,
+// the journal, and the executor's thread, which writes checkpoints.
 
 #ifndef SLUICE_SERVER_DURABLE_DIRECTORY_H_
 #define SLUICE_SERVER_DURABLE_DIRECTORY_H_
@@ -34,9 +35,9 @@
 
 namespace sluice {
 
-inline constexpr char kLockName[] = "LOCK";  // of the file
+inline constexpr char kLockName[] = "LOCK";  // name of the lock's file
 
-// What a server's end costs.
+// What is lost when a server crashes.
 enum class Durability {
   kMemory,   // the steps since the last checkpoint
   kJournal,  // nothing that a worker was told of
@@ -44,12 +45,12 @@ enum class Durability {
 
 struct DurableOptions {
   std::string directory;
-  uint64_t checkpoint_every = 0;  // steps; 0: only when asked, at the beginning and at the end
+  uint64_t checkpoint_every = 0;  // steps; 0: only at the beginning, at the end, or on request
   uint32_t keep_checkpoints = 3;
   Durability durability = Durability::kMemory;
 };
 
-// A checkpoint that was written.
+// A checkpoint that is on the disk.
 struct SavedCheckpoint {
   std::string path;
   Step step;
@@ -57,57 +58,59 @@ struct SavedCheckpoint {
 
 using SaveCallback = std::function<void(absl::StatusOr<SavedCheckpoint>)>;
 
-// Safe to use from any thread, but for what comes before StartJournal().
+// StartJournal() and what precedes it are called by one thread. After that, any thread may call.
 class DurableDirectory {
  public:
-  // Takes the directory for this process, makes it if need be, and reads its checkpoints.
-  // FAILED_PRECONDITION tells which server holds it; DATA_LOSS, that there is a state, and why none
-  // of it can be restored. `files` outlives it.
+  // Locks the directory, creates it if necessary, and loads its newest checkpoint.
+  // FAILED_PRECONDITION names the server that holds the directory. DATA_LOSS says why a state that
+  // is there cannot be restored. Other errors are FileSystem's. `files` outlives the directory.
   static absl::StatusOr<std::unique_ptr<DurableDirectory>> Open(
       const DurableOptions& options, FileSystem& files = RealFileSystem());
   ~DurableDirectory();
 
-  // The newest checkpoint of an earlier life; null if there was none, or it came to nothing.
+  // The newest checkpoint of the earlier incarnations; null if there is none.
   std::unique_ptr<const ShardCheckpoint> TakeRestored() { return std::move(restored_); }
   const ShardCheckpoint* restored() const { return restored_.get(); }
-  // The steps that follow it in the journal, as ReplayJournal(). DATA_LOSS if that is not all of
-  // which workers were told.
+  // Replays the steps that follow the checkpoint in the journal, and returns the last; see
+  // ReplayJournal(). DATA_LOSS if a step is missing that workers were told of.
   absl::StatusOr<Step> Replay(const ShardCheckpoint& checkpoint,
                               const std::function<void(const JournaledStep&)>& replay);
-  // Of the earlier lives, also of those that came to nothing; empty if none is known.
+  // The job of the earlier incarnations, also of those without a checkpoint; empty if unknown.
   const std::string& job_id() const { return job_id_; }
-  // Earlier lives, but for those that the checkpoint knows of.
-  const Lives& lives() const { return lives_; }
+  // The earlier incarnations that the checkpoint does not list.
+  const IncarnationBegins& earlier_incarnations() const { return earlier_incarnations_; }
 
-  // This life, which begins at `begin`, of that job.
+  // The number of this incarnation.
   Incarnation incarnation() const { return incarnation_; }
+  // Writes down that this incarnation begins at step `begin`, and its job. Errors are FileSystem's,
+  // and DATA_LOSS if there was a journal but its checkpoint is gone.
   absl::Status BeginIncarnation(Step begin, const std::string& job_id);
-  // The steps that an earlier life made beyond it, and which are lost; after BeginIncarnation().
+  // How many steps an earlier incarnation had made after `begin`. They are lost.
   uint64_t lost_steps() const { return lost_steps_; }
 
-  // A step was made, and nobody knows of it yet. One thread at a time.
+  // Notes that a step was made, before anybody is told of it. For kMemory. One thread at a time.
   void NoteStep(Step step) { reached_.Note(step); }
 
-  // The journal of this life, after BeginIncarnation(); null unless the options ask for one.
-  // Without a `fatal`, the process ends.
+  // Starts the journal of this incarnation; null for kMemory. If listener.fatal is null, a failed
+  // sync ends the process.
   StepJournal* StartJournal(JournalListener listener);
-  // Returns when all steps that were made are kept, or cannot be.
+  // Returns when all steps that were made are durable, or at once while they cannot be written.
   void FlushJournal();
 
   uint64_t checkpoint_every() const { return options_.checkpoint_every; }
 
-  // Saves a checkpoint on a thread of its own, then calls `done`, if any.
+  // Saves a checkpoint on the executor's thread, which then calls `done`, if any.
   void Save(std::shared_ptr<const ShardCheckpoint> checkpoint, SaveCallback done);
 
-  // As above, unless the one before is still being saved; the log tells what became of it. In a
-  // journal's life the first is tried until it is saved, since nothing is kept without it.
+  // The same, unless an earlier checkpoint is still being saved. The log says whether it was saved.
+  // With a journal, the first one is tried until it succeeds, since no step is durable without it.
   void SaveUnlessBusy(std::shared_ptr<const ShardCheckpoint> checkpoint);
 
  private:
   DurableDirectory(const DurableOptions& options, FileSystem& files);
 
   std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
-  absl::Status ReadLives();
+  absl::Status ReadIncarnations();
   absl::Status CheckHistory() const;
   bool HasBase() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
@@ -118,29 +121,29 @@ class DurableDirectory {
   bool WaitForBase() ABSL_LOCKS_EXCLUDED(mu_);
   void NoteSaved();
   void RemoveOldSegments();
-  void Kept(Step step) ABSL_LOCKS_EXCLUDED(mu_);
-  void WriteKept(Step step);
-  Step ReadKept() const;
+  void OnDurable(Step step) ABSL_LOCKS_EXCLUDED(mu_);
+  void WriteDurableStep(Step step);
+  Step ReadDurableStep() const;
 
   const DurableOptions options_;
   FileSystem& files_;
   std::unique_ptr<FileLock> lock_;
-  CheckpointStore checkpoints_;  // in the end the background's alone
+  CheckpointStore checkpoints_;  // after Open(), only the executor's thread uses it
   std::unique_ptr<ShardCheckpoint> restored_;
   std::string job_id_;
-  Lives lives_;
+  IncarnationBegins earlier_incarnations_;
   Incarnation incarnation_;
   ReachedStep reached_;
   uint64_t lost_steps_ = 0;
   JournalListener listener_;
   mutable absl::Mutex mu_;
-  bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint from which steps can be made again
-  Step kept_ ABSL_GUARDED_BY(mu_);              // in the journal
+  bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint for the journal's steps
+  Step durable_ ABSL_GUARDED_BY(mu_);           // the last step in the journal
   std::atomic<int> saving_{0};
   bool ends_ ABSL_GUARDED_BY(mu_) = false;
   absl::CondVar end_;
   std::unique_ptr<Journal> journal_;  // null in memory mode
-  SerialExecutor background_;
+  SerialExecutor executor_;
 };
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
-// The latest step that a server has made, kept or not: what tells its next life how many steps were
-// lost.
+// A file that holds the latest step that a server has made, durable or not. The next incarnation
+// reads from it how many steps are lost. Used by DurableDirectory.
 
 #ifndef SLUICE_SERVER_DURABLE_REACHED_STEP_H_
 #define SLUICE_SERVER_DURABLE_REACHED_STEP_H_
@@ -14,27 +14,26 @@
 
 namespace sluice {
 
-// A file to which 8 bytes are appended for each step, and which is never synced: they outlive the
-// process but not the machine, after whose end they may tell of an earlier step. One thread at a
-// time.
+// Appends 8 bytes for each step and never syncs them. They survive a crash of the process; after a
+// crash of the machine the file may hold an earlier step. One thread at a time.
 class ReachedStep {
  public:
-  // `files` outlives it.
+  // `files` outlives this.
   ReachedStep(FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
 
-  // That an earlier life noted last; 0 if none did.
+  // The last step that an earlier incarnation noted; 0 if there is none.
   Step Read() const;
 
-  // Forgets what earlier lives noted.
+  // Begins the file anew, with `step`. An error is logged, and then no step is noted.
   void Begin(Step step);
-  // After Begin(). Where the disk is full an earlier step may stay noted, or none.
+  // Notes a step, after Begin(). If the disk is full, the log says so and an older step may remain.
   void Note(Step step);
 
  private:
   FileSystem& files_;
   const std::string path_;
   std::unique_ptr<WritableFile> file_;
-  uint64_t noted_ = 0;  // in the file
+  uint64_t noted_ = 0;  // number of steps in the file
 };
 
 }  // namespace sluice

@@ -20,8 +20,9 @@ absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
   const auto reached = directory.Replay(
       *checkpoint, [&](const JournaledStep& step) { shard.Replay(step.record, step.sum.span()); });
   if (!reached.ok()) return reached;
-  shard.BeginIncarnation(directory.lives());
-  // What was read may not be on the disk: an earlier life may have ended before it was synced.
+  shard.BeginIncarnation(directory.earlier_incarnations());
+  // The replayed steps may not be on the disk yet: an earlier incarnation may have ended before it
+  // synced them.
   if (*reached > checkpoint->step) {
     const absl::Status saved = SaveCheckpointAndWait(shard, directory);
     if (!saved.ok()) return saved;
@@ -31,22 +32,22 @@ absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
 
 absl::Status JournalStopped(const absl::Status& why) {
   if (why.ok()) return absl::OkStatus();
-  return MakeError(
-      Reason::kJournalStopped,
-      absl::StrCat("the server ", why.message(), "; it takes pushes again when it can keep them"));
+  return MakeError(Reason::kJournalStopped,
+                   absl::StrCat("the server ", why.message(),
+                                "; it takes pushes again when it can write its journal"));
 }
 
 void StartJournal(DurableDirectory& directory, Shard& shard,
                   std::function<void(const absl::Status&)> fatal) {
   JournalListener listener;
   listener.fatal = std::move(fatal);
-  listener.kept = [&shard](Step step) { shard.OnDurable(step); };
-  listener.trouble = [&shard](const absl::Status& why) {
-    const absl::Status trouble = JournalStopped(why);
-    // Workers whose pushes wait to be kept are told nothing.
-    LOG_IF(ERROR, !trouble.ok()) << trouble.message();
-    LOG_IF(INFO, trouble.ok()) << "the journal is written again";
-    shard.SetJournalError(trouble);
+  listener.durable = [&shard](Step step) { shard.OnDurable(step); };
+  listener.journal_error = [&shard](const absl::Status& why) {
+    const absl::Status stopped = JournalStopped(why);
+    // Workers whose pushes wait for the journal get no answer meanwhile, so the log tells.
+    LOG_IF(ERROR, !stopped.ok()) << stopped.message();
+    LOG_IF(INFO, stopped.ok()) << "the journal is written again";
+    shard.SetJournalError(stopped);
   };
   StepJournal* const journal = directory.StartJournal(std::move(listener));
   if (journal != nullptr) {
@@ -67,7 +68,7 @@ absl::Status Recover(DurableDirectory& directory, Shard& shard,
   shard.SetLostSteps(directory.lost_steps());
   StartJournal(directory, shard, std::move(fatal));
   shard.TakeCheckpoints(directory.checkpoint_every(), [&directory](const auto& checkpoint) {
-    directory.SaveUnlessBusy(*checkpoint);  // there is one, since nobody was refused
+    directory.SaveUnlessBusy(*checkpoint);  // it has a value, since periodic checkpoints never fail
   });
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// A server's beginning: from the disk to a shard.
+// Restores a shard from a directory when a server starts.
 
 #ifndef SLUICE_SERVER_DURABLE_RECOVERY_H_
 #define SLUICE_SERVER_DURABLE_RECOVERY_H_
@@ -11,10 +11,11 @@
 
 namespace sluice {
 
-// Has a new shard go on where the directory's earlier life ended, and from now on keep there what
-// the directory's options say. Both outlive each other's use: the shard is told of what is kept
-// until the directory ends. Errors are DurableDirectory's. `fatal` is JournalListener's; null: the
-// process ends.
+// Brings a new shard to the last step that can be restored from the directory, begins a new
+// incarnation, and connects the two: from then on the shard's checkpoints and, if asked for, its
+// journal go to the directory. Called once, before the shard is shared. The shard outlives the
+// directory, whose threads call it. Errors are DurableDirectory's. `fatal` is JournalListener's; if
+// it is null, a failed sync of the journal ends the process.
 absl::Status Recover(DurableDirectory& directory, Shard& shard,
                      std::function<void(const absl::Status&)> fatal = nullptr);
 

@@ -1,4 +1,4 @@
-// From a shard to the disk.
+// Saves a checkpoint of a shard in a directory.
 
 #ifndef SLUICE_SERVER_DURABLE_SAVE_CHECKPOINT_H_
 #define SLUICE_SERVER_DURABLE_SAVE_CHECKPOINT_H_
@@ -8,12 +8,12 @@
 
 namespace sluice {
 
-// Saves a checkpoint of the step that is reached, and calls `done`, perhaps on another thread and
-// before it returns. `directory` outlives that. Errors are Shard::TakeCheckpoint's and
-// FileSystem's.
+// Saves a checkpoint of the shard's current step, then calls `done`: on another thread, or on this
+// one before it returns. `directory` outlives the call of `done`. Errors are
+// Shard::TakeCheckpoint's and FileSystem's.
 void SaveCheckpoint(Shard& shard, DurableDirectory& directory, SaveCallback done);
 
-// As above, and waits for it.
+// The same, and returns when it is saved.
 absl::Status SaveCheckpointAndWait(Shard& shard, DurableDirectory& directory);
 
 }  // namespace sluice

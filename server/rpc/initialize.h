@@ -1,4 +1,4 @@
-// InitializeParams over gRPC.
+// The handler of InitializeParams: one object per call.
 
 #ifndef SLUICE_SERVER_RPC_INITIALIZE_H_
 #define SLUICE_SERVER_RPC_INITIALIZE_H_
@@ -10,8 +10,9 @@
 
 namespace sluice {
 
-// Serves one call, whose messages are the bytes of InitializeParamsRequest and
-// InitializeParamsResponse; the reactor owns itself. `transforms` and `shard` outlive it.
+// Serves one call. Its messages are the bytes of InitializeParamsRequest and
+// InitializeParamsResponse. The reactor deletes itself when the call is done; `transforms` and
+// `shard` outlive it.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServeInitialize(grpc::ByteBuffer* response,
                                                            const TransformRegistry& transforms,
                                                            Shard& shard);

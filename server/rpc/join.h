@@ -1,4 +1,4 @@
-// Join over gRPC: one stream per session.
+// The handler of Join: one object per session, for as long as the session's stream is open.
 
 #ifndef SLUICE_SERVER_RPC_JOIN_H_
 #define SLUICE_SERVER_RPC_JOIN_H_
@@ -12,7 +12,9 @@
 
 namespace sluice {
 
-// Serves one call; the reactor owns itself. What it is given outlives it.
+// Serves one call: opens a session, writes its events, and closes what `memories` and `lanes` hold
+// of it at the end. The reactor deletes itself when the call is done. The arguments outlive it,
+// except `request`, which is read at once.
 grpc::ServerWriteReactor<v1::JoinEvent>* ServeJoin(const v1::JoinRequest& request,
                                                    SharedMemories& memories, Lanes& lanes,
                                                    Shard& shard);

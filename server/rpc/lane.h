@@ -1,4 +1,5 @@
-// PushLane and PullLane over gRPC: further connections of one push or pull.
+// The handlers of PushLane and PullLane. A lane is an additional call that carries chunks of one
+// push or pull; parameter_server.proto defines it.
 
 #ifndef SLUICE_SERVER_RPC_LANE_H_
 #define SLUICE_SERVER_RPC_LANE_H_
@@ -11,7 +12,7 @@
 
 namespace sluice {
 
-// The pushes and pulls that have lanes. May be used by any thread.
+// The calls that have lanes, and the lanes that wait for their calls. May be used by any thread.
 struct Lanes {
   PushLanes pushes;
   PullLanes pulls;
@@ -26,12 +27,13 @@ struct Lanes {
   }
 };
 
-// Serves one call of PushLane, whose messages are the bytes of PushGradientsRequest and
-// PushLaneResponse; the reactor owns itself. `lanes` and `shard` outlive it.
+// Serves one call of PushLane. Its messages are the bytes of PushGradientsRequest and
+// PushLaneResponse. The reactor deletes itself when the call is done; `lanes` and `shard` outlive
+// it.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePushLane(grpc::ByteBuffer* response, Lanes& lanes,
                                                          Shard& shard);
 
-// One of PullLane, whose messages are those of Lane and PullParamsResponse.
+// Serves one call of PullLane, whose messages are the bytes of Lane and PullParamsResponse.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullLane(const grpc::ByteBuffer& request,
                                                           Lanes& lanes, Shard& shard);
 

@@ -1,7 +1,8 @@
-// Where the lanes of a push or pull find its first call, whichever of them comes first.
+// Connects the lanes of a push or pull with its own call.
 //
-// The connections that they come through are different ones, so nothing orders them. Numbers of
-// calls only grow: a lane of one that has ended is told so, however late it is.
+// They use different connections, so any of them may come first: a lane that comes before its call
+// waits here. Call numbers only grow, so a lane of an older call is known to be too late. Used by
+// the handlers of Join, PushGradients, PullParams, PushLane and PullLane.
 
 #ifndef SLUICE_SERVER_RPC_LANE_TABLE_H_
 #define SLUICE_SERVER_RPC_LANE_TABLE_H_
@@ -22,27 +23,27 @@
 
 namespace sluice {
 
-// Which call, of which session.
+// A push or pull with lanes: its session and its call number.
 struct LaneName {
   SessionId session;
   uint64_t call = 0;
 };
 
-// Why a lane is refused: its session has ended, or so many of it wait already.
+// Errors of Find(): UNKNOWN_SESSION; BAD_ARGUMENT if `waiting` lanes of the session wait already.
 absl::Status NoSessionOfLane(SessionId session);
 absl::Status TooManyLanes(size_t waiting);
 
-// `Call` is what the first call shares with its lanes. May be used by any thread.
+// `Call` is what a push or pull shares with its lanes. May be used by any thread.
 template <typename Call>
 class LaneTable {
  public:
-  // Lanes of a session that may wait for their first calls at once.
+  // How many lanes of a session may wait at once.
   static constexpr size_t kMostWaiting = 16;
 
-  // Told the first call; null if that has ended. Called outside all locks.
+  // Called with the lane's call, or null if that has ended. Called outside all locks.
   using Found = std::function<void(std::shared_ptr<Call>)>;
 
-  // A session has begun, or ended: whoever waits is told that there is nothing.
+  // A session has begun or ended. At its end all its waiting lanes are called with null.
   void Begin(SessionId session) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     sessions_[session];
@@ -59,15 +60,15 @@ class LaneTable {
     for (const auto& entry : waiting) entry.second.found(nullptr);
   }
 
-  // The first call: lanes find it until Close(), which is also for one that was never opened. Both
-  // do nothing for a session that has ended.
+  // A call has begun: its lanes find it until Close(). Close() also ends the wait of lanes whose
+  // call was never opened. Both do nothing for a session that has ended.
   void Open(const LaneName& name, std::shared_ptr<Call> call) ABSL_LOCKS_EXCLUDED(mu_) {
     Settle(name, std::move(call));
   }
   void Close(const LaneName& name) ABSL_LOCKS_EXCLUDED(mu_) { Settle(name, nullptr); }
 
-  // A lane: calls `found`, perhaps before it returns. `lane` is for Cancel(). After an error it is
-  // not called.
+  // Finds a lane's call and calls `found`, perhaps before it returns; not after an error. `lane`
+  // identifies the lane for Cancel().
   absl::Status Find(const LaneName& name, const void* lane, Found found) ABSL_LOCKS_EXCLUDED(mu_) {
     std::shared_ptr<Call> call;
     {
@@ -88,9 +89,9 @@ class LaneTable {
     return absl::OkStatus();
   }
 
-  // True iff the lane waited: it will not be called then.
+  // Ends a lane's wait. Returns true if it waited; then `found` is not called.
   bool Cancel(const LaneName& name, const void* lane) ABSL_LOCKS_EXCLUDED(mu_) {
-    Found found;  // ends when the lock is released
+    Found found;  // destroyed after the lock is released
     absl::MutexLock lock(&mu_);
     const auto session = sessions_.find(name.session);
     if (session == sessions_.end()) return false;
@@ -110,12 +111,12 @@ class LaneTable {
     Found found;
   };
   struct Session {
-    uint64_t newest = 0;  // of the calls that came so far
+    uint64_t newest = 0;  // the highest call number so far
     std::map<uint64_t, std::shared_ptr<Call>> open;
-    std::multimap<uint64_t, Waiting> waiting;  // all for newer ones
+    std::multimap<uint64_t, Waiting> waiting;  // all for higher call numbers
   };
 
-  // Lanes that wait for older calls have been outrun: those have ended.
+  // Lanes that wait for lower call numbers are called with null, since those calls have ended.
   void Settle(const LaneName& name, std::shared_ptr<Call> call) ABSL_LOCKS_EXCLUDED(mu_) {
     std::vector<std::pair<uint64_t, Found>> found;
     {

@@ -1,4 +1,4 @@
-// The ParameterServer service: checks the caller's token and hands each call to its stream.
+// The ParameterServer service: checks each caller's token and role, then starts the call's handler.
 
 #ifndef SLUICE_SERVER_RPC_PARAMETER_SERVICE_H_
 #define SLUICE_SERVER_RPC_PARAMETER_SERVICE_H_
@@ -15,7 +15,7 @@
 namespace sluice {
 
 // Callers must present `token`, unless it is empty. Workers may use the encodings whose transforms
-// `transforms` has. `shard` outlives the service.
+// `transforms` has. The gRPC server calls the service from many threads. `shard` outlives it.
 std::unique_ptr<grpc::Service> MakeGrpcParameterService(std::string token,
                                                         TransformRegistry transforms, Shard& shard);
 

@@ -1,4 +1,4 @@
-// PullParams over gRPC: one stream per pull.
+// The handler of PullParams: one object per pull.
 
 #ifndef SLUICE_SERVER_RPC_PULL_H_
 #define SLUICE_SERVER_RPC_PULL_H_
@@ -16,8 +16,10 @@ namespace sluice {
 
 using PullLanes = LaneTable<SharedChunks>;
 
-// Serves one call, whose messages are the bytes of PullParamsRequest and PullParamsResponse; the
-// reactor owns itself, and `permit` until it is done. `chunks`, `lanes` and `shard` outlive it.
+// Serves one call: waits in the shard, then writes the snapshot's chunks. Its messages are the
+// bytes of PullParamsRequest and PullParamsResponse. The reactor holds `permit` and deletes itself
+// when the call is done. `peer` is the caller's address. `chunks`, `lanes` and `shard` outlive the
+// reactor.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(const grpc::ByteBuffer& request,
                                                       const std::string& peer, PullPermit permit,
                                                       SnapshotChunks& chunks, PullLanes& lanes,

@@ -1,4 +1,4 @@
-// PushGradients over gRPC: one stream per push.
+// The handler of PushGradients: one object per push.
 
 #ifndef SLUICE_SERVER_RPC_PUSH_H_
 #define SLUICE_SERVER_RPC_PUSH_H_
@@ -15,9 +15,10 @@ namespace sluice {
 
 using PushLanes = LaneTable<GatheredPush>;
 
-// Serves one call, whose messages are the bytes of PushGradientsRequest and PushGradientsResponse;
-// the reactor owns itself. `memories`, `lanes`, `transforms`
-// and `shard` outlive it.
+// Serves one call: the shard judges the header, then the chunks are collected, then the shard takes
+// the gradient. Its messages are the bytes of PushGradientsRequest and PushGradientsResponse. The
+// reactor deletes itself when the call is done; `memories`, `lanes`, `transforms` and `shard`
+// outlive it.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePush(grpc::CallbackServerContext* context,
                                                      grpc::ByteBuffer* response,
                                                      const SharedMemories& memories,

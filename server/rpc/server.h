@@ -1,4 +1,4 @@
-// The server's door: gRPC on one address, with health checks and reflection.
+// The gRPC server: all services on one address, with health checks and reflection. Server owns it.
 
 #ifndef SLUICE_SERVER_RPC_SERVER_H_
 #define SLUICE_SERVER_RPC_SERVER_H_
@@ -17,31 +17,33 @@
 
 namespace sluice {
 
+// Serves until Shutdown(), on gRPC's threads.
 class GrpcServer {
  public:
   virtual ~GrpcServer() = default;
 
-  // Where it listens; the port is real even if 0 was asked for.
+  // The address at which it listens. If port 0 was asked for, this has the port that was chosen.
   virtual const Address& address() const = 0;
 
-  // Refuses new calls and returns when all have ended; those still open after `grace` are
-  // cancelled.
+  // Refuses new calls and returns when all open calls have ended. Calls that are still open after
+  // `grace` are cancelled.
   virtual void Shutdown(absl::Duration grace) = 0;
 };
 
 struct GrpcServerOptions {
   Address address;
-  // Callers of the ParameterServer and of Admin must present it, unless it is empty.
+  // Callers of the ParameterServer and of Admin must present this token; empty: none.
   std::string token;
-  // For mutual TLS, on TCP alone; empty: plaintext, in which everybody has every role.
+  // For mutual TLS, which only TCP uses. Empty: plaintext, where every caller has all roles.
   CredentialsSource credentials;
   RpcLimits limits = {};
   // Workers may use the encodings whose transforms are in here.
   TransformRegistry transforms = BuiltinTransforms();
 };
 
-// Listens. `shard` and `durable`, where checkpoints are saved, outlive the server. UNAVAILABLE says
-// why it cannot, for example that the port is in use; other errors are those of the credentials.
+// Starts to listen. `durable` is where Admin saves checkpoints; null: nowhere. Both references
+// outlive the server. UNAVAILABLE says why it cannot listen, for example because the port is in
+// use. Other errors are those of the credentials.
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOptions& options,
                                                             Shard& shard,
                                                             DurableDirectory* durable = nullptr);

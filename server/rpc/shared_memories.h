@@ -1,4 +1,5 @@
-// The memory that workers of this node push from, by session.
+// The shared memory from which workers on this node push, by session. Join opens and closes it, and
+// each push looks it up.
 
 #ifndef SLUICE_SERVER_RPC_SHARED_MEMORIES_H_
 #define SLUICE_SERVER_RPC_SHARED_MEMORIES_H_
@@ -16,17 +17,18 @@ namespace sluice {
 // May be used by any thread.
 class SharedMemories {
  public:
-  // Unless `enabled`, nobody shares anything.
+  // If not `enabled`, Open() always returns false.
   explicit SharedMemories(bool enabled) : enabled_(enabled) {}
 
-  // Maps the memory that a worker named. False if it named none, or it cannot be reached: it is of
-  // another node, user or container. Then its tensors travel through sockets.
+  // Maps the memory that a worker named. Returns false if it named none, or if it cannot be opened,
+  // because the worker runs on another node, as another user or in another container. Then its
+  // tensors travel through sockets.
   bool Open(SessionId session, const v1::JoinRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Null if the session shares none.
+  // The session's memory; null if it shares none.
   SenderMemory Find(SessionId session) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The session has ended. What was received from its memory stays mapped as long as it is used.
+  // The session has ended. The memory stays mapped while chunks that refer to it are in use.
   void Close(SessionId session) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -1,4 +1,5 @@
-// A snapshot as the messages that a pull is answered with: made once, sent to every worker.
+// The messages that answer pulls: made once for each snapshot and encoding, and shared by all
+// pulls.
 
 #ifndef SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
 #define SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
@@ -25,15 +26,15 @@
 
 namespace sluice {
 
-// PullParamsResponses that hold a chunk each, in order of their offsets.
+// Encoded PullParamsResponses, one chunk each, in order of their offsets.
 using ChunkMessages = std::vector<grpc::ByteBuffer>;
 
-// Those of one pull, which goes through one call or several. May be used by any thread.
+// The chunks of one pull, shared by its own call and its lanes. May be used by any thread.
 class SharedChunks {
  public:
   explicit SharedChunks(std::shared_ptr<const ChunkMessages> chunks) : chunks_(std::move(chunks)) {}
 
-  // The next that nobody has taken yet; null if none is left. It lives as long as this.
+  // The next chunk that no call has taken yet; null if none is left. Valid as long as this object.
   const grpc::ByteBuffer* Take() {
     const size_t index = next_.fetch_add(1, std::memory_order_relaxed);
     return index < chunks_->size() ? &(*chunks_)[index] : nullptr;
@@ -44,7 +45,7 @@ class SharedChunks {
   std::atomic<size_t> next_{0};
 };
 
-// May be used by any thread.
+// The chunks of the latest snapshots. May be used by any thread.
 class SnapshotChunks {
  public:
   // `transforms` and `shard` outlive it.
@@ -54,13 +55,13 @@ class SnapshotChunks {
   // The transforms that encodings may use.
   const TransformRegistry& transforms() const { return transforms_; }
 
-  // Those of `snapshot` as it is, with or without checksums: the ones that are in use for it
-  // already, or new ones. They refer to its memory, and share it.
+  // The chunks of `snapshot` without encoding. Made if no pull uses them already. They refer to the
+  // snapshot's memory and keep it.
   std::shared_ptr<const ChunkMessages> Of(const std::shared_ptr<const Snapshot>& snapshot,
                                           Checksums checksums);
 
-  // Those of `snapshot`, or of the later one that was encoded last, in an encoding that is not
-  // plain.
+  // The chunks in an encoding that is not plain: of `snapshot`, or of a later snapshot if that has
+  // been encoded already. BAD_ARGUMENT if too many encodings are in use.
   struct Encoded {
     Step step;
     std::shared_ptr<const ChunkMessages> chunks;
@@ -74,14 +75,14 @@ class SnapshotChunks {
     std::weak_ptr<const ChunkMessages> chunks;
   };
 
-  // The latest step in one encoding.
+  // The latest encoded snapshot, for one encoding.
   struct InEncoding {
     InEncoding(const Layout& layout, const Encoding& encoding, const TransformRegistry& transforms)
         : encoder(layout, encoding, transforms) {}
 
     absl::Mutex mu;
     SnapshotEncoder encoder ABSL_GUARDED_BY(mu);
-    Encoded latest ABSL_GUARDED_BY(mu);  // without chunks at first
+    Encoded latest ABSL_GUARDED_BY(mu);  // has no chunks at first
   };
 
   absl::StatusOr<InEncoding*> Find(const Encoding& encoding);
@@ -89,11 +90,11 @@ class SnapshotChunks {
   const TransformRegistry& transforms_;
   Shard& shard_;
   absl::Mutex mu_;
-  Plain plain_[2] ABSL_GUARDED_BY(mu_);  // without and with checksums
+  Plain plain_[2] ABSL_GUARDED_BY(mu_);  // [0]: without checksums, [1]: with
   std::map<std::string, std::unique_ptr<InEncoding>> encodings_ ABSL_GUARDED_BY(mu_);  // by name
 };
 
-// The message for elements [offset, end) of `snapshot`.
+// The message with elements [offset, end) of `snapshot`, not encoded.
 grpc::ByteBuffer EncodePart(const std::shared_ptr<const Snapshot>& snapshot, uint64_t offset,
                             uint64_t end, Checksums checksums);
 

@@ -1,5 +1,6 @@
 // Reads a directory's checkpoints as they appear, each once, while a server writes and removes
-// them, and without the server's noticing.
+// files there. It locks nothing and changes nothing, so the server is not affected. For
+// sluice_evaluate.
 
 #ifndef SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_FOLLOWER_H_
 #define SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_FOLLOWER_H_
@@ -17,7 +18,7 @@
 
 namespace sluice {
 
-// A checkpoint, all of whose bytes were checked.
+// A checkpoint whose bytes were all checked.
 struct FollowedCheckpoint {
   std::string path;
   ShardCheckpoint checkpoint;
@@ -26,20 +27,21 @@ struct FollowedCheckpoint {
 // For one thread.
 class CheckpointFollower {
  public:
-  // `files` outlives it.
+  // `files` outlives this.
   CheckpointFollower(FileSystem& files, std::string directory);
 
-  // The oldest of those that are newer than the one before and at least `every` steps further, or
-  // of a later life; with `finally`, if there is none, the newest that was not given. Null if there
-  // is none now, nor the directory. One that is damaged is named in the log and passed over; one
-  // that its server removes first is passed over. Errors are FileSystem's.
+  // Returns the oldest checkpoint that is at least `every` steps newer than the one returned
+  // before, or is of a later incarnation. If there is none and `finally` is set, it returns the
+  // newest one that was not returned yet. Null if there is none, or no directory. A damaged
+  // checkpoint is named in the log and skipped; one that the server removes meanwhile is skipped.
+  // Errors are FileSystem's.
   absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> Next(uint64_t every, bool finally);
 
-  // Whether the newest checkpoint says that training had ended when it was saved. Once no server
-  // holds the directory (FileLock::IsHeld()), that tells whether its run is over.
+  // Whether the newest checkpoint says that training had ended when it was saved. If also no server
+  // holds the directory (FileLock::IsHeld()), the run is over.
   absl::StatusOr<bool> HasEnded();
 
-  uint32_t damaged() const { return static_cast<uint32_t>(damaged_.size()); }  // so far
+  uint32_t damaged() const { return static_cast<uint32_t>(damaged_.size()); }  // number so far
 
  private:
   absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> Load(const CheckpointName& name);

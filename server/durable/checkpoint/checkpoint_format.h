@@ -1,11 +1,12 @@
-// A checkpoint's bytes: a safetensors file that any of its readers opens.
+// The bytes of a checkpoint: a safetensors file, which any reader of safetensors can open.
 //
 //   header   the state as JSON, under the metadata's key "sluice"
-//   data     the model's tensors, under their names; then, for each of the optimizer's slots, a
-//            tensor "sluice:slot:<slot>:<name>" for each of the model's; then "sluice:checksum",
-//            the XXH3-64 of all bytes of the file before it, little-endian
+//   data     the model's tensors, under their names; then, for each slot of the optimizer, one
+//   tensor
+//            "sluice:slot:<slot>:<name>" for each tensor of the model; then "sluice:checksum", the
+//            XXH3-64 of all bytes of the file before it, little-endian
 //
-// All numbers are those of the shard's vectors, so that a checkpoint is its vectors one after the
+// The tensors are in the order of the layout, so the data is the shard's vectors, one after the
 // other.
 
 #ifndef SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_FORMAT_H_
@@ -17,10 +18,10 @@
 
 namespace sluice {
 
-// Appends to an empty file; does not sync it.
+// Appends a checkpoint to an empty file, and does not sync it. Errors are FileSystem's.
 absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file);
 
-// All of it, with nothing left unchecked: DATA_LOSS says what is wrong with the file.
+// Reads a checkpoint and checks every byte. DATA_LOSS says what is wrong with the file.
 absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file);
 
 }  // namespace sluice

@@ -1,8 +1,8 @@
 // The checkpoints in a directory: one file each, "checkpoint-<incarnation>-<step>.safetensors".
 //
-// A file of that name is whole: it is written under another, synced, and renamed, and the
-// directory is synced, before anybody relies on it (Pillai et al. 2014, "All File Systems Are Not
-// Created Equal"). If it is damaged nevertheless, that is found when it is read.
+// A file with such a name is complete: the store writes it under another name, syncs it, renames
+// it, and syncs the directory (Pillai et al. 2014, "All File Systems Are Not Created Equal"). If
+// the disk damages it later, Load() finds that.
 
 #ifndef SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_STORE_H_
 #define SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_STORE_H_
@@ -20,13 +20,13 @@
 
 namespace sluice {
 
-// In order: the newest is the largest.
+// Ordered: the newest is the largest.
 struct CheckpointName {
   Incarnation incarnation;
   Step step;
 
   std::string FileName() const;
-  // Absent if it is none.
+  // Absent if `file_name` is not the name of a checkpoint.
   static absl::optional<CheckpointName> Parse(absl::string_view file_name);
 };
 
@@ -35,25 +35,25 @@ bool operator<(const CheckpointName& a, const CheckpointName& b);
 // Externally synchronized.
 class CheckpointStore {
  public:
-  // Keeps the newest `keep`, at least 1. `files` outlives the store.
+  // The newest `keep` checkpoints stay, at least 1. `files` outlives the store.
   CheckpointStore(FileSystem& files, std::string directory, uint32_t keep)
       : files_(files), directory_(std::move(directory)), keep_(keep) {}
 
-  // Saves one, then removes those that are too many. Returns its path. After an error it is not
-  // there, and the others are.
+  // Saves a checkpoint, then removes the oldest ones. Returns its path. After an error the
+  // checkpoint is not there, and the others remain.
   absl::StatusOr<std::string> Save(const ShardCheckpoint& checkpoint);
 
   // Newest first.
   absl::StatusOr<std::vector<CheckpointName>> List() const;
 
-  // DATA_LOSS names the file and what is wrong with it.
+  // Loads one. DATA_LOSS names the file and says what is wrong with it.
   absl::StatusOr<ShardCheckpoint> Load(const CheckpointName& name) const;
 
-  // The newest that is whole; the log names those that are not. Null if there are none at all.
-  // DATA_LOSS if there are, and none can be loaded.
+  // Loads the newest that is not damaged; the log names the damaged ones. Null if there are no
+  // checkpoints. DATA_LOSS if there are some and all are damaged.
   absl::StatusOr<std::unique_ptr<ShardCheckpoint>> LoadNewest() const;
 
-  // Removes what an interrupted Save() left.
+  // Removes the files that an interrupted Save() has left.
   absl::Status RemoveUnfinished();
 
  private:

@@ -1,4 +1,4 @@
-// Files of one line of text, which is taken for what was written only if all of it is there.
+// One line of text with a checksum, so that a reader notices a file that was not written completely.
 
 #ifndef SLUICE_SERVER_DURABLE_FORMAT_CHECKED_LINE_H_
 #define SLUICE_SERVER_DURABLE_FORMAT_CHECKED_LINE_H_
@@ -10,10 +10,10 @@
 
 namespace sluice {
 
-// "TEXT CHECKSUM\n", for a text without spaces of at most 200 bytes.
+// Returns "TEXT CHECKSUM\n". The text has at most 200 bytes and no spaces.
 std::string CheckedLine(const std::string& text);
 
-// The text in a file that holds such a line; absent if there is no such file, or it is damaged.
+// The text of a file with such a line; absent if there is no such file, or if it is damaged.
 absl::optional<std::string> ReadCheckedLine(FileSystem& files, const std::string& path);
 
 }  // namespace sluice

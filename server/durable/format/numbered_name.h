@@ -1,5 +1,6 @@
-// Names of files that are of one life of the server and one step: "<prefix><life>-<step><suffix>",
-// with so many digits that they sort as the numbers do.
+// Names of files that belong to one incarnation and one step:
+// "<prefix><incarnation>-<step><suffix>". The numbers have leading zeros, so that the names sort
+// like the numbers.
 
 #ifndef SLUICE_SERVER_DURABLE_FORMAT_NUMBERED_NAME_H_
 #define SLUICE_SERVER_DURABLE_FORMAT_NUMBERED_NAME_H_
@@ -13,14 +14,15 @@
 
 namespace sluice {
 
-using LifeAndStep = std::pair<Incarnation, Step>;
+using IncarnationAndStep = std::pair<Incarnation, Step>;
 
-std::string NumberedName(absl::string_view prefix, LifeAndStep numbers,
+std::string NumberedName(absl::string_view prefix, IncarnationAndStep numbers,
                          absl::string_view suffix = "");
 
-// Absent if `name` is none that NumberedName() gives.
-absl::optional<LifeAndStep> ParseNumberedName(absl::string_view prefix, absl::string_view name,
-                                              absl::string_view suffix = "");
+// The numbers in a name; absent if NumberedName() does not return that name.
+absl::optional<IncarnationAndStep> ParseNumberedName(absl::string_view prefix,
+                                                     absl::string_view name,
+                                                     absl::string_view suffix = "");
 
 }  // namespace sluice
 

@@ -1,5 +1,5 @@
-// The translator of what a server keeps on disk, but for tensors: to and from
-// proto/sluice/v1/durable.proto.
+// Translates what a server saves beside its tensors, to and from proto/sluice/v1/durable.proto. It
+// is the only file of server/durable that uses protobuf.
 
 #ifndef SLUICE_SERVER_DURABLE_FORMAT_SAVED_STATE_H_
 #define SLUICE_SERVER_DURABLE_FORMAT_SAVED_STATE_H_
@@ -13,14 +13,14 @@
 
 namespace sluice {
 
-// As JSON.
+// The state in a checkpoint, as JSON.
 std::string EncodeSavedState(const ShardCheckpoint& checkpoint);
 
-// Of text that anyone may have written: DATA_LOSS names what is wrong with it. The checkpoint's
-// parameters are null, and its slots are empty.
+// Reads it back. The text may come from anywhere: DATA_LOSS says what is wrong with it. The
+// returned checkpoint has null parameters and empty slots.
 absl::StatusOr<ShardCheckpoint> DecodeSavedState(absl::string_view json);
 
-// Of the journal.
+// The state in a record of the journal, as bytes, and back; DATA_LOSS as above.
 std::string EncodeSavedStep(const StepRecord& record);
 absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes);
 

@@ -99,21 +99,21 @@ void Journal::Work() {
       entries.swap(entries_);
       busy_ = true;
     }
-    const bool kept = Keep(entries);
+    const bool durable = MakeDurable(entries);
     absl::MutexLock lock(&mu_);
     spare_ = std::move(entries.back().sum);
     busy_ = false;
     settled_.SignalAll();
-    if (kept) continue;
-    // What follows would be of no use without these.
+    if (durable) continue;
+    // A later step cannot be replayed without these.
     stopped_ = true;
     entries_.clear();
     return;
   }
 }
 
-// Returns whether they are: before the end, it tries until they are.
-bool Journal::Keep(std::deque<Entry>& entries) {
+// Returns whether they are durable. Unless the journal ends, it tries until they are.
+bool Journal::MakeDurable(std::deque<Entry>& entries) {
   for (const Entry& entry : entries) {
     absl::Status written = Write(entry);
     while (!written.ok()) {
@@ -127,18 +127,17 @@ bool Journal::Keep(std::deque<Entry>& entries) {
     return false;
   }
   ReportJournalError(absl::OkStatus());
-  listener_.kept(entries.back().step);
+  listener_.durable(entries.back().step);
   return true;
 }
 
-// All of it, or nothing that will be read.
+// After an error, a part of the entry may be in the file; the next attempt cuts it off.
 absl::Status Journal::Write(const Entry& entry) {
   if (segment_ == nullptr || entry.begins_segment) {
     const absl::Status opened = OpenSegment(Step(entry.step.value() - 1));
     if (!opened.ok()) return opened;
   }
   const JournalFrame frame = FrameOf(entry.state, entry.sum.span());
-  // After an earlier attempt a part may be there.
   absl::Status written = segment_->Truncate(segment_bytes_);
   for (const absl::string_view part :
        {absl::string_view(frame.head), BytesOf(entry.sum.span()), absl::string_view(frame.tail)}) {
@@ -149,7 +148,7 @@ absl::Status Journal::Write(const Entry& entry) {
   return absl::OkStatus();
 }
 
-// What was written to the one before is synced, too.
+// Syncs the segment before it too.
 absl::Status Journal::OpenSegment(Step after) {
   if (segment_ != nullptr) {
     const absl::Status synced = segment_->Sync();
@@ -172,10 +171,10 @@ void Journal::ReportJournalError(const absl::Status& status) {
     journal_error_ = status;
     settled_.SignalAll();
   }
-  if (news) listener_.trouble(status);
+  if (news) listener_.journal_error(status);
 }
 
-// Returns whether it is worth while to try again.
+// Returns whether to try again.
 bool Journal::WaitOutJournalError(const absl::Status& status) {
   ReportJournalError(status);
   const absl::Time again = absl::Now() + kPatience;

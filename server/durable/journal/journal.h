@@ -1,9 +1,9 @@
-// The journal: every step is on the disk before anybody is told that a push is part of it.
+// The journal: every step is on the disk before a worker is told that its push is part of the step.
 //
-// Steps are appended by the thread that makes them and written by a thread of the journal's own,
-// which writes all that wait and syncs them together (group commit; Gray & Reuter 1993). The files
-// are segments, "journal-<life>-<step>", each with the steps that follow its name's; a new one
-// begins with each checkpoint, so that those before it can be removed.
+// The thread that makes a step appends it. The journal's own thread writes all steps that wait and
+// syncs them together (group commit; Gray & Reuter 1993). The files are segments, named
+// "journal-<incarnation>-<step>", each with the steps after that step. Each checkpoint begins a new
+// segment, so that older segments can be removed.
 
 #ifndef SLUICE_SERVER_DURABLE_JOURNAL_JOURNAL_H_
 #define SLUICE_SERVER_DURABLE_JOURNAL_JOURNAL_H_
@@ -27,10 +27,10 @@
 
 namespace sluice {
 
-// In order.
+// Ordered: by incarnation, then by step.
 struct SegmentName {
   Incarnation incarnation;
-  Step after;  // the step before its first
+  Step after;  // the step before the segment's first
 
   std::string FileName() const;
   static absl::optional<SegmentName> Parse(absl::string_view file_name);
@@ -38,37 +38,40 @@ struct SegmentName {
 
 bool operator<(const SegmentName& a, const SegmentName& b);
 
-// Those in a directory, in order.
+// The segments in a directory, in order.
 absl::StatusOr<std::vector<SegmentName>> SegmentsIn(FileSystem& files,
                                                     const std::string& directory);
 
-// What the journal's owner is told; on the journal's thread, outside its locks.
+// What the journal tells its owner. Called on the journal's thread, outside its locks.
 struct JournalListener {
-  std::function<void(Step)> kept;  // all steps up to this are on the disk
-  // It cannot write, for example because the disk is full, and tries again; OK: it can again.
-  std::function<void(const absl::Status&)> trouble;
-  // A sync failed: nobody knows what is on the disk, and no more is written.
+  std::function<void(Step)> durable;  // all steps up to this one are on the disk
+  // With an error: the journal cannot write, for example because the disk is full, and tries again.
+  // With OK: it can write again.
+  std::function<void(const absl::Status&)> journal_error;
+  // A sync failed. Nobody knows what is on the disk, and the journal writes nothing more.
   std::function<void(const absl::Status&)> fatal;
 };
 
+// Append(), Flush() and BeginSegment() may be called from any thread.
 class Journal final : public StepJournal {
  public:
-  // Of one life of the server. `files` outlives it.
+  // The journal of one incarnation. Starts its thread. `files` outlives the journal.
   Journal(FileSystem& files, std::string directory, Incarnation incarnation,
           JournalListener listener);
-  // Ends when all that was appended is kept, or cannot be written.
+  // Returns when all that was appended is durable, or cannot be written.
   ~Journal() override;
 
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
+  // Copies a step, with the sum of its gradients, and returns; steps come in order.
   void Append(const StepRecord& record, absl::Span<const float> sum) override
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns when all that was appended is kept; or, at once, while it cannot be written.
+  // Returns when all that was appended is durable, or at once while it cannot be written.
   void Flush() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The next step begins a segment.
+  // The next step that is appended begins a new segment.
   void BeginSegment() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -83,7 +86,7 @@ class Journal final : public StepJournal {
   bool Settled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return !journal_error_.ok() || (entries_.empty() && !busy_);
   }
-  bool Keep(std::deque<Entry>& entries) ABSL_LOCKS_EXCLUDED(mu_);
+  bool MakeDurable(std::deque<Entry>& entries) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Write(const Entry& entry);
   absl::Status OpenSegment(Step after);
   void ReportJournalError(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
@@ -94,9 +97,9 @@ class Journal final : public StepJournal {
   const Incarnation incarnation_;
   const JournalListener listener_;
 
-  // Of the journal's thread.
+  // Used by the journal's thread only.
   std::unique_ptr<WritableFile> segment_;
-  uint64_t segment_bytes_ = 0;  // of whole records
+  uint64_t segment_bytes_ = 0;  // length of the complete records
 
   absl::Mutex mu_;
   absl::CondVar work_;     // there is something to write, or the end
@@ -106,7 +109,7 @@ class Journal final : public StepJournal {
   bool begins_segment_ ABSL_GUARDED_BY(mu_) = true;
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
   bool ends_ ABSL_GUARDED_BY(mu_) = false;
-  bool stopped_ ABSL_GUARDED_BY(mu_) = false;  // no more is written
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;  // nothing more is written
   absl::Status journal_error_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;
 };

@@ -1,9 +1,9 @@
-// A journal's bytes: records of steps, one after the other, each
+// The bytes of a journal's segment: one record per step, one after the other. Each record is
 //
 //   8  "SLUICEJ1"
-//   8  bytes of the state
-//   8  elements of the sum
-//   8  XXH3-64 of the 24 bytes before
+//   8  length of the state in bytes
+//   8  number of elements in the sum
+//   8  XXH3-64 of the 24 bytes before it
 //      the state: a SavedStep (proto/sluice/v1/durable.proto)
 //      the sum of the step's gradients, float32
 //   8  XXH3-64 of state and sum
@@ -25,27 +25,27 @@
 
 namespace sluice {
 
-// A step as it was read.
+// A step that was read from a journal.
 struct JournaledStep {
   StepRecord record;
   FloatBuffer sum;  // empty without gradients
 };
 
-// What goes before the sum, and after it.
+// The bytes of a record before its sum and after it.
 struct JournalFrame {
   std::string head;
   std::string tail;
 };
 JournalFrame FrameOf(const std::string& state, absl::Span<const float> sum);
 
-// Reads records from a file's begin on. One thread.
+// Reads the records of a segment, from its beginning. For one thread.
 class JournalReader {
  public:
-  // Sums have that many elements. `file` outlives it.
+  // Every sum has `elements` elements, or none. `file` outlives the reader.
   JournalReader(const ReadableFile& file, uint64_t elements) : file_(file), elements_(elements) {}
 
-  // The next; absent at the file's end. DATA_LOSS if what follows is no whole record: nothing after
-  // it can be read.
+  // The next record; absent at the file's end. DATA_LOSS if the next record is cut or damaged. Then
+  // nothing after it can be read.
   absl::StatusOr<absl::optional<JournaledStep>> Next();
 
  private:

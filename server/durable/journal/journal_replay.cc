@@ -11,10 +11,10 @@
 namespace sluice {
 namespace {
 
-// The last step of that life that the lives after it found.
-absl::optional<Step> LastFound(const Lives& lives, Incarnation life) {
+// The last step of `incarnation` that all later incarnations have found.
+absl::optional<Step> LastFound(const IncarnationBegins& begins, Incarnation incarnation) {
   absl::optional<Step> last;
-  for (auto later = lives.upper_bound(life); later != lives.end(); ++later) {
+  for (auto later = begins.upper_bound(incarnation); later != begins.end(); ++later) {
     last = std::min(last.value_or(later->second), later->second);
   }
   return last;
@@ -22,11 +22,12 @@ absl::optional<Step> LastFound(const Lives& lives, Incarnation life) {
 
 absl::Status Gap(const std::string& path, Step found, Step reached) {
   return absl::DataLossError(absl::StrCat(
-      path, " goes on with step ", found.value(), ", but only step ", reached.value(),
-      " can be made again from what lies before it; restore the damaged files from a copy"));
+      path, " continues with step ", found.value(), ", but only step ", reached.value(),
+      " can be repeated from the files before it; restore the damaged files from a copy"));
 }
 
-// What of a segment follows `reached`, which is moved on, with so many learning rates each.
+// Replays the segment's steps after `reached`, up to `last`, and advances `reached`. Each record
+// has `rates` learning rates.
 absl::Status ReplaySegment(const std::string& path, JournalReader& reader, size_t rates,
                            const absl::optional<Step>& last, Step* reached,
                            const std::function<void(const JournaledStep&)>& replay) {
@@ -55,13 +56,14 @@ absl::Status ReplaySegment(const std::string& path, JournalReader& reader, size_
 }  // namespace
 
 absl::StatusOr<Step> ReplayJournal(FileSystem& files, const std::string& directory,
-                                   const Lives& lives, const ShardCheckpoint& checkpoint,
+                                   const IncarnationBegins& begins,
+                                   const ShardCheckpoint& checkpoint,
                                    const std::function<void(const JournaledStep&)>& replay) {
   const auto segments = SegmentsIn(files, directory);
   if (!segments.ok()) return segments.status();
   Step reached = checkpoint.step;
   for (const SegmentName& segment : *segments) {
-    const absl::optional<Step> last = LastFound(lives, segment.incarnation);
+    const absl::optional<Step> last = LastFound(begins, segment.incarnation);
     const bool lost = last.has_value() && segment.after >= *last;
     if (segment.incarnation < checkpoint.incarnations.current() || lost) continue;
     const std::string path = absl::StrCat(directory, "/", segment.FileName());

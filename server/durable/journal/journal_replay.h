@@ -1,4 +1,4 @@
-// Making steps again that are in a journal, and not in the checkpoint.
+// Reads the steps that are in a directory's journal and not in its checkpoint.
 
 #ifndef SLUICE_SERVER_DURABLE_JOURNAL_JOURNAL_REPLAY_H_
 #define SLUICE_SERVER_DURABLE_JOURNAL_JOURNAL_REPLAY_H_
@@ -14,15 +14,17 @@
 
 namespace sluice {
 
-// Each life's number, and the step that it began at.
-using Lives = std::map<Incarnation, Step>;
+// For each incarnation the step at which it began.
+using IncarnationBegins = std::map<Incarnation, Step>;
 
-// Calls `replay` for each step that follows the checkpoint in the directory's segments, in order,
-// and returns the last. A life's steps count up to where the next life began: what it wrote after
-// that, the next one did not find. A record that is cut or damaged ends its segment, and the log
-// tells; DATA_LOSS if a later segment begins after it.
+// Calls `replay`, in order, for each step that follows the checkpoint in the directory's segments,
+// and returns the last step. An incarnation's steps count up to the step at which the next
+// incarnation began, because later ones were not found then. A record that is cut or damaged ends
+// its segment, and the log says so. DATA_LOSS if a step is missing between two segments. `begins`
+// holds the incarnations after the checkpoint's.
 absl::StatusOr<Step> ReplayJournal(FileSystem& files, const std::string& directory,
-                                   const Lives& lives, const ShardCheckpoint& checkpoint,
+                                   const IncarnationBegins& begins,
+                                   const ShardCheckpoint& checkpoint,
                                    const std::function<void(const JournaledStep&)>& replay);
 
 }  // namespace sluice

@@ -1,6 +1,7 @@
-// Which role may call what: the one table of every method that the server serves.
+// Which roles may call which method: one table of all methods that the server serves.
 //
-// It is asked at the door, before a method sees its call. What is not in the table nobody may call.
+// tls.h looks up each call before the method sees it. Nobody may call a method that is not in the
+// table.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_METHOD_ROLES_H_
 #define SLUICE_SERVER_RPC_ACCESS_METHOD_ROLES_H_
@@ -11,10 +12,11 @@
 
 namespace sluice {
 
-// `method` is gRPC's path, "/sluice.v1.Admin/Drain". None for one that is not in the table.
+// The roles that may call a method, which is gRPC's path, "/sluice.v1.Admin/Drain". No roles if it
+// is not in the table.
 Roles RolesThatMayCall(absl::string_view method);
 
-// Whether a caller with those roles may call it; else WRONG_ROLE says which role it takes.
+// OK if a caller with these roles may call the method. Otherwise WRONG_ROLE names the needed role.
 absl::Status CheckMay(Roles caller, absl::string_view method);
 
 }  // namespace sluice

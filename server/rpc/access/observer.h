@@ -1,8 +1,8 @@
-// What a caller may not do whose certificate makes it an observer but no worker: take part in
-// training, or meddle with the session of one who does.
+// Checks for callers whose certificate has the role observer and not the role worker. They may not
+// take part in training, nor use a worker's session.
 //
-// server/rpc/access/method_roles.h lets it open a session and pull; these checks look at what it
-// asks for.
+// method_roles.h lets them call Join, Heartbeat, PullParams and Leave; ParameterService calls these
+// functions to check the requests. For a caller with the role worker all return OK.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_OBSERVER_H_
 #define SLUICE_SERVER_RPC_ACCESS_OBSERVER_H_
@@ -18,18 +18,18 @@
 
 namespace sluice {
 
-// OK for a worker; an observer must join as one, under a name that no worker has (WRONG_ROLE), and
-// there must be room for it (TOO_MANY_WORKERS).
+// An observer must join as an observer, with a name that no worker has (WRONG_ROLE), and there must
+// be fewer than RpcLimits::kObservers others (TOO_MANY_WORKERS).
 absl::Status CheckMayJoin(const grpc::CallbackServerContext& context,
                           const v1::JoinRequest& request, const Shard& shard);
 
-// OK for a worker; for an observer unless the session is a worker's. WRONG_ROLE.
+// An observer may not use a worker's session (WRONG_ROLE).
 absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId session,
                          const Shard& shard);
 
-// The same for the session in the bytes of a PullParamsRequest; those that are none are left to be
-// refused where they are read. An observer may not choose an encoding, of which a server keeps a
-// few for its workers, and gets a permit out of `pulls`.
+// Checks a pull: `request` is the bytes of a PullParamsRequest. An observer may not use a worker's
+// session or choose an encoding (WRONG_ROLE), and gets a permit from `pulls` (TOO_MANY_PULLS).
+// Bytes that cannot be decoded pass here; the pull's handler refuses them.
 absl::StatusOr<PullPermit> CheckMayPull(const grpc::CallbackServerContext& context,
                                         const grpc::ByteBuffer& request, const Shard& shard,
                                         ObserverPulls& pulls);

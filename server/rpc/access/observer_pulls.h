@@ -1,5 +1,5 @@
-// How many pulls of each observer are under way. One that is not read keeps a step's parameters in
-// memory: without a bound an observer that reads nothing could fill it.
+// Limits how many pulls of each observer are under way. A pull that its caller does not read keeps
+// one step's parameters in memory, so without a limit an observer could fill the memory.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_OBSERVER_PULLS_H_
 #define SLUICE_SERVER_RPC_ACCESS_OBSERVER_PULLS_H_
@@ -14,23 +14,23 @@
 
 namespace sluice {
 
-// A pull is under way for as long as it has this.
+// A pull holds this while it is under way.
 using PullPermit = std::shared_ptr<const void>;
 
 // May be used by any thread. Outlives its permits.
 class ObserverPulls {
  public:
-  // Of one session: one, and one that was given up and whose end is not known yet.
+  // Pulls of one session: one, and one that its caller gave up and whose end is not noticed yet.
   static constexpr int kMost = 2;
 
-  // For one more of that session's. TOO_MANY_PULLS.
+  // A permit for one more pull of that session. TOO_MANY_PULLS if kMost are under way.
   absl::StatusOr<PullPermit> Begin(SessionId session);
 
  private:
   void End(SessionId session);
 
   absl::Mutex mu_;
-  std::map<SessionId, int> under_way_ ABSL_GUARDED_BY(mu_);  // of sessions that have any
+  std::map<SessionId, int> under_way_ ABSL_GUARDED_BY(mu_);  // sessions with at least one pull
 };
 
 }  // namespace sluice

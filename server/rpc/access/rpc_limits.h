@@ -1,4 +1,4 @@
-// What one caller can make the server's door hold.
+// Limits on what one caller can make the gRPC server hold. README.md lists all limits.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_RPC_LIMITS_H_
 #define SLUICE_SERVER_RPC_ACCESS_RPC_LIMITS_H_
@@ -8,17 +8,17 @@
 namespace sluice {
 
 struct RpcLimits {
-  // Of one message: a chunk of 1 MiB, or a layout of tens of thousands of tensors.
+  // Size of one message: enough for a chunk of 1 MiB or a layout of tens of thousands of tensors.
   static constexpr int kMessageBytes = 4 << 20;
-  // Of one call's metadata, which is a token and what gRPC adds.
+  // Size of one call's metadata: the token and what gRPC adds.
   static constexpr int kMetadataBytes = 8 << 10;
 
-  // Observers at once, before callers who may do nothing else are refused.
+  // Observers at once; further callers with the role observer only are refused.
   static constexpr int kObservers = 16;
 
-  // Calls that may be open on one connection. A worker has about five; others wait for their turn.
+  // Open calls of one connection; further calls wait. A worker has about five.
   int streams = 256;
-  // Until a new connection has made its handshakes, of TLS and of HTTP/2, and is else closed.
+  // Time for a new connection's handshakes (TLS and HTTP/2); after that it is closed.
   absl::Duration handshake = absl::Seconds(10);
 };
 

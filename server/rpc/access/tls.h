@@ -1,8 +1,8 @@
-// Mutual TLS at the server's door, and what a caller's certificate lets it do.
+// Mutual TLS for the gRPC server, and the roles in a caller's certificate.
 //
-// gRPC's C++ credentials read their files by a timer, and serve nobody while a certificate and a
-// key that are being replaced do not fit. Its C interface asks for credentials at each handshake
-// instead, and goes on with the last ones if there are no better; so that is used here.
+// gRPC's C++ interface reads credential files by a timer, and accepts no connection while a new
+// certificate and key do not fit each other. Its C interface asks for credentials at each
+// handshake, and keeps the previous ones after an error. So this uses the C interface.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_TLS_H_
 #define SLUICE_SERVER_RPC_ACCESS_TLS_H_
@@ -16,14 +16,14 @@
 
 namespace sluice {
 
-// Asks `source` at each new connection: what it gives then is used from then on, and an error of
-// its is logged. Callers without a certificate that the authority signed and that is valid get no
-// further than the handshake; each call of the others is held against
-// server/rpc/access/method_roles.h, and refused with PERMISSION_DENIED. Outlives the server it is
-// added to.
+// Asks `source` for credentials at each new connection. If it fails, the error is logged and the
+// previous credentials stay in use. A caller without a valid certificate that the authority signed
+// fails in the handshake. Each call of the others is checked with method_roles.h, and refused with
+// PERMISSION_DENIED. Keep the returned object as long as the gRPC server.
 std::shared_ptr<grpc::ServerCredentials> MakeTlsServerCredentials(CredentialsSource source);
 
-// Of the caller's certificate. All of them if the connection is none of TLS: then a token decides.
+// The roles in the caller's certificate. All roles if the connection does not use TLS; then only
+// the token decides.
 Roles RolesOf(const grpc::CallbackServerContext& context);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// The job's token, which calls must present.
+// Checks the job token, which callers of the ParameterServer and of Admin must present.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_TOKEN_H_
 #define SLUICE_SERVER_RPC_ACCESS_TOKEN_H_
@@ -11,8 +11,8 @@
 
 namespace sluice {
 
-// OK if `token` is empty or the call's; else BAD_TOKEN. Takes the same time for every wrong token
-// of that length.
+// OK if `token` is empty or equals the token in the call's metadata, otherwise BAD_TOKEN. Takes the
+// same time for every wrong token of the right length, so that its time tells nothing.
 absl::Status CheckToken(const grpc::CallbackServerContext& context, const std::string& token);
 
 }  // namespace sluice

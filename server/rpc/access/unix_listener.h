@@ -1,4 +1,4 @@
-// Takes the connections to a unix socket.
+// Accepts the connections to a unix socket and hands them to gRPC; see common/net/unix_socket.h.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_UNIX_LISTENER_H_
 #define SLUICE_SERVER_RPC_ACCESS_UNIX_LISTENER_H_
@@ -13,10 +13,11 @@
 
 namespace sluice {
 
-// Has a thread of its own. Its end removes the socket.
+// Has a thread of its own. The destructor stops it and removes the socket's file.
 class UnixListener {
  public:
-  // `connected` is called on that thread. UNAVAILABLE says why it cannot listen.
+  // Starts to listen. Calls `connected` on its thread for each connection. UNAVAILABLE says why it
+  // cannot listen.
   static absl::StatusOr<std::unique_ptr<UnixListener>> Start(
       const std::string& path, std::function<void(FileDescriptor)> connected);
   ~UnixListener();
@@ -32,7 +33,7 @@ class UnixListener {
 
   const std::string path_;
   const FileDescriptor listening_;
-  const FileDescriptor end_;  // an eventfd: written to when it is time to end
+  const FileDescriptor end_;  // an eventfd that the destructor writes to
   const std::function<void(FileDescriptor)> connected_;
   std::thread thread_;
 };

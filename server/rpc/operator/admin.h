@@ -1,4 +1,5 @@
-// The Admin service of proto/sluice/v1/admin.proto.
+// The Admin service: checks the token and passes each call to the shard.
+// proto/sluice/v1/admin.proto defines the calls and their errors.
 
 #ifndef SLUICE_SERVER_RPC_OPERATOR_ADMIN_H_
 #define SLUICE_SERVER_RPC_OPERATOR_ADMIN_H_
@@ -13,8 +14,8 @@
 
 namespace sluice {
 
-// Asks every caller for `token`, unless it is empty. `shard` and `durable`, where
-// checkpoints are saved, outlive the service; null: nowhere.
+// Every caller must present `token`, unless it is empty. SaveCheckpoint saves in `durable`; if that
+// is null, it fails. Both outlive the service, which the gRPC server calls from many threads.
 std::unique_ptr<grpc::Service> MakeGrpcAdmin(std::string token, Shard& shard,
                                              DurableDirectory* durable);
 

@@ -1,4 +1,5 @@
-// gRPC's health service over a shard: SERVING until it drains.
+// gRPC's standard health service: SERVING until the shard drains, then NOT_SERVING. For the
+// services of this server and ""; another name gets NOT_FOUND.
 
 #ifndef SLUICE_SERVER_RPC_OPERATOR_HEALTH_H_
 #define SLUICE_SERVER_RPC_OPERATOR_HEALTH_H_

@@ -1,4 +1,5 @@
-// The Inspector service: reads the shard's state, changes nothing.
+// The Inspector service: shows the shard's state and changes nothing. README.md says how to add an
+// RPC. proto/sluice/v1/inspector.proto defines the calls and their errors.
 
 #ifndef SLUICE_SERVER_RPC_OPERATOR_INSPECTOR_H_
 #define SLUICE_SERVER_RPC_OPERATOR_INSPECTOR_H_
@@ -12,7 +13,7 @@
 
 namespace sluice {
 
-// `shard` outlives the service.
+// The gRPC server calls the service from many threads. `shard` outlives it.
 std::unique_ptr<grpc::Service> MakeGrpcInspector(const Shard& shard);
 
 }  // namespace sluice

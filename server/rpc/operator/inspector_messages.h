@@ -1,4 +1,4 @@
-// The shard's state as the Inspector's messages.
+// Translates the shard's state into the messages of the Inspector.
 
 #ifndef SLUICE_SERVER_RPC_OPERATOR_INSPECTOR_MESSAGES_H_
 #define SLUICE_SERVER_RPC_OPERATOR_INSPECTOR_MESSAGES_H_
@@ -12,6 +12,7 @@
 namespace sluice {
 
 v1::ServerState ToProto(const ShardStatus& state);
+// `state` was read at about the same time; lags and times since are relative to it.
 v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state);
 v1::TensorStatistics ToProto(const TensorStatistics& statistics);
 

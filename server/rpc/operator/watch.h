@@ -1,4 +1,4 @@
-// WatchState over gRPC.
+// The handler of WatchState: one object per call.
 
 #ifndef SLUICE_SERVER_RPC_OPERATOR_WATCH_H_
 #define SLUICE_SERVER_RPC_OPERATOR_WATCH_H_
@@ -10,7 +10,8 @@
 
 namespace sluice {
 
-// Serves one call; the reactor owns itself. `shard` outlives it.
+// Serves one call: looks at the shard once per interval and writes the state when it has changed.
+// The reactor deletes itself when the call is done; `shard` outlives it.
 grpc::ServerWriteReactor<v1::ServerState>* ServeWatch(const v1::WatchStateRequest& request,
                                                       const Shard& shard);
 
