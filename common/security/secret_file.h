@@ -9,8 +9,9 @@
 
 namespace sluice {
 
-// Returns the file's first line. NOT_FOUND if the file cannot be read; FAILED_PRECONDITION if other
-// users may read it, if the line is empty, or if it is not printable ASCII, which gRPC requires.
+// Returns the file's first line. NOT_FOUND if the file cannot be read or the line is empty;
+// FAILED_PRECONDITION if other users may read the file, or if the line is not printable ASCII,
+// which gRPC requires.
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path);
 
 }  // namespace sluice

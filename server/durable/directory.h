@@ -96,7 +96,6 @@ class DurableDirectory {
   StepJournal* StartJournal(JournalListener listener);
   // Returns when all steps that were made are durable, or at once while they cannot be written.
   void FlushJournal();
-
   uint64_t checkpoint_every() const { return options_.checkpoint_every; }
 
   // Saves a checkpoint on the executor's thread, which then calls `done`, if any.

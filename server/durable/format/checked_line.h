@@ -1,4 +1,4 @@
-// One line of text with a checksum, so that a reader notices a file that was not written completely.
+// A line of text with a checksum, so that a reader notices if the file is incomplete.
 
 #ifndef SLUICE_SERVER_DURABLE_FORMAT_CHECKED_LINE_H_
 #define SLUICE_SERVER_DURABLE_FORMAT_CHECKED_LINE_H_
