@@ -17,9 +17,9 @@
 namespace sluice {
 namespace {
 
-// How often leases are looked at: they end at most this much late.
+// How often leases are checked, and so how late they may end.
 constexpr absl::Duration kTick = absl::Milliseconds(100);
-// How long calls that are under way may take to end.
+// How long calls under way may take to end when the server goes down.
 constexpr absl::Duration kGrace = absl::Seconds(2);
 constexpr int kEveryWorkerLost = 3;
 constexpr int kUnbalancedCounters = 4;
@@ -33,7 +33,7 @@ sigset_t StopSignals() {
   return signals;
 }
 
-// The signal that arrived within a tick, or 0.
+// Waits for one tick. Returns the signal that arrived, or 0.
 int WaitForStopSignal() {
   const sigset_t signals = StopSignals();
   const timespec tick = absl::ToTimespec(kTick);
@@ -140,7 +140,7 @@ int Server::Serve() {
   return kEveryWorkerLost;
 }
 
-// Of the step that training ended with, unless there are no parameters.
+// Saves a checkpoint of the last step, if there are parameters.
 absl::Status Server::SaveLast() {
   if (durable_ == nullptr || shard_.snapshot() == nullptr) return absl::OkStatus();
   return SaveCheckpointAndWait(shard_, *durable_);

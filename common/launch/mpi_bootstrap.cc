@@ -1,6 +1,6 @@
 #include "common/launch/mpi_bootstrap.h"
 
-// Without MPI's old C++ bindings, which need a library of their own.
+// Leaves out MPI's old C++ bindings, which need a library of their own.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>

@@ -28,8 +28,8 @@
 namespace sluice {
 namespace {
 
-constexpr char kVariable[] = "SLUICE_SUPERVISOR_SOCKET";  // its number, in the environment
-// A program that dies sooner is not run again at once: what killed it is likely to be there still.
+constexpr char kVariable[] = "SLUICE_SUPERVISOR_SOCKET";  // holds the descriptor's number
+// A program that ends sooner is started again only after this time: the cause probably persists.
 constexpr absl::Duration kShortLife = absl::Seconds(1);
 constexpr int kSignalBase = 128;  // as shells do
 constexpr int kCannotRun = 127;   // as above
@@ -68,16 +68,17 @@ std::vector<std::string> EnvironmentWith(int fd) {
   return entries;
 }
 
-// In the child, after fork: nothing but system calls.
+// Runs in the child after fork(), where only system calls are allowed.
 [[noreturn]] void BecomeProgram(pid_t parent, int fd, const sigset_t& mask, char** words,
                                 char** environment) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(kCannotRun);  // it died before that
-  // Nothing of MPI's, whose launcher takes an open descriptor for a rank that lives.
+  if (getppid() != parent) _exit(kCannotRun);  // the supervisor died before prctl()
+  // MPI's launcher believes that a rank lives while its descriptors are open, so the child has
+  // none.
   syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   fcntl(fd, F_SETFD, 0);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  // The very file this process was started from, even if another has its name now.
+  // The file that this process was started from, even if another file has its name now.
   execve("/proc/self/exe", words, environment);
   _exit(kCannotRun);
 }
@@ -193,7 +194,7 @@ int Supervisor::Run(const std::string& brief, uint32_t max_restarts, bool (*is_f
       LOG(ERROR) << name_ << ": " << spawned.message();
       return code;
     }
-    // If it has died already, that is what the next turn sees.
+    // If the program has ended already, the next turn of the loop notices.
     const absl::Status briefed = socket_.Send(brief);
     if (!briefed.ok()) LOG(WARNING) << name_ << ": " << briefed.message();
   }
@@ -203,14 +204,14 @@ void Supervisor::WaitForEnd() {
   while (pid_ != 0) Watch(absl::InfiniteDuration());
 }
 
-// Until a program that died at once may be run again.
+// Waits until a program that ended at once may be started again.
 void Supervisor::Pause() {
   if (absl::Now() - spawned_ >= kShortLife) return;
   const absl::Time until = absl::Now() + kShortLife;
   while (!stopping_ && absl::Now() < until) Watch(until - absl::Now());
 }
 
-// Until the program ends or this process is asked to end, at most for `limit`.
+// Waits until the program ends or this process is asked to end, at most for `limit`.
 void Supervisor::Watch(absl::Duration limit) {
   pollfd events[] = {{pid_ == 0 ? -1 : ended_.get(), POLLIN, 0}, {stop_signals_.get(), POLLIN, 0}};
   const bool for_ever = limit == absl::InfiniteDuration();

@@ -49,7 +49,7 @@ absl::optional<InterfaceAddress> FromEntry(const ifaddrs& entry) {
   return address;
 }
 
-// IPv4 first, otherwise in the system's order.
+// IPv4 addresses first, otherwise in the system's order.
 std::vector<InterfaceAddress> ListAddresses() {
   std::vector<InterfaceAddress> addresses;
   ifaddrs* entries = nullptr;

@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<PrivateDirectory>> PrivateDirectory::Create() {
 }
 
 PrivateDirectory::~PrivateDirectory() {
-  std::error_code ignored;  // nobody is left to tell
+  std::error_code ignored;  // a destructor cannot report it
   std::filesystem::remove_all(path_, ignored);
 }
 

@@ -17,14 +17,15 @@ constexpr int kBacklog = 1024;
 
 absl::Status Unavailable() { return absl::UnavailableError(strerror(errno)); }
 
-// Of what this end sends; a unix socket has no other. The system may allow less.
+// Enlarges the send buffer; a unix socket has no receive buffer of its own. The system may allow
+// less.
 void EnlargeBuffer(int fd) {
   setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kBufferBytes, sizeof(kBufferBytes));
 }
 
 class UnixName {
  public:
-  // `path` fits.
+  // The caller has checked that `path` fits.
   explicit UnixName(const std::string& path) {
     name_.sun_family = AF_UNIX;
     path.copy(name_.sun_path, sizeof(name_.sun_path) - 1);

@@ -18,12 +18,12 @@
 namespace sluice {
 namespace {
 
-constexpr long kVersion3 = 2;  // as X.509 counts
+constexpr long kVersion3 = 2;  // X.509 counts versions from 0
 constexpr int kSerialBytes = 16;
 constexpr char kAuthorityName[] = "Sluice launch";
 
-// Before anything else of OpenSSL is called: it would free its own memory when main has returned,
-// and gRPC's threads, which end with the process, may still use it then.
+// Called before any other function of OpenSSL. Otherwise OpenSSL frees its memory when main
+// returns, while gRPC's threads may still use it.
 [[maybe_unused]] const int kNoCleanup = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
 // ---- Owners of OpenSSL's objects ----
@@ -55,7 +55,7 @@ Memory Reading(const std::string& text) {
   return Memory(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// Null if there is none; ours have no passphrase, and nobody is asked for one.
+// Null if there is none. Keys have no passphrase, so OpenSSL must not ask for one.
 Certificate ReadCertificate(const std::string& pem) {
   Certificate found(PEM_read_bio_X509(Reading(pem).get(), nullptr, nullptr, nullptr));
   ERR_clear_error();
@@ -69,10 +69,10 @@ Key ReadKey(const std::string& pem) {
   return found;
 }
 
-// What `write` writes.
+// Returns what `write` writes.
 template <typename Write>
 std::string Written(Write write) {
-  // From a heap of OpenSSL's that is wiped when it is freed.
+  // OpenSSL wipes this kind of memory when it frees it.
   const Memory memory(BIO_new(BIO_s_secmem()));
   if (memory == nullptr || write(memory.get()) != 1) return "";
   char* bytes = nullptr;
@@ -127,7 +127,7 @@ bool AddText(GENERAL_NAMES* names, int type, const std::string& text) {
   return sk_GENERAL_NAME_push(names, name) > 0;
 }
 
-// A numeric address, or else a host's name.
+// `host` is a numeric address or a host's name.
 bool AddHost(GENERAL_NAMES* names, const std::string& host) {
   Numeric address(a2i_IPADDRESS(host.c_str()));
   if (address == nullptr) {
@@ -152,7 +152,7 @@ bool AddAlternativeNames(X509* certificate, const CertificateOrder& order) {
          1;
 }
 
-// A certificate for `key`, but for its issuer, its purpose and its signature; null on failure.
+// A certificate for `key`, still without issuer, purpose and signature; null on failure.
 Certificate Draft(EVP_PKEY* key, const std::string& name, const Validity& validity) {
   Certificate draft(X509_new());
   const bool made = draft != nullptr && X509_set_version(draft.get(), kVersion3) == 1 &&
@@ -161,7 +161,7 @@ Certificate Draft(EVP_PKEY* key, const std::string& name, const Validity& validi
   return made ? std::move(draft) : nullptr;
 }
 
-// By `authority`, of that key.
+// Signs the certificate with the authority's key.
 bool Sign(X509* certificate, X509* authority, EVP_PKEY* key) {
   return X509_set_issuer_name(certificate, X509_get_subject_name(authority)) == 1 &&
          X509_sign(certificate, key, EVP_sha256()) > 0;

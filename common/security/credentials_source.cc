@@ -17,7 +17,7 @@ namespace {
 absl::Status CheckPrivate(const std::string& path) {
   struct stat info = {};
   if (stat(path.c_str(), &info) != 0 || (info.st_mode & (S_IRGRP | S_IROTH)) == 0) {
-    return absl::OkStatus();  // one that is not there is named when it is read
+    return absl::OkStatus();  // a missing file is reported when it is read
   }
   return absl::FailedPreconditionError(
       absl::StrCat(path, " can be read by other users; run chmod 600 ", path));

@@ -20,7 +20,7 @@ absl::Status Failed(const std::string& path) {
       "cannot lock ", path, ": ", std::error_code(errno, std::generic_category()).message()));
 }
 
-// Of the whole file.
+// A lock of the whole file.
 struct flock LockOf(short type) {
   struct flock lock = {};
   lock.l_type = type;

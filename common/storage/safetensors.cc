@@ -31,7 +31,7 @@ absl::Status Broken(absl::string_view name, absl::string_view what) {
   return absl::DataLossError(absl::StrCat("tensor \"", Shown(name), "\" ", what));
 }
 
-// Whether `value` is a list of numbers that are not negative, which go to `numbers`.
+// Returns whether `value` is a list of numbers that are not negative, and writes them to `numbers`.
 bool ReadNumbers(const json& value, std::vector<uint64_t>* numbers) {
   if (!value.is_array()) return false;
   for (const json& number : value) {
@@ -41,7 +41,7 @@ bool ReadNumbers(const json& value, std::vector<uint64_t>* numbers) {
   return true;
 }
 
-// The bytes of such a tensor, if they are no more than `limit`.
+// Computes the number of bytes of a tensor. Returns false if it is above `limit`.
 bool FitsWithin(const std::vector<uint64_t>& shape, uint64_t element, uint64_t limit,
                 uint64_t* bytes) {
   *bytes = element;
@@ -122,8 +122,8 @@ std::string EncodeSafeTensorsHeader(const SafeTensorsHeader& header) {
 absl::StatusOr<uint64_t> DecodeSafeTensorsPrefix(absl::string_view prefix, uint64_t file_size) {
   const uint64_t length = FromLittleEndian64(prefix);
   if (length <= kMostSafeTensorsHeader && length <= file_size - kSafeTensorsPrefix) return length;
-  return absl::DataLossError(
-      absl::StrCat("its header is said to be ", length, " bytes long, the file is ", file_size));
+  return absl::DataLossError(absl::StrCat("its header claims to be ", length,
+                                          " bytes long, but the file has ", file_size));
 }
 
 absl::StatusOr<SafeTensorsHeader> DecodeSafeTensorsJson(absl::string_view text,

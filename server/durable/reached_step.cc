@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-// Then the file, which has 1 MiB, begins anew.
+// At 1 MiB the file begins anew.
 constexpr uint64_t kMostNoted = (1 << 20) / sizeof(uint64_t);
 
 }  // namespace
@@ -16,7 +16,7 @@ constexpr uint64_t kMostNoted = (1 << 20) / sizeof(uint64_t);
 Step ReachedStep::Read() const {
   const auto file = files_.Open(path_);
   if (!file.ok()) return Step();
-  const uint64_t noted = (*file)->size() / sizeof(uint64_t);  // the last may be torn
+  const uint64_t noted = (*file)->size() / sizeof(uint64_t);  // the last may be incomplete
   if (noted == 0) return Step();
   std::string bytes(sizeof(uint64_t), '\0');
   const uint64_t last = (noted - 1) * sizeof(uint64_t);

@@ -13,8 +13,8 @@
 namespace sluice {
 namespace {
 
-// Events are queued, since gRPC writes one at a time. Listeners may outlive the call: they hold the
-// stream weakly.
+// Events are queued, since gRPC writes one at a time. The shard's listener may outlive the call, so
+// it holds the stream weakly.
 class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
                          public std::enable_shared_from_this<JoinStream> {
  public:
@@ -34,7 +34,7 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
     event.mutable_welcome()->set_shares_memory(memories_.Open(welcome->session, message));
     absl::MutexLock lock(&mu_);
     session_ = welcome->session;
-    events_.push_front(std::move(event));  // whatever came before is told after
+    events_.push_front(std::move(event));  // events may have come before it
     WriteNext();
   }
 
@@ -104,7 +104,7 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
   absl::optional<SessionId> session_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
-  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // the session was, and has been told
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // the session has ended and was told so
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
 };
 

@@ -12,17 +12,17 @@
 namespace sluice {
 namespace {
 
-// A lane waits in a table until its first call comes, or it is cancelled. It may have been
-// finished, but is not gone, when Begin() returns: gRPC calls OnDone() after what it called has
-// returned.
+// A lane waits in a table until its push or pull begins, or the lane is cancelled. When Begin()
+// returns, the lane may be finished, but it is not deleted: gRPC calls OnDone() only after the
+// callback that called Begin() has returned.
 template <typename Call>
 class Wait {
  public:
   // `lane` stands for the lane in `table`, which outlives this.
   Wait(LaneTable<Call>& table, const void* lane) : table_(table), lane_(lane) {}
 
-  // As LaneTable::Find; BAD_ARGUMENT if the lane names no call; CANCELLED if it was cancelled
-  // before `found` was told.
+  // See LaneTable::Find. Also BAD_ARGUMENT if the lane names no call, and CANCELLED if the lane was
+  // cancelled before `found` was called.
   absl::Status Begin(const v1::Lane& lane, typename LaneTable<Call>::Found found) {
     if (lane.call_number() == 0) {
       return MakeError(Reason::kBadArgument,
@@ -40,7 +40,7 @@ class Wait {
     return cancelled && table_.Cancel(name, lane_) ? absl::CancelledError() : absl::OkStatus();
   }
 
-  // True iff the caller is to end the lane.
+  // Returns true if the caller has to end the lane.
   bool Cancel() {
     LaneName name;
     {
@@ -155,7 +155,7 @@ class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     }
   }
 
-  // Nothing may follow: its completion may run on another thread at once.
+  // The write's completion may run on another thread at once, so nothing may follow the write.
   void WriteNext() {
     const grpc::ByteBuffer* const chunk = chunk_;
     shard_.CountWire(0, chunk->Length());

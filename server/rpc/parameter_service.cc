@@ -31,7 +31,7 @@ class RefusedStream final : public Reactor {
   void OnDone() override { delete this; }
 };
 
-// The calls that carry tensors are given the bytes of their messages.
+// The calls that carry tensors get their messages as bytes.
 template <typename Base>
 using RawTensorCalls = v1::ParameterServer::WithRawCallbackMethod_InitializeParams<
     v1::ParameterServer::WithRawCallbackMethod_PushGradients<
@@ -112,7 +112,7 @@ class GrpcParameterService final : public ServiceBase {
     return CheckToken(context, token_);
   }
 
-  // What `serve` makes, a reactor, unless the caller is to be refused.
+  // Returns the reactor that `serve` makes, or one that refuses the caller.
   template <typename Serve>
   auto IfAllowed(const CallbackServerContext& context, Serve serve) const -> decltype(serve()) {
     const absl::Status allowed = Authorize(context);

@@ -17,8 +17,8 @@
 namespace sluice {
 namespace {
 
-// First waits in the shard, then writes; a call that is cancelled while it waits is taken out of
-// the shard by whoever notices first, and then finished by that thread alone.
+// First waits in the shard, then writes. If the call is cancelled while it waits, two threads may
+// notice; the one that takes the pull out of the shard finishes the call.
 class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   PullStream(const std::string& peer, PullPermit permit, SnapshotChunks& chunks, PullLanes& lanes,
@@ -48,7 +48,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     const PullId id = shard_.Pull(FromProto(request), [this](absl::StatusOr<PullResult> result) {
       Begin(std::move(result));
     });
-    if (id == PullId()) return;  // answered: this may be gone
+    if (id == PullId()) return;  // answered already: this object may be deleted
     bool cancelled = false;
     {
       absl::MutexLock lock(&mu_);
@@ -126,7 +126,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     return absl::OkStatus();
   }
 
-  // No chunks follow; the generation tells whether the snapshot is still there.
+  // The reader compares the generation to see whether the snapshot is still there.
   void Share(v1::SharedParameters* where) {
     const SharedMemory& memory = *snapshot_->values.memory();
     *where->mutable_memory() = ToProto(memory.name());
@@ -134,8 +134,8 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     snapshot_ = nullptr;
   }
 
-  // Writes what is next. Nothing may follow: its completion may run on another thread at once. The
-  // last message takes the call's end with it.
+  // The write's completion may run on another thread at once, so nothing may follow the write. The
+  // last write also finishes the call.
   void WriteNext() {
     const grpc::ByteBuffer* const message = next_;
     shard_.CountWire(0, message->Length());
@@ -147,7 +147,8 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     }
   }
 
-  // Chooses what follows what is being written, unless that is read as late as can be.
+  // Chooses the next chunk. An inconsistent pull reads it later instead, so that it is as new as
+  // possible.
   bool HasNext() {
     if (inconsistent_) return read_ < snapshot_->values.size();
     next_ = chunks_ != nullptr ? chunks_->Take() : nullptr;
@@ -164,17 +165,17 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   SnapshotChunks& snapshot_chunks_;
   PullLanes& lanes_;
   Shard& shard_;
-  const Checksums checksums_;  // of what is not encoded
+  const Checksums checksums_;  // of chunks without encoding
   bool may_share_ = false;
   Encoding encoding_;
   LaneName name_;             // of this call; number 0: it has no lanes
   CallSpan span_;             // while it is written
-  grpc::ByteBuffer message_;  // the header; of inconsistent reads, also what follows
+  grpc::ByteBuffer message_;  // the header; in an inconsistent read also each chunk
   const grpc::ByteBuffer* next_ = nullptr;
   std::shared_ptr<const Snapshot> snapshot_;
-  std::shared_ptr<SharedChunks> chunks_;  // that follow the header; null: none, or inconsistent
+  std::shared_ptr<SharedChunks> chunks_;  // the chunks; null: none, or inconsistent
   bool inconsistent_ = false;             // chunks are read from the newest snapshot, one by one
-  uint64_t read_ = 0;                     // elements that were
+  uint64_t read_ = 0;                     // number of elements read
 
   absl::Mutex mu_;
   PullId id_ ABSL_GUARDED_BY(mu_);

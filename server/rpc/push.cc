@@ -12,8 +12,8 @@
 namespace sluice {
 namespace {
 
-// Reads are strictly one after another, so no lock is needed. The shard may want to end the stream
-// when it is gone already: it holds it weakly.
+// gRPC reads one message after the other, so no lock is needed. The shard may cancel the stream
+// after it has ended, so the shard's callback holds it weakly.
 class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
                          public std::enable_shared_from_this<PushStream> {
  public:
@@ -42,13 +42,14 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       End();
     } else {
       span_.End();
-      Finish(grpc::Status::CANCELLED);  // it broke, though all of it may be here: see OnDone()
+      Finish(grpc::Status::CANCELLED);  // the stream broke, perhaps after the last chunk
     }
   }
 
   void OnDone() override {
     if (gathered_ != nullptr && push_ == nullptr) push_ = gathered_->End().push;
-    // Only now is it known whether the stream of a push that is not whole was ended or broke.
+    // Only here it is known whether the stream of an incomplete push was ended by its sender or
+    // broke.
     if (push_ != nullptr) {
       shard_.AbandonPush(std::move(push_),
                          context_->IsCancelled() ? Abandoned::kAborted : Abandoned::kRejected);
@@ -118,7 +119,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     return gathered_->Summarize(FromProto(message.summary()));
   }
 
-  // Nothing more comes; what is wrong may have come through a lane.
+  // No more messages come. The push's error may have come through a lane.
   void End() {
     span_.End();
     GatheredPush::Gathered gathered = gathered_->End();
@@ -148,8 +149,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   SenderMemory memory_;
   grpc::ByteBuffer message_;
   LaneName name_;                           // of this call; number 0: it has no lanes
-  std::shared_ptr<GatheredPush> gathered_;  // null before it is let in
-  std::unique_ptr<PendingPush> push_;       // that is not whole, though nothing more comes
+  std::shared_ptr<GatheredPush> gathered_;  // null before the shard admits the push
+  std::unique_ptr<PendingPush> push_;       // an incomplete push whose stream has ended
   CallSpan span_;                           // while it arrives
   std::shared_ptr<PushStream> self_;        // until the call is done
 };

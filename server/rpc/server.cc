@@ -32,8 +32,8 @@ class GrpcServerOnAddress final : public GrpcServer {
     SetLimits(options.limits, builder);
     // Otherwise two servers could share a port, each with half of the workers.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    // A worker that is stopped, or whose node is gone, answers no ping: its streams end, its lease
-    // begins.
+    // A worker that is stopped, or whose node is gone, answers no ping. Then its streams end and
+    // its lease begins.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);

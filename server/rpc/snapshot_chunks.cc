@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-// Each takes memory for the model.
+// Each encoding needs memory of the model's size.
 constexpr size_t kMostEncodings = 4;
 
 ChunkMessages Encode(const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums) {
@@ -49,7 +49,7 @@ std::shared_ptr<const ChunkMessages> SnapshotChunks::Of(
   absl::MutexLock lock(&mu_);
   Plain& plain = plain_[checksums == Checksums::kOn ? 1 : 0];
   std::shared_ptr<const ChunkMessages> chunks = plain.chunks.lock();
-  // Chunks keep their snapshot: as long as they live, no other is in its place.
+  // The chunks own their snapshot, so its memory has not been used for another snapshot.
   if (chunks != nullptr && plain.snapshot.lock() == snapshot) return chunks;
   chunks = std::make_shared<const ChunkMessages>(Encode(snapshot, checksums));
   plain.snapshot = snapshot;
@@ -62,7 +62,7 @@ absl::StatusOr<SnapshotChunks::Encoded> SnapshotChunks::Of(
   const auto found = Find(encoding);
   if (!found.ok()) return found.status();
   InEncoding& state = **found;
-  // Others that want it so wait here, and find it done.
+  // Other pulls with this encoding wait here, and then find the encoded snapshot.
   absl::MutexLock lock(&state.mu);
   if (state.latest.chunks == nullptr || state.latest.step < snapshot->step) {
     const auto parts = state.encoder.Encode(*snapshot, shard_.parallel());

@@ -11,7 +11,7 @@
 namespace sluice {
 namespace {
 
-// What is gone is nothing.
+// A directory that does not exist has no checkpoints.
 absl::StatusOr<std::vector<CheckpointName>> OldestFirst(const CheckpointStore& store) {
   auto names = store.List();
   if (absl::IsNotFound(names.status())) return std::vector<CheckpointName>();
@@ -49,13 +49,13 @@ bool CheckpointFollower::IsDue(const CheckpointName& name, uint64_t every) const
          name.step.value() - given_->step.value() >= every;
 }
 
-// Null if it is of no use.
+// Null if the checkpoint is damaged or was removed.
 absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> CheckpointFollower::Load(
     const CheckpointName& name) {
   if (damaged_.count(name) > 0) return std::unique_ptr<FollowedCheckpoint>();
   auto checkpoint = store_.Load(name);
   if (absl::IsDataLoss(checkpoint.status())) {
-    LOG(ERROR) << checkpoint.status().message() << "; it is passed over";
+    LOG(ERROR) << checkpoint.status().message() << "; it is skipped";
     damaged_.insert(name);
     return std::unique_ptr<FollowedCheckpoint>();
   }
@@ -70,7 +70,7 @@ absl::StatusOr<bool> CheckpointFollower::HasEnded() {
   const auto names = OldestFirst(store_);
   if (!names.ok()) return names.status();
   if (names->empty()) return false;
-  // Its server may have saved it a second time, when training had ended: it is read anew.
+  // The server may have saved this checkpoint again when training ended, so it is read again.
   const auto checkpoint = store_.Load(names->back());
   if (absl::IsDataLoss(checkpoint.status()) || absl::IsNotFound(checkpoint.status())) return false;
   if (!checkpoint.ok()) return checkpoint.status();

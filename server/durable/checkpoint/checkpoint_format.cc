@@ -18,7 +18,7 @@ namespace {
 constexpr char kStateKey[] = "sluice";
 constexpr char kChecksumName[] = "sluice:checksum";
 constexpr uint64_t kChecksumBytes = 8;
-// What is read or written at once.
+// How much is read or written at once.
 constexpr uint64_t kPiece = 1 << 20;
 
 void AddTensors(const Layout& layout, const std::string& prefix, std::vector<SafeTensor>* tensors) {
@@ -33,7 +33,7 @@ void AddTensors(const Layout& layout, const std::string& prefix, std::vector<Saf
   }
 }
 
-// That a checkpoint of such an checkpoint has.
+// The tensors in the file of a checkpoint.
 std::vector<SafeTensor> TensorsOf(const ShardCheckpoint& checkpoint) {
   std::vector<SafeTensor> tensors;
   AddTensors(*checkpoint.layout, "", &tensors);
@@ -53,7 +53,7 @@ bool Same(const std::vector<SafeTensor>& a, const std::vector<SafeTensor>& b) {
                     });
 }
 
-// A file from its begin to its end, with the checksum of what came by.
+// Reads a file from its beginning to its end, and computes the checksum of what was read.
 class Writer {
  public:
   explicit Writer(WritableFile& file) : file_(file) {}
@@ -122,7 +122,7 @@ absl::Status ReadFloats(Reader& reader, absl::Span<float> values) {
       absl::MakeSpan(reinterpret_cast<char*>(values.data()), values.size() * sizeof(float)));
 }
 
-// An checkpoint without values, whose tensors are those of the file.
+// A checkpoint without values, whose tensors match those of the file.
 absl::StatusOr<ShardCheckpoint> ReadHeader(const ReadableFile& file, Reader& reader) {
   const auto prefix = reader.ReadText(kSafeTensorsPrefix);
   if (!prefix.ok()) return prefix.status();
@@ -149,7 +149,7 @@ absl::StatusOr<ShardCheckpoint> ReadHeader(const ReadableFile& file, Reader& rea
 absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file) {
   SafeTensorsHeader header;
   header.metadata[kStateKey] = EncodeSavedState(checkpoint);
-  header.metadata["format"] = "pt";  // what its other readers look for
+  header.metadata["format"] = "pt";  // other readers of safetensors look for this
   header.tensors = TensorsOf(checkpoint);
   Writer writer(file);
   absl::Status written = writer.Write(EncodeSafeTensorsHeader(header));
@@ -164,7 +164,7 @@ absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file) {
   Reader reader(file);
   auto checkpoint = ReadHeader(file, reader);
   if (!checkpoint.ok()) return checkpoint.status();
-  // As long as the file says, which is as long as it is.
+  // The header's lengths were compared with the file's, so these sizes are safe.
   const uint64_t size = checkpoint->layout->size();
   const auto parameters = std::make_shared<Snapshot>();
   parameters->step = checkpoint->step;

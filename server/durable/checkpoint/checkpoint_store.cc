@@ -41,7 +41,7 @@ absl::StatusOr<std::string> CheckpointStore::Save(const ShardCheckpoint& checkpo
   if (saved.ok()) saved = files_.Rename(unfinished, path);
   if (saved.ok()) saved = files_.SyncDirectory(directory_);
   if (!saved.ok()) {
-    files_.Remove(unfinished).IgnoreError();  // nobody takes it for a checkpoint
+    files_.Remove(unfinished).IgnoreError();  // its name is not a checkpoint's
     return saved;
   }
   RemoveOld();
@@ -100,11 +100,11 @@ absl::StatusOr<std::unique_ptr<ShardCheckpoint>> CheckpointStore::LoadNewest() c
   for (const CheckpointName& name : *names) {
     auto checkpoint = Load(name);
     if (checkpoint.ok()) {
-      LOG(INFO) << "going on at step " << checkpoint->step << " of job " << checkpoint->job_id
+      LOG(INFO) << "continuing at step " << checkpoint->step << " of job " << checkpoint->job_id
                 << ", from " << PathOf(name.FileName());
       return std::make_unique<ShardCheckpoint>(*std::move(checkpoint));
     }
-    // Another error may pass: then nothing older must take its place.
+    // Another error may be temporary. An older checkpoint must not take this one's place then.
     if (!absl::IsDataLoss(checkpoint.status())) return checkpoint.status();
     LOG(ERROR) << checkpoint.status().message();
     absl::StrAppend(&problems, "\n  ", checkpoint.status().message());

@@ -14,7 +14,7 @@ namespace sluice {
 namespace {
 
 constexpr char kPrefix[] = "journal-";
-// Between two attempts to write.
+// The time between two attempts to write.
 constexpr absl::Duration kPatience = absl::Milliseconds(200);
 
 }  // namespace

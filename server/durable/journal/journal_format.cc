@@ -48,7 +48,7 @@ absl::StatusOr<absl::optional<JournaledStep>> JournalReader::Next() {
   const uint64_t checksum = FromLittleEndian64(numbers.substr(3 * kNumber));
   if (numbers.substr(0, kNumber) != kMagic ||
       Checksum(numbers.substr(0, 3 * kNumber)) != checksum) {
-    return Damaged("has a header that is none, or has changed");
+    return Damaged("has a header that is damaged");
   }
   const uint64_t state_size = FromLittleEndian64(numbers.substr(kNumber));
   const uint64_t sum_size = FromLittleEndian64(numbers.substr(2 * kNumber));

@@ -38,7 +38,7 @@ absl::string_view MethodIn(const grpc_metadata* metadata, size_t count) {
   return "";
 }
 
-// gRPC calls it for each call, before its method.
+// gRPC asks this processor about each call, before the method sees the call.
 void CheckCall(void*, grpc_auth_context* context, const grpc_metadata* metadata, size_t count,
                grpc_process_auth_metadata_done_cb done, void* call) {
   const absl::Status allowed = CheckMay(RolesOf(context), MethodIn(metadata, count));
@@ -77,9 +77,9 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
     const absl::StatusOr<Credentials> now = source_();
     const absl::MutexLock lock(&mu_);
     if (!now.ok()) {
-      // Said once for each reason, not at each connection.
+      // The log says it once for each reason, not at each connection.
       if (now.status() != problem_)
-        LOG(ERROR) << "TLS goes on as before: " << now.status().message();
+        LOG(ERROR) << "TLS continues with the previous credentials: " << now.status().message();
       problem_ = now.status();
       return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_FAIL;
     }
@@ -97,8 +97,8 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
   const CredentialsSource source_;
   grpc_server_credentials* const credentials_;
   absl::Mutex mu_;
-  Credentials used_ ABSL_GUARDED_BY(mu_);      // but for the key, which a certificate has one of
-  absl::Status problem_ ABSL_GUARDED_BY(mu_);  // that was said last
+  Credentials used_ ABSL_GUARDED_BY(mu_);      // without the key, which belongs to the certificate
+  absl::Status problem_ ABSL_GUARDED_BY(mu_);  // the last one in the log
 };
 
 }  // namespace

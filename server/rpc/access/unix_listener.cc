@@ -15,7 +15,7 @@ namespace sluice {
 namespace {
 
 constexpr int kForever = -1;
-// Until connections are taken again after the system could not give a descriptor.
+// The pause before it accepts again, after the system had no free descriptor.
 constexpr int kPauseMs = 100;
 
 bool IsReadable(int fd, int timeout_ms) {

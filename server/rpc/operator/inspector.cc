@@ -22,7 +22,7 @@ using grpc::CallbackServerContext;
 // Keeps the largest answer under 64 KiB: an entry has a name of at most 256 bytes.
 constexpr uint32_t kMaxPage = 100;
 constexpr uint32_t kMaxValues = 1024;
-constexpr uint64_t kAllValues = 16;  // a tensor of that size is shown whole
+constexpr uint64_t kAllValues = 16;  // a tensor of at most this size is shown whole
 
 grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Status& status) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();

@@ -26,7 +26,7 @@ absl::Duration IntervalOf(const v1::WatchStateRequest& request) {
   return std::max(FromProto(request.min_interval()), kShortestInterval);
 }
 
-// What a watcher waits to see change: not the clock.
+// The part of the state whose change a watcher is told of; times are not part of it.
 std::string AspectOf(const ShardStatus& state) {
   std::vector<std::string> names = state.current.contributed;
   for (const AwaitedWorker& worker : state.current.awaited) {
@@ -37,7 +37,7 @@ std::string AspectOf(const ShardStatus& state) {
                       state.current.skipped, " ", absl::StrJoin(names, "\n"));
 }
 
-// Alternates between an alarm and a write; a cancelled call cuts the alarm short.
+// Alternates between an alarm and a write. The cancellation of the call ends the alarm early.
 class WatchStream final : public grpc::ServerWriteReactor<v1::ServerState> {
  public:
   WatchStream(const v1::WatchStateRequest& request, const Shard& shard)
@@ -80,7 +80,8 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::ServerState> {
       absl::MutexLock lock(&mu_);
       cancelled = cancelled_;
       if (!cancelled) {
-        alarm_ = std::make_unique<grpc::Alarm>();  // it cannot be set again while it goes off
+        alarm_ =
+            std::make_unique<grpc::Alarm>();  // an alarm cannot be set again in its own callback
         alarm_->Set(absl::ToChronoTime(absl::Now() + interval_), [this](bool) { Wake(); });
       }
     }
@@ -102,7 +103,7 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::ServerState> {
 
   const Shard& shard_;
   const absl::Duration interval_;
-  std::string last_;  // aspect that was told; none is empty
+  std::string last_;  // the aspect that was written last; never empty then
   v1::ServerState message_;
 
   absl::Mutex mu_;
