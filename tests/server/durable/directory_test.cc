@@ -27,7 +27,7 @@ class DurableDirectoryTest : public ::testing::Test {
     return *std::move(directory);
   }
 
-  // A life of a server whose job has that id, and whom no worker joins.
+  // An incarnation of a server whose job has that id, and which no worker joins.
   void Live(const std::string& job_id) {
     ShardOptions options = Sync(1);
     options.job_id = job_id;

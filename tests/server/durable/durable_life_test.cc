@@ -1,5 +1,5 @@
-// Lives of a server on a disk that loses what it was not told to keep: whenever the machine stops,
-// no push that was answered is lost, none counts twice, and no life's number is used again.
+// Incarnations of a server on a disk that loses what was not synced. Whenever the machine stops, no
+// answered push is lost, none counts twice, and no incarnation's number is used again.
 
 #include <cstdlib>
 #include <memory>
@@ -35,15 +35,15 @@ DurableOptions OptionsIn(const std::string& name) {
   return options;
 }
 
-// A worker whose n-th push is 1 at parameter n − 1, over several lives of its server.
+// A worker whose n-th push is 1 at parameter n − 1, over several incarnations of its server.
 class Story {
  public:
   explicit Story(uint64_t seed) : random_(seed), options_(OptionsIn("story")) {}
 
   enum class End { kOfMachine, kOfProcess };
 
-  // A life that ends after so many operations; or, without a number, when all is pushed. What a
-  // process has not synced, the next one still finds, but not after the machine's end.
+  // An incarnation that ends after so many file operations; or, without a number, when all is
+  // pushed. The next process finds what was not synced, unless the machine has ended.
   void Live(absl::optional<uint64_t> operations, End end) {
     files_.StopAfter(operations);
     auto directory = DurableDirectory::Open(options_, files_);
@@ -156,7 +156,7 @@ TEST(DurableLifeTest, WheneverTheMachineStopsWhatWasAnsweredCountsOnce) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937_64 random(seed);
     Story story(seed);
-    for (int life = 0; life < 5; ++life)
+    for (int incarnation = 0; incarnation < 5; ++incarnation)
       story.Live(random() % 80,
                  random() % 2 == 0 ? Story::End::kOfMachine : Story::End::kOfProcess);
     // So that what was only read counts for nothing.

@@ -1,5 +1,5 @@
-// A disk that is full: nothing is answered that is not kept, reads go on, and so does training once
-// there is room again.
+// A full disk: no push is answered whose step is not durable, pulls continue, and training
+// continues when there is space again.
 
 #include <memory>
 #include <string>
@@ -37,7 +37,7 @@ class FullDiskTest : public ::testing::Test {
     life_.emplace(options_, files_);
   }
 
-  // Comes when its step is kept.
+  // Comes when its step is durable.
   std::shared_ptr<Answer> Push(uint64_t step) {
     auto push = life_->world().Begin("a", step);
     EXPECT_THAT(push->Add(ChunkOf(0, Values{1, 1, 1})), IsOk());

@@ -1,4 +1,4 @@
-// With a journal, no push is answered as counted before the step that it is part of is kept.
+// With a journal, a push that counts is answered only when its step is durable.
 
 #include <cmath>
 #include <utility>

@@ -28,7 +28,7 @@ class CheckpointFollowerTest : public ::testing::Test {
 
   void Damage(uint64_t step) { files_.BytesOf(PathOf(1, step))[100] ^= 1; }
 
-  // "step 10 of life 1", "nothing", or the error.
+  // "step 10 of incarnation 1", "nothing", or the error.
   std::string Next(uint64_t every = 1, bool finally = false) {
     const auto next = follower_.Next(every, finally);
     if (!next.ok()) return next.status().ToString();
@@ -37,7 +37,7 @@ class CheckpointFollowerTest : public ::testing::Test {
     const uint64_t incarnation = checkpoint.incarnations.current().value();
     EXPECT_EQ((*next)->path, PathOf(incarnation, checkpoint.step.value()));
     EXPECT_EQ(checkpoint.parameters->values.span()[0], static_cast<float>(checkpoint.step.value()));
-    return absl::StrCat("step ", checkpoint.step.value(), " of life ", incarnation);
+    return absl::StrCat("step ", checkpoint.step.value(), " of incarnation ", incarnation);
   }
 
   FaultyFiles files_;
@@ -49,48 +49,48 @@ TEST_F(CheckpointFollowerTest, GivesEachCheckpointOnceTheOldestFirst) {
   EXPECT_EQ(Next(), "nothing");
   Save(10);
   Save(20);
-  EXPECT_EQ(Next(), "step 10 of life 1");
-  EXPECT_EQ(Next(), "step 20 of life 1");
+  EXPECT_EQ(Next(), "step 10 of incarnation 1");
+  EXPECT_EQ(Next(), "step 20 of incarnation 1");
   EXPECT_EQ(Next(), "nothing");
   Save(30);
-  EXPECT_EQ(Next(), "step 30 of life 1");
+  EXPECT_EQ(Next(), "step 30 of incarnation 1");
 }
 
 TEST_F(CheckpointFollowerTest, PassesOverWhatWasRemovedBeforeItCouldBeRead) {
   for (uint64_t step : {10, 20, 30, 40}) Save(step);  // two of them are kept
-  EXPECT_EQ(Next(), "step 30 of life 1");
-  EXPECT_EQ(Next(), "step 40 of life 1");
+  EXPECT_EQ(Next(), "step 30 of incarnation 1");
+  EXPECT_EQ(Next(), "step 40 of incarnation 1");
 }
 
 TEST_F(CheckpointFollowerTest, PassesOverWhatIsDamagedAndCountsItOnce) {
   Save(10);
   Save(20);
   Damage(20);
-  EXPECT_EQ(Next(), "step 10 of life 1");
+  EXPECT_EQ(Next(), "step 10 of incarnation 1");
   EXPECT_EQ(Next(), "nothing");
   EXPECT_EQ(Next(1, /*finally=*/true), "nothing");
   EXPECT_EQ(follower_.damaged(), 1u);
   Save(30);
-  EXPECT_EQ(Next(), "step 30 of life 1");
+  EXPECT_EQ(Next(), "step 30 of incarnation 1");
 }
 
 TEST_F(CheckpointFollowerTest, TakesTheNextStepThatIsFarEnough) {
   CheckpointStore all(files_, "d", 100);
   for (uint64_t step : {10, 20, 30, 40}) ASSERT_THAT(all.Save(CheckpointAt(step)), IsOk());
-  EXPECT_EQ(Next(15), "step 10 of life 1");
-  EXPECT_EQ(Next(15), "step 30 of life 1");
+  EXPECT_EQ(Next(15), "step 10 of incarnation 1");
+  EXPECT_EQ(Next(15), "step 30 of incarnation 1");
   EXPECT_EQ(Next(15), "nothing");
-  EXPECT_EQ(Next(15, /*finally=*/true), "step 40 of life 1");
+  EXPECT_EQ(Next(15, /*finally=*/true), "step 40 of incarnation 1");
   EXPECT_EQ(Next(15, /*finally=*/true), "nothing");
 }
 
 TEST_F(CheckpointFollowerTest, GoesOnWithALaterLifeWhereverThatBegins) {
   Save(20);
-  EXPECT_EQ(Next(), "step 20 of life 1");
+  EXPECT_EQ(Next(), "step 20 of incarnation 1");
   Save(15, 2);
-  EXPECT_EQ(Next(100), "step 15 of life 2");
+  EXPECT_EQ(Next(100), "step 15 of incarnation 2");
   Save(20, 2);
-  EXPECT_EQ(Next(), "step 20 of life 2");
+  EXPECT_EQ(Next(), "step 20 of incarnation 2");
 }
 
 TEST_F(CheckpointFollowerTest, KnowsThatTrainingHadEndedFromTheNewest) {
@@ -105,7 +105,7 @@ TEST_F(CheckpointFollowerTest, KnowsThatTrainingHadEndedFromTheNewest) {
 
 TEST_F(CheckpointFollowerTest, KnowsItOfACheckpointThatWasSavedAgain) {
   Save(10);
-  EXPECT_EQ(Next(), "step 10 of life 1");
+  EXPECT_EQ(Next(), "step 10 of incarnation 1");
   EXPECT_THAT(follower_.HasEnded(), IsOkAndHolds(false));
   SaveLast(10);
   EXPECT_THAT(follower_.HasEnded(), IsOkAndHolds(true));
