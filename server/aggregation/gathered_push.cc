@@ -3,20 +3,40 @@
 #include "common/base/error.h"
 
 namespace sluice {
+namespace {
+
+// No peer sees this status: Add() turns it into false.
+absl::Status Ended() { return absl::CancelledError("the push takes no more chunks"); }
+
+}  // namespace
 
 bool GatheredPush::Add(absl::StatusOr<TensorChunk> chunk) {
-  {
-    absl::MutexLock lock(&mu_);
-    if (!Takes()) return false;
-    if (!Note(chunk.ok() ? push_->Reserve(*chunk) : chunk.status())) return false;
-    ++preparing_;
-  }
-  chunk = PrepareChunk(*std::move(chunk), *layout_, transforms_, &parallel_);
+  if (!chunk.ok()) return Fail(chunk.status());
+  const absl::Status added = StageChunk(
+      *std::move(chunk), *layout_, &transforms_, &parallel_,
+      [this](const TensorChunk& arrived) { return Reserve(arrived); },
+      [this](absl::StatusOr<TensorChunk> checked) { return Place(std::move(checked)); });
+  return added.ok();
+}
+
+bool GatheredPush::Fail(const absl::Status& status) {
+  absl::MutexLock lock(&mu_);
+  return Takes() && Note(status);
+}
+
+absl::Status GatheredPush::Reserve(const TensorChunk& chunk) {
+  absl::MutexLock lock(&mu_);
+  if (!Takes()) return Ended();
+  if (Note(push_->Reserve(chunk))) ++preparing_;
+  return error_;
+}
+
+absl::Status GatheredPush::Place(absl::StatusOr<TensorChunk> chunk) {
   absl::MutexLock lock(&mu_);
   --preparing_;
-  if (!Takes() || !Note(chunk.status())) return false;
-  push_->Place(*std::move(chunk));
-  return true;
+  if (!Takes()) return Ended();
+  if (Note(chunk.status())) push_->Place(*std::move(chunk));
+  return error_;
 }
 
 bool GatheredPush::Summarize(const absl::StatusOr<PushSummary>& summary) {
@@ -24,22 +44,22 @@ bool GatheredPush::Summarize(const absl::StatusOr<PushSummary>& summary) {
   return Takes() && Note(summary.ok() ? push_->Summarize(*summary) : summary.status());
 }
 
-absl::Status GatheredPush::trouble() const {
+absl::Status GatheredPush::error() const {
   absl::MutexLock lock(&mu_);
-  return trouble_;
+  return error_;
 }
 
 GatheredPush::Gathered GatheredPush::End() {
   absl::MutexLock lock(&mu_);
-  if (preparing_ > 0 && trouble_.ok()) {
-    trouble_ = MakeError(Reason::kBadChunk,
-                         "the push ended before its lanes; wait for their answers first");
+  if (preparing_ > 0 && error_.ok()) {
+    error_ = MakeError(Reason::kBadChunk,
+                       "the push ended before its lanes; wait for their answers first");
   }
-  return {std::move(push_), trouble_};
+  return {std::move(push_), error_};
 }
 
 bool GatheredPush::Note(const absl::Status& status) {
-  trouble_ = status;
+  error_ = status;
   return status.ok();
 }
 

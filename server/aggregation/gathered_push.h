@@ -1,4 +1,8 @@
-// A push that is arriving, through one call or several.
+// A push whose chunks arrive through one gRPC call, or through a call and its lanes.
+//
+// The call and each of its lanes share one GatheredPush and add the chunks that they receive. The
+// first error ends the push: nobody's chunks are taken after it. The call that began the push takes
+// the result with End().
 
 #ifndef SLUICE_SERVER_AGGREGATION_GATHERED_PUSH_H_
 #define SLUICE_SERVER_AGGREGATION_GATHERED_PUSH_H_
@@ -18,7 +22,8 @@
 
 namespace sluice {
 
-// May be used by any thread: chunks are decoded and looked at side by side.
+// All methods may be called from any thread. Chunks of several threads are decoded and checked at
+// the same time, outside the lock.
 class GatheredPush {
  public:
   // `transforms` and `parallel` outlive it.
@@ -29,35 +34,36 @@ class GatheredPush {
         layout_(push->layout()),
         push_(std::move(push)) {}
 
-  // Takes a chunk, or what is wrong with it; the summary. False if nothing more is taken, since it
-  // has ended or something was wrong.
+  // Each takes what was received, or the error that it was received with, which becomes the push's.
+  // They return false if the push has ended or has an error: the caller then stops reading.
   bool Add(absl::StatusOr<TensorChunk> chunk) ABSL_LOCKS_EXCLUDED(mu_);
   bool Summarize(const absl::StatusOr<PushSummary>& summary) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What was wrong first.
-  absl::Status trouble() const ABSL_LOCKS_EXCLUDED(mu_);
+  // The first error, or OK.
+  absl::Status error() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The first call has ended: what was gathered, and what was wrong with it. That is also a chunk
-  // of a lane which is not in its place yet. No push if it was told already.
+  // Ends the push and returns it with its first error. It is BAD_CHUNK if a lane is still checking
+  // a chunk. A second call returns no push.
   struct Gathered {
-    std::unique_ptr<PendingPush> push;
-    absl::Status trouble;
+    std::unique_ptr<PendingPush> push;  // null if End() was called before
+    absl::Status error;
   };
   Gathered End() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  bool Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Reserve(const TensorChunk& chunk) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Place(absl::StatusOr<TensorChunk> chunk) ABSL_LOCKS_EXCLUDED(mu_);
   bool Note(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool Takes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return push_ != nullptr && trouble_.ok();
-  }
+  bool Takes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return push_ != nullptr && error_.ok(); }
 
   const TransformRegistry& transforms_;
   Parallel& parallel_;
   const std::shared_ptr<const Layout> layout_;
   mutable absl::Mutex mu_;
-  std::unique_ptr<PendingPush> push_ ABSL_GUARDED_BY(mu_);  // null once it has ended
-  int preparing_ ABSL_GUARDED_BY(mu_) = 0;                  // chunks
-  absl::Status trouble_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<PendingPush> push_ ABSL_GUARDED_BY(mu_);  // null after End()
+  int preparing_ ABSL_GUARDED_BY(mu_) = 0;                  // reserved, not placed
+  absl::Status error_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice

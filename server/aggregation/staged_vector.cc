@@ -16,8 +16,8 @@
 namespace sluice {
 namespace {
 
-// Puts floats in the place of an encoded chunk's payload. What that says of its size was checked
-// against the layout before.
+// Replaces an encoded payload by the decoded floats. The chunk was reserved, so the
+// size that it claims fits the layout.
 absl::Status Decode(TensorChunk& chunk, const TransformRegistry& transforms) {
   const auto floats = std::make_shared<FloatBuffer>(chunk.size());
   const absl::Status decoded = DecodeValues(*chunk.encoded, floats->span(), transforms);
@@ -40,7 +40,7 @@ absl::optional<size_t> FindNotFiniteIn(FloatPiece floats, Parallel* parallel) {
   return absl::nullopt;
 }
 
-// Of floats whose first is that element of the vector.
+// `first` is the index in the vector of the first of `floats`.
 absl::Status CheckFinite(uint64_t first, FloatPiece floats, const Layout& layout,
                          Parallel* parallel) {
   const absl::optional<size_t> bad = FindNotFiniteIn(floats, parallel);
@@ -51,41 +51,47 @@ absl::Status CheckFinite(uint64_t first, FloatPiece floats, const Layout& layout
                                 "for the batch that caused it"));
 }
 
-// Now, while the floats are in the cache.
-absl::Status CheckFinite(const TensorChunk& chunk, const Layout& layout, Parallel* parallel) {
+absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, const Layout& layout,
+                                         const TransformRegistry* transforms, Parallel* parallel) {
+  if (chunk.encoded.has_value()) {
+    CHECK(transforms != nullptr) << "an encoded chunk where only plain ones come";
+    const absl::Status decoded = Decode(chunk, *transforms);
+    if (!decoded.ok()) return decoded;
+  }
   uint64_t offset = chunk.offset;
   for (const FloatPiece& floats : chunk.pieces) {
+    // Now, because the elements are in the cache.
     const absl::Status finite = CheckFinite(offset, floats, layout, parallel);
     if (!finite.ok()) return finite;
     offset += floats.size();
   }
-  return absl::OkStatus();
+  return chunk;
 }
 
 }  // namespace
 
-absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, const Layout& layout,
-                                         const TransformRegistry& transforms, Parallel* parallel) {
-  if (chunk.encoded.has_value()) {
-    const absl::Status decoded = Decode(chunk, transforms);
-    if (!decoded.ok()) return decoded;
-  }
-  const absl::Status finite = CheckFinite(chunk, layout, parallel);
-  if (!finite.ok()) return finite;
-  return chunk;
+absl::Status StageChunk(TensorChunk chunk, const Layout& layout,
+                        const TransformRegistry* transforms, Parallel* parallel,
+                        absl::FunctionRef<absl::Status(const TensorChunk&)> reserve,
+                        absl::FunctionRef<absl::Status(absl::StatusOr<TensorChunk>)> place) {
+  const absl::Status reserved = reserve(chunk);
+  if (!reserved.ok()) return reserved;
+  return place(PrepareChunk(std::move(chunk), layout, transforms, parallel));
 }
 
 StagedVector::StagedVector(std::shared_ptr<const Layout> layout)
     : layout_(std::move(layout)), coverage_(layout_->size()) {}
 
-absl::Status StagedVector::Add(TensorChunk chunk, Parallel* parallel) {
-  const absl::Status reserved = Reserve(chunk);
-  if (!reserved.ok()) return reserved;
-  CHECK(!chunk.encoded.has_value());
-  const absl::Status finite = CheckFinite(chunk, *layout_, parallel);
-  if (!finite.ok()) return finite;
-  Place(std::move(chunk));
-  return absl::OkStatus();
+absl::Status StagedVector::Add(TensorChunk chunk, Parallel* parallel,
+                               const TransformRegistry* transforms) {
+  return StageChunk(
+      std::move(chunk), *layout_, transforms, parallel,
+      [this](const TensorChunk& arrived) { return Reserve(arrived); },
+      [this](absl::StatusOr<TensorChunk> checked) {
+        if (!checked.ok()) return checked.status();
+        Place(*std::move(checked));
+        return absl::OkStatus();
+      });
 }
 
 absl::Status StagedVector::Reserve(const TensorChunk& chunk) {

@@ -1,5 +1,5 @@
-// A vector on its way in: chunks are checked as they arrive and held, where they were received,
-// until all of it is there.
+// A vector that is arriving in chunks. Each chunk is checked when it arrives. Its memory is held
+// where it was received, and nothing is copied, until the whole vector is there.
 
 #ifndef SLUICE_SERVER_AGGREGATION_STAGED_VECTOR_H_
 #define SLUICE_SERVER_AGGREGATION_STAGED_VECTOR_H_
@@ -20,39 +20,47 @@
 
 namespace sluice {
 
-// Decodes `chunk`, a part of a vector with that layout, if it is encoded. Returns the errors of
-// DecodeValues(), or NOT_FINITE, which names the first element that is NaN or infinite. `parallel`
-// helps with a large chunk; if it is null, the calling thread does everything.
-absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, const Layout& layout,
-                                         const TransformRegistry& transforms, Parallel* parallel);
+// Stages one chunk of a vector with that layout. It calls reserve(chunk), decodes the chunk if it
+// is encoded, checks that its elements are finite, and calls place(chunk) with the decoded chunk,
+// or with the error. Returns the first error: that of `reserve`, of DecodeValues(), NOT_FINITE with
+// the name of the first NaN or infinite element, or that of `place`. If `reserve` fails, `place` is
+// not called. Between the two calls the function touches no vector, so a caller with a lock holds
+// it only inside `reserve` and `place`. `parallel` helps with a large chunk; if null, the calling
+// thread does all the work. `transforms` decodes; it may be null where chunks are never encoded.
+absl::Status StageChunk(TensorChunk chunk, const Layout& layout,
+                        const TransformRegistry* transforms, Parallel* parallel,
+                        absl::FunctionRef<absl::Status(const TensorChunk&)> reserve,
+                        absl::FunctionRef<absl::Status(absl::StatusOr<TensorChunk>)> place);
 
-// Externally synchronized; once sealed, any number of threads may read it.
+// Externally synchronized. After Seal() any number of threads may read it.
 class StagedVector {
  public:
   explicit StagedVector(std::shared_ptr<const Layout> layout);
 
-  // Takes a chunk that is not encoded, and holds its memory: checks it, Reserve(), Place(). After
-  // an error the vector is of no more use.
-  absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr);
+  // Takes a chunk and holds its memory: StageChunk() with Reserve() and Place(). After an error the
+  // vector must not be used any more.
+  absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr,
+                   const TransformRegistry* transforms = nullptr);
 
-  // BAD_CHUNK if the chunk is outside the vector or overlaps.
+  // Marks the chunk's range as taken. BAD_CHUNK if it is outside the vector or overlaps another.
   absl::Status Reserve(const TensorChunk& chunk);
-  // It was reserved and prepared.
+  // Holds a chunk that was reserved and checked.
   void Place(TensorChunk chunk);
 
-  // OK once every element was reserved; else BAD_CHUNK.
+  // OK if every element was reserved, else BAD_CHUNK.
   absl::Status CheckComplete() const { return coverage_.CheckComplete(); }
 
-  // Nothing more comes. To be called before what has arrived is read.
+  // Ends the arrival. Call it before the elements are read.
   void Seal();
 
   uint64_t bytes() const { return coverage_.covered() * sizeof(float); }
 
-  // Calls piece(offset, floats) for all that has arrived of [begin, end), in the order of offsets.
+  // Calls piece(offset, floats) for all elements of [begin, end) that have arrived, in the order of
+  // their offsets.
   void ForEachPiece(uint64_t begin, uint64_t end,
                     absl::FunctionRef<void(uint64_t offset, FloatPiece floats)> piece) const;
 
-  // Writes the vector, which is complete, to `to`, which has the layout's size.
+  // Copies the vector to `to`. The vector is complete, and `to` has the layout's size.
   void CopyTo(absl::Span<float> to) const;
 
   // The square root of the sum of the squares of the vector's PARAMETER elements.
@@ -68,7 +76,7 @@ class StagedVector {
 
   std::shared_ptr<const Layout> layout_;
   Coverage coverage_;
-  std::vector<Placed> pieces_;  // none overlap; once sealed, in the order of offsets
+  std::vector<Placed> pieces_;  // disjoint; after Seal() in the order of offsets
   std::vector<std::shared_ptr<const void>> owners_;
   bool sealed_ = false;
 };

@@ -45,28 +45,19 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> 
       Answer(start->answer);
     } else {
       parameters_ = std::move(start->parameters);
-      layout_ = shard_.layout();
       StartRead(&message_);
     }
   }
 
   void AddChunk() {
     absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::InitializeParamsRequest>(message_);
-    const absl::Status added = chunk.ok() ? Stage(*std::move(chunk)) : chunk.status();
+    const absl::Status added =
+        chunk.ok() ? parameters_->Add(*std::move(chunk), nullptr, &transforms_) : chunk.status();
     if (added.ok()) {
       StartRead(&message_);
     } else {
       Answer(added);
     }
-  }
-
-  absl::Status Stage(TensorChunk chunk) {
-    const absl::Status reserved = parameters_->Reserve(chunk);
-    if (!reserved.ok()) return reserved;
-    auto prepared = PrepareChunk(std::move(chunk), *layout_, transforms_, nullptr);
-    if (!prepared.ok()) return prepared.status();
-    parameters_->Place(*std::move(prepared));
-    return absl::OkStatus();
   }
 
   void Answer(const absl::StatusOr<InitializeOutcome>& outcome) {
@@ -83,7 +74,6 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> 
   const TransformRegistry& transforms_;
   Shard& shard_;
   grpc::ByteBuffer message_;
-  std::shared_ptr<const Layout> layout_;
   std::unique_ptr<StagedVector> parameters_;
 };
 

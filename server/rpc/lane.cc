@@ -73,7 +73,7 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     } else if (ok && push_->Add(DecodeChunk<v1::PushGradientsRequest>(message_))) {
       StartRead(&message_);
     } else {
-      End(push_->trouble());
+      End(push_->error());
     }
   }
 

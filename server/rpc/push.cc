@@ -125,8 +125,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     GatheredPush::Gathered gathered = gathered_->End();
     const PushCallback done = [this](const auto& outcome) { Answer(outcome); };
     const absl::Status complete = gathered.push->gradient().CheckComplete();
-    if (!gathered.trouble.ok()) {
-      shard_.RefusePush(std::move(gathered.push), gathered.trouble, done);
+    if (!gathered.error.ok()) {
+      shard_.RefusePush(std::move(gathered.push), gathered.error, done);
     } else if (complete.ok()) {
       shard_.FinishPush(std::move(gathered.push), done);
     } else {
