@@ -1,4 +1,4 @@
-// Draws events: what a hostile network, dying machines and a busy operator do to a job.
+// Draws random events: a hostile network, dying machines, and a busy operator.
 
 #ifndef SLUICE_TESTS_SIMULATION_CHAOS_H_
 #define SLUICE_TESTS_SIMULATION_CHAOS_H_
@@ -16,12 +16,12 @@
 
 namespace sluice {
 
-// One life of a worker's or an observer's process.
+// One process of a worker or observer.
 struct SimulatedProcess {
   JoinRequest request;
-  std::vector<Welcome> welcomes;  // the sessions it was given; only the last can be alive
+  std::vector<Welcome> welcomes;  // of all its sessions; only the last can be open
   uint64_t sequence = 0;          // of its latest push
-  std::vector<uint64_t> pushes;   // numbers, since the server has known it
+  std::vector<uint64_t> pushes;   // their numbers, since the server knows the process
   bool silent = false;
 };
 
@@ -29,19 +29,19 @@ class Chaos {
  public:
   Chaos(const Scenario& scenario, Dice& dice, World& world);
 
-  // The workers that the job was launched with join, and one of them offers parameters.
+  // Lets the launched workers join, and one of them offer parameters.
   void Launch();
-  // One more thing happens.
+  // Draws and plays one event.
   void Act();
 
-  // For the calm: a process that may be counted on. Its name is that of worker `index`.
+  // For Calm: a reliable process with the name of worker `index`.
   SimulatedProcess& NewProcess(uint32_t index, SessionRole role = SessionRole::kWorker);
   bool Join(SimulatedProcess& process);
   bool IsAlive(const SimulatedProcess& process) const;
   std::vector<SimulatedProcess*> Alive();
   PushHeader NextHeader(SimulatedProcess& process, uint64_t step);
   uint64_t Push(SimulatedProcess& process, const PushHeader& header);
-  // Brings the rest of a push, and finishes it.
+  // Sends the rest of a push and finishes it.
   void Complete(uint64_t push);
   Values DrawGradient();
 

@@ -1,5 +1,5 @@
-// Chance that a seed fixes: the same numbers on every machine, which the standard's distributions
-// do not promise.
+// Random numbers from a seed. They are the same on every machine, which the distributions of the
+// standard library do not promise.
 
 #ifndef SLUICE_TESTS_SIMULATION_DICE_H_
 #define SLUICE_TESTS_SIMULATION_DICE_H_
@@ -23,12 +23,12 @@ class Dice {
     return z ^ (z >> 31);
   }
 
-  // 0 to `end` − 1. Its bias is of no matter for small numbers.
+  // 0 to `end` − 1. The bias does not matter for small numbers.
   uint64_t Below(uint64_t end) { return Next() % end; }
   uint64_t Between(uint64_t first, uint64_t last) { return first + Below(last - first + 1); }
   bool Percent(uint64_t chance) { return Below(100) < chance; }
 
-  // One of them; they are not empty.
+  // One of the items, which are not empty.
   template <typename Items>
   auto& Of(Items& items) {
     return items[Below(items.size())];

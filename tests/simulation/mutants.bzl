@@ -18,7 +18,7 @@ MUTANTS = {
     "divisor_off_by_one": ("aggregation/step_executor.cc", "static_cast<float>(count_);", "static_cast<float>(count_ + 1);"),
     "draining_keeps_pushes_waiting": ("admission/push_admission.cc", "return draining || !sessions.IsAlive(push.header.session);", "return !sessions.IsAlive(push.header.session);"),
     "evicted_stays_member": ("membership/roster.cc", "record.presence = Presence::kEvicted;", "record.presence = Presence::kLost;"),
-    "fewer_answers_kept": ("state/session_record.cc", "answers.size() > kKeptAnswers", "answers.size() >= kKeptAnswers"),
+    "fewer_answers_kept": ("state/session_record.cc", "answers.size() > kStoredAnswers", "answers.size() >= kStoredAnswers"),
     "have_step_ignored": ("admission/pull_queue.cc", "request.have_step == latest->step", "request.have_step.has_value()"),
     "high_water_mark_reset": ("membership/session_table.cc", "record.presence = Presence::kPresent;", "record.presence = Presence::kPresent; record.last_sequence = Sequence(); record.answers.clear();"),
     "late_joiner_at_once": ("shard/coordinator.cc", "at_once ? now : now.Next()", "now"),

@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-// The first answer, said again.
+// The answer to a repeated push.
 PushOutcome Again(const PushOutcome& first) {
   PushOutcome outcome = first;
   outcome.first_disposition = first.disposition;
@@ -54,16 +54,16 @@ PushVerdict Oracle::Judge(const PushHeader& header) const {
   const ModelWorker* const worker = workers_.Of(header.session.value());
   if (worker == nullptr) return PushVerdict::Error(Reason::kUnknownSession);
   if (worker->observer) return PushVerdict::Error(Reason::kNotAWorker);
-  const PushOutcome* const first = worker->KeptAnswer(header.sequence.value());
+  const PushOutcome* const first = worker->StoredAnswer(header.sequence.value());
   if (first != nullptr) return PushVerdict::Answer(Again(*first));
   if (header.sequence.value() <= worker->highest) {
     return PushVerdict::Error(Reason::kSequenceTooOld);
   }
-  const bool this_life = header.incarnation == scenario_.options.incarnation;
+  const bool this_incarnation = header.incarnation == scenario_.options.incarnation;
   const uint64_t of = header.step.value();
-  if (this_life && of > step_) return PushVerdict::Error(Reason::kFutureStep);
+  if (this_incarnation && of > step_) return PushVerdict::Error(Reason::kFutureStep);
   const uint64_t age = of > step_ ? 0 : step_ - of;
-  bool fresh = this_life;
+  bool fresh = this_incarnation;
   if (OncePerStep()) fresh = fresh && age == 0 && of >= worker->from;
   if (consistency_.max_staleness.has_value()) fresh = fresh && age <= *consistency_.max_staleness;
   if (!fresh) {
@@ -118,7 +118,7 @@ void Oracle::Conclude(ModelPush& push, const PushVerdict& verdict) {
   push.fate = FateOfVerdict(verdict);
   if (push.fate != Fate::kStale) return;
   Remember(push.header, verdict.outcome);
-  // Judged before the call's step was made, it may have let its worker go on at once.
+  // If it was judged before the call's step was applied, its worker may continue at once.
   const Step judged_at = verdict.outcome.step;
   for (const auto& entry : pulls_) {
     const PullRequest& pull = entry.second.request;
@@ -166,7 +166,7 @@ PushVerdict Oracle::Count(ModelPush& push, bool skipped) {
   const PushHeader& header = push.header;
   const ModelWorker& worker = *workers_.Of(header.session.value());
   const uint64_t age = step_ - header.step.value();
-  // Where no step waits for anybody in particular, what is left out is in none.
+  // Where no step waits for particular workers, a gradient that is left out is in no step.
   if (!skipped || OncePerStep()) {
     step_sum_.Enter({worker.rank(), worker.process, worker.session, header.samples, age, skipped,
                      push.gradient},
@@ -205,7 +205,7 @@ PushVerdict Oracle::Advance(ModelPush* arrival, Reason fault) {
 
 bool Oracle::IsComplete() const {
   if (!initialized()) return false;
-  // A step in which nobody takes part is passed over for those who wait for the next.
+  // A step without members is applied empty for the workers that wait for the next.
   const bool deserted = started_ && workers_.Members(step_).empty();
   if (OncePerStep() && deserted && workers_.CountAlive(false) > 0) return true;
   if (step_sum_.counted() + (OncePerStep() ? step_sum_.skipped() : 0) == 0) return false;
@@ -251,7 +251,7 @@ void Oracle::NoteEarly() {
   }
 }
 
-// ---- Room ----
+// ---- The in-flight limit ----
 
 std::vector<uint64_t> Oracle::SessionsInside() const {
   std::vector<uint64_t> sessions;
@@ -272,8 +272,8 @@ bool Oracle::MayEnter(const ModelPush& push) const {
   const std::vector<uint64_t> inside = SessionsInside();
   const uint64_t session = push.header.session.value();
   if (std::count(inside.begin(), inside.end(), session) > 0) return false;
-  // One place is kept for the worker that a step waits for first. (Where workers push as often as
-  // they like, that may be a new process; it makes no difference to whom nobody waits for.)
+  // One place is reserved for the lowest rank that the step waits for. (In modes without
+  // OncePerStep() it may be a new process, which makes no difference: no step waits for it.)
   const absl::optional<ModelRank> first = OncePerStep() ? FirstMissing() : absl::nullopt;
   bool may_use_all = first.has_value() && workers_.Of(session)->rank() == *first;
   for (const uint64_t other : inside) {

@@ -1,9 +1,9 @@
-// What a shard ought to do, said as naively as the rules of a push are (design.md, section 5): a
-// list of everything that happened and questions answered by looking through it.
+// A naive model of a shard: it stores everything that happened, and answers each question by
+// looking through all of it. Its rules are the rules of a push in server/README.md.
 //
-// It is told each call before the shard is, and predicts its result. Pushes and pulls that wait are
-// a matter of when: one that a call lets go on may be judged before or after the step which that
-// call makes, so the oracle accepts either, and at rest demands that nobody waits without reason.
+// World reports each call to the oracle first, and the oracle predicts the result. A push or pull
+// that waits may be judged before or after the step that the same call applies. The oracle accepts
+// both, and at the end of each call demands that nobody waits without a reason.
 
 #ifndef SLUICE_TESTS_SIMULATION_ORACLE_H_
 #define SLUICE_TESTS_SIMULATION_ORACLE_H_
@@ -26,7 +26,7 @@
 
 namespace sluice {
 
-// What became of a push.
+// The state or result of a push.
 enum class Fate {
   kWaiting,
   kArriving,
@@ -58,21 +58,21 @@ class Oracle {
         step_sum_(scenario.layout),
         consistency_(scenario.options.consistency) {}
 
-  // A call begins, at that time.
+  // Begins a call at this time.
   void BeginCall(absl::Time now);
 
-  // Membership. The welcome's session is 0 where there is a reason against it.
+  // Membership. If `reason` is set, the request is refused and the welcome's session is 0.
   Welcome Join(const JoinRequest& request, Reason* reason);
-  // Who joins while nothing counts yet, but pushes are on their way in, takes part in this step or
-  // in the next, as the server likes; so does a new process whose predecessor's gradient counts.
-  // Returns `from`, if whoever joined latest may take part from there on, else what it must be.
+  // A worker that joins while nothing counts but pushes are in flight takes part in this step or in
+  // the next; the server may choose. The same holds for a new process whose predecessor's gradient
+  // counts. Returns `from` if the latest worker may take part from it, else the only legal step.
   uint64_t Concede(uint64_t from);
   Reason Heartbeat(SessionId session);
   void Lose(SessionId session);
   Reason Leave(SessionId session);
   Reason Evict(const std::string& worker);
   void Tick();
-  // The operator's terms hold from the step that is returned.
+  // Both return the first step that has the new setting.
   uint64_t SetConsistency(const Consistency& consistency);
   uint64_t SetLearningRate(double learning_rate);
   void Drain() {
@@ -81,12 +81,14 @@ class Oracle {
   }
   void Initialize(const Values& parameters) { published_ = {parameters}; }
 
-  // Pushes, by number. `fault` is what the wire found wrong with the header, or the payload.
+  // Pushes, by number. `fault` is an error in the header or in the payload.
   PushVerdict BeginPush(uint64_t number, const PushHeader& header, const Values& gradient,
                         Reason fault);
   PushVerdict FinishPush(uint64_t number, Reason fault);
   void AbandonPush(uint64_t number, Fate fate) { pushes_.at(number).fate = fate; }
-  // One that waited at the door was told so. Returns what else it ought to have been told, or "".
+  // A push that waited at its header was told `told`. Returns the expected verdict if it differs,
+  // or
+  // "".
   std::string HearAtDoor(uint64_t number, const PushVerdict& told);
 
   // Pulls, by number.
@@ -94,10 +96,10 @@ class Oracle {
   bool CancelPull(uint64_t number);
   std::string HearPull(uint64_t number, const PullVerdict& told);
 
-  // What is wrong at rest, once all was heard that a call told; "" if nothing is.
+  // Ends a call whose callbacks have all run. Returns the broken rule, or "".
   std::string EndCall();
 
-  // What the shard must show.
+  // The status that the shard must report.
   PushCounters Counters() const;
   StepState Current() const;
   std::set<std::string> Contributors() const { return step_sum_.Workers(); }
@@ -110,14 +112,14 @@ class Oracle {
   const WorkersModel& workers() const { return workers_; }
   const std::vector<Values>& published() const { return published_; }  // by step
   const Values& tolerance() const { return step_sum_.tolerance(); }
-  // The latest step is as it was found, within the tolerance.
+  // Replaces the latest step by the values found, which are within the tolerance.
   void Correct(const Values& found) { published_.back() = found; }
   Fate FateOf(uint64_t number) const { return pushes_.at(number).fate; }
-  uint32_t Inside() const;  // pushes that hold room
+  uint32_t Inside() const;  // pushes admitted by the in-flight limit
   bool initialized() const { return !published_.empty(); }
   bool started() const { return started_; }
   bool draining() const { return draining_; }
-  // Told in the latest call: to the owner, and to sessions that they were evicted.
+  // Events of the latest call: those of the owner, and the sessions that were evicted.
   const std::vector<std::string>& announced() const { return announced_; }
   const std::vector<uint64_t>& dismissed() const { return dismissed_; }
 
@@ -125,7 +127,7 @@ class Oracle {
   struct Turn {
     enum { kNow, kNotYet, kHeldUp, kError } when = kNow;
     PullVerdict verdict;
-    bool may_wait = false;  // a new process: for the step that its predecessor contributed to
+    bool may_wait = false;  // a new process, for its predecessor's step
   };
 
   bool IsAhead(const ModelWorker& worker) const;
@@ -133,7 +135,7 @@ class Oracle {
   bool IsOverdue() const;
   absl::optional<absl::Time> HeldUpSince() const;
   std::vector<const ModelWorker*> Missing() const;
-  uint32_t CountMissing() const;  // and of those yet to join
+  uint32_t CountMissing() const;  // and workers that have not joined
   std::vector<const ModelWorker*> Awaited() const;
   absl::optional<ModelRank> FirstMissing() const;
   std::vector<uint64_t> SessionsInside() const;
@@ -172,13 +174,13 @@ class Oracle {
   bool started_ = false;
   bool finished_ = false;
   bool deserted_ = false;
-  std::string joined_;       // latest
-  uint64_t joined_at_ = 0;   // the step then
-  bool may_choose_ = false;  // from which of two steps on it takes part
+  std::string joined_;       // the latest
+  uint64_t joined_at_ = 0;   // at this step
+  bool may_choose_ = false;  // the server may choose the first step of the latest
   bool draining_ = false;
   // The push whose answer waits until the step that it completed is published.
   absl::optional<PushHeader> unpublished_;
-  // What those that wait might have been told before the call's step was made.
+  // What waiting pushes and pulls might have been told before the call's step was applied.
   std::map<uint64_t, PushVerdict> early_door_;
   std::map<uint64_t, PullVerdict> early_pulls_;
   std::vector<std::string> announced_;

@@ -1,4 +1,4 @@
-// The oracle's rules of pulls, of rest, and of what the shard must show.
+// The oracle's rules of pulls, of the end of a call, and of the status that the shard reports.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ Oracle::Turn Oracle::TurnOf(const PullRequest& request) const {
   if (draining_ && !observes) return {Turn::kError, {Reason::kDraining, 0}, false};
   if (worker == nullptr) return {Turn::kError, {Reason::kUnknownSession, 0}, false};
   Turn now = {Turn::kNow, {Reason::kNone, step_}, false};
-  // No later step will come for an observer to wait for, unless one is due.
+  // An observer does not wait: no later step will come, unless one is due.
   if (observes && (draining_ || finished_)) {
     now.may_wait = IsComplete();
     return now;
@@ -23,13 +23,13 @@ Oracle::Turn Oracle::TurnOf(const PullRequest& request) const {
   if (!initialized() || request.min_step.value() > step_) return {Turn::kNotYet, {}, false};
   if (!request.after.has_value()) return now;
   if (worker->highest < request.after->value()) return {Turn::kNotYet, {}, false};
-  // Its push is not answered before the step is published that it completed.
+  // A push is not answered before the step that it completed is published.
   if (unpublished_.has_value() && unpublished_->session == request.session &&
       request.after >= unpublished_->sequence) {
     return {Turn::kNotYet, {}, false};
   }
   const bool held_up = OncePerStep() ? step_sum_.HasProcess(worker->process) : IsAhead(*worker);
-  // Until somebody calls who makes the step that is due.
+  // It waits until the next call applies the step that is due.
   now.may_wait = IsComplete() || (OncePerStep() && step_sum_.Has(worker->name));
   return held_up ? Turn{Turn::kHeldUp, {}, false} : now;
 }

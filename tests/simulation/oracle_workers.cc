@@ -1,4 +1,4 @@
-// The oracle's rules of who takes part.
+// The oracle's rules of membership.
 
 #include <algorithm>
 #include <cmath>
@@ -19,8 +19,8 @@ Welcome Oracle::Join(const JoinRequest& request, Reason* reason) {
   if (*reason == Reason::kNone && welcome.resumed && known->banned) *reason = Reason::kEvicted;
   if (*reason == Reason::kNone) {
     if (known != nullptr && known->alive && !known->lost) dismissed_.push_back(known->session);
-    // Membership changes at step boundaries. The first step is all workers', however late, but each
-    // has one gradient in it.
+    // Membership changes at step boundaries. All launched workers take part in the first step,
+    // whenever they join, but each has one gradient in it.
     const bool has_say = step_sum_.Has(request.worker);
     const bool takes_over = known != nullptr && known->alive && !known->observer && !observer &&
                             known->from <= step_ && !has_say;
@@ -122,7 +122,7 @@ void Oracle::EndOverdueWait() {
   }
 }
 
-// A worker has one gradient in a step of sync or backup, whichever its process.
+// In sync and backup a worker has one gradient in a step, even if its process changes.
 std::vector<const ModelWorker*> Oracle::Missing() const {
   std::vector<const ModelWorker*> missing;
   for (const ModelWorker* const worker : workers_.Members(step_)) {
@@ -169,7 +169,7 @@ void Oracle::Announce(const std::string& what) {
   announced_.push_back(absl::StrCat(what, " ", step_));
 }
 
-// ---- Terms ----
+// ---- Settings ----
 
 uint64_t Oracle::SetConsistency(const Consistency& consistency) {
   next_consistency_ = consistency;

@@ -100,7 +100,7 @@ std::string Words(const Scenario& scenario) {
   std::string words = absl::StrCat(
       Words(options.consistency), "; ", options.expected_workers, " of ", scenario.workers,
       " workers expected, start_timeout ", absl::FormatDuration(options.start_timeout), ", lease ",
-      absl::FormatDuration(options.lease), ", life ", options.incarnation.value());
+      absl::FormatDuration(options.lease), ", incarnation ", options.incarnation.value());
   if (scenario.room != UINT32_MAX) absl::StrAppend(&words, ", room for ", scenario.room);
   absl::StrAppend(&words, options.guards.skip_not_finite ? ", skips NaN" : ", refuses NaN");
   if (options.guards.max_push_norm.has_value()) absl::StrAppend(&words, ", guards the norm");

@@ -1,6 +1,6 @@
-// Plays seeds, and says which of them break the contract.
+// Plays seeds and prints those that break the contract.
 //
-// Exit codes: 0 none does; 1 one does; 2 bad command line.
+// Exit codes: 0: none does. 1: one does. 2: wrong command line.
 
 #include <CLI/CLI.hpp>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The contract of a shard (design.md, section 5) holds over 10,000 seeded stories.
+// The contract of a shard (server/README.md) holds in 10,000 random stories, each from its seed.
 
 #include "tests/simulation/simulation.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kSeedsPerTest = 2500;
 
-// Tests are run one by one: the number says which quarter of the seeds is played.
+// Each test plays one quarter of the seeds, which its number gives.
 class SimulationTest : public ::testing::TestWithParam<uint64_t> {};
 
 TEST_P(SimulationTest, TheContractHolds) {

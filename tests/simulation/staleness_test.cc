@@ -1,11 +1,11 @@
-// How stale gradients are: n equal workers in async, of which every c gradients make a step.
+// The mean staleness in async mode with n equal workers and a quorum of c.
 //
 // A worker pulls, computes, pushes, and pulls again. While it computes, the others push n − 1 times
-// on average, and every c pushes make a step. So a gradient meets a server that is (n − 1) / c
-// steps on: n / c (Zhang et al. 2016) less the share of the worker's own push. Only the first n of
-// the pushes are less stale than that, by n / c at most: of 4000 pushes of up to 16 workers the
-// mean is within 0.4 % of n / c of it. Chance adds less, since staleness lost by one push is
-// another's gain.
+// on average, and every c pushes make a step. So the server is (n − 1) / c steps further when a
+// gradient arrives: n / c (Zhang et al. 2016) less the share of the worker's own push. Only the
+// first n pushes are less stale, by n / c at most. Over 4000 pushes of up to 16 workers this
+// changes the mean by at most 0.4 % of n / c. Chance changes it less, because the staleness that
+// one push loses another gains.
 
 #include <algorithm>
 #include <cstdint>
@@ -33,7 +33,7 @@ struct EqualWorker {
   uint64_t ready = 0;  // when its gradient is
 };
 
-// Workers that differ in nothing but luck; a push takes no time.
+// Workers that differ only in random compute times. A push takes no time.
 class Race {
  public:
   Race(const Consistency& consistency, uint32_t workers, uint64_t seed)

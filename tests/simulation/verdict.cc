@@ -15,9 +15,9 @@ bool operator==(const PushVerdict& a, const PushVerdict& b) {
 }
 
 std::string Words(const PushOutcome& outcome) {
-  std::string words =
-      absl::StrCat(DispositionName(outcome.disposition), " at step ", outcome.step.value(),
-                   ", staleness ", outcome.staleness, ", life ", outcome.incarnation.value());
+  std::string words = absl::StrCat(DispositionName(outcome.disposition), " at step ",
+                                   outcome.step.value(), ", staleness ", outcome.staleness,
+                                   ", incarnation ", outcome.incarnation.value());
   if (outcome.first_disposition.has_value()) {
     absl::StrAppend(&words, ", first ", DispositionName(*outcome.first_disposition));
   }

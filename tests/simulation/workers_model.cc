@@ -6,13 +6,13 @@
 namespace sluice {
 namespace {
 
-constexpr ptrdiff_t kKeptAnswers = 16;
+constexpr ptrdiff_t kStoredAnswers = 16;
 
 }  // namespace
 
-const PushOutcome* ModelWorker::KeptAnswer(uint64_t sequence) const {
+const PushOutcome* ModelWorker::StoredAnswer(uint64_t sequence) const {
   const auto it = answers.find(sequence);
-  if (it == answers.end() || std::distance(it, answers.end()) > kKeptAnswers) return nullptr;
+  if (it == answers.end() || std::distance(it, answers.end()) > kStoredAnswers) return nullptr;
   return &it->second;
 }
 

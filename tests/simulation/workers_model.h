@@ -1,4 +1,4 @@
-// The oracle's notion of who takes part: one entry per name, questions answered by looking at all.
+// The oracle's model of the members: one entry for each name. Each question looks at all entries.
 
 #ifndef SLUICE_TESTS_SIMULATION_WORKERS_MODEL_H_
 #define SLUICE_TESTS_SIMULATION_WORKERS_MODEL_H_
@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-// A place in the order of ranks.
+// A place in the rank order.
 using ModelRank = std::pair<uint32_t, std::string>;
 
 struct ModelWorker {
@@ -23,7 +23,7 @@ struct ModelWorker {
   bool observer = false;
   uint64_t nonce = 0;
   uint64_t session = 0;
-  uint64_t process = 0;  // the first session of this process, as far as the server remembers
+  uint64_t process = 0;  // the first session of this process that the server remembers
   bool alive = false;    // present, or lost for less than its lease
   bool lost = false;
   bool banned = false;
@@ -33,26 +33,26 @@ struct ModelWorker {
   uint64_t from = 0;  // the first step it takes part in
   uint64_t pushes = 0;
   bool excused = false;
-  uint64_t highest = 0;                     // sequence that was answered
+  uint64_t highest = 0;                     // the highest sequence that was answered
   std::map<uint64_t, PushOutcome> answers;  // all of them
-  uint64_t pushes_before = 0;               // that earlier processes of this name were answered
+  uint64_t pushes_before = 0;               // by earlier processes of this name
 
   ModelRank rank() const { return {index, name}; }
-  // The server keeps the answers to a worker's latest 16 pushes.
-  const PushOutcome* KeptAnswer(uint64_t sequence) const;
+  // The stored answer, if it is among the latest 16 of the worker.
+  const PushOutcome* StoredAnswer(uint64_t sequence) const;
 };
 
 class WorkersModel {
  public:
-  // Opens a session for `request`, whose place begins at step `from` unless it still has one.
-  // One that comes after training has `started` is no laggard.
+  // Opens a session. The worker takes part from step `from`, unless it has a place already. If
+  // training has `started`, a late worker begins with the clock of the slowest.
   ModelWorker& Open(const JoinRequest& request, uint64_t session, uint64_t from, absl::Time now,
                     bool started);
 
-  // Who is called so; null if nobody ever was.
+  // The entry with that name, or null.
   ModelWorker* Named(const std::string& name);
   const ModelWorker* Named(const std::string& name) const;
-  // Who speaks with that session; null if it has ended.
+  // The entry with that open session, or null.
   ModelWorker* Of(uint64_t session);
   const ModelWorker* Of(uint64_t session) const;
 
@@ -60,8 +60,7 @@ class WorkersModel {
   uint32_t CountAlive(bool observers) const;
   // Workers that take part in `step`.
   std::vector<const ModelWorker*> Members(uint64_t step) const;
-  // The fewest pushes of a worker that the others wait for, or, if all are excused, the most of
-  // any.
+  // The fewest pushes of a worker that is not excused or, if all are excused, the most of any.
   absl::optional<uint64_t> Slowest(const ModelWorker* except = nullptr) const;
 
   std::map<std::string, ModelWorker>& all() { return all_; }

@@ -28,7 +28,8 @@ std::string InWords(const JobEvent& event) {
 
 std::string InWords(const PushHeader& header) {
   return absl::StrCat("session ", header.session.value(), " sequence ", header.sequence.value(),
-                      " of step ", header.step.value(), " in life ", header.incarnation.value());
+                      " of step ", header.step.value(), " in incarnation ",
+                      header.incarnation.value());
 }
 
 }  // namespace
@@ -113,7 +114,7 @@ void World::Leave(SessionId session) {
 }
 
 void World::Heartbeat(SessionId session) {
-  Begin("session ", session.value(), " gives a sign of life");
+  Begin("session ", session.value(), " sends a heartbeat");
   const Reason expected = oracle_.Heartbeat(session);
   ExpectReason(shard_.Heartbeat(session).status(), expected);
   End();
@@ -121,7 +122,7 @@ void World::Heartbeat(SessionId session) {
 
 void World::Pass(absl::Duration duration, const std::vector<SessionId>& heartbeats) {
   clock_.Advance(duration);
-  Begin(absl::FormatDuration(duration), " pass, ", heartbeats.size(), " give a sign of life");
+  Begin(absl::FormatDuration(duration), " pass, ", heartbeats.size(), " send heartbeats");
   for (const SessionId session : heartbeats) {
     const Reason expected = oracle_.Heartbeat(session);
     ExpectReason(shard_.Heartbeat(session).status(), expected);

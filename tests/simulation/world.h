@@ -1,5 +1,5 @@
-// One shard and its oracle. Every verb is one event: both are told, and then all that the contract
-// (design.md, section 5) demands is checked.
+// One shard and its oracle. Each method is one event: the world reports it to both and then checks
+// every rule of the contract (server/README.md).
 
 #ifndef SLUICE_TESTS_SIMULATION_WORLD_H_
 #define SLUICE_TESTS_SIMULATION_WORLD_H_
@@ -31,7 +31,7 @@ struct SimulatedPush {
   int answers = 0;
   int cancels = 0;
   bool whole = false;                // finished or refused: an answer is due
-  absl::optional<PushVerdict> told;  // the latest; "may go on" while it arrives
+  absl::optional<PushVerdict> told;  // the latest; "may continue" while it arrives
 };
 
 struct SimulatedPull {
@@ -44,10 +44,10 @@ struct SimulatedPull {
 
 class World {
  public:
-  // Events are put into words in `log`, if there is one.
+  // Appends a line for each event to `log`, unless it is null.
   World(const Scenario& scenario, std::vector<std::string>* log);
 
-  // What is wrong; "" if nothing is. After a violation nothing more is to be called.
+  // The broken rule, or "". After a violation call no other method.
   const std::string& violation() const { return violation_; }
   bool ok() const { return violation_.empty(); }
 
@@ -55,7 +55,7 @@ class World {
   void Lose(SessionId session);
   void Leave(SessionId session);
   void Heartbeat(SessionId session);
-  // Time passes, sessions give signs of life, the shard ticks.
+  // Advances the clock, sends heartbeats, and lets the shard tick.
   void Pass(absl::Duration duration, const std::vector<SessionId>& heartbeats);
   void Initialize(SessionId session, const Values& parameters);
   void SetConsistency(const Consistency& consistency);
@@ -63,15 +63,15 @@ class World {
   void Evict(const std::string& worker);
   void Drain();
 
-  // Pushes, by number. `fault` is what the wire found wrong with the header.
+  // Pushes, by number. `fault` is an error in the header.
   uint64_t BeginPush(const PushHeader& header, const Values& gradient,
                      Reason fault = Reason::kNone);
-  // A chunk that is wrong ends the push.
+  // An invalid chunk ends the push.
   void AddChunk(uint64_t push, uint64_t offset, const Values& elements);
   void FinishPush(uint64_t push);
   void AbandonPush(uint64_t push, Abandoned why);
   const SimulatedPush& push(uint64_t number) const { return *pushes_.at(number); }
-  // Those that are arriving.
+  // The pushes that are arriving.
   std::vector<uint64_t> Arriving() const;
 
   uint64_t Pull(const PullRequest& request);
@@ -79,14 +79,14 @@ class World {
   const SimulatedPull& pull(uint64_t number) const { return *pulls_.at(number); }
   uint64_t pulls() const { return pulls_.size(); }
 
-  // Once all is over: nothing is under way, and everybody was told once.
+  // Checks that nothing is in flight and that every call was answered once.
   void CheckEnd();
-  // A rule that only the driver can see is broken.
+  // Reports a broken rule that only the driver can see.
   void Fail(const std::string& what);
 
   const Oracle& oracle() const { return oracle_; }
-  // The process whose pushes that session's are told apart from; a process that the server did not
-  // know any more is another one.
+  // The process of a session, as the server tells processes apart: a process that the server had
+  // forgotten counts as another one.
   uint64_t ProcessOf(SessionId session) const { return process_of_.at(session.value()); }
 
  private:
@@ -140,13 +140,14 @@ class World {
   uint64_t event_ = 0;
   uint64_t step_ = 0;
   std::vector<Heard> heard_;
-  absl::optional<std::pair<uint64_t, PushVerdict>> due_;  // what a push is to be told in this call
+  absl::optional<std::pair<uint64_t, PushVerdict>>
+      due_;  // the answer that a push must get in this call
   std::vector<std::unique_ptr<SimulatedPush>> pushes_;
   std::vector<std::unique_ptr<SimulatedPull>> pulls_;
   std::map<uint64_t, uint64_t> process_of_;  // session -> first session of its process
   std::map<uint64_t, std::string> names_;    // by session
   std::map<std::pair<uint64_t, uint64_t>, PushOutcome> first_answers_;  // process, sequence
-  // Snapshots that a slow reader holds: they never change.
+  // Snapshots that a slow reader holds, and their values, which must never change.
   std::vector<std::pair<std::shared_ptr<const Snapshot>, Values>> held_;
 };
 

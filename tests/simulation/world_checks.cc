@@ -1,4 +1,4 @@
-// What a world checks after every event.
+// The checks that World makes after every event.
 
 #include <algorithm>
 #include <cmath>
@@ -65,7 +65,7 @@ PullVerdict VerdictOf(const absl::StatusOr<PullResult>& result) {
 
 void World::End() {
   CheckParameters();
-  // A copy of the push that completes a step may be told so a moment before the push itself.
+  // A copy of the push that completes a step may be answered just before the push itself.
   std::stable_partition(heard_.begin(), heard_.end(),
                         [](const Heard& heard) { return heard.what == Heard::kAnswer; });
   for (size_t i = 0; ok() && i < heard_.size(); ++i) Hear(heard_[i]);
@@ -78,7 +78,7 @@ void World::End() {
   CheckState();
 }
 
-// ---- What was told ----
+// ---- Answers ----
 
 void World::Hear(const Heard& heard) {
   switch (heard.what) {
@@ -133,7 +133,7 @@ void World::HearAnswer(const Heard& heard) {
   if (heard.verdict.answered) CheckFirstAnswer(push.header, heard.verdict.outcome);
 }
 
-// At most once: whoever repeats a push hears again what it was told first, and nothing else.
+// At most once: a repeated push gets the first answer again, and nothing else.
 void World::CheckFirstAnswer(const PushHeader& header, const PushOutcome& outcome) {
   const auto key = std::make_pair(ProcessOf(header.session), header.sequence.value());
   PushOutcome first = outcome;
@@ -234,7 +234,7 @@ void World::CheckState() {
 
 void World::CheckCurrent(const StepState& found) {
   const StepState expected = oracle_.Current();
-  // Of a new process the server may say so as long as its predecessor's gradient counts.
+  // The server may report a new process as a contributor while its predecessor's gradient counts.
   const std::set<std::string> by_name = oracle_.Contributors();
   const bool contributed =
       std::includes(found.contributed.begin(), found.contributed.end(),
@@ -260,7 +260,7 @@ void World::CheckEvents() {
   }
 }
 
-// A push that arrives for a session that has ended is told so, once.
+// A push whose session ends while it arrives is cancelled, once.
 void World::CheckCancels() {
   for (const auto& push : pushes_) {
     if (push->pending == nullptr) continue;
