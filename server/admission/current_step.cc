@@ -5,10 +5,8 @@
 
 namespace sluice {
 
-// In ssp steps are never held up, but workers are.
 absl::optional<absl::Time> CurrentStep::HeldUpSince() const {
-  const bool ssp = settings_.consistency().mode == ConsistencyMode::kSsp;
-  return ssp ? pulls_.held_up_since() : contributions_.since();
+  return settings_.policy().BoundsLead() ? pulls_.held_up_since() : contributions_.since();
 }
 
 StepProgress CurrentStep::Progress() const {
@@ -23,7 +21,7 @@ StepProgress CurrentStep::Progress() const {
 }
 
 absl::optional<Contribution> CurrentStep::TakeNext() {
-  // Of a step that is complete nobody is missing any more.
+  // A complete step waits for nobody.
   return contributions_.TakeNext(settings_.consistency().order,
                                  IsComplete() ? absl::nullopt : roster_.FirstMissing(number_));
 }
@@ -33,8 +31,8 @@ void CurrentStep::Finish() {
   contributions_.Clear();
 }
 
-StepState CurrentStep::Describe(const InFlightLimit* room) const {
-  const bool by_clock = settings_.consistency().mode == ConsistencyMode::kSsp;
+StepState CurrentStep::Describe(const InFlightLimit* in_flight) const {
+  const bool by_clock = settings_.policy().BoundsLead();
   const StepProgress progress = Progress();
   StepState state;
   state.since = HeldUpSince();
@@ -51,7 +49,7 @@ StepState CurrentStep::Describe(const InFlightLimit* room) const {
     const SessionRecord& record = **roster_.sessions().Find(holder);
     const uint64_t lag = number_.value() - std::min(number_, record.last_gradient_step).value();
     state.awaited.push_back(
-        {record.worker, clock_.Now() - record.last_seen, lag, room->BytesOf(holder)});
+        {record.worker, clock_.Now() - record.last_seen, lag, in_flight->BytesOf(holder)});
   }
   return state;
 }

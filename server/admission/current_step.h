@@ -1,4 +1,7 @@
-// The step under way: its number, what counts towards it, and whether it is complete.
+// The current step: its number, its contributions, and whether it is complete.
+//
+// The coordinator owns it. It combines the numbers of the roster and the contributions into the
+// StepProgress that the policy judges.
 
 #ifndef SLUICE_SERVER_ADMISSION_CURRENT_STEP_H_
 #define SLUICE_SERVER_ADMISSION_CURRENT_STEP_H_
@@ -16,42 +19,43 @@
 
 namespace sluice {
 
-// Externally synchronized, with all it refers to.
+// Externally synchronized, together with the objects that it refers to.
 class CurrentStep {
  public:
-  // All outlive it.
-  CurrentStep(const RuntimeSettings& terms, const Roster& roster, const PullQueue& pulls,
+  // The references outlive it.
+  CurrentStep(const RuntimeSettings& settings, const Roster& roster, const PullQueue& pulls,
               const Clock& clock)
-      : settings_(terms), roster_(roster), pulls_(pulls), clock_(clock) {}
+      : settings_(settings), roster_(roster), pulls_(pulls), clock_(clock) {}
 
   Step number() const { return number_; }
-  // The first step that can have new terms.
+  // The first step that changed settings can apply to.
   Step NextBoundary() const { return contributions_.empty() ? number_ : number_.Next(); }
 
   Contributions& contributions() { return contributions_; }
   const Contributions& contributions() const { return contributions_; }
 
-  // As the policy sees it now.
+  // The numbers that the policy judges.
   StepProgress Progress() const;
   bool IsComplete() const { return settings_.policy().Completes(Progress()); }
 
-  // Since when somebody has held it, or in ssp a worker, up.
+  // Since when the step has waited for workers; in ssp, since when a worker has waited for others.
   absl::optional<absl::Time> HeldUpSince() const;
 
-  // The next contribution to be added up.
+  // Returns the contribution to be accumulated next, if its turn has come.
   absl::optional<Contribution> TakeNext();
 
-  // Where training goes on, before anything counts towards it.
+  // Sets the number, before the first contribution.
   void Restore(Step number) { number_ = number; }
 
-  // From now on who contributes waits until the step is made, and kept.
+  // From now on each contributor waits for its answer until the step is durable. The policy then
+  // completes a step that all workers wait for.
   void HoldContributors() { holds_contributors_ = true; }
 
-  // It was made: the next one is under way.
+  // The step was applied. Begins the next one.
   void Finish();
 
-  // Who are we waiting for? `room` is null before the first worker joined.
-  StepState Describe(const InFlightLimit* room) const;
+  // Returns the step's status for people. `in_flight` is null before the first worker joined.
+  StepState Describe(const InFlightLimit* in_flight) const;
 
  private:
   const RuntimeSettings& settings_;

@@ -1,4 +1,4 @@
-// What a server that goes down says to whoever wants more of it.
+// The error for calls that a draining server refuses.
 
 #ifndef SLUICE_SERVER_ADMISSION_DRAINING_H_
 #define SLUICE_SERVER_ADMISSION_DRAINING_H_
@@ -9,7 +9,7 @@
 namespace sluice {
 
 inline absl::Status DrainingError() {
-  return MakeError(Reason::kDraining, "the server is going down; it takes no more work");
+  return MakeError(Reason::kDraining, "the server is draining; it takes no more work");
 }
 
 }  // namespace sluice

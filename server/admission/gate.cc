@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-// What a push says when it is repeated.
+// The answer to a repeated push.
 PushOutcome Repeat(const PushOutcome& first) {
   PushOutcome outcome = first;
   outcome.first_disposition = first.disposition;
@@ -17,10 +17,10 @@ PushOutcome Repeat(const PushOutcome& first) {
 }
 
 absl::Status TooOld(const SessionRecord& record, const PushHeader& header) {
-  return MakeError(
-      Reason::kSequenceTooOld,
-      absl::StrCat("push ", header.sequence.value(), " comes after push ",
-                   record.last_sequence.value(), " was answered, and its own answer is not kept"));
+  return MakeError(Reason::kSequenceTooOld,
+                   absl::StrCat("push ", header.sequence.value(), " comes after push ",
+                                record.last_sequence.value(),
+                                " was answered, and its own answer is not stored any more"));
 }
 
 absl::Status FromTheFuture(const PushHeader& header, Step step) {
@@ -101,18 +101,18 @@ Gate::Verdict Gate::Judge(const PushHeader& header, const StepProgress& progress
   return absl::optional<PushOutcome>();
 }
 
-// Makes the first answer to a push and keeps it for repetitions.
+// Makes the first answer to a push and stores it for repeated pushes.
 PushOutcome Gate::Answer(SessionRecord& record, const PushHeader& header, Disposition disposition,
                          Step judged_at, Step step, absl::Time now) {
   PushOutcome outcome;
   outcome.disposition = disposition;
   outcome.step = step;
   outcome.incarnation = incarnations_.current();
-  // A gradient of another incarnation may name any step.
+  // A gradient of another incarnation may have a step that is not reached yet.
   outcome.staleness = judged_at.value() - std::min(judged_at, header.step).value();
   sessions_.Readmit(record);
-  KeptAnswer answer = {outcome, absl::nullopt};
-  // What is left out where no step waits for anybody in particular is part of none.
+  StoredAnswer answer = {outcome, absl::nullopt};
+  // Where no step waits for particular workers, a gradient that is left out is part of no step.
   const bool left_out = disposition == Disposition::kSkipped && !policy_.OncePerStep();
   if (disposition != Disposition::kStaleDropped && !left_out) answer.part_of = judged_at;
   record.Remember(header, answer, now);
@@ -121,7 +121,7 @@ PushOutcome Gate::Answer(SessionRecord& record, const PushHeader& header, Dispos
 
 void Gate::Enter(const Verdict& verdict) {
   if (!verdict.ok()) {
-    // A session that ended, rather than a push that is wrong.
+    // ABORTED means that the session ended; other errors mean that the push is invalid.
     ++(absl::IsAborted(verdict.status()) ? counters_.aborted : counters_.rejected);
   } else if (!verdict->has_value()) {
     ++counters_.in_progress;

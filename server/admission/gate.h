@@ -1,9 +1,12 @@
-// Which pushes count: session → sequence → staleness, and the counters of what became of each.
+// Decides which pushes count. It checks the session, then the sequence, then the staleness, and
+// counts the result of each push.
 //
-// A push passes the gate more than once: Open() at its header, so that stale bytes are refused
-// before they are read, and Admit() when it may come in, and when it is whole and its turn has
-// come, since the step may have moved. It leaves the counters' in_progress exactly once: refused by
-// either, by Abandon(), or by Count().
+// PushAdmission asks the gate up to three times for each push, because the step may have grown:
+// 1. Open() at the header, so that a stale payload is never read.
+// 2. Admit() when the in-flight limit admits the push.
+// 3. Admit() when the push is complete and its turn has come. If it passes, Count() counts it.
+// A push leaves the counter `in_progress` exactly once: when Open() or Admit() refuses it, in
+// Abandon(), or in Count().
 
 #ifndef SLUICE_SERVER_ADMISSION_GATE_H_
 #define SLUICE_SERVER_ADMISSION_GATE_H_
@@ -20,38 +23,38 @@
 
 namespace sluice {
 
-// Why a push ends before it is whole.
+// How a push that is not admitted is counted: the server refused it, or it broke off.
 enum class Abandoned { kRejected, kAborted };
 
-// Externally synchronized.
+// Externally synchronized; PushAdmission owns it.
 class Gate {
  public:
-  // An error, an outcome the push has already, or nothing: it may go on.
+  // An error; an outcome, if the push is answered now; or an empty optional, if it may continue.
   using Verdict = absl::StatusOr<absl::optional<PushOutcome>>;
 
-  // All outlive the gate; the policy and the incarnations may change.
+  // The references outlive the gate. The policy and the incarnations may change.
   Gate(const StalenessPolicy& policy, const IncarnationHistory& incarnations,
        SessionTable& sessions)
       : policy_(policy), incarnations_(incarnations), sessions_(sessions) {}
 
-  // Judges a header, or what the wire found wrong with it, at that point of the step under way.
+  // Judges a new push by its header. `header` is an error if it was malformed, which counts too.
   Verdict Open(const absl::StatusOr<PushHeader>& header, const StepProgress& progress,
                absl::Time now);
 
-  // Judges an open push again.
+  // Judges a push in progress again.
   Verdict Admit(const PushHeader& header, const StepProgress& progress, absl::Time now);
 
-  // Enters an open push that was just admitted: its gradient is part of the step after `judged_at`,
-  // or, if `disposition` is kSkipped, left out of it. The outcome tells `step`, the server's by
-  // then.
+  // Counts a push that Admit() has just passed, and stores and returns its outcome. Its gradient is
+  // a contribution to the step under way at `judged_at`, or is left out if `disposition` is
+  // kSkipped. The outcome reports `step`, which the server has reached when the push is answered.
   PushOutcome Count(const PushHeader& header, Disposition disposition, Step judged_at, Step step,
                     absl::Time now);
 
-  // Ends an open push that will not be admitted.
+  // Ends a push in progress that will not be admitted.
   void Abandon(Abandoned why);
 
   const PushCounters& counters() const { return counters_; }
-  // Of the pushes that counted.
+  // The staleness of the pushes that counted.
   const StalenessHistogram& staleness() const { return staleness_; }
 
  private:

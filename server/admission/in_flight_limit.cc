@@ -7,13 +7,13 @@
 namespace sluice {
 
 absl::optional<Arriving> InFlightLimit::LetIn(const absl::optional<Rank>& first_missing) {
-  const bool kept_is_used = first_missing.has_value() &&
-                            std::any_of(inside_.begin(), inside_.end(), [&](const auto& entry) {
-                              return entry.second.rank == *first_missing;
-                            });
+  const bool reserved_is_used = first_missing.has_value() &&
+                                std::any_of(inside_.begin(), inside_.end(), [&](const auto& entry) {
+                                  return entry.second.rank == *first_missing;
+                                });
   const auto may_enter = [&](const Arriving& push) {
     if (inside_.count(push.header.session) > 0) return false;
-    const bool may_use_all = kept_is_used || push.rank == first_missing;
+    const bool may_use_all = reserved_is_used || push.rank == first_missing;
     return inside_.size() < (may_use_all ? capacity_ : capacity_ - 1);
   };
   const auto it = std::find_if(waiting_.begin(), waiting_.end(), may_enter);

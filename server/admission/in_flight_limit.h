@@ -1,10 +1,11 @@
-// How many pushes may arrive at once, so that memory stays bounded however many workers push.
+// Limits how many pushes are in flight, so that memory stays bounded for any number of workers.
 //
-// A push that was let in holds one vector's room until its gradient is added up or given up. Others
-// wait at their header: their streams are not read, which slows the senders down, and fails nobody.
-// A session has one push under way. One vector is kept for the worker of the lowest rank that a
-// step waits for, unless it is in already: in the order of ranks all others wait for it, and a full
-// room must not lock it out.
+// An admitted push holds the memory of one vector until its gradient is accumulated or the push
+// ends. Other pushes wait at their header: the server does not read their streams, so HTTP/2 slows
+// the senders, and no push fails. A session has at most one push in flight.
+//
+// One vector is reserved for the worker of the lowest rank that the step waits for. In rank order
+// all other gradients wait for this one, so it must get in even if the limit is reached.
 
 #ifndef SLUICE_SERVER_ADMISSION_IN_FLIGHT_LIMIT_H_
 #define SLUICE_SERVER_ADMISSION_IN_FLIGHT_LIMIT_H_
@@ -23,8 +24,8 @@
 
 namespace sluice {
 
-// A push at its header. `cancel` ends its stream; it is called at most once, if its session has
-// ended after it was let in.
+// A push that waits at its header. `cancel` closes its stream. It is called at most once, if the
+// session ends while the push is arriving.
 struct Arriving {
   PushHeader header;
   Rank rank;
@@ -32,46 +33,46 @@ struct Arriving {
   std::function<void()> cancel;
 };
 
-// Externally synchronized.
+// Externally synchronized; PushAdmission owns it. Callbacks run through Completions.
 class InFlightLimit {
  public:
-  // Two that arrive at once, and the one that is kept.
+  // Two for any worker, and the reserved one.
   static constexpr uint32_t kFewest = 3;
 
-  // For so many vectors, at least kFewest.
+  // `capacity` is the number of vectors, at least kFewest.
   explicit InFlightLimit(uint32_t capacity) : capacity_(capacity) {}
 
   void Wait(Arriving push) { waiting_.push_back(std::move(push)); }
 
-  // The next push that may come in, which then is in; none if there is no room. `first_missing` is
-  // the lowest rank that the step waits for, if any.
+  // Admits the next waiting push and returns it, or returns nothing if the limit is reached.
+  // `first_missing` is the lowest rank that the step waits for, if any.
   absl::optional<Arriving> LetIn(const absl::optional<Rank>& first_missing);
 
-  // Tells of the vector that is being filled for a push that was let in.
+  // Sets the counter of bytes that have arrived of the session's admitted push.
   void NoteArrived(SessionId session, ArrivedBytes arrived);
 
-  // The push of that session has come whole: its stream needs no end any more.
+  // The session's push is complete. Its stream needs no cancel any more.
   void NoteWhole(SessionId session) { inside_[session].cancel = nullptr; }
 
-  // The push of that session is over, or its gradient was added up.
+  // The session's push ended, or its gradient was accumulated.
   void Release(SessionId session) { inside_.erase(session); }
 
-  // Ends the streams of those inside whose session is not alive.
+  // Closes the streams of admitted pushes whose session is not open.
   void CancelEnded(const std::function<bool(SessionId)>& is_alive, Completions* completions);
 
-  // Removes those that wait and have no business there any more.
+  // Removes and returns the waiting pushes for which `leaves` is true.
   std::vector<Arriving> TakeWaiting(const std::function<bool(const Arriving&)>& leaves);
 
-  // Whether no push is on its way in, or waits to be.
+  // Whether no push is admitted or waits.
   bool empty() const { return inside_.empty() && waiting_.empty(); }
 
-  // Bytes that have arrived of the session's push under way.
+  // How many bytes of the session's admitted push have arrived.
   uint64_t BytesOf(SessionId session) const;
 
  private:
   struct Inside {
     Rank rank;
-    std::function<void()> cancel;  // null once called
+    std::function<void()> cancel;  // null after it was called
     ArrivedBytes arrived;
   };
 

@@ -7,15 +7,15 @@ namespace sluice {
 
 PullResult PullQueue::Answer(const PullRequest& request,
                              const std::shared_ptr<const Snapshot>& latest,
-                             const PullTerms& terms) {
+                             const PullContext& context) {
   PullResult result;
   result.header.step = latest->step;
   result.header.incarnation = incarnation_;
-  result.header.learning_rate = terms.learning_rate;
-  result.header.last = terms.last;
+  result.header.learning_rate = context.learning_rate;
+  result.header.last = context.last;
   result.header.not_modified = request.have_step == latest->step;
   if (!result.header.not_modified) {
-    result.header.inconsistent = terms.inconsistent && !request.whole;
+    result.header.inconsistent = context.inconsistent && !request.whole;
     result.snapshot = latest;
     bytes_answered_ += latest->values.size() * sizeof(float);
   }
@@ -28,7 +28,7 @@ PullId PullQueue::Add(const PullRequest& request, PullCallback done) {
   return last_id_;
 }
 
-void PullQueue::Serve(const std::shared_ptr<const Snapshot>& latest, const PullTerms& terms,
+void PullQueue::Serve(const std::shared_ptr<const Snapshot>& latest, const PullContext& context,
                       const PullJudge& judge, absl::Time now, Completions* completions) {
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     Waiting& pull = it->second;
@@ -41,7 +41,7 @@ void PullQueue::Serve(const std::shared_ptr<const Snapshot>& latest, const PullT
     }
     absl::StatusOr<PullResult> result;
     if (turn.ok()) {
-      result = Answer(pull.request, latest, terms);
+      result = Answer(pull.request, latest, context);
     } else {
       result = turn.status();
     }

@@ -1,4 +1,8 @@
-// Pulls: answered from a snapshot, or kept waiting.
+// The queue of pulls. Each pull is answered from the latest snapshot as soon as its conditions
+// hold.
+//
+// The coordinator owns the queue and calls Serve() after every change. Only the coordinator knows
+// the conditions; it passes them as a PullJudge.
 
 #ifndef SLUICE_SERVER_ADMISSION_PULL_QUEUE_H_
 #define SLUICE_SERVER_ADMISSION_PULL_QUEUE_H_
@@ -20,54 +24,54 @@ namespace sluice {
 
 struct PullResult {
   PullHeader header;
-  std::shared_ptr<const Snapshot> snapshot;  // null if not modified
+  std::shared_ptr<const Snapshot> snapshot;  // null if the worker has this step already
 };
 
-// Called exactly once, outside all locks, from any thread; not at all if the pull was cancelled.
+// Called exactly once, outside all locks, from any thread, or never if the pull was cancelled.
 using PullCallback = std::function<void(absl::StatusOr<PullResult>)>;
 
-using PullId = Number<struct PullTag>;  // of a pull, from 1
+using PullId = Number<struct PullTag>;  // from 1; 0 is no pull
 
 // Whether a pull can be answered now.
 enum class PullTurn {
   kNow,
   kNotYet,
-  kHeldUp,  // by the job's mode alone: its worker waits for others
+  kHeldUp,  // only the mode holds it: its worker waits for other workers
 };
 
-// What all pulls that are answered at a time have in common.
-struct PullTerms {
-  bool inconsistent = false;  // chunks may be of later steps, unless it is to be whole
-  double learning_rate = 0;   // of the latest step
+// The fields of the answer that are the same for all pulls at one moment.
+struct PullContext {
+  bool inconsistent = false;  // chunks may be of later steps, unless the pull asks for a whole step
+  double learning_rate = 0;   // at the latest step
   bool last = false;          // no step will follow
 };
 
-// An error ends the pull.
+// Decides about one pull. An error ends the pull with that error.
 using PullJudge = std::function<absl::StatusOr<PullTurn>(const PullRequest&)>;
 
 // Externally synchronized.
 class PullQueue {
  public:
-  // Of a server in that life.
+  // `incarnation` is the server's, for the answers.
   explicit PullQueue(Incarnation incarnation) : incarnation_(incarnation) {}
 
   PullId Add(const PullRequest& request, PullCallback done);
 
   bool Waits(PullId id) const { return waiting_.count(id) > 0; }
 
-  // Removes the pull; false if it waits no more.
+  // Removes a pull. Returns false if it does not wait any more.
   bool Cancel(PullId id) { return waiting_.erase(id) > 0; }
 
-  // Answers from `latest`, or ends, those that `judge` says may be, in the order they came, and
-  // removes them.
-  void Serve(const std::shared_ptr<const Snapshot>& latest, const PullTerms& terms,
+  // Asks `judge` about each pull, in order of arrival. Answers those whose turn has come from
+  // `latest`, ends those with an error, and removes both.
+  void Serve(const std::shared_ptr<const Snapshot>& latest, const PullContext& context,
              const PullJudge& judge, absl::Time now, Completions* completions);
 
   size_t size() const { return waiting_.size(); }
-  // Whoever is held up has been so only since `now`.
+  // Sets the time since which held-up pulls wait to `now`.
   void RestartHoldUp(absl::Time now);
 
-  // Since when a worker has been held up by the job's mode; none if nobody is.
+  // Since when the first of the held-up pulls waits, if there is one.
   absl::optional<absl::Time> held_up_since() const;
   uint64_t bytes_answered() const { return bytes_answered_; }  // payload
 
@@ -79,7 +83,7 @@ class PullQueue {
   };
 
   PullResult Answer(const PullRequest& request, const std::shared_ptr<const Snapshot>& latest,
-                    const PullTerms& terms);
+                    const PullContext& context);
 
   const Incarnation incarnation_;
   uint64_t bytes_answered_ = 0;

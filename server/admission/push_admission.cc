@@ -8,8 +8,8 @@
 namespace sluice {
 namespace {
 
-// Of a push whose answer is known before it is let in.
-std::function<void(const absl::StatusOr<PushOutcome>&)> TellStart(PushStartCallback start) {
+// Passes the answer of a push that was not admitted to its `start` callback.
+std::function<void(const absl::StatusOr<PushOutcome>&)> AnswerToStart(PushStartCallback start) {
   return [start = std::move(start)](const absl::StatusOr<PushOutcome>& answer) {
     if (answer.ok()) {
       start(PushStart{nullptr, *answer});
@@ -21,15 +21,15 @@ std::function<void(const absl::StatusOr<PushOutcome>&)> TellStart(PushStartCallb
 
 }  // namespace
 
-PushAdmission::PushAdmission(const ShardOptions& options, const RuntimeSettings& terms,
+PushAdmission::PushAdmission(const ShardOptions& options, const RuntimeSettings& settings,
                              const IncarnationHistory& incarnations, Roster& roster,
                              CurrentStep& step, const Clock& clock)
     : guards_(options.guards),
-      settings_(terms),
+      settings_(settings),
       roster_(roster),
       step_(step),
       clock_(clock),
-      gate_(terms.policy(), incarnations, roster.sessions()) {}
+      gate_(settings.policy(), incarnations, roster.sessions()) {}
 
 void PushAdmission::Begin(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
                           std::function<void()> cancel, Completions* completions) {
@@ -37,7 +37,7 @@ void PushAdmission::Begin(const absl::StatusOr<PushHeader>& header, PushStartCal
   if (!verdict.ok()) {
     completions->Add([start, status = verdict.status()] { start(status); });
   } else if (verdict->has_value()) {
-    Answer(*header, **verdict, TellStart(start), completions);
+    Answer(*header, **verdict, AnswerToStart(start), completions);
   } else {
     const Rank rank = (*roster_.sessions().Find(header->session))->rank();
     in_flight_->Wait({*header, rank, std::move(start), std::move(cancel)});
@@ -54,7 +54,7 @@ void PushAdmission::Queue(Arrival arrival) {
   arrivals_.push_back(std::move(arrival));
 }
 
-// A step that is complete takes no more: what comes then belongs to the next.
+// A complete step takes no more pushes. Later ones belong to the next step.
 void PushAdmission::TakeArrivals(Completions* completions) {
   while (!arrivals_.empty() && !step_.IsComplete()) {
     Arrival arrival = std::move(arrivals_.front());
@@ -86,19 +86,19 @@ void PushAdmission::Take(Arrival arrival, Completions* completions) {
   completions->Add([done = std::move(arrival.done), refused] { done(refused); });
 }
 
-// At once, or when what it tells is kept.
-void PushAdmission::Answer(const PushHeader& header, const PushOutcome& outcome, Tell tell,
-                           Completions* completions) {
-  const absl::optional<Step> with = kept_.has_value() ? KeptWith(header) : absl::nullopt;
-  if (with.has_value() && *with > *kept_) {
+// Answers at once or, if the push is part of a step that is not durable, when it is.
+void PushAdmission::Answer(const PushHeader& header, const PushOutcome& outcome,
+                           AnswerCallback tell, Completions* completions) {
+  const absl::optional<Step> with = durable_.has_value() ? DurableWith(header) : absl::nullopt;
+  if (with.has_value() && *with > *durable_) {
     Hold(*with, {std::move(tell), outcome}, completions);
   } else {
     completions->Add([tell = std::move(tell), outcome] { tell(outcome); });
   }
 }
 
-// The step that is made of the push, which was answered before; absent if none is.
-absl::optional<Step> PushAdmission::KeptWith(const PushHeader& header) const {
+// The step that must be durable before the stored answer of this push is given, if any.
+absl::optional<Step> PushAdmission::DurableWith(const PushHeader& header) const {
   const auto record = roster_.sessions().Find(header.session);
   if (!record.ok()) return absl::nullopt;
   const auto kept = (*record)->answers.find(header.sequence);
@@ -107,7 +107,7 @@ absl::optional<Step> PushAdmission::KeptWith(const PushHeader& header) const {
 }
 
 void PushAdmission::AnswerUpTo(Step step, Completions* completions) {
-  if (kept_.has_value()) kept_ = step;
+  if (durable_.has_value()) durable_ = step;
   const auto end = held_.upper_bound(step);
   for (auto it = held_.begin(); it != end; ++it) {
     completions->Add([held = std::move(it->second)] { held.tell(held.outcome); });
@@ -116,30 +116,30 @@ void PushAdmission::AnswerUpTo(Step step, Completions* completions) {
 }
 
 void PushAdmission::Hold(Step step, Held held, Completions* completions) {
-  if (abandoned_.ok()) {
+  if (journal_closed_.ok()) {
     held_.emplace(step, std::move(held));
   } else {
-    completions->Add([tell = std::move(held.tell), why = abandoned_] { tell(why); });
+    completions->Add([tell = std::move(held.tell), why = journal_closed_] { tell(why); });
   }
 }
 
 void PushAdmission::FailHeldAnswers(const absl::Status& why, Completions* completions) {
-  if (!kept_.has_value()) return;
-  abandoned_ = why;
+  if (!durable_.has_value()) return;
+  journal_closed_ = why;
   for (auto& entry : held_) {
     completions->Add([tell = std::move(entry.second.tell), why] { tell(why); });
   }
   held_.clear();
 }
 
-// The push was admitted: it belongs to the step under way.
+// The gate has passed the push, so it belongs to the current step.
 void PushAdmission::Enter(Arrival arrival, Completions* completions) {
   const absl::Time now = clock_.Now();
   const Step step = step_.number();
   const bool part_of_step = arrival.refused.ok() || settings_.policy().OncePerStep();
   const PushHeader header = arrival.push->header();
   SessionRecord& record = **roster_.sessions().Find(header.session);
-  // What is left out where no step waits for anybody in particular contributes to none.
+  // Where no step waits for particular workers, a gradient that is left out contributes to none.
   if (part_of_step) record.contributed = step;
   Disposition disposition = Disposition::kAccepted;
   if (!arrival.refused.ok()) {
@@ -155,8 +155,8 @@ void PushAdmission::Enter(Arrival arrival, Completions* completions) {
   const bool applied = disposition == Disposition::kApplied;
   const PushOutcome outcome =
       gate_.Count(header, disposition, step, applied ? step.Next() : step, now);
-  if (applied || (kept_.has_value() && part_of_step)) {
-    // Who is told that a step was applied finds it published.
+  if (applied || (durable_.has_value() && part_of_step)) {
+    // A worker that is told that a step was applied must find it published.
     Hold(step.Next(), {std::move(arrival.done), outcome}, completions);
   } else {
     completions->Add([done = std::move(arrival.done), outcome] { done(outcome); });
@@ -166,7 +166,7 @@ void PushAdmission::Enter(Arrival arrival, Completions* completions) {
 void PushAdmission::Settle(bool draining, Completions* completions) {
   if (in_flight_ == nullptr) return;
   EndPushes(draining, completions);
-  // What came in now would be stale before it is whole.
+  // A push admitted now would be stale before it is complete.
   if (settings_.policy().OncePerStep() && step_.IsComplete()) return;
   while (const absl::optional<Arriving> push =
              in_flight_->LetIn(roster_.FirstMissing(step_.number()))) {
@@ -190,7 +190,7 @@ void PushAdmission::EndPushes(bool draining, Completions* completions) {
 }
 
 void PushAdmission::LetIn(const Arriving& push, Completions* completions) {
-  // It may have waited long.
+  // The step may have grown while the push waited.
   const Gate::Verdict verdict = gate_.Admit(push.header, step_.Progress(), clock_.Now());
   if (!verdict.ok()) {
     in_flight_->Release(push.header.session);
@@ -199,10 +199,11 @@ void PushAdmission::LetIn(const Arriving& push, Completions* completions) {
   }
   if (verdict->has_value()) {
     in_flight_->Release(push.header.session);
-    Answer(push.header, **verdict, TellStart(push.start), completions);
+    Answer(push.header, **verdict, AnswerToStart(push.start), completions);
     return;
   }
-  const auto start = std::make_shared<PushStart>();  // std::function wants to be copied
+  const auto start =
+      std::make_shared<PushStart>();  // shared, because std::function must be copyable
   start->push = std::make_unique<PendingPush>(push.header, roster_.layout());
   in_flight_->NoteArrived(push.header.session, start->push->arrived());
   completions->Add([tell = push.start, start] { tell(std::move(*start)); });

@@ -1,6 +1,17 @@
-// The way of a push from its header into the step: gate, room, and the gate again.
+// The path of a push from its header to its answer: gate, in-flight limit, gate, contributions.
 //
-// Whoever changes what it refers to calls Settle() afterwards, which lets in and ends what can be.
+// 1. Begin() asks the gate about the header. A push that may continue waits at the in-flight limit.
+// 2. Settle() admits waiting pushes and calls their `start` with a PendingPush, which the rpc layer
+//    fills with chunks.
+// 3. Queue() takes the complete push, or the error found in its payload. Abandon() takes a push
+// that
+//    broke off.
+// 4. TakeArrivals() asks the gate again and adds accepted gradients to the current step's
+//    contributions. Release() frees the memory when a gradient is accumulated.
+// 5. The answer is given at once; if it reports an applied step, after the step is published; and
+//    with a journal, after the step is durable.
+//
+// The coordinator owns it and calls Settle() after every change.
 
 #ifndef SLUICE_SERVER_ADMISSION_PUSH_ADMISSION_H_
 #define SLUICE_SERVER_ADMISSION_PUSH_ADMISSION_H_
@@ -25,70 +36,73 @@
 
 namespace sluice {
 
-// A push that has come to its end: whole, or, with `refused`, found to be wrong.
+// A push whose payload has arrived.
 struct Arrival {
   std::unique_ptr<PendingPush> push;
   PushCallback done;
-  absl::Status refused;
+  absl::Status refused;  // the error found in the payload, or OK
 };
 
-// Externally synchronized, with all it refers to.
+// Externally synchronized, together with the objects that it refers to.
 class PushAdmission {
  public:
-  // All references outlive it.
-  PushAdmission(const ShardOptions& options, const RuntimeSettings& terms,
+  // The references outlive it.
+  PushAdmission(const ShardOptions& options, const RuntimeSettings& settings,
                 const IncarnationHistory& incarnations, Roster& roster, CurrentStep& step,
                 const Clock& clock);
 
-  // The model is known: so many vectors may be on their way in.
+  // Sets the in-flight limit when the model is known, before the first push.
   void Open(uint32_t vectors) { in_flight_ = std::make_unique<InFlightLimit>(vectors); }
 
-  // Judges a header; a push that may go on waits for its turn to come in.
+  // Takes a new push. `start` is called when the push is refused, answered or admitted; `cancel` as
+  // described in in_flight_limit.h.
   void Begin(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
              std::function<void()> cancel, Completions* completions);
 
-  // A push that was let in ends before it is whole.
+  // Ends an admitted push that is not complete.
   void Abandon(const PendingPush& push, Abandoned why);
 
-  // A push that was let in has come to its end, and waits for its turn to be taken.
+  // Queues an admitted push for TakeArrivals().
   void Queue(Arrival arrival);
 
-  // Takes what was queued into the step, until it is complete.
+  // Adds queued pushes to the current step until it is complete.
   void TakeArrivals(Completions* completions);
 
-  // The push's gradient was added up.
+  // Frees the memory of a push whose gradient was accumulated.
   void Release(SessionId session) { in_flight_->Release(session); }
 
-  // From now on no answer tells that a push counts before its step is kept.
-  void HoldUntilDurable(Step kept) { kept_ = kept; }
+  // From now on no push is answered as counted before its step is durable. `durable` is the last
+  // durable step.
+  void HoldUntilDurable(Step durable) { durable_ = durable; }
 
-  // The steps up to `step` are published, and kept if they have to be: answers those whose pushes
-  // are part of them.
+  // Answers the pushes that are part of steps up to `step`, which are published and, with a
+  // journal, durable.
   void AnswerUpTo(Step step, Completions* completions);
 
-  // Nothing will be kept any more: answers those that wait for it, and all that would.
+  // The journal has ended: answers with `why` all pushes that wait for a durable step, now and
+  // later.
   void FailHeldAnswers(const absl::Status& why, Completions* completions);
 
-  // Ends the pushes of sessions that are over, and, if the server drains, those that wait; lets in
-  // those for which there is room.
+  // Ends the pushes of sessions that are not open and, if the server drains, all waiting pushes.
+  // Then admits waiting pushes up to the in-flight limit.
   void Settle(bool draining, Completions* completions);
 
-  // Whether no push is on its way in.
+  // Whether no push is in flight or waits.
   bool empty() const { return in_flight_ == nullptr || in_flight_->empty(); }
-  const InFlightLimit* room() const { return in_flight_.get(); }
+  const InFlightLimit* in_flight() const { return in_flight_.get(); }
   const Gate& gate() const { return gate_; }
 
  private:
-  using Tell = std::function<void(const absl::StatusOr<PushOutcome>&)>;
+  using AnswerCallback = std::function<void(const absl::StatusOr<PushOutcome>&)>;
   struct Held {
-    Tell tell;
+    AnswerCallback tell;
     PushOutcome outcome;
   };
 
-  void Answer(const PushHeader& header, const PushOutcome& outcome, Tell tell,
+  void Answer(const PushHeader& header, const PushOutcome& outcome, AnswerCallback tell,
               Completions* completions);
   void Hold(Step step, Held held, Completions* completions);
-  absl::optional<Step> KeptWith(const PushHeader& header) const;
+  absl::optional<Step> DurableWith(const PushHeader& header) const;
   void Take(Arrival arrival, Completions* completions);
   void Enter(Arrival arrival, Completions* completions);
   void EndPushes(bool draining, Completions* completions);
@@ -102,10 +116,10 @@ class PushAdmission {
   Gate gate_;
   std::unique_ptr<InFlightLimit> in_flight_;  // null before Open()
   std::deque<Arrival> arrivals_;
-  // Answers, by the step that has to be published, or kept, before they are given.
+  // Held answers, by the step that must be published, or durable, before they are given.
   std::multimap<Step, Held> held_;
-  absl::optional<Step> kept_;  // the last that is; absent: none has to be
-  absl::Status abandoned_;     // see FailHeldAnswers()
+  absl::optional<Step> durable_;  // the last durable step; absent without a journal
+  absl::Status journal_closed_;   // see FailHeldAnswers()
 };
 
 }  // namespace sluice

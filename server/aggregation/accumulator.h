@@ -1,11 +1,11 @@
-// The sum of the gradients of one step.
+// The weighted sum of the gradients of one step. StepExecutor owns it.
 //
-// One buffer, after TensorFlow's ConditionalAccumulator: the first gradient overwrites it, later
-// ones add. Which gradients get here, and with what weight, is the policy's business.
+// It is one buffer, as in TensorFlow's ConditionalAccumulator: the first gradient overwrites it,
+// and later gradients are added. The accumulator does not decide which gradients count.
 //
-// The last gradient of a step need not be added to the buffer: SumWith() adds it on the way to the
-// optimizer, block by block, which spares a pass over memory, or, where it is the only one, two.
-// Either way the same additions are made in the same order.
+// The last gradient of a step need not be added to the buffer. SumWith() adds it block by block on
+// the way to the optimizer, which saves one pass over memory, or two if it is the only gradient.
+// Both ways make the same additions in the same order.
 
 #ifndef SLUICE_SERVER_AGGREGATION_ACCUMULATOR_H_
 #define SLUICE_SERVER_AGGREGATION_ACCUMULATOR_H_
@@ -21,36 +21,35 @@
 
 namespace sluice {
 
-// What a gradient's elements are multiplied by before they are added.
+// The factors by which a gradient's elements are multiplied before they are added.
 struct GradientWeight {
   float parameters = 1;
   float statistics = 1;
 };
 
-// A complete, sealed gradient of the accumulator's layout, and its weight.
+// A complete, sealed gradient with the accumulator's layout, and its weight.
 struct Addend {
   const StagedVector* gradient = nullptr;
   GradientWeight weight;
 };
 
-// Externally synchronized; SumWith() of disjoint ranges may be called at once.
+// Externally synchronized. Several threads may call SumWith() for disjoint ranges at once.
 class Accumulator {
  public:
-  // Of vectors of that layout.
   explicit Accumulator(const Layout& layout) : runs_(layout.Runs()), sum_(layout.size()) {}
 
   void Add(const Addend& addend, Parallel& parallel);
 
-  // Makes `sum` the sum of gradients that were added elsewhere.
+  // Replaces the sum by `sum`, which was read from the journal.
   void Load(absl::Span<const float> sum, Parallel& parallel);
 
-  // Gradients since the last Clear().
+  // How many gradients were added since Clear().
   uint32_t count() const { return count_; }
 
-  // Their weighted sum; meaningless while count() is 0.
+  // Their weighted sum. Undefined while count() is 0.
   absl::Span<const float> sum() const { return sum_.span(); }
 
-  // Writes elements [begin, begin + to.size()) of the sum and `last` together to `to`.
+  // Writes elements [begin, begin + to.size()) of the sum plus `last` to `to`.
   void SumWith(const Addend& last, uint64_t begin, absl::Span<float> to) const;
 
   void Clear() { count_ = 0; }

@@ -6,7 +6,7 @@ void Contributions::Add(Contribution contribution, ReductionOrder order, absl::T
   ++accumulated_;
   if (!since_.has_value()) since_ = now;
   accumulating_.insert(contribution.rank.second);
-  // In the order of arrival all ranks are alike.
+  // In arrival order all ranks are equal, so that the number decides.
   const Rank rank = order == ReductionOrder::kRank ? contribution.rank : Rank();
   waiting_.emplace(Turn(rank, accumulated_), std::move(contribution));
 }

@@ -1,4 +1,5 @@
-// What counts towards the step under way, until it is added up.
+// The gradients that count towards the current step: how many there are, and which one is
+// accumulated next.
 
 #ifndef SLUICE_SERVER_AGGREGATION_CONTRIBUTIONS_H_
 #define SLUICE_SERVER_AGGREGATION_CONTRIBUTIONS_H_
@@ -17,10 +18,10 @@
 
 namespace sluice {
 
-// A worker's place in the order of ranks: its index; workers of one index go by name.
+// A worker's place in the rank order. Workers with the same index are ordered by name.
 using Rank = std::pair<uint32_t, std::string>;
 
-// A push that counts, on its way into the sum.
+// A push that counts and is not accumulated yet.
 struct Contribution {
   std::unique_ptr<PendingPush> push;
   Rank rank;
@@ -30,41 +31,41 @@ struct Contribution {
 // Externally synchronized.
 class Contributions {
  public:
-  // Enters a contribution, to be added up when its turn comes.
+  // Adds a contribution. TakeNext() returns it when its turn comes.
   void Add(Contribution contribution, ReductionOrder order, absl::Time now);
 
-  // Enters a worker whose gradient is left out.
+  // Counts a worker whose gradient is left out of the sum.
   void Skip(absl::Time now);
 
-  // The next to be added up. In the order of ranks none goes before `first_missing`, the lowest
-  // rank that may still contribute.
+  // Returns the contribution to be accumulated next, or nothing. In rank order a contribution waits
+  // while a worker of lower rank may still contribute; `first_missing` is the lowest such rank.
   absl::optional<Contribution> TakeNext(ReductionOrder order,
                                         const absl::optional<Rank>& first_missing);
 
-  // What was taken with that rank is in the sum.
+  // The contribution of that rank, which TakeNext() returned, is in the sum.
   void OnAccumulated(const Rank& rank);
 
-  // Whether something was entered that was not taken.
+  // Whether a contribution was added and not taken.
   bool HasWaiting() const { return !waiting_.empty(); }
 
-  // Whether something of `worker` was entered that is not in the sum yet: its gradient is read.
+  // Whether a contribution of `worker` is not in the sum yet, so that its memory is still read.
   bool IsAccumulating(const std::string& worker) const { return accumulating_.count(worker) > 0; }
 
-  // The step was made, or begins anew. Everything was taken.
+  // Begins the next step. Every contribution has been taken.
   void Clear();
 
-  // Whether nothing counts towards the step yet.
+  // Whether the step has no contribution and no skipped worker.
   bool empty() const { return accumulated_ == 0 && skipped_ == 0; }
   uint32_t accumulated() const { return accumulated_; }
   uint32_t skipped() const { return skipped_; }
-  // When the first was entered.
+  // When the first of them was added or skipped.
   absl::optional<absl::Time> since() const { return since_; }
 
  private:
-  using Turn = std::pair<Rank, uint64_t>;  // the number tells contributions of one worker apart
+  using Turn = std::pair<Rank, uint64_t>;  // the number orders contributions of one rank
 
   std::map<Turn, Contribution> waiting_;
-  std::multiset<std::string> accumulating_;  // whose contributions are not in the sum yet
+  std::multiset<std::string> accumulating_;  // workers with contributions not in the sum
   uint32_t accumulated_ = 0;
   uint32_t skipped_ = 0;
   absl::optional<absl::Time> since_;

@@ -1,4 +1,5 @@
-// What arrives at a shard in pieces: pushes, and the offer of initial parameters.
+// A push that is arriving at a shard, and the values that a shard returns when a push or an offer
+// of initial parameters begins.
 
 #ifndef SLUICE_SERVER_AGGREGATION_PENDING_PUSH_H_
 #define SLUICE_SERVER_AGGREGATION_PENDING_PUSH_H_
@@ -17,17 +18,18 @@
 
 namespace sluice {
 
-// How many bytes of a push have arrived; to be read by any thread.
+// How many bytes of a push have arrived. Any thread may read it.
 using ArrivedBytes = std::shared_ptr<const std::atomic<uint64_t>>;
 
-// A push that was let in at its header and is arriving. Owned by whoever feeds it, on one thread at
-// a time.
+// A push whose header was admitted. The shard hands it to the caller of BeginPush(), which adds the
+// chunks and gives it back with FinishPush(), RefusePush() or AbandonPush(). Externally
+// synchronized.
 class PendingPush {
  public:
   PendingPush(const PushHeader& header, std::shared_ptr<const Layout> layout)
       : header_(header), layout_(layout), gradient_(std::move(layout)) {}
 
-  // Takes a chunk; errors are StagedVector::Add's, and BAD_ARGUMENT after the summary.
+  // Takes a chunk. Returns the errors of StagedVector::Add(), and BAD_ARGUMENT after the summary.
   absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr) {
     if (summarized_) return AfterSummary();
     const absl::Status added = gradient_.Add(std::move(chunk), parallel);
@@ -35,7 +37,7 @@ class PendingPush {
     return added;
   }
 
-  // The same in steps, as StagedVector's.
+  // The two halves of Add(), as in StagedVector.
   absl::Status Reserve(const TensorChunk& chunk) {
     return summarized_ ? AfterSummary() : gradient_.Reserve(chunk);
   }
@@ -44,7 +46,8 @@ class PendingPush {
     arrived_->store(gradient_.bytes(), std::memory_order_relaxed);
   }
 
-  // What counts in place of what the header said. BAD_ARGUMENT if that was told already.
+  // Replaces the number of samples and the loss of the header. BAD_ARGUMENT if it was called
+  // before.
   absl::Status Summarize(const PushSummary& summary) {
     if (summarized_) return AfterSummary();
     summarized_ = true;
@@ -53,7 +56,7 @@ class PendingPush {
     return absl::OkStatus();
   }
 
-  // Nothing more comes.
+  // Ends the arrival. Call it before the gradient is read.
   void Seal() { gradient_.Seal(); }
 
   const PushHeader& header() const { return header_; }
@@ -74,20 +77,20 @@ class PendingPush {
       std::make_shared<std::atomic<uint64_t>>(0);
 };
 
-// What Shard::BeginPush says: `push` to go on with, or, if that is null, the answer already.
+// The result of Shard::BeginPush().
 struct PushStart {
-  std::unique_ptr<PendingPush> push;
-  PushOutcome answer;
+  std::unique_ptr<PendingPush> push;  // admitted; null if the push is answered without its payload
+  PushOutcome answer;                 // only if `push` is null
 };
 
-// Called exactly once, outside all locks, from any thread.
+// Both are called exactly once, outside all locks, from any thread.
 using PushStartCallback = std::function<void(absl::StatusOr<PushStart>)>;
 using PushCallback = std::function<void(absl::StatusOr<PushOutcome>)>;
 
-// What Shard::BeginInitialize says: where to stage the parameters, or, if null, the answer already.
+// The result of Shard::BeginInitialize().
 struct InitializeStart {
-  std::unique_ptr<StagedVector> parameters;
-  InitializeOutcome answer;
+  std::unique_ptr<StagedVector> parameters;  // to be filled; null if the shard has parameters
+  InitializeOutcome answer;                  // only if `parameters` is null
 };
 
 }  // namespace sluice

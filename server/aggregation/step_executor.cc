@@ -10,12 +10,12 @@
 namespace sluice {
 namespace {
 
-// Parts between two words of progress.
-constexpr uint64_t kPartsPerWord = 4;
-// What goes to the optimizer at once: stays in the first-level cache, while the last gradient is
-// added on the way, and before it is written.
+// Parts between two calls of WriteProgress.
+constexpr uint64_t kPartsPerReport = 4;
+// Elements that the optimizer gets at once. They stay in the first-level cache between the addition
+// of the last gradient, the optimizer, and the write.
 constexpr uint64_t kPiece = 2048;
-// As torch::nn::utils::clip_grad_norm_ has it.
+// The constant of torch::nn::utils::clip_grad_norm_.
 constexpr double kClipEpsilon = 1e-6;
 
 GradientWeight WeightOf(uint32_t samples, uint64_t staleness, const Consistency& consistency) {
@@ -62,7 +62,7 @@ Addend StepExecutor::Count(const Contribution& contribution, const Consistency& 
 void StepExecutor::Make(const Consistency& consistency, const std::vector<double>& learning_rates,
                         const Contribution* last, absl::Span<const float> current,
                         absl::Span<float> next, const WriteProgress& progress) {
-  // The norm is known only when all is added up.
+  // The norm is known only after the last gradient is in the sum.
   if (last != nullptr && clip_norm_.has_value()) {
     Add(*last, consistency);
     last = nullptr;
@@ -109,14 +109,15 @@ StepExecutor::Divisors StepExecutor::DivisorsOf(Reduction reduction) const {
   return {count, count};
 }
 
-// The divisor by which the gradient's norm stays within its bound.
+// Returns a divisor that keeps the gradient's norm within its bound.
 float StepExecutor::Clipped(float divisor) const {
   if (!clip_norm_.has_value()) return divisor;
   const double share = *clip_norm_ / (Norm() / divisor + kClipEpsilon);
   return share < 1 ? static_cast<float>(divisor / share) : divisor;
 }
 
-// Of the sum, over all parameters. Partial sums are of fixed parts and added in order.
+// The norm of the sum over all parameters. Parts are fixed and their partial sums are added in
+// order, so that the result does not depend on the number of threads.
 double StepExecutor::Norm() const {
   const absl::Span<const float> sum = accumulator_.sum();
   std::vector<double> squares(PartsOf(sum.size()));
@@ -131,9 +132,9 @@ double StepExecutor::Norm() const {
 
 void StepExecutor::ForEachPartOf(uint64_t size, const WriteProgress& progress,
                                  absl::FunctionRef<void(uint64_t begin, uint64_t end)> part) {
-  const uint64_t word = progress ? kPartsPerWord * kPartElements : size;
-  for (uint64_t begin = 0; begin < size; begin += word) {
-    const uint64_t end = std::min(size, begin + word);
+  const uint64_t report = progress ? kPartsPerReport * kPartElements : size;
+  for (uint64_t begin = 0; begin < size; begin += report) {
+    const uint64_t end = std::min(size, begin + report);
     ForParts(parallel_, end - begin,
              [&](size_t, uint64_t from, uint64_t to) { part(begin + from, begin + to); });
     if (progress) progress(end);

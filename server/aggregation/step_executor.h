@@ -1,7 +1,9 @@
-// The arithmetic of a step: gradients are added up, reduced, clipped, and given to the optimizer.
+// The arithmetic of a step: it accumulates gradients, reduces the sum, clips it, and calls the
+// optimizer. It owns the accumulator and the optimizer.
 //
-// To be used by one thread at a time, which is never one that holds the shard's mutex. Large
-// vectors are worked on in parts, by as many threads as there are; that never changes a bit.
+// One thread at a time calls it, without the shard's mutex: the thread that Shard::Advance() runs
+// on. Large vectors are cut into parts that several threads work on. The number of threads never
+// changes a bit of the result. No method fails.
 
 #ifndef SLUICE_SERVER_AGGREGATION_STEP_EXECUTOR_H_
 #define SLUICE_SERVER_AGGREGATION_STEP_EXECUTOR_H_
@@ -27,40 +29,41 @@
 
 namespace sluice {
 
-// Told that elements [0, end) of the next parameters are written.
+// Called when elements [0, end) of the next parameters are written.
 using WriteProgress = std::function<void(uint64_t end)>;
 
 // Externally synchronized.
 class StepExecutor {
  public:
-  // `optimizer` is valid and fits the layout. `clip_norm` bounds the Euclidean norm of the reduced
-  // gradient, over all PARAMETER ranges, by the formula of torch::nn::utils::clip_grad_norm_.
-  // `parallel` outlives it.
+  // `optimizer` is valid and fits the layout. `clip_norm`, if given, bounds the Euclidean norm of
+  // the reduced gradient over all PARAMETER ranges, with the formula of
+  // torch::nn::utils::clip_grad_norm_. `parallel` outlives it.
   StepExecutor(const Layout& layout, const OptimizerConfig& optimizer,
                absl::optional<double> clip_norm, Parallel& parallel);
 
-  // Adds a contribution to the step, weighted as `consistency` says.
+  // Accumulates a contribution, with the weight that `consistency` gives it.
   void Add(const Contribution& contribution, const Consistency& consistency);
 
-  // Makes `next` of `current`, what was added, and `last`, if any; all that is then forgotten. If
-  // there was nothing, they are equal. PARAMETER ranges go through the optimizer, with a learning
-  // rate for each group, as RuntimeSettings tells them; STATISTIC ranges become the mean of what
-  // was pushed. `last` is added on the way, in the same pass over memory.
+  // Computes the parameters `next` from `current` and the accumulated sum, and empties the sum.
+  // `last`, if not null, is one more contribution, which is added in the same pass over memory.
+  // The optimizer updates PARAMETER ranges, with the learning rates of
+  // RuntimeSettings::LearningRates(). STATISTIC ranges become the mean of the pushed values. If
+  // nothing was accumulated, `next` becomes a copy of `current`.
   void Make(const Consistency& consistency, const std::vector<double>& learning_rates,
             const Contribution* last, absl::Span<const float> current, absl::Span<float> next,
             const WriteProgress& progress = nullptr);
 
-  // What was added since the last step: how many gradients, of how many samples, and their sum,
-  // empty if there are none.
+  // The gradients accumulated since the last Make(): their number, their samples, and their sum,
+  // which is empty if there are none.
   uint32_t gradients() const { return count_; }
   uint64_t samples() const { return samples_; }
   absl::Span<const float> sum() const {
     return count_ == 0 ? absl::Span<const float>() : accumulator_.sum();
   }
-  // As if these had been added.
+  // Replaces them by those of a journaled step.
   void Load(uint32_t gradients, uint64_t samples, absl::Span<const float> sum);
 
-  // What goes on where the optimizer's life does: its slots, and the steps it has made.
+  // The optimizer's state, for checkpoints: its slots and the number of steps that it has made.
   std::vector<OptimizerSlot> slots() { return optimizer_->slots(); }
   uint64_t optimizer_steps() const { return optimizer_steps_; }
   void set_optimizer_steps(uint64_t steps) { optimizer_steps_ = steps; }
@@ -71,20 +74,20 @@ class StepExecutor {
     float statistics = 1;
   };
 
-  // All that the parts of one step have in common.
+  // The values that all parts of one step share.
   struct Making {
-    absl::optional<Addend> last;  // not in the accumulator yet
+    absl::optional<Addend> last;  // not in the accumulator
     float statistics_divisor = 1;
     absl::Span<const float> current;
     absl::Span<float> next;
   };
 
-  // Notes a contribution to the step.
+  // Counts a contribution and returns it with its weight.
   Addend Count(const Contribution& contribution, const Consistency& consistency);
   Divisors DivisorsOf(Reduction reduction) const;
   float Clipped(float divisor) const;
   double Norm() const;
-  // Calls part(begin, end) for the parts of the vector, by several threads at once.
+  // Calls part(begin, end) for each part of the vector, on several threads.
   void ForEachPartOf(uint64_t size, const WriteProgress& progress,
                      absl::FunctionRef<void(uint64_t begin, uint64_t end)> part);
   void MakePart(const Making& making, uint64_t begin, uint64_t end);
@@ -97,9 +100,9 @@ class StepExecutor {
   Parallel& parallel_;
   Accumulator accumulator_;
   const std::unique_ptr<Optimizer> optimizer_;
-  absl::optional<TrustRatios> trust_;  // of LAMB: what makes steps of the optimizer's updates
+  absl::optional<TrustRatios> trust_;  // only for LAMB: scales the optimizer's updates
   uint32_t count_ = 0;                 // contributions to the step
-  uint64_t samples_ = 0;               // theirs
+  uint64_t samples_ = 0;               // of these contributions
   uint64_t optimizer_steps_ = 0;
 };
 

@@ -53,7 +53,7 @@ void StartJournal(DurableDirectory& directory, Shard& shard,
   if (journal != nullptr) {
     shard.EnableJournal(journal);
   } else {
-    shard.TellSteps([&directory](Step step) { directory.NoteStep(step); });
+    shard.SetStepListener([&directory](Step step) { directory.NoteStep(step); });
   }
 }
 

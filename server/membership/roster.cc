@@ -20,7 +20,7 @@ absl::StatusOr<SessionRecord*> Roster::Join(const JoinRequest& request, JobListe
   if (!adopted.ok()) return adopted;
   SessionRecord* const earlier = sessions_.FindAlive(request.worker);
   const JobListener replaced = earlier == nullptr ? nullptr : earlier->listener;
-  // Until all have joined, the slowest are those that have yet to.
+  // Before training has started, the slowest workers are those that have not joined.
   const auto record = sessions_.Open(request, active_from, now, started_);
   if (!record.ok()) return record.status();
   if (replaced) {
@@ -57,14 +57,13 @@ absl::Status Roster::CheckFitsServer(const JoinRequest& request) const {
     return MakeError(
         Reason::kModelTooLarge,
         absl::StrCat("this worker's model has ", request.layout.size(), " elements, more than the ",
-                     options_.max_elements, " for which this server has memory"));
+                     options_.max_elements, " that this server has memory for"));
   }
   const bool averages = std::holds_alternative<AveragingOptions>(request.optimizer.options);
   if (averages && (!options_.schedule.is_constant() || options_.guards.clip_norm.has_value())) {
     return MakeError(Reason::kBadOptimizer,
-                     "workers that average parameters take their steps themselves, but this server "
-                     "was given a schedule of the learning rate or a norm to clip gradients to; "
-                     "start it without");
+                     "workers that average parameters apply their own optimizers, but this server "
+                     "was started with a learning-rate schedule or a clip norm; start it without");
   }
   return CheckFits(request.optimizer, request.layout);
 }
@@ -73,18 +72,18 @@ void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {
   layout_ = checkpoint.layout;
   optimizer_ = checkpoint.optimizer;
   sessions_.Restore(checkpoint.workers, checkpoint.forgot_workers, checkpoint.step, now);
-  if (checkpoint.step > Step()) GoOn();
+  if (checkpoint.step > Step()) ResumeTraining();
 }
 
-void Roster::GoOn() { started_ = sessions_.CountAlive(SessionRole::kWorker) > 0; }
+void Roster::ResumeTraining() { started_ = sessions_.CountAlive(SessionRole::kWorker) > 0; }
 
-absl::StatusOr<SessionRecord*> Roster::Hear(SessionId session, absl::Time now) {
+absl::StatusOr<SessionRecord*> Roster::RenewLease(SessionId session, absl::Time now) {
   const auto record = sessions_.Find(session);
   if (record.ok() && (*record)->presence == Presence::kPresent) (*record)->last_seen = now;
   return record;
 }
 
-void Roster::Lose(SessionId session, absl::Time now) {
+void Roster::MarkLost(SessionId session, absl::Time now) {
   const auto record = sessions_.Find(session);
   if (!record.ok()) return;
   (*record)->presence = Presence::kLost;
@@ -115,7 +114,7 @@ absl::Status Roster::Ban(const std::string& worker, Completions* completions) {
   if (record == nullptr) {
     return MakeError(Reason::kNotFound,
                      absl::StrCat("no worker \"", Shown(worker),
-                                  "\" takes part; ListWorkers names those that do"));
+                                  "\" takes part; ListWorkers returns the names of those that do"));
   }
   record->banned = true;
   Evict(*record, completions);
@@ -123,13 +122,13 @@ absl::Status Roster::Ban(const std::string& worker, Completions* completions) {
 }
 
 void Roster::Update(absl::Time now, Completions* completions) {
-  const absl::Duration deaf = now - updated_.value_or(now) - options_.tick;
-  if (deaf > absl::ZeroDuration()) sessions_.Excuse(deaf, now);
+  const absl::Duration stalled = now - updated_.value_or(now) - options_.tick;
+  if (stalled > absl::ZeroDuration()) sessions_.ExtendLeases(stalled, now);
   updated_ = now;
   for (const SessionId silent : sessions_.SilentSince(now - options_.lease)) {
     Evict(**sessions_.Find(silent), completions);
   }
-  // None of those came back in time: this is another launch.
+  // If no recovered worker came back in time, this is a new launch, which waits for its workers.
   const bool came_back = sessions_.CountAlive(SessionRole::kWorker) > 0;
   if (!first_join_.has_value()) started_ = started_ && came_back;
   if (started_ || !first_join_.has_value()) return;
@@ -159,7 +158,7 @@ StepProgress Roster::Progress(Step step) const {
     const uint32_t known = sessions_.CountKnown(SessionRole::kWorker);
     progress.missing += std::max(options_.expected_workers, known) - known;
   }
-  // Workers that have yet to join have made no push.
+  // Workers that have not joined have made no push.
   progress.slowest = started_ ? sessions_.SlowestClock() : 0;
   return progress;
 }

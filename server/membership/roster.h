@@ -1,5 +1,8 @@
-// Who trains what: the job's model and optimizer, its workers, and when training starts and is
-// over.
+// The members of the job: its workers and observers, the model and optimizer that they share, when
+// training starts, and when it is finished.
+//
+// Roster sits above SessionTable: the table stores the records, and the roster applies the rules of
+// time (leases, start timeout) and sends events.
 
 #ifndef SLUICE_SERVER_MEMBERSHIP_ROSTER_H_
 #define SLUICE_SERVER_MEMBERSHIP_ROSTER_H_
@@ -19,59 +22,64 @@
 
 namespace sluice {
 
-// Externally synchronized. Events go to the listeners of present sessions, and to `owner`, through
-// the Completions of the call that caused them.
+// Externally synchronized; the coordinator owns it. Events go to the listeners of present sessions
+// and to `owner`, through the Completions of the call that caused them.
 class Roster {
  public:
   Roster(const ShardOptions& options, JobListener owner);
 
-  // Opens a session active from `active_from`. The first worker's layout and optimizer become the
-  // job's; whoever differs from them, or from the job, is refused.
+  // Opens a session that takes part from step `active_from`. The layout and optimizer of the first
+  // worker become the job's. WRONG_JOB, or the error that names the difference, if a request does
+  // not match the job; MODEL_TOO_LARGE or BAD_OPTIMIZER if the server cannot run the model.
   absl::StatusOr<SessionRecord*> Join(const JoinRequest& request, JobListener listener,
                                       Step active_from, absl::Time now, Completions* completions);
 
-  // Goes on where an earlier life of the server ended; before anybody joins.
+  // Loads the members of a checkpoint. Before the first Join().
   void Restore(const ShardCheckpoint& checkpoint, absl::Time now);
-  // That life made a step: those who were there go on, and need not wait for the others again.
-  void GoOn();
+  // Marks training as started, because the earlier incarnation had applied a step: its workers do
+  // not wait for `expected_workers` again.
+  void ResumeTraining();
 
-  // The session speaks. UNKNOWN_SESSION if it is not alive.
-  absl::StatusOr<SessionRecord*> Hear(SessionId session, absl::Time now);
+  // Renews the session's lease. UNKNOWN_SESSION if the session is not open.
+  absl::StatusOr<SessionRecord*> RenewLease(SessionId session, absl::Time now);
 
-  // The session's connection broke; its lease begins to run. Unknown sessions are ignored.
-  void Lose(SessionId session, absl::Time now);
+  // Marks a session whose connection broke as lost; its lease begins to run. Ignores unknown
+  // sessions.
+  void MarkLost(SessionId session, absl::Time now);
 
-  // The session ends in good order.
+  // Ends the session at the worker's own request. UNKNOWN_SESSION if it is not open.
   absl::Status Leave(SessionId session);
 
-  // The session ends at the server's will; its worker may join again.
+  // Ends the session. Its worker may join again.
   void Evict(SessionRecord& record, Completions* completions);
 
-  // As above by name, and its process may not. NOT_FOUND if nobody alive has that name.
+  // Ends the session of that worker, whose process may not join again. NOT_FOUND if no open session
+  // has that name.
   absl::Status Ban(const std::string& worker, Completions* completions);
 
-  // Draws the consequences of time and membership: ends leases, starts training. To be called after
-  // every change and every now and then.
+  // Evicts sessions whose lease ended, and starts training when the expected workers have joined or
+  // the start timeout is over. Call it after every change and periodically.
   void Update(absl::Time now, Completions* completions);
 
-  // Announces the end of training, once, when every worker has gone; `step` is final.
+  // Announces the end of training, once, when every worker has gone. `step` is the final step.
   void CheckFinished(Step step, Completions* completions);
 
+  // Sends an event to all present sessions and the owner.
   void Announce(const JobEvent& event, Completions* completions) const;
 
-  // What the policy must know of `step`'s workers.
+  // The policy's numbers about the workers of `step`.
   StepProgress Progress(Step step) const;
 
-  // The lowest rank that may yet contribute to `step`; before all have joined, lower than any.
+  // The lowest rank that may still contribute to `step`. Before training has started it is lower
+  // than every rank.
   absl::optional<Rank> FirstMissing(Step step) const;
 
-  // Fills in the model, the optimizer and the numbers of workers and observers.
+  // Fills in the optimizer, the size of the model, and the numbers of workers and observers.
   void Describe(ShardStatus* state) const;
 
-  // Whether the workers that the first step waits for have joined, or have been waited for long
-  // enough.
+  // Whether the expected workers have joined, or the start timeout is over.
   bool started() const { return started_; }
-  // Whether every worker has gone since.
+  // Whether training has started and every worker has gone.
   bool finished() const { return finished_; }
   // Null before the first worker joined.
   const std::shared_ptr<const Layout>& layout() const { return layout_; }
@@ -89,7 +97,7 @@ class Roster {
   std::shared_ptr<const Layout> layout_;
   OptimizerConfig optimizer_;
   absl::optional<absl::Time> first_join_;
-  absl::optional<absl::Time> updated_;  // when Update() was called last
+  absl::optional<absl::Time> updated_;  // the last call of Update()
   bool started_ = false;
   bool finished_ = false;
   bool deserted_ = false;

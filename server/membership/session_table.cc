@@ -12,16 +12,16 @@ void SessionTable::Restore(const std::vector<SessionRecord>& workers, bool forgo
                            Step step, absl::Time now) {
   restored_ = true;
   forgot_workers_ = forgot_workers;
-  for (const SessionRecord& worker : workers) RestoreLater(worker, step, now);
+  for (const SessionRecord& worker : workers) RestoreWorker(worker, step, now);
 }
 
-void SessionTable::RestoreLater(const SessionRecord& worker, Step step, absl::Time now) {
+void SessionTable::RestoreWorker(const SessionRecord& worker, Step step, absl::Time now) {
   SessionRecord& record = records_[worker.worker];
   by_session_.erase(record.session);
   SessionRecord later = worker;
   if (record.process_nonce == worker.process_nonce) {
     later.answers.insert(record.answers.begin(), record.answers.end());
-    while (later.answers.size() > SessionRecord::kKeptAnswers) {
+    while (later.answers.size() > SessionRecord::kStoredAnswers) {
       later.answers.erase(later.answers.begin());
     }
   }
@@ -30,7 +30,7 @@ void SessionTable::RestoreLater(const SessionRecord& worker, Step step, absl::Ti
   record.active_from = step;
   record.last_seen = now;
   if (!record.alive()) return;
-  // A session that nobody knows, by which its lease can end.
+  // No worker knows this session. It lets the lease end.
   last_session_ = last_session_.Next();
   record.session = last_session_;
   by_session_.emplace(record.session, &record);
@@ -59,11 +59,11 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   auto it = records_.find(request.worker);
   if (returns && it->second.banned) {
     return MakeError(Reason::kEvicted,
-                     absl::StrCat(request.worker, " was removed by the server's operator"));
+                     absl::StrCat(request.worker, " was evicted by the server's operator"));
   }
   if (it == records_.end()) {
-    const absl::Status room = MakeRoom(active_from);
-    if (!room.ok()) return room;
+    const absl::Status forgotten = ForgetOneRecord(active_from);
+    if (!forgotten.ok()) return forgotten;
     it = records_.emplace(request.worker, SessionRecord()).first;
   }
   SessionRecord& record = it->second;
@@ -71,7 +71,7 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   const bool keeps_place = returns && record.alive() && record.role == request.role;
   const uint32_t index = keeps_place ? record.index : FreeIndex(record);
   if (!returns) {
-    // What its earlier process has contributed counts.
+    // The contribution of the earlier process counts.
     SessionRecord successor;
     successor.contributed = record.contributed;
     if (record.presence != Presence::kLeft) {
@@ -79,7 +79,7 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
     }
     record = std::move(successor);
   }
-  // Whoever comes late is no laggard.
+  // A late worker must not make the others wait for it to catch up.
   if (!keeps_place && catches_up) record.clock = std::max(record.clock, SlowestClock(&record));
   record.excused = false;
   last_session_ = last_session_.Next();
@@ -123,7 +123,7 @@ uint32_t SessionTable::FreeIndex(const SessionRecord& claimant) const {
   return index;
 }
 
-absl::Status SessionTable::MakeRoom(Step step) {
+absl::Status SessionTable::ForgetOneRecord(Step step) {
   if (records_.size() < max_sessions_) return absl::OkStatus();
   const auto gone = FindForgettable(step);
   if (gone == records_.end()) {
@@ -137,15 +137,15 @@ absl::Status SessionTable::MakeRoom(Step step) {
   return absl::OkStatus();
 }
 
-// Those that left have no push to repeat; an evicted one that comes back is told that it is not
-// known any more.
+// A worker that left has no push to repeat. An evicted one that returns is told, by
+// Welcome.resumed, that its record is gone.
 std::map<std::string, SessionRecord>::iterator SessionTable::FindForgettable(Step step) {
   auto found = records_.end();
   for (auto it = records_.begin(); it != records_.end(); ++it) {
     const SessionRecord& record = it->second;
     if (record.presence == Presence::kLeft) return it;
     if (record.alive() || record.banned) continue;
-    // Its push would be repeated, and not be known. The session that asks may begin a step later.
+    // A repeat of its push would count twice. The new session may take part one step later.
     const bool is_part = !record.answers.empty() &&
                          record.answers.rbegin()->second.part_of.has_value() &&
                          record.answers.rbegin()->second.part_of->Next() >= step;
@@ -188,9 +188,9 @@ std::vector<SessionId> SessionTable::SilentSince(absl::Time deadline) const {
   return silent;
 }
 
-void SessionTable::Excuse(absl::Duration deaf, absl::Time now) {
+void SessionTable::ExtendLeases(absl::Duration stalled, absl::Time now) {
   for (auto& entry : records_) {
-    entry.second.last_seen = std::min(entry.second.last_seen + deaf, now);
+    entry.second.last_seen = std::min(entry.second.last_seen + stalled, now);
   }
 }
 

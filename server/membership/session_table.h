@@ -1,10 +1,10 @@
-// Who takes part: one record per worker name, and the session that speaks for it now.
+// The table of sessions: one record for each worker or observer name, and its current session.
 //
-// A session is one Join. A worker that joins again, under the same name, replaces its earlier
-// session; with the same process nonce it goes on with its sequence, with another it starts anew.
-// If it does so while its earlier session is alive, it also keeps its place in the step under way,
-// and its index. So does another process of that name, unless the earlier one has contributed to
-// the step already.
+// Each Join opens a session. If a name joins again, the new session replaces the old one:
+// 1. The same process (same nonce) continues with its sequence and its stored answers. If its old
+//    session is still open, it also keeps its index and its place in the current step.
+// 2. Another process of that name starts with a new sequence. It takes the old one's place in the
+//    current step if that one has not contributed to it.
 
 #ifndef SLUICE_SERVER_MEMBERSHIP_SESSION_TABLE_H_
 #define SLUICE_SERVER_MEMBERSHIP_SESSION_TABLE_H_
@@ -25,95 +25,96 @@
 
 namespace sluice {
 
-// Externally synchronized. Records stay where they are until the next Open().
+// Externally synchronized; the roster owns it. Pointers to records are valid until the next Open().
 class SessionTable {
  public:
-  // The first session has the number after `base`.
+  // The first session gets the number after `base`.
   explicit SessionTable(uint32_t max_sessions, SessionId base = SessionId())
       : max_sessions_(max_sessions), last_session_(base) {}
 
-  // Opens a session for `request`, active from `active_from` if it has no place yet. EVICTED if the
-  // operator removed that process; TOO_MANY_WORKERS at the limit of sessions.
-  // With `catches_up`, a worker that has no place yet goes on beside the slowest; else it has made
-  // no push.
+  // Opens a session. A worker without a place takes part from step `active_from`; its ssp clock
+  // starts at that of the slowest worker with `catches_up`, else at 0. EVICTED if the operator
+  // evicted that process. TOO_MANY_WORKERS if the table is full and no record can be forgotten.
   absl::StatusOr<SessionRecord*> Open(const JoinRequest& request, Step active_from, absl::Time now,
                                       bool catches_up = true);
 
-  // The record that `session` speaks for. UNKNOWN_SESSION if it ended or was replaced.
+  // The record of an open session. UNKNOWN_SESSION if it ended or was replaced.
   absl::StatusOr<SessionRecord*> Find(SessionId session);
   absl::StatusOr<const SessionRecord*> Find(SessionId session) const;
   bool IsAlive(SessionId session) const { return Find(session).ok(); }
 
-  // As above, and NOT_A_WORKER for an observer's.
+  // The same, with NOT_A_WORKER for an observer's session.
   absl::StatusOr<SessionRecord*> FindWorker(SessionId session);
 
-  // The record of that name; null if there is none, or it is gone.
+  // The record with that name, or null if it has no open session.
   SessionRecord* FindAlive(const std::string& worker);
 
-  // Whether the server knows that process.
+  // Whether there is a record of that process.
   bool Knows(const JoinRequest& request) const;
-  // Whether it would know of every push of that process that counted.
+  // Whether every push of that process that counted is still recorded.
   bool Remembers(const JoinRequest& request) const {
     return Knows(request) || (restored_ && !forgot_workers_);
   }
 
-  // Whether another process of that name takes part in `step`, and has not contributed to it: the
-  // one that asks does so in its place.
+  // Whether a worker of that name takes part in `step` and has not contributed to it, so that the
+  // process that joins takes its place.
   bool TakesOver(const JoinRequest& request, Step step) const;
 
-  // Goes on with the workers of an earlier life, as lost if they took part; before any session. All
-  // take part in `step`.
+  // Loads the workers of a checkpoint. Before the first Open(). All take part in `step`, and those
+  // whose session was open get a lease to join again.
   void Restore(const std::vector<SessionRecord>& workers, bool forgot_workers, Step step,
                absl::Time now);
-  // One of them, as it became later: the answers of its process are added to those it has.
-  void RestoreLater(const SessionRecord& worker, Step step, absl::Time now);
-  // Whether a worker that may come back was forgotten, in this life or an earlier one.
+  // Loads one worker of a journaled step. Adds its answers to those of the same process.
+  void RestoreWorker(const SessionRecord& worker, Step step, absl::Time now);
+  // Whether the record of a worker that may return was removed, in this incarnation or an earlier
+  // one.
   bool forgot_workers() const { return forgot_workers_; }
   void ForgetWorkers() { forgot_workers_ = true; }
 
-  // The sessions that were last seen at `deadline` or before, silent or lost.
+  // The open sessions that were last seen at `deadline` or before.
   std::vector<SessionId> SilentSince(absl::Time deadline) const;
-  // For so long nobody could be heard: they were last seen that much later, but not after `now`.
-  void Excuse(absl::Duration deaf, absl::Time now);
+  // Extends every lease by the time this process was stalled.
+  void ExtendLeases(absl::Duration stalled, absl::Time now);
 
-  // The workers that hold `step` up, so far as they take part in it: those missing from it or, with
-  // `by_clock`, those whose clock is the slowest.
+  // The members of `step` that others wait for: those that have not contributed or, with `by_clock`
+  // (ssp), those with the lowest clock.
   std::vector<SessionId> Holders(Step step, bool by_clock) const;
 
-  // Whether a worker of that name has, whichever its process.
+  // Whether a process of that name has contributed to `step`.
   bool HasContributed(const std::string& worker, Step step) const;
 
   // The first `limit` names of workers that have contributed to `step`.
   std::vector<std::string> Contributors(Step step, size_t limit) const;
 
+  // The number of open sessions.
   uint32_t CountAlive(SessionRole role) const;
-  // Those that have gone too, but for those that went in an earlier life.
+  // The same, and those that joined in this incarnation and have gone.
   uint32_t CountKnown(SessionRole role) const;
   uint32_t CountMembers(Step step) const;
-  // Members of `step` that have not contributed to it.
+  // The members of `step` that have not contributed to it.
   uint32_t CountMissing(Step step) const;
-  // The lowest of their ranks.
+  // The lowest rank of these members.
   absl::optional<Rank> FirstMissing(Step step) const;
-  // The lowest clock of workers that are alive and not excused; if all are, the highest, so that
-  // none of them waits for another. Leaves `except` out. 0 if there is none.
+  // The lowest clock of open workers that are not excused, without `except`. If all are excused,
+  // the highest clock, so that none waits for another. 0 if there is no worker.
   uint64_t SlowestClock(const SessionRecord* except = nullptr) const;
-  // An excused worker pushes again: it goes on beside the slowest.
+  // Ends the excuse of a worker that pushes again. Its clock continues at that of the slowest.
   void Readmit(SessionRecord& record);
   // Sets all clocks to 0.
   void ResetClocks();
 
-  // In order of name.
+  // All records, in order of name.
   std::vector<SessionRecord> Records() const;
-  // Whether each worker that is alive has a push that is part of `step`.
+  // Whether the latest push of each open worker is part of `step`.
   bool AllArePartOf(Step step) const;
-  // Those whose pushes are part of `step`, with OnlyOf(step).
+  // The records with pushes that are part of `step`, reduced by OnlyOf(step).
   std::vector<SessionRecord> PartsOf(Step step) const;
 
-  // Of all sessions that are present.
+  // The listeners of all present sessions.
   std::vector<JobListener> Listeners() const;
 
  private:
-  absl::Status MakeRoom(Step step);
+  absl::Status ForgetOneRecord(Step step);
   std::map<std::string, SessionRecord>::iterator FindForgettable(Step step);
   uint32_t FreeIndex(const SessionRecord& claimant) const;
   template <typename Predicate>

@@ -14,8 +14,8 @@ absl::Status RuntimeSettings::Propose(const OptimizerConfig& optimizer, double l
   }
   if (std::holds_alternative<AveragingOptions>(optimizer.options)) {
     return MakeError(Reason::kBadArgument,
-                     "the workers of this job take their steps themselves, with learning rates of "
-                     "their own; there is none to set here");
+                     "the workers of this job apply their own optimizers; set the learning rate "
+                     "there, since the server has none");
   }
   next_learning_rate_ = learning_rate;
   return absl::OkStatus();
@@ -45,7 +45,8 @@ std::vector<double> RuntimeSettings::LearningRates(const OptimizerConfig& optimi
   return rates;
 }
 
-// What the operator makes of a group's own learning rate, where `usual` is that of the others.
+// Returns a group's learning rate after the operator's change. `own` is the group's configured
+// rate, `usual` that of the parameters in no group.
 double RuntimeSettings::Changed(double own, double usual) const {
   if (!learning_rate_.has_value()) return own;
   if (own == usual) return *learning_rate_;

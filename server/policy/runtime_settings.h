@@ -1,5 +1,5 @@
-// The terms of a job that its operator may change while it runs: the policy and the learning rate.
-// A change waits for a step boundary.
+// The settings that the operator may change while a job runs: the consistency policy and the
+// learning rate. A change waits for the next step boundary, where the coordinator calls Adopt().
 
 #ifndef SLUICE_SERVER_POLICY_RUNTIME_SETTINGS_H_
 #define SLUICE_SERVER_POLICY_RUNTIME_SETTINGS_H_
@@ -22,31 +22,34 @@ class RuntimeSettings {
   RuntimeSettings(const Consistency& consistency, const LearningRateSchedule& schedule)
       : policy_(consistency), schedule_(schedule) {}
 
-  // What is to hold from the next step boundary on.
+  // Stores a valid policy until Adopt().
   void Propose(const Consistency& consistency) { next_policy_.emplace(consistency); }
-  // As above. BAD_ARGUMENT if it is out of its domain, or the job's optimizer has none here.
+  // Stores a learning rate until Adopt(). BAD_ARGUMENT if it is negative or not finite, or if the
+  // workers of this job apply their own optimizers.
   absl::Status Propose(const OptimizerConfig& optimizer, double learning_rate);
 
-  // What holds from the beginning, in place of what the server was started with.
+  // Replaces the settings that the server was started with by those of a checkpoint.
   void Restore(const Consistency& consistency, absl::optional<double> learning_rate) {
     policy_ = StalenessPolicy(consistency);
     learning_rate_ = learning_rate;
   }
 
-  // A step boundary is reached: what was proposed holds. Returns whether the policy is a new one.
+  // Makes the stored proposals current, at a step boundary. Returns whether the policy changed.
   bool Adopt();
 
   const StalenessPolicy& policy() const { return policy_; }
   const Consistency& consistency() const { return policy_.consistency(); }
   const LearningRateSchedule& schedule() const { return schedule_; }
 
-  // What the operator has put in the place of the optimizer's rate.
+  // The learning rate that the operator set in place of the optimizer's, if any.
   const absl::optional<double>& learning_rate() const { return learning_rate_; }
 
-  // For the step that follows `step`, of parameters in no group; 0 if it is the workers' own.
+  // The rate of parameters that are in no group, for the step that follows `step`, with the
+  // schedule applied. 0 if the workers apply their own optimizers.
   double LearningRate(const OptimizerConfig& optimizer, Step step) const;
-  // The same, then those of the groups. When the operator changes the rate, theirs go along in
-  // proportion; where there is none, because the optimizer's own is 0, they stay.
+  // That rate, followed by the rate of each group. If the operator changed the rate, the groups'
+  // rates change in proportion. If the optimizer's own rate is 0, there is no proportion, and they
+  // stay.
   std::vector<double> LearningRates(const OptimizerConfig& optimizer, Step step) const;
 
  private:
@@ -54,7 +57,7 @@ class RuntimeSettings {
 
   StalenessPolicy policy_;
   const LearningRateSchedule schedule_;
-  absl::optional<double> learning_rate_;  // instead of the optimizer's
+  absl::optional<double> learning_rate_;  // set by the operator
   absl::optional<StalenessPolicy> next_policy_;
   absl::optional<double> next_learning_rate_;
 };

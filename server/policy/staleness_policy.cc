@@ -14,24 +14,25 @@ bool StalenessPolicy::OncePerStep() const {
          consistency_.mode == ConsistencyMode::kBackup;
 }
 
+bool StalenessPolicy::BoundsLead() const { return consistency_.mode == ConsistencyMode::kSsp; }
+
 bool StalenessPolicy::IsAhead(const WorkerProgress& worker, const StepProgress& progress) const {
-  return consistency_.mode == ConsistencyMode::kSsp &&
-         worker.clock > progress.slowest + consistency_.slack;
+  return BoundsLead() && worker.clock > progress.slowest + consistency_.slack;
 }
 
-bool StalenessPolicy::LetsGoOn(const WorkerProgress& worker, const StepProgress& progress) const {
+bool StalenessPolicy::MayProceed(const WorkerProgress& worker, const StepProgress& progress) const {
   if (OncePerStep()) return !worker.contributed;
   return !IsAhead(worker, progress);
 }
 
 bool StalenessPolicy::Completes(const StepProgress& progress) const {
-  // A step in which nobody takes part is passed over, or those who wait for the next would wait for
-  // ever.
+  // Without members nobody can complete the step. It is applied empty, because the workers that
+  // wait for the next step would otherwise wait for ever.
   const bool deserted = progress.started && progress.members == 0;
   if (OncePerStep() && deserted && progress.joining > 0) return true;
   const uint32_t contributions = progress.accumulated + (OncePerStep() ? progress.skipped : 0);
   if (contributions == 0) return false;
-  // Nobody is left to add to it: what was accepted is not lost.
+  // Nobody is left to complete the step, and accepted gradients must not be lost.
   if (deserted) return true;
   const bool overdue =
       progress.overdue && consistency_.on_max_step_wait == StepWaitAction::kProceed;

@@ -1,7 +1,9 @@
-// The gate's rules: which gradients count, when a step is complete, and who waits for whom. All
-// that differs between modes is here.
+// The rules in which the consistency modes differ: which gradients count, when a step is complete,
+// and which workers wait. All other code of the server is the same in every mode.
 //
-// The gate is that of TensorFlow's ConditionalAccumulator, with a bound that may be larger than 0.
+// The policy is pure arithmetic on the numbers in StepProgress and WorkerProgress. It has no state
+// and no error. The staleness rule is that of TensorFlow's ConditionalAccumulator, with a bound
+// that may be greater than 0.
 
 #ifndef SLUICE_SERVER_POLICY_STALENESS_POLICY_H_
 #define SLUICE_SERVER_POLICY_STALENESS_POLICY_H_
@@ -13,51 +15,55 @@
 
 namespace sluice {
 
-// The step under way, as the policy sees it.
+// What the policy knows about the current step.
 struct StepProgress {
   Step step;
   bool started = false;      // the workers that the first step waits for have joined
-  bool overdue = false;      // it has been held up for longer than max_step_wait
-  uint32_t accumulated = 0;  // gradients counted
-  uint32_t skipped = 0;      // workers whose gradient was not finite, and is left out
-  uint32_t members = 0;      // workers that take part
-  uint32_t missing = 0;      // of those, and of those yet to join, how many have not contributed
-  bool all_wait = false;     // every worker waits until the step is made
-  uint32_t joining = 0;      // workers that take part from the next step on
-  uint64_t slowest = 0;      // the fewest pushes that a member has made
+  bool overdue = false;      // the step has waited for longer than max_step_wait
+  uint32_t accumulated = 0;  // gradients that count
+  uint32_t skipped = 0;      // workers whose gradient was not finite and is left out
+  uint32_t members = 0;      // workers that take part in the step
+  uint32_t missing = 0;      // members, and workers still to join, that have not contributed
+  bool all_wait = false;     // every worker waits until the step is applied
+  uint32_t joining = 0;      // workers that take part from the next step
+  uint64_t slowest = 0;      // the lowest clock of a member
 };
 
-// One worker, as the policy sees it.
+// What the policy knows about one worker.
 struct WorkerProgress {
-  bool contributed = false;  // to the step under way
-  uint64_t clock = 0;        // pushes it has made
+  bool contributed = false;  // to the current step
+  uint64_t clock = 0;        // number of pushes that it has made
 };
 
-// Safe to read from any thread.
+// Immutable, except by assignment: any thread may read it.
 class StalenessPolicy {
  public:
   // `consistency` is valid.
   explicit StalenessPolicy(const Consistency& consistency) : consistency_(consistency) {}
 
-  // Whether a gradient of that staleness counts.
+  // Whether a gradient of this staleness counts.
   bool Admits(uint64_t staleness) const;
 
   // Whether a worker contributes at most once to a step.
   bool OncePerStep() const;
 
-  // Whether the worker has run so far ahead of the slowest that it must wait.
+  // Whether the mode bounds how far a worker's clock may be ahead of the slowest. Then workers wait
+  // for the slowest worker, and no step waits for workers.
+  bool BoundsLead() const;
+
+  // Whether the worker is so far ahead of the slowest that it must not push.
   bool IsAhead(const WorkerProgress& worker, const StepProgress& progress) const;
 
-  // Whether a worker whose push was answered gets parameters to go on with.
-  bool LetsGoOn(const WorkerProgress& worker, const StepProgress& progress) const;
+  // Whether a worker whose push was answered gets the parameters now, or waits.
+  bool MayProceed(const WorkerProgress& worker, const StepProgress& progress) const;
 
   // Whether the step can be applied now.
   bool Completes(const StepProgress& progress) const;
 
-  // How many gradients complete the step, for people.
+  // How many gradients complete the step. Only shown to people.
   uint32_t Required(const StepProgress& progress) const;
 
-  // Whether a worker that joins while a step is under way takes part from the next one on.
+  // Whether a worker that joins during a step takes part only from the next step.
   bool JoinsAtStepBoundary() const { return OncePerStep(); }
 
   const Consistency& consistency() const { return consistency_; }

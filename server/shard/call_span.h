@@ -1,4 +1,5 @@
-// The span of a call that goes on over several callbacks.
+// The trace span of one push or pull. The rpc layer begins it in one gRPC callback and ends it in
+// another.
 
 #ifndef SLUICE_SERVER_SHARD_CALL_SPAN_H_
 #define SLUICE_SERVER_SHARD_CALL_SPAN_H_
@@ -16,7 +17,7 @@ namespace sluice {
 // Externally synchronized. Does nothing if the shard has no trace.
 class CallSpan {
  public:
-  // In the row of that kind of call by that session's worker. `name` is a literal.
+  // Begins the span in the row "<name> <worker>". `name` is a string literal.
   void Begin(const Shard& shard, const char* name, SessionId session, Step step) {
     trace_ = shard.trace();
     if (trace_ == nullptr) return;
@@ -26,13 +27,13 @@ class CallSpan {
     begin_ = trace_->Now();
   }
 
-  // Nothing if it has not begun.
+  // Ends the span, if it has begun.
   void End() {
     if (trace_ != nullptr) trace_->Add(row_, name_, begin_, trace_->Now(), step_);
     trace_ = nullptr;
   }
 
-  // Of what goes on within it.
+  // The row, for spans inside this one.
   const std::string& row() const { return row_; }
 
  private:

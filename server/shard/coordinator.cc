@@ -14,8 +14,8 @@ absl::Status NotInitializedError() {
   return MakeError(Reason::kNotInitialized, "the server has no parameters; initialize them first");
 }
 
-// How many gradients may be on their way in.
-uint32_t RoomFor(const Layout& layout, uint64_t bytes) {
+// How many gradients may be in flight.
+uint32_t MaxInFlight(const Layout& layout, uint64_t bytes) {
   const uint64_t vectors = bytes / std::max<uint64_t>(layout.size() * sizeof(float), 1);
   return static_cast<uint32_t>(
       std::min<uint64_t>(std::max<uint64_t>(vectors, InFlightLimit::kFewest), UINT32_MAX));
@@ -39,8 +39,8 @@ Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobLis
 absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListener listener,
                                           Completions* completions) {
   if (draining_) return DrainingError();
-  // The first step waits for all the workers that were launched, so they take part in it whatever
-  // came before them. An observer takes part in no step, so it waits for none.
+  // The first step waits for all the workers that were launched, so they take part in it whenever
+  // they join. An observer takes part in no step, so it never has to wait for a boundary.
   const Step now = step_.number();
   const bool boundary = step_.contributions().empty() && admission_.empty();
   const bool first = !roster_.started() && !roster_.sessions().HasContributed(request.worker, now);
@@ -77,16 +77,16 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
 void Coordinator::OpenModel() {
   const Layout& layout = *roster_.layout();
   snapshots_ = absl::make_unique<SnapshotStore>(layout.size(), options_.snapshots);
-  admission_.Open(RoomFor(layout, options_.max_in_flight_bytes));
+  admission_.Open(MaxInFlight(layout, options_.max_in_flight_bytes));
 }
 
 absl::StatusOr<Step> Coordinator::Heartbeat(SessionId session) {
-  const auto record = roster_.Hear(session, clock_.Now());
+  const auto record = roster_.RenewLease(session, clock_.Now());
   if (!record.ok()) return record.status();
   return step_.number();
 }
 
-void Coordinator::ConnectionLost(SessionId session) { roster_.Lose(session, clock_.Now()); }
+void Coordinator::ConnectionLost(SessionId session) { roster_.MarkLost(session, clock_.Now()); }
 
 absl::StatusOr<Step> Coordinator::Leave(SessionId session, const Results& results) {
   const absl::Status left = roster_.Leave(session);
@@ -104,13 +104,14 @@ void Coordinator::Tick(Completions* completions) {
   if (step_.Progress().overdue) EndOverdueWait(completions);
 }
 
-// Steps that others hold up for too long; the policy itself completes those that are to proceed.
+// Ends a wait that has lasted for max_step_wait. In sync and backup the policy itself completes a
+// step that shall proceed.
 void Coordinator::EndOverdueWait(Completions* completions) {
   const Consistency& consistency = settings_.consistency();
-  const bool by_clock = consistency.mode == ConsistencyMode::kSsp;
+  const bool by_clock = settings_.policy().BoundsLead();
   const bool evicts = consistency.on_max_step_wait == StepWaitAction::kEvict;
   const bool excuses = by_clock && consistency.on_max_step_wait == StepWaitAction::kProceed;
-  // In other modes nobody in particular holds a step up.
+  // In other modes no step waits for particular workers.
   const bool anybody = by_clock || settings_.policy().OncePerStep();
   if (!anybody || (!evicts && !excuses)) return;
   for (const SessionId holder : roster_.sessions().Holders(step_.number(), by_clock)) {
@@ -131,7 +132,7 @@ void Coordinator::Drain(Completions* completions) {
   roster_.Announce({JobEvent::Kind::kDraining, step_.number(), {}}, completions);
 }
 
-// ---- Terms ----
+// ---- Settings ----
 
 absl::StatusOr<Step> Coordinator::SetConsistency(const Consistency& consistency) {
   const absl::Status valid = consistency.Validate();
@@ -181,7 +182,7 @@ void Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartC
   if (!initialized()) acceptable = NotInitializedError();
   if (!journal_error_.ok()) acceptable = journal_error_;
   if (draining_) acceptable = DrainingError();
-  if (acceptable.ok()) roster_.Hear(acceptable->session, clock_.Now()).IgnoreError();
+  if (acceptable.ok()) roster_.RenewLease(acceptable->session, clock_.Now()).IgnoreError();
   admission_.Begin(acceptable, std::move(start), std::move(cancel), completions);
   Settle(completions);
 }
@@ -210,20 +211,20 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   if (held_up_since.has_value()) {
     times_.longest_wait = std::max(times_.longest_wait, clock_.Now() - *held_up_since);
   }
-  AdoptTerms(completions);
+  AdoptSettings(completions);
   admission_.TakeArrivals(completions);
-  NextAction work;
-  work.consistency = settings_.consistency();
-  work.learning_rates = settings_.LearningRates(roster_.optimizer(), step_.number());
-  work.contribution = step_.TakeNext();
-  work.apply = initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
-  // Only now is the step final, whoever has left.
-  if (work.idle()) roster_.CheckFinished(step_.number(), completions);
+  NextAction action;
+  action.consistency = settings_.consistency();
+  action.learning_rates = settings_.LearningRates(roster_.optimizer(), step_.number());
+  action.contribution = step_.TakeNext();
+  action.apply = initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
+  // A step that is still to be applied must come before the end of training.
+  if (action.idle()) roster_.CheckFinished(step_.number(), completions);
   Settle(completions);
-  return work;
+  return action;
 }
 
-void Coordinator::AdoptTerms(Completions* completions) {
+void Coordinator::AdoptSettings(Completions* completions) {
   if (!step_.contributions().empty() || !settings_.Adopt()) return;
   roster_.sessions().ResetClocks();
   roster_.Announce({JobEvent::Kind::kPolicyChanged, step_.number(), settings_.consistency()},
@@ -236,13 +237,13 @@ void Coordinator::OnAccumulated(const Contribution& contribution, Completions* c
   Settle(completions);
 }
 
-void Coordinator::Applied(std::shared_ptr<Snapshot> next, Completions* completions) {
+void Coordinator::OnApplied(std::shared_ptr<Snapshot> next, Completions* completions) {
   step_.Finish();
   times_.last_step = clock_.Now();
   next->step = step_.number();
   snapshots_->Publish(std::move(next));
-  AnswerMade(completions);
-  AdoptTerms(completions);
+  AnswerPublished(completions);
+  AdoptSettings(completions);
   Settle(completions);
 }
 
@@ -254,12 +255,12 @@ void Coordinator::HoldUntilDurable() {
 
 void Coordinator::OnDurable(Step step, Completions* completions) {
   durable_ = std::max(durable_.value_or(step), step);
-  AnswerMade(completions);
+  AnswerPublished(completions);
   Settle(completions);
 }
 
-// What is published, and kept if it has to be.
-void Coordinator::AnswerMade(Completions* completions) {
+// Answers pushes whose step is published and, with a journal, durable.
+void Coordinator::AnswerPublished(Completions* completions) {
   admission_.AnswerUpTo(std::min(durable_.value_or(step_.number()), step_.number()), completions);
 }
 

@@ -1,9 +1,11 @@
-// All decisions of a shard, and none of its arithmetic: who takes part, which pushes count, when a
-// step is complete, who may go on, and what the operator changes.
+// Makes all decisions of a shard and none of its arithmetic: who takes part, which pushes count,
+// when a step is complete, which workers may continue, and when the operator's changes take effect.
 //
-// A deterministic state machine on top of Roster, PushAdmission, CurrentStep and PullQueue. Its
-// owner tells it what happens, asks it for work, does the work, and reports back. Every method that
-// takes Completions adds the callbacks that are due to them.
+// It is a deterministic state machine that owns Roster, PushAdmission, CurrentStep and PullQueue.
+// It has no thread, no lock and no clock of its own. Shard owns it and calls it under its mutex:
+// Shard reports each event, asks DecideNext() for work, does the work outside the mutex, and
+// reports the result. A method that takes Completions adds the callbacks to run after the mutex is
+// released.
 
 #ifndef SLUICE_SERVER_SHARD_COORDINATOR_H_
 #define SLUICE_SERVER_SHARD_COORDINATOR_H_
@@ -39,29 +41,29 @@ namespace sluice {
 // Externally synchronized.
 class Coordinator {
  public:
-  // As Shard's constructor.
+  // The arguments are those of Shard.
   Coordinator(const ShardOptions& options, const Clock& clock, JobListener owner);
 
-  // An earlier life of the server, as Shard's methods of these names; before anything else.
+  // Recovery: Shard's methods of these names. Before any other method.
   void Restore(const ShardCheckpoint& checkpoint);
-  void Replayed(const StepRecord& record, std::shared_ptr<Snapshot> next);
-  void BeginIncarnation(const std::map<Incarnation, Step>& lives);
+  void Replay(const StepRecord& record, std::shared_ptr<Snapshot> next);
+  void BeginIncarnation(const std::map<Incarnation, Step>& incarnations);
   void set_lost_steps(uint64_t steps) { lost_steps_ = steps; }
 
-  // What is to be written down of the step that is about to be made, but for its gradients.
-  StepRecord Record(const NextAction& work) const;
-  // From now on no answer tells that a push counts before its step is kept.
+  // The journal's record of the step that `action` applies. Shard adds the gradients.
+  StepRecord MakeStepRecord(const NextAction& action) const;
+  // From now on no push is answered as counted before its step is durable.
   void HoldUntilDurable();
   void OnDurable(Step step, Completions* completions);
-  // While it is not OK, pushes are refused with it.
-  void SetJournalError(const absl::Status& trouble) { journal_error_ = trouble; }
+  // Refuses new pushes with `error`, unless it is OK.
+  void SetJournalError(const absl::Status& error) { journal_error_ = error; }
   void FailHeldAnswers(const absl::Status& why, Completions* completions) {
     admission_.FailHeldAnswers(why, completions);
   }
-  // An checkpoint is to be taken as soon as no step is being made. NOT_INITIALIZED if there is
-  // nothing to be taken.
+  // Lets DecideNext() return a checkpoint as its next action. NOT_INITIALIZED if there are no
+  // parameters.
   absl::Status RequestCheckpoint();
-  // All of it but the parameters' and the slots' values. Only while no step is being made.
+  // The checkpoint without the values of the optimizer's slots. Only while no step is applied.
   ShardCheckpoint Checkpoint() const;
 
   // Shard's methods of these names.
@@ -84,18 +86,19 @@ class Coordinator {
   // Ends leases and waits that are over.
   void Tick(Completions* completions);
 
-  // A push has come to its end; its turn comes with DecideNext().
+  // Queues a push whose payload has arrived. DecideNext() judges it.
   void Queue(Arrival arrival);
 
-  // Judges what was queued, and tells what to do next. What a step boundary changes, and the end of
-  // training, are found here: call it until it is idle, one caller at a time.
+  // Judges queued pushes, adopts changed settings at a step boundary, announces the end of
+  // training, and returns what to do next. One thread at a time calls it repeatedly until it
+  // returns idle.
   NextAction DecideNext(Completions* completions);
 
-  // The work was done: the contribution is in the sum; the step is made of it.
+  // The action is done: the contribution is in the sum; the step is applied and `next` holds it.
   void OnAccumulated(const Contribution& contribution, Completions* completions);
-  void Applied(std::shared_ptr<Snapshot> next, Completions* completions);
+  void OnApplied(std::shared_ptr<Snapshot> next, Completions* completions);
 
-  // Makes the parameters that training starts from, unless there are some. Returns whether it did.
+  // Publishes the initial parameters, unless there are parameters. Returns whether it did.
   bool Initialize(std::shared_ptr<Snapshot> first, Completions* completions);
   void CountReceived(uint64_t bytes) { bytes_received_ += bytes; }
 
@@ -108,12 +111,12 @@ class Coordinator {
 
  private:
   void OpenModel();
-  void RestoreTerms(const Consistency& consistency, absl::optional<double> learning_rate);
-  void AdoptTerms(Completions* completions);
+  void RestoreSettings(const Consistency& consistency, absl::optional<double> learning_rate);
+  void AdoptSettings(Completions* completions);
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);
   void ServePulls(Completions* completions);
-  void AnswerMade(Completions* completions);
+  void AnswerPublished(Completions* completions);
   absl::StatusOr<PullTurn> TurnOf(const PullRequest& request, const StepProgress& progress) const;
   bool initialized() const { return snapshots_ != nullptr && snapshots_->latest() != nullptr; }
   double LearningRate() const;
@@ -123,7 +126,7 @@ class Coordinator {
   const Clock& clock_;
   const absl::Time created_;
   IncarnationHistory incarnations_;
-  uint64_t lost_steps_ = 0;  // of earlier lives
+  uint64_t lost_steps_ = 0;  // of earlier incarnations
   RuntimeSettings settings_;
   Roster roster_;
   PullQueue pulls_;
@@ -136,8 +139,8 @@ class Coordinator {
   uint64_t bytes_received_ = 0;
   StepTimes times_;
   Results results_;
-  Consistency own_consistency_;               // that the earlier life was started with
-  std::unique_ptr<SnapshotStore> snapshots_;  // made when the model is known
+  Consistency own_consistency_;               // that the earlier incarnation was started with
+  std::unique_ptr<SnapshotStore> snapshots_;  // null until the model is known
 };
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Who may go on: what a Coordinator answers to pulls.
+// The part of Coordinator that answers pulls.
 
 #include <memory>
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-// To be called after every change.
+// Called after every change.
 void Coordinator::Settle(Completions* completions) {
   admission_.Settle(draining_, completions);
   ServePulls(completions);
@@ -17,10 +17,10 @@ void Coordinator::Settle(Completions* completions) {
 void Coordinator::ServePulls(Completions* completions) {
   if (pulls_.size() == 0) return;
   const StepProgress progress = step_.Progress();
-  const PullTerms terms = {settings_.consistency().inconsistent_reads, LearningRate(),
-                           draining_ || roster_.finished()};
+  const PullContext context = {settings_.consistency().inconsistent_reads, LearningRate(),
+                               draining_ || roster_.finished()};
   pulls_.Serve(
-      snapshots_ == nullptr ? nullptr : snapshots_->latest(), terms,
+      snapshots_ == nullptr ? nullptr : snapshots_->latest(), context,
       [&](const PullRequest& request) { return TurnOf(request, progress); }, clock_.Now(),
       completions);
 }
@@ -32,23 +32,24 @@ absl::StatusOr<PullTurn> Coordinator::TurnOf(const PullRequest& request,
   if (draining_ && !observes) return DrainingError();
   if (!found.ok()) return found.status();
   const SessionRecord& record = **found;
-  // It does not wait for a step that will not come; but one that is complete will.
+  // An observer does not wait for a step that will never be applied, but for one that is complete.
   if (observes && (draining_ || roster_.finished())) {
     return settings_.policy().Completes(progress) ? PullTurn::kNotYet : PullTurn::kNow;
   }
   if (!initialized() || request.min_step > step_.number()) return PullTurn::kNotYet;
   if (!request.after.has_value()) return PullTurn::kNow;
   if (record.last_sequence < *request.after) return PullTurn::kNotYet;
-  // Its gradient may still be read from its own memory, where it will write the next.
+  // The server may still read the gradient from the worker's memory, where the worker would write
+  // the next one.
   if (step_.contributions().IsAccumulating(record.worker)) return PullTurn::kNotYet;
-  // A step is about to be published that may be made of that push.
+  // The step that is about to be published may contain the push.
   if (settings_.policy().Completes(progress)) return PullTurn::kNotYet;
   const WorkerProgress worker = {record.contributed == step_.number(), record.clock};
-  return settings_.policy().LetsGoOn(worker, progress) ? PullTurn::kNow : PullTurn::kHeldUp;
+  return settings_.policy().MayProceed(worker, progress) ? PullTurn::kNow : PullTurn::kHeldUp;
 }
 
 PullId Coordinator::Pull(const PullRequest& request, PullCallback done, Completions* completions) {
-  roster_.Hear(request.session, clock_.Now()).IgnoreError();
+  roster_.RenewLease(request.session, clock_.Now()).IgnoreError();
   const PullId id = pulls_.Add(request, std::move(done));
   ServePulls(completions);
   return pulls_.Waits(id) ? id : PullId();

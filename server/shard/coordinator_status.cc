@@ -1,4 +1,4 @@
-// What a Coordinator tells about itself: to people, and to its next life.
+// The part of Coordinator that reports its status, makes checkpoints, and recovers.
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace sluice {
 
-// ---- To people ----
+// ---- Status ----
 
 Phase Coordinator::phase() const {
   if (draining_) return Phase::kDraining;
@@ -15,7 +15,7 @@ Phase Coordinator::phase() const {
   return roster_.started() && initialized() ? Phase::kTraining : Phase::kWaitingForWorkers;
 }
 
-// Of the current step; 0 before there is an optimizer.
+// The current step's learning rate, or 0 before the first worker joined.
 double Coordinator::LearningRate() const {
   if (roster_.layout() == nullptr) return 0;
   return settings_.LearningRate(roster_.optimizer(), step_.number());
@@ -31,7 +31,7 @@ ShardStatus Coordinator::Describe() const {
   state.consistency = settings_.consistency();
   state.schedule = settings_.schedule();
   state.learning_rate = LearningRate();
-  state.current = step_.Describe(admission_.room());
+  state.current = step_.Describe(admission_.in_flight());
   state.waiting_pulls = pulls_.size();
   state.counters = admission_.gate().counters();
   state.staleness = admission_.gate().staleness();
@@ -44,7 +44,7 @@ ShardStatus Coordinator::Describe() const {
   return state;
 }
 
-// ---- To its next life ----
+// ---- Checkpoints and recovery ----
 
 ShardCheckpoint Coordinator::Checkpoint() const {
   ShardCheckpoint checkpoint;
@@ -58,7 +58,7 @@ ShardCheckpoint Coordinator::Checkpoint() const {
   checkpoint.learning_rate = settings_.learning_rate();
   checkpoint.schedule = settings_.schedule();
   for (const SessionRecord& record : roster_.sessions().Records()) {
-    // Who has left has no push to repeat, and an observer none at all.
+    // A worker that left has no push to repeat, and an observer never pushes.
     const bool pushes = record.role == SessionRole::kWorker && record.presence != Presence::kLeft;
     if (pushes) checkpoint.workers.push_back(record.Before(checkpoint.step));
   }
@@ -71,7 +71,7 @@ ShardCheckpoint Coordinator::Checkpoint() const {
 void Coordinator::Restore(const ShardCheckpoint& checkpoint) {
   incarnations_ = checkpoint.incarnations;
   own_consistency_ = checkpoint.own_consistency;
-  RestoreTerms(checkpoint.consistency, checkpoint.learning_rate);
+  RestoreSettings(checkpoint.consistency, checkpoint.learning_rate);
   step_.Restore(checkpoint.step);
   roster_.Restore(checkpoint, clock_.Now());
   OpenModel();
@@ -82,47 +82,47 @@ void Coordinator::Restore(const ShardCheckpoint& checkpoint) {
   times_.initialized = clock_.Now();
 }
 
-// What the operator changed holds on, unless the server was started with other terms.
-void Coordinator::RestoreTerms(const Consistency& consistency,
-                               absl::optional<double> learning_rate) {
+// The operator's changes stay in force, unless the server was started with another consistency.
+void Coordinator::RestoreSettings(const Consistency& consistency,
+                                  absl::optional<double> learning_rate) {
   const bool same = options_.consistency == own_consistency_;
   settings_.Restore(same ? consistency : options_.consistency, learning_rate);
 }
 
-void Coordinator::Replayed(const StepRecord& record, std::shared_ptr<Snapshot> next) {
+void Coordinator::Replay(const StepRecord& record, std::shared_ptr<Snapshot> next) {
   if (record.incarnation != incarnations_.current()) {
     incarnations_ = IncarnationHistory(record.incarnation, incarnations_, step_.number());
   }
-  RestoreTerms(record.consistency, record.learning_rate);
+  RestoreSettings(record.consistency, record.learning_rate);
   step_.Restore(record.step);
   if (record.forgot_workers) roster_.sessions().ForgetWorkers();
   for (const SessionRecord& worker : record.contributors) {
-    roster_.sessions().RestoreLater(worker, record.step, clock_.Now());
+    roster_.sessions().RestoreWorker(worker, record.step, clock_.Now());
   }
-  roster_.GoOn();
+  roster_.ResumeTraining();
   next->step = record.step;
   snapshots_->Publish(std::move(next));
 }
 
-void Coordinator::BeginIncarnation(const std::map<Incarnation, Step>& lives) {
+void Coordinator::BeginIncarnation(const std::map<Incarnation, Step>& incarnations) {
   IncarnationHistory earlier = incarnations_;
-  // Those that left nothing: each began on this history, or on what followed it and is lost.
+  // Incarnations that left no steps: each began on this history, or on later steps that are lost.
   Step begin = step_.number();
-  for (auto life = lives.rbegin(); life != lives.rend(); ++life) {
-    begin = std::min(begin, life->second);
+  for (auto it = incarnations.rbegin(); it != incarnations.rend(); ++it) {
+    begin = std::min(begin, it->second);
     const bool known =
-        life->first == incarnations_.current() || incarnations_.ancestors().count(life->first) > 0;
-    if (!known) earlier.AddAncestor(life->first, begin);
+        it->first == incarnations_.current() || incarnations_.ancestors().count(it->first) > 0;
+    if (!known) earlier.AddAncestor(it->first, begin);
   }
   incarnations_ = IncarnationHistory(options_.incarnation, earlier, step_.number());
 }
 
-StepRecord Coordinator::Record(const NextAction& work) const {
+StepRecord Coordinator::MakeStepRecord(const NextAction& action) const {
   StepRecord record;
   record.step = step_.number().Next();
   record.incarnation = options_.incarnation;
-  record.consistency = work.consistency;
-  record.learning_rates = work.learning_rates;
+  record.consistency = action.consistency;
+  record.learning_rates = action.learning_rates;
   record.learning_rate = settings_.learning_rate();
   record.forgot_workers = roster_.sessions().forgot_workers();
   record.contributors = roster_.sessions().PartsOf(step_.number());

@@ -1,4 +1,4 @@
-// What a Coordinator asks its owner to do.
+// The work that a Coordinator gives to Shard.
 
 #ifndef SLUICE_SERVER_SHARD_NEXT_ACTION_H_
 #define SLUICE_SERVER_SHARD_NEXT_ACTION_H_
@@ -11,12 +11,15 @@
 
 namespace sluice {
 
-// What is to be done next for the step under way: a contribution to be added up, or the step to be
-// made, with a last contribution if there is one, or nothing.
+// The next action for the current step. It is one of:
+// 1. `checkpoint`: take a checkpoint.
+// 2. `apply`: apply the step, after accumulating `contribution`, if there is one.
+// 3. `contribution`: accumulate it.
+// 4. None of these: idle.
 struct NextAction {
   absl::optional<Contribution> contribution;
   bool apply = false;
-  bool checkpoint = false;  // instead of all else: an checkpoint is to be taken
+  bool checkpoint = false;
   Consistency consistency;
   std::vector<double> learning_rates;  // see RuntimeSettings
 

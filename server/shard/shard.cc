@@ -75,7 +75,7 @@ void Shard::Tick() {
     CompletingLock lock(&mu_);
     coordinator_.Tick(lock.completions());
   }
-  Advance();  // a step that waited for a worker may be complete without it
+  Advance();  // without a worker that has gone, the step may be complete
 }
 
 // ---- The operator ----
@@ -157,12 +157,12 @@ void Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
   absl::Status sound = push->gradient().CheckComplete();
   push->Seal();
   if (sound.ok()) sound = CheckNorm(*push, options_.guards);
-  PushCallback answer = TellingAttachments(push->header(), std::move(done));
+  PushCallback answer = ReportingAttachments(push->header(), std::move(done));
   Queue({std::move(push), std::move(answer), std::move(sound)});
 }
 
-// What comes with a push that is repeated was told before.
-PushCallback Shard::TellingAttachments(const PushHeader& header, PushCallback done) const {
+// Attachments are reported once: a repeated push has another disposition.
+PushCallback Shard::ReportingAttachments(const PushHeader& header, PushCallback done) const {
   if (header.attachments == nullptr || options_.on_attachments == nullptr) return done;
   return
       [this, worker = NameOf(header.session), step = header.step, attachments = header.attachments,
@@ -194,24 +194,25 @@ void Shard::AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) {
 
 // ---- Steps ----
 
-// Does the work that is due, on one thread at a time. A thread that finds another at work leaves
-// its own to it: whoever clears advancing_ has seen, under the same lock, that nothing is due.
+// Does all work that is due, on one thread at a time. A thread that finds another one working may
+// return, because that one clears advancing_ only under the lock in which it saw that no work is
+// due.
 void Shard::Advance() {
   if (!StartAdvancing()) return;
   for (bool idle = false; !idle;) {
-    NextAction work;
+    NextAction action;
     {
       CompletingLock lock(&mu_);
-      work = coordinator_.DecideNext(lock.completions());
-      idle = work.idle();
+      action = coordinator_.DecideNext(lock.completions());
+      idle = action.idle();
       if (idle) advancing_ = false;
     }
-    if (work.checkpoint) {
+    if (action.checkpoint) {
       MakeCheckpoint();
-    } else if (work.apply) {
-      Apply(work);
+    } else if (action.apply) {
+      Apply(action);
     } else if (!idle) {
-      Accumulate(work);
+      Accumulate(action);
     }
   }
 }
@@ -223,16 +224,16 @@ bool Shard::StartAdvancing() {
   return true;
 }
 
-void Shard::Accumulate(const NextAction& work) {
+void Shard::Accumulate(const NextAction& action) {
   {
     const TraceSpan span(trace_, kStepsRow, "add");
-    executor_->Add(*work.contribution, work.consistency);
+    executor_->Add(*action.contribution, action.consistency);
   }
   CompletingLock lock(&mu_);
-  coordinator_.OnAccumulated(*work.contribution, lock.completions());
+  coordinator_.OnAccumulated(*action.contribution, lock.completions());
 }
 
-void Shard::Apply(const NextAction& work) {
+void Shard::Apply(const NextAction& action) {
   std::shared_ptr<const Snapshot> current;
   std::shared_ptr<Snapshot> next;
   {
@@ -241,28 +242,29 @@ void Shard::Apply(const NextAction& work) {
     next = coordinator_.snapshots()->Make();
   }
   WriteProgress progress;
-  if (work.consistency.inconsistent_reads) {
+  if (action.consistency.inconsistent_reads) {
     progress = [&](uint64_t written) {
       absl::MutexLock lock(&mu_);
       coordinator_.snapshots()->Grow(next, written);
     };
   }
-  const Contribution* const last = work.contribution.has_value() ? &*work.contribution : nullptr;
+  const Contribution* const last =
+      action.contribution.has_value() ? &*action.contribution : nullptr;
   const Contribution* not_added = last;
-  if (log_ != nullptr) {
-    if (last != nullptr) executor_->Add(*last, work.consistency);
+  if (journal_ != nullptr) {
+    if (last != nullptr) executor_->Add(*last, action.consistency);
     not_added = nullptr;
-    WriteDown(work);
+    AppendToJournal(action);
   }
   {
     const TraceSpan span(trace_, kStepsRow, "apply", current->step);
-    executor_->Make(work.consistency, work.learning_rates, not_added, current->values.span(),
+    executor_->Make(action.consistency, action.learning_rates, not_added, current->values.span(),
                     next->values.span(), progress);
   }
-  if (made_) made_(current->step.Next());
+  if (step_listener_) step_listener_(current->step.Next());
   CompletingLock lock(&mu_);
   if (last != nullptr) coordinator_.OnAccumulated(*last, lock.completions());
-  coordinator_.Applied(std::move(next), lock.completions());
+  coordinator_.OnApplied(std::move(next), lock.completions());
   const uint64_t steps = coordinator_.step().value();
   if (steps_between_checkpoints_ > 0 && steps % steps_between_checkpoints_ == 0)
     RequestPeriodicCheckpoint();

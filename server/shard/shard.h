@@ -1,19 +1,29 @@
-// The parameters and the rules by which they change: the heart of the server.
+// A shard: a vector of parameters and everything that changes it. It is the core of the server.
 //
-// A shard owns a vector of parameters, knows who trains it, and turns gradients into steps. It is a
-// plain object: no gRPC, no threads of its own, no clock but the one it is given. Whoever calls it
-// lends its thread: the call that brings a step's last gradient also applies the step.
+// A shard owns the parameters, the accumulator, the optimizer, and the records of all workers. It
+// is a plain object: it has no gRPC, no thread and no clock of its own. The rpc layer calls it from
+// gRPC's threads, and Server calls Tick() from its main thread.
 //
-// The life of a push: BeginPush judges its header before any payload is read, and lets it in as
-// soon as there is room; the PendingPush takes its chunks; FinishPush queues it. Queued pushes are
-// then judged again, since the step may have moved, and entered in the step's contributions; added
-// up in the order the policy asks for; and when the step is complete, the optimizer writes the next
-// snapshot, which is published. The Coordinator decides all this, under the mutex;
-// arithmetic and callbacks never run under it: the thread that set advancing_ alone touches the
-// StepExecutor.
+// The path of a push:
+// 1. BeginPush() takes the header. The gate checks session, sequence and staleness. A push that
+//    fails is answered at once, and its payload is never read.
+// 2. When the in-flight limit admits the push, `start` gets a PendingPush. The rpc layer adds the
+//    chunks to it, without the mutex; each chunk is checked when it arrives.
+// 3. FinishPush() queues the complete push. The gate checks it again, because the step may have
+//    grown, and adds it to the contributions of the current step.
+// 4. Its gradient is accumulated. When the policy says that the step is complete, the optimizer
+//    writes the next snapshot, the snapshot is published, and the step grows by one.
+// 5. The push is answered; if it counted and there is a journal, only after its step is durable.
+//    Pulls that wait for the step are answered.
 //
-// All methods may be called from any thread. Errors are those of
-// proto/sluice/v1/parameter_server.proto.
+// Threads: all methods may be called from any thread, unless a comment says otherwise. Under the
+// mutex runs only the Coordinator, which decides everything and does no arithmetic. The thread that
+// finds work due and nobody working sets `advancing_`, does all work that is due, in Advance(), and
+// only then returns. So the call that brings the last gradient of a step also applies the step.
+// Arithmetic, journal writes and callbacks run outside the mutex.
+//
+// Failure: a refused push, a push that breaks off, and a lost worker change no parameter. Errors
+// are those of proto/sluice/v1/parameter_server.proto.
 
 #ifndef SLUICE_SERVER_SHARD_SHARD_H_
 #define SLUICE_SERVER_SHARD_SHARD_H_
@@ -45,128 +55,133 @@
 
 namespace sluice {
 
-// An checkpoint, which nobody changes any more. Called outside all locks; training waits until it
-// returns.
+// Receives an immutable checkpoint, or NOT_INITIALIZED. Called outside all locks. Training waits
+// until it returns.
 using CheckpointCallback =
     std::function<void(absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>)>;
 
 class Shard {
  public:
-  // `options` are valid; `clock` outlives the shard. `owner` is told all events, kDeserted too.
-  // `parallel` does the arithmetic; if null, the calling thread does. `trace`, unless it is null,
-  // outlives the shard.
+  // `options` are valid. `clock` outlives the shard, as does `trace`, unless it is null. `owner`
+  // receives all events, including kDeserted. `parallel` runs the arithmetic; if null, the calling
+  // thread does.
   Shard(const ShardOptions& options, const Clock& clock, JobListener owner = nullptr,
         std::unique_ptr<Parallel> parallel = nullptr, Trace* trace = nullptr);
 
-  // An earlier life of the server: goes on where an checkpoint of it was taken; makes a step that
-  // it made after that, the next, again; and, in the end, begins its own life. `lives` are those
-  // after the checkpoint's, with the step that each began at. All before the shard is shared; its
-  // job, and its incarnation, which is a later one, were given to the constructor. Restore() has
-  // DATA_LOSS for an checkpoint whose slots are not its optimizer's.
+  // ---- Start: optional, in this order, before several threads use the shard ----
+
+  // Restore() loads a checkpoint. DATA_LOSS if its slots are not those of its optimizer.
   absl::Status Restore(const ShardCheckpoint& checkpoint);
+  // Replay() applies one journaled step, the next one. `sum` is the sum of its gradients.
   void Replay(const StepRecord& record, absl::Span<const float> sum);
-  void BeginIncarnation(const std::map<Incarnation, Step>& lives);
-  // What an earlier life had made and this one does not go on from; workers are told. As above.
+  // Begins the incarnation that the constructor's options give. `incarnations` are those between
+  // the checkpoint's and this one, each with the step that it began at.
+  void BeginIncarnation(const std::map<Incarnation, Step>& incarnations);
+  // Sets how many steps of earlier incarnations could not be recovered. Workers are told.
   void SetLostSteps(uint64_t steps);
-
-  // Writes down each step, and holds answers until OnDurable() says that what they tell is kept.
-  // Before the shard is shared; `log` outlives its use.
-  void EnableJournal(StepJournal* log);
-  void OnDurable(Step step);
-  // Steps cannot be written down: pushes are refused with `trouble`, unless it is OK.
-  void SetJournalError(const absl::Status& trouble);
-  // Nothing will be kept any more: ends the wait for it. Without EnableJournal(), does nothing.
-  void FailHeldAnswers(const absl::Status& why);
-
-  // Calls `made` with each step before anybody learns of it. Before the shard is shared.
-  void TellSteps(std::function<void(Step)> made);
-
-  // Takes an checkpoint of the first parameters, and one after every `steps` steps, if that is not
-  // 0, and calls `taken`. Before the shard is shared.
+  // From now on each step is appended to `journal`, which outlives the shard, and answers wait for
+  // OnDurable().
+  void EnableJournal(StepJournal* journal);
+  // Calls `listener` with each step before it is published.
+  void SetStepListener(std::function<void(Step)> listener);
+  // From now on takes a checkpoint of the initial parameters and, unless `steps` is 0, after every
+  // `steps` steps.
   void TakeCheckpoints(uint64_t steps, CheckpointCallback taken);
 
-  // Takes one as soon as no step is being made, and calls `taken` with it, perhaps before it
-  // returns. NOT_INITIALIZED if there are no parameters yet.
+  // ---- Durability ----
+
+  // The journal has made all steps up to `step` durable.
+  void OnDurable(Step step);
+  // Refuses new pushes with `error`, until it is called with OK.
+  void SetJournalError(const absl::Status& error);
+  // The journal has ended: answers all pushes that wait for it with `why`, now and later.
+  void FailHeldAnswers(const absl::Status& why);
+  // Takes a checkpoint as soon as no step is being applied, perhaps before it returns.
+  // NOT_INITIALIZED if there are no parameters.
   void TakeCheckpoint(CheckpointCallback taken);
 
-  // Opens a session; `listener` is told what happens to the job until the session ends.
+  // ---- Members ----
+
+  // Opens a session. `listener` receives the job's events until the session ends.
   absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener);
-
-  // The session lives, though it has nothing else to say. Returns the server's step.
+  // Renews the session's lease. Returns the server's step.
   absl::StatusOr<Step> Heartbeat(SessionId session);
-
-  // The session's stream broke: its lease begins to run.
+  // The session's stream broke. The worker is lost, and its lease begins to run.
   void ConnectionLost(SessionId session);
-
-  // Ends a session in good order. Returns the server's step.
+  // Ends a session at the worker's request. Returns the server's step.
   absl::StatusOr<Step> Leave(SessionId session, const Results& results);
-
-  // First offer wins. FinishInitialize takes what BeginInitialize staged.
-  absl::StatusOr<InitializeStart> BeginInitialize(SessionId session);
-  absl::StatusOr<InitializeOutcome> FinishInitialize(std::unique_ptr<StagedVector> parameters);
-
-  // Takes what the wire made of the header, so that a malformed one is in the counters too. `start`
-  // is called once it is refused, answered or let in; a push that was let in ends with one of the
-  // other three. `cancel`, if any, is called if the push's session ends while it is arriving.
-  void BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
-                 std::function<void()> cancel = nullptr);
-  // All of it has arrived, through PendingPush::Add() or GatheredPush.
-  void FinishPush(std::unique_ptr<PendingPush> push, PushCallback done);
-  // Its payload is wrong: `why`, as PendingPush::Add told it.
-  void RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why, PushCallback done);
-  // It ends before it is whole, and nobody waits for an answer.
-  void AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why);
-
-  // Answers when the shard has reached `request.min_step` and lets the worker go on, perhaps before
-  // it returns. The id is for CancelPull, which returns true iff `done` will then not be called; it
-  // is 0 if the pull did not wait.
-  PullId Pull(const PullRequest& request, PullCallback done);
-  bool CancelPull(PullId id);
-
-  // For pulls whose answer is inconsistent: the newest snapshot whose elements before `end` are
-  // written. Not before initialisation.
-  std::shared_ptr<const Snapshot> Newest(uint64_t end) const;
-
-  // Ends leases and waits that are over. To be called every now and then.
+  // Ends leases and waits that are over. Call it every `options.tick`.
   void Tick();
 
-  // The operator's. What changes does so at a step boundary: both return the first step that has
-  // the new terms.
+  // ---- Initial parameters: the first complete offer becomes step 0 ----
+
+  absl::StatusOr<InitializeStart> BeginInitialize(SessionId session);
+  // Takes the vector of BeginInitialize(), filled.
+  absl::StatusOr<InitializeOutcome> FinishInitialize(std::unique_ptr<StagedVector> parameters);
+
+  // ---- Pushes ----
+
+  // Takes a header, or the error that it was received with, which is counted too. Calls `start`
+  // when the push is refused, answered or admitted. An admitted push must end with exactly one of
+  // the three methods below. `cancel`, if any, is called if its session ends while it arrives.
+  void BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                 std::function<void()> cancel = nullptr);
+  // The payload has arrived.
+  void FinishPush(std::unique_ptr<PendingPush> push, PushCallback done);
+  // The payload is invalid; `why` is the error of PendingPush::Add() or GatheredPush.
+  void RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why, PushCallback done);
+  // The push ends early, and nobody waits for an answer.
+  void AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why);
+
+  // ---- Pulls ----
+
+  // Calls `done`, perhaps before it returns, when the shard has reached `request.min_step` and the
+  // mode lets the worker continue. Returns an id for CancelPull(), or 0 if the pull did not wait.
+  PullId Pull(const PullRequest& request, PullCallback done);
+  // Returns true if `done` will not be called.
+  bool CancelPull(PullId id);
+  // For inconsistent reads: the newest snapshot whose elements before `end` are final. Not before
+  // initialization.
+  std::shared_ptr<const Snapshot> Newest(uint64_t end) const;
+
+  // ---- The operator's calls ----
+
+  // Both change a setting at the next step boundary and return the first step that has it.
   absl::StatusOr<Step> SetConsistency(const Consistency& consistency);
   absl::StatusOr<Step> SetLearningRate(double learning_rate);
-  // Ends a worker's session; its process may not join again.
+  // Ends a worker's session. Its process may not join again.
   absl::Status Evict(const std::string& worker);
-  // Takes no more pushes and joins; waiting pulls end with DRAINING.
+  // Refuses pushes and joins from now on, and ends waiting pulls of workers with DRAINING.
   void Drain();
 
-  // Whether processes of the same node may read its parameters, and it theirs.
-  bool shares_memory() const { return options_.snapshots == SnapshotMemory::kShared; }
+  // ---- Status ----
 
   ShardStatus Describe() const;
-  std::vector<SessionRecord> Sessions() const;   // in order of name
-  Results results() const;                       // what leaving workers reported
-  std::shared_ptr<const Layout> layout() const;  // null before the first worker joined
+  std::vector<SessionRecord> Sessions() const;       // in order of name
+  Results results() const;                           // that leaving workers reported
+  std::shared_ptr<const Layout> layout() const;      // null before the first worker joined
+  std::shared_ptr<const Snapshot> snapshot() const;  // the latest; null before initialization
+  std::string NameOf(SessionId session) const;       // of its worker or observer; empty if unknown
   Parallel& parallel() { return *parallel_; }
-
-  // So many bytes of messages that hold tensors have come or gone. For the door; takes no lock.
+  Trace* trace() const { return trace_; }  // null if the server has none
+  // Whether tensors may go through shared memory to and from processes of this node.
+  bool shares_memory() const { return options_.snapshots == SnapshotMemory::kShared; }
+  // Counts bytes of tensor messages. The rpc layer calls it for each message, so it takes no lock.
   void CountWire(uint64_t received, uint64_t sent) {
     wire_bytes_received_.fetch_add(received, std::memory_order_relaxed);
     wire_bytes_sent_.fetch_add(sent, std::memory_order_relaxed);
   }
-  std::shared_ptr<const Snapshot> snapshot() const;  // null before initialisation
-  std::string NameOf(SessionId session) const;       // of its worker or observer; empty: unknown
-  Trace* trace() const { return trace_; }            // of this server, if any
 
  private:
-  static constexpr char kStepsRow[] = "steps";  // of the trace
+  static constexpr char kStepsRow[] = "steps";  // the row of the trace
 
-  PushCallback TellingAttachments(const PushHeader& header, PushCallback done) const;
+  PushCallback ReportingAttachments(const PushHeader& header, PushCallback done) const;
   bool StartAdvancing() ABSL_LOCKS_EXCLUDED(mu_);
   void Advance() ABSL_LOCKS_EXCLUDED(mu_);
   void Queue(Arrival arrival) ABSL_LOCKS_EXCLUDED(mu_);
-  void Accumulate(const NextAction& work) ABSL_LOCKS_EXCLUDED(mu_);
-  void Apply(const NextAction& work) ABSL_LOCKS_EXCLUDED(mu_);
-  void WriteDown(const NextAction& work) ABSL_LOCKS_EXCLUDED(mu_);
+  void Accumulate(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
+  void Apply(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
+  void AppendToJournal(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
   void MakeCheckpoint() ABSL_LOCKS_EXCLUDED(mu_);
   void RequestPeriodicCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -180,14 +195,14 @@ class Shard {
   mutable absl::Mutex mu_;
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);
   bool advancing_ ABSL_GUARDED_BY(mu_) = false;
-  uint64_t steps_between_checkpoints_ ABSL_GUARDED_BY(mu_) = 0;  // 0: they are not asked for
+  uint64_t steps_between_checkpoints_ ABSL_GUARDED_BY(mu_) = 0;  // 0: none are taken
   CheckpointCallback on_periodic_checkpoint_ ABSL_GUARDED_BY(mu_);
-  std::vector<CheckpointCallback> checkpoint_callbacks_ ABSL_GUARDED_BY(mu_);  // of the next one
+  std::vector<CheckpointCallback> checkpoint_callbacks_ ABSL_GUARDED_BY(mu_);  // for the next one
 
-  StepJournal* log_ = nullptr;
-  std::function<void(Step)> made_;
+  StepJournal* journal_ = nullptr;
+  std::function<void(Step)> step_listener_;
 
-  // Made when the model is known; then only the thread that set advancing_ touches it.
+  // Created when the model is known. After that only the thread that set advancing_ uses it.
   std::unique_ptr<StepExecutor> executor_;
 };
 

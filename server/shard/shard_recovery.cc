@@ -1,4 +1,4 @@
-// What of a shard outlives its server: earlier lives, what is written down, images.
+// The part of Shard that deals with recovery, the journal and checkpoints.
 
 #include <algorithm>
 #include <utility>
@@ -20,7 +20,7 @@ void Copy(absl::Span<const float> from, absl::Span<float> to, Parallel& parallel
 
 }  // namespace
 
-// ---- Earlier lives ----
+// ---- Recovery ----
 
 absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
   absl::MutexLock lock(&mu_);
@@ -31,9 +31,9 @@ absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
       std::equal(slots.begin(), slots.end(), checkpoint.slots.begin(), checkpoint.slots.end(),
                  [](const OptimizerSlot& a, const SlotCheckpoint& b) { return a.name == b.name; });
   if (!same) {
-    return absl::DataLossError(absl::StrCat("the saved optimizer has ", checkpoint.slots.size(),
-                                            " slots, or of other names ", "than the ", slots.size(),
-                                            " that this server keeps of it"));
+    return absl::DataLossError(absl::StrCat("the checkpoint has ", checkpoint.slots.size(),
+                                            " optimizer slots; expected the ", slots.size(),
+                                            " slots of its optimizer, by name"));
   }
   for (size_t i = 0; i < slots.size(); ++i) {
     Copy(checkpoint.slots[i].values.span(), slots[i].values, *parallel_);
@@ -50,12 +50,12 @@ void Shard::Replay(const StepRecord& record, absl::Span<const float> sum) {
   executor_->Load(record.gradients, record.samples, sum);
   executor_->Make(record.consistency, record.learning_rates, nullptr, current->values.span(),
                   next->values.span());
-  coordinator_.Replayed(record, std::move(next));
+  coordinator_.Replay(record, std::move(next));
 }
 
-void Shard::BeginIncarnation(const std::map<Incarnation, Step>& lives) {
+void Shard::BeginIncarnation(const std::map<Incarnation, Step>& incarnations) {
   absl::MutexLock lock(&mu_);
-  coordinator_.BeginIncarnation(lives);
+  coordinator_.BeginIncarnation(incarnations);
 }
 
 void Shard::SetLostSteps(uint64_t steps) {
@@ -63,13 +63,15 @@ void Shard::SetLostSteps(uint64_t steps) {
   coordinator_.set_lost_steps(steps);
 }
 
-// ---- What is kept ----
+// ---- The journal ----
 
-void Shard::TellSteps(std::function<void(Step)> made) { made_ = std::move(made); }
+void Shard::SetStepListener(std::function<void(Step)> listener) {
+  step_listener_ = std::move(listener);
+}
 
-void Shard::EnableJournal(StepJournal* log) {
+void Shard::EnableJournal(StepJournal* journal) {
   absl::MutexLock lock(&mu_);
-  log_ = log;
+  journal_ = journal;
   coordinator_.HoldUntilDurable();
 }
 
@@ -78,9 +80,9 @@ void Shard::OnDurable(Step step) {
   coordinator_.OnDurable(step, lock.completions());
 }
 
-void Shard::SetJournalError(const absl::Status& trouble) {
+void Shard::SetJournalError(const absl::Status& error) {
   absl::MutexLock lock(&mu_);
-  coordinator_.SetJournalError(trouble);
+  coordinator_.SetJournalError(error);
 }
 
 void Shard::FailHeldAnswers(const absl::Status& why) {
@@ -88,18 +90,18 @@ void Shard::FailHeldAnswers(const absl::Status& why) {
   coordinator_.FailHeldAnswers(why, lock.completions());
 }
 
-void Shard::WriteDown(const NextAction& work) {
+void Shard::AppendToJournal(const NextAction& action) {
   StepRecord record;
   {
     absl::MutexLock lock(&mu_);
-    record = coordinator_.Record(work);
+    record = coordinator_.MakeStepRecord(action);
   }
   record.gradients = executor_->gradients();
   record.samples = executor_->samples();
-  log_->Append(record, executor_->sum());
+  journal_->Append(record, executor_->sum());
 }
 
-// ---- Images ----
+// ---- Checkpoints ----
 
 void Shard::TakeCheckpoints(uint64_t steps, CheckpointCallback taken) {
   absl::MutexLock lock(&mu_);
@@ -107,7 +109,7 @@ void Shard::TakeCheckpoints(uint64_t steps, CheckpointCallback taken) {
   on_periodic_checkpoint_ = std::move(taken);
 }
 
-// There are parameters.
+// Called when there are parameters.
 void Shard::RequestPeriodicCheckpoint() {
   if (on_periodic_checkpoint_ == nullptr || !coordinator_.RequestCheckpoint().ok()) return;
   checkpoint_callbacks_.push_back(on_periodic_checkpoint_);
@@ -127,7 +129,7 @@ void Shard::TakeCheckpoint(CheckpointCallback taken) {
   Advance();
 }
 
-// Copies what the next step will overwrite; the parameters are immutable as they are.
+// Copies only the slots, which the next step overwrites. The parameters are immutable.
 void Shard::MakeCheckpoint() {
   const absl::Time began = clock_.Now();
   const auto checkpoint = std::make_shared<ShardCheckpoint>();

@@ -23,7 +23,8 @@ std::vector<SnapshotPart> SnapshotEncoder::Encode(const Snapshot& snapshot, Para
     if (chunk.encoding != nullptr) {
       parts[i].encoded = EncodeChunk(chunk, snapshot);
     } else {
-      // A copy, for it is small: the snapshot's memory is needed for the next one.
+      // It is small, so it is copied: a reference would keep the snapshot's memory from being
+      // reused.
       const auto values = snapshot.values.span().subspan(chunk.begin, chunk.end - chunk.begin);
       parts[i].floats = Share({values.begin(), values.end()});
     }

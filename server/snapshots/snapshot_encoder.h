@@ -1,4 +1,5 @@
-// Snapshots as their workers want them written: each is encoded once, for all.
+// Encodes snapshots for the workers that pull with one encoding. The rpc layer makes one encoder
+// for each encoding and encodes each snapshot once; all pulls of that step share the result.
 
 #ifndef SLUICE_SERVER_SNAPSHOTS_SNAPSHOT_ENCODER_H_
 #define SLUICE_SERVER_SNAPSHOTS_SNAPSHOT_ENCODER_H_
@@ -16,16 +17,16 @@
 
 namespace sluice {
 
-// A part of a snapshot: encoded, or as it is.
+// A part of a snapshot, encoded or as float32.
 struct SnapshotPart {
-  uint64_t offset = 0;
-  SharedFloats floats;
-  absl::optional<EncodedChunk> encoded;  // in place of `floats`
+  uint64_t offset = 0;  // of its first element
+  SharedFloats floats;  // empty if `encoded` is set
+  absl::optional<EncodedChunk> encoded;
 };
 
-// In one encoding, which is not sparse. What a lossy one leaves of a step's parameters is added to
-// the next step's before they are encoded, so that on average workers see what the server has.
-// Externally synchronized.
+// The encoding is not sparse. If it is lossy, the encoder adds the rounding error of one step's
+// parameters to those of the next step before it encodes them (error feedback), so that on average
+// workers see the server's values. Externally synchronized.
 class SnapshotEncoder {
  public:
   // `transforms` knows the encoding's transform, and outlives the encoder.
@@ -35,7 +36,8 @@ class SnapshotEncoder {
   SnapshotEncoder(const SnapshotEncoder&) = delete;
   SnapshotEncoder& operator=(const SnapshotEncoder&) = delete;
 
-  // The whole of `snapshot`, in order. To be called once for a step: each time counts.
+  // Encodes the whole snapshot, in order of offsets. Call it once for each step, because each call
+  // updates the error feedback.
   std::vector<SnapshotPart> Encode(const Snapshot& snapshot, Parallel& parallel);
 
  private:
@@ -44,7 +46,7 @@ class SnapshotEncoder {
   const TransformRegistry& transforms_;
   const EncodingChoice choice_;
   const std::vector<PlannedChunk> chunks_;
-  std::vector<float> left_over_;  // empty if the encoding is lossless
+  std::vector<float> left_over_;  // error feedback; empty if the encoding is lossless
 };
 
 }  // namespace sluice

@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// Keeps one released snapshot: steady state needs two in all, the latest and the next.
+// Holds one released snapshot. Training needs two in all: the latest and the next.
 class SnapshotStore::Pool {
  public:
   std::unique_ptr<Snapshot> Take() {

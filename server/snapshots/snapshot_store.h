@@ -1,4 +1,4 @@
-// The published parameters: one immutable snapshot per step.
+// The published parameters: one immutable snapshot for each step. The coordinator owns the store.
 
 #ifndef SLUICE_SERVER_SNAPSHOTS_SNAPSHOT_STORE_H_
 #define SLUICE_SERVER_SNAPSHOTS_SNAPSHOT_STORE_H_
@@ -18,22 +18,21 @@ struct Snapshot {
   FloatBuffer values;
 };
 
-// Where snapshots lie.
+// The memory of snapshots.
 enum class SnapshotMemory {
   kPrivate,
-  // Where processes of the same node can read them, if the system gives such memory. Each snapshot
-  // is a generation of its memory.
+  // Memory that other processes of the node can read, or private memory if the system has none.
+  // Each snapshot is a new generation of its memory.
   kShared,
 };
 
-// Makes snapshots of one size, and makes them again from the memory of those that nobody holds any
-// more. Externally synchronized, but snapshots may be released on any thread, also after the store
-// is gone.
+// Makes snapshots of one size and reuses the memory of released ones. Externally synchronized, but
+// any thread may release a snapshot, even after the store is destroyed.
 class SnapshotStore {
  public:
   SnapshotStore(uint64_t size, SnapshotMemory memory);
 
-  // A snapshot to be written, its values undefined.
+  // Returns a snapshot to be written. Its values are undefined.
   std::shared_ptr<Snapshot> Make();
 
   // Makes `snapshot` the latest.
@@ -42,14 +41,14 @@ class SnapshotStore {
     growing_ = nullptr;
   }
 
-  // For inconsistent reads: elements [0, written) of the snapshot that follows the latest are
-  // written, and will not be again.
+  // For inconsistent reads: offers `next`, the snapshot of the next step, before it is published.
+  // Its elements [0, written) are final.
   void Grow(std::shared_ptr<const Snapshot> next, uint64_t written) {
     growing_ = std::move(next);
     written_ = written;
   }
 
-  // The newest snapshot whose elements up to `end` are written.
+  // The newest snapshot whose elements before `end` are final.
   const std::shared_ptr<const Snapshot>& newest(uint64_t end) const {
     return growing_ != nullptr && end <= written_ ? growing_ : latest_;
   }

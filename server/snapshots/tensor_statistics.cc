@@ -9,7 +9,7 @@ namespace sluice {
 TensorStatistics Summarize(absl::Span<const float> values) {
   TensorStatistics result;
   result.min = result.max = values[0];
-  // Deviations are summed around the first value, which keeps their squares from cancelling.
+  // Deviations from the first value are summed, because squares of the values themselves cancel.
   const double pivot = values[0];
   double sum = 0;
   double squares = 0;

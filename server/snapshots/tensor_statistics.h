@@ -1,4 +1,4 @@
-// A few numbers that tell a person how a tensor is doing.
+// Statistics of a tensor's values, which the Inspector shows to people.
 
 #ifndef SLUICE_SERVER_SNAPSHOTS_TENSOR_STATISTICS_H_
 #define SLUICE_SERVER_SNAPSHOTS_TENSOR_STATISTICS_H_
@@ -13,10 +13,10 @@ struct TensorStatistics {
   double mean = 0;
   double standard_deviation = 0;  // of the population
   double l2_norm = 0;
-  double zero_share = 0;  // of elements that are exactly 0
+  double zero_share = 0;  // share of elements that are exactly 0
 };
 
-// `values` are finite and not empty. One pass.
+// `values` are finite and not empty. Reads them once.
 TensorStatistics Summarize(absl::Span<const float> values);
 
 }  // namespace sluice

@@ -1,4 +1,5 @@
-// Callbacks collected under a lock, to be run once it is released.
+// Callbacks that are collected while a mutex is held and run after it is released. No callback of
+// the server runs under a lock.
 
 #ifndef SLUICE_SERVER_STATE_COMPLETIONS_H_
 #define SLUICE_SERVER_STATE_COMPLETIONS_H_
@@ -12,17 +13,18 @@
 
 namespace sluice {
 
+// Externally synchronized.
 class Completions {
  public:
   void Add(std::function<void()> completion) { pending_.push_back(std::move(completion)); }
 
-  // Takes over what `other` has collected.
+  // Moves the callbacks of `other` to the end of these.
   void Take(Completions& other) {
     for (std::function<void()>& completion : other.pending_) Add(std::move(completion));
     other.pending_.clear();
   }
 
-  // To be called with no lock held.
+  // Runs the callbacks in order and forgets them. Call it with no lock held.
   void Run() {
     for (const std::function<void()>& completion : pending_) completion();
     pending_.clear();
@@ -32,7 +34,7 @@ class Completions {
   std::vector<std::function<void()>> pending_;
 };
 
-// Holds a mutex for as long as it lives; then runs what was completed meanwhile.
+// Holds a mutex for a scope. At the end it releases the mutex, then runs the collected callbacks.
 class ABSL_SCOPED_LOCKABLE CompletingLock {
  public:
   explicit CompletingLock(absl::Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) {

@@ -1,8 +1,8 @@
-// Which steps of the server's earlier lives are part of this one's history.
+// Which steps of earlier incarnations led to the current parameters.
 //
-// A server that was restored at step s goes on from its earlier life's step s: gradients that were
-// computed on a step up to it are as good as before. What that life made after s is lost, and so
-// are gradients computed on it.
+// A server that recovers at step s continues from step s of an earlier incarnation. Gradients that
+// were computed on a step up to s are still valid. Later steps of that incarnation are lost, and
+// gradients that were computed on them are stale. The gate asks Contains() for each push.
 
 #ifndef SLUICE_SERVER_STATE_INCARNATION_HISTORY_H_
 #define SLUICE_SERVER_STATE_INCARNATION_HISTORY_H_
@@ -17,25 +17,26 @@ namespace sluice {
 // Externally synchronized.
 class IncarnationHistory {
  public:
-  // Of a server without an earlier life.
+  // The history of a server that recovered nothing.
   explicit IncarnationHistory(Incarnation current) : current_(current) {}
 
-  // One that goes on at `restored` where `earlier` left off.
+  // The history of a server that recovered step `restored` of `earlier`.
   IncarnationHistory(Incarnation current, const IncarnationHistory& earlier, Step restored)
       : current_(current), ancestors_(earlier.ancestors_) {
     AddAncestor(earlier.current_, restored);
     for (auto& ancestor : ancestors_) ancestor.second = std::min(ancestor.second, restored);
   }
 
-  // When it is read from somewhere.
+  // Adds an entry of ancestors(), which was read from a file.
   void AddAncestor(Incarnation incarnation, Step last) { ancestors_[incarnation] = last; }
 
   Incarnation current() const { return current_; }
 
-  // The last step of each earlier life that is part of this history.
+  // For each earlier incarnation, its last step that is part of this history.
   const std::map<Incarnation, Step>& ancestors() const { return ancestors_; }
 
-  // Whether that step of that life is part of this history, or may yet be.
+  // Whether that step is part of this history. Of the current incarnation every step is, even one
+  // that it has not reached.
   bool Contains(Incarnation incarnation, Step step) const {
     if (incarnation == current_) return true;
     const auto ancestor = ancestors_.find(incarnation);

@@ -5,11 +5,11 @@
 
 namespace sluice {
 
-void SessionRecord::Remember(const PushHeader& header, const KeptAnswer& answer, absl::Time now) {
+void SessionRecord::Remember(const PushHeader& header, const StoredAnswer& answer, absl::Time now) {
   const PushOutcome& outcome = answer.outcome;
   last_sequence = std::max(last_sequence, header.sequence);
   answers[header.sequence] = answer;
-  if (answers.size() > kKeptAnswers) answers.erase(answers.begin());
+  if (answers.size() > kStoredAnswers) answers.erase(answers.begin());
   last_gradient_step = header.step;
   if (header.loss.has_value()) loss = *header.loss;
   if (header.encodings.has_value()) encodings = *header.encodings;
@@ -35,15 +35,16 @@ void SessionRecord::Uncount(const PushOutcome& outcome) {
     return;
   }
   --(outcome.disposition == Disposition::kSkipped ? skipped : accepted);
-  if (clock > 0) --clock;  // it may have been set back since
+  if (clock > 0) --clock;  // a change of policy resets clocks
 }
 
 SessionRecord SessionRecord::Before(Step step) const {
   SessionRecord before = *this;
   before.listener = nullptr;
   if (before.contributed == step) before.contributed.reset();
-  const auto first = std::find_if(before.answers.begin(), before.answers.end(),
-                                  [&](const auto& kept) { return kept.second.part_of == step; });
+  const auto first =
+      std::find_if(before.answers.begin(), before.answers.end(),
+                   [&](const auto& stored) { return stored.second.part_of == step; });
   if (first == before.answers.end()) {
     const bool by_earlier_process = contributed == step && pushes_before > 0;
     if (by_earlier_process) --before.pushes_before;

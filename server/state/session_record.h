@@ -1,4 +1,5 @@
-// One worker or observer, as the server knows it.
+// What the server knows about one worker or observer. SessionTable holds one record for each name,
+// and checkpoints and the journal store records.
 
 #ifndef SLUICE_SERVER_STATE_SESSION_RECORD_H_
 #define SLUICE_SERVER_STATE_SESSION_RECORD_H_
@@ -20,27 +21,27 @@
 
 namespace sluice {
 
-// Told what happens to the job; called outside all locks, from any thread.
+// Receives the job's events. Called outside all locks, from any thread.
 using JobListener = std::function<void(const JobEvent&)>;
 
 enum class Presence {
   kPresent,
-  kLost,     // its connection broke; its lease runs
-  kLeft,     // in good order
-  kEvicted,  // its lease ended, or it held others up, or the operator removed it
+  kLost,     // its connection broke and its lease runs
+  kLeft,     // it called Leave
+  kEvicted,  // its lease ended, it made others wait too long, or the operator evicted it
 };
 
-// What a push was answered, and the step it became part of, if it counted.
-struct KeptAnswer {
+// The answer to a push, and the step that it became part of, if it counted.
+struct StoredAnswer {
   PushOutcome outcome;
   absl::optional<Step> part_of;
 };
 
-// One worker or observer.
+// Externally synchronized.
 struct SessionRecord {
-  // Answers kept for repeated pushes. A worker has one push under way at a time; more is for slow
-  // networks.
-  static constexpr size_t kKeptAnswers = 16;
+  // How many answers are stored for repeated pushes. A worker has one push in flight; the others
+  // serve copies that a slow network delays.
+  static constexpr size_t kStoredAnswers = 16;
 
   std::string worker;
   SessionRole role = SessionRole::kWorker;
@@ -48,35 +49,35 @@ struct SessionRecord {
   SessionId session;
   std::string host;
   uint32_t pid = 0;
-  std::string push_encoding;  // as it says, and the next
-  std::string pull_encoding;
-  uint32_t index = 0;  // place among the workers; 0 for observers
+  std::string push_encoding;  // as the worker reported it
+  std::string pull_encoding;  // as the worker reported it
+  uint32_t index = 0;         // its rank among the workers; 0 for observers
   Presence presence = Presence::kPresent;
-  absl::Time last_seen = absl::InfinitePast();  // when it called, or its connection broke
-  bool banned = false;                          // the operator removed this process
-  bool joined = false;                          // in this life of the server
+  absl::Time last_seen = absl::InfinitePast();  // its last call, or when its connection broke
+  bool banned = false;                          // the operator evicted this process
+  bool joined = false;                          // in this incarnation of the server
   JobListener listener;
 
   Step active_from;                  // the first step it takes part in
-  uint64_t clock = 0;                // pushes that were counted or skipped, for ssp
-  bool excused = false;              // in ssp: the others wait for it no more until it pushes
+  uint64_t clock = 0;                // its pushes that counted or were skipped, for ssp
+  bool excused = false;              // in ssp: others do not wait for it until it pushes
   absl::optional<Step> contributed;  // the latest step it contributed to
-  Sequence last_sequence;            // highest that was answered
-  std::map<Sequence, KeptAnswer> answers;
+  Sequence last_sequence;            // the highest that was answered
+  std::map<Sequence, StoredAnswer> answers;
 
-  // For people.
+  // Shown to people.
   Step last_gradient_step;
   uint64_t accepted = 0;
   uint64_t stale = 0;
   uint64_t skipped = 0;
-  uint64_t pushes_before = 0;  // of earlier processes of this name that had not left
+  uint64_t pushes_before = 0;  // by earlier processes of this name that did not leave
   float loss = 0;
-  EncodingReport encodings;  // that it has chosen
-  // Type and size of what came with its latest push that counted and had some.
+  EncodingReport encodings;  // that the worker chose
+  // Type and size of the attachments of its latest push that counted and had attachments.
   std::vector<std::pair<std::string, size_t>> attachments;
   absl::Time last_push = absl::InfinitePast();
 
-  // Whether it speaks, or may yet return.
+  // Whether its session is open: it is present, or lost with a running lease.
   bool alive() const { return presence == Presence::kPresent || presence == Presence::kLost; }
   bool IsMemberOf(Step step) const {
     return role == SessionRole::kWorker && alive() && active_from <= step;
@@ -85,10 +86,11 @@ struct SessionRecord {
   Rank rank() const { return {index, worker}; }
   uint64_t pushes() const { return accepted + stale + skipped; }
 
-  // Keeps the first answer to a push, and what it tells about its worker.
-  void Remember(const PushHeader& header, const KeptAnswer& answer, absl::Time now);
+  // Stores the first answer to a push, and what the header reports about the worker.
+  void Remember(const PushHeader& header, const StoredAnswer& answer, absl::Time now);
 
-  // As if it had not pushed since it first contributed to `step`.
+  // A copy without the pushes that the worker made since it first contributed to `step`.
+  // Checkpoints store it, because the current step is not part of them.
   SessionRecord Before(Step step) const;
 
   // Whether its latest push is part of `step`.
@@ -96,10 +98,10 @@ struct SessionRecord {
     return !answers.empty() && answers.rbegin()->second.part_of == step;
   }
 
-  // With the answers to pushes that are part of `step` alone.
+  // A copy that has only the answers to pushes that are part of `step`. The journal stores it.
   SessionRecord OnlyOf(Step step) const;
 
-  // Takes back what Remember() counted.
+  // Reverts the counts of Remember().
   void Uncount(const PushOutcome& outcome);
 };
 

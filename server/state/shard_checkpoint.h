@@ -1,4 +1,5 @@
-// What of a shard outlives its server: all that another needs to go on where it ended.
+// A checkpoint of a shard: everything that a new server process needs to continue training at that
+// step. Shard makes it, the durable folder writes and reads it.
 
 #ifndef SLUICE_SERVER_STATE_SHARD_CHECKPOINT_H_
 #define SLUICE_SERVER_STATE_SHARD_CHECKPOINT_H_
@@ -21,34 +22,30 @@
 
 namespace sluice {
 
-// One of the optimizer's, as OptimizerSlot.
+// The values of one OptimizerSlot.
 struct SlotCheckpoint {
   std::string name;
   FloatBuffer values;
 };
 
-// A shard at one step: what belongs to the step under way is not in it.
+// The state of a shard after a step. Contributions to the next step are not part of it.
 struct ShardCheckpoint {
   std::string job_id;
   Step step;
   IncarnationHistory incarnations{Incarnation(1)};
   std::shared_ptr<const Layout> layout;
   OptimizerConfig optimizer;
-  // The terms that hold, those that the server was started with, and what the operator has put in
-  // the place of the optimizer's learning rate.
-  Consistency consistency;
-  Consistency own_consistency;
-  absl::optional<double> learning_rate;
-  LearningRateSchedule schedule;  // for people: the next server has its own
-  // Their listeners are not part of it.
-  std::vector<SessionRecord> workers;
-  // Whether a worker of this history is known no more.
-  bool forgot_workers = false;
+  Consistency consistency;               // current; the operator may have changed it
+  Consistency own_consistency;           // that the server was started with
+  absl::optional<double> learning_rate;  // that the operator set, if any
+  LearningRateSchedule schedule;         // only shown: the next server has its own
+  std::vector<SessionRecord> workers;    // without listeners
+  bool forgot_workers = false;           // a worker that may return has no record any more
   std::shared_ptr<const Snapshot> parameters;
   std::vector<SlotCheckpoint> slots;
   uint64_t optimizer_steps = 0;
-  bool ended = false;    // every worker had left, or the server was going down
-  absl::Duration pause;  // for which training waited until it was taken
+  bool ended = false;    // every worker had gone, or the server was draining
+  absl::Duration pause;  // how long training waited for the checkpoint
 };
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// What a shard is told, and what it tells about itself.
+// The options that a shard is created with, and the status that it reports.
 
 #ifndef SLUICE_SERVER_STATE_SHARD_STATUS_H_
 #define SLUICE_SERVER_STATE_SHARD_STATUS_H_
@@ -22,16 +22,16 @@
 
 namespace sluice {
 
-// What a shard does about gradients that would do harm.
+// What a shard does with gradients that would harm the model.
 struct Guards {
-  // A gradient with NaN or infinity is left out and counted; else it is refused with an error.
+  // If true, a gradient with NaN or infinity is skipped and counted. If false, it is refused.
   bool skip_not_finite = false;
-  // The reduced gradient is scaled down to this norm; absent: never.
+  // A reduced gradient of larger norm is scaled down to this norm. Absent: never.
   absl::optional<double> clip_norm;
-  // A push of a larger norm, over all PARAMETER ranges, is refused; absent: none is.
+  // A push of larger norm, over all PARAMETER ranges, is refused. Absent: none is.
   absl::optional<double> max_push_norm;
 
-  // OK, or BAD_ARGUMENT saying which field is out of its domain.
+  // OK, or BAD_ARGUMENT with the name of the invalid field.
   absl::Status Validate() const;
 };
 
@@ -39,44 +39,45 @@ struct ShardOptions {
   std::string job_id;
   Incarnation incarnation = Incarnation(1);
   Consistency consistency;
-  // Sessions are numbered from here on. Drawn at random, it makes the session of another server's
-  // life unknown to this one, whatever zombie still uses it.
+  // Session numbers start after this one. If it is random, a worker that still uses a session of
+  // another incarnation gets UNKNOWN_SESSION.
   SessionId session_base;
-  // Workers the job was launched with. In sync no step completes before that many have joined; in
-  // every mode training is not finished before.
+  // How many workers were launched. In sync and backup no step completes before they have joined,
+  // and in every mode training does not end before.
   uint32_t expected_workers = 1;
-  // How long after the first joined the others are waited for.
+  // How long the server waits for them after the first worker joined.
   absl::Duration start_timeout = absl::InfiniteDuration();
-  // How long a worker whose connection broke, or that says nothing, keeps its place.
+  // How long a worker that is lost or silent stays a member.
   absl::Duration lease = absl::Seconds(10);
-  // How often Tick() is called. If it comes later, this process was stopped or had no core, and
-  // heard nobody: that time is no part of any lease.
+  // How often Tick() is called. A later call means that this process was stopped or had no CPU, and
+  // could hear no worker. All leases are extended by that time.
   absl::Duration tick = absl::InfiniteDuration();
   // Workers and observers that may be present at once.
   uint32_t max_sessions = 1024;
-  // Elements of a model; a larger one is refused before anything is allocated for it.
+  // Elements of a model. A larger model is refused before memory is allocated for it.
   uint64_t max_elements = Layout::kMaxElements;
-  // Memory for gradients on their way in; three of them fit always. Beyond it senders are slowed.
+  // Memory for gradients in flight. Three gradients are always admitted; other pushes wait at their
+  // header.
   uint64_t max_in_flight_bytes = std::numeric_limits<uint64_t>::max();
   LearningRateSchedule schedule;
   Guards guards;
   SnapshotMemory snapshots = SnapshotMemory::kPrivate;
-  AttachmentHook on_attachments;  // null: nobody reads them
+  AttachmentHook on_attachments;  // may be null
 };
 
 enum class Phase { kWaitingForWorkers, kTraining, kFinished, kDraining };
 
 struct TrafficCounters {
-  // As float32: initial parameters and pushes, whatever became of them; answered pulls.
+  // As float32. Received: initial parameters and all pushes. Sent: answered pulls.
   uint64_t bytes_received = 0;
   uint64_t bytes_sent = 0;
-  // The messages that they were on the wire. What lies in shared memory is not.
+  // As messages on the wire. Tensors in shared memory are not included.
   uint64_t wire_bytes_received = 0;
   uint64_t wire_bytes_sent = 0;
 };
 
 struct StepTimes {
-  absl::Duration longest_wait;  // that somebody held a step, or in ssp a worker, up
+  absl::Duration longest_wait;  // of a step, or in ssp of a worker, for others
   absl::optional<absl::Time> initialized;
   absl::optional<absl::Time> last_step;
 };
@@ -84,22 +85,22 @@ struct StepTimes {
 // A worker that others wait for.
 struct AwaitedWorker {
   std::string worker;
-  absl::Duration since_last_seen;  // since it called, or its connection broke
-  uint64_t lag = 0;                // the server's step − that of its latest gradient
-  uint64_t bytes_arrived = 0;      // of its push under way
+  absl::Duration since_last_seen;  // since its last call, or its connection broke
+  uint64_t lag = 0;                // the server's step − the step of its latest gradient
+  uint64_t bytes_arrived = 0;      // of its push in flight
 };
 
-// Who are we waiting for?
+// The current step, and the workers that it waits for.
 struct StepState {
-  static constexpr size_t kNames = 16;  // at most, in each list
+  static constexpr size_t kNames = 16;  // the most names in each list
 
-  absl::optional<absl::Time> since;  // the step's first gradient, or the first that waits in ssp
-  uint32_t accumulated = 0;          // gradients counted
-  uint32_t skipped = 0;              // left out for not being finite
-  uint32_t required = 0;             // gradients that complete it
-  uint32_t missing = 0;              // workers that others wait for
-  std::vector<std::string> contributed;  // names of workers, the first few
-  std::vector<AwaitedWorker> awaited;    // the first few of those missing
+  absl::optional<absl::Time> since;      // first gradient; in ssp: the first worker waits
+  uint32_t accumulated = 0;              // gradients that count
+  uint32_t skipped = 0;                  // left out because they were not finite
+  uint32_t required = 0;                 // gradients that complete the step
+  uint32_t missing = 0;                  // workers that others wait for
+  std::vector<std::string> contributed;  // names of the first kNames
+  std::vector<AwaitedWorker> awaited;    // the first kNames
 };
 
 struct ShardStatus {
@@ -110,7 +111,7 @@ struct ShardStatus {
   Consistency consistency;
   OptimizerConfig optimizer;
   LearningRateSchedule schedule;
-  // Of the step under way, but for groups of their own; 0 if the workers' optimizers have it.
+  // The current step's, for parameters in no group; 0 if the workers apply their own optimizers.
   double learning_rate = 0;
   uint32_t workers = 0;
   uint32_t observers = 0;
@@ -124,9 +125,10 @@ struct ShardStatus {
   absl::Time created;
   absl::Time now;
   StepTimes times;
-  uint64_t lost_steps = 0;  // that an earlier life had made
+  uint64_t lost_steps = 0;  // of earlier incarnations, which recovery could not restore
 
-  // From initialisation to the latest step, divided by the steps; 0 before the first.
+  // The time from initialisation to the latest step, divided by the number of steps. 0 before the
+  // first step.
   absl::Duration MeanStepTime() const;
 };
 

@@ -1,5 +1,5 @@
-// What is written down of a step, so that it can be made again from the one before, to the same
-// bits.
+// The interface to the journal: one record for each step, from which the step can be repeated to
+// the same bits after a restart. durable/journal implements it.
 
 #ifndef SLUICE_SERVER_STATE_STEP_JOURNAL_H_
 #define SLUICE_SERVER_STATE_STEP_JOURNAL_H_
@@ -15,27 +15,30 @@
 
 namespace sluice {
 
-// All but the sum of the step's gradients.
+// A step, without the sum of its gradients.
 struct StepRecord {
-  Step step;  // that is made
-  Incarnation incarnation;
-  uint32_t gradients = 0;  // in the sum
-  uint64_t samples = 0;    // theirs
-  // The terms that the step is made by; see RuntimeSettings.
+  Step step;                // the number that the step reaches
+  Incarnation incarnation;  // that applied it
+  uint32_t gradients = 0;   // in the sum
+  uint64_t samples = 0;     // of these gradients
+  // The settings of the step, see RuntimeSettings.
   Consistency consistency;
   std::vector<double> learning_rates;
   absl::optional<double> learning_rate;
-  // The workers whose pushes are part of it; each with the answers to these alone.
+  // The workers that contributed, each with the answers to its pushes of this step only.
   std::vector<SessionRecord> contributors;
   bool forgot_workers = false;  // see ShardCheckpoint
 };
 
-// Told of each step, in order, while it is being made. One thread at a time.
+// Shard calls it from one thread at a time.
 class StepJournal {
  public:
   virtual ~StepJournal() = default;
 
-  // `sum` is empty if the record tells of no gradients; it is the caller's again afterwards.
+  // Appends a step, in order, before the optimizer applies it. `sum` is the step's weighted sum, or
+  // empty if the step has no gradients; it is valid only during the call. The implementation
+  // reports with Shard::OnDurable() when the record is durable, and with SetJournalError() when it
+  // fails.
   virtual void Append(const StepRecord& record, absl::Span<const float> sum) = 0;
 };
 

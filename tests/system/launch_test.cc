@@ -247,7 +247,7 @@ TEST_F(StandaloneTest, ATerminatedServerDrainsAndTellsAWorkerThatWaits) {
   EXPECT_THAT(server.process().Wait(), IsOkAndHolds(0)) << server.process().output();
   EXPECT_EQ(Counters(server.process().output()), "0 steps, 1 received: 1 accepted");
   EXPECT_THAT(worker->Wait(), IsOkAndHolds(3));
-  EXPECT_EQ(worker->output(), "sluice_train: the server is going down; it takes no more work\n");
+  EXPECT_EQ(worker->output(), "sluice_train: the server is draining; it takes no more work\n");
 }
 
 TEST_F(StandaloneTest, AWorkerThatLosesItsServerAtWorkSaysSo) {

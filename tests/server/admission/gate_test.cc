@@ -49,7 +49,7 @@ class GateWorld {
     observer = (*sessions.Open(request, Step(0), kNow))->session;
   }
 
-  // "w" joins; its session becomes the one that pushes.
+  // Lets "w" join. Its session is the one that pushes.
   void Join(const std::string& name, uint64_t nonce) {
     JoinRequest request;
     request.worker = name;
@@ -73,7 +73,7 @@ class GateWorld {
   absl::StatusOr<PushOutcome> Count(const PushHeader& header) {
     return gate.Count(header, Disposition::kAccepted, Step(step), Step(step), kNow);
   }
-  // All of a push that counts.
+  // Plays a push that counts, from its header to Count().
   absl::StatusOr<PushOutcome> Pass(const PushHeader& header) {
     const Gate::Verdict opened = Open(header);
     if (!opened.ok() || opened->has_value()) return absl::FailedPreconditionError("refused");
@@ -104,7 +104,7 @@ class GateWorld {
   uint64_t slowest = 0;
 };
 
-// The verdict "it may go on", and the answers a verdict may hold.
+// Matchers for the verdict "may continue" and for the answers in a verdict.
 MATCHER(GoesOn, "lets the push go on") {
   *result_listener << "which is " << StatusOf(arg).ToString();
   return arg.ok() && !arg->has_value();

@@ -10,7 +10,7 @@
 namespace sluice {
 namespace {
 
-// A queue of a server in its second life, and letters for the pulls that were answered, in order.
+// A queue of a server in its second incarnation. Answered pulls write their letter, in order.
 class PullQueueTest : public ::testing::Test {
  protected:
   static std::shared_ptr<const Snapshot> At(uint64_t step) {
@@ -32,7 +32,7 @@ class PullQueueTest : public ::testing::Test {
     });
   }
 
-  // Answers those that wait for no later step.
+  // Answers the pulls that wait for no later step.
   std::string Publish(uint64_t step, bool inconsistent = false) {
     return Serve(
         At(step),
@@ -49,7 +49,7 @@ class PullQueueTest : public ::testing::Test {
     return Run(completions);
   }
 
-  // Nobody's turn has come; those of `held_up` wait for others.
+  // No pull's turn has come. Those in `held_up` wait for other workers.
   void HoldUp(const std::set<uint64_t>& held_up) {
     EXPECT_EQ(Serve(At(0),
                     [&held_up](const PullRequest& request) {

@@ -27,7 +27,7 @@ void Add(Accumulator& accumulator, const StagedVector& gradient,
   accumulator.Add({&gradient, weight}, serial);
 }
 
-// All of the sum, with `last`.
+// The whole sum, plus `last`.
 Values SumWith(const Accumulator& accumulator, const StagedVector& last,
                const GradientWeight& weight = GradientWeight()) {
   Values sum(accumulator.sum().size(), 4711);
@@ -87,7 +87,7 @@ TEST(AccumulatorTest, WeighsParametersAndStatisticsApart) {
       {{"w", 2}, {"mean", 1, RangeKind::kStatistic}, {"var", 1, RangeKind::kStatistic}, {"b", 1}});
   Accumulator accumulator(layout);
   StagedVector gradient(std::make_shared<const Layout>(layout));
-  // Cut across the ranges.
+  // The chunks do not end where the ranges end.
   ASSERT_THAT(gradient.Add(ChunkOf(3, {4, 5})), IsOk());
   ASSERT_THAT(gradient.Add(ChunkOf(0, {1, 2, 3})), IsOk());
   gradient.Seal();

@@ -19,7 +19,7 @@ Rank Of(uint32_t index, const std::string& worker = "w") { return {index, worker
 
 class ContributionsTest : public ::testing::Test {
  protected:
-  // The push's sequence is its number, by which it is known again.
+  // The push has `number` as its sequence, so that it can be recognized.
   void Add(ReductionOrder order, const Rank& rank, uint64_t number, absl::Time now = kNow) {
     PushHeader header;
     header.sequence = Sequence(number);
@@ -31,7 +31,7 @@ class ContributionsTest : public ::testing::Test {
     contributions_.Add(std::move(contribution), order, now);
   }
 
-  // Its number; 0 if there is none to take.
+  // The number of the next contribution, or 0 if there is none.
   uint64_t Take(ReductionOrder order, const absl::optional<Rank>& first_missing = kNobody) {
     const absl::optional<Contribution> next = contributions_.TakeNext(order, first_missing);
     if (!next.has_value()) return 0;
@@ -99,7 +99,7 @@ TEST_F(ContributionsTest, OrdersWorkersOfOneIndexByName) {
   EXPECT_EQ(Take(kRank), 1u);
 }
 
-// A worker's process that starts again mid-step may have left one behind.
+// The earlier process of a restarted worker may have left a contribution.
 TEST_F(ContributionsTest, KeepsSeveralContributionsOfOneRankInTheOrderOfTheirArrival) {
   for (const uint64_t number : {1, 2, 3}) Add(kRank, Of(0), number);
   for (const uint64_t number : {1, 2, 3}) EXPECT_EQ(Take(kRank), number);

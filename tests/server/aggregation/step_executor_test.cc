@@ -118,7 +118,7 @@ TEST(StepExecutorTest, AStepOfNothingIsNotTheOptimizersFirst) {
   EXPECT_THAT(world.Make(), ElementsAre(-8 - (0.5 * 8 + 0.25 * 8)));
 }
 
-// Where another step executor left off, this one goes on: with its parameters, slots and steps.
+// An executor continues another one with its parameters, slots and number of steps.
 TEST(StepExecutorTest, AnOptimizersLifeGoesOnWithItsSlotsAndSteps) {
   SgdOptions options;
   options.momentum = 0.5;
@@ -223,7 +223,8 @@ TEST(StepExecutorTest, ClipsAContributionThatIsKeptForLast) {
 
 // ---- Parts ----
 
-// Three words of progress, the last a short one; ranges of both kinds cross their edges.
+// Progress is reported three times, the last time for a short part. Ranges of both kinds cross the
+// edges.
 constexpr uint32_t kWord = 4 << 18;
 
 Layout Long() {

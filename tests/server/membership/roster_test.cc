@@ -31,7 +31,7 @@ ShardOptions Options(uint32_t expected_workers,
   return options;
 }
 
-// A roster, the time, and what was told to whom.
+// A roster, a clock, and the events that each listener received.
 class RosterWorld {
  public:
   explicit RosterWorld(const ShardOptions& options) : roster(options, ListenerOf("owner")) {}
@@ -59,15 +59,15 @@ class RosterWorld {
     return (*JoinAs(request))->session;
   }
   void Leave(SessionId session) { EXPECT_THAT(roster.Leave(session), IsOk()); }
-  // Everybody is heard meanwhile.
+  // Meanwhile every session sends heartbeats.
   void Pass(absl::Duration duration) {
     now += duration;
     for (const SessionRecord& record : roster.sessions().Records()) {
-      roster.Hear(record.session, now).IgnoreError();
+      roster.RenewLease(record.session, now).IgnoreError();
     }
     Update();
   }
-  // Nobody is.
+  // No session sends heartbeats.
   void PassInSilence(absl::Duration duration) {
     now += duration;
     Update();
@@ -77,7 +77,7 @@ class RosterWorld {
     roster.Update(now, &completions);
     completions.Run();
   }
-  // What is told when the step is final, in order.
+  // The events that CheckFinished() sends, in order.
   std::vector<std::string> CheckFinished(uint64_t step) {
     Completions completions;
     roster.CheckFinished(Step(step), &completions);
@@ -193,7 +193,7 @@ TEST(RosterTest, RefusesWorkersThatAverageWhereTheServerWasToldHowToTakeSteps) {
     JoinRequest request = world.RequestOf("a");
     request.optimizer.options = AveragingOptions();
     EXPECT_THAT(world.JoinAs(request),
-                IsError(Reason::kBadOptimizer, HasSubstr("take their steps themselves")));
+                IsError(Reason::kBadOptimizer, HasSubstr("apply their own optimizers")));
     EXPECT_EQ(world.roster.layout(), nullptr);
     EXPECT_THAT(world.JoinAs(world.RequestOf("a")), IsOk());
   }
@@ -278,7 +278,7 @@ TEST(RosterTest, StaysStartedWhoeverGoes) {
 
 TEST(RosterTest, KeepsALostWorkersPlaceUntilItsLeaseEnds) {
   RosterWorld world(Options(1));
-  world.roster.Lose(world.Join("a"), world.now);
+  world.roster.MarkLost(world.Join("a"), world.now);
   world.Pass(absl::Seconds(10) - absl::Nanoseconds(1));
   EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kWorker), 1u);
   world.Pass(absl::Nanoseconds(1));
@@ -290,7 +290,7 @@ TEST(RosterTest, EvictsAPresentWorkerThatIsSilentForItsLease) {
   const SessionId a = world.Join("a");
   world.Join("b");
   world.PassInSilence(absl::Seconds(10) - absl::Nanoseconds(1));
-  EXPECT_THAT(world.roster.Hear(a, world.now), IsOk());
+  EXPECT_THAT(world.roster.RenewLease(a, world.now), IsOk());
   EXPECT_THAT(world.told, IsEmpty());
   world.PassInSilence(absl::Nanoseconds(1));
   EXPECT_THAT(world.told, ElementsAre("b evicted 0"));
@@ -311,12 +311,12 @@ TEST(RosterTest, EvictsASilentObserverToo) {
 TEST(RosterTest, AWordFromALostWorkerDoesNotProlongItsLease) {
   RosterWorld world(Options(1));
   const SessionId a = world.Join("a");
-  world.roster.Lose(a, world.now);
+  world.roster.MarkLost(a, world.now);
   world.Pass(absl::Seconds(5));
-  EXPECT_THAT(world.roster.Hear(a, world.now), IsOk());
+  EXPECT_THAT(world.roster.RenewLease(a, world.now), IsOk());
   world.Pass(absl::Seconds(5));
   EXPECT_EQ(world.workers(), 0u);
-  EXPECT_THAT(world.roster.Hear(a, world.now),
+  EXPECT_THAT(world.roster.RenewLease(a, world.now),
               IsError(Reason::kUnknownSession, HasSubstr("session 1")));
   EXPECT_THAT(world.told, IsEmpty());  // its connection broke
 }
@@ -326,14 +326,14 @@ TEST(RosterTest, TellsAReplacedSession) {
   const SessionId first = world.Join("a");
   world.Join("a");
   EXPECT_THAT(world.told, ElementsAre("a evicted 0"));
-  world.roster.Lose(first, world.now);
+  world.roster.MarkLost(first, world.now);
   world.Join("a");
   EXPECT_THAT(world.told, ElementsAre("a evicted 0", "a evicted 0"));
 }
 
 TEST(RosterTest, DoesNotTellASessionThatWasLostOrHadLeft) {
   RosterWorld world(Options(1));
-  world.roster.Lose(world.Join("a"), world.now);
+  world.roster.MarkLost(world.Join("a"), world.now);
   world.Leave(world.Join("a"));
   world.Join("a");
   EXPECT_THAT(world.told, IsEmpty());
@@ -405,8 +405,8 @@ TEST(RosterTest, IgnoresTheLossOfASessionThatWasReplaced) {
   RosterWorld world(Options(1));
   const SessionId first = world.Join("a");
   world.Join("a");
-  world.roster.Lose(first, world.now);
-  world.roster.Lose(SessionId(99), world.now);
+  world.roster.MarkLost(first, world.now);
+  world.roster.MarkLost(SessionId(99), world.now);
   world.Pass(absl::Seconds(10));
   EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kWorker), 1u);
 }
@@ -456,7 +456,7 @@ TEST(RosterTest, IsDesertedAtItsEndWithoutObservers) {
 TEST(RosterTest, IsDesertedByALostObserverWhenItsLeaseEnds) {
   RosterWorld world(Options(1));
   const SessionId a = world.Join("a");
-  world.roster.Lose(world.Observe("o"), world.now);
+  world.roster.MarkLost(world.Observe("o"), world.now);
   world.Leave(a);
   EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner finished 9"));
   world.Pass(absl::Seconds(10));
@@ -465,7 +465,7 @@ TEST(RosterTest, IsDesertedByALostObserverWhenItsLeaseEnds) {
 
 TEST(RosterTest, IsNotFinishedWhileALostWorkerMayReturn) {
   RosterWorld world(Options(1));
-  world.roster.Lose(world.Join("a"), world.now);
+  world.roster.MarkLost(world.Join("a"), world.now);
   EXPECT_THAT(world.CheckFinished(9), IsEmpty());
   world.Pass(absl::Seconds(10));
   EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner finished 9", "owner deserted 9"));
@@ -494,7 +494,7 @@ TEST(RosterTest, AWorkerThatJoinsAfterTheEndPutsItOff) {
 TEST(RosterTest, TellsNothingToThoseWhoLeftOrWereLost) {
   RosterWorld world(Options(1));
   world.Leave(world.Join("a"));
-  world.roster.Lose(world.Join("b"), world.now);
+  world.roster.MarkLost(world.Join("b"), world.now);
   world.Join("c");
   Completions completions;
   world.roster.Announce({JobEvent::Kind::kDraining, Step(4), {}}, &completions);

@@ -44,7 +44,7 @@ class SessionTableTest : public ::testing::Test {
     return **table_.Open(request, Step(active_from), kNow);
   }
 
-  void Lose(SessionRecord& record, absl::Time at) {
+  void MarkLost(SessionRecord& record, absl::Time at) {
     record.presence = Presence::kLost;
     record.last_seen = at;
   }
@@ -119,7 +119,7 @@ TEST_F(SessionTableTest, ALostSessionStillSpeaksAndOneThatEndedDoesNot) {
 void GiveHistory(SessionRecord& record) {
   PushHeader header;
   header.sequence = Sequence(5);
-  record.Remember(header, KeptAnswer(), kNow);
+  record.Remember(header, StoredAnswer(), kNow);
   record.contributed = Step(2);
 }
 
@@ -144,7 +144,7 @@ TEST_F(SessionTableTest, AnotherProcessOfTheSameNameStartsAnewButHasContributed)
 TEST_F(SessionTableTest, KnowsWhatEarlierProcessesOfTheNameHavePushed) {
   GiveHistory(Open(Worker("a", 11)));
   EXPECT_EQ(Open(Worker("a", 11)).pushes_before, 0u);
-  Lose(Open(Worker("a", 12)), kNow);
+  MarkLost(Open(Worker("a", 12)), kNow);
   GiveHistory(Open(Worker("a", 12)));
   EXPECT_EQ(Open(Worker("a", 12)).pushes_before, 1u);
   Evict(Open(Worker("a", 12)).session, kNow);
@@ -157,7 +157,7 @@ TEST_F(SessionTableTest, WhoComesAfterAProcessThatLeftBeginsAnew) {
   EXPECT_EQ(Open(Worker("a", 12)).pushes_before, 0u);
 }
 
-// So that whoever goes on from there pushes it again.
+// So a worker that continues from there pushes it again.
 TEST_F(SessionTableTest, WhatAnEarlierProcessGaveToAStepIsNotDoneBeforeIt) {
   GiveHistory(Open(Worker("a", 11)));
   const SessionRecord other = Open(Worker("a", 12));
@@ -171,7 +171,7 @@ TEST_F(SessionTableTest, AProcessTakesThePlaceOfOneThatIsMissingFromTheStep) {
   EXPECT_FALSE(table_.TakesOver(Worker("a", 12), Step(2)));
   EXPECT_FALSE(table_.TakesOver(Observer("a"), Step(3)));
   EXPECT_TRUE(table_.TakesOver(Worker("a", 12), Step(3)));
-  Lose(a, kNow);
+  MarkLost(a, kNow);
   EXPECT_TRUE(table_.TakesOver(Worker("a", 12), Step(3)));
   a.contributed = Step(3);
   EXPECT_FALSE(table_.TakesOver(Worker("a", 12), Step(3)));
@@ -250,7 +250,7 @@ TEST_F(SessionTableTest, ReplacesASessionAtItsLimit) {
 TEST_F(SessionTableTest, ForgetsWhoHasGoneToMakeRoom) {
   for (const char* name : {"a", "b", "c", "d"}) Open(Worker(name));
   const SessionId c = SessionId(3);
-  Lose(**table_.Find(SessionId(2)), kNow);
+  MarkLost(**table_.Find(SessionId(2)), kNow);
   (*table_.Find(c))->presence = Presence::kLeft;
   Open(Worker("e"));
   EXPECT_THAT(table_.Find(c), IsError(Reason::kUnknownSession, HasSubstr("session 3")));
@@ -286,7 +286,7 @@ TEST_F(SessionTableTest, KnowsAProcessUntilItIsForgottenOrAnotherTakesItsName) {
   EXPECT_FALSE(table_.Knows(Worker("b", 1)));
 }
 
-// A session of another life of the server must not be taken for one of this.
+// A session of another incarnation must not be valid in this one.
 TEST(SessionNumbersTest, FollowTheBaseOfTheServersLife) {
   SessionTable table(4, SessionId(1000));
   EXPECT_EQ((*table.Open(Worker("a"), Step(0), kNow))->session, SessionId(1001));
@@ -297,7 +297,7 @@ TEST(SessionNumbersTest, FollowTheBaseOfTheServersLife) {
 // ---- Those who are silent, and those who were removed ----
 
 TEST_F(SessionTableTest, IsSilentWhoWasSeenAtTheDeadlineOrBefore) {
-  Lose(Open(Worker("a lost")), kNow - absl::Seconds(1));
+  MarkLost(Open(Worker("a lost")), kNow - absl::Seconds(1));
   const SessionId lost = SessionId(1);
   Open(Worker("b silent"));
   Open(Observer("c silent")).last_seen = kNow;
@@ -323,7 +323,7 @@ TEST_F(SessionTableTest, RefusesAProcessThatTheOperatorRemoved) {
   a.banned = true;
   a.presence = Presence::kEvicted;
   EXPECT_THAT(table_.Open(Worker("a", 11), Step(0), kNow),
-              IsError(Reason::kEvicted, HasSubstr("a was removed by the server's operator")));
+              IsError(Reason::kEvicted, HasSubstr("a was evicted by the server's operator")));
 }
 
 TEST_F(SessionTableTest, TakesAnotherProcessOfTheNameThatTheOperatorRemoved) {
@@ -523,7 +523,7 @@ PushHeader Header(uint64_t sequence) {
 TEST(SessionRecordTest, KeepsTheAnswersOfItsLatestSixteenPushes) {
   SessionRecord record;
   for (uint64_t sequence = 1; sequence <= 20; ++sequence) {
-    record.Remember(Header(sequence), KeptAnswer(), kNow);
+    record.Remember(Header(sequence), StoredAnswer(), kNow);
   }
   EXPECT_EQ(record.answers.size(), 16u);
   EXPECT_EQ(record.answers.begin()->first, Sequence(5));
@@ -532,8 +532,8 @@ TEST(SessionRecordTest, KeepsTheAnswersOfItsLatestSixteenPushes) {
 
 TEST(SessionRecordTest, ALateAnswerDoesNotTakeTheSequenceBack) {
   SessionRecord record;
-  record.Remember(Header(7), KeptAnswer(), kNow);
-  record.Remember(Header(6), KeptAnswer(), kNow);
+  record.Remember(Header(7), StoredAnswer(), kNow);
+  record.Remember(Header(6), StoredAnswer(), kNow);
   EXPECT_EQ(record.last_sequence, Sequence(7));
 }
 
@@ -541,7 +541,7 @@ TEST(SessionRecordTest, KeepsWhatAPushTellsAboutItsWorker) {
   SessionRecord record;
   PushHeader header = Header(1);
   header.loss = 0.5f;
-  record.Remember(header, KeptAnswer(), kNow);
+  record.Remember(header, StoredAnswer(), kNow);
   PushOutcome stale;
   stale.disposition = Disposition::kStaleDropped;
   record.Remember(Header(2), {stale, absl::nullopt}, kNow + absl::Seconds(1));

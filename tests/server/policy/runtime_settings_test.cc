@@ -67,7 +67,7 @@ TEST(RuntimeSettingsTest, OfTwoProposalsTheLaterHolds) {
   EXPECT_FALSE(terms.Adopt());
 }
 
-// Parts of the server hold on to the policy.
+// Other objects hold references to the policy.
 TEST(RuntimeSettingsTest, TheirPolicyStaysWhereItIs) {
   RuntimeSettings terms = Constant();
   const StalenessPolicy& policy = terms.policy();
@@ -101,7 +101,7 @@ TEST(RuntimeSettingsTest, TakeALearningRateOfZero) {
   EXPECT_EQ(terms.LearningRate(Sgd(8), Step(0)), 0);
 }
 
-// The rest of the model at the first rate, a group at each of the others.
+// A model without a group at the first rate, and one group at each of the other rates.
 OptimizerConfig Grouped(double learning_rate, const std::vector<double>& groups) {
   OptimizerConfig config = Sgd(learning_rate);
   for (const double rate : groups) config.groups.push_back({{"w"}, Sgd(rate).options});

@@ -72,7 +72,7 @@ StepProgress Skipped(StepProgress progress, uint32_t skipped) {
   return progress;
 }
 
-// Where the slowest member has made so many pushes.
+// A step whose slowest member has made `slowest` pushes.
 StepProgress Slowest(uint64_t pushes) {
   StepProgress progress = Started(0, 3, 3);
   progress.slowest = pushes;
@@ -116,15 +116,15 @@ TEST(StalenessPolicyTest, InSyncAndBackupAWorkerContributesOnceAndJoinsAtABounda
 
 TEST(StalenessPolicyTest, InSyncAndBackupAWorkerGoesOnWithAStepItIsNotInYet) {
   for (const ConsistencyMode mode : {kSync, kBackup}) {
-    EXPECT_FALSE(Policy(mode).LetsGoOn({true, 5}, Slowest(0)));
-    EXPECT_TRUE(Policy(mode).LetsGoOn({false, 5}, Slowest(0)));
+    EXPECT_FALSE(Policy(mode).MayProceed({true, 5}, Slowest(0)));
+    EXPECT_TRUE(Policy(mode).MayProceed({false, 5}, Slowest(0)));
   }
 }
 
 TEST(StalenessPolicyTest, InBoundedAndAsyncAWorkerGoesOnAtOnce) {
   for (const ConsistencyMode mode : {kBounded, kAsync}) {
-    EXPECT_TRUE(Policy(mode).LetsGoOn({true, 5}, Slowest(0)));
-    EXPECT_TRUE(Policy(mode).LetsGoOn({false, 5}, Slowest(0)));
+    EXPECT_TRUE(Policy(mode).MayProceed({true, 5}, Slowest(0)));
+    EXPECT_TRUE(Policy(mode).MayProceed({false, 5}, Slowest(0)));
   }
 }
 
@@ -145,7 +145,7 @@ TEST(SyncPolicyTest, CompletesWhenNobodyIsMissing) {
   EXPECT_TRUE(Policy(kSync).Completes(Started(3, 3, 0)));
 }
 
-// Who has contributed counts, not how many: the gradients may be those of workers that are gone.
+// The missing workers decide, not the number of gradients, which may come from workers that left.
 TEST(SyncPolicyTest, WaitsForWhoIsMissingHoweverManyHaveContributed) {
   EXPECT_FALSE(Policy(kSync).Completes(Started(5, 1, 1)));
   EXPECT_TRUE(Policy(kSync).Completes(Started(1, 3, 0)));
@@ -189,7 +189,7 @@ TEST(BackupPolicyTest, CompletesNoStepBeforeTheStart) {
   EXPECT_FALSE(Policy(kBackup, 2).Completes(NotStarted(2, 2, 0)));
 }
 
-// It stands for a worker that is done, not for a gradient.
+// A skipped push means that the worker is done; it is no gradient.
 TEST(BackupPolicyTest, ASkippedGradientIsNoneOfTheQuorum) {
   EXPECT_FALSE(Policy(kBackup, 2).Completes(Skipped(Started(1, 3, 1), 1)));
   EXPECT_TRUE(Policy(kBackup, 2).Completes(Skipped(Started(1, 3, 0), 2)));
@@ -254,12 +254,12 @@ TEST(SspPolicyTest, HasAWorkerWaitOnceItIsMoreThanTheSlackAhead) {
 
 TEST(SspPolicyTest, LetsAWorkerGoOnUnlessItIsAheadWhetherItContributedOrNot) {
   for (const bool contributed : {false, true}) {
-    EXPECT_TRUE(Ssp(2).LetsGoOn({contributed, 7}, Slowest(5)));
-    EXPECT_FALSE(Ssp(2).LetsGoOn({contributed, 8}, Slowest(5)));
+    EXPECT_TRUE(Ssp(2).MayProceed({contributed, 7}, Slowest(5)));
+    EXPECT_FALSE(Ssp(2).MayProceed({contributed, 8}, Slowest(5)));
   }
 }
 
-// Slack is what an operator writes: the largest number means no bound.
+// The operator may write any slack. The largest number means no bound.
 TEST(SspPolicyTest, TakesTheLargestSlackForNoBound) {
   EXPECT_FALSE(Ssp(4294967295u).IsAhead(After(4294967295u), Slowest(0)));
 }

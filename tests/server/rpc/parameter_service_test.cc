@@ -198,7 +198,7 @@ TEST(GrpcDrainTest, RefusesWorkAndTellsWhoIsThere) {
   ASSERT_THAT(world.Join("a"), IsOk());
   ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
   world.shard().Drain();
-  const auto draining = IsError(Reason::kDraining, HasSubstr("the server is going down"));
+  const auto draining = IsError(Reason::kDraining, HasSubstr("the server is draining"));
   EXPECT_THAT(world.AnswerToHeader(world.NextHeader("a", 0)), draining);
   EXPECT_THAT(world.Pull("a", 0), draining);
   EXPECT_THAT(world.Initialize("a", {1, 2, 3}), draining);
@@ -217,7 +217,7 @@ TEST(GrpcDrainTest, EndsThePullsThatWait) {
   EXPECT_TRUE(world.Await([&] { return world.shard().Describe().waiting_pulls == 1; }));
   world.shard().Drain();
   puller.join();
-  EXPECT_THAT(pulled, IsError(Reason::kDraining, HasSubstr("the server is going down")));
+  EXPECT_THAT(pulled, IsError(Reason::kDraining, HasSubstr("the server is draining")));
 }
 
 }  // namespace

@@ -369,7 +369,7 @@ TEST_F(GrpcFullRoomTest, EndsTheStreamOfAPushWhoseSessionEndsWhileItArrivesAndLe
 TEST_F(GrpcFullRoomTest, TellsAPushThatWaitsThatTheServerGoesDown) {
   const auto waiting = OpenWaitingPush();
   world_.shard().Drain();
-  EXPECT_THAT(waiting->Answer(), IsError(Reason::kDraining, HasSubstr("going down")));
+  EXPECT_THAT(waiting->Answer(), IsError(Reason::kDraining, HasSubstr("draining")));
   // What was let in before may end.
   EXPECT_THAT(FinishPushOf("b"), Accepted(0));
   EXPECT_THAT(FinishPushOf("c"), Accepted(0));

@@ -1,4 +1,4 @@
-// What is asked of a shard while its arithmetic is at work.
+// Calls to a shard while its arithmetic runs.
 
 #include <functional>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-// Arithmetic that something happens in the middle of.
+// Arithmetic that calls a function in its middle.
 class Interrupted final : public Parallel {
  public:
   explicit Interrupted(const std::function<void()>& interruption) : interruption_(interruption) {}
@@ -29,7 +29,7 @@ class Interrupted final : public Parallel {
   const std::function<void()>& interruption_;
 };
 
-// A worker writes its next gradient where the last one lay, once it may go on.
+// A worker may overwrite its last gradient once it has the parameters to continue.
 TEST(ShardAccumulatingTest, NobodyGoesOnWhileTheGradientIsStillRead) {
   FakeClock clock;
   std::function<void()> interruption = [] {};

@@ -1,4 +1,4 @@
-// A shard goes on where another ended.
+// A shard continues from the checkpoint of another one.
 
 #include <memory>
 #include <utility>
@@ -20,8 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsNull;
 using ::testing::SizeIs;
 
-// A server's life after `checkpoint`: its workers are those that the world starts with, in that
-// order.
+// A server that recovers `checkpoint`. Its workers are those that the world starts with, in order.
 std::unique_ptr<ShardWorld> NextIncarnation(const ShardCheckpoint& checkpoint, ShardOptions options,
                                             const OptimizerOptions& optimizer = PlainSgd()) {
   options.incarnation = checkpoint.incarnations.current().Next();
@@ -31,7 +30,7 @@ std::unique_ptr<ShardWorld> NextIncarnation(const ShardCheckpoint& checkpoint, S
   return world;
 }
 
-// Of the worker's push of that number, computed on a step of an earlier life.
+// The header of a push that was computed on a step of an earlier incarnation.
 PushHeader HeaderOf(ShardWorld& world, const char* name, uint64_t sequence, uint64_t step,
                     uint64_t incarnation = 1) {
   PushHeader header = world.NextHeader(name, step);
@@ -44,7 +43,7 @@ auto Is(Disposition disposition) {
   return IsOkAndHolds(Field(&PushOutcome::disposition, disposition));
 }
 
-// In the second life, as workers that it does not know.
+// In the second incarnation, which does not know the workers.
 void ExpectFirstStepWaitsForTwo(ShardWorld& world) {
   ASSERT_THAT(world.Join("c"), IsOk());
   EXPECT_THAT(world.PushAs(HeaderOf(world, "c", 1, 0, 2), {2, 2, 2}), Is(Disposition::kAccepted));

@@ -1,5 +1,5 @@
 // A shard called from many threads at once. All numbers are integers, or fractions by powers of
-// two, so that every sum is exact in whatever order it is made.
+// two, so that every sum is exact in every order.
 
 #include <algorithm>
 #include <atomic>
@@ -52,7 +52,7 @@ uint64_t CountApplied(const std::vector<std::vector<PushAnswer>>& answers) {
 
 // ---- Pushes ----
 
-// Nobody waits for answers, so that pushes queue; two observers pull every step meanwhile.
+// No worker waits for answers, so pushes queue. Meanwhile two observers pull every step.
 TEST(ShardConcurrencyTest, AsyncCountsEveryPushOnceAndShowsWholeSteps) {
   ShardWorld world(Async(4), ParametersOnly(kSize));
   world.Start(Names());
@@ -123,7 +123,7 @@ TEST(ShardConcurrencyTest, SyncTakesEveryStepInTheOrderOfRanksWithRoomForTwo) {
   EXPECT_EQ(world.Counters(), "1600 received: 1600 accepted");
 }
 
-// In backup mode a worker is late or takes part, and goes on in either case.
+// In backup mode a worker is late or takes part, and continues in both cases.
 TEST(ShardConcurrencyTest, BackupTakesItsStepsWhoeverIsLate) {
   ShardWorld world(Backup(3, kWorkers), ParametersOnly(kSize));
   world.Start(Names());
@@ -142,7 +142,7 @@ TEST(ShardConcurrencyTest, BackupTakesItsStepsWhoeverIsLate) {
   EXPECT_THAT(world.Parameters(), Each(-static_cast<float>(world.step())));
 }
 
-// Who goes on after its c-th push sees c − slack pushes at least of every other worker.
+// A worker that continues after its c-th push sees at least c − slack pushes of every other worker.
 TEST(ShardConcurrencyTest, SspShowsWhatTheOthersHavePushedButForTheSlack) {
   constexpr uint64_t kSlack = 2;
   ShardWorld world(Ssp(kSlack, kWorkers), ParametersOnly(kSize));
@@ -163,7 +163,7 @@ TEST(ShardConcurrencyTest, SspShowsWhatTheOthersHavePushedButForTheSlack) {
   EXPECT_EQ(world.Counters(), "1600 received: 1600 accepted");
 }
 
-// Workers join, take part in a few steps and leave, while others go on. Whatever the divisor, the
+// Workers join, take part in a few steps and leave, while others continue. With every divisor the
 // mean of ones is one.
 TEST(ShardConcurrencyTest, NoStepHangsOrGoesWrongWhileWorkersComeAndGo) {
   ShardWorld world(Sync(1), ParametersOnly(kSize));
@@ -198,7 +198,7 @@ TEST(ShardConcurrencyTest, NoStepHangsOrGoesWrongWhileWorkersComeAndGo) {
 }
 
 // A worker's process that loses its connection whenever a push is whole: it joins again while that
-// push is judged, added or applied, and sends it again, whatever it was answered.
+// push is judged, added or applied, and sends it again after every answer.
 class RestlessWorker {
  public:
   RestlessWorker(ShardWorld& world, const std::string& name)
@@ -237,7 +237,7 @@ class RestlessWorker {
   std::atomic<bool> pushing_{true};
 };
 
-// A vector large enough for the addition to take a while.
+// A vector that is large enough for the addition to take a while.
 TEST(ShardConcurrencyTest, ARepeatedPushCountsOnceWhileItsProcessKeepsJoiningAgain) {
   ShardWorld world(Async(1), ParametersOnly(1 << 16));
   world.Start(Names(2));
@@ -251,7 +251,7 @@ TEST(ShardConcurrencyTest, ARepeatedPushCountsOnceWhileItsProcessKeepsJoiningAga
   EXPECT_THAT(world.Parameters(), Each(-2 * kPushes));
 }
 
-// A door may start the next push where it learns of the last one's end.
+// The rpc layer may start the next push in the callback that ends the last one.
 TEST(ShardConcurrencyTest, PushesMayBeMadeInTheCallbacksOfPushes) {
   ShardWorld world(Async(1), ParametersOnly(kSize));
   world.Start(Names());

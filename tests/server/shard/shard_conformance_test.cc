@@ -1,11 +1,11 @@
-// The rules of TensorFlow's ConditionalAccumulator (C) and SyncReplicasOptimizer (R), by their
-// numbers in server/README.md: the server does the same, or the test says Difference and asserts
-// what ours does. Every body runs in process, over gRPC, and over gRPC with tensors in shared
-// memory.
+// Compares the server with TensorFlow's ConditionalAccumulator (rules C) and SyncReplicasOptimizer
+// (rules R). README.md lists the rules by number. Where Sluice differs on purpose, the test's name
+// says Difference and the test asserts what Sluice does. Each test runs in process, over gRPC, and
+// over gRPC with tensors in shared memory.
 //
-// A take(n) is a step of quorum n in bounded mode with a staleness of at most 0, which is the
-// accumulator's gate, and is waited for with a pull. The optimizer is SGD with learning rate 1 from
-// parameters 0, so that a step subtracts what was taken.
+// A take(n) is a step of quorum n in bounded mode with max_staleness 0, which is the accumulator's
+// gate; a pull waits for it. The optimizer is SGD with learning rate 1 and the parameters start at
+// 0, so a step subtracts the reduced gradient.
 
 #include <cmath>
 #include <memory>
@@ -163,7 +163,7 @@ TEST_P(ConditionalAccumulatorTest, C10StepsByOneAndEmptiesTheCounter) {
   EXPECT_THAT(world.Parameters(), ElementsAre(-18));
 }
 
-// A step of four that goes on with the three that came in time.
+// A step of four that continues with the three that came in time.
 TEST_P(ConditionalAccumulatorTest, C10DividesTheMeanByTheActualCounter) {
   ShardOptions options = TakeOf(4);
   options.consistency.max_step_wait = absl::Seconds(5);
@@ -205,7 +205,7 @@ TEST_P(ConditionalAccumulatorTest, C12TakesAreServedInTheirOrder) {
   }
 }
 
-// Across streams nobody can tell the order; in process those of one step show it.
+// Over several streams the order is unknown. In process, takes of one step show it.
 TEST(ConditionalAccumulatorOrderTest, C12TakesOfOneStepAreAnsweredFirstInFirstOut) {
   ShardWorld world(TakeOf(1), ParametersOnly(1));
   world.Start({"w"});
@@ -245,7 +245,7 @@ TEST_P(ConditionalAccumulatorTest, C14ACancelledTakeChangesNothingAndTheNextFire
   EXPECT_THAT(next->Wait(), Takes(1, {-15}));
 }
 
-// There is no call that sets the step; none of those that might does.
+// No call sets the step back, not even these.
 TEST_P(ConditionalAccumulatorTest, C15DifferenceTheStepNeverGoesBackwards) {
   ConformanceWorld& world = Accumulator(1);
   for (uint64_t step = 0; step < 3; ++step) {
@@ -302,7 +302,7 @@ TEST_P(ConditionalAccumulatorTest, C18DifferenceCountsARepeatedPushOnce) {
   EXPECT_THAT(world.Parameters(), ElementsAre(-15));
 }
 
-// The next life of a server has neither parameters nor high-water marks of the one before.
+// Without a directory the next incarnation has no parameters and no sequences of the one before.
 TEST_P(ConditionalAccumulatorTest, C20DifferenceSaysThatNothingWasKept) {
   ConformanceWorld& first = Accumulator(2);
   const PushHeader unanswered = first.NextHeader("w", 0);
@@ -356,7 +356,7 @@ TEST(ConditionalAccumulatorZeroTest, C08RefusesATakeOfNothing) {
   EXPECT_EQ(world.shard().Describe().consistency.quorum, 1u);
 }
 
-// Where a field left out reads as 0, 0 is the default.
+// On the wire, 0 means that the field is not set.
 TEST(ConditionalAccumulatorZeroTest, C08DifferenceOnTheWireZeroStandsForOne) {
   const auto world = MakeServerConformance(TakeOf(3), ParametersOnly(1));
   world->Start({"w"});
@@ -386,8 +386,8 @@ TEST_P(ConditionalAccumulatorTest, C23SumOfTenAndTwentyIsThirtyStepAfterStep) {
 }
 
 // At step s, gradients of local steps 1000 to 1004 with their own number for a value. TensorFlow
-// takes the mean of those from s on; ours drops x < s, takes x = s and refuses x > s. The step is
-// not set, so it is worked up to.
+// takes the mean of those from s on; Sluice drops x < s, takes x = s and refuses x > s. No call
+// sets the step, so the test trains up to it.
 TEST_P(ConditionalAccumulatorTest, C23DifferenceOfFiveLocalStepsOnlyTheCurrentOneCounts) {
   constexpr uint64_t kFirst = 1000;
   ConformanceWorld& world = Accumulator(1);
@@ -494,8 +494,8 @@ TEST_P(SyncReplicasTest, R07DifferenceAPushCountsForAllTensorsOrNone) {
   EXPECT_THAT(world.Parameters(), ElementsAre(-2, -4));
 }
 
-// On a restore TensorFlow sets the step of each accumulator; ours has one for all, which whoever
-// joins is told.
+// On a restore TensorFlow sets the step of each accumulator; Sluice has one step for all, and
+// reports it to each worker that joins.
 TEST_P(SyncReplicasTest, R08WhoeverJoinsGoesOnAtTheOneStepOfAllTensors) {
   ConformanceWorld& world = World(TakeOf(1), LayoutOf({{"first", 1}, {"second", 1}}));
   world.Start({"w"});
@@ -554,7 +554,7 @@ TEST_P(SyncReplicasTest, R12DifferenceATakeThatWaitsEndsWithTheServer) {
   world.Start({"w"});
   const auto taken = world.StartTake("w", 1);
   world.shard().Drain();
-  EXPECT_THAT(taken->Wait(), IsError(Reason::kDraining, HasSubstr("going down")));
+  EXPECT_THAT(taken->Wait(), IsError(Reason::kDraining, HasSubstr("draining")));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How training ends, for one worker and for all; and what a shard tells of itself.
+// The end of training, for one worker and for all; and the status of a shard.
 
 #include <variant>
 
@@ -66,7 +66,7 @@ TEST(FinishTest, IsAnnouncedOnceWithTheFinalStep) {
   ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
   ASSERT_THAT(world.Leave("a"), IsOk());
   EXPECT_THAT(world.Heard("owner"), IsEmpty());
-  // The last to leave completes the step: what is announced is the step after it.
+  // The last worker that leaves completes the step. The event names the step after it.
   ASSERT_THAT(world.Leave("b"), IsOk());
   EXPECT_EQ(world.step(), 1u);
   world.Pass(absl::Hours(1));

@@ -1,4 +1,4 @@
-// Who takes part in a shard's steps: the start, workers that join late, and those that are lost.
+// The members of a step: the start, workers that join late, and workers that are lost.
 
 #include <utility>
 #include <variant>
@@ -91,7 +91,7 @@ TEST(StartTest, TakesNoStepBeforeTheExpectedWorkersHaveJoined) {
   EXPECT_EQ(world.shard().Describe().current.required, 3u);
 }
 
-// The first step waits for all of them: it must not depend on how early a worker was.
+// The first step waits for all workers, so its result must not depend on the order of joins.
 TEST(StartTest, TheFirstStepHasTheGradientsOfAllExpectedWorkers) {
   ShardWorld world(Sync(3));
   world.Start({"a"});
@@ -183,7 +183,7 @@ TEST(LostWorkerTest, IsWaitedForDuringItsLeaseAndNoLonger) {
   EXPECT_EQ(world.Counters(), "2 received: 2 accepted");
 }
 
-// Who is missing counts, not how many have contributed: c's gradient does not stand in for b's.
+// The missing workers decide, not the number of contributions: c's gradient does not replace b's.
 TEST(LostWorkerTest, ThatHadContributedLeavesTheOthersWaitedFor) {
   ShardWorld world(Sync(3));
   world.Start({"a", "b", "c"});
@@ -212,7 +212,7 @@ TEST(LostWorkerTest, LeavesItsContributionToAStepThatNobodyElseIsMissingFrom) {
   EXPECT_THAT(world.Heard("owner"), ElementsAre("finished 1", "deserted 1"));
 }
 
-// The server's process was stopped, or had no core.
+// The server's process was stopped, or had no CPU.
 TEST(LostWorkerTest, IsNobodyWhomAServerThatWasAwayCouldNotHear) {
   constexpr absl::Duration kTick = absl::Milliseconds(100);
   ShardOptions options = Sync(2);
@@ -225,7 +225,7 @@ TEST(LostWorkerTest, IsNobodyWhomAServerThatWasAwayCouldNotHear) {
   world.Pass(absl::Hours(1));
   EXPECT_THAT(world.Heard("a"), IsEmpty());
   EXPECT_THAT(world.Heard("owner"), IsEmpty());
-  // From then on they have their lease.
+  // From then on their leases run.
   for (absl::Duration heard; heard < kLease - 2 * kTick; heard += kTick) world.Pass(kTick);
   EXPECT_THAT(world.Heard("a"), IsEmpty());
   for (int i = 0; i < 2; ++i) world.Pass(kTick);

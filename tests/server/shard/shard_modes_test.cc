@@ -1,4 +1,4 @@
-// What sets the modes apart: which gradients make a step, who waits for whom, and what ends a wait.
+// The differences between the modes: which gradients make a step, who waits, and what ends a wait.
 
 #include <utility>
 
@@ -116,7 +116,7 @@ TEST(SyncModeTest, AStepIsNotLateBeforeAllHaveJoined) {
   }
 }
 
-// Pushes that are in nobody's step must not keep a joiner from the only step there will be.
+// A push that broke off is in no step, so it must not delay a worker that joins.
 TEST(SyncModeTest, AStepWhoseWorkersAllStartAgainMidPushGoesOnWithThem) {
   ShardWorld world(Sync(1));
   world.Start({"a"});
@@ -282,7 +282,7 @@ TEST(AsyncModeTest, PullsAreConsistentUnlessAskedOtherwise) {
   EXPECT_FALSE(world.Pull(0).result()->header.inconsistent);
 }
 
-// A worker asks for the parameters to go on with while its push is on its way.
+// A worker pulls the next parameters while its push is in flight.
 TEST(AsyncModeTest, AWorkerGoesOnWithTheStepThatItsOwnPushMade) {
   for (const ShardOptions& options : {Async(1), Bounded(1, 3), Ssp(3, 1)}) {
     ShardWorld world(options);
@@ -306,7 +306,7 @@ TEST(SspModeTest, EveryGradientMakesAStep) {
   EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
 }
 
-// It then sees what the slowest has pushed: that is what it waited for.
+// It then sees the push of the slowest worker, for which it waited.
 TEST(SspModeTest, AWorkerThatIsMoreThanTheSlackAheadWaitsForTheSlowest) {
   ShardWorld world(Ssp(1, 2));
   world.Start({"a", "b"});

@@ -1,4 +1,4 @@
-// What an operator does to a job while it runs.
+// The operator's calls while a job runs.
 
 #include <utility>
 

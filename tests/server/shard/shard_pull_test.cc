@@ -1,4 +1,4 @@
-// What a shard hands out: initial parameters, pulls and their snapshots.
+// Initial parameters, pulls, and the snapshots that answer them.
 
 #include <memory>
 #include <set>
@@ -163,7 +163,7 @@ TEST(PullTest, EndsWithItsSession) {
   EXPECT_FALSE(pulls[3].answered());
 }
 
-// Whoever was lost may return, and its door still holds the pull.
+// A lost worker may return, and the rpc layer still holds its pull.
 TEST(PullTest, OutlivesTheLossOfItsConnection) {
   ShardWorld world(Async(1));
   world.Start({"a", "b"});

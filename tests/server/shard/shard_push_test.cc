@@ -1,4 +1,5 @@
-// A push counts at most once, from whom may push, and whole or not at all.
+// A push counts at most once, only from a worker with an open session, and as a whole or not at
+// all.
 
 #include <limits>
 #include <utility>

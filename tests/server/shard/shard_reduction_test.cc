@@ -1,5 +1,5 @@
-// What a step makes of its gradients: how they are weighed, in which order they are added, which
-// are left out, and how few of them are held at once.
+// The reduction of a step's gradients: their weights, the order of additions, which gradients are
+// left out, and how few of them are held at once.
 
 #include <algorithm>
 #include <limits>
@@ -117,7 +117,7 @@ TEST(RankOrderTest, GivesTheSameBitsInWhateverOrderGradientsArrive) {
   } while (std::next_permutation(arrival.begin(), arrival.end()));
 }
 
-// Else the test above would prove nothing.
+// Otherwise the test above would prove nothing.
 TEST(RankOrderTest, TheOrderOfArrivalGivesOtherBits) {
   ShardWorld world(Sync(4));
   world.Start(kWorkers);

@@ -1,4 +1,4 @@
-// How a shard knows who is there: heartbeats, leases, and what it remembers of whom.
+// Sessions: heartbeats, leases, and the records of workers that have gone.
 
 #include <utility>
 
@@ -78,7 +78,7 @@ TEST(SilentWorkerTest, MayBeAnObserver) {
   EXPECT_THAT(world.Heard("o"), ElementsAre("evicted 0"));
 }
 
-// Whoever looks at the state sees it coming.
+// The status shows for how long the worker has been silent.
 TEST(SilentWorkerTest, IsSeenInWhoIsWaitedFor) {
   ShardWorld world(Sync(2));
   world.Start({"a", "silent"});
@@ -129,7 +129,7 @@ TEST(ResumedTest, IsAProcessThatTheServerKnows) {
   EXPECT_FALSE(world.Restart("a")->resumed);
 }
 
-// Nobody knows any more whether its last push counted.
+// The server does not know any more whether its last push counted.
 TEST(ResumedTest, IsNoneThatWasForgottenToMakeRoom) {
   ShardOptions options = Async(1);
   options.max_sessions = 2;

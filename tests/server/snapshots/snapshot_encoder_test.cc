@@ -44,7 +44,7 @@ Values Decoded(const std::vector<SnapshotPart>& parts, size_t size) {
   return values;
 }
 
-// Of one tensor of parameters and one of statistics.
+// A layout with one tensor of parameters and one of statistics.
 class SnapshotEncoderTest : public ::testing::Test {
  protected:
   Values Pull(SnapshotEncoder& encoder, uint64_t step, const Values& values) {
@@ -70,7 +70,7 @@ TEST_F(SnapshotEncoderTest, StatisticsAreSentAsTheyAre) {
   EXPECT_FALSE(std::equal(pulled.begin(), pulled.begin() + 300000, values_.begin()));
 }
 
-// A parameter between two that the encoding knows is now the one and now the other.
+// A parameter between two values of the encoding alternates between them.
 TEST_F(SnapshotEncoderTest, OnAverageWorkersSeeWhatTheServerHas) {
   SnapshotEncoder encoder(layout_, *ParseEncoding("bfloat16"), transforms_);
   constexpr int kSteps = 64;

@@ -17,7 +17,7 @@ const float* MemoryOf(const std::shared_ptr<const Snapshot>& snapshot) {
   return snapshot->values.span().data();
 }
 
-// Publishes a step whose elements all are its number.
+// Publishes a step whose elements all equal its number.
 std::shared_ptr<const Snapshot> PublishStep(SnapshotStore& store, uint64_t step) {
   std::shared_ptr<Snapshot> snapshot = store.Make();
   snapshot->step = Step(step);

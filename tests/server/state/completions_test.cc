@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-// Completions that write letters.
+// Completions that append letters to a string.
 class CompletionsTest : public ::testing::Test {
  protected:
   void Add(Completions& completions, char letter) {
