@@ -42,63 +42,63 @@ RuntimeSettings Constant() {
 // ---- The policy ----
 
 TEST(RuntimeSettingsTest, HoldWhatTheyBeginWith) {
-  const RuntimeSettings terms(Of(ConsistencyMode::kSsp), Halving());
-  EXPECT_EQ(terms.consistency().mode, ConsistencyMode::kSsp);
-  EXPECT_FALSE(terms.policy().OncePerStep());
-  EXPECT_EQ(terms.schedule().gamma, 0.5);
+  const RuntimeSettings settings(Of(ConsistencyMode::kSsp), Halving());
+  EXPECT_EQ(settings.consistency().mode, ConsistencyMode::kSsp);
+  EXPECT_FALSE(settings.policy().OncePerStep());
+  EXPECT_EQ(settings.schedule().gamma, 0.5);
 }
 
 TEST(RuntimeSettingsTest, ANewPolicyWaitsUntilItIsAdopted) {
-  RuntimeSettings terms = Constant();
-  terms.Propose(Of(ConsistencyMode::kAsync));
-  EXPECT_EQ(terms.consistency().mode, ConsistencyMode::kSync);
-  EXPECT_TRUE(terms.Adopt());
-  EXPECT_EQ(terms.consistency().mode, ConsistencyMode::kAsync);
-  EXPECT_FALSE(terms.policy().OncePerStep());
-  EXPECT_FALSE(terms.Adopt());
+  RuntimeSettings settings = Constant();
+  settings.Propose(Of(ConsistencyMode::kAsync));
+  EXPECT_EQ(settings.consistency().mode, ConsistencyMode::kSync);
+  EXPECT_TRUE(settings.Adopt());
+  EXPECT_EQ(settings.consistency().mode, ConsistencyMode::kAsync);
+  EXPECT_FALSE(settings.policy().OncePerStep());
+  EXPECT_FALSE(settings.Adopt());
 }
 
 TEST(RuntimeSettingsTest, OfTwoProposalsTheLaterHolds) {
-  RuntimeSettings terms = Constant();
-  terms.Propose(Of(ConsistencyMode::kAsync));
-  terms.Propose(Of(ConsistencyMode::kBackup));
-  EXPECT_TRUE(terms.Adopt());
-  EXPECT_EQ(terms.consistency().mode, ConsistencyMode::kBackup);
-  EXPECT_FALSE(terms.Adopt());
+  RuntimeSettings settings = Constant();
+  settings.Propose(Of(ConsistencyMode::kAsync));
+  settings.Propose(Of(ConsistencyMode::kBackup));
+  EXPECT_TRUE(settings.Adopt());
+  EXPECT_EQ(settings.consistency().mode, ConsistencyMode::kBackup);
+  EXPECT_FALSE(settings.Adopt());
 }
 
 // Other objects hold references to the policy.
 TEST(RuntimeSettingsTest, TheirPolicyStaysWhereItIs) {
-  RuntimeSettings terms = Constant();
-  const StalenessPolicy& policy = terms.policy();
-  terms.Propose(Of(ConsistencyMode::kAsync));
-  EXPECT_TRUE(terms.Adopt());
+  RuntimeSettings settings = Constant();
+  const StalenessPolicy& policy = settings.policy();
+  settings.Propose(Of(ConsistencyMode::kAsync));
+  EXPECT_TRUE(settings.Adopt());
   EXPECT_EQ(policy.consistency().mode, ConsistencyMode::kAsync);
 }
 
 // ---- The learning rate ----
 
 TEST(RuntimeSettingsTest, TheLearningRateIsTheOptimizersTimesTheSchedule) {
-  const RuntimeSettings terms(Of(ConsistencyMode::kSync), Halving());
-  EXPECT_EQ(terms.LearningRate(Sgd(8), Step(0)), 8);
-  EXPECT_EQ(terms.LearningRate(Sgd(8), Step(3)), 1);
+  const RuntimeSettings settings(Of(ConsistencyMode::kSync), Halving());
+  EXPECT_EQ(settings.LearningRate(Sgd(8), Step(0)), 8);
+  EXPECT_EQ(settings.LearningRate(Sgd(8), Step(3)), 1);
 }
 
 TEST(RuntimeSettingsTest, ANewLearningRateWaitsAndThenIsScheduledAsTheOldOne) {
-  RuntimeSettings terms(Of(ConsistencyMode::kSync), Halving());
-  EXPECT_THAT(terms.Propose(Sgd(8), 24), IsOk());
-  EXPECT_EQ(terms.LearningRate(Sgd(8), Step(1)), 4);
-  EXPECT_FALSE(terms.Adopt());  // no new policy
-  EXPECT_EQ(terms.LearningRate(Sgd(8), Step(1)), 12);
-  EXPECT_FALSE(terms.Adopt());
-  EXPECT_EQ(terms.LearningRate(Sgd(8), Step(2)), 6);
+  RuntimeSettings settings(Of(ConsistencyMode::kSync), Halving());
+  EXPECT_THAT(settings.Propose(Sgd(8), 24), IsOk());
+  EXPECT_EQ(settings.LearningRate(Sgd(8), Step(1)), 4);
+  EXPECT_FALSE(settings.Adopt());  // no new policy
+  EXPECT_EQ(settings.LearningRate(Sgd(8), Step(1)), 12);
+  EXPECT_FALSE(settings.Adopt());
+  EXPECT_EQ(settings.LearningRate(Sgd(8), Step(2)), 6);
 }
 
 TEST(RuntimeSettingsTest, TakeALearningRateOfZero) {
-  RuntimeSettings terms = Constant();
-  EXPECT_THAT(terms.Propose(Sgd(8), 0), IsOk());
-  terms.Adopt();
-  EXPECT_EQ(terms.LearningRate(Sgd(8), Step(0)), 0);
+  RuntimeSettings settings = Constant();
+  EXPECT_THAT(settings.Propose(Sgd(8), 0), IsOk());
+  settings.Adopt();
+  EXPECT_EQ(settings.LearningRate(Sgd(8), Step(0)), 0);
 }
 
 // A model without a group at the first rate, and one group at each of the other rates.
@@ -109,43 +109,43 @@ OptimizerConfig Grouped(double learning_rate, const std::vector<double>& groups)
 }
 
 TEST(RuntimeSettingsTest, TheScheduleMultipliesEachGroupsOwnRate) {
-  const RuntimeSettings terms(Of(ConsistencyMode::kSync), Halving());
-  EXPECT_THAT(terms.LearningRates(Sgd(8), Step(1)), ElementsAre(4));
-  EXPECT_THAT(terms.LearningRates(Grouped(8, {2, 0}), Step(0)), ElementsAre(8, 2, 0));
-  EXPECT_THAT(terms.LearningRates(Grouped(8, {2, 0}), Step(1)), ElementsAre(4, 1, 0));
+  const RuntimeSettings settings(Of(ConsistencyMode::kSync), Halving());
+  EXPECT_THAT(settings.LearningRates(Sgd(8), Step(1)), ElementsAre(4));
+  EXPECT_THAT(settings.LearningRates(Grouped(8, {2, 0}), Step(0)), ElementsAre(8, 2, 0));
+  EXPECT_THAT(settings.LearningRates(Grouped(8, {2, 0}), Step(1)), ElementsAre(4, 1, 0));
 }
 
 TEST(RuntimeSettingsTest, ANewLearningRateTakesTheGroupsAlongInProportion) {
-  RuntimeSettings terms(Of(ConsistencyMode::kSync), Halving());
-  EXPECT_THAT(terms.Propose(Grouped(8, {2, 8}), 4), IsOk());
-  terms.Adopt();
-  EXPECT_THAT(terms.LearningRates(Grouped(8, {2, 8}), Step(0)), ElementsAre(4, 1, 4));
-  EXPECT_THAT(terms.LearningRates(Grouped(8, {2, 8}), Step(1)), ElementsAre(2, 0.5, 2));
+  RuntimeSettings settings(Of(ConsistencyMode::kSync), Halving());
+  EXPECT_THAT(settings.Propose(Grouped(8, {2, 8}), 4), IsOk());
+  settings.Adopt();
+  EXPECT_THAT(settings.LearningRates(Grouped(8, {2, 8}), Step(0)), ElementsAre(4, 1, 4));
+  EXPECT_THAT(settings.LearningRates(Grouped(8, {2, 8}), Step(1)), ElementsAre(2, 0.5, 2));
 }
 
 TEST(RuntimeSettingsTest, ANewLearningRateInPlaceOfZeroLeavesTheGroupsTheirs) {
-  RuntimeSettings terms = Constant();
-  EXPECT_THAT(terms.Propose(Grouped(0, {2, 0}), 4), IsOk());
-  terms.Adopt();
-  EXPECT_THAT(terms.LearningRates(Grouped(0, {2, 0}), Step(0)), ElementsAre(4, 2, 4));
+  RuntimeSettings settings = Constant();
+  EXPECT_THAT(settings.Propose(Grouped(0, {2, 0}), 4), IsOk());
+  settings.Adopt();
+  EXPECT_THAT(settings.LearningRates(Grouped(0, {2, 0}), Step(0)), ElementsAre(4, 2, 4));
 }
 
 TEST(RuntimeSettingsTest, RefuseALearningRateOutOfItsDomain) {
   for (const double rate :
        {-0.5, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
-    RuntimeSettings terms = Constant();
-    EXPECT_THAT(terms.Propose(Sgd(8), rate),
+    RuntimeSettings settings = Constant();
+    EXPECT_THAT(settings.Propose(Sgd(8), rate),
                 IsError(Reason::kBadArgument, HasSubstr(absl::StrCat("learning rate is ", rate))));
-    terms.Adopt();
-    EXPECT_EQ(terms.LearningRate(Sgd(8), Step(0)), 8);
+    settings.Adopt();
+    EXPECT_EQ(settings.LearningRate(Sgd(8), Step(0)), 8);
   }
 }
 
 TEST(RuntimeSettingsTest, WorkersThatAverageHaveTheirOwnLearningRates) {
-  RuntimeSettings terms = Constant();
-  EXPECT_EQ(terms.LearningRate({AveragingOptions()}, Step(0)), 0);
-  EXPECT_THAT(terms.Propose({AveragingOptions()}, 0.5),
-              IsError(Reason::kBadArgument, HasSubstr("learning rates of their own")));
+  RuntimeSettings settings = Constant();
+  EXPECT_EQ(settings.LearningRate({AveragingOptions()}, Step(0)), 0);
+  EXPECT_THAT(settings.Propose({AveragingOptions()}, 0.5),
+              IsError(Reason::kBadArgument, HasSubstr("apply their own optimizers")));
 }
 
 }  // namespace

@@ -144,8 +144,8 @@ TEST(DrainTest, RefusesJoinsAndOffersOfParametersButLetsWorkersLeave) {
   ShardWorld world(Async(1));
   ASSERT_THAT(world.Join("a"), IsOk());
   world.shard().Drain();
-  EXPECT_THAT(world.Join("b"), IsError(Reason::kDraining, HasSubstr("going down")));
-  EXPECT_THAT(world.Initialize({1, 1, 1}), IsError(Reason::kDraining, HasSubstr("going down")));
+  EXPECT_THAT(world.Join("b"), IsError(Reason::kDraining, HasSubstr("draining")));
+  EXPECT_THAT(world.Initialize({1, 1, 1}), IsError(Reason::kDraining, HasSubstr("draining")));
   EXPECT_THAT(world.Leave("a"), IsOk());
 }
 

@@ -235,9 +235,9 @@ TEST(PullTest, EndsWithDrainingWhenTheServerGoesDown) {
   world.Start({"a"});
   const TestPull waiting = world.Pull(1);
   world.shard().Drain();
-  EXPECT_THAT(waiting.result(), IsError(Reason::kDraining, HasSubstr("going down")));
-  EXPECT_THAT(world.Pull(0).result(), IsError(Reason::kDraining, HasSubstr("going down")));
-  EXPECT_THAT(world.Pull(9).result(), IsError(Reason::kDraining, HasSubstr("going down")));
+  EXPECT_THAT(waiting.result(), IsError(Reason::kDraining, HasSubstr("draining")));
+  EXPECT_THAT(world.Pull(0).result(), IsError(Reason::kDraining, HasSubstr("draining")));
+  EXPECT_THAT(world.Pull(9).result(), IsError(Reason::kDraining, HasSubstr("draining")));
 }
 
 // ---- Observers' pulls ----
@@ -305,7 +305,7 @@ TEST(ObserverPullTest, EndsWithDrainingIfThereAreNoParameters) {
   ASSERT_THAT(world.Observe("o"), IsOk());
   const TestPull waiting = world.Pull(0);
   world.shard().Drain();
-  EXPECT_THAT(waiting.result(), IsError(Reason::kDraining, HasSubstr("going down")));
+  EXPECT_THAT(waiting.result(), IsError(Reason::kDraining, HasSubstr("draining")));
 }
 
 // ---- What is counted ----

@@ -209,7 +209,7 @@ TEST(RefusedPushTest, RefusesPushesOnceItDrainsButCountsThoseUnderWay) {
   world.Start({"a"});
   auto arriving = world.Begin("a", 0);
   world.shard().Drain();
-  EXPECT_THAT(world.Push("a", 0, {9, 9, 9}), IsError(Reason::kDraining, HasSubstr("going down")));
+  EXPECT_THAT(world.Push("a", 0, {9, 9, 9}), IsError(Reason::kDraining, HasSubstr("draining")));
   EXPECT_THAT(world.Finish(std::move(arriving), {1, 1, 1}), Applied(1));
   EXPECT_EQ(world.Counters(), "2 received: 1 accepted, 1 rejected");
 }

@@ -254,7 +254,7 @@ TEST(RoomTest, APushThatWaitsEndsWhenTheServerGoesDown) {
   const TestStart of_b = world.BeginAs(world.NextHeader("b", 0));
   EXPECT_FALSE(of_b.told());
   world.shard().Drain();
-  EXPECT_THAT(of_b.status(), IsError(Reason::kDraining, HasSubstr("going down")));
+  EXPECT_THAT(of_b.status(), IsError(Reason::kDraining, HasSubstr("draining")));
   EXPECT_THAT(world.Finish(std::move(of_c), {2, 2, 2}), Accepted(0));
   EXPECT_THAT(world.Finish(std::move(of_d), {2, 2, 2}), Accepted(0));
   EXPECT_EQ(world.Counters(), "3 received: 2 accepted, 1 rejected");

@@ -200,7 +200,7 @@ TEST(GrpcConnectionTest, TellsThatTheServerDrainsAndThatItIsGone) {
   EXPECT_EQ(event->kind, JobEvent::Kind::kDraining);
   Values parameters(3);
   EXPECT_THAT(connection->StartPull(PullOf(*welcome, 1))->Read(absl::MakeSpan(parameters)),
-              IsError(Reason::kDraining, HasSubstr("going down")));
+              IsError(Reason::kDraining, HasSubstr("draining")));
   world.Stop();
   EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(parameters)),
               HasCode(absl::StatusCode::kUnavailable, _));
