@@ -1,6 +1,12 @@
 """Sluice's tests in C++."""
 
-def sluice_test(name, deps, srcs = None, size = "small", tags = [], **kwargs):
+# Tests are compiled more often than they are run: the optimizer would cost as much time as all the rest.
+UNOPTIMIZED = ["-O0", "-U_FORTIFY_SOURCE"]
+
+# Of targets that depend on //tests:precompiled.
+PRECOMPILED = UNOPTIMIZED + ["-include", "$(BINDIR)/tests/precompiled.h"]
+
+def sluice_test(name, deps, srcs = None, size = "small", tags = [], optimized = False, **kwargs):
     """Makes a GoogleTest program of <name>.cc.
 
     Args:
@@ -9,16 +15,35 @@ def sluice_test(name, deps, srcs = None, size = "small", tags = [], **kwargs):
       srcs: its sources, where they are not <name>.cc alone.
       size: how long it may take: "small" is a minute.
       tags: "core" says that it links neither gRPC nor LibTorch, so that ThreadSanitizer can run it.
+      optimized: for a test whose own source takes much of its time.
       **kwargs: as for cc_test.
     """
     native.cc_test(
         name = name,
         size = size,
         srcs = srcs or [name + ".cc"],
+        copts = [] if optimized else PRECOMPILED,
         tags = tags,
         deps = deps + [
             "@system//:absl",
             "@system//:gtest_main",
-        ] + (["//tests/testing:tsan_absl"] if "core" in tags else []),
+        ] + (["//tests/testing:tsan_absl"] if "core" in tags else []) +
+               ([] if optimized else ["//tests:precompiled"]),
+        **kwargs
+    )
+
+def sluice_test_library(name, deps = [], **kwargs):
+    """Makes a library of what tests share, compiled as tests are.
+
+    Args:
+      name: as for cc_library.
+      deps: what it uses.
+      **kwargs: as for cc_library.
+    """
+    native.cc_library(
+        name = name,
+        testonly = True,
+        copts = PRECOMPILED,
+        deps = deps + ["//tests:precompiled"],
         **kwargs
     )
