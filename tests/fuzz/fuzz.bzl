@@ -1,5 +1,7 @@
 """Fuzz targets: tests of their kept inputs, or with --config=fuzz programs of libFuzzer."""
 
+load("//tests:sluice_test.bzl", "UNOPTIMIZED")
+
 def fuzz_target(name, deps, size = "small"):
     """Makes a test, or a fuzzer, of <name>.cc.
 
@@ -13,6 +15,10 @@ def fuzz_target(name, deps, size = "small"):
         name = name,
         size = size,
         srcs = [name + ".cc"],
+        copts = select({
+            ":fuzzing": [],
+            "//conditions:default": UNOPTIMIZED,
+        }),
         args = [native.package_name() + "/" + corpus],
         data = native.glob([corpus + "/*"]),
         linkstatic = True,  # one file, which can be run anywhere
