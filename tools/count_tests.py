@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Counts the test cases of one run of `bazel test`, for tools/test.
 
-Usage: count_tests.py EVENTS STATUS
+Usage: count_tests.py EVENTS STATUS [SLOWEST]
 
 EVENTS is what --build_event_json_file wrote, STATUS what bazel exited with. Only the XML that these
 events name is read, so results left behind by deleted targets never count. Prints every failure
-with its log, then the count; exits 0 when at least one case passed and none failed, otherwise 1.
+with its log, then the SLOWEST slowest targets (default: none), then the count; exits 0 when at least one case passed and none failed, otherwise 1.
 """
 
 import collections
@@ -148,13 +148,29 @@ def count(events, status):
     return tally
 
 
+def seconds(events):
+    """How long each target's tests ran, over all attempts and shards; those from the cache did not."""
+    took = collections.Counter()
+    for key, event in of_kind(events, "testResult"):
+        result = event.get("testResult", {})
+        if not result.get("cachedLocally") and not result.get("executionInfo", {}).get("cachedRemotely"):
+            took[key["label"]] += int(result.get("testAttemptDurationMillis", 0)) / 1000
+    return took
+
+
+def report_slowest(took, how_many):
+    print(f"The slowest of {len(took)} targets that ran, in seconds:")
+    for label, time in took.most_common(how_many):
+        print(f"{time:8.1f}  {label}")
+
+
 def shown(log):
     """The path as a reader would type it: through the link in the workspace, where that leads to it."""
     link = "bazel-testlogs/" + log.partition("/testlogs/")[2]
     return link if os.path.exists(link) and os.path.samefile(link, log) else log
 
 
-def report(tally):
+def report_failures(tally):
     for failure in tally.failures:
         print("FAILED", failure.name)
         for line in failure.detail.strip().splitlines()[:DETAIL_LINES + 1]:
@@ -163,13 +179,16 @@ def report(tally):
             print("    log:", shown(failure.log))
     if not tally.failures and not tally.passed:
         print("No test ran.")
-    print(tally)
 
 
 def main(arguments):
-    path, status = arguments
-    tally = count(read_events(path), int(status))
-    report(tally)
+    path, status, *slowest = arguments
+    events = read_events(path)
+    tally = count(events, int(status))
+    report_failures(tally)
+    if slowest and int(slowest[0]):
+        report_slowest(seconds(events), int(slowest[0]))
+    print(tally)
     return 0 if tally.passed and not tally.failures else 1
 
 
