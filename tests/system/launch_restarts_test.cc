@@ -23,8 +23,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr int kSteps = 600;
-constexpr uint64_t kStepsBetweenKills = 60;
+constexpr int kSteps = 400;
+constexpr uint64_t kStepsBetweenKills = 40;
 
 Words Train(const Words& flags) {
   Words words = {RunfilePath("worker/sluice_train"),

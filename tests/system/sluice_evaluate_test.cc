@@ -104,6 +104,18 @@ class SluiceEvaluateTest : public ::testing::Test {
     EXPECT_THAT(server.process().Wait(kJob), IsOkAndHolds(0));
   }
 
+  // Makes `directory` one with the checkpoints of two runs: of steps 0 and 10, and of step 25 in
+  // the second incarnation. The runs are made once, since a worker takes a second to start.
+  void CopyTwoRuns(const std::string& directory) const {
+    static const std::string* const runs = [this] {
+      const auto* const made = new std::string(::testing::TempDir() + "/two_runs");
+      TrainInto(*made, 10);
+      TrainInto(*made, 15);
+      return made;
+    }();
+    std::filesystem::copy(*runs, directory, std::filesystem::copy_options::recursive);
+  }
+
   const std::string data_ = WriteEasyData(TestPath("data"), 640, 100);
   const std::string json_ = TestPath("records.json");
 };
@@ -265,8 +277,7 @@ TEST_F(SluiceEvaluateTest, FollowsADirectoryOfWhichOneCheckpointIsKept) {
 
 TEST_F(SluiceEvaluateTest, EvaluatesEachCheckpointOfARunThatIsOver) {
   const std::string directory = TestPath("kept");
-  TrainInto(directory, 10);
-  TrainInto(directory, 15);
+  CopyTwoRuns(directory);
   const std::string output = OutputOf(Evaluate({FlagOf(directory)}), 0);
   const std::vector<Record> records = Records();
   ASSERT_THAT(records, SizeIs(3));
@@ -280,8 +291,7 @@ TEST_F(SluiceEvaluateTest, EvaluatesEachCheckpointOfARunThatIsOver) {
 
 TEST_F(SluiceEvaluateTest, PassesOverADamagedCheckpoint) {
   const std::string directory = TestPath("kept");
-  TrainInto(directory, 10);
-  TrainInto(directory, 15);
+  CopyTwoRuns(directory);
   const std::string newest = directory + "/checkpoint-000002-000000000025.safetensors";
   std::filesystem::resize_file(newest, std::filesystem::file_size(newest) - 1);
   const auto says_so = HasSubstr(absl::StrCat(newest, ": "));
@@ -303,14 +313,14 @@ TEST_F(SluiceEvaluateTest, SaysThatADirectoryHoldsNothing) {
 
 TEST_F(SluiceEvaluateTest, GivesTheSameFiguresOfACheckpointAndItsExport) {
   const std::string directory = TestPath("kept");
-  TrainInto(directory, 5);
+  CopyTwoRuns(directory);
   OutputOf(Evaluate({FlagOf(directory)}), 0);
   const Record followed = Records().back();
-  EXPECT_EQ(followed.step, 5);
-  const std::string file = directory + "/checkpoint-000001-000000000005.safetensors";
+  EXPECT_EQ(followed.step, 25);
+  const std::string file = directory + "/checkpoint-000002-000000000025.safetensors";
   const Record of_file = FiguresOf(file);
-  EXPECT_EQ(of_file.step, 5);
-  EXPECT_EQ(of_file.incarnation, 1);
+  EXPECT_EQ(of_file.step, 25);
+  EXPECT_EQ(of_file.incarnation, 2);
   ExpectSameFigures(of_file, followed);
   const std::string exported = TestPath("model.pt");
   OutputOf({RunfilePath("tools/ctl/export"), file, exported}, 0);
@@ -319,8 +329,8 @@ TEST_F(SluiceEvaluateTest, GivesTheSameFiguresOfACheckpointAndItsExport) {
 
 TEST_F(SluiceEvaluateTest, NamesAFileThatIsDamagedOrMissing) {
   const std::string directory = TestPath("kept");
-  TrainInto(directory, 5);
-  const std::string file = directory + "/checkpoint-000001-000000000005.safetensors";
+  CopyTwoRuns(directory);
+  const std::string file = directory + "/checkpoint-000002-000000000025.safetensors";
   std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(-100, std::ios::end)
       << "damage";
   EXPECT_THAT(OutputOf(Evaluate({"--checkpoint=" + file}), 1),

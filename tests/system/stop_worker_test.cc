@@ -25,14 +25,14 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int kWorkers = 4;
-// For 3000 steps, with sanitizers and on a machine with other work.
+// For 1500 steps, with sanitizers and on a machine with other work.
 constexpr absl::Duration kManySteps = absl::Minutes(2);
 
 // A standalone job of workers w0 to w3 that push until step `steps`.
 class StoppableJob {
  public:
   StoppableJob(const Words& mode, uint64_t steps) {
-    Words words = {RunfilePath("server/sluice_server"), "--listen=127.0.0.1:0", "--lease=2",
+    Words words = {RunfilePath("server/sluice_server"), "--listen=127.0.0.1:0", "--lease=1",
                    absl::StrCat("--workers=", kWorkers)};
     words.insert(words.end(), mode.begin(), mode.end());
     server_ = Start(words);
@@ -58,7 +58,7 @@ class StoppableJob {
 
 TEST(StopWorkerTest, InBackupTheOthersGoOnAtOnceAndItCatchesUp) {
   // The others must not be done before its lease is over: a step takes 2 ms and more.
-  StoppableJob job({"--mode=backup", "--quorum=3"}, 3000);
+  StoppableJob job({"--mode=backup", "--quorum=3"}, 1500);
   ASSERT_THAT(WaitForAccepted(job.address(), 30), IsOk());
   job.worker(2).Signal(SIGSTOP);
   ASSERT_THAT(WaitForPresence(job.address(), "w2", "EVICTED"), IsOk());
@@ -66,11 +66,11 @@ TEST(StopWorkerTest, InBackupTheOthersGoOnAtOnceAndItCatchesUp) {
   for (int i = 0; i < kWorkers; ++i) {
     EXPECT_THAT(job.worker(i).Wait(kManySteps), IsOkAndHolds(0)) << job.worker(i).output();
     EXPECT_THAT(LinesWith(job.worker(i).output(), "parameters at"),
-                ElementsAre("parameters at step 3000: -3000 to -3000"));
+                ElementsAre("parameters at step 1500: -1500 to -1500"));
   }
   EXPECT_THAT(job.server().Wait(), IsOkAndHolds(0));
   EXPECT_THAT(Counters(job.server().output()),
-              AllOf(HasSubstr("3000 steps"), Not(HasSubstr("unbalanced"))));
+              AllOf(HasSubstr("1500 steps"), Not(HasSubstr("unbalanced"))));
 }
 
 TEST(StopWorkerTest, InSyncTheOthersWaitForItsLeaseAndSayForWhom) {
