@@ -1,5 +1,5 @@
-// Liveness (rule 7): once nothing goes wrong any more, those that are alive get on, whatever the
-// others have left behind.
+// Checks liveness: once the disturbances have ended, the workers that are alive make
+// progress, whatever state the others have left behind.
 
 #ifndef SLUICE_TESTS_SIMULATION_CALM_H_
 #define SLUICE_TESTS_SIMULATION_CALM_H_

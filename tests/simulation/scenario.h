@@ -1,4 +1,4 @@
-// What a seed plays: a job's configuration, drawn from all that are legal.
+// The configuration of the job that a seed plays, drawn from all that are valid.
 
 #ifndef SLUICE_TESTS_SIMULATION_SCENARIO_H_
 #define SLUICE_TESTS_SIMULATION_SCENARIO_H_

@@ -1,5 +1,5 @@
-// A seed's whole story: workers that push, die, return and lie; then a calm in which those that are
-// left must get on; then the end.
+// Everything that one seed plays: first workers push, die, return and lie; then the disturbances
+// end and the remaining workers must make progress; then the job ends.
 
 #ifndef SLUICE_TESTS_SIMULATION_SIMULATION_H_
 #define SLUICE_TESTS_SIMULATION_SIMULATION_H_

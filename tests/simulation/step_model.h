@@ -1,5 +1,5 @@
-// The oracle's notion of a step: the list of what counts towards it, and its arithmetic done anew
-// from that list.
+// The oracle's model of a step: the list of gradients that count for it. The oracle computes the
+// new parameters from that list.
 
 #ifndef SLUICE_TESTS_SIMULATION_STEP_MODEL_H_
 #define SLUICE_TESTS_SIMULATION_STEP_MODEL_H_

@@ -1,4 +1,4 @@
-// What a push or a pull is told, in a form in which what was expected and what was seen compare.
+// The answer to a push or a pull, in a form in which the expected and the actual one compare.
 
 #ifndef SLUICE_TESTS_SIMULATION_VERDICT_H_
 #define SLUICE_TESTS_SIMULATION_VERDICT_H_

@@ -1,9 +1,9 @@
-// Whether something stays as it is for as long as a program runs.
+// Decides whether a quantity stays constant while a program runs.
 //
-// A course is what was measured at even intervals. Its first quarter is the program's warming up;
-// it is flat if the median of its last quarter is no larger than that of its second, but for what
-// is allowed for noise. What leaks little but steadily makes the last quarter's median half of the
-// run's leak larger, however noisy the single values are.
+// A course is a series of values measured at equal intervals. Its first quarter is the program's
+// warm-up and is ignored. The course is flat if the median of the last quarter is not larger than
+// the median of the second quarter plus a tolerance for noise. A small steady leak raises the last
+// median by half of what leaks in the whole run, however noisy the single values are.
 
 #ifndef SLUICE_TESTS_SOAK_FLATNESS_H_
 #define SLUICE_TESTS_SOAK_FLATNESS_H_

@@ -1,4 +1,4 @@
-// How much of the machine a process holds.
+// Reads how much memory and how many file descriptors and threads a process has.
 
 #ifndef SLUICE_TESTS_SOAK_PROCESS_SIZE_H_
 #define SLUICE_TESTS_SOAK_PROCESS_SIZE_H_

@@ -1,4 +1,4 @@
-// A long run of one server whose workers come and go, and what it held meanwhile.
+// A long run of one server whose workers come and go, and the resources that it used meanwhile.
 
 #ifndef SLUICE_TESTS_SOAK_SOAK_H_
 #define SLUICE_TESTS_SOAK_SOAK_H_

@@ -1,4 +1,4 @@
-// A data set that is learnt at once, in IDX files.
+// Writes a data set, as IDX files, that any model learns within some 20 steps.
 
 #ifndef SLUICE_TESTS_TESTING_EASY_DATA_H_
 #define SLUICE_TESTS_TESTING_EASY_DATA_H_

@@ -1,4 +1,4 @@
-// What became of a push, as matchers and as words.
+// Matchers for the answer to a push, and the answer as text.
 
 #ifndef SLUICE_TESTS_TESTING_OUTCOME_H_
 #define SLUICE_TESTS_TESTING_OUTCOME_H_

@@ -1,10 +1,10 @@
-// Named points on a server's way to the disk, at one of which its process may be made to die.
+// Named points on a server's way to the disk. A test names one, and the process kills itself there.
 //
 // A point is "<file>.<operation>.<when>". The file is one of what server/durable/README.md lists:
 // journal, checkpoint, life or kept. The operations are FileSystem's: create, write, sync, rename
-// (of the name that a file gets), remove, and sync-directory, which is of what the same thread
-// changed last. `When` is before or after; for write it is also torn: half of the bytes are
-// written.
+// (the file is named by its new name), remove, and sync-directory (the file is the one that the
+// same thread changed last). `When` is before or after. For write it may also be torn, which means
+// that half of the bytes are written.
 
 #ifndef SLUICE_TESTS_TESTING_DURABLE_FAILPOINTS_H_
 #define SLUICE_TESTS_TESTING_DURABLE_FAILPOINTS_H_

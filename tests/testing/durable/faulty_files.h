@@ -1,9 +1,9 @@
-// A disk in memory that loses what it was not told to keep.
+// A file system in memory that may lose everything that was not synced.
 //
-// A crash keeps all that was synced. Of what was not, it keeps what it likes: some of the names
-// that were made, changed or removed since their directory was synced, and of each file's new bytes
-// a part, in which a stretch may be zeros. That is what file systems do that promise no more than
-// POSIX (Pillai et al. 2014, "All File Systems Are Not Created Equal").
+// A crash keeps everything that was synced. It keeps a random part of the rest: some of the names
+// that were made, changed or removed since their directory was synced, and a part of each file's
+// new bytes, in which a range may be zeros. File systems that promise no more than POSIX do the
+// same (Pillai et al. 2014, "All File Systems Are Not Created Equal").
 
 #ifndef SLUICE_TESTS_TESTING_DURABLE_FAULTY_FILES_H_
 #define SLUICE_TESTS_TESTING_DURABLE_FAULTY_FILES_H_

@@ -1,4 +1,4 @@
-// A server's life on a directory, from Open() to an end without a last checkpoint.
+// One incarnation of a server on a directory, from Open() to an end without a last checkpoint.
 
 #ifndef SLUICE_TESTS_TESTING_DURABLE_LIFE_H_
 #define SLUICE_TESTS_TESTING_DURABLE_LIFE_H_

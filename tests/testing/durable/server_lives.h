@@ -1,5 +1,5 @@
-// One job over several lives of its server: servers that are started one after the other on one
-// directory and one address, and workers that go on beside them.
+// One job with several incarnations of its server: a test starts one server after the other with
+// the same directory and address, while the workers continue.
 
 #ifndef SLUICE_TESTS_TESTING_DURABLE_SERVER_LIVES_H_
 #define SLUICE_TESTS_TESTING_DURABLE_SERVER_LIVES_H_

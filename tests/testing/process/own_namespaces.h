@@ -1,4 +1,5 @@
-// Mounts and a network that no other process sees, and that are gone with this one (namespaces(7)).
+// Gives this process mounts and a network that no other process sees and that end with it
+// (namespaces(7)).
 
 #ifndef SLUICE_TESTS_TESTING_PROCESS_OWN_NAMESPACES_H_
 #define SLUICE_TESTS_TESTING_PROCESS_OWN_NAMESPACES_H_

@@ -1,9 +1,9 @@
-// Hosts of a network that is this process's own, and links between them that can be cut in one
+// Several hosts with a network between them, all on this machine. A link can be cut in one
 // direction.
 //
-// Each host is a network namespace with an address of its own. This process stands between them as
-// their router: it reaches all of them, and a cut has it drop, without a word to either side, what
-// one of them sends to another. Nothing leaves the machine.
+// Each host is a network namespace with its own address. This process is the router: it reaches all
+// hosts. While a link is cut, it drops what one host sends to the other and tells neither of them.
+// Nothing leaves the machine.
 
 #ifndef SLUICE_TESTS_TESTING_PROCESS_PRIVATE_NETWORK_H_
 #define SLUICE_TESTS_TESTING_PROCESS_PRIVATE_NETWORK_H_

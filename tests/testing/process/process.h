@@ -1,4 +1,4 @@
-// A program under a test's control: started, watched, signalled, and never left behind.
+// A program that a test starts, watches and signals. It never outlives the test.
 //
 //   auto server = Process::Start({RunfilePath("server/sluice_server"), "--listen=127.0.0.1:0"});
 //   ASSERT_TRUE(server.ok()) << server.status();

@@ -1,4 +1,4 @@
-// What a run came to, as one JSON object in a file of its own: tests/README.md says what is in it.
+// Writes the results of a run as one JSON object to a file. tests/README.md lists the fields.
 //
 //   RecordSheet sheet("kill_server.journal", seed);
 //   sheet.Count("kills", kills);

@@ -1,4 +1,4 @@
-// A file system of a few megabytes, in memory, for what happens when a disk is full.
+// A file system of a few megabytes in memory, for tests of a full disk.
 
 #ifndef SLUICE_TESTS_TESTING_PROCESS_TINY_DISK_H_
 #define SLUICE_TESTS_TESTING_PROCESS_TINY_DISK_H_

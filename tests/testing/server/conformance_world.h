@@ -1,4 +1,4 @@
-// What the conformance suite asks of a server, whichever way its workers reach it.
+// What the conformance suite needs from a server, in the same process or over gRPC.
 //
 //   const auto world = MakeShardConformance(Bounded(2, 0), ParametersOnly(1));
 //   world->Start({"w"});

@@ -1,4 +1,4 @@
-// A worker's connection to a server that is there.
+// Connects a worker to a server that runs already.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_CONNECT_H_
 #define SLUICE_TESTS_TESTING_SERVER_CONNECT_H_

@@ -1,4 +1,4 @@
-// A call that knows no message: bytes go out, and bytes come in.
+// An RPC without message types: it sends bytes and receives bytes.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_GENERIC_CALL_H_
 #define SLUICE_TESTS_TESTING_SERVER_GENERIC_CALL_H_

@@ -1,4 +1,4 @@
-// Asking the Inspector, in JSON.
+// Calls the Inspector and returns its answers as JSON.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_INSPECTION_H_
 #define SLUICE_TESTS_TESTING_SERVER_INSPECTION_H_

@@ -1,4 +1,4 @@
-// A server behind its real door, in this process, and the jobs of the programs that train with it:
+// A server in this process with its real gRPC service, and the jobs of programs that train with it:
 //
 //   JobWorld world(Sync(2));  // tests/testing/shard/shard_world.h
 //   RemoteOptimizer optimizer(world.JobOf("a"), *model, torch::optim::SGDOptions(0.1));

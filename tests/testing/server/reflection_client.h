@@ -1,8 +1,8 @@
-// A client that has no .proto file and no stub: it asks the server what it serves, as grpcurl does,
-// and speaks JSON.
+// A client without .proto files and stubs. Like grpcurl, it asks the server for its services by
+// reflection, and takes and returns JSON.
 //
-// Of the reflection protocol (grpc.reflection.v1alpha) it knows the few fields it needs, described
-// in the .cc; everything else it learns from the server, into descriptors of its own.
+// It knows only the fields of the reflection protocol (grpc.reflection.v1alpha) that it needs; the
+// .cc describes them. It learns all other messages from the server.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_REFLECTION_CLIENT_H_
 #define SLUICE_TESTS_TESTING_SERVER_REFLECTION_CLIENT_H_

@@ -1,4 +1,4 @@
-// A call with a stream of requests, which a test holds open, breaks or ends.
+// An RPC with a stream of requests that a test keeps open, breaks or ends.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_REQUEST_STREAM_H_
 #define SLUICE_TESTS_TESTING_SERVER_REQUEST_STREAM_H_

@@ -1,4 +1,4 @@
-// Servers started by flags, and a worker of theirs.
+// Starts servers in this process from flags, and connects a worker to them.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_SERVER_FLAGS_H_
 #define SLUICE_TESTS_TESTING_SERVER_SERVER_FLAGS_H_

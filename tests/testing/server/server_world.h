@@ -1,4 +1,4 @@
-// A server in this process behind its real door, and workers that may say anything to it.
+// A server in this process with its real gRPC service, and workers that may send it anything.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_SERVER_WORLD_H_
 #define SLUICE_TESTS_TESTING_SERVER_SERVER_WORLD_H_

@@ -1,4 +1,4 @@
-// A server in this process that speaks mutual TLS, and callers with certificates of every kind.
+// A server in this process with mutual TLS, and callers with certificates of every kind.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_TLS_WORLD_H_
 #define SLUICE_TESTS_TESTING_SERVER_TLS_WORLD_H_

@@ -1,5 +1,5 @@
-// A fixture for tests that send what no honest worker sends: a server in training, which must go
-// on.
+// A fixture for tests that send what no correct worker sends. Its server is in training and must
+// continue.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_TRAINED_SERVER_TEST_H_
 #define SLUICE_TESTS_TESTING_SERVER_TRAINED_SERVER_TEST_H_

@@ -1,4 +1,4 @@
-// The two ways of a client to a server's shard, for tests that hold on both.
+// The two ways in which a client reaches a shard, for tests that run on both.
 //
 //   INSTANTIATE_TEST_SUITE_P(, MyTest, ::testing::Values(&InProcess, &OverGrpc), TransportName);
 

@@ -1,4 +1,4 @@
-// A worker of a shard that is called from many threads.
+// A worker of a shard, for tests that call the shard from many threads.
 
 #ifndef SLUICE_TESTS_TESTING_SHARD_SHARD_CLIENT_H_
 #define SLUICE_TESTS_TESTING_SHARD_SHARD_CLIENT_H_

@@ -1,5 +1,5 @@
-// The in-memory twin of worker/connection/grpc/connection.h: a way to a shard in the same
-// process.
+// The ServerConnection to a shard in the same process. It replaces the one over gRPC
+// (worker/connection/grpc/connection.h) in tests.
 
 #ifndef SLUICE_TESTS_TESTING_SHARD_SHARD_CONNECTION_H_
 #define SLUICE_TESTS_TESTING_SHARD_SHARD_CONNECTION_H_

@@ -1,4 +1,4 @@
-// A shard with its clock and its workers, as verbs:
+// A shard with a fake clock and its workers. Each verb is one action of a worker:
 //
 //   ShardWorld world(Sync(2));
 //   world.Start({"a", "b"});

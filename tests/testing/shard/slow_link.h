@@ -1,4 +1,4 @@
-// A connection that says its link is slower than it is, so that no test needs to wait for one.
+// A connection that reports a slower link than it has, so that tests need no slow link.
 
 #ifndef SLUICE_TESTS_TESTING_SHARD_SLOW_LINK_H_
 #define SLUICE_TESTS_TESTING_SHARD_SLOW_LINK_H_

@@ -1,4 +1,4 @@
-// A step executor with the parameters that it moves:
+// A step executor with the parameters that it updates:
 //
 //   StepWorld world(ParametersOnly(1));
 //   world.Add({2});
