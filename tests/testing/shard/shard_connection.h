@@ -17,8 +17,9 @@
 
 namespace sluice {
 
-// As every connection, for one thread at a time; ends its session with its life. Blocks without
-// limit where the other has a deadline, unless told to be late; loses nothing, unless told to.
+// Like every connection, it is used by one thread at a time, and its destructor ends its session.
+// Where the connection over gRPC has a deadline, this one blocks without a limit. It is late and
+// loses something only when a test says so.
 class ShardConnection final : public ServerConnection {
  public:
   // `shard` outlives the connection.
