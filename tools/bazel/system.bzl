@@ -20,7 +20,6 @@ _PKG_CONFIG = {
         "absl_synchronization",
         "absl_time",
     ],
-    "benchmark": ["benchmark"],
     "glog": ["libglog"],
     "grpc": ["grpc++"],
     "json": ["nlohmann_json"],
@@ -33,6 +32,7 @@ _PKG_CONFIG = {
 
 # Target name -> link flags, for what comes without a pkg-config file.
 _PLAIN = {
+    "benchmark": ["-lbenchmark"],
     "cli11": [],
     "gtest": ["-lgmock", "-lgtest"],
     "gtest_main": ["-lgmock", "-lgtest_main", "-lgtest"],
