@@ -1,4 +1,4 @@
-// What is asked of command lines beyond what CLI11 asks.
+// Parses command lines with CLI11, and adds the checks that CLI11 lacks.
 
 #ifndef SLUICE_COMMON_BASE_COMMAND_LINE_H_
 #define SLUICE_COMMON_BASE_COMMAND_LINE_H_
@@ -9,22 +9,22 @@
 
 namespace sluice {
 
-// Has `app` parse the arguments of main(), and throws CLI::ParseError as it does; also if one of
-// them is empty, which CLI11 takes for the name of a group of options: then it may never return
-// (seen with 2.1.2).
+// Parses the arguments of main() with `app`, which throws CLI::ParseError. Also throws it if an
+// argument is empty: CLI11 takes an empty argument for the name of a group of options, and then may
+// never return (seen with 2.1.2).
 void ParseArguments(CLI::App& app, int argc, const char* const* argv);
 
-// Parses them, and says on the terminal what CLI11 has to say. The code to exit with, if that is
-// all: 0 after --help, 2 for a command line that is wrong.
+// Parses the arguments, and prints CLI11's help or error. Returns the exit code if the program
+// shall end: 0 after --help, 2 for a wrong command line.
 absl::optional<int> ExitCodeOfUsage(CLI::App& app, int argc, const char* const* argv);
 
-// The check of a number in [least, most]. CLI11's own lets NaN pass.
+// Checks that a number is in [least, most]. CLI11's own check lets NaN pass.
 CLI::Validator NumberFrom(double least, double most);
 
-// The same of seconds that become an absl::Duration: 31 years at most.
+// Checks seconds that become an absl::Duration: from `least` to 31 years.
 CLI::Validator SecondsFrom(double least);
 
-// The least that is more than none.
+// The smallest number of seconds that is more than 0.
 inline constexpr double kMicrosecond = 1e-6;
 
 }  // namespace sluice

@@ -16,22 +16,25 @@ void AddDurableFlags(CLI::App& app, DurableOptions& options) {
   CLI::App& group = *app.add_option_group("Checkpoints", "What outlives the server");
   CLI::Option* const directory = group.add_option(
       "--checkpoint-dir", options.directory,
-      "directory for checkpoints; a server that finds some there goes on where they end");
+      "directory for checkpoints; a server that finds checkpoints there continues from them");
   group
-      .add_option("--checkpoint-every", options.checkpoint_every,
-                  "steps between two checkpoints; 0: only of the first and the last step, and when "
-                  "Admin.SaveCheckpoint asks for one")
+      .add_option(
+          "--checkpoint-every", options.checkpoint_every,
+          "steps between two checkpoints; 0: only the first and the last step are saved, and "
+          "those for which Admin.SaveCheckpoint asks")
       ->needs(directory)
       ->capture_default_str();
   group
       .add_option("--durability", options.durability,
-                  "memory: a crash costs the steps since the last checkpoint; journal: a push is "
-                  "answered when the step that it is part of is on the disk, and a crash costs "
-                  "nothing that was answered")
+                  "memory: a crash loses the steps since the last checkpoint; journal: a push is "
+                  "answered when its step is on the disk, and a crash loses nothing that was "
+                  "answered")
       ->needs(directory)
       ->transform(CLI::CheckedTransformer(kDurabilities))
       ->default_str("memory");
-  group.add_option("--keep-checkpoints", options.keep_checkpoints, "how many are kept, the newest")
+  group
+      .add_option("--keep-checkpoints", options.keep_checkpoints,
+                  "how many of the newest checkpoints to keep")
       ->needs(directory)
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();

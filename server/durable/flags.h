@@ -1,4 +1,4 @@
-// The command line of what a server keeps on disk.
+// The flags for what a server writes to disk.
 
 #ifndef SLUICE_SERVER_DURABLE_FLAGS_H_
 #define SLUICE_SERVER_DURABLE_FLAGS_H_
@@ -11,7 +11,7 @@ class App;
 
 namespace sluice {
 
-// Adds them to `app`, in a group of their own. `options` outlives the parsing.
+// Declares the flags in a group of `app`. `options` must outlive the parsing.
 void AddDurableFlags(CLI::App& app, DurableOptions& options);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// A server's configuration, for people and their scripts.
+// Prints a server's configuration for people and scripts (--print-config).
 
 #ifndef SLUICE_SERVER_PROGRAM_CONFIG_JSON_H_
 #define SLUICE_SERVER_PROGRAM_CONFIG_JSON_H_
@@ -10,9 +10,9 @@
 
 namespace sluice {
 
-// JSON of ServerConfig in proto/sluice/v1/config.proto, with the fields that have their default
-// too; ends with a line feed. Whether there is a token is told, but not the token. `tls` names the
-// files behind the options' credentials, or none.
+// Returns the JSON of ServerConfig in proto/sluice/v1/config.proto, including fields that have
+// their default, and a line feed at the end. It says whether there is a token, but never the token.
+// `tls` names the files of the options' credentials, if there are any.
 std::string ConfigJson(const ServerOptions& options, const TlsFiles& tls);
 
 }  // namespace sluice

@@ -1,9 +1,9 @@
-// A process's part in a launch by mpirun: the one place that speaks to MPI.
+// What a process does in a launch by mpirun. Only this unit of server/ exchanges data through MPI.
 //
-// Unsupervised, a rank is its program. With --max-restarts it is a supervisor, and the program is
-// its child, which it starts again when it dies (common/launch/supervisor.h). The child is told
-// what MPI would have told it. A server that is started again keeps address, token, job and
-// credentials, so that the workers find it.
+// Without --max-restarts a rank runs its program itself. With it, the rank becomes a supervisor: it
+// runs the program as a child process and starts it again when it dies
+// (common/launch/supervisor.h). The supervisor tells the child what MPI told the rank. A server
+// that is started again keeps its address, token, job and credentials, so that the workers find it.
 
 #ifndef SLUICE_SERVER_PROGRAM_LAUNCH_H_
 #define SLUICE_SERVER_PROGRAM_LAUNCH_H_
@@ -29,12 +29,12 @@ struct Launch {
   std::unique_ptr<Server> server;  // of rank 0, else null
 };
 
-// Takes part in the launch, once in a process that an MPI launcher started, while it has one
-// thread. A rank that only supervises does not come back: it exits as its program did. Every rank
-// gets an UNAVAILABLE that says why rank 0 has no server.
+// Takes part in the launch. Call it once, in a process that an MPI launcher started, while the
+// process has one thread. In a supervisor it does not return: the process exits with the program's
+// exit code. If rank 0 cannot start its server, every rank gets UNAVAILABLE with the reason.
 absl::StatusOr<Launch> TakePartInLaunch(const ServerFlags& flags, ServerPlace place);
 
-// INVALID_ARGUMENT if the flags ask for what a process that was started by hand has not.
+// INVALID_ARGUMENT if the flags need mpirun and this process was started without it.
 absl::Status CheckStartedByHand(const ServerFlags& flags);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// The server of a launch by mpirun: rank 0.
+// Starts the server of a launch by mpirun, on rank 0.
 
 #ifndef SLUICE_SERVER_PROGRAM_LAUNCHED_SERVER_H_
 #define SLUICE_SERVER_PROGRAM_LAUNCHED_SERVER_H_
@@ -17,9 +17,10 @@ struct LaunchedServer {
   ServerIdentity identity;
 };
 
-// With a new job id and token; on a private unix socket if all ranks share the node, else on TCP,
-// with new credentials for mutual TLS unless the flags choose. A brief that names a server is of an
-// earlier process of this rank, whose place the new one takes.
+// Starts a server with a new job id and token. If all ranks are on one node, it listens on a
+// private unix socket. Otherwise it listens on TCP with new credentials for mutual TLS, unless the
+// flags say otherwise. If the brief names a server, an earlier process of this rank has died: the
+// new server takes over its address, job id and token.
 absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
                                                    const LaunchBrief& brief);
 

@@ -1,4 +1,4 @@
-// A CLI11 option whose absence means something.
+// Declares a CLI11 option for a value that may be absent.
 
 #ifndef SLUICE_SERVER_PROGRAM_OPTIONAL_FLAG_H_
 #define SLUICE_SERVER_PROGRAM_OPTIONAL_FLAG_H_

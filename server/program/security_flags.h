@@ -1,5 +1,4 @@
-// The flags by which a server and its workers, each for itself, choose between mutual TLS and
-// plaintext.
+// The flags that choose between mutual TLS and plaintext. A server and each worker have their own.
 
 #ifndef SLUICE_SERVER_PROGRAM_SECURITY_FLAGS_H_
 #define SLUICE_SERVER_PROGRAM_SECURITY_FLAGS_H_
@@ -21,18 +20,19 @@ struct SecurityFlags {
   bool insecure_on_network = false;
 };
 
-// Adds them to `group`. `flags` outlives the parsing.
+// Declares the flags in `group`. `flags` must outlive the parsing.
 void AddSecurityFlags(CLI::App& group, SecurityFlags& flags);
 
-// Whether anything was said, so that nothing need be chosen.
+// Whether the user gave any of these flags.
 bool ChoosesSecurity(const SecurityFlags& flags);
 
-// The files that were named; empty if none was. INVALID_ARGUMENT if only some were, or --insecure
-// as well.
+// Returns the credentials in the named files, or an empty source if no file is named.
+// INVALID_ARGUMENT if only some of the files are named, or if --insecure is given too.
 absl::StatusOr<CredentialsSource> CredentialsFrom(const SecurityFlags& flags);
 
-// What to speak at `address`: the files' credentials, or empty for plaintext, which wants loopback,
-// a unix socket or --insecure-on-network, and warns of the last. Else INVALID_ARGUMENT says why.
+// Returns the credentials to use at `address`, or an empty source for plaintext. Plaintext is
+// allowed on loopback, on a unix socket, and with --insecure-on-network, which logs a warning.
+// Otherwise INVALID_ARGUMENT gives the reason.
 absl::StatusOr<CredentialsSource> CredentialsAt(const SecurityFlags& flags, const Address& address);
 
 }  // namespace sluice

@@ -57,12 +57,12 @@ absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t
 void AddMemberFlags(CLI::App& group, ServerFlags& flags) {
   group
       .add_option("--lease", flags.lease,
-                  "seconds a worker that is silent, or whose connection broke, keeps its place")
+                  "seconds after which a silent or disconnected worker loses its place")
       ->check(SecondsFrom(kMicrosecond))
       ->capture_default_str();
   AddOptional(group, "--start-timeout", flags.start_timeout,
-              "seconds after the first worker joined that the others are waited for; 0 waits for "
-              "ever (default: 60 under mpirun, else 0)")
+              "seconds to wait for the other workers after the first one joined; 0: no limit "
+              "(default: 60 under mpirun, else 0)")
       ->check(SecondsFrom(0));
   group.add_option("--max-workers", flags.max_workers, "workers that may take part at once")
       ->check(CLI::Range(1, 1'000'000))
@@ -72,17 +72,17 @@ void AddMemberFlags(CLI::App& group, ServerFlags& flags) {
 void AddLimitFlags(CLI::App& group, ServerFlags& flags) {
   AddOptional(
       group, "--max-in-flight", flags.max_in_flight_mb,
-      "MB of gradients that may be on their way in; beyond that workers are slowed, and three "
-      "gradients fit always (default: a quarter of the memory)")
+      "in-flight limit: MB of gradients that the server receives at once; beyond it workers are "
+      "slowed down; three gradients always fit (default: a quarter of the memory)")
       ->check(NumberFrom(0, 1e12));
   group
       .add_option("--max-streams", flags.max_streams,
-                  "calls that may be open on one connection; others wait for their turn")
+                  "calls that may be open at once on one connection; further calls wait")
       ->check(CLI::Range(16, 1'000'000))
       ->capture_default_str();
   group
       .add_option("--handshake-timeout", flags.handshake_timeout,
-                  "seconds in which a new connection must have made its handshakes")
+                  "seconds in which a new connection must complete its handshakes")
       ->check(NumberFrom(0.01, 3600))
       ->capture_default_str();
 }
@@ -94,7 +94,7 @@ void AddAddressFlags(CLI::App& group, ServerFlags& flags) {
   group.add_option("--advertise", flags.advertise,
                    "host under which other nodes reach this server");
   group.add_option("--interface", flags.interface,
-                   "network interface whose address other nodes are told");
+                   "network interface whose address the server tells other nodes");
   group.add_option("--token-file", flags.token_file,
                    "file whose first line is a secret that workers must present");
   AddSecurityFlags(group, flags.security);
@@ -118,7 +118,7 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       ->check(CLI::Range(1, 1024));
   group
       .add_option("--log-step-wait", flags.log_step_wait,
-                  "seconds a step may wait before the log says for whom")
+                  "seconds after which the log names the workers that a step waits for")
       ->check(SecondsFrom(kMicrosecond))
       ->capture_default_str();
   group.add_option("--trace", flags.trace,
@@ -128,9 +128,9 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
                  "do not exit when the last worker has left");
   group
       .add_option("--max-restarts", flags.max_restarts,
-                  "under mpirun: how often each rank's program is started again when it crashed, "
-                  "was killed or failed, in place of ending the job; a server only with "
-                  "--checkpoint-dir, from which it goes on")
+                  "under mpirun: how often a rank's program is started again after it crashed, was "
+                  "killed or failed, before the job ends; a server also needs --checkpoint-dir, "
+                  "from which it continues")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
 }

@@ -1,5 +1,4 @@
-// The command line of a server, wherever it runs: sluice_server, or rank 0 of a program of one's
-// own.
+// The command line of a server, in sluice_server and in rank 0 of every other program.
 
 #ifndef SLUICE_SERVER_PROGRAM_SERVER_FLAGS_H_
 #define SLUICE_SERVER_PROGRAM_SERVER_FLAGS_H_
@@ -20,7 +19,7 @@ class App;
 
 namespace sluice {
 
-// As given; absent values get defaults that depend on the launch.
+// The flags as the user gave them. The default of an absent value depends on the launch.
 struct ServerFlags {
   TrainingFlags training;
   DurableOptions durable;
@@ -46,19 +45,20 @@ struct ServerFlags {
   TransformRegistry transforms = BuiltinTransforms();  // no flag, either; of a worker, too
 };
 
-// Adds them to `app`, in a group of their own. `flags` outlives the parsing.
+// Declares the flags in groups of `app`. `flags` must outlive the parsing.
 void AddServerFlags(CLI::App& app, ServerFlags& flags);
 
-// All but where to listen, and what is spoken there; of a new job. `launched_workers` is 0 if
-// nobody knows how many there are. The token is empty if no file holds one.
+// Returns the options of a server with a new job id, except address and credentials.
+// `launched_workers` is 0 if the number of workers is unknown. The token is empty unless
+// --token-file is given.
 absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
                                                 uint32_t launched_workers);
 
-// What a server that is started by hand with these flags would be, as ConfigJson() tells it; it
-// need not be told where to listen.
+// Returns the configuration (see ConfigJson()) of a server that is started without mpirun with
+// these flags. --listen is not required.
 absl::StatusOr<std::string> DescribeConfig(const ServerFlags& flags);
 
-// A server that was started by hand.
+// Starts a server that was not launched by mpirun. INVALID_ARGUMENT without --listen.
 absl::StatusOr<std::unique_ptr<Server>> StartStandaloneServer(const ServerFlags& flags);
 
 }  // namespace sluice

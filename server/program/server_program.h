@@ -16,8 +16,8 @@ struct ServerProgramOptions {
   TransformRegistry transforms = BuiltinTransforms();
 };
 
-// Runs a server until its job is over, and prints its closing table. Call it from main, once.
-// Returns the exit code; README.md lists them.
+// Runs a server until its job is over, prints its closing table, and returns the exit code, which
+// worker/README.md lists. main calls it once.
 int RunServerProgram(int argc, char** argv, const ServerProgramOptions& options = {});
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// The command line's say in how training goes: consistency, schedule of the learning rate, guards.
+// The flags for training: consistency mode, schedule of the learning rate, guards.
 
 #ifndef SLUICE_SERVER_PROGRAM_TRAINING_FLAGS_H_
 #define SLUICE_SERVER_PROGRAM_TRAINING_FLAGS_H_
@@ -16,7 +16,8 @@ class App;
 
 namespace sluice {
 
-// As given; absent values get defaults that depend on the mode and the launch.
+// The flags as the user gave them. The default of an absent value depends on the mode and the
+// launch.
 struct TrainingFlags {
   std::string mode = "sync";
   absl::optional<uint32_t> workers;
@@ -31,15 +32,15 @@ struct TrainingFlags {
   std::string on_max_step_wait = "wait";
 
   std::string lr_schedule = "constant";
-  LearningRateSchedule schedule;  // but for its kind
+  LearningRateSchedule schedule;  // all but its kind, which lr_schedule names
   Guards guards;
 };
 
-// Adds them to `app`, in groups of their own. `flags` outlives the parsing.
+// Declares the flags in groups of `app`. `flags` must outlive the parsing.
 void AddTrainingFlags(CLI::App& app, TrainingFlags& flags);
 
-// Fills in consistency, expected_workers, schedule and guards, or says which flag is wrong.
-// `launched_workers` is 0 if nobody knows.
+// Sets consistency, expected_workers, schedule and guards in `options`. INVALID_ARGUMENT names a
+// wrong flag. `launched_workers` is 0 if the number of workers is unknown.
 absl::Status ApplyTrainingFlags(const TrainingFlags& flags, uint32_t launched_workers,
                                 ShardOptions* options);
 

@@ -16,7 +16,7 @@ void AddModelFlags(CLI::App& app, ModelFlags& flags) {
   app.add_option(
       "--data-dir", flags.data_dir,
       "folder of the data set's IDX files, plain or .gz (default: where Debian puts it)");
-  app.add_option("--threads", flags.threads, "of LibTorch, in this process")
+  app.add_option("--threads", flags.threads, "threads that LibTorch uses in this process")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
 }

@@ -1,4 +1,4 @@
-// The command line's say in which model it is, and on which data.
+// The flags that choose the model and the data.
 
 #ifndef SLUICE_WORKER_PROGRAM_MODEL_FLAGS_H_
 #define SLUICE_WORKER_PROGRAM_MODEL_FLAGS_H_
@@ -20,10 +20,10 @@ struct ModelFlags {
   int threads = 1;       // of LibTorch
 };
 
-// Adds them to `app`. `flags` outlives the parsing.
+// Declares the flags in `app`. `flags` must outlive the parsing.
 void AddModelFlags(CLI::App& app, ModelFlags& flags);
 
-// Where the data are.
+// Returns the folder of the data set: --data-dir, or the default folder of the data set.
 absl::StatusOr<std::string> DataDirOf(const ModelFlags& flags);
 
 }  // namespace sluice

@@ -49,16 +49,19 @@ struct TrainFlags {
 };
 
 void AddLocalStepFlags(CLI::App& app, TrainFlags& flags) {
-  app.add_option("--local-steps", flags.local_steps,
-                 "average parameters: steps that a worker takes by itself between two pushes; 0: "
-                 "push gradients")
+  app.add_option(
+         "--local-steps", flags.local_steps,
+         "steps that a worker takes by itself between two pushes of its parameters, which the "
+         "server averages; 0: push gradients")
       ->capture_default_str();
-  app.add_option("--elasticity", flags.local.elasticity,
-                 "of averaging: how far a worker moves towards the server's parameters; 1: all the "
-                 "way")
+  app.add_option(
+         "--elasticity", flags.local.elasticity,
+         "with --local-steps: how far a worker moves towards the server's parameters; 1: all "
+         "the way")
       ->capture_default_str();
-  app.add_option("--moving-rate", flags.local.moving_rate,
-                 "of averaging: how far the server's parameters move towards the workers' mean")
+  app.add_option(
+         "--moving-rate", flags.local.moving_rate,
+         "with --local-steps: how far the server's parameters move towards the workers' mean")
       ->capture_default_str();
 }
 
@@ -74,22 +77,23 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--epochs", flags.trainer.epochs, "passes over the data, all workers together")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--max-steps", flags.trainer.max_steps, "end after that many batches; 0: no limit")
+  app.add_option("--max-steps", flags.trainer.max_steps, "end after this many batches; 0: no limit")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--until-step", flags.until_step,
-                 "end when the parameters have reached that step; 0: no limit")
+                 "end when the parameters have reached this step; 0: no limit")
       ->capture_default_str();
   app.add_option("--init-from", flags.learner.init_from,
-                 "file of the first parameters: a server's checkpoint, or as "
+                 "file of the first parameters: a server's checkpoint, or a file that "
                  "torch.save(dict(model.state_dict()), file) or tools/sluicectl checkpoint export "
-                 "writes it (default: drawn by --seed)");
+                 "wrote (default: random parameters from --seed)");
   AddOptimizerFlags(app, flags.optimizer);
   AddLocalStepFlags(app, flags);
   app.add_flag("--overlap", flags.learner.overlap,
                "send gradients while backward still computes others, and prepare the next batch "
                "while the parameters arrive");
-  app.add_option("--seed", flags.trainer.seed, "of the first parameters and the order of the data")
+  app.add_option("--seed", flags.trainer.seed,
+                 "seed of the first parameters and of the order of the data")
       ->capture_default_str();
   app.add_option("--progress", flags.progress,
                  "line (renews itself), plain (a line every few seconds), off, or auto: line on a "
@@ -97,7 +101,7 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
       ->check(CLI::IsMember({"auto", "line", "plain", "off"}))
       ->capture_default_str();
   app.add_flag("--pace", flags.pace,
-               "tell at the end how fast training went, and what share of it was not computing");
+               "print at the end the images per second, and the share of time outside compute");
   app.add_flag("--test,!--no-test", flags.test, "measure the test accuracy at the end")
       ->capture_default_str();
   AddJobFlags(app, flags.job);

@@ -24,7 +24,7 @@
 
 namespace sluice {
 
-// A parameter whose gradient autograd adds up where it is sent from.
+// A parameter whose gradient is a view: autograd writes it into the buffer that is pushed.
 struct GradientView {
   std::string name;
   torch::Tensor parameter;  // the module's own
@@ -33,8 +33,9 @@ struct GradientView {
   uint64_t length = 0;
 };
 
-// To be used by the thread that trains the module, which outlives it. The module's tensors keep
-// their values, but change their memory: make optimizers of LibTorch's own after this, not before.
+// Only the thread that trains the module may use it. The module must outlive it. The constructor
+// moves the module's tensors into other memory and keeps their values, so create optimizers of
+// torch::optim after the FlatModel, not before.
 class FlatModel {
  public:
   // Throws std::invalid_argument if the module has nothing to train, breaks Layout's rules, or has
@@ -43,29 +44,30 @@ class FlatModel {
 
   const Layout& layout() const { return layout_; }
 
-  // The vector the module's parameters are views of. Call ScatterValues() after writing it, for the
-  // sake of those that are not.
+  // The vector of all values; the module's tensors are views of it. After writing it, call
+  // ScatterValues(), which copies the values to those tensors that cannot be views.
   absl::Span<float> values();
   void ScatterValues();
 
-  // What is to be pushed: the gradients of parameters, the values of statistics. Also takes in
-  // gradients that autograd, or the user, put in place of the views; a parameter without a gradient
-  // counts as 0.
+  // Returns what a push sends: the gradients of parameters and the values of statistics. If
+  // autograd or the user replaced a gradient view by another tensor, its contents are copied in.
+  // The gradient of a parameter that has none is 0.
   SharedFloats GatherGradients();
 
   // In the layout's order.
   std::vector<GradientView> gradient_views() const;
-  // What GatherGradients() gathers, as it is.
+  // Returns the same buffer as GatherGradients(), without copying anything into it.
   SharedFloats shared_gradients() const;
 
-  // As values(), with those tensors that are no views copied in: for whoever changed the module.
+  // Copies the tensors that are not views into values(), and returns it. Call it after changing the
+  // module's parameters.
   absl::Span<float> GatherValues();
 
-  // values(), to be pushed in place of gradients.
+  // Returns values() for a push that sends parameters instead of gradients.
   SharedFloats shared_values();
 
-  // The memory of what GatherGradients() returns, for servers of this node to read it there; null
-  // if the system gives none.
+  // The shared memory that holds the gradients, so that a server on this node can read them there.
+  // Null if the system has no shared memory.
   const std::shared_ptr<const SharedMemory>& gradient_memory() const { return gradient_memory_; }
 
   // Zeroes the gradients and makes them views again.

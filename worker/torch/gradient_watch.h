@@ -1,8 +1,9 @@
-// Tells during backward which ranges of the flat gradient are complete, so that they can leave.
+// Reports during backward which ranges of the flat gradient are complete, so that the optimizer can
+// push them early.
 //
-// A parameter's gradient is complete when autograd has accumulated it, which it does once in a
-// backward: the last layers' first. Neighbouring ranges are told together, about 1 MiB at a time;
-// what is left of them when backward is over is told nobody: it leaves with step().
+// A parameter's gradient is complete when autograd has accumulated it. That happens once in each
+// backward, and the last layers come first. The watch joins neighbouring ranges and reports them
+// about 1 MiB at a time. It does not report a remainder below that size: step() pushes it.
 
 #ifndef SLUICE_WORKER_TORCH_GRADIENT_WATCH_H_
 #define SLUICE_WORKER_TORCH_GRADIENT_WATCH_H_
@@ -20,27 +21,28 @@
 
 namespace sluice {
 
-// To be used by the thread that calls backward.
+// Only the thread that calls backward may use it. RemoteOptimizer owns it.
 class GradientWatch {
  public:
-  // Told of `count` elements from `offset` on, which may leave.
+  // Receives a range that is complete: `count` elements from `offset` on. Runs inside backward.
   using Leave = std::function<void(uint64_t offset, uint64_t count)>;
 
-  // Watches `model`, which outlives it, for as long as it lives.
+  // Watches `model` until the destructor runs. `model` must outlive it.
   GradientWatch(const FlatModel& model, Leave leave);
   ~GradientWatch();
 
   GradientWatch(const GradientWatch&) = delete;
   GradientWatch& operator=(const GradientWatch&) = delete;
 
-  // The next backward begins a new gradient.
+  // Starts a new gradient. Call it before the next backward.
   void Reset();
 
   // Whether something has left since the last Reset().
   bool any_left() const { return any_left_; }
 
-  // Throws std::logic_error: the gradient that begins at or before `offset` is not what it was when
-  // it left. From then on, and if backward was told so, Check() throws it again until Reset().
+  // Throws std::logic_error, which names the parameter at `offset`: its gradient changed after it
+  // left. After that Check() throws the same error until Reset(). The watch does this itself when
+  // autograd adds to a gradient that has left.
   [[noreturn]] void ThrowChanged(uint64_t offset);
   void Check() const;
 
@@ -63,7 +65,7 @@ class GradientWatch {
   std::vector<Watched> watched_;
   std::map<uint64_t, uint64_t> ready_;  // begin -> end of runs that are complete and have not left
   bool any_left_ = false;
-  std::string changed_;  // the parameter whose gradient was; empty: none
+  std::string changed_;  // the parameter whose gradient changed after it left; empty: none
 };
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Where LibTorch's exceptions end.
+// Turns exceptions of LibTorch, and of RemoteOptimizer, into statuses.
 
 #ifndef SLUICE_WORKER_TORCH_GUARDED_H_
 #define SLUICE_WORKER_TORCH_GUARDED_H_
@@ -13,7 +13,8 @@
 
 namespace sluice {
 
-// Calls `body` and turns what it throws into a status.
+// Calls `body` and returns its result. If it throws, returns a status: that of a RemoteError,
+// INVALID_ARGUMENT for std::invalid_argument, INTERNAL for any other exception.
 template <typename Body>
 auto Guarded(Body body) -> absl::StatusOr<decltype(body())> {
   try {

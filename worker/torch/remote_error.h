@@ -9,7 +9,8 @@
 
 namespace sluice {
 
-// What a RemoteOptimizer throws, as LibTorch's users expect: a sentence, and the status behind it.
+// The exception of RemoteOptimizer, since LibTorch's users expect exceptions. what() is a sentence;
+// status() is the cause.
 class RemoteError : public std::runtime_error {
  public:
   explicit RemoteError(absl::Status status)

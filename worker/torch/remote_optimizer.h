@@ -1,5 +1,5 @@
-// An optimizer whose parameters and state live on a server. The object is the connection: it joins,
-// compares layouts, and takes the job's parameters into the model.
+// An optimizer whose parameters and state are on a server. The object is also the connection: it
+// joins the job, compares layouts, and copies the job's parameters into the model.
 //
 //   sluice::RemoteOptimizer optimizer(job, *model, torch::optim::SGDOptions(0.05).momentum(0.9));
 //   optimizer.zero_grad();
@@ -34,36 +34,37 @@
 
 namespace sluice {
 
-// To be used by the thread that trains the model; job and model outlive it. Every method throws
-// RemoteError if the server refuses or cannot be reached.
+// Only the thread that trains the model may use it. The job and the model must outlive it. Every
+// method throws RemoteError if the server refuses the call or cannot be reached.
 class RemoteOptimizer {
  public:
-  // Joins the job. If it is new, the model's parameters become its first; else they are replaced.
-  // With `local`, the optimizer is the worker's own, torch::optim's. Throws std::invalid_argument
-  // if `options` are of another optimizer than those above.
+  // Joins the job. The first worker's parameters become the parameters of a new job; otherwise the
+  // job's parameters replace the model's. With `local`, the worker itself runs the optimizer, with
+  // torch::optim. Throws std::invalid_argument if `options` belong to an optimizer that is not in
+  // the list above.
   RemoteOptimizer(const Job& job, torch::nn::Module& model,
                   const torch::optim::OptimizerOptions& options,
                   const absl::optional<LocalSteps>& local = absl::nullopt,
                   Overlap overlap = Overlap::kOff);
 
-  // The same with parameter groups, which hold all parameters of the model that require a gradient;
-  // those without options of their own have the defaults.
+  // The same with parameter groups, which must hold all parameters of the model that require a
+  // gradient. A group without options has `defaults`.
   RemoteOptimizer(const Job& job, torch::nn::Module& model,
                   const std::vector<torch::optim::OptimizerParamGroup>& groups,
                   const torch::optim::OptimizerOptions& defaults,
                   const absl::optional<LocalSteps>& local = absl::nullopt,
                   Overlap overlap = Overlap::kOff);
 
-  // The same with LAMB, which torch::optim lacks: there are no local steps with it.
+  // The same with LAMB. torch::optim has no LAMB, so it cannot be combined with local steps.
   RemoteOptimizer(const Job& job, torch::nn::Module& model, const LambOptions& options,
                   Overlap overlap = Overlap::kOff);
 
-  // The same with any of them as Sluice's own values, whose groups go by the parameters' names.
+  // The same with Sluice's own type for options, in which groups name parameters.
   RemoteOptimizer(const Job& job, torch::nn::Module& model, const OptimizerConfig& config,
                   const absl::optional<LocalSteps>& local = absl::nullopt,
                   Overlap overlap = Overlap::kOff);
 
-  // Leaves, unless leave() was called.
+  // Calls leave() if the caller has not done so.
   ~RemoteOptimizer();
 
   RemoteOptimizer(const RemoteOptimizer&) = delete;

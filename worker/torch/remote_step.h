@@ -1,4 +1,4 @@
-// A RemoteOptimizer's step: when its gradients leave, and how it is waited for.
+// The step of a RemoteOptimizer: when it sends the gradients, and how the caller waits for it.
 
 #ifndef SLUICE_WORKER_TORCH_REMOTE_STEP_H_
 #define SLUICE_WORKER_TORCH_REMOTE_STEP_H_
@@ -11,22 +11,22 @@
 
 namespace sluice {
 
-// When gradients leave for the server.
+// When the optimizer sends gradients to the server.
 enum class Overlap {
   kOff,  // all of them in step()
-  // Those of float32 parameters on the CPU as soon as backward has them, about 1 MiB at a time,
-  // through a thread of the optimizer's own; the rest in step(). For loops with one backward() for
-  // a step() in which nothing else changes gradients: else backward() or step() throws
-  // std::logic_error, and zero_grad() drops the gradient. Not with local steps.
+  // Gradients of float32 parameters on the CPU leave as soon as backward has computed them, about
+  // 1 MiB at a time, through the optimizer's own thread. step() sends the rest. The loop must call
+  // backward() once per step(), and nothing else may change gradients. Otherwise backward() or
+  // step() throws std::logic_error, and zero_grad() drops the gradient. Not with local steps.
   kBackward,
 };
 
 class RemoteOptimizer;
 
-// A step under way. Its optimizer outlives it.
+// A step that has started. The optimizer must outlive it.
 class PendingStep {
  public:
-  // Waits until the model's parameters are those to go on with. Throws what step() would have.
+  // Waits until the model has the parameters to continue with. Throws the same errors as step().
   RoundReport wait();
 
  private:

@@ -1,5 +1,6 @@
-// State dicts: a model's tensors by name, in files that PyTorch's torch.load() opens, and in
-// safetensors files, a server's checkpoints among them.
+// Reads and writes state dicts, which hold a model's tensors by name. PyTorch's torch.load() opens
+// the files that are written here. Safetensors files, and so a server's checkpoints, can be read
+// too.
 
 #ifndef SLUICE_WORKER_TORCH_STATE_DICT_H_
 #define SLUICE_WORKER_TORCH_STATE_DICT_H_
@@ -18,18 +19,20 @@ class Module;
 
 namespace sluice {
 
-// Writes a dict of the layout's tensors, each of the type it has in the worker's model. Buffers
-// that are no floats, such as BatchNorm's num_batches_tracked, are not in a layout: in Python,
-// load_state_dict(torch.load(path), strict=False). UNAVAILABLE if the file cannot be written.
+// Writes the layout's tensors, each with the element type that it has in the worker's model. A
+// layout has no integer buffers (such as BatchNorm's num_batches_tracked), so load the file in
+// Python with load_state_dict(torch.load(path), strict=False). UNAVAILABLE if the file cannot be
+// written.
 absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
                            const std::string& path);
 
-// Sets the model's parameters and floating buffers to those of a file that SaveStateDict() wrote,
-// or Python's torch.save(dict(model.state_dict()), path): a plain dict, since C++ reads no other;
-// or of a safetensors file. Of a checkpoint every byte is checked, and what is the optimizer's left
-// aside. Reading runs no code. NOT_FOUND if there is no such file; DATA_LOSS if a safetensors file
-// is damaged; INVALID_ARGUMENT says what is wrong with another, or names the first tensor that is
-// missing, has another shape, or is not the model's.
+// Sets the model's parameters and floating-point buffers from a file. The file is one of:
+// 1. a file that SaveStateDict() wrote;
+// 2. a file of Python's torch.save(dict(model.state_dict()), path), which must be a plain dict;
+// 3. a safetensors file. Every byte of a checkpoint is checked; the optimizer's state is ignored.
+// Reading runs no code. NOT_FOUND if the file does not exist. DATA_LOSS if a safetensors file is
+// damaged. INVALID_ARGUMENT if another file cannot be read, or it names the first tensor that is
+// missing, has another shape, or does not belong to the model.
 absl::Status LoadStateDict(const std::string& path, torch::nn::Module& module);
 
 }  // namespace sluice

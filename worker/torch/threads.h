@@ -3,7 +3,7 @@
 
 namespace sluice {
 
-// The threads of LibTorch's arithmetic in this process, those of its BLAS too.
+// Sets how many threads LibTorch, and its BLAS library, use for arithmetic in this process.
 void SetThreads(int threads);
 
 }  // namespace sluice

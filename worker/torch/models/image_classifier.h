@@ -1,4 +1,4 @@
-// What the learners train.
+// The interface of the models that learners train.
 
 #ifndef SLUICE_WORKER_TORCH_MODELS_IMAGE_CLASSIFIER_H_
 #define SLUICE_WORKER_TORCH_MODELS_IMAGE_CLASSIFIER_H_
@@ -7,7 +7,7 @@
 
 namespace sluice {
 
-// Images of shape [n, 1, 28, 28] to logits of shape [n, 10].
+// forward() maps images of shape [n, 1, 28, 28] to logits of shape [n, 10].
 class ImageClassifier : public torch::nn::Module {
  public:
   virtual torch::Tensor forward(torch::Tensor images) = 0;

@@ -7,11 +7,12 @@
 
 namespace sluice {
 
-// Of all of `data`, which is not empty. Leaves the model in evaluation mode, where BatchNorm uses
-// its running statistics. Throws what LibTorch does.
+// Evaluates the model on all of `data`, which must not be empty. Leaves the model in evaluation
+// mode, in which BatchNorm uses its running statistics. Throws LibTorch's exceptions.
 Evaluation Evaluate(ImageClassifier& model, const Dataset& data);
 
-// Of logits [n, classes] and labels [n], int64: loss and shares as sums over the samples.
+// Returns loss, top-1 and top-5 as sums over the samples. `logits` is [n, classes], `labels` is
+// [n] of int64.
 Evaluation SumsOf(const torch::Tensor& logits, const torch::Tensor& labels);
 
 }  // namespace sluice

@@ -1,4 +1,5 @@
-// A model to be evaluated, for programs that know nothing of LibTorch: parameters in, figures out.
+// Evaluates a model for programs that do not use LibTorch themselves: the program writes the
+// parameters, and gets loss and accuracy.
 
 #ifndef SLUICE_WORKER_TORCH_TRAINING_EVALUATOR_H_
 #define SLUICE_WORKER_TORCH_TRAINING_EVALUATOR_H_
@@ -16,28 +17,29 @@
 
 namespace sluice {
 
-// For one thread.
+// Only one thread may use it.
 class Evaluator {
  public:
-  // Of a model that MakeModel() knows (worker/torch/models/models.h). `threads` are LibTorch's.
+  // `model` is a name that MakeModel() knows (worker/torch/models/models.h). `threads` is the
+  // number of LibTorch's threads.
   static absl::StatusOr<Evaluator> Make(const std::string& model, int threads);
 
   Evaluator(Evaluator&&) noexcept;
   ~Evaluator();
 
-  // The job's must be the same.
+  // The model's layout. It must equal the layout of the job.
   const Layout& layout() const;
 
-  // The model's parameters and statistics, to be written: what Measure() evaluates.
+  // The model's parameters and statistics. Write them, then call Measure().
   absl::Span<float> values();
 
-  // Sets them to those of a file, as LoadStateDict() reads it.
+  // Sets the values from a file; see LoadStateDict().
   absl::Status Load(const std::string& path);
 
-  // For servers of this node to know that it is on theirs, as FlatModel::gradient_memory().
+  // Shows a server that this process runs on the same node; see FlatModel::gradient_memory().
   const std::shared_ptr<const SharedMemory>& memory() const;
 
-  // `data` are not empty.
+  // Evaluates the values on `data`, which must not be empty.
   absl::StatusOr<Evaluation> Measure(const Dataset& data);
 
  private:

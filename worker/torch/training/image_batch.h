@@ -1,4 +1,4 @@
-// Images as the models take them.
+// Converts images of a dataset to tensors for the models.
 
 #ifndef SLUICE_WORKER_TORCH_TRAINING_IMAGE_BATCH_H_
 #define SLUICE_WORKER_TORCH_TRAINING_IMAGE_BATCH_H_
@@ -18,7 +18,7 @@ struct ImageBatch {
   torch::Tensor labels;  // int64, [n]
 };
 
-// Those rows of `data`, in that order.
+// Makes a batch of these rows of `data`, in this order.
 ImageBatch MakeImageBatch(const Dataset& data, absl::Span<const int64_t> rows);
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
-// Learners made of LibTorch: the door between the training loop and the models. Exceptions of
-// LibTorch end here and become statuses.
+// Learners that use LibTorch. They stand between the training loop and the models, and turn
+// LibTorch's exceptions into statuses.
 
 #ifndef SLUICE_WORKER_TORCH_TRAINING_LEARNERS_H_
 #define SLUICE_WORKER_TORCH_TRAINING_LEARNERS_H_
@@ -29,10 +29,11 @@ struct LearnerOptions {
   int threads = 1;                   // of LibTorch
 };
 
-// Trains with torch::optim in this process; INVALID_ARGUMENT if it lacks the optimizer.
+// Makes a learner that trains in this process with torch::optim. INVALID_ARGUMENT if torch::optim
+// does not have the optimizer.
 absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& options);
 
-// Trains with a RemoteOptimizer; `job` outlives the learner.
+// Makes a learner that trains with a RemoteOptimizer. `job` must outlive the learner.
 absl::StatusOr<std::unique_ptr<Learner>> MakeRemoteLearner(const LearnerOptions& options,
                                                            const Job& job);
 
