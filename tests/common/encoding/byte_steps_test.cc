@@ -148,7 +148,7 @@ TEST(NonzeroTest, AMapThatIsNoneIsRefused) {
     payload[chunk.how.compressor == Compressor::kNone ? 0 : 4] = 2;
     const auto decoded = Decode(chunk, payload);
     EXPECT_EQ(ReasonOf(decoded.status()), Reason::kBadChunk);
-    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("no map")) << encoding;
+    EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("no valid map")) << encoding;
   }
 }
 
