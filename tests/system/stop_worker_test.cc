@@ -105,7 +105,7 @@ TEST(StopWorkerTest, InSspTheOthersWaitForItsLeaseAlone) {
 
 TEST(StopWorkerTest, MaxStepWaitLetsSyncProceedBeforeTheLeaseIsOver) {
   StoppableJob job(
-      {"--mode=sync", "--lease=600", "--max-step-wait=0.3", "--on-max-step-wait=proceed"}, 30);
+      {"--mode=sync", "--lease=600", "--max-step-wait=0.1", "--on-max-step-wait=proceed"}, 30);
   ASSERT_THAT(WaitForAccepted(job.address(), 30), IsOk());
   job.worker(0).Signal(SIGSTOP);
   for (int i = 1; i < kWorkers; ++i) {
