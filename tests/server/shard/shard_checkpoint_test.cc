@@ -263,7 +263,7 @@ TEST(ShardCheckpointTest, SlotsThatAreNotItsOptimizersAreRefused) {
   checkpoint->slots.pop_back();
   ShardWorld world(Sync(2), *checkpoint->layout, checkpoint->optimizer.options);
   EXPECT_THAT(world.shard().Restore(*checkpoint),
-              HasCode(absl::StatusCode::kDataLoss, HasSubstr("has 1 slots")));
+              HasCode(absl::StatusCode::kDataLoss, HasSubstr("has 1 optimizer slots")));
 }
 
 TEST(IncarnationHistoryTest, AncestorsEndWhereAnOlderCheckpointIsRestored) {

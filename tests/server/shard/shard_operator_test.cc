@@ -144,7 +144,7 @@ TEST(SetLearningRateTest, IsRefusedWhereWorkersTakeTheirOwnSteps) {
   ShardWorld world(Sync(1), ParametersOnly(3), AveragingOptions());
   world.Start({"a"});
   EXPECT_THAT(world.shard().SetLearningRate(0.5),
-              IsError(Reason::kBadArgument, HasSubstr("learning rates of their own")));
+              IsError(Reason::kBadArgument, HasSubstr("apply their own optimizers")));
 }
 
 // ---- Evict ----
