@@ -88,7 +88,7 @@ void Double(std::vector<Options>& all, const Change& change) {
 
 void Append(const std::vector<SgdOptions>& some, std::vector<OptimizerOptions>& all) {
   for (const SgdOptions& options : some) {
-    if (options.Validate().ok()) all.push_back(options);
+    if (Validate(options).ok()) all.push_back(options);
   }
 }
 
