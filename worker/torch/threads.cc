@@ -1,14 +1,14 @@
 #include "worker/torch/threads.h"
 
+#include <ATen/Parallel.h>
 #include <dlfcn.h>
-#include <torch/torch.h>
 
 namespace sluice {
 
 // OpenBLAS, if it is this LibTorch's BLAS, has threads that LibTorch's own setting does not reach:
 // with several workers on few cores they spend most of their time waiting for each other.
 void SetThreads(int threads) {
-  torch::set_num_threads(threads);
+  at::set_num_threads(threads);
   using SetBlasThreads = void (*)(int);
   const auto set_blas_threads =
       reinterpret_cast<SetBlasThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));

@@ -3,7 +3,7 @@
 #ifndef SLUICE_WORKER_TORCH_MODELS_IMAGE_CLASSIFIER_H_
 #define SLUICE_WORKER_TORCH_MODELS_IMAGE_CLASSIFIER_H_
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 namespace sluice {
 

@@ -1,5 +1,9 @@
 #include "worker/torch/models/models.h"
 
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
 #include <stdexcept>
 
 #include "worker/torch/models/resnet.h"

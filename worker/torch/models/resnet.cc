@@ -1,5 +1,10 @@
 #include "worker/torch/models/resnet.h"
 
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
 namespace sluice {
 namespace {
 
