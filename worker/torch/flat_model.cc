@@ -1,5 +1,7 @@
 #include "worker/torch/flat_model.h"
 
+#include <torch/utils.h>
+
 #include <algorithm>
 #include <memory>
 #include <stdexcept>

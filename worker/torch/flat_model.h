@@ -10,7 +10,7 @@
 #ifndef SLUICE_WORKER_TORCH_FLAT_MODEL_H_
 #define SLUICE_WORKER_TORCH_FLAT_MODEL_H_
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
 
 #include <cstdint>
 #include <memory>

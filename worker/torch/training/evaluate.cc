@@ -1,5 +1,8 @@
 #include "worker/torch/training/evaluate.h"
 
+#include <torch/nn/functional/loss.h>
+#include <torch/utils.h>
+
 #include <algorithm>
 #include <numeric>
 #include <vector>
