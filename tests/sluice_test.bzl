@@ -25,9 +25,9 @@ def sluice_test(name, deps, srcs = None, size = "small", tags = [], optimized = 
         copts = [] if optimized else PRECOMPILED,
         tags = tags,
         deps = deps + [
-            "@system//:absl",
-            "@system//:gtest_main",
-        ] + (["//tests/testing:tsan_absl"] if "core" in tags else []) +
+                   "@system//:absl",
+                   "@system//:gtest_main",
+               ] + (["//tests/testing:tsan_absl"] if "core" in tags else []) +
                ([] if optimized else ["//tests:precompiled"]),
         **kwargs
     )

@@ -26,12 +26,12 @@ struct OptimizerConfig {
   std::vector<OptimizerGroup> groups = {};  // empty with averaging
 };
 
-// OK, or BAD_OPTIMIZER. The error names the option that is outside its domain, the parameter that is
-// in two groups, or the group that has another optimizer.
+// OK, or BAD_OPTIMIZER. The error names the option that is outside its domain, the parameter that
+// is in two groups, or the group that has another optimizer.
 absl::Status Validate(const OptimizerConfig& config);
 
-// OK if every name in a group is a parameter of the layout; else BAD_OPTIMIZER with the name that is
-// not. `config` is valid.
+// OK if every name in a group is a parameter of the layout; else BAD_OPTIMIZER with the name that
+// is not. `config` is valid.
 absl::Status CheckFits(const OptimizerConfig& config, const Layout& layout);
 
 // OK if a worker's config equals the job's; else OPTIMIZER_MISMATCH with the first difference.

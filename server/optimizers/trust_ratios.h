@@ -1,5 +1,6 @@
-// The half of LAMB that needs norms of whole tensors (You et al. 2020, "Large Batch Optimization for
-// Deep Learning: Training BERT in 76 minutes", algorithm 2). lamb_optimizer.cc is the other half.
+// The half of LAMB that needs norms of whole tensors (You et al. 2020, "Large Batch Optimization
+// for Deep Learning: Training BERT in 76 minutes", algorithm 2). lamb_optimizer.cc is the other
+// half.
 //
 // With u the update that the other half writes, and norms over one range of the layout:
 //   p ← p − learning_rate · (‖p‖ / ‖u‖) · u, where the ratio is 1 if either norm is 0

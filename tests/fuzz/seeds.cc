@@ -166,11 +166,10 @@ void PutDurable(Seeds& seeds) {
   seeds.Put("saved_state", EncodeSavedState(*checkpoint));
   FaultyFiles files;
   CHECK(WriteCheckpoint(*checkpoint, **files.Create("d/c")).ok());
-  const std::string checkpoint = files.BytesOf("d/c");
-  seeds.Put("checkpoint", Byte(1) + checkpoint);
-  const uint64_t header = FromLittleEndian64(checkpoint);
-  seeds.Put("safetensors",
-            LittleEndian64(checkpoint.size() - 8 - header) + checkpoint.substr(8, header));
+  const std::string file = files.BytesOf("d/c");
+  seeds.Put("checkpoint", Byte(1) + file);
+  const uint64_t header = FromLittleEndian64(file);
+  seeds.Put("safetensors", LittleEndian64(file.size() - 8 - header) + file.substr(8, header));
   std::string records;
   for (uint64_t step : {1, 2, 3, 4}) {
     StepRecord record;

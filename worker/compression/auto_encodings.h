@@ -23,7 +23,8 @@ namespace sluice {
 class AutoEncodings {
  public:
   // `worker` is the worker's name, for the log. A direction whose choice is not automatic is not
-  // changed. `push.transforms` has every transform that the two choices name. `clock` outlives this.
+  // changed. `push.transforms` has every transform that the two choices name. `clock` outlives
+  // this.
   AutoEncodings(const Layout& layout, const GradientEncoding& push, const EncodingChoice& pull,
                 const std::string& worker, const Clock& clock);
 

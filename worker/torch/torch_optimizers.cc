@@ -206,10 +206,9 @@ std::unique_ptr<torch::optim::Optimizer> MakeTorchOptimizer(const OptimizerConfi
           for (const OptimizerOptions& other : AllOptimizers()) {
             if (HasTorchOptimizer(other)) names.emplace_back(OptimizerName(other));
           }
-          throw std::invalid_argument(
-              absl::StrCat("torch::optim has no ", OptimizerName(ours),
-                           "; without a server, and for local steps, expected ",
-                           Listed(names, "or")));
+          throw std::invalid_argument(absl::StrCat(
+              "torch::optim has no ", OptimizerName(ours),
+              "; without a server, and for local steps, expected ", Listed(names, "or")));
         }
       },
       config.options);

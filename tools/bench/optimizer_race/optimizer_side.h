@@ -29,8 +29,8 @@ std::unique_ptr<OptimizerSide> MakeSluiceSide(const OptimizerOptions& options,
                                               const std::vector<uint64_t>& tensors,
                                               absl::Span<const float> gradient, uint32_t threads);
 
-// Makes torch::optim's side, or returns null if torch::optim lacks the optimizer. Sets the number of
-// LibTorch's threads.
+// Makes torch::optim's side, or returns null if torch::optim lacks the optimizer. Sets the number
+// of LibTorch's threads.
 std::unique_ptr<OptimizerSide> MakeTorchSide(const OptimizerOptions& options,
                                              const std::vector<uint64_t>& tensors,
                                              absl::Span<const float> gradient, uint32_t threads);
