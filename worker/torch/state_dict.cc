@@ -1,6 +1,8 @@
 #include "worker/torch/state_dict.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/serialize.h>
+#include <torch/utils.h>
 
 #include <cstdint>
 #include <cstring>

@@ -3,7 +3,7 @@
 #ifndef SLUICE_WORKER_TORCH_TRAINING_IMAGE_BATCH_H_
 #define SLUICE_WORKER_TORCH_TRAINING_IMAGE_BATCH_H_
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdint>
 
