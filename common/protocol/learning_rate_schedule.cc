@@ -11,7 +11,7 @@ namespace {
 
 constexpr absl::string_view kKinds[] = {"constant", "step", "cosine"};
 
-absl::Status Bad(absl::string_view what) {
+absl::Status BadSchedule(absl::string_view what) {
   return MakeError(Reason::kBadArgument, absl::StrCat("the learning rate's schedule has ", what));
 }
 
@@ -19,17 +19,17 @@ absl::Status Bad(absl::string_view what) {
 
 absl::Status LearningRateSchedule::Validate() const {
   if (kind == ScheduleKind::kStep && step_size == 0) {
-    return Bad("step_size 0, expected the steps between two changes, at least 1");
+    return BadSchedule("step_size 0, expected the steps between two changes, at least 1");
   }
   if (kind == ScheduleKind::kStep && !(std::isfinite(gamma) && gamma > 0)) {
-    return Bad(absl::StrCat("gamma ", gamma, ", expected a finite number above 0"));
+    return BadSchedule(absl::StrCat("gamma ", gamma, ", expected a finite number above 0"));
   }
   if (kind == ScheduleKind::kCosine && total_steps <= warmup_steps) {
-    return Bad(absl::StrCat("total_steps ", total_steps, ", expected more than the ", warmup_steps,
+    return BadSchedule(absl::StrCat("total_steps ", total_steps, ", expected more than the ", warmup_steps,
                             " of the warm-up"));
   }
   if (kind == ScheduleKind::kCosine && !(floor >= 0 && floor <= 1)) {
-    return Bad(absl::StrCat("floor ", floor, ", expected 0 to 1"));
+    return BadSchedule(absl::StrCat("floor ", floor, ", expected 0 to 1"));
   }
   return absl::OkStatus();
 }

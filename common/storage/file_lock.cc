@@ -13,9 +13,9 @@
 namespace sluice {
 namespace {
 
-constexpr mode_t kOwnerOnly = 0600;
+constexpr mode_t kLockMode = 0600;
 
-absl::Status Failed(const std::string& path) {
+absl::Status CannotLock(const std::string& path) {
   return absl::UnavailableError(absl::StrCat(
       "cannot lock ", path, ": ", std::error_code(errno, std::generic_category()).message()));
 }
@@ -38,11 +38,11 @@ std::string Contents(const FileDescriptor& file) {
 
 absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Take(const std::string& path,
                                                          const std::string& owner) {
-  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kOwnerOnly));
-  if (!file.ok()) return Failed(path);
+  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kLockMode));
+  if (!file.ok()) return CannotLock(path);
   struct flock lock = LockOf(F_WRLCK);
   if (fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
-    if (errno != EAGAIN && errno != EACCES) return Failed(path);
+    if (errno != EAGAIN && errno != EACCES) return CannotLock(path);
     return absl::FailedPreconditionError(
         absl::StrCat(path, " is held by ", Contents(file), "; stop it, or use another directory"));
   }
@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Take(const std::string& path
   const bool wrote =
       ftruncate(file.get(), 0) == 0 &&
       pwrite(file.get(), line.data(), line.size(), 0) == static_cast<ssize_t>(line.size());
-  if (!wrote) return Failed(path);
+  if (!wrote) return CannotLock(path);
   return std::unique_ptr<FileLock>(new FileLock(std::move(file)));
 }
 
@@ -58,7 +58,7 @@ absl::StatusOr<bool> FileLock::IsHeld(const std::string& path) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.ok() && errno == ENOENT) return false;
   struct flock lock = LockOf(F_RDLCK);
-  if (!file.ok() || fcntl(file.get(), F_OFD_GETLK, &lock) != 0) return Failed(path);
+  if (!file.ok() || fcntl(file.get(), F_OFD_GETLK, &lock) != 0) return CannotLock(path);
   return lock.l_type != F_UNLCK;
 }
 

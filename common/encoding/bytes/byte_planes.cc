@@ -14,7 +14,7 @@ namespace {
 // Values of 4 bytes are split into two planes of halves first, and these into planes of bytes,
 // because a vector unit narrows and widens numbers best by one step at a time. A block of halves
 // stays in the first-level cache.
-constexpr size_t kBlock = 1024;
+constexpr size_t kSplitBlock = 1024;
 
 SLUICE_LOOP_BODY void SplitHalves(const char* __restrict halves, size_t count, char* __restrict low,
                                   char* __restrict high) {
@@ -45,13 +45,13 @@ void From2Planes(const char* low, const char* high, size_t count, char* values) 
 
 SLUICE_VECTOR_CLONES
 void To4Planes(const char* values, size_t count, char* const* planes) {
-  uint16_t low[kBlock];
-  uint16_t high[kBlock];
-  for (size_t begin = 0; begin < count; begin += kBlock) {
-    const size_t size = std::min(kBlock, count - begin);
+  uint16_t low[kSplitBlock];
+  uint16_t high[kSplitBlock];
+  for (size_t begin = 0; begin < count; begin += kSplitBlock) {
+    const size_t size = std::min(kSplitBlock, count - begin);
     const char* const from = values + begin * sizeof(uint32_t);
     FetchAhead(from + size * sizeof(uint32_t),
-               std::min(kBlock, count - begin - size) * sizeof(uint32_t));
+               std::min(kSplitBlock, count - begin - size) * sizeof(uint32_t));
     for (size_t i = 0; i < size; ++i) {
       uint32_t value;
       std::memcpy(&value, from + i * sizeof(value), sizeof(value));
@@ -65,10 +65,10 @@ void To4Planes(const char* values, size_t count, char* const* planes) {
 
 SLUICE_VECTOR_CLONES
 void From4Planes(const Planes& planes, size_t count, char* values) {
-  uint16_t low[kBlock];
-  uint16_t high[kBlock];
-  for (size_t begin = 0; begin < count; begin += kBlock) {
-    const size_t size = std::min(kBlock, count - begin);
+  uint16_t low[kSplitBlock];
+  uint16_t high[kSplitBlock];
+  for (size_t begin = 0; begin < count; begin += kSplitBlock) {
+    const size_t size = std::min(kSplitBlock, count - begin);
     JoinHalves(planes[0].data() + begin, planes[1].data() + begin, size,
                reinterpret_cast<char*>(low));
     JoinHalves(planes[2].data() + begin, planes[3].data() + begin, size,

@@ -11,7 +11,7 @@
 namespace sluice {
 namespace {
 
-constexpr char kPullRow[] = "pull";  // of the trace
+constexpr char kDecodeRow[] = "pull";  // of the trace
 
 absl::Status Write(const TensorChunk& chunk, const TransformRegistry& transforms,
                    absl::Span<float> parameters) {
@@ -33,7 +33,7 @@ absl::Status Write(const TensorChunk& chunk, const TransformRegistry& transforms
 }  // namespace
 
 absl::Status GrpcParameterSink::Take(const grpc::ByteBuffer& message) {
-  const TraceSpan decode(trace_, kPullRow, "decode");
+  const TraceSpan decode(trace_, kDecodeRow, "decode");
   const auto chunk = DecodeChunk<v1::PullParamsResponse>(message);
   if (!chunk.ok()) {
     const bool no_chunk = ReasonOf(chunk.status()) == Reason::kBadArgument;

@@ -8,14 +8,14 @@
 namespace sluice {
 namespace {
 
-constexpr char kMethod[] = "/sluice.v1.ParameterServer/PullLane";
+constexpr char kPullLane[] = "/sluice.v1.ParameterServer/PullLane";
 
 }  // namespace
 
 GrpcPullLane::GrpcPullLane(std::shared_ptr<GrpcLane> lane, const v1::Lane& name,
                            absl::Duration timeout, const std::string& token,
                            GrpcParameterSink& sink)
-    : lane_(std::move(lane)), sink_(sink), stream_(*lane_->stub, kMethod, timeout, token) {
+    : lane_(std::move(lane)), sink_(sink), stream_(*lane_->stub, kPullLane, timeout, token) {
   sink_.BeginLane();
   lane_->thread.Run([this, name] { Run(name); });
 }

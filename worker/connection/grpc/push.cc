@@ -19,7 +19,7 @@
 namespace sluice {
 namespace {
 
-constexpr char kMethod[] = "/sluice.v1.ParameterServer/PushGradients";
+constexpr char kPushGradients[] = "/sluice.v1.ParameterServer/PushGradients";
 constexpr char kRow[] = "push";  // of the trace
 // For a push that waits while its batch is computed. If that takes longer, the push is repeated.
 constexpr absl::Duration kLongestBatch = absl::Hours(1);
@@ -33,7 +33,7 @@ class GrpcPush final : public OutgoingPush {
         checksums_(options.checksums),
         chooser_(options.chooser),
         unsent_(elements),
-        stream_(stub, kMethod, Timeout(elements, batch), options.token) {
+        stream_(stub, kPushGradients, Timeout(elements, batch), options.token) {
     span_.emplace(options.trace, kRow, "push", header.step);
     v1::PushGradientsRequest message;
     *message.mutable_header() = ToProto(header);

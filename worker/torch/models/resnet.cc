@@ -10,7 +10,7 @@ namespace {
 
 namespace nn = torch::nn;
 
-constexpr int64_t kClasses = 10;
+constexpr int64_t kResNetClasses = 10;
 constexpr int64_t kStemWidth = 64;
 
 // Without bias: batch normalization follows.
@@ -58,7 +58,7 @@ class ResNet18 final : public ImageClassifier {
       from = to;
     }
     register_module("blocks", blocks_);
-    output_ = register_module("output", nn::Linear(from, kClasses));
+    output_ = register_module("output", nn::Linear(from, kResNetClasses));
   }
 
   torch::Tensor forward(torch::Tensor images) override {
