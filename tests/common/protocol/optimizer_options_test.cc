@@ -86,11 +86,11 @@ TEST(SgdOptionsTest, NesterovNeedsMomentumAndNoDampening) {
               IsError(Reason::kBadOptimizer, HasSubstr("found 0.9 and -0.1")));
 }
 
-TEST(CheckSameOptimizerTest, AcceptsEqualOptions) {
+TEST(CheckSameOptimizerOptionsTest, AcceptsEqualOptions) {
   EXPECT_THAT(CheckSameOptimizer(Nesterov(0.9, 0), Nesterov(0.9, 0)), IsOk());
 }
 
-TEST(CheckSameOptimizerTest, ShowsBothValuesOfAnOptionThatDiffers) {
+TEST(CheckSameOptimizerOptionsTest, ShowsBothValuesOfAnOptionThatDiffers) {
   for (const Option& option : kOptions) {
     EXPECT_THAT(CheckSameOptimizer(With(option, 0.5), With(option, 0.25)),
                 IsError(Reason::kOptimizerMismatch,
@@ -98,7 +98,7 @@ TEST(CheckSameOptimizerTest, ShowsBothValuesOfAnOptionThatDiffers) {
   }
 }
 
-TEST(CheckSameOptimizerTest, NamesTheFirstOfSeveralDifferences) {
+TEST(CheckSameOptimizerOptionsTest, NamesTheFirstOfSeveralDifferences) {
   SgdOptions worker;
   worker.weight_decay = 1;
   worker.momentum = 1;
@@ -106,7 +106,7 @@ TEST(CheckSameOptimizerTest, NamesTheFirstOfSeveralDifferences) {
               IsError(Reason::kOptimizerMismatch, HasSubstr("has momentum 1,")));
 }
 
-TEST(CheckSameOptimizerTest, ShowsDigitsUntilTheValuesDiffer) {
+TEST(CheckSameOptimizerOptionsTest, ShowsDigitsUntilTheValuesDiffer) {
   SgdOptions job, worker;
   job.learning_rate = 0.1;
   worker.learning_rate = 0.1f;
@@ -116,7 +116,7 @@ TEST(CheckSameOptimizerTest, ShowsDigitsUntilTheValuesDiffer) {
               HasSubstr("learning_rate 0.10000000149011612, the job's has 0.10000000000000001")));
 }
 
-TEST(CheckSameOptimizerTest, TellsNesterovApart) {
+TEST(CheckSameOptimizerOptionsTest, TellsNesterovApart) {
   SgdOptions job = Nesterov(0.9, 0);
   job.nesterov = false;
   EXPECT_THAT(CheckSameOptimizer(job, Nesterov(0.9, 0)),
@@ -281,7 +281,7 @@ TEST(OptimizerOptionsTest, HaveALearningRateUnlessTheyAverage) {
   EXPECT_EQ(LearningRateOf(AveragingOptions()), 0);
 }
 
-TEST(CheckSameOptimizerTest, ComparesTheOthersToo) {
+TEST(CheckSameOptimizerOptionsTest, ComparesTheOthersToo) {
   AdamOptions amsgrad;
   amsgrad.amsgrad = true;
   EXPECT_THAT(CheckSameOptimizer(AdamOptions(), amsgrad),
@@ -302,7 +302,7 @@ TEST(OptimizerOptionsTest, AreValidIfThoseTheyHoldAre) {
               IsError(Reason::kBadOptimizer, HasSubstr("moving_rate is 2")));
 }
 
-TEST(CheckSameOptimizerTest, ComparesAveragingToo) {
+TEST(CheckSameOptimizerOptionsTest, ComparesAveragingToo) {
   EXPECT_THAT(CheckSameOptimizer(Averaging(0.5, 3), Averaging(0.5, 3)), IsOk());
   EXPECT_THAT(
       CheckSameOptimizer(Averaging(0.5, 3), Averaging(0.25, 3)),
@@ -311,7 +311,7 @@ TEST(CheckSameOptimizerTest, ComparesAveragingToo) {
               IsError(Reason::kOptimizerMismatch, HasSubstr("has local_steps 4, the job's has 3")));
 }
 
-TEST(CheckSameOptimizerTest, TellsOptimizersApart) {
+TEST(CheckSameOptimizerOptionsTest, TellsOptimizersApart) {
   EXPECT_THAT(CheckSameOptimizer(SgdOptions(), AveragingOptions()),
               IsError(Reason::kOptimizerMismatch,
                       HasSubstr("this worker's optimizer is averaging, the job's is sgd")));
