@@ -57,8 +57,8 @@ class Server {
  public:
   // Restores the state in the directory, if there is one, and starts to listen. Blocks SIGINT and
   // SIGTERM in the calling thread. That thread must be the only one of the process that can receive
-  // them, and must be the one that calls Serve(). Errors are those of Recover() and
-  // StartGrpcServer().
+  // them, and must be the one that calls Serve(). Errors are those of DurableDirectory::Open(),
+  // Recover(), StartGrpcServer(), and of files that cannot be created.
   static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
 
   const Address& address() const { return grpc_server_->address(); }

@@ -1,4 +1,4 @@
-// The error for calls that a draining server refuses.
+// The error that a call gets when a draining server refuses it.
 
 #ifndef SLUICE_SERVER_ADMISSION_DRAINING_H_
 #define SLUICE_SERVER_ADMISSION_DRAINING_H_

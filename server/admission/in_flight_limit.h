@@ -44,7 +44,7 @@ class InFlightLimit {
 
   void Wait(Arriving push) { waiting_.push_back(std::move(push)); }
 
-  // Admits the next waiting push and returns it, or returns nothing if the limit is reached.
+  // Admits and returns the first waiting push that may enter. Returns nothing if none may.
   // `first_missing` is the lowest rank that the step waits for, if any.
   absl::optional<Arriving> LetIn(const absl::optional<Rank>& first_missing);
 

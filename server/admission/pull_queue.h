@@ -27,7 +27,7 @@ struct PullResult {
   std::shared_ptr<const Snapshot> snapshot;  // null if the worker has this step already
 };
 
-// Called exactly once, outside all locks, from any thread, or never if the pull was cancelled.
+// Called exactly once, outside all locks, from any thread. Never called if the pull was cancelled.
 using PullCallback = std::function<void(absl::StatusOr<PullResult>)>;
 
 using PullId = Number<struct PullTag>;  // from 1; 0 is no pull
@@ -73,7 +73,7 @@ class PullQueue {
 
   // Since when the first of the held-up pulls waits, if there is one.
   absl::optional<absl::Time> held_up_since() const;
-  uint64_t bytes_answered() const { return bytes_answered_; }  // payload
+  uint64_t bytes_answered() const { return bytes_answered_; }  // of parameters, as float32
 
  private:
   struct Waiting {

@@ -3,13 +3,13 @@
 // 1. Begin() asks the gate about the header. A push that may continue waits at the in-flight limit.
 // 2. Settle() admits waiting pushes and calls their `start` with a PendingPush, which the rpc layer
 //    fills with chunks.
-// 3. Queue() takes the complete push, or the error found in its payload. Abandon() takes a push
-// that
+// 3. Queue() takes the complete push, or the error found in its payload. Abandon() ends a push that
 //    broke off.
 // 4. TakeArrivals() asks the gate again and adds accepted gradients to the current step's
 //    contributions. Release() frees the memory when a gradient is accumulated.
-// 5. The answer is given at once; if it reports an applied step, after the step is published; and
-//    with a journal, after the step is durable.
+// 5. The push is answered. An answer APPLIED waits until the step is published. With a journal, the
+//    answer to any push that is part of a step waits until that step is durable. Other answers are
+//    given at once.
 //
 // The coordinator owns it and calls Settle() after every change.
 

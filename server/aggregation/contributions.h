@@ -56,9 +56,10 @@ class Contributions {
 
   // Whether the step has no contribution and no skipped worker.
   bool empty() const { return accumulated_ == 0 && skipped_ == 0; }
+  // The number of contributions, whether they are in the sum yet or not.
   uint32_t accumulated() const { return accumulated_; }
   uint32_t skipped() const { return skipped_; }
-  // When the first of them was added or skipped.
+  // When the first contribution was added, or the first worker skipped.
   absl::optional<absl::Time> since() const { return since_; }
 
  private:

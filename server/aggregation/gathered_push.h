@@ -34,16 +34,17 @@ class GatheredPush {
         layout_(push->layout()),
         push_(std::move(push)) {}
 
-  // Each takes what was received, or the error that it was received with, which becomes the push's.
-  // They return false if the push has ended or has an error: the caller then stops reading.
+  // Add() takes a chunk and Summarize() the summary. If the message could not be decoded, they take
+  // that error, and the push fails with it. They return false if the push has ended or has an
+  // error. The caller then stops reading.
   bool Add(absl::StatusOr<TensorChunk> chunk) ABSL_LOCKS_EXCLUDED(mu_);
   bool Summarize(const absl::StatusOr<PushSummary>& summary) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The first error, or OK.
   absl::Status error() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Ends the push and returns it with its first error. It is BAD_CHUNK if a lane is still checking
-  // a chunk. A second call returns no push.
+  // Ends the push and returns it with its first error. If a lane is still checking a chunk, the
+  // error is BAD_CHUNK. A second call returns no push.
   struct Gathered {
     std::unique_ptr<PendingPush> push;  // null if End() was called before
     absl::Status error;

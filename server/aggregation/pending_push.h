@@ -23,7 +23,7 @@ using ArrivedBytes = std::shared_ptr<const std::atomic<uint64_t>>;
 
 // A push whose header was admitted. The shard hands it to the caller of BeginPush(), which adds the
 // chunks and gives it back with FinishPush(), RefusePush() or AbandonPush(). Externally
-// synchronized.
+// synchronized, except that any thread may read the number in arrived().
 class PendingPush {
  public:
   PendingPush(const PushHeader& header, std::shared_ptr<const Layout> layout)

@@ -29,7 +29,8 @@
 
 namespace sluice {
 
-// Called when elements [0, end) of the next parameters are written.
+// Called on the thread that called Make(), when elements [0, end) of the next parameters are
+// written.
 using WriteProgress = std::function<void(uint64_t end)>;
 
 // Externally synchronized.

@@ -9,7 +9,7 @@
 //
 // Each start of a server is an incarnation with a new number, which is on the disk before the
 // server answers anybody. Recover() connects a shard with a directory. The directory owns the lock,
-// the journal, and the executor's thread, which writes checkpoints.
+// the journal, and an executor with a thread that writes checkpoints.
 
 #ifndef SLUICE_SERVER_DURABLE_DIRECTORY_H_
 #define SLUICE_SERVER_DURABLE_DIRECTORY_H_
@@ -92,7 +92,7 @@ class DurableDirectory {
   void NoteStep(Step step) { reached_.Note(step); }
 
   // Starts the journal of this incarnation; null for kMemory. If listener.fatal is null, a failed
-  // sync ends the process.
+  // sync ends the process with exit code 6.
   StepJournal* StartJournal(JournalListener listener);
   // Returns when all steps that were made are durable, or at once while they cannot be written.
   void FlushJournal();

@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-// At 1 MiB the file begins anew.
+// When the file has 1 MiB, it is emptied.
 constexpr uint64_t kMostNoted = (1 << 20) / sizeof(uint64_t);
 
 }  // namespace

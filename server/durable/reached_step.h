@@ -24,7 +24,7 @@ class ReachedStep {
   // The last step that an earlier incarnation noted; 0 if there is none.
   Step Read() const;
 
-  // Begins the file anew, with `step`. An error is logged, and then no step is noted.
+  // Empties the file and notes `step`. An error is logged, and then no step is noted.
   void Begin(Step step);
   // Notes a step, after Begin(). If the disk is full, the log says so and an older step may remain.
   void Note(Step step);

@@ -29,15 +29,16 @@ class Roster {
   Roster(const ShardOptions& options, JobListener owner);
 
   // Opens a session that takes part from step `active_from`. The layout and optimizer of the first
-  // worker become the job's. WRONG_JOB, or the error that names the difference, if a request does
-  // not match the job; MODEL_TOO_LARGE or BAD_OPTIMIZER if the server cannot run the model.
+  // worker become the job's; before that, an observer gets NOT_INITIALIZED. WRONG_JOB,
+  // LAYOUT_MISMATCH or OPTIMIZER_MISMATCH if a request does not match the job. MODEL_TOO_LARGE or
+  // BAD_OPTIMIZER if the server cannot run the model. Other errors are SessionTable::Open()'s.
   absl::StatusOr<SessionRecord*> Join(const JoinRequest& request, JobListener listener,
                                       Step active_from, absl::Time now, Completions* completions);
 
   // Loads the members of a checkpoint. Before the first Join().
   void Restore(const ShardCheckpoint& checkpoint, absl::Time now);
-  // Marks training as started, because the earlier incarnation had applied a step: its workers do
-  // not wait for `expected_workers` again.
+  // Marks training as started if the checkpoint has open workers, because the earlier incarnation
+  // had applied a step. Its workers do not wait for `expected_workers` again.
   void ResumeTraining();
 
   // Renews the session's lease. UNKNOWN_SESSION if the session is not open.
@@ -61,13 +62,14 @@ class Roster {
   // the start timeout is over. Call it after every change and periodically.
   void Update(absl::Time now, Completions* completions);
 
-  // Announces the end of training, once, when every worker has gone. `step` is the final step.
+  // Announces the end of training, once, when every worker has gone, and sends kDeserted to the
+  // owner when every observer has gone too. `step` is the final step.
   void CheckFinished(Step step, Completions* completions);
 
   // Sends an event to all present sessions and the owner.
   void Announce(const JobEvent& event, Completions* completions) const;
 
-  // The policy's numbers about the workers of `step`.
+  // The fields of StepProgress that concern workers; the other fields keep their defaults.
   StepProgress Progress(Step step) const;
 
   // The lowest rank that may still contribute to `step`. Before training has started it is lower
@@ -100,7 +102,7 @@ class Roster {
   absl::optional<absl::Time> updated_;  // the last call of Update()
   bool started_ = false;
   bool finished_ = false;
-  bool deserted_ = false;
+  bool deserted_ = false;  // finished, and every observer has gone
 };
 
 }  // namespace sluice

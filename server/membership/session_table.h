@@ -32,9 +32,10 @@ class SessionTable {
   explicit SessionTable(uint32_t max_sessions, SessionId base = SessionId())
       : max_sessions_(max_sessions), last_session_(base) {}
 
-  // Opens a session. A worker without a place takes part from step `active_from`; its ssp clock
-  // starts at that of the slowest worker with `catches_up`, else at 0. EVICTED if the operator
-  // evicted that process. TOO_MANY_WORKERS if the table is full and no record can be forgotten.
+  // Opens a session. A worker without a place takes part from step `active_from`. If `catches_up`,
+  // its ssp clock is at least that of the slowest worker, so that nobody waits for it to catch up.
+  // EVICTED if the operator evicted that process. TOO_MANY_WORKERS if the table is full and no
+  // record can be removed.
   absl::StatusOr<SessionRecord*> Open(const JoinRequest& request, Step active_from, absl::Time now,
                                       bool catches_up = true);
 
@@ -88,15 +89,15 @@ class SessionTable {
 
   // The number of open sessions.
   uint32_t CountAlive(SessionRole role) const;
-  // The same, and those that joined in this incarnation and have gone.
+  // That number, plus those that joined in this incarnation and have gone.
   uint32_t CountKnown(SessionRole role) const;
   uint32_t CountMembers(Step step) const;
   // The members of `step` that have not contributed to it.
   uint32_t CountMissing(Step step) const;
   // The lowest rank of these members.
   absl::optional<Rank> FirstMissing(Step step) const;
-  // The lowest clock of open workers that are not excused, without `except`. If all are excused,
-  // the highest clock, so that none waits for another. 0 if there is no worker.
+  // The lowest clock of the open workers that are not excused. If all are excused, the highest
+  // clock, so that none waits for another. 0 if there is no worker. Leaves out `except`.
   uint64_t SlowestClock(const SessionRecord* except = nullptr) const;
   // Ends the excuse of a worker that pushes again. Its clock continues at that of the slowest.
   void Readmit(SessionRecord& record);

@@ -19,7 +19,8 @@
 
 namespace sluice {
 
-// One piece of the vector, as loops over floats take it.
+// One piece of the vector, as raw pointers for the loops of StepRule. Its gradient is `sum` divided
+// by OptimizerStep::divisor.
 struct StepArrays {
   size_t count;
   const float* sum;

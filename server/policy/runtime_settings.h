@@ -22,7 +22,7 @@ class RuntimeSettings {
   RuntimeSettings(const Consistency& consistency, const LearningRateSchedule& schedule)
       : policy_(consistency), schedule_(schedule) {}
 
-  // Stores a valid policy until Adopt().
+  // Stores a policy until Adopt(). The caller has validated it.
   void Propose(const Consistency& consistency) { next_policy_.emplace(consistency); }
   // Stores a learning rate until Adopt(). BAD_ARGUMENT if it is negative or not finite, or if the
   // workers of this job apply their own optimizers.
@@ -48,8 +48,8 @@ class RuntimeSettings {
   // schedule applied. 0 if the workers apply their own optimizers.
   double LearningRate(const OptimizerConfig& optimizer, Step step) const;
   // That rate, followed by the rate of each group. If the operator changed the rate, the groups'
-  // rates change in proportion. If the optimizer's own rate is 0, there is no proportion, and they
-  // stay.
+  // rates change in proportion. A proportion to 0 does not exist: if the optimizer's own rate is 0,
+  // groups with the rate 0 get the new rate, and other groups keep theirs.
   std::vector<double> LearningRates(const OptimizerConfig& optimizer, Step step) const;
 
  private:

@@ -27,7 +27,7 @@ bool StalenessPolicy::MayProceed(const WorkerProgress& worker, const StepProgres
 
 bool StalenessPolicy::Completes(const StepProgress& progress) const {
   // Without members nobody can complete the step. It is applied empty, because the workers that
-  // wait for the next step would otherwise wait for ever.
+  // wait for the next step would otherwise wait forever.
   const bool deserted = progress.started && progress.members == 0;
   if (OncePerStep() && deserted && progress.joining > 0) return true;
   const uint32_t contributions = progress.accumulated + (OncePerStep() ? progress.skipped : 0);

@@ -20,11 +20,11 @@ struct StepProgress {
   Step step;
   bool started = false;      // the workers that the first step waits for have joined
   bool overdue = false;      // the step has waited for longer than max_step_wait
-  uint32_t accumulated = 0;  // gradients that count
+  uint32_t accumulated = 0;  // gradients that count, also those not in the sum yet
   uint32_t skipped = 0;      // workers whose gradient was not finite and is left out
   uint32_t members = 0;      // workers that take part in the step
   uint32_t missing = 0;      // members, and workers still to join, that have not contributed
-  bool all_wait = false;     // every worker waits until the step is applied
+  bool all_wait = false;     // with a journal: every worker waits for this step's answer
   uint32_t joining = 0;      // workers that take part from the next step
   uint64_t slowest = 0;      // the lowest clock of a member
 };
@@ -54,7 +54,7 @@ class StalenessPolicy {
   // Whether the worker is so far ahead of the slowest that it must not push.
   bool IsAhead(const WorkerProgress& worker, const StepProgress& progress) const;
 
-  // Whether a worker whose push was answered gets the parameters now, or waits.
+  // Whether a worker whose push was answered gets the parameters now. If not, its pull waits.
   bool MayProceed(const WorkerProgress& worker, const StepProgress& progress) const;
 
   // Whether the step can be applied now.

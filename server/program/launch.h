@@ -1,4 +1,5 @@
-// What a process does in a launch by mpirun. Only this unit of server/ exchanges data through MPI.
+// What a process does when mpirun launches it. Only this unit of server/ exchanges data through
+// MPI.
 //
 // Without --max-restarts a rank runs its program itself. With it, the rank becomes a supervisor: it
 // runs the program as a child process and starts it again when it dies

@@ -18,9 +18,11 @@ struct LaunchedServer {
 };
 
 // Starts a server with a new job id and token. If all ranks are on one node, it listens on a
-// private unix socket. Otherwise it listens on TCP with new credentials for mutual TLS, unless the
-// flags say otherwise. If the brief names a server, an earlier process of this rank has died: the
-// new server takes over its address, job id and token.
+// private unix socket; otherwise on TCP, with new credentials for mutual TLS. Flags may choose
+// another token, address or credentials. If the brief names a server, an earlier process of this
+// rank has died, and the new server takes over its address, job id, token and credentials.
+// INVALID_ARGUMENT if there are fewer than two ranks, or if the flags contradict each other. Other
+// errors are Server::Start()'s.
 absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
                                                    const LaunchBrief& brief);
 

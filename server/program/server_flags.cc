@@ -161,7 +161,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
 
 namespace {
 
-// Of a server that was started by hand; listens nowhere unless told where.
+// Returns the options of a server that was started by hand. Without --listen they have no address.
 absl::StatusOr<ServerOptions> StandaloneOptions(const ServerFlags& flags) {
   auto options = ServerOptionsFrom(flags, 0);
   if (!options.ok() || flags.listen.empty()) return options;

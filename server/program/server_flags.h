@@ -37,12 +37,12 @@ struct ServerFlags {
   std::string interface;
   std::string token_file;
   SecurityFlags security;
-  std::string trace;  // file; of a worker, too
+  std::string trace;  // file; a worker has this flag too
   bool wait_for_more = false;
-  uint32_t max_restarts = 0;                           // under mpirun; see server/program/launch.h
-  AttachmentHook on_attachments;                       // no flag: the program's own
-  FileSystem* files = &RealFileSystem();               // no flag, either
-  TransformRegistry transforms = BuiltinTransforms();  // no flag, either; of a worker, too
+  uint32_t max_restarts = 0;                           // under mpirun; see launch.h
+  AttachmentHook on_attachments;                       // no flag: the program sets it
+  FileSystem* files = &RealFileSystem();               // no flag
+  TransformRegistry transforms = BuiltinTransforms();  // no flag; a worker uses them too
 };
 
 // Declares the flags in groups of `app`. `flags` must outlive the parsing.

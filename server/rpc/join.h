@@ -12,9 +12,10 @@
 
 namespace sluice {
 
-// Serves one call: opens a session, writes its events, and closes what `memories` and `lanes` hold
-// of it at the end. The reactor deletes itself when the call is done. The arguments outlive it,
-// except `request`, which is read at once.
+// Serves one call. It opens a session and writes the session's events. When the call ends, it
+// reports the lost connection to the shard and removes the session from `memories` and `lanes`. The
+// reactor deletes itself when the call is done. `memories`, `lanes` and `shard` outlive it;
+// `request` is read at once.
 grpc::ServerWriteReactor<v1::JoinEvent>* ServeJoin(const v1::JoinRequest& request,
                                                    SharedMemories& memories, Lanes& lanes,
                                                    Shard& shard);

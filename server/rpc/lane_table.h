@@ -1,8 +1,8 @@
 // Connects the lanes of a push or pull with its own call.
 //
-// They use different connections, so any of them may come first: a lane that comes before its call
-// waits here. Call numbers only grow, so a lane of an older call is known to be too late. Used by
-// the handlers of Join, PushGradients, PullParams, PushLane and PullLane.
+// They use different connections, so any of them may come first. A lane that comes before its call
+// waits here. Call numbers only grow: a lane with an older number is too late. The handlers of
+// Join, PushGradients, PullParams, PushLane and PullLane use the table.
 
 #ifndef SLUICE_SERVER_RPC_LANE_TABLE_H_
 #define SLUICE_SERVER_RPC_LANE_TABLE_H_

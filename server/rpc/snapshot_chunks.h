@@ -55,13 +55,14 @@ class SnapshotChunks {
   // The transforms that encodings may use.
   const TransformRegistry& transforms() const { return transforms_; }
 
-  // The chunks of `snapshot` without encoding. Made if no pull uses them already. They refer to the
-  // snapshot's memory and keep it.
+  // The chunks of `snapshot` without encoding. While a pull uses them, other pulls share them. They
+  // refer to the snapshot's memory and keep it alive.
   std::shared_ptr<const ChunkMessages> Of(const std::shared_ptr<const Snapshot>& snapshot,
                                           Checksums checksums);
 
-  // The chunks in an encoding that is not plain: of `snapshot`, or of a later snapshot if that has
-  // been encoded already. BAD_ARGUMENT if too many encodings are in use.
+  // The chunks of `snapshot` in an encoding that is not plain. If a later snapshot has been encoded
+  // already, returns the chunks of that one. BAD_ARGUMENT if the encoding is sparse, or if too many
+  // encodings are in use.
   struct Encoded {
     Step step;
     std::shared_ptr<const ChunkMessages> chunks;

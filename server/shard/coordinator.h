@@ -63,7 +63,8 @@ class Coordinator {
   // Lets DecideNext() return a checkpoint as its next action. NOT_INITIALIZED if there are no
   // parameters.
   absl::Status RequestCheckpoint();
-  // The checkpoint without the values of the optimizer's slots. Only while no step is applied.
+  // The checkpoint, except the values of the optimizer's slots. Call it while no step is being
+  // applied.
   ShardCheckpoint Checkpoint() const;
 
   // Shard's methods of these names.

@@ -21,8 +21,9 @@ struct Snapshot {
 // The memory of snapshots.
 enum class SnapshotMemory {
   kPrivate,
-  // Memory that other processes of the node can read, or private memory if the system has none.
-  // Each snapshot is a new generation of its memory.
+  // Memory that other processes of the node can read, or private memory if the system has none. The
+  // store changes the memory's generation before another snapshot reuses it, so that a reader
+  // notices.
   kShared,
 };
 
@@ -41,8 +42,8 @@ class SnapshotStore {
     growing_ = nullptr;
   }
 
-  // For inconsistent reads: offers `next`, the snapshot of the next step, before it is published.
-  // Its elements [0, written) are final.
+  // For inconsistent reads: makes `next`, the snapshot of the next step, readable before it is
+  // published. Its elements [0, written) are final.
   void Grow(std::shared_ptr<const Snapshot> next, uint64_t written) {
     growing_ = std::move(next);
     written_ = written;

@@ -35,8 +35,8 @@ class IncarnationHistory {
   // For each earlier incarnation, its last step that is part of this history.
   const std::map<Incarnation, Step>& ancestors() const { return ancestors_; }
 
-  // Whether that step is part of this history. Of the current incarnation every step is, even one
-  // that it has not reached.
+  // Whether that step is part of this history. Every step of the current incarnation is, even one
+  // that the server has not reached.
   bool Contains(Incarnation incarnation, Step step) const {
     if (incarnation == current_) return true;
     const auto ancestor = ancestors_.find(incarnation);

@@ -37,7 +37,7 @@ struct StoredAnswer {
   absl::optional<Step> part_of;
 };
 
-// Externally synchronized.
+// A plain value. SessionTable's records are externally synchronized; copies are free.
 struct SessionRecord {
   // How many answers are stored for repeated pushes. A worker has one push in flight; the others
   // serve copies that a slow network delays.
@@ -49,8 +49,8 @@ struct SessionRecord {
   SessionId session;
   std::string host;
   uint32_t pid = 0;
-  std::string push_encoding;  // as the worker reported it
-  std::string pull_encoding;  // as the worker reported it
+  std::string push_encoding;  // JoinRequest.push_encoding, only shown
+  std::string pull_encoding;  // JoinRequest.pull_encoding, only shown
   uint32_t index = 0;         // its rank among the workers; 0 for observers
   Presence presence = Presence::kPresent;
   absl::Time last_seen = absl::InfinitePast();  // its last call, or when its connection broke
@@ -101,7 +101,7 @@ struct SessionRecord {
   // A copy that has only the answers to pushes that are part of `step`. The journal stores it.
   SessionRecord OnlyOf(Step step) const;
 
-  // Reverts the counts of Remember().
+  // Subtracts what Remember() counted for this outcome.
   void Uncount(const PushOutcome& outcome);
 };
 

@@ -1,5 +1,5 @@
 // A checkpoint of a shard: everything that a new server process needs to continue training at that
-// step. Shard makes it, the durable folder writes and reads it.
+// step. Shard makes it, and server/durable writes and reads it.
 
 #ifndef SLUICE_SERVER_STATE_SHARD_CHECKPOINT_H_
 #define SLUICE_SERVER_STATE_SHARD_CHECKPOINT_H_
@@ -45,7 +45,7 @@ struct ShardCheckpoint {
   std::vector<SlotCheckpoint> slots;
   uint64_t optimizer_steps = 0;
   bool ended = false;    // every worker had gone, or the server was draining
-  absl::Duration pause;  // how long training waited for the checkpoint
+  absl::Duration pause;  // how long training waited while Shard made it; only logged
 };
 
 }  // namespace sluice

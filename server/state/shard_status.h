@@ -68,16 +68,17 @@ struct ShardOptions {
 enum class Phase { kWaitingForWorkers, kTraining, kFinished, kDraining };
 
 struct TrafficCounters {
-  // As float32. Received: initial parameters and all pushes. Sent: answered pulls.
+  // Bytes of tensors, as if they had traveled as float32. Received are the initial parameters and
+  // all pushes, sent the parameters of answered pulls.
   uint64_t bytes_received = 0;
   uint64_t bytes_sent = 0;
-  // As messages on the wire. Tensors in shared memory are not included.
+  // Bytes of the messages that carried them. Tensors in shared memory are not included.
   uint64_t wire_bytes_received = 0;
   uint64_t wire_bytes_sent = 0;
 };
 
 struct StepTimes {
-  absl::Duration longest_wait;  // of a step, or in ssp of a worker, for others
+  absl::Duration longest_wait;  // that a step, or in ssp a worker, has waited for workers
   absl::optional<absl::Time> initialized;
   absl::optional<absl::Time> last_step;
 };

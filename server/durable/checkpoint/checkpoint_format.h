@@ -1,9 +1,8 @@
 // The bytes of a checkpoint: a safetensors file, which any reader of safetensors can open.
 //
 //   header   the state as JSON, under the metadata's key "sluice"
-//   data     the model's tensors, under their names; then, for each slot of the optimizer, one
-//   tensor
-//            "sluice:slot:<slot>:<name>" for each tensor of the model; then "sluice:checksum", the
+//   data     the model's tensors, under their names; then, for each slot of the optimizer and each
+//            tensor of the model, a tensor "sluice:slot:<slot>:<name>"; then "sluice:checksum", the
 //            XXH3-64 of all bytes of the file before it, little-endian
 //
 // The tensors are in the order of the layout, so the data is the shard's vectors, one after the

@@ -39,8 +39,9 @@ class CheckpointStore {
   CheckpointStore(FileSystem& files, std::string directory, uint32_t keep)
       : files_(files), directory_(std::move(directory)), keep_(keep) {}
 
-  // Saves a checkpoint, then removes the oldest ones. Returns its path. After an error the
-  // checkpoint is not there, and the others remain.
+  // Saves a checkpoint, then removes the oldest ones. Returns its path. After an error the others
+  // remain. If only the sync of the directory failed, the new one is there, but a crash may lose
+  // it.
   absl::StatusOr<std::string> Save(const ShardCheckpoint& checkpoint);
 
   // Newest first.
@@ -50,7 +51,8 @@ class CheckpointStore {
   absl::StatusOr<ShardCheckpoint> Load(const CheckpointName& name) const;
 
   // Loads the newest that is not damaged; the log names the damaged ones. Null if there are no
-  // checkpoints. DATA_LOSS if there are some and all are damaged.
+  // checkpoints. DATA_LOSS if there are some and all are damaged. Any other error may be temporary:
+  // it is returned, and no older checkpoint is loaded instead.
   absl::StatusOr<std::unique_ptr<ShardCheckpoint>> LoadNewest() const;
 
   // Removes the files that an interrupted Save() has left.

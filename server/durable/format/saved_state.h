@@ -1,5 +1,5 @@
-// Translates what a server saves beside its tensors, to and from proto/sluice/v1/durable.proto. It
-// is the only file of server/durable that uses protobuf.
+// Translates what a server saves in addition to its tensors, to and from
+// proto/sluice/v1/durable.proto. It is the only file of server/durable that uses protobuf.
 
 #ifndef SLUICE_SERVER_DURABLE_FORMAT_SAVED_STATE_H_
 #define SLUICE_SERVER_DURABLE_FORMAT_SAVED_STATE_H_

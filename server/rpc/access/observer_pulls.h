@@ -20,7 +20,8 @@ using PullPermit = std::shared_ptr<const void>;
 // May be used by any thread. Outlives its permits.
 class ObserverPulls {
  public:
-  // Pulls of one session: one, and one that its caller gave up and whose end is not noticed yet.
+  // The most pulls of one session: the current one, and an earlier one that its caller has
+  // cancelled and whose end the server has not noticed yet.
   static constexpr int kMost = 2;
 
   // A permit for one more pull of that session. TOO_MANY_PULLS if kMost are under way.

@@ -13,7 +13,8 @@ struct RpcLimits {
   // Size of one call's metadata: the token and what gRPC adds.
   static constexpr int kMetadataBytes = 8 << 10;
 
-  // Observers at once; further callers with the role observer only are refused.
+  // Observers at once. When there are so many, a caller whose certificate has only the role
+  // observer is refused.
   static constexpr int kObservers = 16;
 
   // Open calls of one connection; further calls wait. A worker has about five.

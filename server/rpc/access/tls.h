@@ -1,8 +1,8 @@
 // Mutual TLS for the gRPC server, and the roles in a caller's certificate.
 //
-// gRPC's C++ interface reads credential files by a timer, and accepts no connection while a new
-// certificate and key do not fit each other. Its C interface asks for credentials at each
-// handshake, and keeps the previous ones after an error. So this uses the C interface.
+// gRPC's C++ interface reads credential files at intervals, and accepts no connection while a new
+// certificate does not match its key. Its C interface asks for credentials at each handshake, and
+// keeps the previous ones after an error. So this unit uses the C interface.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_TLS_H_
 #define SLUICE_SERVER_RPC_ACCESS_TLS_H_
@@ -18,8 +18,8 @@ namespace sluice {
 
 // Asks `source` for credentials at each new connection. If it fails, the error is logged and the
 // previous credentials stay in use. A caller without a valid certificate that the authority signed
-// fails in the handshake. Each call of the others is checked with method_roles.h, and refused with
-// PERMISSION_DENIED. Keep the returned object as long as the gRPC server.
+// fails in the handshake. A caller whose certificate lacks the role that a method needs (see
+// method_roles.h) gets PERMISSION_DENIED. Keep the returned object as long as the gRPC server.
 std::shared_ptr<grpc::ServerCredentials> MakeTlsServerCredentials(CredentialsSource source);
 
 // The roles in the caller's certificate. All roles if the connection does not use TLS; then only

@@ -1,5 +1,5 @@
-// gRPC's standard health service: SERVING until the shard drains, then NOT_SERVING. For the
-// services of this server and ""; another name gets NOT_FOUND.
+// gRPC's standard health service. It answers SERVING until the shard drains, then NOT_SERVING, for
+// the services of this server and for "". Another name gets NOT_FOUND.
 
 #ifndef SLUICE_SERVER_RPC_OPERATOR_HEALTH_H_
 #define SLUICE_SERVER_RPC_OPERATOR_HEALTH_H_
