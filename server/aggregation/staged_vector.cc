@@ -60,7 +60,7 @@ absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, const Layout& layout
   }
   uint64_t offset = chunk.offset;
   for (const FloatPiece& floats : chunk.pieces) {
-    // Now, because the elements are in the cache.
+    // The elements are in the cache, so this is the cheapest moment to check them.
     const absl::Status finite = CheckFinite(offset, floats, layout, parallel);
     if (!finite.ok()) return finite;
     offset += floats.size();

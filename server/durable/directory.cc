@@ -24,7 +24,7 @@ constexpr char kDurableStep[] = "kept";
 constexpr char kReachedStep[] = "reached";
 // The exit code of a process that could not sync its journal.
 constexpr int kNotSynced = 6;
-// Between two attempts to save the first checkpoint.
+// The time between two attempts to save the first checkpoint.
 constexpr absl::Duration kPatience = absl::Milliseconds(200);
 
 std::string ThisProcess() {
@@ -82,7 +82,8 @@ absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
   return directory;
 }
 
-// This incarnation's number follows all that were used, and its job is theirs.
+// Chooses this incarnation's number, which is higher than all earlier ones, and takes over their
+// job.
 absl::Status DurableDirectory::ReadIncarnations() {
   const auto files = files_.List(options_.directory);
   if (!files.ok()) return files.status();
@@ -197,7 +198,7 @@ void DurableDirectory::WriteDurableStep(Step step) {
   LOG_IF_EVERY_N(WARNING, !written.ok(), 1000) << written.message();
 }
 
-// 0 if it is unknown.
+// Returns 0 if the step is unknown.
 Step DurableDirectory::ReadDurableStep() const {
   const auto text = ReadCheckedLine(files_, PathOf(kDurableStep));
   uint64_t step = 0;

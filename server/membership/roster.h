@@ -54,8 +54,8 @@ class Roster {
   // Ends the session. Its worker may join again.
   void Evict(SessionRecord& record, Completions* completions);
 
-  // Ends the session of that worker, whose process may not join again. NOT_FOUND if no open session
-  // has that name.
+  // Ends the session of that worker or observer, whose process may not join again. NOT_FOUND if no
+  // open session has that name.
   absl::Status Ban(const std::string& worker, Completions* completions);
 
   // Evicts sessions whose lease ended, and starts training when the expected workers have joined or

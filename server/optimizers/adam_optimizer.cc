@@ -19,7 +19,8 @@
 namespace sluice {
 namespace {
 
-// Both kinds in one: each leaves out the other's decay by a factor that changes no bit.
+// The coefficients of Adam and of AdamW. The weight decay of the other one is turned off (penalty
+// 0, kept 1), which changes no bit.
 struct Coefficients {
   float divisor;
   float penalty;        // Adam: what weight decay adds to the gradient

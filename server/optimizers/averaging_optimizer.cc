@@ -3,7 +3,7 @@
 //
 // Workers push parameters in place of gradients. With m their mean and r the moving rate:
 //   p ← p + r · (m − p)
-// If r is 1, p becomes m to the bit.
+// If r is 1, p becomes exactly m.
 
 #include "common/tensor/vector_clones.h"
 #include "common/tensor/vector_math.h"

@@ -8,7 +8,7 @@
 //   d = √(s − a²) + eps if centered, else √s + eps
 //   b ← momentum · b + g / d,  p ← p − learning_rate · b     (with momentum)
 //   p ← p − learning_rate · g / d                            (without)
-// Where rounding makes s − a² negative, it counts as 0; torch::optim makes NaN of it.
+// Where rounding makes s − a² negative, it counts as 0; torch::optim computes NaN.
 
 #include <cmath>
 

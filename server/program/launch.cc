@@ -16,8 +16,8 @@
 namespace sluice {
 namespace {
 
-// Those that would be the same again: bad usage, a worker whose server is gone, and a server that
-// has ended (see Server::Serve()).
+// Returns whether a restarted program would end with the same code. That is so for wrong usage, for
+// a worker whose server is gone, and for a server that has ended (see Server::Serve()).
 bool IsFinalCode(int code) { return code >= 2 && code <= 5; }
 
 std::string RankName(const MpiWorld& world) { return absl::StrCat("rank ", world.rank); }
@@ -58,7 +58,7 @@ class SupervisedServer {
     return EncodeTicket(brief_.server->ticket);
   }
 
-  // After Start(). The exit code, or why no program could be run at all.
+  // Call it after Start(). Returns the exit code, or why no program could be run at all.
   absl::StatusOr<int> Run(uint32_t max_restarts) {
     if (supervisor_ == nullptr) {
       return absl::UnavailableError("rank 0 could not start its program");
@@ -109,7 +109,7 @@ uint32_t RestartsOfServer(const ServerFlags& flags) {
   return 0;
 }
 
-// The exit code of this rank's program.
+// Returns the exit code of this rank's program.
 absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place) {
   SupervisedServer server;
   auto told = MpiBootstrap([&](const MpiWorld& world) -> std::string {
@@ -127,7 +127,7 @@ absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place) {
   return SuperviseWorker(flags, brief);
 }
 
-// ---- A program that has one ----
+// ---- A program with a supervisor ----
 
 absl::StatusOr<Launch> TakePartSupervised(const ServerFlags& flags, ServerPlace place,
                                           const SupervisorSocket& socket) {

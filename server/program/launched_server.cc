@@ -19,7 +19,7 @@ bool IsWildcard(const Address& address) {
   return address.host == "0.0.0.0" || address.host == "::";
 }
 
-// Where a launched server listens, and under which host the others are told to reach it.
+// Where a launched server listens, and the host name that the other ranks use to reach it.
 struct Place {
   absl::optional<Address> listen;  // absent: a private unix socket
   std::string advertised_host;     // empty: that of `listen`
@@ -77,7 +77,7 @@ absl::Status MakeCredentials(const SecurityFlags& flags, const Place& place,
   return absl::OkStatus();
 }
 
-// What the server speaks at that place; plaintext on a private socket.
+// The server's credentials at that place; an empty source, for plaintext, on a private socket.
 absl::StatusOr<CredentialsSource> CredentialsOf(const ServerIdentity& identity,
                                                 const SecurityFlags& flags,
                                                 const absl::optional<Address>& listen) {

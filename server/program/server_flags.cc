@@ -27,14 +27,14 @@ uint64_t MemoryBytes() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
 
-// Two snapshots, the accumulator, an optimizer's three slots and three gradients on their way in,
-// of float32 each.
+// Each element takes nine float32: in two snapshots, in the accumulator, in an optimizer's three
+// slots, and in three gradients that are arriving.
 uint64_t ElementsThatMemoryHolds() {
   constexpr uint64_t kVectors = 9;
   return MemoryBytes() / (kVectors * sizeof(float));
 }
 
-// `launched_workers` is 0 if nobody knows.
+// `launched_workers` is 0 if the number of workers is unknown.
 absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t launched_workers) {
   ShardOptions options;
   const absl::Status training = ApplyTrainingFlags(flags.training, launched_workers, &options);
@@ -44,7 +44,7 @@ absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t
   const double start_timeout = flags.start_timeout.value_or(wait);
   if (start_timeout > 0) options.start_timeout = absl::Seconds(start_timeout);
   options.max_sessions = flags.max_workers;
-  // Half of the numbers are left to be counted up.
+  // A number in the lower half, so that the counter does not overflow.
   options.session_base = SessionId(RandomNonce().value() >> 1);
   options.max_elements = ElementsThatMemoryHolds();
   if (flags.shared_memory) options.snapshots = SnapshotMemory::kShared;

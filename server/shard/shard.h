@@ -57,7 +57,7 @@ class Shard {
   // Start: optional, in this order, before several threads use the shard.
   absl::Status Restore(const ShardCheckpoint& checkpoint);  // DATA_LOSS if its slots do not fit
   void Replay(const StepRecord& record, absl::Span<const float> sum);  // the next journaled step
-  // `incarnations`: those between the checkpoint's and this one, with the step each began at.
+  // Begins the new incarnation. `incarnations`: those since the checkpoint, and where each began.
   void BeginIncarnation(const std::map<Incarnation, Step>& incarnations);
   void SetLostSteps(uint64_t steps);  // lost steps of earlier incarnations; workers are told
   // `journal` outlives the shard. It gets each step from now on, and answers wait for OnDurable().
@@ -68,7 +68,7 @@ class Shard {
 
   void OnDurable(Step step);                        // all steps up to this one are in the journal
   void SetJournalError(const absl::Status& error);  // refuses new pushes with it, until it is OK
-  void FailHeldAnswers(const absl::Status& why);    // answers waiting pushes with it, now and later
+  void FailHeldAnswers(const absl::Status& why);    // fails answers held by the journal, for good
   void TakeCheckpoint(CheckpointCallback taken);  // when no step is being applied, perhaps at once
   // Members. `listener` receives the job's events until the session ends.
   absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener);

@@ -1,8 +1,8 @@
 // Checks for callers whose certificate has the role observer and not the role worker. They may not
 // take part in training, nor use a worker's session.
 //
-// method_roles.h lets them call Join, Heartbeat, PullParams and Leave; ParameterService calls these
-// functions to check the requests. For a caller with the role worker all return OK.
+// method_roles.h lets them call Join, Heartbeat, PullParams and Leave; parameter_service.cc calls
+// these functions to check the requests. For a caller with the role worker all return OK.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_OBSERVER_H_
 #define SLUICE_SERVER_RPC_ACCESS_OBSERVER_H_
