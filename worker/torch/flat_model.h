@@ -2,10 +2,10 @@
 // buffers.
 //
 // Parameters that require gradients are PARAMETER ranges. Floating-point buffers (BatchNorm's
-// running statistics) and frozen parameters are STATISTIC ranges: their "gradient" is their value.
-// Integer buffers (BatchNorm's num_batches_tracked) stay with the module. A tensor that is not
-// float32, or not on the CPU, cannot be a view: it is converted and copied at every step. A tensor
-// with several names (tied parameters) has one range, under the first of them.
+// running statistics) and frozen parameters are STATISTIC ranges: for these, a push sends the value
+// itself, not a gradient. Integer buffers (BatchNorm's num_batches_tracked) are not sent. A tensor
+// that is not float32, or not on the CPU, cannot be a view: it is converted and copied at every
+// step. A tensor with several names (tied parameters) has one range, under its first name.
 
 #ifndef SLUICE_WORKER_TORCH_FLAT_MODEL_H_
 #define SLUICE_WORKER_TORCH_FLAT_MODEL_H_
@@ -35,32 +35,35 @@ struct GradientView {
 
 // Only the thread that trains the module may use it. The module must outlive it. The constructor
 // moves the module's tensors into other memory and keeps their values, so create optimizers of
-// torch::optim after the FlatModel, not before.
+// torch::optim after the FlatModel, not before. Do not move the module to another device or element
+// type afterwards: its tensors would no longer be views.
 class FlatModel {
  public:
-  // Throws std::invalid_argument if the module has nothing to train, breaks Layout's rules, or has
-  // two tensors in the same memory; the module is then as it was.
+  // Throws std::invalid_argument if no parameter requires a gradient, if a tensor has an element
+  // type that is not a real floating-point type, if two tensors share memory, or if
+  // Layout::Create() refuses the tensors. The module is then unchanged.
   explicit FlatModel(torch::nn::Module& module);
 
   const Layout& layout() const { return layout_; }
 
-  // The vector of all values; the module's tensors are views of it. After writing it, call
-  // ScatterValues(), which copies the values to those tensors that cannot be views.
+  // The vector of all values: layout().size() elements. After writing to it, call ScatterValues(),
+  // which copies the values to the tensors that are not views.
   absl::Span<float> values();
   void ScatterValues();
 
   // Returns what a push sends: the gradients of parameters and the values of statistics. If
   // autograd or the user replaced a gradient view by another tensor, its contents are copied in.
-  // The gradient of a parameter that has none is 0.
+  // A parameter without a gradient gets zeros. The result is the FlatModel's own buffer, so the
+  // next backward changes it.
   SharedFloats GatherGradients();
 
-  // In the layout's order.
+  // The parameters whose gradients are views, in the layout's order.
   std::vector<GradientView> gradient_views() const;
   // Returns the same buffer as GatherGradients(), without copying anything into it.
   SharedFloats shared_gradients() const;
 
-  // Copies the tensors that are not views into values(), and returns it. Call it after changing the
-  // module's parameters.
+  // Copies the tensors that are not views into values(), and returns it. Call it after something
+  // other than this class has changed the module's tensors, and before values() is read.
   absl::Span<float> GatherValues();
 
   // Returns values() for a push that sends parameters instead of gradients.
@@ -70,7 +73,7 @@ class FlatModel {
   // Null if the system has no shared memory.
   const std::shared_ptr<const SharedMemory>& gradient_memory() const { return gradient_memory_; }
 
-  // Zeroes the gradients and makes them views again.
+  // Sets all gradients to 0, and makes them views again where they can be.
   void ZeroGradients();
 
  private:
@@ -78,7 +81,7 @@ class FlatModel {
     torch::Tensor tensor;       // the module's own
     torch::Tensor value;        // its range of values_, in its shape
     torch::Tensor gradient;     // its range of gradients_, in its shape
-    bool is_parameter = false;  // else a statistic
+    bool is_parameter = false;  // false: a statistic
     bool is_view = false;       // tensor shares value's memory
   };
 

@@ -2,8 +2,10 @@
 // push them early.
 //
 // A parameter's gradient is complete when autograd has accumulated it. That happens once in each
-// backward, and the last layers come first. The watch joins neighbouring ranges and reports them
-// about 1 MiB at a time. It does not report a remainder below that size: step() pushes it.
+// backward, and the last layers come first. The watch joins neighbouring ranges, and reports parts
+// of kChunkElements (1 MiB). A part that was reported has "left": from then on it must not change.
+// The watch does not report what is smaller: step() pushes it. It does not watch gradients that are
+// not views (see FlatModel): step() pushes them, too.
 
 #ifndef SLUICE_WORKER_TORCH_GRADIENT_WATCH_H_
 #define SLUICE_WORKER_TORCH_GRADIENT_WATCH_H_
@@ -24,7 +26,8 @@ namespace sluice {
 // Only the thread that calls backward may use it. RemoteOptimizer owns it.
 class GradientWatch {
  public:
-  // Receives a range that is complete: `count` elements from `offset` on. Runs inside backward.
+  // Is called when a part leaves: `count` elements of the flat gradient, from `offset` on. Runs
+  // inside backward, on its thread.
   using Leave = std::function<void(uint64_t offset, uint64_t count)>;
 
   // Watches `model` until the destructor runs. `model` must outlive it.
@@ -34,16 +37,17 @@ class GradientWatch {
   GradientWatch(const GradientWatch&) = delete;
   GradientWatch& operator=(const GradientWatch&) = delete;
 
-  // Starts a new gradient. Call it before the next backward.
+  // Starts a new gradient: no part has left. Call it before the next backward.
   void Reset();
 
-  // Whether something has left since the last Reset().
+  // Whether a part has left since the last Reset().
   bool any_left() const { return any_left_; }
 
-  // Throws std::logic_error, which names the parameter at `offset`: its gradient changed after it
-  // left. After that Check() throws the same error until Reset(). The watch does this itself when
-  // autograd adds to a gradient that has left.
+  // Call it if the gradient at `offset` changed after it left. Throws std::logic_error, which names
+  // the parameter. If autograd itself adds to a gradient that has left, backward() throws this
+  // error without such a call.
   [[noreturn]] void ThrowChanged(uint64_t offset);
+  // Throws the error of ThrowChanged() again, if it was thrown since the last Reset().
   void Check() const;
 
  private:
@@ -54,7 +58,7 @@ class GradientWatch {
     std::shared_ptr<torch::autograd::Node> accumulator;  // the parameter holds it weakly
     uintptr_t hook = 0;
     bool complete = false;
-    bool left = false;  // at least a part of it
+    bool left = false;  // at least a part of the gradient has left
   };
 
   void NoteComplete(size_t index);

@@ -13,8 +13,9 @@
 
 namespace sluice {
 
-// Calls `body` and returns its result. If it throws, returns a status: that of a RemoteError,
-// INVALID_ARGUMENT for std::invalid_argument, INTERNAL for any other exception.
+// Calls `body`, which must return a value, and returns its result. If it throws, returns a status:
+// that of a RemoteError, INVALID_ARGUMENT for std::invalid_argument, INTERNAL for any other
+// std::exception.
 template <typename Body>
 auto Guarded(Body body) -> absl::StatusOr<decltype(body())> {
   try {

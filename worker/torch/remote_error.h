@@ -9,8 +9,8 @@
 
 namespace sluice {
 
-// The exception of RemoteOptimizer, since LibTorch's users expect exceptions. what() is a sentence;
-// status() is the cause.
+// RemoteOptimizer throws it where other code returns an absl::Status, since users of LibTorch
+// expect exceptions. status() is that status, and what() is its message.
 class RemoteError : public std::runtime_error {
  public:
   explicit RemoteError(absl::Status status)

@@ -1,5 +1,5 @@
-// An optimizer whose parameters and state are on a server. The object is also the connection: it
-// joins the job, compares layouts, and copies the job's parameters into the model.
+// An optimizer whose parameters and state are on a server. The object also owns the connection: it
+// joins the job, and copies the job's parameters into the model.
 //
 //   sluice::RemoteOptimizer optimizer(job, *model, torch::optim::SGDOptions(0.05).momentum(0.9));
 //   optimizer.zero_grad();
@@ -34,14 +34,17 @@
 
 namespace sluice {
 
-// Only the thread that trains the model may use it. The job and the model must outlive it. Every
-// method throws RemoteError if the server refuses the call or cannot be reached.
+// Only the thread that trains the model may use it. The job and the model must outlive it. The
+// constructors and all methods that call the server throw RemoteError if the server refuses the
+// call, or cannot be reached and does not come back within --connect-timeout.
 class RemoteOptimizer {
  public:
-  // Joins the job. The first worker's parameters become the parameters of a new job; otherwise the
-  // job's parameters replace the model's. With `local`, the worker itself runs the optimizer, with
-  // torch::optim. Throws std::invalid_argument if `options` belong to an optimizer that is not in
-  // the list above.
+  // Joins the job. If the job has no parameters yet, the model's become the job's; otherwise the
+  // job's replace the model's. With `local`, torch::optim's optimizer runs in this process, and the
+  // server averages parameters (see local_steps.h). Throws std::invalid_argument
+  // - if `options` belong to an optimizer that is not in the list above,
+  // - if FlatModel cannot hold the model,
+  // - if `local` is combined with Overlap::kBackward or with a sparse push encoding.
   RemoteOptimizer(const Job& job, torch::nn::Module& model,
                   const torch::optim::OptimizerOptions& options,
                   const absl::optional<LocalSteps>& local = absl::nullopt,
@@ -64,46 +67,54 @@ class RemoteOptimizer {
                   const absl::optional<LocalSteps>& local = absl::nullopt,
                   Overlap overlap = Overlap::kOff);
 
-  // Calls leave() if the caller has not done so.
+  // Waits for step_async(), and ends this worker's part if leave() was not called. Unlike leave(),
+  // it does not push the local steps that are left over, and ignores errors.
   ~RemoteOptimizer();
 
   RemoteOptimizer(const RemoteOptimizer&) = delete;
   RemoteOptimizer& operator=(const RemoteOptimizer&) = delete;
 
+  // Sets all gradients to 0. If backward has sent parts of them already, that push is given up.
   void zero_grad();
 
-  // Attaches a few bytes to the next push, for the server's AttachmentHook; before backward() if
-  // gradients leave there. See attachment.h for how many.
+  // Attaches `data` to the next push, for the server's AttachmentHook. attachment.h has the limits.
+  // With Overlap::kBackward, call it before backward(), because the push begins there.
   void attach(const std::string& type, const std::string& data);
 
-  // Pushes the gradients of a batch of `samples`, waits as the job's mode says, and refreshes the
-  // model's parameters and statistics. `loss` is shown to whoever inspects the server. With local
-  // steps it does so every so many calls, with parameters; else it is the worker's own step, and
-  // reports again what the last push did.
+  // Pushes the gradients of a batch of `samples` samples, waits until the job's mode lets this
+  // worker continue, and writes the new parameters and statistics to the model. The server shows
+  // `loss` to people.
+  //
+  // With local steps, each call takes one step with the local optimizer. Every LocalSteps::every-th
+  // call also pushes the parameters; the other calls return the report of the last push again.
   RoundReport step(uint32_t samples = 1, absl::optional<float> loss = absl::nullopt);
 
-  // As step(), but returns at once, so that the next batch can be prepared while the parameters
-  // arrive. Until wait() the model must not be used, nor its gradients changed; every other method
-  // waits by itself, and then throws what wait() would have.
+  // Does the same as step(), but returns at once, so that the next batch can be prepared while the
+  // parameters arrive. (With local steps it is the same as step().) Do not use the model or its
+  // gradients before wait() returns. The next call of zero_grad(), attach(), step(), step_async(),
+  // leave() or await_end_of_training() also waits, and throws the error of the step that it waited
+  // for. All other methods may only be called after wait().
   PendingStep step_async(uint32_t samples = 1, absl::optional<float> loss = absl::nullopt);
 
   // Ends this worker's part: the others no longer wait for it. Local steps that were not pushed yet
-  // are pushed first.
+  // are pushed first. After that, step() throws RemoteError.
   void leave();
 
-  // As leave(), then waits until every worker has left, and takes the final parameters into the
-  // model.
+  // Does the same as leave(), then waits until every worker has left, and writes the final
+  // parameters to the model. Meanwhile this process observes the job, so that the server stays up.
   void await_end_of_training();
 
-  // After await_end_of_training(), once: results for the server's closing table.
+  // Sends results for the server's closing table. May be called once, after
+  // await_end_of_training(); otherwise throws RemoteError.
   void report(const Results& results);
 
-  // This worker's place among the job's workers, for its part of the data, and how many were
-  // launched.
+  // This worker's place, in [0, workers()), and how many workers were launched. They decide which
+  // part of the data this worker takes.
   uint32_t index() const { return client_->welcome().index; }
   uint32_t workers() const { return client_->welcome().workers; }
 
-  // Pushes of earlier processes in this worker's place: so much of its part of the data is done.
+  // How often earlier processes in this worker's place have pushed. A worker that was started again
+  // skips the batches of these pushes.
   uint64_t pushes_before() const { return client_->welcome().pushes_before; }
 
  private:
@@ -126,19 +137,19 @@ class RemoteOptimizer {
   FlatModel model_;
   const absl::optional<LocalSteps> local_;
   std::unique_ptr<torch::optim::Optimizer> local_optimizer_;
-  std::vector<float> centre_;  // elastic averaging: the server's parameters that came last
-  uint32_t local_steps_ = 0;   // since the last push, and their samples
-  uint32_t local_samples_ = 0;
+  std::vector<float> centre_;   // elastic averaging: the server's parameters of the last push
+  uint32_t local_steps_ = 0;    // since the last push
+  uint32_t local_samples_ = 0;  // of these steps
   RoundReport last_report_;
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<ParameterClient> observer_;  // from await_end_of_training() to report()
-  const OptimizerConfig config_;               // as the server is told
-  std::shared_future<RoundReport> pending_;    // of step_async(), until somebody has waited for it
+  const OptimizerConfig config_;               // the server's optimizer
+  std::shared_future<RoundReport> pending_;    // valid while nobody has waited for step_async()
   uint64_t async_steps_ = 0;
-  std::unique_ptr<SerialExecutor> background_;  // made when it is needed; uses the client
-  std::unique_ptr<GradientWatch> watch_;        // with Overlap::kBackward
-  GradientFingerprints sent_early_;             // since the last step
-  absl::Time computing_since_;                  // for the trace: the end of the last step
+  std::unique_ptr<SerialExecutor> background_;  // made when it is needed; its tasks use client_
+  std::unique_ptr<GradientWatch> watch_;        // null without Overlap::kBackward
+  GradientFingerprints sent_early_;             // of the parts that have left since the last step
+  absl::Time computing_since_;                  // the end of the last step; for the trace
   bool left_ = false;
 };
 

@@ -13,20 +13,24 @@ namespace sluice {
 
 // When the optimizer sends gradients to the server.
 enum class Overlap {
-  kOff,  // all of them in step()
-  // Gradients of float32 parameters on the CPU leave as soon as backward has computed them, about
-  // 1 MiB at a time, through the optimizer's own thread. step() sends the rest. The loop must call
-  // backward() once per step(), and nothing else may change gradients. Otherwise backward() or
-  // step() throws std::logic_error, and zero_grad() drops the gradient. Not with local steps.
+  kOff,  // step() sends all of them
+  // A thread of the optimizer sends gradients while backward still runs, in parts of 1 MiB. This
+  // works for float32 parameters on the CPU; step() sends the rest. The loop must call backward()
+  // once per step(), and nothing else may change gradients. Otherwise backward() or step() throws
+  // std::logic_error; zero_grad() then drops the gradient, and training can go on. It cannot be
+  // combined with local steps.
   kBackward,
 };
 
 class RemoteOptimizer;
 
-// A step that has started. The optimizer must outlive it.
+// A step that step_async() has started. The thread that trains uses it. The optimizer must outlive
+// it. If it is destroyed before wait(), the step goes on, and the optimizer's next call waits for
+// it.
 class PendingStep {
  public:
   // Waits until the model has the parameters to continue with. Throws the same errors as step().
+  // A repeated call returns the same report.
   RoundReport wait();
 
  private:
@@ -35,7 +39,7 @@ class PendingStep {
       : optimizer_(&optimizer), number_(number), report_(std::move(report)) {}
 
   RemoteOptimizer* optimizer_;
-  uint64_t number_;  // of the optimizer's asynchronous steps, from 1
+  uint64_t number_;  // counts the optimizer's calls of step_async(), from 1
   std::shared_future<RoundReport> report_;
 };
 

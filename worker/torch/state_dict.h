@@ -1,6 +1,6 @@
-// Reads and writes state dicts, which hold a model's tensors by name. PyTorch's torch.load() opens
-// the files that are written here. Safetensors files, and so a server's checkpoints, can be read
-// too.
+// Reads and writes state dicts: files with a model's tensors by name. PyTorch's torch.load() reads
+// the files that are written here. Safetensors files can be read, too; a server's checkpoint is
+// one.
 
 #ifndef SLUICE_WORKER_TORCH_STATE_DICT_H_
 #define SLUICE_WORKER_TORCH_STATE_DICT_H_
@@ -19,20 +19,24 @@ class Module;
 
 namespace sluice {
 
-// Writes the layout's tensors, each with the element type that it has in the worker's model. A
-// layout has no integer buffers (such as BatchNorm's num_batches_tracked), so load the file in
-// Python with load_state_dict(torch.load(path), strict=False). UNAVAILABLE if the file cannot be
-// written.
+// Writes the layout's tensors, each with the element type that it has in the worker's model.
+// `values` has layout.size() elements. A layout has no integer buffers (such as BatchNorm's
+// num_batches_tracked), so load the file in Python with load_state_dict(torch.load(path),
+// strict=False). UNAVAILABLE if the file cannot be written.
 absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
                            const std::string& path);
 
-// Sets the model's parameters and floating-point buffers from a file. The file is one of:
+// Sets the model's parameters and buffers from a file. The file must have all of them, except
+// integer buffers, and nothing else. The file is one of:
 // 1. a file that SaveStateDict() wrote;
 // 2. a file of Python's torch.save(dict(model.state_dict()), path), which must be a plain dict;
-// 3. a safetensors file. Every byte of a checkpoint is checked; the optimizer's state is ignored.
-// Reading runs no code. NOT_FOUND if the file does not exist. DATA_LOSS if a safetensors file is
-// damaged. INVALID_ARGUMENT if another file cannot be read, or it names the first tensor that is
-// missing, has another shape, or does not belong to the model.
+// 3. a safetensors file. If it is a server's checkpoint, its checksum is verified, and the
+//    optimizer's state is ignored.
+// Reading a file never runs code from it. After an error the model may be partly changed. Errors:
+//   NOT_FOUND         the file cannot be opened
+//   DATA_LOSS         a safetensors file is damaged
+//   INVALID_ARGUMENT  the file has none of these formats; or a tensor, which the message names, is
+//                     missing, has another shape, or does not belong to the model
 absl::Status LoadStateDict(const std::string& path, torch::nn::Module& module);
 
 }  // namespace sluice

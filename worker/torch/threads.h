@@ -3,7 +3,8 @@
 
 namespace sluice {
 
-// Sets how many threads LibTorch, and its BLAS library, use for arithmetic in this process.
+// Sets how many threads LibTorch and its BLAS library use for arithmetic in this process. Call it
+// before training begins.
 void SetThreads(int threads);
 
 }  // namespace sluice

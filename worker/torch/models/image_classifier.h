@@ -1,4 +1,4 @@
-// The interface of the models that learners train.
+// The interface of the models that learners.h trains and evaluator.h evaluates.
 
 #ifndef SLUICE_WORKER_TORCH_MODELS_IMAGE_CLASSIFIER_H_
 #define SLUICE_WORKER_TORCH_MODELS_IMAGE_CLASSIFIER_H_

@@ -1,4 +1,4 @@
-// A model of the size at which moving parameters matters.
+// A model that is large enough for the transfer of its parameters to take a large share of a step.
 
 #ifndef SLUICE_WORKER_TORCH_MODELS_RESNET_H_
 #define SLUICE_WORKER_TORCH_MODELS_RESNET_H_
@@ -11,7 +11,7 @@ namespace sluice {
 
 // ResNet-18 (He et al. 2015, "Deep Residual Learning for Image Recognition") in the form that is
 // usual for small images: the first convolution is 3 × 3 with stride 1, and no pooling follows it.
-// 11,172,810 parameters (44.7 MB). Takes grey images of 28 × 28, and of 32 × 32 too.
+// 11,172,810 parameters (44.7 MB). Accepts grey images of 28 × 28 and of 32 × 32 pixels.
 std::shared_ptr<ImageClassifier> MakeResNet18();
 
 }  // namespace sluice

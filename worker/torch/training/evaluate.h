@@ -11,8 +11,8 @@ namespace sluice {
 // mode, in which BatchNorm uses its running statistics. Throws LibTorch's exceptions.
 Evaluation Evaluate(ImageClassifier& model, const Dataset& data);
 
-// Returns loss, top-1 and top-5 as sums over the samples. `logits` is [n, classes], `labels` is
-// [n] of int64.
+// Returns loss, top-1 and top-5 as sums over the samples, not as means and shares: Evaluate() adds
+// the sums of several batches. `logits` is [n, classes] of floats, `labels` is [n] of int64.
 Evaluation SumsOf(const torch::Tensor& logits, const torch::Tensor& labels);
 
 }  // namespace sluice

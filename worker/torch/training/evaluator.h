@@ -17,17 +17,17 @@
 
 namespace sluice {
 
-// Only one thread may use it.
+// Used by one thread.
 class Evaluator {
  public:
-  // `model` is a name that MakeModel() knows (worker/torch/models/models.h). `threads` is the
-  // number of LibTorch's threads.
+  // `model` is a name that MakeModel() knows (worker/torch/models/models.h); INVALID_ARGUMENT for
+  // any other. `threads` is the number of LibTorch's threads.
   static absl::StatusOr<Evaluator> Make(const std::string& model, int threads);
 
   Evaluator(Evaluator&&) noexcept;
   ~Evaluator();
 
-  // The model's layout. It must equal the layout of the job.
+  // The model's layout. An observer joins with it, so it must equal the layout of the job.
   const Layout& layout() const;
 
   // The model's parameters and statistics. Write them, then call Measure().
@@ -36,7 +36,8 @@ class Evaluator {
   // Sets the values from a file; see LoadStateDict().
   absl::Status Load(const std::string& path);
 
-  // Shows a server that this process runs on the same node; see FlatModel::gradient_memory().
+  // Join with this memory (JoinRequest::memory): a server that can open it knows that this process
+  // runs on its node, and then shares its parameters in memory. Null if there is none.
   const std::shared_ptr<const SharedMemory>& memory() const;
 
   // Evaluates the values on `data`, which must not be empty.

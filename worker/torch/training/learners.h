@@ -1,5 +1,5 @@
-// Learners that use LibTorch. They stand between the training loop and the models, and turn
-// LibTorch's exceptions into statuses.
+// Learners that use LibTorch. The training loop (worker/training/trainer.h) calls them; they run
+// the model and the optimizer, and turn LibTorch's exceptions into statuses.
 
 #ifndef SLUICE_WORKER_TORCH_TRAINING_LEARNERS_H_
 #define SLUICE_WORKER_TORCH_TRAINING_LEARNERS_H_
@@ -19,21 +19,26 @@
 namespace sluice {
 
 struct LearnerOptions {
-  std::string model = "lenet";
+  std::string model = "lenet";  // a name that MakeModel() knows
   OptimizerOptions optimizer;
-  absl::optional<LocalSteps> local;  // of a remote learner: averaging in place of gradients
-  bool overlap = false;              // a remote learner's gradients leave during backward
-  LearningRateSchedule schedule;     // of a local learner; a remote one's is the server's
-  uint64_t seed = 1;                 // of the first parameters
-  std::string init_from;             // a state dict in place of those; empty: none
-  int threads = 1;                   // of LibTorch
+  // Remote learner only: takes steps itself, and pushes parameters instead of gradients.
+  absl::optional<LocalSteps> local;
+  // Remote learner only: sends gradients during backward, and prepares the next batch while the
+  // parameters arrive.
+  bool overlap = false;
+  LearningRateSchedule schedule;  // local learner only; a remote learner uses the server's
+  uint64_t seed = 1;              // of the random numbers of the model's first parameters
+  std::string init_from;          // file of first parameters, see LoadStateDict(); empty: random
+  int threads = 1;                // of LibTorch
 };
 
-// Makes a learner that trains in this process with torch::optim. INVALID_ARGUMENT if torch::optim
-// does not have the optimizer.
+// Makes a learner that trains in this process with torch::optim. INVALID_ARGUMENT if an option is
+// not valid, or if torch::optim does not have the optimizer.
 absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& options);
 
-// Makes a learner that trains with a RemoteOptimizer. `job` must outlive the learner.
+// Makes a learner that trains with a RemoteOptimizer: joins the job, and returns once the model has
+// the job's parameters. Returns the errors of RemoteOptimizer's constructor. `job` must outlive the
+// learner.
 absl::StatusOr<std::unique_ptr<Learner>> MakeRemoteLearner(const LearnerOptions& options,
                                                            const Job& job);
 
