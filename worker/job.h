@@ -41,7 +41,7 @@ struct JobFlags {
   ~JobFlags();
 
   std::string server;                  // address; empty: rank 0 of mpirun is the server
-  std::string name;                    // of this worker; empty: made of host and process
+  std::string name;                    // of this worker; empty: made of host name and process id
   double connect_timeout = 60;         // seconds
   std::string push_encoding = "none";  // syntax: ParseEncodingChoice()
   std::string pull_encoding = "none";  // the same, without exceptions for tensors
@@ -61,7 +61,8 @@ absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags);
 
 bool WantsTrace(const JobFlags& flags);
 
-// What a program gives its job beside the command line. Each process of the job gives the same.
+// What a program gives its job in addition to the command line. All processes of the job must give
+// the same.
 struct JobOptions {
   // Called on the server with what workers attach to their pushes. Null: nobody reads attachments.
   AttachmentHook on_attachments;
@@ -77,7 +78,7 @@ class Job {
   // line, else with 1. With --help, it lists Sluice's flags and exits with 0.
   static Job Start(int* argc, char*** argv, const JobOptions& options = {});
 
-  // As above, for programs that parse their flags with CLI11. Returns errors instead of exiting.
+  // The same for programs that parse their flags with CLI11. Returns errors instead of exiting.
   static absl::StatusOr<Job> Start(const JobFlags& flags);
 
   Job(Job&&) noexcept;

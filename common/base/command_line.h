@@ -9,9 +9,9 @@
 
 namespace sluice {
 
-// Parses the arguments of main() with `app`, which throws CLI::ParseError. Also throws it if an
-// argument is empty: CLI11 takes an empty argument for the name of a group of options, and then may
-// never return (seen with 2.1.2).
+// Parses the arguments of main() with `app`, which throws CLI::ParseError. This function also
+// throws it if an argument is empty: CLI11 takes an empty argument for the name of a group of
+// options, and then may never return (seen with 2.1.2).
 void ParseArguments(CLI::App& app, int argc, const char* const* argv);
 
 // Parses the arguments, and prints CLI11's help or error. Returns the exit code if the program

@@ -54,8 +54,8 @@ absl::Status MakeError(absl::StatusCode code, Reason reason, absl::string_view m
 // The reason of `status`; kNone if it has none.
 Reason ReasonOf(const absl::Status& status);
 
-// Makes a peer's word fit for an error message: its first 64 bytes, escaped. Escaping also keeps
-// the message valid UTF-8 where a character was cut.
+// Makes a peer's text safe to show in an error message: returns its first 64 bytes, escaped.
+// Escaping also keeps the message valid UTF-8 where a character was cut.
 std::string Shown(absl::string_view word);
 
 // Turns a reason into its name, for example "LAYOUT_MISMATCH", and back. Unknown names give kNone.

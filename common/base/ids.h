@@ -37,8 +37,8 @@ class Number {
 };
 
 using Step = Number<struct StepTag>;                // version of the parameters
-using Incarnation = Number<struct IncarnationTag>;  // one life of a server process, from 1
-using SessionId = Number<struct SessionTag>;        // one Join, from 1
+using Incarnation = Number<struct IncarnationTag>;  // counts the starts of a job's server, from 1
+using SessionId = Number<struct SessionTag>;        // counts the calls of Join, from 1
 using Sequence = Number<struct SequenceTag>;        // number of a worker's push, from 1
 using ProcessNonce = Number<struct NonceTag>;       // drawn by each worker process, never 0
 

@@ -12,8 +12,8 @@ namespace sluice {
 // Reuses freed memory. Vectors of 32 MiB and more are still returned to the kernel.
 void KeepFreedMemory();
 
-// Also makes all threads share one heap, so that one thread reuses what another has freed, and the
-// peak is lower. For processes whose threads make few, large allocations.
+// Does the same, and makes all threads share one heap: one thread then reuses what another has
+// freed, and the peak is lower. Use it in processes whose threads make few, large allocations.
 void KeepFreedMemoryInOneHeap();
 
 }  // namespace sluice

@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// "127.0.0.1:7070", "[::1]:7070", "node7:7070", or "unix:/path". As text it is also a gRPC target.
+// "127.0.0.1:7070", "[::1]:7070", "node7:7070", or "unix:/path". The text is also a gRPC target.
 struct Address {
   std::string host;  // without brackets; empty for a unix socket
   uint16_t port = 0;

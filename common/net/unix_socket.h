@@ -16,8 +16,8 @@ namespace sluice {
 
 // Connects to a unix socket. The descriptor is non-blocking. UNAVAILABLE has the system's message.
 absl::StatusOr<FileDescriptor> ConnectUnix(const std::string& path);
-// Listens at a path, and replaces the socket file that a dead server has left there. Otherwise as
-// above.
+// Listens at a path, and replaces the socket file that a dead server has left there. The descriptor
+// is non-blocking. UNAVAILABLE has the system's message.
 absl::StatusOr<FileDescriptor> ListenUnix(const std::string& path);
 
 // Accepts the next connection that waits at a listening socket. If there is none, the descriptor is

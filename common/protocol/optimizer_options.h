@@ -1,6 +1,6 @@
-// What holds for the options of every optimizer, derived from the table (optimizer_table.h).
+// Functions on the options of any optimizer, which use the table (optimizer_table.h).
 //
-// All functions are free of state: any thread may call them.
+// The functions have no state: any thread may call them.
 
 #ifndef SLUICE_COMMON_PROTOCOL_OPTIMIZER_OPTIONS_H_
 #define SLUICE_COMMON_PROTOCOL_OPTIMIZER_OPTIONS_H_
@@ -21,7 +21,7 @@ std::vector<OptimizerOptions> AllOptimizers();
 absl::string_view OptimizerName(const OptimizerOptions& options);
 absl::string_view OptimizerTitle(const OptimizerOptions& options);
 
-// "a, b and c", or with another last word than "and".
+// Joins names to "a, b and c". `last` replaces "and".
 std::string Listed(const std::vector<std::string>& names, absl::string_view last = "and");
 
 // One entry for each option, which refers to `options`.

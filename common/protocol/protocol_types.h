@@ -59,8 +59,8 @@ struct Welcome {
   Consistency consistency;
   uint32_t index = 0;    // place among the workers
   uint32_t workers = 1;  // number of workers that the job was launched with
-  // Pushes of earlier processes of this worker that did not leave: so many batches of its part of
-  // the data are done.
+  // How often earlier processes of this worker, which did not leave, have pushed. This process
+  // skips the batches of these pushes.
   uint64_t pushes_before = 0;
   uint64_t lost_steps = 0;  // steps that an earlier incarnation had made, and that are lost
 };

@@ -36,7 +36,7 @@ class Roles {
   constexpr Roles operator|(Roles other) const { return Roles(bits_ | other.bits_); }
   constexpr bool operator==(Roles other) const { return bits_ == other.bits_; }
 
-  // As people read it: "worker or observer", or "none".
+  // A text for people: "worker or observer", or "none".
   std::string ToString() const;
 
  private:

@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// Whether `a` equals `b`. Takes the same time for every wrong word of the right length.
+// Whether `a` equals `b`. For texts of the right length, the time does not depend on their content.
 bool SameSecret(absl::string_view a, absl::string_view b);
 
 // Overwrites `secret` with zeros, in a way that the compiler cannot remove, and empties it.

@@ -59,7 +59,7 @@ void ForEachPart(const std::vector<Run>& runs, uint64_t begin, uint64_t end, Act
   }
 }
 
-// As above, with act(kind, begin, end).
+// The same for runs of a layout, with act(kind, begin, end).
 template <typename Act>
 void ForEachRun(const std::vector<KindRun>& runs, uint64_t begin, uint64_t end, Act act) {
   ForEachPart(runs, begin, end,

@@ -16,8 +16,9 @@ inline constexpr uint64_t kStreamedElements = uint64_t{1} << 21;
 // to[i] = from[i]. In this file, both spans have the same size and do not overlap.
 void CopyTo(FloatPiece from, absl::Span<float> to);
 
-// As CopyTo(), but past the caches where the processor can do that. For vectors that are too large
-// to stay in the caches. The thread that copied must call EndStreams() before others read `to`.
+// Does the same as CopyTo(), but writes past the caches if the processor can. Use it for vectors
+// that are too large to stay in the caches. The thread that copied must call EndStreams() before
+// other threads read `to`.
 void StreamTo(FloatPiece from, absl::Span<float> to);
 void EndStreams();
 

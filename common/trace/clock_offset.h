@@ -1,9 +1,9 @@
 // Estimates from round trips how far another node's clock is ahead of this one.
 //
-// As in NTP (RFC 5905), the time in the answer lies between sending the question and receiving the
-// answer. The middle is the estimate, and half the round trip is its largest error. The fastest of
-// the latest round trips is used. If it allows an offset of 0, the offset is 0: processes of one
-// node read the same clock.
+// The method is that of NTP (RFC 5905): the time in the answer lies between sending the question
+// and receiving the answer. The middle is the estimate, and half the round trip is its largest
+// error. The fastest of the latest round trips is used. If it allows an offset of 0, the offset is
+// 0: processes of one node read the same clock.
 
 #ifndef SLUICE_COMMON_TRACE_CLOCK_OFFSET_H_
 #define SLUICE_COMMON_TRACE_CLOCK_OFFSET_H_

@@ -4,7 +4,7 @@
 // field. These functions write and read the bytes of the three messages themselves: gRPC sends the
 // payload from where it lies in memory, and the reader uses it where it was received. The bytes are
 // exactly those of protobuf. If a message is valid protobuf but ordered differently from what
-// generated code writes, the generated parser reads it. The gRPC doors of server and worker call
+// generated code writes, the generated parser reads it. The gRPC code of server and worker calls
 // these functions, from any thread.
 
 #ifndef SLUICE_COMMON_WIRE_CHUNK_H_

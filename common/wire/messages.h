@@ -1,10 +1,10 @@
 // Translates the values of common/protocol to the messages of parameter_server.proto, and back.
 //
-// The gRPC doors of server and worker call these functions, from any thread. A message may come
+// The gRPC code of server and worker calls these functions, from any thread. A message may come
 // from anyone, so FromProto() checks every field; its error names the field that is wrong
 // (BAD_ARGUMENT, BAD_LAYOUT or BAD_OPTIMIZER). ToProto() cannot fail. The values do not have the
-// messages' fields about shared memory, because the doors handle those themselves. The exception is
-// JoinRequest::memory, which names the memory of the worker that joins.
+// messages' fields about shared memory, because the gRPC code handles those itself. The exception
+// is JoinRequest::memory, which names the memory of the worker that joins.
 
 #ifndef SLUICE_COMMON_WIRE_MESSAGES_H_
 #define SLUICE_COMMON_WIRE_MESSAGES_H_

@@ -1,5 +1,5 @@
-// Checks liveness: once the disturbances have ended, the workers that are alive make
-// progress, whatever state the others have left behind.
+// Checks liveness: once the disturbances have ended, the workers that are alive make progress,
+// whatever state the others have left behind.
 
 #ifndef SLUICE_TESTS_SIMULATION_CALM_H_
 #define SLUICE_TESTS_SIMULATION_CALM_H_
@@ -10,8 +10,8 @@
 
 namespace sluice {
 
-// Silent workers stay silent, all others do as they should: pull, push, pull again. The lease
-// passes. Then each must have got through several rounds, and the step must have moved.
+// Silent workers stay silent until their leases end; all others pull, push and pull again. Calls
+// world.Fail() unless each of the others completes several rounds and the step advances.
 void GetOn(const Scenario& scenario, Chaos& chaos, World& world);
 
 }  // namespace sluice

@@ -21,8 +21,8 @@ struct SimulatedProcess {
   JoinRequest request;
   std::vector<Welcome> welcomes;  // of all its sessions; only the last can be open
   uint64_t sequence = 0;          // of its latest push
-  std::vector<uint64_t> pushes;   // their numbers, since the server knows the process
-  bool silent = false;
+  std::vector<uint64_t> pushes;   // the World's numbers of its pushes that the server may remember
+  bool silent = false;            // sends no heartbeats
 };
 
 class Chaos {
@@ -31,7 +31,7 @@ class Chaos {
 
   // Lets the launched workers join, and one of them offer parameters.
   void Launch();
-  // Draws and plays one event.
+  // Draws one event at random and plays it in the world.
   void Act();
 
   // For Calm: a reliable process with the name of worker `index`.

@@ -23,12 +23,12 @@ class Dice {
     return z ^ (z >> 31);
   }
 
-  // 0 to `end` − 1. The bias does not matter for small numbers.
+  // A number from 0 to `end` − 1. The bias does not matter for small numbers.
   uint64_t Below(uint64_t end) { return Next() % end; }
   uint64_t Between(uint64_t first, uint64_t last) { return first + Below(last - first + 1); }
   bool Percent(uint64_t chance) { return Below(100) < chance; }
 
-  // One of the items, which are not empty.
+  // One of the items; there is at least one.
   template <typename Items>
   auto& Of(Items& items) {
     return items[Below(items.size())];

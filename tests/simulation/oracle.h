@@ -63,16 +63,17 @@ class Oracle {
 
   // Membership. If `reason` is set, the request is refused and the welcome's session is 0.
   Welcome Join(const JoinRequest& request, Reason* reason);
-  // A worker that joins while nothing counts but pushes are in flight takes part in this step or in
-  // the next; the server may choose. The same holds for a new process whose predecessor's gradient
-  // counts. Returns `from` if the latest worker may take part from it, else the only legal step.
+  // Usually the rules decide from which step a worker that has joined takes part. In two cases the
+  // server may choose between the current step and the next: no gradient counts yet but pushes are
+  // in flight; or the gradient of the worker's earlier process counts. `from` is what the server
+  // chose for the latest worker. Returns `from` if it is legal, otherwise the only legal step.
   uint64_t Concede(uint64_t from);
   Reason Heartbeat(SessionId session);
   void Lose(SessionId session);
   Reason Leave(SessionId session);
   Reason Evict(const std::string& worker);
   void Tick();
-  // Both return the first step that has the new setting.
+  // SetConsistency() and SetLearningRate() return the first step that has the new setting.
   uint64_t SetConsistency(const Consistency& consistency);
   uint64_t SetLearningRate(double learning_rate);
   void Drain() {
@@ -86,9 +87,8 @@ class Oracle {
                         Reason fault);
   PushVerdict FinishPush(uint64_t number, Reason fault);
   void AbandonPush(uint64_t number, Fate fate) { pushes_.at(number).fate = fate; }
-  // A push that waited at its header was told `told`. Returns the expected verdict if it differs,
-  // or
-  // "".
+  // A push that waited for the in-flight limit after its header was told `told`. Returns the
+  // expected verdict if it differs from `told`, otherwise "".
   std::string HearAtDoor(uint64_t number, const PushVerdict& told);
 
   // Pulls, by number.

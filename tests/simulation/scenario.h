@@ -1,4 +1,4 @@
-// The configuration of the job that a seed plays, drawn from all that are valid.
+// The configuration of the job that a seed plays. It is drawn from all valid configurations.
 
 #ifndef SLUICE_TESTS_SIMULATION_SCENARIO_H_
 #define SLUICE_TESTS_SIMULATION_SCENARIO_H_
@@ -14,23 +14,24 @@
 
 namespace sluice {
 
-// Learning rates, and their factors, are powers of two: a product with one is exact, so that a step
-// has one result whatever the compiler contracts.
+// Learning rates and the factors of their schedules are powers of two. A product with a power of
+// two is exact, so a step has the same result whether or not the compiler contracts a
+// multiplication and an addition into one instruction.
 struct Scenario {
   ShardOptions options;
   SgdOptions optimizer;
   Layout layout;
-  uint32_t room = 3;     // gradients that may be on their way in
-  uint32_t workers = 1;  // names of workers
-  uint32_t events = 0;
+  uint32_t room = 3;         // the in-flight limit, in gradients
+  uint32_t workers = 1;      // number of workers' names
+  uint32_t events = 0;       // number of random events
   bool own_indices = false;  // the launcher gave each worker its place
-  // Gradients whose sum in float depends on the order in which they are added.
+  // Gradients are such that their sum in float depends on the order in which they are added.
   bool order_matters = false;
 };
 
 Scenario DrawScenario(Dice& dice);
 
-// Any legal one for that many workers.
+// Draws any valid setting for that many workers.
 Consistency DrawConsistency(Dice& dice, uint32_t workers);
 
 std::string Words(const Consistency& consistency);

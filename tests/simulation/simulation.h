@@ -1,5 +1,5 @@
-// Everything that one seed plays: first workers push, die, return and lie; then the disturbances
-// end and the remaining workers must make progress; then the job ends.
+// Plays the whole job of one seed. First workers push, die, come back and send invalid requests.
+// Then the disturbances end, and the remaining workers must make progress. Then the job ends.
 
 #ifndef SLUICE_TESTS_SIMULATION_SIMULATION_H_
 #define SLUICE_TESTS_SIMULATION_SIMULATION_H_
@@ -11,14 +11,15 @@
 namespace sluice {
 
 struct Story {
-  std::string violation;            // "" if the contract held
-  std::vector<std::string> events;  // in words, if asked for
+  std::string violation;            // the broken rule; "" if none was broken
+  std::vector<std::string> events;  // a line for each event, if `tell`
 };
 
-// Plays `seed`. The same seed is the same story, told or not.
+// Plays `seed`. The same seed gives the same story. With `tell`, the story has its events.
 Story Simulate(uint64_t seed, bool tell);
 
-// Of a violation: the seed, the latest events in words, what was expected, how to play it again.
+// Plays `seed` again, and returns a text for people about its violation: the seed, the latest
+// events, what was expected, and how to play it again.
 std::string Report(uint64_t seed);
 
 }  // namespace sluice

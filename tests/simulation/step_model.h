@@ -18,7 +18,8 @@
 
 namespace sluice {
 
-// A gradient that counts, or, if it is left out for not being finite, its worker's place.
+// A gradient that counts. If `skipped`, the gradient was not finite: it is not added, but its
+// worker counts as having contributed.
 struct ModelContribution {
   ModelRank rank;
   uint64_t process = 0;
@@ -34,21 +35,23 @@ class StepModel {
   explicit StepModel(const Layout& layout) : layout_(layout) {}
 
   void Enter(ModelContribution contribution, absl::Time now);
-  // The parameters that this step makes of `current`; then the next step begins.
+  // Returns the parameters that this step makes of `current`. Then the next step begins: no
+  // gradient counts for it yet.
   Values Apply(const Consistency& consistency, double learning_rate, const Values& current);
 
   uint32_t counted() const;
   uint32_t skipped() const { return static_cast<uint32_t>(entered_.size()) - counted(); }
   bool empty() const { return entered_.empty(); }
+  // When the first gradient entered.
   absl::optional<absl::Time> since() const { return since_; }
-  // Whether a worker of that name has contributed, whichever its process.
+  // Whether any process of the worker with that name has contributed.
   bool Has(const std::string& worker) const;
   std::set<std::string> Workers() const;
   bool HasProcess(uint64_t process) const;
-  // The sessions of gradients that cannot be added before that of `first_missing`, if they are
-  // added in the order of ranks.
+  // With ReductionOrder::kRank: the sessions whose gradients wait until the gradient of
+  // `first_missing` has been added.
   std::vector<uint64_t> SessionsBehind(const ModelRank& first_missing) const;
-  // How far rounding may take the latest step's elements from what Apply returned.
+  // For each element: by how much rounding may change it from what Apply() returned last.
   const Values& tolerance() const { return tolerance_; }
 
  private:

@@ -1,4 +1,4 @@
-// The answer to a push or a pull, in a form in which the expected and the actual one compare.
+// The answer to a push or a pull, in a form that compares the expected answer with the actual one.
 
 #ifndef SLUICE_TESTS_SIMULATION_VERDICT_H_
 #define SLUICE_TESTS_SIMULATION_VERDICT_H_
@@ -11,7 +11,8 @@
 
 namespace sluice {
 
-// An error, an answer, or neither: the push may go on.
+// The server answered a push with an error or with an outcome; or with neither, and then the push
+// may continue.
 struct PushVerdict {
   Reason reason = Reason::kNone;
   bool answered = false;

@@ -1,4 +1,5 @@
-// The oracle's model of the members: one entry for each name. Each question looks at all entries.
+// The oracle's model of workers and observers: one entry for each name. Each question looks at all
+// entries.
 
 #ifndef SLUICE_TESTS_SIMULATION_WORKERS_MODEL_H_
 #define SLUICE_TESTS_SIMULATION_WORKERS_MODEL_H_
@@ -25,15 +26,15 @@ struct ModelWorker {
   uint64_t session = 0;
   uint64_t process = 0;  // the first session of this process that the server remembers
   bool alive = false;    // present, or lost for less than its lease
-  bool lost = false;
-  bool banned = false;
-  bool left = false;  // in good order
-  absl::Time heard;
+  bool lost = false;     // its connection broke
+  bool banned = false;   // evicted by the operator
+  bool left = false;     // by Leave
+  absl::Time heard;  // the latest heartbeat, or when the connection broke; the lease counts from it
   uint32_t index = 0;
   uint64_t from = 0;  // the first step it takes part in
   uint64_t pushes = 0;
-  bool excused = false;
-  uint64_t highest = 0;                     // the highest sequence that was answered
+  bool excused = false;  // ssp: it was too slow, so the others do not wait for it
+  uint64_t highest = 0;  // the highest sequence that was answered
   std::map<uint64_t, PushOutcome> answers;  // all of them
   uint64_t pushes_before = 0;               // by earlier processes of this name
 

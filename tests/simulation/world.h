@@ -25,7 +25,7 @@ namespace sluice {
 struct SimulatedPush {
   PushHeader header;
   Values gradient;
-  std::unique_ptr<PendingPush> pending;  // while it arrives
+  std::unique_ptr<PendingPush> pending;  // null unless the push is arriving
   uint64_t arrived = 0;                  // elements
   int starts = 0;
   int answers = 0;
@@ -47,7 +47,7 @@ class World {
   // Appends a line for each event to `log`, unless it is null.
   World(const Scenario& scenario, std::vector<std::string>* log);
 
-  // The broken rule, or "". After a violation call no other method.
+  // The broken rule, or "". After a violation no other method may be called.
   const std::string& violation() const { return violation_; }
   bool ok() const { return violation_.empty(); }
 

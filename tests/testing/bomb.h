@@ -1,4 +1,4 @@
-// A payload that is small and unpacks to 256 MiB.
+// A decompression bomb: a small payload that unpacks to 256 MiB.
 
 #ifndef SLUICE_TESTS_TESTING_BOMB_H_
 #define SLUICE_TESTS_TESTING_BOMB_H_
@@ -7,7 +7,8 @@
 
 namespace sluice {
 
-// Of a chunk that is encoded as "float32/zstd": a frame's length and the frame.
+// Returns the payload of a chunk that is encoded as "float32/zstd": the length of a frame, then the
+// frame.
 std::string Bomb();
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// gRPC's buffers and what came in them, as bytes.
+// Converts gRPC's buffers, and chunks that were read from them, to bytes and back.
 
 #ifndef SLUICE_TESTS_TESTING_BUFFERS_H_
 #define SLUICE_TESTS_TESTING_BUFFERS_H_
@@ -15,10 +15,10 @@ namespace sluice {
 
 std::string BytesOf(const grpc::ByteBuffer& buffer);
 
-// Of its pieces.
+// The bytes of the chunk's pieces, joined.
 std::string BytesOf(const TensorChunk& chunk);
 
-// `bytes` in slices that end at these positions, which ascend.
+// A buffer with `bytes`, cut into slices at the positions `ends`, which ascend.
 grpc::ByteBuffer Sliced(const std::string& bytes, std::vector<size_t> ends);
 
 }  // namespace sluice

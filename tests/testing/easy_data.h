@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-// Writes both splits into a folder, which is made if need be, and returns it. Image i is of class
-// i % 10, whose rows 2 (i % 10) and the next are white, the others black.
+// Writes both splits to `folder`, which it creates if needed, and returns `folder`. Image i has
+// class c = i % 10: its rows 2c and 2c + 1 are white, all others are black.
 std::string WriteEasyData(const std::string& folder, uint32_t training_images,
                           uint32_t test_images);
 

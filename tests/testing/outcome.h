@@ -15,7 +15,7 @@
 namespace sluice {
 
 // EXPECT_THAT(world.Push("a", 0, {1, 2, 3}), Applied(1));
-// The server's step and the gradient's staleness are those of the answer; its incarnation is 1.
+// The arguments are the step and the staleness that the answer has. Its incarnation must be 1.
 using OutcomeMatcher = ::testing::Matcher<const absl::StatusOr<PushOutcome>&>;
 OutcomeMatcher Accepted(uint64_t step, uint64_t staleness = 0);
 OutcomeMatcher Applied(uint64_t step, uint64_t staleness = 0);
@@ -24,7 +24,7 @@ OutcomeMatcher Skipped(uint64_t step, uint64_t staleness = 0);
 // A duplicate of a push whose first answer was `first`, with the step and staleness of that answer.
 OutcomeMatcher Repeated(Disposition first, uint64_t step, uint64_t staleness = 0);
 
-// The columns that are not 0: "4 received: 2 accepted, 1 stale, 1 in progress".
+// The counters that are not 0: "4 received: 2 accepted, 1 stale, 1 in progress".
 std::string Columns(const PushCounters& counters);
 
 // How gtest shows them.

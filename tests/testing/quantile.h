@@ -1,4 +1,4 @@
-// Quantiles of what was measured.
+// Quantiles of measured values.
 
 #ifndef SLUICE_TESTS_TESTING_QUANTILE_H_
 #define SLUICE_TESTS_TESTING_QUANTILE_H_
@@ -9,8 +9,8 @@
 
 namespace sluice {
 
-// The value above which lies no more than 1 − `share` of them; of at least one. `share` is from 0
-// to 1: 0.5 is the median, the upper one of an even number.
+// Sorts the n values and returns the one at index `share` · n, rounded down and at most n − 1. n is
+// at least 1, and `share` is in [0, 1]. 0.5 gives the median; if n is even, the upper one.
 template <typename T>
 T Quantile(std::vector<T> values, double share) {
   const auto place = static_cast<size_t>(share * static_cast<double>(values.size()));

@@ -1,4 +1,4 @@
-// Vectors and layouts for tests, each in a few words.
+// Short ways to write vectors and layouts in tests.
 
 #ifndef SLUICE_TESTS_TESTING_VECTORS_H_
 #define SLUICE_TESTS_TESTING_VECTORS_H_
@@ -15,20 +15,20 @@ namespace sluice {
 
 using Values = std::vector<float>;
 
-// A tensor of one dimension.
+// A tensor with one dimension.
 struct Tensor {
   std::string name;
   uint32_t size = 1;
   RangeKind kind = RangeKind::kParameter;
 };
 
-// Of these tensors, one after the other.
+// A layout of these tensors, in this order.
 Layout LayoutOf(const std::vector<Tensor>& tensors);
 
-// Of one tensor "w" of parameters.
+// A layout of one tensor "w" with `size` parameters.
 Layout ParametersOnly(uint32_t size);
 
-// `elements` as they come from the wire.
+// A chunk with `elements`, as it is received.
 TensorChunk ChunkOf(uint64_t offset, absl::Span<const float> elements);
 
 inline Values ValuesOf(absl::Span<const float> span) { return Values(span.begin(), span.end()); }

@@ -54,7 +54,7 @@ class OutgoingPush {
   // Finish() returns the reason.
   virtual bool Send(uint64_t offset, const SharedFloats& part) = 0;
 
-  // As above, with encoded elements.
+  // The same, with encoded elements.
   virtual bool Send(const EncodedChunk& chunk) = 0;
 
   // Waits for the answer. Called once, after everything was sent or Send() returned false.

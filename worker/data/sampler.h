@@ -16,7 +16,8 @@ struct SamplerOptions {
   int workers = 1;           // workers that share each step's rows
   uint64_t seed = 0;         // the same on every worker
 
-  // INVALID_ARGUMENT, with a sentence for the user, unless a Sampler can be made of these.
+  // OK if a Sampler can be made with these options. Otherwise INVALID_ARGUMENT, with a sentence for
+  // the user.
   absl::Status Validate() const;
 };
 

@@ -21,7 +21,7 @@ struct ByteStage {
 
   // Whether the bytes are split into planes. Values of 1 byte have only one plane.
   bool splits() const { return byte_layout != ByteLayout::kPlain && (width == 2 || width == 4); }
-  // Whether values of which all bytes are 0 may be left out before that.
+  // Whether values whose bytes are all 0 may be left out before the split.
   bool leaves_out() const { return byte_layout == ByteLayout::kNonzeroPlanes && splits(); }
   bool compresses() const { return compressor != Compressor::kNone; }
   // Whether the payload is the same as the transform's bytes.

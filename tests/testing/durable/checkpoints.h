@@ -1,4 +1,4 @@
-// Shards and their checkpoints, for tests of what outlives a server.
+// Checkpoints of shards, for tests of server/durable.
 
 #ifndef SLUICE_TESTS_TESTING_DURABLE_CHECKPOINTS_H_
 #define SLUICE_TESTS_TESTING_DURABLE_CHECKPOINTS_H_
@@ -11,17 +11,17 @@
 
 namespace sluice {
 
-// Of that shard now; null if it has none, or is at work.
+// Takes a checkpoint of the shard. Null if the shard has no parameters yet, or is making a step.
 std::shared_ptr<const ShardCheckpoint> CheckpointOf(Shard& shard);
 
-// An checkpoint of a shard at step 2, with Adam's slots, of a layout with a statistic; two workers,
-// "a" and "b", made each of the steps.
+// A checkpoint at step 2. It has Adam's slots, and its layout has a statistic. The workers "a" and
+// "b" pushed gradients for both steps.
 std::shared_ptr<const ShardCheckpoint> TrainedCheckpoint();
 
-// An checkpoint of a model of one parameter, whose value is the step.
+// A checkpoint of a model with one parameter, whose value is `step`.
 ShardCheckpoint CheckpointAt(uint64_t step, uint64_t incarnation = 1);
 
-// Of an checkpoint: its values, those of each slot after those of the parameters.
+// All values of a checkpoint: first the parameters, then each slot.
 Values AllValues(const ShardCheckpoint& checkpoint);
 
 }  // namespace sluice

@@ -1,10 +1,11 @@
 // Named points on a server's way to the disk. A test names one, and the process kills itself there.
 //
-// A point is "<file>.<operation>.<when>". The file is one of what server/durable/README.md lists:
-// journal, checkpoint, life or kept. The operations are FileSystem's: create, write, sync, rename
-// (the file is named by its new name), remove, and sync-directory (the file is the one that the
-// same thread changed last). `When` is before or after. For write it may also be torn, which means
-// that half of the bytes are written.
+// A point is "<file>.<operation>.<when>".
+// - <file> is the beginning of a file's name in the server's directory: journal, checkpoint, life
+//   (an incarnation's file) or kept (the durable step); see server/durable/README.md.
+// - <operation> is one of FileSystem's: create, write, sync, rename (<file> is the new name),
+//   remove, or sync-directory (<file> is the file that the same thread changed last).
+// - <when> is before or after. For write it may also be torn: half of the bytes are written.
 
 #ifndef SLUICE_TESTS_TESTING_DURABLE_FAILPOINTS_H_
 #define SLUICE_TESTS_TESTING_DURABLE_FAILPOINTS_H_
@@ -28,13 +29,14 @@ namespace sluice {
 
 struct Failpoint {
   std::string name;
-  uint64_t times = 1;  // that it is reached until it acts
+  uint64_t times = 1;  // acts when it is reached for this time, counted from 1
 
-  // Of "journal.sync.before:3". INVALID_ARGUMENT says what else was found.
+  // Reads a text such as "journal.sync.before:3". INVALID_ARGUMENT quotes any other text.
   static absl::StatusOr<Failpoint> Parse(absl::string_view text);
 };
 
-// Another file system, unchanged, until the point is reached. Safe to use from any thread.
+// Passes all calls to another file system, and calls `act` when the point is reached. Safe to use
+// from any thread.
 class FailpointFiles final : public FileSystem {
  public:
   // `act` is called once. `files` outlives this.
@@ -55,7 +57,7 @@ class FailpointFiles final : public FileSystem {
   bool IsAt(absl::string_view file, absl::string_view operation, absl::string_view when) const;
   void Reach(absl::string_view file, absl::string_view operation, absl::string_view when)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // This thread has changed that file's name.
+  // Records that this thread has created, renamed or removed the file.
   void NoteChange(const std::string& file) ABSL_LOCKS_EXCLUDED(mu_);
 
   FileSystem& files_;

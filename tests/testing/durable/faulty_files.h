@@ -23,7 +23,7 @@
 
 namespace sluice {
 
-// Safe to use from any thread, but for BytesOf(). Paths are "directory/name".
+// Safe to use from any thread, except what BytesOf() returns. Paths are "directory/name".
 class FaultyFiles final : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
@@ -33,11 +33,11 @@ class FaultyFiles final : public FileSystem {
   absl::Status Remove(const std::string& path) override;
   absl::Status SyncDirectory(const std::string& directory) override;
 
-  // The machine stops, and comes up again.
+  // Plays a crash and a restart of the machine; `random` decides what is lost.
   void Crash(std::mt19937_64& random);
 
-  // The operations that change the disk and succeed from now on; all later ones fail, as on a
-  // machine that has stopped. Absent: all.
+  // From now on, so many operations that change the disk succeed. All later ones fail, as on a
+  // machine that has stopped. If absent, all succeed.
   void StopAfter(absl::optional<uint64_t> operations) {
     absl::MutexLock lock(&mu_);
     left_ = operations;
@@ -48,13 +48,14 @@ class FaultyFiles final : public FileSystem {
     return left_ == 0u;
   }
 
-  // The bytes that still fit; further appends write what fits and fail.
+  // Sets how many bytes are free on the disk. An append that needs more writes what fits and fails.
+  // If absent, the disk is never full.
   void SetRoom(absl::optional<uint64_t> bytes) {
     absl::MutexLock lock(&mu_);
     room_ = bytes;
   }
 
-  // A file's bytes, to be looked at or damaged.
+  // A file's bytes, which a test may read or damage.
   std::string& BytesOf(const std::string& path) {
     absl::MutexLock lock(&mu_);
     return names_.at(path)->bytes;
@@ -69,17 +70,17 @@ class FaultyFiles final : public FileSystem {
   class Writer;
   class Reader;
 
-  // A change of one name: to a file, or to none.
+  // A change of one name: it now names this file, or none if null.
   using Change = std::pair<std::string, std::shared_ptr<File>>;
 
   absl::Status Step() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Apply(const Change& change, Names* names) const;
   static void Lose(File& file, std::mt19937_64& random);
 
-  absl::Mutex mu_;  // of the files, too
+  absl::Mutex mu_;  // guards the bytes of the files, too
   Names names_ ABSL_GUARDED_BY(mu_);
   Names synced_names_ ABSL_GUARDED_BY(mu_);
-  // In order; those of one operation go together.
+  // In order. The changes of one operation are lost together or kept together.
   std::vector<std::vector<Change>> unsynced_ ABSL_GUARDED_BY(mu_);
   absl::optional<uint64_t> left_ ABSL_GUARDED_BY(mu_);
   absl::optional<uint64_t> room_ ABSL_GUARDED_BY(mu_);

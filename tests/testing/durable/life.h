@@ -1,4 +1,5 @@
-// One incarnation of a server on a directory, from Open() to an end without a last checkpoint.
+// One incarnation of a server that uses a directory. It begins with DurableDirectory::Open() and
+// ends as in a crash: without a last checkpoint.
 
 #ifndef SLUICE_TESTS_TESTING_DURABLE_LIFE_H_
 #define SLUICE_TESTS_TESTING_DURABLE_LIFE_H_

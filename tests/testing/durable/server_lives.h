@@ -16,30 +16,29 @@ namespace sluice {
 
 class ServerLives {
  public:
-  // The servers get `flags` beside where they listen and what they keep where. Nothing is left in
-  // `directory` of an earlier run.
+  // Empties `directory`. Each server gets `flags` in addition to --listen and --checkpoint-dir.
   ServerLives(std::string directory, Words flags);
 
   const std::string& directory() const { return directory_; }
   const std::string& address() const { return address_; }
 
-  // A server, or another program that takes its flags after words of its own.
+  // Starts a server, or another program: the flags follow `program`.
   std::unique_ptr<Process> Start(const Words& program = {
                                      RunfilePath("server/sluice_server")}) const;
-  // As above, and returns once it answers.
+  // Starts a server, and returns once it answers.
   std::unique_ptr<Process> StartAndAwait() const;
 
-  // A pushing_worker_program.
+  // Starts pushing_worker_program as the worker `name`.
   std::unique_ptr<Process> StartWorker(const std::string& name, const Words& flags) const;
 
-  // Expects that it has not ended, and reads what it has written: it would stop once its pipe is
-  // full.
+  // Expects that the worker runs. Also reads its output, because a process blocks when its pipe is
+  // full. Call it regularly.
   static void ExpectAtWork(Process& worker);
 
-  // Returns once the server is at that step, or later; expects no error.
+  // Returns once the server has made that step or a later one. Expects no error.
   void WaitForStep(uint64_t step) const;
 
-  // The number of the newest life that has left its mark; 0 if none has.
+  // The newest incarnation that has a file `life-…` in the directory; 0 if there is none.
   Incarnation NewestIncarnation() const;
 
  private:

@@ -1,4 +1,4 @@
-// Whole jobs, launched as a user launches them, and what they say.
+// Launches whole jobs as a user does, and reads their output.
 //
 //   const auto job = Mpirun({1, {kServer}}, {3, {kTrain, "--max-steps=20"}});
 //   EXPECT_THAT(job->Wait(), IsOkAndHolds(0)) << job->output();
@@ -22,9 +22,9 @@
 
 namespace sluice {
 
-using Words = std::vector<std::string>;  // of a command line
+using Words = std::vector<std::string>;  // the words of a command line
 
-// A part of a launch by mpirun: so many ranks of one program.
+// A part of a launch by mpirun: `count` ranks of one program.
 struct Ranks {
   int count = 1;
   Words argv;
@@ -36,36 +36,38 @@ std::unique_ptr<Process> Start(const Words& argv);
 // What mpirun does about a rank that was killed.
 enum class RankDeath { kEndsTheJob, kIsRecovered };
 
-// Starts mpirun, with what it needs where there are more ranks than cores and everybody is root.
-// The mpirun of Debian 13 crashes if there are several parts (open-mpi/ompi#13303): prterun, on
-// which it builds, does its work there.
+// Starts mpirun, with the flags that allow more ranks than cores and a user who is root. The mpirun
+// of Debian 13 crashes if there are several parts (open-mpi/ompi#13303). There, this starts prterun
+// instead, on which mpirun is built.
 std::unique_ptr<Process> Mpirun(const std::vector<Ranks>& parts,
                                 RankDeath death = RankDeath::kEndsTheJob);
 
-// A TCP port of 127.0.0.1 on which nobody listens, and which no connection gets by chance.
+// A TCP port of 127.0.0.1 on which nobody listens. The system does not give it to outgoing
+// connections.
 uint16_t FreePort();
 
-// Waits until the server at `address`, which runs already, has accepted so many pushes.
+// Waits until the server at `address`, which runs already, has accepted `pushes` pushes.
 absl::Status WaitForAccepted(const std::string& address, uint64_t pushes);
 
-// Waits until somebody observes the job of the server at `address`.
+// Waits until an observer has joined the server at `address`.
 absl::Status WaitForObserver(const std::string& address);
 
-// The step of the server at `address`.
+// The current step of the server at `address`.
 absl::StatusOr<uint64_t> StepOf(const std::string& address);
 
 // The process of the worker with that index, once it has joined.
 absl::StatusOr<pid_t> PidOfWorker(const std::string& address, uint32_t index);
 
-// Waits until the server says that of the worker: "EVICTED".
+// Waits until the server reports this presence of the worker, for example "EVICTED".
 absl::Status WaitForPresence(const std::string& address, const std::string& worker,
                              const std::string& presence);
 
 // The rows of the closing table, by name; empty unless `output` holds exactly one.
 std::map<std::string, std::string> ClosingRows(absl::string_view output);
 
-// The closing table's steps and pushes, "20 steps, 61 received: 60 accepted, 1 aborted"; ends with
-// ", unbalanced" if the pushes do not add up. Empty unless `output` holds exactly one table.
+// The steps and push counters of the closing table: "20 steps, 61 received: 60 accepted, 1
+// aborted". Ends with ", unbalanced" if the counters do not add up. Empty unless `output` holds
+// exactly one table.
 std::string Counters(absl::string_view output);
 
 // The lines of `output` that contain `part`.

@@ -1,4 +1,4 @@
-// What mpirun needs to run as part of a test.
+// The environment in which tests run mpirun.
 
 #ifndef SLUICE_TESTS_TESTING_PROCESS_MPI_ENVIRONMENT_H_
 #define SLUICE_TESTS_TESTING_PROCESS_MPI_ENVIRONMENT_H_
@@ -7,9 +7,9 @@
 
 namespace sluice {
 
-// To add to the environment of mpirun, or of a program that uses MPI without it. Open MPI names its
-// files after process numbers, which several sandboxes share: here it keeps them in the test's own
-// directory, so that tests may run side by side.
+// Variables for mpirun, or for a program that uses MPI without mpirun. Open MPI names its files
+// after process ids, and several sandboxes have the same process ids. With these variables, it
+// keeps the files in the test's own directory, so that tests can run at the same time.
 Process::Environment MpiEnvironment();
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
-// Gives this process mounts and a network that no other process sees and that end with it
-// (namespaces(7)).
+// Gives this process its own mounts and network (namespaces(7)). No other process sees them, and
+// they are gone when this process has ended.
 
 #ifndef SLUICE_TESTS_TESTING_PROCESS_OWN_NAMESPACES_H_
 #define SLUICE_TESTS_TESTING_PROCESS_OWN_NAMESPACES_H_
@@ -10,10 +10,10 @@ namespace sluice {
 
 enum class OwnNamespaces { kMounts, kMountsAndNetwork };
 
-// Moves this process, and those that it starts later, to namespaces of its own. It must have one
-// thread yet: gRPC, for one, makes more. As another user than root it becomes root in a user
-// namespace of its own, which gives it no rights outside. UNAVAILABLE says why the system does not
-// let it, and what would help.
+// Moves this process, and those that it starts later, to new namespaces. Call it while the process
+// has only one thread, so before it uses gRPC. If the user is not root, the process becomes root in
+// a new user namespace, which gives it no rights outside. UNAVAILABLE says why the system refuses,
+// and what would help.
 absl::Status EnterOwnNamespaces(OwnNamespaces which);
 
 }  // namespace sluice

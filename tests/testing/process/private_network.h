@@ -1,5 +1,5 @@
-// Several hosts with a network between them, all on this machine. A link can be cut in one
-// direction.
+// A network of several simulated hosts on this machine. A test can cut the link between two hosts
+// in one direction.
 //
 // Each host is a network namespace with its own address. This process is the router: it reaches all
 // hosts. While a link is cut, it drops what one host sends to the other and tells neither of them.
@@ -18,21 +18,21 @@
 
 namespace sluice {
 
-// Externally synchronized. The process must have entered a network of its own before, by
-// EnterOwnNamespaces(); there is one PrivateNetwork in it at a time.
+// Externally synchronized. Call EnterOwnNamespaces() with kMountsAndNetwork first. A process has at
+// most one PrivateNetwork at a time.
 class PrivateNetwork {
  public:
-  // UNAVAILABLE says which command failed, and how.
+  // Makes a network of `hosts` hosts. UNAVAILABLE names the command that failed, and its error.
   static absl::StatusOr<std::unique_ptr<PrivateNetwork>> Make(int hosts);
   ~PrivateNetwork();
 
-  // "10.77.1.2", of host 0.
+  // The IPv4 address of a host, for example "10.77.1.2" for host 0.
   static std::string AddressOf(int host);
 
-  // A command line that runs `argv` at a host.
+  // A command line that runs `argv` on a host.
   std::vector<std::string> At(int host, const std::vector<std::string>& argv) const;
 
-  // What `from` sends to `to` is lost from now on; or arrives again.
+  // After Cut(), what host `from` sends to host `to` is lost, until Heal().
   absl::Status Cut(int from, int to);
   absl::Status Heal(int from, int to);
 
@@ -41,7 +41,7 @@ class PrivateNetwork {
 
   absl::Status AddHost();
 
-  // Each holds a host's namespace, as long as it lives.
+  // One process for each host. The host's namespace exists as long as its process runs.
   std::vector<std::unique_ptr<Process>> hosts_;
 };
 

@@ -24,9 +24,9 @@
 
 namespace sluice {
 
-// Externally synchronized. Needs Linux 5.3. A wait blocks until the process acts; its limit is
-// there to end a test that hangs, so it may be generous. What a process writes is read during waits
-// only: one that nobody waits for stops once it has filled its pipe (64 KiB).
+// Externally synchronized. Needs Linux 5.3. The limit of a wait only ends a test that hangs, so it
+// may be long. Output is read only during waits: if the test does not wait, the process blocks when
+// its pipe is full (64 KiB).
 class Process {
  public:
   using Environment = std::map<std::string, std::string>;
@@ -38,8 +38,8 @@ class Process {
   static absl::StatusOr<std::unique_ptr<Process>> Start(const std::vector<std::string>& argv,
                                                         const Environment& extra = {});
 
-  // Kills (SIGKILL) the process and all it has started, and waits until they are gone: its whole
-  // session, so that mpirun's ranks are among them, which form process groups of their own.
+  // Kills (SIGKILL) all processes of the session, and waits until they have ended. These are the
+  // process and all that it has started, also mpirun's ranks, which have their own process groups.
   ~Process();
 
   Process(const Process&) = delete;
@@ -47,21 +47,21 @@ class Process {
 
   pid_t pid() const { return pid_; }
 
-  // Sends `signal` to the process alone. Without effect once it has ended.
+  // Sends `signal` to the process only, not to its children. Does nothing if it has ended.
   void Signal(int signal);
 
-  // Waits for the process's end: its exit status, or −n if signal n ended it. Its whole output has
-  // been read by then. DEADLINE_EXCEEDED, with the output, after `limit`. May be repeated.
+  // Waits until the process has ended and all its output was read. Returns its exit status, or −n
+  // if signal n ended it. DEADLINE_EXCEEDED, with the output, after `limit`. May be called again.
   absl::StatusOr<int> Wait(absl::Duration limit = kPatience);
 
-  // Waits for a line, among those written already and those to come, in which `regex` (POSIX
-  // extended, as gtest's) is found. Returns what its first group matched, or the line if it has
-  // none. With the output: DEADLINE_EXCEEDED after `limit`, FAILED_PRECONDITION if the process
-  // ended without such a line.
+  // Waits for a line that contains `regex` (POSIX extended, as in gtest); lines that were written
+  // earlier count, too. Returns what the first group matched, or the line if there is no group.
+  // DEADLINE_EXCEEDED after `limit`; FAILED_PRECONDITION if the process ended without such a line.
+  // Both errors include the output.
   absl::StatusOr<std::string> WaitForOutput(const std::string& regex,
                                             absl::Duration limit = kPatience);
 
-  // What it wrote to stdout and stderr, in the order of writing, as far as waits have read it.
+  // What it wrote to stdout and stderr, in the order of writing, and waits have read so far.
   const std::string& output() const { return output_; }
 
  private:
@@ -73,18 +73,17 @@ class Process {
   void ReadOutput();
   int ExitStatus() const;
 
-  const pid_t pid_;  // reaped by the destructor only, so that the number stays ours
+  const pid_t pid_;  // only the destructor reaps it, so that no other process gets the same id
   const int pipe_;   // the end to read from
   const int pidfd_;  // readable once the process has ended
   const size_t pipe_capacity_;
-  bool pipe_open_ = true;  // somebody may still write
+  bool pipe_open_ = true;  // a process may still write to it
   bool ended_ = false;
   std::string output_;
 };
 
-// Where the file or binary `root_relative` of a test's `data` lies:
-// RunfilePath("server/sluice_server"). Outside of a test, where `bazel run` starts a program:
-// relative to the working directory.
+// The path of a file or binary in a test's `data`, for example RunfilePath("server/sluice_server").
+// In a program that `bazel run` started, the path is relative to the working directory.
 std::string RunfilePath(absl::string_view root_relative);
 
 }  // namespace sluice

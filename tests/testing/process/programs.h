@@ -1,4 +1,4 @@
-// The programs as a user starts them by hand, and what tests of them share.
+// Starts Sluice's programs as a user does by hand. Shared by the tests of whole programs.
 
 #ifndef SLUICE_TESTS_TESTING_PROCESS_PROGRAMS_H_
 #define SLUICE_TESTS_TESTING_PROCESS_PROGRAMS_H_
@@ -13,21 +13,21 @@
 
 namespace sluice {
 
-// Patience with a whole job on a busy machine.
+// How long a test waits for a whole job on a busy machine.
 inline constexpr absl::Duration kJob = absl::Minutes(2);
 
-// A new file or folder of this test's own.
+// A path for a file or folder that only the current test uses. Creates nothing.
 std::string TestPath(const std::string& name);
 
 // `words`, then `flags`.
 Words With(Words words, const Words& flags);
 
-// sluice_server with those flags.
+// The command line of sluice_server with `flags`.
 Words ServerProgram(const Words& flags = {});
 
 Words TlsFlags(const TlsFiles& files);
 
-// A server that was started by hand, on a port that the system chose.
+// A server that was started without mpirun, on a free port.
 class Standalone {
  public:
   explicit Standalone(const Words& flags);
@@ -41,7 +41,7 @@ class Standalone {
   std::string address_;
 };
 
-// Runs a program to its end, which is to have `code`, and gives what it said.
+// Runs a program to its end, expects its exit code to be `code`, and returns its output.
 std::string OutputOf(const Words& argv, int code);
 
 }  // namespace sluice

@@ -19,7 +19,7 @@
 
 namespace sluice {
 
-// For one thread.
+// Used by one thread.
 class RecordSheet {
  public:
   // `run` names the run, and the file.
@@ -29,23 +29,24 @@ class RecordSheet {
   RecordSheet(const RecordSheet&) = delete;
   RecordSheet& operator=(const RecordSheet&) = delete;
 
-  // A figure each; a name that ends with a unit has it, as in "recovery_s". One that is given again
-  // replaces the one before.
+  // Each call adds a field. The end of its name is its unit, as in "recovery_s". A second call with
+  // the same name replaces the value.
   void Count(const std::string& name, uint64_t count);
   void Figure(const std::string& name, double value);
   void Text(const std::string& name, const std::string& text);
   void Series(const std::string& name, const std::vector<double>& values);
   void Counts(const std::string& name, const std::map<std::string, uint64_t>& counts);
-  // How many there are, and their p50, p99 and largest in seconds.
+  // Adds an object: the number of times, and their p50, p99 and maximum in seconds.
   void Times(const std::string& name, const std::vector<absl::Duration>& times);
 
-  // With the date, the machine and the command.
+  // All fields, and the date, the machine and the command.
   std::string ToJson() const;
 
-  // To "<run>.json" in the directory that SLUICE_RECORD names, which is made if need be, or else in
-  // the one that Bazel keeps of a test; without either it does nothing.
+  // Writes "<run>.json" to the directory that the environment variable SLUICE_RECORD names, which
+  // it creates if needed; if that is unset, to the test's directory for outputs that Bazel keeps.
+  // If there is neither, does nothing.
   absl::Status Write() const;
-  // To that file.
+  // Writes the file `path`. UNAVAILABLE if it cannot be written.
   absl::Status WriteTo(const std::string& path) const;
 
  private:

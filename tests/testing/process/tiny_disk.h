@@ -12,12 +12,12 @@
 
 namespace sluice {
 
-// For one thread, of a process that has entered mounts of its own (EnterOwnNamespaces).
+// Used by one thread. The process must have called EnterOwnNamespaces() before.
 class TinyDisk {
  public:
-  // Mounts a tmpfs at `path`, which is made if need be.
+  // Mounts a tmpfs of `bytes` at `path`, which it creates if needed.
   static absl::StatusOr<std::unique_ptr<TinyDisk>> Mount(const std::string& path, uint64_t bytes);
-  // Unmounts it; nobody may use it any more.
+  // Unmounts it, also if files on it are still open.
   ~TinyDisk();
 
   TinyDisk(const TinyDisk&) = delete;
@@ -25,12 +25,12 @@ class TinyDisk {
 
   const std::string& path() const { return path_; }
 
-  // Puts a file there that leaves no room.
+  // Writes a file that takes all free bytes.
   absl::Status Fill();
-  // Removes it.
+  // Removes the file of Fill().
   absl::Status Free();
 
-  // What is there stays.
+  // Changes the size to `bytes`. The files stay.
   absl::Status Resize(uint64_t bytes);
 
  private:

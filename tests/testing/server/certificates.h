@@ -1,4 +1,4 @@
-// Certificates for tests: an authority of their own, and what it signs.
+// Certificates for tests, signed by an authority that each test makes.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_CERTIFICATES_H_
 #define SLUICE_TESTS_TESTING_SERVER_CERTIFICATES_H_
@@ -18,11 +18,11 @@ class TestAuthority {
  public:
   TestAuthority();
 
-  // For a server on this machine's loopback, and those hosts.
+  // Credentials of a server, valid for loopback and for `hosts`.
   Credentials Server(const std::vector<std::string>& hosts = {}) const;
-  // For a caller with those roles.
+  // Credentials of a caller with these roles.
   Credentials Client(const std::vector<Role>& roles) const;
-  // The same, but no longer valid.
+  // The same, but the certificate has expired.
   Credentials ExpiredClient(const std::vector<Role>& roles) const;
 
  private:
@@ -31,7 +31,7 @@ class TestAuthority {
   std::unique_ptr<CertificateAuthority> authority_;
 };
 
-// Writes them to files of mode 0600 in `folder`, over those that are there.
+// Writes them to files of mode 0600 in `folder`. Replaces files that exist.
 TlsFiles WriteCredentials(const Credentials& credentials, const std::string& folder);
 
 }  // namespace sluice

@@ -34,7 +34,8 @@ class PendingTake {
   virtual void Cancel() = 0;                 // returns when the server has forgotten it
 };
 
-// For one thread. Its end expects that the counters balance and that nothing is left in the shard.
+// Used by one thread. The destructor expects that the push counters add up and that no push or pull
+// is left in the shard.
 class ConformanceWorld {
  public:
   virtual ~ConformanceWorld() = default;
@@ -48,27 +49,28 @@ class ConformanceWorld {
   // Each has the worker's next sequence.
   virtual PushHeader NextHeader(const std::string& name, uint64_t step) = 0;
   virtual absl::StatusOr<PushOutcome> PushAs(const PushHeader& header, const Values& gradient) = 0;
-  // Of a pull that has to wait; returns once it does.
+  // Starts a pull that must wait. Returns once the server has made it wait.
   virtual std::unique_ptr<PendingTake> StartPull(const PullRequest& request) = 0;
-  // Of one that has not.
+  // Makes a pull that need not wait, and returns its result.
   virtual absl::StatusOr<Taken> Pull(const PullRequest& request) = 0;
   virtual absl::StatusOr<uint64_t> SetPolicy(const Consistency& consistency) = 0;
-  // How many gradients the step under way has, as the server tells.
+  // How many gradients count towards the current step, as the server reports.
   virtual uint32_t accumulated() = 0;
-  // Lets time pass, then ticks; who is there is heard meanwhile.
+  // Lets time pass, then ticks. Sessions that are present send heartbeats meanwhile.
   virtual void Pass(absl::Duration duration) = 0;
-  // Whether the server comes to this step, which nothing keeps it from.
+  // Waits until the server is at this step; false if that takes too long. Nothing may be missing
+  // for the step: the server's thread may only need a moment to make it.
   virtual bool Reaches(uint64_t step) = 0;
-  // To look at, and to drain.
+  // The shard, to inspect it and to drain it.
   virtual Shard& shard() = 0;
 
-  // All of them join; the parameters are 0.
+  // Lets all of them join, and initializes the parameters with 0.
   void Start(const std::vector<std::string>& workers);
   absl::StatusOr<PushOutcome> Push(const std::string& name, uint64_t step, const Values& gradient) {
     return PushAs(NextHeader(name, step), gradient);
   }
   std::unique_ptr<PendingTake> StartTake(const std::string& name, uint64_t min_step);
-  // For the parameters to go on with after the worker's push of that sequence.
+  // Starts a pull of the parameters with which the worker continues after its push `after`.
   std::unique_ptr<PendingTake> StartGoOn(const std::string& name, Sequence after);
   absl::StatusOr<Taken> Take(const std::string& name, uint64_t min_step);
 
@@ -83,10 +85,10 @@ using MakeConformanceWorld = std::unique_ptr<ConformanceWorld> (*)(const ShardOp
 // The shard in this process.
 std::unique_ptr<ConformanceWorld> MakeShardConformance(const ShardOptions& options,
                                                        const Layout& layout);
-// A server behind its real door.
+// A server with its real gRPC service.
 std::unique_ptr<ConformanceWorld> MakeServerConformance(const ShardOptions& options,
                                                         const Layout& layout);
-// As above, with gradients and parameters in shared memory.
+// The same, with gradients and parameters in shared memory.
 std::unique_ptr<ConformanceWorld> MakeSharedConformance(const ShardOptions& options,
                                                         const Layout& layout);
 

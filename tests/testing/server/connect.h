@@ -14,16 +14,17 @@
 
 namespace sluice {
 
-// Over gRPC. Its waits for a step end after `pull_timeout`.
+// Returns a connection over gRPC. A pull waits for its step at most `pull_timeout`.
 std::unique_ptr<ServerConnection> ConnectTo(const std::string& address,
                                             const std::string& token = "",
                                             absl::Duration pull_timeout = absl::Seconds(30));
 
-// A whole push.
+// Pushes `gradient`, and returns the answer.
 absl::StatusOr<PushOutcome> PushThrough(ServerConnection& connection, const PushHeader& header,
                                         const SharedFloats& gradient);
 
-// Of a worker that trains tests/testing/vectors.h's ParametersOnly(elements) by plain SGD.
+// The request of a worker or an observer of a job whose layout is ParametersOnly(elements)
+// (tests/testing/vectors.h) and whose optimizer is PlainSgd().
 JoinRequest WorkerRequest(const std::string& name, uint32_t elements = 3);
 JoinRequest ObserverRequest(const std::string& name, uint32_t elements = 3);
 

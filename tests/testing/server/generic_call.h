@@ -14,8 +14,7 @@
 
 namespace sluice {
 
-// One call of any kind: requests go out and answers come in as bytes. For one thread, but for
-// Cancel().
+// One call of any kind, unary or streaming. Used by one thread, except Cancel().
 class GenericCall {
  public:
   // `method` is "/package.Service/Method".
@@ -26,7 +25,7 @@ class GenericCall {
   void WritesDone();
   // The next answer; absent if there are no more.
   absl::optional<std::string> Read();
-  // How the call ended, after Read() said so; once.
+  // How the call ended. Called once, after Read() returned nothing.
   absl::Status Finish();
   void Cancel() { context_.TryCancel(); }
 
@@ -38,7 +37,7 @@ class GenericCall {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
 };
 
-// Makes a call with one request of those bytes: OK if there is an answer, else how it ended.
+// Makes a call with one request. OK if there is an answer; otherwise the status of the call.
 absl::Status CallOnce(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                       const std::string& request = "");
 

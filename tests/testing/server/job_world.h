@@ -1,4 +1,4 @@
-// A server in this process with its real gRPC service, and the jobs of programs that train with it:
+// A server in this process with its real gRPC service, and a Job for each worker:
 //
 //   JobWorld world(Sync(2));  // tests/testing/shard/shard_world.h
 //   RemoteOptimizer optimizer(world.JobOf("a"), *model, torch::optim::SGDOptions(0.1));
@@ -21,28 +21,29 @@
 
 namespace sluice {
 
-// For one thread; the jobs may be used by any. No lease ends, since its clock stands still.
+// Used by one thread; any thread may use a Job. Its clock stands still, so no lease ends by itself.
 class JobWorld {
  public:
   explicit JobWorld(const ShardOptions& options);
 
-  // Expects that the server's counters balance.
+  // Stops the server, and expects that the push counters add up.
   ~JobWorld();
 
-  // Of the worker of that name: the same object at each call, for as long as the world lasts.
-  // `patience` is for a server that is gone.
+  // The job of the worker with that name: each call returns the same object, which lives as long as
+  // the world. `patience`, of the first call, is how long the worker waits for a server that is
+  // gone.
   const Job& JobOf(const std::string& name, absl::Duration patience = absl::Seconds(30));
 
-  // The server goes down without a word.
+  // Stops the server without telling the workers.
   void StopServer();
 
-  // Ends the leases of all who have joined, whose sessions are over then. They may join again.
+  // Ends the leases, and so the sessions, of all who have joined. They may join again.
   void EndLeases();
 
   // Waits until training has finished and the last observer has left; false if that takes too long.
   bool AwaitDeserted() { return deserted_.WaitForNotificationWithTimeout(absl::Seconds(30)); }
 
-  // What the server knows of the worker or observer of that name, which has joined.
+  // What the server knows about the worker or observer with that name, which must have joined.
   SessionRecord RecordOf(const std::string& name) const;
 
   Shard& shard() { return shard_; }
@@ -50,7 +51,7 @@ class JobWorld {
  private:
   FakeClock clock_;
   absl::Notification deserted_;
-  absl::once_flag deserted_once_;  // it may be so again, after somebody came back
+  absl::once_flag deserted_once_;  // the event may come again, after an observer came back
   Shard shard_;
   const std::unique_ptr<PrivateDirectory> directory_;
   const std::unique_ptr<GrpcServer> door_;

@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// Of a push, or an offer of initial parameters.
+// The first message of a push or of an offer of initial parameters.
 v1::PushGradientsRequest HeaderOf(const v1::PushHeader& header);
 v1::InitializeParamsRequest HeaderOf(uint64_t session);
 v1::TensorChunk PayloadOf(uint64_t offset, const Values& elements);

@@ -1,5 +1,5 @@
-// A client without .proto files and stubs. Like grpcurl, it asks the server for its services by
-// reflection, and takes and returns JSON.
+// A client that needs no .proto files and no stubs. Like grpcurl, it asks the server for its
+// services by reflection, takes requests in JSON and returns answers in JSON.
 //
 // It knows only the fields of the reflection protocol (grpc.reflection.v1alpha) that it needs; the
 // .cc describes them. It learns all other messages from the server.
@@ -25,11 +25,11 @@
 
 namespace sluice {
 
-// For one thread.
+// Used by one thread.
 class ReflectionClient {
  public:
   struct Answer {
-    std::string json;  // with the fields that have their default too
+    std::string json;  // includes fields that have their default value
     size_t bytes = 0;  // on the wire
   };
 
@@ -54,7 +54,7 @@ class ReflectionClient {
 
   absl::StatusOr<std::vector<std::string>> ListServices();
 
-  // The description of a service, with all that it depends on. Lives as long as the client.
+  // The description of a service and of all types that it uses. It lives as long as the client.
   absl::StatusOr<const google::protobuf::ServiceDescriptor*> Describe(const std::string& service);
 
   // Calls "package.Service/Method" with a request in JSON.
@@ -70,7 +70,7 @@ class ReflectionClient {
 
   grpc::GenericStub stub_;
   google::protobuf::DescriptorPool protocol_;  // of reflection itself
-  google::protobuf::DescriptorPool pool_;      // what the server told
+  google::protobuf::DescriptorPool pool_;      // what the server has described
   google::protobuf::DynamicMessageFactory factory_;
   std::map<std::string, google::protobuf::FileDescriptorProto> files_;
 };

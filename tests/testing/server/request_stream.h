@@ -13,7 +13,7 @@
 
 namespace sluice {
 
-// For one thread.
+// Used by one thread.
 template <typename Request, typename Response>
 class RequestStream {
  public:
@@ -22,12 +22,12 @@ class RequestStream {
   RequestStream(std::unique_ptr<grpc::ClientContext> context, const Start& start)
       : context_(std::move(context)), writer_(start(context_.get(), &response_)) {}
 
-  // False once the server has answered.
+  // Sends a message. False if the call has ended, for example because the server has answered.
   bool Write(const Request& message) { return writer_->Write(message); }
   void End() { writer_->WritesDone(); }
   void Cancel() { context_->TryCancel(); }
 
-  // Waits for the answer, whether or not the stream was ended; once.
+  // Waits for the answer or for the error. Called once, with or without End() before.
   absl::StatusOr<Response> Answer() {
     const absl::Status status = FromGrpcStatus(writer_->Finish());
     if (!status.ok()) return status;

@@ -16,17 +16,17 @@
 
 namespace sluice {
 
-// The flags of a command line that is right.
+// Parses a command line, which must be valid.
 ServerFlags ParseServerFlags(std::vector<std::string> arguments);
 
 MpiWorld RanksOnOneNode(int size);
 MpiWorld RanksOnManyNodes(int size);
 
-// The server of a launch with that command line.
+// Launches the server as rank 0 of `world` does with this command line.
 absl::StatusOr<LaunchedServer> Launch(const std::vector<std::string>& arguments,
                                       const MpiWorld& world);
 
-// What a server tells the worker "a" that has that ticket.
+// Joins the server of `ticket` as worker "a", and returns the server's answer.
 absl::StatusOr<Welcome> JoinWith(const JobTicket& ticket,
                                  absl::Duration timeout = absl::Seconds(30));
 

@@ -1,4 +1,4 @@
-// A server in this process with its real gRPC service, and workers that may send it anything.
+// A server in this process with its real gRPC service, and workers that may send any message.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_SERVER_WORLD_H_
 #define SLUICE_TESTS_TESTING_SERVER_SERVER_WORLD_H_
@@ -33,26 +33,25 @@
 
 namespace sluice {
 
-// What ends a test that hangs; no test waits for it to pass.
+// Ends a test that hangs. A test that passes never waits for so long.
 inline constexpr absl::Duration kPatience = absl::Seconds(30);
 
 using PushStream = RequestStream<v1::PushGradientsRequest, v1::PushGradientsResponse>;
 using PushLaneStream = RequestStream<v1::PushGradientsRequest, v1::PushLaneResponse>;
 using InitializeStream = RequestStream<v1::InitializeParamsRequest, v1::InitializeParamsResponse>;
 
-// One pull's answer.
+// The answer to a pull.
 struct Pulled {
   v1::PullHeader header;
   std::vector<size_t> chunks;  // their sizes in elements, as they came
   Values values;
 };
 
-// For one thread, unless said otherwise. Its end stops the server and expects that the counters
-// balance and that no push and no pull is left in the shard.
+// Used by one thread, except where a method says otherwise. The destructor stops the server, and
+// expects that the push counters add up and that no push or pull is left in the shard.
 class ServerWorld {
  public:
-  // Serves on a free port. Its clock is a fake one, so no lease ends by itself. Workers present
-  // `token`.
+  // Serves on a free port. The clock is fake, so no lease ends by itself. All calls carry `token`.
   explicit ServerWorld(const ShardOptions& options, const Layout& layout = ParametersOnly(3),
                        const std::string& token = "", const RpcLimits& limits = {},
                        const TransformRegistry& transforms = BuiltinTransforms());
@@ -61,27 +60,27 @@ class ServerWorld {
   ServerWorld(const ServerWorld&) = delete;
   ServerWorld& operator=(const ServerWorld&) = delete;
 
-  // Ends the server, before the world's end if a test wants to see it; calls that are open after
-  // `grace` are cancelled.
+  // Stops the server; cancels calls that are still open after `grace`. The destructor calls it,
+  // too.
   void Stop(absl::Duration grace = absl::ZeroDuration());
 
-  // Lets time pass, then ticks. All sessions that are alive are heard meanwhile, but for those that
-  // have fallen silent.
+  // Lets time pass, then ticks. All sessions that are alive send heartbeats meanwhile, except those
+  // for which Silence() was called.
   void Pass(absl::Duration duration);
   void Silence(const std::string& name) { silent_.insert(name); }
 
-  // Waits until `condition` holds, asking after each round trip through the door; false after
-  // kPatience.
+  // Waits until `condition` holds; false after kPatience. Makes a call to the server between two
+  // checks.
   bool Await(const std::function<bool()>& condition);
 
-  // Calls for tests that speak to the stubs themselves; safe to use from any thread.
+  // For tests that call the stubs themselves. Any thread may use these.
   std::unique_ptr<grpc::ClientContext> Context(absl::Duration timeout = kPatience) const;
   v1::ParameterServer::Stub& stub() { return *stub_; }
   v1::Inspector::Stub& inspector() { return *inspector_; }
   v1::Admin::Stub& admin() { return *admin_; }
 
-  // Sessions. Workers and observers go by name; what joined stays until it leaves, breaks or the
-  // end.
+  // Sessions. A test names workers and observers by their names. A session lasts until Leave(),
+  // Break() or the end of the world.
   v1::JoinRequest RequestOf(const std::string& name);
   absl::StatusOr<v1::Welcome> JoinAs(const v1::JoinRequest& request);
   absl::StatusOr<v1::Welcome> Join(const std::string& name) { return JoinAs(RequestOf(name)); }
@@ -90,10 +89,10 @@ class ServerWorld {
   absl::StatusOr<uint64_t> Leave(const std::string& name);
   uint64_t session(const std::string& name) const { return sessions_.at(name).id; }
   absl::StatusOr<uint64_t> Heartbeat(const std::string& name);
-  // By the operator.
+  // Evicts the worker, as the operator does.
   absl::Status Evict(const std::string& name);
-  // What the session's stream tells next: "finished 3", "draining", "evicted", "policy BACKUP from
-  // 3", or the status it ended with.
+  // Waits for the next event of the session's stream: "finished 3", "draining", "evicted", "policy
+  // BACKUP from 3", or the status with which the stream ended.
   std::string NextEvent(const std::string& name);
   // Breaks the session's stream and waits until the server has noticed.
   bool Break(const std::string& name);
@@ -111,17 +110,18 @@ class ServerWorld {
   std::unique_ptr<InitializeStream> OpenInitialize();
   absl::StatusOr<PushOutcome> SendPush(const std::vector<v1::PushGradientsRequest>& messages);
   absl::StatusOr<PushOutcome> Push(const std::string& name, uint64_t step, const Values& gradient);
-  // What the server says to a push of which only the header was sent and the stream left open.
+  // Sends only the header of a push, leaves the stream open, and returns the server's answer.
   absl::StatusOr<PushOutcome> AnswerToHeader(const v1::PushHeader& header);
 
   // Pulls.
   absl::StatusOr<Pulled> PullAs(const v1::PullParamsRequest& request,
                                 absl::Duration timeout = kPatience);
   absl::StatusOr<Pulled> Pull(const std::string& name, uint64_t min_step);
-  // For the parameters to go on with after the worker's latest push.
+  // Pulls the parameters with which the worker continues after its latest push.
   absl::StatusOr<Pulled> GoOn(const std::string& name);
 
-  // The counters once no push is in progress any more, as in tests/testing/outcome.h.
+  // Waits until no push is in progress, and returns the counters as Columns() (outcome.h) shows
+  // them.
   std::string Counters();
 
   const Address& address() const { return door_->address(); }
@@ -135,7 +135,7 @@ class ServerWorld {
     bool ended = false;
 
     void End();
-    std::string Finish();  // how it ended, once it has
+    std::string Finish();  // waits for the end of the stream, and returns its status
   };
 
   const Layout layout_;

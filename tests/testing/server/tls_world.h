@@ -1,4 +1,4 @@
-// A server in this process with mutual TLS, and callers with certificates of every kind.
+// A server in this process with mutual TLS, and channels of callers with any certificate.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_TLS_WORLD_H_
 #define SLUICE_TESTS_TESTING_SERVER_TLS_WORLD_H_
@@ -19,13 +19,13 @@
 
 namespace sluice {
 
-// A new connection to `address` that shares nothing with others.
+// A new channel to `address`, with its own connection.
 std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address,
                                           const Credentials& credentials);
 
 class TlsWorld {
  public:
-  // Serves with what `source` gives; on any free port, unless one is given.
+  // Serves with the credentials of `source`. Port 0 means any free port.
   explicit TlsWorld(CredentialsSource source, const RpcLimits& limits = {}, uint16_t port = 0);
   ~TlsWorld();
 

@@ -1,5 +1,5 @@
-// A fixture for tests that send what no correct worker sends. Its server is in training and must
-// continue.
+// A fixture for tests that send messages that a correct worker never sends. It checks after each
+// test that the server continues to train correctly.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_TRAINED_SERVER_TEST_H_
 #define SLUICE_TESTS_TESTING_SERVER_TRAINED_SERVER_TEST_H_
@@ -11,8 +11,9 @@
 
 namespace sluice {
 
-// A worker "a" trains two tensors of 7 elements in all, which are 10 at first. After every test it
-// goes on: all its gradients are 1, so that any trace of another's would show.
+// A worker "a" trains two tensors with 7 elements in total, which are 10 at first. All its
+// gradients are 1, so a gradient of another worker would show in the parameters. After each test,
+// worker "a" completes one more step, and the parameters must be 10 minus the number of steps.
 class TrainedServerTest : public ::testing::Test {
  protected:
   TrainedServerTest() : world_(Sync(1), LayoutOf({{"conv.weight", 4}, {"fc.bias", 3}})) {

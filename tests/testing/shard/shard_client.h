@@ -16,7 +16,8 @@
 
 namespace sluice {
 
-// What a call will be answered, and how often it was. Copies share it; safe to use from any thread.
+// Waits for the answer to a call, and counts the answers. Copies share their state. Any thread may
+// use it.
 template <typename T>
 class Answer {
  public:
@@ -44,27 +45,28 @@ class Answer {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-// For one thread, but for its session.
+// Used by one thread, except set_session().
 class ShardClient {
  public:
   ShardClient(Shard& shard, SessionId session) : shard_(shard), session_(session.value()) {}
 
-  // The session of what follows. From any thread.
+  // Sets the session of all later calls. Any thread may call it.
   void set_session(SessionId session) { session_ = session.value(); }
 
-  // Pushes `value` in every element. `whole` is called when all of it has arrived.
+  // Pushes a gradient whose elements are all `value`. Calls `whole` once all of it has arrived, and
+  // before the push is finished.
   Answer<PushOutcome> Push(uint64_t step, float value,
                            const std::function<void()>& whole = nullptr);
 
-  // The same push once more, in the session of now.
+  // Repeats the latest push (the same sequence), in the current session.
   Answer<PushOutcome> Repeat(uint64_t step, float value,
                              const std::function<void()>& whole = nullptr);
 
-  // Waits for `min_step`. Expects of what it gets that all elements are equal; returns its step and
-  // them.
+  // Waits for `min_step`. Expects that all elements of the parameters are equal. Returns the step
+  // and the value of the elements.
   std::pair<uint64_t, float> Pull(uint64_t min_step);
 
-  // As above, but waits until the worker may go on after its latest push.
+  // The same, but waits until the worker may continue after its latest push.
   std::pair<uint64_t, float> GoOn();
 
  private:
@@ -75,7 +77,7 @@ class ShardClient {
   uint64_t sequence_ = 0;
 };
 
-// Calls `body` with 0 to `count` − 1, on a thread each, and waits for their end.
+// Calls body(0) … body(count − 1), each on its own thread, and waits until all have returned.
 void InParallel(int count, const std::function<void(int)>& body);
 
 }  // namespace sluice

@@ -18,36 +18,35 @@
 namespace sluice {
 
 // Like every connection, it is used by one thread at a time, and its destructor ends its session.
-// Where the connection over gRPC has a deadline, this one blocks without a limit. It is late and
-// loses something only when a test says so.
+// Where the connection over gRPC has a deadline, this one blocks without a limit. Calls are late or
+// get lost only if a test asks for that with the methods below.
 class ShardConnection final : public ServerConnection {
  public:
   // `shard` outlives the connection.
   explicit ShardConnection(Shard& shard);
   ~ShardConnection() override;
 
-  // The next pulls of that number end with DEADLINE_EXCEEDED, as if their step were late.
+  // The next `pulls` pulls end with DEADLINE_EXCEEDED, as if their step were late.
   void DelayPulls(int pulls) { delayed_pulls_ = pulls; }
-  // The next calls of that number fail as if the connection broke, which the shard notices: before
-  // a push arrives, after it was judged and before its answer is here, or before a join or a pull
-  // arrives.
-  void BreakPushes(int pushes) { broken_pushes_ = pushes; }
-  void CutPushes(int pushes) { cut_pushes_ = pushes; }  // after the first part has arrived
-  void LoseAnswers(int pushes) { lost_answers_ = pushes; }
-  void BreakJoins(int joins) { broken_joins_ = joins; }
-  void BreakPulls(int pulls) { broken_pulls_ = pulls; }
-  // From now on the address is that of another server, or of none.
+  // The next `pushes`, `joins` or `pulls` calls fail as if the connection broke, and the shard also
+  // notices that it broke. It breaks:
+  void BreakPushes(int pushes) { broken_pushes_ = pushes; }  // before the push arrives
+  void CutPushes(int pushes) { cut_pushes_ = pushes; }       // after its first part has arrived
+  void LoseAnswers(int pushes) { lost_answers_ = pushes; }   // after the shard has answered it
+  void BreakJoins(int joins) { broken_joins_ = joins; }      // before the join arrives
+  void BreakPulls(int pulls) { broken_pulls_ = pulls; }      // before the pull arrives
+  // From now on, the address belongs to another server, or to none.
   void MoveTo(Shard& shard) { shard_ = &shard; }
   void LoseServer() { server_lost_ = true; }
   int reconnects() const { return reconnects_; }
-  int joins() const { return joins_; }  // that were asked for
+  int joins() const { return joins_; }  // calls of Join()
 
-  // Called before the offer of initial parameters arrives, for example to be faster.
+  // `act` is called before an offer of initial parameters arrives. With it, a test can let another
+  // worker make its offer first.
   void BeforeInitialize(std::function<void()> act) { before_initialize_ = std::move(act); }
-  int pulls() const { return pulls_; }  // that were started
+  int pulls() const { return pulls_; }  // calls of StartPull()
 
-  // Called in place of each pause before a call is repeated; by default nothing is, and no time
-  // passes.
+  // `act` is called instead of each pause before a call is repeated. By default the pause is empty.
   void OnAwaitRetry(std::function<void()> act) { on_await_retry_ = std::move(act); }
 
   absl::StatusOr<Welcome> Join(const JoinRequest& request) override;

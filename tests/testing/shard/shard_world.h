@@ -1,4 +1,4 @@
-// A shard with a fake clock and its workers. Each verb is one action of a worker:
+// A shard with a fake clock, and its workers. Each method is one action of a worker:
 //
 //   ShardWorld world(Sync(2));
 //   world.Start({"a", "b"});
@@ -27,23 +27,25 @@
 
 namespace sluice {
 
-// A job launched with that many workers (one, where none are named); its lease is 10 s.
+// Options of a job in each mode. It is launched with `workers` workers, or with one if there is no
+// such argument. Its lease is 10 s.
 ShardOptions Sync(uint32_t workers);
 ShardOptions Backup(uint32_t quorum, uint32_t workers);
 ShardOptions Bounded(uint32_t quorum, uint32_t max_staleness);
 ShardOptions Ssp(uint32_t slack, uint32_t workers);
 ShardOptions Async(uint32_t quorum);
 
-// Learning rate 1, nothing else: a step subtracts the mean gradient.
+// SGD with learning rate 1 and no other option: a step subtracts the mean gradient.
 SgdOptions PlainSgd();
 
-// A pull under way. Copies share it.
+// A pull that was started. Copies share it.
 class TestPull {
  public:
   bool answered() const { return state_->calls > 0; }
   bool Cancel() { return state_->shard->CancelPull(state_->id); }
 
-  // Of a pull that was answered; `values` is empty if it was an error or not modified.
+  // The answer; call these if answered(). values() is empty after an error, and if the answer is
+  // that the parameters were not modified.
   const absl::StatusOr<PullResult>& result() const { return state_->result; }
   uint64_t step() const { return result().value().header.step.value(); }
   Values values() const;
@@ -59,12 +61,14 @@ class TestPull {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-// A push at the door. Copies share it.
+// A push whose header was sent, and which the in-flight limit may make wait. Copies share it.
 struct TestStart {
+  // Whether the shard has admitted the push or answered it.
   bool told() const { return state->calls > 0; }
+  // Whether the push was admitted: its gradient may be sent.
   bool let_in() const { return state->start.ok() && state->start->push != nullptr; }
   absl::Status status() const { return state->start.status(); }
-  // Of one that was told, and not let in.
+  // The answer; call it if told() and not let_in().
   absl::StatusOr<PushOutcome> answer() const {
     if (!status().ok()) return status();
     return state->start->answer;
@@ -79,8 +83,8 @@ struct TestStart {
   std::shared_ptr<State> state = std::make_shared<State>();
 };
 
-// For one thread; only the shard it holds is for many. Its end expects that the counters balance
-// and no push is left in progress, and that no pull was answered twice.
+// Used by one thread; any thread may call shard(). The destructor expects that the push counters
+// add up, that no push is in progress, and that no pull was answered twice.
 class ShardWorld {
  public:
   // The default model is a tensor "w" of three parameters.
@@ -88,8 +92,8 @@ class ShardWorld {
                       const OptimizerOptions& optimizer = PlainSgd());
   ~ShardWorld();
 
-  // Sessions. Workers and observers go by name; each is a process that keeps its nonce until it
-  // restarts.
+  // Sessions. A test names workers and observers by their names. Each is a process, whose nonce
+  // stays the same until Restart().
   JoinRequest RequestOf(const std::string& name);
   absl::StatusOr<Welcome> JoinAs(const JoinRequest& request);
   absl::StatusOr<Welcome> Join(const std::string& name) { return JoinAs(RequestOf(name)); }
@@ -99,45 +103,47 @@ class ShardWorld {
   absl::StatusOr<uint64_t> Leave(const std::string& name, const Results& results = {});
   SessionId session(const std::string& name) const { return sessions_.at(name); }
 
-  // All of them join; the parameters are 0.
+  // Lets all of them join, and initializes the parameters with 0.
   void Start(const std::vector<std::string>& workers);
 
-  // Lets time pass, then ticks. All sessions that are alive send heartbeats, but for those that
-  // have fallen silent.
+  // Lets time pass, then ticks. All sessions that are alive send heartbeats meanwhile, except those
+  // for which Silence() was called.
   void Pass(absl::Duration duration);
   void Silence(const std::string& name) { silent_.insert(name); }
 
-  // Offers parameters in the name of whoever joined last.
+  // Offers parameters through the session that was opened last.
   absl::StatusOr<InitializeOutcome> Initialize(const Values& parameters);
 
-  // Pushes. Each has the worker's next sequence; Repeat has the last one's.
+  // Pushes. Each has the worker's next sequence; Repeat() has the sequence of the worker's last
+  // push.
   absl::StatusOr<PushOutcome> Push(const std::string& name, uint64_t step, const Values& gradient);
   absl::StatusOr<PushOutcome> Repeat(const std::string& name, uint64_t step,
                                      const Values& gradient);
   PushHeader NextHeader(const std::string& name, uint64_t step);
   absl::StatusOr<PushOutcome> PushAs(const PushHeader& header, const Values& gradient);
-  // One that is let in at once, still to arrive.
+  // Begins a push that is admitted at once. Its gradient has not arrived yet.
   std::unique_ptr<PendingPush> Begin(const std::string& name, uint64_t step);
-  // One that may have to wait until it is let in.
+  // Begins a push that may have to wait until it is admitted.
   TestStart BeginAs(const absl::StatusOr<PushHeader>& header);
   absl::StatusOr<PushOutcome> Finish(std::unique_ptr<PendingPush> push, const Values& gradient);
 
-  // Pulls in the name of whoever joined last.
+  // Pulls. Without a session or a name, through the session that was opened last.
   TestPull Pull(uint64_t min_step, absl::optional<uint64_t> have_step = absl::nullopt);
   TestPull PullAs(SessionId session, uint64_t min_step,
                   absl::optional<uint64_t> have_step = absl::nullopt);
-  // The worker asks for the parameters to go on with after its latest push.
+  // Pulls the parameters with which the worker continues after its latest push.
   TestPull GoOn(const std::string& name);
   TestPull PullAs(const PullRequest& request);
 
-  // The latest snapshot's.
+  // The parameters of the latest snapshot.
   Values Parameters() const;
   uint64_t step() const { return shard_.Describe().step.value(); }
   std::string Counters() const;
-  // Who holds up the others, in order of name.
+  // The names of the workers for which others wait, in ascending order.
   std::vector<std::string> Awaited() const;
-  // What that session's listener was told, for example "finished 3", "draining 3", "evicted 0",
-  // "policy backup 3"; "owner" is the owner's.
+  // The events that the listener of that worker's session got, for example "finished 3",
+  // "draining 3", "evicted 0", "policy backup 3". The name "owner" means the listener of the
+  // shard's owner.
   std::vector<std::string> Heard(const std::string& name);
 
   Shard& shard() { return shard_; }
@@ -149,7 +155,7 @@ class ShardWorld {
   const Layout layout_;
   const OptimizerOptions optimizer_;
   FakeClock clock_;
-  absl::Mutex mu_;  // for what the shard's callers hear, on threads of their own
+  absl::Mutex mu_;  // listeners are called on other threads
   std::map<std::string, std::vector<std::string>> heard_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, uint64_t> nonces_;
   std::map<std::string, uint64_t> sequences_;

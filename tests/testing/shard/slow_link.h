@@ -1,4 +1,5 @@
-// A connection that reports a slower link than it has, so that tests need no slow link.
+// A connection that reports the transfer times of a slow link, so that tests need no slow link. It
+// does not slow anything down.
 
 #ifndef SLUICE_TESTS_TESTING_SHARD_SLOW_LINK_H_
 #define SLUICE_TESTS_TESTING_SHARD_SLOW_LINK_H_
@@ -10,7 +11,7 @@
 
 namespace sluice {
 
-// Over a link of so many bytes a second.
+// The same transfer over a link that carries `link` bytes per second.
 inline Transfer AtSpeed(const Transfer& transfer, double link) {
   return {transfer.bytes, absl::Seconds(static_cast<double>(transfer.bytes) / link)};
 }

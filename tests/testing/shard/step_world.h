@@ -1,4 +1,4 @@
-// A step executor with the parameters that it updates:
+// A StepExecutor and the parameters that it updates:
 //
 //   StepWorld world(ParametersOnly(1));
 //   world.Add({2});
@@ -41,17 +41,19 @@ class StepWorld {
     executor_.Add(ContributionOf(gradient, samples, staleness), consistency);
   }
 
-  // What the next step is made with, beside what was added.
+  // Keeps a gradient that is not added before the next step: Make() passes it to the StepExecutor,
+  // which adds it while it makes the step.
   void Keep(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
     last_ = ContributionOf(gradient, samples, staleness);
   }
 
-  // The parameters after the step, which every group takes at that rate.
+  // Makes a step, in which all groups have this learning rate. Returns the new parameters.
   const Values& Make(double learning_rate = 1, const WriteProgress& progress = nullptr) {
     return Make(std::vector<double>(groups_ + 1, learning_rate), progress);
   }
 
-  // As above, with a rate for the parameters in no group, and one for each group.
+  // The same with several rates: the first is for the parameters that are in no group, the others
+  // are for the groups.
   const Values& Make(const std::vector<double>& learning_rates,
                      const WriteProgress& progress = nullptr) {
     next_.assign(parameters_.size(), kUnwritten);
@@ -62,10 +64,12 @@ class StepWorld {
     return parameters_;
   }
 
-  // Of the latest step, or to begin with: zeros at first.
+  // The parameters after the latest step; before the first step, zeros or what set_parameters()
+  // set.
   const Values& parameters() const { return parameters_; }
   void set_parameters(const Values& parameters) { parameters_ = parameters; }
-  // What is being written meanwhile.
+  // While Make() runs, for `progress`: the new parameters. Elements that are not written yet are
+  // kUnwritten.
   const Values& next() const { return next_; }
 
   StepExecutor& executor() { return executor_; }
