@@ -19,8 +19,8 @@ namespace sluice {
 struct ServerIdentity {
   JobTicket ticket;  // what workers know about the server
   std::string listen = {};
-  // The server's credentials for mutual TLS, made for this launch; secret. Empty: plaintext, or
-  // files.
+  // The server's credentials for mutual TLS, made for this launch; secret. Empty if the server uses
+  // plaintext, or reads credentials from files.
   Credentials credentials = {};
 };
 

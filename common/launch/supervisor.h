@@ -6,7 +6,7 @@
 // file. The kernel kills the child if the supervisor dies. The limit of restarts is like PyTorch
 // Elastic's max_restarts.
 //
-// For one thread, which must be the only one of its process that receives signals.
+// Used by one thread. No other thread of the process may receive signals.
 
 #ifndef SLUICE_COMMON_LAUNCH_SUPERVISOR_H_
 #define SLUICE_COMMON_LAUNCH_SUPERVISOR_H_
@@ -60,12 +60,14 @@ class Supervisor {
   // The socket to the program that runs now.
   const SupervisorSocket& socket() const { return socket_; }
 
-  // Waits until the program has ended and is not started again. Signals that ask this process to
-  // end (SIGTERM, SIGINT, SIGHUP, SIGQUIT) are passed on, and the program is then not started
-  // again; nor if it ended with 0 or with a code for which `is_final` returns true. Otherwise it is
-  // started again, at most `max_restarts` times, with `brief` as its first message; a program that
-  // ran for less than a second, only after a second. Returns the last exit code, or 128 + the
-  // signal that ended it.
+  // Waits until the program has ended, and starts it again with `brief` as its first message,
+  // unless
+  // - it ended with 0, or with a code for which `is_final` returns true;
+  // - it was started again `max_restarts` times already; or
+  // - a signal asked this process or the program to end (SIGTERM, SIGINT, SIGHUP or SIGQUIT). A
+  //   signal to this process is passed on to the program.
+  // If the program ran for less than a second, waits for a second before it starts it again.
+  // Returns the last exit code, or 128 + the signal that ended the program.
   int Run(const std::string& brief, uint32_t max_restarts, bool (*is_final)(int code));
 
  private:

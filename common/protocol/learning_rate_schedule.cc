@@ -25,8 +25,8 @@ absl::Status LearningRateSchedule::Validate() const {
     return BadSchedule(absl::StrCat("gamma ", gamma, ", expected a finite number above 0"));
   }
   if (kind == ScheduleKind::kCosine && total_steps <= warmup_steps) {
-    return BadSchedule(absl::StrCat("total_steps ", total_steps, ", expected more than the ", warmup_steps,
-                            " of the warm-up"));
+    return BadSchedule(absl::StrCat("total_steps ", total_steps, ", expected more than the ",
+                                    warmup_steps, " of the warm-up"));
   }
   if (kind == ScheduleKind::kCosine && !(floor >= 0 && floor <= 1)) {
     return BadSchedule(absl::StrCat("floor ", floor, ", expected 0 to 1"));

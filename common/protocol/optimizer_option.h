@@ -42,8 +42,8 @@ struct OptionRef {
   void set(double value) const;
 };
 
-// What the server remembers of each element between steps. Exists if a group of parameters needs
-// it.
+// A slot: a number that the server stores for each element between steps. The vector of a slot
+// exists only if a group of parameters needs it.
 struct SlotInfo {
   const char* name;  // torch::optim's, and a key of checkpoints
   bool needed = true;

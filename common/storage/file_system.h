@@ -18,7 +18,7 @@
 
 namespace sluice {
 
-// For one thread.
+// Used by one thread.
 class WritableFile {
  public:
   virtual ~WritableFile() = default;

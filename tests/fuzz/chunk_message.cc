@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint64_t kSharedElements = 100;
 
-// What a sender shares with whoever reads its messages.
+// The sender's shared memory, which its messages refer to.
 const SenderMemory& Shared() {
   static const auto* const shared = [] {
     const auto memory = SharedMemory::Create(kSharedElements);

@@ -31,7 +31,7 @@ auto FieldsOf(const JobTicket& ticket) {
                   ticket.credentials.key, ticket.credentials.authority);
 }
 
-// A launch that failed says why in the words of whoever failed.
+// If rank 0 failed, the text is its error message, which decoding returns unchanged.
 void TryTicket(absl::string_view bytes) {
   const auto ticket = DecodeTicket(bytes);
   if (absl::IsUnavailable(ticket.status())) return;

@@ -77,7 +77,7 @@ class GoodWorker {
 
 using GoodWorkers = std::vector<std::unique_ptr<GoodWorker>>;
 
-// Pushes that somebody has begun come to an end.
+// Completes the pushes that are arriving, and abandons those that the server has cancelled.
 void FinishArriving(Chaos& chaos, World& world) {
   for (const uint64_t number : world.Arriving()) {
     if (!world.ok()) return;

@@ -72,7 +72,7 @@ std::string Oracle::EndCall() {
     const PushVerdict verdict = JudgeAtDoor(push.header);
     const bool ended =
         verdict.reason == Reason::kDraining || verdict.reason == Reason::kUnknownSession;
-    const bool step_is_due = OncePerStep() && IsComplete();  // until somebody calls who makes it
+    const bool step_is_due = OncePerStep() && IsComplete();  // the next call makes the step
     if (ended || (MayEnter(push) && !step_is_due)) {
       return absl::StrCat("push ", entry.first,
                           " waits at the door without reason (rule 7): ", Words(verdict));

@@ -21,7 +21,7 @@ void AbandonAll(World& world) {
   }
 }
 
-// The server goes down, or everybody leaves; whoever is under way breaks off.
+// Ends the job: the server drains or all workers leave. Pushes that are in flight are abandoned.
 void End(Dice& dice, Chaos& chaos, World& world) {
   if (dice.Percent(40)) world.Drain();
   for (int i = 0; i < 10 && world.ok() && world.oracle().draining(); ++i) chaos.Act();
@@ -29,7 +29,7 @@ void End(Dice& dice, Chaos& chaos, World& world) {
   for (const SimulatedProcess* const process : chaos.Alive()) {
     if (world.ok()) world.Leave(process->welcomes.back().session);
   }
-  AbandonAll(world);  // those for which whoever left made room
+  AbandonAll(world);  // those that were admitted when others left
   if (world.ok()) world.CheckEnd();
 }
 

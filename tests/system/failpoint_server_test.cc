@@ -1,6 +1,6 @@
 // A real server that dies at each point on its way to the disk, again and again, while its workers
 // train on: every push that was answered is part of the parameters, once, no step is made twice,
-// and the job ends with the bits of one whose server lives.
+// and the job ends with the same bits as a job whose server never dies.
 //
 // SLUICE_KILLS is how often it dies at each point; how long it takes to come back is printed.
 
@@ -37,7 +37,8 @@ struct Point {
   uint64_t most;
 };
 
-// In a life's order: its beginning, a step, a checkpoint, and what that makes superfluous.
+// In the order of an incarnation: its start, a step, a checkpoint, and removing files that the
+// checkpoint replaces.
 constexpr Point kPoints[] = {
     {"life.create.after", 1},        {"life.sync-directory.after", 1},
     {"journal.create.after", 3},     {"journal.sync-directory.after", 3},
@@ -136,7 +137,7 @@ TEST_P(FailpointServerTest, LosesNothingAndCountsNothingTwice) {
         last ? lives.Start()
              : lives.Start(
                    {RunfilePath("tests/testing/durable/failpoint_server_program"), failpoint});
-    // It may die before it answers; then nobody is told its life's number.
+    // It may die before it answers; then nobody learns the number of its incarnation.
     if (server->WaitForOutput("listening on").ok()) {
       if (kill > 0) recoveries_.push_back(absl::Now() - started);
       EXPECT_GT(lives.NewestIncarnation(), newest);

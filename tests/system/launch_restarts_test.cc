@@ -133,7 +133,7 @@ TEST(LaunchRestartsTest, BadUsageEndsTheJobAtOnce) {
 
 TEST(LaunchRestartsTest, AServerThatCannotListenEndsTheJobAndSaysWhy) {
   const auto job = Mpirun({{2, Train({"--max-restarts=20", "--listen=192.0.2.1:7070"})}});
-  // The server's own, or a worker's, whoever is the first to end.
+  // The exit code of the server or of a worker, depending on which ends first.
   EXPECT_THAT(job->Wait(), IsOkAndHolds(AnyOf(1, 3))) << job->output();
   EXPECT_THAT(job->output(), HasSubstr("rank 0 has no server"));
   EXPECT_THAT(LinesWith(job->output(), "rank 0: run"), SizeIs(1)) << job->output();

@@ -58,7 +58,7 @@ void ExpectSameFigures(const Record& a, const Record& b) {
   EXPECT_EQ(a.top5, b.top5);
 }
 
-// Steps grow within a life, and lives follow each other.
+// Incarnations ascend, and steps ascend within an incarnation.
 void ExpectInOrder(const std::vector<Record>& records, double every = 1) {
   for (size_t i = 1; i + 1 < records.size(); ++i) {
     const Record& before = records[i - 1];

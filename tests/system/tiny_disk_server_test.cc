@@ -1,6 +1,6 @@
-// A real server whose disk, a tmpfs of 8 MiB, fills while its workers train: nothing is answered
-// that is not kept, reads go on, whoever pushes is told why, and training goes on by itself when
-// there is room again.
+// A real server whose disk, a tmpfs of 8 MiB, fills while its workers train. The server answers no
+// push that is not on the disk, and tells the workers why. Reads go on. Training continues by
+// itself when the disk has free space again.
 //
 // All gradients are 1 and steps add them up, so that the parameters are minus the pushes that
 // counted.
@@ -160,7 +160,7 @@ TEST_F(TinyDiskServerTest, AServerThatIsKilledOnAFullDiskHasKeptWhatItAnswered) 
   WaitForStop();
   server_->Signal(SIGKILL);
   ASSERT_THAT(server_->Wait(), IsOkAndHolds(-SIGKILL));
-  // There is no room to make sure of what is there.
+  // The disk is still full, so a new server cannot start.
   const auto early = lives_->Start();
   EXPECT_THAT(early->Wait(), IsOkAndHolds(1));
   EXPECT_THAT(early->output(), HasSubstr("No space left on device"));

@@ -26,8 +26,8 @@ namespace sluice {
 // What one round did.
 struct RoundReport {
   Step step;  // of the parameters that the worker holds now
-  // The server's first answer to the push. It is kStaleDropped, too, if the server does not know
-  // this process any more: then nobody knows whether the push counted, and it is not repeated.
+  // The server's first answer to the push. It is also kStaleDropped if the server has forgotten
+  // this process: then nobody knows whether the push counted, and the client does not repeat it.
   Disposition disposition = Disposition::kAccepted;
   uint64_t staleness = 0;  // of the gradient, when the server judged it
 };
@@ -55,7 +55,8 @@ class ParameterClient {
 
   // Pushes a gradient that was computed on `samples` samples and on the parameters that this worker
   // holds. Then waits until the job's mode lets this worker continue, and writes the parameters to
-  // continue with to `parameters`, which may be the memory of `gradient`. `loss` is for people.
+  // continue with to `parameters`, which may be the memory of `gradient`. The server shows `loss`
+  // to people.
   absl::StatusOr<RoundReport> PushPull(const SharedFloats& gradient, uint32_t samples,
                                        absl::optional<float> loss, absl::Span<float> parameters);
 

@@ -18,8 +18,8 @@
 
 namespace sluice {
 
-// Used by one thread at a time. Everything stays plain on one machine, and elsewhere until the
-// number of connections is settled.
+// Used by one thread at a time. Everything is sent unencoded if the server is on this machine;
+// otherwise, until the number of connections is settled (connection_chooser.h).
 class AutoEncodings {
  public:
   // `worker` is the worker's name, for the log. A direction whose choice is not automatic is not
@@ -41,7 +41,7 @@ class AutoEncodings {
   void EndPush(const Transfer& transfer, absl::Span<const float> gradient);
   void EndPull(const Transfer& transfer, absl::Span<const float> parameters);
 
-  // The report for the next push, if the choice has changed. Each change is returned once.
+  // Returns the report for the next push, if a choice has changed since the last call.
   absl::optional<EncodingReport> TakeReport();
 
   // TakeReport() returns the report again: the server may have lost it.

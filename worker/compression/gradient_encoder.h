@@ -1,8 +1,9 @@
 // Encodes a worker's gradients before they are sent, with error feedback.
 //
-// Error feedback: the encoder stores what a lossy encoding loses of a gradient, and adds it to the
-// next one (common/encoding/error_feedback.h). Momentum correction: it sends the accumulated
-// momentum instead of the gradient (momentum_correction.h).
+// Error feedback: the encoder stores the residual, which is what a lossy encoding loses of a
+// gradient, and adds it to the next gradient (common/encoding/error_feedback.h). Momentum
+// correction: the encoder sends the accumulated momentum instead of the gradient
+// (momentum_correction.h).
 
 #ifndef SLUICE_WORKER_COMPRESSION_GRADIENT_ENCODER_H_
 #define SLUICE_WORKER_COMPRESSION_GRADIENT_ENCODER_H_
@@ -47,23 +48,23 @@ class GradientEncoder {
   GradientEncoder& operator=(const GradientEncoder&) = delete;
 
   // Sets the encoding of an automatic choice from the next push on. Chunks of PlanChunks() whose
-  // `plain` is set are sent unencoded. What earlier pushes left over is added to the next push; a
+  // `plain` is set are sent unencoded. The residual of earlier pushes is added to the next push; a
   // lossless encoding sends all of it.
   void Use(const Encoding& encoding, const std::vector<bool>& plain);
 
   // Begins push number `push`, of a gradient computed on `step`. A push has the same bytes however
   // often it is sent. `learning_rate` is the rate of the step that the gradient is for, 0 if
-  // unknown: what was left over is scaled so that it changes the parameters as much as at its own
-  // rate.
+  // unknown. If the rate has changed, the residual is scaled, so that it changes the parameters as
+  // much as it would have at its own rate.
   void Begin(Sequence push, Step step, double learning_rate);
 
-  // Sends what it can of `part`, the gradient's elements from `offset` on, and notes it in `sent`:
-  // unencoded elements, and encoded chunks of PlanChunks() that lie wholly in `part`. False if the
-  // push has ended.
+  // Sends elements of `part`, which are the gradient's elements from `offset` on, and notes in
+  // `sent` which ones: those of plain chunks, and encoded chunks of PlanChunks() that lie wholly in
+  // `part`. False if the push has ended.
   bool Send(uint64_t offset, const SharedFloats& part, OutgoingPush& push, Coverage& sent);
 
-  // Ends the push. If it did not count, what it left over is dropped, and what earlier pushes left
-  // over stays.
+  // Ends the push. If it counted, its residual replaces the earlier one; otherwise its residual is
+  // dropped, and the earlier one stays.
   void End(bool counted);
 
  private:

@@ -42,7 +42,7 @@ absl::Status Wrong(const std::string& path, absl::string_view what) {
 
 using Tensors = std::map<std::string, torch::Tensor>;
 
-// ---- Of torch.save() ----
+// ---- Files of torch.save() ----
 
 absl::StatusOr<Tensors> DecodePickle(const std::string& path, const std::vector<char>& bytes) {
   Tensors tensors;

@@ -609,7 +609,7 @@ TEST(HostileChunkTest, AFlippedBitIsNoticed) {
   }
 }
 
-// With a checksum that fits: whoever sends it means harm.
+// The checksum is right, as an attacker would send it.
 TEST(HostileChunkTest, AnyLengthButTheRightOneIsRefused) {
   ChunkContext context;
   context.columns = 35;

@@ -49,7 +49,7 @@ class FullDiskTest : public ::testing::Test {
     return answer;
   }
 
-  // What a push is told at the door, once that is an error, or not any more.
+  // Begins pushes until the answer to the header is an error, or until it is none; returns it.
   absl::Status AtTheDoor(uint64_t step, bool wants_error) {
     for (;;) {
       PushHeader header = life_->world().NextHeader("a", step);

@@ -92,7 +92,7 @@ TEST_F(GrpcParameterServiceTest, TakesSixteenResultsAndRefusesTheSeventeenth) {
   EXPECT_EQ(world_.shard().results().size(), 16u);
 }
 
-// What is no message is refused by the doors that read bytes; it reaches no other door.
+// Handlers that read bytes refuse what is not a message. gRPC refuses it before other handlers.
 TEST_F(GrpcParameterServiceTest, RefusesBytesThatAreNoMessage) {
   grpc::GenericStub stub(
       grpc::CreateChannel(world_.address().ToString(), grpc::InsecureChannelCredentials()));

@@ -257,8 +257,9 @@ TEST_F(GrpcPushTest, RefusesASummaryInPlaceOfTheHeader) {
 
 // ---- A push that waits at its header ----
 
-// Sync of four, and room for three gradients, of which one is kept for "a", whose rank is the
-// lowest that the step waits for. "b" and "c" are inside, and have sent one of three elements.
+// Sync with four workers. The in-flight limit is three gradients, of which one is reserved for "a",
+// whose rank is the lowest that the step waits for. "b" and "c" are admitted, and have sent one of
+// three elements.
 class GrpcFullRoomTest : public ::testing::Test {
  protected:
   GrpcFullRoomTest() : world_(WithLittleRoom()) {

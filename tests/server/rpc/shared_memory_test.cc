@@ -161,7 +161,7 @@ TEST_F(GrpcPrivateMemoryTest, AServerThatIsToldNotToSharesNothing) {
   EXPECT_EQ(pulled->values, Values({10, 10, 10}));
 }
 
-// ---- The worker's door ----
+// ---- The worker's connection ----
 
 TEST(SharedConnectionTest, PushesAndPullsThroughSharedMemory) {
   constexpr uint32_t kSize = 1'000'000;

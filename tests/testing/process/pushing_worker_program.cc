@@ -156,7 +156,8 @@ sigset_t LeaveSignals() {
   return signals;
 }
 
-// Before there are other threads: the signal then stays pending until somebody looks.
+// Call it before other threads start: they inherit the mask, and the signal stays pending until the
+// program checks for it.
 void HoldBackSigterm() {
   const sigset_t signals = LeaveSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);

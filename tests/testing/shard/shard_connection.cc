@@ -68,7 +68,7 @@ class BrokenPull final : public PendingPull {
 
 }  // namespace
 
-// What the shard told, until somebody asks.
+// Holds the shard's events until NextEvent() takes them.
 class ShardConnection::Events {
  public:
   void Tell(const JobEvent& event) {

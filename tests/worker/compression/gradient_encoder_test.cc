@@ -327,7 +327,7 @@ TEST_F(GradientEncoderTest, SignsAreThoseOfTheVelocityWhichGoesOnWhereItWasSent)
   EXPECT_EQ(Push(Values(kSize, 5.0f)).values, Values(kSize, 4.0f));
 }
 
-// 1 and 3 are sent as 2 and 2, and leave -1 and 1 over. With half of the velocity that is -0.5 and
+// 1 and 3 are sent as 2 and 2, and leave -1 and 1 over. With half of the momentum that is -0.5 and
 // 2.5; had the second push counted, it would be another sum.
 TEST_F(GradientEncoderTest, WhatSignsLoseIsAddedToTheVelocityOfPushesThatCounted) {
   Use("sign:momentum");

@@ -1,4 +1,5 @@
-// RemoteOptimizers whose gradients leave during backward, against a server behind its real door.
+// RemoteOptimizers whose gradients leave during backward, against a server with its real gRPC
+// service.
 
 #include <torch/torch.h>
 

@@ -1,4 +1,4 @@
-// RemoteOptimizers against a server behind its real door.
+// RemoteOptimizers against a server with its real gRPC service.
 
 #include "worker/torch/remote_optimizer.h"
 

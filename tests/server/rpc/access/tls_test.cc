@@ -1,4 +1,4 @@
-// Mutual TLS at the door: who gets past the handshake, and how certificates are renewed.
+// Mutual TLS of the server: which callers pass the handshake, and how certificates are renewed.
 
 #include "server/rpc/access/tls.h"
 

@@ -322,7 +322,7 @@ class TakenPort {
     return address;
   }
   void Listen() { EXPECT_EQ(listen(socket_, 8), 0); }
-  // Waits until somebody has connected, and hangs up.
+  // Accepts the next connection and closes it.
   void HangUpOnSomebody() { close(accept(socket_, nullptr, nullptr)); }
   void Release() {
     if (socket_ >= 0) close(socket_);
