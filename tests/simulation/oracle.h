@@ -66,7 +66,8 @@ class Oracle {
   // Usually the rules decide from which step a worker that has joined takes part. In two cases the
   // server may choose between the current step and the next: no gradient counts yet but pushes are
   // in flight; or the gradient of the worker's earlier process counts. `from` is what the server
-  // chose for the latest worker. Returns `from` if it is legal, otherwise the only legal step.
+  // chose for the latest worker. Takes over and returns `from` if it is legal; otherwise returns
+  // the only legal step.
   uint64_t Concede(uint64_t from);
   Reason Heartbeat(SessionId session);
   void Lose(SessionId session);

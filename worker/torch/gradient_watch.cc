@@ -74,16 +74,17 @@ void GradientWatch::Check() const {
 
 void GradientWatch::NoteComplete(size_t index) {
   Watched& watched = watched_[index];
-  // Autograd has added to what is on its way.
+  // Autograd has added to a gradient that has left.
   if (watched.left) ThrowChanged(watched.view.offset);
   const torch::Tensor& gradient = watched.view.parameter.grad();
-  // A gradient in memory of its own is gathered by step().
+  // If the gradient is not the view, GatherGradients() copies it in step().
   if (watched.complete || !gradient.defined() || !gradient.is_same(watched.view.gradient)) return;
   watched.complete = true;
   NoteReady(watched.view.offset, watched.view.offset + watched.view.length);
 }
 
-// A run grows downwards, since the last layers come first: its upper end leaves.
+// Backward begins with the last layers, so a run grows towards lower offsets, and its upper end
+// leaves.
 void GradientWatch::NoteReady(uint64_t begin, uint64_t end) {
   const auto after = ready_.find(end);
   if (after != ready_.end()) {

@@ -22,7 +22,7 @@ T ValueOrThrow(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// What the server is told: of a worker that takes its steps itself, only how to average.
+// The optimizer of the server: `config`, or averaging if the worker takes local steps.
 OptimizerConfig ConfigFor(const OptimizerConfig& config, const absl::optional<LocalSteps>& local) {
   ThrowIfError(Validate(config));
   if (!local.has_value()) return config;
@@ -90,7 +90,8 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
     background_ = std::make_unique<SerialExecutor>();
     watch_ = std::make_unique<GradientWatch>(model_, [this](uint64_t offset, uint64_t count) {
       const SharedFloats part = model_.shared_gradients().Part(offset, count);
-      // Here, not when it is sent: so a change is noticed always, not only by a fast sender.
+      // Takes the fingerprint here, not on the sending thread, which may run only after the
+      // gradient has changed.
       sent_early_.Note(offset, part.values);
       background_->Run([this, offset, part] { client_->SendEarly(offset, part); });
     });
@@ -102,9 +103,9 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
 }
 
 RemoteOptimizer::~RemoteOptimizer() {
-  background_ = nullptr;  // waits for what it does
+  background_ = nullptr;  // waits for its tasks
   client_->GiveUpEarly();
-  // The server will notice anyway.
+  // Errors do not matter: the server also notices that the connection ends.
   if (!left_) client_->Leave({}).IgnoreError();
   if (observer_ != nullptr) observer_->Leave({}).IgnoreError();
 }
@@ -120,7 +121,7 @@ void RemoteOptimizer::attach(const std::string& type, const std::string& data) {
   ThrowIfError(client_->Attach({type, data}));
 }
 
-// A gradient of which a part has left is not to be pushed.
+// Drops a gradient of which a part has left.
 void RemoteOptimizer::GiveUpEarly() {
   if (watch_ == nullptr) return;
   if (watch_->any_left()) {
@@ -181,7 +182,7 @@ void RemoteOptimizer::Await() {
   if (job_.trace() != nullptr) computing_since_ = job_.trace()->Now();
 }
 
-// What the caller does between two steps: data, forward, backward.
+// Traces the time between two steps, in which the caller runs data, forward and backward.
 void RemoteOptimizer::TraceCompute() const {
   Trace* const trace = job_.trace();
   if (trace == nullptr) return;
@@ -197,7 +198,7 @@ RoundReport RemoteOptimizer::PushGradients(const SharedFloats& gradient, uint32_
   return report;
 }
 
-// What has left must be what the caller wants to push.
+// Throws if a part of the gradient has changed since it left.
 void RemoteOptimizer::CheckSentEarly(const SharedFloats& gradient) {
   const absl::optional<uint64_t> changed = sent_early_.FirstChanged(gradient.values);
   sent_early_.Clear();
@@ -241,7 +242,8 @@ void RemoteOptimizer::MoveTowardsCentre(absl::Span<float> values) const {
   for (size_t i = 0; i < values.size(); ++i) values[i] -= rate * (values[i] - centre_[i]);
 }
 
-// Statistics are no parameters: every worker goes on with their mean.
+// Elastic averaging applies to parameters only. Every worker continues with the mean of the
+// statistics.
 void RemoteOptimizer::TakeStatistics(absl::Span<float> values) const {
   for (const KindRun& run : model_.layout().Runs()) {
     if (run.kind == RangeKind::kParameter) continue;
@@ -260,9 +262,9 @@ void RemoteOptimizer::leave() {
 
 void RemoteOptimizer::await_end_of_training() {
   Await();
-  // What is left over is pushed first: joining takes the server's parameters into the model.
+  // Pushes the remaining local steps first, because JoinJob() overwrites the model's parameters.
   if (local_steps_ > 0) last_report_ = PushParameters(absl::nullopt);
-  // Observes before it leaves: a server without anybody would go down.
+  // Observes before it leaves, because a server without sessions would end.
   observer_ = JoinJob(job_, SessionRole::kObserver, config_, model_);
   leave();
   ThrowIfError(observer_->AwaitEnd(model_.values()));

@@ -17,16 +17,16 @@ enum class Overlap {
   // A thread of the optimizer sends gradients while backward still runs, in parts of 1 MiB. This
   // works for float32 parameters on the CPU; step() sends the rest. The loop must call backward()
   // once per step(), and nothing else may change gradients. Otherwise backward() or step() throws
-  // std::logic_error; zero_grad() then drops the gradient, and training can go on. It cannot be
-  // combined with local steps.
+  // std::logic_error; zero_grad() then drops the gradient, and training can continue. It
+  // cannot be combined with local steps.
   kBackward,
 };
 
 class RemoteOptimizer;
 
 // A step that step_async() has started. The thread that trains uses it. The optimizer must outlive
-// it. If it is destroyed before wait(), the step goes on, and the optimizer's next call waits for
-// it.
+// it. If it is destroyed before wait(), the step continues, and the optimizer's next zero_grad(),
+// step() or leave() waits for the step.
 class PendingStep {
  public:
   // Waits until the model has the parameters to continue with. Throws the same errors as step().

@@ -59,7 +59,8 @@ absl::StatusOr<Tensors> DecodePickle(const std::string& path, const std::vector<
 
 // ---- Safetensors ----
 
-// Of a server, in its checkpoints; see server/durable/checkpoint/checkpoint_format.h.
+// Names of a server's own tensors in its checkpoints; see
+// server/durable/checkpoint/checkpoint_format.h.
 constexpr char kServersPrefix[] = "sluice:";
 constexpr char kChecksum[] = "sluice:checksum";
 
@@ -84,7 +85,7 @@ absl::Status CheckChecksum(absl::string_view bytes, const SafeTensor& checksum) 
   return absl::DataLossError("its checksum does not match: bytes have changed since it was saved");
 }
 
-// Buffers that are no floats are left out, as SaveStateDict() does.
+// Leaves out buffers that are not floating-point, as SaveStateDict() does.
 absl::StatusOr<Tensors> DecodeSafeTensors(absl::string_view bytes) {
   const auto length = DecodeSafeTensorsPrefix(bytes.substr(0, kSafeTensorsPrefix), bytes.size());
   if (!length.ok()) return length.status();
@@ -126,7 +127,7 @@ absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
   c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
   for (const LayoutRange& range : layout.ranges()) {
     const std::vector<int64_t> shape(range.shape.begin(), range.shape.end());
-    // Only read, and copied by to() or clone().
+    // The view is only read: clone() copies it.
     auto* const begin = const_cast<float*>(values.data() + range.offset);
     const torch::Tensor view = torch::from_blob(begin, shape, torch::kFloat32);
     dict.insert(range.name, view.clone().to(TypeOf(range.dtype)));

@@ -36,7 +36,7 @@ class FaultyFiles final : public FileSystem {
   // Plays a crash and a restart of the machine; `random` decides what is lost.
   void Crash(std::mt19937_64& random);
 
-  // From now on, so many operations that change the disk succeed. All later ones fail, as on a
+  // From now on, `operations` operations that change the disk succeed. All later ones fail, as on a
   // machine that has stopped. If absent, all succeed.
   void StopAfter(absl::optional<uint64_t> operations) {
     absl::MutexLock lock(&mu_);

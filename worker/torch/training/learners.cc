@@ -151,7 +151,7 @@ class RemoteLearner final : public Learner {
   RemoteOptimizer optimizer_;
   const bool overlap_;
   const int64_t batches_of_a_push_;
-  ImageBatch prepared_;  // of the rows that are said to come next
+  ImageBatch prepared_;  // the batch of prepared_rows_
   Rows prepared_rows_;
 };
 
