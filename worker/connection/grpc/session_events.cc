@@ -34,6 +34,7 @@ void SessionEvents::AwaitChange(absl::Duration longest) {
   absl::MutexLock lock(&mu_);
   awaited_ = received_ + 1;
   mu_.AwaitWithTimeout(absl::Condition(this, &SessionEvents::HasChanged), longest);
+  end_noticed_ = done_;
 }
 
 void SessionEvents::OnReadDone(bool ok) {

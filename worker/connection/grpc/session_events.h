@@ -37,7 +37,9 @@ class SessionEvents final : private grpc::ClientReadReactor<v1::JoinEvent> {
   // error with which it ended; UNAVAILABLE if the server ended it without one.
   absl::StatusOr<v1::JoinEvent> Next() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns once another event arrives, once the stream has ended, or after `longest`.
+  // Returns when another event arrives, when the stream has ended, or after `longest`. The end
+  // makes one call return early; later calls wait for `longest`, so that a caller in a loop does
+  // not spin.
   void AwaitChange(absl::Duration longest) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -46,7 +48,7 @@ class SessionEvents final : private grpc::ClientReadReactor<v1::JoinEvent> {
 
   bool HasNext() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return done_ || !events_.empty(); }
   bool HasChanged() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return done_ || received_ >= awaited_;
+    return received_ >= awaited_ || (done_ && !end_noticed_);
   }
   bool IsDone() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return done_; }
 
@@ -57,7 +59,8 @@ class SessionEvents final : private grpc::ClientReadReactor<v1::JoinEvent> {
   absl::Mutex mu_;
   std::deque<v1::JoinEvent> events_ ABSL_GUARDED_BY(mu_);
   uint64_t received_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t awaited_ ABSL_GUARDED_BY(mu_) = 0;  // AwaitChange() waits for this many events
+  uint64_t awaited_ ABSL_GUARDED_BY(mu_) = 0;      // AwaitChange() waits for this many events
+  bool end_noticed_ ABSL_GUARDED_BY(mu_) = false;  // by a call of AwaitChange()
   bool done_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mu_);  // once done_
 };

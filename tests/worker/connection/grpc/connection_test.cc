@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/net/private_directory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -237,6 +238,23 @@ TEST(GrpcConnectionTest, EndsThePauseBeforeARetryWhenItsSessionEnds) {
   std::thread pausing([&] { connection->AwaitRetry(absl::InfiniteDuration()); });
   EXPECT_THAT(world.Evict("a"), IsOk());
   pausing.join();
+}
+
+// Otherwise a worker that waits for a full disk would push without a pause once it was evicted.
+TEST(GrpcConnectionTest, TheEndOfASessionShortensOnePauseOnly) {
+  ServerWorld world(Sync(1));
+  const auto connection = ConnectTo(world.address().ToString());
+  ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
+  EXPECT_THAT(world.Evict("a"), IsOk());
+  connection->AwaitRetry(absl::InfiniteDuration());  // until the last event, or the end
+  constexpr absl::Duration kPause = absl::Milliseconds(20);
+  int shortened = 0;
+  for (int i = 0; i < 4; ++i) {
+    const absl::Time begin = absl::Now();
+    connection->AwaitRetry(kPause);
+    if (absl::Now() - begin < kPause) ++shortened;
+  }
+  EXPECT_LE(shortened, 1);
 }
 
 TEST(GrpcConnectionTest, LosesItsSessionWhenItEnds) {
