@@ -110,11 +110,10 @@ absl::StatusOr<Encoding> FromProto(const v1::Encoding& message,
                      "an encoding has a step that is unknown here; ask for one that is documented "
                      "for this server's version");
   }
-  // First, since ParseEncoding() would read a custom name "int8" or "x/zstd" as something else.
-  if (encoding.transform == ValueTransform::kCustom) {
-    const auto known = transforms.Find(encoding.transform, encoding.custom);
-    if (!known.ok()) return known.status();
-  }
+  // First, since ParseEncoding() would read a custom name "int8" or "x/zstd" as something else. A
+  // program may have made a registry that lacks some of Sluice's own transforms, too.
+  const auto known = transforms.Find(encoding.transform, encoding.custom);
+  if (!known.ok()) return known.status();
   encoding.stochastic = message.stochastic();
   if (encoding.sparse()) encoding.share = message.share();
   encoding.half = message.half();

@@ -48,11 +48,15 @@ double NumberIn(const Message& from, const FieldDescriptor* field) {
 }
 
 absl::StatusOr<OptimizerOptions> TakeOptions(const v1::OptimizerConfig& message) {
+  // Looked up once for a message: a job may have a group for each of its tensors.
+  const FieldDescriptor* const kind = message.GetReflection()->GetOneofFieldDescriptor(
+      message, message.GetDescriptor()->oneof_decl(0));
   std::vector<std::string> names;
   for (OptimizerOptions options : AllOptimizers()) {
-    names.emplace_back(OptimizerName(options));
-    const FieldDescriptor* const kind = FieldOf(message, names.back());
-    if (!message.GetReflection()->HasField(message, kind)) continue;
+    if (kind == nullptr || kind->name() != OptimizerName(options)) {
+      names.emplace_back(OptimizerName(options));
+      continue;
+    }
     const Message& from = message.GetReflection()->GetMessage(message, kind);
     for (const OptionRef& option : OptionsOf(options)) {
       option.set(NumberIn(from, FieldOf(from, option.info.name)));

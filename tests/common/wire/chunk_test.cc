@@ -341,9 +341,10 @@ TYPED_TEST(DecodeChunkTest, SaysThatAMessageHoldsNoChunk) {
 }
 
 TYPED_TEST(DecodeChunkTest, NamesTheMessageThatTheBytesAreNot) {
-  EXPECT_THAT(DecodeChunk<TypeParam>(Whole("not protobuf")),
-              IsError(Reason::kBadArgument,
-                      HasSubstr(absl::StrCat("is no ", TypeParam::descriptor()->full_name()))));
+  EXPECT_THAT(
+      DecodeChunk<TypeParam>(Whole("not protobuf")),
+      IsError(Reason::kBadArgument,
+              HasSubstr(absl::StrCat("is not a valid ", TypeParam::descriptor()->full_name()))));
 }
 
 // Whether it is one that is taken, be it encoded or not.

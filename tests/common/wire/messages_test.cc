@@ -582,7 +582,7 @@ TEST(WirePushOutcomeTest, HasAFirstDispositionForDuplicatesOnly) {
 TEST(WirePullTest, RequestsSurviveTheRoundTrip) {
   for (const std::string text :
        {"session: 7 min_step: 41 have_step: 40", "session: 7", "session: 7 have_step: 0",
-        "session: 7 after: 12", "session: 7 after: 0", "session: 7 whole: true",
+        "session: 7 after: 12", "session: 7 after: 0", "session: 7 consistent: true",
         "min_step: 18446744073709551615 have_step: 18446744073709551615"}) {
     EXPECT_THAT(ToProto(FromProto(Text<v1::PullParamsRequest>(text))), EqualsProto(text));
   }

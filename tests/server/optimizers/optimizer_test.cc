@@ -100,6 +100,34 @@ TEST_P(OptimizerTest, HasTheSlotsThatItsOptionsNeed) {
   EXPECT_EQ(names, needed);
 }
 
+// Checkpoints name slots. These names are those of torch::optim and must not change.
+TEST(OptimizerSlotsTest, HaveTheNamesThatCheckpointsUse) {
+  const auto names_of = [](const OptimizerOptions& options) {
+    std::vector<std::string> names;
+    for (const OptimizerSlot& slot : MakeOptimizer({options}, 3)->slots()) {
+      names.emplace_back(slot.name);
+    }
+    return names;
+  };
+  SgdOptions momentum;
+  momentum.momentum = 0.9;
+  AdamOptions amsgrad;
+  amsgrad.amsgrad = true;
+  RmsPropOptions all;
+  all.centered = true;
+  all.momentum = 0.9;
+  EXPECT_THAT(names_of(SgdOptions()), ElementsAre());
+  EXPECT_THAT(names_of(momentum), ElementsAre("momentum_buffer"));
+  EXPECT_THAT(names_of(AdamOptions()), ElementsAre("exp_avg", "exp_avg_sq"));
+  EXPECT_THAT(names_of(amsgrad), ElementsAre("exp_avg", "exp_avg_sq", "max_exp_avg_sq"));
+  EXPECT_THAT(names_of(AdamWOptions()), ElementsAre("exp_avg", "exp_avg_sq"));
+  EXPECT_THAT(names_of(AdagradOptions()), ElementsAre("sum"));
+  EXPECT_THAT(names_of(RmsPropOptions()), ElementsAre("square_avg"));
+  EXPECT_THAT(names_of(all), ElementsAre("square_avg", "momentum_buffer", "grad_avg"));
+  EXPECT_THAT(names_of(LambOptions()), ElementsAre("exp_avg", "exp_avg_sq"));
+  EXPECT_THAT(names_of(AveragingOptions()), ElementsAre());
+}
+
 // With parameters, slots and the number of steps alone, to the bit.
 TEST_P(OptimizerTest, ItsLifeGoesOnInAnother) {
   constexpr uint32_t kSize = 500;
