@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <ostream>
+#include <string>
 #include <utility>
 
 namespace sluice {
@@ -41,6 +42,9 @@ using Incarnation = Number<struct IncarnationTag>;  // counts the starts of a jo
 using SessionId = Number<struct SessionTag>;        // counts the calls of Join, from 1
 using Sequence = Number<struct SequenceTag>;        // number of a worker's push, from 1
 using ProcessNonce = Number<struct NonceTag>;       // drawn by each worker process, never 0
+
+// A worker's place in the order of ranks. Workers with the same index are ordered by name.
+using Rank = std::pair<uint32_t, std::string>;
 
 }  // namespace sluice
 

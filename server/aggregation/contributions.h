@@ -18,9 +18,6 @@
 
 namespace sluice {
 
-// A worker's place in the rank order. Workers with the same index are ordered by name.
-using Rank = std::pair<uint32_t, std::string>;
-
 // A push that counts and is not accumulated yet.
 struct Contribution {
   std::unique_ptr<PendingPush> push;

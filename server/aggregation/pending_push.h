@@ -30,9 +30,10 @@ class PendingPush {
       : header_(header), layout_(layout), gradient_(std::move(layout)) {}
 
   // Takes a chunk. Returns the errors of StagedVector::Add(), and BAD_ARGUMENT after the summary.
-  absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr) {
+  absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr,
+                   const TransformRegistry* transforms = nullptr) {
     if (summarized_) return AfterSummary();
-    const absl::Status added = gradient_.Add(std::move(chunk), parallel);
+    const absl::Status added = gradient_.Add(std::move(chunk), parallel, transforms);
     arrived_->store(gradient_.bytes(), std::memory_order_relaxed);
     return added;
   }

@@ -20,7 +20,6 @@
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "common/protocol/protocol_types.h"
-#include "server/aggregation/contributions.h"
 #include "server/state/session_record.h"
 
 namespace sluice {

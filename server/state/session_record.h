@@ -17,7 +17,6 @@
 #include "common/base/ids.h"
 #include "common/protocol/encoding_report.h"
 #include "common/protocol/protocol_types.h"
-#include "server/aggregation/contributions.h"
 
 namespace sluice {
 
