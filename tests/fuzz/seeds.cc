@@ -195,8 +195,8 @@ void PutTexts(Seeds& seeds) {
   seeds.Put("flags", Byte(1) + "--optimizer=rmsprop\n--centered\n--alpha=0.5\n--eps=1e-3");
   const std::string labels("\0\0\x08\x01\0\0\0\x02\x03\x09", 10);
   seeds.Put("idx", Byte(2) + Byte(4) + labels);
-  const std::string checkpoint("\0\0\x08\x03\0\0\0\x01\0\0\0\x02\0\0\0\x01\x07\x08", 18);
-  seeds.Put("idx", Byte(3) + Byte(9) + checkpoint);
+  const std::string images("\0\0\x08\x03\0\0\0\x01\0\0\0\x02\0\0\0\x01\x07\x08", 18);
+  seeds.Put("idx", Byte(3) + Byte(9) + images);
 }
 
 }  // namespace

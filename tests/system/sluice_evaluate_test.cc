@@ -296,7 +296,7 @@ TEST_F(SluiceEvaluateTest, PassesOverADamagedCheckpoint) {
   std::filesystem::resize_file(newest, std::filesystem::file_size(newest) - 1);
   const auto says_so = HasSubstr(absl::StrCat(newest, ": "));
   EXPECT_THAT(OutputOf(Evaluate({FlagOf(directory), "--once"}), 0),
-              AllOf(says_so, HasSubstr("it is passed over"), HasSubstr("evaluations 2")));
+              AllOf(says_so, HasSubstr("it is skipped"), HasSubstr("evaluations 2")));
   EXPECT_EQ(Records().back().step, 10);
   // Whether training had ended is in that one alone.
   EXPECT_THAT(

@@ -34,7 +34,7 @@ absl::StatusOr<ReadFile> ReadEitherForm(const std::string& plain, int rank) {
       "(MNIST too, which Debian does not package) or folder is given with --data-dir"));
 }
 
-absl::Status CheckCheckpoints(const ReadFile& images) {
+absl::Status CheckImages(const ReadFile& images) {
   const std::vector<uint32_t>& dims = images.array.dims;
   if (dims[1] == kImageSide && dims[2] == kImageSide) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(images.path, ": the images' size at byte 8 is ",
@@ -71,7 +71,7 @@ absl::StatusOr<Dataset> LoadDataset(const std::string& data_dir, DatasetSplit sp
   absl::StatusOr<ReadFile> labels = ReadEitherForm(prefix + "-labels-idx1-ubyte", kLabelRank);
   if (!labels.ok()) return labels.status();
   for (const absl::Status& check :
-       {CheckCheckpoints(*images), CheckCounts(*images, *labels), CheckLabels(*labels)}) {
+       {CheckImages(*images), CheckCounts(*images, *labels), CheckLabels(*labels)}) {
     if (!check.ok()) return check;
   }
   Dataset dataset;

@@ -45,7 +45,7 @@ TEST(SafeTensorsTest, ComesBackInTheOrderOfPlaces) {
 
 TEST(SafeTensorsTest, RefusesAHeaderLongerThanItsFile) {
   EXPECT_THAT(DecodeSafeTensorsPrefix(LittleEndian64(93), 100),
-              HasCode(absl::StatusCode::kDataLoss, HasSubstr("said to be 93 bytes")));
+              HasCode(absl::StatusCode::kDataLoss, HasSubstr("claims to be 93 bytes")));
   EXPECT_THAT(DecodeSafeTensorsPrefix(LittleEndian64(UINT64_MAX), 100),
               HasCode(absl::StatusCode::kDataLoss, HasSubstr("bytes long")));
   EXPECT_THAT(DecodeSafeTensorsPrefix(LittleEndian64(92), 100), IsOkAndHolds(92));

@@ -179,7 +179,7 @@ TEST(GrpcSessionTest, RefusesAProcessThatItsOperatorRemoved) {
   ASSERT_THAT(world.Join("a"), IsOk());
   ASSERT_THAT(world.Join("b"), IsOk());
   ASSERT_THAT(world.Evict("b"), IsOk());
-  EXPECT_THAT(world.Join("b"), IsError(Reason::kEvicted, HasSubstr("b was removed")));
+  EXPECT_THAT(world.Join("b"), IsError(Reason::kEvicted, HasSubstr("b was evicted")));
   v1::JoinRequest another = world.RequestOf("b");
   another.set_process_nonce(another.process_nonce() + 1);
   EXPECT_THAT(world.JoinAs(another), IsOk());

@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "common/encoding/transforms/builtin_transforms.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {
@@ -216,7 +217,7 @@ class ShardConnection::Push final : public OutgoingPush {
 
   bool Add(TensorChunk chunk) {
     if (!GoesOn() || state_->ended || !added_.ok()) return false;
-    added_ = state_->start->push->Add(std::move(chunk));
+    added_ = state_->start->push->Add(std::move(chunk), nullptr, &transforms_);
     broken_ = broken_ || cut_;
     return added_.ok() && !broken_;
   }
@@ -240,6 +241,7 @@ class ShardConnection::Push final : public OutgoingPush {
   bool broken_ = false;
   bool cut_ = false;
   absl::Status added_;
+  const TransformRegistry transforms_ = BuiltinTransforms();
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 

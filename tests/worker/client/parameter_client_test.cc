@@ -278,7 +278,7 @@ TEST_P(ParameterClientTest, StaysOutWhenItsOperatorRemovedIt) {
   TestWorker a("a", Connect(world), {10, 10, 10});
   ASSERT_THAT(a.Join(), IsOk());
   ASSERT_THAT(world.Evict("a"), IsOk());
-  EXPECT_THAT(a.PushPull({1, 1, 1}), IsError(Reason::kEvicted, HasSubstr("a was removed")));
+  EXPECT_THAT(a.PushPull({1, 1, 1}), IsError(Reason::kEvicted, HasSubstr("a was evicted")));
   EXPECT_EQ(world.Counters(), "1 received: 1 aborted");
 }
 

@@ -22,7 +22,7 @@
 namespace {
 
 // One of the images in an IDX file, as the model takes it.
-absl::StatusOr<torch::Tensor> ReadCheckpointImage(const char* path, int64_t index) {
+absl::StatusOr<torch::Tensor> ReadImage(const char* path, int64_t index) {
   auto images = sluice::ReadIdx(path, 3);
   if (!images.ok()) return images.status();
   const int64_t count = images->dims[0];
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
   const auto model = sluice::MakeModel("lenet");  // or any module of your own
   const absl::Status loaded = sluice::LoadStateDict(argv[1], *model);
   if (!loaded.ok()) return Fail(loaded);
-  const auto image = ReadCheckpointImage(argv[2], index);
+  const auto image = ReadImage(argv[2], index);
   if (!image.ok()) return Fail(image.status());
 
   const torch::NoGradGuard no_grad;
