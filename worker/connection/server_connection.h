@@ -82,8 +82,8 @@ class ServerConnection {
   // Blocks until something happens to the job. UNAVAILABLE if the session is over.
   virtual absl::StatusOr<JobEvent> NextEvent() = 0;
 
-  // The pause before a refused call is repeated: blocks for `longest`, or until an event arrives or
-  // the session ends, since either may change what the server answers.
+  // The pause before a refused call is repeated: blocks for `longest`. An implementation may return
+  // earlier if something happened that may change what the server answers.
   virtual void AwaitRetry(absl::Duration longest) = 0;
 
   // Offers the job its first parameters. The server accepts the first offer only.

@@ -104,9 +104,8 @@ class GrpcConnection final : public ServerConnection {
     return FromProto(*event);
   }
 
-  // Without a session only time passes: nothing tells when a server accepts one.
+  // Only time passes: events are read when they are asked for (session_events.h).
   void AwaitRetry(absl::Duration longest) override {
-    if (session_ != nullptr) return session_->events.AwaitChange(longest);
     absl::Notification never;
     never.WaitForNotificationWithTimeout(longest);
   }

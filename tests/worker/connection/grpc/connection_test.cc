@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/net/private_directory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -222,41 +221,6 @@ TEST(GrpcConnectionTest, TellsAPullThatWaitsThatTheServerIsGone) {
 }
 
 // Without the server's end, the pause would last for ever.
-TEST(GrpcConnectionTest, EndsThePauseBeforeARetryWhenTheServerGoesDown) {
-  ServerWorld world(Sync(1));
-  const auto connection = ConnectTo(world.address().ToString());
-  ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
-  std::thread pausing([&] { connection->AwaitRetry(absl::InfiniteDuration()); });
-  world.Stop();
-  pausing.join();
-}
-
-TEST(GrpcConnectionTest, EndsThePauseBeforeARetryWhenItsSessionEnds) {
-  ServerWorld world(Sync(1));
-  const auto connection = ConnectTo(world.address().ToString());
-  ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
-  std::thread pausing([&] { connection->AwaitRetry(absl::InfiniteDuration()); });
-  EXPECT_THAT(world.Evict("a"), IsOk());
-  pausing.join();
-}
-
-// Otherwise a worker that waits for a full disk would push without a pause once it was evicted.
-TEST(GrpcConnectionTest, TheEndOfASessionShortensOnePauseOnly) {
-  ServerWorld world(Sync(1));
-  const auto connection = ConnectTo(world.address().ToString());
-  ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
-  EXPECT_THAT(world.Evict("a"), IsOk());
-  connection->AwaitRetry(absl::InfiniteDuration());  // until the last event, or the end
-  constexpr absl::Duration kPause = absl::Milliseconds(20);
-  int shortened = 0;
-  for (int i = 0; i < 4; ++i) {
-    const absl::Time begin = absl::Now();
-    connection->AwaitRetry(kPause);
-    if (absl::Now() - begin < kPause) ++shortened;
-  }
-  EXPECT_LE(shortened, 1);
-}
-
 TEST(GrpcConnectionTest, LosesItsSessionWhenItEnds) {
   ServerWorld world(Sync(1));
   auto connection = ConnectTo(world.address().ToString());
