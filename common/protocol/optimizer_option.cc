@@ -34,6 +34,8 @@ bool IsIn(OptionDomain domain, double value) {
       return value >= 0 && value <= 1;
     case OptionDomain::kRate:
       return value > 0 && value <= 1;
+    case OptionDomain::kLearningRate:
+      return value >= 0 && value <= kLargestLearningRate;
     case OptionDomain::kCount:
       return value >= 1;
     case OptionDomain::kFinite:
@@ -55,6 +57,8 @@ std::string Expected(OptionDomain domain) {
       return "at least 0, at most 1";
     case OptionDomain::kRate:
       return "more than 0, at most 1";
+    case OptionDomain::kLearningRate:
+      return "a finite number, at least 0, at most 1000000";
     case OptionDomain::kCount:
       return "at least 1";
     case OptionDomain::kFinite:

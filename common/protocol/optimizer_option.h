@@ -16,13 +16,17 @@ namespace sluice {
 enum class OptionDomain {
   kFinite,
   kNotNegative,
-  kPositive,  // also as a float32, which is how it is used
-  kBelowOne,  // 0 ≤ x < 1
-  kUpToOne,   // 0 ≤ x ≤ 1
-  kRate,      // 0 < x ≤ 1
-  kCount,     // an integer, at least 1
-  kSwitch,    // on or off
+  kPositive,      // also as a float32, which is how it is used
+  kBelowOne,      // 0 ≤ x < 1
+  kUpToOne,       // 0 ≤ x ≤ 1
+  kRate,          // 0 < x ≤ 1
+  kLearningRate,  // 0 ≤ x ≤ kLargestLearningRate
+  kCount,         // an integer, at least 1
+  kSwitch,        // on or off
 };
+
+// A larger learning rate is a mistake: it makes every parameter infinite within a few steps.
+inline constexpr double kLargestLearningRate = 1e6;
 
 // Options with one name mean the same in all optimizers.
 struct OptionInfo {
@@ -60,7 +64,7 @@ std::string Expected(OptionDomain domain);
 
 namespace option {
 
-inline constexpr OptionInfo kLearningRate = {"learning_rate", OptionDomain::kNotNegative,
+inline constexpr OptionInfo kLearningRate = {"learning_rate", OptionDomain::kLearningRate,
                                              "size of a step"};
 inline constexpr OptionInfo kMomentum = {"momentum", OptionDomain::kNotNegative,
                                          "share of the last step that is added to this one"};

@@ -69,6 +69,12 @@ PushOutcome Gate::Count(const PushHeader& header, Disposition disposition, Step 
   return outcome;
 }
 
+void Gate::LeaveOut(uint32_t gradients, uint32_t refused) {
+  counters_.accepted -= gradients;
+  counters_.rejected += refused;
+  counters_.skipped += gradients - refused;
+}
+
 void Gate::Abandon(Abandoned why) {
   --counters_.in_progress;
   ++(why == Abandoned::kRejected ? counters_.rejected : counters_.aborted);

@@ -50,6 +50,10 @@ class Gate {
   PushOutcome Count(const PushHeader& header, Disposition disposition, Step judged_at, Step step,
                     absl::Time now);
 
+  // `gradients` that were counted are left out of their step after all. The senders of `refused` of
+  // them get an error.
+  void LeaveOut(uint32_t gradients, uint32_t refused);
+
   // Ends a push in progress that will not be admitted.
   void Abandon(Abandoned why);
 

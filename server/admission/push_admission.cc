@@ -106,6 +106,22 @@ absl::optional<Step> PushAdmission::DurableWith(const PushHeader& header) const 
   return kept->second.part_of->Next();
 }
 
+void PushAdmission::LeaveOut(const absl::Status& why, Completions* completions) {
+  const Step step = step_.number();
+  uint32_t refused = 0;
+  const auto [begin, end] = held_.equal_range(step.Next());
+  for (auto it = begin; it != end;) {
+    const auto held = it++;
+    const bool repeats = held->second.outcome.disposition == Disposition::kDuplicate;
+    if (!MarkLeftOut(step, &held->second.outcome) || repeats || guards_.skip_not_finite) continue;
+    completions->Add([tell = std::move(held->second.tell), why] { tell(why); });
+    held_.erase(held);
+    ++refused;
+  }
+  gate_.LeaveOut(step_.contributions().accumulated(), refused);
+  roster_.sessions().LeaveOut(step);
+}
+
 void PushAdmission::AnswerUpTo(Step step, Completions* completions) {
   if (durable_.has_value()) durable_ = step;
   const auto end = held_.upper_bound(step);

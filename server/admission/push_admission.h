@@ -10,6 +10,8 @@
 // 5. The push is answered. An answer APPLIED waits until the step is published. With a journal, the
 //    answer to any push that is part of a step waits until that step is durable. Other answers are
 //    given at once.
+// 6. If a step's result is not finite, LeaveOut() takes its gradients out of it. Its held answers
+//    become SKIPPED or, without --skip-not-finite, the error.
 //
 // The coordinator owns it and calls Settle() after every change.
 
@@ -74,6 +76,11 @@ class PushAdmission {
   // From now on no push is answered as counted before its step is durable. `durable` is the last
   // durable step.
   void HoldUntilDurable(Step durable) { durable_ = durable; }
+
+  // The current step is made without its gradients, because they would make it not finite, as the
+  // error `why` says. They count as skipped. With skip_not_finite, held answers become SKIPPED;
+  // without it, they become `why`, and these pushes count as rejected.
+  void LeaveOut(const absl::Status& why, Completions* completions);
 
   // Answers the pushes that are part of steps up to `step`, which are published and, with a
   // journal, durable.

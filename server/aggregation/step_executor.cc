@@ -59,38 +59,40 @@ Addend StepExecutor::Count(const Contribution& contribution, const Consistency& 
   return {&contribution.push->gradient(), WeightOf(samples, contribution.staleness, consistency)};
 }
 
-void StepExecutor::Make(const Consistency& consistency, const std::vector<double>& learning_rates,
-                        const Contribution* last, absl::Span<const float> current,
-                        absl::Span<float> next, const WriteProgress& progress) {
+absl::optional<uint64_t> StepExecutor::Make(const Consistency& consistency,
+                                            const std::vector<double>& learning_rates,
+                                            const Contribution* last,
+                                            absl::Span<const float> current, absl::Span<float> next,
+                                            const WriteProgress& progress) {
   // The norm is known only after the last gradient is in the sum.
   if (last != nullptr && clip_norm_.has_value()) {
     Add(*last, consistency);
     last = nullptr;
   }
-  absl::optional<Addend> addend;
-  if (last != nullptr) addend = Count(*last, consistency);
+  Making making;
+  if (last != nullptr) making.last = Count(*last, consistency);
   if (count_ == 0) {
     CopyTo(AsPiece(current), next);
-    return;
+    return absl::nullopt;
   }
   const Divisors divisors = DivisorsOf(consistency.reduction);
-  Making making;
-  making.last = addend;
   making.statistics_divisor = divisors.statistics;
   making.current = current;
   making.next = next;
+  making.learning_rates = learning_rates;
   OptimizerStep step;
-  step.number = ++optimizer_steps_;
+  step.number = optimizer_steps_ + 1;
   step.divisor = Clipped(divisors.parameters);
   step.learning_rates = learning_rates;
   optimizer_->Begin(step);
-  ForEachPartOf(next.size(), trust_.has_value() ? nullptr : progress,
-                [&](uint64_t begin, uint64_t end) { MakePart(making, begin, end); });
-  if (trust_.has_value()) {
-    trust_->Measure(current, next, learning_rates, parallel_);
-    ForEachPartOf(next.size(), progress,
-                  [&](uint64_t begin, uint64_t end) { trust_->Apply(begin, end, current, next); });
-  }
+  MakeParts(making, progress);
+  if (making.bad != kNone) return making.bad;
+  optimizer_->Commit();
+  ++optimizer_steps_;
+  return absl::nullopt;
+}
+
+void StepExecutor::Clear() {
   accumulator_.Clear();
   count_ = 0;
   samples_ = 0;
@@ -130,18 +132,34 @@ double StepExecutor::Norm() const {
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
-void StepExecutor::ForEachPartOf(uint64_t size, const WriteProgress& progress,
+void StepExecutor::Making::Note(uint64_t index) {
+  uint64_t before = bad;
+  while (index < before && !bad.compare_exchange_weak(before, index)) {
+  }
+}
+
+void StepExecutor::MakeParts(Making& making, const WriteProgress& progress) {
+  ForEachPartOf(making, trust_.has_value() ? nullptr : progress,
+                [&](uint64_t begin, uint64_t end) { MakePart(making, begin, end); });
+  if (!trust_.has_value() || making.bad != kNone) return;
+  trust_->Measure(making.current, making.next, making.learning_rates, parallel_);
+  ForEachPartOf(making, progress,
+                [&](uint64_t begin, uint64_t end) { ScalePart(making, begin, end); });
+}
+
+void StepExecutor::ForEachPartOf(const Making& making, const WriteProgress& progress,
                                  absl::FunctionRef<void(uint64_t begin, uint64_t end)> part) {
+  const uint64_t size = making.next.size();
   const uint64_t report = progress ? kPartsPerReport * kPartElements : size;
   for (uint64_t begin = 0; begin < size; begin += report) {
     const uint64_t end = std::min(size, begin + report);
     ForParts(parallel_, end - begin,
              [&](size_t, uint64_t from, uint64_t to) { part(begin + from, begin + to); });
-    if (progress) progress(end);
+    if (progress && making.bad == kNone) progress(end);
   }
 }
 
-void StepExecutor::MakePart(const Making& making, uint64_t begin, uint64_t end) {
+void StepExecutor::MakePart(Making& making, uint64_t begin, uint64_t end) {
   const bool streams = making.next.size() >= kStreamedElements;
   alignas(64) float last_sum[kPiece];
   alignas(64) float made[kPiece];
@@ -153,13 +171,16 @@ void StepExecutor::MakePart(const Making& making, uint64_t begin, uint64_t end) 
       sum = absl::MakeConstSpan(last_sum, size);
     }
     const absl::Span<float> next = making.next.subspan(begin, size);
-    MakePiece(making, begin, sum, streams ? absl::MakeSpan(made, size) : next);
-    if (streams) StreamTo(AsPiece(absl::MakeConstSpan(made, size)), next);
+    const absl::Span<float> piece = streams ? absl::MakeSpan(made, size) : next;
+    MakePiece(making, begin, sum, piece);
+    const absl::optional<size_t> bad = FindNotFinite(AsPiece(piece));
+    if (bad.has_value()) making.Note(begin + *bad);
+    if (streams) StreamTo(AsPiece(piece), next);
   }
   EndStreams();
 }
 
-void StepExecutor::MakePiece(const Making& making, uint64_t begin, absl::Span<const float> sum,
+void StepExecutor::MakePiece(Making& making, uint64_t begin, absl::Span<const float> sum,
                              absl::Span<float> next) {
   const uint64_t end = begin + sum.size();
   ForEachPart(group_runs_, begin, end, [&](const GroupRun& run, uint64_t from, uint64_t to) {
@@ -167,11 +188,23 @@ void StepExecutor::MakePiece(const Making& making, uint64_t begin, absl::Span<co
     const absl::Span<const float> part = sum.subspan(from - begin, size);
     const absl::Span<float> made = next.subspan(from - begin, size);
     if (run.kind == RangeKind::kParameter) {
-      optimizer_->Apply({run.group, from, part, making.current.subspan(from, size), made});
+      const absl::optional<uint64_t> bad =
+          optimizer_->Apply({run.group, from, part, making.current.subspan(from, size), made});
+      if (bad.has_value()) making.Note(*bad);
     } else {
       DivideTo(part, making.statistics_divisor, made);
     }
   });
+}
+
+// The second pass of LAMB.
+void StepExecutor::ScalePart(Making& making, uint64_t begin, uint64_t end) const {
+  for (; begin < end; begin += kPiece) {
+    const uint64_t size = std::min(kPiece, end - begin);
+    trust_->Apply(begin, begin + size, making.current, making.next);
+    const absl::optional<size_t> bad = FindNotFinite(AsPiece(making.next.subspan(begin, size)));
+    if (bad.has_value()) making.Note(begin + *bad);
+  }
 }
 
 }  // namespace sluice

@@ -3,11 +3,16 @@
 //
 // One thread at a time calls it, without the shard's mutex: the thread that Shard::Advance() runs
 // on. Large vectors are cut into parts that several threads work on. The number of threads never
-// changes a bit of the result. No method fails.
+// changes a bit of the result.
+//
+// A step is made beside the state before it. A step that would make a parameter, a statistic or a
+// number of the optimizer NaN or infinite is not made: Make() returns where, and the optimizer's
+// state stays as it was. Each block of new numbers is checked while it is in the first-level cache.
 
 #ifndef SLUICE_SERVER_AGGREGATION_STEP_EXECUTOR_H_
 #define SLUICE_SERVER_AGGREGATION_STEP_EXECUTOR_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,17 +50,25 @@ class StepExecutor {
   // Accumulates a contribution, with the weight that `consistency` gives it.
   void Add(const Contribution& contribution, const Consistency& consistency);
 
-  // Computes the parameters `next` from `current` and the accumulated sum, and empties the sum.
-  // `last`, if not null, is one more contribution, which is added in the same pass over memory.
-  // The optimizer updates PARAMETER ranges, with the learning rates of
-  // RuntimeSettings::LearningRates(). STATISTIC ranges become the mean of the pushed values. If
-  // nothing was accumulated, `next` becomes a copy of `current`.
-  void Make(const Consistency& consistency, const std::vector<double>& learning_rates,
-            const Contribution* last, absl::Span<const float> current, absl::Span<float> next,
-            const WriteProgress& progress = nullptr);
+  // Computes the parameters `next` from `current` and the accumulated sum. `last`, if not null, is
+  // one more contribution, which is added in the same pass over memory. The optimizer updates
+  // PARAMETER ranges, with the learning rates of RuntimeSettings::LearningRates(). STATISTIC ranges
+  // become the mean of the pushed values. If nothing was accumulated, `next` becomes a copy of
+  // `current`.
+  //
+  // Returns nothing if the step was made. Otherwise returns the index of the first element whose
+  // parameter, or whose state in the optimizer, would not be finite. The optimizer's state is then
+  // unchanged, and `next` is undefined. `progress` is not called after such an element was found.
+  absl::optional<uint64_t> Make(const Consistency& consistency,
+                                const std::vector<double>& learning_rates, const Contribution* last,
+                                absl::Span<const float> current, absl::Span<float> next,
+                                const WriteProgress& progress = nullptr);
 
-  // The gradients accumulated since the last Make(): their number, their samples, and their sum,
-  // which is empty if there are none.
+  // Empties the sum. Call it after Make(), when the sum is not needed any more.
+  void Clear();
+
+  // The gradients accumulated since Clear(): their number, their samples, and their sum, which is
+  // empty if there are none.
   uint32_t gradients() const { return count_; }
   uint64_t samples() const { return samples_; }
   absl::Span<const float> sum() const {
@@ -70,15 +83,22 @@ class StepExecutor {
   void set_optimizer_steps(uint64_t steps) { optimizer_steps_ = steps; }
 
  private:
+  static constexpr uint64_t kNone = UINT64_MAX;
+
   struct Divisors {
     float parameters = 1;
     float statistics = 1;
   };
 
-  // The values that all parts of one step share.
+  // The values that all parts of one step share. Several threads call Note().
   struct Making {
-    absl::optional<Addend> last;  // not in the accumulator
+    // Keeps the lowest index.
+    void Note(uint64_t index);
+
+    std::atomic<uint64_t> bad{kNone};  // the first element that is not finite
+    absl::optional<Addend> last;       // not in the accumulator
     float statistics_divisor = 1;
+    std::vector<double> learning_rates;
     absl::Span<const float> current;
     absl::Span<float> next;
   };
@@ -89,11 +109,13 @@ class StepExecutor {
   float Clipped(float divisor) const;
   double Norm() const;
   // Calls part(begin, end) for each part of the vector, on several threads.
-  void ForEachPartOf(uint64_t size, const WriteProgress& progress,
+  void ForEachPartOf(const Making& making, const WriteProgress& progress,
                      absl::FunctionRef<void(uint64_t begin, uint64_t end)> part);
-  void MakePart(const Making& making, uint64_t begin, uint64_t end);
-  void MakePiece(const Making& making, uint64_t begin, absl::Span<const float> sum,
+  void MakeParts(Making& making, const WriteProgress& progress);
+  void MakePart(Making& making, uint64_t begin, uint64_t end);
+  void MakePiece(Making& making, uint64_t begin, absl::Span<const float> sum,
                  absl::Span<float> next);
+  void ScalePart(Making& making, uint64_t begin, uint64_t end) const;
 
   const std::vector<KindRun> runs_;
   const std::vector<GroupRun> group_runs_;

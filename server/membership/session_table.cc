@@ -44,6 +44,10 @@ bool SessionTable::AllArePartOf(Step step) const {
   });
 }
 
+void SessionTable::LeaveOut(Step step) {
+  for (auto& entry : records_) entry.second.LeaveOut(step);
+}
+
 std::vector<SessionRecord> SessionTable::PartsOf(Step step) const {
   std::vector<SessionRecord> parts;
   for (const auto& entry : records_) {

@@ -108,6 +108,8 @@ class SessionTable {
   // Whether the latest push of each open worker is part of `step`.
   bool AllArePartOf(Step step) const;
   // The records with pushes that are part of `step`, reduced by OnlyOf(step).
+  // Calls LeaveOut(step) of each record.
+  void LeaveOut(Step step);
   std::vector<SessionRecord> PartsOf(Step step) const;
 
   // The listeners of all present sessions.

@@ -34,20 +34,21 @@ struct Coefficients {
 
 template <bool kAmsgrad>
 SLUICE_LOOP_BODY void Step(const Coefficients c, size_t count, const float* __restrict sum,
-                           const float* __restrict current, float* __restrict mean,
-                           float* __restrict square, float* __restrict largest,
-                           float* __restrict next) {
+                           const float* __restrict current, const float* __restrict mean,
+                           const float* __restrict square, const float* __restrict largest,
+                           float* __restrict new_mean, float* __restrict new_square,
+                           float* __restrict new_largest, float* __restrict next) {
   for (size_t i = 0; i < count; ++i) {
     const float g = sum[i] / c.divisor + c.penalty * current[i];
     const float m = c.beta1 * mean[i] + c.fresh1 * g;
     const float v = c.beta2 * square[i] + c.fresh2 * g * g;
-    mean[i] = m;
-    square[i] = v;
+    new_mean[i] = m;
+    new_square[i] = v;
     float by = v;
     if (kAmsgrad) {
       const float before = largest[i];
       by = before > v ? before : v;
-      largest[i] = by;
+      new_largest[i] = by;
     }
     next[i] = c.kept * current[i] - c.rate * m / (std::sqrt(by) * c.root_scale + c.eps);
   }
@@ -55,11 +56,13 @@ SLUICE_LOOP_BODY void Step(const Coefficients c, size_t count, const float* __re
 
 SLUICE_VECTOR_CLONES
 void Plain(const Coefficients& c, const StepArrays& a) {
-  Step<false>(c, a.count, a.sum, a.current, a.slots[0], a.slots[1], a.slots[2], a.next);
+  Step<false>(c, a.count, a.sum, a.current, a.slots[0], a.slots[1], a.slots[2], a.new_slots[0],
+              a.new_slots[1], a.new_slots[2], a.next);
 }
 SLUICE_VECTOR_CLONES
 void Amsgrad(const Coefficients& c, const StepArrays& a) {
-  Step<true>(c, a.count, a.sum, a.current, a.slots[0], a.slots[1], a.slots[2], a.next);
+  Step<true>(c, a.count, a.sum, a.current, a.slots[0], a.slots[1], a.slots[2], a.new_slots[0],
+             a.new_slots[1], a.new_slots[2], a.next);
 }
 
 class AdamRule {

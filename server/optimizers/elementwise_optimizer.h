@@ -6,15 +6,19 @@
 #ifndef SLUICE_SERVER_OPTIMIZERS_ELEMENTWISE_OPTIMIZER_H_
 #define SLUICE_SERVER_OPTIMIZERS_ELEMENTWISE_OPTIMIZER_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "common/protocol/optimizer_options.h"
 #include "common/tensor/float_buffer.h"
+#include "common/tensor/vector_copy.h"
+#include "common/tensor/vector_math.h"
 #include "server/optimizers/optimizer.h"
 
 namespace sluice {
@@ -26,7 +30,10 @@ struct StepArrays {
   const float* sum;
   const float* current;
   float* next;
-  std::array<float*, 4> slots;  // in the order of Options::slots(); null if no group needs it
+  // In the order of Options::slots(); null if the group does not need it. A rule reads the slots
+  // and writes every element of the new slots.
+  std::array<const float*, 4> slots;
+  std::array<float*, 4> new_slots;
 };
 
 // The arithmetic of one step for one group of parameters:
@@ -44,8 +51,11 @@ class ElementwiseOptimizer final : public Optimizer {
       const std::vector<SlotInfo> infos = group.slots();
       for (size_t i = 0; i < slots_.size(); ++i) {
         slots_[i].name = infos[i].name;
+        slots_[i].needed.push_back(infos[i].needed);
         const bool missing = infos[i].needed && slots_[i].values.size() == 0;
-        if (missing) slots_[i].values = FloatBuffer::Zeroed(size);
+        if (!missing) continue;
+        slots_[i].values = FloatBuffer::Zeroed(size);
+        slots_[i].made = FloatBuffer::Zeroed(size);
       }
     }
   }
@@ -57,13 +67,19 @@ class ElementwiseOptimizer final : public Optimizer {
     }
   }
 
-  void Apply(const OptimizerPiece& piece) override {
-    StepArrays arrays = {
-        piece.next.size(), piece.sum.data(), piece.current.data(), piece.next.data(), {}};
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      arrays.slots.at(i) = slots_[i].values.from(piece.begin);
+  absl::optional<uint64_t> Apply(const OptimizerPiece& piece) override {
+    absl::optional<uint64_t> bad;
+    for (size_t at = 0; at < piece.next.size() && !bad.has_value(); at += kBlock) {
+      const size_t count = std::min(kBlock, piece.next.size() - at);
+      StepArrays arrays = {
+          count, piece.sum.data() + at, piece.current.data() + at, piece.next.data() + at, {}, {}};
+      bad = ApplyBlock(piece.group, piece.begin + at, arrays);
     }
-    rules_[piece.group].Apply(arrays);
+    return bad;
+  }
+
+  void Commit() override {
+    for (Slot& slot : slots_) std::swap(slot.values, slot.made);
   }
 
   std::vector<OptimizerSlot> slots() override {
@@ -75,10 +91,41 @@ class ElementwiseOptimizer final : public Optimizer {
   }
 
  private:
+  // Elements that stay in the first-level cache while they are checked and written past it.
+  static constexpr size_t kBlock = 2048;
+
+  // Elements of groups that do not need the slot are 0 in both buffers.
   struct Slot {
     const char* name = "";
-    FloatBuffer values;  // empty if no group needs it
+    std::vector<bool> needed;  // by each group
+    FloatBuffer values;        // empty if no group needs it
+    FloatBuffer made;          // by the step under way
   };
+
+  // New slots of a large vector are written past the caches, as the parameters are. Then the second
+  // buffer costs no time: each element is read once and written once, as in a single buffer.
+  absl::optional<uint64_t> ApplyBlock(size_t group, uint64_t begin, StepArrays& arrays) {
+    alignas(64) float block[std::tuple_size<decltype(arrays.slots)>::value][kBlock];
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      Slot& slot = slots_[i];
+      if (!slot.needed[group]) continue;
+      arrays.slots.at(i) = slot.values.from(begin);
+      arrays.new_slots.at(i) = Streams(slot) ? block[i] : slot.made.from(begin);
+    }
+    rules_[group].Apply(arrays);
+    absl::optional<uint64_t> first;
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      Slot& slot = slots_[i];
+      if (!slot.needed[group]) continue;
+      const FloatPiece made = AsPiece({arrays.new_slots.at(i), arrays.count});
+      const absl::optional<size_t> bad = FindNotFinite(made);
+      if (bad.has_value()) first = std::min(first.value_or(begin + *bad), begin + *bad);
+      if (Streams(slot)) StreamTo(made, slot.made.span().subspan(begin, arrays.count));
+    }
+    return first;
+  }
+
+  static bool Streams(const Slot& slot) { return slot.made.size() >= kStreamedElements; }
 
   const std::vector<Options> groups_;
   std::vector<Slot> slots_;

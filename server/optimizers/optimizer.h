@@ -2,8 +2,12 @@
 //
 // StepExecutor owns one for the job. Every optimizer works elementwise and in one pass over memory,
 // so that a cut of the vector into pieces never changes a bit. LAMB needs norms of whole tensors as
-// well: it writes updates, and TrustRatios makes parameters of them in a second pass. Nothing here
-// fails: the config is valid, and the caller has checked all sizes.
+// well: it writes updates, and TrustRatios makes parameters of them in a second pass. The config is
+// valid, and the caller has checked all sizes.
+//
+// A step is made beside the state before it: Apply() writes new slots to memory of their own, and
+// Commit() puts them in the place of the old ones. A step whose numbers are not finite is never
+// committed, so it leaves nothing behind.
 
 #ifndef SLUICE_SERVER_OPTIMIZERS_OPTIMIZER_H_
 #define SLUICE_SERVER_OPTIMIZERS_OPTIMIZER_H_
@@ -13,6 +17,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/protocol/optimizer_config.h"
 
@@ -47,15 +52,22 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Starts a step. The pieces that follow belong to it.
+  // Starts a step. The pieces that follow belong to it. A step that was not committed is forgotten.
   virtual void Begin(const OptimizerStep& step) = 0;
 
-  // Computes `next` from `current` and updates the slots. Called once for each element of a step;
-  // several threads may call it at once with pieces that do not overlap.
-  virtual void Apply(const OptimizerPiece& piece) = 0;
+  // Computes `next` and the new slots from `current` and the slots. Called once for each element of
+  // a step; several threads may call it at once with pieces that do not overlap. Returns the index
+  // in the vector of the piece's first element with a new slot that is NaN or infinite, if there is
+  // one. It does not check `next`. The thread calls EndStreams() (vector_copy.h) after its last
+  // piece.
+  virtual absl::optional<uint64_t> Apply(const OptimizerPiece& piece) = 0;
+
+  // Makes the new slots current. Every element has been applied.
+  virtual void Commit() = 0;
 
   // The slots that the options need, in a fixed order, each as long as the vector. An optimizer of
   // the same config that gets these values and the number of steps continues with the same bits.
+  // The spans are valid until the next Commit().
   virtual std::vector<OptimizerSlot> slots() = 0;
 };
 

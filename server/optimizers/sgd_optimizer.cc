@@ -24,11 +24,12 @@ struct Coefficients {
 template <bool kFirst, bool kNesterov>
 SLUICE_LOOP_BODY void StepWithMomentum(const Coefficients c, size_t count,
                                        const float* __restrict sum, const float* __restrict current,
-                                       float* __restrict momentum, float* __restrict next) {
+                                       const float* __restrict momentum,
+                                       float* __restrict new_momentum, float* __restrict next) {
   for (size_t i = 0; i < count; ++i) {
     const float d = sum[i] / c.divisor + c.weight_decay * current[i];
     const float b = kFirst ? d : c.momentum * momentum[i] + c.keep * d;
-    momentum[i] = b;
+    new_momentum[i] = b;
     next[i] = current[i] - c.learning_rate * (kNesterov ? d + c.momentum * b : b);
   }
 }
@@ -48,19 +49,19 @@ void Plain(const Coefficients& c, const StepArrays& a) {
 }
 SLUICE_VECTOR_CLONES
 void First(const Coefficients& c, const StepArrays& a) {
-  StepWithMomentum<true, false>(c, a.count, a.sum, a.current, a.slots[0], a.next);
+  StepWithMomentum<true, false>(c, a.count, a.sum, a.current, a.slots[0], a.new_slots[0], a.next);
 }
 SLUICE_VECTOR_CLONES
 void FirstNesterov(const Coefficients& c, const StepArrays& a) {
-  StepWithMomentum<true, true>(c, a.count, a.sum, a.current, a.slots[0], a.next);
+  StepWithMomentum<true, true>(c, a.count, a.sum, a.current, a.slots[0], a.new_slots[0], a.next);
 }
 SLUICE_VECTOR_CLONES
 void Later(const Coefficients& c, const StepArrays& a) {
-  StepWithMomentum<false, false>(c, a.count, a.sum, a.current, a.slots[0], a.next);
+  StepWithMomentum<false, false>(c, a.count, a.sum, a.current, a.slots[0], a.new_slots[0], a.next);
 }
 SLUICE_VECTOR_CLONES
 void LaterNesterov(const Coefficients& c, const StepArrays& a) {
-  StepWithMomentum<false, true>(c, a.count, a.sum, a.current, a.slots[0], a.next);
+  StepWithMomentum<false, true>(c, a.count, a.sum, a.current, a.slots[0], a.new_slots[0], a.next);
 }
 
 Loop LoopFor(const SgdOptions& options, bool first) {

@@ -1,21 +1,41 @@
 #include "server/policy/runtime_settings.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 
 namespace sluice {
+namespace {
+
+// A group's learning rate after the operator's change to `set`, if there was one. `own` is the
+// group's configured rate, `usual` that of the parameters in no group.
+double Changed(double own, double usual, absl::optional<double> set) {
+  if (!set.has_value()) return own;
+  if (own == usual) return *set;
+  return usual == 0 ? own : own * (*set / usual);
+}
+
+absl::Status CheckLearningRate(absl::string_view whose, double learning_rate) {
+  if (IsIn(OptionDomain::kLearningRate, learning_rate)) return absl::OkStatus();
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat(whose, " learning rate is ", learning_rate, ", expected ",
+                                Expected(OptionDomain::kLearningRate)));
+}
+
+}  // namespace
 
 absl::Status RuntimeSettings::Propose(const OptimizerConfig& optimizer, double learning_rate) {
-  if (!(std::isfinite(learning_rate) && learning_rate >= 0)) {
-    return MakeError(Reason::kBadArgument, absl::StrCat("the learning rate is ", learning_rate,
-                                                        ", expected a finite number, 0 or more"));
-  }
+  const absl::Status sound = CheckLearningRate("the", learning_rate);
+  if (!sound.ok()) return sound;
   if (std::holds_alternative<AveragingOptions>(optimizer.options)) {
     return MakeError(Reason::kBadArgument,
                      "the workers of this job apply their own optimizers; set the learning rate "
                      "there, since the server has none");
+  }
+  const double usual = LearningRateOf(optimizer.options);
+  for (const OptimizerGroup& group : optimizer.groups) {
+    const absl::Status in_group = CheckLearningRate(
+        "in proportion, a group's", Changed(LearningRateOf(group.options), usual, learning_rate));
+    if (!in_group.ok()) return in_group;
   }
   next_learning_rate_ = learning_rate;
   return absl::OkStatus();
@@ -32,7 +52,7 @@ bool RuntimeSettings::Adopt() {
 
 double RuntimeSettings::LearningRate(const OptimizerConfig& optimizer, Step step) const {
   const double own = LearningRateOf(optimizer.options);
-  return Changed(own, own) * schedule_.FactorAt(step);
+  return Changed(own, own, learning_rate_) * schedule_.FactorAt(step);
 }
 
 std::vector<double> RuntimeSettings::LearningRates(const OptimizerConfig& optimizer,
@@ -40,17 +60,10 @@ std::vector<double> RuntimeSettings::LearningRates(const OptimizerConfig& optimi
   std::vector<double> rates = {LearningRate(optimizer, step)};
   const double usual = LearningRateOf(optimizer.options);
   for (const OptimizerGroup& group : optimizer.groups) {
-    rates.push_back(Changed(LearningRateOf(group.options), usual) * schedule_.FactorAt(step));
+    rates.push_back(Changed(LearningRateOf(group.options), usual, learning_rate_) *
+                    schedule_.FactorAt(step));
   }
   return rates;
-}
-
-// Returns a group's learning rate after the operator's change. `own` is the group's configured
-// rate, `usual` that of the parameters in no group.
-double RuntimeSettings::Changed(double own, double usual) const {
-  if (!learning_rate_.has_value()) return own;
-  if (own == usual) return *learning_rate_;
-  return usual == 0 ? own : own * (*learning_rate_ / usual);
 }
 
 }  // namespace sluice

@@ -20,17 +20,29 @@ namespace sluice {
 class RuntimeSettings {
  public:
   RuntimeSettings(const Consistency& consistency, const LearningRateSchedule& schedule)
-      : policy_(consistency), schedule_(schedule) {}
+      : policy_(consistency), schedule_(schedule) {
+    NoteOrder(consistency);
+  }
 
   // Stores a policy until Adopt(). The caller has validated it.
-  void Propose(const Consistency& consistency) { next_policy_.emplace(consistency); }
-  // Stores a learning rate until Adopt(). BAD_ARGUMENT if it is negative or not finite, or if the
-  // workers of this job apply their own optimizers.
+  void Propose(const Consistency& consistency) {
+    next_policy_.emplace(consistency);
+    NoteOrder(consistency);
+  }
+  // The order of reduction of a new policy of that mode if nobody names one: in sync that of the
+  // latest policy in sync, or the order of ranks if there was none. Other modes have one order.
+  ReductionOrder OrderFor(ConsistencyMode mode) const {
+    return mode == ConsistencyMode::kSync ? order_in_sync_ : ReductionOrder::kArrival;
+  }
+  // Stores a learning rate until Adopt(). BAD_ARGUMENT if it, or what a group's learning rate
+  // becomes with it, is below 0 or above kLargestLearningRate, or if the workers of this job apply
+  // their own optimizers.
   absl::Status Propose(const OptimizerConfig& optimizer, double learning_rate);
 
   // Replaces the settings that the server was started with by those of a checkpoint.
   void Restore(const Consistency& consistency, absl::optional<double> learning_rate) {
     policy_ = StalenessPolicy(consistency);
+    NoteOrder(consistency);
     learning_rate_ = learning_rate;
   }
 
@@ -53,10 +65,13 @@ class RuntimeSettings {
   std::vector<double> LearningRates(const OptimizerConfig& optimizer, Step step) const;
 
  private:
-  double Changed(double own, double usual) const;
+  void NoteOrder(const Consistency& consistency) {
+    if (consistency.mode == ConsistencyMode::kSync) order_in_sync_ = consistency.order;
+  }
 
   StalenessPolicy policy_;
   const LearningRateSchedule schedule_;
+  ReductionOrder order_in_sync_ = ReductionOrder::kRank;
   absl::optional<double> learning_rate_;  // set by the operator
   absl::optional<StalenessPolicy> next_policy_;
   absl::optional<double> next_learning_rate_;

@@ -27,10 +27,10 @@ uint64_t MemoryBytes() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
 
-// Each element takes nine float32: in two snapshots, in the accumulator, in an optimizer's three
-// slots, and in three gradients that are arriving.
+// Each element takes twelve float32: in two snapshots, in the accumulator, in an optimizer's three
+// slots, each twice, and in three gradients that are arriving.
 uint64_t ElementsThatMemoryHolds() {
-  constexpr uint64_t kVectors = 9;
+  constexpr uint64_t kVectors = 12;
   return MemoryBytes() / (kVectors * sizeof(float));
 }
 

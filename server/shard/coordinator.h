@@ -75,6 +75,7 @@ class Coordinator {
   absl::StatusOr<Step> Leave(SessionId session, const Results& results);
   absl::StatusOr<Step> SetConsistency(const Consistency& consistency);
   absl::StatusOr<Step> SetLearningRate(double learning_rate);
+  ReductionOrder OrderFor(ConsistencyMode mode) const { return settings_.OrderFor(mode); }
   absl::Status Evict(const std::string& worker, Completions* completions);
   void Drain(Completions* completions);
   absl::StatusOr<InitializeStart> BeginInitialize(SessionId session);
@@ -94,6 +95,11 @@ class Coordinator {
   // training, and returns what to do next. One thread at a time calls it repeatedly until it
   // returns idle.
   NextAction DecideNext(Completions* completions);
+
+  // The step that is being applied is made without its gradients; see PushAdmission::LeaveOut().
+  void LeaveOut(const absl::Status& why, Completions* completions) {
+    admission_.LeaveOut(why, completions);
+  }
 
   // The action is done: the contribution is in the sum; the step is applied and `next` holds it.
   void OnAccumulated(const Contribution& contribution, Completions* completions);

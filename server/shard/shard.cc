@@ -1,10 +1,13 @@
 #include "server/shard/shard.h"
 
+#include <glog/logging.h>
+
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "common/tensor/vector_copy.h"
 
 namespace sluice {
 namespace {
@@ -16,6 +19,17 @@ absl::Status CheckNorm(const PendingPush& push, const Guards& guards) {
   return MakeError(Reason::kNormTooLarge,
                    absl::StrCat("the gradient's norm is ", norm, ", this server takes at most ",
                                 *guards.max_push_norm, "; look for the batch that caused it"));
+}
+
+absl::Status WouldNotBeFinite(const Layout& layout, uint64_t element, Step step,
+                              uint32_t gradients) {
+  return MakeError(
+      Reason::kNotFinite,
+      absl::StrCat("step ", step.value(), " would make ", layout.ElementName(element),
+                   ", or the optimizer's state for it, NaN or infinite; it is made without its ",
+                   gradients,
+                   " gradients; lower the learning rate, or look for the batch that "
+                   "caused it"));
 }
 
 }  // namespace
@@ -98,6 +112,11 @@ absl::StatusOr<Step> Shard::SetLearningRate(double learning_rate) {
   }
   Advance();
   return from;
+}
+
+ReductionOrder Shard::OrderFor(ConsistencyMode mode) const {
+  absl::MutexLock lock(&mu_);
+  return coordinator_.OrderFor(mode);
 }
 
 absl::Status Shard::Evict(const std::string& worker) {
@@ -234,12 +253,28 @@ void Shard::Accumulate(const NextAction& action) {
 }
 
 void Shard::Apply(const NextAction& action) {
+  const Contribution* const last =
+      action.contribution.has_value() ? &*action.contribution : nullptr;
+  std::shared_ptr<Snapshot> next = MakeStep(action, last);
+  if (journal_ != nullptr) AppendToJournal(action);
+  executor_->Clear();
+  if (step_listener_) step_listener_(next->step);
+  CompletingLock lock(&mu_);
+  if (last != nullptr) coordinator_.OnAccumulated(*last, lock.completions());
+  coordinator_.OnApplied(std::move(next), lock.completions());
+  const uint64_t steps = coordinator_.step().value();
+  if (steps_between_checkpoints_ > 0 && steps % steps_between_checkpoints_ == 0)
+    RequestPeriodicCheckpoint();
+}
+
+std::shared_ptr<Snapshot> Shard::MakeStep(const NextAction& action, const Contribution* last) {
   std::shared_ptr<const Snapshot> current;
   std::shared_ptr<Snapshot> next;
   {
     absl::MutexLock lock(&mu_);
     current = coordinator_.snapshots()->latest();
     next = coordinator_.snapshots()->Make();
+    next->step = current->step.Next();
   }
   WriteProgress progress;
   if (action.consistency.inconsistent_reads) {
@@ -248,26 +283,36 @@ void Shard::Apply(const NextAction& action) {
       coordinator_.snapshots()->Grow(next, written);
     };
   }
-  const Contribution* const last =
-      action.contribution.has_value() ? &*action.contribution : nullptr;
-  const Contribution* not_added = last;
-  if (journal_ != nullptr) {
-    if (last != nullptr) executor_->Add(*last, action.consistency);
-    not_added = nullptr;
-    AppendToJournal(action);
+  if (journal_ != nullptr && last != nullptr) {  // the journal takes the whole sum
+    executor_->Add(*last, action.consistency);
+    last = nullptr;
   }
+  absl::optional<uint64_t> bad;
   {
     const TraceSpan span(trace_, kStepsRow, "apply", current->step);
-    executor_->Make(action.consistency, action.learning_rates, not_added, current->values.span(),
-                    next->values.span(), progress);
+    bad = executor_->Make(action.consistency, action.learning_rates, last, current->values.span(),
+                          next->values.span(), progress);
   }
-  if (step_listener_) step_listener_(current->step.Next());
-  CompletingLock lock(&mu_);
-  if (last != nullptr) coordinator_.OnAccumulated(*last, lock.completions());
-  coordinator_.OnApplied(std::move(next), lock.completions());
-  const uint64_t steps = coordinator_.step().value();
-  if (steps_between_checkpoints_ > 0 && steps % steps_between_checkpoints_ == 0)
-    RequestPeriodicCheckpoint();
+  return bad.has_value() ? LeaveOut(*current, *bad) : next;
+}
+
+// The gradients of the step would make element `bad` NaN or infinite. Returns a step without them.
+std::shared_ptr<Snapshot> Shard::LeaveOut(const Snapshot& current, uint64_t bad) {
+  const uint32_t gradients = executor_->gradients();
+  executor_->Clear();
+  std::shared_ptr<Snapshot> next;
+  absl::Status why;
+  {
+    CompletingLock lock(&mu_);
+    // A new one: pulls with inconsistent reads may hold parts of the step that is given up.
+    next = coordinator_.snapshots()->Make();
+    next->step = current.step.Next();
+    why = WouldNotBeFinite(*coordinator_.roster().layout(), bad, next->step, gradients);
+    coordinator_.LeaveOut(why, lock.completions());
+  }
+  LOG_EVERY_N(WARNING, 100) << why.message();
+  CopyTo(AsPiece(current.values.span()), next->values.span());
+  return next;
 }
 
 // ---- Pulls ----

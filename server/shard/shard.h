@@ -5,7 +5,8 @@
 // 1. BeginPush() judges the header. A refused push is answered at once; its payload is never read.
 // 2. When the in-flight limit admits the push, the rpc layer adds its chunks, without the mutex.
 // 3. FinishPush() judges the push again. Then its gradient is added to the sum of the step.
-// 4. When the step is complete, the optimizer writes the next snapshot, which is published.
+// 4. When the step is complete, the optimizer writes the next snapshot, which is published. If the
+//    result is not finite, the step is made without its gradients: nothing changes but its number.
 // 5. The push is answered; with a journal, only after its step is durable. Then pulls are answered.
 //
 // The mutex protects the Coordinator, which decides everything. The thread that finds work due and
@@ -98,6 +99,8 @@ class Shard {
 
   absl::StatusOr<Step> SetConsistency(const Consistency& consistency);  // returns the first step
   absl::StatusOr<Step> SetLearningRate(double learning_rate);           // that has the setting
+  // The order of reduction of new rules in that mode that do not name one; see RuntimeSettings.
+  ReductionOrder OrderFor(ConsistencyMode mode) const;
   absl::Status Evict(const std::string& worker);  // its process may not join again
   void Drain();  // from now on pushes, joins and waiting pulls of workers get DRAINING
 
@@ -125,6 +128,10 @@ class Shard {
   void Queue(Arrival arrival) ABSL_LOCKS_EXCLUDED(mu_);
   void Accumulate(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
   void Apply(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<Snapshot> MakeStep(const NextAction& action, const Contribution* last)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<Snapshot> LeaveOut(const Snapshot& current, uint64_t bad)
+      ABSL_LOCKS_EXCLUDED(mu_);
   void AppendToJournal(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
   void MakeCheckpoint() ABSL_LOCKS_EXCLUDED(mu_);
   void RequestPeriodicCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -48,8 +48,12 @@ void Shard::Replay(const StepRecord& record, absl::Span<const float> sum) {
   const std::shared_ptr<const Snapshot> current = coordinator_.snapshots()->latest();
   std::shared_ptr<Snapshot> next = coordinator_.snapshots()->Make();
   executor_->Load(record.gradients, record.samples, sum);
-  executor_->Make(record.consistency, record.learning_rates, nullptr, current->values.span(),
-                  next->values.span());
+  const absl::optional<uint64_t> bad =
+      executor_->Make(record.consistency, record.learning_rates, nullptr, current->values.span(),
+                      next->values.span());
+  // Journals of this version have no gradients in such a step.
+  if (bad.has_value()) Copy(current->values.span(), next->values.span(), *parallel_);
+  executor_->Clear();
   coordinator_.Replay(record, std::move(next));
 }
 

@@ -4,6 +4,32 @@
 #include <iterator>
 
 namespace sluice {
+namespace {
+
+bool Counts(Disposition disposition) {
+  return disposition == Disposition::kAccepted || disposition == Disposition::kApplied;
+}
+
+}  // namespace
+
+bool MarkLeftOut(Step step, PushOutcome* outcome) {
+  if (!Counts(outcome->first_disposition.value_or(outcome->disposition))) return false;
+  if (outcome->first_disposition.has_value()) {
+    outcome->first_disposition = Disposition::kSkipped;
+  } else {
+    outcome->disposition = Disposition::kSkipped;
+  }
+  outcome->step = step;
+  return true;
+}
+
+void SessionRecord::LeaveOut(Step step) {
+  for (auto& stored : answers) {
+    if (stored.second.part_of != step || !MarkLeftOut(step, &stored.second.outcome)) continue;
+    --accepted;
+    ++skipped;
+  }
+}
 
 void SessionRecord::Remember(const PushHeader& header, const StoredAnswer& answer, absl::Time now) {
   const PushOutcome& outcome = answer.outcome;

@@ -36,6 +36,10 @@ struct StoredAnswer {
   absl::optional<Step> part_of;
 };
 
+// Changes the answer to a push that counted towards `step` to SKIPPED, or the repeated answer in
+// it. Returns whether it changed.
+bool MarkLeftOut(Step step, PushOutcome* outcome);
+
 // A plain value. SessionTable's records are externally synchronized; copies are free.
 struct SessionRecord {
   // How many answers are stored for repeated pushes. A worker has one push in flight; the others
@@ -99,6 +103,9 @@ struct SessionRecord {
 
   // A copy that has only the answers to pushes that are part of `step`. The journal stores it.
   SessionRecord OnlyOf(Step step) const;
+
+  // The gradients of `step` are left out: its pushes that counted become skipped ones.
+  void LeaveOut(Step step);
 
   // Subtracts what Remember() counted for this outcome.
   void Uncount(const PushOutcome& outcome);

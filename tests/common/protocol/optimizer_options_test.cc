@@ -49,10 +49,19 @@ TEST(SgdOptionsTest, DefaultIsValid) { EXPECT_THAT(Validate(SgdOptions()), IsOk(
 
 TEST(SgdOptionsTest, AcceptsZeroOneAndLargeNumbers) {
   for (const Option& option : kOptions) {
-    for (const double value : {0.0, 1.0, 1e300}) {
+    const bool is_rate = option.name == std::string("learning_rate");
+    for (const double value : {0.0, 1.0, is_rate ? kLargestLearningRate : 1e300}) {
       EXPECT_THAT(Validate(With(option, value)), IsOk());
     }
   }
+}
+
+TEST(SgdOptionsTest, RefusesAnAbsurdLearningRateAndNamesItsBound) {
+  SgdOptions options;
+  options.learning_rate = 1e300;
+  EXPECT_THAT(Validate(options),
+              IsError(Reason::kBadOptimizer, HasSubstr("learning_rate is 1e+300, expected a finite "
+                                                       "number, at least 0, at most 1000000")));
 }
 
 TEST(SgdOptionsTest, RefusesWhatIsNotFiniteAndNamesIt) {

@@ -15,6 +15,8 @@
 namespace sluice {
 namespace {
 
+constexpr uint32_t kWord = 4 << 18;  // progress is reported after so many elements
+
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
@@ -191,6 +193,61 @@ TEST(ClipTest, TakesAGradientOfZero) {
   EXPECT_THAT(world.Make(), ElementsAre(0, 0));
 }
 
+// ---- Steps that are not finite ----
+
+constexpr float kHuge = 3e38f;  // finite; twice as much is not
+
+TEST(NotFiniteTest, TellsTheFirstElementAndKeepsTheOptimizersState) {
+  SgdOptions options;
+  options.momentum = 0.5;
+  StepWorld world(ParametersOnly(3), absl::nullopt, {options});
+  world.Add({2, 2, 2});
+  ASSERT_THAT(world.Make(), ElementsAre(-2, -2, -2));
+  world.Add({1, kHuge, kHuge});
+  world.Add({1, kHuge, kHuge});
+  world.Make();
+  EXPECT_EQ(world.bad(), 1u);
+  EXPECT_EQ(world.executor().optimizer_steps(), 1u);
+  EXPECT_THAT(world.executor().slots()[0].values, ElementsAre(2, 2, 2));
+  world.Add({2, 2, 2});
+  EXPECT_THAT(world.Make(), ElementsAre(-5, -5, -5));
+  EXPECT_EQ(world.bad(), absl::nullopt);
+}
+
+TEST(NotFiniteTest, TellsTheSameElementWithAnyNumberOfThreads) {
+  const uint32_t size = (4 << 18) + 5;
+  Values gradient(size, 1);
+  for (const uint32_t at : {size - 1, 3u << 18, (1u << 18) + 7}) gradient[at] = -kHuge;
+  for (const uint32_t threads : {1, 4}) {
+    StepWorld world(ParametersOnly(size), absl::nullopt, {SgdOptions()},
+                    std::make_unique<ThreadPool>(threads));
+    world.set_parameters(Values(size, kHuge));
+    world.Keep(gradient);
+    world.Make();
+    EXPECT_EQ(world.bad(), (1u << 18) + 7) << threads;
+  }
+}
+
+TEST(NotFiniteTest, ReportsNoProgressAfterSuchAnElement) {
+  StepWorld world(ParametersOnly(3 * kWord));
+  Values gradient(3 * kWord, 1);
+  gradient[kWord] = -kHuge;
+  world.set_parameters(Values(3 * kWord, kHuge));
+  world.Add(gradient);
+  std::vector<uint64_t> ends;
+  world.Make(1, [&ends](uint64_t end) { ends.push_back(end); });
+  EXPECT_THAT(ends, ElementsAre(kWord));
+}
+
+// A finite sum of finite gradients whose norm is no number: the clip's share would be one.
+TEST(NotFiniteTest, ClippingMakesNoNanOfAnInfiniteSum) {
+  StepWorld world(ParametersOnly(2), 1);
+  world.Add({kHuge, 1});
+  world.Keep({kHuge, 1});
+  EXPECT_THAT(world.Make(), ElementsAre(0, 0));
+  EXPECT_EQ(world.bad(), 0u);
+}
+
 // ---- The last contribution ----
 
 TEST(StepExecutorTest, CountsAContributionThatIsAddedOnTheWay) {
@@ -225,7 +282,6 @@ TEST(StepExecutorTest, ClipsAContributionThatIsKeptForLast) {
 
 // Progress is reported three times, the last time for a short part. Ranges of both kinds cross the
 // edges.
-constexpr uint32_t kWord = 4 << 18;
 
 Layout Long() {
   return LayoutOf({{"a", kWord - 1}, {"mean", kWord + 1, RangeKind::kStatistic}, {"b", 5}});

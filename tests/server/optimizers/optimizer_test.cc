@@ -77,6 +77,7 @@ TEST_P(OptimizerTest, WritesEveryElementAndNothingElse) {
   const auto optimizer = MakeOptimizer({GetParam().options}, 2000);
   optimizer->Begin(StepOf(1, 3, 0.01));
   optimizer->Apply({0, 900, numbers, numbers, absl::MakeSpan(all).subspan(1, 1082)});
+  optimizer->Commit();
   EXPECT_EQ(all.front(), 4711);
   EXPECT_EQ(all.back(), 4711);
   const absl::Span<const float> written = absl::MakeConstSpan(all).subspan(1, 1082);
@@ -171,6 +172,36 @@ TEST_P(OptimizerTest, TakesAGradientOfZeroForAParameterOfZero) {
   for (int step = 0; step < 3; ++step) {
     world.Add(Values(5, 0));
     EXPECT_THAT(world.Make(), Each(0));
+  }
+}
+
+// Expects that a step which is not finite, in a vector of `size` elements, leaves nothing behind.
+void ExpectLeavesNothingBehind(const OptimizerOptions& options, uint32_t size) {
+  StepWorld world(ParametersOnly(size), absl::nullopt, {options});
+  StepWorld other(ParametersOnly(size), absl::nullopt, {options});
+  for (StepWorld* const one : {&world, &other}) {
+    one->set_parameters(Numbers(size, 2));
+    one->Add(Numbers(size, 1));
+    one->Make(0.01);
+  }
+  Values gradient = Numbers(size, 3);
+  gradient[size - 3] = 3e38f;
+  world.Add(gradient);
+  world.Keep(gradient);
+  world.Make(0.01);
+  EXPECT_EQ(world.bad(), size - 3);
+  for (StepWorld* const one : {&world, &other}) one->Add(Numbers(size, 4));
+  EXPECT_TRUE(world.Make(0.01) == other.Make(0.01));
+}
+
+TEST_P(OptimizerTest, AStepThatIsNotFiniteLeavesNothingBehind) {
+  ExpectLeavesNothingBehind(GetParam().options, 5003);
+}
+
+// Vectors of this size are written past the caches.
+TEST(OptimizerSlotsTest, AStepThatIsNotFiniteLeavesNothingBehindInALargeVector) {
+  for (const OptimizerOptions& options : AllOptimizers()) {
+    ExpectLeavesNothingBehind(options, (1 << 21) + 77);
   }
 }
 

@@ -155,7 +155,7 @@ TEST(SgdOptimizerTest, RemembersMomentumIfThereIsAny) {
   EXPECT_THAT(slots[0].values, ElementsAre(0, 0, 0));
   Values next(3);
   Apply(*optimizer, StepOf(1, 2, options.learning_rate), {2, 4, 6}, {0, 0, 0}, next);
-  EXPECT_THAT(slots[0].values, ElementsAre(1, 2, 3));
+  EXPECT_THAT(optimizer->slots()[0].values, ElementsAre(1, 2, 3));
 }
 
 }  // namespace

@@ -76,6 +76,32 @@ TEST(RuntimeSettingsTest, TheirPolicyStaysWhereItIs) {
   EXPECT_EQ(policy.consistency().mode, ConsistencyMode::kAsync);
 }
 
+// ---- The order of reduction ----
+
+Consistency SyncIn(ReductionOrder order) {
+  Consistency consistency = Of(ConsistencyMode::kSync);
+  consistency.order = order;
+  return consistency;
+}
+
+TEST(RuntimeSettingsTest, ANewPolicyInSyncKeepsTheOrderThatItDoesNotName) {
+  for (const ReductionOrder order : {ReductionOrder::kArrival, ReductionOrder::kRank}) {
+    RuntimeSettings settings(SyncIn(order), LearningRateSchedule());
+    EXPECT_EQ(settings.OrderFor(ConsistencyMode::kSync), order);
+    settings.Propose(Of(ConsistencyMode::kAsync));
+    EXPECT_EQ(settings.OrderFor(ConsistencyMode::kSync), order);
+    EXPECT_EQ(settings.OrderFor(ConsistencyMode::kBackup), ReductionOrder::kArrival);
+  }
+  RuntimeSettings settings(SyncIn(ReductionOrder::kRank), LearningRateSchedule());
+  settings.Propose(SyncIn(ReductionOrder::kArrival));
+  EXPECT_EQ(settings.OrderFor(ConsistencyMode::kSync), ReductionOrder::kArrival);
+}
+
+TEST(RuntimeSettingsTest, TheFirstPolicyInSyncHasTheOrderOfRanks) {
+  RuntimeSettings settings(Of(ConsistencyMode::kAsync), LearningRateSchedule());
+  EXPECT_EQ(settings.OrderFor(ConsistencyMode::kSync), ReductionOrder::kRank);
+}
+
 // ---- The learning rate ----
 
 TEST(RuntimeSettingsTest, TheLearningRateIsTheOptimizersTimesTheSchedule) {
@@ -128,6 +154,15 @@ TEST(RuntimeSettingsTest, ANewLearningRateInPlaceOfZeroLeavesTheGroupsTheirs) {
   EXPECT_THAT(settings.Propose(Grouped(0, {2, 0}), 4), IsOk());
   settings.Adopt();
   EXPECT_THAT(settings.LearningRates(Grouped(0, {2, 0}), Step(0)), ElementsAre(4, 2, 4));
+}
+
+TEST(RuntimeSettingsTest, RefuseALearningRateThatWouldMakeAGroupsAbsurd) {
+  RuntimeSettings settings = Constant();
+  EXPECT_THAT(settings.Propose(Grouped(0.01, {1, 100}), 100),
+              IsOk());  // the second group's becomes 1000000
+  EXPECT_THAT(settings.Propose(Grouped(0.01, {1, 100}), 101),
+              IsError(Reason::kBadArgument,
+                      HasSubstr("in proportion, a group's learning rate is 1.01e+06, expected")));
 }
 
 TEST(RuntimeSettingsTest, RefuseALearningRateOutOfItsDomain) {

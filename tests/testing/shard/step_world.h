@@ -47,7 +47,8 @@ class StepWorld {
     last_ = ContributionOf(gradient, samples, staleness);
   }
 
-  // Makes a step, in which all groups have this learning rate. Returns the new parameters.
+  // Makes a step, in which all groups have this learning rate. Returns the new parameters; those
+  // before it if it was not made.
   const Values& Make(double learning_rate = 1, const WriteProgress& progress = nullptr) {
     return Make(std::vector<double>(groups_ + 1, learning_rate), progress);
   }
@@ -57,10 +58,11 @@ class StepWorld {
   const Values& Make(const std::vector<double>& learning_rates,
                      const WriteProgress& progress = nullptr) {
     next_.assign(parameters_.size(), kUnwritten);
-    executor_.Make(consistency, learning_rates, last_.has_value() ? &*last_ : nullptr, parameters_,
-                   absl::MakeSpan(next_), progress);
+    bad_ = executor_.Make(consistency, learning_rates, last_.has_value() ? &*last_ : nullptr,
+                          parameters_, absl::MakeSpan(next_), progress);
+    executor_.Clear();
     last_.reset();
-    parameters_ = next_;
+    if (!bad_.has_value()) parameters_ = next_;
     return parameters_;
   }
 
@@ -71,6 +73,9 @@ class StepWorld {
   // While Make() runs, for `progress`: the new parameters. Elements that are not written yet are
   // kUnwritten.
   const Values& next() const { return next_; }
+
+  // What the latest Make() returned: where it was not finite, if it was not made.
+  const absl::optional<uint64_t>& bad() const { return bad_; }
 
   StepExecutor& executor() { return executor_; }
 
@@ -94,6 +99,7 @@ class StepWorld {
   const size_t groups_;
   StepExecutor executor_;
   absl::optional<Contribution> last_;
+  absl::optional<uint64_t> bad_;
   Values parameters_;
   Values next_;
 };

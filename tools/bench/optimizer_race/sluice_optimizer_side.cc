@@ -54,6 +54,7 @@ class SluiceSide final : public OptimizerSide {
 
   void Step() override {
     executor_.Make(Consistency(), {learning_rate_}, &contribution_, current_.span(), next_.span());
+    executor_.Clear();
     std::swap(current_, next_);
   }
 

@@ -1,0 +1,219 @@
+// Steps whose result would not be finite: nothing changes but the step's number, and the gradients
+// are left out as --skip-not-finite says.
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/thread_pool.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/shard/shard.h"
+#include "tests/testing/outcome.h"
+#include "tests/testing/shard/shard_world.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr float kHuge = 3e38f;  // finite; twice as much is not
+
+ShardOptions Skipping(ShardOptions options) {
+  options.guards.skip_not_finite = true;
+  return options;
+}
+
+ShardOptions Clipping(ShardOptions options) {
+  options.guards.clip_norm = 1;
+  return options;
+}
+
+auto WouldNotBeFinite(const std::string& where) {
+  return IsError(Reason::kNotFinite, HasSubstr(absl::StrCat("would make ", where)));
+}
+
+// The momentum buffer, or whatever slot the optimizer has first.
+Values FirstSlot(Shard& shard) {
+  Values values;
+  shard.TakeCheckpoint([&](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& taken) {
+    values = ValuesOf((*taken)->slots[0].values.span());
+  });
+  return values;
+}
+
+TEST(NotFiniteStepTest, FinitePushesWhoseSumIsInfiniteMakeNoStep) {
+  ShardWorld world(Clipping(Sync(2)));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Push("a", 0, {1, kHuge, 1}), Accepted(0));
+  EXPECT_THAT(world.Push("b", 0, {1, kHuge, 1}), WouldNotBeFinite("w[1]"));
+  EXPECT_THAT(world.Parameters(), ElementsAre(0, 0, 0));
+  EXPECT_EQ(world.Counters(), "2 received: 1 skipped, 1 rejected");
+}
+
+TEST(NotFiniteStepTest, WithSkipTheyAreAnsweredSkippedAndCounted) {
+  ShardWorld world(Skipping(Clipping(Sync(2))));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Push("a", 0, {1, kHuge, 1}), Accepted(0));
+  EXPECT_THAT(world.Push("b", 0, {1, kHuge, 1}), Skipped(0));
+  EXPECT_THAT(world.Parameters(), ElementsAre(0, 0, 0));
+  EXPECT_EQ(world.Counters(), "2 received: 2 skipped");
+}
+
+TEST(NotFiniteStepTest, NamesTheFirstElement) {
+  ShardWorld world(Sync(1), LayoutOf({{"first", 2}, {"second", 3}}));
+  world.Start({"a"});
+  ASSERT_THAT(world.Push("a", 0, {-kHuge, 0, 0, 0, 0}), Applied(1));
+  EXPECT_THAT(world.Push("a", 1, {0, 0, 1, 2, 0}), Applied(2));
+  EXPECT_THAT(world.Push("a", 2, {-kHuge, 0, 0, 0, 0}), WouldNotBeFinite("first[0]"));
+}
+
+TEST(NotFiniteStepTest, TheOthersGoOnWithTheNextStepAndTheSameParameters) {
+  ShardWorld world(Sync(2));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Push("a", 0, {kHuge, 1, 1}), Accepted(0));
+  const TestPull of_a = world.GoOn("a");
+  EXPECT_FALSE(of_a.answered());
+  ASSERT_THAT(world.Push("b", 0, {kHuge, 1, 1}), WouldNotBeFinite("w[0]"));
+  ASSERT_TRUE(of_a.answered());
+  EXPECT_EQ(of_a.step(), 1u);
+  EXPECT_THAT(of_a.values(), ElementsAre(0, 0, 0));
+  ASSERT_THAT(world.Push("a", 1, {2, 2, 2}), Accepted(1));
+  EXPECT_THAT(world.Push("b", 1, {4, 4, 4}), Applied(2));
+  EXPECT_THAT(world.Parameters(), ElementsAre(-3, -3, -3));
+}
+
+TEST(NotFiniteStepTest, ARepeatedPushIsToldThatItWasLeftOut) {
+  ShardWorld world(Sync(2));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Push("a", 0, {kHuge, 1, 1}), Accepted(0));
+  ASSERT_THAT(world.Push("b", 0, {kHuge, 1, 1}), WouldNotBeFinite("w[0]"));
+  for (const char* name : {"a", "b"}) {
+    EXPECT_THAT(world.Repeat(name, 0, {1, 1, 1}), Repeated(Disposition::kSkipped, 0)) << name;
+  }
+  EXPECT_THAT(world.Parameters(), ElementsAre(0, 0, 0));
+}
+
+// A sum that is finite may still make a parameter infinite, or a slot alone.
+TEST(NotFiniteStepTest, NeitherAnInfiniteParameterNorAnInfiniteSlotIsPublished) {
+  ShardWorld sgd(Async(1));
+  sgd.Start({"a"});
+  ASSERT_THAT(sgd.Push("a", 0, {-kHuge, 0, 0}), Applied(1));
+  EXPECT_THAT(sgd.Push("a", 1, {-kHuge, 0, 0}), WouldNotBeFinite("w[0]"));
+  EXPECT_THAT(sgd.Parameters(), ElementsAre(kHuge, 0, 0));
+  ShardWorld adam(Async(1), ParametersOnly(3), AdamOptions());
+  adam.Start({"a"});
+  // Its square is infinite, and its step then 0.
+  EXPECT_THAT(adam.Push("a", 0, {0, 1e25f, 0}), WouldNotBeFinite("w[1]"));
+  EXPECT_THAT(adam.Parameters(), ElementsAre(0, 0, 0));
+  EXPECT_THAT(FirstSlot(adam.shard()), ElementsAre(0, 0, 0));
+}
+
+TEST(NotFiniteStepTest, LeavesTheMomentumAsItWas) {
+  SgdOptions options = PlainSgd();
+  options.momentum = 0.5;
+  ShardWorld world(Async(1), ParametersOnly(3), options);
+  world.Start({"a"});
+  ASSERT_THAT(world.Push("a", 0, {2, 4, 8}), Applied(1));
+  const Values momentum = FirstSlot(world.shard());
+  ASSERT_THAT(world.Push("a", 1, {1, 1, -kHuge}), Applied(2));
+  ASSERT_THAT(world.Push("a", 2, {1, 1, -kHuge}), WouldNotBeFinite("w[2]"));
+  EXPECT_THAT(FirstSlot(world.shard()), ElementsAre(2, 3, -kHuge));
+  EXPECT_EQ(momentum, Values({2, 4, 8}));
+}
+
+TEST(NotFiniteStepTest, AStatisticStaysFiniteToo) {
+  ShardWorld world(Sync(2), LayoutOf({{"w", 1}, {"mean", 1, RangeKind::kStatistic}}));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Push("a", 0, {1, kHuge}), Accepted(0));
+  EXPECT_THAT(world.Push("b", 0, {1, kHuge}), WouldNotBeFinite("mean[0]"));
+  EXPECT_THAT(world.Parameters(), ElementsAre(0, 0));
+}
+
+TEST(NotFiniteStepTest, APullWithInconsistentReadsKeepsWhatItHolds) {
+  ShardOptions options = Async(1);
+  options.consistency.inconsistent_reads = true;
+  const uint32_t size = (5 << 18) + 3;  // progress is reported before the last part
+  ShardWorld world(options, ParametersOnly(size));
+  world.Start({"a"});
+  Values gradient(size, 1);
+  ASSERT_THAT(world.Push("a", 0, gradient), Applied(1));
+  gradient.back() = -kHuge;
+  ASSERT_THAT(world.Push("a", 1, gradient), Applied(2));
+  ASSERT_THAT(world.Push("a", 2, gradient), IsError(Reason::kNotFinite, HasSubstr("would make")));
+  EXPECT_EQ(world.step(), 3u);
+  EXPECT_EQ(world.Parameters().front(), -2);
+  EXPECT_EQ(world.shard().Newest(size)->step, Step(3));
+}
+
+TEST(NotFiniteStepTest, ALearningRateThatIsAbsurdIsRefusedAndNamesItsBound) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  EXPECT_THAT(world.shard().SetLearningRate(1e300),
+              IsError(Reason::kBadArgument,
+                      HasSubstr("learning rate is 1e+300, expected a finite number, at least 0, "
+                                "at most 1000000")));
+  EXPECT_THAT(world.shard().SetLearningRate(1e6), IsOk());
+  ASSERT_THAT(world.Push("a", 0, {1e30f, 0, 0}), Applied(1));
+  EXPECT_THAT(world.Push("a", 1, {1e33f, 0, 0}), WouldNotBeFinite("w[0]"));
+}
+
+// ---- With a journal ----
+
+// Keeps the records.
+class RecordingJournal final : public StepJournal {
+ public:
+  void Append(const StepRecord& record, absl::Span<const float> sum) override {
+    records.push_back(record);
+    sums.push_back(ValuesOf(sum));
+  }
+
+  std::vector<StepRecord> records;
+  std::vector<Values> sums;
+};
+
+TEST(NotFiniteStepTest, TheJournalHoldsAStepWithoutGradientsAndReplayRemakesIt) {
+  RecordingJournal journal;
+  ShardWorld world(Skipping(Sync(2)));
+  world.shard().EnableJournal(&journal);
+  for (const char* name : {"a", "b"}) ASSERT_THAT(world.Join(name), IsOk());
+  ASSERT_THAT(world.Initialize({1, 2, 3}), IsOk());
+  std::shared_ptr<const ShardCheckpoint> begin;
+  world.shard().TakeCheckpoint([&](auto taken) { begin = *taken; });
+  // With a journal no push is answered before its step is durable.
+  const auto push = [&world](const std::string& name, const Values& gradient) {
+    auto arriving = world.Begin(name, world.step());
+    EXPECT_THAT(arriving->Add(ChunkOf(0, gradient)), IsOk());
+    auto outcome = std::make_shared<absl::StatusOr<PushOutcome>>(absl::UnknownError("no answer"));
+    world.shard().FinishPush(std::move(arriving), [outcome](auto answer) { *outcome = answer; });
+    return outcome;
+  };
+  const auto first = push("a", {kHuge, 1, 1});
+  const auto second = push("b", {kHuge, 1, 1});
+  world.shard().OnDurable(Step(1));
+  EXPECT_THAT(*first, Skipped(0));
+  EXPECT_THAT(*second, Skipped(0));
+  push("a", {1, 1, 1});
+  push("b", {3, 3, 3});
+  world.shard().OnDurable(Step(2));
+  ASSERT_EQ(journal.records.size(), 2u);
+  EXPECT_EQ(journal.records[0].gradients, 0u);
+  EXPECT_THAT(journal.sums[0], ElementsAre());
+  ASSERT_EQ(journal.records[0].contributors.size(), 2u);
+  for (const SessionRecord& worker : journal.records[0].contributors) {
+    ASSERT_EQ(worker.answers.size(), 1u);
+    EXPECT_EQ(worker.answers.begin()->second.outcome.disposition, Disposition::kSkipped);
+    EXPECT_EQ(worker.skipped, 1u);
+  }
+  ShardWorld later(Sync(2));
+  ASSERT_THAT(later.shard().Restore(*begin), IsOk());
+  for (size_t i = 0; i < 2; ++i) later.shard().Replay(journal.records[i], journal.sums[i]);
+  EXPECT_EQ(later.Parameters(), world.Parameters());
+  EXPECT_THAT(later.Parameters(), ElementsAre(-1, 0, 1));
+}
+
+}  // namespace
+}  // namespace sluice
