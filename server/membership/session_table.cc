@@ -65,6 +65,8 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
     return MakeError(Reason::kEvicted,
                      absl::StrCat(request.worker, " was evicted by the server's operator"));
   }
+  const absl::Status place = CheckIndex(request);
+  if (!place.ok()) return place;
   if (it == records_.end()) {
     const absl::Status forgotten = ForgetOneRecord(active_from);
     if (!forgotten.ok()) return forgotten;
@@ -113,6 +115,29 @@ bool SessionTable::TakesOver(const JoinRequest& request, Step step) const {
   const auto it = records_.find(request.worker);
   return it != records_.end() && request.role == SessionRole::kWorker &&
          it->second.IsMissingFrom(step);
+}
+
+// Two workers with one index would train on the same part of the data.
+absl::Status SessionTable::CheckIndex(const JoinRequest& request) const {
+  if (!request.index.has_value() || request.role != SessionRole::kWorker) return absl::OkStatus();
+  if (*request.index >= max_sessions_) {
+    return MakeError(
+        Reason::kBadArgument,
+        absl::StrCat("field index is ", *request.index, ", expected less than ", max_sessions_,
+                     ", the most workers there may be; number the "
+                     "workers from 0, or raise --max-workers"));
+  }
+  for (const auto& entry : records_) {
+    const SessionRecord& record = entry.second;
+    const bool other_worker = entry.first != request.worker && record.role == SessionRole::kWorker;
+    if (!other_worker || !record.alive() || record.index != *request.index) continue;
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("field index is ", *request.index, ", which is the index of ",
+                                  Shown(entry.first),
+                                  "; give each worker an index of its own, "
+                                  "or none"));
+  }
+  return absl::OkStatus();
 }
 
 uint32_t SessionTable::FreeIndex(const SessionRecord& claimant) const {

@@ -286,6 +286,36 @@ TEST_F(SessionTableTest, KnowsAProcessUntilItIsForgottenOrAnotherTakesItsName) {
   EXPECT_FALSE(table_.Knows(Worker("b", 1)));
 }
 
+// ---- Indices that are asked for ----
+
+TEST_F(SessionTableTest, RefusesAnIndexThatAnotherOpenWorkerHas) {
+  Open(Asking(Worker("a"), 2));
+  EXPECT_THAT(
+      table_.Open(Asking(Worker("b"), 2), Step(0), kNow),
+      IsError(Reason::kBadArgument, HasSubstr("field index is 2, which is the index of a")));
+  EXPECT_THAT(Names(), ElementsAre("a"));
+  EXPECT_EQ(Open(Worker("b")).index, 0u);
+  EXPECT_THAT(table_.Open(Asking(Worker("c"), 0), Step(0), kNow),
+              IsError(Reason::kBadArgument, HasSubstr("which is the index of b")));
+}
+
+TEST_F(SessionTableTest, GivesAnIndexToTheSameNameAgainAndToOthersWhenItIsFree) {
+  Open(Asking(Worker("a", 11), 2));
+  EXPECT_EQ(Open(Asking(Worker("a", 11), 2)).index, 2u);
+  EXPECT_EQ(Open(Asking(Worker("a", 12), 2)).index, 2u);
+  Open(Worker("a", 12)).presence = Presence::kEvicted;
+  EXPECT_EQ(Open(Asking(Worker("b"), 2)).index, 2u);
+}
+
+TEST_F(SessionTableTest, RefusesAnIndexBeyondTheMostWorkers) {
+  EXPECT_EQ(Open(Asking(Worker("a"), 3)).index, 3u);
+  for (const uint32_t index : {4u, 4294967295u}) {
+    EXPECT_THAT(table_.Open(Asking(Worker("b"), index), Step(0), kNow),
+                IsError(Reason::kBadArgument, HasSubstr("expected less than 4, the most workers")));
+  }
+  EXPECT_THAT(Names(), ElementsAre("a"));
+}
+
 // A session of another incarnation must not be valid in this one.
 TEST(SessionNumbersTest, FollowTheBaseOfTheServersLife) {
   SessionTable table(4, SessionId(1000));
@@ -486,13 +516,13 @@ TEST_F(SessionTableTest, NamesContributorsUpToALimitThoseGoneToo) {
 
 TEST_F(SessionTableTest, FindsTheLowestRankThatIsMissing) {
   EXPECT_EQ(table_.FirstMissing(Step(0)), absl::nullopt);
-  Open(Asking(Worker("c"), 1));
+  Open(Asking(Worker("c"), 2));
   Open(Asking(Worker("b"), 1));
-  Open(Asking(Worker("a"), 2));
+  Open(Asking(Worker("a"), 3));
   Open(Asking(Worker("d"), 0), 1);
   EXPECT_EQ(table_.FirstMissing(Step(0)), Rank(1, "b"));
   (*table_.Find(SessionId(2)))->contributed = Step(0);
-  EXPECT_EQ(table_.FirstMissing(Step(0)), Rank(1, "c"));
+  EXPECT_EQ(table_.FirstMissing(Step(0)), Rank(2, "c"));
   EXPECT_EQ(table_.FirstMissing(Step(1)), Rank(0, "d"));
 }
 
