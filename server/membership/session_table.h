@@ -108,9 +108,9 @@ class SessionTable {
   std::vector<SessionRecord> Records() const;
   // Whether the latest push of each open worker is part of `step`.
   bool AllArePartOf(Step step) const;
-  // The records with pushes that are part of `step`, reduced by OnlyOf(step).
   // Calls LeaveOut(step) of each record.
   void LeaveOut(Step step);
+  // The records with pushes that are part of `step`, reduced by OnlyOf(step).
   std::vector<SessionRecord> PartsOf(Step step) const;
 
   // The listeners of all present sessions.

@@ -1,6 +1,8 @@
 #include "server/rpc/operator/admin.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/wire/messages.h"
@@ -14,6 +16,22 @@ namespace {
 
 using grpc::CallbackServerContext;
 
+// The fields of the request that have no effect in its rules.
+std::vector<std::string> Ignored(const v1::Consistency& request, const Consistency& rules) {
+  const bool by_steps = rules.mode == ConsistencyMode::kBounded ||
+                        rules.mode == ConsistencyMode::kAsync;  // steps wait for no worker
+  const bool waits = rules.on_max_step_wait == StepWaitAction::kWait ||
+                     (by_steps && rules.on_max_step_wait == StepWaitAction::kEvict);
+  std::vector<std::string> ignored;
+  if (request.quorum() != 0 && !rules.HasQuorum()) ignored.emplace_back("quorum");
+  if (request.has_max_step_wait() && waits) ignored.emplace_back("max_step_wait");
+  if (request.on_max_step_wait() != v1::STEP_WAIT_ACTION_UNSPECIFIED &&
+      !request.has_max_step_wait()) {
+    ignored.emplace_back("on_max_step_wait");
+  }
+  return ignored;
+}
+
 class GrpcAdmin final : public v1::Admin::CallbackService {
  public:
   GrpcAdmin(std::string token, Shard& shard, DurableDirectory* durable)
@@ -23,18 +41,30 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
                                       const v1::SetPolicyRequest* request,
                                       v1::SetPolicyResponse* response) override {
     return Reply(context, [&]() -> absl::Status {
-      const auto consistency = FromProto(request->consistency());
+      auto consistency = FromProto(request->consistency());
       if (!consistency.ok()) return consistency.status();
+      if (request->consistency().order() == v1::REDUCTION_ORDER_UNSPECIFIED) {
+        consistency->order = shard_.OrderFor(consistency->mode);
+      }
       const auto step = shard_.SetConsistency(*consistency);
-      if (step.ok()) response->set_step(step->value());
-      return step.status();
+      if (!step.ok()) return step.status();
+      response->set_step(step->value());
+      *response->mutable_consistency() = ToProto(*consistency);
+      for (std::string& field : Ignored(request->consistency(), *consistency)) {
+        response->add_ignored(std::move(field));
+      }
+      return absl::OkStatus();
     });
   }
 
   grpc::ServerUnaryReactor* SetLearningRate(CallbackServerContext* context,
                                             const v1::SetLearningRateRequest* request,
                                             v1::SetLearningRateResponse* response) override {
-    return Reply(context, [&] {
+    return Reply(context, [&]() -> absl::Status {
+      if (!request->has_learning_rate()) {
+        return MakeError(Reason::kBadArgument,
+                         "field learning_rate is absent, expected at least 0, at most 1000000");
+      }
       const auto step = shard_.SetLearningRate(request->learning_rate());
       if (step.ok()) response->set_step(step->value());
       return step.status();

@@ -20,6 +20,7 @@ namespace sluice {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Workers "a" and "b" in sync, whose parameters are 10 at first; the learning rate is 1.
@@ -31,6 +32,12 @@ class GrpcAdminTest : public ::testing::Test {
   }
 
   absl::StatusOr<uint64_t> SetPolicy(const std::string& consistency) {
+    const auto response = AnswerToSetPolicy(consistency);
+    if (!response.ok()) return response.status();
+    return response->step();
+  }
+
+  absl::StatusOr<v1::SetPolicyResponse> AnswerToSetPolicy(const std::string& consistency) {
     v1::SetPolicyRequest request;
     EXPECT_TRUE(
         google::protobuf::TextFormat::ParseFromString(consistency, request.mutable_consistency()));
@@ -38,7 +45,7 @@ class GrpcAdminTest : public ::testing::Test {
     const absl::Status status =
         FromGrpcStatus(world_.admin().SetPolicy(world_.Context().get(), request, &response));
     if (!status.ok()) return status;
-    return response.step();
+    return response;
   }
 
   absl::StatusOr<uint64_t> SetLearningRate(double learning_rate) {
@@ -112,6 +119,42 @@ TEST_F(GrpcAdminTest, SetPolicyNamesTheFieldThatIsOutOfItsDomain) {
   EXPECT_THAT(world_.Push("a", 0, {1, 1, 1}), Accepted(0));
 }
 
+TEST_F(GrpcAdminTest, SetPolicyKeepsTheOrderOfReductionThatItDoesNotName) {
+  EXPECT_THAT(SetPolicy("mode: SYNC order: RANK"), IsOk());
+  const auto kept = AnswerToSetPolicy("mode: SYNC");
+  ASSERT_THAT(kept, IsOk());
+  EXPECT_EQ(kept->consistency().order(), v1::RANK);
+  EXPECT_EQ(world_.shard().Describe().consistency.order, ReductionOrder::kRank);
+  EXPECT_EQ(AnswerToSetPolicy("mode: ASYNC")->consistency().order(), v1::ARRIVAL);
+  EXPECT_EQ(AnswerToSetPolicy("mode: SYNC")->consistency().order(), v1::RANK);
+  EXPECT_EQ(AnswerToSetPolicy("mode: SYNC order: ARRIVAL")->consistency().order(), v1::ARRIVAL);
+  EXPECT_EQ(AnswerToSetPolicy("mode: SYNC")->consistency().order(), v1::ARRIVAL);
+}
+
+TEST_F(GrpcAdminTest, SetPolicyTellsTheRulesAndWhatItIgnores) {
+  const auto ignored = [this](const std::string& consistency) {
+    const auto answer = AnswerToSetPolicy(consistency);
+    EXPECT_THAT(answer, IsOk());
+    return std::vector<std::string>(answer->ignored().begin(), answer->ignored().end());
+  };
+  EXPECT_THAT(ignored("mode: SYNC"), ElementsAre());
+  EXPECT_THAT(ignored("mode: SYNC quorum: 1"), ElementsAre("quorum"));
+  EXPECT_THAT(ignored("mode: SSP quorum: 1 on_max_step_wait: EVICT"),
+              ElementsAre("quorum", "on_max_step_wait"));
+  EXPECT_THAT(ignored("mode: SYNC max_step_wait { seconds: 1 }"), ElementsAre("max_step_wait"));
+  EXPECT_THAT(ignored("mode: ASYNC max_step_wait { seconds: 1 } on_max_step_wait: EVICT"),
+              ElementsAre("max_step_wait"));
+  EXPECT_THAT(ignored("mode: SYNC max_step_wait { seconds: 1 } on_max_step_wait: PROCEED"),
+              ElementsAre());
+  const auto cut = AnswerToSetPolicy(
+      "mode: BACKUP quorum: 2 max_step_wait { nanos: 1999 } on_max_step_wait: EVICT");
+  ASSERT_THAT(cut, IsOk());
+  EXPECT_EQ(cut->consistency().quorum(), 2u);
+  EXPECT_EQ(cut->consistency().max_step_wait().nanos(), 1000);
+  EXPECT_THAT(AnswerToSetPolicy("mode: SYNC max_step_wait { nanos: 999 }"),
+              IsError(Reason::kBadArgument, HasSubstr("at least a microsecond")));
+}
+
 // ---- SetLearningRate ----
 
 TEST_F(GrpcAdminTest, SetLearningRateHoldsAtOnceBetweenSteps) {
@@ -132,11 +175,19 @@ TEST_F(GrpcAdminTest, SetLearningRateWaitsForTheEndOfTheStepUnderWay) {
 }
 
 TEST_F(GrpcAdminTest, SetLearningRateRefusesWhatIsNoRate) {
-  for (const double rate : {-0.1, std::nan(""), HUGE_VAL}) {
-    EXPECT_THAT(SetLearningRate(rate),
-                IsError(Reason::kBadArgument, HasSubstr("expected a finite number, 0 or more")));
+  for (const double rate : {-0.1, std::nan(""), HUGE_VAL, 1e300, 1000001.0}) {
+    EXPECT_THAT(
+        SetLearningRate(rate),
+        IsError(Reason::kBadArgument, HasSubstr("a finite number, at least 0, at most 1000000")));
   }
   EXPECT_THAT(SetLearningRate(0), IsOkAndHolds(0u));
+}
+
+TEST_F(GrpcAdminTest, SetLearningRateWithoutALearningRateIsRefusedAndChangesNothing) {
+  v1::SetLearningRateResponse response;
+  EXPECT_THAT(FromGrpcStatus(world_.admin().SetLearningRate(world_.Context().get(), {}, &response)),
+              IsError(Reason::kBadArgument, HasSubstr("field learning_rate is absent")));
+  EXPECT_EQ(world_.shard().Describe().learning_rate, 1);
 }
 
 TEST(GrpcAdminAveragingTest, SetLearningRateRefusesAJobWhoseWorkersHaveTheirOwn) {
@@ -251,6 +302,7 @@ class GrpcAdminTokenTest : public ::testing::Test {
     policy.mutable_consistency()->set_mode(v1::ASYNC);
     v1::SetPolicyResponse policy_set;
     v1::SetLearningRateRequest rate;
+    rate.set_learning_rate(1);
     v1::SetLearningRateResponse rate_set;
     v1::EvictWorkerRequest evict;
     evict.set_worker("a");
