@@ -15,15 +15,28 @@
 #include "server/rpc/operator/admin.h"
 #include "server/rpc/operator/health.h"
 #include "server/rpc/operator/inspector.h"
+#include "server/rpc/operator/reflection.h"
+#include "server/rpc/operator/watch_stream.h"
 #include "server/rpc/parameter_service.h"
+#include "sluice/v1/admin.grpc.pb.h"
+#include "sluice/v1/inspector.grpc.pb.h"
+#include "sluice/v1/parameter_server.grpc.pb.h"
 
 namespace sluice {
 namespace {
 
+// What reflection lists.
+std::vector<std::string> ServiceNames() {
+  return {v1::ParameterServer::service_full_name(), v1::Admin::service_full_name(),
+          v1::Inspector::service_full_name(),       "grpc.health.v1.Health",
+          "grpc.reflection.v1.ServerReflection",    "grpc.reflection.v1alpha.ServerReflection"};
+}
+
 class GrpcServerOnAddress final : public GrpcServer {
  public:
-  explicit GrpcServerOnAddress(std::vector<std::unique_ptr<grpc::Service>> services)
-      : services_(std::move(services)) {}
+  GrpcServerOnAddress(std::unique_ptr<OpenWatches> watches,
+                      std::vector<std::unique_ptr<grpc::Service>> services)
+      : watches_(std::move(watches)), services_(std::move(services)) {}
 
   absl::Status Start(const GrpcServerOptions& options) {
     KeepGrpcRunning();
@@ -46,6 +59,7 @@ class GrpcServerOnAddress final : public GrpcServer {
 
   void Shutdown(absl::Duration grace) override {
     unix_listener_ = nullptr;
+    watches_->EndAll();
     server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
     server_->Wait();
   }
@@ -91,6 +105,7 @@ class GrpcServerOnAddress final : public GrpcServer {
     return absl::OkStatus();
   }
 
+  const std::unique_ptr<OpenWatches> watches_;
   const std::vector<std::unique_ptr<grpc::Service>> services_;
   std::shared_ptr<grpc::ServerCredentials> credentials_;  // null on a unix socket
   std::unique_ptr<grpc::Server> server_;
@@ -103,12 +118,14 @@ class GrpcServerOnAddress final : public GrpcServer {
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOptions& options,
                                                             Shard& shard,
                                                             DurableDirectory* durable) {
+  auto watches = std::make_unique<OpenWatches>();
   std::vector<std::unique_ptr<grpc::Service>> services;
   services.push_back(MakeGrpcParameterService(options.token, options.transforms, shard));
   services.push_back(MakeGrpcAdmin(options.token, shard, durable));
-  services.push_back(MakeGrpcInspector(shard));
-  services.push_back(MakeGrpcHealth(shard));
-  auto server = std::make_unique<GrpcServerOnAddress>(std::move(services));
+  services.push_back(MakeGrpcInspector(shard, *watches));
+  services.push_back(MakeGrpcHealth(shard, *watches));
+  services.push_back(MakeGrpcReflection(ServiceNames()));
+  auto server = std::make_unique<GrpcServerOnAddress>(std::move(watches), std::move(services));
   const absl::Status started = server->Start(options);
   if (!started.ok()) return started;
   return std::unique_ptr<GrpcServer>(std::move(server));

@@ -36,6 +36,8 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.Admin/Drain", kChange},
     {"/sluice.v1.Admin/SaveCheckpoint", kChange},
     {"/grpc.health.v1.Health/Check", kLook},
+    {"/grpc.health.v1.Health/Watch", kLook},
+    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", kLook},
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", kLook},
 };
 
@@ -53,8 +55,7 @@ absl::Status CheckMay(Roles caller, absl::string_view method) {
   if (caller.Meet(expected)) return absl::OkStatus();
   const std::string name = Shown(method);
   if (expected.empty()) {
-    return MakeError(Reason::kWrongRole,
-                     absl::StrCat("no role may call ", name, "; the server has no such method"));
+    return absl::UnimplementedError(absl::StrCat("the server has no method ", name));
   }
   const std::string has =
       caller.empty() ? absl::StrCat("no role among its alternative names, such as the URI ",

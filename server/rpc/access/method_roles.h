@@ -1,7 +1,7 @@
 // Which roles may call which method: one table of all methods that the server serves.
 //
-// tls.h looks up each call before the method sees it. Nobody may call a method that is not in the
-// table.
+// tls.h looks up each call before the method sees it. For callers, a method that is not in the
+// table does not exist.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_METHOD_ROLES_H_
 #define SLUICE_SERVER_RPC_ACCESS_METHOD_ROLES_H_
@@ -17,6 +17,7 @@ namespace sluice {
 Roles RolesThatMayCall(absl::string_view method);
 
 // OK if a caller with these roles may call the method. Otherwise WRONG_ROLE names the needed role.
+// UNIMPLEMENTED if the method is not in the table; clients such as grpcurl then try another one.
 absl::Status CheckMay(Roles caller, absl::string_view method);
 
 }  // namespace sluice

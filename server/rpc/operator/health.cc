@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/base/error.h"
 #include "common/wire/status.h"
 #include "grpc/health/v1/health.grpc.pb.h"
@@ -19,7 +20,7 @@ bool IsServed(const std::string& service) {
 
 class GrpcHealth final : public health::Health::CallbackService {
  public:
-  explicit GrpcHealth(const Shard& shard) : shard_(shard) {}
+  GrpcHealth(const Shard& shard, OpenWatches& watches) : shard_(shard), watches_(watches) {}
 
   grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
                                   const health::HealthCheckRequest* request,
@@ -31,21 +32,38 @@ class GrpcHealth final : public health::Health::CallbackService {
           absl::StrCat("no service \"", Shown(request->service()), "\" is served here"))));
       return reactor;
     }
-    const bool draining = shard_.Describe().phase == Phase::kDraining;
-    response->set_status(draining ? health::HealthCheckResponse::NOT_SERVING
-                                  : health::HealthCheckResponse::SERVING);
+    response->set_status(Status());
     reactor->Finish(grpc::Status::OK);
     return reactor;
   }
 
+  grpc::ServerWriteReactor<health::HealthCheckResponse>* Watch(
+      grpc::CallbackServerContext*, const health::HealthCheckRequest* request) override {
+    const auto look = [this, served = IsServed(request->service()),
+                       last = absl::optional<int>()](health::HealthCheckResponse* message) mutable {
+      message->set_status(served ? Status() : health::HealthCheckResponse::SERVICE_UNKNOWN);
+      const bool changed = last != message->status();
+      last = message->status();
+      return changed;
+    };
+    return new WatchStream<health::HealthCheckResponse>(watches_, kShortestWatchInterval, look);
+  }
+
  private:
+  health::HealthCheckResponse::ServingStatus Status() const {
+    const bool draining = shard_.Describe().phase == Phase::kDraining;
+    return draining ? health::HealthCheckResponse::NOT_SERVING
+                    : health::HealthCheckResponse::SERVING;
+  }
+
   const Shard& shard_;
+  OpenWatches& watches_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcHealth(const Shard& shard) {
-  return std::make_unique<GrpcHealth>(shard);
+std::unique_ptr<grpc::Service> MakeGrpcHealth(const Shard& shard, OpenWatches& watches) {
+  return std::make_unique<GrpcHealth>(shard, watches);
 }
 
 }  // namespace sluice

@@ -1,5 +1,6 @@
-// gRPC's standard health service. It answers SERVING until the shard drains, then NOT_SERVING, for
-// the services of this server and for "". Another name gets NOT_FOUND.
+// gRPC's standard health service. Its answer is SERVING until the shard drains, then NOT_SERVING,
+// for the services of this server and for "". For another name Check() gets NOT_FOUND, and Watch()
+// tells SERVICE_UNKNOWN.
 
 #ifndef SLUICE_SERVER_RPC_OPERATOR_HEALTH_H_
 #define SLUICE_SERVER_RPC_OPERATOR_HEALTH_H_
@@ -9,12 +10,13 @@
 
 #include <memory>
 
+#include "server/rpc/operator/watch_stream.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
 
-// `shard` outlives the service.
-std::unique_ptr<grpc::Service> MakeGrpcHealth(const Shard& shard);
+// `shard` and `watches` outlive the service.
+std::unique_ptr<grpc::Service> MakeGrpcHealth(const Shard& shard, OpenWatches& watches);
 
 }  // namespace sluice
 

@@ -53,7 +53,7 @@ absl::StatusOr<Page> PageOf(size_t total, uint32_t page_size, const std::string&
 
 class GrpcInspector final : public v1::Inspector::CallbackService {
  public:
-  explicit GrpcInspector(const Shard& shard) : shard_(shard) {}
+  GrpcInspector(const Shard& shard, OpenWatches& watches) : shard_(shard), watches_(watches) {}
 
   grpc::ServerUnaryReactor* GetServerState(CallbackServerContext* context,
                                            const v1::GetServerStateRequest*,
@@ -82,7 +82,7 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
 
   grpc::ServerWriteReactor<v1::ServerState>* WatchState(
       CallbackServerContext*, const v1::WatchStateRequest* request) override {
-    return ServeWatch(*request, shard_);
+    return ServeWatch(*request, shard_, watches_);
   }
 
  private:
@@ -157,12 +157,13 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
   }
 
   const Shard& shard_;
+  OpenWatches& watches_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcInspector(const Shard& shard) {
-  return std::make_unique<GrpcInspector>(shard);
+std::unique_ptr<grpc::Service> MakeGrpcInspector(const Shard& shard, OpenWatches& watches) {
+  return std::make_unique<GrpcInspector>(shard, watches);
 }
 
 }  // namespace sluice

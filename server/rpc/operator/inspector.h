@@ -9,12 +9,13 @@
 
 #include <memory>
 
+#include "server/rpc/operator/watch_stream.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
 
-// The gRPC server calls the service from many threads. `shard` outlives it.
-std::unique_ptr<grpc::Service> MakeGrpcInspector(const Shard& shard);
+// The gRPC server calls the service from many threads. `shard` and `watches` outlive it.
+std::unique_ptr<grpc::Service> MakeGrpcInspector(const Shard& shard, OpenWatches& watches);
 
 }  // namespace sluice
 

@@ -5,15 +5,16 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "server/rpc/operator/watch_stream.h"
 #include "server/shard/shard.h"
 #include "sluice/v1/inspector.pb.h"
 
 namespace sluice {
 
 // Serves one call: looks at the shard once per interval and writes the state when it has changed.
-// The reactor deletes itself when the call is done; `shard` outlives it.
+// The reactor deletes itself when the call is done; `shard` and `watches` outlive it.
 grpc::ServerWriteReactor<v1::ServerState>* ServeWatch(const v1::WatchStateRequest& request,
-                                                      const Shard& shard);
+                                                      const Shard& shard, OpenWatches& watches);
 
 }  // namespace sluice
 

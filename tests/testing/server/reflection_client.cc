@@ -17,11 +17,8 @@ using google::protobuf::FileDescriptorProto;
 using google::protobuf::Message;
 using google::protobuf::ServiceDescriptor;
 
-constexpr char kReflectionMethod[] =
-    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
-
-// The part of grpc/reflection/v1alpha/reflection.proto that is used here, as its document numbers
-// it.
+// The part of grpc/reflection/v1/reflection.proto that is used here. In v1alpha it has the same
+// numbers.
 constexpr char kProtocol[] = R"(
   name: "protocol" package: "protocol" syntax: "proto3"
   message_type {
@@ -94,8 +91,18 @@ absl::StatusOr<std::string> ReflectionClient::Ask(const std::string& field,
   const std::unique_ptr<Message> request(
       factory_.GetPrototype(protocol_.FindMessageTypeByName("protocol.Request"))->New());
   request->GetReflection()->SetString(request.get(), FieldOf(*request, field.c_str()), value);
-  GenericCall call(stub_, kReflectionMethod);
-  call.Write(request->SerializeAsString());
+  auto answer = AskVersion(request->SerializeAsString());
+  if (absl::IsUnimplemented(answer.status()) && version_ == "v1") {
+    version_ = "v1alpha";
+    answer = AskVersion(request->SerializeAsString());
+  }
+  return answer;
+}
+
+absl::StatusOr<std::string> ReflectionClient::AskVersion(const std::string& request) {
+  GenericCall call(
+      stub_, absl::StrCat("/grpc.reflection.", version_, ".ServerReflection/ServerReflectionInfo"));
+  call.Write(request);
   call.WritesDone();
   const absl::optional<std::string> answer = call.Read();
   while (call.Read().has_value()) {

@@ -1,8 +1,9 @@
 // A client that needs no .proto files and no stubs. Like grpcurl, it asks the server for its
 // services by reflection, takes requests in JSON and returns answers in JSON.
 //
-// It knows only the fields of the reflection protocol (grpc.reflection.v1alpha) that it needs; the
-// .cc describes them. It learns all other messages from the server.
+// It knows only the fields of the reflection protocol that it needs; the .cc describes them. It
+// learns all other messages from the server. Like today's grpcurl, it asks grpc.reflection.v1
+// first, and v1alpha only if v1 is UNIMPLEMENTED.
 
 #ifndef SLUICE_TESTS_TESTING_SERVER_REFLECTION_CLIENT_H_
 #define SLUICE_TESTS_TESTING_SERVER_REFLECTION_CLIENT_H_
@@ -52,6 +53,9 @@ class ReflectionClient {
   explicit ReflectionClient(const std::shared_ptr<grpc::Channel>& channel);
   ~ReflectionClient();
 
+  // The version of reflection that the server has, once it was asked: "v1" or "v1alpha".
+  const std::string& version() const { return version_; }
+
   absl::StatusOr<std::vector<std::string>> ListServices();
 
   // The description of a service and of all types that it uses. It lives as long as the client.
@@ -63,12 +67,14 @@ class ReflectionClient {
 
  private:
   absl::StatusOr<std::string> Ask(const std::string& field, const std::string& value);
+  absl::StatusOr<std::string> AskVersion(const std::string& request);
   absl::Status Learn(const std::string& field, const std::string& value);
   absl::Status Build(const std::string& file);
   absl::StatusOr<std::string> ToJson(const google::protobuf::Descriptor& type,
                                      const std::string& bytes);
 
   grpc::GenericStub stub_;
+  std::string version_ = "v1";
   google::protobuf::DescriptorPool protocol_;  // of reflection itself
   google::protobuf::DescriptorPool pool_;      // what the server has described
   google::protobuf::DynamicMessageFactory factory_;

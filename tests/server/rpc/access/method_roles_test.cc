@@ -53,6 +53,8 @@ const std::map<std::string, std::string>& Promised() {
       {"/sluice.v1.Admin/Drain", "admin"},
       {"/sluice.v1.Admin/SaveCheckpoint", "admin"},
       {"/grpc.health.v1.Health/Check", "worker or observer or admin"},
+      {"/grpc.health.v1.Health/Watch", "worker or observer or admin"},
+      {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "worker or observer or admin"},
       {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
        "worker or observer or admin"},
   };
@@ -162,9 +164,13 @@ TEST_F(MethodRolesTest, ACertificateMayHaveSeveralRoles) {
   EXPECT_THAT(CallOnce(channel, "/sluice.v1.Admin/Drain"), IsOk());
 }
 
-TEST_F(MethodRolesTest, RefusesAMethodThatTheServerDoesNotHave) {
-  EXPECT_THAT(CallOnce(ChannelOf(Role::kAdmin), "/sluice.v1.Admin/Explode"),
-              IsDenied("no role may call /sluice.v1.Admin/Explode"));
+// Clients try a newer method first, and fall back only after this status.
+TEST_F(MethodRolesTest, AMethodThatTheServerDoesNotHaveIsUnimplemented) {
+  for (const auto& credentials : {authority_.Client({Role::kAdmin}), authority_.Client({})}) {
+    EXPECT_THAT(CallOnce(ChannelOf(credentials), "/sluice.v1.Admin/Explode"),
+                HasCode(absl::StatusCode::kUnimplemented,
+                        HasSubstr("the server has no method /sluice.v1.Admin/Explode")));
+  }
 }
 
 // ---- Observers ----

@@ -59,6 +59,7 @@ TEST_F(ReflectionTest, ListsTheServices) {
   ASSERT_THAT(services, IsOk());
   EXPECT_THAT(*services, UnorderedElementsAre("sluice.v1.ParameterServer", "sluice.v1.Inspector",
                                               "sluice.v1.Admin", "grpc.health.v1.Health",
+                                              "grpc.reflection.v1.ServerReflection",
                                               "grpc.reflection.v1alpha.ServerReflection"));
 }
 

@@ -90,12 +90,36 @@ TEST(GrpcWatchAwaitedTest, TellsWhomAWorkerWaitsForInSsp) {
   waiting.join();
 }
 
-TEST_F(GrpcWatchTest, EndsWithTheServer) {
+TEST_F(GrpcWatchTest, EndsWithOkWhenTheServerEndsAndTellsTheLastChangeFirst) {
+  auto watch = client_.Open("sluice.v1.Inspector/WatchState", R"({"minInterval": "1000s"})");
+  ASSERT_THAT(watch, IsOk());
+  EXPECT_EQ(StepIn(watch->Next()), "0");
+  EXPECT_THAT(world_.Push("a", 0, {1, 1, 1}), Applied(1));
+  world_.shard().Drain();
+  std::thread stopping([this] { world_.Stop(kPatience); });
+  const std::string last = watch->Next().value_or("{}");
+  EXPECT_EQ(JsonAt(last, "step"), "1");
+  EXPECT_EQ(JsonAt(last, "phase"), "DRAINING");
+  EXPECT_FALSE(watch->Next().has_value());
+  EXPECT_THAT(watch->Finish(), IsOk());
+  stopping.join();
+}
+
+TEST_F(GrpcWatchTest, EndsWithOkWhenNothingHasChanged) {
   ReflectionClient::Stream watch = Watch();
   EXPECT_EQ(StepIn(watch.Next()), "0");
-  world_.Stop();
+  std::thread stopping([this] { world_.Stop(kPatience); });
   EXPECT_EQ(StepIn(watch.Next()), "end");
-  EXPECT_FALSE(watch.Finish().ok());
+  EXPECT_THAT(watch.Finish(), IsOk());
+  stopping.join();
+}
+
+TEST_F(GrpcWatchTest, TakesANegativeIntervalForTheShortest) {
+  auto watch = client_.Open("sluice.v1.Inspector/WatchState", R"({"minInterval": "-5s"})");
+  ASSERT_THAT(watch, IsOk());
+  EXPECT_EQ(StepIn(watch->Next()), "0");
+  EXPECT_THAT(world_.Push("a", 0, {1, 1, 1}), Applied(1));
+  EXPECT_EQ(StepIn(watch->Next()), "1");
 }
 
 TEST(GrpcWatchEndTest, EndsWithItsCaller) {

@@ -1,0 +1,157 @@
+// A stream that tells its caller a message now, and again whenever it has changed. WatchState and
+// Health's Watch are such streams.
+
+#ifndef SLUICE_SERVER_RPC_OPERATOR_WATCH_STREAM_H_
+#define SLUICE_SERVER_RPC_OPERATOR_WATCH_STREAM_H_
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace sluice {
+
+// No stream looks more often.
+inline constexpr absl::Duration kShortestWatchInterval = absl::Milliseconds(100);
+
+// A stream that ends when the server does.
+class OpenWatch {
+ public:
+  virtual ~OpenWatch() = default;
+  // Tells the caller the last change, if there is one, and ends the call with OK. Any thread may
+  // call it.
+  virtual void End() = 0;
+};
+
+// The watches of a server. May be used by any thread, and outlives them.
+class OpenWatches {
+ public:
+  // A watch that is added after EndAll() ends soon.
+  void Add(OpenWatch* watch) {
+    absl::MutexLock lock(&mu_);
+    open_.insert(watch);
+    if (ended_) watch->End();
+  }
+  void Remove(OpenWatch* watch) {
+    absl::MutexLock lock(&mu_);
+    open_.erase(watch);
+  }
+
+  // The server is going down: ends all watches.
+  void EndAll() {
+    absl::MutexLock lock(&mu_);
+    ended_ = true;
+    for (OpenWatch* const watch : open_) watch->End();
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::set<OpenWatch*> open_ ABSL_GUARDED_BY(mu_);
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+// Alternates between an alarm and a write. The end of the call or of the server ends the alarm
+// early. Deletes itself when the call is done.
+template <typename Message>
+class WatchStream final : public grpc::ServerWriteReactor<Message>, public OpenWatch {
+ public:
+  // Fills in the message, and returns whether it differs from the one before; the first one does.
+  // Called by one thread at a time.
+  using Look = std::function<bool(Message*)>;
+
+  // `watches` outlives it. `interval` is at least kShortestWatchInterval.
+  WatchStream(OpenWatches& watches, absl::Duration interval, Look look)
+      : watches_(watches), interval_(interval), look_(std::move(look)) {
+    watches_.Add(this);
+    Tell();
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (ok) {
+      Rest();
+    } else {
+      this->Finish(grpc::Status::CANCELLED);
+    }
+  }
+
+  void OnCancel() override {
+    absl::MutexLock lock(&mu_);
+    cancelled_ = true;
+    if (alarm_ != nullptr) alarm_->Cancel();
+  }
+
+  void End() override {
+    absl::MutexLock lock(&mu_);
+    ending_ = true;
+    if (alarm_ != nullptr) alarm_->Cancel();
+  }
+
+  void OnDone() override {
+    watches_.Remove(this);
+    delete this;
+  }
+
+ private:
+  // The write's completion may run on another thread at once, so nothing may follow the write.
+  void Tell() { look_(&message_) ? this->StartWrite(&message_) : Rest(); }
+
+  void TellLast() {
+    if (look_(&message_)) {
+      this->StartWriteAndFinish(&message_, grpc::WriteOptions(), grpc::Status::OK);
+    } else {
+      this->Finish(grpc::Status::OK);
+    }
+  }
+
+  void Rest() {
+    bool rests = false;
+    {
+      absl::MutexLock lock(&mu_);
+      rests = !cancelled_ && !ending_;
+      if (rests) {
+        alarm_ = std::make_unique<grpc::Alarm>();  // one cannot be set again in its own callback
+        alarm_->Set(absl::ToChronoTime(absl::Now() + interval_), [this](bool) { GoOn(); });
+      }
+    }
+    if (!rests) GoOn();
+  }
+
+  void GoOn() {
+    bool cancelled = false;
+    bool ending = false;
+    {
+      absl::MutexLock lock(&mu_);
+      cancelled = cancelled_;
+      ending = ending_;
+    }
+    if (cancelled) {
+      this->Finish(grpc::Status::CANCELLED);
+    } else if (ending) {
+      TellLast();
+    } else {
+      Tell();
+    }
+  }
+
+  OpenWatches& watches_;
+  const absl::Duration interval_;
+  const Look look_;
+  Message message_;
+
+  absl::Mutex mu_;
+  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mu_);
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  bool ending_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_RPC_OPERATOR_WATCH_STREAM_H_
