@@ -137,6 +137,12 @@ absl::StatusOr<TensorChunk> Refer(const Frame& frame, std::vector<grpc::Slice> s
 absl::StatusOr<TensorChunk> Find(const v1::TensorChunk& message, const SenderMemory& memory) {
   const uint64_t first = message.shared().first();
   const uint64_t count = message.shared().count();
+  if (message.has_encoding()) {
+    return MakeError(Reason::kBadChunk,
+                     absl::StrCat("chunk at offset ", message.offset(),
+                                  " lies in shared memory and has an encoding; expected one of "
+                                  "the two: share the elements, or send them encoded"));
+  }
   if (!message.payload().empty() || memory == nullptr || first > memory->floats().size() ||
       count > memory->floats().size() - first) {
     return MakeError(

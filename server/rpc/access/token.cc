@@ -14,9 +14,12 @@ absl::Status CheckToken(const grpc::CallbackServerContext& context, const std::s
     return MakeError(Reason::kBadToken, "no job token; start the worker with this job's");
   }
   absl::string_view value(found->second.data(), found->second.size());
-  if (absl::ConsumePrefix(&value, "Bearer ") && SameSecret(value, token)) {
-    return absl::OkStatus();
+  if (!absl::ConsumePrefix(&value, "Bearer ")) {
+    return MakeError(Reason::kBadToken,
+                     "the metadata `authorization` does not begin with \"Bearer \"; send "
+                     "`authorization: Bearer <token>`");
   }
+  if (SameSecret(value, token)) return absl::OkStatus();
   return MakeError(Reason::kBadToken,
                    "the job token is not this server's; start the worker with this job's");
 }

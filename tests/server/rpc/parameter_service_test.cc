@@ -174,6 +174,12 @@ TEST_F(GrpcTokenTest, RefusesEveryCallWithAnotherToken) {
   EXPECT_THAT(AnswersTo("Bearer secreT"), refused);
   EXPECT_THAT(AnswersTo("Bearer secret2"), refused);
   EXPECT_THAT(AnswersTo("Bearer "), refused);
+  EXPECT_THAT(AnswersTo("Bearer  secret"), refused);
+}
+
+TEST_F(GrpcTokenTest, TellsHowToSendATokenThatComesWithoutBearer) {
+  const auto refused = Each(IsError(
+      Reason::kBadToken, HasSubstr("does not begin with \"Bearer \"; send `authorization:")));
   EXPECT_THAT(AnswersTo("secret"), refused);
   EXPECT_THAT(AnswersTo("bearer secret"), refused);
 }
