@@ -1,5 +1,7 @@
 #include "server/rpc/push.h"
 
+#include <grpc/grpc.h>
+
 #include <memory>
 #include <utility>
 
@@ -12,8 +14,31 @@
 namespace sluice {
 namespace {
 
+// Owns a reference to a call of gRPC. While there is one, gRPC does not free the call, and Cancel()
+// may be called by any thread, also after the call has ended. A CallbackServerContext is freed at
+// the end of its call, whoever may be using it.
+class CallReference {
+ public:
+  explicit CallReference(grpc::CallbackServerContext& context) : call_(context.c_call()) {
+    grpc_call_ref(call_);
+  }
+  ~CallReference() { grpc_call_unref(call_); }
+
+  CallReference(const CallReference&) = delete;
+  CallReference& operator=(const CallReference&) = delete;
+
+  // Does nothing if the call has ended.
+  void Cancel() {
+    grpc_call_cancel_with_status(call_, GRPC_STATUS_CANCELLED, "the session has ended", nullptr);
+  }
+
+ private:
+  grpc_call* const call_;
+};
+
 // gRPC reads one message after the other, so no lock is needed. The shard may cancel the stream
-// after it has ended, so the shard's callback holds it weakly.
+// while it ends or after it has ended, so the shard's callback holds it weakly, and it uses the
+// call and not its context.
 class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
                          public std::enable_shared_from_this<PushStream> {
  public:
@@ -21,6 +46,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
              const SharedMemories& memories, PushLanes& lanes, const TransformRegistry& transforms,
              Shard& shard)
       : context_(context),
+        call_(*context),
         response_(response),
         memories_(memories),
         lanes_(lanes),
@@ -64,7 +90,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
         ok ? ReadHeader() : NoHeader(),
         [this](absl::StatusOr<PushStart> start) { GoOn(std::move(start)); },
         [weak = weak_from_this()] {
-          if (const std::shared_ptr<PushStream> stream = weak.lock()) stream->context_->TryCancel();
+          if (const std::shared_ptr<PushStream> stream = weak.lock()) stream->call_.Cancel();
         });
   }
 
@@ -140,7 +166,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     Finish(ToGrpcStatus(outcome.status()));
   }
 
-  grpc::CallbackServerContext* const context_;
+  grpc::CallbackServerContext* const context_;  // until OnDone() has returned
+  CallReference call_;
   grpc::ByteBuffer* const response_;
   const SharedMemories& memories_;
   PushLanes& lanes_;
