@@ -71,6 +71,9 @@ class GrpcServerOnAddress final : public GrpcServer {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits.streams);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                                static_cast<int>(absl::ToInt64Milliseconds(limits.handshake)));
+    // gRPC unpacks a message before it looks at the message's size.
+    builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+    builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   }
 
   absl::Status CannotListen(absl::string_view why) const {
