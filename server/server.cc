@@ -13,6 +13,8 @@
 #include "server/closing_table.h"
 #include "server/durable/recovery.h"
 #include "server/durable/save_checkpoint.h"
+#include "server/rpc/access/rpc_limits.h"
+#include "server/rpc/listening/open_files.h"
 
 namespace sluice {
 namespace {
@@ -40,6 +42,18 @@ int WaitForStopSignal() {
   return std::max(sigtimedwait(&signals, nullptr, &tick), 0);
 }
 
+// Each connection takes two of the files that this process may have open.
+void RaiseOpenFiles(const ServerOptions& options) {
+  const OpenFiles limit = RaiseOpenFilesLimit();
+  const int connections = ConnectionsThatFit(options.limits, limit.now);
+  if (static_cast<uint32_t>(connections) >= options.shard.max_sessions) return;
+  LOG(WARNING) << "at most " << connections
+               << " connections fit, and --max-workers=" << options.shard.max_sessions
+               << "; this process may have " << limit.now
+               << " files open and --max-connections=" << options.limits.connections
+               << "; raise these (ulimit -Hn) or lower --max-workers";
+}
+
 bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
   return std::any_of(sessions.begin(), sessions.end(), [](const SessionRecord& record) {
     return record.role == SessionRole::kWorker && record.presence == Presence::kLeft;
@@ -63,6 +77,7 @@ Server::Server(const ServerOptions& options, std::unique_ptr<DurableDirectory> d
       durable_(std::move(durable)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
+  RaiseOpenFiles(options);
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::unique_ptr<Trace> trace;

@@ -17,6 +17,9 @@ v1::ServerLimits LimitsOf(const ServerOptions& options) {
   limits.set_metadata_bytes(RpcLimits::kMetadataBytes);
   limits.set_streams_per_connection(options.limits.streams);
   *limits.mutable_handshake() = ToProto(options.limits.handshake);
+  limits.set_connections(static_cast<uint32_t>(options.limits.connections));
+  limits.set_connections_per_address(
+      static_cast<uint32_t>(options.limits.connections_of_one_address));
   limits.set_parameters(options.shard.max_elements);
   limits.set_tensors(Layout::kMaxRanges);
   limits.set_tensor_name_bytes(Layout::kMaxNameBytes);

@@ -69,6 +69,21 @@ void AddMemberFlags(CLI::App& group, ServerFlags& flags) {
       ->capture_default_str();
 }
 
+void AddConnectionFlags(CLI::App& group, ServerFlags& flags) {
+  group
+      .add_option(
+          "--max-connections", flags.max_connections,
+          "connections that may be open at once; further ones are closed; each takes two of "
+          "the files that the process may have open (ulimit -n)")
+      ->check(CLI::Range(16, 1'000'000))
+      ->capture_default_str();
+  group
+      .add_option("--max-connections-per-address", flags.max_connections_per_address,
+                  "connections that may be open at once from one IP address; 0: half of all")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+}
+
 void AddLimitFlags(CLI::App& group, ServerFlags& flags) {
   AddOptional(
       group, "--max-in-flight", flags.max_in_flight_mb,
@@ -82,9 +97,11 @@ void AddLimitFlags(CLI::App& group, ServerFlags& flags) {
       ->capture_default_str();
   group
       .add_option("--handshake-timeout", flags.handshake_timeout,
-                  "seconds in which a new connection must complete its handshakes")
+                  "seconds in which a new connection must complete its handshakes; it must begin "
+                  "a call in twice that time")
       ->check(NumberFrom(0.01, 3600))
       ->capture_default_str();
+  AddConnectionFlags(group, flags);
 }
 
 void AddAddressFlags(CLI::App& group, ServerFlags& flags) {
@@ -150,6 +167,8 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
   options.log_step_wait = absl::Seconds(flags.log_step_wait);
   options.trace_file = flags.trace;
   options.limits.streams = flags.max_streams;
+  options.limits.connections = flags.max_connections;
+  options.limits.connections_of_one_address = flags.max_connections_per_address;
   options.limits.handshake = absl::Seconds(flags.handshake_timeout);
   options.threads = flags.threads.value_or(std::min(ThreadPool::UsableCores(), kMostThreads));
   if (flags.token_file.empty()) return options;

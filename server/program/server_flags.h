@@ -28,6 +28,8 @@ struct ServerFlags {
   uint32_t max_workers = 1024;
   absl::optional<double> max_in_flight_mb;
   int max_streams = RpcLimits().streams;
+  int max_connections = RpcLimits().connections;
+  int max_connections_per_address = RpcLimits().connections_of_one_address;
   double handshake_timeout = absl::ToDoubleSeconds(RpcLimits().handshake);
   absl::optional<uint32_t> threads;
   bool shared_memory = true;

@@ -2,16 +2,16 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/server_posix.h>
 
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/net/bind_check.h"
+#include "common/net/listening_sockets.h"
 #include "common/wire/grpc_runtime.h"
 #include "server/rpc/access/tls.h"
-#include "server/rpc/access/unix_listener.h"
+#include "server/rpc/listening/acceptor.h"
+#include "server/rpc/listening/open_files.h"
 #include "server/rpc/operator/admin.h"
 #include "server/rpc/operator/health.h"
 #include "server/rpc/operator/inspector.h"
@@ -32,6 +32,13 @@ std::vector<std::string> ServiceNames() {
           "grpc.reflection.v1.ServerReflection",    "grpc.reflection.v1alpha.ServerReflection"};
 }
 
+// The time in which a peer has to answer: with an acknowledgement in TCP, or to a ping of gRPC.
+constexpr absl::Duration kPeerTimeout = absl::Seconds(10);
+
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(absl::ToInt64Milliseconds(duration));
+}
+
 class GrpcServerOnAddress final : public GrpcServer {
  public:
   GrpcServerOnAddress(std::unique_ptr<OpenWatches> watches,
@@ -40,25 +47,28 @@ class GrpcServerOnAddress final : public GrpcServer {
 
   absl::Status Start(const GrpcServerOptions& options) {
     KeepGrpcRunning();
+    if (UsesTls(options)) {
+      const auto first = options.credentials();
+      if (!first.ok()) return first.status();
+    }
+    auto listening = ListeningSockets::Open(options.address, kPeerTimeout);
+    if (!listening.ok()) return CannotListen(options.address, listening.status().message());
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     SetLimits(options.limits, builder);
-    // Otherwise two servers could share a port, each with half of the workers.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     // A worker that is stopped, or whose node is gone, answers no ping. Then its streams end and
     // its lease begins.
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(kPeerTimeout));
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(kPeerTimeout));
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
     for (const auto& service : services_) builder.RegisterService(service.get());
-    address_ = options.address;
-    return address_.is_unix() ? StartOnUnix(builder) : StartOnTcp(options.credentials, builder);
+    return Serve(*std::move(listening), options, builder);
   }
 
   const Address& address() const override { return address_; }
 
   void Shutdown(absl::Duration grace) override {
-    unix_listener_ = nullptr;
+    acceptor_ = nullptr;
     watches_->EndAll();
     server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
     server_->Wait();
@@ -70,49 +80,65 @@ class GrpcServerOnAddress final : public GrpcServer {
     builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, RpcLimits::kMetadataBytes);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits.streams);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                               static_cast<int>(absl::ToInt64Milliseconds(limits.handshake)));
+                               Milliseconds(limits.handshake));
+    builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);  // the acceptor reads its numbers
     // gRPC unpacks a message before it looks at the message's size.
     builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
     builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   }
 
-  absl::Status CannotListen(absl::string_view why) const {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address_.ToString(), ": ", why));
+  static bool UsesTls(const GrpcServerOptions& options) {
+    return options.credentials != nullptr && !options.address.is_unix();
   }
 
-  absl::Status StartOnTcp(const CredentialsSource& source, grpc::ServerBuilder& builder) {
-    if (source != nullptr) {
-      const auto first = source();
-      if (!first.ok()) return first.status();
-      credentials_ = MakeTlsServerCredentials(source);
-    } else {
-      credentials_ = grpc::InsecureServerCredentials();
-    }
-    int port = 0;
-    builder.AddListeningPort(address_.ToString(), credentials_, &port);
+  static absl::Status CannotListen(const Address& address, absl::string_view why) {
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", address.ToString(), ": ", why));
+  }
+
+  absl::Status Serve(ListeningSockets listening, const GrpcServerOptions& options,
+                     grpc::ServerBuilder& builder) {
+    address_ = listening.address();
+    credentials_ = UsesTls(options)
+                       ? MakeTlsServerCredentials(options.credentials, [this] { calls_.Add(); })
+                       : MakePlaintextServerCredentials([this] { calls_.Add(); });
+    connected_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_);
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr) return CannotListen(WhyNotBindable(address_));
-    address_.port = static_cast<uint16_t>(port);
+    if (server_ == nullptr) return CannotListen(address_, "gRPC does not start");
+    AcceptorOptions acceptor;
+    acceptor.limits = LimitsOn(options.limits);
+    acceptor.serve = [this](FileDescriptor accepted) { HandOver(std::move(accepted)); };
+    acceptor.grpc_server = LatestGrpcServer();
+    auto started = Acceptor::Start(std::move(listening), std::move(acceptor), calls_);
+    if (!started.ok()) return CannotListen(address_, started.status().message());
+    acceptor_ = *std::move(started);
     return absl::OkStatus();
   }
 
-  absl::Status StartOnUnix(grpc::ServerBuilder& builder) {
-    server_ = builder.BuildAndStart();
-    if (server_ == nullptr) return CannotListen("gRPC does not start");
-    auto listener = UnixListener::Start(address_.unix_path, [this](FileDescriptor connection) {
-      grpc::AddInsecureChannelFromFd(server_.get(), connection.Release());
-    });
-    if (!listener.ok()) return CannotListen(listener.status().message());
-    unix_listener_ = *std::move(listener);
-    return absl::OkStatus();
+  static ConnectionLimits LimitsOn(const RpcLimits& limits) {
+    ConnectionLimits connections;
+    const int in_all = ConnectionsThatFit(limits, OpenFilesLimit().now);
+    const int of_one = limits.connections_of_one_address;
+    connections.in_all = static_cast<size_t>(in_all);
+    connections.of_one_address = static_cast<size_t>(of_one > 0 ? of_one : in_all / 2);
+    connections.calls.open = 4 * int64_t{limits.streams};
+    connections.calls.first_call = 2 * limits.handshake;
+    return connections;
+  }
+
+  void HandOver(FileDescriptor accepted) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = accepted.Release();
+    connected_->HandleNewConnection(&connection);
   }
 
   const std::unique_ptr<OpenWatches> watches_;
   const std::vector<std::unique_ptr<grpc::Service>> services_;
-  std::shared_ptr<grpc::ServerCredentials> credentials_;  // null on a unix socket
+  CallCounter calls_;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connected_;  // takes descriptors
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<UnixListener> unix_listener_;  // null on TCP
+  std::unique_ptr<Acceptor> acceptor_;
   Address address_;
 };
 

@@ -9,18 +9,30 @@ import os
 import re
 import resource
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
 from http2_peer import (
+    CONTINUATION,
+    END_HEADERS,
+    HEADERS,
+    PREFACE,
+    RST_STREAM,
+    SETTINGS,
     Peer,
     bomb,
+    field,
+    frame,
+    request,
 )
 
 HEARTBEAT = "/sluice.v1.ParameterServer/Heartbeat"
+PUSH = "/sluice.v1.ParameterServer/PushGradients"
 STATE = "/sluice.v1.Inspector/GetServerState"
+WATCH = "/grpc.health.v1.Health/Watch"
 EMPTY = bytes(5)  # a message without fields
 PLENTY = 100  # MB of memory; a server takes 20 at its start
 PROGRAM = ""
@@ -124,6 +136,111 @@ class HostileConnections(unittest.TestCase):
         evil.call(1, STATE, bomb("gzip", 500), [(b"grpc-encoding", b"gzip")])
         self.assertIn(b"grpc-status\x0212", evil.answer())
         self.expect_served(server, tls)
+
+    # ---- Calls ----
+
+    def reset_calls(self, peer, path):
+        """Begins calls and resets each at once. True if the server closes the connection."""
+        whole = b"\x83\x86" + b"".join(
+            field(name, value, remembered=True)
+            for name, value in [
+                (b":path", path.encode()),
+                (b":authority", b"x"),
+                (b"te", b"trailers"),
+                (b"content-type", b"application/grpc"),
+            ]
+        )
+        indexed = b"\x83\x86\xc1\xc0\xbf\xbe"
+        for first in range(0, 150_000, 500):
+            frames = b""
+            for i in range(first, first + 500):
+                frames += frame(HEADERS, END_HEADERS, 2 * i + 1, indexed if i else whole)
+                frames += frame(RST_STREAM, 0, 2 * i + 1, struct.pack(">I", 8))
+            if not peer.send(frames):
+                return True
+        return False
+
+    def test_a_flood_of_resets_ends_the_connection(self):
+        for path in (WATCH, HEARTBEAT, PUSH, "/no/method"):
+            server = self.serve()
+            self.assertTrue(self.reset_calls(self.greeted(server), path), path)
+            self.expect_served(server)
+            server.await_line("(closed a connection from 127.0.0.1: it (has|broke))")
+
+    def test_a_flood_of_resets_ends_the_connection_on_a_unix_socket(self):
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            server = self.serve(listen=f"unix:{folder}/s")
+            self.assertTrue(self.reset_calls(self.greeted(server), WATCH))
+            self.expect_served(server)
+            server.await_line("(closed a connection from a unix socket: it (has|broke))")
+
+    def test_a_flood_of_resets_ends_the_connection_over_tls(self):
+        server, tls = self.serve_tls()
+        self.assertTrue(self.reset_calls(self.greeted(server, tls=tls), WATCH))
+        self.expect_served(server, tls)
+
+    def test_calls_without_end_of_a_client_that_acknowledges_nothing_end_the_connection(self):
+        server = self.serve()
+        evil = self.greeted(server, acknowledges=False)
+        for first in range(0, 20_000, 500):
+            calls = range(2 * first + 1, 2 * (first + 500), 2)
+            evil.send(b"".join(frame(HEADERS, END_HEADERS, i, request(PUSH)) for i in calls))
+        evil.await_close()
+        self.expect_served(server)
+
+    def test_metadata_of_a_client_that_acknowledges_nothing_are_refused(self):
+        server = self.serve()
+        evil = self.greeted(server, acknowledges=False)
+        evil.send(frame(HEADERS, 0, 1, request(HEARTBEAT)))
+        for _ in range(900):
+            evil.send(frame(CONTINUATION, 0, 1, field(b"x", bytes(16000))))
+        evil.send(frame(CONTINUATION, END_HEADERS, 1))
+        self.assertIn(b"grpc-status\x018", evil.answer())
+        self.expect_served(server)
+
+    # ---- Connections ----
+
+    def test_more_connections_than_descriptors_do_not_make_the_server_deaf(self):
+        for open_files in (1024, 64):
+            server = self.serve(open_files=open_files)
+            crowd = [self.connect(server) for _ in range(1300)]
+            server.await_line("(refused a connection from 127.0.0.1|cannot take a connection)")
+            for peer in crowd:
+                peer.close()
+            self.expect_served_soon(server)
+
+    def expect_served_soon(self, server):
+        """As the server learns of the crowd's end, it has room again."""
+        while True:
+            honest = self.connect(server)
+            honest.send(PREFACE + frame(SETTINGS, 0, 0))
+            greeted = honest.next_frame() is not None
+            honest.close()
+            if greeted:
+                break
+        self.expect_served(server)
+
+    def test_an_address_has_no_more_connections_than_it_may(self):
+        server = self.serve("--max-connections-per-address=3")
+        held = [self.greeted(server) for _ in range(3)]
+        self.connect(server).await_close()
+        for peer in held:
+            peer.call(1, STATE, EMPTY)
+            self.assertIn(b"grpc-status\x010", peer.answer())
+        held[0].close()
+        self.expect_served_soon(server)
+
+    def test_a_connection_that_begins_no_call_is_closed(self):
+        server = self.serve("--handshake-timeout=0.3")
+        silent = self.connect(server)
+        greeted = self.greeted(server)
+        silent.await_close()
+        greeted.await_close()
+        self.expect_served(server)
+
+    def test_a_hard_limit_that_is_too_low_for_the_workers_is_told(self):
+        server = self.serve("--max-workers=1000", open_files=1024)
+        server.await_line("(at most 384 connections fit, and --max-workers=1000)")
 
     # ---- What the tests share ----
 

@@ -3,6 +3,8 @@
 #ifndef SLUICE_SERVER_RPC_ACCESS_RPC_LIMITS_H_
 #define SLUICE_SERVER_RPC_ACCESS_RPC_LIMITS_H_
 
+#include <cstdint>
+
 #include "absl/time/time.h"
 
 namespace sluice {
@@ -19,9 +21,24 @@ struct RpcLimits {
 
   // Open calls of one connection; further calls wait. A worker has about five.
   int streams = 256;
-  // Time for a new connection's handshakes (TLS and HTTP/2); after that it is closed.
+  // Time for a new connection's handshakes (TLS and HTTP/2); after that it is closed. So is a
+  // connection that has begun no call after twice that time.
   absl::Duration handshake = absl::Seconds(10);
+  // Connections that may be open at once. The limit on open files may allow fewer, see
+  // ConnectionsThatFit().
+  int connections = 16384;
+  // Connections that may be open from one IP address at once; 0: half of all.
+  int connections_of_one_address = 0;
 };
+
+// Descriptors that are kept for the rest of the program: shared memory, the journal, checkpoints.
+// The others are for connections, of which each takes two.
+inline constexpr int kOtherDescriptors = 256;
+inline constexpr int kDescriptorsOfConnection = 2;
+
+// How many connections may be open at once with `descriptors` open files: as `limits` says, or
+// fewer, but at least 16.
+int ConnectionsThatFit(const RpcLimits& limits, uint64_t descriptors);
 
 }  // namespace sluice
 

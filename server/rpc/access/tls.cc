@@ -39,22 +39,25 @@ absl::string_view MethodIn(const grpc_metadata* metadata, size_t count) {
 }
 
 // gRPC asks this processor about each call, before the method sees the call.
-void CheckCall(void*, grpc_auth_context* context, const grpc_metadata* metadata, size_t count,
+void CheckCall(void* begun, grpc_auth_context* context, const grpc_metadata* metadata, size_t count,
                grpc_process_auth_metadata_done_cb done, void* call) {
-  const absl::Status allowed = CheckMay(RolesOf(context), MethodIn(metadata, count));
+  (*static_cast<const CallBegun*>(begun))();
+  absl::Status allowed = CheckMetadata(metadata, count);
+  if (allowed.ok()) allowed = CheckMay(RolesOf(context), MethodIn(metadata, count));
   const std::string why(allowed.message());
   done(call, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(allowed.code()), why.c_str());
 }
 
 class TlsServerCredentials final : public grpc::ServerCredentials {
  public:
-  explicit TlsServerCredentials(CredentialsSource source)
+  TlsServerCredentials(CredentialsSource source, CallBegun begun)
       : source_(std::move(source)),
+        begun_(std::move(begun)),
         credentials_(grpc_ssl_server_credentials_create_with_options(
             grpc_ssl_server_credentials_create_options_using_config_fetcher(
                 GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, Fetch, this))) {
     grpc_server_credentials_set_auth_metadata_processor(credentials_,
-                                                        {CheckCall, nullptr, nullptr});
+                                                        {CheckCall, nullptr, &begun_});
   }
   ~TlsServerCredentials() override { grpc_server_credentials_release(credentials_); }
 
@@ -95,6 +98,7 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
   }
 
   const CredentialsSource source_;
+  CallBegun begun_;
   grpc_server_credentials* const credentials_;
   absl::Mutex mu_;
   Credentials used_ ABSL_GUARDED_BY(mu_);      // without the key, which belongs to the certificate
@@ -103,8 +107,9 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
 
 }  // namespace
 
-std::shared_ptr<grpc::ServerCredentials> MakeTlsServerCredentials(CredentialsSource source) {
-  return std::make_shared<TlsServerCredentials>(std::move(source));
+std::shared_ptr<grpc::ServerCredentials> MakeTlsServerCredentials(CredentialsSource source,
+                                                                  CallBegun begun) {
+  return std::make_shared<TlsServerCredentials>(std::move(source), std::move(begun));
 }
 
 Roles RolesOf(const grpc::CallbackServerContext& context) {

@@ -13,6 +13,7 @@
 
 #include "common/security/credentials_source.h"
 #include "common/security/role.h"
+#include "server/rpc/access/call_check.h"
 
 namespace sluice {
 
@@ -21,7 +22,8 @@ namespace sluice {
 // fails in the handshake. A caller whose certificate lacks the role that a method needs (see
 // method_roles.h) gets PERMISSION_DENIED, and one that calls an unknown method UNIMPLEMENTED. Keep
 // the returned object as long as the gRPC server.
-std::shared_ptr<grpc::ServerCredentials> MakeTlsServerCredentials(CredentialsSource source);
+std::shared_ptr<grpc::ServerCredentials> MakeTlsServerCredentials(CredentialsSource source,
+                                                                  CallBegun begun);
 
 // The roles in the caller's certificate. All roles if the connection does not use TLS; then only
 // the token decides.

@@ -35,6 +35,8 @@ TEST(ConfigTest, TellsEveryLimitAndItsFlag) {
   EXPECT_EQ(JsonAt(defaults, "limits.metadata_bytes"), "8192");
   EXPECT_EQ(JsonAt(defaults, "limits.streams_per_connection"), "256");
   EXPECT_EQ(JsonAt(defaults, "limits.handshake"), "10s");
+  EXPECT_EQ(JsonAt(defaults, "limits.connections"), "16384");
+  EXPECT_EQ(JsonAt(defaults, "limits.connections_per_address"), "0");
   EXPECT_THAT(JsonAt(defaults, "limits.parameters"), MatchesRegex("[1-9][0-9]{6,}"));
   EXPECT_EQ(JsonAt(defaults, "limits.tensors"), "65536");
   EXPECT_EQ(JsonAt(defaults, "limits.tensor_name_bytes"), "256");
@@ -46,8 +48,11 @@ TEST(ConfigTest, TellsEveryLimitAndItsFlag) {
   EXPECT_THAT(JsonAt(defaults, "limits.bytes_in_flight"), MatchesRegex("[1-9][0-9]{6,}"));
   EXPECT_EQ(JsonAt(defaults, "limits.lease"), "10s");
   const std::string tight = ConfigOf({"--max-streams=32", "--handshake-timeout=2.5",
+                                      "--max-connections=100", "--max-connections-per-address=20",
                                       "--max-workers=8", "--max-in-flight=12", "--lease=3"});
   EXPECT_EQ(JsonAt(tight, "limits.streams_per_connection"), "32");
+  EXPECT_EQ(JsonAt(tight, "limits.connections"), "100");
+  EXPECT_EQ(JsonAt(tight, "limits.connections_per_address"), "20");
   EXPECT_EQ(JsonAt(tight, "limits.handshake"), "2.500s");
   EXPECT_EQ(JsonAt(tight, "limits.workers"), "8");
   EXPECT_EQ(JsonAt(tight, "limits.bytes_in_flight"), "12000000");
