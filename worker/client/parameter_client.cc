@@ -62,7 +62,8 @@ void ParameterClient::GiveUpEarly() {
 }
 
 void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
-  const bool holds_back = connection_->measures_push() || (auto_ != nullptr && auto_->holds_back());
+  const bool holds_back =
+      !complete_ || connection_->measures_push() || (auto_ != nullptr && auto_->holds_back());
   if (!early_.has_value() && holds_back) return;
   if (!early_.has_value()) {
     const uint64_t elements = request_.layout.size();
@@ -86,6 +87,12 @@ void ParameterClient::Send(uint64_t offset, const SharedFloats& part, Round& rou
 absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradient,
                                                       uint32_t samples, absl::optional<float> loss,
                                                       absl::Span<float> parameters) {
+  if (!complete_) {
+    LOG(WARNING) << request_.worker << " drops a gradient: an error has left its parameters "
+                 << "incomplete, and it pulls them again";
+    return GiveUpPush(parameters);
+  }
+  const bool overwrites = gradient.values.data() == parameters.data();
   const bool early = early_.has_value();
   Round round = early ? *std::move(early_) : Round{NextHeader(), nullptr, Coverage(0)};
   early_.reset();
@@ -94,7 +101,7 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
   header.loss = loss;
   round.header = header;
   for (int attempt = 0;; ++attempt) {
-    auto report = TryExchange(std::move(round), gradient, parameters);
+    auto report = TryExchange(round, gradient, parameters);
     // A push may exceed its deadline because it waits for others: one that began early, or one
     // whose answer waits until its step is durable.
     const bool outlived = absl::IsDeadlineExceeded(report.status());
@@ -115,14 +122,35 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
       const absl::Status rejoined = Rejoin();
       if (!rejoined.ok()) return rejoined;
       if (auto_ != nullptr) auto_->ReportAgain();
-      if (!welcome_.resumed) return GiveUpPush(parameters);
+      if (!welcome_.resumed) {
+        LOG(WARNING) << "the server does not know " << request_.worker
+                     << " any more; its latest push is given up";
+        return GiveUpPush(parameters);
+      }
     }
+    if (overwrites && !complete_) return EndOverwritten(round, parameters);
     header.session = welcome_.session;
     round = Round{header, nullptr, Coverage(0)};
   }
 }
 
-absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round round, const SharedFloats& gradient,
+// Ends a push whose pull broke off in the memory of what was pushed, so that it cannot be repeated.
+// If the server has lost it, it is as if it had come too late.
+absl::StatusOr<RoundReport> ParameterClient::EndOverwritten(const Round& round,
+                                                            absl::Span<float> parameters) {
+  const absl::Status begun = Begin(Earlier::kPushed, parameters);
+  if (!begun.ok()) return begun;
+  const bool same_session = welcome_.session == round.header.session;
+  const bool known = welcome_.resumed && welcome_.last_sequence >= round.header.sequence;
+  if (!same_session && !known) return RoundReport{step_, Disposition::kStaleDropped, 0};
+  const PushOutcome& outcome = *round.outcome;
+  const RoundReport report = {step_, outcome.first_disposition.value_or(outcome.disposition),
+                              outcome.staleness};
+  if (encoder_ != nullptr) encoder_->End(Counted(report.disposition));
+  return report;
+}
+
+absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round& round, const SharedFloats& gradient,
                                                          absl::Span<float> parameters) {
   const PushHeader& header = round.header;
   PullRequest request;
@@ -130,14 +158,15 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round round, const Shar
   request.min_step = welcome_.step;
   request.after = header.sequence;
   // If parameters were pushed instead of a gradient, they have changed since the server sent them.
-  const bool has_servers = gradient.values.data() != parameters.data();
+  const bool has_servers = complete_ && gradient.values.data() != parameters.data();
   if (has_servers && incarnation_ == welcome_.incarnation) request.have_step = step_;
   // A pull that starts before the push saves a round trip. It cannot be measured, because it may
   // arrive before Read() is called.
   const bool measured = auto_ != nullptr && auto_->measures_pull();
   std::unique_ptr<PendingPull> pull = measured ? nullptr : connection_->StartPull(request);
-  const auto outcome = Push(std::move(round), gradient);
+  const auto outcome = Push(round, gradient);
   if (!outcome.ok()) return outcome.status();
+  round.outcome = *outcome;
   if (measured) pull = connection_->StartPull(request);
   // A gradient that does not count may not have been sent whole.
   if (!Counted(outcome->disposition)) pushed_ = Transfer();
@@ -150,7 +179,7 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round round, const Shar
 }
 
 // Sends the elements that were not sent early.
-absl::StatusOr<PushOutcome> ParameterClient::Push(Round round, const SharedFloats& gradient) {
+absl::StatusOr<PushOutcome> ParameterClient::Push(Round& round, const SharedFloats& gradient) {
   if (round.push == nullptr) {
     const uint64_t elements = gradient.values.size();
     round.sent = Coverage(elements);
@@ -162,6 +191,7 @@ absl::StatusOr<PushOutcome> ParameterClient::Push(Round round, const SharedFloat
   }
   auto outcome = round.push->Finish({round.header.samples, round.header.loss});
   pushed_ = round.push->transfer();
+  round.push = nullptr;
   return outcome;
 }
 
@@ -175,17 +205,27 @@ absl::Status ParameterClient::Pull(Step min_step, absl::Span<float> parameters,
 }
 
 // Repeats the pull while other workers are late, and if it was damaged on its way.
-absl::Status ParameterClient::Finish(std::unique_ptr<PendingPull> pull, const PullRequest& request,
+absl::Status ParameterClient::Finish(std::unique_ptr<PendingPull> pull, PullRequest request,
                                      absl::Span<float> parameters) {
-  auto header = pull->Read(parameters);
+  absl::Status read = Read(*pull, parameters);
   int corrupt = 0;
-  while (absl::IsDeadlineExceeded(header.status()) ||
-         (IsCorrupt(header.status()) && ++corrupt <= kMaxRepeats)) {
+  while (absl::IsDeadlineExceeded(read) || (IsCorrupt(read) && ++corrupt <= kMaxRepeats)) {
+    if (!complete_) request.have_step.reset();
     pull = connection_->StartPull(request);
-    header = pull->Read(parameters);
+    read = Read(*pull, parameters);
   }
-  if (!header.ok()) return header.status();
-  pulled_ = pull->transfer();
+  return read;
+}
+
+absl::Status ParameterClient::Read(PendingPull& pull, absl::Span<float> parameters) {
+  const auto header = pull.Read(parameters);
+  if (!header.ok()) {
+    if (pull.wrote()) complete_ = false;
+    return header.status();
+  }
+  if (!header->not_modified) complete_ = true;
+  server_has_parameters_ = true;
+  pulled_ = pull.transfer();
   step_ = header->step;
   incarnation_ = header->incarnation;
   learning_rate_ = header->learning_rate;

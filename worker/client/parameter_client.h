@@ -37,6 +37,10 @@ struct RoundReport {
 // When the connection breaks, the session ends or the server comes back, the client joins again and
 // repeats the push that was not answered, under the same sequence: the server counts it once. An
 // error that a method returns is final: the server refused, or it did not come back.
+//
+// Parameters are pulled into the caller's memory. A pull that breaks off there leaves a mixture of
+// two steps. The client knows that, and pulls again: it neither pushes a mixture nor a gradient
+// that was computed on one, and never offers one to a server that has no parameters.
 class ParameterClient {
  public:
   // Gradients are pushed in `encoding`. `pull` matters only if it is automatic: otherwise the
@@ -50,13 +54,16 @@ class ParameterClient {
         clock_(clock) {}
 
   // Joins a job. On entry `parameters` hold the model's own. If the job has no parameters yet, they
-  // become the job's; otherwise the job's replace them.
+  // become the job's; otherwise the job's replace them. After an error they are the model's own
+  // again.
   absl::Status Join(const JoinRequest& request, absl::Span<float> parameters);
 
   // Pushes a gradient that was computed on `samples` samples and on the parameters that this worker
   // holds. Then waits until the job's mode lets this worker continue, and writes the parameters to
   // continue with to `parameters`, which may be the memory of `gradient`. The server shows `loss`
-  // to people.
+  // to people. If the last call has left a mixture, the gradient is dropped (kStaleDropped), and
+  // only the pull is made. DATA_LOSS if `parameters` are a mixture, and the server has come back
+  // without any.
   absl::StatusOr<RoundReport> PushPull(const SharedFloats& gradient, uint32_t samples,
                                        absl::optional<float> loss, absl::Span<float> parameters);
 
@@ -71,6 +78,10 @@ class ParameterClient {
   // Drops the gradient of which a part was sent early. Its attachments go with the next push,
   // unless that has too many then.
   void GiveUpEarly();
+
+  // Whether the parameters that the last call wrote to are complete. If not, an error has left a
+  // mixture of two steps there; do not use them before a PushPull() has returned a report.
+  bool parameters_complete() const { return complete_; }
 
   // For an observer's session: waits until every worker has left, and takes the final parameters.
   // UNAVAILABLE if the server went down before.
@@ -88,7 +99,8 @@ class ParameterClient {
   // Whether this process has pushed in an earlier session.
   enum class Earlier { kNothing, kPushed };
   absl::Status Begin(Earlier earlier, absl::Span<float> parameters);
-  absl::Status TryToBegin(Earlier earlier, const SharedFloats& own, absl::Span<float> parameters);
+  absl::Status TryToBegin(Earlier earlier, const SharedFloats* own, absl::Span<float> parameters);
+  absl::Status TakeOthers(const PullRequest& request, absl::Span<float> parameters);
   absl::Status Rejoin();
   void LogReturn() const;
   // A push; a part of it may have been sent.
@@ -96,19 +108,22 @@ class ParameterClient {
     PushHeader header;
     std::unique_ptr<OutgoingPush> push;
     Coverage sent;
-    bool open = true;  // the push accepts more parts
+    bool open = true;                     // the push accepts more parts
+    absl::optional<PushOutcome> outcome;  // once the push was answered
   };
 
   PushHeader NextHeader();
   void Send(uint64_t offset, const SharedFloats& part, Round& round) const;
-  absl::StatusOr<RoundReport> TryExchange(Round round, const SharedFloats& gradient,
+  absl::StatusOr<RoundReport> TryExchange(Round& round, const SharedFloats& gradient,
                                           absl::Span<float> parameters);
-  absl::StatusOr<PushOutcome> Push(Round round, const SharedFloats& gradient);
+  absl::StatusOr<PushOutcome> Push(Round& round, const SharedFloats& gradient);
   absl::StatusOr<RoundReport> GiveUpPush(absl::Span<float> parameters);
+  absl::StatusOr<RoundReport> EndOverwritten(const Round& round, absl::Span<float> parameters);
   absl::Status Pull(Step min_step, absl::Span<float> parameters,
                     absl::optional<Sequence> after = absl::nullopt);
-  absl::Status Finish(std::unique_ptr<PendingPull> pull, const PullRequest& request,
+  absl::Status Finish(std::unique_ptr<PendingPull> pull, PullRequest request,
                       absl::Span<float> parameters);
+  absl::Status Read(PendingPull& pull, absl::Span<float> parameters);
 
   const std::unique_ptr<ServerConnection> connection_;
   GradientEncoding encoding_;
@@ -117,10 +132,12 @@ class ParameterClient {
   std::unique_ptr<GradientEncoder> encoder_;  // null if gradients are sent as they are
   std::unique_ptr<AutoEncodings> auto_;       // null if nothing is chosen
   JoinRequest request_;
-  Welcome welcome_;           // of the latest session
-  Step step_;                 // of the parameters that this worker holds
-  Incarnation incarnation_;   // of the server that made that step
-  double learning_rate_ = 0;  // of that step; 0 if unknown
+  Welcome welcome_;                     // of the latest session
+  bool server_has_parameters_ = false;  // as far as the latest session has shown
+  bool complete_ = true;                // see parameters_complete()
+  Step step_;                           // of the parameters that this worker holds
+  Incarnation incarnation_;             // of the server that made that step
+  double learning_rate_ = 0;            // of that step; 0 if unknown
   Sequence sequence_;
   Attachments attachments_;      // of the next push
   absl::optional<Round> early_;  // begun by SendEarly()

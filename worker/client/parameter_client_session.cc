@@ -48,41 +48,58 @@ absl::Status ParameterClient::OpenSession() {
   auto welcome = connection_->Join(request_);
   if (!welcome.ok()) return welcome.status();
   welcome_ = *std::move(welcome);
+  server_has_parameters_ = welcome_.initialized;
   request_.job_id = welcome_.job_id;  // another job at this address is refused later
   return absl::OkStatus();
 }
 
 // Offers `parameters` to a job that has none, and fills them with the job's. If the session breaks,
-// it does so in a later one.
+// it does so in a later one. A mixture is not offered.
 absl::Status ParameterClient::Begin(Earlier earlier, absl::Span<float> parameters) {
   // A pull that breaks off leaves a mixture in `parameters`.
-  const SharedFloats own = Share({parameters.begin(), parameters.end()});
+  absl::optional<SharedFloats> own;
+  if (complete_) own = Share({parameters.begin(), parameters.end()});
   for (int attempt = 0;; ++attempt) {
-    const absl::Status begun = TryToBegin(earlier, own, parameters);
+    const absl::Status begun = TryToBegin(earlier, own.has_value() ? &*own : nullptr, parameters);
+    if (begun.ok()) return begun;
+    if (own.has_value()) std::copy(own->values.begin(), own->values.end(), parameters.begin());
+    complete_ = own.has_value();
     if (!IsLost(begun) || attempt == kMaxRejoins) return begun;
     LOG(WARNING) << request_.worker << " joins again: " << begun.message();
-    std::copy(own.values.begin(), own.values.end(), parameters.begin());
     const absl::Status rejoined = Rejoin();
     if (!rejoined.ok()) return rejoined;
   }
 }
 
-absl::Status ParameterClient::TryToBegin(Earlier earlier, const SharedFloats& own,
+// `own` are null if they are a mixture.
+absl::Status ParameterClient::TryToBegin(Earlier earlier, const SharedFloats* own,
                                          absl::Span<float> parameters) {
   PullRequest first;
-  if (!welcome_.initialized && request_.role == SessionRole::kWorker) {
-    const auto initialized = connection_->Initialize(welcome_.session, own);
-    if (!initialized.ok()) return initialized.status();
-    step_ = initialized->step;
-    incarnation_ = welcome_.incarnation;
-    // The worker has these parameters, and needs only the pull's header.
-    if (initialized->accepted) first.have_step = step_;
-  }
   first.session = welcome_.session;
   first.min_step = welcome_.step;
   // With `after` the server answers only when it does not read this worker's memory any more.
   if (earlier == Earlier::kPushed) first.after = welcome_.last_sequence;
+  if (!server_has_parameters_ && request_.role == SessionRole::kWorker) {
+    if (own == nullptr) return TakeOthers(first, parameters);
+    const auto initialized = connection_->Initialize(welcome_.session, *own);
+    if (!initialized.ok()) return initialized.status();
+    // The worker has these parameters, and needs only the pull's header.
+    if (initialized->accepted) first.have_step = initialized->step;
+  }
   return Finish(connection_->StartPull(first), first, parameters);
+}
+
+// Waits, for the time of one pull, until another worker has offered its parameters.
+absl::Status ParameterClient::TakeOthers(const PullRequest& request, absl::Span<float> parameters) {
+  LOG(WARNING) << request_.worker << " waits for the parameters of another worker: the server has "
+               << "none, and its own are incomplete";
+  const auto pull = connection_->StartPull(request);
+  const absl::Status read = Read(*pull, parameters);
+  if (!absl::IsDeadlineExceeded(read)) return read;
+  return absl::DataLossError(
+      "the server came back without parameters, those of this worker are incomplete because a pull "
+      "broke off, and no other worker has offered its own: start the job again, and give the "
+      "server --checkpoint-dir, from which it comes back with its parameters");
 }
 
 // ---- Joining again ----
@@ -106,8 +123,6 @@ void ParameterClient::LogReturn() const {
 }
 
 absl::StatusOr<RoundReport> ParameterClient::GiveUpPush(absl::Span<float> parameters) {
-  LOG(WARNING) << "the server does not know " << request_.worker
-               << " any more; its latest push is given up";
   const absl::Status begun = Begin(Earlier::kPushed, parameters);
   if (!begun.ok()) return begun;
   return RoundReport{step_, Disposition::kStaleDropped, 0};
@@ -116,16 +131,20 @@ absl::StatusOr<RoundReport> ParameterClient::GiveUpPush(absl::Span<float> parame
 // ---- Leaving ----
 
 absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
-  for (;;) {
+  for (int broken = 0;;) {
     const auto event = connection_->NextEvent();
     const bool ended = event.ok() && event->kind == JobEvent::Kind::kEvicted;
-    if (ended || IsLost(event.status())) {
+    const bool finished = event.ok() && event->kind == JobEvent::Kind::kTrainingFinished;
+    if (finished) {
+      const absl::Status pulled = Pull(event->step, parameters);
+      if (!IsLost(pulled) || ++broken > kMaxRejoins) return pulled;
+    }
+    if (ended || finished || IsLost(event.status())) {
       const absl::Status rejoined = Rejoin();
       if (!rejoined.ok()) return rejoined;
       continue;
     }
     if (!event.ok()) return event.status();
-    if (event->kind == JobEvent::Kind::kTrainingFinished) return Pull(event->step, parameters);
     if (event->kind == JobEvent::Kind::kDraining) {
       return absl::UnavailableError("the server went down before training was over");
     }

@@ -45,8 +45,8 @@ class ParameterFollower {
 
   // Waits until the job has made `every` (at least 1) more steps than at the last call, or has
   // ended. Then writes the parameters of its newest step to `parameters`, which have the layout's
-  // size and never hold a mixture of two steps, except after an error. The first call waits for the
-  // job's first parameters only.
+  // size and never hold a mixture of two steps, except if the call returns an error or nothing. The
+  // first call waits for the job's first parameters only.
   //
   // Returns nothing if the job has ended and its last step was returned before, or if the server
   // was drained before it could be asked.

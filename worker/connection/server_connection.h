@@ -32,9 +32,12 @@ class PendingPull {
   virtual ~PendingPull() = default;
 
   // Waits for the step that was asked for, and writes it to `parameters`, which have the layout's
-  // size. Called once. After an error `parameters` may be a mixture of two steps.
-  // DEADLINE_EXCEEDED: the step has not been made yet; pull again.
+  // size. Called once. DEADLINE_EXCEEDED: the step has not been made yet; pull again.
   virtual absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) = 0;
+
+  // After Read(): whether it may have written to the parameters. If it also returned an error, they
+  // may be a mixture of two steps.
+  virtual bool wrote() const = 0;
 
   // After Read(): the parameters' transfer, timed from the first byte of the server's answer.
   virtual Transfer transfer() const = 0;

@@ -84,8 +84,7 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
   }
   ThrowIfError(CheckFits(config, model_.layout()));
   client_ = JoinJob(job_, SessionRole::kWorker, config_, model_);
-  last_report_.step = client_->step();
-  if (job_.trace() != nullptr) computing_since_ = job_.trace()->Now();
+  EndStep(RoundReport{client_->step()});
   if (overlap == Overlap::kBackward) {
     background_ = std::make_unique<SerialExecutor>();
     watch_ = std::make_unique<GradientWatch>(model_, [this](uint64_t offset, uint64_t count) {
@@ -139,16 +138,21 @@ void RemoteOptimizer::BeginStep() {
   TraceCompute();
 }
 
+void RemoteOptimizer::EndStep(const RoundReport& report) {
+  last_report_ = report;
+  welcome_ = client_->welcome();
+  if (job_.trace() != nullptr) computing_since_ = job_.trace()->Now();
+}
+
 RoundReport RemoteOptimizer::step(uint32_t samples, absl::optional<float> loss) {
   BeginStep();
   if (local_.has_value()) {
-    last_report_ = TakeLocalStep(samples, loss);
+    EndStep(TakeLocalStep(samples, loss));
   } else {
     const SharedFloats gradient = GatherGradients();
     if (background_ != nullptr) background_->Drain();
-    last_report_ = PushGradients(gradient, samples, loss);
+    EndStep(PushGradients(gradient, samples, loss));
   }
-  if (job_.trace() != nullptr) computing_since_ = job_.trace()->Now();
   return last_report_;
 }
 
@@ -178,8 +182,7 @@ void RemoteOptimizer::Await() {
   const std::shared_future<RoundReport> pending = std::move(pending_);
   pending_ = {};
   background_->Drain();
-  last_report_ = pending.get();
-  if (job_.trace() != nullptr) computing_since_ = job_.trace()->Now();
+  EndStep(pending.get());
 }
 
 // Traces the time between two steps, in which the caller runs data, forward and backward.
@@ -214,6 +217,9 @@ SharedFloats RemoteOptimizer::GatherGradients() {
 }
 
 RoundReport RemoteOptimizer::TakeLocalStep(uint32_t samples, absl::optional<float> loss) {
+  // An error has left a mixture: its gradient is of no use, and the client pulls instead of
+  // pushing.
+  if (!client_->parameters_complete()) return PushParameters(loss);
   local_optimizer_->step();
   local_samples_ += samples;
   return ++local_steps_ < local_->every ? last_report_ : PushParameters(loss);
@@ -229,7 +235,7 @@ RoundReport RemoteOptimizer::PushParameters(absl::optional<float> loss) {
     report = ValueOrThrow(client_->PushPull(model_.shared_values(), pushed_samples, loss, values));
   } else {
     const SharedFloats pushed = Share({values.begin(), values.end()});
-    MoveTowardsCentre(values);
+    if (client_->parameters_complete()) MoveTowardsCentre(values);
     report = ValueOrThrow(client_->PushPull(pushed, pushed_samples, loss, absl::MakeSpan(centre_)));
     TakeStatistics(values);
   }

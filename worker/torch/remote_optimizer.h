@@ -37,6 +37,10 @@ namespace sluice {
 // Only the thread that trains the model may use it. The job and the model must outlive it. The
 // constructors and all methods that call the server throw RemoteError if the server refuses the
 // call, or cannot be reached and does not come back within --connect-timeout.
+//
+// After a RemoteError of step(), wait(), leave() or await_end_of_training() the model may hold a
+// mixture of two steps, because a pull broke off: do not use or save it. The next step() drops its
+// gradient, and pulls complete parameters. After an error of a constructor the model has its own.
 class RemoteOptimizer {
  public:
   // Joins the job. If the job has no parameters yet, the model's become the job's; otherwise the
@@ -93,7 +97,7 @@ class RemoteOptimizer {
   // parameters arrive. (With local steps it is the same as step().) Do not use the model or its
   // gradients before wait() returns. The next call of zero_grad(), attach(), step(), step_async(),
   // leave() or await_end_of_training() also waits, and throws the error of the step that it waited
-  // for. All other methods may only be called after wait().
+  // for. report() may only be called after wait().
   PendingStep step_async(uint32_t samples = 1, absl::optional<float> loss = absl::nullopt);
 
   // Ends this worker's part: the others no longer wait for it. Local steps that were not pushed yet
@@ -109,13 +113,14 @@ class RemoteOptimizer {
   void report(const Results& results);
 
   // This worker's place, in [0, workers()), and how many workers were launched. They decide which
-  // part of the data this worker takes.
-  uint32_t index() const { return client_->welcome().index; }
-  uint32_t workers() const { return client_->welcome().workers; }
+  // part of the data this worker takes. The place changes only if the worker has to join again.
+  // These three may be called while step_async() works; they tell what held before it.
+  uint32_t index() const { return welcome_.index; }
+  uint32_t workers() const { return welcome_.workers; }
 
   // How often earlier processes in this worker's place have pushed. A worker that was started again
   // skips the batches of these pushes.
-  uint64_t pushes_before() const { return client_->welcome().pushes_before; }
+  uint64_t pushes_before() const { return welcome_.pushes_before; }
 
  private:
   void TraceCompute() const;
@@ -123,6 +128,7 @@ class RemoteOptimizer {
   friend class PendingStep;
 
   void BeginStep();
+  void EndStep(const RoundReport& report);
   void Await();
   void GiveUpEarly();
   void CheckSentEarly(const SharedFloats& gradient);
@@ -141,6 +147,7 @@ class RemoteOptimizer {
   uint32_t local_steps_ = 0;    // since the last push
   uint32_t local_samples_ = 0;  // of these steps
   RoundReport last_report_;
+  Welcome welcome_;  // the client's, when the last step ended
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<ParameterClient> observer_;  // from await_end_of_training() to report()
   const OptimizerConfig config_;               // the server's optimizer

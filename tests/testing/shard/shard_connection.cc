@@ -27,40 +27,11 @@ struct Answer {
   absl::StatusOr<PullResult> result = absl::UnknownError("not answered");
 };
 
-class ShardPull final : public PendingPull {
- public:
-  ShardPull(Shard& shard, const PullRequest& request, bool late) : shard_(shard), late_(late) {
-    id_ = shard_.Pull(request, [answer = answer_](absl::StatusOr<PullResult> result) {
-      answer->result = std::move(result);
-      answer->given.Notify();
-    });
-  }
-  ~ShardPull() override { shard_.CancelPull(id_); }
-
-  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
-    if (late_) return absl::DeadlineExceededError("Deadline Exceeded");
-    answer_->given.WaitForNotification();
-    const absl::StatusOr<PullResult>& result = answer_->result;
-    if (!result.ok()) return result.status();
-    if (result->header.not_modified) return result->header;
-    const absl::Span<const float> values = result->snapshot->values.span();
-    std::copy(values.begin(), values.end(), parameters.begin());
-    return result->header;
-  }
-
-  Transfer transfer() const override { return {}; }
-
- private:
-  Shard& shard_;
-  const bool late_;
-  const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
-  PullId id_;
-};
-
 class BrokenPull final : public PendingPull {
  public:
   explicit BrokenPull(absl::Status why) : why_(std::move(why)) {}
   absl::StatusOr<PullHeader> Read(absl::Span<float>) override { return why_; }
+  bool wrote() const override { return false; }
   Transfer transfer() const override { return {}; }
 
  private:
@@ -245,6 +216,48 @@ class ShardConnection::Push final : public OutgoingPush {
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
+// A pull from the shard, which may answer it when this is gone.
+class ShardConnection::Pull final : public PendingPull {
+ public:
+  Pull(ShardConnection& connection, const PullRequest& request)
+      : connection_(connection),
+        shard_(*connection.shard_),
+        late_(Takes(connection.delayed_pulls_)) {
+    id_ = shard_.Pull(request, [answer = answer_](absl::StatusOr<PullResult> result) {
+      answer->result = std::move(result);
+      answer->given.Notify();
+    });
+  }
+  ~Pull() override { shard_.CancelPull(id_); }
+
+  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
+    if (late_) return absl::DeadlineExceededError("Deadline Exceeded");
+    answer_->given.WaitForNotification();
+    const absl::StatusOr<PullResult>& result = answer_->result;
+    if (!result.ok()) return result.status();
+    if (result->header.not_modified) return result->header;
+    wrote_ = true;
+    const absl::Span<const float> values = result->snapshot->values.span();
+    const bool torn = connection_.torn_pull_ != nullptr;
+    std::copy_n(values.begin(), torn ? values.size() / 2 : values.size(), parameters.begin());
+    if (!torn) return result->header;
+    const absl::Status why = connection_.Break();
+    std::exchange(connection_.torn_pull_, nullptr)();
+    return why;
+  }
+
+  bool wrote() const override { return wrote_; }
+  Transfer transfer() const override { return {}; }
+
+ private:
+  ShardConnection& connection_;
+  Shard& shard_;
+  const bool late_;
+  bool wrote_ = false;
+  const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
+  PullId id_;
+};
+
 std::unique_ptr<OutgoingPush> ShardConnection::StartPush(const PushHeader& header, uint64_t,
                                                          BatchIs batch) {
   return std::make_unique<Push>(*this, header, batch);
@@ -253,7 +266,7 @@ std::unique_ptr<OutgoingPush> ShardConnection::StartPush(const PushHeader& heade
 std::unique_ptr<PendingPull> ShardConnection::StartPull(const PullRequest& request) {
   ++pulls_;
   if (Takes(broken_pulls_)) return std::make_unique<BrokenPull>(Break());
-  return std::make_unique<ShardPull>(*shard_, request, Takes(delayed_pulls_));
+  return std::make_unique<Pull>(*this, request);
 }
 
 absl::Status ShardConnection::Leave(SessionId session, const Results& results) {

@@ -35,9 +35,13 @@ class ShardConnection final : public ServerConnection {
   void LoseAnswers(int pushes) { lost_answers_ = pushes; }   // after the shard has answered it
   void BreakJoins(int joins) { broken_joins_ = joins; }      // before the join arrives
   void BreakPulls(int pulls) { broken_pulls_ = pulls; }      // before the pull arrives
-  // From now on, the address belongs to another server, or to none.
+  // The next pull that brings parameters breaks after half of them have arrived. Then `act` is
+  // called.
+  void TearPull(std::function<void()> act = [] {}) { torn_pull_ = std::move(act); }
+  // From now on, the address belongs to another server, or to none until FindServer().
   void MoveTo(Shard& shard) { shard_ = &shard; }
   void LoseServer() { server_lost_ = true; }
+  void FindServer() { server_lost_ = false; }
   int reconnects() const { return reconnects_; }
   int joins() const { return joins_; }  // calls of Join()
 
@@ -65,6 +69,7 @@ class ShardConnection final : public ServerConnection {
  private:
   class Events;
   class Push;
+  class Pull;
 
   absl::Status Break();
 
@@ -81,6 +86,7 @@ class ShardConnection final : public ServerConnection {
   bool server_lost_ = false;
   int reconnects_ = 0;
   int joins_ = 0;
+  std::function<void()> torn_pull_;
   std::function<void()> before_initialize_;
   std::function<void()> on_await_retry_;
 };

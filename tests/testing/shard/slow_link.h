@@ -23,6 +23,7 @@ class SlowPull final : public PendingPull {
   absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
     return pull_->Read(parameters);
   }
+  bool wrote() const override { return pull_->wrote(); }
   Transfer transfer() const override { return AtSpeed(pull_->transfer(), link_); }
 
  private:

@@ -12,6 +12,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -622,6 +623,21 @@ TEST_F(RemoteOptimizerTest, EndsTheStayWhenDestroyedWithoutAReport) {
   }
   EXPECT_EQ(world.RecordOf("a-observer").presence, Presence::kLeft);
   EXPECT_TRUE(world.AwaitDeserted());
+}
+
+// The worker that joins again first has the lowest place.
+TEST_F(RemoteOptimizerTest, TellsThePlaceThatItHadBeforeAStepThatIsUnderWay) {
+  JobWorld world(Sync(2));
+  Trainee a(world.JobOf("a"), {8});
+  Weights weights({8});
+  RemoteOptimizer b(world.JobOf("b"), weights, Options(1));
+  world.EndLeases();
+  weights.Backward({1});
+  PendingStep step = b.step_async();
+  while (world.shard().Describe().counters.accepted == 0) std::this_thread::yield();
+  EXPECT_EQ(b.index(), 1u);
+  step.wait();
+  EXPECT_EQ(b.index(), 0u);
 }
 
 // ---- Other modes than sync ----

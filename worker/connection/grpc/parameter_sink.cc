@@ -78,6 +78,11 @@ absl::Status GrpcParameterSink::AwaitComplete() {
                    lane_error_.ok() ? incomplete.message() : lane_error_.message()));
 }
 
+bool GrpcParameterSink::wrote() const {
+  absl::MutexLock lock(&mu_);
+  return coverage_.covered() > 0;
+}
+
 uint64_t GrpcParameterSink::bytes() const {
   absl::MutexLock lock(&mu_);
   return bytes_;

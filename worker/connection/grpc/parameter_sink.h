@@ -42,6 +42,9 @@ class GrpcParameterSink {
   // be repeated.
   absl::Status AwaitComplete() ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Whether any element may have been written, also by a Take() that failed.
+  bool wrote() const ABSL_LOCKS_EXCLUDED(mu_);
+
   // Bytes of all messages that Take() was given.
   uint64_t bytes() const ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -49,6 +49,7 @@ class GrpcPullCall {
   }
 
   const Transfer& transfer() const { return transfer_; }
+  bool wrote() const { return wrote_; }
 
   // After Read(): not OK if the server's memory could not be read. The call is then repeated
   // through the socket.
@@ -68,6 +69,13 @@ class GrpcPullCall {
 
   absl::StatusOr<PullHeader> ReadAll(absl::Span<float> parameters) {
     GrpcParameterSink sink(parameters, *options_.transforms, options_.trace);
+    absl::StatusOr<PullHeader> header = ReadInto(sink, parameters);
+    wrote_ = wrote_ || sink.wrote();
+    return header;
+  }
+
+  // When it returns, no lane writes to the sink any more.
+  absl::StatusOr<PullHeader> ReadInto(GrpcParameterSink& sink, absl::Span<float> parameters) {
     std::vector<std::unique_ptr<GrpcPullLane>> lanes;
     for (const std::shared_ptr<GrpcLane>& lane : options_.lanes.lanes) {
       lanes.push_back(std::make_unique<GrpcPullLane>(lane, options_.lanes.name, options_.timeout,
@@ -87,6 +95,7 @@ class GrpcPullCall {
       if (shared_ == nullptr) return UnexpectedMessage("PullParams", "chunks");
       const TraceSpan decode(options_.trace, kPullRow, "decode");
       const v1::SharedParameters& where = message.header().shared();
+      wrote_ = true;
       sharing_ = shared_->Read(FromProto(where.memory()), where.generation(), parameters);
       if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
       return header;
@@ -107,6 +116,7 @@ class GrpcPullCall {
   const GrpcPullOptions options_;
   GrpcStream stream_;
   bool ended_ = false;  // by the server
+  bool wrote_ = false;  // to the parameters
   Transfer transfer_;
   absl::Status sharing_;
 };
@@ -125,10 +135,12 @@ class GrpcPull final : public PendingPull {
     const auto header = call_->Read(parameters);
     if (!header.ok() || call_->sharing().ok()) return header;
     VLOG(1) << "parameters come through the socket: " << call_->sharing().message();
+    wrote_ = true;
     call_ = std::make_unique<GrpcPullCall>(stub_, request_, nullptr, options_);
     return call_->Read(parameters);
   }
 
+  bool wrote() const override { return wrote_ || call_->wrote(); }
   Transfer transfer() const override { return call_->transfer(); }
 
  private:
@@ -136,6 +148,7 @@ class GrpcPull final : public PendingPull {
   const PullRequest request_;
   const GrpcPullOptions options_;
   std::unique_ptr<GrpcPullCall> call_;
+  bool wrote_ = false;  // by an earlier call
 };
 
 }  // namespace

@@ -140,6 +140,21 @@ TEST_F(GrpcConnectionGarbageTest, RefusesAPullThatLacksAChunk) {
               IsError(Reason::kBadChunk, HasSubstr("elements 4 to 5 are missing")));
 }
 
+// The caller's parameters are a mixture only after the third.
+TEST_F(GrpcConnectionGarbageTest, TellsWhetherAPullThatFailedHasWrittenToTheParameters) {
+  const auto wrote = [this](const std::vector<v1::PullParamsResponse>& messages) {
+    server_.pull = messages;
+    const auto connection = ConnectTo(server_.address());
+    const auto pull = connection->StartPull(PullRequest());
+    EXPECT_FALSE(pull->Read(Parameters()).ok());
+    return pull->wrote();
+  };
+  EXPECT_FALSE(wrote({}));
+  EXPECT_FALSE(wrote({HeaderAt(5)}));
+  EXPECT_TRUE(wrote({HeaderAt(5), Chunk(0, {1, 2, 3, 4})}));
+  EXPECT_FALSE(wrote({HeaderAt(5), Chunk(5, {9, 9})}));
+}
+
 TEST_F(GrpcConnectionGarbageTest, RefusesBrokenElements) {
   v1::PullParamsResponse broken;
   broken.mutable_chunk()->set_payload("12345");
