@@ -120,6 +120,39 @@ absl::StatusOr<Tensors> ReadTensors(const std::string& path) {
   return absl::DataLossError(absl::StrCat(path, ": ", tensors.status().message()));
 }
 
+// ---- The model ----
+
+Tensors TensorsOf(torch::nn::Module& module) {
+  Tensors tensors;
+  for (const auto& item : module.named_parameters()) tensors[item.key()] = item.value();
+  for (const auto& item : module.named_buffers()) tensors[item.key()] = item.value();
+  return tensors;
+}
+
+// Whether each of the file's tensors can be copied to the model's own, so that none is copied
+// before an error is found.
+absl::Status CheckFits(const std::string& path, const Tensors& tensors, const Tensors& own) {
+  for (const auto& tensor : tensors) {
+    const std::string name = absl::StrCat("\"", tensor.first, "\"");
+    const auto found = own.find(tensor.first);
+    if (found == own.end()) {
+      return Wrong(path, absl::StrCat("has a tensor ", name, ", which the model has not"));
+    }
+    if (tensor.second.sizes() != found->second.sizes()) {
+      return Wrong(path, absl::StrCat("has another shape for ", name, " than the model"));
+    }
+    const bool dense = tensor.second.layout() == torch::kStrided;
+    if (!dense || tensor.second.is_complex() || tensor.second.is_quantized()) {
+      return Wrong(path, absl::StrCat("has for ", name, " a tensor that is not dense and real"));
+    }
+  }
+  for (const auto& item : own) {
+    if (tensors.count(item.first) > 0 || !item.second.is_floating_point()) continue;
+    return Wrong(path, absl::StrCat("lacks the model's tensor \"", item.first, "\""));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
@@ -140,28 +173,13 @@ absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
 }
 
 absl::Status LoadStateDict(const std::string& path, torch::nn::Module& module) {
-  auto tensors = ReadTensors(path);
+  const auto tensors = ReadTensors(path);
   if (!tensors.ok()) return tensors.status();
-  std::map<std::string, torch::Tensor> own;
-  for (const auto& item : module.named_parameters()) own[item.key()] = item.value();
-  for (const auto& item : module.named_buffers()) own[item.key()] = item.value();
-  for (const auto& tensor : *tensors) {
-    if (own.count(tensor.first) > 0) continue;
-    return Wrong(path,
-                 absl::StrCat("has a tensor \"", tensor.first, "\", which the model has not"));
-  }
+  Tensors own = TensorsOf(module);
+  const absl::Status fits = CheckFits(path, *tensors, own);
+  if (!fits.ok()) return fits;
   const torch::NoGradGuard no_grad;
-  for (auto& item : own) {
-    const auto found = tensors->find(item.first);
-    if (found == tensors->end()) {
-      if (!item.second.is_floating_point()) continue;
-      return Wrong(path, absl::StrCat("lacks the model's tensor \"", item.first, "\""));
-    }
-    if (found->second.sizes() != item.second.sizes()) {
-      return Wrong(path, absl::StrCat("has another shape for \"", item.first, "\" than the model"));
-    }
-    item.second.copy_(found->second);
-  }
+  for (const auto& tensor : *tensors) own[tensor.first].copy_(tensor.second);
   return absl::OkStatus();
 }
 

@@ -32,11 +32,12 @@ absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
 // 2. a file of Python's torch.save(dict(model.state_dict()), path), which must be a plain dict;
 // 3. a safetensors file. If it is a server's checkpoint, its checksum is verified, and the
 //    optimizer's state is ignored.
-// Reading a file never runs code from it. After an error the model may be partly changed. Errors:
+// Reading a file never runs code from it. After an error the model is unchanged. Errors:
 //   NOT_FOUND         the file cannot be opened
 //   DATA_LOSS         a safetensors file is damaged
 //   INVALID_ARGUMENT  the file has none of these formats; or a tensor, which the message names, is
-//                     missing, has another shape, or does not belong to the model
+//                     missing, has another shape, is not dense and real, or does not belong to
+//                     the model
 absl::Status LoadStateDict(const std::string& path, torch::nn::Module& module);
 
 }  // namespace sluice

@@ -69,6 +69,26 @@ TEST(StateDictTest, ATensorThatIsMissingOrHasAnotherShapeIsNamed) {
               HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("another shape for \"bias\"")));
 }
 
+TEST(StateDictTest, AFileThatDoesNotFitChangesNothing) {
+  const std::string path = PathOf("does_not_fit.pt");
+  torch::nn::Linear model(2, 3);
+  const torch::Tensor bias = model->bias.clone();
+  const torch::Tensor weight = model->weight.clone();
+  const auto refuses = [&](const torch::Tensor& of_weight) {
+    c10::impl::GenericDict dict(c10::StringType::get(), c10::TensorType::get());
+    dict.insert("bias", torch::ones({3}));  // comes before the weight, and fits
+    dict.insert("weight", of_weight);
+    const std::vector<char> bytes = torch::pickle_save(dict);
+    std::ofstream(path, std::ios::binary).write(bytes.data(), bytes.size());
+    EXPECT_THAT(LoadStateDict(path, *model),
+                HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("\"weight\"")));
+    EXPECT_TRUE(torch::equal(model->bias, bias));
+    EXPECT_TRUE(torch::equal(model->weight, weight));
+  };
+  refuses(torch::ones({4, 2}));
+  refuses(torch::ones({3, 2}, torch::kComplexFloat));
+}
+
 // What other programs write: no server's state, other types of floats, and a buffer that is none.
 std::string PlainSafeTensors() {
   SafeTensorsHeader header;
