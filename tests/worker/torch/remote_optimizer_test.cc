@@ -188,7 +188,10 @@ torch::Tensor TrainAlone(uint64_t seed) {
 
 // The same by kWorkers workers. The first one's seed decides; the others' parameters are replaced.
 std::vector<torch::Tensor> TrainTogether(uint64_t seed) {
-  JobWorld world(Sync(kWorkers));
+  // By rank, since rounding depends on the order of a sum, and a rounded bit may turn a ReLU.
+  ShardOptions options = Sync(kWorkers);
+  options.consistency.order = ReductionOrder::kRank;
+  JobWorld world(options);
   std::vector<std::shared_ptr<ImageClassifier>> models;
   std::vector<std::unique_ptr<RemoteOptimizer>> optimizers;
   std::vector<std::function<void()>> workers;
