@@ -32,6 +32,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int kWorkers = 4;
+constexpr int kElements = 300'000;    // of the model: two chunks, of which the second is not full
 constexpr int kKills = 5;             // of each mode and launch
 constexpr uint32_t kLatestKill = 60;  // accepted pushes; each job has many times as many
 constexpr uint64_t kNoEnd = 1'000'000'000;
@@ -66,7 +67,7 @@ Words Server(const Mode& mode, const Words& flags) {
 
 Words Worker(uint64_t steps, const Words& flags = {}) {
   Words words = {RunfilePath("tests/testing/process/pushing_worker_program"), "--gradient=1",
-                 absl::StrCat("--steps=", steps)};
+                 absl::StrCat("--elements=", kElements), absl::StrCat("--steps=", steps)};
   words.insert(words.end(), flags.begin(), flags.end());
   return words;
 }
