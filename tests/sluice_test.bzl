@@ -1,5 +1,7 @@
 """Sluice's tests in C++."""
 
+load("//tools/bazel:library.bzl", "JOIN")
+
 # Tests are compiled more often than they are run: the optimizer would cost as much time as all the rest.
 UNOPTIMIZED = ["-O0", "-U_FORTIFY_SOURCE"]
 
@@ -24,7 +26,7 @@ def _joined(name, srcs):
     )
     return [joined]
 
-def sluice_test(name, deps, srcs = None, size = "small", tags = [], optimized = False, **kwargs):
+def sluice_test(name, deps, srcs = None, size = "small", tags = [], **kwargs):
     """Makes a GoogleTest program.
 
     Args:
@@ -33,34 +35,61 @@ def sluice_test(name, deps, srcs = None, size = "small", tags = [], optimized = 
       srcs: its sources; if none are named, <name>.cc.
       size: how long it may take: "small" is a minute.
       tags: "core" says that it links neither gRPC nor LibTorch, so that ThreadSanitizer can run it.
-      optimized: for a test whose own source takes much of its time.
       **kwargs: as for cc_test.
     """
     native.cc_test(
         name = name,
         size = size,
         srcs = _joined(name, srcs) if srcs and len(srcs) > 1 else srcs or [name + ".cc"],
-        copts = [] if optimized else PRECOMPILED,
+        copts = PRECOMPILED,
         tags = tags,
         deps = deps + [
-                   "@system//:absl",
-                   "@system//:gtest_main",
-               ] + (["//tests/testing:tsan_absl"] if "core" in tags else []) +
-               ([] if optimized else ["//tests:precompiled"]),
+            "//tests:precompiled",
+            "@system//:absl",
+            "@system//:gtest_main",
+        ] + (["//tests/testing:tsan_absl"] if "core" in tags else []),
         **kwargs
     )
 
-def sluice_test_library(name, deps = [], **kwargs):
+def sluice_test_library(name, srcs, deps = [], **kwargs):
     """Makes a library of what tests share, compiled as tests are.
 
     Args:
       name: as for cc_library.
+      srcs: its sources. Several are compiled as one, so that names in their anonymous namespaces must differ.
       deps: what it uses.
       **kwargs: as for cc_library.
     """
+    together = name + "_sources.cc"
+    if len(srcs) > 1:
+        native.genrule(
+            name = name + "_sources",
+            testonly = True,
+            srcs = srcs,
+            outs = [together],
+            cmd = JOIN,
+        )
     native.cc_library(
         name = name,
+        srcs = [together] if len(srcs) > 1 else srcs,
         testonly = True,
+        copts = PRECOMPILED,
+        deps = deps + ["//tests:precompiled"],
+        **kwargs
+    )
+
+def sluice_test_program(name, deps, **kwargs):
+    """Makes a program that tests start, compiled as tests are, of <name>.cc.
+
+    Args:
+      name: of the program.
+      deps: what it uses.
+      **kwargs: as for cc_binary.
+    """
+    native.cc_binary(
+        name = name,
+        testonly = True,
+        srcs = [name + ".cc"],
         copts = PRECOMPILED,
         deps = deps + ["//tests:precompiled"],
         **kwargs

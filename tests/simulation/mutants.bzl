@@ -1,44 +1,46 @@
 """Deliberate bugs in the core, which the simulation must find.
 
-Each is one replacement in one file of server/. Its binary is the simulation with the changed copy
-linked before the libraries: the linker then has no use for the archive's own object.
+Each is one replacement in the sources of one folder of server/. Its binary is the simulation with the
+changed copy linked before the libraries: the linker then has no use for the archive's own object.
 """
 
-# name: (file, what stands there exactly once, what stands there instead)
+load("//tests:sluice_test.bzl", "UNOPTIMIZED")
+
+# name: (folder, what stands there exactly once, what stands there instead)
 MUTANTS = {
-    "aborted_not_counted": ("admission/gate.cc", "++(why == Abandoned::kRejected ? counters_.rejected : counters_.aborted);", "if (why == Abandoned::kRejected) ++counters_.rejected;"),
-    "accumulator_not_cleared": ("aggregation/step_executor.cc", "accumulator_.Clear();", ""),
-    "answer_has_old_step": ("admission/gate.cc", "outcome.step = step;", "outcome.step = judged_at;"),
-    "answers_not_kept": ("state/session_record.cc", "answers[header.sequence] = answer;", ""),
-    "backup_one_gradient_late": ("policy/staleness_policy.cc", "         progress.accumulated >= consistency_.quorum;", "         progress.accumulated > consistency_.quorum;"),
-    "banned_process_returns": ("membership/roster.cc", "record->banned = true;", ""),
-    "bound_off_by_one": ("policy/staleness_policy.cc", "staleness <= *consistency_.max_staleness", "staleness < *consistency_.max_staleness"),
-    "contribution_not_recorded": ("admission/push_admission.cc", "record.contributed = step;", ";"),
-    "discount_off_by_one": ("aggregation/step_executor.cc", "static_cast<float>(1 + staleness)", "static_cast<float>(2 + staleness)"),
-    "divisor_off_by_one": ("aggregation/step_executor.cc", "static_cast<float>(count_);", "static_cast<float>(count_ + 1);"),
-    "draining_keeps_pushes_waiting": ("admission/push_admission.cc", "return draining || !sessions.IsAlive(push.header.session);", "return !sessions.IsAlive(push.header.session);"),
-    "evicted_stays_member": ("membership/roster.cc", "record.presence = Presence::kEvicted;", "record.presence = Presence::kLost;"),
-    "fewer_answers_kept": ("state/session_record.cc", "answers.size() > kStoredAnswers", "answers.size() >= kStoredAnswers"),
-    "have_step_ignored": ("admission/pull_queue.cc", "request.have_step == latest->step", "request.have_step.has_value()"),
-    "high_water_mark_reset": ("membership/session_table.cc", "record.presence = Presence::kPresent;", "record.presence = Presence::kPresent; record.last_sequence = Sequence(); record.answers.clear();"),
-    "late_joiner_at_once": ("shard/coordinator.cc", "at_once ? now : now.Next()", "now"),
-    "lost_lease_never_ends": ("membership/session_table.cc", "record.alive() && record.last_seen <= deadline", "record.presence == Presence::kPresent && record.last_seen <= deadline"),
-    "old_sequence_counts": ("admission/gate.cc", "if (header.sequence <= record.last_sequence)", "if (header.sequence < Sequence())"),
-    "policy_adopted_mid_step": ("shard/coordinator.cc", "settings_.Propose(consistency);", "settings_.Propose(consistency); settings_.Adopt();"),
-    "predecessors_pushes_forgotten": ("membership/session_table.cc", "successor.pushes_before = record.pushes_before + record.pushes();", ""),
-    "pull_one_step_early": ("shard/coordinator_pulls.cc", "request.min_step > step_.number()", "request.min_step > step_.number().Next()"),
-    "quorum_off_by_one": ("policy/staleness_policy.cc", "progress.all_wait || progress.accumulated >= consistency_.quorum", "progress.all_wait || progress.accumulated > consistency_.quorum"),
-    "rank_order_ignored": ("aggregation/contributions.cc", "order == ReductionOrder::kRank ? contribution.rank : Rank()", "order == ReductionOrder::kRank ? Rank() : Rank()"),
-    "rank_order_too_early": ("aggregation/contributions.cc", "if (waits) return absl::nullopt;", "(void)waits;"),
-    "replaced_session_lives": ("membership/session_table.cc", "  by_session_.erase(record.session);\n  const bool keeps_place", "  const bool keeps_place"),
-    "limit_admits_one_more": ("admission/in_flight_limit.cc", "inside_.size() < (", "inside_.size() <= ("),
-    "limit_never_released": ("shard/coordinator.cc", "admission_.Release(contribution.push->header().session);", "(void)contribution;"),
-    "samples_not_weighted": ("aggregation/step_executor.cc", "samples_ += samples;", "++samples_;"),
-    "skip_not_counted": ("admission/gate.cc", "++(disposition == Disposition::kSkipped ? counters_.skipped : counters_.accepted);", "++counters_.accepted;"),
-    "slack_off_by_one": ("policy/staleness_policy.cc", "worker.clock > progress.slowest + consistency_.slack", "worker.clock >= progress.slowest + consistency_.slack"),
-    "stale_gradient_counts": ("policy/staleness_policy.cc", "return staleness == 0;", "return staleness <= 1;"),
-    "step_grows_by_two": ("admission/current_step.cc", "  number_ = number_.Next();", "  number_ = number_.Next().Next();"),
-    "successor_waits_a_step": ("shard/coordinator.cc", "roster_.sessions().TakesOver(request, now) ||", ""),
+    "aborted_not_counted": ("admission", "++(why == Abandoned::kRejected ? counters_.rejected : counters_.aborted);", "if (why == Abandoned::kRejected) ++counters_.rejected;"),
+    "accumulator_not_cleared": ("aggregation", "accumulator_.Clear();", ""),
+    "answer_has_old_step": ("admission", "outcome.step = step;", "outcome.step = judged_at;"),
+    "answers_not_kept": ("state", "answers[header.sequence] = answer;", ""),
+    "backup_one_gradient_late": ("policy", "         progress.accumulated >= consistency_.quorum;", "         progress.accumulated > consistency_.quorum;"),
+    "banned_process_returns": ("membership", "record->banned = true;", ""),
+    "bound_off_by_one": ("policy", "staleness <= *consistency_.max_staleness", "staleness < *consistency_.max_staleness"),
+    "contribution_not_recorded": ("admission", "record.contributed = step;", ";"),
+    "discount_off_by_one": ("aggregation", "static_cast<float>(1 + staleness)", "static_cast<float>(2 + staleness)"),
+    "divisor_off_by_one": ("aggregation", "static_cast<float>(count_);", "static_cast<float>(count_ + 1);"),
+    "draining_keeps_pushes_waiting": ("admission", "return draining || !sessions.IsAlive(push.header.session);", "return !sessions.IsAlive(push.header.session);"),
+    "evicted_stays_member": ("membership", "record.presence = Presence::kEvicted;", "record.presence = Presence::kLost;"),
+    "fewer_answers_kept": ("state", "answers.size() > kStoredAnswers", "answers.size() >= kStoredAnswers"),
+    "have_step_ignored": ("admission", "request.have_step == latest->step", "request.have_step.has_value()"),
+    "high_water_mark_reset": ("membership", "record.presence = Presence::kPresent;", "record.presence = Presence::kPresent; record.last_sequence = Sequence(); record.answers.clear();"),
+    "late_joiner_at_once": ("shard", "at_once ? now : now.Next()", "now"),
+    "lost_lease_never_ends": ("membership", "record.alive() && record.last_seen <= deadline", "record.presence == Presence::kPresent && record.last_seen <= deadline"),
+    "old_sequence_counts": ("admission", "if (header.sequence <= record.last_sequence)", "if (header.sequence < Sequence())"),
+    "policy_adopted_mid_step": ("shard", "settings_.Propose(consistency);", "settings_.Propose(consistency); settings_.Adopt();"),
+    "predecessors_pushes_forgotten": ("membership", "successor.pushes_before = record.pushes_before + record.pushes();", ""),
+    "pull_one_step_early": ("shard", "request.min_step > step_.number()", "request.min_step > step_.number().Next()"),
+    "quorum_off_by_one": ("policy", "progress.all_wait || progress.accumulated >= consistency_.quorum", "progress.all_wait || progress.accumulated > consistency_.quorum"),
+    "rank_order_ignored": ("aggregation", "order == ReductionOrder::kRank ? contribution.rank : Rank()", "order == ReductionOrder::kRank ? Rank() : Rank()"),
+    "rank_order_too_early": ("aggregation", "if (waits) return absl::nullopt;", "(void)waits;"),
+    "replaced_session_lives": ("membership", "  by_session_.erase(record.session);\n  const bool keeps_place", "  const bool keeps_place"),
+    "limit_admits_one_more": ("admission", "inside_.size() < (", "inside_.size() <= ("),
+    "limit_never_released": ("shard", "admission_.Release(contribution.push->header().session);", "(void)contribution;"),
+    "samples_not_weighted": ("aggregation", "samples_ += samples;", "++samples_;"),
+    "skip_not_counted": ("admission", "++(disposition == Disposition::kSkipped ? counters_.skipped : counters_.accepted);", "++counters_.accepted;"),
+    "slack_off_by_one": ("policy", "worker.clock > progress.slowest + consistency_.slack", "worker.clock >= progress.slowest + consistency_.slack"),
+    "stale_gradient_counts": ("policy", "return staleness == 0;", "return staleness <= 1;"),
+    "step_grows_by_two": ("admission", "  number_ = number_.Next();", "  number_ = number_.Next().Next();"),
+    "successor_waits_a_step": ("shard", "roster_.sessions().TakesOver(request, now) ||", ""),
 }
 
 def _quoted(text):
@@ -46,12 +48,12 @@ def _quoted(text):
 
 def mutants(deps):
     """Declares simulation_NAME for each mutant, with `deps`. Returns their labels."""
-    for name, (file, old, new) in MUTANTS.items():
+    for name, (folder, old, new) in MUTANTS.items():
         native.genrule(
             name = "mutate_" + name,
             testonly = True,
-            srcs = ["//server/" + file.replace("/", ":")],
-            outs = ["mutants/%s/%s" % (name, file)],
+            srcs = ["//server/%s:%s_sources.cc" % (folder, folder)],
+            outs = ["mutants/%s.cc" % name],
             cmd = "$(location mutate.sh) $< $@ %s %s" % (_quoted(old), _quoted(new)),
             tools = ["mutate.sh"],
         )
@@ -59,6 +61,7 @@ def mutants(deps):
             name = "simulation_" + name,
             testonly = True,
             srcs = [":mutate_" + name],
+            copts = UNOPTIMIZED,
             linkstatic = True,
             deps = deps,
         )

@@ -1,5 +1,8 @@
 """The library of a folder."""
 
+# Sources as one. The compiler's messages and the debugger then name the source, not the copy.
+JOIN = "for source in $(SRCS); do echo \"#line 1 \\\"$$source\\\"\"; cat $$source; done > $@"
+
 def sluice_library(name, deps = [], exclude = [], separate = False, **kwargs):
     """Makes one library of all headers and sources of a folder, but for its main programs.
 
@@ -21,8 +24,7 @@ def sluice_library(name, deps = [], exclude = [], separate = False, **kwargs):
             name = name + "_sources",
             srcs = sources,
             outs = [together],
-            # The compiler's messages and the debugger then name the source, not the copy.
-            cmd = "for source in $(SRCS); do echo \"#line 1 \\\"$$source\\\"\"; cat $$source; done > $@",
+            cmd = JOIN,
         )
     native.cc_library(
         name = name,

@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::chrono::seconds kPatience(30);
+constexpr std::chrono::seconds kCallPatience(30);
 
 grpc::ByteBuffer ToBuffer(const std::string& bytes) {
   const grpc::Slice slice(bytes);
@@ -28,7 +28,7 @@ std::string ToString(const grpc::ByteBuffer& buffer) {
 }  // namespace
 
 GenericCall::GenericCall(grpc::GenericStub& stub, const std::string& method) {
-  context_.set_deadline(std::chrono::system_clock::now() + kPatience);
+  context_.set_deadline(std::chrono::system_clock::now() + kCallPatience);
   stream_ = stub.PrepareCall(&context_, method, &queue_);
   stream_->StartCall(this);
   Wait();
