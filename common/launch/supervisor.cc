@@ -29,10 +29,8 @@ namespace sluice {
 namespace {
 
 constexpr char kVariable[] = "SLUICE_SUPERVISOR_SOCKET";  // holds the descriptor's number
-// A program that ends sooner is started again only after this time: the cause probably persists.
-constexpr absl::Duration kShortLife = absl::Seconds(1);
-constexpr int kSignalBase = 128;  // as shells do
-constexpr int kCannotRun = 127;   // as above
+constexpr int kSignalBase = 128;                          // as shells do
+constexpr int kCannotRun = 127;                           // as above
 
 absl::Status SystemError(absl::string_view what) {
   return absl::UnavailableError(absl::StrCat("cannot ", what, ": ", strerror(errno)));
@@ -127,14 +125,16 @@ absl::StatusOr<std::string> SupervisorSocket::Receive() const {
   return message;
 }
 
-Supervisor::Supervisor(std::string name) : name_(std::move(name)) {
+Supervisor::Supervisor(std::string name, absl::Duration short_life)
+    : name_(std::move(name)), short_life_(short_life) {
   const sigset_t signals = StopSignals();
   sigprocmask(SIG_BLOCK, &signals, &outer_mask_);
   stop_signals_ = FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-absl::StatusOr<std::unique_ptr<Supervisor>> Supervisor::Start(std::string name) {
-  std::unique_ptr<Supervisor> supervisor(new Supervisor(std::move(name)));
+absl::StatusOr<std::unique_ptr<Supervisor>> Supervisor::Start(std::string name,
+                                                              absl::Duration short_life) {
+  std::unique_ptr<Supervisor> supervisor(new Supervisor(std::move(name), short_life));
   if (!supervisor->stop_signals_.ok()) return SystemError("wait for signals");
   const absl::Status spawned = supervisor->Spawn();
   if (!spawned.ok()) return spawned;
@@ -206,8 +206,8 @@ void Supervisor::WaitForEnd() {
 
 // Waits until a program that ended at once may be started again.
 void Supervisor::Pause() {
-  if (absl::Now() - spawned_ >= kShortLife) return;
-  const absl::Time until = absl::Now() + kShortLife;
+  if (absl::Now() - spawned_ >= short_life_) return;
+  const absl::Time until = absl::Now() + short_life_;
   while (!stopping_ && absl::Now() < until) Watch(until - absl::Now());
 }
 

@@ -47,9 +47,14 @@ class SupervisorSocket {
 
 class Supervisor {
  public:
-  // Starts the program. `name` appears in the log: "rank 2". UNAVAILABLE names the system call that
-  // failed.
-  static absl::StatusOr<std::unique_ptr<Supervisor>> Start(std::string name);
+  // A program that runs for less than this is started again only after a pause: the cause of its
+  // end probably persists.
+  static constexpr absl::Duration kShortLife = absl::Seconds(1);
+
+  // Starts the program. `name` appears in the log: "rank 2". `short_life` is also the length of the
+  // pause. UNAVAILABLE names the system call that failed.
+  static absl::StatusOr<std::unique_ptr<Supervisor>> Start(std::string name,
+                                                           absl::Duration short_life = kShortLife);
 
   // Kills the program if it still runs.
   ~Supervisor();
@@ -66,12 +71,13 @@ class Supervisor {
   // - it was started again `max_restarts` times already; or
   // - a signal asked this process or the program to end (SIGTERM, SIGINT, SIGHUP or SIGQUIT). A
   //   signal to this process is passed on to the program.
-  // If the program ran for less than a second, waits for a second before it starts it again.
+  // If the program ran for less than `short_life`, pauses for that time before it starts it again.
+  // A signal that asks this process to end also ends the pause.
   // Returns the last exit code, or 128 + the signal that ended the program.
   int Run(const std::string& brief, uint32_t max_restarts, bool (*is_final)(int code));
 
  private:
-  explicit Supervisor(std::string name);
+  Supervisor(std::string name, absl::Duration short_life);
 
   absl::Status Spawn();
   void WaitForEnd();
@@ -79,6 +85,7 @@ class Supervisor {
   void Watch(absl::Duration limit);
 
   const std::string name_;
+  const absl::Duration short_life_;
   sigset_t outer_mask_;
   SupervisorSocket socket_{FileDescriptor()};
   FileDescriptor stop_signals_;

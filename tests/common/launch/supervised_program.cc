@@ -1,7 +1,8 @@
 // A program that supervises itself. What the supervised one does is asked of it on the command
 // line.
 //
-//   supervised_program [--max-restarts=N] [--once] [--die=SIGNAL | --exit=CODE | --wait]
+//   supervised_program [--max-restarts=N] [--pause=SECONDS] [--once]
+//                      [--die=SIGNAL | --exit=CODE | --wait]
 //
 // It prints what it was told. --once: it does that only when it runs for the first time; --wait: it
 // says which process it is, and waits for a signal.
@@ -24,6 +25,7 @@ constexpr char kAgain[] = "that it runs again";
 
 struct Flags {
   uint32_t max_restarts = 0;
+  double pause = absl::ToDoubleSeconds(Supervisor::kShortLife);
   bool once = false;
   int die = 0;
   int exit = 0;
@@ -31,7 +33,7 @@ struct Flags {
 };
 
 int Supervise(const Flags& flags) {
-  auto supervisor = Supervisor::Start("rank 7");
+  auto supervisor = Supervisor::Start("rank 7", absl::Seconds(flags.pause));
   if (!supervisor.ok() || !(*supervisor)->socket().Send(kFirst).ok()) return 99;
   return (*supervisor)->Run(kAgain, flags.max_restarts, [](int code) { return code == 2; });
 }
@@ -54,6 +56,7 @@ int Main(int argc, char** argv) {
   CLI::App app;
   Flags flags;
   app.add_option("--max-restarts", flags.max_restarts);
+  app.add_option("--pause", flags.pause);
   app.add_flag("--once", flags.once);
   app.add_option("--die", flags.die);
   app.add_option("--exit", flags.exit);

@@ -76,6 +76,17 @@ TEST(SupervisorTest, ASignalThatAsksItToEndIsPassedOnAndIsTheEnd) {
   }
 }
 
+// The pause is longer than any test waits.
+TEST(SupervisorTest, ASignalDuringThePauseAfterAShortRunIsTheEnd) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const auto process = Supervised({"--max-restarts=5", "--pause=3600", "--exit=1"});
+    ASSERT_THAT(process->WaitForOutput("restart 1 of 5"), IsOk());
+    process->Signal(signal);
+    EXPECT_THAT(process->Wait(), IsOkAndHolds(1));
+    EXPECT_THAT(LinesWith(process->output(), "was told"), ElementsAre(kFirst));
+  }
+}
+
 TEST(SupervisorTest, OneThatIsItselfAskedToEndRunsOnce) {
   const auto process = Supervised({"--max-restarts=5", absl::StrCat("--die=", SIGTERM)});
   EXPECT_THAT(process->Wait(), IsOkAndHolds(128 + SIGTERM));

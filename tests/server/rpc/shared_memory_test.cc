@@ -1,11 +1,14 @@
 // Gradients and parameters that lie in shared memory, pushed and pulled over real gRPC.
 
 #include <algorithm>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "common/wire/messages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -146,6 +149,35 @@ TEST_F(GrpcSharedMemoryTest, ParametersThatWereOverwrittenAreNotTakenForThoseOfT
     ASSERT_THAT(world_.Push("a", step, {1, 1, 1}), Applied(step + 1));
   }
   EXPECT_THAT(read, HasCode(absl::StatusCode::kUnavailable, HasSubstr("overwritten")));
+}
+
+// Memories of this process and of others that this process has mapped.
+size_t MappedMemories() {
+  std::ifstream maps("/proc/self/maps");
+  size_t mapped = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (absl::StrContains(line, "/memfd:sluice")) ++mapped;
+  }
+  return mapped;
+}
+
+TEST_F(GrpcSharedMemoryTest, UnmapsAWorkersMemoryOnceItsSessionHasEnded) {
+  ASSERT_TRUE(JoinWith(memory_->name()));
+  const size_t mapped = MappedMemories();
+  ASSERT_TRUE(world_.Break("a"));
+  EXPECT_TRUE(world_.Await([mapped] { return MappedMemories() == mapped - 1; }));
+}
+
+TEST(SharedParametersTest, KeepsOnlyTheLatestOfTheServersMemoriesMapped) {
+  std::vector<std::shared_ptr<SharedMemory>> memories;
+  for (int i = 0; i < 6; ++i) memories.push_back(MemoryOf(3));
+  const size_t mapped = MappedMemories();
+  SharedParameters reader;
+  Values values(3);
+  for (const auto& memory : memories) {
+    ASSERT_THAT(reader.Read(memory->name(), memory->generation(), absl::MakeSpan(values)), IsOk());
+  }
+  EXPECT_EQ(MappedMemories(), mapped + 4);
 }
 
 class GrpcPrivateMemoryTest : public GrpcSharedMemoryTest {

@@ -1,0 +1,104 @@
+// The messages that answer pulls belong to the step that they are sent for, whatever other pulls
+// still use.
+
+#include "server/rpc/snapshot_chunks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "common/encoding/codec.h"
+#include "common/encoding/transforms/builtin_transforms.h"
+#include "common/tensor/vector_copy.h"
+#include "common/wire/chunk.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sluice/v1/parameter_server.pb.h"
+#include "tests/testing/shard/shard_world.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+// As many as are encoded, and between two values of bfloat16.
+constexpr uint32_t kSize = 2000;
+constexpr float kBetween = 1 + 1.0f / 512;
+
+std::shared_ptr<const Snapshot> SnapshotOf(uint64_t step, float value) {
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->step = Step(step);
+  snapshot->values = FloatBuffer(kSize);
+  std::fill(snapshot->values.span().begin(), snapshot->values.span().end(), value);
+  return snapshot;
+}
+
+Values Decoded(const ChunkMessages& messages) {
+  Values values(kSize);
+  for (const grpc::ByteBuffer& message : messages) {
+    const auto chunk = DecodeChunk<v1::PullParamsResponse>(message);
+    EXPECT_THAT(chunk, IsOk());
+    const auto to = absl::MakeSpan(values).subspan(chunk->offset, chunk->size());
+    if (chunk->encoded.has_value()) {
+      EXPECT_THAT(DecodeValues(*chunk->encoded, to, BuiltinTransforms()), IsOk());
+      continue;
+    }
+    uint64_t done = 0;
+    for (const FloatPiece& piece : chunk->pieces) {
+      CopyTo(piece, to.subspan(done, piece.size()));
+      done += piece.size();
+    }
+  }
+  return values;
+}
+
+class SnapshotChunksTest : public ::testing::Test {
+ protected:
+  SnapshotChunksTest() { world_.Start({"a"}); }
+
+  ShardWorld world_{Sync(1), ParametersOnly(kSize)};
+  const TransformRegistry transforms_ = BuiltinTransforms();
+  SnapshotChunks chunks_{transforms_, world_.shard()};
+};
+
+TEST_F(SnapshotChunksTest, AreThoseOfTheNewStepWhileASlowPullStillUsesThoseOfTheOld) {
+  const auto old = chunks_.Of(SnapshotOf(1, 1), Checksums::kOff);
+  EXPECT_EQ(Decoded(*chunks_.Of(SnapshotOf(2, 2), Checksums::kOff)), Values(kSize, 2));
+  EXPECT_EQ(Decoded(*old), Values(kSize, 1));
+}
+
+TEST_F(SnapshotChunksTest, AreSharedByThePullsOfAStep) {
+  const auto snapshot = SnapshotOf(1, 1);
+  const auto first = chunks_.Of(snapshot, Checksums::kOn);
+  EXPECT_EQ(chunks_.Of(snapshot, Checksums::kOn), first);
+}
+
+TEST_F(SnapshotChunksTest, HaveChecksumsOnlyForThoseWhoAskForThem) {
+  const auto snapshot = SnapshotOf(1, 1);
+  const auto with = chunks_.Of(snapshot, Checksums::kOn);
+  const auto without = chunks_.Of(snapshot, Checksums::kOff);
+  EXPECT_GT((*with)[0].Length(), (*without)[0].Length());
+}
+
+// What rounding loses of a step is added to the next step, once.
+TEST_F(SnapshotChunksTest, AStepThatIsPulledTwiceIsEncodedOnce) {
+  const Encoding bfloat16 = *ParseEncoding("bfloat16");
+  const auto snapshot = SnapshotOf(1, kBetween);
+  const auto first = chunks_.Of(snapshot, bfloat16);
+  const auto second = chunks_.Of(snapshot, bfloat16);
+  ASSERT_THAT(first, IsOk());
+  ASSERT_THAT(second, IsOk());
+  EXPECT_EQ(second->chunks, first->chunks);
+}
+
+TEST_F(SnapshotChunksTest, ThoseOfAnEncodedLaterStepSaySo) {
+  const Encoding bfloat16 = *ParseEncoding("bfloat16");
+  ASSERT_THAT(chunks_.Of(SnapshotOf(2, 2), bfloat16), IsOk());
+  const auto older = chunks_.Of(SnapshotOf(1, 1), bfloat16);
+  ASSERT_THAT(older, IsOk());
+  EXPECT_EQ(older->step, Step(2));
+  EXPECT_EQ(Decoded(*older->chunks), Values(kSize, 2));
+}
+
+}  // namespace
+}  // namespace sluice
