@@ -853,17 +853,24 @@ TEST_F(RemoteOptimizerTest, WeighsAnAverageByTheSamplesOfAllLocalSteps) {
   JobWorld world(options);
   LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(1), Every(2));
   LocalTrainee b(world.JobOf("b"), {8}, {4}, Options(1), Every(2));
-  InParallel({[&a] {
-                a.Step(10);
-                a.Step(20);
-              },
-              [&b] {
-                b.Step(5);
-                b.Step(5);
-              }});
+  const auto average = [&](uint32_t samples_of_a, uint32_t samples_of_b) {
+    InParallel({[&] {
+                  a.Step(samples_of_a);
+                  a.Step(20);
+                },
+                [&] {
+                  b.Step(samples_of_b);
+                  b.Step(5);
+                }});
+  };
   // At their targets after one step: (30 · 0 + 10 · 4) / 40.
+  average(10, 5);
   EXPECT_THAT(a.w(), ElementsAre(1));
   EXPECT_THAT(b.w(), ElementsAre(1));
+  // Those of the second average alone: (24 · 0 + 8 · 4) / 32, then (30 · 0 + 10 · 4) / 40.
+  average(4, 19);
+  EXPECT_THAT(a.w(), ElementsAre(2));
+  EXPECT_THAT(b.w(), ElementsAre(2));
 }
 
 TEST_F(RemoteOptimizerTest, LeavingPushesTheLocalStepsThatAreLeftOver) {
