@@ -4,6 +4,7 @@
 - A folder includes only the folders that the list allows it, and each edge of the list is used.
 - The folders have no cycle.
 - A foreign library is included only by the files that the list names.
+- Words that only a few files may use, for example absl::Now(), stand only there.
 
 Prints each breach with the line of the list that would allow it, and writes a test case for each check.
 """
@@ -24,14 +25,16 @@ class Fences:
     def __init__(self, text):
         self.allowed = {}  # folder -> the folders that its files may include
         self.libraries = []  # (name, pattern of headers, patterns of the files that may include them)
+        self.words = []  # (name, pattern of words, patterns of the files that may use them)
         for line in text.splitlines():
             line = line.split("#", 1)[0].rstrip()
             if not line:
                 continue
             name, _, rest = line.partition(":")
-            if name.startswith("library "):
+            kind, _, what = name.rpartition(" ")
+            if kind:
                 pattern, *files = rest.split()
-                self.libraries.append((name[len("library "):], re.compile(pattern), files))
+                {"library": self.libraries, "words": self.words}[kind].append((what, re.compile(pattern), files))
             else:
                 self.allowed[name] = set(rest.split())
 
@@ -98,8 +101,20 @@ def libraries_outside_their_door(fences, includes):
     ]
 
 
-def includes_under(root):
-    """All (file, header) of the sources under root."""
+def words_outside_their_files(fences, sources):
+    return [
+        f"{file}:{number} says {match.group()}: {name} may be used only by {' '.join(files)}"
+        for name, pattern, files in fences.words
+        for file, text in sources
+        if not file.startswith("tests/") and not any(fnmatchcase(file, allowed) for allowed in files)
+        for number, line in enumerate(text.splitlines(), 1)
+        for match in [pattern.search(line.split("//", 1)[0])]
+        if match
+    ]
+
+
+def sources_under(root):
+    """All (file, text) of the sources under root."""
     found = []
     for top in TOPS:
         for folder, _, names in os.walk(os.path.join(root, top)):
@@ -107,14 +122,14 @@ def includes_under(root):
                 if name.endswith((".h", ".cc")):
                     path = os.path.join(folder, name)
                     with open(path, encoding="utf-8") as file:
-                        text = file.read()
-                    found += [(os.path.relpath(path, root), header) for header in INCLUDE.findall(text)]
+                        found.append((os.path.relpath(path, root), file.read()))
     return found
 
 
 def planted_breaches():
     """The same checks on a small list and sources that break each rule once."""
-    fences = Fences("common/a:\nserver/b: common/a server/c  # a comment\nserver/c: server/b\nlibrary zstd: ^zstd\\.h$ common/a/z.cc\n")
+    fences = Fences("common/a:\nserver/b: common/a server/c  # a comment\nserver/c: server/b\nlibrary zstd: ^zstd\\.h$ common/a/z.cc\n"
+                    "words clock: Now\\(\\) common/a/clock.cc\n")
     includes = [
         ("common/a/z.cc", "zstd.h"),
         ("common/a/x.cc", "zstd.h"),
@@ -123,11 +138,13 @@ def planted_breaches():
         ("server/b/b.cc", "../c/c.h"),
         ("tests/server/b/b_test.cc", "server/c/c.h"),
     ]
+    sources = [("common/a/clock.cc", "Now();"), ("common/a/x.cc", "\nNow();  // Now()"), ("tests/x.cc", "Now();")]
     found = (
         edges_not_listed(fences, includes)
         + edges_not_used(fences, includes)
         + cycles(fences)
         + libraries_outside_their_door(fences, includes)
+        + words_outside_their_files(fences, sources)
     )
     expected = [
         'common/a/x.cc: server/b/b.h; if that is meant, add "server/b" to the line "common/a:"',
@@ -135,6 +152,7 @@ def planted_breaches():
         "server/b includes itself by way of others",
         "server/c includes itself by way of others",
         "common/a/x.cc includes zstd.h: zstd may be included only by common/a/z.cc",
+        "common/a/x.cc:2 says Now(): clock may be used only by common/a/clock.cc",
     ]
     return [] if found == expected else [f"expected {expected}, found {found}"]
 
@@ -143,7 +161,8 @@ def main():
     root = os.path.dirname(os.path.realpath("WORKSPACE"))
     with open(os.path.join(root, "tests/fences.txt"), encoding="utf-8") as file:
         fences = Fences(file.read())
-    includes = includes_under(root)
+    sources = sources_under(root)
+    includes = [(file, header) for file, text in sources for header in INCLUDE.findall(text)]
     unseen = [top for top in TOPS if not any(file.startswith(top + "/") for file, _ in includes)]
     cases = {
         "SeesEveryPart": [f"no source seen in {top}" for top in unseen],
@@ -151,6 +170,7 @@ def main():
         "EveryListedEdgeIsUsed": edges_not_used(fences, includes),
         "FoldersHaveNoCycle": cycles(fences),
         "LibrariesStayBehindTheirDoors": libraries_outside_their_door(fences, includes),
+        "WordsStayInTheirFiles": words_outside_their_files(fences, sources),
         "NoticesPlantedBreaches": planted_breaches(),
     }
     rows = []

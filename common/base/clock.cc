@@ -1,19 +1,28 @@
 #include "common/base/clock.h"
 
+#include <chrono>
+
 #include "absl/time/clock.h"
 
 namespace sluice {
 namespace {
 
-class SystemClock final : public Clock {
+absl::Duration SinceBoot() {
+  return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+class MonotonicClock final : public Clock {
  public:
-  absl::Time Now() const override { return absl::Now(); }
+  absl::Time Now() const override { return boot_ + SinceBoot(); }
+
+ private:
+  const absl::Time boot_ = absl::Now() - SinceBoot();
 };
 
 }  // namespace
 
 const Clock& RealClock() {
-  static const SystemClock clock;
+  static const MonotonicClock clock;
   return clock;
 }
 

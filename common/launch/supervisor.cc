@@ -22,7 +22,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/launch/child_process.h"
 
 namespace sluice {
@@ -161,7 +161,7 @@ absl::Status Supervisor::Spawn() {
   const std::vector<char*> argv = ExecWords(words);
   const std::vector<char*> envp = ExecWords(environment);
   const pid_t self = getpid();
-  spawned_ = absl::Now();
+  spawned_ = RealClock().Now();
   const pid_t pid = fork();
   if (pid < 0) return SystemError("start a process");
   if (pid == 0) {
@@ -206,9 +206,9 @@ void Supervisor::WaitForEnd() {
 
 // Waits until a program that ended at once may be started again.
 void Supervisor::Pause() {
-  if (absl::Now() - spawned_ >= short_life_) return;
-  const absl::Time until = absl::Now() + short_life_;
-  while (!stopping_ && absl::Now() < until) Watch(until - absl::Now());
+  if (RealClock().Now() - spawned_ >= short_life_) return;
+  const absl::Time until = RealClock().Now() + short_life_;
+  while (!stopping_ && RealClock().Now() < until) Watch(until - RealClock().Now());
 }
 
 // Waits until the program ends or this process is asked to end, at most for `limit`.

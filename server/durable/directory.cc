@@ -11,7 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "server/durable/format/checked_line.h"
 #include "server/durable/format/numbered_name.h"
 
@@ -47,11 +47,7 @@ DurableDirectory::DurableDirectory(const DurableOptions& options, FileSystem& fi
       checkpoints_(files, options.directory, options.keep_checkpoints),
       reached_(files, PathOf(kReachedStep)) {}
 
-DurableDirectory::~DurableDirectory() {
-  absl::MutexLock lock(&mu_);
-  ends_ = true;
-  end_.SignalAll();
-}
+DurableDirectory::~DurableDirectory() { end_.Raise(); }
 
 absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
     const DurableOptions& options, FileSystem& files) {
@@ -240,23 +236,19 @@ void DurableDirectory::SaveBase(std::shared_ptr<const ShardCheckpoint> checkpoin
 
 // Returns whether to try again to save the checkpoint that the journal needs.
 bool DurableDirectory::WaitForBase() {
-  const absl::Time again = absl::Now() + kPatience;
-  absl::MutexLock lock(&mu_);
-  if (journal_ == nullptr || has_base_) return false;
-  while (!ends_ && !end_.WaitWithDeadline(&mu_, again)) {
-  }
-  return !ends_;
+  if (journal_ == nullptr || HasBase()) return false;
+  return !end_.WaitFor(kPatience);
 }
 
 absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardCheckpoint& checkpoint) {
-  const absl::Time began = absl::Now();
+  const absl::Time began = RealClock().Now();
   auto path = checkpoints_.Save(checkpoint);
   if (!path.ok()) {
     LOG(ERROR) << "cannot save a checkpoint of step " << checkpoint.step << ": "
                << path.status().message();
     return path.status();
   }
-  LOG(INFO) << "saved " << *path << " in " << absl::FormatDuration(absl::Now() - began)
+  LOG(INFO) << "saved " << *path << " in " << absl::FormatDuration(RealClock().Now() - began)
             << "; training paused for " << absl::FormatDuration(checkpoint.pause);
   if (journal_ != nullptr) NoteSaved();
   return SavedCheckpoint{*std::move(path), checkpoint.step};

@@ -25,6 +25,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "common/base/serial_executor.h"
+#include "common/base/stop_flag.h"
 #include "common/storage/file_lock.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
@@ -139,8 +140,7 @@ class DurableDirectory {
   bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint for the journal's steps
   Step durable_ ABSL_GUARDED_BY(mu_);           // the last step in the journal
   std::atomic<int> saving_{0};
-  bool ends_ ABSL_GUARDED_BY(mu_) = false;
-  absl::CondVar end_;
+  StopFlag end_;
   std::unique_ptr<Journal> journal_;  // null in memory mode
   SerialExecutor executor_;
 };

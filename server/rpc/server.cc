@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/net/listening_sockets.h"
+#include "common/wire/deadline.h"
 #include "common/wire/grpc_runtime.h"
 #include "server/rpc/access/tls.h"
 #include "server/rpc/listening/acceptor.h"
@@ -70,7 +71,7 @@ class GrpcServerOnAddress final : public GrpcServer {
   void Shutdown(absl::Duration grace) override {
     acceptor_ = nullptr;
     watches_->EndAll();
-    server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+    server_->Shutdown(DeadlineAfter(grace));
     server_->Wait();
   }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/storage/file_lock.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_follower.h"
@@ -57,7 +58,7 @@ class DirectorySource final : public ParameterSource {
 
   // Called when no server holds the directory and all its checkpoints were given.
   absl::StatusOr<bool> IsOver() {
-    const absl::Time now = absl::Now();
+    const absl::Time now = RealClock().Now();
     if (!abandoned_since_.has_value()) {
       abandoned_since_ = now;
       return follower_.HasEnded();

@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/types/optional.h"
+#include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
 #include "tools/evaluate/directory_source.h"
@@ -101,10 +101,10 @@ absl::Status EvaluateAll(ParameterSource& source, const Dataset& data, Evaluator
     const auto next = source.Next(model);
     if (!next.ok()) return next.status();
     if (!next->has_value()) return report.Finish();
-    const absl::Time began = absl::Now();
+    const absl::Time began = RealClock().Now();
     const auto evaluation = model.Measure(data);
     if (!evaluation.ok()) return evaluation.status();
-    const absl::Status added = report.Add(**next, *evaluation, absl::Now() - began);
+    const absl::Status added = report.Add(**next, *evaluation, RealClock().Now() - began);
     if (!added.ok()) return added;
   }
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/tensor/tensor_chunk.h"
 #include "server/durable/format/numbered_name.h"
@@ -58,6 +57,7 @@ Journal::~Journal() {
     ends_ = true;
     work_.SignalAll();
   }
+  end_.Raise();
   thread_.join();
 }
 
@@ -177,11 +177,7 @@ void Journal::ReportJournalError(const absl::Status& status) {
 // Returns whether to try again.
 bool Journal::WaitOutJournalError(const absl::Status& status) {
   ReportJournalError(status);
-  const absl::Time again = absl::Now() + kPatience;
-  absl::MutexLock lock(&mu_);
-  while (!ends_ && !work_.WaitWithDeadline(&mu_, again)) {
-  }
-  return !ends_;
+  return !end_.WaitFor(kPatience);
 }
 
 }  // namespace sluice

@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
+#include "common/base/stop_flag.h"
 #include "common/storage/file_system.h"
 #include "common/tensor/float_buffer.h"
 #include "server/state/step_journal.h"
@@ -111,6 +112,7 @@ class Journal final : public StepJournal {
   bool ends_ ABSL_GUARDED_BY(mu_) = false;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;  // nothing more is written
   absl::Status journal_error_ ABSL_GUARDED_BY(mu_);
+  StopFlag end_;  // raised together with ends_
   std::thread thread_;
 };
 

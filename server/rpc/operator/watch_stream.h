@@ -14,8 +14,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/wire/deadline.h"
 
 namespace sluice {
 
@@ -118,7 +118,7 @@ class WatchStream final : public grpc::ServerWriteReactor<Message>, public OpenW
       rests = !cancelled_ && !ending_;
       if (rests) {
         alarm_ = std::make_unique<grpc::Alarm>();  // one cannot be set again in its own callback
-        alarm_->Set(absl::ToChronoTime(absl::Now() + interval_), [this](bool) { GoOn(); });
+        alarm_->Set(DeadlineAfter(interval_), [this](bool) { GoOn(); });
       }
     }
     if (!rests) GoOn();

@@ -14,8 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "absl/types/optional.h"
+#include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
 #include "common/base/malloc_tuning.h"
@@ -89,11 +89,11 @@ absl::Status Visit(const Flags& flags, const std::string& host, Cell& cell) {
   if (!joined.ok()) return joined;
   const int warm_up = cell.connections == kAutomatic ? kWarmUp : 2;
   for (int round = 0; round < warm_up + flags.rounds; ++round) {
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = RealClock().Now();
     const auto report =
         client.PushPull(gradient, 1, absl::nullopt, absl::MakeSpan(parameters)).status();
     if (!report.ok()) return report;
-    if (round >= warm_up) cell.seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
+    if (round >= warm_up) cell.seconds.push_back(absl::ToDoubleSeconds(RealClock().Now() - begin));
   }
   const absl::Status right = CheckParameters(gradient.values, client.step().value(), parameters);
   return right.ok() ? client.Leave({}) : right;

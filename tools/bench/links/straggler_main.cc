@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "tests/testing/process/launch.h"
 #include "tests/testing/process/process.h"
 
@@ -29,11 +30,11 @@ struct Flags {
 absl::StatusOr<double> RateOver(const std::string& address, double seconds) {
   const auto before = StepOf(address);
   if (!before.ok()) return before.status();
-  const absl::Time start = absl::Now();
+  const absl::Time start = RealClock().Now();
   absl::SleepFor(absl::Seconds(seconds));
   const auto after = StepOf(address);
   if (!after.ok()) return after.status();
-  return static_cast<double>(*after - *before) / absl::ToDoubleSeconds(absl::Now() - start);
+  return static_cast<double>(*after - *before) / absl::ToDoubleSeconds(RealClock().Now() - start);
 }
 
 absl::Status Measure(const Flags& flags) {

@@ -1,15 +1,15 @@
 #include "worker/connection/grpc/call.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/error.h"
+#include "common/wire/deadline.h"
 #include "common/wire/status.h"
 
 namespace sluice {
 
 void Prepare(grpc::ClientContext& context, absl::Duration timeout, const std::string& token) {
   if (timeout != absl::InfiniteDuration()) {
-    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    context.set_deadline(DeadlineAfter(timeout));
   }
   if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
 }

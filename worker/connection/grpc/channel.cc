@@ -9,8 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/net/unix_socket.h"
 #include "common/security/secret.h"
+#include "common/wire/deadline.h"
 #include "common/wire/status.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 #include "worker/connection/grpc/call.h"
@@ -69,7 +71,7 @@ absl::Status GrpcChannel::Connect(absl::Duration timeout) {
     // The files may be incomplete because they are being replaced.
     if (!renewed.ok()) LOG(ERROR) << "TLS goes on as before: " << renewed.message();
   }
-  const bool connected = channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + timeout));
+  const bool connected = channel_->WaitForConnected(DeadlineAfter(timeout));
   return connected ? absl::OkStatus() : Probe(channel_);
 }
 
@@ -87,7 +89,7 @@ absl::Status GrpcChannel::RenewCredentials() {
 }
 
 absl::Status GrpcChannel::ConnectToUnix(absl::Duration timeout) {
-  const absl::Time end = absl::Now() + timeout;
+  const absl::Time end = RealClock().Now() + timeout;
   absl::Duration pause = kFirstPause;
   for (;;) {
     auto connected = ConnectUnix(unix_path_);
@@ -96,9 +98,9 @@ absl::Status GrpcChannel::ConnectToUnix(absl::Duration timeout) {
                                                          Arguments(connection_));
       return absl::OkStatus();
     }
-    if (absl::Now() >= end) return connected.status();
+    if (RealClock().Now() >= end) return connected.status();
     // Nothing tells when a server listens on this socket.
-    absl::SleepFor(std::min(pause, end - absl::Now()));
+    absl::SleepFor(std::min(pause, end - RealClock().Now()));
     pause = std::min(2 * pause, kLongestPause);
   }
 }

@@ -8,9 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "absl/types/optional.h"
 #include "common/base/error.h"
+#include "common/base/stop_flag.h"
 #include "common/wire/chunk.h"
 #include "common/wire/grpc_runtime.h"
 #include "common/wire/messages.h"
@@ -106,8 +106,8 @@ class GrpcConnection final : public ServerConnection {
 
   // Only time passes: events are read when they are asked for (session_events.h).
   void AwaitRetry(absl::Duration longest) override {
-    absl::Notification never;
-    never.WaitForNotificationWithTimeout(longest);
+    StopFlag never;
+    never.WaitFor(longest);
   }
 
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,

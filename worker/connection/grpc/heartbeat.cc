@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/error.h"
+#include "common/wire/deadline.h"
 #include "common/wire/settings.h"
 #include "common/wire/status.h"
 #include "worker/connection/grpc/call.h"
@@ -38,7 +39,7 @@ class Heartbeat::Beat : public std::enable_shared_from_this<Beat> {
     if (stopped_) return;
     alarm_ = std::make_unique<grpc::Alarm>();  // an alarm cannot be set again in its callback
     // The alarm owns its callback, so the callback must not own the alarm's owner.
-    alarm_->Set(absl::ToChronoTime(absl::Now() + interval_), [weak = weak_from_this()](bool) {
+    alarm_->Set(DeadlineAfter(interval_), [weak = weak_from_this()](bool) {
       if (const std::shared_ptr<Beat> self = weak.lock()) self->Call();
     });
   }

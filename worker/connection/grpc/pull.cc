@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/wire/chunk.h"
 #include "common/wire/encoding.h"
 #include "common/wire/messages.h"
@@ -100,14 +100,14 @@ class GrpcPullCall {
       if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
       return header;
     }
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = RealClock().Now();
     while (Next(&bytes)) {
       const absl::Status taken = sink.Take(bytes);
       if (!taken.ok()) return taken;
     }
     const absl::Status complete = sink.AwaitComplete();
     if (!complete.ok()) return complete;
-    transfer_ = {sink.bytes(), absl::Now() - begin};
+    transfer_ = {sink.bytes(), RealClock().Now() - begin};
     return header;
   }
 

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "absl/types/optional.h"
+#include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/wire/chunk.h"
 #include "common/wire/messages.h"
@@ -76,7 +76,7 @@ class GrpcPush final : public OutgoingPush {
     const auto answer = ReadAnswer<v1::PushGradientsResponse>("PushGradients", stream_);
     span_.reset();
     if (batch_ == BatchIs::kInHeader && memory_ == nullptr) {
-      transfer_ = {sent_bytes_, absl::Now() - first_sent_};
+      transfer_ = {sent_bytes_, RealClock().Now() - first_sent_};
     }
     if (!answer.ok()) return IfLost(answer.status(), lanes);
     // A gradient that does not count may not have been sent whole.
@@ -93,7 +93,7 @@ class GrpcPush final : public OutgoingPush {
 
  private:
   bool Write(const grpc::ByteBuffer& chunk, uint64_t elements) {
-    if (sent_bytes_ == 0) first_sent_ = absl::Now();
+    if (sent_bytes_ == 0) first_sent_ = RealClock().Now();
     sent_bytes_ += chunk.Length();
     unsent_ -= elements;
     for (const auto& lane : lanes_) {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "worker/torch/guarded.h"
 #include "worker/torch/models/models.h"
 #include "worker/torch/remote_optimizer.h"
@@ -96,9 +96,9 @@ class RemoteLearner final : public Learner {
       LearnReport report;
       optimizer_.zero_grad();
       report.loss = ForwardBackward(*model_, TakeBatch(data, rows));
-      const absl::Time computed = absl::Now();
+      const absl::Time computed = RealClock().Now();
       const RoundReport round = Step(static_cast<uint32_t>(rows.size()), report.loss, data, next);
-      report.exchange = absl::Now() - computed;
+      report.exchange = RealClock().Now() - computed;
       report.step = round.step;
       report.staleness = round.staleness;
       return report;
