@@ -19,6 +19,17 @@ bool IsStopped(const absl::Status& status) { return ReasonOf(status) == Reason::
 // The server has come back without parameters.
 bool IsBlank(const absl::Status& status) { return ReasonOf(status) == Reason::kNotInitialized; }
 
+// The server lives, and the push has to wait: the in-flight limit holds it up, it began early, its
+// answer waits until its step is durable, or the journal is stopped. It is repeated for as long as
+// that lasts, like a pull.
+bool MustWait(const absl::Status& status) {
+  return absl::IsDeadlineExceeded(status) || IsStopped(status);
+}
+
+bool MayRepeat(const absl::Status& status) {
+  return IsCorrupt(status) || IsBlank(status) || IsLost(status);
+}
+
 bool Counted(Disposition disposition) {
   return disposition == Disposition::kAccepted || disposition == Disposition::kApplied;
 }
@@ -88,7 +99,7 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
                                                       uint32_t samples, absl::optional<float> loss,
                                                       absl::Span<float> parameters) {
   if (!complete_) {
-    LOG(WARNING) << request_.worker << " drops a gradient: an error has left its parameters "
+    LOG(WARNING) << Shown(request_.worker) << " drops a gradient: an error has left its parameters "
                  << "incomplete, and it pulls them again";
     return GiveUpPush(parameters);
   }
@@ -100,30 +111,25 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
   header.samples = samples;
   header.loss = loss;
   round.header = header;
-  for (int attempt = 0;; ++attempt) {
+  for (int failures = 0;;) {
     auto report = TryExchange(round, gradient, parameters);
-    // A push may exceed its deadline because it waits for others: one that began early, or one
-    // whose answer waits until its step is durable.
-    const bool outlived = absl::IsDeadlineExceeded(report.status());
-    const bool corrupt = IsCorrupt(report.status());
-    if (IsStopped(report.status())) {
-      LOG_EVERY_N(WARNING, 20) << request_.worker << " waits: " << report.status().message();
-      connection_->AwaitRetry(kPatience);
-      round = Round{header, nullptr, Coverage(0)};
-      --attempt;
-      continue;
-    }
-    const bool again = outlived || corrupt || IsBlank(report.status()) || IsLost(report.status());
     if (report.ok() && encoder_ != nullptr) encoder_->End(Counted(report->disposition));
-    if (report.ok() || !again || attempt == kMaxRejoins) return report;
-    if (corrupt) LOG(WARNING) << request_.worker << " repeats a push: " << report.status();
-    if (!outlived && !corrupt) {
-      LOG(WARNING) << request_.worker << " joins again: " << report.status().message();
+    if (report.ok()) return report;
+    const absl::Status& error = report.status();
+    if (MustWait(error)) {
+      AwaitTurn(error);
+      failures = 0;
+    } else if (!MayRepeat(error) || failures++ == kMaxRejoins) {
+      return error;
+    } else if (IsCorrupt(error)) {
+      LOG(WARNING) << Shown(request_.worker) << " repeats a push: " << error;
+    } else {
+      LOG(WARNING) << Shown(request_.worker) << " joins again: " << error.message();
       const absl::Status rejoined = Rejoin();
       if (!rejoined.ok()) return rejoined;
       if (auto_ != nullptr) auto_->ReportAgain();
       if (!welcome_.resumed) {
-        LOG(WARNING) << "the server does not know " << request_.worker
+        LOG(WARNING) << "the server does not know " << Shown(request_.worker)
                      << " any more; its latest push is given up";
         return GiveUpPush(parameters);
       }
@@ -148,6 +154,11 @@ absl::StatusOr<RoundReport> ParameterClient::EndOverwritten(const Round& round,
                               outcome.staleness};
   if (encoder_ != nullptr) encoder_->End(Counted(report.disposition));
   return report;
+}
+
+void ParameterClient::AwaitTurn(const absl::Status& why) const {
+  LOG_EVERY_N(WARNING, 20) << Shown(request_.worker) << " waits with a push: " << why.message();
+  if (IsStopped(why)) connection_->AwaitRetry(kPatience);
 }
 
 absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round& round, const SharedFloats& gradient,

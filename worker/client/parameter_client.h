@@ -113,6 +113,7 @@ class ParameterClient {
   };
 
   PushHeader NextHeader();
+  void AwaitTurn(const absl::Status& why) const;
   void Send(uint64_t offset, const SharedFloats& part, Round& round) const;
   absl::StatusOr<RoundReport> TryExchange(Round& round, const SharedFloats& gradient,
                                           absl::Span<float> parameters);

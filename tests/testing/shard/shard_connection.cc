@@ -123,7 +123,8 @@ class ShardConnection::Push final : public OutgoingPush {
  public:
   Push(ShardConnection& connection, const PushHeader& header, BatchIs batch)
       : connection_(connection), shard_(*connection.shard_), batch_(batch) {
-    broken_ = connection.server_lost_ || Takes(connection.broken_pushes_);
+    late_ = !connection.server_lost_ && Takes(connection.delayed_pushes_);
+    broken_ = late_ || connection.server_lost_ || Takes(connection.broken_pushes_);
     cut_ = !broken_ && Takes(connection.cut_pushes_);
     if (broken_) return;
     shard_.BeginPush(
@@ -153,6 +154,7 @@ class ShardConnection::Push final : public OutgoingPush {
   }
 
   absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
+    if (late_) return absl::DeadlineExceededError("Deadline Exceeded");
     if (!GoesOn() && !broken_) return HeaderAnswer();
     if (broken_ || state_->ended) {
       if (state_->ended) return absl::UnavailableError("the server ended the call");
@@ -209,6 +211,7 @@ class ShardConnection::Push final : public OutgoingPush {
   ShardConnection& connection_;
   Shard& shard_;
   const BatchIs batch_;
+  bool late_ = false;
   bool broken_ = false;
   bool cut_ = false;
   absl::Status added_;

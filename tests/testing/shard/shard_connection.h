@@ -26,6 +26,8 @@ class ShardConnection final : public ServerConnection {
   explicit ShardConnection(Shard& shard);
   ~ShardConnection() override;
 
+  // The next `pushes` pushes end with DEADLINE_EXCEEDED, as if the in-flight limit made them wait.
+  void DelayPushes(int pushes) { delayed_pushes_ = pushes; }
   // The next `pulls` pulls end with DEADLINE_EXCEEDED, as if their step were late.
   void DelayPulls(int pulls) { delayed_pulls_ = pulls; }
   // The next `pushes`, `joins` or `pulls` calls fail as if the connection broke, and the shard also
@@ -76,6 +78,7 @@ class ShardConnection final : public ServerConnection {
   Shard* shard_;
   const std::shared_ptr<Events> events_;  // the shard's listener may outlive this
   SessionId session_;
+  int delayed_pushes_ = 0;
   int delayed_pulls_ = 0;
   int pulls_ = 0;
   int broken_pushes_ = 0;

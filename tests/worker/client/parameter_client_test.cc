@@ -588,6 +588,31 @@ TEST(ParameterClientPullTest, PullsAgainUntilTheStepComes) {
   EXPECT_EQ(world.Counters(), "1 received: 1 accepted");
 }
 
+TEST(ParameterClientPatienceTest, APushWaitsForAsLongAsTheServerLives) {
+  ServerWorld world(Sync(1));
+  auto connection = std::make_unique<ShardConnection>(world.shard());
+  ShardConnection& twin = *connection;
+  TestWorker a("a", std::move(connection));
+  ASSERT_THAT(a.Join(), IsOk());
+  twin.DelayPushes(100);
+  EXPECT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(twin.joins(), 1);
+  EXPECT_EQ(world.Counters(), "1 received: 1 accepted");
+}
+
+TEST(ParameterClientPatienceTest, APushThatWaitedGivesUpAServerThatDied) {
+  ServerWorld world(Sync(1));
+  auto connection = std::make_unique<ShardConnection>(world.shard());
+  ShardConnection& twin = *connection;
+  TestWorker a("a", std::move(connection));
+  ASSERT_THAT(a.Join(), IsOk());
+  twin.DelayPushes(100);
+  twin.BreakPushes(1000);
+  EXPECT_THAT(a.PushPull({1, 1, 1}),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("the connection broke")));
+  EXPECT_EQ(twin.joins(), 1 + 20);
+}
+
 TEST(ParameterClientInitializeTest, TakesTheParametersOfWhoWasFaster) {
   ServerWorld world(Sync(2));
   auto connection = std::make_unique<ShardConnection>(world.shard());
