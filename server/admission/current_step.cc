@@ -14,10 +14,37 @@ StepProgress CurrentStep::Progress() const {
   progress.accumulated = contributions_.accumulated();
   progress.skipped = contributions_.skipped();
   progress.all_wait = holds_contributors_ && roster_.sessions().AllArePartOf(number_);
-  const absl::optional<absl::Time> since = HeldUpSince();
-  progress.overdue = progress.started && since.has_value() &&
-                     clock_.Now() - *since >= settings_.consistency().max_step_wait;
+  progress.overdue = overdue_;
   return progress;
+}
+
+bool CurrentStep::WaitsForNobody() const {
+  StepProgress progress = Progress();
+  progress.overdue = false;
+  return settings_.policy().Completes(progress);
+}
+
+void CurrentStep::JudgeWait() {
+  const absl::optional<absl::Time> since = HeldUpSince();
+  const absl::Duration longest = settings_.consistency().max_step_wait;
+  overdue_ = roster_.started() && since.has_value() && clock_.Now() - *since >= longest;
+  // In other modes no step waits for particular workers.
+  const bool for_workers = settings_.policy().BoundsLead() || settings_.policy().OncePerStep();
+  if (overdue_ && for_workers) overdue_ = !WaitsForNobody() && !Delayers().empty();
+}
+
+std::vector<SessionId> CurrentStep::Delayers() const {
+  std::vector<SessionId> delayers;
+  const absl::optional<absl::Time> since = HeldUpSince();
+  if (!since.has_value()) return delayers;
+  const absl::Duration waited = clock_.Now() - *since;
+  for (const SessionId holder :
+       roster_.sessions().Holders(number_, settings_.policy().BoundsLead())) {
+    const SessionRecord& record = **roster_.sessions().Find(holder);
+    const absl::Duration own = waited - record.served.After(*since);
+    if (own >= settings_.consistency().max_step_wait) delayers.push_back(holder);
+  }
+  return delayers;
 }
 
 absl::optional<Contribution> CurrentStep::TakeNext() {
@@ -29,6 +56,7 @@ absl::optional<Contribution> CurrentStep::TakeNext() {
 void CurrentStep::Finish() {
   number_ = number_.Next();
   contributions_.Clear();
+  overdue_ = false;
 }
 
 StepState CurrentStep::Describe(const InFlightLimit* in_flight) const {

@@ -6,6 +6,8 @@
 #ifndef SLUICE_SERVER_ADMISSION_CURRENT_STEP_H_
 #define SLUICE_SERVER_ADMISSION_CURRENT_STEP_H_
 
+#include <vector>
+
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
@@ -38,6 +40,18 @@ class CurrentStep {
   StepProgress Progress() const;
   bool IsComplete() const { return settings_.policy().Completes(Progress()); }
 
+  // Decides anew whether the step has waited for longer than max_step_wait. Between two calls only
+  // the end of the wait changes the answer.
+  void JudgeWait();
+  bool overdue() const { return overdue_; }
+  // The wait was ended.
+  void EndWait() { overdue_ = false; }
+  // Whether the step is complete without the end of its wait, so that nobody delays it.
+  bool WaitsForNobody() const;
+  // The workers that have delayed the step for max_step_wait. The time in which they waited for
+  // this server is not counted.
+  std::vector<SessionId> Delayers() const;
+
   // Since when the step has waited for workers; in ssp, since when a worker has waited for others.
   absl::optional<absl::Time> HeldUpSince() const;
 
@@ -64,6 +78,7 @@ class CurrentStep {
   const Clock& clock_;
   Step number_;
   bool holds_contributors_ = false;
+  bool overdue_ = false;
   Contributions contributions_;
 };
 

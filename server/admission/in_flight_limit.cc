@@ -20,12 +20,42 @@ absl::optional<Arriving> InFlightLimit::LetIn(const absl::optional<Rank>& first_
   if (it == waiting_.end()) return absl::nullopt;
   absl::optional<Arriving> push = std::move(*it);
   waiting_.erase(it);
-  inside_[push->header.session] = {push->rank, push->cancel, nullptr};
+  Inside& inside = inside_[push->header.session];
+  inside.rank = push->rank;
+  inside.cancel = push->cancel;
   return push;
 }
 
 void InFlightLimit::NoteArrived(SessionId session, ArrivedBytes arrived) {
   inside_[session].arrived = std::move(arrived);
+}
+
+void InFlightLimit::NoteWhole(SessionId session) {
+  Inside& inside = inside_[session];
+  inside.cancel = nullptr;
+  inside.whole = true;
+}
+
+std::vector<SessionId> InFlightLimit::TakeHeard() {
+  std::vector<SessionId> heard;
+  for (auto& entry : inside_) {
+    Inside& inside = entry.second;
+    if (inside.whole || inside.arrived == nullptr) continue;
+    const uint64_t arrived = inside.arrived->load(std::memory_order_relaxed);
+    if (std::exchange(inside.heard, arrived) != arrived) heard.push_back(entry.first);
+  }
+  return heard;
+}
+
+std::vector<SessionId> InFlightLimit::Served() const {
+  std::vector<SessionId> served;
+  for (const auto& entry : inside_) {
+    if (entry.second.whole) served.push_back(entry.first);
+  }
+  for (const Arriving& push : waiting_) {
+    if (inside_.count(push.header.session) == 0) served.push_back(push.header.session);
+  }
+  return served;
 }
 
 void InFlightLimit::CancelEnded(const std::function<bool(SessionId)>& is_alive,

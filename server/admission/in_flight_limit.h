@@ -52,13 +52,20 @@ class InFlightLimit {
   void NoteArrived(SessionId session, ArrivedBytes arrived);
 
   // The session's push is complete. Its stream needs no cancel any more.
-  void NoteWhole(SessionId session) { inside_[session].cancel = nullptr; }
+  void NoteWhole(SessionId session);
 
   // The session's push ended, or its gradient was accumulated.
   void Release(SessionId session) { inside_.erase(session); }
 
   // Closes the streams of admitted pushes whose session is not open.
   void CancelEnded(const std::function<bool(SessionId)>& is_alive, Completions* completions);
+
+  // The sessions of admitted pushes of which bytes have arrived since the last call.
+  std::vector<SessionId> TakeHeard();
+
+  // The sessions that wait for this server: their push waits while they have no other one in
+  // flight, or it is complete and not accumulated.
+  std::vector<SessionId> Served() const;
 
   // Removes and returns the waiting pushes for which `leaves` is true.
   std::vector<Arriving> TakeWaiting(const std::function<bool(const Arriving&)>& leaves);
@@ -74,6 +81,8 @@ class InFlightLimit {
     Rank rank;
     std::function<void()> cancel;  // null after it was called
     ArrivedBytes arrived;
+    uint64_t heard = 0;  // bytes that had arrived when TakeHeard() looked
+    bool whole = false;
   };
 
   const uint32_t capacity_;

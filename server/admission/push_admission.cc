@@ -91,7 +91,7 @@ void PushAdmission::Answer(const PushHeader& header, const PushOutcome& outcome,
                            AnswerCallback tell, Completions* completions) {
   const absl::optional<Step> with = durable_.has_value() ? DurableWith(header) : absl::nullopt;
   if (with.has_value() && *with > *durable_) {
-    Hold(*with, {std::move(tell), outcome}, completions);
+    Hold(*with, {header.session, std::move(tell), outcome}, completions);
   } else {
     completions->Add([tell = std::move(tell), outcome] { tell(outcome); });
   }
@@ -173,10 +173,21 @@ void PushAdmission::Enter(Arrival arrival, Completions* completions) {
       gate_.Count(header, disposition, step, applied ? step.Next() : step, now);
   if (applied || (durable_.has_value() && part_of_step)) {
     // A worker that is told that a step was applied must find it published.
-    Hold(step.Next(), {std::move(arrival.done), outcome}, completions);
+    Hold(step.Next(), {header.session, std::move(arrival.done), outcome}, completions);
   } else {
     completions->Add([done = std::move(arrival.done), outcome] { done(outcome); });
   }
+}
+
+std::vector<SessionId> PushAdmission::TakeHeard() {
+  return in_flight_ == nullptr ? std::vector<SessionId>() : in_flight_->TakeHeard();
+}
+
+std::vector<SessionId> PushAdmission::Served() const {
+  std::vector<SessionId> served;
+  if (in_flight_ != nullptr) served = in_flight_->Served();
+  for (const auto& entry : held_) served.push_back(entry.second.session);
+  return served;
 }
 
 void PushAdmission::Settle(bool draining, Completions* completions) {

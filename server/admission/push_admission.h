@@ -22,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
@@ -94,6 +95,12 @@ class PushAdmission {
   // Then admits waiting pushes up to the in-flight limit.
   void Settle(bool draining, Completions* completions);
 
+  // The sessions of whose arriving pushes bytes have come since the last call.
+  std::vector<SessionId> TakeHeard();
+  // The sessions that wait for this server: for the in-flight limit, for their gradient to be
+  // accumulated, or for their step to be durable. A session may be named twice.
+  std::vector<SessionId> Served() const;
+
   // Whether no push is in flight or waits.
   bool empty() const { return in_flight_ == nullptr || in_flight_->empty(); }
   const InFlightLimit* in_flight() const { return in_flight_.get(); }
@@ -102,6 +109,7 @@ class PushAdmission {
  private:
   using AnswerCallback = std::function<void(const absl::StatusOr<PushOutcome>&)>;
   struct Held {
+    SessionId session;
     AnswerCallback tell;
     PushOutcome outcome;
   };

@@ -122,9 +122,6 @@ absl::Status Roster::Ban(const std::string& worker, Completions* completions) {
 }
 
 void Roster::Update(absl::Time now, Completions* completions) {
-  const absl::Duration stalled = now - updated_.value_or(now) - options_.tick;
-  if (stalled > absl::ZeroDuration()) sessions_.ExtendLeases(stalled, now);
-  updated_ = now;
   for (const SessionId silent : sessions_.SilentSince(now - options_.lease)) {
     Evict(**sessions_.Find(silent), completions);
   }

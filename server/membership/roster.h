@@ -99,7 +99,6 @@ class Roster {
   std::shared_ptr<const Layout> layout_;
   OptimizerConfig optimizer_;
   absl::optional<absl::Time> first_join_;
-  absl::optional<absl::Time> updated_;  // the last call of Update()
   bool started_ = false;
   bool finished_ = false;
   bool deserted_ = false;  // finished, and every observer has gone

@@ -217,10 +217,9 @@ std::vector<SessionId> SessionTable::SilentSince(absl::Time deadline) const {
   return silent;
 }
 
-void SessionTable::ExtendLeases(absl::Duration stalled, absl::Time now) {
-  for (auto& entry : records_) {
-    entry.second.last_seen = std::min(entry.second.last_seen + stalled, now);
-  }
+void SessionTable::NoteServed(SessionId session, absl::Time begin, absl::Time end) {
+  const auto record = Find(session);
+  if (record.ok()) (*record)->served.Add(begin, end);
 }
 
 std::vector<SessionId> SessionTable::Holders(Step step, bool by_clock) const {

@@ -74,8 +74,8 @@ class SessionTable {
 
   // The open sessions that were last seen at `deadline` or before.
   std::vector<SessionId> SilentSince(absl::Time deadline) const;
-  // Extends every lease by the time this process was stalled.
-  void ExtendLeases(absl::Duration stalled, absl::Time now);
+  // Notes that the session, if it is open, waited for this server from `begin` to `end`.
+  void NoteServed(SessionId session, absl::Time begin, absl::Time end);
 
   // The members of `step` that others wait for: those that have not contributed or, with `by_clock`
   // (ssp), those with the lowest clock.

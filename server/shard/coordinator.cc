@@ -27,12 +27,14 @@ Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobLis
     : options_(options),
       clock_(clock),
       created_(clock.Now()),
+      running_(clock, options.tick),
+      ticked_(running_.Now()),
       incarnations_(options.incarnation),
       settings_(options.consistency, options.schedule),
       roster_(options, std::move(owner)),
       pulls_(options.incarnation),
-      step_(settings_, roster_, pulls_, clock),
-      admission_(options, settings_, incarnations_, roster_, step_, clock) {}
+      step_(settings_, roster_, pulls_, running_),
+      admission_(options, settings_, incarnations_, roster_, step_, running_) {}
 
 // ---- Membership ----
 
@@ -50,7 +52,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   Welcome welcome;
   welcome.resumed = roster_.sessions().Remembers(request);
   const auto record = roster_.Join(request, std::move(listener), at_once ? now : now.Next(),
-                                   clock_.Now(), completions);
+                                   running_.Now(), completions);
   if (!record.ok()) return record.status();
   if (snapshots_ == nullptr) OpenModel();
   welcome.session = (*record)->session;
@@ -81,12 +83,12 @@ void Coordinator::OpenModel() {
 }
 
 absl::StatusOr<Step> Coordinator::Heartbeat(SessionId session) {
-  const auto record = roster_.RenewLease(session, clock_.Now());
+  const auto record = roster_.RenewLease(session, running_.Now());
   if (!record.ok()) return record.status();
   return step_.number();
 }
 
-void Coordinator::ConnectionLost(SessionId session) { roster_.MarkLost(session, clock_.Now()); }
+void Coordinator::ConnectionLost(SessionId session) { roster_.MarkLost(session, running_.Now()); }
 
 absl::StatusOr<Step> Coordinator::Leave(SessionId session, const Results& results) {
   const absl::Status left = roster_.Leave(session);
@@ -100,8 +102,24 @@ absl::Status Coordinator::Evict(const std::string& worker, Completions* completi
 }
 
 void Coordinator::Tick(Completions* completions) {
-  roster_.Update(clock_.Now(), completions);
-  if (step_.Progress().overdue) EndOverdueWait(completions);
+  NoteWhoIsServed();
+  roster_.Update(running_.Now(), completions);
+  if (applying_) return;  // the step waits for nobody
+  step_.JudgeWait();
+  if (step_.overdue()) EndOverdueWait(completions);
+}
+
+// Bytes that arrive renew a lease, at no cost for each chunk. The time since the last tick does not
+// count against workers that wait for this server.
+void Coordinator::NoteWhoIsServed() {
+  const absl::Time now = running_.Now();
+  const absl::Time before = std::exchange(ticked_, now);
+  for (const SessionId session : admission_.TakeHeard()) {
+    roster_.RenewLease(session, now).IgnoreError();
+  }
+  for (const SessionId session : admission_.Served()) {
+    roster_.sessions().NoteServed(session, before, now);
+  }
 }
 
 // Ends a wait that has lasted for max_step_wait. In sync and backup the policy itself completes a
@@ -114,15 +132,16 @@ void Coordinator::EndOverdueWait(Completions* completions) {
   // In other modes no step waits for particular workers.
   const bool anybody = by_clock || settings_.policy().OncePerStep();
   if (!anybody || (!evicts && !excuses)) return;
-  for (const SessionId holder : roster_.sessions().Holders(step_.number(), by_clock)) {
-    SessionRecord& record = **roster_.sessions().Find(holder);
+  for (const SessionId delayer : step_.Delayers()) {
+    SessionRecord& record = **roster_.sessions().Find(delayer);
     if (evicts) {
       roster_.Evict(record, completions);
     } else {
       record.excused = true;
     }
   }
-  pulls_.RestartHoldUp(clock_.Now());
+  pulls_.RestartHoldUp(running_.Now());
+  step_.EndWait();
 }
 
 void Coordinator::Drain(Completions* completions) {
@@ -169,7 +188,7 @@ bool Coordinator::Initialize(std::shared_ptr<Snapshot> first, Completions* compl
   if (initialized()) return false;
   first->step = step_.number();
   snapshots_->Publish(std::move(first));
-  times_.initialized = clock_.Now();
+  times_.initialized = running_.Now();
   Settle(completions);
   return true;
 }
@@ -182,7 +201,7 @@ void Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartC
   if (!initialized()) acceptable = NotInitializedError();
   if (!journal_error_.ok()) acceptable = journal_error_;
   if (draining_) acceptable = DrainingError();
-  if (acceptable.ok()) roster_.RenewLease(acceptable->session, clock_.Now()).IgnoreError();
+  if (acceptable.ok()) roster_.RenewLease(acceptable->session, running_.Now()).IgnoreError();
   admission_.Begin(acceptable, std::move(start), std::move(cancel), completions);
   Settle(completions);
 }
@@ -195,6 +214,7 @@ void Coordinator::AbandonPush(const PendingPush& push, Abandoned why, Completion
 
 void Coordinator::Queue(Arrival arrival) {
   bytes_received_ += arrival.push->gradient().bytes();
+  roster_.RenewLease(arrival.push->header().session, running_.Now()).IgnoreError();
   admission_.Queue(std::move(arrival));
 }
 
@@ -209,7 +229,7 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   }
   const absl::optional<absl::Time> held_up_since = step_.HeldUpSince();
   if (held_up_since.has_value()) {
-    times_.longest_wait = std::max(times_.longest_wait, clock_.Now() - *held_up_since);
+    times_.longest_wait = std::max(times_.longest_wait, running_.Now() - *held_up_since);
   }
   AdoptSettings(completions);
   admission_.TakeArrivals(completions);
@@ -217,7 +237,8 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   action.consistency = settings_.consistency();
   action.learning_rates = settings_.LearningRates(roster_.optimizer(), step_.number());
   action.contribution = step_.TakeNext();
-  action.apply = initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
+  action.apply = applying_ =
+      initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
   // A step that is still to be applied must come before the end of training.
   if (action.idle()) roster_.CheckFinished(step_.number(), completions);
   Settle(completions);
@@ -238,8 +259,9 @@ void Coordinator::OnAccumulated(const Contribution& contribution, Completions* c
 }
 
 void Coordinator::OnApplied(std::shared_ptr<Snapshot> next, Completions* completions) {
+  applying_ = false;
   step_.Finish();
-  times_.last_step = clock_.Now();
+  times_.last_step = running_.Now();
   next->step = step_.number();
   snapshots_->Publish(std::move(next));
   AnswerPublished(completions);

@@ -29,6 +29,7 @@
 #include "server/membership/roster.h"
 #include "server/policy/runtime_settings.h"
 #include "server/shard/next_action.h"
+#include "server/shard/running_clock.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/completions.h"
 #include "server/state/incarnation_history.h"
@@ -120,6 +121,7 @@ class Coordinator {
   void OpenModel();
   void RestoreSettings(const Consistency& consistency, absl::optional<double> learning_rate);
   void AdoptSettings(Completions* completions);
+  void NoteWhoIsServed();
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);
   void ServePulls(Completions* completions);
@@ -132,6 +134,9 @@ class Coordinator {
   const ShardOptions options_;
   const Clock& clock_;
   const absl::Time created_;
+  RunningClock running_;  // of leases and waits
+  absl::Time ticked_;     // the latest Tick()
+  bool applying_ = false;
   IncarnationHistory incarnations_;
   uint64_t lost_steps_ = 0;  // of earlier incarnations
   RuntimeSettings settings_;

@@ -21,7 +21,7 @@ void Coordinator::ServePulls(Completions* completions) {
                                draining_ || roster_.finished()};
   pulls_.Serve(
       snapshots_ == nullptr ? nullptr : snapshots_->latest(), context,
-      [&](const PullRequest& request) { return TurnOf(request, progress); }, clock_.Now(),
+      [&](const PullRequest& request) { return TurnOf(request, progress); }, running_.Now(),
       completions);
 }
 
@@ -49,7 +49,7 @@ absl::StatusOr<PullTurn> Coordinator::TurnOf(const PullRequest& request,
 }
 
 PullId Coordinator::Pull(const PullRequest& request, PullCallback done, Completions* completions) {
-  roster_.RenewLease(request.session, clock_.Now()).IgnoreError();
+  roster_.RenewLease(request.session, running_.Now()).IgnoreError();
   const PullId id = pulls_.Add(request, std::move(done));
   ServePulls(completions);
   return pulls_.Waits(id) ? id : PullId();

@@ -38,7 +38,8 @@ ShardStatus Coordinator::Describe() const {
   state.traffic.bytes_received = bytes_received_;
   state.traffic.bytes_sent = pulls_.bytes_answered();
   state.created = created_;
-  state.now = clock_.Now();
+  state.uptime = clock_.Now() - created_;
+  state.now = running_.Now();
   state.times = times_;
   state.lost_steps = lost_steps_;
   return state;
@@ -73,13 +74,13 @@ void Coordinator::Restore(const ShardCheckpoint& checkpoint) {
   own_consistency_ = checkpoint.own_consistency;
   RestoreSettings(checkpoint.consistency, checkpoint.learning_rate);
   step_.Restore(checkpoint.step);
-  roster_.Restore(checkpoint, clock_.Now());
+  roster_.Restore(checkpoint, running_.Now());
   OpenModel();
   std::shared_ptr<Snapshot> parameters = snapshots_->Make();
   CopyTo(AsPiece(checkpoint.parameters->values.span()), parameters->values.span());
   parameters->step = checkpoint.step;
   snapshots_->Publish(std::move(parameters));
-  times_.initialized = clock_.Now();
+  times_.initialized = running_.Now();
 }
 
 // The operator's changes stay in force, unless the server was started with another consistency.
@@ -97,7 +98,7 @@ void Coordinator::Replay(const StepRecord& record, std::shared_ptr<Snapshot> nex
   step_.Restore(record.step);
   if (record.forgot_workers) roster_.sessions().ForgetWorkers();
   for (const SessionRecord& worker : record.contributors) {
-    roster_.sessions().RestoreWorker(worker, record.step, clock_.Now());
+    roster_.sessions().RestoreWorker(worker, record.step, running_.Now());
   }
   roster_.ResumeTraining();
   next->step = record.step;

@@ -17,6 +17,7 @@
 #include "common/base/ids.h"
 #include "common/protocol/encoding_report.h"
 #include "common/protocol/protocol_types.h"
+#include "server/state/time_spans.h"
 
 namespace sluice {
 
@@ -60,6 +61,7 @@ struct SessionRecord {
   bool banned = false;                          // the operator evicted this process
   bool joined = false;                          // in this incarnation of the server
   JobListener listener;
+  TimeSpans served;  // when it waited for this server, so that it made nobody else wait
 
   Step active_from;                  // the first step it takes part in
   uint64_t clock = 0;                // its pushes that counted or were skipped, for ssp

@@ -49,8 +49,8 @@ struct ShardOptions {
   absl::Duration start_timeout = absl::InfiniteDuration();
   // How long a worker that is lost or silent stays a member.
   absl::Duration lease = absl::Seconds(10);
-  // How often Tick() is called. A later call means that this process was stopped or had no CPU, and
-  // could hear no worker. All leases are extended by that time.
+  // How often Tick() is called. If a call is late, this process was stopped or had no CPU; that
+  // time counts against nobody (running_clock.h).
   absl::Duration tick = absl::InfiniteDuration();
   // Workers and observers that may be present at once.
   uint32_t max_sessions = 1024;
@@ -124,6 +124,8 @@ struct ShardStatus {
   uint32_t tensors = 0;
   uint64_t elements = 0;
   absl::Time created;
+  absl::Duration uptime;  // since then
+  // By a clock that stands still while this process does not run, as all other times here.
   absl::Time now;
   StepTimes times;
   uint64_t lost_steps = 0;  // of earlier incarnations, which recovery could not restore

@@ -144,6 +144,7 @@ void Oracle::Remember(const PushHeader& header, const PushOutcome& outcome) {
 PushVerdict Oracle::FinishPush(uint64_t number, Reason fault) {
   ModelPush& push = pushes_.at(number);
   const absl::optional<double>& bound = scenario_.options.guards.max_push_norm;
+  Heartbeat(push.header.session);
   if (fault == Reason::kNone && bound && NormOf(scenario_.layout, push.gradient) > *bound) {
     fault = Reason::kNormTooLarge;
   }
@@ -210,7 +211,7 @@ bool Oracle::IsComplete() const {
   if (OncePerStep() && deserted && workers_.CountAlive(false) > 0) return true;
   if (step_sum_.counted() + (OncePerStep() ? step_sum_.skipped() : 0) == 0) return false;
   if (deserted) return true;
-  const bool proceeds = IsOverdue() && consistency_.on_max_step_wait == StepWaitAction::kProceed;
+  const bool proceeds = overdue_ && consistency_.on_max_step_wait == StepWaitAction::kProceed;
   const bool enough = step_sum_.counted() >= consistency_.quorum;
   if (!OncePerStep()) return proceeds || enough;
   if (!started_) return false;
@@ -228,15 +229,11 @@ absl::optional<absl::Time> Oracle::HeldUpSince() const {
   return since;
 }
 
-bool Oracle::IsOverdue() const {
-  const absl::optional<absl::Time> since = HeldUpSince();
-  return started_ && since.has_value() && now_ - *since >= consistency_.max_step_wait;
-}
-
 void Oracle::Apply() {
   NoteEarly();
   published_.push_back(step_sum_.Apply(consistency_, LearningRate(), published_.back()));
   ++step_;
+  overdue_ = false;
   unpublished_.reset();
 }
 

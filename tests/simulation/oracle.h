@@ -42,6 +42,7 @@ struct ModelPush {
   PushHeader header;
   Values gradient;
   Fate fate = Fate::kWaiting;
+  bool heard = false;  // bytes of it have come since the last tick
 };
 
 struct ModelPull {
@@ -55,6 +56,7 @@ class Oracle {
   Oracle(const Scenario& scenario, absl::Time now)
       : scenario_(scenario),
         now_(now),
+        ticked_(now),
         step_sum_(scenario.layout),
         consistency_(scenario.options.consistency) {}
 
@@ -86,6 +88,7 @@ class Oracle {
   // Pushes, by number. `fault` is an error in the header or in the payload.
   PushVerdict BeginPush(uint64_t number, const PushHeader& header, const Values& gradient,
                         Reason fault);
+  void NoteChunk(uint64_t number) { pushes_.at(number).heard = true; }
   PushVerdict FinishPush(uint64_t number, Reason fault);
   void AbandonPush(uint64_t number, Fate fate) { pushes_.at(number).fate = fate; }
   // A push that waited for the in-flight limit after its header was told `told`. Returns the
@@ -133,7 +136,9 @@ class Oracle {
 
   bool IsAhead(const ModelWorker& worker) const;
   bool IsComplete() const;
-  bool IsOverdue() const;
+  void NoteWhoIsServed();
+  void JudgeWait();
+  std::vector<const ModelWorker*> Delayers() const;
   absl::optional<absl::Time> HeldUpSince() const;
   std::vector<const ModelWorker*> Missing() const;
   uint32_t CountMissing() const;  // and workers that have not joined
@@ -160,6 +165,8 @@ class Oracle {
 
   const Scenario scenario_;
   absl::Time now_;
+  absl::Time ticked_;     // the latest tick
+  bool overdue_ = false;  // the wait that began with HeldUpSince() is over
   WorkersModel workers_;
   StepModel step_sum_;
   Consistency consistency_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tests/simulation/oracle.h"
@@ -95,6 +97,7 @@ void Oracle::EndMembership(ModelWorker& worker) {
 
 void Oracle::Tick() {
   const ShardOptions& options = scenario_.options;
+  NoteWhoIsServed();
   for (auto& entry : workers_.all()) {
     ModelWorker& worker = entry.second;
     if (worker.alive && now_ - worker.heard >= options.lease) EndMembership(worker);
@@ -103,8 +106,57 @@ void Oracle::Tick() {
     started_ = started_ || now_ - *first_join_ >= options.start_timeout ||
                workers_.CountKnown() >= options.expected_workers;
   }
-  if (IsOverdue()) EndOverdueWait();
+  JudgeWait();
+  if (overdue_) EndOverdueWait();
   Advance();
+}
+
+// The time since the last tick: bytes that came renewed a lease, and some waited for the server.
+void Oracle::NoteWhoIsServed() {
+  const absl::Time before = std::exchange(ticked_, now_);
+  const std::vector<uint64_t> inside = SessionsInside();
+  std::set<uint64_t> served;
+  const absl::optional<ModelRank> first_missing = FirstMissing();
+  if (consistency_.order == ReductionOrder::kRank && first_missing.has_value()) {
+    for (const uint64_t session : step_sum_.SessionsBehind(*first_missing)) served.insert(session);
+  }
+  for (auto& entry : pushes_) {
+    ModelPush& push = entry.second;
+    const uint64_t session = push.header.session.value();
+    const bool is_inside = std::count(inside.begin(), inside.end(), session) > 0;
+    if (push.fate == Fate::kWaiting && !is_inside) served.insert(session);
+    if (std::exchange(push.heard, false) && push.fate == Fate::kArriving) {
+      Heartbeat(push.header.session);
+    }
+  }
+  for (const uint64_t session : served) {
+    ModelWorker* const worker = workers_.Of(session);
+    if (worker != nullptr) worker->served.emplace_back(before, now_);
+  }
+}
+
+void Oracle::JudgeWait() {
+  overdue_ = false;
+  const bool for_workers = OncePerStep() || consistency_.mode == ConsistencyMode::kSsp;
+  if (for_workers && IsComplete()) return;  // nobody delays a step that is complete
+  const absl::optional<absl::Time> since = HeldUpSince();
+  overdue_ = started_ && since.has_value() && now_ - *since >= consistency_.max_step_wait;
+  if (for_workers && Delayers().empty()) overdue_ = false;
+}
+
+// Those for whom others have waited for max_step_wait, without the time that the server took.
+std::vector<const ModelWorker*> Oracle::Delayers() const {
+  std::vector<const ModelWorker*> delayers;
+  const absl::optional<absl::Time> since = HeldUpSince();
+  if (!since.has_value()) return delayers;
+  for (const ModelWorker* const worker : OncePerStep() ? Missing() : Awaited()) {
+    absl::Duration own = now_ - *since;
+    for (const auto& span : worker->served) {
+      if (span.second > *since) own -= span.second - std::max(span.first, *since);
+    }
+    if (own >= consistency_.max_step_wait) delayers.push_back(worker);
+  }
+  return delayers;
 }
 
 void Oracle::EndOverdueWait() {
@@ -112,7 +164,7 @@ void Oracle::EndOverdueWait() {
   const bool evicts = consistency_.on_max_step_wait == StepWaitAction::kEvict;
   const bool excuses = ssp && consistency_.on_max_step_wait == StepWaitAction::kProceed;
   if (!(ssp || OncePerStep()) || !(evicts || excuses)) return;
-  for (const ModelWorker* const holder : ssp ? Awaited() : Missing()) {
+  for (const ModelWorker* const holder : Delayers()) {
     ModelWorker& worker = *workers_.Named(holder->name);
     if (evicts) EndMembership(worker);
     if (excuses) worker.excused = true;
@@ -120,6 +172,7 @@ void Oracle::EndOverdueWait() {
   for (auto& entry : pulls_) {
     if (entry.second.held_up_since.has_value()) entry.second.held_up_since = now_;
   }
+  overdue_ = false;
 }
 
 // In sync and backup a worker has one gradient in a step, even if its process changes.

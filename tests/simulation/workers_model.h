@@ -30,6 +30,8 @@ struct ModelWorker {
   bool banned = false;   // evicted by the operator
   bool left = false;     // by Leave
   absl::Time heard;  // the latest heartbeat, or when the connection broke; the lease counts from it
+  // When it waited for the server, which counts as nobody's delay.
+  std::vector<std::pair<absl::Time, absl::Time>> served;
   uint32_t index = 0;
   uint64_t from = 0;  // the first step it takes part in
   uint64_t pushes = 0;

@@ -117,7 +117,7 @@ v1::ServerState ToProto(const ShardStatus& state) {
   message.set_wire_bytes_sent(state.traffic.wire_bytes_sent);
   message.set_lost_steps(state.lost_steps);
   *message.mutable_started() = ToProto(state.created);
-  *message.mutable_uptime() = ToProto(state.now - state.created);
+  *message.mutable_uptime() = ToProto(state.uptime);
   if (state.times.last_step.has_value()) {
     *message.mutable_mean_step_time() = ToProto(state.MeanStepTime());
     *message.mutable_since_last_step() = ToProto(state.now - *state.times.last_step);

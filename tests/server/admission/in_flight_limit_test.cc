@@ -1,5 +1,6 @@
 #include "server/admission/in_flight_limit.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -153,6 +154,36 @@ TEST_F(InFlightLimitTest, KnowsHowMuchOfAPushHasArrived) {
   EXPECT_EQ(limit.BytesOf(SessionId(2)), 0u);
   limit.Release(SessionId(1));
   EXPECT_EQ(limit.BytesOf(SessionId(1)), 0u);
+}
+
+TEST_F(InFlightLimitTest, HearsOfSessionsWhoseBytesArrive) {
+  InFlightLimit limit(10);
+  for (const uint64_t session : {1, 2, 3}) Wait(limit, session);
+  LetIn(limit);
+  const auto of_1 = std::make_shared<std::atomic<uint64_t>>(0);
+  const auto of_2 = std::make_shared<std::atomic<uint64_t>>(0);
+  limit.NoteArrived(SessionId(1), of_1);
+  limit.NoteArrived(SessionId(2), of_2);
+  EXPECT_THAT(limit.TakeHeard(), IsEmpty());
+  *of_1 = 4;
+  *of_2 = 4;
+  EXPECT_THAT(limit.TakeHeard(), ElementsAre(SessionId(1), SessionId(2)));
+  EXPECT_THAT(limit.TakeHeard(), IsEmpty());
+  *of_1 = 8;
+  *of_2 = 8;
+  limit.NoteWhole(SessionId(1));
+  EXPECT_THAT(limit.TakeHeard(), ElementsAre(SessionId(2)));
+}
+
+TEST_F(InFlightLimitTest, ServesThoseWhosePushWaitsOrIsWhole) {
+  InFlightLimit limit(3);
+  for (const uint64_t session : {1, 2, 3, 2}) Wait(limit, session);
+  EXPECT_THAT(LetIn(limit), ElementsAre(1, 2));
+  EXPECT_THAT(limit.Served(), ElementsAre(SessionId(3)));  // 2 waits for itself
+  limit.NoteWhole(SessionId(2));
+  EXPECT_THAT(limit.Served(), ElementsAre(SessionId(2), SessionId(3)));
+  limit.Release(SessionId(2));
+  EXPECT_THAT(limit.Served(), ElementsAre(SessionId(3), SessionId(2)));
 }
 
 }  // namespace

@@ -85,6 +85,7 @@ TEST(SilentWorkerTest, IsSeenInWhoIsWaitedFor) {
   world.Silence("silent");
   auto push = world.Begin("silent", 0);
   ASSERT_THAT(push->Add(ChunkOf(0, {1, 2})), IsOk());
+  world.Pass(absl::ZeroDuration());
   world.Pass(absl::Seconds(4));
   const StepState current = world.shard().Describe().current;
   ASSERT_EQ(current.awaited.size(), 2u);
