@@ -311,6 +311,25 @@ std::vector<SessionRecord> SessionTable::Records() const {
   return records;
 }
 
+std::vector<SessionRecord> SessionTable::WorkersAfter(const std::string& name, size_t most) const {
+  std::vector<SessionRecord> workers;
+  for (auto it = records_.upper_bound(name); it != records_.end() && workers.size() < most; ++it) {
+    if (it->second.role == SessionRole::kWorker) workers.push_back(it->second);
+  }
+  return workers;
+}
+
+ObserverPlaces SessionTable::PlacesFor(const std::string& observer) const {
+  ObserverPlaces places;
+  for (const auto& entry : records_) {
+    const bool same = entry.first == observer;
+    const bool observes = entry.second.role == SessionRole::kObserver;
+    if (same && !observes) places.is_workers = true;
+    if (!same && observes && entry.second.alive()) ++places.others;
+  }
+  return places;
+}
+
 std::vector<JobListener> SessionTable::Listeners() const {
   std::vector<JobListener> listeners;
   for (const auto& entry : records_) {

@@ -24,6 +24,12 @@
 
 namespace sluice {
 
+// What decides whether an observer may join under a name.
+struct ObserverPlaces {
+  bool is_workers = false;  // a worker has, or had, that name
+  uint32_t others = 0;      // open sessions of observers with other names
+};
+
 // Externally synchronized; the roster owns it. Pointers to records are valid until the next Open().
 class SessionTable {
  public:
@@ -106,6 +112,9 @@ class SessionTable {
 
   // All records, in order of name.
   std::vector<SessionRecord> Records() const;
+  // The first `most` records of workers whose names are greater than `name`, in order of name.
+  std::vector<SessionRecord> WorkersAfter(const std::string& name, size_t most) const;
+  ObserverPlaces PlacesFor(const std::string& observer) const;
   // Whether the latest push of each open worker is part of `step`.
   bool AllArePartOf(Step step) const;
   // Calls LeaveOut(step) of each record.

@@ -350,6 +350,22 @@ std::vector<SessionRecord> Shard::Sessions() const {
   return coordinator_.roster().sessions().Records();
 }
 
+std::vector<SessionRecord> Shard::WorkersAfter(const std::string& name, size_t most) const {
+  absl::MutexLock lock(&mu_);
+  return coordinator_.roster().sessions().WorkersAfter(name, most);
+}
+
+ObserverPlaces Shard::PlacesFor(const std::string& observer) const {
+  absl::MutexLock lock(&mu_);
+  return coordinator_.roster().sessions().PlacesFor(observer);
+}
+
+bool Shard::IsWorkers(SessionId session) const {
+  absl::MutexLock lock(&mu_);
+  const auto record = coordinator_.roster().sessions().Find(session);
+  return record.ok() && (*record)->role == SessionRole::kWorker;
+}
+
 Results Shard::results() const {
   absl::MutexLock lock(&mu_);
   return coordinator_.results();

@@ -1,6 +1,5 @@
 #include "server/rpc/access/observer.h"
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/wire/chunk.h"
@@ -14,8 +13,6 @@ bool MayTrain(const grpc::CallbackServerContext& context) {
   return RolesOf(context).Has(Role::kWorker);
 }
 
-bool IsWorker(const SessionRecord& record) { return record.role == SessionRole::kWorker; }
-
 absl::Status WrongRole(absl::string_view what) {
   return MakeError(Reason::kWrongRole,
                    absl::StrCat("the caller's certificate has not the role worker; ", what));
@@ -27,27 +24,19 @@ absl::Status CheckMayJoin(const grpc::CallbackServerContext& context,
                           const v1::JoinRequest& request, const Shard& shard) {
   if (MayTrain(context)) return absl::OkStatus();
   if (request.role() != v1::OBSERVER) return WrongRole("it may join as an observer only");
-  int others = 0;
-  for (const SessionRecord& record : shard.Sessions()) {
-    const bool same = record.worker == request.worker();
-    if (IsWorker(record) && same) {
-      return WrongRole(
-          absl::StrCat(Shown(request.worker()), " is a worker's name, choose another"));
-    }
-    if (!IsWorker(record) && !same && record.alive()) ++others;
+  const ObserverPlaces places = shard.PlacesFor(request.worker());
+  if (places.is_workers) {
+    return WrongRole(absl::StrCat(Shown(request.worker()), " is a worker's name, choose another"));
   }
-  if (others < RpcLimits::kObservers) return absl::OkStatus();
-  return MakeError(Reason::kTooManyWorkers,
-                   absl::StrCat("the server has ", others, " observers, as many as it lets in"));
+  if (places.others < RpcLimits::kObservers) return absl::OkStatus();
+  return MakeError(Reason::kTooManyWorkers, absl::StrCat("the server has ", places.others,
+                                                         " observers, as many as it lets in"));
 }
 
 absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId session,
                          const Shard& shard) {
   if (MayTrain(context)) return absl::OkStatus();
-  const bool others = absl::c_any_of(shard.Sessions(), [&](const SessionRecord& record) {
-    return IsWorker(record) && record.session == session;
-  });
-  if (!others) return absl::OkStatus();
+  if (!shard.IsWorkers(session)) return absl::OkStatus();
   return WrongRole(absl::StrCat("session ", session.value(), " is a worker's"));
 }
 

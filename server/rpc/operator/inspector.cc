@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/error.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
@@ -19,8 +21,11 @@ namespace {
 
 using grpc::CallbackServerContext;
 
-// Keeps the largest answer under 64 KiB: an entry has a name of at most 256 bytes.
 constexpr uint32_t kMaxPage = 100;
+// A page ends before its entries have more bytes, so that each answer stays under 64 KiB: the rest
+// is a token with a worker's name. An entry is much smaller.
+constexpr size_t kMaxPageBytes = 63 << 10;
+constexpr char kAfter[] = "after:";  // and a worker's name: the token of the page that follows it
 constexpr uint32_t kMaxValues = 1024;
 constexpr uint64_t kAllValues = 16;  // a tensor of at most this size is shown whole
 
@@ -30,26 +35,35 @@ grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Stat
   return reactor;
 }
 
-struct Page {
-  size_t begin = 0;
-  size_t end = 0;
-  std::string next_token;
-};
+size_t PageSize(uint32_t asked) { return asked == 0 ? kMaxPage : std::min(asked, kMaxPage); }
 
-// A page token is the index of its first entry.
-absl::StatusOr<Page> PageOf(size_t total, uint32_t page_size, const std::string& token) {
-  uint64_t begin = 0;
-  if (!token.empty() && (!absl::SimpleAtoi(token, &begin) || begin > total)) {
-    return MakeError(Reason::kBadArgument, absl::StrCat("page_token \"", Shown(token),
-                                                        "\" is none that this server gave"));
-  }
-  const size_t size = page_size == 0 ? kMaxPage : std::min(page_size, kMaxPage);
-  Page page;
-  page.begin = begin;
-  page.end = std::min(total, page.begin + size);
-  if (page.end < total) page.next_token = absl::StrCat(page.end);
-  return page;
+absl::Status ForeignToken(const std::string& token) {
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("page_token \"", Shown(token), "\" is none that this server gave"));
 }
+
+// Fills a page until it has `size` entries or kMaxPageBytes.
+template <typename Entry>
+class Page {
+ public:
+  Page(size_t size, google::protobuf::RepeatedPtrField<Entry>* entries)
+      : size_(size), entries_(*entries) {}
+
+  // False if the page is full; then the entry is not on it.
+  bool Add(Entry entry) {
+    bytes_ += entry.ByteSizeLong() + kTagAndLength;
+    if (entries_.size() == static_cast<int>(size_) || bytes_ > kMaxPageBytes) return false;
+    *entries_.Add() = std::move(entry);
+    return true;
+  }
+
+ private:
+  static constexpr size_t kTagAndLength = 4;
+
+  const size_t size_;
+  google::protobuf::RepeatedPtrField<Entry>& entries_;
+  size_t bytes_ = 0;
+};
 
 class GrpcInspector final : public v1::Inspector::CallbackService {
  public:
@@ -88,32 +102,37 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
  private:
   absl::Status AnswerListWorkers(const v1::ListWorkersRequest& request,
                                  v1::ListWorkersResponse& response) const {
-    std::vector<SessionRecord> workers = shard_.Sessions();
-    workers.erase(
-        std::remove_if(workers.begin(), workers.end(),
-                       [](const SessionRecord& r) { return r.role != SessionRole::kWorker; }),
-        workers.end());
-    const auto page = PageOf(workers.size(), request.page_size(), request.page_token());
-    if (!page.ok()) return page.status();
-    const ShardStatus state = shard_.Describe();
-    for (size_t i = page->begin; i < page->end; ++i) {
-      *response.add_workers() = ToProto(workers[i], state);
+    absl::string_view after = request.page_token();
+    if (!after.empty() && !absl::ConsumePrefix(&after, kAfter)) {
+      return ForeignToken(request.page_token());
     }
-    response.set_next_page_token(page->next_token);
+    const size_t size = PageSize(request.page_size());
+    const std::vector<SessionRecord> workers = shard_.WorkersAfter(std::string(after), size + 1);
+    const ShardStatus state = shard_.Describe();
+    Page<v1::Worker> page(size, response.mutable_workers());
+    for (const SessionRecord& worker : workers) {
+      if (page.Add(ToProto(worker, state))) continue;
+      const v1::Worker& last = response.workers(response.workers_size() - 1);
+      response.set_next_page_token(absl::StrCat(kAfter, last.worker()));
+      break;
+    }
     return absl::OkStatus();
   }
 
+  // A page token is the index of its first entry.
   absl::Status AnswerListParameters(const v1::ListParametersRequest& request,
                                     v1::ListParametersResponse& response) const {
     const std::shared_ptr<const Layout> layout = shard_.layout();
     if (layout == nullptr) return absl::OkStatus();
     const std::vector<LayoutRange>& ranges = layout->ranges();
-    const auto page = PageOf(ranges.size(), request.page_size(), request.page_token());
-    if (!page.ok()) return page.status();
-    for (size_t i = page->begin; i < page->end; ++i) {
-      *response.add_parameters() = sluice::ToProto(ranges[i]);
+    uint64_t next = 0;
+    const std::string& token = request.page_token();
+    if (!token.empty() && (!absl::SimpleAtoi(token, &next) || next > ranges.size())) {
+      return ForeignToken(token);
     }
-    response.set_next_page_token(page->next_token);
+    Page<v1::LayoutRange> page(PageSize(request.page_size()), response.mutable_parameters());
+    while (next < ranges.size() && page.Add(sluice::ToProto(ranges[next]))) ++next;
+    if (next < ranges.size()) response.set_next_page_token(absl::StrCat(next));
     response.set_total(ranges.size());
     return absl::OkStatus();
   }

@@ -364,6 +364,45 @@ TEST(InspectorTest, KeepsALargestPageOfParametersUnderItsLimit) {
   EXPECT_LT(page->bytes, kLargestAnswer);
 }
 
+TEST(InspectorTest, PagesOfWorkersGoOnWhereTheyEnded) {
+  ServerWorld world(Sync(5));
+  ReflectionClient client(world.address().ToString());
+  for (const char* name : {"b", "d", "f"}) ASSERT_THAT(world.Join(name), IsOk());
+  const std::string first = Inspect(client, "ListWorkers", R"({"pageSize": 2})");
+  EXPECT_EQ(JsonAt(first, "workers.1.worker"), "d");
+  EXPECT_EQ(JsonAt(first, "nextPageToken"), "after:d");
+  // Workers that join before and after the place do not move the others.
+  for (const char* name : {"a", "c", "e"}) ASSERT_THAT(world.Join(name), IsOk());
+  const std::string second =
+      Inspect(client, "ListWorkers", R"({"pageSize": 2, "pageToken": "after:d"})");
+  EXPECT_EQ(JsonAt(second, "workers.0.worker"), "e");
+  EXPECT_EQ(JsonAt(second, "workers.1.worker"), "f");
+  EXPECT_EQ(JsonAt(second, "nextPageToken"), "");
+}
+
+// The worst that a worker may report, on pages that are as large as they may be.
+TEST(InspectorTest, EndsAPageOfWorkersBeforeItIsTooLarge) {
+  constexpr int kWorkers = 101;
+  ServerWorld world(Async(1000));
+  ReflectionClient client(world.address().ToString());
+  for (int i = 0; i < kWorkers; ++i) {
+    v1::JoinRequest request = world.RequestOf(absl::StrFormat("%0128d", i));
+    request.set_host(std::string(256, 'h'));
+    request.set_push_encoding(std::string(64, 'e'));
+    request.set_pull_encoding(std::string(64, 'e'));
+    ASSERT_THAT(world.JoinAs(request), IsOk());
+    if (i == 0) ASSERT_THAT(world.Initialize(request.worker(), {1, 2, 3}), IsOk());
+    v1::PushHeader header = world.NextHeader(request.worker(), 0);
+    for (int k = 0; k < 8; ++k) header.add_attachments()->set_type(std::string(64, 't'));
+    ASSERT_THAT(world.SendPush({HeaderOf(header), GradientOf(0, {1, 1, 1})}), Accepted(0));
+  }
+  const auto page = client.Call("sluice.v1.Inspector/ListWorkers");
+  ASSERT_THAT(page, IsOk());
+  EXPECT_LT(page->bytes, kLargestAnswer);
+  EXPECT_GT(page->bytes, kLargestAnswer * 9 / 10);
+  EXPECT_EQ(NamesInPages(client, "ListWorkers", 100, "workers", "worker").size(), kWorkers);
+}
+
 TEST(InspectorTest, KeepsALargestPageOfWorkersUnderItsLimit) {
   ServerWorld world(Sync(101));
   ReflectionClient client(world.address().ToString());
