@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/error.h"
 
 namespace sluice {
 namespace {
@@ -17,8 +18,9 @@ std::string Seconds(absl::Duration duration) {
 std::string WhoIsAwaited(const StepState& step) {
   std::vector<std::string> workers;
   for (const AwaitedWorker& worker : step.awaited) {
-    workers.push_back(absl::StrCat(worker.worker, " (last seen ", Seconds(worker.since_last_seen),
-                                   " ago, ", worker.bytes_arrived, " bytes of its push here)"));
+    workers.push_back(absl::StrCat(Shown(worker.worker), " (last seen ",
+                                   Seconds(worker.since_last_seen), " ago, ", worker.bytes_arrived,
+                                   " bytes of its push here)"));
   }
   if (step.missing > step.awaited.size()) {
     workers.push_back(absl::StrCat(step.missing - step.awaited.size(), " more"));

@@ -31,14 +31,14 @@ absl::Status FromTheFuture(const PushHeader& header, Step step) {
 
 absl::Status ContributedAlready(const SessionRecord& record, Step step) {
   return MakeError(Reason::kAlreadyContributed,
-                   absl::StrCat(record.worker, " has contributed to step ", step.value(),
+                   absl::StrCat(Shown(record.worker), " has contributed to step ", step.value(),
                                 "; pull step ", step.value() + 1, " first"));
 }
 
 absl::Status TooFarAhead(const SessionRecord& record, uint64_t slowest) {
   return MakeError(
       Reason::kAheadOfOthers,
-      absl::StrCat(record.worker, " has made ", record.clock, " pushes, the slowest worker ",
+      absl::StrCat(Shown(record.worker), " has made ", record.clock, " pushes, the slowest worker ",
                    slowest, "; pull with `after` first, which waits for it"));
 }
 

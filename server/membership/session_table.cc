@@ -63,7 +63,7 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   auto it = records_.find(request.worker);
   if (returns && it->second.banned) {
     return MakeError(Reason::kEvicted,
-                     absl::StrCat(request.worker, " was evicted by the server's operator"));
+                     absl::StrCat(Shown(request.worker), " was evicted by the server's operator"));
   }
   const absl::Status place = CheckIndex(request);
   if (!place.ok()) return place;
@@ -199,8 +199,8 @@ absl::StatusOr<const SessionRecord*> SessionTable::Find(SessionId session) const
 absl::StatusOr<SessionRecord*> SessionTable::FindWorker(SessionId session) {
   const auto record = Find(session);
   if (!record.ok() || (*record)->role == SessionRole::kWorker) return record;
-  return MakeError(Reason::kNotAWorker,
-                   absl::StrCat((*record)->worker, " joined as an observer, which only pulls"));
+  return MakeError(Reason::kNotAWorker, absl::StrCat(Shown((*record)->worker),
+                                                     " joined as an observer, which only pulls"));
 }
 
 SessionRecord* SessionTable::FindAlive(const std::string& worker) {

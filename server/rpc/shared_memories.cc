@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "common/base/error.h"
 #include "common/wire/messages.h"
 
 namespace sluice {
@@ -12,7 +13,7 @@ bool SharedMemories::Open(SessionId session, const v1::JoinRequest& request) {
   if (!enabled_ || !request.has_memory()) return false;
   auto memory = SharedMemoryView::Open(FromProto(request.memory()));
   if (!memory.ok()) {
-    LOG(INFO) << request.worker() << " goes through sockets: " << memory.status().message();
+    LOG(INFO) << Shown(request.worker()) << " goes through sockets: " << memory.status().message();
     return false;
   }
   absl::MutexLock lock(&mu_);

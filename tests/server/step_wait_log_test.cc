@@ -65,6 +65,13 @@ TEST_F(StepWaitLogTest, NamesTheWorkersWhereTheyAreKnown) {
       "worker-3 (last seen 0.0s ago, 4096 bytes of its push here)");
 }
 
+TEST_F(StepWaitLogTest, EscapesTheNameOfAWorker) {
+  EXPECT_EQ(log_.Look(WaitingFor(absl::Seconds(5), {Silent("a\n\x1b[31mE1122", absl::Seconds(5))}))
+                .value_or(""),
+            "step 17 has waited 5.0s for a\\n\\033[31mE1122 (last seen 5.0s ago, 0 bytes of its "
+            "push here)");
+}
+
 TEST_F(StepWaitLogTest, CountsThoseThatItDoesNotName) {
   ShardStatus state = WaitingFor(absl::Seconds(6), {Silent("a", absl::Seconds(6))});
   state.current.missing = 18;

@@ -32,7 +32,7 @@ absl::Status ParameterClient::PrepareEncodings() {
     encoding_.momentum = *momentum;
   } else if (encoding_.error_feedback) {
     const std::string advice = AdviceOnMomentum(encoding_.choice, request_.optimizer);
-    if (!advice.empty()) LOG(INFO) << request_.worker << ": " << advice;
+    if (!advice.empty()) LOG(INFO) << Shown(request_.worker) << ": " << advice;
   }
   if (!encoding_.choice.plain()) {
     encoder_ = std::make_unique<GradientEncoder>(request_.layout, encoding_, request_.worker);
@@ -65,7 +65,7 @@ absl::Status ParameterClient::Begin(Earlier earlier, absl::Span<float> parameter
     if (own.has_value()) std::copy(own->values.begin(), own->values.end(), parameters.begin());
     complete_ = own.has_value();
     if (!IsLost(begun) || attempt == kMaxRejoins) return begun;
-    LOG(WARNING) << request_.worker << " joins again: " << begun.message();
+    LOG(WARNING) << Shown(request_.worker) << " joins again: " << begun.message();
     const absl::Status rejoined = Rejoin();
     if (!rejoined.ok()) return rejoined;
   }
@@ -91,7 +91,7 @@ absl::Status ParameterClient::TryToBegin(Earlier earlier, const SharedFloats* ow
 
 // Waits, for the time of one pull, until another worker has offered its parameters.
 absl::Status ParameterClient::TakeOthers(const PullRequest& request, absl::Span<float> parameters) {
-  LOG(WARNING) << request_.worker << " waits for the parameters of another worker: the server has "
+  LOG(WARNING) << Shown(request_.worker) << " waits for the parameters of another worker: the server has "
                << "none, and its own are incomplete";
   const auto pull = connection_->StartPull(request);
   const absl::Status read = Read(*pull, parameters);
@@ -117,7 +117,7 @@ absl::Status ParameterClient::Rejoin() {
 }
 
 void ParameterClient::LogReturn() const {
-  LOG(INFO) << request_.worker << " has joined again, at step " << welcome_.step;
+  LOG(INFO) << Shown(request_.worker) << " has joined again, at step " << welcome_.step;
   if (welcome_.incarnation == incarnation_ || welcome_.lost_steps == 0) return;
   LOG(WARNING) << "the server came back and has lost its last " << welcome_.lost_steps << " steps";
 }

@@ -55,7 +55,7 @@ absl::StatusOr<absl::optional<FollowedStep>> ParameterFollower::Next(uint64_t ev
     if (ReasonOf(header.status()) == Reason::kDraining) break;
     if (!IsLost(header.status()) || ++rejoins > kMaxRejoins) return header.status();
     if (WasToldOfTheEnd()) break;
-    LOG(WARNING) << request_.worker << " joins again: " << header.status().message();
+    LOG(WARNING) << Shown(request_.worker) << " joins again: " << header.status().message();
     welcome_.reset();
     const absl::Status back = AwaitServer();
     if (!back.ok()) return back;

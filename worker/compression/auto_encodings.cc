@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include "absl/strings/str_format.h"
+#include "common/base/error.h"
 
 namespace sluice {
 namespace {
@@ -31,7 +32,7 @@ std::string NumbersOf(const ChosenEncoding& chosen) {
 AutoEncodings::AutoEncodings(const Layout& layout, const GradientEncoding& push,
                              const EncodingChoice& pull, const std::string& worker,
                              const Clock& clock)
-    : worker_(worker),
+    : worker_(Shown(worker)),
       push_(Direction(layout, push.choice, Pipeline::kThroughout, push.error_feedback,
                       push.transforms, clock)),
       pull_(Direction(layout, pull, Pipeline::kAfterEncoding, true, push.transforms, clock)) {}

@@ -175,5 +175,17 @@ TEST(DrainTwiceTest, IsAnnouncedOnce) {
   EXPECT_THAT(world.Heard("owner"), ElementsAre("draining 0"));
 }
 
+TEST(SessionNameTest, IsEscapedInErrors) {
+  ShardWorld world(Sync(2));
+  const std::string name = "a\r\n\x1b[2J";
+  world.Start({name, "b"});
+  ASSERT_THAT(world.Push(name, 0, {1, 1, 1}), Accepted(0));
+  EXPECT_THAT(world.Push(name, 0, {1, 1, 1}),
+              IsError(Reason::kAlreadyContributed, HasSubstr("a\\r\\n\\033[2J has contributed")));
+  ASSERT_THAT(world.shard().Evict(name), IsOk());
+  EXPECT_THAT(world.Join(name),
+              IsError(Reason::kEvicted, HasSubstr("a\\r\\n\\033[2J was evicted")));
+}
+
 }  // namespace
 }  // namespace sluice
