@@ -67,6 +67,9 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   }
   const absl::Status place = CheckIndex(request);
   if (!place.ok()) return place;
+  // The order of ranks must not change while a step is under way.
+  const bool keeps_index =
+      it != records_.end() && it->second.alive() && it->second.role == request.role;
   if (it == records_.end()) {
     const absl::Status forgotten = ForgetOneRecord(active_from);
     if (!forgotten.ok()) return forgotten;
@@ -74,8 +77,8 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   }
   SessionRecord& record = it->second;
   by_session_.erase(record.session);
-  const bool keeps_place = returns && record.alive() && record.role == request.role;
-  const uint32_t index = keeps_place ? record.index : FreeIndex(record);
+  const bool keeps_place = returns && keeps_index;
+  const uint32_t index = keeps_index ? record.index : FreeIndex(record);
   if (!returns) {
     // The contribution of the earlier process counts.
     SessionRecord successor;
@@ -97,7 +100,8 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   record.pid = request.pid;
   record.push_encoding = request.push_encoding;
   record.pull_encoding = request.pull_encoding;
-  record.index = request.role == SessionRole::kWorker ? request.index.value_or(index) : 0;
+  const uint32_t wanted = keeps_place ? index : request.index.value_or(index);
+  record.index = request.role == SessionRole::kWorker ? wanted : 0;
   record.presence = Presence::kPresent;
   record.joined = true;
   record.last_seen = now;
@@ -114,7 +118,8 @@ bool SessionTable::Knows(const JoinRequest& request) const {
 bool SessionTable::TakesOver(const JoinRequest& request, Step step) const {
   const auto it = records_.find(request.worker);
   return it != records_.end() && request.role == SessionRole::kWorker &&
-         it->second.IsMissingFrom(step);
+         it->second.IsMissingFrom(step) &&
+         request.index.value_or(it->second.index) == it->second.index;
 }
 
 // Two workers with one index would train on the same part of the data.

@@ -3,8 +3,9 @@
 // Each Join opens a session. If a name joins again, the new session replaces the old one:
 // 1. The same process (same nonce) continues with its sequence and its stored answers. If its old
 //    session is still open, it also keeps its index and its place in the current step.
-// 2. Another process of that name starts with a new sequence. It takes the old one's place in the
-//    current step if that one has not contributed to it.
+// 2. Another process of that name starts with a new sequence. If the old session is still open, it
+//    takes over its index, unless it asks for another, and with the index its place in the current
+//    step, if the old one has not contributed to it.
 
 #ifndef SLUICE_SERVER_MEMBERSHIP_SESSION_TABLE_H_
 #define SLUICE_SERVER_MEMBERSHIP_SESSION_TABLE_H_
@@ -64,7 +65,8 @@ class SessionTable {
   }
 
   // Whether a worker of that name takes part in `step` and has not contributed to it, so that the
-  // process that joins takes its place.
+  // process that joins takes its place. It does not if it asks for another index: ranks change at
+  // the next step.
   bool TakesOver(const JoinRequest& request, Step step) const;
 
   // Loads the workers of a checkpoint. Before the first Open(). All take part in `step`, and those

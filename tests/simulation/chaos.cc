@@ -24,8 +24,8 @@ SimulatedProcess& Chaos::NewProcess(uint32_t index, SessionRole role) {
   request.process_nonce = ProcessNonce(++nonces_);
   request.layout = scenario_.layout;
   request.optimizer.options = scenario_.optimizer;
-  // Not the order of names.
-  if (scenario_.own_indices) request.index = (index * 5 + 3) % 7;
+  // Not the order of names. No two names have the same.
+  if (scenario_.own_indices) request.index = (index * 5 + 3) % 7 + (dice_.Percent(20) ? 7 : 0);
   return *processes_.back();
 }
 

@@ -22,6 +22,7 @@ MUTANTS = {
     "draining_keeps_pushes_waiting": ("admission", "return draining || !sessions.IsAlive(push.header.session);", "return !sessions.IsAlive(push.header.session);"),
     "evicted_stays_member": ("membership", "record.presence = Presence::kEvicted;", "record.presence = Presence::kLost;"),
     "fewer_answers_kept": ("state", "answers.size() > kStoredAnswers", "answers.size() >= kStoredAnswers"),
+    "gone_workers_keep_their_index": ("membership", "if (other_worker && record.alive()) taken", "if (other_worker) taken"),
     "have_step_ignored": ("admission", "request.have_step == latest->step", "request.have_step.has_value()"),
     "high_water_mark_reset": ("membership", "record.presence = Presence::kPresent;", "record.presence = Presence::kPresent; record.last_sequence = Sequence(); record.answers.clear();"),
     "late_joiner_at_once": ("shard", "at_once ? now : now.Next()", "now"),
@@ -42,6 +43,8 @@ MUTANTS = {
     "slack_off_by_one": ("policy", "worker.clock > progress.slowest + consistency_.slack", "worker.clock >= progress.slowest + consistency_.slack"),
     "stale_gradient_counts": ("policy", "return staleness == 0;", "return staleness <= 1;"),
     "step_grows_by_two": ("admission", "  number_ = number_.Next();", "  number_ = number_.Next().Next();"),
+    "successor_changes_rank": ("membership", "request.index.value_or(it->second.index) == it->second.index;", "true;"),
+    "successor_takes_lowest_index": ("membership", "it != records_.end() && it->second.alive() && it->second.role == request.role;", "returns && it->second.alive() && it->second.role == request.role;"),
     "successor_waits_a_step": ("shard", "roster_.sessions().TakesOver(request, now) ||", ""),
 }
 

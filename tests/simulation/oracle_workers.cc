@@ -25,7 +25,8 @@ Welcome Oracle::Join(const JoinRequest& request, Reason* reason) {
     // whenever they join, but each has one gradient in it.
     const bool has_say = step_sum_.Has(request.worker);
     const bool takes_over = known != nullptr && known->alive && !known->observer && !observer &&
-                            known->from <= step_ && !has_say;
+                            known->from <= step_ && !has_say &&
+                            request.index.value_or(known->index) == known->index;
     const bool at_once = observer || !OncePerStep() || (!started_ && !has_say) || takes_over ||
                          (step_sum_.empty() && Counters().in_progress == 0);
     const bool keeps_place = welcome.resumed && known->alive && known->observer == observer;

@@ -21,8 +21,9 @@ ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, ui
   const bool observer = request.role == SessionRole::kObserver;
   ModelWorker& worker = all_[request.worker];
   const bool same_process = worker.nonce == request.process_nonce.value();
-  const bool keeps_place = same_process && worker.alive && worker.observer == observer;
-  const uint32_t index = keeps_place ? worker.index : FreeIndex(request.worker);
+  const bool replaces = worker.alive && worker.observer == observer;
+  const bool keeps_place = same_process && replaces;
+  const uint32_t index = replaces ? worker.index : FreeIndex(request.worker);
   if (!same_process) {
     const uint64_t pushes = worker.left ? 0 : worker.pushes_before + worker.answers.size();
     worker = ModelWorker();
@@ -42,7 +43,7 @@ ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, ui
   worker.lost = false;
   worker.excused = false;
   worker.heard = now;
-  worker.index = observer ? 0 : request.index.value_or(index);
+  worker.index = observer ? 0 : keeps_place ? index : request.index.value_or(index);
   return worker;
 }
 

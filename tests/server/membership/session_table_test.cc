@@ -221,6 +221,26 @@ TEST_F(SessionTableTest, AProcessThatReturnsKeepsItsIndex) {
   EXPECT_EQ(Open(Worker("b", 12)).index, 1u);
 }
 
+TEST_F(SessionTableTest, AProcessThatReturnsKeepsItsIndexThoughItAsksForAnother) {
+  Open(Asking(Worker("a", 11), 3));
+  EXPECT_EQ(Open(Asking(Worker("a", 11), 1)).index, 3u);
+}
+
+TEST_F(SessionTableTest, AnotherProcessTakesOverTheIndexOfAnOpenSession) {
+  Open(Worker("a", 11));
+  Open(Worker("b", 12));
+  (*table_.Find(SessionId(1)))->presence = Presence::kEvicted;
+  EXPECT_EQ(Open(Worker("b", 13)).index, 1u);
+  EXPECT_EQ(Open(Asking(Worker("b", 14), 0)).index, 0u);
+}
+
+TEST_F(SessionTableTest, AnotherProcessTakesOverThePlaceInTheStepWithItsIndexOnly) {
+  Open(Worker("a", 11));
+  EXPECT_TRUE(table_.TakesOver(Worker("a", 12), Step(0)));
+  EXPECT_TRUE(table_.TakesOver(Asking(Worker("a", 12), 0), Step(0)));
+  EXPECT_FALSE(table_.TakesOver(Asking(Worker("a", 12), 1), Step(0)));
+}
+
 TEST_F(SessionTableTest, AProcessThatReturnsTooLateFindsItsIndexTaken) {
   Open(Worker("a", 11)).presence = Presence::kEvicted;
   EXPECT_EQ(Open(Worker("b", 12)).index, 0u);
