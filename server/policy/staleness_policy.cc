@@ -27,9 +27,10 @@ bool StalenessPolicy::MayProceed(const WorkerProgress& worker, const StepProgres
 
 bool StalenessPolicy::Completes(const StepProgress& progress) const {
   // Without members nobody can complete the step. It is applied empty, because the workers that
-  // wait for the next step would otherwise wait forever.
+  // wait for the next step would otherwise wait forever. In modes without step boundaries they are
+  // those that joined before the operator changed the mode.
   const bool deserted = progress.started && progress.members == 0;
-  if (OncePerStep() && deserted && progress.joining > 0) return true;
+  if (deserted && progress.joining > 0) return true;
   const uint32_t contributions = progress.accumulated + (OncePerStep() ? progress.skipped : 0);
   if (contributions == 0) return false;
   // Nobody is left to complete the step, and accepted gradients must not be lost.

@@ -208,7 +208,7 @@ bool Oracle::IsComplete() const {
   if (!initialized()) return false;
   // A step without members is applied empty for the workers that wait for the next.
   const bool deserted = started_ && workers_.Members(step_).empty();
-  if (OncePerStep() && deserted && workers_.CountAlive(false) > 0) return true;
+  if (deserted && workers_.CountAlive(false) > 0) return true;
   if (step_sum_.counted() + (OncePerStep() ? step_sum_.skipped() : 0) == 0) return false;
   if (deserted) return true;
   const bool proceeds = overdue_ && consistency_.on_max_step_wait == StepWaitAction::kProceed;

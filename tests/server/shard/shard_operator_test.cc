@@ -45,6 +45,20 @@ TEST(SetConsistencyTest, LeavesTheStepUnderWayItsTerms) {
   EXPECT_THAT(world.Parameters(), ElementsAre(-4, -4, -4));
 }
 
+// It was told to begin with a step that nobody is left to make.
+TEST(SetConsistencyTest, AWorkerThatWaitsForTheNextStepGetsItWhenTheOthersHaveGone) {
+  ShardWorld world(Sync(1));
+  world.Start({"a"});
+  auto push = world.Begin("a", 0);
+  EXPECT_EQ(world.Join("b")->step, Step(1));
+  ASSERT_THAT(world.shard().SetConsistency(Async(2).consistency), IsOk());
+  const TestPull pull = world.Pull(1);
+  world.shard().AbandonPush(std::move(push), Abandoned::kAborted);
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  ASSERT_TRUE(pull.answered());
+  EXPECT_EQ(pull.step(), 1u);
+}
+
 TEST(SetConsistencyTest, RefusesWhatIsNotValidAndChangesNothing) {
   ShardWorld world(Sync(1));
   world.Start({"a"});
