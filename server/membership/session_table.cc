@@ -79,15 +79,7 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   by_session_.erase(record.session);
   const bool keeps_place = returns && keeps_index;
   const uint32_t index = keeps_index ? record.index : FreeIndex(record);
-  if (!returns) {
-    // The contribution of the earlier process counts.
-    SessionRecord successor;
-    successor.contributed = record.contributed;
-    if (record.presence != Presence::kLeft) {
-      successor.pushes_before = record.pushes_before + record.pushes();
-    }
-    record = std::move(successor);
-  }
+  if (!returns) record = SucceedTo(record);
   // A late worker must not make the others wait for it to catch up.
   if (!keeps_place && catches_up) record.clock = std::max(record.clock, SlowestClock(&record));
   record.excused = false;
@@ -110,9 +102,26 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   return &record;
 }
 
+// The record with which another process of that name begins.
+SessionRecord SessionTable::SucceedTo(const SessionRecord& earlier) {
+  SessionRecord successor = earlier.Successor();
+  if (successor.replaced.size() > SessionRecord::kStoredProcesses) {
+    successor.replaced.erase(successor.replaced.begin());
+    forgot_workers_ = true;
+  }
+  return successor;
+}
+
 bool SessionTable::Knows(const JoinRequest& request) const {
   const auto it = records_.find(request.worker);
   return it != records_.end() && it->second.process_nonce == request.process_nonce;
+}
+
+bool SessionTable::Remembers(const JoinRequest& request) const {
+  if (Knows(request)) return true;
+  const auto it = records_.find(request.worker);
+  const bool replaced = it != records_.end() && it->second.HasReplaced(request.process_nonce);
+  return restored_ && !forgot_workers_ && !replaced;
 }
 
 bool SessionTable::TakesOver(const JoinRequest& request, Step step) const {
@@ -165,7 +174,7 @@ absl::Status SessionTable::ForgetOneRecord(Step step) {
                      absl::StrCat("the server has ", records_.size(),
                                   " workers, its limit; raise it with --max-workers"));
   }
-  if (gone->second.presence != Presence::kLeft) forgot_workers_ = true;
+  if (gone->second.MayBeRepeated()) forgot_workers_ = true;
   by_session_.erase(gone->second.session);
   records_.erase(gone);
   return absl::OkStatus();

@@ -5,7 +5,7 @@
 //    session is still open, it also keeps its index and its place in the current step.
 // 2. Another process of that name starts with a new sequence. If the old session is still open, it
 //    takes over its index, unless it asks for another, and with the index its place in the current
-//    step, if the old one has not contributed to it.
+//    step, if the old one has not contributed to it. The answers of the old one are discarded.
 
 #ifndef SLUICE_SERVER_MEMBERSHIP_SESSION_TABLE_H_
 #define SLUICE_SERVER_MEMBERSHIP_SESSION_TABLE_H_
@@ -60,9 +60,7 @@ class SessionTable {
   // Whether there is a record of that process.
   bool Knows(const JoinRequest& request) const;
   // Whether every push of that process that counted is still recorded.
-  bool Remembers(const JoinRequest& request) const {
-    return Knows(request) || (restored_ && !forgot_workers_);
-  }
+  bool Remembers(const JoinRequest& request) const;
 
   // Whether a worker of that name takes part in `step` and has not contributed to it, so that the
   // process that joins takes its place. It does not if it asks for another index: ranks change at
@@ -128,6 +126,7 @@ class SessionTable {
   std::vector<JobListener> Listeners() const;
 
  private:
+  SessionRecord SucceedTo(const SessionRecord& earlier);
   absl::Status ForgetOneRecord(Step step);
   std::map<std::string, SessionRecord>::iterator FindForgettable(Step step);
   absl::Status CheckIndex(const JoinRequest& request) const;

@@ -58,12 +58,16 @@ ShardCheckpoint Coordinator::Checkpoint() const {
   checkpoint.own_consistency = options_.consistency;
   checkpoint.learning_rate = settings_.learning_rate();
   checkpoint.schedule = settings_.schedule();
+  checkpoint.forgot_workers = roster_.sessions().forgot_workers();
   for (const SessionRecord& record : roster_.sessions().Records()) {
     // A worker that left has no push to repeat, and an observer never pushes.
     const bool pushes = record.role == SessionRole::kWorker && record.presence != Presence::kLeft;
-    if (pushes) checkpoint.workers.push_back(record.Before(checkpoint.step));
+    if (pushes) {
+      checkpoint.workers.push_back(record.Before(checkpoint.step));
+    } else if (record.MayBeRepeated()) {
+      checkpoint.forgot_workers = true;
+    }
   }
-  checkpoint.forgot_workers = roster_.sessions().forgot_workers();
   checkpoint.parameters = snapshots_->latest();
   checkpoint.ended = draining_ || roster_.finished();
   return checkpoint;

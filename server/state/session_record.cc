@@ -64,6 +64,20 @@ void SessionRecord::Uncount(const PushOutcome& outcome) {
   if (clock > 0) --clock;  // a change of policy resets clocks
 }
 
+bool SessionRecord::HasReplaced(ProcessNonce process) const {
+  return std::find(replaced.begin(), replaced.end(), process) != replaced.end();
+}
+
+SessionRecord SessionRecord::Successor() const {
+  SessionRecord successor;
+  successor.contributed = contributed;
+  successor.replaced = replaced;
+  if (presence == Presence::kLeft) return successor;
+  successor.pushes_before = pushes_before + pushes();
+  if (last_sequence > Sequence()) successor.replaced.push_back(process_nonce);
+  return successor;
+}
+
 SessionRecord SessionRecord::Before(Step step) const {
   SessionRecord before = *this;
   before.listener = nullptr;

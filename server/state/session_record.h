@@ -46,6 +46,8 @@ struct SessionRecord {
   // How many answers are stored for repeated pushes. A worker has one push in flight; the others
   // serve copies that a slow network delays.
   static constexpr size_t kStoredAnswers = 16;
+  // How many processes whose answers were discarded are stored by their nonces.
+  static constexpr size_t kStoredProcesses = 16;
 
   std::string worker;
   SessionRole role = SessionRole::kWorker;
@@ -69,6 +71,9 @@ struct SessionRecord {
   absl::optional<Step> contributed;  // the latest step it contributed to
   Sequence last_sequence;            // the highest that was answered
   std::map<Sequence, StoredAnswer> answers;
+  // Earlier processes of this name that had pushes answered and did not leave. Their answers are
+  // discarded, so they must not repeat a push.
+  std::vector<ProcessNonce> replaced;
 
   // Shown to people.
   Step last_gradient_step;
@@ -93,6 +98,16 @@ struct SessionRecord {
 
   // Stores the first answer to a push, and what the header reports about the worker.
   void Remember(const PushHeader& header, const StoredAnswer& answer, absl::Time now);
+
+  bool HasReplaced(ProcessNonce process) const;
+  // Whether a process of this name may return and repeat a push that is in this record only. One
+  // that left has no push to repeat.
+  bool MayBeRepeated() const {
+    return !replaced.empty() || (last_sequence > Sequence() && presence != Presence::kLeft);
+  }
+
+  // The record with which another process of this name begins. Contributions of this one count.
+  SessionRecord Successor() const;
 
   // A copy without the pushes that the worker made since it first contributed to `step`.
   // Checkpoints store it, because the current step is not part of them.

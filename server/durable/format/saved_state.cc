@@ -33,6 +33,7 @@ v1::SavedWorker EncodeWorker(const SessionRecord& record) {
   worker.set_stale(record.stale);
   worker.set_skipped(record.skipped);
   worker.set_pushes_before(record.pushes_before);
+  for (const ProcessNonce process : record.replaced) worker.add_replaced(process.value());
   return worker;
 }
 
@@ -54,6 +55,7 @@ absl::StatusOr<SessionRecord> DecodeWorker(const v1::SavedWorker& worker) {
   record.stale = worker.stale();
   record.skipped = worker.skipped();
   record.pushes_before = worker.pushes_before();
+  for (const uint64_t process : worker.replaced()) record.replaced.emplace_back(process);
   return record;
 }
 

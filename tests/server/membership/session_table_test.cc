@@ -254,6 +254,49 @@ TEST_F(SessionTableTest, AnObserverHasIndexZeroAndTakesNone) {
   EXPECT_EQ(Open(Worker("b")).index, 1u);
 }
 
+class RestoredTableTest : public SessionTableTest {
+ protected:
+  RestoredTableTest() { table_.Restore({}, false, Step(5), kNow); }
+
+  void OpenThatPushed(const JoinRequest& request) { Open(request).last_sequence = Sequence(1); }
+};
+
+TEST_F(RestoredTableTest, DoesNotRememberAProcessWhoseNameAnotherTook) {
+  OpenThatPushed(Worker("a", 11));
+  OpenThatPushed(Worker("a", 12));
+  Open(Worker("a", 13));
+  EXPECT_FALSE(table_.Remembers(Worker("a", 11)));
+  EXPECT_FALSE(table_.Remembers(Worker("a", 12)));
+  EXPECT_TRUE(table_.Remembers(Worker("a", 13)));
+  EXPECT_TRUE(table_.Remembers(Worker("a", 14)));
+  EXPECT_TRUE(table_.Remembers(Worker("b", 11)));
+}
+
+TEST_F(RestoredTableTest, RemembersAProcessThatHadNothingToLoseWhenAnotherTookItsName) {
+  Open(Worker("a", 11));
+  Open(Worker("a", 12));
+  EXPECT_TRUE(table_.Remembers(Worker("a", 11)));
+}
+
+TEST_F(RestoredTableTest, RemembersNobodyNewOnceItHasForgottenWhoWasReplaced) {
+  OpenThatPushed(Worker("a", 11));
+  Open(Worker("a", 12)).presence = Presence::kLeft;
+  for (const char* name : {"b", "c", "d"}) Open(Worker(name));
+  EXPECT_TRUE(table_.Remembers(Worker("e")));
+  Open(Worker("e"));  // in the place of "a"
+  EXPECT_FALSE(table_.Remembers(Worker("a", 11)));
+  EXPECT_TRUE(table_.forgot_workers());
+}
+
+TEST_F(RestoredTableTest, RemembersNobodyNewAfterTooManyProcessesOfOneName) {
+  for (uint64_t nonce = 1; nonce <= SessionRecord::kStoredProcesses + 2; ++nonce) {
+    EXPECT_FALSE(table_.forgot_workers());
+    OpenThatPushed(Worker("a", nonce));
+  }
+  EXPECT_TRUE(table_.forgot_workers());
+  EXPECT_FALSE(table_.Remembers(Worker("a", 1)));
+}
+
 TEST_F(SessionTableTest, RefusesMoreThanItsLimit) {
   for (const char* name : {"a", "b", "c"}) Open(Worker(name));
   Open(Observer("o"));

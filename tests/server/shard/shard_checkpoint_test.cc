@@ -153,6 +153,45 @@ TEST(ShardCheckpointTest, AProcessThatJoinedLaterMayRepeatItsPush) {
   EXPECT_TRUE(welcome->resumed);
 }
 
+// The answers of the first process are discarded when another one takes its name.
+TEST(ShardCheckpointTest, AProcessWhoseNameAnotherTookMayNotRepeatItsPush) {
+  ShardWorld first(Async(1));
+  first.Start({"a"});
+  ASSERT_THAT(first.Push("a", 0, {1, 1, 1}), Applied(1));
+  const auto second = NextIncarnation(*CheckpointOf(first.shard()), Async(1));
+  const JoinRequest replaced = second->RequestOf("a");
+  ASSERT_THAT(second->Restart("a"), IsOk());
+  const auto third = NextIncarnation(*CheckpointOf(second->shard()), Async(1));
+  for (ShardWorld* const world : {second.get(), third.get()}) {
+    const auto welcome = world->JoinAs(replaced);
+    ASSERT_THAT(welcome, IsOk());
+    EXPECT_FALSE(welcome->resumed);
+    EXPECT_EQ(welcome->last_sequence, Sequence());
+  }
+}
+
+TEST(ShardCheckpointTest, AProcessWhoseSuccessorLeftMayNotRepeatItsPush) {
+  ShardWorld first(Async(1));
+  first.Start({"a"});
+  ASSERT_THAT(first.Push("a", 0, {1, 1, 1}), Applied(1));
+  const JoinRequest replaced = first.RequestOf("a");
+  ASSERT_THAT(first.Restart("a"), IsOk());
+  ASSERT_THAT(first.Leave("a"), IsOk());
+  const auto second = NextIncarnation(*CheckpointOf(first.shard()), Async(1));
+  EXPECT_FALSE(second->JoinAs(replaced)->resumed);
+}
+
+TEST(ShardCheckpointTest, TheSuccessorOfAProcessMayRepeatAPushThatWasLost) {
+  ShardWorld first(Async(1));
+  first.Start({"a"});
+  ASSERT_THAT(first.Push("a", 0, {1, 1, 1}), Applied(1));
+  const auto checkpoint = CheckpointOf(first.shard());
+  ASSERT_THAT(first.Restart("a"), IsOk());
+  const JoinRequest successor = first.RequestOf("a");
+  const auto second = NextIncarnation(*checkpoint, Async(1));
+  EXPECT_TRUE(second->JoinAs(successor)->resumed);
+}
+
 TEST(ShardCheckpointTest, TheStepWaitsForTheWorkersThatWereThere) {
   ShardWorld first(Sync(2));
   first.Start({"a", "b"});

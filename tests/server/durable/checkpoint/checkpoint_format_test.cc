@@ -65,6 +65,7 @@ TEST_F(CheckpointFormatTest, KeepsEarlierLivesAndTheOperatorsRate) {
   checkpoint.incarnations.AddAncestor(Incarnation(1), Step(1));
   checkpoint.learning_rate = 0.1;
   checkpoint.forgot_workers = true;
+  checkpoint.workers[0].replaced = {ProcessNonce(7), ProcessNonce(~uint64_t{0})};
   checkpoint.ended = true;
   Write(checkpoint);
   const auto read = Read();
@@ -73,6 +74,7 @@ TEST_F(CheckpointFormatTest, KeepsEarlierLivesAndTheOperatorsRate) {
   EXPECT_THAT(read->incarnations.ancestors(), ElementsAre(Pair(Incarnation(1), Step(1))));
   EXPECT_EQ(read->learning_rate, 0.1);
   EXPECT_TRUE(read->forgot_workers);
+  EXPECT_EQ(read->workers[0].replaced, checkpoint.workers[0].replaced);
   EXPECT_TRUE(read->ended);
 }
 
