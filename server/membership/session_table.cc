@@ -339,7 +339,9 @@ ObserverPlaces SessionTable::PlacesFor(const std::string& observer) const {
     const bool same = entry.first == observer;
     const bool observes = entry.second.role == SessionRole::kObserver;
     if (same && !observes) places.is_workers = true;
-    if (!same && observes && entry.second.alive()) ++places.others;
+    if (!observes || !entry.second.alive()) continue;
+    if (same) places.holder = entry.second.process_nonce;
+    if (!same) ++places.others;
   }
   return places;
 }

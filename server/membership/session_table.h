@@ -27,8 +27,9 @@ namespace sluice {
 
 // What decides whether an observer may join under a name.
 struct ObserverPlaces {
-  bool is_workers = false;  // a worker has, or had, that name
-  uint32_t others = 0;      // open sessions of observers with other names
+  bool is_workers = false;              // a worker has, or had, that name
+  absl::optional<ProcessNonce> holder;  // of the open session of an observer with that name
+  uint32_t others = 0;                  // open sessions of observers with other names
 };
 
 // Externally synchronized; the roster owns it. Pointers to records are valid until the next Open().

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -18,15 +19,20 @@ namespace {
 class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
                          public std::enable_shared_from_this<JoinStream> {
  public:
-  JoinStream(SharedMemories& memories, Lanes& lanes, Shard& shard)
-      : memories_(memories), lanes_(lanes), shard_(shard) {}
+  JoinStream(SessionOwners& owners, SharedMemories& memories, Lanes& lanes, Shard& shard)
+      : owners_(owners), memories_(memories), lanes_(lanes), shard_(shard) {}
 
-  void Start(const v1::JoinRequest& message) {
+  void Start(const v1::JoinRequest& message, std::string connection) {
     self_ = shared_from_this();
     const absl::StatusOr<Welcome> welcome = Join(message);
     if (!welcome.ok()) {
       Finish(ToGrpcStatus(welcome.status()));
       return;
+    }
+    if (message.role() == v1::WORKER) {
+      owners_.OpenWorker(welcome->session);
+    } else {
+      owners_.OpenObserver(welcome->session, std::move(connection));
     }
     lanes_.Begin(welcome->session);
     v1::JoinEvent event;
@@ -61,6 +67,7 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
     }
     if (session.has_value()) {
       shard_.ConnectionLost(*session);
+      owners_.Close(*session);
       memories_.Close(*session);
       lanes_.End(*session);
     }
@@ -94,6 +101,7 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
     }
   }
 
+  SessionOwners& owners_;
   SharedMemories& memories_;
   Lanes& lanes_;
   Shard& shard_;
@@ -111,10 +119,11 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
 }  // namespace
 
 grpc::ServerWriteReactor<v1::JoinEvent>* ServeJoin(const v1::JoinRequest& request,
+                                                   std::string connection, SessionOwners& owners,
                                                    SharedMemories& memories, Lanes& lanes,
                                                    Shard& shard) {
-  const auto stream = std::make_shared<JoinStream>(memories, lanes, shard);
-  stream->Start(request);
+  const auto stream = std::make_shared<JoinStream>(owners, memories, lanes, shard);
+  stream->Start(request, std::move(connection));
   return stream.get();
 }
 

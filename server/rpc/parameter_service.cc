@@ -10,6 +10,7 @@
 #include "common/wire/status.h"
 #include "server/rpc/access/observer.h"
 #include "server/rpc/access/observer_pulls.h"
+#include "server/rpc/access/session_owners.h"
 #include "server/rpc/access/token.h"
 #include "server/rpc/initialize.h"
 #include "server/rpc/join.h"
@@ -55,7 +56,7 @@ class GrpcParameterService final : public ServiceBase {
     absl::Status allowed = Authorize(*context);
     if (allowed.ok()) allowed = CheckMayJoin(*context, *request, shard_);
     if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<v1::JoinEvent>>(allowed);
-    return ServeJoin(*request, memories_, lanes_, shard_);
+    return ServeJoin(*request, context->peer(), owners_, memories_, lanes_, shard_);
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* InitializeParams(CallbackServerContext* context,
@@ -75,7 +76,7 @@ class GrpcParameterService final : public ServiceBase {
     using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
     const absl::Status allowed = Authorize(*context);
     if (!allowed.ok()) return new Refused(allowed);
-    auto permit = CheckMayPull(*context, *request, shard_, observer_pulls_);
+    auto permit = CheckMayPull(*context, *request, owners_, observer_pulls_);
     if (!permit.ok()) return new Refused(permit.status());
     return ServePull(*request, context->peer(), *std::move(permit), chunks_, lanes_.pulls, shard_);
   }
@@ -124,7 +125,7 @@ class GrpcParameterService final : public ServiceBase {
                                const v1::HeartbeatRequest& request,
                                v1::HeartbeatResponse& response) {
     absl::Status allowed = Authorize(context);
-    if (allowed.ok()) allowed = CheckMayUse(context, SessionId(request.session()), shard_);
+    if (allowed.ok()) allowed = CheckMayUse(context, SessionId(request.session()), owners_);
     if (!allowed.ok()) return allowed;
     const absl::StatusOr<Step> step = shard_.Heartbeat(SessionId(request.session()));
     if (step.ok()) response.set_step(step->value());
@@ -135,7 +136,7 @@ class GrpcParameterService final : public ServiceBase {
   absl::Status AnswerLeave(const CallbackServerContext& context, const v1::LeaveRequest& request,
                            v1::LeaveResponse& response) {
     absl::Status allowed = Authorize(context);
-    if (allowed.ok()) allowed = CheckMayUse(context, SessionId(request.session()), shard_);
+    if (allowed.ok()) allowed = CheckMayUse(context, SessionId(request.session()), owners_);
     if (!allowed.ok()) return allowed;
     if (request.results_size() > kMaxResults) {
       return MakeError(Reason::kBadArgument,
@@ -153,6 +154,7 @@ class GrpcParameterService final : public ServiceBase {
   Shard& shard_;
   SharedMemories memories_;
   Lanes lanes_;
+  SessionOwners owners_;
   ObserverPulls observer_pulls_;
   SnapshotChunks chunks_{transforms_, shard_};
 };

@@ -360,12 +360,6 @@ ObserverPlaces Shard::PlacesFor(const std::string& observer) const {
   return coordinator_.roster().sessions().PlacesFor(observer);
 }
 
-bool Shard::IsWorkers(SessionId session) const {
-  absl::MutexLock lock(&mu_);
-  const auto record = coordinator_.roster().sessions().Find(session);
-  return record.ok() && (*record)->role == SessionRole::kWorker;
-}
-
 Results Shard::results() const {
   absl::MutexLock lock(&mu_);
   return coordinator_.results();

@@ -108,7 +108,6 @@ class Shard {
   std::vector<SessionRecord> Sessions() const;  // in order of name; copies all, not for peers
   std::vector<SessionRecord> WorkersAfter(const std::string& name, size_t most) const;  // a page
   ObserverPlaces PlacesFor(const std::string& observer) const;
-  bool IsWorkers(SessionId session) const;           // whether it is an open session of a worker
   Results results() const;                           // that leaving workers reported
   std::shared_ptr<const Layout> layout() const;      // null before the first worker joined
   std::shared_ptr<const Snapshot> snapshot() const;  // the latest; null before initialization

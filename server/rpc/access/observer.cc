@@ -28,25 +28,29 @@ absl::Status CheckMayJoin(const grpc::CallbackServerContext& context,
   if (places.is_workers) {
     return WrongRole(absl::StrCat(Shown(request.worker()), " is a worker's name, choose another"));
   }
+  if (places.holder.has_value() && places.holder->value() != request.process_nonce()) {
+    return WrongRole(absl::StrCat(Shown(request.worker()),
+                                  " is the name of another process whose session is open, choose "
+                                  "another or wait until that session has ended"));
+  }
   if (places.others < RpcLimits::kObservers) return absl::OkStatus();
   return MakeError(Reason::kTooManyWorkers, absl::StrCat("the server has ", places.others,
                                                          " observers, as many as it lets in"));
 }
 
 absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId session,
-                         const Shard& shard) {
+                         const SessionOwners& owners) {
   if (MayTrain(context)) return absl::OkStatus();
-  if (!shard.IsWorkers(session)) return absl::OkStatus();
-  return WrongRole(absl::StrCat("session ", session.value(), " is a worker's"));
+  return owners.CheckObserves(session, context.peer());
 }
 
 absl::StatusOr<PullPermit> CheckMayPull(const grpc::CallbackServerContext& context,
-                                        const grpc::ByteBuffer& request, const Shard& shard,
-                                        ObserverPulls& pulls) {
+                                        const grpc::ByteBuffer& request,
+                                        const SessionOwners& owners, ObserverPulls& pulls) {
   v1::PullParamsRequest pull;
   if (MayTrain(context) || !DecodeMessage(request, &pull)) return PullPermit();
   const SessionId session(pull.session());
-  const absl::Status own = CheckMayUse(context, session, shard);
+  const absl::Status own = CheckMayUse(context, session, owners);
   if (!own.ok()) return own;
   if (pull.has_encoding()) return WrongRole("it pulls parameters as they are, with no encoding");
   return pulls.Begin(session);

@@ -1,5 +1,5 @@
 // Checks for callers whose certificate has the role observer and not the role worker. They may not
-// take part in training, nor use a worker's session.
+// take part in training, nor use or end a session of anybody else.
 //
 // method_roles.h lets them call Join, Heartbeat, PullParams and Leave; parameter_service.cc calls
 // these functions to check the requests. For a caller with the role worker all return OK.
@@ -13,26 +13,29 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "server/rpc/access/observer_pulls.h"
+#include "server/rpc/access/session_owners.h"
 #include "server/shard/shard.h"
 #include "sluice/v1/parameter_server.pb.h"
 
 namespace sluice {
 
-// An observer must join as an observer, with a name that no worker has (WRONG_ROLE), and there must
-// be fewer than RpcLimits::kObservers others (TOO_MANY_WORKERS).
+// An observer must join as an observer, with a name that no worker has and no other process of an
+// observer whose session is open (WRONG_ROLE), and there must be fewer than RpcLimits::kObservers
+// others (TOO_MANY_WORKERS).
 absl::Status CheckMayJoin(const grpc::CallbackServerContext& context,
                           const v1::JoinRequest& request, const Shard& shard);
 
-// An observer may not use a worker's session (WRONG_ROLE).
+// An observer may not use a worker's session (WRONG_ROLE), nor one that was joined on another
+// connection (UNKNOWN_SESSION).
 absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId session,
-                         const Shard& shard);
+                         const SessionOwners& owners);
 
-// Checks a pull: `request` is the bytes of a PullParamsRequest. An observer may not use a worker's
-// session or choose an encoding (WRONG_ROLE), and gets a permit from `pulls` (TOO_MANY_PULLS).
+// Checks a pull: `request` is the bytes of a PullParamsRequest. An observer may use sessions as
+// above, may not choose an encoding (WRONG_ROLE), and gets a permit from `pulls` (TOO_MANY_PULLS).
 // Bytes that cannot be decoded pass here; the pull's handler refuses them.
 absl::StatusOr<PullPermit> CheckMayPull(const grpc::CallbackServerContext& context,
-                                        const grpc::ByteBuffer& request, const Shard& shard,
-                                        ObserverPulls& pulls);
+                                        const grpc::ByteBuffer& request,
+                                        const SessionOwners& owners, ObserverPulls& pulls);
 
 }  // namespace sluice
 

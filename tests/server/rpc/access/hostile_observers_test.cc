@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/encoding/encoding.h"
 #include "common/wire/encoding.h"
+#include "common/wire/messages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/rpc/access/observer_pulls.h"
@@ -24,6 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr char kJoin[] = "/sluice.v1.ParameterServer/Join";
 constexpr char kPull[] = "/sluice.v1.ParameterServer/PullParams";
 
 // A worker "a" has given three parameters.
@@ -42,14 +44,29 @@ class HostileObserversTest : public ::testing::Test {
     return *std::move(connection);
   }
 
-  // The bytes of a pull in an observer's new session, which lasts as long as the test.
-  v1::PullParamsRequest PullOf(const std::string& observer) {
-    observers_.push_back(Connect(Role::kObserver));
-    const auto welcome = observers_.back()->Join(ObserverRequest(observer));
-    EXPECT_THAT(welcome, IsOk());
-    v1::PullParamsRequest request;
-    request.set_session(welcome->session.value());
-    return request;
+  std::shared_ptr<grpc::Channel> Channel() const {
+    return TlsChannel(world_.address(), authority_.Client({Role::kObserver}));
+  }
+
+  // The session that a process has joined through `channel`. It lasts as long as the test.
+  uint64_t Observe(const std::shared_ptr<grpc::Channel>& channel, const std::string& name,
+                   uint64_t nonce = 7) {
+    JoinRequest request = ObserverRequest(name);
+    request.process_nonce = ProcessNonce(nonce);
+    stubs_.push_back(std::make_unique<grpc::GenericStub>(channel));
+    joins_.push_back(std::make_unique<GenericCall>(*stubs_.back(), kJoin));
+    EXPECT_TRUE(joins_.back()->Write(ToProto(request).SerializeAsString()));
+    joins_.back()->WritesDone();
+    v1::JoinEvent event;
+    EXPECT_TRUE(event.ParseFromString(joins_.back()->Read().value_or("")));
+    return event.welcome().session();
+  }
+
+  // Joins that end at once.
+  absl::Status Joins(const std::string& name, uint64_t nonce) const {
+    JoinRequest request = ObserverRequest(name);
+    request.process_nonce = ProcessNonce(nonce);
+    return CallOnce(Channel(), kJoin, ToProto(request).SerializeAsString());
   }
 
   absl::Status WorkerPulls() {
@@ -63,11 +80,18 @@ class HostileObserversTest : public ::testing::Test {
   TlsWorld world_{SourceOf(authority_.Server())};
   std::unique_ptr<ServerConnection> worker_;
   SessionId session_;
-  std::vector<std::unique_ptr<ServerConnection>> observers_;
+  std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
+  std::vector<std::unique_ptr<GenericCall>> joins_;
 };
 
+v1::PullParamsRequest PullOf(uint64_t session) {
+  v1::PullParamsRequest request;
+  request.set_session(session);
+  return request;
+}
+
 TEST_F(HostileObserversTest, CannotTakeThePlacesOfWorkers) {
-  for (int i = 0; i < RpcLimits::kObservers; ++i) PullOf(absl::StrCat("o", i));
+  for (int i = 0; i < RpcLimits::kObservers; ++i) Observe(Channel(), absl::StrCat("o", i));
   EXPECT_THAT(Connect(Role::kObserver)->Join(ObserverRequest("one more")),
               IsError(Reason::kTooManyWorkers, HasSubstr("16 observers")));
   EXPECT_THAT(Connect(Role::kWorker)->Join(WorkerRequest("b")), IsOk());
@@ -76,9 +100,9 @@ TEST_F(HostileObserversTest, CannotTakeThePlacesOfWorkers) {
 }
 
 TEST_F(HostileObserversTest, CannotKeepAllStepsInMemoryByPullsThatAreNotRead) {
-  v1::PullParamsRequest request = PullOf("o");
+  const auto channel = Channel();
+  v1::PullParamsRequest request = PullOf(Observe(channel, "o"));
   request.set_min_step(100);
-  const auto channel = TlsChannel(world_.address(), authority_.Client({Role::kObserver}));
   grpc::GenericStub stub(channel);
   std::vector<std::unique_ptr<GenericCall>> pulls;
   for (int i = 0; i < ObserverPulls::kMost; ++i) {
@@ -94,12 +118,34 @@ TEST_F(HostileObserversTest, CannotKeepAllStepsInMemoryByPullsThatAreNotRead) {
 }
 
 TEST_F(HostileObserversTest, CannotUseUpTheEncodings) {
-  v1::PullParamsRequest request = PullOf("o");
-  const auto channel = TlsChannel(world_.address(), authority_.Client({Role::kObserver}));
+  const auto channel = Channel();
+  v1::PullParamsRequest request = PullOf(Observe(channel, "o"));
   EXPECT_THAT(CallOnce(channel, kPull, request.SerializeAsString()), IsOk());
   *request.mutable_encoding() = ToProto(*ParseEncoding("bfloat16"));
   EXPECT_THAT(CallOnce(channel, kPull, request.SerializeAsString()),
               IsError(Reason::kWrongRole, HasSubstr("with no encoding")));
+}
+
+// All requests have the session as their first field.
+TEST_F(HostileObserversTest, CannotUseOrEndTheSessionOfAnother) {
+  const auto owner = Channel();
+  const std::string session = PullOf(Observe(owner, "o")).SerializeAsString();
+  const auto other = Channel();
+  Observe(other, "p");
+  for (const char* method : {"Heartbeat", "PullParams", "Leave"}) {
+    const std::string path = absl::StrCat("/sluice.v1.ParameterServer/", method);
+    EXPECT_THAT(CallOnce(other, path, session),
+                IsError(Reason::kUnknownSession, HasSubstr("joined on this connection")));
+    EXPECT_THAT(CallOnce(owner, path, session), IsOk());
+  }
+}
+
+TEST_F(HostileObserversTest, CannotEndTheSessionOfAnotherByItsName) {
+  Observe(Channel(), "o", 7);
+  EXPECT_THAT(Joins("o", 8), IsError(Reason::kWrongRole, HasSubstr("o is the name of another")));
+  EXPECT_EQ(world_.shard().Describe().observers, 1u);
+  // The process itself may return on another connection.
+  EXPECT_NE(Observe(Channel(), "o", 7), 0u);
 }
 
 }  // namespace

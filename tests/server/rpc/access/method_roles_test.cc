@@ -176,7 +176,6 @@ TEST_F(MethodRolesTest, AMethodThatTheServerDoesNotHaveIsUnimplemented) {
 // ---- Observers ----
 
 constexpr char kJoin[] = "/sluice.v1.ParameterServer/Join";
-constexpr char kPull[] = "/sluice.v1.ParameterServer/PullParams";
 
 TEST_F(MethodRolesTest, AnObserverCannotJoinAsAWorkerNorInItsName) {
   const auto worker = world_.Connect(authority_.Client({Role::kWorker}));
@@ -202,19 +201,6 @@ TEST_F(MethodRolesTest, AnObserverCannotUseAWorkersSession) {
                 IsError(Reason::kWrongRole, HasSubstr("is a worker's")));
   }
   EXPECT_THAT((*worker)->Leave(welcome->session, {}), IsOk());
-}
-
-TEST_F(MethodRolesTest, AnObserverPullsWithItsOwnSession) {
-  const auto worker = world_.Connect(authority_.Client({Role::kWorker}));
-  ASSERT_THAT(worker, IsOk());
-  const auto trains = (*worker)->Join(WorkerRequest("a"));
-  ASSERT_THAT(trains, IsOk());
-  ASSERT_THAT((*worker)->Initialize(trains->session, Share({1, 2, 3})), IsOk());
-  const auto observer = world_.Connect(authority_.Client({Role::kObserver}));
-  ASSERT_THAT(observer, IsOk());
-  const auto looks = (*observer)->Join(ObserverRequest("o"));
-  ASSERT_THAT(looks, IsOk());
-  EXPECT_THAT(CallOnce(ChannelOf(Role::kObserver), kPull, Pulling(looks->session.value())), IsOk());
 }
 
 }  // namespace
