@@ -26,7 +26,10 @@ def _joined(name, srcs):
     )
     return [joined]
 
-def sluice_test(name, deps, srcs = None, size = "small", tags = [], **kwargs):
+# What tests/testing/seed.h reads. Only the tests that inherit it run again when it changes.
+SEED = ["SLUICE_SEED"]
+
+def sluice_test(name, deps, srcs = None, size = "small", tags = [], seeded = False, **kwargs):
     """Makes a GoogleTest program.
 
     Args:
@@ -35,6 +38,7 @@ def sluice_test(name, deps, srcs = None, size = "small", tags = [], **kwargs):
       srcs: its sources; if none are named, <name>.cc.
       size: how long it may take: "small" is a minute.
       tags: "core" says that it links neither gRPC nor LibTorch, so that ThreadSanitizer can run it.
+      seeded: for a test whose random cases follow from RunSeed().
       **kwargs: as for cc_test.
     """
     native.cc_test(
@@ -43,11 +47,13 @@ def sluice_test(name, deps, srcs = None, size = "small", tags = [], **kwargs):
         srcs = _joined(name, srcs) if srcs and len(srcs) > 1 else srcs or [name + ".cc"],
         copts = PRECOMPILED,
         tags = tags,
+        env_inherit = SEED if seeded else [],
         deps = deps + [
-            "//tests:precompiled",
-            "@system//:absl",
-            "@system//:gtest_main",
-        ] + (["//tests/testing:tsan_absl"] if "core" in tags else []),
+                   "//tests:precompiled",
+                   "@system//:absl",
+                   "@system//:gtest_main",
+               ] + (["//tests/testing:tsan_absl"] if "core" in tags else []) +
+               (["//tests/testing:seed"] if seeded else []),
         **kwargs
     )
 

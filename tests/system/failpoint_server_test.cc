@@ -21,6 +21,7 @@
 #include "tests/testing/durable/server_lives.h"
 #include "tests/testing/process/record_sheet.h"
 #include "tests/testing/quantile.h"
+#include "tests/testing/seed.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -103,7 +104,7 @@ class FailpointServerTest : public ::testing::TestWithParam<Point> {
   }
 
   static void TearDownTestSuite() {
-    RecordSheet sheet("failpoints");
+    RecordSheet sheet("failpoints", RunSeed());
     sheet.Counts("kills", kills_);
     sheet.Count("steps_of_each_job", Steps());
     sheet.Times("recovery_s", recoveries_);
@@ -127,7 +128,8 @@ TEST_P(FailpointServerTest, LosesNothingAndCountsNothingTwice) {
   const ServerLives lives = LivesIn(point.name);
   const auto first = StartWorker(lives, 1);
   const auto second = StartWorker(lives, 3);
-  std::mt19937_64 random(Kills());
+  SCOPED_TRACE(HowToRepeat());
+  std::mt19937_64 random(RunSeed());
   Incarnation newest;
   for (int kill = 0; kill <= Kills(); ++kill) {
     const std::string failpoint = absl::StrCat(point.name, ":", 1 + random() % point.most);

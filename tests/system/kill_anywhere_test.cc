@@ -22,6 +22,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/process/launch.h"
 #include "tests/testing/process/process.h"
+#include "tests/testing/seed.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -79,8 +80,8 @@ class KillAnywhereTest : public ::testing::TestWithParam<Case> {
   // Draws who is killed, and after how many pushes.
   void SetUp() override {
     const auto& [mode, launch, number] = GetParam();
-    std::mt19937 random(std::hash<std::string>()(mode.name) + 100 * static_cast<int>(launch) +
-                        number);
+    std::mt19937 random(RunSeed() + std::hash<std::string>()(mode.name) +
+                        100 * static_cast<int>(launch) + number);
     victim_ = static_cast<int>(random() % kWorkers);
     after_pushes_ = 1 + random() % kLatestKill;
   }
@@ -118,6 +119,7 @@ class KillAnywhereTest : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(KillAnywhereTest, TheOthersFinish) {
+  SCOPED_TRACE(HowToRepeat());
   SCOPED_TRACE(absl::StrCat("worker ", victim_, " is killed after ", after_pushes_, " pushes"));
   if (std::get<1>(GetParam()) == Launch::kMpirun) {
     const auto job = Mpirun(AllRanks(), RankDeath::kIsRecovered);

@@ -24,6 +24,7 @@
 #include "tests/testing/process/process.h"
 #include "tests/testing/process/record_sheet.h"
 #include "tests/testing/quantile.h"
+#include "tests/testing/seed.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -77,11 +78,12 @@ void Print(const std::vector<absl::Duration>& times) {
 TEST_P(KillServerTest, TrainingGoesOnExactly) {
   const int kills = Kills();
   const uint64_t steps = kStepsPerKill * kills + kLastSteps;
-  RecordSheet sheet(absl::StrCat("kill_server.", GetParam().name), kills);
+  SCOPED_TRACE(HowToRepeat());
+  RecordSheet sheet(absl::StrCat("kill_server.", GetParam().name), RunSeed());
   auto server = lives_.StartAndAwait();
   const auto first = StartWorker(1, steps);
   const auto second = StartWorker(3, steps);
-  std::mt19937 random(kills);
+  std::mt19937_64 random(RunSeed());
   std::vector<absl::Duration> times;
   for (int kill = 0; kill < kills; ++kill) {
     lives_.WaitForStep(kStepsPerKill * kill + 1 + random() % (kStepsPerKill - 1));

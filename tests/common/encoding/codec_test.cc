@@ -23,6 +23,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/bomb.h"
+#include "tests/testing/seed.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -627,7 +628,8 @@ TEST(HostileChunkTest, AnyLengthButTheRightOneIsRefused) {
 }
 
 TEST(HostileChunkTest, AnyBytesDecodeOrAreRefused) {
-  std::mt19937 random(7);
+  SCOPED_TRACE(HowToRepeat());
+  std::mt19937 random(RunSeed());
   for (const char* encoding : kAll) {
     ChunkContext context;
     context.columns = 35;
@@ -770,7 +772,7 @@ TEST(HostileChunkTest, AStepThatIsNotKnownIsRefused) {
 
 class Dice {
  public:
-  explicit Dice(uint32_t seed) : random_(seed) {}
+  explicit Dice(uint64_t seed) : random_(seed) {}
 
   uint32_t Below(uint32_t most) { return static_cast<uint32_t>(random_() % most); }
   uint64_t AnyNumber() { return random_() >> Below(64); }
@@ -862,7 +864,8 @@ std::string AnyPayload(const ChunkEncoding& how, Dice* dice) {
 
 // What is not written would differ.
 TEST(HostileChunkTest, AnythingIsDecodedWhollyOrRefused) {
-  Dice dice(3);
+  SCOPED_TRACE(HowToRepeat());
+  Dice dice(RunSeed());
   std::map<ValueTransform, int> decoded;
   std::map<std::pair<ByteLayout, Compressor>, int> decoded_planes;
   for (int i = 0; i < 150000; ++i) {

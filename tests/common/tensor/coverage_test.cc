@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/seed.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -152,7 +153,8 @@ TEST(CoverageTest, RefusesOverlapsOfEveryShapeAndKeepsWhatItKnew) {
 }
 
 TEST(CoverageTest, AgreesWithABitmapOnRandomChunks) {
-  std::mt19937 random(20240607);
+  SCOPED_TRACE(HowToRepeat());
+  std::mt19937 random(RunSeed());
   for (int round = 0; round < 300; ++round) {
     const size_t size = 1 + random() % 60;
     Coverage coverage(size);

@@ -21,6 +21,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/buffers.h"
+#include "tests/testing/seed.h"
 #include "tests/testing/server/messages.h"
 #include "tests/testing/status.h"
 
@@ -399,7 +400,8 @@ TYPED_TEST(DecodeChunkTest, ReadsEveryLegalForm) {
 
 // Messages that a few random bytes were changed in, cut anywhere, sliced anywhere.
 TYPED_TEST(DecodeChunkTest, AgreesWithTheGeneratedParserAboutDamagedMessages) {
-  std::mt19937 random(20261121);
+  SCOPED_TRACE(HowToRepeat());
+  std::mt19937 random(RunSeed());
   const auto below = [&random](size_t bound) { return random() % bound; };
   for (int i = 0; i < 20000; ++i) {
     TypeParam message;

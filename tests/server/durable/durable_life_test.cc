@@ -18,6 +18,7 @@
 #include "tests/testing/durable/faulty_files.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/process/record_sheet.h"
+#include "tests/testing/seed.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -151,8 +152,10 @@ class Story {
 TEST(DurableLifeTest, WheneverTheMachineStopsWhatWasAnsweredCountsOnce) {
   const char* const asked = std::getenv("SLUICE_SEEDS");
   const int seeds = asked == nullptr ? 500 : std::atoi(asked);
-  RecordSheet sheet("durable_life");
-  for (int seed = 0; seed < seeds && !::testing::Test::HasFailure(); ++seed) {
+  SCOPED_TRACE(HowToRepeat());
+  RecordSheet sheet("durable_life", RunSeed());
+  for (int i = 0; i < seeds && !::testing::Test::HasFailure(); ++i) {
+    const uint64_t seed = RunSeed() + i;
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937_64 random(seed);
     Story story(seed);
@@ -164,7 +167,7 @@ TEST(DurableLifeTest, WheneverTheMachineStopsWhatWasAnsweredCountsOnce) {
     story.Live(absl::nullopt, Story::End::kOfMachine);
     EXPECT_TRUE(story.done());
     story.ExpectExact();
-    sheet.Count("seeds", seed + 1);
+    sheet.Count("seeds", i + 1);
   }
   sheet.Text("verdict", ::testing::Test::HasFailure() ? "the last seed broke the contract"
                                                       : "what was answered counted once");

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/durable/checkpoints.h"
 #include "tests/testing/durable/faulty_files.h"
+#include "tests/testing/seed.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -109,9 +110,10 @@ TEST_F(CheckpointStoreTest, RemovesWhatAnInterruptedSaveLeft) {
 // Whenever the machine stops and whatever it loses then: what was saved is there, and nothing else
 // is taken for a checkpoint.
 TEST_F(CheckpointStoreTest, WhateverACrashLosesWhatWasSavedIsThere) {
-  constexpr int kSeeds = 10000;
+  constexpr uint64_t kSeeds = 10000;
+  SCOPED_TRACE(HowToRepeat());
   int unfinished = 0;
-  for (int seed = 0; seed < kSeeds; ++seed) {
+  for (uint64_t seed = RunSeed(); seed < RunSeed() + kSeeds; ++seed) {
     std::mt19937_64 random(seed);
     FaultyFiles files;
     CheckpointStore store(files, "d", 2);
