@@ -101,7 +101,8 @@ GoodWorkers Gather(const Scenario& scenario, Chaos& chaos, World& world) {
   const uint32_t needed = world.oracle().started() ? 1 : scenario.options.expected_workers;
   for (uint32_t i = 0; i < needed && world.ok(); ++i) {
     const ModelWorker* const known = world.oracle().workers().Named(absl::StrCat("w", i));
-    if (world.oracle().started() ? !workers.empty() : known != nullptr) continue;
+    const bool counts = known != nullptr && known->joined;
+    if (world.oracle().started() ? !workers.empty() : counts) continue;
     workers.push_back(std::make_unique<GoodWorker>(chaos, world, chaos.NewProcess(i)));
   }
   return workers;

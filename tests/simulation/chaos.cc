@@ -109,7 +109,7 @@ PushHeader Chaos::NextHeader(SimulatedProcess& process, uint64_t step) {
   header.session = process.welcomes.back().session;
   header.sequence = Sequence(++process.sequence);
   header.step = Step(step);
-  header.incarnation = scenario_.options.incarnation;
+  header.incarnation = world_.oracle().incarnation();
   header.samples = static_cast<uint32_t>(dice_.Between(1, 4));
   return header;
 }
@@ -127,6 +127,7 @@ void Chaos::PushSomething() {
   header.session = SomeSession(process);
   if (dice_.Percent(3)) header.sequence = Sequence(process.sequence += dice_.Below(3));
   if (dice_.Percent(3)) header.incarnation = Incarnation(header.incarnation.value() ^ 2);
+  if (dice_.Percent(2)) header.incarnation = Incarnation(header.incarnation.value() - 1);
   const bool asks_at_once = dice_.Percent(15);
   PullRequest request;
   request.session = header.session;
@@ -149,7 +150,7 @@ void Chaos::Repeat() {
   PushHeader header = first.header;
   if (dice_.Percent(80)) header.session = process.welcomes.back().session;
   const Values gradient = first.gradient;
-  const uint64_t number = world_.BeginPush(header, gradient);
+  const uint64_t number = world_.BeginPush(header, gradient, Reason::kNone, which);
   if (dice_.Percent(65)) Complete(number);
 }
 
@@ -220,57 +221,8 @@ void Chaos::Pull() {
 void Chaos::CancelPull() {
   if (world_.pulls() == 0) return;
   const uint64_t recent = std::min<uint64_t>(world_.pulls(), 6);
-  world_.CancelPull(world_.pulls() - 1 - dice_.Below(recent));
-}
-
-// ---- Ends, time, the operator ----
-
-void Chaos::EndSession() {
-  const SessionId session = SomeSession(Somebody());
-  if (dice_.Percent(70)) {
-    world_.Lose(session);
-  } else {
-    world_.Leave(session);
-  }
-}
-
-void Chaos::Pass() {
-  const absl::Duration lease = scenario_.options.lease;
-  std::vector<absl::Duration> durations = {absl::Nanoseconds(1),
-                                           absl::Milliseconds(dice_.Between(1, 2000)), lease / 4,
-                                           lease / 2, lease - absl::Nanoseconds(1)};
-  if (dice_.Percent(15)) durations = {lease, lease * 3, absl::Seconds(25)};
-  std::vector<SessionId> heartbeats;
-  for (const SimulatedProcess* const process : Alive()) {
-    if (!process->silent) heartbeats.push_back(process->welcomes.back().session);
-  }
-  world_.Pass(dice_.Of(durations), heartbeats);
-}
-
-void Chaos::Operate() {
-  switch (dice_.Below(4)) {
-    case 0:
-      return world_.Evict(Somebody().request.worker);
-    case 1:
-      return world_.SetLearningRate(dice_.Of({0.0, 0.125, 0.5, 1.0, 2.0}));
-    default:
-      return world_.SetConsistency(DrawConsistency(dice_, scenario_.workers));
-  }
-}
-
-void Chaos::Odds() {
-  SimulatedProcess& process = Somebody();
-  switch (dice_.Below(4)) {
-    case 0:
-      process.silent = !process.silent;
-      return;
-    case 1:
-      return world_.Initialize(SomeSession(process), DrawGradient());
-    case 2:
-      return world_.Heartbeat(SomeSession(process));
-    default:
-      world_.BeginPush(PushHeader(), DrawGradient(), Reason::kMissingHeader);
-  }
+  const uint64_t pull = world_.pulls() - 1 - dice_.Below(recent);
+  if (!world_.pull(pull).past) world_.CancelPull(pull);
 }
 
 void Chaos::Act() {
@@ -285,7 +237,9 @@ void Chaos::Act() {
   if (roll < 83) return JoinSomebody();
   if (roll < 86) return EndSession();
   if (roll < 95) return Pass();
-  if (roll < 97) return Operate();
+  if (roll < 96) return Operate();
+  if (roll < 98) return Recover();
+  if (roll < 99 && dice_.Percent(30)) return JoinInACrowd();
   Odds();
 }
 

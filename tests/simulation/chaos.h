@@ -57,6 +57,8 @@ class Chaos {
   void EndSession();
   void Pass();
   void Operate();
+  void Recover();
+  void JoinInACrowd();
   void Odds();
 
   SimulatedProcess& Somebody();

@@ -35,8 +35,11 @@ double NormOf(const Layout& layout, const Values& gradient) {
 
 }  // namespace
 
+// The server's time stands still while its process does: a longer gap between two calls than two
+// ticks counts as two ticks.
 void Oracle::BeginCall(absl::Time now) {
-  now_ = now;
+  now_ += std::min(now - read_, 2 * scenario_.options.tick);
+  read_ = now;
   early_door_.clear();
   early_pulls_.clear();
   announced_.clear();
@@ -59,11 +62,11 @@ PushVerdict Oracle::Judge(const PushHeader& header) const {
   if (header.sequence.value() <= worker->highest) {
     return PushVerdict::Error(Reason::kSequenceTooOld);
   }
-  const bool this_incarnation = header.incarnation == scenario_.options.incarnation;
+  const bool this_history = IsOfThisHistory(header);
   const uint64_t of = header.step.value();
-  if (this_incarnation && of > step_) return PushVerdict::Error(Reason::kFutureStep);
+  if (this_history && of > step_) return PushVerdict::Error(Reason::kFutureStep);
   const uint64_t age = of > step_ ? 0 : step_ - of;
-  bool fresh = this_incarnation;
+  bool fresh = this_history;
   if (OncePerStep()) fresh = fresh && age == 0 && of >= worker->from;
   if (consistency_.max_staleness.has_value()) fresh = fresh && age <= *consistency_.max_staleness;
   if (!fresh) {
@@ -172,6 +175,7 @@ PushVerdict Oracle::Count(ModelPush& push, bool skipped) {
     step_sum_.Enter({worker.rank(), worker.process, worker.session, header.samples, age, skipped,
                      push.gradient},
                     now_);
+    workers_.Of(header.session.value())->part_of[header.sequence.value()] = step_;
   }
   push.fate = skipped ? Fate::kSkipped : Fate::kAccepted;
   PushOutcome outcome = {skipped ? Disposition::kSkipped : Disposition::kAccepted, Step(step_),

@@ -19,6 +19,7 @@
 #include "common/protocol/protocol_types.h"
 #include "server/state/push_counters.h"
 #include "server/state/shard_status.h"
+#include "tests/simulation/model_checkpoint.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/step_model.h"
 #include "tests/simulation/verdict.h"
@@ -56,9 +57,12 @@ class Oracle {
   Oracle(const Scenario& scenario, absl::Time now)
       : scenario_(scenario),
         now_(now),
+        read_(now),
         ticked_(now),
         step_sum_(scenario.layout),
         consistency_(scenario.options.consistency) {}
+  // A server that continues from that checkpoint.
+  Oracle(const Scenario& scenario, absl::Time now, const ModelCheckpoint& checkpoint);
 
   // Begins a call at this time.
   void BeginCall(absl::Time now);
@@ -84,6 +88,8 @@ class Oracle {
     draining_ = true;
   }
   void Initialize(const Values& parameters) { published_ = {parameters}; }
+  // What the server saves. Not before there are parameters.
+  ModelCheckpoint Checkpoint();
 
   // Pushes, by number. `fault` is an error in the header or in the payload.
   PushVerdict BeginPush(uint64_t number, const PushHeader& header, const Values& gradient,
@@ -113,6 +119,7 @@ class Oracle {
   uint32_t WaitingPulls() const;
   const Consistency& consistency() const { return consistency_; }
   bool OncePerStep() const;
+  Incarnation incarnation() const { return scenario_.options.incarnation; }
   const WorkersModel& workers() const { return workers_; }
   const std::vector<Values>& published() const { return published_; }  // by step
   const Values& tolerance() const { return step_sum_.tolerance(); }
@@ -134,6 +141,9 @@ class Oracle {
     bool may_wait = false;  // a new process, for its predecessor's step
   };
 
+  bool Remembers(const JoinRequest& request) const;
+  ModelWorker BeforeStep(const ModelWorker& worker) const;
+  bool IsOfThisHistory(const PushHeader& header) const;
   bool IsAhead(const ModelWorker& worker) const;
   bool IsComplete() const;
   void NoteWhoIsServed();
@@ -164,7 +174,8 @@ class Oracle {
   void Announce(const std::string& what);
 
   const Scenario scenario_;
-  absl::Time now_;
+  absl::Time now_;        // the server's time
+  absl::Time read_;       // the clock's time at the latest call
   absl::Time ticked_;     // the latest tick
   bool overdue_ = false;  // the wait that began with HeldUpSince() is over
   WorkersModel workers_;
@@ -178,6 +189,9 @@ class Oracle {
   std::vector<Values> published_;
   uint64_t step_ = 0;
   uint64_t sessions_ = 0;
+  bool restored_ = false;
+  bool forgot_ = false;                     // an entry with answers that may be asked for is gone
+  std::map<uint64_t, uint64_t> ancestors_;  // incarnation -> its last step of this history
   absl::optional<absl::Time> first_join_;
   bool started_ = false;
   bool finished_ = false;

@@ -14,11 +14,13 @@ Welcome Oracle::Join(const JoinRequest& request, Reason* reason) {
   Welcome welcome;
   const bool observer = request.role == SessionRole::kObserver;
   const ModelWorker* const known = workers_.Named(request.worker);
-  welcome.resumed = known != nullptr && known->nonce == request.process_nonce.value();
+  const bool same = known != nullptr && known->nonce == request.process_nonce.value();
+  welcome.resumed = Remembers(request);
   *reason = Reason::kNone;
   if (draining_) *reason = Reason::kDraining;
-  if (*reason == Reason::kNone && observer && !first_join_) *reason = Reason::kNotInitialized;
-  if (*reason == Reason::kNone && welcome.resumed && known->banned) *reason = Reason::kEvicted;
+  if (*reason == Reason::kNone && observer && !first_join_ && !restored_)
+    *reason = Reason::kNotInitialized;
+  if (*reason == Reason::kNone && same && known->banned) *reason = Reason::kEvicted;
   if (*reason == Reason::kNone) {
     if (known != nullptr && known->alive && !known->lost) dismissed_.push_back(known->session);
     // Membership changes at step boundaries. All launched workers take part in the first step,
@@ -29,7 +31,7 @@ Welcome Oracle::Join(const JoinRequest& request, Reason* reason) {
                             request.index.value_or(known->index) == known->index;
     const bool at_once = observer || !OncePerStep() || (!started_ && !has_say) || takes_over ||
                          (step_sum_.empty() && Counters().in_progress == 0);
-    const bool keeps_place = welcome.resumed && known->alive && known->observer == observer;
+    const bool keeps_place = same && known->alive && known->observer == observer;
     may_choose_ = !keeps_place && !at_once && (step_sum_.empty() || !started_);
     joined_ = request.worker;
     joined_at_ = step_;
@@ -103,6 +105,8 @@ void Oracle::Tick() {
     ModelWorker& worker = entry.second;
     if (worker.alive && now_ - worker.heard >= options.lease) EndMembership(worker);
   }
+  // If no worker of the earlier incarnation came back in time, all are waited for again.
+  if (!first_join_.has_value()) started_ = started_ && workers_.CountAlive(false) > 0;
   if (first_join_.has_value()) {
     started_ = started_ || now_ - *first_join_ >= options.start_timeout ||
                workers_.CountKnown() >= options.expected_workers;

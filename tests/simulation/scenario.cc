@@ -40,12 +40,12 @@ LearningRateSchedule DrawSchedule(Dice& dice) {
 
 }  // namespace
 
-Consistency DrawConsistency(Dice& dice, uint32_t workers) {
+Consistency DrawConsistency(Dice& dice, const Scenario& scenario) {
   using Mode = ConsistencyMode;
   Consistency c;
   c.mode = dice.Of({Mode::kSync, Mode::kBackup, Mode::kBounded, Mode::kSsp, Mode::kAsync});
   const bool once = c.mode == Mode::kSync || c.mode == Mode::kBackup;
-  if (c.HasQuorum()) c.quorum = static_cast<uint32_t>(dice.Between(1, workers + 1));
+  if (c.HasQuorum()) c.quorum = static_cast<uint32_t>(dice.Between(1, scenario.workers + 1));
   if (c.mode == Mode::kBounded) c.max_staleness = static_cast<uint32_t>(dice.Below(4));
   if (c.mode == Mode::kSsp) c.slack = static_cast<uint32_t>(dice.Below(4));
   c.reduction = dice.Of({Reduction::kMean, Reduction::kWeightedMean, Reduction::kSum});
@@ -70,7 +70,9 @@ Scenario DrawScenario(Dice& dice) {
   options.job_id = "job";
   options.incarnation = Incarnation(dice.Of({1, 3}));
   options.session_base = SessionId(1000 * dice.Below(3));
-  options.consistency = DrawConsistency(dice, scenario.workers);
+  scenario.stops = dice.Percent(30);
+  if (scenario.stops) options.tick = absl::Seconds(dice.Of({1, 5}));
+  options.consistency = DrawConsistency(dice, scenario);
   options.expected_workers = static_cast<uint32_t>(dice.Between(1, scenario.workers));
   if (dice.Percent(50)) options.start_timeout = absl::Seconds(dice.Between(5, 30));
   options.lease = absl::Seconds(dice.Of({4, 10, 20}));
@@ -104,6 +106,7 @@ std::string Words(const Scenario& scenario) {
   if (scenario.room != UINT32_MAX) absl::StrAppend(&words, ", room for ", scenario.room);
   absl::StrAppend(&words, options.guards.skip_not_finite ? ", skips NaN" : ", refuses NaN");
   if (options.guards.max_push_norm.has_value()) absl::StrAppend(&words, ", guards the norm");
+  if (scenario.stops) absl::StrAppend(&words, ", tick ", absl::FormatDuration(options.tick));
   return absl::StrCat(words, "; ", scenario.layout.size(), " elements");
 }
 

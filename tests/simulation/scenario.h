@@ -25,14 +25,16 @@ struct Scenario {
   uint32_t workers = 1;      // number of workers' names
   uint32_t events = 0;       // number of random events
   bool own_indices = false;  // the launcher gave each worker its place
+  // The server's process is stopped now and then.
+  bool stops = false;
   // Gradients are such that their sum in float depends on the order in which they are added.
   bool order_matters = false;
 };
 
 Scenario DrawScenario(Dice& dice);
 
-// Draws any valid setting for that many workers.
-Consistency DrawConsistency(Dice& dice, uint32_t workers);
+// Draws any valid setting for the scenario's workers.
+Consistency DrawConsistency(Dice& dice, const Scenario& scenario);
 
 std::string Words(const Consistency& consistency);
 std::string Words(const Scenario& scenario);

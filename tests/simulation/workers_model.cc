@@ -26,9 +26,12 @@ ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, ui
   const uint32_t index = replaces ? worker.index : FreeIndex(request.worker);
   if (!same_process) {
     const uint64_t pushes = worker.left ? 0 : worker.pushes_before + worker.answers.size();
+    std::vector<uint64_t> replaced = std::move(worker.replaced);
+    if (worker.highest > 0 && !worker.left) replaced.push_back(worker.nonce);
     worker = ModelWorker();
     worker.process = session;
     worker.pushes_before = pushes;
+    worker.replaced = std::move(replaced);
   }
   if (!keeps_place) {
     worker.from = from;
@@ -39,6 +42,7 @@ ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, ui
   worker.nonce = request.process_nonce.value();
   worker.session = session;
   worker.alive = true;
+  worker.joined = true;
   worker.left = false;
   worker.lost = false;
   worker.excused = false;
@@ -78,8 +82,9 @@ const ModelWorker* WorkersModel::Of(uint64_t session) const {
 }
 
 uint32_t WorkersModel::CountKnown() const {
-  return static_cast<uint32_t>(std::count_if(
-      all_.begin(), all_.end(), [](const auto& entry) { return !entry.second.observer; }));
+  return static_cast<uint32_t>(std::count_if(all_.begin(), all_.end(), [](const auto& entry) {
+    return !entry.second.observer && (entry.second.alive || entry.second.joined);
+  }));
 }
 
 uint32_t WorkersModel::CountAlive(bool observers) const {

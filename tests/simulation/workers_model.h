@@ -29,6 +29,7 @@ struct ModelWorker {
   bool lost = false;     // its connection broke
   bool banned = false;   // evicted by the operator
   bool left = false;     // by Leave
+  bool joined = false;   // in this incarnation of the server
   absl::Time heard;  // the latest heartbeat, or when the connection broke; the lease counts from it
   // When it waited for the server, which counts as nobody's delay.
   std::vector<std::pair<absl::Time, absl::Time>> served;
@@ -38,9 +39,14 @@ struct ModelWorker {
   bool excused = false;  // ssp: it was too slow, so the others do not wait for it
   uint64_t highest = 0;  // the highest sequence that was answered
   std::map<uint64_t, PushOutcome> answers;  // all of them
+  std::map<uint64_t, uint64_t> part_of;     // sequence -> step, of those that are part of one
   uint64_t pushes_before = 0;               // by earlier processes of this name
+  // Nonces of earlier processes of this name whose answers are gone.
+  std::vector<uint64_t> replaced;
 
   ModelRank rank() const { return {index, name}; }
+  // Whether a process of this name may return and repeat a push that only this entry knows.
+  bool MayBeRepeated() const { return !replaced.empty() || (highest > 0 && !left); }
   // The stored answer, if it is among the latest 16 of the worker.
   const PushOutcome* StoredAnswer(uint64_t sequence) const;
 };

@@ -37,9 +37,14 @@ std::string InWords(const PushHeader& header) {
 World::World(const Scenario& scenario, std::vector<std::string>* log)
     : scenario_(scenario),
       log_(log),
-      shard_(scenario.options, clock_,
-             [this](const JobEvent& event) { owner_heard_.push_back(InWords(event)); }),
-      oracle_(scenario, clock_.Now()) {}
+      shard_(MakeShard()),
+      oracle_(std::make_unique<Oracle>(scenario, clock_.Now())) {}
+
+std::unique_ptr<Shard> World::MakeShard() {
+  return std::make_unique<Shard>(scenario_.options, clock_, [this](const JobEvent& event) {
+    owner_heard_.push_back(InWords(event));
+  });
+}
 
 void World::Fail(const std::string& what) {
   if (ok()) violation_ = absl::StrCat("event ", event_, ": ", call_, "\n    ", what);
@@ -60,10 +65,10 @@ absl::optional<Welcome> World::Join(const JoinRequest& request) {
   Begin(request.role == SessionRole::kObserver ? "observer " : "worker ", request.worker,
         " joins as process ", request.process_nonce.value());
   Reason reason = Reason::kNone;
-  const Welcome expected = oracle_.Join(request, &reason);
+  const Welcome expected = oracle_->Join(request, &reason);
   const auto session = std::make_shared<uint64_t>(0);
   const absl::StatusOr<Welcome> welcome =
-      shard_.Join(request, [this, session](const JobEvent& event) {
+      shard_->Join(request, [this, session](const JobEvent& event) {
         if (event.kind == JobEvent::Kind::kEvicted) dismissed_.push_back(*session);
       });
   ExpectReason(welcome.status(), reason);
@@ -74,7 +79,7 @@ absl::optional<Welcome> World::Join(const JoinRequest& request) {
                         welcome->resumed ? ", resumed" : ""));
     }
     Expect("session", *session, expected.session.value());
-    const uint64_t from = oracle_.Concede(welcome->step.value());
+    const uint64_t from = oracle_->Concede(welcome->step.value());
     Expect("first step of the worker (rule 7)", welcome->step.value(), from);
     Expect("resumed", welcome->resumed, expected.resumed);
     Expect("last sequence", welcome->last_sequence.value(), expected.last_sequence.value());
@@ -84,69 +89,66 @@ absl::optional<Welcome> World::Join(const JoinRequest& request) {
   }
   if (welcome.ok()) {
     std::replace(dismissed_.begin(), dismissed_.end(), uint64_t{0}, *session);
-    NoteProcess(request, *welcome);
+    process_of_[welcome->session.value()] = oracle_->workers().Named(request.worker)->process;
   }
   End();
   return welcome.ok() ? absl::optional<Welcome>(*welcome) : absl::nullopt;
 }
 
-void World::NoteProcess(const JoinRequest& request, const Welcome& welcome) {
-  uint64_t process = welcome.session.value();
-  for (const auto& earlier : process_of_) {
-    if (welcome.resumed && names_[earlier.first] == request.worker) process = earlier.second;
-  }
-  process_of_[welcome.session.value()] = process;
-  names_[welcome.session.value()] = request.worker;
-}
-
 void World::Lose(SessionId session) {
   Begin("the connection of session ", session.value(), " breaks");
-  oracle_.Lose(session);
-  shard_.ConnectionLost(session);
+  oracle_->Lose(session);
+  shard_->ConnectionLost(session);
   End();
 }
 
 void World::Leave(SessionId session) {
   Begin("session ", session.value(), " leaves");
-  const Reason expected = oracle_.Leave(session);
-  ExpectReason(shard_.Leave(session, {}).status(), expected);
+  const Reason expected = oracle_->Leave(session);
+  ExpectReason(shard_->Leave(session, {}).status(), expected);
   End();
 }
 
 void World::Heartbeat(SessionId session) {
   Begin("session ", session.value(), " sends a heartbeat");
-  const Reason expected = oracle_.Heartbeat(session);
-  ExpectReason(shard_.Heartbeat(session).status(), expected);
+  const Reason expected = oracle_->Heartbeat(session);
+  ExpectReason(shard_->Heartbeat(session).status(), expected);
   End();
 }
 
 void World::Pass(absl::Duration duration, const std::vector<SessionId>& heartbeats) {
+  const absl::Duration tick = scenario_.options.tick;
+  for (; ok() && duration > tick; duration -= tick) PassTick(tick, heartbeats);
+  if (ok()) PassTick(duration, heartbeats);
+}
+
+void World::PassTick(absl::Duration duration, const std::vector<SessionId>& heartbeats) {
   clock_.Advance(duration);
   Begin(absl::FormatDuration(duration), " pass, ", heartbeats.size(), " send heartbeats");
   for (const SessionId session : heartbeats) {
-    const Reason expected = oracle_.Heartbeat(session);
-    ExpectReason(shard_.Heartbeat(session).status(), expected);
+    const Reason expected = oracle_->Heartbeat(session);
+    ExpectReason(shard_->Heartbeat(session).status(), expected);
   }
-  oracle_.Tick();
-  shard_.Tick();
+  oracle_->Tick();
+  shard_->Tick();
   End();
 }
 
 void World::Initialize(SessionId session, const Values& parameters) {
   Begin("session ", session.value(), " offers parameters");
-  const ModelWorker* const worker = oracle_.workers().Of(session.value());
+  const ModelWorker* const worker = oracle_->workers().Of(session.value());
   Reason expected = Reason::kNone;
   if (worker == nullptr) expected = Reason::kUnknownSession;
   if (worker != nullptr && worker->observer) expected = Reason::kNotAWorker;
-  if (oracle_.draining()) expected = Reason::kDraining;
-  absl::StatusOr<InitializeStart> start = shard_.BeginInitialize(session);
+  if (oracle_->draining()) expected = Reason::kDraining;
+  absl::StatusOr<InitializeStart> start = shard_->BeginInitialize(session);
   ExpectReason(start.status(), expected);
   if (start.ok()) {
-    Expect("a first offer", start->parameters != nullptr, !oracle_.initialized());
+    Expect("a first offer", start->parameters != nullptr, !oracle_->initialized());
     if (start->parameters != nullptr && ok()) {
-      oracle_.Initialize(parameters);
+      oracle_->Initialize(parameters);
       start->parameters->Add(ChunkOf(0, parameters)).IgnoreError();
-      ExpectReason(shard_.FinishInitialize(std::move(start->parameters)).status(), Reason::kNone);
+      ExpectReason(shard_->FinishInitialize(std::move(start->parameters)).status(), Reason::kNone);
     }
   }
   End();
@@ -156,8 +158,8 @@ void World::Initialize(SessionId session, const Values& parameters) {
 
 void World::SetConsistency(const Consistency& consistency) {
   Begin("the operator sets ", Words(consistency));
-  const uint64_t expected = oracle_.SetConsistency(consistency);
-  const absl::StatusOr<Step> from = shard_.SetConsistency(consistency);
+  const uint64_t expected = oracle_->SetConsistency(consistency);
+  const absl::StatusOr<Step> from = shard_->SetConsistency(consistency);
   ExpectReason(from.status(), Reason::kNone);
   if (from.ok()) Expect("first step of the new terms", from->value(), expected);
   End();
@@ -165,8 +167,8 @@ void World::SetConsistency(const Consistency& consistency) {
 
 void World::SetLearningRate(double learning_rate) {
   Begin("the operator sets the learning rate ", learning_rate);
-  const uint64_t expected = oracle_.SetLearningRate(learning_rate);
-  const absl::StatusOr<Step> from = shard_.SetLearningRate(learning_rate);
+  const uint64_t expected = oracle_->SetLearningRate(learning_rate);
+  const absl::StatusOr<Step> from = shard_->SetLearningRate(learning_rate);
   ExpectReason(from.status(), Reason::kNone);
   if (from.ok()) Expect("first step of the new learning rate", from->value(), expected);
   End();
@@ -174,33 +176,36 @@ void World::SetLearningRate(double learning_rate) {
 
 void World::Evict(const std::string& worker) {
   Begin("the operator evicts ", worker);
-  const Reason expected = oracle_.Evict(worker);
-  ExpectReason(shard_.Evict(worker), expected);
+  const Reason expected = oracle_->Evict(worker);
+  ExpectReason(shard_->Evict(worker), expected);
   End();
 }
 
 void World::Drain() {
   Begin("the operator drains the server");
-  oracle_.Drain();
-  shard_.Drain();
+  oracle_->Drain();
+  shard_->Drain();
   End();
 }
 
 // ---- Pushes ----
 
-uint64_t World::BeginPush(const PushHeader& header, const Values& gradient, Reason fault) {
+uint64_t World::BeginPush(const PushHeader& header, const Values& gradient, Reason fault,
+                          absl::optional<uint64_t> original) {
   const uint64_t number = pushes_.size();
   Begin("push ", number, " begins: ", InWords(header),
+        original.has_value() ? absl::StrCat(", repeats push ", *original) : "",
         fault == Reason::kNone ? "" : ", but its header is malformed");
   pushes_.push_back(std::make_unique<SimulatedPush>());
   SimulatedPush& push = *pushes_.back();
   push.header = header;
   push.gradient = gradient;
-  const PushVerdict verdict = oracle_.BeginPush(number, header, gradient, fault);
+  push.original = original.has_value() ? pushes_.at(*original)->original : number;
+  const PushVerdict verdict = oracle_->BeginPush(number, header, gradient, fault);
   if (!verdict.goes_on()) due_.emplace(number, verdict);
   absl::StatusOr<PushHeader> from_wire = header;
   if (fault != Reason::kNone) from_wire = MakeError(fault, "malformed");
-  shard_.BeginPush(
+  shard_->BeginPush(
       from_wire,
       [this, number, &push](absl::StatusOr<PushStart> start) {
         heard_.push_back({Heard::kStart, number, VerdictOf(start)});
@@ -222,11 +227,11 @@ void World::AddChunk(uint64_t number, uint64_t offset, const Values& elements) {
   if (!added.ok()) {
     const Reason fault = ReasonOf(added);
     push.whole = true;
-    due_.emplace(number, oracle_.FinishPush(number, fault));
-    shard_.RefusePush(std::move(push.pending), added,
-                      [this, number](const absl::StatusOr<PushOutcome>& outcome) {
-                        heard_.push_back({Heard::kAnswer, number, VerdictOf(outcome)});
-                      });
+    due_.emplace(number, oracle_->FinishPush(number, fault));
+    shard_->RefusePush(std::move(push.pending), added,
+                       [this, number](const absl::StatusOr<PushOutcome>& outcome) {
+                         heard_.push_back({Heard::kAnswer, number, VerdictOf(outcome)});
+                       });
   }
   End();
 }
@@ -236,19 +241,19 @@ void World::FinishPush(uint64_t number) {
   Begin("push ", number, " is finished");
   const bool complete = push.arrived == push.gradient.size();
   push.whole = true;
-  due_.emplace(number, oracle_.FinishPush(number, complete ? Reason::kNone : Reason::kBadChunk));
-  shard_.FinishPush(std::move(push.pending),
-                    [this, number](const absl::StatusOr<PushOutcome>& outcome) {
-                      heard_.push_back({Heard::kAnswer, number, VerdictOf(outcome)});
-                    });
+  due_.emplace(number, oracle_->FinishPush(number, complete ? Reason::kNone : Reason::kBadChunk));
+  shard_->FinishPush(std::move(push.pending),
+                     [this, number](const absl::StatusOr<PushOutcome>& outcome) {
+                       heard_.push_back({Heard::kAnswer, number, VerdictOf(outcome)});
+                     });
   End();
 }
 
 void World::AbandonPush(uint64_t number, Abandoned why) {
   const bool aborted = why == Abandoned::kAborted;
   Begin("push ", number, aborted ? " breaks off" : " ends before it is whole");
-  oracle_.AbandonPush(number, aborted ? Fate::kAborted : Fate::kRejected);
-  shard_.AbandonPush(std::move(pushes_.at(number)->pending), why);
+  oracle_->AbandonPush(number, aborted ? Fate::kAborted : Fate::kRejected);
+  shard_->AbandonPush(std::move(pushes_.at(number)->pending), why);
   End();
 }
 
@@ -269,9 +274,9 @@ uint64_t World::Pull(const PullRequest& request) {
         request.after.has_value() ? absl::StrCat(", after push ", request.after->value()) : "");
   pulls_.push_back(std::make_unique<SimulatedPull>());
   SimulatedPull& pull = *pulls_.back();
-  oracle_.Pull(number, request);
+  oracle_->Pull(number, request);
   pull.request = request;
-  pull.id = shard_.Pull(request, [this, number, &pull](absl::StatusOr<PullResult> result) {
+  pull.id = shard_->Pull(request, [this, number, &pull](absl::StatusOr<PullResult> result) {
     ++pull.answers;
     pull.result = std::move(result);
     heard_.push_back({Heard::kPull, number, {}});
@@ -284,8 +289,8 @@ uint64_t World::Pull(const PullRequest& request) {
 void World::CancelPull(uint64_t number) {
   SimulatedPull& pull = *pulls_.at(number);
   Begin("pull ", number, " is cancelled");
-  const bool expected = oracle_.CancelPull(number);
-  const bool cancelled = shard_.CancelPull(pull.id);
+  const bool expected = oracle_->CancelPull(number);
+  const bool cancelled = shard_->CancelPull(pull.id);
   Expect("cancelled (rule 6)", cancelled, expected);
   pull.cancelled = pull.cancelled || cancelled;
   End();

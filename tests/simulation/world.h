@@ -31,6 +31,8 @@ struct SimulatedPush {
   int answers = 0;
   int cancels = 0;
   bool whole = false;                // finished or refused: an answer is due
+  bool past = false;                 // begun in an earlier incarnation of the server
+  uint64_t original = 0;             // the push that it repeats, or itself
   absl::optional<PushVerdict> told;  // the latest; "may continue" while it arrives
 };
 
@@ -39,6 +41,7 @@ struct SimulatedPull {
   PullId id;
   int answers = 0;
   bool cancelled = false;
+  bool past = false;  // begun in an earlier incarnation of the server
   absl::StatusOr<PullResult> result = absl::UnknownError("not answered");
 };
 
@@ -55,17 +58,25 @@ class World {
   void Lose(SessionId session);
   void Leave(SessionId session);
   void Heartbeat(SessionId session);
-  // Advances the clock, sends heartbeats, and lets the shard tick.
+  // Advances the clock, sends heartbeats, and lets the shard tick, as often as it expects.
   void Pass(absl::Duration duration, const std::vector<SessionId>& heartbeats);
+  // The server's process stands still for so long, and hears nobody.
+  void Stop(absl::Duration duration);
   void Initialize(SessionId session, const Values& parameters);
   void SetConsistency(const Consistency& consistency);
   void SetLearningRate(double learning_rate);
   void Evict(const std::string& worker);
   void Drain();
 
-  // Pushes, by number. `fault` is an error in the header.
-  uint64_t BeginPush(const PushHeader& header, const Values& gradient,
-                     Reason fault = Reason::kNone);
+  // Takes a checkpoint. Not before there are parameters.
+  void TakeCheckpoint();
+  bool has_checkpoint() const { return checkpoint_ != nullptr; }
+  // Kills the server and starts it again from the latest checkpoint, which cannot be used again.
+  void Restart();
+
+  // Pushes, by number. `fault` is an error in the header. `original` is the push that it repeats.
+  uint64_t BeginPush(const PushHeader& header, const Values& gradient, Reason fault = Reason::kNone,
+                     absl::optional<uint64_t> original = absl::nullopt);
   // An invalid chunk ends the push.
   void AddChunk(uint64_t push, uint64_t offset, const Values& elements);
   void FinishPush(uint64_t push);
@@ -84,7 +95,7 @@ class World {
   // Reports a broken rule that only the driver can see.
   void Fail(const std::string& what);
 
-  const Oracle& oracle() const { return oracle_; }
+  const Oracle& oracle() const { return *oracle_; }
   // The process of a session, as the server tells processes apart: a process that the server had
   // forgotten counts as another one.
   uint64_t ProcessOf(SessionId session) const { return process_of_.at(session.value()); }
@@ -104,7 +115,7 @@ class World {
     heard_.clear();
     owner_heard_.clear();
     dismissed_.clear();
-    oracle_.BeginCall(clock_.Now());
+    oracle_->BeginCall(clock_.Now());
   }
   void End();
   void Note(const std::string& what);
@@ -115,7 +126,11 @@ class World {
   }
   void ExpectReason(const absl::Status& found, Reason expected);
 
-  void NoteProcess(const JoinRequest& request, const Welcome& welcome);
+  std::unique_ptr<Shard> MakeShard();
+  void PassTick(absl::Duration duration, const std::vector<SessionId>& heartbeats);
+  void ForgetCallsInFlight();
+  void CheckHeld();
+  void CheckCountedOnce(const SimulatedPush& push, const PushOutcome& outcome);
   void Hear(const Heard& heard);
   void HearStart(const Heard& heard);
   void HearAnswer(const Heard& heard);
@@ -128,13 +143,15 @@ class World {
   void CheckEvents();
   void CheckCancels();
 
-  const Scenario scenario_;
+  Scenario scenario_;  // its incarnation changes
   std::vector<std::string>* const log_;
   FakeClock clock_;
   std::vector<std::string> owner_heard_;
   std::vector<uint64_t> dismissed_;
-  Shard shard_;
-  Oracle oracle_;
+  std::unique_ptr<Shard> shard_;
+  std::unique_ptr<Oracle> oracle_;
+  std::shared_ptr<const ShardCheckpoint> checkpoint_;
+  ModelCheckpoint expected_checkpoint_;
   std::string violation_;
   std::string call_;
   uint64_t event_ = 0;
@@ -145,8 +162,9 @@ class World {
   std::vector<std::unique_ptr<SimulatedPush>> pushes_;
   std::vector<std::unique_ptr<SimulatedPull>> pulls_;
   std::map<uint64_t, uint64_t> process_of_;  // session -> first session of its process
-  std::map<uint64_t, std::string> names_;    // by session
   std::map<std::pair<uint64_t, uint64_t>, PushOutcome> first_answers_;  // process, sequence
+  // The pushes that count, and the step that each is part of.
+  std::map<uint64_t, uint64_t> counted_;
   // Snapshots that a slow reader holds, and their values, which must never change.
   std::vector<std::pair<std::shared_ptr<const Snapshot>, Values>> held_;
 };

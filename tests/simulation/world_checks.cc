@@ -71,7 +71,7 @@ void World::End() {
   for (size_t i = 0; ok() && i < heard_.size(); ++i) Hear(heard_[i]);
   if (!ok()) return;
   if (due_.has_value()) Fail(absl::StrCat("push ", due_->first, " was not answered"));
-  const std::string unrest = oracle_.EndCall();
+  const std::string unrest = oracle_->EndCall();
   if (!unrest.empty()) Fail(unrest);
   CheckCancels();
   CheckEvents();
@@ -106,7 +106,7 @@ void World::HearStart(const Heard& heard) {
     }
     due_.reset();
   } else {
-    const std::string expected = oracle_.HearAtDoor(heard.number, heard.verdict);
+    const std::string expected = oracle_->HearAtDoor(heard.number, heard.verdict);
     if (!expected.empty()) {
       Fail(absl::StrCat("gate (rule 3): push ", heard.number, " was told ", Words(heard.verdict),
                         ", expected ", expected));
@@ -130,7 +130,9 @@ void World::HearAnswer(const Heard& heard) {
                       ", expected ", Words(due_->second)));
   }
   due_.reset();
-  if (heard.verdict.answered) CheckFirstAnswer(push.header, heard.verdict.outcome);
+  if (!heard.verdict.answered) return;
+  CheckFirstAnswer(push.header, heard.verdict.outcome);
+  CheckCountedOnce(push, heard.verdict.outcome);
 }
 
 // At most once: a repeated push gets the first answer again, and nothing else.
@@ -166,7 +168,7 @@ void World::HearPull(const Heard& heard) {
   const PullVerdict verdict = VerdictOf(pull.result);
   if (log_ != nullptr) Note(absl::StrCat("pull ", heard.number, " is told: ", Words(verdict)));
   Expect("answers to a pull (rule 6)", pull.answers, 1);
-  const std::string expected = oracle_.HearPull(heard.number, verdict);
+  const std::string expected = oracle_->HearPull(heard.number, verdict);
   if (!expected.empty()) {
     Fail(absl::StrCat("consistent pull (rule 6): pull ", heard.number, " was told ", Words(verdict),
                       ", expected ", expected));
@@ -178,11 +180,11 @@ void World::HearPull(const Heard& heard) {
   Expect("parameters that were sent", pull.result->snapshot != nullptr, !same);
   if (pull.result->snapshot == nullptr) return;
   const Values values = ValuesOf(pull.result->snapshot->values.span());
-  if (values != oracle_.published().at(verdict.step) ||
+  if (values != oracle_->published().at(verdict.step) ||
       pull.result->snapshot->step != header.step) {
     Fail(absl::StrCat("consistent pull (rule 6): pull ", heard.number, " of step ", verdict.step,
                       " got ", InWords(values), ", expected ",
-                      InWords(oracle_.published().at(verdict.step))));
+                      InWords(oracle_->published().at(verdict.step))));
   }
   if (heard.number % kHeldEvery == 0) held_.emplace_back(pull.result->snapshot, values);
 }
@@ -190,68 +192,69 @@ void World::HearPull(const Heard& heard) {
 // ---- State ----
 
 void World::CheckParameters() {
-  const std::shared_ptr<const Snapshot> snapshot = shard_.snapshot();
+  const std::shared_ptr<const Snapshot> snapshot = shard_->snapshot();
   const bool any = snapshot != nullptr && snapshot->values.size() > 0;
-  Expect("initialized", any, oracle_.initialized());
+  Expect("initialized", any, oracle_->initialized());
   if (!any || !ok()) return;
   const uint64_t step = snapshot->step.value();
   if (step != step_ && step != step_ + 1) {
     Fail(absl::StrCat("step (rule 4): it went from ", step_, " to ", step));
   }
-  Expect("step (rules 4 and 7)", step, oracle_.step());
+  Expect("step (rules 4 and 7)", step, oracle_->step());
   if (!ok()) return;
   const Values found = ValuesOf(snapshot->values.span());
-  const Values& expected = oracle_.published().back();
+  const Values& expected = oracle_->published().back();
   for (size_t i = 0; i < found.size(); ++i) {
-    const float tolerance = step == step_ ? 0 : oracle_.tolerance()[i];
+    const float tolerance = step == step_ ? 0 : oracle_->tolerance()[i];
     if (std::abs(found[i] - expected[i]) <= tolerance) continue;
     Fail(absl::StrCat("atomic (rules 1, 4): parameters of step ", step, " are ", InWords(found),
                       ", expected ", InWords(expected)));
   }
   step_ = step;
-  oracle_.Correct(found);
+  oracle_->Correct(found);
 }
 
 void World::CheckState() {
-  const ShardStatus state = shard_.Describe();
-  const PushCounters expected = oracle_.Counters();
+  const ShardStatus state = shard_->Describe();
+  const PushCounters expected = oracle_->Counters();
   if (!state.counters.Balanced() || !Same(state.counters, expected)) {
     Fail(absl::StrCat("counters (rule 8): ", InWords(state.counters), ", expected ",
                       InWords(expected)));
   }
-  Expect("step", state.step.value(), oracle_.step());
-  Expect("phase", static_cast<int>(state.phase), static_cast<int>(oracle_.phase()));
-  Expect("workers", state.workers, oracle_.workers().CountAlive(false));
-  Expect("observers", state.observers, oracle_.workers().CountAlive(true));
-  Expect("waiting pulls", state.waiting_pulls, oracle_.WaitingPulls());
+  Expect("step", state.step.value(), oracle_->step());
+  Expect("phase", static_cast<int>(state.phase), static_cast<int>(oracle_->phase()));
+  Expect("workers", state.workers, oracle_->workers().CountAlive(false));
+  Expect("observers", state.observers, oracle_->workers().CountAlive(true));
+  Expect("waiting pulls", state.waiting_pulls, oracle_->WaitingPulls());
   Expect("terms", static_cast<int>(state.consistency.mode),
-         static_cast<int>(oracle_.consistency().mode));
-  if (shard_.layout() != nullptr) {
-    Expect("learning rate", state.learning_rate, oracle_.LearningRate());
+         static_cast<int>(oracle_->consistency().mode));
+  if (shard_->layout() != nullptr) {
+    Expect("learning rate", state.learning_rate, oracle_->LearningRate());
   }
   CheckCurrent(state.current);
 }
 
 void World::CheckCurrent(const StepState& found) {
-  const StepState expected = oracle_.Current();
+  const StepState expected = oracle_->Current();
   // The server may report a new process as a contributor while its predecessor's gradient counts.
-  const std::set<std::string> by_name = oracle_.Contributors();
+  const std::set<std::string> by_name = oracle_->Contributors();
   const bool contributed =
       std::includes(found.contributed.begin(), found.contributed.end(),
                     expected.contributed.begin(), expected.contributed.end()) &&
-      (!oracle_.OncePerStep() || std::includes(by_name.begin(), by_name.end(),
-                                               found.contributed.begin(), found.contributed.end()));
+      (!oracle_->OncePerStep() ||
+       std::includes(by_name.begin(), by_name.end(), found.contributed.begin(),
+                     found.contributed.end()));
   if (contributed && Same(found, expected)) return;
   Fail(absl::StrCat("who is waited for (rule 7): ", InWords(found), ", expected ",
                     InWords(expected)));
 }
 
 void World::CheckEvents() {
-  if (owner_heard_ != oracle_.announced()) {
+  if (owner_heard_ != oracle_->announced()) {
     Fail(absl::StrCat("events: told ", absl::StrJoin(owner_heard_, ", "), ", expected ",
-                      absl::StrJoin(oracle_.announced(), ", ")));
+                      absl::StrJoin(oracle_->announced(), ", ")));
   }
-  std::vector<uint64_t> expected = oracle_.dismissed();
+  std::vector<uint64_t> expected = oracle_->dismissed();
   std::sort(expected.begin(), expected.end());
   std::sort(dismissed_.begin(), dismissed_.end());
   if (dismissed_ != expected) {
@@ -264,7 +267,7 @@ void World::CheckEvents() {
 void World::CheckCancels() {
   for (const auto& push : pushes_) {
     if (push->pending == nullptr) continue;
-    const bool ended = oracle_.workers().Of(push->header.session.value()) == nullptr;
+    const bool ended = oracle_->workers().Of(push->header.session.value()) == nullptr;
     Expect("times that an arriving push was cancelled", push->cancels, ended ? 1 : 0);
   }
 }
@@ -274,13 +277,18 @@ void World::CheckEnd() {
   End();
   for (size_t i = 0; i < pushes_.size(); ++i) {
     const SimulatedPush& push = *pushes_[i];
+    if (push.past) continue;
     Expect("times that a push was told at the door", push.starts, 1);
     Expect("answers to a push", push.answers, push.whole ? 1 : 0);
   }
   for (const auto& pull : pulls_) {
-    Expect("answers to a pull", pull->answers, pull->cancelled ? 0 : 1);
+    if (!pull->past) Expect("answers to a pull", pull->answers, pull->cancelled ? 0 : 1);
   }
-  Expect("pushes in progress", shard_.Describe().counters.in_progress, uint64_t{0});
+  Expect("pushes in progress", shard_->Describe().counters.in_progress, uint64_t{0});
+  CheckHeld();
+}
+
+void World::CheckHeld() {
   for (const auto& held : held_) {
     if (ValuesOf(held.first->values.span()) != held.second) {
       Fail("consistent pull (rule 6): a snapshot that is held has changed");

@@ -173,6 +173,17 @@ class CampaignTest(unittest.TestCase):
         self.assertNotIn("1 of 7", printed)
         self.assertEqual(len(campaign.State(self.state).results), 7)
 
+    def test_tells_what_it_knows_when_it_is_stopped(self):
+        tool = tool_of(self.root)
+        self.addCleanup(setattr, campaign, "play", campaign.play)
+        tool.campaign.play = lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            status = tool.main(["--scratch=" + self.scratch, "--state=" + self.state, "common"])
+        self.assertEqual(status, 130)
+        self.assertIn("0 killed, 0 survived", printed.getvalue())
+        self.assertIn("the same command goes on from here", printed.getvalue())
+
     def test_plays_survivors_again_if_it_is_told_to(self):
         self.mutate("--mutants=100")
         played = len(self.calls())
