@@ -208,6 +208,8 @@ TEST_F(TornPullTest, TakesTheParametersOfAnotherIncarnationThoughItsStepHasTheSa
   EXPECT_THAT(Push({1, 2, 3}), IsOk());
   EXPECT_EQ(client_->step(), Step(0));
   EXPECT_EQ(parameters_, Values({6, 6, 6}));
+  // It says of which incarnation its parameters are.
+  EXPECT_THAT(Push({1, 2, 3}), Round(0, Disposition::kAccepted));
   client_ = nullptr;  // before the third server
 }
 

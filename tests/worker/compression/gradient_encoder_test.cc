@@ -18,8 +18,10 @@
 namespace sluice {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Notes what is sent, and decodes it.
 class Receiver final : public OutgoingPush {
@@ -151,6 +153,21 @@ TEST_F(GradientEncoderTest, APushHasTheSameBytesHoweverOftenItIsSent) {
     EXPECT_EQ(Send(gradient).payloads, payloads) << encoding;
     EXPECT_EQ(Send(gradient).payloads, payloads) << encoding;
   }
+}
+
+// Low-rank begins with what it made of the push before, so another start has other bytes.
+TEST_F(GradientEncoderTest, APushOfAMatrixHasTheSameBytesHoweverOftenItIsSent) {
+  LayoutRange matrix;
+  matrix.name = "w";
+  matrix.shape = {40, 50};
+  matrix.length = kSize;
+  Use("low-rank:2", true, *Layout::Create({matrix}));
+  Push(Gradient(kSize, 1));
+  const Values gradient = Gradient(kSize, 2);
+  const auto payloads = Begin(gradient).payloads;
+  EXPECT_THAT(payloads, Not(Contains("plain")));
+  EXPECT_EQ(Send(gradient).payloads, payloads);
+  EXPECT_EQ(Send(gradient).payloads, payloads);
 }
 
 TEST_F(GradientEncoderTest, AWholeRunIsTheSameTwice) {
@@ -301,6 +318,17 @@ TEST_F(GradientEncoderTest, WithMomentumCorrectionWhatWaitsGainsMomentum) {
   Use("top-k:0.001:momentum");
   Push(FewLarge(kSize));
   EXPECT_EQ(Push(Values(kSize, 0.0f)).values[2], 3.0f);
+}
+
+// The 2 waits for two larger ones twice: 2, then 2 + 1, then 2 + 1 + 0.5.
+TEST_F(GradientEncoderTest, WithMomentumCorrectionWhatWaitsForAThirdPushKeepsItsMomentum) {
+  Use("top-k:0.001:momentum");
+  Push(FewLarge(kSize));
+  Values larger(kSize, 0.0f);
+  larger[0] = 9;
+  larger[1] = 8;
+  EXPECT_EQ(Push(larger).values[2], 0.0f);
+  EXPECT_EQ(Push(Values(kSize, 0.0f)).values[2], 3.5f);
 }
 
 // Else the first of the zeros would still bring half of 8.

@@ -32,7 +32,6 @@ namespace sluice {
 namespace {
 
 constexpr absl::Duration kQuietWait = absl::Seconds(1);  // a longer wait is logged
-constexpr int kBeatsPerLease = 3;
 
 // A further connection is not worth it for fewer elements.
 constexpr uint64_t kElementsPerConnection = 4 * kChunkElements;
@@ -78,9 +77,8 @@ class GrpcConnection final : public ServerConnection {
       if (options_.trace != nullptr) {
         CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
       }
-      session_->heartbeat =
-          std::make_unique<Heartbeat>(*stub_, welcome->session, welcome->lease / kBeatsPerLease,
-                                      options_.token, options_.trace);
+      session_->heartbeat = std::make_unique<Heartbeat>(*stub_, welcome->session, welcome->lease,
+                                                        options_.token, options_.trace);
     }
     return welcome;
   }

@@ -15,21 +15,23 @@
 namespace sluice {
 namespace {
 
+constexpr int kBeatsPerLease = 3;
 constexpr absl::Duration kShortestInterval = absl::Milliseconds(20);
 constexpr absl::Duration kComparisonTimeout = absl::Seconds(1);
 constexpr int kComparisons = 8;
 
 }  // namespace
 
+absl::Duration HeartbeatInterval(absl::Duration lease) {
+  return std::max(lease / kBeatsPerLease, kShortestInterval);
+}
+
 // Alternates between an alarm and a call; the call's callback owns it. Stop() waits for both.
 class Heartbeat::Beat : public std::enable_shared_from_this<Beat> {
  public:
   Beat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration interval,
        const std::string& token, Trace* trace)
-      : stub_(stub),
-        interval_(std::max(interval, kShortestInterval)),
-        token_(token),
-        trace_(trace) {
+      : stub_(stub), interval_(interval), token_(token), trace_(trace) {
     request_.set_session(session.value());
   }
 
@@ -97,9 +99,9 @@ class Heartbeat::Beat : public std::enable_shared_from_this<Beat> {
   std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mu_);  // null between two calls
 };
 
-Heartbeat::Heartbeat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration interval,
+Heartbeat::Heartbeat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration lease,
                      const std::string& token, Trace* trace)
-    : beat_(std::make_shared<Beat>(stub, session, interval, token, trace)) {
+    : beat_(std::make_shared<Beat>(stub, session, HeartbeatInterval(lease), token, trace)) {
   beat_->Rest();
 }
 

@@ -14,12 +14,15 @@
 
 namespace sluice {
 
+// The time between two heartbeats: a third of the lease, but at least 20 ms.
+absl::Duration HeartbeatInterval(absl::Duration lease);
+
 // Sends them on gRPC's threads until it is destroyed, or until the server does not know the session
 // any more. A heartbeat that fails is not repeated; the next one follows after the interval.
 class Heartbeat {
  public:
   // `stub`, and `trace`, unless it is null, outlive it.
-  Heartbeat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration interval,
+  Heartbeat(v1::ParameterServer::Stub& stub, SessionId session, absl::Duration lease,
             const std::string& token, Trace* trace = nullptr);
 
   // Waits until no heartbeat is being sent.

@@ -1,5 +1,7 @@
 // Heartbeats: the server's call, and the worker's sender.
 
+#include "worker/connection/grpc/heartbeat.h"
+
 #include <memory>
 #include <string>
 
@@ -90,6 +92,12 @@ TEST(HeartbeatTest, KeepsAConnectionsSessionAliveForManyLeases) {
     EXPECT_TRUE(world.Await(heard));
   }
   EXPECT_EQ(world.shard().Sessions()[0].presence, Presence::kPresent);
+}
+
+TEST(HeartbeatTest, ComesThreeTimesInALeaseUnlessThatIsVeryShort) {
+  EXPECT_EQ(HeartbeatInterval(absl::Seconds(30)), absl::Seconds(10));
+  EXPECT_EQ(HeartbeatInterval(absl::Milliseconds(60)), absl::Milliseconds(20));
+  EXPECT_EQ(HeartbeatInterval(absl::Milliseconds(1)), absl::Milliseconds(20));
 }
 
 TEST(HeartbeatTest, PresentsTheToken) {
