@@ -176,4 +176,12 @@ void FaultyFiles::Crash(std::mt19937_64& random) {
   left_ = absl::nullopt;
 }
 
+void FaultyFiles::LoseUnsynced() {
+  absl::MutexLock lock(&mu_);
+  names_ = synced_names_;
+  unsynced_.clear();
+  for (const auto& name : names_) name.second->bytes = name.second->synced;
+  left_ = absl::nullopt;
+}
+
 }  // namespace sluice

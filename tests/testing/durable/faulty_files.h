@@ -35,6 +35,8 @@ class FaultyFiles final : public FileSystem {
 
   // Plays a crash and a restart of the machine; `random` decides what is lost.
   void Crash(std::mt19937_64& random);
+  // The same, and nothing is kept that was not synced.
+  void LoseUnsynced();
 
   // From now on, `operations` operations that change the disk succeed. All later ones fail, as on a
   // machine that has stopped. If absent, all succeed.
