@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string>
 
+#include "common/base/little_endian.h"
+#include "common/encoding/checksum.h"
+#include "common/tensor/tensor_chunk.h"
 #include "common/tensor/vector_copy.h"
 #include "common/tensor/vector_math.h"
 
@@ -13,7 +17,7 @@ namespace {
 // Parts between two calls of WriteProgress.
 constexpr uint64_t kPartsPerReport = 4;
 // Elements that the optimizer gets at once. They stay in the first-level cache between the addition
-// of the last gradient, the optimizer, and the write.
+// of the last gradient, the optimizer, and the write. Checksums depend on it.
 constexpr uint64_t kPiece = 2048;
 // The constant of torch::nn::utils::clip_grad_norm_.
 constexpr double kClipEpsilon = 1e-6;
@@ -28,13 +32,45 @@ GradientWeight WeightOf(uint32_t samples, uint64_t staleness, const Consistency&
   return weight;
 }
 
+// Computes the checksum of one part of the vector, piece by piece while each is in the cache: the
+// parameters, then the slots. Does nothing if the checksum is not wanted.
+class PartChecksum {
+ public:
+  PartChecksum(absl::Span<uint64_t> checksums, uint64_t begin)
+      : to_(checksums.empty() ? nullptr : &checksums[begin / kPartElements]) {
+    if (to_ != nullptr) checksummer_.emplace();
+  }
+  ~PartChecksum() {
+    if (to_ != nullptr) *to_ = checksummer_->Get();
+  }
+  PartChecksum(const PartChecksum&) = delete;
+  PartChecksum& operator=(const PartChecksum&) = delete;
+
+  void Add(absl::Span<const float> made, const std::vector<OptimizerSlot>& slots, uint64_t begin) {
+    if (to_ == nullptr) return;
+    checksummer_->Add(BytesOf(made));
+    for (const OptimizerSlot& slot : slots) {
+      checksummer_->Add(BytesOf(slot.values.subspan(begin, made.size())));
+    }
+  }
+
+ private:
+  uint64_t* const to_;
+  absl::optional<Checksummer> checksummer_;
+};
+
+uint64_t Combined(const std::vector<uint64_t>& checksums) {
+  std::string bytes;
+  for (const uint64_t checksum : checksums) bytes += LittleEndian64(checksum);
+  return Checksum(bytes);
+}
+
 }  // namespace
 
 StepExecutor::StepExecutor(const Layout& layout, const OptimizerConfig& optimizer,
-                           absl::optional<double> clip_norm, Parallel& parallel)
+                           Parallel& parallel)
     : runs_(layout.Runs()),
       group_runs_(Joined(RangeRuns(layout, optimizer))),
-      clip_norm_(clip_norm),
       parallel_(parallel),
       accumulator_(layout),
       optimizer_(MakeOptimizer(optimizer, layout.size())) {
@@ -59,34 +95,37 @@ Addend StepExecutor::Count(const Contribution& contribution, const Consistency& 
   return {&contribution.push->gradient(), WeightOf(samples, contribution.staleness, consistency)};
 }
 
-absl::optional<uint64_t> StepExecutor::Make(const Consistency& consistency,
-                                            const std::vector<double>& learning_rates,
-                                            const Contribution* last,
+absl::optional<uint64_t> StepExecutor::Make(const StepTerms& terms, const Contribution* last,
                                             absl::Span<const float> current, absl::Span<float> next,
-                                            const WriteProgress& progress) {
+                                            const WriteProgress& progress, uint64_t* checksum) {
+  if (checksum != nullptr) *checksum = 0;
   // The norm is known only after the last gradient is in the sum.
-  if (last != nullptr && clip_norm_.has_value()) {
-    Add(*last, consistency);
+  if (last != nullptr && terms.clip_norm.has_value()) {
+    Add(*last, terms.consistency);
     last = nullptr;
   }
   Making making;
-  if (last != nullptr) making.last = Count(*last, consistency);
+  if (last != nullptr) making.last = Count(*last, terms.consistency);
   if (count_ == 0) {
     CopyTo(AsPiece(current), next);
     return absl::nullopt;
   }
-  const Divisors divisors = DivisorsOf(consistency.reduction);
+  const Divisors divisors = DivisorsOf(terms.consistency.reduction);
+  std::vector<uint64_t> checksums(checksum == nullptr ? 0 : PartsOf(next.size()));
   making.statistics_divisor = divisors.statistics;
   making.current = current;
   making.next = next;
-  making.learning_rates = learning_rates;
+  making.learning_rates = terms.learning_rates;
+  making.slots = optimizer_->new_slots();
+  making.checksums = absl::MakeSpan(checksums);
   OptimizerStep step;
   step.number = optimizer_steps_ + 1;
-  step.divisor = Clipped(divisors.parameters);
-  step.learning_rates = learning_rates;
+  step.divisor = Clipped(divisors.parameters, terms.clip_norm);
+  step.learning_rates = terms.learning_rates;
   optimizer_->Begin(step);
   MakeParts(making, progress);
   if (making.bad != kNone) return making.bad;
+  if (checksum != nullptr) *checksum = Combined(checksums);
   optimizer_->Commit();
   ++optimizer_steps_;
   return absl::nullopt;
@@ -112,9 +151,9 @@ StepExecutor::Divisors StepExecutor::DivisorsOf(Reduction reduction) const {
 }
 
 // Returns a divisor that keeps the gradient's norm within its bound.
-float StepExecutor::Clipped(float divisor) const {
-  if (!clip_norm_.has_value()) return divisor;
-  const double share = *clip_norm_ / (Norm() / divisor + kClipEpsilon);
+float StepExecutor::Clipped(float divisor, const absl::optional<double>& clip_norm) const {
+  if (!clip_norm.has_value()) return divisor;
+  const double share = *clip_norm / (Norm() / divisor + kClipEpsilon);
   return share < 1 ? static_cast<float>(divisor / share) : divisor;
 }
 
@@ -161,6 +200,8 @@ void StepExecutor::ForEachPartOf(const Making& making, const WriteProgress& prog
 
 void StepExecutor::MakePart(Making& making, uint64_t begin, uint64_t end) {
   const bool streams = making.next.size() >= kStreamedElements;
+  // With trust ratios, what is made here is not final.
+  PartChecksum checksum(trust_.has_value() ? absl::Span<uint64_t>() : making.checksums, begin);
   alignas(64) float last_sum[kPiece];
   alignas(64) float made[kPiece];
   for (; begin < end; begin += kPiece) {
@@ -175,6 +216,7 @@ void StepExecutor::MakePart(Making& making, uint64_t begin, uint64_t end) {
     MakePiece(making, begin, sum, piece);
     const absl::optional<size_t> bad = FindNotFinite(AsPiece(piece));
     if (bad.has_value()) making.Note(begin + *bad);
+    checksum.Add(piece, making.slots, begin);
     if (streams) StreamTo(AsPiece(piece), next);
   }
   EndStreams();
@@ -199,11 +241,14 @@ void StepExecutor::MakePiece(Making& making, uint64_t begin, absl::Span<const fl
 
 // The second pass of LAMB.
 void StepExecutor::ScalePart(Making& making, uint64_t begin, uint64_t end) const {
+  PartChecksum checksum(making.checksums, begin);
   for (; begin < end; begin += kPiece) {
     const uint64_t size = std::min(kPiece, end - begin);
     trust_->Apply(begin, begin + size, making.current, making.next);
-    const absl::optional<size_t> bad = FindNotFinite(AsPiece(making.next.subspan(begin, size)));
+    const absl::Span<float> next = making.next.subspan(begin, size);
+    const absl::optional<size_t> bad = FindNotFinite(AsPiece(next));
     if (bad.has_value()) making.Note(begin + *bad);
+    checksum.Add(next, making.slots, begin);
   }
 }
 

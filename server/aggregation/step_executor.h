@@ -31,6 +31,7 @@
 #include "server/optimizers/group_runs.h"
 #include "server/optimizers/optimizer.h"
 #include "server/optimizers/trust_ratios.h"
+#include "server/policy/step_terms.h"
 
 namespace sluice {
 
@@ -41,34 +42,34 @@ using WriteProgress = std::function<void(uint64_t end)>;
 // Externally synchronized.
 class StepExecutor {
  public:
-  // `optimizer` is valid and fits the layout. `clip_norm`, if given, bounds the Euclidean norm of
-  // the reduced gradient over all PARAMETER ranges, with the formula of
-  // torch::nn::utils::clip_grad_norm_. `parallel` outlives it.
-  StepExecutor(const Layout& layout, const OptimizerConfig& optimizer,
-               absl::optional<double> clip_norm, Parallel& parallel);
+  // `optimizer` is valid and fits the layout. `parallel` outlives it.
+  StepExecutor(const Layout& layout, const OptimizerConfig& optimizer, Parallel& parallel);
 
   // Accumulates a contribution, with the weight that `consistency` gives it.
   void Add(const Contribution& contribution, const Consistency& consistency);
 
   // Computes the parameters `next` from `current` and the accumulated sum. `last`, if not null, is
   // one more contribution, which is added in the same pass over memory. The optimizer updates
-  // PARAMETER ranges, with the learning rates of RuntimeSettings::LearningRates(). STATISTIC ranges
-  // become the mean of the pushed values. If nothing was accumulated, `next` becomes a copy of
-  // `current`.
+  // PARAMETER ranges; clipping follows the formula of torch::nn::utils::clip_grad_norm_. STATISTIC
+  // ranges become the mean of the pushed values. If nothing was accumulated, `next` becomes a copy
+  // of `current`.
   //
   // Returns nothing if the step was made. Otherwise returns the index of the first element whose
   // parameter, or whose state in the optimizer, would not be finite. The optimizer's state is then
   // unchanged, and `next` is undefined. `progress` is not called after such an element was found.
-  absl::optional<uint64_t> Make(const Consistency& consistency,
-                                const std::vector<double>& learning_rates, const Contribution* last,
+  //
+  // `checksum`, if not null, gets the checksum of what was made: the parameters and the optimizer's
+  // slots. It is 0 if nothing was accumulated or the step was not made.
+  absl::optional<uint64_t> Make(const StepTerms& terms, const Contribution* last,
                                 absl::Span<const float> current, absl::Span<float> next,
-                                const WriteProgress& progress = nullptr);
+                                const WriteProgress& progress = nullptr,
+                                uint64_t* checksum = nullptr);
 
   // Empties the sum. Call it after Make(), when the sum is not needed any more.
   void Clear();
 
   // The gradients accumulated since Clear(): their number, their samples, and their sum, which is
-  // empty if there are none.
+  // empty if there are none. The span stays valid until the next Add() or Load().
   uint32_t gradients() const { return count_; }
   uint64_t samples() const { return samples_; }
   absl::Span<const float> sum() const {
@@ -101,12 +102,14 @@ class StepExecutor {
     std::vector<double> learning_rates;
     absl::Span<const float> current;
     absl::Span<float> next;
+    std::vector<OptimizerSlot> slots;  // for the checksums
+    absl::Span<uint64_t> checksums;    // one for each part; empty: none are wanted
   };
 
   // Counts a contribution and returns it with its weight.
   Addend Count(const Contribution& contribution, const Consistency& consistency);
   Divisors DivisorsOf(Reduction reduction) const;
-  float Clipped(float divisor) const;
+  float Clipped(float divisor, const absl::optional<double>& clip_norm) const;
   double Norm() const;
   // Calls part(begin, end) for each part of the vector, on several threads.
   void ForEachPartOf(const Making& making, const WriteProgress& progress,
@@ -119,7 +122,6 @@ class StepExecutor {
 
   const std::vector<KindRun> runs_;
   const std::vector<GroupRun> group_runs_;
-  const absl::optional<double> clip_norm_;
   Parallel& parallel_;
   Accumulator accumulator_;
   const std::unique_ptr<Optimizer> optimizer_;

@@ -116,8 +116,8 @@ absl::Status DurableDirectory::CheckHistory() const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Step> DurableDirectory::Replay(
-    const ShardCheckpoint& checkpoint, const std::function<void(const JournaledStep&)>& replay) {
+absl::StatusOr<Step> DurableDirectory::Replay(const ShardCheckpoint& checkpoint,
+                                              const ReplayStep& replay) {
   const auto reached =
       ReplayJournal(files_, options_.directory, earlier_incarnations_, checkpoint, replay);
   if (!reached.ok()) return reached;

@@ -74,8 +74,7 @@ class DurableDirectory {
   const ShardCheckpoint* restored() const { return restored_.get(); }
   // Replays the steps that follow the checkpoint in the journal, and returns the last; see
   // ReplayJournal(). DATA_LOSS if a step is missing that workers were told of.
-  absl::StatusOr<Step> Replay(const ShardCheckpoint& checkpoint,
-                              const std::function<void(const JournaledStep&)>& replay);
+  absl::StatusOr<Step> Replay(const ShardCheckpoint& checkpoint, const ReplayStep& replay);
   // The job of the earlier incarnations, also of those without a checkpoint; empty if unknown.
   const std::string& job_id() const { return job_id_; }
   // The earlier incarnations that the checkpoint does not list.

@@ -17,8 +17,9 @@ absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
   if (checkpoint == nullptr) return Step();
   const absl::Status restored = shard.Restore(*checkpoint);
   if (!restored.ok()) return restored;
-  const auto reached = directory.Replay(
-      *checkpoint, [&](const JournaledStep& step) { shard.Replay(step.record, step.sum.span()); });
+  const auto reached = directory.Replay(*checkpoint, [&](const JournaledStep& step) {
+    return shard.Replay(step.record, step.sum.span());
+  });
   if (!reached.ok()) return reached;
   shard.BeginIncarnation(directory.earlier_incarnations());
   // The replayed steps may not be on the disk yet: an earlier incarnation may have ended before it

@@ -82,13 +82,8 @@ class ElementwiseOptimizer final : public Optimizer {
     for (Slot& slot : slots_) std::swap(slot.values, slot.made);
   }
 
-  std::vector<OptimizerSlot> slots() override {
-    std::vector<OptimizerSlot> present;
-    for (Slot& slot : slots_) {
-      if (slot.values.size() > 0) present.push_back({slot.name, slot.values.span()});
-    }
-    return present;
-  }
+  std::vector<OptimizerSlot> slots() override { return Spans(&Slot::values); }
+  std::vector<OptimizerSlot> new_slots() override { return Spans(&Slot::made); }
 
  private:
   // Elements that stay in the first-level cache while they are checked and written past it.
@@ -101,6 +96,14 @@ class ElementwiseOptimizer final : public Optimizer {
     FloatBuffer values;        // empty if no group needs it
     FloatBuffer made;          // by the step under way
   };
+
+  std::vector<OptimizerSlot> Spans(FloatBuffer Slot::*buffer) {
+    std::vector<OptimizerSlot> present;
+    for (Slot& slot : slots_) {
+      if (slot.values.size() > 0) present.push_back({slot.name, (slot.*buffer).span()});
+    }
+    return present;
+  }
 
   // New slots of a large vector are written past the caches, as the parameters are. Then the second
   // buffer costs no time: each element is read once and written once, as in a single buffer.

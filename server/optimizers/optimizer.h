@@ -62,6 +62,10 @@ class Optimizer {
   // piece.
   virtual absl::optional<uint64_t> Apply(const OptimizerPiece& piece) = 0;
 
+  // The new slots of the step under way, in the order of slots(). An element is valid after
+  // Apply(). The spans are valid until the next Commit().
+  virtual std::vector<OptimizerSlot> new_slots() = 0;
+
   // Makes the new slots current. Every element has been applied.
   virtual void Commit() = 0;
 

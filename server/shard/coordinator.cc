@@ -234,8 +234,9 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   AdoptSettings(completions);
   admission_.TakeArrivals(completions);
   NextAction action;
-  action.consistency = settings_.consistency();
-  action.learning_rates = settings_.LearningRates(roster_.optimizer(), step_.number());
+  action.terms.consistency = settings_.consistency();
+  action.terms.learning_rates = settings_.LearningRates(roster_.optimizer(), step_.number());
+  action.terms.clip_norm = options_.guards.clip_norm;
   action.contribution = step_.TakeNext();
   action.apply = applying_ =
       initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();

@@ -51,7 +51,7 @@ class Coordinator {
   void BeginIncarnation(const std::map<Incarnation, Step>& incarnations);
   void set_lost_steps(uint64_t steps) { lost_steps_ = steps; }
 
-  // The journal's record of the step that `action` applies. Shard adds the gradients.
+  // The journal's record of the step that `action` applies. Shard adds the gradients and checksum.
   StepRecord MakeStepRecord(const NextAction& action) const;
   // From now on no push is answered as counted before its step is durable.
   void HoldUntilDurable();

@@ -98,7 +98,7 @@ void Coordinator::Replay(const StepRecord& record, std::shared_ptr<Snapshot> nex
   if (record.incarnation != incarnations_.current()) {
     incarnations_ = IncarnationHistory(record.incarnation, incarnations_, step_.number());
   }
-  RestoreSettings(record.consistency, record.learning_rate);
+  RestoreSettings(record.terms.consistency, record.learning_rate);
   step_.Restore(record.step);
   if (record.forgot_workers) roster_.sessions().ForgetWorkers();
   for (const SessionRecord& worker : record.contributors) {
@@ -126,8 +126,7 @@ StepRecord Coordinator::MakeStepRecord(const NextAction& action) const {
   StepRecord record;
   record.step = step_.number().Next();
   record.incarnation = options_.incarnation;
-  record.consistency = action.consistency;
-  record.learning_rates = action.learning_rates;
+  record.terms = action.terms;
   record.learning_rate = settings_.learning_rate();
   record.forgot_workers = roster_.sessions().forgot_workers();
   record.contributors = roster_.sessions().PartsOf(step_.number());

@@ -3,11 +3,9 @@
 #ifndef SLUICE_SERVER_SHARD_NEXT_ACTION_H_
 #define SLUICE_SERVER_SHARD_NEXT_ACTION_H_
 
-#include <vector>
-
 #include "absl/types/optional.h"
-#include "common/protocol/consistency.h"
 #include "server/aggregation/contributions.h"
+#include "server/policy/step_terms.h"
 
 namespace sluice {
 
@@ -20,8 +18,7 @@ struct NextAction {
   absl::optional<Contribution> contribution;
   bool apply = false;
   bool checkpoint = false;
-  Consistency consistency;
-  std::vector<double> learning_rates;  // see RuntimeSettings
+  StepTerms terms;
 
   bool idle() const { return !contribution.has_value() && !apply && !checkpoint; }
 };

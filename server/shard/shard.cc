@@ -53,8 +53,7 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
     welcome = coordinator_.Join(request, std::move(listener), lock.completions());
     if (welcome.ok() && executor_ == nullptr) {
       const Roster& roster = coordinator_.roster();
-      executor_ = absl::make_unique<StepExecutor>(*roster.layout(), roster.optimizer(),
-                                                  options_.guards.clip_norm, *parallel_);
+      executor_ = absl::make_unique<StepExecutor>(*roster.layout(), roster.optimizer(), *parallel_);
     }
   }
   Tick();
@@ -246,7 +245,7 @@ bool Shard::StartAdvancing() {
 void Shard::Accumulate(const NextAction& action) {
   {
     const TraceSpan span(trace_, kStepsRow, "add");
-    executor_->Add(*action.contribution, action.consistency);
+    executor_->Add(*action.contribution, action.terms.consistency);
   }
   CompletingLock lock(&mu_);
   coordinator_.OnAccumulated(*action.contribution, lock.completions());
@@ -255,8 +254,10 @@ void Shard::Accumulate(const NextAction& action) {
 void Shard::Apply(const NextAction& action) {
   const Contribution* const last =
       action.contribution.has_value() ? &*action.contribution : nullptr;
-  std::shared_ptr<Snapshot> next = MakeStep(action, last);
-  if (journal_ != nullptr) AppendToJournal(action);
+  uint64_t checksum = 0;
+  std::shared_ptr<Snapshot> next =
+      MakeStep(action, last, journal_ != nullptr ? &checksum : nullptr);
+  if (journal_ != nullptr) AppendToJournal(action, checksum);
   executor_->Clear();
   if (step_listener_) step_listener_(next->step);
   CompletingLock lock(&mu_);
@@ -267,7 +268,9 @@ void Shard::Apply(const NextAction& action) {
     RequestPeriodicCheckpoint();
 }
 
-std::shared_ptr<Snapshot> Shard::MakeStep(const NextAction& action, const Contribution* last) {
+// `checksum` is null if nobody needs it.
+std::shared_ptr<Snapshot> Shard::MakeStep(const NextAction& action, const Contribution* last,
+                                          uint64_t* checksum) {
   std::shared_ptr<const Snapshot> current;
   std::shared_ptr<Snapshot> next;
   {
@@ -277,21 +280,21 @@ std::shared_ptr<Snapshot> Shard::MakeStep(const NextAction& action, const Contri
     next->step = current->step.Next();
   }
   WriteProgress progress;
-  if (action.consistency.inconsistent_reads) {
+  if (action.terms.consistency.inconsistent_reads) {
     progress = [&](uint64_t written) {
       absl::MutexLock lock(&mu_);
       coordinator_.snapshots()->Grow(next, written);
     };
   }
   if (journal_ != nullptr && last != nullptr) {  // the journal takes the whole sum
-    executor_->Add(*last, action.consistency);
+    executor_->Add(*last, action.terms.consistency);
     last = nullptr;
   }
   absl::optional<uint64_t> bad;
   {
     const TraceSpan span(trace_, kStepsRow, "apply", current->step);
-    bad = executor_->Make(action.consistency, action.learning_rates, last, current->values.span(),
-                          next->values.span(), progress);
+    bad = executor_->Make(action.terms, last, current->values.span(), next->values.span(), progress,
+                          checksum);
   }
   return bad.has_value() ? LeaveOut(*current, *bad) : next;
 }

@@ -57,7 +57,8 @@ class Shard {
         std::unique_ptr<Parallel> parallel = nullptr, Trace* trace = nullptr);
   // Start: optional, in this order, before several threads use the shard.
   absl::Status Restore(const ShardCheckpoint& checkpoint);  // DATA_LOSS if its slots do not fit
-  void Replay(const StepRecord& record, absl::Span<const float> sum);  // the next journaled step
+  // Makes the next journaled step again. FAILED_PRECONDITION if it comes out with other bits.
+  absl::Status Replay(const StepRecord& record, absl::Span<const float> sum);
   // Begins the new incarnation. `incarnations`: those since the checkpoint, and where each began.
   void BeginIncarnation(const std::map<Incarnation, Step>& incarnations);
   void SetLostSteps(uint64_t steps);  // lost steps of earlier incarnations; workers are told
@@ -130,11 +131,11 @@ class Shard {
   void Queue(Arrival arrival) ABSL_LOCKS_EXCLUDED(mu_);
   void Accumulate(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
   void Apply(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
-  std::shared_ptr<Snapshot> MakeStep(const NextAction& action, const Contribution* last)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<Snapshot> MakeStep(const NextAction& action, const Contribution* last,
+                                     uint64_t* checksum) ABSL_LOCKS_EXCLUDED(mu_);
   std::shared_ptr<Snapshot> LeaveOut(const Snapshot& current, uint64_t bad)
       ABSL_LOCKS_EXCLUDED(mu_);
-  void AppendToJournal(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
+  void AppendToJournal(const NextAction& action, uint64_t checksum) ABSL_LOCKS_EXCLUDED(mu_);
   void MakeCheckpoint() ABSL_LOCKS_EXCLUDED(mu_);
   void RequestPeriodicCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   const ShardOptions options_;

@@ -18,14 +18,20 @@ void Copy(absl::Span<const float> from, absl::Span<float> to, Parallel& parallel
   });
 }
 
+absl::Status MadeOtherBits(const StepRecord& record, uint64_t checksum) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "step ", record.step.value(), " comes out with other bits: the server that made it got the ",
+      "checksum ", absl::Hex(record.checksum, absl::kZeroPad16), ", this one gets ",
+      absl::Hex(checksum, absl::kZeroPad16), ", so it is another build or another processor"));
+}
+
 }  // namespace
 
 // ---- Recovery ----
 
 absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
   absl::MutexLock lock(&mu_);
-  executor_ = absl::make_unique<StepExecutor>(*checkpoint.layout, checkpoint.optimizer,
-                                              options_.guards.clip_norm, *parallel_);
+  executor_ = absl::make_unique<StepExecutor>(*checkpoint.layout, checkpoint.optimizer, *parallel_);
   const std::vector<OptimizerSlot> slots = executor_->slots();
   const bool same =
       std::equal(slots.begin(), slots.end(), checkpoint.slots.begin(), checkpoint.slots.end(),
@@ -43,18 +49,18 @@ absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
   return absl::OkStatus();
 }
 
-void Shard::Replay(const StepRecord& record, absl::Span<const float> sum) {
+absl::Status Shard::Replay(const StepRecord& record, absl::Span<const float> sum) {
   absl::MutexLock lock(&mu_);
   const std::shared_ptr<const Snapshot> current = coordinator_.snapshots()->latest();
   std::shared_ptr<Snapshot> next = coordinator_.snapshots()->Make();
   executor_->Load(record.gradients, record.samples, sum);
-  const absl::optional<uint64_t> bad =
-      executor_->Make(record.consistency, record.learning_rates, nullptr, current->values.span(),
-                      next->values.span());
-  // Journals of this version have no gradients in such a step.
-  if (bad.has_value()) Copy(current->values.span(), next->values.span(), *parallel_);
+  uint64_t checksum = 0;
+  executor_->Make(record.terms, nullptr, current->values.span(), next->values.span(), nullptr,
+                  &checksum);
   executor_->Clear();
+  if (checksum != record.checksum) return MadeOtherBits(record, checksum);
   coordinator_.Replay(record, std::move(next));
+  return absl::OkStatus();
 }
 
 void Shard::BeginIncarnation(const std::map<Incarnation, Step>& incarnations) {
@@ -94,7 +100,7 @@ void Shard::FailHeldAnswers(const absl::Status& why) {
   coordinator_.FailHeldAnswers(why, lock.completions());
 }
 
-void Shard::AppendToJournal(const NextAction& action) {
+void Shard::AppendToJournal(const NextAction& action, uint64_t checksum) {
   StepRecord record;
   {
     absl::MutexLock lock(&mu_);
@@ -102,6 +108,7 @@ void Shard::AppendToJournal(const NextAction& action) {
   }
   record.gradients = executor_->gradients();
   record.samples = executor_->samples();
+  record.checksum = checksum;
   journal_->Append(record, executor_->sum());
 }
 

@@ -10,7 +10,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
-#include "common/protocol/consistency.h"
+#include "server/policy/step_terms.h"
 #include "server/state/session_record.h"
 
 namespace sluice {
@@ -21,13 +21,12 @@ struct StepRecord {
   Incarnation incarnation;  // that applied it
   uint32_t gradients = 0;   // in the sum
   uint64_t samples = 0;     // of these gradients
-  // The settings of the step, see RuntimeSettings.
-  Consistency consistency;
-  std::vector<double> learning_rates;
-  absl::optional<double> learning_rate;
+  StepTerms terms;
+  absl::optional<double> learning_rate;  // that the operator set, if any
   // The workers that contributed, each with the answers to its pushes of this step only.
   std::vector<SessionRecord> contributors;
   bool forgot_workers = false;  // see ShardCheckpoint
+  uint64_t checksum = 0;        // of what the step made, see StepExecutor::Make()
 };
 
 // Shard calls it from one thread at a time.

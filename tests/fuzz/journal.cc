@@ -60,13 +60,14 @@ void ReadAll(const ReadableFile& file, uint64_t elements) {
   for (;;) {
     const auto next = reader.Next();
     if (!next.ok()) {
-      CheckRefusal(next.status(), {absl::StatusCode::kDataLoss});
+      CheckRefusal(next.status(),
+                   {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition});
       CHECK(absl::StartsWith(next.status().message(), "the record at byte "));
       return;
     }
     if (!next->has_value()) return;
     CHECK(((*next)->record.gradients > 0) == ((*next)->sum.size() > 0));
-    CheckComesBack(**next, elements);
+    if ((*next)->complete) CheckComesBack(**next, elements);
   }
 }
 
@@ -78,10 +79,15 @@ void ReplayAll(FaultyFiles& files, uint64_t elements, Step from) {
   const auto replayed =
       ReplayJournal(files, kDirectory, {}, checkpoint, [&](const JournaledStep& step) {
         CHECK(step.record.step == reached.Next());
-        CHECK(step.record.learning_rates.size() == 1);
+        CHECK(step.record.terms.learning_rates.size() == 1);
+        CHECK(step.complete);
         reached = step.record.step;
+        return absl::OkStatus();
       });
-  if (!replayed.ok()) return CheckRefusal(replayed.status(), {absl::StatusCode::kDataLoss});
+  if (!replayed.ok()) {
+    return CheckRefusal(replayed.status(),
+                        {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition});
+  }
   CHECK(*replayed == reached);
 }
 

@@ -176,7 +176,7 @@ void PutDurable(Seeds& seeds) {
     record.step = Step(step);
     record.incarnation = Incarnation(1);
     record.gradients = 1;
-    record.learning_rates = {0.1};
+    record.terms.learning_rates = {0.1};
     record.contributors = {checkpoint->workers[0]};
     records += Byte(0) + Word(EncodeSavedStep(record));
   }

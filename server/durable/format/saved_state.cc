@@ -156,10 +156,13 @@ std::string EncodeSavedStep(const StepRecord& record) {
   step.set_incarnation(record.incarnation.value());
   step.set_gradients(record.gradients);
   step.set_samples(record.samples);
-  *step.mutable_consistency() = ToProto(record.consistency);
-  step.mutable_learning_rates()->Add(record.learning_rates.begin(), record.learning_rates.end());
+  const StepTerms& terms = record.terms;
+  *step.mutable_consistency() = ToProto(terms.consistency);
+  step.mutable_learning_rates()->Add(terms.learning_rates.begin(), terms.learning_rates.end());
+  if (terms.clip_norm.has_value()) step.set_clip_norm(*terms.clip_norm);
   if (record.learning_rate.has_value()) step.set_learning_rate(*record.learning_rate);
   step.set_forgot_workers(record.forgot_workers);
+  step.set_checksum(record.checksum);
   for (const SessionRecord& worker : record.contributors) {
     *step.add_contributors() = EncodeWorker(worker);
   }
@@ -178,10 +181,12 @@ absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes) {
   record.samples = step.samples();
   const auto consistency = FromProto(step.consistency());
   if (!consistency.ok()) return consistency.status();
-  record.consistency = *consistency;
-  record.learning_rates.assign(step.learning_rates().begin(), step.learning_rates().end());
+  record.terms.consistency = *consistency;
+  record.terms.learning_rates.assign(step.learning_rates().begin(), step.learning_rates().end());
+  if (step.has_clip_norm()) record.terms.clip_norm = step.clip_norm();
   if (step.has_learning_rate()) record.learning_rate = step.learning_rate();
   record.forgot_workers = step.forgot_workers();
+  record.checksum = step.checksum();
   for (const v1::SavedWorker& worker : step.contributors()) {
     auto contributor = DecodeWorker(worker);
     if (!contributor.ok()) return contributor.status();

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/error.h"
 #include "common/base/little_endian.h"
 #include "common/encoding/checksum.h"
 #include "common/tensor/tensor_chunk.h"
@@ -11,7 +13,9 @@
 namespace sluice {
 namespace {
 
-constexpr char kMagic[] = "SLUICEJ1";
+constexpr char kMagic[] = "SLUICEJ";
+constexpr char kFormat = '2';
+constexpr char kFormatWithoutAllTerms = '1';
 constexpr uint64_t kNumber = 8;
 constexpr uint64_t kHeader = 4 * kNumber;
 
@@ -19,7 +23,8 @@ constexpr uint64_t kHeader = 4 * kNumber;
 
 JournalFrame FrameOf(const std::string& state, absl::Span<const float> sum) {
   JournalFrame frame;
-  frame.head = absl::StrCat(kMagic, LittleEndian64(state.size()), LittleEndian64(sum.size()));
+  frame.head = absl::StrCat(kMagic, absl::string_view(&kFormat, 1), LittleEndian64(state.size()),
+                            LittleEndian64(sum.size()));
   absl::StrAppend(&frame.head, LittleEndian64(Checksum(frame.head)), state);
   Checksummer body;
   body.Add(state);
@@ -40,16 +45,25 @@ absl::StatusOr<std::string> JournalReader::ReadText(uint64_t size) {
   return text;
 }
 
+absl::Status JournalReader::CheckHeader(absl::string_view header) const {
+  const uint64_t checksum = FromLittleEndian64(header.substr(3 * kNumber));
+  if (!absl::StartsWith(header, kMagic) || Checksum(header.substr(0, 3 * kNumber)) != checksum) {
+    return Damaged("has a header that is damaged");
+  }
+  const char format = header[kNumber - 1];
+  if (format == kFormat || format == kFormatWithoutAllTerms) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the record at byte ", offset_, " has the format \"", Shown(header.substr(kNumber - 1, 1)),
+      "\", this server knows the formats 1 and 2"));
+}
+
 absl::StatusOr<absl::optional<JournaledStep>> JournalReader::Next() {
   if (offset_ == file_.size()) return absl::optional<JournaledStep>();
   const auto header = ReadText(kHeader);
   if (!header.ok()) return header.status();
   const absl::string_view numbers = *header;
-  const uint64_t checksum = FromLittleEndian64(numbers.substr(3 * kNumber));
-  if (numbers.substr(0, kNumber) != kMagic ||
-      Checksum(numbers.substr(0, 3 * kNumber)) != checksum) {
-    return Damaged("has a header that is damaged");
-  }
+  const absl::Status sound = CheckHeader(numbers);
+  if (!sound.ok()) return sound;
   const uint64_t state_size = FromLittleEndian64(numbers.substr(kNumber));
   const uint64_t sum_size = FromLittleEndian64(numbers.substr(2 * kNumber));
   if (sum_size != 0 && sum_size != elements_) {
@@ -76,6 +90,7 @@ absl::StatusOr<absl::optional<JournaledStep>> JournalReader::Next() {
   if (!record.ok()) return Damaged(record.status().message());
   if ((record->gradients > 0) != (sum_size > 0)) return Damaged("has gradients without a sum");
   step.record = *std::move(record);
+  step.complete = numbers[kNumber - 1] != kFormatWithoutAllTerms;
   offset_ = begin + state_size + sum_bytes + kNumber;
   return absl::make_optional(std::move(step));
 }

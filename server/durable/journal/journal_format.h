@@ -1,6 +1,6 @@
 // The bytes of a journal's segment: one record per step, one after the other. Each record is
 //
-//   8  "SLUICEJ1"
+//   8  "SLUICEJ2"; the last byte is the number of the format
 //   8  length of the state in bytes
 //   8  number of elements in the sum
 //   8  XXH3-64 of the 24 bytes before it
@@ -8,7 +8,8 @@
 //      the sum of the step's gradients, float32
 //   8  XXH3-64 of state and sum
 //
-// Numbers are little-endian.
+// Numbers are little-endian. Records of format 1 differ only in their SavedStep, which lacks the
+// clip norm and the checksum of what the step made.
 
 #ifndef SLUICE_SERVER_DURABLE_JOURNAL_JOURNAL_FORMAT_H_
 #define SLUICE_SERVER_DURABLE_JOURNAL_JOURNAL_FORMAT_H_
@@ -29,6 +30,8 @@ namespace sluice {
 struct JournaledStep {
   StepRecord record;
   FloatBuffer sum;  // empty without gradients
+  // Whether the record has all terms of the step. If it has not, the step cannot be made again.
+  bool complete = true;
 };
 
 // The bytes of a record before its sum and after it.
@@ -44,12 +47,13 @@ class JournalReader {
   // Every sum has `elements` elements, or none. `file` outlives the reader.
   JournalReader(const ReadableFile& file, uint64_t elements) : file_(file), elements_(elements) {}
 
-  // The next record; absent at the file's end. DATA_LOSS if the next record is cut or damaged. Then
-  // nothing after it can be read.
+  // The next record; absent at the file's end. DATA_LOSS if the next record is cut or damaged,
+  // FAILED_PRECONDITION if it has an unknown format. Then nothing after it can be read.
   absl::StatusOr<absl::optional<JournaledStep>> Next();
 
  private:
   absl::Status Damaged(absl::string_view what) const;
+  absl::Status CheckHeader(absl::string_view header) const;
   absl::StatusOr<std::string> ReadText(uint64_t size);
 
   const ReadableFile& file_;

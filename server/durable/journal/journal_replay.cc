@@ -26,11 +26,33 @@ absl::Status Gap(const std::string& path, Step found, Step reached) {
       " can be repeated from the files before it; restore the damaged files from a copy"));
 }
 
+// Says what to do about steps that another build must make again.
+absl::Status ForAnotherBuild(const std::string& path, Step checkpoint, absl::string_view why) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, ": ", why,
+      "; start the server that wrote it with this directory once more: it saves a ",
+      "checkpoint, from which this server continues. Or remove the files journal-* and kept, to ",
+      "continue from step ", checkpoint.value(), " without the later steps"));
+}
+
+// Whether the record has all terms of its step.
+absl::Status CheckTerms(const std::string& path, const JournaledStep& step, size_t rates) {
+  const uint64_t number = step.record.step.value();
+  if (!step.complete) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "step ", number, " is of format 1, which does not hold all terms that it was made with"));
+  }
+  const size_t found = step.record.terms.learning_rates.size();
+  if (found == rates) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path, " has ", found, " learning rates for step ", number,
+                                          ", expected ", rates));
+}
+
 // Replays the segment's steps after `reached`, up to `last`, and advances `reached`. Each record
 // has `rates` learning rates.
 absl::Status ReplaySegment(const std::string& path, JournalReader& reader, size_t rates,
                            const absl::optional<Step>& last, Step* reached,
-                           const std::function<void(const JournaledStep&)>& replay) {
+                           const ReplayStep& replay) {
   for (;;) {
     const auto next = reader.Next();
     if (!next.ok() && !absl::IsDataLoss(next.status())) return next.status();
@@ -43,12 +65,9 @@ absl::Status ReplaySegment(const std::string& path, JournalReader& reader, size_
     if (step.record.step <= *reached) continue;
     if (last.has_value() && step.record.step > *last) return absl::OkStatus();
     if (step.record.step != reached->Next()) return Gap(path, step.record.step, *reached);
-    if (step.record.learning_rates.size() != rates) {
-      return absl::DataLossError(absl::StrCat(path, " has ", step.record.learning_rates.size(),
-                                              " learning rates for step ", reached->value() + 1,
-                                              ", expected ", rates));
-    }
-    replay(step);
+    absl::Status replayed = CheckTerms(path, step, rates);
+    if (replayed.ok()) replayed = replay(step);
+    if (!replayed.ok()) return replayed;
     *reached = step.record.step;
   }
 }
@@ -57,8 +76,7 @@ absl::Status ReplaySegment(const std::string& path, JournalReader& reader, size_
 
 absl::StatusOr<Step> ReplayJournal(FileSystem& files, const std::string& directory,
                                    const IncarnationBegins& begins,
-                                   const ShardCheckpoint& checkpoint,
-                                   const std::function<void(const JournaledStep&)>& replay) {
+                                   const ShardCheckpoint& checkpoint, const ReplayStep& replay) {
   const auto segments = SegmentsIn(files, directory);
   if (!segments.ok()) return segments.status();
   Step reached = checkpoint.step;
@@ -73,6 +91,9 @@ absl::StatusOr<Step> ReplayJournal(FileSystem& files, const std::string& directo
     JournalReader reader(**file, checkpoint.layout->size());
     const absl::Status replayed =
         ReplaySegment(path, reader, checkpoint.optimizer.groups.size() + 1, last, &reached, replay);
+    if (absl::IsFailedPrecondition(replayed)) {
+      return ForAnotherBuild(path, checkpoint.step, replayed.message());
+    }
     if (!replayed.ok()) return replayed;
   }
   return reached;

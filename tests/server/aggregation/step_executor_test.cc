@@ -1,7 +1,9 @@
 #include "server/aggregation/step_executor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -324,6 +326,63 @@ TEST(StepExecutorTest, HasWrittenWhatItTellsOf) {
   EXPECT_THAT(first_unwritten, ElementsAre(StepWorld::kUnwritten));
 }
 
+// ---- Checksums ----
+
+TEST(StepExecutorTest, EqualStepsHaveEqualChecksumsAndOthersHaveNot) {
+  StepWorld a(Mixed());
+  StepWorld b(Mixed());
+  StepWorld other(Mixed());
+  a.Add({2, 10, 6});
+  b.Keep({2, 10, 6});
+  other.Add({2, 10, 6.0000005f});
+  a.Make();
+  b.Make();
+  other.Make();
+  EXPECT_EQ(a.checksum(), b.checksum());
+  EXPECT_NE(a.checksum(), other.checksum());
+  a.Make();
+  EXPECT_EQ(a.checksum(), 0u);  // of nothing
+}
+
+// Other bits in a slot may be seen in the parameters only many steps later.
+TEST(StepExecutorTest, ChecksumsCoverTheOptimizersSlots) {
+  SgdOptions momentum;
+  momentum.momentum = 0.5;
+  for (const OptimizerOptions& options :
+       {OptimizerOptions(momentum), OptimizerOptions(LambOptions())}) {
+    uint64_t checksums[2] = {};
+    Values parameters[2];
+    for (const int changed : {0, 1}) {
+      StepWorld world(ParametersOnly(3), absl::nullopt, {options});
+      world.executor().set_optimizer_steps(7);
+      world.executor().slots().back().values[1] = changed == 0 ? 1.0f : 1.5f;
+      world.Add({1, 1, 1});
+      parameters[changed] = world.Make(0);
+      checksums[changed] = world.checksum();
+    }
+    EXPECT_EQ(parameters[0], parameters[1]);
+    EXPECT_NE(checksums[0], checksums[1]);
+  }
+}
+
+// A change of the last element of each part changes it.
+TEST(StepExecutorTest, ChecksumsCoverEveryPart) {
+  std::set<uint64_t> checksums;
+  for (const OptimizerOptions& options :
+       {OptimizerOptions(SgdOptions()), OptimizerOptions(LambOptions())}) {
+    for (const uint64_t changed : {0, 1, 2, 3}) {
+      const uint32_t size = 2 * kPartElements + 5;
+      StepWorld world(ParametersOnly(size), absl::nullopt, {options});
+      Values gradient(size, 1);
+      if (changed > 0) gradient[std::min<uint64_t>(changed * kPartElements, size) - 1] = 2;
+      world.Add(gradient);
+      world.Make();
+      checksums.insert(world.checksum());
+    }
+  }
+  EXPECT_EQ(checksums.size(), 8u);
+}
+
 TEST(StepExecutorTest, HowManyThreadsWorkChangesNoBit) {
   const uint32_t size = 2 * kWord + 5;
   Values gradient(size);
@@ -339,6 +398,7 @@ TEST(StepExecutorTest, HowManyThreadsWorkChangesNoBit) {
       world->Keep(gradient);
     }
     ASSERT_EQ(one.Make(), four.Make());
+    ASSERT_EQ(one.checksum(), four.checksum());
   }
 }
 

@@ -74,7 +74,7 @@ TEST_F(KeptAnswersTest, WhatIsKeptIsTheSumAndWhoMadeIt) {
   const StepRecord& record = notes_.records[0];
   EXPECT_EQ(record.step, Step(1));
   EXPECT_EQ(record.gradients, 2u);
-  EXPECT_THAT(record.learning_rates, ElementsAre(1));
+  EXPECT_THAT(record.terms.learning_rates, ElementsAre(1));
   ASSERT_EQ(record.contributors.size(), 2u);
   EXPECT_EQ(record.contributors[1].worker, "b");
   EXPECT_EQ(record.contributors[1].last_sequence, Sequence(1));
@@ -178,7 +178,7 @@ TEST_F(KeptAnswersTest, StepsAreMadeAgainToTheSameBits) {
   ShardWorld second(options, ParametersOnly(3), lamb);
   EXPECT_THAT(second.shard().Restore(*checkpoint), IsOk());
   for (size_t i = 0; i < notes_.records.size(); ++i) {
-    second.shard().Replay(notes_.records[i], notes_.sums[i]);
+    EXPECT_THAT(second.shard().Replay(notes_.records[i], notes_.sums[i]), IsOk());
   }
   second.shard().BeginIncarnation({});
   EXPECT_EQ(second.step(), 4u);

@@ -34,7 +34,8 @@ class StepWorld {
       : layout_(std::make_shared<const Layout>(layout)),
         parallel_(std::move(parallel)),
         groups_(optimizer.groups.size()),
-        executor_(layout, optimizer, clip_norm, *parallel_),
+        clip_norm_(clip_norm),
+        executor_(layout, optimizer, *parallel_),
         parameters_(layout.size()) {}
 
   void Add(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
@@ -58,8 +59,9 @@ class StepWorld {
   const Values& Make(const std::vector<double>& learning_rates,
                      const WriteProgress& progress = nullptr) {
     next_.assign(parameters_.size(), kUnwritten);
-    bad_ = executor_.Make(consistency, learning_rates, last_.has_value() ? &*last_ : nullptr,
-                          parameters_, absl::MakeSpan(next_), progress);
+    bad_ = executor_.Make({consistency, learning_rates, clip_norm_},
+                          last_.has_value() ? &*last_ : nullptr, parameters_, absl::MakeSpan(next_),
+                          progress, &checksum_);
     executor_.Clear();
     last_.reset();
     if (!bad_.has_value()) parameters_ = next_;
@@ -73,6 +75,8 @@ class StepWorld {
   // While Make() runs, for `progress`: the new parameters. Elements that are not written yet are
   // kUnwritten.
   const Values& next() const { return next_; }
+  // The checksum of the latest step.
+  uint64_t checksum() const { return checksum_; }
 
   // What the latest Make() returned: where it was not finite, if it was not made.
   const absl::optional<uint64_t>& bad() const { return bad_; }
@@ -97,11 +101,13 @@ class StepWorld {
   const std::shared_ptr<const Layout> layout_;
   const std::unique_ptr<Parallel> parallel_;
   const size_t groups_;
+  const absl::optional<double> clip_norm_;
   StepExecutor executor_;
   absl::optional<Contribution> last_;
   absl::optional<uint64_t> bad_;
   Values parameters_;
   Values next_;
+  uint64_t checksum_ = 0;
 };
 
 }  // namespace sluice

@@ -46,14 +46,14 @@ class SluiceSide final : public OptimizerSide {
   SluiceSide(const OptimizerOptions& options, const Layout& layout,
              absl::Span<const float> gradient, uint32_t threads)
       : pool_(threads),
-        executor_(layout, {options}, absl::nullopt, pool_),
+        executor_(layout, {options}, pool_),
         contribution_(ContributionOf(gradient, layout)),
-        learning_rate_(LearningRateOf(options)),
+        terms_({Consistency(), {LearningRateOf(options)}, absl::nullopt}),
         current_(FloatBuffer::Zeroed(layout.size())),
         next_(layout.size()) {}
 
   void Step() override {
-    executor_.Make(Consistency(), {learning_rate_}, &contribution_, current_.span(), next_.span());
+    executor_.Make(terms_, &contribution_, current_.span(), next_.span());
     executor_.Clear();
     std::swap(current_, next_);
   }
@@ -66,7 +66,7 @@ class SluiceSide final : public OptimizerSide {
   ThreadPool pool_;
   StepExecutor executor_;
   const Contribution contribution_;
-  const double learning_rate_;
+  const StepTerms terms_;
   FloatBuffer current_;
   FloatBuffer next_;
 };

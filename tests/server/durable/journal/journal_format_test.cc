@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/little_endian.h"
+#include "common/encoding/checksum.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/format/saved_state.h"
@@ -13,6 +15,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -26,9 +29,11 @@ StepRecord RecordOf(uint64_t step, uint32_t gradients) {
   record.incarnation = Incarnation(2);
   record.gradients = gradients;
   record.samples = 96;
-  record.consistency.quorum = 1;
-  record.learning_rates = {0.1, 0.01};
+  record.terms.consistency.reduction = Reduction::kSum;
+  record.terms.learning_rates = {0.1, 0.01};
+  record.terms.clip_norm = 0.75;
   record.learning_rate = 0.1;
+  record.checksum = 0xfedcba9876543210;
   SessionRecord worker;
   worker.worker = "a";
   worker.process_nonce = ProcessNonce(7);
@@ -40,8 +45,10 @@ StepRecord RecordOf(uint64_t step, uint32_t gradients) {
 
 class JournalFormatTest : public ::testing::Test {
  protected:
-  void Append(uint64_t step, const Values& sum, uint32_t gradients = 3) {
-    const JournalFrame frame = FrameOf(EncodeSavedStep(RecordOf(step, gradients)), sum);
+  void Append(uint64_t step, const Values& sum, uint32_t gradients = 3, char format = '2') {
+    JournalFrame frame = FrameOf(EncodeSavedStep(RecordOf(step, gradients)), sum);
+    frame.head[7] = format;
+    frame.head.replace(24, 8, LittleEndian64(Checksum(frame.head.substr(0, 24))));
     bytes_ += frame.head;
     bytes_.append(reinterpret_cast<const char*>(sum.data()), sum.size() * sizeof(float));
     bytes_ += frame.tail;
@@ -86,7 +93,11 @@ TEST_F(JournalFormatTest, ComesBackWhole) {
   EXPECT_EQ(step.record.incarnation, Incarnation(2));
   EXPECT_EQ(step.record.gradients, 3u);
   EXPECT_EQ(step.record.samples, 96u);
-  EXPECT_THAT(step.record.learning_rates, ElementsAre(0.1, 0.01));
+  EXPECT_TRUE(step.complete);
+  EXPECT_EQ(step.record.terms.consistency.reduction, Reduction::kSum);
+  EXPECT_THAT(step.record.terms.learning_rates, ElementsAre(0.1, 0.01));
+  EXPECT_EQ(step.record.terms.clip_norm, 0.75);
+  EXPECT_EQ(step.record.checksum, 0xfedcba9876543210);
   EXPECT_EQ(step.record.learning_rate, 0.1);
   ASSERT_THAT(step.record.contributors, SizeIs(1));
   EXPECT_EQ(step.record.contributors[0].worker, "a");
@@ -119,6 +130,29 @@ TEST_F(JournalFormatTest, WhicheverBitFlipsItsRecordIsNotRead) {
     const std::vector<int64_t> second = {1, -1};
     EXPECT_EQ(Steps(flipped), bit / 8 < ends_[0] ? first : second) << "bit " << bit;
   }
+}
+
+TEST_F(JournalFormatTest, ARecordOfFormat1IsReadAndIsNotComplete) {
+  Append(1, {1, 2, 3, 4, 5}, 3, '1');
+  FaultyFiles files;
+  ASSERT_THAT((*files.Create(kPath))->Append(bytes_), IsOk());
+  const auto file = files.Open(kPath);
+  JournalReader reader(**file, kElements);
+  const auto next = reader.Next();
+  ASSERT_THAT(next, IsOk());
+  EXPECT_EQ((*next)->record.step, Step(1));
+  EXPECT_FALSE((*next)->complete);
+}
+
+TEST_F(JournalFormatTest, AnUnknownFormatIsNotTakenForDamage) {
+  Append(1, {1, 2, 3, 4, 5}, 3, '3');
+  FaultyFiles files;
+  ASSERT_THAT((*files.Create(kPath))->Append(bytes_), IsOk());
+  const auto file = files.Open(kPath);
+  JournalReader reader(**file, kElements);
+  EXPECT_THAT(reader.Next(),
+              HasCode(absl::StatusCode::kFailedPrecondition,
+                      AllOf(HasSubstr("byte 0 has the format \"3\""), HasSubstr("1 and 2"))));
 }
 
 TEST_F(JournalFormatTest, GradientsWithoutASumAreRefused) {

@@ -1,0 +1,200 @@
+// A restarted server makes the journaled steps again: with the terms that they were made with,
+// whatever its own flags say, and to the same bits, or it does not start.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/types/optional.h"
+#include "common/base/little_endian.h"
+#include "common/encoding/checksum.h"
+#include "common/tensor/tensor_chunk.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/durable/directory.h"
+#include "server/durable/format/saved_state.h"
+#include "server/durable/journal/journal_format.h"
+#include "server/durable/recovery.h"
+#include "server/durable/save_checkpoint.h"
+#include "server/shard/shard.h"
+#include "tests/testing/durable/faulty_files.h"
+#include "tests/testing/durable/life.h"
+#include "tests/testing/shard/shard_world.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class ReplayTest : public ::testing::Test {
+ protected:
+  ReplayTest() {
+    options_.directory = absl::StrCat(::testing::TempDir(), "replay");
+    options_.durability = Durability::kJournal;
+  }
+
+  // A server with an empty disk that makes three steps and, unless it is killed, saves a last
+  // checkpoint. Returns its parameters.
+  Values Train(const ShardOptions& shard, bool killed = true) {
+    files_ = std::make_unique<FaultyFiles>();
+    Life life(options_, *files_, shard);
+    life.world().Start({"a"});
+    for (uint64_t step : {0, 1, 2}) PushAndWait(life.world(), step);
+    if (!killed) {
+      EXPECT_THAT(SaveCheckpointAndWait(life.world().shard(), life.directory()), IsOk());
+    }
+    return life.world().Parameters();
+  }
+
+  // The parameters of a server that is started with what is there.
+  absl::StatusOr<Values> Restart(ShardOptions shard) {
+    auto directory = DurableDirectory::Open(options_, *files_);
+    if (!directory.ok()) return directory.status();
+    shard.incarnation = (*directory)->incarnation();
+    ShardWorld world(shard);
+    const absl::Status recovered = Recover(**directory, world.shard());
+    directory->reset();
+    if (!recovered.ok()) return recovered;
+    return world.Parameters();
+  }
+
+  // Writes the journal anew: a record consists of what `change` makes of it.
+  void Rewrite(const std::function<void(StepRecord*)>& change, char format = '2') {
+    for (const std::string& path : JournalFiles()) {
+      const auto file = files_->Open(path);
+      JournalReader reader(**file, 3);
+      std::string bytes;
+      for (auto next = reader.Next(); next.ok() && next->has_value(); next = reader.Next()) {
+        change(&(*next)->record);
+        JournalFrame frame = FrameOf(EncodeSavedStep((*next)->record), (*next)->sum.span());
+        frame.head[7] = format;
+        frame.head.replace(24, 8, LittleEndian64(Checksum(frame.head.substr(0, 24))));
+        absl::StrAppend(&bytes, frame.head, BytesOf((*next)->sum.span()), frame.tail);
+      }
+      files_->BytesOf(path) = bytes;
+    }
+  }
+
+  // Writes it as an earlier version did.
+  void RewriteInFormat1() {
+    Rewrite(
+        [](StepRecord* record) {
+          record->terms.clip_norm.reset();
+          record->checksum = 0;
+        },
+        '1');
+  }
+
+  std::vector<std::string> JournalFiles() {
+    std::vector<std::string> found;
+    const auto names = files_->List(options_.directory);
+    for (const std::string& name : *names) {
+      if (absl::StartsWith(name, "journal-")) found.push_back(PathOf(name));
+    }
+    return found;
+  }
+
+  std::string PathOf(const std::string& name) const {
+    return absl::StrCat(options_.directory, "/", name);
+  }
+
+  static void PushAndWait(ShardWorld& world, uint64_t step) {
+    auto push = world.Begin("a", step);
+    const auto x = static_cast<float>(step + 1);
+    EXPECT_THAT(push->Add(ChunkOf(0, Values{3 * x, -4 * x, 1 / x})), IsOk());
+    absl::Notification told;
+    world.shard().FinishPush(std::move(push), [&told](const auto&) { told.Notify(); });
+    told.WaitForNotification();
+  }
+
+  std::unique_ptr<FaultyFiles> files_;
+  DurableOptions options_;
+};
+
+TEST_F(ReplayTest, StepsAreMadeAgainWithTheirOwnTermsAndNotWithTheFlagsOfTheNewServer) {
+  ShardOptions first = Sync(1);
+  first.guards.clip_norm = 0.5;
+  first.consistency.reduction = Reduction::kWeightedMean;
+  first.schedule.warmup_steps = 10;
+  ShardOptions clips_more = first;
+  clips_more.guards.clip_norm = 0.25;
+  ShardOptions clips_not = first;
+  clips_not.guards.clip_norm.reset();
+  ShardOptions sums = first;
+  sums.consistency.reduction = Reduction::kSum;
+  ShardOptions without_warmup = first;
+  without_warmup.schedule.warmup_steps = 0;
+  const std::pair<const char*, ShardOptions> others[] = {
+      {"clips more", clips_more}, {"clips not", clips_not},      {"sums", sums},
+      {"another mode", Async(3)}, {"no warmup", without_warmup},
+  };
+  for (const auto& [what, second] : others) {
+    const Values made = Train(first);
+    EXPECT_THAT(Restart(second), IsOkAndHolds(made)) << what;
+  }
+}
+
+TEST_F(ReplayTest, AStepThatComesOutWithOtherBitsIsRefusedAndNothingIsChanged) {
+  const Values made = Train(Sync(1));
+  const auto third = [](StepRecord* record) {
+    if (record->step == Step(3)) record->checksum ^= 1;
+  };
+  Rewrite(third);
+  EXPECT_THAT(
+      Restart(Sync(1)),
+      HasCode(absl::StatusCode::kFailedPrecondition,
+              AllOf(HasSubstr("/journal-000001-"), HasSubstr("step 3 comes out with other bits"),
+                    HasSubstr("start the server that wrote it"),
+                    HasSubstr("continue from step 0 without the later steps"))));
+  // The server that made the steps finds what it left.
+  Rewrite(third);
+  EXPECT_THAT(Restart(Sync(1)), IsOkAndHolds(made));
+}
+
+TEST_F(ReplayTest, EvenTheFirstStepThatComesOutOtherwiseIsRefused) {
+  Train(Sync(1));
+  Rewrite([](StepRecord* record) { record->terms.learning_rates[0] = 0.999999; });
+  EXPECT_THAT(Restart(Sync(1)), HasCode(absl::StatusCode::kFailedPrecondition,
+                                        HasSubstr("step 1 comes out with other bits")));
+}
+
+TEST_F(ReplayTest, WithoutItsJournalAServerContinuesFromTheCheckpoint) {
+  Train(Sync(1));
+  Rewrite([](StepRecord* record) { record->checksum ^= 1; });
+  ASSERT_FALSE(Restart(Sync(1)).ok());
+  for (const std::string& path : JournalFiles()) ASSERT_THAT(files_->Remove(path), IsOk());
+  ASSERT_THAT(files_->Remove(PathOf("kept")), IsOk());
+  EXPECT_THAT(Restart(Sync(1)), IsOkAndHolds(Values{0, 0, 0}));
+}
+
+TEST_F(ReplayTest, StepsOfFormat1AreRefused) {
+  Train(Sync(1));
+  RewriteInFormat1();
+  EXPECT_THAT(Restart(Sync(1)), HasCode(absl::StatusCode::kFailedPrecondition,
+                                        AllOf(HasSubstr("step 1 is of format 1"),
+                                              HasSubstr("start the server that wrote it"))));
+}
+
+TEST_F(ReplayTest, StepsOfFormat1ThatAreInTheCheckpointAreNotNeeded) {
+  const Values made = Train(Sync(1), false);
+  RewriteInFormat1();
+  EXPECT_THAT(Restart(Sync(1)), IsOkAndHolds(made));
+}
+
+TEST_F(ReplayTest, AFormatThatIsNotKnownIsRefused) {
+  Train(Sync(1));
+  Rewrite([](StepRecord*) {}, '3');
+  EXPECT_THAT(Restart(Sync(1)),
+              HasCode(absl::StatusCode::kFailedPrecondition,
+                      AllOf(HasSubstr("/journal-000001-"), HasSubstr("has the format \"3\""))));
+}
+
+}  // namespace
+}  // namespace sluice
