@@ -58,7 +58,8 @@ class FileSystem {
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& directory) = 0;
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;
-  // Returns when the names in the directory are on the disk.
+  // Returns when the names in the directory are on the disk. After an error nobody knows which are,
+  // as after that of WritableFile::Sync(), so it must not be repeated either.
   virtual absl::Status SyncDirectory(const std::string& directory) = 0;
 };
 

@@ -163,9 +163,9 @@ absl::Status DurableDirectory::BeginIncarnation(Step begin, const std::string& j
 StepJournal* DurableDirectory::StartJournal(JournalListener listener) {
   if (options_.durability != Durability::kJournal) return nullptr;
   listener_ = std::move(listener);
+  if (listener_.fatal == nullptr) listener_.fatal = EndProcess;
   JournalListener own = listener_;
   own.durable = [this](Step step) { OnDurable(step); };
-  if (own.fatal == nullptr) own.fatal = EndProcess;
   journal_ = std::make_unique<Journal>(files_, options_.directory, incarnation_, std::move(own));
   return journal_.get();
 }
@@ -236,7 +236,7 @@ void DurableDirectory::SaveBase(std::shared_ptr<const ShardCheckpoint> checkpoin
 
 // Returns whether to try again to save the checkpoint that the journal needs.
 bool DurableDirectory::WaitForBase() {
-  if (journal_ == nullptr || HasBase()) return false;
+  if (journal_ == nullptr || HasBase() || checkpoints_.sync_failed()) return false;
   return !end_.WaitFor(kPatience);
 }
 
@@ -246,6 +246,7 @@ absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardCheckpoint&
   if (!path.ok()) {
     LOG(ERROR) << "cannot save a checkpoint of step " << checkpoint.step << ": "
                << path.status().message();
+    if (journal_ != nullptr && checkpoints_.sync_failed()) listener_.fatal(path.status());
     return path.status();
   }
   LOG(INFO) << "saved " << *path << " in " << absl::FormatDuration(RealClock().Now() - began)

@@ -91,8 +91,9 @@ class DurableDirectory {
   // Notes that a step was made, before anybody is told of it. For kMemory. One thread at a time.
   void NoteStep(Step step) { reached_.Note(step); }
 
-  // Starts the journal of this incarnation; null for kMemory. If listener.fatal is null, a failed
-  // sync ends the process with exit code 6.
+  // Starts the journal of this incarnation; null for kMemory. From then on a failed sync of a
+  // checkpoint's name is fatal, too. If listener.fatal is null, it ends the process with exit
+  // code 6.
   StepJournal* StartJournal(JournalListener listener);
   // Returns when all steps that were made are durable, or at once while they cannot be written.
   void FlushJournal();
@@ -102,7 +103,8 @@ class DurableDirectory {
   void Save(std::shared_ptr<const ShardCheckpoint> checkpoint, SaveCallback done);
 
   // The same, unless an earlier checkpoint is still being saved. The log says whether it was saved.
-  // With a journal, the first one is tried until it succeeds, since no step is durable without it.
+  // With a journal, the first one is tried until it succeeds, since no step is durable without it;
+  // a disk may be full for a while.
   void SaveUnlessBusy(std::shared_ptr<const ShardCheckpoint> checkpoint);
 
  private:

@@ -34,12 +34,13 @@ bool operator<(const CheckpointName& a, const CheckpointName& b) {
 }
 
 absl::StatusOr<std::string> CheckpointStore::Save(const ShardCheckpoint& checkpoint) {
+  if (sync_failed()) return sync_error_;
   const std::string path =
       PathOf(CheckpointName{checkpoint.incarnations.current(), checkpoint.step}.FileName());
   const std::string unfinished = path + kUnfinished;
   absl::Status saved = Write(checkpoint, unfinished);
   if (saved.ok()) saved = files_.Rename(unfinished, path);
-  if (saved.ok()) saved = files_.SyncDirectory(directory_);
+  if (saved.ok()) saved = SyncDirectory();
   if (!saved.ok()) {
     files_.Remove(unfinished).IgnoreError();  // its name is not a checkpoint's
     return saved;
@@ -53,6 +54,17 @@ absl::Status CheckpointStore::Write(const ShardCheckpoint& checkpoint, const std
   if (!file.ok()) return file.status();
   const absl::Status written = WriteCheckpoint(checkpoint, **file);
   return written.ok() ? (*file)->Sync() : written;
+}
+
+absl::Status CheckpointStore::SyncDirectory() {
+  const absl::Status synced = files_.SyncDirectory(directory_);
+  if (synced.ok()) return synced;
+  sync_error_ =
+      absl::Status(synced.code(),
+                   absl::StrCat(synced.message(),
+                                "; nobody knows which names are on the disk, so this server saves "
+                                "no more checkpoints there until it is started again"));
+  return sync_error_;
 }
 
 void CheckpointStore::RemoveOld() {

@@ -41,8 +41,10 @@ class CheckpointStore {
 
   // Saves a checkpoint, then removes the oldest ones. Returns its path. After an error the others
   // remain. If only the sync of the directory failed, the new one is there, but a crash may lose
-  // it.
+  // it. That error is final: every later Save() returns it and touches nothing.
   absl::StatusOr<std::string> Save(const ShardCheckpoint& checkpoint);
+  // Whether a sync of the directory has failed.
+  bool sync_failed() const { return !sync_error_.ok(); }
 
   // Newest first.
   absl::StatusOr<std::vector<CheckpointName>> List() const;
@@ -61,11 +63,13 @@ class CheckpointStore {
  private:
   std::string PathOf(const std::string& file_name) const { return directory_ + "/" + file_name; }
   absl::Status Write(const ShardCheckpoint& checkpoint, const std::string& path);
+  absl::Status SyncDirectory();
   void RemoveOld();
 
   FileSystem& files_;
   const std::string directory_;
   const uint32_t keep_;
+  absl::Status sync_error_;
 };
 
 }  // namespace sluice

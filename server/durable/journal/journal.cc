@@ -91,44 +91,62 @@ void Journal::BeginSegment() {
 
 void Journal::Work() {
   for (;;) {
-    std::deque<Entry> entries;
-    {
-      absl::MutexLock lock(&mu_);
-      while (!ends_ && entries_.empty()) work_.Wait(&mu_);
-      if (entries_.empty()) return;
-      entries.swap(entries_);
-      busy_ = true;
-    }
+    std::deque<Entry> entries = TakeEntries();
+    if (entries.empty()) return;
+    const Step last = entries.back().step;
     const bool durable = MakeDurable(entries);
-    absl::MutexLock lock(&mu_);
-    spare_ = std::move(entries.back().sum);
-    busy_ = false;
-    settled_.SignalAll();
-    if (durable) continue;
-    // A later step cannot be replayed without these.
-    stopped_ = true;
-    entries_.clear();
-    return;
+    // Before anybody is told: the next pushes may need the memory.
+    FreeEntries(std::move(entries));
+    if (durable) {
+      ReportJournalError(absl::OkStatus());
+      listener_.durable(last);
+    }
+    FinishBatch(durable);
+    if (!durable) return;
   }
 }
 
-// Returns whether they are durable. Unless the journal ends, it tries until they are.
-bool Journal::MakeDurable(std::deque<Entry>& entries) {
+// Waits for entries and returns all of them; none at the end.
+std::deque<Journal::Entry> Journal::TakeEntries() {
+  std::deque<Entry> entries;
+  absl::MutexLock lock(&mu_);
+  while (!ends_ && entries_.empty()) work_.Wait(&mu_);
+  entries.swap(entries_);
+  busy_ = !entries.empty();
+  return entries;
+}
+
+void Journal::FreeEntries(std::deque<Entry> entries) {
+  absl::MutexLock lock(&mu_);
+  spare_ = std::move(entries.back().sum);
+}
+
+void Journal::FinishBatch(bool durable) {
+  absl::MutexLock lock(&mu_);
+  busy_ = false;
+  settled_.SignalAll();
+  if (durable) return;
+  // A later step cannot be replayed without these.
+  stopped_ = true;
+  entries_.clear();
+}
+
+// Returns whether they are durable.
+bool Journal::MakeDurable(const std::deque<Entry>& entries) {
   for (const Entry& entry : entries) {
-    absl::Status written = Write(entry);
-    while (!written.ok()) {
-      if (!WaitOutJournalError(written)) return false;
-      written = Write(entry);
-    }
+    if (!WriteWhenPossible(entry)) return false;
   }
-  const absl::Status synced = segment_->Sync();
-  if (!synced.ok()) {
-    listener_.fatal(synced);
-    return false;
+  return NoteSync(segment_->Sync()).ok();
+}
+
+// Returns whether the entry is written. It tries until it is, unless the journal ends or a sync
+// fails.
+bool Journal::WriteWhenPossible(const Entry& entry) {
+  for (;;) {
+    const absl::Status written = Write(entry);
+    if (written.ok()) return true;
+    if (sync_failed_ || !WaitOutJournalError(written)) return false;
   }
-  ReportJournalError(absl::OkStatus());
-  listener_.durable(entries.back().step);
-  return true;
 }
 
 // After an error, a part of the entry may be in the file; the next attempt cuts it off.
@@ -151,16 +169,25 @@ absl::Status Journal::Write(const Entry& entry) {
 // Syncs the segment before it too.
 absl::Status Journal::OpenSegment(Step after) {
   if (segment_ != nullptr) {
-    const absl::Status synced = segment_->Sync();
-    if (!synced.ok()) listener_.fatal(synced);
+    const absl::Status synced = NoteSync(segment_->Sync());
+    if (!synced.ok()) return synced;
   }
   auto file = files_.Create(directory_ + "/" + SegmentName{incarnation_, after}.FileName());
   if (!file.ok()) return file.status();
-  const absl::Status synced = files_.SyncDirectory(directory_);
+  const absl::Status synced = NoteSync(files_.SyncDirectory(directory_));
   if (!synced.ok()) return synced;
   segment_ = *std::move(file);
   segment_bytes_ = 0;
   return absl::OkStatus();
+}
+
+// A failed sync must not be repeated, see WritableFile.
+absl::Status Journal::NoteSync(const absl::Status& synced) {
+  if (!synced.ok()) {
+    sync_failed_ = true;
+    listener_.fatal(synced);
+  }
+  return synced;
 }
 
 void Journal::ReportJournalError(const absl::Status& status) {

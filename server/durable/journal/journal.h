@@ -49,7 +49,8 @@ struct JournalListener {
   // With an error: the journal cannot write, for example because the disk is full, and tries again.
   // With OK: it can write again.
   std::function<void(const absl::Status&)> journal_error;
-  // A sync failed. Nobody knows what is on the disk, and the journal writes nothing more.
+  // A sync failed, of steps or of the directory's names. Nobody knows what is on the disk, and the
+  // journal writes nothing more.
   std::function<void(const absl::Status&)> fatal;
 };
 
@@ -84,12 +85,17 @@ class Journal final : public StepJournal {
   };
 
   void Work() ABSL_LOCKS_EXCLUDED(mu_);
+  std::deque<Entry> TakeEntries() ABSL_LOCKS_EXCLUDED(mu_);
+  void FreeEntries(std::deque<Entry> entries) ABSL_LOCKS_EXCLUDED(mu_);
+  void FinishBatch(bool durable) ABSL_LOCKS_EXCLUDED(mu_);
   bool Settled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return !journal_error_.ok() || (entries_.empty() && !busy_);
   }
-  bool MakeDurable(std::deque<Entry>& entries) ABSL_LOCKS_EXCLUDED(mu_);
+  bool MakeDurable(const std::deque<Entry>& entries) ABSL_LOCKS_EXCLUDED(mu_);
+  bool WriteWhenPossible(const Entry& entry) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Write(const Entry& entry);
   absl::Status OpenSegment(Step after);
+  absl::Status NoteSync(const absl::Status& synced);
   void ReportJournalError(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   bool WaitOutJournalError(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -101,6 +107,7 @@ class Journal final : public StepJournal {
   // Used by the journal's thread only.
   std::unique_ptr<WritableFile> segment_;
   uint64_t segment_bytes_ = 0;  // length of the complete records
+  bool sync_failed_ = false;    // which is final
 
   absl::Mutex mu_;
   absl::CondVar work_;     // there is something to write, or the end

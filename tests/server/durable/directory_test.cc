@@ -1,13 +1,20 @@
 #include "server/durable/directory.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/shard/shard.h"
 #include "tests/testing/durable/faulty_files.h"
+#include "tests/testing/durable/hooked_files.h"
 #include "tests/testing/durable/life.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
@@ -55,6 +62,48 @@ TEST_F(DurableDirectoryTest, ALifeBeginsThoughThereIsNoRoomForTheNameOfItsJob) {
   const auto directory = Open();
   EXPECT_EQ(directory->job_id(), "");
   EXPECT_EQ(directory->incarnation(), Incarnation(2));
+}
+
+// The first of two events, which other threads report.
+class FirstEvent {
+ public:
+  void Report(const std::string& what) {
+    absl::MutexLock lock(&mu_);
+    if (!first_.has_value()) first_ = what;
+  }
+  std::string Await() {
+    absl::MutexLock lock(&mu_);
+    const auto known = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return first_.has_value(); };
+    mu_.Await(absl::Condition(&known));
+    return *first_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  absl::optional<std::string> first_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST_F(DurableDirectoryTest, WithAJournalAFailedSyncOfACheckpointsNameIsFatalAndNotRepeated) {
+  options_.durability = Durability::kJournal;
+  std::atomic<bool> renamed{false};
+  std::atomic<int> syncs{0};
+  HookedFiles files(files_, [&](FileOperation operation, const std::string& path) {
+    if (operation == FileOperation::kRename && absl::StrContains(path, ".safetensors"))
+      renamed = true;
+    const bool fails = renamed && operation == FileOperation::kSyncDirectory && ++syncs == 1;
+    return fails ? absl::UnavailableError("Input/output error") : absl::OkStatus();
+  });
+  const auto first = std::make_shared<FirstEvent>();
+  {
+    Life life(options_, files, Sync(1), [first](const auto&) { first->Report("fatal"); });
+    life.world().Start({"a"});
+    auto push = life.world().Begin("a", 0);
+    ASSERT_THAT(push->Add(ChunkOf(0, Values{1, 1, 1})), IsOk());
+    life.world().shard().FinishPush(std::move(push),
+                                    [first](const auto&) { first->Report("answered"); });
+    EXPECT_EQ(first->Await(), "fatal");
+  }
+  EXPECT_LE(syncs, 2);  // that of the checkpoint, and perhaps that of the journal's segment
 }
 
 }  // namespace

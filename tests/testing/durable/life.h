@@ -4,6 +4,7 @@
 #ifndef SLUICE_TESTS_TESTING_DURABLE_LIFE_H_
 #define SLUICE_TESTS_TESTING_DURABLE_LIFE_H_
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -15,16 +16,17 @@
 
 namespace sluice {
 
-// `files` outlives it.
+// `files` outlives it. `fatal` is that of Recover().
 class Life {
  public:
-  Life(const DurableOptions& options, FileSystem& files, ShardOptions shard = Sync(1)) {
+  Life(const DurableOptions& options, FileSystem& files, ShardOptions shard = Sync(1),
+       std::function<void(const absl::Status&)> fatal = nullptr) {
     auto directory = DurableDirectory::Open(options, files);
     EXPECT_THAT(directory, IsOk());
     directory_ = *std::move(directory);
     shard.incarnation = directory_->incarnation();
     world_ = std::make_unique<ShardWorld>(shard);
-    EXPECT_THAT(Recover(*directory_, world_->shard()), IsOk());
+    EXPECT_THAT(Recover(*directory_, world_->shard(), std::move(fatal)), IsOk());
   }
 
   ShardWorld& world() { return *world_; }

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/durable/checkpoints.h"
 #include "tests/testing/durable/faulty_files.h"
+#include "tests/testing/durable/hooked_files.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/status.h"
 
@@ -98,6 +99,27 @@ TEST_F(CheckpointStoreTest, AFullDiskLeavesWhatWasThere) {
   files_.SetRoom(absl::nullopt);
   EXPECT_THAT(store_.Save(CheckpointAt(20)), IsOk());
   EXPECT_THAT(Newest(), IsOkAndHolds(20));
+}
+
+TEST_F(CheckpointStoreTest, AFailedSyncOfTheDirectoryIsFinal) {
+  for (uint64_t step : {10, 20, 30}) ASSERT_THAT(store_.Save(CheckpointAt(step)), IsOk());
+  int syncs = 0;
+  HookedFiles files(files_, [&syncs](FileOperation operation, const std::string&) {
+    const bool fails = operation == FileOperation::kSyncDirectory && ++syncs == 1;
+    return fails ? absl::UnavailableError("cannot sync d: Input/output error") : absl::OkStatus();
+  });
+  CheckpointStore store(files, "d", 3);
+  for (uint64_t step : {40, 50}) {
+    EXPECT_THAT(store.Save(CheckpointAt(step)),
+                HasCode(absl::StatusCode::kUnavailable,
+                        AllOf(HasSubstr("Input/output error"), HasSubstr("started again"))));
+    EXPECT_TRUE(store.sync_failed());
+  }
+  EXPECT_EQ(syncs, 1);
+  // Those that are known to be on the disk are not removed.
+  files_.LoseUnsynced();
+  EXPECT_THAT(files_.List("d").value(), SizeIs(3));
+  EXPECT_THAT(Newest(), IsOkAndHolds(30));
 }
 
 TEST_F(CheckpointStoreTest, RemovesWhatAnInterruptedSaveLeft) {
