@@ -14,7 +14,7 @@ absl::optional<Arriving> InFlightLimit::LetIn(const absl::optional<Rank>& first_
   const auto may_enter = [&](const Arriving& push) {
     if (inside_.count(push.header.session) > 0) return false;
     const bool may_use_all = reserved_is_used || push.rank == first_missing;
-    return inside_.size() < (may_use_all ? capacity_ : capacity_ - 1);
+    return inside_.size() + journaled_ < (may_use_all ? capacity_ : capacity_ - 1);
   };
   const auto it = std::find_if(waiting_.begin(), waiting_.end(), may_enter);
   if (it == waiting_.end()) return absl::nullopt;

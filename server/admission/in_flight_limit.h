@@ -4,6 +4,8 @@
 // ends. Other pushes wait at their header: the server does not read their streams, so HTTP/2 slows
 // the senders, and no push fails. A session has at most one push in flight.
 //
+// A step that the journal holds in memory until it is on the disk occupies a vector, too.
+//
 // One vector is reserved for the worker of the lowest rank that the step waits for. In rank order
 // all other gradients wait for this one, so it must get in even if the limit is reached.
 
@@ -43,6 +45,9 @@ class InFlightLimit {
   explicit InFlightLimit(uint32_t capacity) : capacity_(capacity) {}
 
   void Wait(Arriving push) { waiting_.push_back(std::move(push)); }
+
+  // Sets how many vectors the journal holds.
+  void SetJournaled(uint64_t vectors) { journaled_ = vectors; }
 
   // Admits and returns the first waiting push that may enter. Returns nothing if none may.
   // `first_missing` is the lowest rank that the step waits for, if any.
@@ -86,6 +91,7 @@ class InFlightLimit {
   };
 
   const uint32_t capacity_;
+  uint64_t journaled_ = 0;
   std::deque<Arriving> waiting_;
   std::map<SessionId, Inside> inside_;
 };

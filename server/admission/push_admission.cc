@@ -195,6 +195,7 @@ void PushAdmission::Settle(bool draining, Completions* completions) {
   EndPushes(draining, completions);
   // A push admitted now would be stale before it is complete.
   if (settings_.policy().OncePerStep() && step_.IsComplete()) return;
+  if (durable_.has_value()) in_flight_->SetJournaled(step_.number().value() - durable_->value());
   while (const absl::optional<Arriving> push =
              in_flight_->LetIn(roster_.FirstMissing(step_.number()))) {
     LetIn(*push, completions);

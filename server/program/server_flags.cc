@@ -87,8 +87,9 @@ void AddConnectionFlags(CLI::App& group, ServerFlags& flags) {
 void AddLimitFlags(CLI::App& group, ServerFlags& flags) {
   AddOptional(
       group, "--max-in-flight", flags.max_in_flight_mb,
-      "in-flight limit: MB of gradients that the server receives at once; beyond it workers are "
-      "slowed down; three gradients always fit (default: a quarter of the memory)")
+      "in-flight limit: MB of gradients that the server receives at once, or has not yet written "
+      "to its journal; beyond it workers are slowed down; three gradients always fit (default: a "
+      "quarter of the memory)")
       ->check(NumberFrom(0, 1e12));
   group
       .add_option("--max-streams", flags.max_streams,

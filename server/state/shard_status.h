@@ -56,8 +56,8 @@ struct ShardOptions {
   uint32_t max_sessions = 1024;
   // Elements of a model. A larger model is refused before memory is allocated for it.
   uint64_t max_elements = Layout::kMaxElements;
-  // Memory for gradients in flight. Three gradients are always admitted; other pushes wait at their
-  // header.
+  // Memory for gradients in flight, and for steps that the journal holds until they are on the
+  // disk. Room for three is always there. Other pushes wait at their header.
   uint64_t max_in_flight_bytes = std::numeric_limits<uint64_t>::max();
   LearningRateSchedule schedule;
   Guards guards;

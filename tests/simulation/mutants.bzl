@@ -28,7 +28,7 @@ MUTANTS = {
     "have_step_ignored": ("admission", "request.have_step == latest->step", "request.have_step.has_value()"),
     "high_water_mark_reset": ("membership", "record.presence = Presence::kPresent;", "record.presence = Presence::kPresent; record.last_sequence = Sequence(); record.answers.clear();"),
     "late_joiner_at_once": ("shard", "at_once ? now : now.Next()", "now"),
-    "limit_admits_one_more": ("admission", "inside_.size() < (", "inside_.size() <= ("),
+    "limit_admits_one_more": ("admission", "journaled_ < (", "journaled_ <= ("),
     "limit_never_released": ("shard", "admission_.Release(contribution.push->header().session);", "(void)contribution;"),
     "lost_lease_never_ends": ("membership", "record.alive() && record.last_seen <= deadline", "record.presence == Presence::kPresent && record.last_seen <= deadline"),
     "old_sequence_counts": ("admission", "if (header.sequence <= record.last_sequence)", "if (header.sequence < Sequence())"),

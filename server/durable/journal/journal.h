@@ -66,7 +66,8 @@ class Journal final : public StepJournal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // Copies a step, with the sum of its gradients, and returns; steps come in order.
+  // Copies a step, with the sum of its gradients, and returns; steps come in order. The copy stays
+  // in memory until the step is durable. PushAdmission bounds how many steps are not.
   void Append(const StepRecord& record, absl::Span<const float> sum) override
       ABSL_LOCKS_EXCLUDED(mu_);
 

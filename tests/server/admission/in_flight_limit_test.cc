@@ -63,6 +63,21 @@ TEST_F(InFlightLimitTest, LetsPushesInInTheOrderTheyCame) {
   EXPECT_TRUE(limit.empty());
 }
 
+TEST_F(InFlightLimitTest, CountsWhatTheJournalHolds) {
+  InFlightLimit limit(4);
+  for (const uint64_t session : {1, 2, 3, 4}) Wait(limit, session);
+  limit.SetJournaled(2);
+  EXPECT_THAT(LetIn(limit), ElementsAre(1));
+  limit.Release(SessionId(1));
+  limit.SetJournaled(9);
+  EXPECT_THAT(LetIn(limit), IsEmpty());
+  EXPECT_THAT(LetIn(limit, Of(3)), IsEmpty());
+  limit.SetJournaled(3);
+  EXPECT_THAT(LetIn(limit, Of(3)), ElementsAre(3));
+  limit.SetJournaled(0);
+  EXPECT_THAT(LetIn(limit), ElementsAre(2, 4));
+}
+
 TEST_F(InFlightLimitTest, KeepsTheOthersWaitingUntilSomeoneLeaves) {
   InFlightLimit limit(3);
   for (const uint64_t session : {1, 2, 3, 4}) Wait(limit, session);
