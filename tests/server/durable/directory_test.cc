@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "absl/types/optional.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/durable/save_checkpoint.h"
 #include "server/shard/shard.h"
 #include "tests/testing/durable/faulty_files.h"
 #include "tests/testing/durable/hooked_files.h"
@@ -62,6 +64,31 @@ TEST_F(DurableDirectoryTest, ALifeBeginsThoughThereIsNoRoomForTheNameOfItsJob) {
   const auto directory = Open();
   EXPECT_EQ(directory->job_id(), "");
   EXPECT_EQ(directory->incarnation(), Incarnation(2));
+}
+
+// The names of a killed server's files are synced before the next one removes any: else the machine
+// could lose the checkpoint that was found, and not what was removed because of it.
+TEST_F(DurableDirectoryTest, NoIncarnationHasTheNumberOfAnotherWhateverACrashLosesOfWhatWasFound) {
+  for (int seed = 0; seed < 64; ++seed) {
+    std::mt19937_64 random(seed);
+    FaultyFiles disk;
+    {
+      std::atomic<bool> renamed{false};
+      HookedFiles files(disk, [&](FileOperation operation, const std::string&) {
+        if (operation == FileOperation::kRename) renamed = true;
+        const bool killed = renamed && operation == FileOperation::kSyncDirectory;
+        return killed ? absl::UnavailableError("killed") : absl::OkStatus();
+      });
+      Life first(options_, files);
+      first.world().Start({"a"});
+      EXPECT_THAT(SaveCheckpointAndWait(first.world().shard(), first.directory()),
+                  HasCode(absl::StatusCode::kUnavailable, ::testing::_));
+    }
+    EXPECT_EQ(DurableDirectory::Open(options_, disk).value()->incarnation(), Incarnation(2));
+    disk.Crash(random);
+    EXPECT_EQ(DurableDirectory::Open(options_, disk).value()->incarnation(), Incarnation(2))
+        << "seed " << seed;
+  }
 }
 
 // The first of two events, which other threads report.

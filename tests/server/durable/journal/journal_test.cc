@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/types/optional.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -152,6 +153,41 @@ TEST_F(JournalTest, AFailedSyncOfTheSegmentBeforeIsFinal) {
   EXPECT_THAT(HeardInAll(), ElementsAre("durable 1", "fatal"));
   EXPECT_EQ(sync.calls(), 1);
   EXPECT_THAT(StepsOnDisk(), ElementsAre(1));
+}
+
+TEST_F(JournalTest, StepsThatAreWrittenTogetherIntoTwoSegmentsAreAllOnTheDisk) {
+  absl::Notification syncs;
+  absl::Notification go_on;
+  Before(FileOperation::kSync, [&] {
+    if (!syncs.HasBeenNotified()) {
+      syncs.Notify();
+      go_on.WaitForNotification();
+    }
+    return absl::OkStatus();
+  });
+  Append(1);
+  syncs.WaitForNotification();
+  Append(2);
+  journal_->BeginSegment();
+  Append(3);
+  go_on.Notify();
+  EXPECT_THAT(Heard(2), ElementsAre("durable 1", "durable 3"));
+  disk_.LoseUnsynced();
+  EXPECT_THAT(StepsOnDisk(), ElementsAre(1, 2, 3));
+}
+
+TEST_F(JournalTest, WhatAFailedWriteLeftIsCutOffBeforeTheNextAttempt) {
+  Append(1);
+  Heard(1);
+  disk_.SetRoom(20);
+  Append(2);
+  EXPECT_THAT(Heard(2), ElementsAre("durable 1", "error"));
+  disk_.SetRoom(absl::nullopt);
+  EXPECT_THAT(Heard(4), ElementsAre("durable 1", "error", "ok", "durable 2"));
+  Append(3);
+  Heard(5);
+  disk_.LoseUnsynced();
+  EXPECT_THAT(StepsOnDisk(), ElementsAre(1, 2, 3));
 }
 
 }  // namespace
