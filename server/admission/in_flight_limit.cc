@@ -18,12 +18,42 @@ absl::optional<Arriving> InFlightLimit::LetIn(const absl::optional<Rank>& first_
   };
   const auto it = std::find_if(waiting_.begin(), waiting_.end(), may_enter);
   if (it == waiting_.end()) return absl::nullopt;
-  absl::optional<Arriving> push = std::move(*it);
-  waiting_.erase(it);
-  Inside& inside = inside_[push->header.session];
-  inside.rank = push->rank;
-  inside.cancel = push->cancel;
+  absl::optional<Arriving> push = Take(it);
+  inside_[push->header.session] = {push->rank, push->cancel, nullptr};
   return push;
+}
+
+void InFlightLimit::Wait(Arriving push) {
+  ++waiting_of_[push.header.session];
+  waiting_.push_back(std::move(push));
+}
+
+bool InFlightLimit::MayWait(SessionId session) const {
+  const auto found = waiting_of_.find(session);
+  return found == waiting_of_.end() || found->second < kMostWaiting;
+}
+
+InFlightLimit::Queue::const_iterator InFlightLimit::Find(PushId push) const {
+  const auto it =
+      std::lower_bound(waiting_.begin(), waiting_.end(), push,
+                       [](const Arriving& waiting, PushId id) { return waiting.id < id; });
+  return it != waiting_.end() && it->id == push ? it : waiting_.end();
+}
+
+bool InFlightLimit::Cancel(PushId push) {
+  const auto it = Find(push);
+  if (it == waiting_.end()) return false;
+  Take(it);
+  return true;
+}
+
+Arriving InFlightLimit::Take(Queue::const_iterator push) {
+  const auto it = waiting_.begin() + (push - waiting_.cbegin());
+  Arriving taken = std::move(*it);
+  waiting_.erase(it);
+  const auto of_session = waiting_of_.find(taken.header.session);
+  if (--of_session->second == 0) waiting_of_.erase(of_session);
+  return taken;
 }
 
 void InFlightLimit::NoteArrived(SessionId session, ArrivedBytes arrived) {
@@ -70,13 +100,12 @@ void InFlightLimit::CancelEnded(const std::function<bool(SessionId)>& is_alive,
 std::vector<Arriving> InFlightLimit::TakeWaiting(
     const std::function<bool(const Arriving&)>& leaves) {
   std::vector<Arriving> taken;
-  for (auto it = waiting_.begin(); it != waiting_.end();) {
-    if (!leaves(*it)) {
-      ++it;
-      continue;
+  for (size_t i = 0; i < waiting_.size();) {
+    if (leaves(waiting_[i])) {
+      taken.push_back(Take(waiting_.begin() + i));
+    } else {
+      ++i;
     }
-    taken.push_back(std::move(*it));
-    it = waiting_.erase(it);
   }
   return taken;
 }

@@ -12,6 +12,7 @@
 #ifndef SLUICE_SERVER_ADMISSION_IN_FLIGHT_LIMIT_H_
 #define SLUICE_SERVER_ADMISSION_IN_FLIGHT_LIMIT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "common/base/ids.h"
 #include "common/protocol/protocol_types.h"
 #include "server/aggregation/contributions.h"
 #include "server/aggregation/pending_push.h"
@@ -26,9 +28,12 @@
 
 namespace sluice {
 
+using PushId = Number<struct PushTag>;  // from 1; 0 is no push
+
 // A push that waits at its header. `cancel` closes its stream. It is called at most once, if the
 // session ends while the push is arriving.
 struct Arriving {
+  PushId id;
   PushHeader header;
   Rank rank;
   PushStartCallback start;
@@ -44,7 +49,21 @@ class InFlightLimit {
   // `capacity` is the number of vectors, at least kFewest.
   explicit InFlightLimit(uint32_t capacity) : capacity_(capacity) {}
 
-  void Wait(Arriving push) { waiting_.push_back(std::move(push)); }
+  // The most pushes of one session that wait. A worker sends one push after the other; the rest are
+  // repeated pushes whose first calls have not ended yet. Each holds its header and attachments.
+  static constexpr size_t kMostWaiting = 4;
+
+  // Lets the push wait. The caller has checked MayWait().
+  void Wait(Arriving push);
+
+  // Whether fewer than kMostWaiting pushes of the session wait.
+  bool MayWait(SessionId session) const;
+
+  // Whether that push waits.
+  bool Waits(PushId push) const { return Find(push) != waiting_.end(); }
+
+  // Removes a push whose stream has ended. Returns false if it does not wait any more.
+  bool Cancel(PushId push);
 
   // Sets how many vectors the journal holds.
   void SetJournaled(uint64_t vectors) { journaled_ = vectors; }
@@ -90,9 +109,15 @@ class InFlightLimit {
     bool whole = false;
   };
 
+  using Queue = std::deque<Arriving>;
+
+  Queue::const_iterator Find(PushId push) const;
+  Arriving Take(Queue::const_iterator push);
+
   const uint32_t capacity_;
   uint64_t journaled_ = 0;
-  std::deque<Arriving> waiting_;
+  Queue waiting_;                           // in order of their ids
+  std::map<SessionId, size_t> waiting_of_;  // how many wait, of sessions with any
   std::map<SessionId, Inside> inside_;
 };
 

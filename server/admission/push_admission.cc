@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "server/admission/draining.h"
 
@@ -19,6 +20,12 @@ std::function<void(const absl::StatusOr<PushOutcome>&)> AnswerToStart(PushStartC
   };
 }
 
+absl::Status TooManyWaiting(SessionId session) {
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat(InFlightLimit::kMostWaiting, " pushes of session ", session.value(),
+                                " wait already; send a push after the earlier one is answered"));
+}
+
 }  // namespace
 
 PushAdmission::PushAdmission(const ShardOptions& options, const RuntimeSettings& settings,
@@ -31,17 +38,29 @@ PushAdmission::PushAdmission(const ShardOptions& options, const RuntimeSettings&
       clock_(clock),
       gate_(settings.policy(), incarnations, roster.sessions()) {}
 
-void PushAdmission::Begin(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
-                          std::function<void()> cancel, Completions* completions) {
+PushId PushAdmission::Begin(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                            std::function<void()> cancel, Completions* completions) {
   const Gate::Verdict verdict = gate_.Open(header, step_.Progress(), clock_.Now());
   if (!verdict.ok()) {
     completions->Add([start, status = verdict.status()] { start(status); });
   } else if (verdict->has_value()) {
     Answer(*header, **verdict, AnswerToStart(start), completions);
+  } else if (!in_flight_->MayWait(header->session)) {
+    gate_.Abandon(Abandoned::kRejected);
+    completions->Add([start, why = TooManyWaiting(header->session)] { start(why); });
   } else {
     const Rank rank = (*roster_.sessions().Find(header->session))->rank();
-    in_flight_->Wait({*header, rank, std::move(start), std::move(cancel)});
+    last_id_ = last_id_.Next();
+    in_flight_->Wait({last_id_, *header, rank, std::move(start), std::move(cancel)});
+    return last_id_;
   }
+  return PushId();
+}
+
+bool PushAdmission::Cancel(PushId push) {
+  if (in_flight_ == nullptr || !in_flight_->Cancel(push)) return false;
+  gate_.Abandon(Abandoned::kAborted);
+  return true;
 }
 
 void PushAdmission::Abandon(const PendingPush& push, Abandoned why) {

@@ -1,6 +1,7 @@
 // The path of a push from its header to its answer: gate, in-flight limit, gate, contributions.
 //
-// 1. Begin() asks the gate about the header. A push that may continue waits at the in-flight limit.
+// 1. Begin() asks the gate about the header. A push that may continue waits at the in-flight limit,
+//    until Settle() admits it or Cancel() ends it.
 // 2. Settle() admits waiting pushes and calls their `start` with a PendingPush, which the rpc layer
 //    fills with chunks.
 // 3. Queue() takes the complete push, or the error found in its payload. Abandon() ends a push that
@@ -58,9 +59,14 @@ class PushAdmission {
   void Open(uint32_t vectors) { in_flight_ = std::make_unique<InFlightLimit>(vectors); }
 
   // Takes a new push. `start` is called when the push is refused, answered or admitted; `cancel` as
-  // described in in_flight_limit.h.
-  void Begin(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
-             std::function<void()> cancel, Completions* completions);
+  // described in in_flight_limit.h. Returns the id of a push that waits, else 0.
+  PushId Begin(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+               std::function<void()> cancel, Completions* completions);
+
+  // Ends a push that waits: its stream has ended, and `start` is not called. Returns false if it
+  // does not wait any more.
+  bool Cancel(PushId push);
+  bool Waits(PushId push) const { return in_flight_ != nullptr && in_flight_->Waits(push); }
 
   // Ends an admitted push that is not complete.
   void Abandon(const PendingPush& push, Abandoned why);
@@ -130,6 +136,7 @@ class PushAdmission {
   const Clock& clock_;
   Gate gate_;
   std::unique_ptr<InFlightLimit> in_flight_;  // null before Open()
+  PushId last_id_;
   std::deque<Arrival> arrivals_;
   // Held answers, by the step that must be published, or durable, before they are given.
   std::multimap<Step, Held> held_;

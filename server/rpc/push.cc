@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/error.h"
 #include "common/wire/chunk.h"
 #include "common/wire/messages.h"
@@ -72,6 +74,17 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     }
   }
 
+  // If two threads notice that the push is cancelled while it waits, one of them ends the call.
+  void OnCancel() override {
+    PushId id;
+    {
+      absl::MutexLock lock(&mu_);
+      cancelled_ = true;
+      id = id_;
+    }
+    CancelWait(id);
+  }
+
   void OnDone() override {
     if (gathered_ != nullptr && push_ == nullptr) push_ = gathered_->End().push;
     // Only here it is known whether the stream of an incomplete push was ended by its sender or
@@ -86,12 +99,24 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
  private:
   void Begin(bool ok) {
-    shard_.BeginPush(
+    const PushId id = shard_.BeginPush(
         ok ? ReadHeader() : NoHeader(),
         [this](absl::StatusOr<PushStart> start) { GoOn(std::move(start)); },
         [weak = weak_from_this()] {
           if (const std::shared_ptr<PushStream> stream = weak.lock()) stream->call_.Cancel();
         });
+    if (id == PushId()) return;
+    bool cancelled = false;
+    {
+      absl::MutexLock lock(&mu_);
+      id_ = id;
+      cancelled = cancelled_;
+    }
+    if (cancelled) CancelWait(id);
+  }
+
+  void CancelWait(PushId id) {
+    if (shard_.CancelPush(id)) Finish(grpc::Status::CANCELLED);
   }
 
   absl::StatusOr<PushHeader> ReadHeader() {
@@ -180,6 +205,10 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   std::unique_ptr<PendingPush> push_;       // an incomplete push whose stream has ended
   CallSpan span_;                           // while it arrives
   std::shared_ptr<PushStream> self_;        // until the call is done
+
+  absl::Mutex mu_;
+  PushId id_ ABSL_GUARDED_BY(mu_);  // of a push that has waited at its header
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace

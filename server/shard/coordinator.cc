@@ -195,15 +195,16 @@ bool Coordinator::Initialize(std::shared_ptr<Snapshot> first, Completions* compl
 
 // ---- Pushes ----
 
-void Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
-                            std::function<void()> cancel, Completions* completions) {
+PushId Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                              std::function<void()> cancel, Completions* completions) {
   absl::StatusOr<PushHeader> acceptable = header;
   if (!initialized()) acceptable = NotInitializedError();
   if (!journal_error_.ok()) acceptable = journal_error_;
   if (draining_) acceptable = DrainingError();
   if (acceptable.ok()) roster_.RenewLease(acceptable->session, running_.Now()).IgnoreError();
-  admission_.Begin(acceptable, std::move(start), std::move(cancel), completions);
+  const PushId id = admission_.Begin(acceptable, std::move(start), std::move(cancel), completions);
   Settle(completions);
+  return admission_.Waits(id) ? id : PushId();
 }
 
 void Coordinator::AbandonPush(const PendingPush& push, Abandoned why, Completions* completions) {

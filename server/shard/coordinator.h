@@ -80,8 +80,9 @@ class Coordinator {
   absl::Status Evict(const std::string& worker, Completions* completions);
   void Drain(Completions* completions);
   absl::StatusOr<InitializeStart> BeginInitialize(SessionId session);
-  void BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
-                 std::function<void()> cancel, Completions* completions);
+  PushId BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                   std::function<void()> cancel, Completions* completions);
+  bool CancelPush(PushId id) { return admission_.Cancel(id); }
   void AbandonPush(const PendingPush& push, Abandoned why, Completions* completions);
   PullId Pull(const PullRequest& request, PullCallback done, Completions* completions);
   bool CancelPull(PullId id) { return pulls_.Cancel(id); }

@@ -165,10 +165,15 @@ absl::StatusOr<InitializeOutcome> Shard::FinishInitialize(
 
 // ---- Pushes ----
 
-void Shard::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
-                      std::function<void()> cancel) {
+PushId Shard::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                        std::function<void()> cancel) {
   CompletingLock lock(&mu_);
-  coordinator_.BeginPush(header, std::move(start), std::move(cancel), lock.completions());
+  return coordinator_.BeginPush(header, std::move(start), std::move(cancel), lock.completions());
+}
+
+bool Shard::CancelPush(PushId id) {
+  absl::MutexLock lock(&mu_);
+  return coordinator_.CancelPush(id);
 }
 
 void Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {

@@ -83,9 +83,11 @@ class Shard {
   absl::StatusOr<InitializeOutcome> FinishInitialize(std::unique_ptr<StagedVector> parameters);
   // Takes a header, or the error that it was received with, which is counted. Calls `start` when
   // the push is refused, answered or admitted. An admitted push must end with exactly one of the
-  // next three methods. `cancel`, if any, is called if its session ends while it arrives.
-  void BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
-                 std::function<void()> cancel = nullptr);
+  // next three methods. `cancel`, if any, is called if its session ends while it arrives. Returns
+  // an id for CancelPush(), or 0 if the push did not wait. BAD_ARGUMENT if too many pushes wait.
+  PushId BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                   std::function<void()> cancel = nullptr);
+  bool CancelPush(PushId id);  // the stream ended; true: it waited, `start` will not be called
   void FinishPush(std::unique_ptr<PendingPush> push, PushCallback done);  // the payload is here
   // The payload is invalid; `why` is the error of PendingPush or GatheredPush.
   void RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why, PushCallback done);

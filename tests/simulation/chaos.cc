@@ -199,6 +199,10 @@ void Chaos::SpoilChunk(uint64_t number) {
 }
 
 void Chaos::Abandon() {
+  if (world_.pushes() > 0 && dice_.Percent(50)) {
+    const uint64_t recent = std::min<uint64_t>(world_.pushes(), 6);
+    return world_.CancelPush(world_.pushes() - 1 - dice_.Below(recent));
+  }
   const absl::optional<uint64_t> number = SomeArriving();
   if (!number.has_value()) return;
   world_.AbandonPush(*number, dice_.Of({Abandoned::kAborted, Abandoned::kRejected}));

@@ -94,12 +94,16 @@ PushVerdict Oracle::JudgeAtDoor(const PushHeader& header) const {
 
 PushVerdict Oracle::BeginPush(uint64_t number, const PushHeader& header, const Values& gradient,
                               Reason fault) {
+  const size_t waiting = WaitingOf(header.session);
   ModelPush& push = pushes_[number];
   push = {header, gradient, Fate::kWaiting};
   if (!initialized()) fault = Reason::kNotInitialized;
   if (draining_) fault = Reason::kDraining;
   if (fault == Reason::kNone) Heartbeat(header.session);
-  const PushVerdict verdict = fault == Reason::kNone ? Judge(header) : PushVerdict::Error(fault);
+  PushVerdict verdict = fault == Reason::kNone ? Judge(header) : PushVerdict::Error(fault);
+  if (verdict.goes_on() && waiting >= kMostWaiting) {
+    verdict = PushVerdict::Error(Reason::kBadArgument);
+  }
   if (!verdict.goes_on()) Conclude(push, verdict);
   return verdict;
 }

@@ -8,6 +8,7 @@
 #ifndef SLUICE_TESTS_SIMULATION_ORACLE_H_
 #define SLUICE_TESTS_SIMULATION_ORACLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -97,6 +98,8 @@ class Oracle {
   void NoteChunk(uint64_t number) { pushes_.at(number).heard = true; }
   PushVerdict FinishPush(uint64_t number, Reason fault);
   void AbandonPush(uint64_t number, Fate fate) { pushes_.at(number).fate = fate; }
+  // The stream of a push ends. Returns whether it waited at the in-flight limit.
+  bool CancelPush(uint64_t number);
   // A push that waited for the in-flight limit after its header was told `told`. Returns the
   // expected verdict if it differs from `told`, otherwise "".
   std::string HearAtDoor(uint64_t number, const PushVerdict& told);
@@ -157,6 +160,9 @@ class Oracle {
   std::vector<uint64_t> SessionsInside() const;
   bool MayEnter(const ModelPush& push) const;
 
+  static constexpr size_t kMostWaiting = 4;  // pushes of a session at the in-flight limit
+
+  size_t WaitingOf(SessionId session) const;
   PushVerdict Judge(const PushHeader& header) const;
   PushVerdict JudgeAtDoor(const PushHeader& header) const;
   Turn TurnOf(const PullRequest& request) const;

@@ -1,4 +1,5 @@
-// The oracle's rules of pulls, of the end of a call, and of the status that the shard reports.
+// The oracle's rules of waiting pushes, of pulls, of the end of a call, and of the status that the
+// shard reports.
 
 #include <algorithm>
 
@@ -6,6 +7,21 @@
 #include "tests/simulation/oracle.h"
 
 namespace sluice {
+
+// ---- Pushes that wait ----
+
+size_t Oracle::WaitingOf(SessionId session) const {
+  return static_cast<size_t>(std::count_if(pushes_.begin(), pushes_.end(), [&](const auto& entry) {
+    return entry.second.fate == Fate::kWaiting && entry.second.header.session == session;
+  }));
+}
+
+bool Oracle::CancelPush(uint64_t number) {
+  Fate& fate = pushes_.at(number).fate;
+  if (fate != Fate::kWaiting) return false;
+  fate = Fate::kAborted;
+  return true;
+}
 
 // ---- Pulls ----
 

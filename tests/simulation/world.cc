@@ -205,7 +205,7 @@ uint64_t World::BeginPush(const PushHeader& header, const Values& gradient, Reas
   if (!verdict.goes_on()) due_.emplace(number, verdict);
   absl::StatusOr<PushHeader> from_wire = header;
   if (fault != Reason::kNone) from_wire = MakeError(fault, "malformed");
-  shard_->BeginPush(
+  push.id = shard_->BeginPush(
       from_wire,
       [this, number, &push](absl::StatusOr<PushStart> start) {
         heard_.push_back({Heard::kStart, number, VerdictOf(start)});
@@ -216,6 +216,16 @@ uint64_t World::BeginPush(const PushHeader& header, const Values& gradient, Reas
       });
   End();
   return number;
+}
+
+void World::CancelPush(uint64_t number) {
+  SimulatedPush& push = *pushes_.at(number);
+  Begin("push ", number, " is cancelled");
+  const bool expected = oracle_.CancelPush(number);
+  const bool cancelled = shard_.CancelPush(push.id);
+  Expect("a push that waited was cancelled", cancelled, expected);
+  push.cancelled = push.cancelled || cancelled;
+  End();
 }
 
 void World::AddChunk(uint64_t number, uint64_t offset, const Values& elements) {

@@ -27,6 +27,8 @@ struct SimulatedPush {
   Values gradient;
   std::unique_ptr<PendingPush> pending;  // null unless the push is arriving
   uint64_t arrived = 0;                  // elements
+  PushId id;                             // not 0 if it has waited at its header
+  bool cancelled = false;                // while it waited
   int starts = 0;
   int answers = 0;
   int cancels = 0;
@@ -81,6 +83,9 @@ class World {
   void AddChunk(uint64_t push, uint64_t offset, const Values& elements);
   void FinishPush(uint64_t push);
   void AbandonPush(uint64_t push, Abandoned why);
+  // Ends the stream of a push that waits at its header. For other pushes it does nothing.
+  void CancelPush(uint64_t push);
+  uint64_t pushes() const { return pushes_.size(); }
   const SimulatedPush& push(uint64_t number) const { return *pushes_.at(number); }
   // The pushes that are arriving.
   std::vector<uint64_t> Arriving() const;

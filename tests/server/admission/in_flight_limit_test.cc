@@ -25,6 +25,7 @@ class InFlightLimitTest : public ::testing::Test {
  protected:
   void Wait(InFlightLimit& limit, uint64_t session) {
     Arriving push;
+    push.id = last_id_ = last_id_.Next();
     push.header.session = SessionId(session);
     push.rank = Of(session);
     push.cancel = [this, session] { cancelled_.push_back(session); };
@@ -49,6 +50,7 @@ class InFlightLimitTest : public ::testing::Test {
     completions.Run();
   }
 
+  PushId last_id_;
   std::vector<uint64_t> cancelled_;
 };
 
@@ -107,6 +109,30 @@ TEST_F(InFlightLimitTest, HasOnePushOfASessionAtATime) {
   EXPECT_THAT(LetIn(limit), ElementsAre(1, 2));
   limit.Release(SessionId(1));
   EXPECT_THAT(LetIn(limit), ElementsAre(1));
+}
+
+TEST_F(InFlightLimitTest, LetsAFewPushesOfASessionWait) {
+  InFlightLimit limit(10);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(limit.MayWait(SessionId(1)));
+    Wait(limit, 1);
+  }
+  EXPECT_FALSE(limit.MayWait(SessionId(1)));
+  EXPECT_TRUE(limit.MayWait(SessionId(2)));
+  EXPECT_THAT(LetIn(limit), ElementsAre(1));
+  EXPECT_TRUE(limit.MayWait(SessionId(1)));
+}
+
+TEST_F(InFlightLimitTest, ForgetsAWaitingPushThatIsCancelled) {
+  InFlightLimit limit(10);
+  for (const uint64_t session : {1, 2, 3}) Wait(limit, session);
+  EXPECT_TRUE(limit.Waits(PushId(2)));
+  EXPECT_TRUE(limit.Cancel(PushId(2)));
+  EXPECT_FALSE(limit.Waits(PushId(2)));
+  EXPECT_FALSE(limit.Cancel(PushId(2)));
+  EXPECT_FALSE(limit.Cancel(PushId()));
+  EXPECT_THAT(LetIn(limit), ElementsAre(1, 3));
+  EXPECT_FALSE(limit.Cancel(PushId(1)));
 }
 
 TEST_F(InFlightLimitTest, CancelsThoseInsideWhoseSessionEndedOnce) {

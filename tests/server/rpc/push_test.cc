@@ -345,6 +345,35 @@ TEST_F(GrpcFullRoomTest, ForgetsAPushThatIsCancelledWhileItWaits) {
   EXPECT_EQ(world_.Pull("a", 1)->values, Values({8, 8, 8}));
 }
 
+// Nothing else has to happen for it.
+TEST_F(GrpcFullRoomTest, ForgetsAWaitingPushOnceItsStreamHasEnded) {
+  const auto waiting = OpenWaitingPush();
+  waiting->Cancel();
+  EXPECT_TRUE(world_.Await([this] { return InProgress() == 2; }));
+  EXPECT_EQ(world_.shard().Describe().counters.aborted, 1u);
+  EXPECT_THAT(FinishPushOf("b"), Accepted(0));
+  EXPECT_THAT(FinishPushOf("c"), Accepted(0));
+}
+
+TEST_F(GrpcFullRoomTest, LetsFourPushesOfASessionWait) {
+  std::vector<std::unique_ptr<PushStream>> waiting;
+  for (int i = 0; i < 4; ++i) {
+    waiting.push_back(world_.OpenPush());
+    v1::PushHeader header = world_.NextHeader("d", 0);
+    header.add_attachments()->set_type("ballast");
+    header.mutable_attachments(0)->set_data(std::string(60000, 'x'));
+    waiting.back()->Write(HeaderOf(header));
+  }
+  EXPECT_TRUE(world_.Await([this] { return InProgress() == 6; }));
+  EXPECT_THAT(world_.AnswerToHeader(world_.NextHeader("d", 0)),
+              IsError(Reason::kBadArgument, HasSubstr("4 pushes of session 4 wait already")));
+  for (const auto& push : waiting) push->Cancel();
+  EXPECT_TRUE(world_.Await([this] { return InProgress() == 2; }));
+  EXPECT_THAT(FinishPushOf("b"), Accepted(0));
+  EXPECT_THAT(FinishPushOf("c"), Accepted(0));
+  EXPECT_EQ(world_.Counters(), "7 received: 2 accepted, 1 rejected, 4 aborted");
+}
+
 TEST_F(GrpcFullRoomTest, EndsAPushWhoseSessionEndsWhileItWaits) {
   const auto waiting = OpenWaitingPush();
   EXPECT_THAT(world_.Evict("d"), IsOk());

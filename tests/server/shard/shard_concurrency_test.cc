@@ -52,7 +52,8 @@ uint64_t CountApplied(const std::vector<std::vector<PushAnswer>>& answers) {
 
 // ---- Pushes ----
 
-// No worker waits for answers, so pushes queue. Meanwhile two observers pull every step.
+// A worker has up to four pushes without an answer, so pushes queue. Meanwhile two observers pull
+// every step.
 TEST(ShardConcurrencyTest, AsyncCountsEveryPushOnceAndShowsWholeSteps) {
   ShardWorld world(Async(4), ParametersOnly(kSize));
   world.Start(Names());
@@ -68,7 +69,10 @@ TEST(ShardConcurrencyTest, AsyncCountsEveryPushOnceAndShowsWholeSteps) {
       return;
     }
     ShardClient client(world.shard(), world.session(Name(thread)));
-    for (int i = 0; i < kPushes; ++i) answers[thread].push_back(client.Push(0, thread + 1));
+    for (int i = 0; i < kPushes; ++i) {
+      if (i >= 4) EXPECT_THAT(answers[thread][i - 4].Wait(), IsOk());
+      answers[thread].push_back(client.Push(0, thread + 1));
+    }
   });
   EXPECT_EQ(CountApplied(answers), kSteps);
   EXPECT_EQ(world.step(), kSteps);
