@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -60,7 +61,7 @@ std::string ClosingTable(const ShardStatus& state, const Results& results,
   rows.push_back({"longest wait for a step",
                   absl::StrFormat("%.4f s", absl::ToDoubleSeconds(state.times.longest_wait))});
   for (const auto& result : results) {
-    rows.push_back({result.first, absl::StrFormat("%.4f", result.second)});
+    rows.push_back({absl::Utf8SafeCEscape(result.first), absl::StrFormat("%.4f", result.second)});
   }
   if (!parameters.empty()) {
     const auto* const bytes = reinterpret_cast<const Bytef*>(parameters.data());

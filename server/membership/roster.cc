@@ -137,6 +137,7 @@ void Roster::CheckFinished(Step step, Completions* completions) {
   const bool finished = started_ && sessions_.CountAlive(SessionRole::kWorker) == 0;
   if (finished && !finished_) Announce({JobEvent::Kind::kTrainingFinished, step, {}}, completions);
   finished_ = finished;
+  has_finished_ = has_finished_ || finished;
   const bool deserted = finished && sessions_.CountAlive(SessionRole::kObserver) == 0;
   if (deserted && !deserted_ && owner_) {
     completions->Add([owner = owner_, step] { owner({JobEvent::Kind::kDeserted, step, {}}); });

@@ -83,6 +83,8 @@ class Roster {
   bool started() const { return started_; }
   // Whether training has started and every worker has gone.
   bool finished() const { return finished_; }
+  // The same, also if workers have joined since.
+  bool has_finished() const { return has_finished_; }
   // Null before the first worker joined.
   const std::shared_ptr<const Layout>& layout() const { return layout_; }
   const OptimizerConfig& optimizer() const { return optimizer_; }
@@ -101,6 +103,7 @@ class Roster {
   absl::optional<absl::Time> first_join_;
   bool started_ = false;
   bool finished_ = false;
+  bool has_finished_ = false;
   bool deserted_ = false;  // finished, and every observer has gone
 };
 

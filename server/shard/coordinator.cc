@@ -14,6 +14,13 @@ absl::Status NotInitializedError() {
   return MakeError(Reason::kNotInitialized, "the server has no parameters; initialize them first");
 }
 
+// Otherwise an observer could take the name of a result before the parameters are final.
+absl::Status ResultsTooEarly() {
+  return MakeError(Reason::kBadArgument,
+                   "field results is of an observer, and training has not finished; await its end, "
+                   "or leave without results");
+}
+
 // How many gradients may be in flight.
 uint32_t MaxInFlight(const Layout& layout, uint64_t bytes) {
   const uint64_t vectors = bytes / std::max<uint64_t>(layout.size() * sizeof(float), 1);
@@ -91,9 +98,16 @@ absl::StatusOr<Step> Coordinator::Heartbeat(SessionId session) {
 void Coordinator::ConnectionLost(SessionId session) { roster_.MarkLost(session, running_.Now()); }
 
 absl::StatusOr<Step> Coordinator::Leave(SessionId session, const Results& results) {
+  const auto record = roster_.sessions().Find(session);
+  if (!record.ok()) return record.status();
+  const bool observes = (*record)->role == SessionRole::kObserver;
+  if (observes && !results.empty() && !draining_ && !roster_.has_finished()) {
+    return ResultsTooEarly();
+  }
+  const absl::Status reported = results_.Add(results);
+  if (!reported.ok()) return reported;
   const absl::Status left = roster_.Leave(session);
   if (!left.ok()) return left;
-  results_.insert(results.begin(), results.end());
   return step_.number();
 }
 

@@ -33,6 +33,7 @@
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/completions.h"
 #include "server/state/incarnation_history.h"
+#include "server/state/job_results.h"
 #include "server/state/shard_checkpoint.h"
 #include "server/state/shard_status.h"
 #include "server/state/step_journal.h"
@@ -116,7 +117,7 @@ class Coordinator {
   // Null before the first worker joined.
   SnapshotStore* snapshots() const { return snapshots_.get(); }
   const Roster& roster() const { return roster_; }
-  const Results& results() const { return results_; }
+  const Results& results() const { return results_.all(); }
 
  private:
   void OpenModel();
@@ -151,7 +152,7 @@ class Coordinator {
   bool checkpoint_requested_ = false;
   uint64_t bytes_received_ = 0;
   StepTimes times_;
-  Results results_;
+  JobResults results_;
   Consistency own_consistency_;               // that the earlier incarnation was started with
   std::unique_ptr<SnapshotStore> snapshots_;  // null until the model is known
 };

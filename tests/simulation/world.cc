@@ -221,8 +221,8 @@ uint64_t World::BeginPush(const PushHeader& header, const Values& gradient, Reas
 void World::CancelPush(uint64_t number) {
   SimulatedPush& push = *pushes_.at(number);
   Begin("push ", number, " is cancelled");
-  const bool expected = oracle_.CancelPush(number);
-  const bool cancelled = shard_.CancelPush(push.id);
+  const bool expected = oracle_->CancelPush(number);
+  const bool cancelled = shard_->CancelPush(push.id);
   Expect("a push that waited was cancelled", cancelled, expected);
   push.cancelled = push.cancelled || cancelled;
   End();

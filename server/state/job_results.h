@@ -1,0 +1,35 @@
+// The results that workers and observers report when they leave, for the server's closing table.
+// Their number and their names are bounded, because they are kept as long as the server runs.
+
+#ifndef SLUICE_SERVER_STATE_JOB_RESULTS_H_
+#define SLUICE_SERVER_STATE_JOB_RESULTS_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "common/protocol/protocol_types.h"
+
+namespace sluice {
+
+// Externally synchronized.
+class JobResults {
+ public:
+  static constexpr size_t kMostOfCall = 16;  // results of one Leave
+  static constexpr size_t kMost = 256;       // results of the job
+  static constexpr size_t kMostNameBytes = 64;
+
+  // Takes all of `results`, or none of them after an error. The first result of a name stays.
+  // BAD_ARGUMENT if there are too many, or a name is empty or too long.
+  absl::Status Add(const Results& results);
+
+  const Results& all() const { return all_; }
+
+ private:
+  absl::Status Check(const Results& results) const;
+
+  Results all_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_STATE_JOB_RESULTS_H_
