@@ -16,6 +16,30 @@
 namespace sluice {
 namespace {
 
+// A chunk of fewer elements is copied: one slice of it may keep a buffer of gRPC's of this size.
+constexpr uint64_t kFewElements = 16384;
+// So is one whose pieces are smaller on average.
+constexpr uint64_t kPieceElements = 256;
+
+// Chunks that any vector may have, for each of its tensors, and one for so many elements.
+constexpr uint64_t kAnyChunks = 256;
+constexpr uint64_t kChunksOfTensor = 2;
+constexpr uint64_t kElementsOfChunk = 256;
+
+// Replaces pieces that keep much more memory than their elements by a copy.
+void CopyIfSmall(TensorChunk& chunk) {
+  const uint64_t size = chunk.size();
+  if (size >= kFewElements && size >= kPieceElements * chunk.pieces.size()) return;
+  const auto floats = std::make_shared<FloatBuffer>(size);
+  uint64_t begin = 0;
+  for (const FloatPiece& piece : chunk.pieces) {
+    CopyTo(piece, floats->span().subspan(begin, piece.size()));
+    begin += piece.size();
+  }
+  chunk.pieces = {AsPiece(floats->span())};
+  chunk.owner = floats;
+}
+
 // Replaces an encoded payload by the decoded floats. The chunk was reserved, so the
 // size that it claims fits the layout.
 absl::Status Decode(TensorChunk& chunk, const TransformRegistry& transforms) {
@@ -57,6 +81,8 @@ absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, const Layout& layout
     CHECK(transforms != nullptr) << "an encoded chunk where only plain ones come";
     const absl::Status decoded = Decode(chunk, *transforms);
     if (!decoded.ok()) return decoded;
+  } else {
+    CopyIfSmall(chunk);
   }
   uint64_t offset = chunk.offset;
   for (const FloatPiece& floats : chunk.pieces) {
@@ -79,6 +105,10 @@ absl::Status StageChunk(TensorChunk chunk, const Layout& layout,
   return place(PrepareChunk(std::move(chunk), layout, transforms, parallel));
 }
 
+uint64_t StagedVector::MostChunks(const Layout& layout) {
+  return kAnyChunks + kChunksOfTensor * layout.ranges().size() + layout.size() / kElementsOfChunk;
+}
+
 StagedVector::StagedVector(std::shared_ptr<const Layout> layout)
     : layout_(std::move(layout)), coverage_(layout_->size()) {}
 
@@ -95,6 +125,13 @@ absl::Status StagedVector::Add(TensorChunk chunk, Parallel* parallel,
 }
 
 absl::Status StagedVector::Reserve(const TensorChunk& chunk) {
+  const uint64_t most = MostChunks(*layout_);
+  if (chunks_ == most) {
+    return MakeError(Reason::kBadChunk,
+                     absl::StrCat("more than ", most, " chunks of a vector of ", layout_->size(),
+                                  " elements; send more elements in a chunk"));
+  }
+  ++chunks_;
   return coverage_.Add(chunk.offset, chunk.size());
 }
 

@@ -1,5 +1,7 @@
 // A vector that is arriving in chunks. Each chunk is checked when it arrives. Its memory is held
-// where it was received, and nothing is copied, until the whole vector is there.
+// where it was received, and nothing is copied, until the whole vector is there. Only a chunk that
+// is small, or that was received in small pieces, is copied, because it may keep much more memory
+// than its elements need.
 
 #ifndef SLUICE_SERVER_AGGREGATION_STAGED_VECTOR_H_
 #define SLUICE_SERVER_AGGREGATION_STAGED_VECTOR_H_
@@ -35,6 +37,10 @@ absl::Status StageChunk(TensorChunk chunk, const Layout& layout,
 // Externally synchronized. After Seal() any number of threads may read it.
 class StagedVector {
  public:
+  // The most chunks of a vector with that layout. Each takes up to 200 bytes beside its elements,
+  // so a vector with so many takes a fifth more than its elements, and 50 kB.
+  static uint64_t MostChunks(const Layout& layout);
+
   explicit StagedVector(std::shared_ptr<const Layout> layout);
 
   // Takes a chunk and holds its memory: StageChunk() with Reserve() and Place(). After an error the
@@ -42,7 +48,8 @@ class StagedVector {
   absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr,
                    const TransformRegistry* transforms = nullptr);
 
-  // Marks the chunk's range as taken. BAD_CHUNK if it is outside the vector or overlaps another.
+  // Marks the chunk's range as taken. BAD_CHUNK if it is outside the vector, overlaps another, or
+  // is one too many.
   absl::Status Reserve(const TensorChunk& chunk);
   // Holds a chunk that was reserved and checked.
   void Place(TensorChunk chunk);
@@ -76,6 +83,7 @@ class StagedVector {
 
   std::shared_ptr<const Layout> layout_;
   Coverage coverage_;
+  uint64_t chunks_ = 0;
   std::vector<Placed> pieces_;  // disjoint; after Seal() in the order of offsets
   std::vector<std::shared_ptr<const void>> owners_;
   bool sealed_ = false;

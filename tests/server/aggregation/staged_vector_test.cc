@@ -80,14 +80,57 @@ TEST(StagedVectorTest, HoldsAChunkThatLiesInPieces) {
 }
 
 TEST(StagedVectorTest, KeepsTheMemoryOfItsChunksWhileItLives) {
-  TensorChunk chunk = ChunkOf(0, {1, 2});
+  constexpr uint32_t kMany = 20000;
+  TensorChunk chunk = ChunkOf(0, Values(kMany, 1));
   const std::weak_ptr<const void> memory = chunk.owner;
   {
-    StagedVector vector(Shared(ParametersOnly(2)));
+    StagedVector vector(Shared(ParametersOnly(kMany)));
     ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
     EXPECT_FALSE(memory.expired());
   }
   EXPECT_TRUE(memory.expired());
+}
+
+// A buffer of 64 KiB may be received together with a chunk of a few bytes, and be kept by it.
+TEST(StagedVectorTest, CopiesASmallChunk) {
+  TensorChunk chunk = ChunkOf(0, {1, 2});
+  const std::weak_ptr<const void> memory = chunk.owner;
+  StagedVector vector(Shared(ParametersOnly(2)));
+  ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+  EXPECT_TRUE(memory.expired());
+  EXPECT_THAT(Copy(vector, 2), ElementsAre(1, 2));
+}
+
+TEST(StagedVectorTest, CopiesAChunkThatLiesInSmallPieces) {
+  constexpr uint32_t kMany = 20000;
+  auto values = std::make_shared<Values>(kMany);
+  std::iota(values->begin(), values->end(), 0.0f);
+  TensorChunk chunk;
+  for (uint32_t i = 0; i < kMany; i += 100) {
+    chunk.pieces.push_back(AsPiece(absl::MakeConstSpan(*values).subspan(i, 100)));
+  }
+  chunk.owner = values;
+  const std::weak_ptr<const void> memory = chunk.owner;
+  const Values expected = *values;
+  values = nullptr;
+  StagedVector vector(Shared(ParametersOnly(kMany)));
+  ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+  EXPECT_TRUE(memory.expired());
+  EXPECT_EQ(Copy(vector, kMany), expected);
+}
+
+TEST(StagedVectorTest, TakesOneElementAtATimeOnlyInSmallVectors) {
+  StagedVector small(Shared(ParametersOnly(256)));
+  for (uint64_t i = 0; i < 256; ++i) ASSERT_THAT(small.Add(ChunkOf(i, {1})), IsOk());
+  EXPECT_THAT(small.CheckComplete(), IsOk());
+  const Layout layout = LayoutOf({{"w", 99000}, {"b", 1000}});
+  StagedVector large(Shared(layout));
+  const uint64_t most = 256 + 2 * 2 + 100000 / 256;
+  EXPECT_EQ(StagedVector::MostChunks(layout), most);
+  for (uint64_t i = 0; i < most; ++i) ASSERT_THAT(large.Add(ChunkOf(i, {1})), IsOk());
+  EXPECT_THAT(
+      large.Add(ChunkOf(most, {1})),
+      IsError(Reason::kBadChunk, HasSubstr("more than 650 chunks of a vector of 100000 elements")));
 }
 
 TEST(StagedVectorTest, HasTheNormOfItsParametersAlone) {
