@@ -1,7 +1,5 @@
 #include "server/program/server_flags.h"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <utility>
@@ -14,6 +12,7 @@
 #include "common/security/secret_file.h"
 #include "server/durable/flags.h"
 #include "server/program/config_json.h"
+#include "server/program/memory_bytes.h"
 #include "server/program/optional_flag.h"
 
 namespace sluice {
@@ -22,10 +21,6 @@ namespace {
 constexpr double kLaunchedStartTimeout = 60;  // seconds: all ranks start together
 constexpr uint32_t kMostThreads = 8;    // more than memory has bandwidth for, unless asked for
 constexpr uint64_t kInFlightShare = 4;  // of the memory, if no other share is asked for
-
-uint64_t MemoryBytes() {
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-}
 
 // Each element takes twelve float32: in two snapshots, in the accumulator, in an optimizer's three
 // slots, each twice, and in three gradients that are arriving.
@@ -89,7 +84,7 @@ void AddLimitFlags(CLI::App& group, ServerFlags& flags) {
       group, "--max-in-flight", flags.max_in_flight_mb,
       "in-flight limit: MB of gradients that the server receives at once, or has not yet written "
       "to its journal; beyond it workers are slowed down; three gradients always fit (default: a "
-      "quarter of the memory)")
+      "quarter of the memory that this process may use)")
       ->check(NumberFrom(0, 1e12));
   group
       .add_option("--max-streams", flags.max_streams,
