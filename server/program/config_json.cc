@@ -4,7 +4,7 @@
 
 #include "common/tensor/layout.h"
 #include "common/wire/messages.h"
-#include "server/rpc/access/observer_pulls.h"
+#include "server/rpc/access/pull_limits.h"
 #include "server/rpc/access/rpc_limits.h"
 #include "sluice/v1/config.pb.h"
 
@@ -29,7 +29,7 @@ v1::ServerLimits LimitsOf(const ServerOptions& options) {
   limits.set_bytes_in_flight(options.shard.max_in_flight_bytes);
   *limits.mutable_lease() = ToProto(options.shard.lease);
   limits.set_observers(RpcLimits::kObservers);
-  limits.set_observers_pulls(ObserverPulls::kMost);
+  limits.set_observers_pulls(PullLimits::kMostOfObserver);
   return limits;
 }
 

@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/error.h"
 #include "common/wire/chunk.h"
 #include "common/wire/status.h"
@@ -10,10 +12,17 @@
 namespace sluice {
 namespace {
 
-class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
+// gRPC reads one message after the other. The end of the session may come at any time, and then two
+// threads may end the call; Answer() lets the first one do it.
+class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
+                               public std::enable_shared_from_this<InitializeStream> {
  public:
-  InitializeStream(grpc::ByteBuffer* response, const TransformRegistry& transforms, Shard& shard)
-      : response_(response), transforms_(transforms), shard_(shard) {
+  InitializeStream(grpc::ByteBuffer* response, const TransformRegistry& transforms,
+                   OfferTurns& turns, Shard& shard)
+      : response_(response), transforms_(transforms), turns_(turns), shard_(shard) {}
+
+  void Start() {
+    self_ = shared_from_this();
     StartRead(&message_);
   }
 
@@ -28,7 +37,15 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> 
     }
   }
 
-  void OnDone() override { delete this; }
+  void OnCancel() override {
+    if (turns_.Cancel(this)) Answer(absl::CancelledError());
+  }
+
+  void OnDone() override {
+    parameters_ = nullptr;  // before the next offer's begin
+    turns_.Leave(this);
+    self_.reset();
+  }
 
  private:
   void Begin(bool ok) {
@@ -37,8 +54,29 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> 
       Answer(MakeError(Reason::kMissingHeader, "no header; send it before the chunks"));
       return;
     }
-    absl::StatusOr<InitializeStart> start =
-        shard_.BeginInitialize(SessionId(first.header().session()));
+    session_ = SessionId(first.header().session());
+    const absl::StatusOr<InitializeStart> start = shard_.BeginInitialize(session_);
+    if (!start.ok()) {
+      Answer(start.status());
+    } else if (start->parameters == nullptr) {
+      Answer(start->answer);
+    } else {
+      AwaitTurn();
+    }
+  }
+
+  void AwaitTurn() {
+    const absl::Status waits = turns_.Wait({this, session_, [this] { GoOn(); },
+                                            [weak = weak_from_this()] {
+                                              if (const auto stream = weak.lock())
+                                                stream->Answer(OfferLostSession(stream->session_));
+                                            }});
+    if (!waits.ok()) Answer(waits);
+  }
+
+  // Another offer may have become the parameters meanwhile.
+  void GoOn() {
+    absl::StatusOr<InitializeStart> start = shard_.BeginInitialize(session_);
     if (!start.ok()) {
       Answer(start.status());
     } else if (start->parameters == nullptr) {
@@ -61,6 +99,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> 
   }
 
   void Answer(const absl::StatusOr<InitializeOutcome>& outcome) {
+    if (!MayAnswer()) return;
     if (outcome.ok()) {
       v1::InitializeParamsResponse response;
       response.set_accepted(outcome->accepted);
@@ -70,19 +109,32 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> 
     Finish(ToGrpcStatus(outcome.status()));
   }
 
+  bool MayAnswer() {
+    absl::MutexLock lock(&mu_);
+    return !std::exchange(answered_, true);
+  }
+
   grpc::ByteBuffer* const response_;
   const TransformRegistry& transforms_;
+  OfferTurns& turns_;
   Shard& shard_;
+  SessionId session_;
   grpc::ByteBuffer message_;
-  std::unique_ptr<StagedVector> parameters_;
+  std::unique_ptr<StagedVector> parameters_;  // null before its turn
+  std::shared_ptr<InitializeStream> self_;    // until the call is done
+
+  absl::Mutex mu_;
+  bool answered_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServeInitialize(grpc::ByteBuffer* response,
                                                            const TransformRegistry& transforms,
-                                                           Shard& shard) {
-  return new InitializeStream(response, transforms, shard);
+                                                           OfferTurns& turns, Shard& shard) {
+  const auto stream = std::make_shared<InitializeStream>(response, transforms, turns, shard);
+  stream->Start();
+  return stream.get();
 }
 
 }  // namespace sluice

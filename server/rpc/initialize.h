@@ -6,16 +6,17 @@
 #include <grpcpp/grpcpp.h>
 
 #include "common/encoding/transform_registry.h"
+#include "server/rpc/offer_turns.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
 
-// Serves one call. Its messages are the bytes of InitializeParamsRequest and
-// InitializeParamsResponse. The reactor deletes itself when the call is done; `transforms` and
-// `shard` outlive it.
+// Serves one call: its header waits in `turns`, then its chunks are collected. Its messages are the
+// bytes of InitializeParamsRequest and InitializeParamsResponse. The reactor deletes itself when
+// the call is done; `transforms`, `turns` and `shard` outlive it.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServeInitialize(grpc::ByteBuffer* response,
                                                            const TransformRegistry& transforms,
-                                                           Shard& shard);
+                                                           OfferTurns& turns, Shard& shard);
 
 }  // namespace sluice
 

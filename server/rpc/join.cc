@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
+#include "common/wire/chunk.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 
@@ -16,11 +17,10 @@ namespace {
 
 // Events are queued, since gRPC writes one at a time. The shard's listener may outlive the call, so
 // it holds the stream weakly.
-class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
+class JoinStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                          public std::enable_shared_from_this<JoinStream> {
  public:
-  JoinStream(SessionOwners& owners, SharedMemories& memories, Lanes& lanes, Shard& shard)
-      : owners_(owners), memories_(memories), lanes_(lanes), shard_(shard) {}
+  JoinStream(SessionResources& resources, Shard& shard) : resources_(resources), shard_(shard) {}
 
   void Start(const v1::JoinRequest& message, std::string connection) {
     self_ = shared_from_this();
@@ -29,15 +29,12 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
       Finish(ToGrpcStatus(welcome.status()));
       return;
     }
-    if (message.role() == v1::WORKER) {
-      owners_.OpenWorker(welcome->session);
-    } else {
-      owners_.OpenObserver(welcome->session, std::move(connection));
-    }
-    lanes_.Begin(welcome->session);
+    const bool works = message.role() == v1::WORKER;
+    resources_.Begin(welcome->session, works ? SessionRole::kWorker : SessionRole::kObserver,
+                     std::move(connection));
     v1::JoinEvent event;
     *event.mutable_welcome() = ToProto(*welcome);
-    event.mutable_welcome()->set_shares_memory(memories_.Open(welcome->session, message));
+    event.mutable_welcome()->set_shares_memory(resources_.memories.Open(welcome->session, message));
     absl::MutexLock lock(&mu_);
     session_ = welcome->session;
     events_.push_front(std::move(event));  // events may have come before it
@@ -67,9 +64,7 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
     }
     if (session.has_value()) {
       shard_.ConnectionLost(*session);
-      owners_.Close(*session);
-      memories_.Close(*session);
-      lanes_.End(*session);
+      resources_.End(*session);
     }
     self_.reset();
   }
@@ -97,18 +92,18 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
       Finish(broken_ ? grpc::Status::CANCELLED : grpc::Status::OK);
     } else if (!events_.empty()) {
       writing_ = true;
-      StartWrite(&events_.front());
+      bytes_ = EncodeMessage(events_.front());
+      StartWrite(&bytes_);
     }
   }
 
-  SessionOwners& owners_;
-  SharedMemories& memories_;
-  Lanes& lanes_;
+  SessionResources& resources_;
   Shard& shard_;
   std::shared_ptr<JoinStream> self_;  // until the call is done
 
   absl::Mutex mu_;
   std::deque<v1::JoinEvent> events_ ABSL_GUARDED_BY(mu_);
+  grpc::ByteBuffer bytes_ ABSL_GUARDED_BY(mu_);  // of the event that is being written
   absl::optional<SessionId> session_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
@@ -118,11 +113,10 @@ class JoinStream final : public grpc::ServerWriteReactor<v1::JoinEvent>,
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::JoinEvent>* ServeJoin(const v1::JoinRequest& request,
-                                                   std::string connection, SessionOwners& owners,
-                                                   SharedMemories& memories, Lanes& lanes,
-                                                   Shard& shard) {
-  const auto stream = std::make_shared<JoinStream>(owners, memories, lanes, shard);
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ServeJoin(const v1::JoinRequest& request,
+                                                      std::string connection,
+                                                      SessionResources& resources, Shard& shard) {
+  const auto stream = std::make_shared<JoinStream>(resources, shard);
   stream->Start(request, std::move(connection));
   return stream.get();
 }

@@ -7,22 +7,19 @@
 
 #include <string>
 
-#include "server/rpc/access/session_owners.h"
-#include "server/rpc/lane.h"
-#include "server/rpc/shared_memories.h"
+#include "server/rpc/session_resources.h"
 #include "server/shard/shard.h"
 #include "sluice/v1/parameter_server.pb.h"
 
 namespace sluice {
 
-// Serves one call from `connection`. It opens a session and writes the session's events. When the
-// call ends, it reports the lost connection to the shard and removes the session from `owners`,
-// `memories` and `lanes`. The reactor deletes itself when the call is done. These three and `shard`
-// outlive it; `request` is read at once.
-grpc::ServerWriteReactor<v1::JoinEvent>* ServeJoin(const v1::JoinRequest& request,
-                                                   std::string connection, SessionOwners& owners,
-                                                   SharedMemories& memories, Lanes& lanes,
-                                                   Shard& shard);
+// Serves one call from `connection`. It opens a session and writes the session's events, which are
+// the bytes of JoinEvent. When the call ends, it reports the lost connection to the shard and ends
+// the session in `resources`. The reactor deletes itself when the call is done. `resources` and
+// `shard` outlive it; `request` is read at once.
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ServeJoin(const v1::JoinRequest& request,
+                                                      std::string connection,
+                                                      SessionResources& resources, Shard& shard);
 
 }  // namespace sluice
 

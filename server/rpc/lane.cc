@@ -8,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/wire/chunk.h"
 #include "common/wire/status.h"
+#include "server/rpc/call_canceller.h"
 
 namespace sluice {
 namespace {
@@ -118,7 +119,8 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
 
 class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  PullLaneStream(PullLanes& table, Shard& shard) : wait_(table, this), shard_(shard) {}
+  PullLaneStream(grpc::CallbackServerContext& context, PullLanes& table, Shard& shard)
+      : call_(std::make_shared<CallCanceller>(context)), wait_(table, this), shard_(shard) {}
 
   void Start(const grpc::ByteBuffer& request) {
     v1::Lane lane;
@@ -147,7 +149,10 @@ class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  private:
   void GoOn(std::shared_ptr<SharedChunks> chunks) {
     chunks_ = std::move(chunks);
-    if (chunks_ != nullptr) chunk_ = chunks_->Take();
+    if (chunks_ != nullptr) {
+      chunks_->permit().OnEnd([call = call_] { call->Cancel(); });
+      chunk_ = chunks_->Take();
+    }
     if (chunk_ == nullptr) {
       Finish(grpc::Status::OK);
     } else {
@@ -167,6 +172,7 @@ class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     }
   }
 
+  const std::shared_ptr<CallCanceller> call_;
   Wait<SharedChunks> wait_;
   Shard& shard_;
   std::shared_ptr<SharedChunks> chunks_;     // null before they were found
@@ -182,9 +188,10 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* ServePushLane(grpc::ByteBuffer* respo
   return stream;
 }
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullLane(const grpc::ByteBuffer& request,
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullLane(grpc::CallbackServerContext& context,
+                                                          const grpc::ByteBuffer& request,
                                                           Lanes& lanes, Shard& shard) {
-  auto* const stream = new PullLaneStream(lanes.pulls, shard);
+  auto* const stream = new PullLaneStream(context, lanes.pulls, shard);
   stream->Start(request);
   return stream;
 }

@@ -34,7 +34,8 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* ServePushLane(grpc::ByteBuffer* respo
                                                          Shard& shard);
 
 // Serves one call of PullLane, whose messages are the bytes of Lane and PullParamsResponse.
-grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullLane(const grpc::ByteBuffer& request,
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullLane(grpc::CallbackServerContext& context,
+                                                          const grpc::ByteBuffer& request,
                                                           Lanes& lanes, Shard& shard);
 
 }  // namespace sluice

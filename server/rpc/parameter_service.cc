@@ -6,17 +6,17 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/error.h"
+#include "common/wire/chunk.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/rpc/access/observer.h"
-#include "server/rpc/access/observer_pulls.h"
-#include "server/rpc/access/session_owners.h"
 #include "server/rpc/access/token.h"
 #include "server/rpc/initialize.h"
 #include "server/rpc/join.h"
 #include "server/rpc/lane.h"
 #include "server/rpc/pull.h"
 #include "server/rpc/push.h"
+#include "server/rpc/session_resources.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 
 namespace sluice {
@@ -32,83 +32,93 @@ class RefusedStream final : public Reactor {
   void OnDone() override { delete this; }
 };
 
-// The calls that carry tensors get their messages as bytes.
+// All calls get their messages as bytes, and decode them once the caller's token was checked.
 template <typename Base>
 using RawTensorCalls = v1::ParameterServer::WithRawCallbackMethod_InitializeParams<
     v1::ParameterServer::WithRawCallbackMethod_PushGradients<
         v1::ParameterServer::WithRawCallbackMethod_PullParams<
             v1::ParameterServer::WithRawCallbackMethod_PushLane<
                 v1::ParameterServer::WithRawCallbackMethod_PullLane<Base>>>>>;
-using ServiceBase = RawTensorCalls<
-    v1::ParameterServer::WithCallbackMethod_Join<v1::ParameterServer::WithCallbackMethod_Heartbeat<
-        v1::ParameterServer::WithCallbackMethod_Leave<v1::ParameterServer::Service>>>>;
+using ServiceBase = RawTensorCalls<v1::ParameterServer::WithRawCallbackMethod_Join<
+    v1::ParameterServer::WithRawCallbackMethod_Heartbeat<
+        v1::ParameterServer::WithRawCallbackMethod_Leave<v1::ParameterServer::Service>>>>;
+
+template <typename Request>
+absl::StatusOr<Request> Decode(const grpc::ByteBuffer& bytes) {
+  Request request;
+  if (DecodeMessage(bytes, &request)) return request;
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("the request is no ", Request::descriptor()->name()));
+}
 
 class GrpcParameterService final : public ServiceBase {
  public:
   GrpcParameterService(std::string token, TransformRegistry transforms, Shard& shard)
-      : token_(std::move(token)),
-        transforms_(std::move(transforms)),
-        shard_(shard),
-        memories_(shard.shares_memory()) {}
+      : token_(std::move(token)), transforms_(std::move(transforms)), shard_(shard) {}
 
-  grpc::ServerWriteReactor<v1::JoinEvent>* Join(CallbackServerContext* context,
-                                                const v1::JoinRequest* request) override {
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Join(CallbackServerContext* context,
+                                                   const grpc::ByteBuffer* bytes) override {
+    using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
     absl::Status allowed = Authorize(*context);
-    if (allowed.ok()) allowed = CheckMayJoin(*context, *request, shard_);
-    if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<v1::JoinEvent>>(allowed);
-    return ServeJoin(*request, context->peer(), owners_, memories_, lanes_, shard_);
+    if (!allowed.ok()) return new Refused(allowed);
+    const auto request = Decode<v1::JoinRequest>(*bytes);
+    allowed = request.ok() ? CheckMayJoin(*context, *request, shard_) : request.status();
+    if (!allowed.ok()) return new Refused(allowed);
+    return ServeJoin(*request, context->peer(), resources_, shard_);
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* InitializeParams(CallbackServerContext* context,
                                                               grpc::ByteBuffer* response) override {
-    return IfAllowed(*context, [&] { return ServeInitialize(response, transforms_, shard_); });
+    return IfAllowed(*context, [&] {
+      return ServeInitialize(response, transforms_, resources_.offers, shard_);
+    });
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* PushGradients(CallbackServerContext* context,
                                                            grpc::ByteBuffer* response) override {
     return IfAllowed(*context, [&] {
-      return ServePush(context, response, memories_, lanes_.pushes, transforms_, shard_);
+      return ServePush(context, response, resources_.memories, resources_.lanes.pushes, transforms_,
+                       shard_);
     });
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullParams(CallbackServerContext* context,
                                                          const grpc::ByteBuffer* request) override {
     using Refused = RefusedStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
-    const absl::Status allowed = Authorize(*context);
+    absl::Status allowed = Authorize(*context);
+    if (allowed.ok()) allowed = CheckMayPull(*context, *request, resources_.owners);
     if (!allowed.ok()) return new Refused(allowed);
-    auto permit = CheckMayPull(*context, *request, owners_, observer_pulls_);
-    if (!permit.ok()) return new Refused(permit.status());
-    return ServePull(*request, context->peer(), *std::move(permit), chunks_, lanes_.pulls, shard_);
+    return ServePull(*context, *request, resources_.pulls, resources_.chunks,
+                     resources_.lanes.pulls, shard_);
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* PushLane(CallbackServerContext* context,
                                                       grpc::ByteBuffer* response) override {
-    return IfAllowed(*context, [&] { return ServePushLane(response, lanes_, shard_); });
+    return IfAllowed(*context, [&] { return ServePushLane(response, resources_.lanes, shard_); });
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullLane(CallbackServerContext* context,
                                                        const grpc::ByteBuffer* request) override {
-    return IfAllowed(*context, [&] { return ServePullLane(*request, lanes_, shard_); });
+    return IfAllowed(*context,
+                     [&] { return ServePullLane(*context, *request, resources_.lanes, shard_); });
   }
 
   grpc::ServerUnaryReactor* Heartbeat(CallbackServerContext* context,
-                                      const v1::HeartbeatRequest* request,
-                                      v1::HeartbeatResponse* response) override {
+                                      const grpc::ByteBuffer* request,
+                                      grpc::ByteBuffer* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     reactor->Finish(ToGrpcStatus(AnswerHeartbeat(*context, *request, *response)));
     return reactor;
   }
 
-  grpc::ServerUnaryReactor* Leave(CallbackServerContext* context, const v1::LeaveRequest* request,
-                                  v1::LeaveResponse* response) override {
+  grpc::ServerUnaryReactor* Leave(CallbackServerContext* context, const grpc::ByteBuffer* request,
+                                  grpc::ByteBuffer* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     reactor->Finish(ToGrpcStatus(AnswerLeave(*context, *request, *response)));
     return reactor;
   }
 
  private:
-  static constexpr int kMaxResults = 16;
-
   absl::Status Authorize(const CallbackServerContext& context) const {
     return CheckToken(context, token_);
   }
@@ -121,42 +131,47 @@ class GrpcParameterService final : public ServiceBase {
     return new RefusedStream<std::remove_pointer_t<decltype(serve())>>(allowed);
   }
 
-  absl::Status AnswerHeartbeat(const CallbackServerContext& context,
-                               const v1::HeartbeatRequest& request,
-                               v1::HeartbeatResponse& response) {
-    absl::Status allowed = Authorize(context);
-    if (allowed.ok()) allowed = CheckMayUse(context, SessionId(request.session()), owners_);
+  absl::Status AnswerHeartbeat(const CallbackServerContext& context, const grpc::ByteBuffer& bytes,
+                               grpc::ByteBuffer& answer) {
+    const absl::Status allowed = Authorize(context);
     if (!allowed.ok()) return allowed;
-    const absl::StatusOr<Step> step = shard_.Heartbeat(SessionId(request.session()));
-    if (step.ok()) response.set_step(step->value());
+    const auto request = Decode<v1::HeartbeatRequest>(bytes);
+    if (!request.ok()) return request.status();
+    const SessionId session(request->session());
+    const absl::Status own = CheckMayUse(context, session, resources_.owners);
+    if (!own.ok()) return own;
+    const absl::StatusOr<Step> step = shard_.Heartbeat(session);
+    if (!step.ok()) return step.status();
+    v1::HeartbeatResponse response;
+    response.set_step(step->value());
     *response.mutable_time() = ToProto(RealClock().Now());
-    return step.status();
+    answer = EncodeMessage(response);
+    return absl::OkStatus();
   }
 
-  absl::Status AnswerLeave(const CallbackServerContext& context, const v1::LeaveRequest& request,
-                           v1::LeaveResponse& response) {
+  absl::Status AnswerLeave(const CallbackServerContext& context, const grpc::ByteBuffer& bytes,
+                           grpc::ByteBuffer& answer) {
     absl::Status allowed = Authorize(context);
-    if (allowed.ok()) allowed = CheckMayUse(context, SessionId(request.session()), owners_);
     if (!allowed.ok()) return allowed;
-    if (request.results_size() > kMaxResults) {
-      return MakeError(Reason::kBadArgument,
-                       absl::StrCat("field results has ", request.results_size(),
-                                    " entries, expected at most ", kMaxResults));
-    }
-    const Results results(request.results().begin(), request.results().end());
-    const absl::StatusOr<Step> step = shard_.Leave(SessionId(request.session()), results);
-    if (step.ok()) response.set_step(step->value());
-    return step.status();
+    const auto request = Decode<v1::LeaveRequest>(bytes);
+    if (!request.ok()) return request.status();
+    const SessionId session(request->session());
+    allowed = CheckMayUse(context, session, resources_.owners);
+    if (allowed.ok()) allowed = CheckMayReport(context, *request);
+    if (!allowed.ok()) return allowed;
+    const Results results(request->results().begin(), request->results().end());
+    const absl::StatusOr<Step> step = shard_.Leave(session, results);
+    if (!step.ok()) return step.status();
+    v1::LeaveResponse response;
+    response.set_step(step->value());
+    answer = EncodeMessage(response);
+    return absl::OkStatus();
   }
 
   const std::string token_;
   const TransformRegistry transforms_;
   Shard& shard_;
-  SharedMemories memories_;
-  Lanes lanes_;
-  SessionOwners owners_;
-  ObserverPulls observer_pulls_;
-  SnapshotChunks chunks_{transforms_, shard_};
+  SessionResources resources_{transforms_, shard_};
 };
 
 }  // namespace

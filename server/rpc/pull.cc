@@ -12,50 +12,35 @@
 #include "common/wire/encoding.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
+#include "server/rpc/call_canceller.h"
 #include "server/shard/call_span.h"
 
 namespace sluice {
 namespace {
 
-// First waits in the shard, then writes. If the call is cancelled while it waits, two threads may
-// notice; the one that takes the pull out of the shard finishes the call.
-class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+// First waits in the shard, then perhaps until other pulls release a step, then writes. If the call
+// is cancelled while it waits, two threads may notice; the one that ends the wait finishes the
+// call.
+class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
+                         public std::enable_shared_from_this<PullStream> {
  public:
-  PullStream(const std::string& peer, PullPermit permit, SnapshotChunks& chunks, PullLanes& lanes,
-             Shard& shard)
-      : permit_(std::move(permit)),
+  PullStream(grpc::CallbackServerContext& context, PullLimits& limits, SnapshotChunks& chunks,
+             PullLanes& lanes, Shard& shard)
+      : call_(std::make_shared<CallCanceller>(context)),
+        limits_(limits),
         snapshot_chunks_(chunks),
         lanes_(lanes),
         shard_(shard),
-        checksums_(ChecksumsFor(peer)) {}
+        checksums_(ChecksumsFor(context.peer())) {}
 
   void Start(const grpc::ByteBuffer& bytes) {
-    v1::PullParamsRequest request;
-    if (!DecodeMessage(bytes, &request)) {
-      Finish(ToGrpcStatus(MakeError(Reason::kBadArgument, "the request is no PullParamsRequest")));
-      return;
+    self_ = shared_from_this();
+    const absl::Status read = ReadRequest(bytes);
+    if (read.ok()) {
+      Ask();
+    } else {
+      Finish(ToGrpcStatus(read));
     }
-    if (request.has_encoding()) {
-      auto encoding = FromProto(request.encoding(), snapshot_chunks_.transforms());
-      if (!encoding.ok()) {
-        Finish(ToGrpcStatus(encoding.status()));
-        return;
-      }
-      encoding_ = *std::move(encoding);
-    }
-    may_share_ = request.shared();
-    name_ = {SessionId(request.session()), request.call_number()};
-    const PullId id = shard_.Pull(FromProto(request), [this](absl::StatusOr<PullResult> result) {
-      Begin(std::move(result));
-    });
-    if (id == PullId()) return;  // answered already: this object may be deleted
-    bool cancelled = false;
-    {
-      absl::MutexLock lock(&mu_);
-      id_ = id;
-      cancelled = cancelled_;
-    }
-    if (cancelled) CancelWait(id);
   }
 
   void OnCancel() override {
@@ -79,12 +64,48 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   void OnDone() override {
     if (name_.call != 0) lanes_.Close(name_);
-    delete this;
+    self_.reset();
   }
 
  private:
+  absl::Status ReadRequest(const grpc::ByteBuffer& bytes) {
+    v1::PullParamsRequest request;
+    if (!DecodeMessage(bytes, &request)) {
+      return MakeError(Reason::kBadArgument, "the request is no PullParamsRequest");
+    }
+    name_ = {SessionId(request.session()), request.call_number()};
+    if (request.has_encoding()) {
+      auto encoding = FromProto(request.encoding(), snapshot_chunks_.transforms());
+      if (!encoding.ok()) return encoding.status();
+      encoding_ = *std::move(encoding);
+    }
+    request_ = FromProto(request);
+    may_share_ = request.shared();
+    auto permit = limits_.Permit(request_.session);
+    if (!permit.ok()) return permit.status();
+    permit_ = *std::move(permit);
+    permit_->OnEnd([call = call_] { call->Cancel(); });
+    return absl::OkStatus();
+  }
+
+  // The call may end on another thread before this returns.
+  void Ask() {
+    const std::shared_ptr<PullStream> self = shared_from_this();
+    const PullId id = shard_.Pull(
+        request_, [this](absl::StatusOr<PullResult> result) { Begin(std::move(result)); });
+    if (id == PullId()) return;
+    bool cancelled = false;
+    {
+      absl::MutexLock lock(&mu_);
+      id_ = id;
+      cancelled = cancelled_;
+    }
+    if (cancelled) CancelWait(id);
+  }
+
   void CancelWait(PullId id) {
-    if (shard_.CancelPull(id)) Finish(grpc::Status::CANCELLED);
+    const bool waited = shard_.CancelPull(id) || (permit_ != nullptr && permit_->Cancel());
+    if (waited) Finish(grpc::Status::CANCELLED);
   }
 
   void Begin(absl::StatusOr<PullResult> result) {
@@ -92,14 +113,39 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       Finish(ToGrpcStatus(result.status()));
       return;
     }
-    snapshot_ = std::move(result->snapshot);
     inconsistent_ = result->header.inconsistent;
-    span_.Begin(shard_, "pull", name_.session, result->header.step);
+    const PullPermit::Turn turn = TakeTurn(*result);
+    if (turn == PullPermit::Turn::kLater) return;
+    if (turn == PullPermit::Turn::kEnded) {
+      Finish(grpc::Status::CANCELLED);
+      return;
+    }
+    Write(result->header, std::move(result->snapshot));
+  }
+
+  // Parameters in shared memory, and those of an inconsistent pull, keep no step in memory.
+  PullPermit::Turn TakeTurn(PullResult& result) {
+    if (result.snapshot == nullptr || inconsistent_ || Shares(*result.snapshot)) {
+      return PullPermit::Turn::kNow;
+    }
+    const Step step = result.snapshot->step;
+    const std::string encoding = encoding_.plain() ? "" : EncodingName(encoding_);
+    return permit_->Hold({step, encoding}, [this] { Ask(); });
+  }
+
+  bool Shares(const Snapshot& snapshot) const {
+    return encoding_.plain() && may_share_ && snapshot.values.memory() != nullptr;
+  }
+
+  void Write(const PullHeader& header, std::shared_ptr<const Snapshot> snapshot) {
+    span_.Begin(shard_, "pull", name_.session, header.step);
     v1::PullParamsResponse response;
-    *response.mutable_header() = ToProto(result->header);
-    if (snapshot_ != nullptr && !inconsistent_) {
+    *response.mutable_header() = ToProto(header);
+    if (inconsistent_) {
+      size_ = snapshot->values.size();
+    } else if (snapshot != nullptr) {
       const TraceSpan encode(shard_.trace(), span_.row(), "encode");
-      const absl::Status chosen = ChooseChunks(response.mutable_header());
+      const absl::Status chosen = ChooseChunks(snapshot, response.mutable_header());
       if (!chosen.ok()) {
         Finish(ToGrpcStatus(chosen));
         return;
@@ -111,27 +157,26 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     WriteNext();
   }
 
-  absl::Status ChooseChunks(v1::PullHeader* header) {
+  absl::Status ChooseChunks(const std::shared_ptr<const Snapshot>& snapshot,
+                            v1::PullHeader* header) {
     if (!encoding_.plain()) {
-      auto encoded = snapshot_chunks_.Of(snapshot_, encoding_);
+      auto encoded = snapshot_chunks_.Of(snapshot, encoding_, request_.session);
       if (!encoded.ok()) return encoded.status();
       header->set_step(encoded->step.value());
-      chunks_ = std::make_shared<SharedChunks>(std::move(encoded->chunks));
-      snapshot_ = nullptr;
-    } else if (may_share_ && snapshot_->values.memory() != nullptr) {
-      Share(header->mutable_shared());
+      chunks_ = std::make_shared<SharedChunks>(std::move(encoded->chunks), permit_);
+    } else if (Shares(*snapshot)) {
+      Share(*snapshot, header->mutable_shared());
     } else {
-      chunks_ = std::make_shared<SharedChunks>(snapshot_chunks_.Of(snapshot_, checksums_));
+      chunks_ = std::make_shared<SharedChunks>(snapshot_chunks_.Of(snapshot, checksums_), permit_);
     }
     return absl::OkStatus();
   }
 
   // The reader compares the generation to see whether the snapshot is still there.
-  void Share(v1::SharedParameters* where) {
-    const SharedMemory& memory = *snapshot_->values.memory();
+  static void Share(const Snapshot& snapshot, v1::SharedParameters* where) {
+    const SharedMemory& memory = *snapshot.values.memory();
     *where->mutable_memory() = ToProto(memory.name());
     where->set_generation(memory.generation());
-    snapshot_ = nullptr;
   }
 
   // The write's completion may run on another thread at once, so nothing may follow the write. The
@@ -150,32 +195,36 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   // Chooses the next chunk. An inconsistent pull reads it later instead, so that it is as new as
   // possible.
   bool HasNext() {
-    if (inconsistent_) return read_ < snapshot_->values.size();
+    if (inconsistent_) return read_ < size_;
     next_ = chunks_ != nullptr ? chunks_->Take() : nullptr;
     return next_ != nullptr;
   }
 
   void ReadNext() {
-    const uint64_t end = std::min<uint64_t>(snapshot_->values.size(), read_ + kChunkElements);
+    const uint64_t end = std::min<uint64_t>(size_, read_ + kChunkElements);
     message_ = EncodePart(shard_.Newest(end), read_, end, checksums_);
     read_ = end;
   }
 
-  const PullPermit permit_;
+  const std::shared_ptr<CallCanceller> call_;
+  PullLimits& limits_;
   SnapshotChunks& snapshot_chunks_;
   PullLanes& lanes_;
   Shard& shard_;
   const Checksums checksums_;  // of chunks without encoding
+  PullRequest request_;
   bool may_share_ = false;
   Encoding encoding_;
-  LaneName name_;             // of this call; number 0: it has no lanes
-  CallSpan span_;             // while it is written
-  grpc::ByteBuffer message_;  // the header; in an inconsistent read also each chunk
+  std::shared_ptr<PullPermit> permit_;  // null if the request is refused
+  LaneName name_;                       // of this call; number 0: it has no lanes
+  CallSpan span_;                       // while it is written
+  grpc::ByteBuffer message_;            // the header; in an inconsistent read also each chunk
   const grpc::ByteBuffer* next_ = nullptr;
-  std::shared_ptr<const Snapshot> snapshot_;
   std::shared_ptr<SharedChunks> chunks_;  // the chunks; null: none, or inconsistent
   bool inconsistent_ = false;             // chunks are read from the newest snapshot, one by one
+  uint64_t size_ = 0;                     // of the vector, in such a pull
   uint64_t read_ = 0;                     // number of elements read
+  std::shared_ptr<PullStream> self_;      // until the call is done
 
   absl::Mutex mu_;
   PullId id_ ABSL_GUARDED_BY(mu_);
@@ -184,13 +233,13 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
 }  // namespace
 
-grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(const grpc::ByteBuffer& request,
-                                                      const std::string& peer, PullPermit permit,
-                                                      SnapshotChunks& chunks, PullLanes& lanes,
-                                                      Shard& shard) {
-  auto* const stream = new PullStream(peer, std::move(permit), chunks, lanes, shard);
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(grpc::CallbackServerContext& context,
+                                                      const grpc::ByteBuffer& request,
+                                                      PullLimits& limits, SnapshotChunks& chunks,
+                                                      PullLanes& lanes, Shard& shard) {
+  const auto stream = std::make_shared<PullStream>(context, limits, chunks, lanes, shard);
   stream->Start(request);
-  return stream;
+  return stream.get();
 }
 
 }  // namespace sluice

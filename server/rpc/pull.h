@@ -5,9 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <string>
-
-#include "server/rpc/access/observer_pulls.h"
+#include "server/rpc/access/pull_limits.h"
 #include "server/rpc/lane_table.h"
 #include "server/rpc/snapshot_chunks.h"
 #include "server/shard/shard.h"
@@ -16,14 +14,14 @@ namespace sluice {
 
 using PullLanes = LaneTable<SharedChunks>;
 
-// Serves one call: waits in the shard, then writes the snapshot's chunks. Its messages are the
-// bytes of PullParamsRequest and PullParamsResponse. The reactor holds `permit` and deletes itself
-// when the call is done. `peer` is the caller's address. `chunks`, `lanes` and `shard` outlive the
+// Serves one call: waits in the shard, perhaps waits in `limits`, then writes the snapshot's
+// chunks. Its messages are the bytes of PullParamsRequest and PullParamsResponse. The reactor
+// deletes itself when the call is done. `limits`, `chunks`, `lanes` and `shard` outlive the
 // reactor.
-grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(const grpc::ByteBuffer& request,
-                                                      const std::string& peer, PullPermit permit,
-                                                      SnapshotChunks& chunks, PullLanes& lanes,
-                                                      Shard& shard);
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(grpc::CallbackServerContext& context,
+                                                      const grpc::ByteBuffer& request,
+                                                      PullLimits& limits, SnapshotChunks& chunks,
+                                                      PullLanes& lanes, Shard& shard);
 
 }  // namespace sluice
 

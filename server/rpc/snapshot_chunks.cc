@@ -4,12 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "common/tensor/shared_floats.h"
+#include "server/rpc/lane_table.h"
 
 namespace sluice {
 namespace {
-
-// Each encoding needs memory of the model's size.
-constexpr size_t kMostEncodings = 4;
 
 ChunkMessages Encode(const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums) {
   ChunkMessages chunks;
@@ -40,8 +39,8 @@ ChunkMessages MessagesOf(const std::vector<SnapshotPart>& parts) {
 
 grpc::ByteBuffer EncodePart(const std::shared_ptr<const Snapshot>& snapshot, uint64_t offset,
                             uint64_t end, Checksums checksums) {
-  return EncodeChunk(offset, {snapshot->values.span().subspan(offset, end - offset), snapshot},
-                     checksums);
+  const auto values = snapshot->values.span().subspan(offset, end - offset);
+  return EncodeChunk(offset, Share({values.begin(), values.end()}), checksums);
 }
 
 std::shared_ptr<const ChunkMessages> SnapshotChunks::Of(
@@ -58,10 +57,10 @@ std::shared_ptr<const ChunkMessages> SnapshotChunks::Of(
 }
 
 absl::StatusOr<SnapshotChunks::Encoded> SnapshotChunks::Of(
-    const std::shared_ptr<const Snapshot>& snapshot, const Encoding& encoding) {
-  const auto found = Find(encoding);
-  if (!found.ok()) return found.status();
-  InEncoding& state = **found;
+    const std::shared_ptr<const Snapshot>& snapshot, const Encoding& encoding, SessionId session) {
+  const auto used = Use(encoding, session);
+  if (!used.ok()) return used.status();
+  InEncoding& state = **used;
   // Other pulls with this encoding wait here, and then find the encoded snapshot.
   absl::MutexLock lock(&state.mu);
   if (state.latest.chunks == nullptr || state.latest.step < snapshot->step) {
@@ -71,7 +70,22 @@ absl::StatusOr<SnapshotChunks::Encoded> SnapshotChunks::Of(
   return state.latest;
 }
 
-absl::StatusOr<SnapshotChunks::InEncoding*> SnapshotChunks::Find(const Encoding& encoding) {
+void SnapshotChunks::Begin(SessionId session) {
+  absl::MutexLock lock(&mu_);
+  uses_[session];
+}
+
+void SnapshotChunks::End(SessionId session) {
+  EncodingPtr unused;  // destroyed after the lock is released
+  absl::MutexLock lock(&mu_);
+  const auto found = uses_.find(session);
+  if (found == uses_.end()) return;
+  unused = StopUsing(found->second);
+  uses_.erase(found);
+}
+
+absl::StatusOr<SnapshotChunks::EncodingPtr> SnapshotChunks::Use(const Encoding& encoding,
+                                                                SessionId session) {
   if (encoding.sparse()) {
     return MakeError(Reason::kBadArgument,
                      absl::StrCat("parameters cannot be pulled as ", EncodingName(encoding),
@@ -79,16 +93,42 @@ absl::StatusOr<SnapshotChunks::InEncoding*> SnapshotChunks::Find(const Encoding&
                                   "bfloat16, int8, or float32 with a compressor"));
   }
   const std::string name = EncodingName(encoding);
+  EncodingPtr unused;  // destroyed after the lock is released
   absl::MutexLock lock(&mu_);
-  const auto found = encodings_.find(name);
-  if (found != encodings_.end()) return found->second.get();
-  if (encodings_.size() == kMostEncodings) {
+  const auto user = uses_.find(session);
+  if (user == uses_.end()) return NoSessionOfLane(session);
+  if (user->second == name) return encodings_.at(name);
+  unused = StopUsing(user->second);
+  EncodingPtr made = FindOrMake(name, encoding);
+  if (made == nullptr) {
     return MakeError(Reason::kBadArgument,
-                     absl::StrCat("parameters are pulled in ", kMostEncodings,
+                     absl::StrCat("sessions pull parameters in ", kMostEncodings,
                                   " encodings already; ask for one of those, not for ", name));
   }
-  auto made = std::make_unique<InEncoding>(*shard_.layout(), encoding, transforms_);
-  return encodings_.emplace(name, std::move(made)).first->second.get();
+  ++made->users;
+  user->second = name;
+  return made;
+}
+
+// Returns null if too many encodings are in use.
+SnapshotChunks::EncodingPtr SnapshotChunks::FindOrMake(const std::string& name,
+                                                       const Encoding& encoding) {
+  const auto found = encodings_.find(name);
+  if (found != encodings_.end()) return found->second;
+  if (encodings_.size() == kMostEncodings) return nullptr;
+  auto made = std::make_shared<InEncoding>(*shard_.layout(), encoding, transforms_);
+  return encodings_.emplace(name, std::move(made)).first->second;
+}
+
+// Clears the name of the encoding that a session uses. Returns the encoding if it was the last to
+// use it.
+SnapshotChunks::EncodingPtr SnapshotChunks::StopUsing(std::string& name) {
+  const auto found = encodings_.find(name);
+  name.clear();
+  if (found == encodings_.end() || --found->second->users > 0) return nullptr;
+  EncodingPtr unused = std::move(found->second);
+  encodings_.erase(found);
+  return unused;
 }
 
 }  // namespace sluice

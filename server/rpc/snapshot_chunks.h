@@ -1,5 +1,5 @@
 // The messages that answer pulls: made once for each snapshot and encoding, and shared by all
-// pulls.
+// pulls. An encoding takes memory for the model's size as long as a session uses it.
 
 #ifndef SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
 #define SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
@@ -20,6 +20,7 @@
 #include "common/encoding/encoding.h"
 #include "common/encoding/transform_registry.h"
 #include "common/wire/chunk.h"
+#include "server/rpc/access/pull_limits.h"
 #include "server/shard/shard.h"
 #include "server/snapshots/snapshot_encoder.h"
 #include "server/snapshots/snapshot_store.h"
@@ -32,7 +33,9 @@ using ChunkMessages = std::vector<grpc::ByteBuffer>;
 // The chunks of one pull, shared by its own call and its lanes. May be used by any thread.
 class SharedChunks {
  public:
-  explicit SharedChunks(std::shared_ptr<const ChunkMessages> chunks) : chunks_(std::move(chunks)) {}
+  // `permit` is the pull's.
+  SharedChunks(std::shared_ptr<const ChunkMessages> chunks, std::shared_ptr<PullPermit> permit)
+      : permit_(std::move(permit)), chunks_(std::move(chunks)) {}
 
   // The next chunk that no call has taken yet; null if none is left. Valid as long as this object.
   const grpc::ByteBuffer* Take() {
@@ -40,7 +43,10 @@ class SharedChunks {
     return index < chunks_->size() ? &(*chunks_)[index] : nullptr;
   }
 
+  PullPermit& permit() { return *permit_; }
+
  private:
+  const std::shared_ptr<PullPermit> permit_;  // destroyed after the chunks
   const std::shared_ptr<const ChunkMessages> chunks_;
   std::atomic<size_t> next_{0};
 };
@@ -61,14 +67,22 @@ class SnapshotChunks {
                                           Checksums checksums);
 
   // The chunks of `snapshot` in an encoding that is not plain. If a later snapshot has been encoded
-  // already, returns the chunks of that one. BAD_ARGUMENT if the encoding is sparse, or if too many
-  // encodings are in use.
+  // already, returns the chunks of that one. BAD_ARGUMENT if the encoding is sparse, or if
+  // kMostEncodings others are in use. UNKNOWN_SESSION if the session has ended.
   struct Encoded {
     Step step;
     std::shared_ptr<const ChunkMessages> chunks;
   };
   absl::StatusOr<Encoded> Of(const std::shared_ptr<const Snapshot>& snapshot,
-                             const Encoding& encoding);
+                             const Encoding& encoding, SessionId session);
+
+  // A session has begun or ended. It uses the encoding that it asked for last; an encoding that no
+  // session uses is freed, with its error feedback.
+  void Begin(SessionId session) ABSL_LOCKS_EXCLUDED(mu_);
+  void End(SessionId session) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // How many encodings sessions may use at once. Each needs memory of the model's size.
+  static constexpr size_t kMostEncodings = 4;
 
  private:
   struct Plain {
@@ -81,21 +95,31 @@ class SnapshotChunks {
     InEncoding(const Layout& layout, const Encoding& encoding, const TransformRegistry& transforms)
         : encoder(layout, encoding, transforms) {}
 
+    int users = 0;  // sessions; guarded by SnapshotChunks::mu_
     absl::Mutex mu;
     SnapshotEncoder encoder ABSL_GUARDED_BY(mu);
     Encoded latest ABSL_GUARDED_BY(mu);  // has no chunks at first
   };
 
-  absl::StatusOr<InEncoding*> Find(const Encoding& encoding);
+  using EncodingPtr = std::shared_ptr<InEncoding>;
+
+  absl::StatusOr<EncodingPtr> Use(const Encoding& encoding, SessionId session)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  EncodingPtr FindOrMake(const std::string& name, const Encoding& encoding)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  EncodingPtr StopUsing(std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const TransformRegistry& transforms_;
   Shard& shard_;
   absl::Mutex mu_;
   Plain plain_[2] ABSL_GUARDED_BY(mu_);  // [0]: without checksums, [1]: with
-  std::map<std::string, std::unique_ptr<InEncoding>> encodings_ ABSL_GUARDED_BY(mu_);  // by name
+  std::map<std::string, EncodingPtr> encodings_ ABSL_GUARDED_BY(mu_);  // by name
+  // The name of the encoding that each open session uses; empty: it has asked for none yet.
+  std::map<SessionId, std::string> uses_ ABSL_GUARDED_BY(mu_);
 };
 
-// The message with elements [offset, end) of `snapshot`, not encoded.
+// The message with a copy of elements [offset, end) of `snapshot`, not encoded. It does not keep
+// the snapshot in memory.
 grpc::ByteBuffer EncodePart(const std::shared_ptr<const Snapshot>& snapshot, uint64_t offset,
                             uint64_t end, Checksums checksums);
 

@@ -44,16 +44,21 @@ absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId s
   return owners.CheckObserves(session, context.peer());
 }
 
-absl::StatusOr<PullPermit> CheckMayPull(const grpc::CallbackServerContext& context,
-                                        const grpc::ByteBuffer& request,
-                                        const SessionOwners& owners, ObserverPulls& pulls) {
+absl::Status CheckMayPull(const grpc::CallbackServerContext& context,
+                          const grpc::ByteBuffer& request, const SessionOwners& owners) {
   v1::PullParamsRequest pull;
-  if (MayTrain(context) || !DecodeMessage(request, &pull)) return PullPermit();
+  if (MayTrain(context) || !DecodeMessage(request, &pull)) return absl::OkStatus();
   const SessionId session(pull.session());
   const absl::Status own = CheckMayUse(context, session, owners);
   if (!own.ok()) return own;
   if (pull.has_encoding()) return WrongRole("it pulls parameters as they are, with no encoding");
-  return pulls.Begin(session);
+  return absl::OkStatus();
+}
+
+absl::Status CheckMayReport(const grpc::CallbackServerContext& context,
+                            const v1::LeaveRequest& request) {
+  if (MayTrain(context) || request.results().empty()) return absl::OkStatus();
+  return WrongRole("it leaves without results");
 }
 
 }  // namespace sluice

@@ -10,9 +10,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "common/base/ids.h"
-#include "server/rpc/access/observer_pulls.h"
 #include "server/rpc/access/session_owners.h"
 #include "server/shard/shard.h"
 #include "sluice/v1/parameter_server.pb.h"
@@ -31,11 +29,14 @@ absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId s
                          const SessionOwners& owners);
 
 // Checks a pull: `request` is the bytes of a PullParamsRequest. An observer may use sessions as
-// above, may not choose an encoding (WRONG_ROLE), and gets a permit from `pulls` (TOO_MANY_PULLS).
-// Bytes that cannot be decoded pass here; the pull's handler refuses them.
-absl::StatusOr<PullPermit> CheckMayPull(const grpc::CallbackServerContext& context,
-                                        const grpc::ByteBuffer& request,
-                                        const SessionOwners& owners, ObserverPulls& pulls);
+// above, and may not choose an encoding (WRONG_ROLE). Bytes that cannot be decoded pass here; the
+// pull's handler refuses them.
+absl::Status CheckMayPull(const grpc::CallbackServerContext& context,
+                          const grpc::ByteBuffer& request, const SessionOwners& owners);
+
+// An observer may not report results (WRONG_ROLE), which the server shows as the job's.
+absl::Status CheckMayReport(const grpc::CallbackServerContext& context,
+                            const v1::LeaveRequest& request);
 
 }  // namespace sluice
 

@@ -44,7 +44,7 @@ TEST(ConfigTest, TellsEveryLimitAndItsFlag) {
   EXPECT_EQ(JsonAt(defaults, "limits.workers"), "1024");
   EXPECT_EQ(JsonAt(defaults, "limits.worker_name_bytes"), "128");
   EXPECT_EQ(JsonAt(defaults, "limits.observers"), "16");
-  EXPECT_EQ(JsonAt(defaults, "limits.observers_pulls"), "2");
+  EXPECT_EQ(JsonAt(defaults, "limits.observers_pulls"), "8");
   EXPECT_THAT(JsonAt(defaults, "limits.bytes_in_flight"), MatchesRegex("[1-9][0-9]{6,}"));
   EXPECT_EQ(JsonAt(defaults, "limits.lease"), "10s");
   const std::string tight = ConfigOf({"--max-streams=32", "--handshake-timeout=2.5",

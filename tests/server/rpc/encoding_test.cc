@@ -122,27 +122,6 @@ TEST_F(GrpcEncodingTest, AnEncodingThatIsNoneIsRefused) {
   EXPECT_EQ(ReasonOf(world_.PullAs(PullIn(encoding)).status()), Reason::kBadArgument);
 }
 
-// Each keeps what it lost: a stranger must not make the server keep ever more.
-TEST_F(GrpcEncodingTest, ParametersArePulledInFewEncodings) {
-  Join();
-  absl::Status last;
-  int taken = 0;
-  for (int level = 1; level <= 19; ++level) {
-    v1::Encoding encoding = ToProto(*ParseEncoding("float16/zstd"));
-    encoding.set_level(level);
-    grpc::ByteBuffer ignored;
-    const auto context = world_.Context();
-    const auto reader = world_.stub().PullParams(context.get(), PullIn(encoding));
-    v1::PullParamsResponse message;
-    while (reader->Read(&message)) {
-    }
-    last = FromGrpcStatus(reader->Finish());
-    taken += last.ok() ? 1 : 0;
-  }
-  EXPECT_EQ(taken, 4);
-  EXPECT_EQ(ReasonOf(last), Reason::kBadArgument);
-}
-
 // A worker as programs have it.
 class EncodingWorker {
  public:

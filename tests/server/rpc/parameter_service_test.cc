@@ -92,7 +92,19 @@ TEST_F(GrpcParameterServiceTest, TakesSixteenResultsAndRefusesTheSeventeenth) {
   EXPECT_EQ(world_.shard().results().size(), 16u);
 }
 
-// Handlers that read bytes refuse what is not a message. gRPC refuses it before other handlers.
+TEST_F(GrpcParameterServiceTest, TakesNoResultsOfAnObserverBeforeTrainingHasFinished) {
+  ASSERT_THAT(world_.Observe("o"), IsOk());
+  v1::LeaveRequest leave;
+  leave.set_session(world_.session("o"));
+  (*leave.mutable_results())["test accuracy"] = 1;
+  EXPECT_THAT(world_.LeaveAs(leave),
+              IsError(Reason::kBadArgument, HasSubstr("training has not finished")));
+  EXPECT_TRUE(world_.shard().results().empty());
+  leave.clear_results();
+  EXPECT_THAT(world_.LeaveAs(leave), IsOkAndHolds(0u));
+}
+
+// A method that does not exist is gRPC's to refuse.
 TEST_F(GrpcParameterServiceTest, RefusesBytesThatAreNoMessage) {
   grpc::GenericStub stub(
       grpc::CreateChannel(world_.address().ToString(), grpc::InsecureChannelCredentials()));
@@ -107,9 +119,11 @@ TEST_F(GrpcParameterServiceTest, RefusesBytesThatAreNoMessage) {
   EXPECT_THAT(answer_to_garbage("InitializeParams"), IsError(Reason::kMissingHeader, _));
   EXPECT_THAT(answer_to_garbage("PullParams"),
               IsError(Reason::kBadArgument, HasSubstr("is no PullParamsRequest")));
-  for (const char* method : {"Join", "Heartbeat", "Leave", "NoSuchMethod"}) {
-    EXPECT_THAT(answer_to_garbage(method), HasCode(absl::StatusCode::kUnimplemented, _)) << method;
+  for (const std::string method : {"Join", "Heartbeat", "Leave"}) {
+    EXPECT_THAT(answer_to_garbage(method),
+                IsError(Reason::kBadArgument, HasSubstr("the request is no " + method)));
   }
+  EXPECT_THAT(answer_to_garbage("NoSuchMethod"), HasCode(absl::StatusCode::kUnimplemented, _));
 }
 
 // ---- Credentials ----
@@ -182,6 +196,16 @@ TEST_F(GrpcTokenTest, TellsHowToSendATokenThatComesWithoutBearer) {
       Reason::kBadToken, HasSubstr("does not begin with \"Bearer \"; send `authorization:")));
   EXPECT_THAT(AnswersTo("secret"), refused);
   EXPECT_THAT(AnswersTo("bearer secret"), refused);
+}
+
+TEST_F(GrpcTokenTest, ChecksTheTokenBeforeItReadsTheMessage) {
+  const auto channel =
+      grpc::CreateChannel(world_.address().ToString(), grpc::InsecureChannelCredentials());
+  for (const char* method : {"Join", "Heartbeat", "Leave", "PullParams", "PullLane"}) {
+    EXPECT_THAT(CallOnce(channel, absl::StrCat("/sluice.v1.ParameterServer/", method), "\xff"),
+                IsError(Reason::kBadToken, _))
+        << method;
+  }
 }
 
 TEST_F(GrpcTokenTest, CountsNoPushThatWasNotAllowedIn) {

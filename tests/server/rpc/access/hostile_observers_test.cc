@@ -12,7 +12,7 @@
 #include "common/wire/messages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/rpc/access/observer_pulls.h"
+#include "server/rpc/access/pull_limits.h"
 #include "server/rpc/access/rpc_limits.h"
 #include "sluice/v1/parameter_server.pb.h"
 #include "tests/testing/server/connect.h"
@@ -105,7 +105,7 @@ TEST_F(HostileObserversTest, CannotKeepAllStepsInMemoryByPullsThatAreNotRead) {
   request.set_min_step(100);
   grpc::GenericStub stub(channel);
   std::vector<std::unique_ptr<GenericCall>> pulls;
-  for (int i = 0; i < ObserverPulls::kMost; ++i) {
+  for (int i = 0; i < static_cast<int>(PullLimits::kMostOfObserver); ++i) {
     pulls.push_back(std::make_unique<GenericCall>(stub, kPull));
     ASSERT_TRUE(pulls.back()->Write(request.SerializeAsString()));
   }
@@ -115,6 +115,16 @@ TEST_F(HostileObserversTest, CannotKeepAllStepsInMemoryByPullsThatAreNotRead) {
   EXPECT_THAT(WorkerPulls(), IsOk());
   for (const auto& pull : pulls) pull->Cancel();
   while (world_.shard().Describe().waiting_pulls > 0) std::this_thread::yield();
+}
+
+TEST_F(HostileObserversTest, CannotReportResults) {
+  v1::LeaveRequest request;
+  request.set_session(PullOf("o").session());
+  (*request.mutable_results())["test accuracy"] = 1;
+  const auto channel = TlsChannel(world_.address(), authority_.Client({Role::kObserver}));
+  EXPECT_THAT(CallOnce(channel, "/sluice.v1.ParameterServer/Leave", request.SerializeAsString()),
+              IsError(Reason::kWrongRole, HasSubstr("it leaves without results")));
+  EXPECT_TRUE(world_.shard().results().empty());
 }
 
 TEST_F(HostileObserversTest, CannotUseUpTheEncodings) {

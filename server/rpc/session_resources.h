@@ -1,0 +1,57 @@
+// What the gRPC layer holds for each session besides its calls. Join begins and ends it.
+
+#ifndef SLUICE_SERVER_RPC_SESSION_RESOURCES_H_
+#define SLUICE_SERVER_RPC_SESSION_RESOURCES_H_
+
+#include <string>
+#include <utility>
+
+#include "common/encoding/transform_registry.h"
+#include "server/rpc/access/pull_limits.h"
+#include "server/rpc/access/session_owners.h"
+#include "server/rpc/lane.h"
+#include "server/rpc/offer_turns.h"
+#include "server/rpc/shared_memories.h"
+#include "server/rpc/snapshot_chunks.h"
+#include "server/shard/shard.h"
+
+namespace sluice {
+
+// May be used by any thread.
+struct SessionResources {
+  // `transforms` and `shard` outlive it.
+  SessionResources(const TransformRegistry& transforms, Shard& shard)
+      : memories(shard.shares_memory()), chunks(transforms, shard) {}
+
+  // The session's stream has begun on `connection`, or ended.
+  void Begin(SessionId session, SessionRole role, std::string connection) {
+    if (role == SessionRole::kWorker) {
+      owners.OpenWorker(session);
+    } else {
+      owners.OpenObserver(session, std::move(connection));
+    }
+    lanes.Begin(session);
+    offers.Begin(session);
+    pulls.Begin(session, role);
+    chunks.Begin(session);
+  }
+  void End(SessionId session) {
+    owners.Close(session);
+    memories.Close(session);
+    lanes.End(session);
+    offers.End(session);
+    pulls.End(session);
+    chunks.End(session);
+  }
+
+  SessionOwners owners;
+  SharedMemories memories;
+  Lanes lanes;
+  OfferTurns offers;
+  PullLimits pulls;
+  SnapshotChunks chunks;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_RPC_SESSION_RESOURCES_H_
