@@ -2,7 +2,8 @@
 //
 // An admitted push holds the memory of one vector until its gradient is accumulated or the push
 // ends. Other pushes wait at their header: the server does not read their streams, so HTTP/2 slows
-// the senders, and no push fails. A session has at most one push in flight.
+// the senders, and no push of a worker that sends one after the other fails. A session has at most
+// one push in flight.
 //
 // A step that the journal holds in memory until it is on the disk occupies a vector, too.
 //

@@ -84,7 +84,8 @@ struct PushStart {
   PushOutcome answer;                 // only if `push` is null
 };
 
-// Both are called exactly once, outside all locks, from any thread.
+// Each is called exactly once, outside all locks, from any thread; a PushStartCallback is never
+// called if the push was cancelled while it waited (Shard::CancelPush()).
 using PushStartCallback = std::function<void(absl::StatusOr<PushStart>)>;
 using PushCallback = std::function<void(absl::StatusOr<PushOutcome>)>;
 

@@ -122,6 +122,8 @@ absl::optional<uint64_t> StepExecutor::Make(const StepTerms& terms, const Contri
   step.number = optimizer_steps_ + 1;
   step.divisor = Clipped(divisors.parameters, terms.clip_norm);
   step.learning_rates = terms.learning_rates;
+  // The second pass of LAMB reads them, not the first.
+  step.reads_slots = checksum != nullptr && !trust_.has_value();
   optimizer_->Begin(step);
   MakeParts(making, progress);
   if (making.bad != kNone) return making.bad;

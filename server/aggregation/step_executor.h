@@ -102,7 +102,7 @@ class StepExecutor {
     std::vector<double> learning_rates;
     absl::Span<const float> current;
     absl::Span<float> next;
-    std::vector<OptimizerSlot> slots;  // for the checksums
+    std::vector<OptimizerSlot> slots;  // the new ones, for the checksums
     absl::Span<uint64_t> checksums;    // one for each part; empty: none are wanted
   };
 

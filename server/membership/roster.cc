@@ -16,19 +16,29 @@ Roster::Roster(const ShardOptions& options, JobListener owner)
 absl::StatusOr<SessionRecord*> Roster::Join(const JoinRequest& request, JobListener listener,
                                             Step active_from, absl::Time now,
                                             Completions* completions) {
+  const bool first = layout_ == nullptr;
   const absl::Status adopted = Adopt(request);
   if (!adopted.ok()) return adopted;
   SessionRecord* const earlier = sessions_.FindAlive(request.worker);
   const JobListener replaced = earlier == nullptr ? nullptr : earlier->listener;
   // Before training has started, the slowest workers are those that have not joined.
   const auto record = sessions_.Open(request, active_from, now, started_);
-  if (!record.ok()) return record.status();
+  if (!record.ok()) {
+    if (first) ForgetModel();
+    return record.status();
+  }
   if (replaced) {
     completions->Add([replaced] { replaced({JobEvent::Kind::kEvicted, Step(), {}}); });
   }
   (*record)->listener = std::move(listener);
   if (!first_join_.has_value()) first_join_ = now;
   return record;
+}
+
+// The worker that brought the model is not let in.
+void Roster::ForgetModel() {
+  layout_ = nullptr;
+  optimizer_ = OptimizerConfig();
 }
 
 absl::Status Roster::Adopt(const JoinRequest& request) {

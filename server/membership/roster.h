@@ -93,6 +93,7 @@ class Roster {
 
  private:
   absl::Status Adopt(const JoinRequest& request);
+  void ForgetModel();
   absl::Status CheckFitsServer(const JoinRequest& request) const;
 
   const ShardOptions options_;

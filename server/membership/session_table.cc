@@ -65,11 +65,13 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
     return MakeError(Reason::kEvicted,
                      absl::StrCat(Shown(request.worker), " was evicted by the server's operator"));
   }
-  const absl::Status place = CheckIndex(request);
-  if (!place.ok()) return place;
   // The order of ranks must not change while a step is under way.
   const bool keeps_index =
       it != records_.end() && it->second.alive() && it->second.role == request.role;
+  if (!(returns && keeps_index)) {  // otherwise what it asks for does not matter
+    const absl::Status place = CheckIndex(request);
+    if (!place.ok()) return place;
+  }
   if (it == records_.end()) {
     const absl::Status forgotten = ForgetOneRecord(active_from);
     if (!forgotten.ok()) return forgotten;

@@ -29,6 +29,9 @@ struct OptimizerStep {
   float divisor = 1;    // the gradient is sum / divisor
   // One for the parameters that are in no group, then one for each group of the config.
   std::vector<double> learning_rates = {0};
+  // Whether the caller reads a piece's new slots right after Apply(), so that they must stay in the
+  // caches.
+  bool reads_slots = false;
 };
 
 // A run of elements that starts at `begin` and lies in one group. The spans have equal sizes;

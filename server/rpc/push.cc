@@ -1,7 +1,5 @@
 #include "server/rpc/push.h"
 
-#include <grpc/grpc.h>
-
 #include <memory>
 #include <utility>
 
@@ -11,32 +9,11 @@
 #include "common/wire/chunk.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
+#include "server/rpc/call_canceller.h"
 #include "server/shard/call_span.h"
 
 namespace sluice {
 namespace {
-
-// Owns a reference to a call of gRPC. While there is one, gRPC does not free the call, and Cancel()
-// may be called by any thread, also after the call has ended. A CallbackServerContext is freed at
-// the end of its call, whoever may be using it.
-class CallReference {
- public:
-  explicit CallReference(grpc::CallbackServerContext& context) : call_(context.c_call()) {
-    grpc_call_ref(call_);
-  }
-  ~CallReference() { grpc_call_unref(call_); }
-
-  CallReference(const CallReference&) = delete;
-  CallReference& operator=(const CallReference&) = delete;
-
-  // Does nothing if the call has ended.
-  void Cancel() {
-    grpc_call_cancel_with_status(call_, GRPC_STATUS_CANCELLED, "the session has ended", nullptr);
-  }
-
- private:
-  grpc_call* const call_;
-};
 
 // gRPC reads one message after the other, so no lock is needed. The shard may cancel the stream
 // while it ends or after it has ended, so the shard's callback holds it weakly, and it uses the
@@ -192,7 +169,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   grpc::CallbackServerContext* const context_;  // until OnDone() has returned
-  CallReference call_;
+  CallCanceller call_;
   grpc::ByteBuffer* const response_;
   const SharedMemories& memories_;
   PushLanes& lanes_;

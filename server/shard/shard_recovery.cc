@@ -140,7 +140,7 @@ void Shard::TakeCheckpoint(CheckpointCallback taken) {
   Advance();
 }
 
-// Copies only the slots, which the next step overwrites. The parameters are immutable.
+// Copies only the slots, which later steps overwrite. The parameters are immutable.
 void Shard::MakeCheckpoint() {
   const absl::Time began = clock_.Now();
   const auto checkpoint = std::make_shared<ShardCheckpoint>();

@@ -57,7 +57,7 @@ struct ShardOptions {
   // Elements of a model. A larger model is refused before memory is allocated for it.
   uint64_t max_elements = Layout::kMaxElements;
   // Memory for gradients in flight, and for steps that the journal holds until they are on the
-  // disk. Room for three is always there. Other pushes wait at their header.
+  // disk; at least three vectors in all. Other pushes wait at their header.
   uint64_t max_in_flight_bytes = std::numeric_limits<uint64_t>::max();
   LearningRateSchedule schedule;
   Guards guards;
@@ -125,7 +125,8 @@ struct ShardStatus {
   uint64_t elements = 0;
   absl::Time created;
   absl::Duration uptime;  // since then
-  // By a clock that stands still while this process does not run, as all other times here.
+  // By a clock that stands still while this process does not run, as all times below and those of
+  // sessions.
   absl::Time now;
   StepTimes times;
   uint64_t lost_steps = 0;  // of earlier incarnations, which recovery could not restore

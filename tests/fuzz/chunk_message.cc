@@ -62,7 +62,8 @@ Reason ReasonToRefuse(const v1::TensorChunk& chunk, const SenderMemory& memory) 
     const uint64_t first = chunk.shared().first();
     const bool there = memory != nullptr && first <= kSharedElements &&
                        chunk.shared().count() <= kSharedElements - first;
-    return there && chunk.payload().empty() ? Reason::kNone : Reason::kBadChunk;
+    const bool alone = chunk.payload().empty() && !chunk.has_encoding();
+    return there && alone ? Reason::kNone : Reason::kBadChunk;
   }
   if (chunk.has_encoding()) {
     return chunk.has_checksum() && IsKnown(chunk.encoding()) ? Reason::kNone : Reason::kBadChunk;
@@ -75,7 +76,7 @@ Reason ReasonToRefuse(const v1::TensorChunk& chunk, const SenderMemory& memory) 
 
 void CheckMeans(const v1::TensorChunk& message, const TensorChunk& read) {
   CHECK(read.offset == message.offset());
-  CHECK(read.encoded.has_value() == (message.has_encoding() && !message.has_shared()));
+  CHECK(read.encoded.has_value() == message.has_encoding());
   if (read.encoded.has_value()) {
     CHECK(read.encoded->offset == message.offset());
     CHECK(read.encoded->payload == message.payload());

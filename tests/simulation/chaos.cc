@@ -201,7 +201,9 @@ void Chaos::SpoilChunk(uint64_t number) {
 void Chaos::Abandon() {
   if (world_.pushes() > 0 && dice_.Percent(50)) {
     const uint64_t recent = std::min<uint64_t>(world_.pushes(), 6);
-    return world_.CancelPush(world_.pushes() - 1 - dice_.Below(recent));
+    const uint64_t push = world_.pushes() - 1 - dice_.Below(recent);
+    if (!world_.push(push).past) world_.CancelPush(push);
+    return;
   }
   const absl::optional<uint64_t> number = SomeArriving();
   if (!number.has_value()) return;

@@ -233,7 +233,7 @@ void World::AddChunk(uint64_t number, uint64_t offset, const Values& elements) {
   Begin("push ", number, " brings ", elements.size(), " elements from ", offset);
   const absl::Status added = push.pending->Add(ChunkOf(offset, elements));
   push.arrived += elements.size();
-  if (added.ok()) oracle_.NoteChunk(number);
+  if (added.ok()) oracle_->NoteChunk(number);
   if (!added.ok()) {
     const Reason fault = ReasonOf(added);
     push.whole = true;

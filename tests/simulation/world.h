@@ -83,7 +83,8 @@ class World {
   void AddChunk(uint64_t push, uint64_t offset, const Values& elements);
   void FinishPush(uint64_t push);
   void AbandonPush(uint64_t push, Abandoned why);
-  // Ends the stream of a push that waits at its header. For other pushes it does nothing.
+  // Ends the stream of a push that waits at its header. For other pushes it does nothing. Not for
+  // one of an earlier incarnation of the server.
   void CancelPush(uint64_t push);
   uint64_t pushes() const { return pushes_.size(); }
   const SimulatedPush& push(uint64_t number) const { return *pushes_.at(number); }

@@ -81,7 +81,13 @@ absl::Status ParameterClient::TryToBegin(Earlier earlier, const SharedFloats* ow
   if (earlier == Earlier::kPushed) first.after = welcome_.last_sequence;
   if (!server_has_parameters_ && request_.role == SessionRole::kWorker) {
     if (own == nullptr) return TakeOthers(first, parameters);
-    const auto initialized = connection_->Initialize(welcome_.session, *own);
+    auto initialized = connection_->Initialize(welcome_.session, *own);
+    // The server receives one offer at a time; the others wait.
+    while (absl::IsDeadlineExceeded(initialized.status())) {
+      LOG(WARNING) << Shown(request_.worker)
+                   << " offers its parameters again: " << initialized.status().message();
+      initialized = connection_->Initialize(welcome_.session, *own);
+    }
     if (!initialized.ok()) return initialized.status();
     // The worker has these parameters, and needs only the pull's header.
     if (initialized->accepted) first.have_step = initialized->step;
@@ -91,8 +97,9 @@ absl::Status ParameterClient::TryToBegin(Earlier earlier, const SharedFloats* ow
 
 // Waits, for the time of one pull, until another worker has offered its parameters.
 absl::Status ParameterClient::TakeOthers(const PullRequest& request, absl::Span<float> parameters) {
-  LOG(WARNING) << Shown(request_.worker) << " waits for the parameters of another worker: the server has "
-               << "none, and its own are incomplete";
+  LOG(WARNING) << Shown(request_.worker)
+               << " waits for the parameters of another worker: the server has none, and its own "
+               << "are incomplete";
   const auto pull = connection_->StartPull(request);
   const absl::Status read = Read(*pull, parameters);
   if (!absl::IsDeadlineExceeded(read)) return read;

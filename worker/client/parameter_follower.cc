@@ -53,6 +53,10 @@ absl::StatusOr<absl::optional<FollowedStep>> ParameterFollower::Next(uint64_t ev
       return given_;
     }
     if (ReasonOf(header.status()) == Reason::kDraining) break;
+    if (absl::IsCancelled(header.status())) {  // the next pull says whether the session goes on
+      connection_->AwaitRetry(kPause);
+      continue;
+    }
     if (!IsLost(header.status()) || ++rejoins > kMaxRejoins) return header.status();
     if (WasToldOfTheEnd()) break;
     LOG(WARNING) << Shown(request_.worker) << " joins again: " << header.status().message();

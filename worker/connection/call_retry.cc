@@ -7,7 +7,7 @@ namespace sluice {
 bool IsLost(const absl::Status& status) {
   const Reason reason = ReasonOf(status);
   return reason == Reason::kUnknownSession ||
-         (absl::IsUnavailable(status) && reason == Reason::kNone);
+         ((absl::IsUnavailable(status) || absl::IsCancelled(status)) && reason == Reason::kNone);
 }
 
 bool IsCorrupt(const absl::Status& status) { return ReasonOf(status) == Reason::kCorruptChunk; }

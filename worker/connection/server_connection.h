@@ -90,6 +90,7 @@ class ServerConnection {
   virtual void AwaitRetry(absl::Duration longest) = 0;
 
   // Offers the job its first parameters. The server accepts the first offer only.
+  // DEADLINE_EXCEEDED: its turn has not come; offer again.
   virtual absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
                                                        const SharedFloats& parameters) = 0;
 

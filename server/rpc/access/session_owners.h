@@ -2,7 +2,8 @@
 //
 // A certificate does not tell observers apart, since several may share one, and the number of a
 // session can be guessed from another one. So a caller with the role observer only may name only
-// sessions that were joined on its own connection.
+// sessions that were joined on its own connection. Only TLS, and so TCP, has such callers, and
+// there the peer of a context names one connection.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_SESSION_OWNERS_H_
 #define SLUICE_SERVER_RPC_ACCESS_SESSION_OWNERS_H_

@@ -4,7 +4,6 @@
 #include <glog/logging.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +11,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
 
 namespace sluice {
 namespace {
@@ -24,11 +25,7 @@ constexpr absl::Duration kBetweenLines = absl::Seconds(10);
 // Judging all connections takes some 10 us for each, so it is not done more often than this.
 constexpr absl::Duration kBetweenJudgements = absl::Milliseconds(10);
 
-absl::Duration MonotonicNow() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return absl::DurationFromTimespec(now);
-}
+absl::Duration Now() { return RealClock().Now() - absl::UnixEpoch(); }
 
 FileDescriptor SpareDescriptor() { return FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
@@ -74,8 +71,8 @@ void Acceptor::Run() {
   constexpr int kMostEvents = 64;
   epoll_event ready[kMostEvents];
   while (!ended_) {
-    const int count = epoll_wait(events_.get(), ready, kMostEvents, WaitTime(MonotonicNow()));
-    const absl::Duration now = MonotonicNow();
+    const int count = epoll_wait(events_.get(), ready, kMostEvents, WaitTime(Now()));
+    const absl::Duration now = Now();
     for (int i = 0; i < count; ++i) Handle(ready[i].data.fd, now);
     if (!listens_ && now >= paused_until_) Listen(true);
     JudgeIfDue(now);

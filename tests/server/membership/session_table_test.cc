@@ -226,6 +226,12 @@ TEST_F(SessionTableTest, AProcessThatReturnsKeepsItsIndexThoughItAsksForAnother)
   EXPECT_EQ(Open(Asking(Worker("a", 11), 1)).index, 3u);
 }
 
+TEST_F(SessionTableTest, AProcessThatReturnsKeepsItsIndexThoughItAsksForThatOfAnother) {
+  Open(Asking(Worker("a", 11), 3));
+  Open(Asking(Worker("b", 12), 1));
+  EXPECT_EQ(Open(Asking(Worker("a", 11), 1)).index, 3u);
+}
+
 TEST_F(SessionTableTest, AnotherProcessTakesOverTheIndexOfAnOpenSession) {
   Open(Worker("a", 11));
   Open(Worker("b", 12));

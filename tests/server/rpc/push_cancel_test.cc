@@ -12,29 +12,30 @@
 namespace sluice {
 namespace {
 
-// Evicts the session through the shard, on a thread of its own, while the client breaks the push.
-TEST(PushCancelTest, ASessionThatEndsAsItsPushEndsFreesNothingThatIsInUse) {
-  constexpr int kRounds = 300;
-  ShardOptions options = Sync(1);
-  ServerWorld world(options);
-  for (int round = 0; round < kRounds; ++round) {
-    ASSERT_THAT(world.Join("a"), IsOk());
-    if (round == 0) ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+// Another process takes the name on a thread of its own, while the client breaks the push.
+TEST(PushCancelTest, ASessionThatIsReplacedAsItsPushEndsFreesNothingThatIsInUse) {
+  constexpr uint64_t kRounds = 300;
+  ServerWorld world(Sync(1));
+  v1::JoinRequest request = world.RequestOf("a");
+  ASSERT_THAT(world.JoinAs(request), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  for (uint64_t round = 1; round <= kRounds; ++round) {
     const auto push = world.OpenPush();
     ASSERT_TRUE(push->Write(HeaderOf(world.NextHeader("a", 0))));
     ASSERT_TRUE(
         world.Await([&world] { return world.shard().Describe().counters.in_progress == 1; }));
+    request.set_process_nonce(request.process_nonce() + 1);
     auto* const together = new absl::Barrier(2);
     const auto begin = [together] {
       if (together->Block()) delete together;
     };
-    std::thread operator_thread([&world, &begin] {
+    std::thread successor([&world, &request, &begin] {
       begin();
-      EXPECT_THAT(world.Evict("a"), IsOk());
+      EXPECT_THAT(world.JoinAs(request), IsOk());
     });
     begin();
     push->Cancel();
-    operator_thread.join();
+    successor.join();
     EXPECT_FALSE(push->Answer().ok());
   }
 }

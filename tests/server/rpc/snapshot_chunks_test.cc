@@ -24,6 +24,7 @@ namespace {
 // As many as are encoded, and between two values of bfloat16.
 constexpr uint32_t kSize = 2000;
 constexpr float kBetween = 1 + 1.0f / 512;
+constexpr SessionId kSession(1);
 
 std::shared_ptr<const Snapshot> SnapshotOf(uint64_t step, float value) {
   auto snapshot = std::make_shared<Snapshot>();
@@ -54,7 +55,10 @@ Values Decoded(const ChunkMessages& messages) {
 
 class SnapshotChunksTest : public ::testing::Test {
  protected:
-  SnapshotChunksTest() { world_.Start({"a"}); }
+  SnapshotChunksTest() {
+    world_.Start({"a"});
+    chunks_.Begin(kSession);
+  }
 
   ShardWorld world_{Sync(1), ParametersOnly(kSize)};
   const TransformRegistry transforms_ = BuiltinTransforms();
@@ -84,8 +88,8 @@ TEST_F(SnapshotChunksTest, HaveChecksumsOnlyForThoseWhoAskForThem) {
 TEST_F(SnapshotChunksTest, AStepThatIsPulledTwiceIsEncodedOnce) {
   const Encoding bfloat16 = *ParseEncoding("bfloat16");
   const auto snapshot = SnapshotOf(1, kBetween);
-  const auto first = chunks_.Of(snapshot, bfloat16);
-  const auto second = chunks_.Of(snapshot, bfloat16);
+  const auto first = chunks_.Of(snapshot, bfloat16, kSession);
+  const auto second = chunks_.Of(snapshot, bfloat16, kSession);
   ASSERT_THAT(first, IsOk());
   ASSERT_THAT(second, IsOk());
   EXPECT_EQ(second->chunks, first->chunks);
@@ -93,8 +97,8 @@ TEST_F(SnapshotChunksTest, AStepThatIsPulledTwiceIsEncodedOnce) {
 
 TEST_F(SnapshotChunksTest, ThoseOfAnEncodedLaterStepSaySo) {
   const Encoding bfloat16 = *ParseEncoding("bfloat16");
-  ASSERT_THAT(chunks_.Of(SnapshotOf(2, 2), bfloat16), IsOk());
-  const auto older = chunks_.Of(SnapshotOf(1, 1), bfloat16);
+  ASSERT_THAT(chunks_.Of(SnapshotOf(2, 2), bfloat16, kSession), IsOk());
+  const auto older = chunks_.Of(SnapshotOf(1, 1), bfloat16, kSession);
   ASSERT_THAT(older, IsOk());
   EXPECT_EQ(older->step, Step(2));
   EXPECT_EQ(Decoded(*older->chunks), Values(kSize, 2));

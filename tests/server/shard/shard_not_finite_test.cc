@@ -201,6 +201,8 @@ TEST(NotFiniteStepTest, TheJournalHoldsAStepWithoutGradientsAndReplayRemakesIt) 
   world.shard().OnDurable(Step(2));
   ASSERT_EQ(journal.records.size(), 2u);
   EXPECT_EQ(journal.records[0].gradients, 0u);
+  EXPECT_EQ(journal.records[0].checksum, 0u);
+  EXPECT_NE(journal.records[1].checksum, 0u);
   EXPECT_THAT(journal.sums[0], ElementsAre());
   ASSERT_EQ(journal.records[0].contributors.size(), 2u);
   for (const SessionRecord& worker : journal.records[0].contributors) {
@@ -210,7 +212,9 @@ TEST(NotFiniteStepTest, TheJournalHoldsAStepWithoutGradientsAndReplayRemakesIt) 
   }
   ShardWorld later(Sync(2));
   ASSERT_THAT(later.shard().Restore(*begin), IsOk());
-  for (size_t i = 0; i < 2; ++i) later.shard().Replay(journal.records[i], journal.sums[i]);
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_THAT(later.shard().Replay(journal.records[i], journal.sums[i]), IsOk()) << i;
+  }
   EXPECT_EQ(later.Parameters(), world.Parameters());
   EXPECT_THAT(later.Parameters(), ElementsAre(-1, 0, 1));
 }

@@ -1,5 +1,6 @@
 #include "tests/testing/server/job_world.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -44,8 +45,13 @@ const Job& JobWorld::JobOf(const std::string& name, absl::Duration patience) {
 void JobWorld::StopServer() { door_->Shutdown(absl::ZeroDuration()); }
 
 void JobWorld::EndLeases() {
-  clock_.Advance(absl::Hours(1));
-  shard_.Tick();
+  const auto is_open = [](const SessionRecord& record) { return record.alive(); };
+  std::vector<SessionRecord> records;
+  do {  // bytes that have arrived since the last tick renew a lease
+    clock_.Advance(absl::Hours(1));
+    shard_.Tick();
+    records = shard_.Sessions();
+  } while (std::any_of(records.begin(), records.end(), is_open));
 }
 
 SessionRecord JobWorld::RecordOf(const std::string& name) const {

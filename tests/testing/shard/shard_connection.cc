@@ -22,7 +22,7 @@ bool Takes(int& failures) {
 }
 
 // One pull, shared with the shard that answers it.
-struct Answer {
+struct PullAnswer {
   absl::Notification given;
   absl::StatusOr<PullResult> result = absl::UnknownError("not answered");
 };
@@ -257,7 +257,7 @@ class ShardConnection::Pull final : public PendingPull {
   Shard& shard_;
   const bool late_;
   bool wrote_ = false;
-  const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
+  const std::shared_ptr<PullAnswer> answer_ = std::make_shared<PullAnswer>();
   PullId id_;
 };
 

@@ -42,7 +42,11 @@ class GrpcPullCall {
   absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) {
     absl::StatusOr<PullHeader> header = ReadAll(parameters);
     if (!ended_) stream_.Cancel();  // otherwise a faulty server could send without end
-    const absl::Status end = EndOf(stream_.Finish());
+    const grpc::Status finished = stream_.Finish();
+    // The server also ends an observer's pull alone, when later ones need its memory.
+    const absl::Status end = finished.error_code() == grpc::StatusCode::CANCELLED
+                                 ? absl::CancelledError("the server ended the pull")
+                                 : EndOf(finished);
     // The server's error explains more than a stream that ends early.
     if (ended_ && !end.ok()) return end;
     return header;

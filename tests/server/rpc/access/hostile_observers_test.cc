@@ -118,10 +118,10 @@ TEST_F(HostileObserversTest, CannotKeepAllStepsInMemoryByPullsThatAreNotRead) {
 }
 
 TEST_F(HostileObserversTest, CannotReportResults) {
+  const auto channel = Channel();
   v1::LeaveRequest request;
-  request.set_session(PullOf("o").session());
+  request.set_session(Observe(channel, "o"));
   (*request.mutable_results())["test accuracy"] = 1;
-  const auto channel = TlsChannel(world_.address(), authority_.Client({Role::kObserver}));
   EXPECT_THAT(CallOnce(channel, "/sluice.v1.ParameterServer/Leave", request.SerializeAsString()),
               IsError(Reason::kWrongRole, HasSubstr("it leaves without results")));
   EXPECT_TRUE(world_.shard().results().empty());
