@@ -22,8 +22,11 @@ std::string WhoIsAwaited(const StepState& step) {
                                    Seconds(worker.since_last_seen), " ago, ", worker.bytes_arrived,
                                    " bytes of its push here)"));
   }
-  if (step.missing > step.awaited.size()) {
-    workers.push_back(absl::StrCat(step.missing - step.awaited.size(), " more"));
+  const size_t unnamed = step.missing - step.awaited.size() - step.absent;
+  if (unnamed > 0) workers.push_back(absl::StrCat(unnamed, " more"));
+  if (step.absent > 0) {
+    workers.push_back(absl::StrCat(step.absent, step.absent == 1 ? " worker" : " workers",
+                                   " still to join (see --workers and --start-timeout)"));
   }
   if (workers.empty()) {
     return absl::StrCat(step.required - step.accumulated, " more gradients");

@@ -38,13 +38,18 @@ std::vector<SessionId> CurrentStep::Delayers() const {
   const absl::optional<absl::Time> since = HeldUpSince();
   if (!since.has_value()) return delayers;
   const absl::Duration waited = clock_.Now() - *since;
-  for (const SessionId holder :
-       roster_.sessions().Holders(number_, settings_.policy().BoundsLead())) {
+  for (const SessionId holder : Holders(Progress())) {
     const SessionRecord& record = **roster_.sessions().Find(holder);
     const absl::Duration own = waited - record.served.After(*since);
     if (own >= settings_.consistency().max_step_wait) delayers.push_back(holder);
   }
   return delayers;
+}
+
+std::vector<SessionId> CurrentStep::Holders(const StepProgress& progress) const {
+  absl::optional<uint64_t> slowest;
+  if (settings_.policy().BoundsLead()) slowest = progress.slowest;
+  return roster_.sessions().Holders(number_, slowest);
 }
 
 absl::optional<Contribution> CurrentStep::TakeNext() {
@@ -70,8 +75,9 @@ StepState CurrentStep::Describe(const InFlightLimit* in_flight) const {
   state.contributed = roster_.sessions().Contributors(number_, StepState::kNames);
   const bool awaits = by_clock ? state.since.has_value() : settings_.policy().OncePerStep();
   if (!awaits) return state;
-  const std::vector<SessionId> holders = roster_.sessions().Holders(number_, by_clock);
-  state.missing = by_clock ? holders.size() : progress.missing;
+  const std::vector<SessionId> holders = Holders(progress);
+  state.missing = by_clock ? holders.size() + progress.absent : progress.missing;
+  state.absent = progress.absent;
   for (const SessionId holder : holders) {
     if (state.awaited.size() == StepState::kNames) break;
     const SessionRecord& record = **roster_.sessions().Find(holder);

@@ -72,6 +72,9 @@ class CurrentStep {
   StepState Describe(const InFlightLimit* in_flight) const;
 
  private:
+  // The members that the step, or in ssp those who are ahead, wait for.
+  std::vector<SessionId> Holders(const StepProgress& progress) const;
+
   const RuntimeSettings& settings_;
   const Roster& roster_;
   const PullQueue& pulls_;

@@ -164,7 +164,8 @@ StepProgress Roster::Progress(Step step) const {
   progress.joining = sessions_.CountAlive(SessionRole::kWorker) - progress.members;
   if (!started_) {
     const uint32_t known = sessions_.CountKnown(SessionRole::kWorker);
-    progress.missing += std::max(options_.expected_workers, known) - known;
+    progress.absent = std::max(options_.expected_workers, known) - known;
+    progress.missing += progress.absent;
   }
   // Workers that have not joined have made no push.
   progress.slowest = started_ ? sessions_.SlowestClock() : 0;

@@ -238,13 +238,12 @@ void SessionTable::NoteServed(SessionId session, absl::Time begin, absl::Time en
   if (record.ok()) (*record)->served.Add(begin, end);
 }
 
-std::vector<SessionId> SessionTable::Holders(Step step, bool by_clock) const {
-  const uint64_t slowest = SlowestClock();
+std::vector<SessionId> SessionTable::Holders(Step step, absl::optional<uint64_t> slowest) const {
   std::vector<SessionId> holders;
   for (const auto& entry : records_) {
     const SessionRecord& record = entry.second;
     const bool slow = record.IsMemberOf(step) && !record.excused && record.clock == slowest;
-    if (by_clock ? slow : record.IsMissingFrom(step)) holders.push_back(record.session);
+    if (slowest.has_value() ? slow : record.IsMissingFrom(step)) holders.push_back(record.session);
   }
   return holders;
 }

@@ -84,9 +84,9 @@ class SessionTable {
   // Notes that the session, if it is open, waited for this server from `begin` to `end`.
   void NoteServed(SessionId session, absl::Time begin, absl::Time end);
 
-  // The members of `step` that others wait for: those that have not contributed or, with `by_clock`
-  // (ssp), those with the lowest clock.
-  std::vector<SessionId> Holders(Step step, bool by_clock) const;
+  // The members of `step` that others wait for: those that have not contributed or, with `slowest`
+  // (ssp), those with that clock.
+  std::vector<SessionId> Holders(Step step, absl::optional<uint64_t> slowest) const;
 
   // Whether a process of that name has contributed to `step`.
   bool HasContributed(const std::string& worker, Step step) const;

@@ -100,6 +100,7 @@ struct StepState {
   uint32_t skipped = 0;                  // left out because they were not finite
   uint32_t required = 0;                 // gradients that complete the step
   uint32_t missing = 0;                  // workers that others wait for
+  uint32_t absent = 0;                   // of these, workers that have not joined yet
   std::vector<std::string> contributed;  // names of the first kNames
   std::vector<AwaitedWorker> awaited;    // the first kNames
 };

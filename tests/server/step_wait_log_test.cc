@@ -80,6 +80,15 @@ TEST_F(StepWaitLogTest, CountsThoseThatItDoesNotName) {
             "17 more");
 }
 
+TEST_F(StepWaitLogTest, SaysHowManyHaveNotJoined) {
+  ShardStatus state = Waiting(absl::Seconds(5));
+  state.current.missing = 2;
+  state.current.absent = 2;
+  EXPECT_EQ(log_.Look(state).value_or(""),
+            "step 17 has waited 5.0s for 2 workers still to join (see --workers and "
+            "--start-timeout)");
+}
+
 TEST_F(StepWaitLogTest, SpeaksAgainEachTimeTheWaitHasDoubled) {
   EXPECT_NE(After(absl::Seconds(5)), "");
   EXPECT_EQ(After(absl::Seconds(5)), "");

@@ -154,7 +154,8 @@ class Oracle {
   std::vector<const ModelWorker*> Delayers() const;
   absl::optional<absl::Time> HeldUpSince() const;
   std::vector<const ModelWorker*> Missing() const;
-  uint32_t CountMissing() const;  // and workers that have not joined
+  uint32_t CountAbsent() const;   // workers that the first step waits for, to join
+  uint32_t CountMissing() const;  // and those absent
   std::vector<const ModelWorker*> Awaited() const;
   absl::optional<ModelRank> FirstMissing() const;
   std::vector<uint64_t> SessionsInside() const;

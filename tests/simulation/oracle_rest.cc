@@ -140,7 +140,10 @@ StepState Oracle::Current() const {
     awaited.since_last_seen = now_ - worker->heard;
     state.awaited.push_back(awaited);
   }
-  state.missing = OncePerStep() ? CountMissing() : static_cast<uint32_t>(state.awaited.size());
+  const bool by_clock = consistency_.mode == ConsistencyMode::kSsp && HeldUpSince().has_value();
+  if (OncePerStep() || by_clock) state.absent = CountAbsent();
+  state.missing =
+      OncePerStep() ? CountMissing() : static_cast<uint32_t>(state.awaited.size()) + state.absent;
   return state;
 }
 

@@ -189,10 +189,14 @@ std::vector<const ModelWorker*> Oracle::Missing() const {
   return missing;
 }
 
-uint32_t Oracle::CountMissing() const {
+uint32_t Oracle::CountAbsent() const {
   const uint32_t known = workers_.CountKnown();
   const uint32_t expected = started_ ? 0 : scenario_.options.expected_workers;
-  return static_cast<uint32_t>(Missing().size()) + (expected > known ? expected - known : 0);
+  return expected > known ? expected - known : 0;
+}
+
+uint32_t Oracle::CountMissing() const {
+  return static_cast<uint32_t>(Missing().size()) + CountAbsent();
 }
 
 std::vector<const ModelWorker*> Oracle::Awaited() const {
@@ -200,7 +204,8 @@ std::vector<const ModelWorker*> Oracle::Awaited() const {
   std::vector<const ModelWorker*> slow;
   if (consistency_.mode != ConsistencyMode::kSsp || !HeldUpSince().has_value()) return slow;
   for (const ModelWorker* const worker : workers_.Members(step_)) {
-    if (!worker->excused && worker->pushes == workers_.Slowest()) slow.push_back(worker);
+    const bool slowest = worker->pushes == (started_ ? workers_.Slowest() : 0);
+    if (!worker->excused && slowest) slow.push_back(worker);
   }
   return slow;
 }

@@ -27,9 +27,9 @@ std::string InWords(absl::Span<const float> values) {
 }
 
 std::string InWords(const StepState& state) {
-  std::string words =
-      absl::StrCat(state.accumulated, " accumulated, ", state.skipped, " skipped, ", state.required,
-                   " required, ", state.missing, " missing, contributed:");
+  std::string words = absl::StrCat(state.accumulated, " accumulated, ", state.skipped, " skipped, ",
+                                   state.required, " required, ", state.missing, " missing, ",
+                                   state.absent, " absent, contributed:");
   for (const std::string& name : state.contributed) absl::StrAppend(&words, " ", name);
   absl::StrAppend(&words, ", awaited:");
   for (const AwaitedWorker& worker : state.awaited) {
@@ -51,7 +51,7 @@ bool Same(const StepState& a, const StepState& b) {
     return x.worker == y.worker && x.since_last_seen == y.since_last_seen;
   };
   return a.since == b.since && a.accumulated == b.accumulated && a.skipped == b.skipped &&
-         a.required == b.required && a.missing == b.missing &&
+         a.required == b.required && a.missing == b.missing && a.absent == b.absent &&
          std::equal(a.awaited.begin(), a.awaited.end(), b.awaited.begin(), b.awaited.end(),
                     same_worker);
 }

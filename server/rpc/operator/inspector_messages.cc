@@ -57,6 +57,7 @@ v1::StepState StepToProto(const StepState& step, absl::Time now) {
   if (step.since.has_value()) *message.mutable_waiting() = ToProto(now - *step.since);
   for (const std::string& name : step.contributed) message.add_contributed(name);
   message.set_missing(step.missing);
+  message.set_absent(step.absent);
   for (const AwaitedWorker& worker : step.awaited) {
     v1::AwaitedWorker& awaited = *message.add_awaited();
     awaited.set_worker(worker.worker);

@@ -382,6 +382,7 @@ TEST(RosterTest, TellsThePolicyOfAStepsWorkers) {
   (*world.roster.sessions().Find(world.Join("a")))->clock = 4;
   EXPECT_FALSE(world.roster.Progress(Step(7)).started);
   EXPECT_EQ(world.roster.Progress(Step(7)).slowest, 0u);  // of who has not joined yet
+  EXPECT_EQ(world.roster.Progress(Step(7)).absent, 1u);
   SessionRecord& b = **world.roster.sessions().Find(world.Join("b"));
   b.contributed = Step(7);
   b.clock = 3;
@@ -390,6 +391,7 @@ TEST(RosterTest, TellsThePolicyOfAStepsWorkers) {
   EXPECT_TRUE(progress.started);
   EXPECT_EQ(progress.members, 2u);
   EXPECT_EQ(progress.missing, 1u);
+  EXPECT_EQ(progress.absent, 0u);
   EXPECT_EQ(progress.slowest, 3u);
 }
 

@@ -559,10 +559,10 @@ TEST_F(SessionTableTest, MissesALostWorkerAndNoneThatHasGone) {
 TEST_F(SessionTableTest, AStepIsHeldUpByThoseMissingFromIt) {
   for (const char* name : {"c", "a", "b"}) Open(Worker(name));
   Open(Worker("d"), 1);
-  EXPECT_THAT(table_.Holders(Step(0), false),
+  EXPECT_THAT(table_.Holders(Step(0), absl::nullopt),
               ElementsAre(SessionId(2), SessionId(3), SessionId(1)));
   (*table_.Find(SessionId(2)))->contributed = Step(0);
-  EXPECT_THAT(table_.Holders(Step(0), false), ElementsAre(SessionId(3), SessionId(1)));
+  EXPECT_THAT(table_.Holders(Step(0), absl::nullopt), ElementsAre(SessionId(3), SessionId(1)));
 }
 
 TEST_F(SessionTableTest, ByTheClockWorkersAreHeldUpByTheSlowest) {
@@ -570,9 +570,10 @@ TEST_F(SessionTableTest, ByTheClockWorkersAreHeldUpByTheSlowest) {
   Open(Worker("b")).clock = 3;
   Open(Worker("c")).clock = 3;
   Open(Observer("o"));
-  EXPECT_THAT(table_.Holders(Step(0), true), ElementsAre(SessionId(2), SessionId(3)));
+  EXPECT_THAT(table_.Holders(Step(0), 3), ElementsAre(SessionId(2), SessionId(3)));
   (*table_.Find(SessionId(2)))->excused = true;
-  EXPECT_THAT(table_.Holders(Step(0), true), ElementsAre(SessionId(3)));
+  EXPECT_THAT(table_.Holders(Step(0), 3), ElementsAre(SessionId(3)));
+  EXPECT_THAT(table_.Holders(Step(0), 0), IsEmpty());  // somebody who has not joined
 }
 
 TEST_F(SessionTableTest, NamesContributorsUpToALimitThoseGoneToo) {
