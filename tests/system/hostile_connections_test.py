@@ -13,12 +13,14 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from http2_peer import (
     CONTINUATION,
     END_HEADERS,
     HEADERS,
+    PATIENCE,
     RST_STREAM,
     Peer,
     bomb,
@@ -71,14 +73,20 @@ class Server:
         self.address = self.await_line(r"listening on ([^ ,\n]+)")
 
     def lines(self):
-        self.log.seek(0)
-        return self.log.read().decode()
+        """What it has written. Leaves the offset alone, which is also where it writes next."""
+        return os.pread(self.log.fileno(), 1 << 20, 0).decode()
 
     def await_line(self, pattern):
-        while self.process.poll() is None:
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
             found = re.search(pattern, self.lines())
             if found:
                 return found.group(1)
+            try:
+                self.process.wait(0.01)
+            except subprocess.TimeoutExpired:
+                continue
+            break
         raise AssertionError(f"no line with {pattern}:\n{self.lines()}")
 
     def peak(self):

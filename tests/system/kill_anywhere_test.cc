@@ -142,6 +142,8 @@ TEST_P(KillAnywhereTest, TheOthersFinish) {
   for (int i = 0; i < kWorkers; ++i) {
     workers.push_back(Start(Worker(StepsOf(i), {absl::StrCat("--server=", *address)})));
   }
+  // The server waits for a worker that never joined.
+  ASSERT_THAT(workers[victim_]->WaitForOutput("(joined) at step"), IsOk());
   ASSERT_THAT(WaitForAccepted(*address, after_pushes_), IsOk());
   workers[victim_]->Signal(SIGKILL);
   for (int i = 0; i < kWorkers; ++i) {

@@ -21,7 +21,6 @@ namespace {
 using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Pair;
 
 // A status that gRPC made: it has no ErrorInfo.

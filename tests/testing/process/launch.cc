@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <random>
 #include <utility>
 
@@ -53,6 +54,17 @@ class Inspection {
   const std::chrono::system_clock::time_point deadline_ =
       std::chrono::system_clock::now() + absl::ToChronoMilliseconds(Process::kPatience);
 };
+
+absl::Status WaitForState(const std::string& address,
+                          const std::function<bool(const v1::ServerState&)>& reached) {
+  Inspection inspection(address);
+  v1::ServerState state;
+  do {
+    const absl::Status looked = inspection.GetServerState(&state);
+    if (!looked.ok()) return looked;
+  } while (!reached(state));
+  return absl::OkStatus();
+}
 
 std::unique_ptr<Process> StartIn(const Words& argv, const Process::Environment& environment) {
   auto process = Process::Start(argv, environment);
@@ -110,23 +122,13 @@ uint16_t FreePort() {
 }
 
 absl::Status WaitForAccepted(const std::string& address, uint64_t pushes) {
-  Inspection inspection(address);
-  v1::ServerState state;
-  while (state.pushes().accepted() < pushes) {
-    const absl::Status looked = inspection.GetServerState(&state);
-    if (!looked.ok()) return looked;
-  }
-  return absl::OkStatus();
+  return WaitForState(address, [pushes](const v1::ServerState& state) {
+    return state.pushes().accepted() >= pushes;
+  });
 }
 
 absl::Status WaitForObserver(const std::string& address) {
-  Inspection inspection(address);
-  v1::ServerState state;
-  while (state.observers() == 0) {
-    const absl::Status looked = inspection.GetServerState(&state);
-    if (!looked.ok()) return looked;
-  }
-  return absl::OkStatus();
+  return WaitForState(address, [](const v1::ServerState& state) { return state.observers() > 0; });
 }
 
 absl::StatusOr<uint64_t> StepOf(const std::string& address) {
