@@ -1,9 +1,12 @@
 """C++ libraries from .proto files, by the system's protoc."""
 
+load("//tools/bazel:library.bzl", "COLD", "JOIN")
+
 _ROOT = "proto"
 
-def _outputs(src, suffixes):
-    return [src[:-len(".proto")] + suffix for suffix in suffixes]
+def _outputs(srcs, suffix):
+    stems = [src[:-len(".proto")] + suffix for src in srcs]
+    return struct(hdrs = [stem + ".h" for stem in stems], srcs = [stem + ".cc" for stem in stems])
 
 def proto_cc_library(name, srcs, deps = [], grpc = False, visibility = None):
     """Generates and compiles C++ for srcs, whose imports are relative to //proto.
@@ -15,10 +18,8 @@ def proto_cc_library(name, srcs, deps = [], grpc = False, visibility = None):
       grpc: whether srcs define services.
       visibility: of the library.
     """
-    suffixes = [".pb.h", ".pb.cc"] + ([".grpc.pb.h", ".grpc.pb.cc"] if grpc else [])
-    generated = []
-    for src in srcs:
-        generated += _outputs(src, suffixes)
+    generated = _outputs(srcs, ".pb")
+    services = _outputs(srcs, ".grpc.pb") if grpc else struct(hdrs = [], srcs = [])
     native.filegroup(
         name = name + "_protos",
         srcs = srcs + [dep + "_protos" for dep in deps],
@@ -28,7 +29,7 @@ def proto_cc_library(name, srcs, deps = [], grpc = False, visibility = None):
     native.genrule(
         name = name + "_generated",
         srcs = [name + "_protos"],
-        outs = generated,
+        outs = generated.hdrs + generated.srcs + services.hdrs + services.srcs,
         cmd = " ".join([
             "protoc -I" + _ROOT,
             "--cpp_out=$(GENDIR)/" + _ROOT,
@@ -38,10 +39,28 @@ def proto_cc_library(name, srcs, deps = [], grpc = False, visibility = None):
         message = "Generating C++ for " + name,
     )
     native.cc_library(
-        name = name,
-        srcs = [out for out in generated if out.endswith(".cc")],
-        hdrs = [out for out in generated if out.endswith(".h")],
+        name = name + "_messages" if grpc else name,
+        srcs = generated.srcs,
+        hdrs = generated.hdrs,
         includes = ["."],
-        deps = deps + ["@system//:protobuf"] + (["@system//:grpc"] if grpc else []),
+        deps = deps + ["@system//:protobuf"],
+        visibility = visibility,
+    )
+    if not grpc:
+        return
+    together = name + "_sources.cc"
+    native.genrule(
+        name = name + "_sources",
+        srcs = services.srcs,
+        outs = [together],
+        cmd = JOIN,
+    )
+    native.cc_library(
+        name = name,
+        srcs = [together],
+        hdrs = services.hdrs,
+        copts = COLD,
+        includes = ["."],
+        deps = [name + "_messages", "@system//:grpc"],
         visibility = visibility,
     )
