@@ -110,6 +110,7 @@ void ShardConnection::AwaitRetry(absl::Duration) {
 absl::StatusOr<InitializeOutcome> ShardConnection::Initialize(SessionId session,
                                                               const SharedFloats& parameters) {
   if (before_initialize_) before_initialize_();
+  if (Takes(delayed_offers_)) return absl::DeadlineExceededError("Deadline Exceeded");
   auto start = shard_->BeginInitialize(session);
   if (!start.ok()) return start.status();
   if (start->parameters == nullptr) return start->answer;
@@ -269,6 +270,7 @@ std::unique_ptr<OutgoingPush> ShardConnection::StartPush(const PushHeader& heade
 std::unique_ptr<PendingPull> ShardConnection::StartPull(const PullRequest& request) {
   ++pulls_;
   if (Takes(broken_pulls_)) return std::make_unique<BrokenPull>(Break());
+  if (Takes(ended_pulls_)) return std::make_unique<BrokenPull>(absl::CancelledError("ended"));
   return std::make_unique<Pull>(*this, request);
 }
 

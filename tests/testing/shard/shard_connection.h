@@ -30,6 +30,11 @@ class ShardConnection final : public ServerConnection {
   void DelayPushes(int pushes) { delayed_pushes_ = pushes; }
   // The next `pulls` pulls end with DEADLINE_EXCEEDED, as if their step were late.
   void DelayPulls(int pulls) { delayed_pulls_ = pulls; }
+  // The next `offers` offers of parameters end with DEADLINE_EXCEEDED, as if the server received
+  // another worker's.
+  void DelayOffers(int offers) { delayed_offers_ = offers; }
+  // The server ends the next `pulls` pulls with CANCELLED, to make room.
+  void EndPulls(int pulls) { ended_pulls_ = pulls; }
   // The next `pushes`, `joins` or `pulls` calls fail as if the connection broke, and the shard also
   // notices that it broke. It breaks:
   void BreakPushes(int pushes) { broken_pushes_ = pushes; }  // before the push arrives
@@ -80,6 +85,8 @@ class ShardConnection final : public ServerConnection {
   SessionId session_;
   int delayed_pushes_ = 0;
   int delayed_pulls_ = 0;
+  int delayed_offers_ = 0;
+  int ended_pulls_ = 0;
   int pulls_ = 0;
   int broken_pushes_ = 0;
   int cut_pushes_ = 0;

@@ -622,6 +622,17 @@ TEST(ParameterClientPatienceTest, APushThatWaitedGivesUpAServerThatDied) {
   EXPECT_EQ(twin.joins(), 1 + 20);
 }
 
+TEST(ParameterClientInitializeTest, OffersAgainWhatWaitedTooLong) {
+  ServerWorld world(Sync(1));
+  auto connection = std::make_unique<ShardConnection>(world.shard());
+  ShardConnection& twin = *connection;
+  TestWorker a("a", std::move(connection), {1, 2, 3});
+  twin.DelayOffers(3);
+  ASSERT_THAT(a.Join(), IsOk());
+  EXPECT_EQ(twin.joins(), 1);
+  EXPECT_EQ(ValuesOf(world.shard().snapshot()->values.span()), Values({1, 2, 3}));
+}
+
 TEST(ParameterClientInitializeTest, TakesTheParametersOfWhoWasFaster) {
   ServerWorld world(Sync(2));
   auto connection = std::make_unique<ShardConnection>(world.shard());

@@ -249,6 +249,17 @@ TEST_F(BrokenConnectionTest, ContinuesWithTheNextIncarnationOfTheServer) {
   pushing.join();
 }
 
+TEST_F(BrokenConnectionTest, PullsAgainInTheSameSessionWhatTheServerEnded) {
+  EXPECT_THAT(world_.Push("a", 5, {1, 1, 1}), Applied(6));
+  connection_->EndPulls(2);
+  int pauses = 0;
+  connection_->OnAwaitRetry([&pauses] { ++pauses; });
+  EXPECT_EQ(follower_->Next(), "step 6 of incarnation 1: -6 -6 -6");
+  EXPECT_EQ(pauses, 2);
+  EXPECT_EQ(connection_->joins(), 1);
+  EXPECT_EQ(connection_->reconnects(), 0);
+}
+
 TEST_F(BrokenConnectionTest, ItIsGoneIfItDoesNotComeBack) {
   connection_->BreakPulls(1);
   connection_->LoseServer();

@@ -313,6 +313,23 @@ TEST_F(GradientEncoderTest, WithLosslessEncodingsWhatIsPlainIsSentInOneRun) {
   EXPECT_EQ(receiver.values, gradient);
 }
 
+TEST_F(GradientEncoderTest, ARunThatIsPlainEndsWhereThePartOfTheGradientDoes) {
+  Use("float32", true, LayoutOf({{"a", 2000}, {"b", 2000}, {"c", 2000}}));
+  const Values gradient = Gradient(6000);
+  const SharedFloats all = Share(gradient);
+  encoder_->Begin(Sequence(1), Step(), 0);
+  Receiver receiver(gradient.size());
+  Coverage sent(gradient.size());
+  ASSERT_TRUE(encoder_->Send(500, all.Part(500, 3000), receiver, sent));
+  EXPECT_EQ(sent.covered(), 3000u);
+  EXPECT_EQ(receiver.values[3499], gradient[3499]);
+  EXPECT_EQ(receiver.values[3500], 0.0f);
+  ASSERT_TRUE(encoder_->Send(3500, all.Part(3500, 2500), receiver, sent));
+  ASSERT_TRUE(encoder_->Send(0, all.Part(0, 500), receiver, sent));
+  EXPECT_THAT(receiver.payloads, ElementsAre("plain", "plain", "plain"));
+  EXPECT_EQ(receiver.values, gradient);
+}
+
 // The 2 waits with its momentum: 2, then 2 + 1.
 TEST_F(GradientEncoderTest, WithMomentumCorrectionWhatWaitsGainsMomentum) {
   Use("top-k:0.001:momentum");
