@@ -314,7 +314,7 @@ TEST_F(GradientEncoderTest, WithLosslessEncodingsWhatIsPlainIsSentInOneRun) {
 }
 
 TEST_F(GradientEncoderTest, ARunThatIsPlainEndsWhereThePartOfTheGradientDoes) {
-  Use("float32", true, LayoutOf({{"a", 2000}, {"b", 2000}, {"c", 2000}}));
+  Use("auto", true, LayoutOf({{"a", 2000}, {"b", 2000}, {"c", 2000}}));
   const Values gradient = Gradient(6000);
   const SharedFloats all = Share(gradient);
   encoder_->Begin(Sequence(1), Step(), 0);
