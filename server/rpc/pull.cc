@@ -5,14 +5,13 @@
 #include <string>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/error.h"
 #include "common/wire/chunk.h"
 #include "common/wire/encoding.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/rpc/call_canceller.h"
+#include "server/rpc/call_wait.h"
 #include "server/shard/call_span.h"
 
 namespace sluice {
@@ -43,15 +42,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     }
   }
 
-  void OnCancel() override {
-    PullId id;
-    {
-      absl::MutexLock lock(&mu_);
-      cancelled_ = true;
-      id = id_;
-    }
-    CancelWait(id);
-  }
+  void OnCancel() override { CancelWait(wait_.Cancel()); }
 
   void OnWriteDone(bool ok) override {
     if (!ok) {
@@ -93,14 +84,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     const std::shared_ptr<PullStream> self = shared_from_this();
     const PullId id = shard_.Pull(
         request_, [this](absl::StatusOr<PullResult> result) { Begin(std::move(result)); });
-    if (id == PullId()) return;
-    bool cancelled = false;
-    {
-      absl::MutexLock lock(&mu_);
-      id_ = id;
-      cancelled = cancelled_;
-    }
-    if (cancelled) CancelWait(id);
+    if (id != PullId() && wait_.Begin(id)) CancelWait(id);
   }
 
   void CancelWait(PullId id) {
@@ -225,10 +209,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   uint64_t size_ = 0;                     // of the vector, in such a pull
   uint64_t read_ = 0;                     // number of elements read
   std::shared_ptr<PullStream> self_;      // until the call is done
-
-  absl::Mutex mu_;
-  PullId id_ ABSL_GUARDED_BY(mu_);
-  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  CallWait<PullId> wait_;                 // in the shard
 };
 
 }  // namespace

@@ -3,13 +3,12 @@
 #include <memory>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/error.h"
 #include "common/wire/chunk.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/rpc/call_canceller.h"
+#include "server/rpc/call_wait.h"
 #include "server/shard/call_span.h"
 
 namespace sluice {
@@ -52,15 +51,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   // If two threads notice that the push is cancelled while it waits, one of them ends the call.
-  void OnCancel() override {
-    PushId id;
-    {
-      absl::MutexLock lock(&mu_);
-      cancelled_ = true;
-      id = id_;
-    }
-    CancelWait(id);
-  }
+  void OnCancel() override { CancelWait(wait_.Cancel()); }
 
   void OnDone() override {
     if (gathered_ != nullptr && push_ == nullptr) push_ = gathered_->End().push;
@@ -82,14 +73,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
         [weak = weak_from_this()] {
           if (const std::shared_ptr<PushStream> stream = weak.lock()) stream->call_.Cancel();
         });
-    if (id == PushId()) return;
-    bool cancelled = false;
-    {
-      absl::MutexLock lock(&mu_);
-      id_ = id;
-      cancelled = cancelled_;
-    }
-    if (cancelled) CancelWait(id);
+    if (id != PushId() && wait_.Begin(id)) CancelWait(id);
   }
 
   void CancelWait(PushId id) {
@@ -182,10 +166,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   std::unique_ptr<PendingPush> push_;       // an incomplete push whose stream has ended
   CallSpan span_;                           // while it arrives
   std::shared_ptr<PushStream> self_;        // until the call is done
-
-  absl::Mutex mu_;
-  PushId id_ ABSL_GUARDED_BY(mu_);  // of a push that has waited at its header
-  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  CallWait<PushId> wait_;                   // in the shard
 };
 
 }  // namespace
