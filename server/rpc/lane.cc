@@ -68,7 +68,7 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   void Start() { StartRead(&message_); }
 
   void OnReadDone(bool ok) override {
-    if (ok) shard_.CountWire(message_.Length(), 0);
+    if (ok) shard_.wire_bytes().AddReceived(message_.Length());
     if (push_ == nullptr) {
       Begin(ok);
     } else if (ok && push_->Add(DecodeChunk<v1::PushGradientsRequest>(message_))) {
@@ -163,7 +163,7 @@ class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   // The write's completion may run on another thread at once, so nothing may follow the write.
   void WriteNext() {
     const grpc::ByteBuffer* const chunk = chunk_;
-    shard_.CountWire(0, chunk->Length());
+    shard_.wire_bytes().AddSent(chunk->Length());
     chunk_ = chunks_->Take();
     if (chunk_ == nullptr) {
       StartWriteAndFinish(chunk, grpc::WriteOptions(), grpc::Status::OK);

@@ -167,7 +167,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   // last write also finishes the call.
   void WriteNext() {
     const grpc::ByteBuffer* const message = next_;
-    shard_.CountWire(0, message->Length());
+    shard_.wire_bytes().AddSent(message->Length());
     if (HasNext()) {
       StartWrite(message);
     } else {

@@ -37,7 +37,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void OnReadDone(bool ok) override {
-    if (ok) shard_.CountWire(message_.Length(), 0);
+    if (ok) shard_.wire_bytes().AddReceived(message_.Length());
     if (gathered_ == nullptr) {
       Begin(ok);
     } else if (ok) {

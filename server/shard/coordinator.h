@@ -59,9 +59,7 @@ class Coordinator {
   void OnDurable(Step step, Completions* completions);
   // Refuses new pushes with `error`, unless it is OK.
   void SetJournalError(const absl::Status& error) { journal_error_ = error; }
-  void FailHeldAnswers(const absl::Status& why, Completions* completions) {
-    admission_.FailHeldAnswers(why, completions);
-  }
+  void FailHeldAnswers(const absl::Status& why, Completions* completions);
   // Lets DecideNext() return a checkpoint as its next action. NOT_INITIALIZED if there are no
   // parameters.
   absl::Status RequestCheckpoint();
@@ -100,9 +98,7 @@ class Coordinator {
   NextAction DecideNext(Completions* completions);
 
   // The step that is being applied is made without its gradients; see PushAdmission::LeaveOut().
-  void LeaveOut(const absl::Status& why, Completions* completions) {
-    admission_.LeaveOut(why, completions);
-  }
+  void LeaveOut(const absl::Status& why, Completions* completions);
 
   // The action is done: the contribution is in the sum; the step is applied and `next` holds it.
   void OnAccumulated(const Contribution& contribution, Completions* completions);

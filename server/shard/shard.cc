@@ -1,13 +1,10 @@
 #include "server/shard/shard.h"
 
-#include <glog/logging.h>
-
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
-#include "common/tensor/vector_copy.h"
 
 namespace sluice {
 namespace {
@@ -19,17 +16,6 @@ absl::Status CheckNorm(const PendingPush& push, const Guards& guards) {
   return MakeError(Reason::kNormTooLarge,
                    absl::StrCat("the gradient's norm is ", norm, ", this server takes at most ",
                                 *guards.max_push_norm, "; look for the batch that caused it"));
-}
-
-absl::Status WouldNotBeFinite(const Layout& layout, uint64_t element, Step step,
-                              uint32_t gradients) {
-  return MakeError(
-      Reason::kNotFinite,
-      absl::StrCat("step ", step.value(), " would make ", layout.ElementName(element),
-                   ", or the optimizer's state for it, NaN or infinite; it is made without its ",
-                   gradients,
-                   " gradients; lower the learning rate, or look for the batch that "
-                   "caused it"));
 }
 
 }  // namespace
@@ -94,20 +80,20 @@ void Shard::Tick() {
 // ---- The operator ----
 
 absl::StatusOr<Step> Shard::SetConsistency(const Consistency& consistency) {
-  absl::StatusOr<Step> from;
-  {
-    absl::MutexLock lock(&mu_);
-    from = coordinator_.SetConsistency(consistency);
-  }
-  Advance();
-  return from;
+  return ChangeSettings([&](Coordinator& shard) { return shard.SetConsistency(consistency); });
 }
 
 absl::StatusOr<Step> Shard::SetLearningRate(double learning_rate) {
+  return ChangeSettings([&](Coordinator& shard) { return shard.SetLearningRate(learning_rate); });
+}
+
+// Returns the first step with the changed settings.
+absl::StatusOr<Step> Shard::ChangeSettings(
+    absl::FunctionRef<absl::StatusOr<Step>(Coordinator&)> change) {
   absl::StatusOr<Step> from;
   {
     absl::MutexLock lock(&mu_);
-    from = coordinator_.SetLearningRate(learning_rate);
+    from = change(coordinator_);
   }
   Advance();
   return from;
@@ -215,114 +201,6 @@ void Shard::AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) {
   coordinator_.AbandonPush(*push, why, lock.completions());
 }
 
-// ---- Steps ----
-
-// Does all work that is due, on one thread at a time. A thread that finds another one working may
-// return, because that one clears advancing_ only under the lock in which it saw that no work is
-// due.
-void Shard::Advance() {
-  if (!StartAdvancing()) return;
-  for (bool idle = false; !idle;) {
-    NextAction action;
-    {
-      CompletingLock lock(&mu_);
-      action = coordinator_.DecideNext(lock.completions());
-      idle = action.idle();
-      if (idle) advancing_ = false;
-    }
-    if (action.checkpoint) {
-      MakeCheckpoint();
-    } else if (action.apply) {
-      Apply(action);
-    } else if (!idle) {
-      Accumulate(action);
-    }
-  }
-}
-
-bool Shard::StartAdvancing() {
-  absl::MutexLock lock(&mu_);
-  if (advancing_) return false;
-  advancing_ = true;
-  return true;
-}
-
-void Shard::Accumulate(const NextAction& action) {
-  {
-    const TraceSpan span(trace_, kStepsRow, "add");
-    executor_->Add(*action.contribution, action.terms.consistency);
-  }
-  CompletingLock lock(&mu_);
-  coordinator_.OnAccumulated(*action.contribution, lock.completions());
-}
-
-void Shard::Apply(const NextAction& action) {
-  const Contribution* const last =
-      action.contribution.has_value() ? &*action.contribution : nullptr;
-  uint64_t checksum = 0;
-  std::shared_ptr<Snapshot> next =
-      MakeStep(action, last, journal_ != nullptr ? &checksum : nullptr);
-  if (journal_ != nullptr) AppendToJournal(action, checksum);
-  executor_->Clear();
-  if (step_listener_) step_listener_(next->step);
-  CompletingLock lock(&mu_);
-  if (last != nullptr) coordinator_.OnAccumulated(*last, lock.completions());
-  coordinator_.OnApplied(std::move(next), lock.completions());
-  const uint64_t steps = coordinator_.step().value();
-  if (steps_between_checkpoints_ > 0 && steps % steps_between_checkpoints_ == 0)
-    RequestPeriodicCheckpoint();
-}
-
-// `checksum` is null if nobody needs it.
-std::shared_ptr<Snapshot> Shard::MakeStep(const NextAction& action, const Contribution* last,
-                                          uint64_t* checksum) {
-  std::shared_ptr<const Snapshot> current;
-  std::shared_ptr<Snapshot> next;
-  {
-    absl::MutexLock lock(&mu_);
-    current = coordinator_.snapshots()->latest();
-    next = coordinator_.snapshots()->Make();
-    next->step = current->step.Next();
-  }
-  WriteProgress progress;
-  if (action.terms.consistency.inconsistent_reads) {
-    progress = [&](uint64_t written) {
-      absl::MutexLock lock(&mu_);
-      coordinator_.snapshots()->Grow(next, written);
-    };
-  }
-  if (journal_ != nullptr && last != nullptr) {  // the journal takes the whole sum
-    executor_->Add(*last, action.terms.consistency);
-    last = nullptr;
-  }
-  absl::optional<uint64_t> bad;
-  {
-    const TraceSpan span(trace_, kStepsRow, "apply", current->step);
-    bad = executor_->Make(action.terms, last, current->values.span(), next->values.span(), progress,
-                          checksum);
-  }
-  return bad.has_value() ? LeaveOut(*current, *bad) : next;
-}
-
-// The gradients of the step would make element `bad` NaN or infinite. Returns a step without them.
-std::shared_ptr<Snapshot> Shard::LeaveOut(const Snapshot& current, uint64_t bad) {
-  const uint32_t gradients = executor_->gradients();
-  executor_->Clear();
-  std::shared_ptr<Snapshot> next;
-  absl::Status why;
-  {
-    CompletingLock lock(&mu_);
-    // A new one: pulls with inconsistent reads may hold parts of the step that is given up.
-    next = coordinator_.snapshots()->Make();
-    next->step = current.step.Next();
-    why = WouldNotBeFinite(*coordinator_.roster().layout(), bad, next->step, gradients);
-    coordinator_.LeaveOut(why, lock.completions());
-  }
-  LOG_EVERY_N(WARNING, 100) << why.message();
-  CopyTo(AsPiece(current.values.span()), next->values.span());
-  return next;
-}
-
 // ---- Pulls ----
 
 PullId Shard::Pull(const PullRequest& request, PullCallback done) {
@@ -348,8 +226,8 @@ ShardStatus Shard::Describe() const {
     absl::MutexLock lock(&mu_);
     state = coordinator_.Describe();
   }
-  state.traffic.wire_bytes_received = wire_bytes_received_.load(std::memory_order_relaxed);
-  state.traffic.wire_bytes_sent = wire_bytes_sent_.load(std::memory_order_relaxed);
+  state.traffic.wire_bytes_received = wire_bytes_.received();
+  state.traffic.wire_bytes_sent = wire_bytes_.sent();
   return state;
 }
 

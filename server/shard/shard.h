@@ -17,7 +17,6 @@
 #ifndef SLUICE_SERVER_SHARD_SHARD_H_
 #define SLUICE_SERVER_SHARD_SHARD_H_
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,6 +25,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
@@ -36,17 +36,15 @@
 #include "server/admission/pull_queue.h"
 #include "server/aggregation/pending_push.h"
 #include "server/aggregation/step_executor.h"
+#include "server/shard/checkpoint_requests.h"
 #include "server/shard/coordinator.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/shard_checkpoint.h"
 #include "server/state/shard_status.h"
 #include "server/state/step_journal.h"
+#include "server/state/wire_bytes.h"
 
 namespace sluice {
-
-// Gets an immutable checkpoint, or NOT_INITIALIZED, outside all locks. Training waits for it.
-using CheckpointCallback =
-    std::function<void(absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>)>;
 
 // Any thread may call any method, unless a comment says otherwise. Errors: parameter_server.proto.
 class Shard {
@@ -119,14 +117,13 @@ class Shard {
   Trace* trace() const { return trace_; }  // null if the server has none
   // Whether tensors may go through shared memory to and from processes of this node.
   bool shares_memory() const { return options_.snapshots == SnapshotMemory::kShared; }
-  void CountWire(uint64_t received, uint64_t sent) {  // bytes of a tensor message; takes no lock
-    wire_bytes_received_.fetch_add(received, std::memory_order_relaxed);
-    wire_bytes_sent_.fetch_add(sent, std::memory_order_relaxed);
-  }
+  WireBytes& wire_bytes() { return wire_bytes_; }  // the rpc layer counts its messages
 
  private:
   static constexpr char kStepsRow[] = "steps";  // the row of the trace
 
+  absl::StatusOr<Step> ChangeSettings(absl::FunctionRef<absl::StatusOr<Step>(Coordinator&)> change)
+      ABSL_LOCKS_EXCLUDED(mu_);
   PushCallback ReportingAttachments(const PushHeader& header, PushCallback done) const;
   bool StartAdvancing() ABSL_LOCKS_EXCLUDED(mu_);
   void Advance() ABSL_LOCKS_EXCLUDED(mu_);
@@ -143,15 +140,12 @@ class Shard {
   const ShardOptions options_;
   const Clock& clock_;
   std::unique_ptr<Parallel> parallel_;
-  std::atomic<uint64_t> wire_bytes_received_{0};
-  std::atomic<uint64_t> wire_bytes_sent_{0};
+  WireBytes wire_bytes_;
   Trace* const trace_;
   mutable absl::Mutex mu_;
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);
   bool advancing_ ABSL_GUARDED_BY(mu_) = false;
-  uint64_t steps_between_checkpoints_ ABSL_GUARDED_BY(mu_) = 0;  // 0: none but the first
-  CheckpointCallback on_periodic_checkpoint_ ABSL_GUARDED_BY(mu_);
-  std::vector<CheckpointCallback> checkpoint_callbacks_ ABSL_GUARDED_BY(mu_);  // for the next one
+  CheckpointRequests checkpoints_ ABSL_GUARDED_BY(mu_);
   StepJournal* journal_ = nullptr;
   std::function<void(Step)> step_listener_;
   std::unique_ptr<StepExecutor> executor_;  // null at first; only the advancing thread uses it

@@ -116,14 +116,13 @@ void Shard::AppendToJournal(const NextAction& action, uint64_t checksum) {
 
 void Shard::TakeCheckpoints(uint64_t steps, CheckpointCallback taken) {
   absl::MutexLock lock(&mu_);
-  steps_between_checkpoints_ = steps;
-  on_periodic_checkpoint_ = std::move(taken);
+  checkpoints_.SetPeriodic(steps, std::move(taken));
 }
 
 // Called when there are parameters.
 void Shard::RequestPeriodicCheckpoint() {
-  if (on_periodic_checkpoint_ == nullptr || !coordinator_.RequestCheckpoint().ok()) return;
-  checkpoint_callbacks_.push_back(on_periodic_checkpoint_);
+  if (!checkpoints_.has_periodic() || !coordinator_.RequestCheckpoint().ok()) return;
+  checkpoints_.AddPeriodic();
 }
 
 void Shard::TakeCheckpoint(CheckpointCallback taken) {
@@ -131,7 +130,7 @@ void Shard::TakeCheckpoint(CheckpointCallback taken) {
   {
     absl::MutexLock lock(&mu_);
     wanted = coordinator_.RequestCheckpoint();
-    if (wanted.ok()) checkpoint_callbacks_.push_back(taken);
+    if (wanted.ok()) checkpoints_.Add(taken);
   }
   if (!wanted.ok()) {
     taken(wanted);
@@ -148,7 +147,7 @@ void Shard::MakeCheckpoint() {
   {
     absl::MutexLock lock(&mu_);
     *checkpoint = coordinator_.Checkpoint();
-    callbacks.swap(checkpoint_callbacks_);
+    callbacks = checkpoints_.TakeAll();
   }
   {
     const TraceSpan span(trace_, kStepsRow, "checkpoint", checkpoint->step);

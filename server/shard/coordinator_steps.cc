@@ -1,0 +1,85 @@
+// The part of Coordinator that decides what to do next, and that takes the results.
+
+#include <algorithm>
+#include <utility>
+
+#include "server/shard/coordinator.h"
+
+namespace sluice {
+
+NextAction Coordinator::DecideNext(Completions* completions) {
+  if (checkpoint_requested_) {
+    NextAction checkpoint;
+    checkpoint.checkpoint = true;
+    checkpoint_requested_ = false;
+    return checkpoint;
+  }
+  const absl::optional<absl::Time> held_up_since = step_.HeldUpSince();
+  if (held_up_since.has_value()) {
+    times_.longest_wait = std::max(times_.longest_wait, running_.Now() - *held_up_since);
+  }
+  AdoptSettings(completions);
+  admission_.TakeArrivals(completions);
+  NextAction action;
+  action.terms.consistency = settings_.consistency();
+  action.terms.learning_rates = settings_.LearningRates(roster_.optimizer(), step_.number());
+  action.terms.clip_norm = options_.guards.clip_norm;
+  action.contribution = step_.TakeNext();
+  action.apply = applying_ =
+      initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
+  // A step that is still to be applied must come before the end of training.
+  if (action.idle()) roster_.CheckFinished(step_.number(), completions);
+  Settle(completions);
+  return action;
+}
+
+void Coordinator::AdoptSettings(Completions* completions) {
+  if (!step_.contributions().empty() || !settings_.Adopt()) return;
+  roster_.sessions().ResetClocks();
+  roster_.Announce({JobEvent::Kind::kPolicyChanged, step_.number(), settings_.consistency()},
+                   completions);
+}
+
+void Coordinator::LeaveOut(const absl::Status& why, Completions* completions) {
+  admission_.LeaveOut(why, completions);
+}
+
+void Coordinator::OnAccumulated(const Contribution& contribution, Completions* completions) {
+  step_.contributions().OnAccumulated(contribution.rank);
+  admission_.Release(contribution.push->header().session);
+  Settle(completions);
+}
+
+void Coordinator::OnApplied(std::shared_ptr<Snapshot> next, Completions* completions) {
+  applying_ = false;
+  step_.Finish();
+  times_.last_step = running_.Now();
+  next->step = step_.number();
+  snapshots_->Publish(std::move(next));
+  AnswerPublished(completions);
+  AdoptSettings(completions);
+  Settle(completions);
+}
+
+void Coordinator::HoldUntilDurable() {
+  durable_ = step_.number();
+  admission_.HoldUntilDurable(*durable_);
+  step_.HoldContributors();
+}
+
+void Coordinator::OnDurable(Step step, Completions* completions) {
+  durable_ = std::max(durable_.value_or(step), step);
+  AnswerPublished(completions);
+  Settle(completions);
+}
+
+void Coordinator::FailHeldAnswers(const absl::Status& why, Completions* completions) {
+  admission_.FailHeldAnswers(why, completions);
+}
+
+// Answers pushes whose step is published and, with a journal, durable.
+void Coordinator::AnswerPublished(Completions* completions) {
+  admission_.AnswerUpTo(std::min(durable_.value_or(step_.number()), step_.number()), completions);
+}
+
+}  // namespace sluice

@@ -1,0 +1,133 @@
+// The part of Shard that makes steps.
+
+#include <glog/logging.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "common/tensor/vector_copy.h"
+#include "server/shard/shard.h"
+
+namespace sluice {
+namespace {
+
+absl::Status WouldNotBeFinite(const Layout& layout, uint64_t element, Step step,
+                              uint32_t gradients) {
+  return MakeError(
+      Reason::kNotFinite,
+      absl::StrCat("step ", step.value(), " would make ", layout.ElementName(element),
+                   ", or the optimizer's state for it, NaN or infinite; it is made without its ",
+                   gradients,
+                   " gradients; lower the learning rate, or look for the batch that "
+                   "caused it"));
+}
+
+}  // namespace
+
+// Does all work that is due, on one thread at a time. A thread that finds another one working may
+// return, because that one clears advancing_ only under the lock in which it saw that no work is
+// due.
+void Shard::Advance() {
+  if (!StartAdvancing()) return;
+  for (bool idle = false; !idle;) {
+    NextAction action;
+    {
+      CompletingLock lock(&mu_);
+      action = coordinator_.DecideNext(lock.completions());
+      idle = action.idle();
+      if (idle) advancing_ = false;
+    }
+    if (action.checkpoint) {
+      MakeCheckpoint();
+    } else if (action.apply) {
+      Apply(action);
+    } else if (!idle) {
+      Accumulate(action);
+    }
+  }
+}
+
+bool Shard::StartAdvancing() {
+  absl::MutexLock lock(&mu_);
+  if (advancing_) return false;
+  advancing_ = true;
+  return true;
+}
+
+void Shard::Accumulate(const NextAction& action) {
+  {
+    const TraceSpan span(trace_, kStepsRow, "add");
+    executor_->Add(*action.contribution, action.terms.consistency);
+  }
+  CompletingLock lock(&mu_);
+  coordinator_.OnAccumulated(*action.contribution, lock.completions());
+}
+
+void Shard::Apply(const NextAction& action) {
+  const Contribution* const last =
+      action.contribution.has_value() ? &*action.contribution : nullptr;
+  uint64_t checksum = 0;
+  std::shared_ptr<Snapshot> next =
+      MakeStep(action, last, journal_ != nullptr ? &checksum : nullptr);
+  if (journal_ != nullptr) AppendToJournal(action, checksum);
+  executor_->Clear();
+  if (step_listener_) step_listener_(next->step);
+  CompletingLock lock(&mu_);
+  if (last != nullptr) coordinator_.OnAccumulated(*last, lock.completions());
+  coordinator_.OnApplied(std::move(next), lock.completions());
+  if (checkpoints_.IsDue(coordinator_.step())) RequestPeriodicCheckpoint();
+}
+
+// `checksum` is null if nobody needs it.
+std::shared_ptr<Snapshot> Shard::MakeStep(const NextAction& action, const Contribution* last,
+                                          uint64_t* checksum) {
+  std::shared_ptr<const Snapshot> current;
+  std::shared_ptr<Snapshot> next;
+  {
+    absl::MutexLock lock(&mu_);
+    current = coordinator_.snapshots()->latest();
+    next = coordinator_.snapshots()->Make();
+    next->step = current->step.Next();
+  }
+  WriteProgress progress;
+  if (action.terms.consistency.inconsistent_reads) {
+    progress = [&](uint64_t written) {
+      absl::MutexLock lock(&mu_);
+      coordinator_.snapshots()->Grow(next, written);
+    };
+  }
+  if (journal_ != nullptr && last != nullptr) {  // the journal takes the whole sum
+    executor_->Add(*last, action.terms.consistency);
+    last = nullptr;
+  }
+  absl::optional<uint64_t> bad;
+  {
+    const TraceSpan span(trace_, kStepsRow, "apply", current->step);
+    bad = executor_->Make(action.terms, last, current->values.span(), next->values.span(), progress,
+                          checksum);
+  }
+  return bad.has_value() ? LeaveOut(*current, *bad) : next;
+}
+
+// The gradients of the step would make element `bad` NaN or infinite. Returns a step without them.
+std::shared_ptr<Snapshot> Shard::LeaveOut(const Snapshot& current, uint64_t bad) {
+  const uint32_t gradients = executor_->gradients();
+  executor_->Clear();
+  std::shared_ptr<Snapshot> next;
+  absl::Status why;
+  {
+    CompletingLock lock(&mu_);
+    // A new one: pulls with inconsistent reads may hold parts of the step that is given up.
+    next = coordinator_.snapshots()->Make();
+    next->step = current.step.Next();
+    why = WouldNotBeFinite(*coordinator_.roster().layout(), bad, next->step, gradients);
+    coordinator_.LeaveOut(why, lock.completions());
+  }
+  LOG_EVERY_N(WARNING, 100) << why.message();
+  CopyTo(AsPiece(current.values.span()), next->values.span());
+  return next;
+}
+
+}  // namespace sluice
