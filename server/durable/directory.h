@@ -29,6 +29,7 @@
 #include "common/storage/file_lock.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
+#include "server/durable/durable_options.h"
 #include "server/durable/journal/journal.h"
 #include "server/durable/journal/journal_replay.h"
 #include "server/durable/reached_step.h"
@@ -37,19 +38,6 @@
 namespace sluice {
 
 inline constexpr char kLockName[] = "LOCK";  // name of the lock's file
-
-// What is lost when a server crashes.
-enum class Durability {
-  kMemory,   // the steps since the last checkpoint
-  kJournal,  // nothing that a worker was told of
-};
-
-struct DurableOptions {
-  std::string directory;
-  uint64_t checkpoint_every = 0;  // steps; 0: only at the beginning, at the end, or on request
-  uint32_t keep_checkpoints = 3;
-  Durability durability = Durability::kMemory;
-};
 
 // A checkpoint that is on the disk.
 struct SavedCheckpoint {

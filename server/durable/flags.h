@@ -3,7 +3,7 @@
 #ifndef SLUICE_SERVER_DURABLE_FLAGS_H_
 #define SLUICE_SERVER_DURABLE_FLAGS_H_
 
-#include "server/durable/directory.h"
+#include "server/durable/durable_options.h"
 
 namespace CLI {
 class App;

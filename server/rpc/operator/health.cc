@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/wire/status.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "server/rpc/operator/watch_stream.h"
 
 namespace sluice {
 namespace {

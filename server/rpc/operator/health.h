@@ -10,7 +10,7 @@
 
 #include <memory>
 
-#include "server/rpc/operator/watch_stream.h"
+#include "server/rpc/operator/open_watches.h"
 #include "server/shard/shard.h"
 
 namespace sluice {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/wire/messages.h"
 #include "server/rpc/operator/inspector_messages.h"
+#include "server/rpc/operator/watch_stream.h"
 
 namespace sluice {
 namespace {

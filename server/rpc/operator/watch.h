@@ -5,7 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "server/rpc/operator/watch_stream.h"
+#include "server/rpc/operator/open_watches.h"
 #include "server/shard/shard.h"
 #include "sluice/v1/inspector.pb.h"
 

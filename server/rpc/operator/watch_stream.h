@@ -9,54 +9,18 @@
 
 #include <functional>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/wire/deadline.h"
+#include "server/rpc/operator/open_watches.h"
 
 namespace sluice {
 
 // No stream looks more often.
 inline constexpr absl::Duration kShortestWatchInterval = absl::Milliseconds(100);
-
-// A stream that ends when the server does.
-class OpenWatch {
- public:
-  virtual ~OpenWatch() = default;
-  // Tells the caller the last change, if there is one, and ends the call with OK. Any thread may
-  // call it.
-  virtual void End() = 0;
-};
-
-// The watches of a server. May be used by any thread, and outlives them.
-class OpenWatches {
- public:
-  // A watch that is added after EndAll() ends soon.
-  void Add(OpenWatch* watch) {
-    absl::MutexLock lock(&mu_);
-    open_.insert(watch);
-    if (ended_) watch->End();
-  }
-  void Remove(OpenWatch* watch) {
-    absl::MutexLock lock(&mu_);
-    open_.erase(watch);
-  }
-
-  // The server is going down: ends all watches.
-  void EndAll() {
-    absl::MutexLock lock(&mu_);
-    ended_ = true;
-    for (OpenWatch* const watch : open_) watch->End();
-  }
-
- private:
-  absl::Mutex mu_;
-  std::set<OpenWatch*> open_ ABSL_GUARDED_BY(mu_);
-  bool ended_ ABSL_GUARDED_BY(mu_) = false;
-};
 
 // Alternates between an alarm and a write. The end of the call or of the server ends the alarm
 // early. Deletes itself when the call is done.

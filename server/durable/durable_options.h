@@ -1,0 +1,26 @@
+// How a server saves its state.
+
+#ifndef SLUICE_SERVER_DURABLE_DURABLE_OPTIONS_H_
+#define SLUICE_SERVER_DURABLE_DURABLE_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+namespace sluice {
+
+// What a crash of the server loses.
+enum class Durability {
+  kMemory,   // the steps since the last checkpoint
+  kJournal,  // nothing that a worker was told of
+};
+
+struct DurableOptions {
+  std::string directory;
+  uint64_t checkpoint_every = 0;  // steps; 0: only at the beginning, at the end, or on request
+  uint32_t keep_checkpoints = 3;
+  Durability durability = Durability::kMemory;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_DURABLE_DURABLE_OPTIONS_H_
