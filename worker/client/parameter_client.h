@@ -17,20 +17,12 @@
 #include "common/protocol/protocol_types.h"
 #include "common/tensor/coverage.h"
 #include "common/tensor/shared_floats.h"
+#include "worker/client/round_report.h"
 #include "worker/compression/auto_encodings.h"
 #include "worker/compression/gradient_encoder.h"
 #include "worker/connection/server_connection.h"
 
 namespace sluice {
-
-// What one round did.
-struct RoundReport {
-  Step step;  // of the parameters that the worker holds now
-  // The server's first answer to the push. It is also kStaleDropped if the server has forgotten
-  // this process: then nobody knows whether the push counted, and the client does not repeat it.
-  Disposition disposition = Disposition::kAccepted;
-  uint64_t staleness = 0;  // of the gradient, when the server judged it
-};
 
 // Owns its connection. It is used by one thread at a time.
 //

@@ -1,6 +1,5 @@
 #include "worker/torch/remote_optimizer.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -74,11 +73,11 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
 RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
                                  const OptimizerConfig& config,
                                  const absl::optional<LocalSteps>& local, Overlap overlap)
-    : job_(job), model_(model), local_(local), config_(ConfigFor(config, local)) {
-  if (local_.has_value() && overlap == Overlap::kBackward) {
+    : job_(job), model_(model), config_(ConfigFor(config, local)) {
+  if (local.has_value() && overlap == Overlap::kBackward) {
     throw std::invalid_argument("with local steps no gradients leave that backward could overlap");
   }
-  if (local_.has_value() && job.push_encoding().choice.sparse()) {
+  if (local.has_value() && job.push_encoding().choice.sparse()) {
     throw std::invalid_argument(
         "with local steps parameters are pushed: top-k and random-k would make zeros of most");
   }
@@ -95,10 +94,7 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
       background_->Run([this, offset, part] { client_->SendEarly(offset, part); });
     });
   }
-  if (!local_.has_value()) return;
-  local_optimizer_ = MakeTorchOptimizer(config, model);
-  const absl::Span<const float> values = model_.values();
-  if (local_->elasticity != 1) centre_.assign(values.begin(), values.end());
+  if (local.has_value()) local_ = std::make_unique<LocalTraining>(*local, config, model, model_);
 }
 
 RemoteOptimizer::~RemoteOptimizer() {
@@ -146,7 +142,7 @@ void RemoteOptimizer::EndStep(const RoundReport& report) {
 
 RoundReport RemoteOptimizer::step(uint32_t samples, absl::optional<float> loss) {
   BeginStep();
-  if (local_.has_value()) {
+  if (local_ != nullptr) {
     EndStep(TakeLocalStep(samples, loss));
   } else {
     const SharedFloats gradient = GatherGradients();
@@ -158,7 +154,7 @@ RoundReport RemoteOptimizer::step(uint32_t samples, absl::optional<float> loss) 
 
 PendingStep RemoteOptimizer::step_async(uint32_t samples, absl::optional<float> loss) {
   std::promise<RoundReport> done;
-  if (local_.has_value()) {
+  if (local_ != nullptr) {
     done.set_value(step(samples, loss));
     return {*this, ++async_steps_, done.get_future().share()};
   }
@@ -220,48 +216,17 @@ RoundReport RemoteOptimizer::TakeLocalStep(uint32_t samples, absl::optional<floa
   // An error has left a mixture: its gradient is of no use, and the client pulls instead of
   // pushing.
   if (!client_->parameters_complete()) return PushParameters(loss);
-  local_optimizer_->step();
-  local_samples_ += samples;
-  return ++local_steps_ < local_->every ? last_report_ : PushParameters(loss);
+  return local_->Step(samples) ? PushParameters(loss) : last_report_;
 }
 
 RoundReport RemoteOptimizer::PushParameters(absl::optional<float> loss) {
-  const uint32_t pushed_samples = local_samples_;
-  local_steps_ = 0;
-  local_samples_ = 0;
-  const absl::Span<float> values = model_.GatherValues();
-  RoundReport report;
-  if (centre_.empty()) {
-    report = ValueOrThrow(client_->PushPull(model_.shared_values(), pushed_samples, loss, values));
-  } else {
-    const SharedFloats pushed = Share({values.begin(), values.end()});
-    if (client_->parameters_complete()) MoveTowardsCentre(values);
-    report = ValueOrThrow(client_->PushPull(pushed, pushed_samples, loss, absl::MakeSpan(centre_)));
-    TakeStatistics(values);
-  }
-  model_.ScatterValues();
-  return report;
-}
-
-void RemoteOptimizer::MoveTowardsCentre(absl::Span<float> values) const {
-  const auto rate = static_cast<float>(local_->elasticity);
-  for (size_t i = 0; i < values.size(); ++i) values[i] -= rate * (values[i] - centre_[i]);
-}
-
-// Elastic averaging applies to parameters only. Every worker continues with the mean of the
-// statistics.
-void RemoteOptimizer::TakeStatistics(absl::Span<float> values) const {
-  for (const KindRun& run : model_.layout().Runs()) {
-    if (run.kind == RangeKind::kParameter) continue;
-    std::copy_n(centre_.begin() + static_cast<int64_t>(run.begin), run.end - run.begin,
-                values.begin() + static_cast<int64_t>(run.begin));
-  }
+  return ValueOrThrow(local_->Push(*client_, loss));
 }
 
 void RemoteOptimizer::leave() {
   Await();
   GiveUpEarly();
-  if (local_steps_ > 0) last_report_ = PushParameters(absl::nullopt);
+  if (local_ != nullptr && local_->has_steps()) last_report_ = PushParameters(absl::nullopt);
   left_ = true;
   ThrowIfError(client_->Leave({}));
 }
@@ -269,7 +234,7 @@ void RemoteOptimizer::leave() {
 void RemoteOptimizer::await_end_of_training() {
   Await();
   // Pushes the remaining local steps first, because JoinJob() overwrites the model's parameters.
-  if (local_steps_ > 0) last_report_ = PushParameters(absl::nullopt);
+  if (local_ != nullptr && local_->has_steps()) last_report_ = PushParameters(absl::nullopt);
   // Observes before it leaves, because a server without sessions would end.
   observer_ = JoinJob(job_, SessionRole::kObserver, config_, model_);
   leave();

@@ -28,6 +28,7 @@
 #include "worker/job.h"
 #include "worker/torch/flat_model.h"
 #include "worker/torch/gradient_watch.h"
+#include "worker/torch/local_training.h"
 #include "worker/torch/remote_error.h"
 #include "worker/torch/remote_step.h"
 #include "worker/training/local_steps.h"
@@ -136,16 +137,10 @@ class RemoteOptimizer {
                             absl::optional<float> loss);
   RoundReport TakeLocalStep(uint32_t samples, absl::optional<float> loss);
   RoundReport PushParameters(absl::optional<float> loss);
-  void MoveTowardsCentre(absl::Span<float> values) const;
-  void TakeStatistics(absl::Span<float> values) const;
 
   const Job& job_;
   FlatModel model_;
-  const absl::optional<LocalSteps> local_;
-  std::unique_ptr<torch::optim::Optimizer> local_optimizer_;
-  std::vector<float> centre_;   // elastic averaging: the server's parameters of the last push
-  uint32_t local_steps_ = 0;    // since the last push
-  uint32_t local_samples_ = 0;  // of these steps
+  std::unique_ptr<LocalTraining> local_;  // null without local steps
   RoundReport last_report_;
   Welcome welcome_;  // the client's, when the last step ended
   std::unique_ptr<ParameterClient> client_;

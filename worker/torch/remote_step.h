@@ -7,7 +7,7 @@
 #include <future>
 #include <utility>
 
-#include "worker/client/parameter_client.h"
+#include "worker/client/round_report.h"
 
 namespace sluice {
 
