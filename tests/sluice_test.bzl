@@ -15,14 +15,16 @@ _JOIN = """for source in $(SRCS); do
     sed "s/^namespace {$$/namespace $$(basename $$source .cc) {/" $$source
   done > $@"""
 
-def _joined(name, srcs):
+def _joined(name, srcs, cmd):
+    if len(srcs) == 1:
+        return srcs
     joined = name + "_sources.cc"
     native.genrule(
         name = name + "_sources",
         testonly = True,
         srcs = srcs,
         outs = [joined],
-        cmd = _JOIN,
+        cmd = cmd,
     )
     return [joined]
 
@@ -44,7 +46,7 @@ def sluice_test(name, deps, srcs = None, size = "small", tags = [], seeded = Fal
     native.cc_test(
         name = name,
         size = size,
-        srcs = _joined(name, srcs) if srcs and len(srcs) > 1 else srcs or [name + ".cc"],
+        srcs = _joined(name, srcs or [name + ".cc"], _JOIN),
         copts = PRECOMPILED,
         tags = tags,
         env_inherit = SEED if seeded else [],
@@ -66,18 +68,9 @@ def sluice_test_library(name, srcs, deps = [], **kwargs):
       deps: what it uses.
       **kwargs: as for cc_library.
     """
-    together = name + "_sources.cc"
-    if len(srcs) > 1:
-        native.genrule(
-            name = name + "_sources",
-            testonly = True,
-            srcs = srcs,
-            outs = [together],
-            cmd = JOIN,
-        )
     native.cc_library(
         name = name,
-        srcs = [together] if len(srcs) > 1 else srcs,
+        srcs = _joined(name, srcs, JOIN),
         testonly = True,
         copts = PRECOMPILED,
         deps = deps + ["//tests:precompiled"],

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/recording_journal.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -17,25 +18,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Remembers what it is told.
-class Notes final : public StepJournal {
- public:
-  void Append(const StepRecord& record, absl::Span<const float> sum) override {
-    records.push_back(record);
-    sums.push_back(ValuesOf(sum));
-  }
-
-  std::vector<StepRecord> records;
-  std::vector<Values> sums;
-};
-
 class KeptAnswersTest : public ::testing::Test {
  protected:
   using Answer = absl::optional<absl::StatusOr<PushOutcome>>;
 
   void Start(const ShardOptions& options, const std::vector<std::string>& workers) {
     world_.emplace(options);
-    world_->shard().EnableJournal(&notes_);
+    world_->shard().EnableJournal(&journal_);
     world_->Start(workers);
   }
 
@@ -48,7 +37,7 @@ class KeptAnswersTest : public ::testing::Test {
     return answer;
   }
 
-  Notes notes_;
+  RecordingJournal journal_;
   absl::optional<ShardWorld> world_;
 };
 
@@ -69,9 +58,9 @@ TEST_F(KeptAnswersTest, WhatIsKeptIsTheSumAndWhoMadeIt) {
   Start(Sync(2), {"a", "b"});
   Push("a", 0, {1, 2, 3});
   Push("b", 0, {3, 2, 1});
-  ASSERT_EQ(notes_.records.size(), 1u);
-  EXPECT_THAT(notes_.sums[0], ElementsAre(4, 4, 4));
-  const StepRecord& record = notes_.records[0];
+  ASSERT_EQ(journal_.records.size(), 1u);
+  EXPECT_THAT(journal_.sums[0], ElementsAre(4, 4, 4));
+  const StepRecord& record = journal_.records[0];
   EXPECT_EQ(record.step, Step(1));
   EXPECT_EQ(record.gradients, 2u);
   EXPECT_THAT(record.terms.learning_rates, ElementsAre(1));
@@ -161,7 +150,7 @@ TEST_F(KeptAnswersTest, StepsAreMadeAgainToTheSameBits) {
   ShardOptions options = Sync(2);
   options.guards.clip_norm = 3;
   ShardWorld first(options, ParametersOnly(3), lamb);
-  first.shard().EnableJournal(&notes_);
+  first.shard().EnableJournal(&journal_);
   first.Start({"a", "b"});
   std::shared_ptr<const ShardCheckpoint> checkpoint;
   first.shard().TakeCheckpoint([&](const auto& taken) { checkpoint = *taken; });
@@ -177,8 +166,8 @@ TEST_F(KeptAnswersTest, StepsAreMadeAgainToTheSameBits) {
   options.incarnation = Incarnation(2);
   ShardWorld second(options, ParametersOnly(3), lamb);
   EXPECT_THAT(second.shard().Restore(*checkpoint), IsOk());
-  for (size_t i = 0; i < notes_.records.size(); ++i) {
-    EXPECT_THAT(second.shard().Replay(notes_.records[i], notes_.sums[i]), IsOk());
+  for (size_t i = 0; i < journal_.records.size(); ++i) {
+    EXPECT_THAT(second.shard().Replay(journal_.records[i], journal_.sums[i]), IsOk());
   }
   second.shard().BeginIncarnation({});
   EXPECT_EQ(second.step(), 4u);

@@ -165,19 +165,13 @@ class StalledPull {
   std::unique_ptr<grpc::ClientReader<v1::PullParamsResponse>> reader_;
 };
 
-ShardOptions AnyGradientMakesAStep() {
-  ShardOptions options = Sync(1);
-  options.consistency.mode = ConsistencyMode::kAsync;
-  return options;
-}
-
 // Workers "w0" to "w7" of a model of 16 MiB, which is more than the network holds. Each step is
 // made past gRPC.
 class HostilePullsTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kSize = 16 * kChunkElements;
 
-  HostilePullsTest() : world_(AnyGradientMakesAStep(), ParametersOnly(kSize)) {
+  HostilePullsTest() : world_(Async(1), ParametersOnly(kSize)) {
     for (int i = 0; i < 8; ++i) EXPECT_THAT(world_.Join(absl::StrCat("w", i)), IsOk());
     auto start = world_.shard().BeginInitialize(SessionId(world_.session("w0")));
     EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, 10))), IsOk());
@@ -200,6 +194,18 @@ class HostilePullsTest : public ::testing::Test {
   StalledPull& Stall(const std::string& name) {
     pulls_.push_back(std::make_unique<StalledPull>(world_, world_.session(name)));
     return *pulls_.back();
+  }
+
+  // Stalls pulls of as many steps as workers may hold, then one more, which waits.
+  StalledPull& StallOneTooMany() {
+    for (uint64_t i = 0; i < PullLimits::kStepsOfWorkers; ++i) {
+      EXPECT_EQ(Stall(absl::StrCat("w", i)).Step(), i);
+      MakeStep();
+    }
+    const uint64_t sent = world_.shard().Describe().traffic.bytes_sent;
+    StalledPull& late = Stall("w5");
+    EXPECT_TRUE(world_.Await([&] { return world_.shard().Describe().traffic.bytes_sent > sent; }));
+    return late;
   }
 
   size_t StepsInMemory() const {
@@ -236,13 +242,7 @@ TEST_F(HostilePullsTest, OfOneObserverAreFew) {
 }
 
 TEST_F(HostilePullsTest, OfWorkersKeepFewStepsAndTheNextWaitsForTheNewest) {
-  for (uint64_t i = 0; i < PullLimits::kStepsOfWorkers; ++i) {
-    EXPECT_EQ(Stall(absl::StrCat("w", i)).Step(), i);
-    MakeStep();
-  }
-  const uint64_t sent = world_.shard().Describe().traffic.bytes_sent;
-  StalledPull& late = Stall("w5");
-  EXPECT_TRUE(world_.Await([&] { return world_.shard().Describe().traffic.bytes_sent > sent; }));
+  StalledPull& late = StallOneTooMany();
   MakeStep();
   EXPECT_TRUE(world_.Await([&] { return StepsInMemory() == PullLimits::kStepsOfWorkers + 1; }));
   pulls_[0]->Cancel();
@@ -251,19 +251,13 @@ TEST_F(HostilePullsTest, OfWorkersKeepFewStepsAndTheNextWaitsForTheNewest) {
 }
 
 TEST_F(HostilePullsTest, OneThatWaitsForAStepMayBeCancelled) {
-  for (uint64_t i = 0; i < PullLimits::kStepsOfWorkers; ++i) {
-    EXPECT_EQ(Stall(absl::StrCat("w", i)).Step(), i);
-    MakeStep();
-  }
-  const uint64_t sent = world_.shard().Describe().traffic.bytes_sent;
-  StalledPull& late = Stall("w5");
-  EXPECT_TRUE(world_.Await([&] { return world_.shard().Describe().traffic.bytes_sent > sent; }));
+  StalledPull& late = StallOneTooMany();
   late.Cancel();
   EXPECT_THAT(late.End(), HasCode(absl::StatusCode::kCancelled, _));
 }
 
 TEST(HostileInconsistentPullsTest, KeepNoStep) {
-  ShardOptions options = AnyGradientMakesAStep();
+  ShardOptions options = Async(1);
   options.consistency.inconsistent_reads = true;
   constexpr uint32_t kSize = 16 * kChunkElements;
   ServerWorld world(options, ParametersOnly(kSize));

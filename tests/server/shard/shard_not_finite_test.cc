@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "server/shard/shard.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/recording_journal.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -162,18 +163,6 @@ TEST(NotFiniteStepTest, ALearningRateThatIsAbsurdIsRefusedAndNamesItsBound) {
 }
 
 // ---- With a journal ----
-
-// Keeps the records.
-class RecordingJournal final : public StepJournal {
- public:
-  void Append(const StepRecord& record, absl::Span<const float> sum) override {
-    records.push_back(record);
-    sums.push_back(ValuesOf(sum));
-  }
-
-  std::vector<StepRecord> records;
-  std::vector<Values> sums;
-};
 
 TEST(NotFiniteStepTest, TheJournalHoldsAStepWithoutGradientsAndReplayRemakesIt) {
   RecordingJournal journal;

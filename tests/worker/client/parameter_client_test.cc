@@ -597,29 +597,30 @@ TEST(ParameterClientPullTest, PullsAgainUntilTheStepComes) {
   EXPECT_EQ(world.Counters(), "1 received: 1 accepted");
 }
 
-TEST(ParameterClientPatienceTest, APushWaitsForAsLongAsTheServerLives) {
-  ServerWorld world(Sync(1));
-  auto connection = std::make_unique<ShardConnection>(world.shard());
-  ShardConnection& twin = *connection;
-  TestWorker a("a", std::move(connection));
-  ASSERT_THAT(a.Join(), IsOk());
-  twin.DelayPushes(100);
-  EXPECT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
-  EXPECT_EQ(twin.joins(), 1);
-  EXPECT_EQ(world.Counters(), "1 received: 1 accepted");
+// The worker "a", whose next 100 pushes come to a full server.
+class ParameterClientPatienceTest : public ::testing::Test {
+ protected:
+  ParameterClientPatienceTest() {
+    EXPECT_THAT(a_.Join(), IsOk());
+    twin_->DelayPushes(100);
+  }
+
+  ServerWorld world_{Sync(1)};
+  ShardConnection* const twin_ = new ShardConnection(world_.shard());
+  TestWorker a_{"a", std::unique_ptr<ServerConnection>(twin_)};
+};
+
+TEST_F(ParameterClientPatienceTest, APushWaitsForAsLongAsTheServerLives) {
+  EXPECT_THAT(a_.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_EQ(twin_->joins(), 1);
+  EXPECT_EQ(world_.Counters(), "1 received: 1 accepted");
 }
 
-TEST(ParameterClientPatienceTest, APushThatWaitedGivesUpAServerThatDied) {
-  ServerWorld world(Sync(1));
-  auto connection = std::make_unique<ShardConnection>(world.shard());
-  ShardConnection& twin = *connection;
-  TestWorker a("a", std::move(connection));
-  ASSERT_THAT(a.Join(), IsOk());
-  twin.DelayPushes(100);
-  twin.BreakPushes(1000);
-  EXPECT_THAT(a.PushPull({1, 1, 1}),
+TEST_F(ParameterClientPatienceTest, APushThatWaitedGivesUpAServerThatDied) {
+  twin_->BreakPushes(1000);
+  EXPECT_THAT(a_.PushPull({1, 1, 1}),
               HasCode(absl::StatusCode::kUnavailable, HasSubstr("the connection broke")));
-  EXPECT_EQ(twin.joins(), 1 + 20);
+  EXPECT_EQ(twin_->joins(), 1 + 20);
 }
 
 TEST(ParameterClientInitializeTest, OffersAgainWhatWaitedTooLong) {

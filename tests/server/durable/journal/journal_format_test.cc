@@ -55,6 +55,14 @@ class JournalFormatTest : public ::testing::Test {
     ends_.push_back(bytes_.size());
   }
 
+  // The first record that is read.
+  absl::StatusOr<absl::optional<JournaledStep>> First() const {
+    FaultyFiles files;
+    EXPECT_THAT((*files.Create(kPath))->Append(bytes_), IsOk());
+    const auto file = files.Open(kPath);
+    return JournalReader(**file, kElements).Next();
+  }
+
   // The steps that are read of these bytes, and −1 if what follows is damaged.
   static std::vector<int64_t> Steps(const std::string& bytes) {
     FaultyFiles files;
@@ -81,12 +89,7 @@ class JournalFormatTest : public ::testing::Test {
 
 TEST_F(JournalFormatTest, ComesBackWhole) {
   Append(1, {1, 2, 3, 4, 5});
-  FaultyFiles files;
-  auto writer = files.Create(kPath);
-  ASSERT_THAT((*writer)->Append(bytes_), IsOk());
-  const auto file = files.Open(kPath);
-  JournalReader reader(**file, kElements);
-  const auto next = reader.Next();
+  const auto next = First();
   ASSERT_THAT(next, IsOk());
   const JournaledStep& step = **next;
   EXPECT_THAT(ValuesOf(step.sum.span()), ElementsAre(1, 2, 3, 4, 5));
@@ -134,11 +137,7 @@ TEST_F(JournalFormatTest, WhicheverBitFlipsItsRecordIsNotRead) {
 
 TEST_F(JournalFormatTest, ARecordOfFormat1IsReadAndIsNotComplete) {
   Append(1, {1, 2, 3, 4, 5}, 3, '1');
-  FaultyFiles files;
-  ASSERT_THAT((*files.Create(kPath))->Append(bytes_), IsOk());
-  const auto file = files.Open(kPath);
-  JournalReader reader(**file, kElements);
-  const auto next = reader.Next();
+  const auto next = First();
   ASSERT_THAT(next, IsOk());
   EXPECT_EQ((*next)->record.step, Step(1));
   EXPECT_FALSE((*next)->complete);
@@ -146,11 +145,7 @@ TEST_F(JournalFormatTest, ARecordOfFormat1IsReadAndIsNotComplete) {
 
 TEST_F(JournalFormatTest, AnUnknownFormatIsNotTakenForDamage) {
   Append(1, {1, 2, 3, 4, 5}, 3, '3');
-  FaultyFiles files;
-  ASSERT_THAT((*files.Create(kPath))->Append(bytes_), IsOk());
-  const auto file = files.Open(kPath);
-  JournalReader reader(**file, kElements);
-  EXPECT_THAT(reader.Next(),
+  EXPECT_THAT(First(),
               HasCode(absl::StatusCode::kFailedPrecondition,
                       AllOf(HasSubstr("byte 0 has the format \"3\""), HasSubstr("1 and 2"))));
 }

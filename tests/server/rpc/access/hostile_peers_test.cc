@@ -41,12 +41,6 @@ RpcLimits TightLimits() {
   return limits;
 }
 
-ShardOptions AnyGradientMakesAStep() {
-  ShardOptions options = Sync(1);
-  options.consistency.mode = ConsistencyMode::kAsync;
-  return options;
-}
-
 // A worker "honest" trains 1000 parameters, which are 10 at first, with gradients of 1; after each
 // test it makes ten steps more.
 class HostilePeersTest : public ::testing::Test {
@@ -78,7 +72,7 @@ class HostilePeersTest : public ::testing::Test {
   }
 
   uint64_t step_ = 0;
-  ServerWorld world_{AnyGradientMakesAStep(), ParametersOnly(kElements), "", TightLimits()};
+  ServerWorld world_{Async(1), ParametersOnly(kElements), "", TightLimits()};
 };
 
 // ---- Connections ----
