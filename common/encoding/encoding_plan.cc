@@ -60,17 +60,16 @@ absl::Status AddCandidate(absl::string_view word, std::vector<Encoding>* candida
   if (encoding->momentum) {
     return MakeError(Reason::kBadArgument,
                      absl::StrCat("auto cannot choose \"", Shown(word),
-                                  "\": with :momentum the server has none, whatever is chosen; "
-                                  "leave it out, or name that encoding alone"));
+                                  "\", because with :momentum the server has no momentum for any "
+                                  "encoding; leave :momentum out, or use that encoding alone"));
   }
   const bool known =
       std::find(candidates->begin(), candidates->end(), *encoding) != candidates->end();
   if (!known) candidates->push_back(*std::move(encoding));
   if (candidates->size() <= 1 + kMostCandidates) return absl::OkStatus();
-  return MakeError(
-      Reason::kBadArgument,
-      absl::StrCat("auto chooses among at most ", kMostCandidates, " encodings beside float32; \"",
-                   Shown(word), "\" is one too many"));
+  return MakeError(Reason::kBadArgument, absl::StrCat("auto has one encoding too many: \"",
+                                                      Shown(word), "\"; expected at most ",
+                                                      kMostCandidates, " in addition to float32"));
 }
 
 // In an override the first '=' comes before any ':'; in an option like ":warmup=5" it comes after.
@@ -149,8 +148,10 @@ absl::StatusOr<EncodingChoice> ParseEncodingChoice(absl::string_view text) {
     choice.overrides.push_back({std::string(entry.first), *std::move(encoding)});
   }
   if (choice.automatic() && choice.momentum()) {
-    return MakeError(Reason::kBadArgument,
-                     absl::StrCat("encoding \"", Shown(text), "\": auto goes with no :momentum"));
+    return MakeError(
+        Reason::kBadArgument,
+        absl::StrCat("encoding \"", Shown(text),
+                     "\": auto cannot be combined with :momentum; leave one of them out"));
   }
   return choice;
 }

@@ -12,7 +12,7 @@ namespace {
 absl::Status ForeignBytes(absl::string_view bytes) {
   return absl::DataLossError(
       absl::StrCat("supervisor and program exchanged ", bytes.size(),
-                   " bytes that neither understands; was the program replaced while it ran?"));
+                   " bytes that are not a valid message; was the program replaced while it ran?"));
 }
 
 v1::ServerIdentity ToProto(const ServerIdentity& server) {

@@ -106,7 +106,7 @@ absl::optional<SupervisorSocket> SupervisorSocket::Inherited() {
 
 absl::Status SupervisorSocket::Send(absl::string_view message) const {
   const ssize_t sent = send(end_.get(), message.data(), message.size(), MSG_NOSIGNAL);
-  if (sent < 0) return SystemError("speak to a supervisor or its program");
+  if (sent < 0) return SystemError("send to the supervisor or its program");
   return absl::OkStatus();
 }
 
@@ -116,11 +116,11 @@ absl::StatusOr<std::string> SupervisorSocket::Receive() const {
   do {
     size = recv(end_.get(), &none, 0, MSG_PEEK | MSG_TRUNC);
   } while (size < 0 && errno == EINTR);
-  if (size < 0) return SystemError("hear a supervisor or its program");
-  if (size == 0) return absl::UnavailableError("the other side ended before it had spoken");
+  if (size < 0) return SystemError("receive from the supervisor or its program");
+  if (size == 0) return absl::UnavailableError("the other side ended before it sent a message");
   std::string message(static_cast<size_t>(size), '\0');
   if (recv(end_.get(), message.data(), message.size(), 0) != size) {
-    return SystemError("hear a supervisor or its program");
+    return SystemError("receive from the supervisor or its program");
   }
   return message;
 }

@@ -60,7 +60,7 @@ absl::StatusOr<FileDescriptor> ConnectUnix(const std::string& path) {
 }
 
 absl::StatusOr<FileDescriptor> ListenUnix(const std::string& path) {
-  if (ConnectUnix(path).ok()) return absl::UnavailableError("another server does");
+  if (ConnectUnix(path).ok()) return absl::UnavailableError("another server listens there");
   auto made = MakeSocket(path);
   if (!made.ok()) return made;
   const UnixName name(path);

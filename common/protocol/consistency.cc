@@ -26,7 +26,7 @@ absl::Status Parse(absl::string_view what, absl::string_view name,
     return absl::OkStatus();
   }
   return MakeError(Reason::kBadArgument,
-                   absl::StrCat("no ", what, " \"", Shown(name), "\"; there are ",
+                   absl::StrCat(what, " \"", Shown(name), "\" is unknown; expected one of ",
                                 absl::StrJoin(std::begin(names), std::end(names), ", ")));
 }
 
@@ -56,18 +56,21 @@ absl::Status Consistency::Validate() const {
                "only bounded mode has such a bound; use it, or drop max_staleness");
   }
   if (mode != ConsistencyMode::kSsp && slack != 0) {
-    return Bad(absl::StrCat("slack is ", slack, " in ", name, " mode"), "only ssp mode has it");
+    return Bad(absl::StrCat("slack is ", slack, " in ", name, " mode"),
+               "only ssp mode has it; use it, or drop slack");
   }
   if (mode != ConsistencyMode::kSync && order == ReductionOrder::kRank) {
     return Bad(absl::StrCat("the order of reduction is rank in ", name, " mode"),
-               "only in sync does every worker contribute; use sync, or the order of arrival");
+               "only sync mode can add in that order; use it, or the order of arrival");
   }
   if (discount_stale && fresh_only) {
-    return Bad(absl::StrCat("stale gradients are to be discounted in ", name, " mode"),
-               "there they never count; use bounded, ssp or async mode");
+    return Bad(absl::StrCat("discount_stale is set in ", name, " mode"),
+               "stale gradients never count there; use bounded, ssp or async mode, or drop "
+               "discount_stale");
   }
   if (inconsistent_reads && mode != ConsistencyMode::kAsync) {
-    return Bad(absl::StrCat("reads are inconsistent in ", name, " mode"), "that needs async mode");
+    return Bad(absl::StrCat("inconsistent_reads is set in ", name, " mode"),
+               "only async mode has such reads; use it, or drop inconsistent_reads");
   }
   // A message, and so a checkpoint, cannot hold a shorter time.
   if (max_step_wait < absl::Microseconds(1)) {

@@ -62,8 +62,9 @@ absl::Status ParseScheduleKind(absl::string_view name, ScheduleKind* kind) {
     *kind = known;
     return absl::OkStatus();
   }
-  return MakeError(Reason::kBadArgument, absl::StrCat("no schedule \"", Shown(name),
-                                                      "\"; there are constant, step and cosine"));
+  return MakeError(
+      Reason::kBadArgument,
+      absl::StrCat("schedule \"", Shown(name), "\" is unknown; expected constant, step or cosine"));
 }
 
 }  // namespace sluice

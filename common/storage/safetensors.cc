@@ -79,11 +79,11 @@ absl::StatusOr<SafeTensor> DecodeTensor(const std::string& name, const json& ent
 }
 
 absl::Status DecodeMetadata(const json& entry, std::map<std::string, std::string>* metadata) {
-  if (!entry.is_object()) return absl::DataLossError("__metadata__ is no object");
+  if (!entry.is_object()) return absl::DataLossError("__metadata__ is not a JSON object");
   for (const auto& item : entry.items()) {
     if (!item.value().is_string()) {
       return absl::DataLossError(
-          absl::StrCat("__metadata__ \"", Shown(item.key()), "\" is no string"));
+          absl::StrCat("__metadata__ \"", Shown(item.key()), "\" is not a string"));
     }
     metadata->emplace(item.key(), item.value().get<std::string>());
   }
@@ -129,7 +129,7 @@ absl::StatusOr<uint64_t> DecodeSafeTensorsPrefix(absl::string_view prefix, uint6
 absl::StatusOr<SafeTensorsHeader> DecodeSafeTensorsJson(absl::string_view text,
                                                         uint64_t data_size) {
   const json root = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (!root.is_object()) return absl::DataLossError("its header is no JSON object");
+  if (!root.is_object()) return absl::DataLossError("its header is not a JSON object");
   SafeTensorsHeader header;
   for (const auto& item : root.items()) {
     if (item.key() == kMetadata) {

@@ -41,16 +41,18 @@ absl::Status FailedTo(absl::string_view what) {
 
 absl::Status CheckFile(int fd, const SharedMemoryName& name) {
   if (name.elements > (std::numeric_limits<uint64_t>::max() - kHeaderBytes) / sizeof(float)) {
-    return absl::UnavailableError("shared memory of more elements than there can be");
+    return absl::UnavailableError(
+        "the peer's memory has more elements than fit into an address space");
   }
   struct stat info = {};
-  if (fstat(fd, &info) != 0) return FailedTo("look at the peer's memory");
+  if (fstat(fd, &info) != 0) return FailedTo("read the size of the peer's memory");
   // Only memory files have seals.
   const int seals = fcntl(fd, F_GET_SEALS);
   const bool sealed = seals >= 0 && (seals & kSeals) == kSeals;
   const bool large_enough = static_cast<uint64_t>(info.st_size) >= BytesOf(name.elements);
   if (sealed && large_enough && info.st_uid == geteuid()) return absl::OkStatus();
-  return absl::UnavailableError("the peer's memory is not what its name says");
+  return absl::UnavailableError(
+      "the peer's memory has another size, owner or seal than its name says");
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ absl::StatusOr<TraceFile> TraceFile::Open(const std::string& path, Existing exis
   }
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot write the trace ", path, ": it is no regular file"));
+        absl::StrCat("cannot write the trace ", path, ": it is not a regular file; name another"));
   }
   return file;
 }

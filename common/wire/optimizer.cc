@@ -63,8 +63,9 @@ absl::StatusOr<OptimizerOptions> TakeOptions(const v1::OptimizerConfig& message)
     }
     return options;
   }
-  return MakeError(Reason::kBadOptimizer,
-                   absl::StrCat("no optimizer that this server knows; it knows ", Listed(names)));
+  return MakeError(
+      Reason::kBadOptimizer,
+      absl::StrCat("the optimizer is absent or unknown to this server; it knows ", Listed(names)));
 }
 
 }  // namespace

@@ -66,8 +66,8 @@ absl::Status Decode(absl::string_view field, const Word<Ours, Theirs> (&words)[k
   }
   return MakeError(Reason::kBadArgument,
                    absl::StrCat("field consistency.", field, " is ", static_cast<int>(theirs),
-                                ", which is none of those in training.proto; is the other side "
-                                "newer than this one?"));
+                                ", which this program does not know; is the other side newer "
+                                "than this one?"));
 }
 
 absl::Status BadRange(const v1::LayoutRange& range, absl::string_view field, int found,

@@ -17,16 +17,18 @@ PushOutcome Repeat(const PushOutcome& first) {
 }
 
 absl::Status TooOld(const SessionRecord& record, const PushHeader& header) {
-  return MakeError(Reason::kSequenceTooOld,
-                   absl::StrCat("push ", header.sequence.value(), " comes after push ",
-                                record.last_sequence.value(),
-                                " was answered, and its own answer is not stored any more"));
+  return MakeError(
+      Reason::kSequenceTooOld,
+      absl::StrCat(
+          "push ", header.sequence.value(), " comes after push ", record.last_sequence.value(),
+          " was answered, and its own answer is not stored any more; send later pushes only"));
 }
 
 absl::Status FromTheFuture(const PushHeader& header, Step step) {
-  return MakeError(Reason::kFutureStep,
-                   absl::StrCat("the gradient is of step ", header.step.value(),
-                                ", the server is at step ", step.value()));
+  return MakeError(
+      Reason::kFutureStep,
+      absl::StrCat("the gradient is of step ", header.step.value(), ", the server is at step ",
+                   step.value(), "; pull parameters before you compute a gradient"));
 }
 
 absl::Status ContributedAlready(const SessionRecord& record, Step step) {

@@ -13,7 +13,7 @@ const std::map<std::string, Durability> kDurabilities = {{"memory", Durability::
 }  // namespace
 
 void AddDurableFlags(CLI::App& app, DurableOptions& options) {
-  CLI::App& group = *app.add_option_group("Checkpoints", "What outlives the server");
+  CLI::App& group = *app.add_option_group("Checkpoints", "What the server saves on disk");
   CLI::Option* const directory = group.add_option(
       "--checkpoint-dir", options.directory,
       "directory for checkpoints; a server that finds checkpoints there continues from them");

@@ -53,7 +53,8 @@ absl::Status Roster::Adopt(const JoinRequest& request) {
     return CheckSameOptimizer(optimizer_, request.optimizer);
   }
   if (request.role == SessionRole::kObserver) {
-    return MakeError(Reason::kNotInitialized, "no worker has joined yet; observe later");
+    return MakeError(Reason::kNotInitialized,
+                     "no worker has joined yet, so the job has no model; observe it later");
   }
   const absl::Status fits = CheckFitsServer(request);
   if (!fits.ok()) return fits;

@@ -71,8 +71,9 @@ absl::StatusOr<const SessionRecord*> SessionTable::Find(SessionId session) const
 absl::StatusOr<SessionRecord*> SessionTable::FindWorker(SessionId session) {
   const auto record = Find(session);
   if (!record.ok() || (*record)->role == SessionRole::kWorker) return record;
-  return MakeError(Reason::kNotAWorker, absl::StrCat(Shown((*record)->worker),
-                                                     " joined as an observer, which only pulls"));
+  return MakeError(Reason::kNotAWorker,
+                   absl::StrCat(Shown((*record)->worker),
+                                " joined as an observer, which may only pull; join as a worker"));
 }
 
 SessionRecord* SessionTable::FindAlive(const std::string& worker) {

@@ -16,7 +16,8 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   auto it = records_.find(request.worker);
   if (returns && it->second.banned) {
     return MakeError(Reason::kEvicted,
-                     absl::StrCat(Shown(request.worker), " was evicted by the server's operator"));
+                     absl::StrCat(Shown(request.worker),
+                                  " was evicted by the server's operator; start a new process"));
   }
   // The order of ranks must not change while a step is under way.
   const bool keeps_index =
@@ -90,11 +91,10 @@ bool SessionTable::TakesOver(const JoinRequest& request, Step step) const {
 absl::Status SessionTable::CheckIndex(const JoinRequest& request) const {
   if (!request.index.has_value() || request.role != SessionRole::kWorker) return absl::OkStatus();
   if (*request.index >= max_sessions_) {
-    return MakeError(
-        Reason::kBadArgument,
-        absl::StrCat("field index is ", *request.index, ", expected less than ", max_sessions_,
-                     ", the most workers there may be; number the "
-                     "workers from 0, or raise --max-workers"));
+    return MakeError(Reason::kBadArgument, absl::StrCat("field index is ", *request.index,
+                                                        ", expected less than ", max_sessions_,
+                                                        ", the limit of workers; number the "
+                                                        "workers from 0, or raise --max-workers"));
   }
   for (const auto& entry : records_) {
     const SessionRecord& record = entry.second;

@@ -104,8 +104,8 @@ absl::StatusOr<int> SuperviseWorker(const ServerFlags& flags, const LaunchBrief&
 
 uint32_t RestartsOfServer(const ServerFlags& flags) {
   if (!flags.durable.directory.empty()) return flags.max_restarts;
-  LOG(WARNING) << "the server is not started again if it dies: without --checkpoint-dir it would "
-                  "have nothing to go on from";
+  LOG(WARNING) << "the server is not started again if it dies, because without --checkpoint-dir "
+                  "it has nothing to continue from";
   return 0;
 }
 

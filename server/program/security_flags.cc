@@ -42,13 +42,13 @@ void AddSecurityFlags(CLI::App& group, SecurityFlags& flags) {
       "--tls-key", flags.tls.key,
       "PEM file with the certificate's key, which other users must not be able to read");
   group.add_option("--tls-ca", flags.tls.authority,
-                   "PEM file with the certificates of those who sign the other side's");
+                   "PEM file with the authorities that sign the other side's certificates");
+  group.add_flag("--insecure", flags.insecure,
+                 "plaintext also under mpirun, where TCP uses TLS by default; on loopback and unix "
+                 "sockets only");
   group.add_flag(
-      "--insecure", flags.insecure,
-      "plaintext under mpirun, too, where TCP speaks TLS by itself; on loopback and unix "
-      "sockets only");
-  group.add_flag("--insecure-on-network", flags.insecure_on_network,
-                 "plaintext on addresses that the network reaches: it can read and change all");
+      "--insecure-on-network", flags.insecure_on_network,
+      "allow plaintext on network addresses: anybody on the network can read and change all");
 }
 
 bool ChoosesSecurity(const SecurityFlags& flags) {
@@ -59,7 +59,7 @@ absl::StatusOr<CredentialsSource> CredentialsFrom(const SecurityFlags& flags) {
   if (!NamesFiles(flags.tls)) return CredentialsSource();
   if (!NamesAll(flags.tls)) {
     return absl::InvalidArgumentError(
-        "TLS takes all three of --tls-cert, --tls-key and --tls-ca, but not all are given");
+        "some of --tls-cert, --tls-key and --tls-ca are missing; give all three for TLS");
   }
   if (flags.insecure || flags.insecure_on_network) {
     return absl::InvalidArgumentError(

@@ -54,8 +54,10 @@ int RunServerProgram(int argc, char** argv, const ServerProgramOptions& options)
   flags.transforms = options.transforms;
   AddServerFlags(app, flags);
   bool print_config = false;
-  app.add_flag("--print-config", print_config,
-               "print what a server on its own would be with these flags, as JSON, and exit");
+  app.add_flag(
+      "--print-config", print_config,
+      "print as JSON how a server that is started by hand is configured by these flags, and "
+      "exit");
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   InitLogging();

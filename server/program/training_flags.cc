@@ -20,14 +20,16 @@ void AddConsistencyFlags(CLI::App& group, TrainingFlags& flags) {
           "ahead of the slowest) or async")
       ->capture_default_str();
   AddOptional(group, "--workers", flags.workers,
-              "workers the first step waits for (default: all that were launched, else the quorum, "
-              "else 1)");
+              "workers that the first step waits for (default: those that mpirun launched; without "
+              "mpirun the quorum in backup, else 1)");
   AddOptional(group, "--quorum", flags.quorum,
               "backup, bounded, async: gradients per step (default: one less than the workers in "
               "backup, else 1)");
   AddOptional(group, "--max-staleness", flags.max_staleness,
-              "bounded: drop gradients that are more steps old than this");
-  group.add_option("--slack", flags.slack, "ssp: pushes a worker may be ahead of the slowest")
+              "bounded: drop gradients of a larger staleness, in steps");
+  group
+      .add_option("--slack", flags.slack,
+                  "ssp: how many pushes a worker may be ahead of the slowest")
       ->capture_default_str();
   group
       .add_option("--reduction", flags.reduction,
@@ -41,34 +43,38 @@ void AddConsistencyFlags(CLI::App& group, TrainingFlags& flags) {
   group.add_flag("--inconsistent-reads", flags.inconsistent_reads,
                  "async: let workers read parameters while they are written");
   AddOptional(group, "--max-step-wait", flags.max_step_wait,
-              "seconds that somebody may hold a step up (default: for ever)")
+              "seconds for which a worker may delay a step (default: no limit)")
       ->check(SecondsFrom(kMicrosecond));
   group
       .add_option("--on-max-step-wait", flags.on_max_step_wait,
-                  "what happens then: wait, proceed (without them) or evict (them)")
+                  "what to do after --max-step-wait: wait, proceed (make the step without the late "
+                  "workers) or evict (those workers)")
       ->capture_default_str();
 }
 
 void AddScheduleFlags(CLI::App& group, TrainingFlags& flags) {
   LearningRateSchedule& schedule = flags.schedule;
-  group.add_option("--lr-schedule", flags.lr_schedule, "constant, step or cosine")
+  group
+      .add_option("--lr-schedule", flags.lr_schedule,
+                  "factor of the learning rate over time: constant, step or cosine")
       ->capture_default_str();
   group
-      .add_option("--lr-warmup-steps", schedule.warmup_steps, "steps of a linear rise before that")
+      .add_option("--lr-warmup-steps", schedule.warmup_steps,
+                  "steps in which the learning rate rises linearly from 0 at the beginning")
       ->capture_default_str();
-  group.add_option("--lr-step-size", schedule.step_size, "step: steps between two changes");
-  group.add_option("--lr-gamma", schedule.gamma, "step: what each change multiplies by")
+  group.add_option("--lr-step-size", schedule.step_size,
+                   "step: number of steps between two changes");
+  group.add_option("--lr-gamma", schedule.gamma, "step: factor of each change")
       ->capture_default_str();
   group.add_option("--lr-total-steps", schedule.total_steps,
-                   "cosine: steps until the end of the curve, the warm-up included");
-  group.add_option("--lr-floor", schedule.floor, "cosine: the share of the rate where it ends")
+                   "cosine: steps until the end of the curve, with the warm-up");
+  group.add_option("--lr-floor", schedule.floor, "cosine: factor at the end of the curve")
       ->capture_default_str();
 }
 
 void AddGuardFlags(CLI::App& group, TrainingFlags& flags) {
-  group.add_flag(
-      "--skip-not-finite", flags.guards.skip_not_finite,
-      "leave gradients with NaN or infinity out and count them, rather than refuse them");
+  group.add_flag("--skip-not-finite", flags.guards.skip_not_finite,
+                 "leave out and count gradients with NaN or infinity, instead of refusing them");
   AddOptional(group, "--clip-norm", flags.guards.clip_norm,
               "scale the reduced gradient down to this norm");
   AddOptional(group, "--max-push-norm", flags.guards.max_push_norm,
@@ -91,8 +97,8 @@ uint32_t QuorumOf(const TrainingFlags& flags, ConsistencyMode mode, uint32_t wor
 
 void AddTrainingFlags(CLI::App& app, TrainingFlags& flags) {
   AddConsistencyFlags(*app.add_option_group("Consistency", "Which gradients make a step"), flags);
-  AddScheduleFlags(*app.add_option_group("Schedule", "How the learning rate goes"), flags);
-  AddGuardFlags(*app.add_option_group("Guards", "What is done about harmful gradients"), flags);
+  AddScheduleFlags(*app.add_option_group("Schedule", "How the learning rate changes"), flags);
+  AddGuardFlags(*app.add_option_group("Guards", "How the server treats harmful gradients"), flags);
 }
 
 absl::Status ApplyTrainingFlags(const TrainingFlags& flags, uint32_t launched_workers,
@@ -125,7 +131,7 @@ absl::Status ApplyTrainingFlags(const TrainingFlags& flags, uint32_t launched_wo
   if (!flags.max_step_wait.has_value() && consistency.on_max_step_wait != StepWaitAction::kWait) {
     return MakeError(Reason::kBadArgument,
                      absl::StrCat("--on-max-step-wait is ", flags.on_max_step_wait,
-                                  ", but nothing says after how long; give --max-step-wait, too"));
+                                  ", but --max-step-wait is not given; give both"));
   }
   status.Update(consistency.Validate());
   status.Update(options->schedule.Validate());

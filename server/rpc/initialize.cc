@@ -51,7 +51,8 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   void Begin(bool ok) {
     v1::InitializeParamsRequest first;
     if (!ok || !DecodeMessage(message_, &first) || !first.has_header()) {
-      Answer(MakeError(Reason::kMissingHeader, "no header; send it before the chunks"));
+      Answer(
+          MakeError(Reason::kMissingHeader, "the offer has no header; send it before the chunks"));
       return;
     }
     session_ = SessionId(first.header().session());

@@ -88,7 +88,8 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   void Begin(bool ok) {
     v1::PushGradientsRequest message;
     if (!ok || !DecodeMessage(message_, &message) || !message.has_lane()) {
-      End(MakeError(Reason::kMissingHeader, "the lane has no name; send it before the chunks"));
+      End(MakeError(Reason::kMissingHeader,
+                    "the lane names no push; send a Lane message before the chunks"));
       return;
     }
     const absl::Status begun =
@@ -125,7 +126,7 @@ class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void Start(const grpc::ByteBuffer& request) {
     v1::Lane lane;
     if (!DecodeMessage(request, &lane)) {
-      Finish(ToGrpcStatus(MakeError(Reason::kBadArgument, "the request is no Lane")));
+      Finish(ToGrpcStatus(MakeError(Reason::kBadArgument, "the request is not a valid Lane")));
       return;
     }
     const absl::Status begun = wait_.Begin(lane, [this](auto chunks) { GoOn(std::move(chunks)); });

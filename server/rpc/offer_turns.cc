@@ -39,7 +39,7 @@ absl::Status OfferTurns::CheckMayWait(SessionId session) const {
   if (open < kMostOfSession) return absl::OkStatus();
   return MakeError(Reason::kBadArgument,
                    absl::StrCat("session ", session.value(), " has ", open,
-                                " offers of initial parameters; await their answers"));
+                                " offers of initial parameters; wait for their answers"));
 }
 
 absl::Status OfferTurns::Wait(Offer offer) {

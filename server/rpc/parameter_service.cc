@@ -48,7 +48,7 @@ absl::StatusOr<Request> Decode(const grpc::ByteBuffer& bytes) {
   Request request;
   if (DecodeMessage(bytes, &request)) return request;
   return MakeError(Reason::kBadArgument,
-                   absl::StrCat("the request is no ", Request::descriptor()->name()));
+                   absl::StrCat("the request is not a valid ", Request::descriptor()->name()));
 }
 
 class GrpcParameterService final : public ServiceBase {

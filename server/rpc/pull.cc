@@ -62,7 +62,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   absl::Status ReadRequest(const grpc::ByteBuffer& bytes) {
     v1::PullParamsRequest request;
     if (!DecodeMessage(bytes, &request)) {
-      return MakeError(Reason::kBadArgument, "the request is no PullParamsRequest");
+      return MakeError(Reason::kBadArgument, "the request is not a valid PullParamsRequest");
     }
     name_ = {SessionId(request.session()), request.call_number()};
     if (request.has_encoding()) {

@@ -17,8 +17,8 @@ absl::Status NotInitializedError() {
 // Otherwise an observer could take the name of a result before the parameters are final.
 absl::Status ResultsTooEarly() {
   return MakeError(Reason::kBadArgument,
-                   "field results is of an observer, and training has not finished; await its end, "
-                   "or leave without results");
+                   "field results comes from an observer before training has finished; wait for "
+                   "the end of training, or leave without results");
 }
 
 // How many gradients may be in flight.

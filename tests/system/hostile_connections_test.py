@@ -244,7 +244,7 @@ class HostileConnections(unittest.TestCase):
 
     def test_a_hard_limit_that_is_too_low_for_the_workers_is_told(self):
         server = self.serve("--max-workers=1000", open_files=1024)
-        server.await_line("(at most 384 connections fit, and --max-workers=1000)")
+        server.await_line("(--max-workers=1000, but only 384 connections are possible)")
 
     # ---- What the tests share ----
 

@@ -121,7 +121,7 @@ TEST(LaunchRestartsTest, AServerThatKeepsNothingIsNotStartedAgain) {
   ASSERT_THAT(job->WaitForOutput("listening on"), IsOk());
   ASSERT_EQ(kill(std::stoi(*pid), SIGKILL), 0);
   EXPECT_THAT(job->Wait(), IsOkAndHolds(Not(0)));
-  EXPECT_THAT(job->output(), HasSubstr("without --checkpoint-dir it would have nothing"));
+  EXPECT_THAT(job->output(), HasSubstr("without --checkpoint-dir it has nothing"));
   EXPECT_THAT(LinesWith(job->output(), "rank 0: run"), SizeIs(1)) << job->output();
 }
 

@@ -253,7 +253,7 @@ TEST_F(SluiceEvaluateTest, AnObserversCertificateIsEnoughAndAStrangersIsNot) {
   const auto observer = Start(Evaluate(flags(authority.Client({Role::kObserver}), "observer")));
   EXPECT_THAT(observer->WaitForOutput("^step 0 "), IsOk());
   EXPECT_THAT(OutputOf(Evaluate(flags(authority.Client({Role::kAdmin}), "admin")), 1),
-              HasSubstr("takes the role worker or observer"));
+              HasSubstr("needs the role worker or observer"));
   EXPECT_THAT(OutputOf(Evaluate(flags(other.Client({Role::kObserver}), "stranger")), 3),
               HasSubstr("do both sides trust each other's certificates?"));
   server.process().Signal(SIGTERM);

@@ -86,8 +86,8 @@ absl::StatusOr<std::string> DefaultDataDir(absl::string_view dataset) {
   for (const absl::string_view known : {"fashion-mnist", "mnist"}) {
     if (dataset == known) return absl::StrCat("/usr/share/datasets/", known);
   }
-  return absl::InvalidArgumentError(absl::StrCat("there is no dataset called \"", dataset,
-                                                 "\", expected \"fashion-mnist\" or \"mnist\""));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "dataset \"", dataset, "\" is unknown; expected \"fashion-mnist\" or \"mnist\""));
 }
 
 }  // namespace sluice

@@ -59,7 +59,7 @@ std::string HelpOf(const Flag& flag) {
 absl::Status NoOption(const std::string& name, OptimizerOptions options) {
   std::vector<std::string> own;
   for (const OptionRef& option : OptionsOf(options)) own.push_back(FlagName(option.info.name));
-  return absl::InvalidArgumentError(absl::StrCat(FlagName(name), " is no option of ",
+  return absl::InvalidArgumentError(absl::StrCat(FlagName(name), " is not an option of ",
                                                  OptimizerName(options), ", which has ",
                                                  absl::StrJoin(own, ", ")));
 }

@@ -75,11 +75,14 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
                                  const absl::optional<LocalSteps>& local, Overlap overlap)
     : job_(job), model_(model), config_(ConfigFor(config, local)) {
   if (local.has_value() && overlap == Overlap::kBackward) {
-    throw std::invalid_argument("with local steps no gradients leave that backward could overlap");
+    throw std::invalid_argument(
+        "local steps push no gradients, so Overlap::kBackward cannot send any early; use one of "
+        "the two");
   }
   if (local.has_value() && job.push_encoding().choice.sparse()) {
     throw std::invalid_argument(
-        "with local steps parameters are pushed: top-k and random-k would make zeros of most");
+        "local steps push parameters, most of which top-k and random-k would set to 0; choose "
+        "another push encoding");
   }
   ThrowIfError(CheckFits(config, model_.layout()));
   client_ = JoinJob(job_, SessionRole::kWorker, config_, model_);
@@ -129,7 +132,10 @@ void RemoteOptimizer::GiveUpEarly() {
 
 void RemoteOptimizer::BeginStep() {
   Await();
-  if (left_) ThrowIfError(absl::FailedPreconditionError("step() comes before leave()"));
+  if (left_) {
+    ThrowIfError(absl::FailedPreconditionError(
+        "step() was called after leave(), when this worker no longer takes part"));
+  }
   if (watch_ != nullptr) watch_->Check();
   TraceCompute();
 }
@@ -245,7 +251,7 @@ void RemoteOptimizer::await_end_of_training() {
 void RemoteOptimizer::report(const Results& results) {
   if (observer_ == nullptr) {
     throw RemoteError(absl::FailedPreconditionError(
-        "report() comes after await_end_of_training(), and only once"));
+        "report() may be called once, after await_end_of_training()"));
   }
   const std::unique_ptr<ParameterClient> observer = std::move(observer_);
   ThrowIfError(observer->Leave(results));

@@ -51,8 +51,8 @@ absl::StatusOr<Tensors> DecodePickle(const std::string& path, const std::vector<
       tensors[entry.key().toStringRef()] = entry.value().toTensor();
     }
   } catch (const std::exception&) {
-    return Wrong(path,
-                 "is no dict of tensors; write it with torch.save(dict(model.state_dict()), path)");
+    return Wrong(
+        path, "is not a dict of tensors; write it with torch.save(dict(model.state_dict()), path)");
   }
   return tensors;
 }
@@ -136,14 +136,14 @@ absl::Status CheckFits(const std::string& path, const Tensors& tensors, const Te
     const std::string name = absl::StrCat("\"", tensor.first, "\"");
     const auto found = own.find(tensor.first);
     if (found == own.end()) {
-      return Wrong(path, absl::StrCat("has a tensor ", name, ", which the model has not"));
+      return Wrong(path, absl::StrCat("has a tensor ", name, " that the model does not have"));
     }
     if (tensor.second.sizes() != found->second.sizes()) {
-      return Wrong(path, absl::StrCat("has another shape for ", name, " than the model"));
+      return Wrong(path, absl::StrCat("has a tensor ", name, " whose shape is not the model's"));
     }
     const bool dense = tensor.second.layout() == torch::kStrided;
     if (!dense || tensor.second.is_complex() || tensor.second.is_quantized()) {
-      return Wrong(path, absl::StrCat("has for ", name, " a tensor that is not dense and real"));
+      return Wrong(path, absl::StrCat("has a tensor ", name, " that is not dense and real"));
     }
   }
   for (const auto& item : own) {

@@ -102,9 +102,9 @@ OptimizerOptions FromTorch(const TorchOptions& from) {
     if (std::visit([&from](auto& ours) { return Take(from, ours); }, options)) return options;
     if (HasTorchOptimizer(options)) titles.emplace_back(OptimizerTitle(options));
   }
-  throw std::invalid_argument(
-      absl::StrCat("the options are of an optimizer that no server has, expected those of ",
-                   Listed(titles, "or")));
+  throw std::invalid_argument(absl::StrCat(
+      "the options belong to an optimizer that the server does not have; expected those of ",
+      Listed(titles, "or")));
 }
 
 // The parameters that are trained, each under the first of its names.

@@ -126,8 +126,9 @@ absl::StatusOr<ShardCheckpoint> DecodeSavedState(absl::string_view json) {
   const auto parsed =
       google::protobuf::util::JsonStringToMessage({json.data(), json.size()}, &state);
   if (!parsed.ok()) {
-    return absl::DataLossError(absl::StrCat(
-        "its state is no SavedState: ", Shown({parsed.message().data(), parsed.message().size()})));
+    return absl::DataLossError(
+        absl::StrCat("its state is not a valid SavedState: ",
+                     Shown({parsed.message().data(), parsed.message().size()})));
   }
   if (state.format() != kFormat) {
     return absl::DataLossError(absl::StrCat("its state has format ", state.format(),
@@ -143,7 +144,8 @@ absl::StatusOr<ShardCheckpoint> DecodeSavedState(absl::string_view json) {
   }
   absl::Status read = ReadTerms(state, &checkpoint);
   if (read.ok()) read = ReadWorkers(state, &checkpoint);
-  if (!read.ok()) return absl::DataLossError(absl::StrCat("its state is wrong: ", read.message()));
+  if (!read.ok())
+    return absl::DataLossError(absl::StrCat("its state is not valid: ", read.message()));
   checkpoint.optimizer_steps = state.optimizer_steps();
   checkpoint.ended = state.ended();
   for (const std::string& slot : state.slots()) checkpoint.slots.push_back({slot, FloatBuffer()});
@@ -172,7 +174,7 @@ std::string EncodeSavedStep(const StepRecord& record) {
 absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes) {
   v1::SavedStep step;
   if (!step.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::DataLossError("is no SavedStep");
+    return absl::DataLossError("is not a valid SavedStep");
   }
   StepRecord record;
   record.step = Step(step.step());

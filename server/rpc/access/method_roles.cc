@@ -62,7 +62,7 @@ absl::Status CheckMay(Roles caller, absl::string_view method) {
                                     RoleUri(Role::kWorker))
                      : absl::StrCat("the role ", caller.ToString());
   return MakeError(Reason::kWrongRole, absl::StrCat("the caller's certificate has ", has, "; ",
-                                                    name, " takes the role ", expected.ToString()));
+                                                    name, " needs the role ", expected.ToString()));
 }
 
 }  // namespace sluice

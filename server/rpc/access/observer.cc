@@ -15,7 +15,7 @@ bool MayTrain(const grpc::CallbackServerContext& context) {
 
 absl::Status WrongRole(absl::string_view what) {
   return MakeError(Reason::kWrongRole,
-                   absl::StrCat("the caller's certificate has not the role worker; ", what));
+                   absl::StrCat("the caller's certificate does not have the role worker; ", what));
 }
 
 }  // namespace
@@ -26,16 +26,17 @@ absl::Status CheckMayJoin(const grpc::CallbackServerContext& context,
   if (request.role() != v1::OBSERVER) return WrongRole("it may join as an observer only");
   const ObserverPlaces places = shard.PlacesFor(request.worker());
   if (places.is_workers) {
-    return WrongRole(absl::StrCat(Shown(request.worker()), " is a worker's name, choose another"));
+    return WrongRole(absl::StrCat(Shown(request.worker()), " is a worker's name; choose another"));
   }
   if (places.holder.has_value() && places.holder->value() != request.process_nonce()) {
     return WrongRole(absl::StrCat(Shown(request.worker()),
-                                  " is the name of another process whose session is open, choose "
-                                  "another or wait until that session has ended"));
+                                  " is the name of another process whose session is open; choose "
+                                  "another, or wait until that session has ended"));
   }
   if (places.others < RpcLimits::kObservers) return absl::OkStatus();
-  return MakeError(Reason::kTooManyWorkers, absl::StrCat("the server has ", places.others,
-                                                         " observers, as many as it lets in"));
+  return MakeError(Reason::kTooManyWorkers,
+                   absl::StrCat("the server has ", places.others,
+                                " observers, its limit; join when one has left"));
 }
 
 absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId session,
@@ -51,14 +52,14 @@ absl::Status CheckMayPull(const grpc::CallbackServerContext& context,
   const SessionId session(pull.session());
   const absl::Status own = CheckMayUse(context, session, owners);
   if (!own.ok()) return own;
-  if (pull.has_encoding()) return WrongRole("it pulls parameters as they are, with no encoding");
+  if (pull.has_encoding()) return WrongRole("its pulls may not choose an encoding");
   return absl::OkStatus();
 }
 
 absl::Status CheckMayReport(const grpc::CallbackServerContext& context,
                             const v1::LeaveRequest& request) {
   if (MayTrain(context) || request.results().empty()) return absl::OkStatus();
-  return WrongRole("it leaves without results");
+  return WrongRole("it may not report results");
 }
 
 }  // namespace sluice

@@ -9,9 +9,9 @@ namespace sluice {
 namespace {
 
 absl::Status TooManyPulls(absl::string_view whose, size_t pulls) {
-  return MakeError(Reason::kTooManyPulls,
-                   absl::StrCat(whose, " pulls under way already: ", pulls,
-                                ", the most there may be; read those first"));
+  return MakeError(
+      Reason::kTooManyPulls,
+      absl::StrCat(whose, " ", pulls, " pulls under way, the limit; read those first"));
 }
 
 }  // namespace

@@ -21,9 +21,10 @@ absl::Status SessionOwners::CheckObserves(SessionId session, absl::string_view c
   const absl::MutexLock lock(&mu_);
   const auto owner = owners_.find(session);
   if (owner != owners_.end() && owner->second.works) {
-    return MakeError(Reason::kWrongRole,
-                     absl::StrCat("the caller's certificate has not the role worker; session ",
-                                  session.value(), " is a worker's"));
+    return MakeError(
+        Reason::kWrongRole,
+        absl::StrCat("the caller's certificate does not have the role worker; session ",
+                     session.value(), " is a worker's"));
   }
   if (owner != owners_.end() && owner->second.connection == connection) return absl::OkStatus();
   return MakeError(Reason::kUnknownSession,

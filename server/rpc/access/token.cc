@@ -11,7 +11,8 @@ absl::Status CheckToken(const grpc::CallbackServerContext& context, const std::s
   if (token.empty()) return absl::OkStatus();
   const auto found = context.client_metadata().find("authorization");
   if (found == context.client_metadata().end()) {
-    return MakeError(Reason::kBadToken, "no job token; start the worker with this job's");
+    return MakeError(Reason::kBadToken,
+                     "the call has no job token; start the caller with this job's token");
   }
   absl::string_view value(found->second.data(), found->second.size());
   if (!absl::ConsumePrefix(&value, "Bearer ")) {
@@ -21,7 +22,7 @@ absl::Status CheckToken(const grpc::CallbackServerContext& context, const std::s
   }
   if (SameSecret(value, token)) return absl::OkStatus();
   return MakeError(Reason::kBadToken,
-                   "the job token is not this server's; start the worker with this job's");
+                   "the job token is not this server's; start the caller with this job's token");
 }
 
 }  // namespace sluice

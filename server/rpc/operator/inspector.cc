@@ -38,8 +38,11 @@ grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Stat
 size_t PageSize(uint32_t asked) { return asked == 0 ? kMaxPage : std::min(asked, kMaxPage); }
 
 absl::Status ForeignToken(const std::string& token) {
-  return MakeError(Reason::kBadArgument,
-                   absl::StrCat("page_token \"", Shown(token), "\" is none that this server gave"));
+  return MakeError(
+      Reason::kBadArgument,
+      absl::StrCat("page_token \"", Shown(token),
+                   "\" does not come from this server; send the next_page_token of its "
+                   "last answer, or none for the first page"));
 }
 
 // Fills a page until it has `size` entries or kMaxPageBytes.
@@ -147,7 +150,7 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
     const LayoutRange* const range = layout->Find(request.name());
     if (range == nullptr) {
       return MakeError(Reason::kNotFound, absl::StrCat("no parameter \"", Shown(request.name()),
-                                                       "\"; ListParameters names those there are"));
+                                                       "\"; ListParameters returns the names"));
     }
     const absl::Span<const float> values =
         snapshot->values.span().subspan(range->offset, range->length);
@@ -162,9 +165,9 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
                                 v1::GetParameterResponse& response) {
     if (request.first() > values.size() || request.count() > kMaxValues) {
       return MakeError(Reason::kBadArgument,
-                       absl::StrCat("values ", request.first(), " and ", request.count(),
-                                    " on were asked for, the tensor has ", values.size(),
-                                    " and an answer holds at most ", kMaxValues));
+                       absl::StrCat("field first is ", request.first(), " and field count is ",
+                                    request.count(), "; expected at most ", values.size(),
+                                    ", the tensor's size, and at most ", kMaxValues));
     }
     const bool whole = request.count() == 0 && values.size() <= kAllValues;
     for (const float value :

@@ -86,8 +86,9 @@ TEST(EncodingChoiceTest, AutoChoosesAmongFew) {
   const absl::Status refused =
       ParseEncodingChoice("auto:int8,sign,float16,bfloat16,top-k").status();
   EXPECT_EQ(ReasonOf(refused), Reason::kBadArgument);
-  EXPECT_THAT(std::string(refused.message()),
-              HasSubstr("at most 4 encodings beside float32; \"top-k\" is one too many"));
+  EXPECT_THAT(
+      std::string(refused.message()),
+      HasSubstr("one encoding too many: \"top-k\"; expected at most 4 in addition to float32"));
 }
 
 TEST(EncodingChoiceTest, AutoGoesWithNoMomentum) {

@@ -68,7 +68,7 @@ TEST_F(UnixSocketTest, AcceptsNobodyIfNobodyWaits) {
 TEST_F(UnixSocketTest, LeavesTheSocketOfALivingServerAlone) {
   const auto living = ListenUnix(path_);
   ASSERT_THAT(living, IsOk());
-  EXPECT_THAT(ListenUnix(path_), IsUnavailable("another server does"));
+  EXPECT_THAT(ListenUnix(path_), IsUnavailable("another server listens there"));
   EXPECT_THAT(ConnectUnix(path_), IsOk());
 }
 

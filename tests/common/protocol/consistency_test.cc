@@ -133,8 +133,9 @@ TEST(ConsistencyTest, TakesTheOrderOfRanksInSyncOnly) {
     if (mode == ConsistencyMode::kSync) {
       EXPECT_THAT(consistency.Validate(), IsOk());
     } else {
-      EXPECT_THAT(consistency.Validate(),
-                  Refused(absl::StrCat("order of reduction is rank in ", Name(mode)), "use sync"));
+      EXPECT_THAT(
+          consistency.Validate(),
+          Refused(absl::StrCat("order of reduction is rank in ", Name(mode)), "only sync mode"));
     }
   }
 }
@@ -145,7 +146,8 @@ TEST(ConsistencyTest, DiscountsStaleGradientsOnlyWhereTheyCount) {
     consistency.discount_stale = true;
     if (mode == ConsistencyMode::kSync || mode == ConsistencyMode::kBackup) {
       EXPECT_THAT(consistency.Validate(),
-                  Refused(absl::StrCat("discounted in ", Name(mode)), "use bounded, ssp or async"));
+                  Refused(absl::StrCat("discount_stale is set in ", Name(mode)),
+                          "use bounded, ssp or async"));
     } else {
       EXPECT_THAT(consistency.Validate(), IsOk());
     }
@@ -159,9 +161,9 @@ TEST(ConsistencyTest, ReadsInconsistentlyInAsyncOnly) {
     if (mode == ConsistencyMode::kAsync) {
       EXPECT_THAT(consistency.Validate(), IsOk());
     } else {
-      EXPECT_THAT(
-          consistency.Validate(),
-          Refused(absl::StrCat("reads are inconsistent in ", Name(mode)), "needs async mode"));
+      EXPECT_THAT(consistency.Validate(),
+                  Refused(absl::StrCat("inconsistent_reads is set in ", Name(mode)),
+                          "only async mode has such reads"));
     }
   }
 }
@@ -204,7 +206,7 @@ void ExpectUnknownRefused(const Names<Enum>& all, const std::string& known) {
                                   all.names[1].substr(0, 2), std::string("Sync")}) {
     Enum value = static_cast<Enum>(1);
     EXPECT_THAT(all.parse(name, &value),
-                Refused(absl::StrCat("no ", all.what, " \"", name, "\""), known));
+                Refused(absl::StrCat(all.what, " \"", name, "\" is unknown"), known));
     EXPECT_EQ(value, static_cast<Enum>(1));
   }
 }
@@ -228,10 +230,10 @@ TEST(ConsistencyNamesTest, EveryNameCanBeReadBack) {
 }
 
 TEST(ConsistencyNamesTest, AnUnknownNameIsRefusedWithTheListOfTheKnown) {
-  ExpectUnknownRefused(kModeNames, "there are sync, backup, bounded, ssp, async");
-  ExpectUnknownRefused(kReductionNames, "there are mean, weighted-mean, sum");
-  ExpectUnknownRefused(kOrderNames, "there are arrival, rank");
-  ExpectUnknownRefused(kActionNames, "there are wait, proceed, evict");
+  ExpectUnknownRefused(kModeNames, "expected one of sync, backup, bounded, ssp, async");
+  ExpectUnknownRefused(kReductionNames, "expected one of mean, weighted-mean, sum");
+  ExpectUnknownRefused(kOrderNames, "expected one of arrival, rank");
+  ExpectUnknownRefused(kActionNames, "expected one of wait, proceed, evict");
 }
 
 }  // namespace

@@ -153,8 +153,9 @@ TEST(ScheduleKindTest, EveryNameCanBeReadBack) {
 TEST(ScheduleKindTest, RefusesAnUnknownNameAndListsTheKnown) {
   for (const char* name : {"linear", "", "Step", "cosine "}) {
     ScheduleKind kind = ScheduleKind::kCosine;
-    EXPECT_THAT(ParseScheduleKind(name, &kind),
-                Refused(absl::StrCat("no schedule \"", name, "\""), "constant, step and cosine"));
+    EXPECT_THAT(
+        ParseScheduleKind(name, &kind),
+        Refused(absl::StrCat("schedule \"", name, "\" is unknown"), "constant, step or cosine"));
     EXPECT_EQ(kind, ScheduleKind::kCosine);
   }
 }

@@ -66,8 +66,8 @@ TEST_P(WrongSafeTensorsTest, IsRefusedWithTheReason) {
 INSTANTIATE_TEST_SUITE_P(
     Headers, WrongSafeTensorsTest,
     ::testing::Values(
-        Wrong{"", "no JSON object"}, Wrong{"[]", "no JSON object"},
-        Wrong{"{\"a\"", "no JSON object"},
+        Wrong{"", "not a JSON object"}, Wrong{"[]", "not a JSON object"},
+        Wrong{"{\"a\"", "not a JSON object"},
         Wrong{"{}", "the tensors end at 0, the file's data at 8"},
         Wrong{R"({"a":1})", "lacks a dtype"},
         Wrong{R"({"a":{"dtype":1,"shape":[2],"data_offsets":[0,8]}})", "lacks a dtype"},
@@ -86,9 +86,9 @@ INSTANTIATE_TEST_SUITE_P(
               R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
               "expected 4"},
         Wrong{R"({"__metadata__":[],"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
-              "no object"},
+              "not a JSON object"},
         Wrong{R"({"__metadata__":{"k":1},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
-              "no string"}));
+              "not a string"}));
 
 }  // namespace
 }  // namespace sluice

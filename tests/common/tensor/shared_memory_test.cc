@@ -105,9 +105,9 @@ TEST(SharedMemoryTest, MoreThanThereIsIsRefused) {
   const auto memory = MemoryOf(4);
   name = memory->name();
   name.elements = 1'000'000;
-  EXPECT_THAT(OpeningOf(name), IsUnavailable("not what its name says"));
+  EXPECT_THAT(OpeningOf(name), IsUnavailable("another size, owner or seal than its name says"));
   name.elements = UINT64_MAX / 2;
-  EXPECT_THAT(OpeningOf(name), IsUnavailable("more elements than there can be"));
+  EXPECT_THAT(OpeningOf(name), IsUnavailable("more elements than fit into an address space"));
 }
 
 TEST(SharedMemoryTest, AFileThatCouldShrinkIsRefused) {
@@ -120,7 +120,7 @@ TEST(SharedMemoryTest, AFileThatCouldShrinkIsRefused) {
   name.pid = static_cast<uint32_t>(getpid());
   name.fd = static_cast<uint32_t>(fd);
   name.elements = 4;
-  EXPECT_THAT(OpeningOf(name), IsUnavailable("not what its name says"));
+  EXPECT_THAT(OpeningOf(name), IsUnavailable("another size, owner or seal than its name says"));
   close(fd);
 }
 

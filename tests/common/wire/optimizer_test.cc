@@ -195,7 +195,7 @@ TEST(WireOptimizerTest, RefusesGroupsThatAreNone) {
   EXPECT_THAT(Read("sgd {} groups { options { sgd {} } }"),
               IsError(Reason::kBadOptimizer, HasSubstr("has no parameters")));
   EXPECT_THAT(Read("sgd {} groups { parameters: \"a\" }"),
-              IsError(Reason::kBadOptimizer, HasSubstr("no optimizer that this server knows")));
+              IsError(Reason::kBadOptimizer, HasSubstr("unknown to this server")));
   EXPECT_THAT(Read("sgd {} groups { parameters: \"a\" options { averaging {} } }"),
               IsError(Reason::kBadOptimizer, HasSubstr("is of averaging, expected sgd")));
   EXPECT_THAT(Read("sgd {} groups { parameters: \"a\" options { sgd {} groups {} } }"),

@@ -355,7 +355,7 @@ TEST(GateTest, RefusesAnObserversPush) {
   GateWorld world(Bounded(2));
   PushHeader header = world.Header(1, 0);
   header.session = world.observer;
-  EXPECT_THAT(world.Open(header), IsError(Reason::kNotAWorker, HasSubstr("only pulls")));
+  EXPECT_THAT(world.Open(header), IsError(Reason::kNotAWorker, HasSubstr("may only pull")));
   EXPECT_EQ(world.Counters(), "1 received: 1 rejected");
 }
 

@@ -379,8 +379,9 @@ TEST_F(SessionTableTest, GivesAnIndexToTheSameNameAgainAndToOthersWhenItIsFree) 
 TEST_F(SessionTableTest, RefusesAnIndexBeyondTheMostWorkers) {
   EXPECT_EQ(Open(Asking(Worker("a"), 3)).index, 3u);
   for (const uint32_t index : {4u, 4294967295u}) {
-    EXPECT_THAT(table_.Open(Asking(Worker("b"), index), Step(0), kNow),
-                IsError(Reason::kBadArgument, HasSubstr("expected less than 4, the most workers")));
+    EXPECT_THAT(
+        table_.Open(Asking(Worker("b"), index), Step(0), kNow),
+        IsError(Reason::kBadArgument, HasSubstr("expected less than 4, the limit of workers")));
   }
   EXPECT_THAT(Names(), ElementsAre("a"));
 }

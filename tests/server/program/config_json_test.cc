@@ -86,7 +86,8 @@ TEST(ConfigTest, TellsOfSecretsOnlyThatThereAreSome) {
 }
 
 TEST(ConfigTest, IsRefusedAsTheServerWouldBe) {
-  EXPECT_THAT(DescribeConfig(ParseServerFlags({"--mode=fast"})), IsRefusedFor("no mode \"fast\""));
+  EXPECT_THAT(DescribeConfig(ParseServerFlags({"--mode=fast"})),
+              IsRefusedFor("mode \"fast\" is unknown"));
   EXPECT_THAT(DescribeConfig(ParseServerFlags({"--listen=0.0.0.0:7070"})),
               IsRefusedFor("--insecure-on-network"));
 }

@@ -226,7 +226,8 @@ TEST(ServerFlagsTest, RefusesValuesThatMakeNoSense) {
   const auto invalid = [](const std::string& sentence) {
     return HasCode(absl::StatusCode::kInvalidArgument, HasSubstr(sentence));
   };
-  EXPECT_THAT(refusal("--mode=fast"), invalid("no mode \"fast\"; there are sync, backup"));
+  EXPECT_THAT(refusal("--mode=fast"),
+              invalid("mode \"fast\" is unknown; expected one of sync, backup"));
   EXPECT_THAT(refusal("--quorum=0"), invalid("quorum is 0; expected at least 1"));
   EXPECT_THAT(refusal("--workers=0"), invalid("--workers is 0, expected at least 1"));
   EXPECT_THAT(refusal("--quorum=5"), invalid("quorum is 5 in sync mode, which has none"));

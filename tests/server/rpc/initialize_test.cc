@@ -44,7 +44,8 @@ class GrpcInitializeTest : public ::testing::Test {
 };
 
 TEST_F(GrpcInitializeTest, RefusesAnOfferOfNoMessages) {
-  EXPECT_THAT(world_.SendParameters({}), IsError(Reason::kMissingHeader, HasSubstr("no header")));
+  EXPECT_THAT(world_.SendParameters({}),
+              IsError(Reason::kMissingHeader, HasSubstr("the offer has no header")));
 }
 
 TEST_F(GrpcInitializeTest, RefusesAnOfferThatBeginsWithAChunk) {

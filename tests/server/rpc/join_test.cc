@@ -149,7 +149,7 @@ TEST_F(GrpcJoinTest, RefusesALayoutOfAMillionEmptyTensors) {
 
 TEST_F(GrpcJoinTest, RefusesAMessageThatIsNotUtf8) {
   EXPECT_THAT(JoinBut([](v1::JoinRequest& request) { request.set_worker("\xff"); }),
-              IsError(Reason::kBadArgument, HasSubstr("the request is no JoinRequest")));
+              IsError(Reason::kBadArgument, HasSubstr("the request is not a valid JoinRequest")));
 }
 
 TEST(GrpcSessionTest, RefusesAModelThatItsMemoryDoesNotHoldAndWaitsForAnother) {

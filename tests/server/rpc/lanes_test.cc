@@ -157,9 +157,9 @@ TEST_F(GrpcPushLaneTest, ALaneOfARepeatedPushBelongsToTheRepetition) {
 }
 
 TEST_F(GrpcPushLaneTest, RefusesALaneWithoutAName) {
-  EXPECT_THAT(SendLane({}), IsError(Reason::kMissingHeader, HasSubstr("the lane has no name")));
+  EXPECT_THAT(SendLane({}), IsError(Reason::kMissingHeader, HasSubstr("the lane names no push")));
   EXPECT_THAT(SendLane({GradientOf(0, Values(7, 1))}),
-              IsError(Reason::kMissingHeader, HasSubstr("the lane has no name")));
+              IsError(Reason::kMissingHeader, HasSubstr("the lane names no push")));
   EXPECT_THAT(SendLane({Lane(0)}),
               IsError(Reason::kBadArgument, HasSubstr("field call_number is 0")));
 }

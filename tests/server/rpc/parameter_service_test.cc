@@ -98,7 +98,7 @@ TEST_F(GrpcParameterServiceTest, TakesNoResultsOfAnObserverBeforeTrainingHasFini
   leave.set_session(world_.session("o"));
   (*leave.mutable_results())["test accuracy"] = 1;
   EXPECT_THAT(world_.LeaveAs(leave),
-              IsError(Reason::kBadArgument, HasSubstr("training has not finished")));
+              IsError(Reason::kBadArgument, HasSubstr("before training has finished")));
   EXPECT_TRUE(world_.shard().results().empty());
   leave.clear_results();
   EXPECT_THAT(world_.LeaveAs(leave), IsOkAndHolds(0u));
@@ -118,10 +118,10 @@ TEST_F(GrpcParameterServiceTest, RefusesBytesThatAreNoMessage) {
   EXPECT_THAT(answer_to_garbage("PushGradients"), IsError(Reason::kMissingHeader, _));
   EXPECT_THAT(answer_to_garbage("InitializeParams"), IsError(Reason::kMissingHeader, _));
   EXPECT_THAT(answer_to_garbage("PullParams"),
-              IsError(Reason::kBadArgument, HasSubstr("is no PullParamsRequest")));
+              IsError(Reason::kBadArgument, HasSubstr("is not a valid PullParamsRequest")));
   for (const std::string method : {"Join", "Heartbeat", "Leave"}) {
     EXPECT_THAT(answer_to_garbage(method),
-                IsError(Reason::kBadArgument, HasSubstr("the request is no " + method)));
+                IsError(Reason::kBadArgument, HasSubstr("the request is not a valid " + method)));
   }
   EXPECT_THAT(answer_to_garbage("NoSuchMethod"), HasCode(absl::StatusCode::kUnimplemented, _));
 }
@@ -180,7 +180,8 @@ class GrpcTokenTest : public ::testing::Test {
 };
 
 TEST_F(GrpcTokenTest, RefusesEveryCallWithoutAToken) {
-  EXPECT_THAT(AnswersTo(""), Each(IsError(Reason::kBadToken, HasSubstr("no job token"))));
+  EXPECT_THAT(AnswersTo(""),
+              Each(IsError(Reason::kBadToken, HasSubstr("the call has no job token"))));
 }
 
 TEST_F(GrpcTokenTest, RefusesEveryCallWithAnotherToken) {

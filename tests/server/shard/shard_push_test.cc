@@ -192,7 +192,8 @@ TEST(RefusedPushTest, RefusesAnObserversPush) {
   ShardWorld world(Async(1));
   world.Start({"a"});
   ASSERT_THAT(world.Observe("o"), IsOk());
-  EXPECT_THAT(world.Push("o", 0, {9, 9, 9}), IsError(Reason::kNotAWorker, HasSubstr("only pulls")));
+  EXPECT_THAT(world.Push("o", 0, {9, 9, 9}),
+              IsError(Reason::kNotAWorker, HasSubstr("may only pull")));
   EXPECT_EQ(world.Counters(), "1 received: 1 rejected");
 }
 

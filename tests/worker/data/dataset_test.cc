@@ -166,7 +166,7 @@ TEST(DefaultDataDirTest, KnowsTheFolderOfEachDataset) {
 
 TEST(DefaultDataDirTest, ListsTheDatasetsItKnowsWhenAskedForAnother) {
   EXPECT_EQ(DefaultDataDir("cifar10").status(),
-            absl::InvalidArgumentError("there is no dataset called \"cifar10\", expected "
+            absl::InvalidArgumentError("dataset \"cifar10\" is unknown; expected "
                                        "\"fashion-mnist\" or \"mnist\""));
 }
 

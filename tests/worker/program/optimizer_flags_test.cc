@@ -64,13 +64,13 @@ TEST(OptimizerFlagsTest, TakeEveryOption) {
 TEST(OptimizerFlagsTest, RefuseAnOptionOfAnotherOptimizer) {
   EXPECT_THAT(Parse({"--optimizer=adam", "--momentum=0.9"}),
               HasCode(absl::StatusCode::kInvalidArgument,
-                      AllOf(HasSubstr("--momentum is no option of adam"), HasSubstr("--beta1"),
+                      AllOf(HasSubstr("--momentum is not an option of adam"), HasSubstr("--beta1"),
                             HasSubstr("--amsgrad"))));
-  EXPECT_THAT(
-      Parse({"--optimizer=adagrad", "--nesterov"}),
-      HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("--nesterov is no option of adagrad")));
-  EXPECT_THAT(Parse({"--eps=1"}),
-              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("--eps is no option of sgd")));
+  EXPECT_THAT(Parse({"--optimizer=adagrad", "--nesterov"}),
+              HasCode(absl::StatusCode::kInvalidArgument,
+                      HasSubstr("--nesterov is not an option of adagrad")));
+  EXPECT_THAT(Parse({"--eps=1"}), HasCode(absl::StatusCode::kInvalidArgument,
+                                          HasSubstr("--eps is not an option of sgd")));
 }
 
 TEST(OptimizerFlagsTest, RefuseAValueOutOfItsDomain) {

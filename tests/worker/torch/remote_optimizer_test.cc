@@ -540,7 +540,7 @@ TEST_F(RemoteOptimizerTest, LeavesButOnce) {
     a.optimizer().leave();
     EXPECT_EQ(world.RecordOf("a").presence, Presence::kLeft);
     EXPECT_THAT(ErrorOf([&a] { a.Step({1}); }),
-                HasCode(absl::StatusCode::kFailedPrecondition, HasSubstr("before leave()")));
+                HasCode(absl::StatusCode::kFailedPrecondition, HasSubstr("called after leave()")));
     EXPECT_EQ(world.shard().Describe().counters.received, 0u);
   }
   EXPECT_TRUE(world.AwaitDeserted());

@@ -47,8 +47,9 @@ TEST(StateDictTest, ComesBackIntoAnotherModel) {
 
 TEST(StateDictTest, OfAnotherModelIsRefusedByName) {
   const auto lenet = Seeded(1, "lenet");
-  EXPECT_THAT(LoadStateDict(Save(*Seeded(1)), *lenet),
-              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("which the model has not")));
+  EXPECT_THAT(
+      LoadStateDict(Save(*Seeded(1)), *lenet),
+      HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("that the model does not have")));
 }
 
 TEST(StateDictTest, ATensorThatIsMissingOrHasAnotherShapeIsNamed) {
@@ -66,7 +67,8 @@ TEST(StateDictTest, ATensorThatIsMissingOrHasAnotherShapeIsNamed) {
   dict.insert("bias", torch::ones({4}));
   write();
   EXPECT_THAT(LoadStateDict(path, *model),
-              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("another shape for \"bias\"")));
+              HasCode(absl::StatusCode::kInvalidArgument,
+                      HasSubstr("a tensor \"bias\" whose shape is not the model's")));
 }
 
 TEST(StateDictTest, AFileThatDoesNotFitChangesNothing) {
@@ -128,7 +130,7 @@ TEST(StateDictTest, AFileThatIsNoneIsRefused) {
   std::ofstream(path) << "garbage";
   torch::nn::Linear model(2, 3);
   EXPECT_THAT(LoadStateDict(path, *model),
-              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("is no dict of tensors")));
+              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("is not a dict of tensors")));
   EXPECT_THAT(LoadStateDict(PathOf("nowhere.pt"), *model),
               HasCode(absl::StatusCode::kNotFound, HasSubstr("nowhere.pt")));
 }

@@ -69,7 +69,8 @@ absl::Status GrpcChannel::Connect(absl::Duration timeout) {
     const absl::Status renewed = RenewCredentials();
     if (!renewed.ok() && channel_ == nullptr) return renewed;
     // The files may be incomplete because they are being replaced.
-    if (!renewed.ok()) LOG(ERROR) << "TLS goes on as before: " << renewed.message();
+    if (!renewed.ok())
+      LOG(ERROR) << "TLS continues with the previous credentials: " << renewed.message();
   }
   const bool connected = channel_->WaitForConnected(DeadlineAfter(timeout));
   return connected ? absl::OkStatus() : Probe(channel_);

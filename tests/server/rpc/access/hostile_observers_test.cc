@@ -123,7 +123,7 @@ TEST_F(HostileObserversTest, CannotReportResults) {
   request.set_session(Observe(channel, "o"));
   (*request.mutable_results())["test accuracy"] = 1;
   EXPECT_THAT(CallOnce(channel, "/sluice.v1.ParameterServer/Leave", request.SerializeAsString()),
-              IsError(Reason::kWrongRole, HasSubstr("it leaves without results")));
+              IsError(Reason::kWrongRole, HasSubstr("it may not report results")));
   EXPECT_TRUE(world_.shard().results().empty());
 }
 
@@ -133,7 +133,7 @@ TEST_F(HostileObserversTest, CannotUseUpTheEncodings) {
   EXPECT_THAT(CallOnce(channel, kPull, request.SerializeAsString()), IsOk());
   *request.mutable_encoding() = ToProto(*ParseEncoding("bfloat16"));
   EXPECT_THAT(CallOnce(channel, kPull, request.SerializeAsString()),
-              IsError(Reason::kWrongRole, HasSubstr("with no encoding")));
+              IsError(Reason::kWrongRole, HasSubstr("may not choose an encoding")));
 }
 
 // All requests have the session as their first field.

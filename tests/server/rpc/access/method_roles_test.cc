@@ -145,7 +145,7 @@ TEST_F(MethodRolesTest, NoMethodIsReachedWithoutAGoodCertificate) {
 
 TEST_F(MethodRolesTest, TellsWhichRoleAMethodTakes) {
   EXPECT_THAT(CallOnce(ChannelOf(Role::kWorker), "/sluice.v1.Admin/Drain"),
-              IsDenied("the caller's certificate has the role worker; /sluice.v1.Admin/Drain takes "
+              IsDenied("the caller's certificate has the role worker; /sluice.v1.Admin/Drain needs "
                        "the role admin"));
 }
 

@@ -58,22 +58,22 @@ TEST_F(PullLimitsTest, PermitsAFewOfEachSession) {
   std::vector<Permit> of_observer;
   for (int i = 0; i < 8; ++i) of_observer.push_back(Begin(100));
   const auto of_another = Begin(101);
-  EXPECT_THAT(limits_.Permit(SessionId(100)),
-              IsError(Reason::kTooManyPulls, HasSubstr("session 100 has pulls under way already: "
-                                                       "8, the most there may be")));
+  EXPECT_THAT(
+      limits_.Permit(SessionId(100)),
+      IsError(Reason::kTooManyPulls, HasSubstr("session 100 has 8 pulls under way, the limit")));
   of_observer.pop_back();
   EXPECT_THAT(limits_.Permit(SessionId(100)), IsOk());
   std::vector<Permit> of_worker;
   for (int i = 0; i < 64; ++i) of_worker.push_back(Begin(1));
-  EXPECT_THAT(limits_.Permit(SessionId(1)), IsError(Reason::kTooManyPulls, HasSubstr(": 64, the")));
+  EXPECT_THAT(limits_.Permit(SessionId(1)),
+              IsError(Reason::kTooManyPulls, HasSubstr("has 64 pulls")));
 }
 
 TEST_F(PullLimitsTest, PermitsAFewOfAllObservers) {
   std::vector<Permit> pulls;
   for (uint64_t i = 0; i < 256; ++i) pulls.push_back(Begin(100 + i / 8));
-  EXPECT_THAT(
-      limits_.Permit(SessionId(150)),
-      IsError(Reason::kTooManyPulls, HasSubstr("the observers have pulls under way already: 256")));
+  EXPECT_THAT(limits_.Permit(SessionId(150)),
+              IsError(Reason::kTooManyPulls, HasSubstr("the observers have 256 pulls under way")));
   EXPECT_THAT(limits_.Permit(SessionId(1)), IsOk());
   pulls.pop_back();
   EXPECT_THAT(limits_.Permit(SessionId(150)), IsOk());
@@ -83,7 +83,8 @@ TEST_F(PullLimitsTest, CountsASessionThatIsNotOpenAsAnObservers) {
   limits_.End(SessionId(1));
   std::vector<Permit> pulls;
   for (int i = 0; i < 8; ++i) pulls.push_back(Begin(1));
-  EXPECT_THAT(limits_.Permit(SessionId(1)), IsError(Reason::kTooManyPulls, HasSubstr(": 8, the")));
+  EXPECT_THAT(limits_.Permit(SessionId(1)),
+              IsError(Reason::kTooManyPulls, HasSubstr("has 8 pulls")));
 }
 
 TEST_F(PullLimitsTest, AWorkersPullWaitsWhileOthersHoldTooManySteps) {

@@ -319,7 +319,8 @@ class GrpcAdminTokenTest : public ::testing::Test {
 };
 
 TEST_F(GrpcAdminTokenTest, RefusesEveryCallWithoutTheTokenAndDoesNothing) {
-  EXPECT_THAT(AnswersTo(""), Each(IsError(Reason::kBadToken, HasSubstr("no job token"))));
+  EXPECT_THAT(AnswersTo(""),
+              Each(IsError(Reason::kBadToken, HasSubstr("the call has no job token"))));
   EXPECT_THAT(AnswersTo("Bearer secreT"),
               Each(IsError(Reason::kBadToken, HasSubstr("is not this server's"))));
   const ShardStatus state = world_.shard().Describe();

@@ -111,7 +111,7 @@ TEST_F(GetParameterTest, StopsAtTheTensorsEnd) {
 
 TEST_F(GetParameterTest, RefusesValuesOutOfRange) {
   Initialize();
-  const auto refused = IsError(Reason::kBadArgument, HasSubstr("the tensor has 2000"));
+  const auto refused = IsError(Reason::kBadArgument, HasSubstr("at most 2000, the tensor's size"));
   EXPECT_THAT(Refusal(R"({"name": "large", "first": 2001, "count": 1})"), refused);
   EXPECT_THAT(Refusal(R"({"name": "large", "first": "18446744073709551615", "count": 1})"),
               refused);
@@ -124,7 +124,7 @@ TEST_F(GetParameterTest, DoesNotKnowOtherNames) {
   Initialize();
   EXPECT_THAT(Refusal(R"({"name": "conv"})"),
               IsError(Reason::kNotFound,
-                      HasSubstr("no parameter \"conv\"; ListParameters names those there are")));
+                      HasSubstr("no parameter \"conv\"; ListParameters returns the names")));
   EXPECT_THAT(Refusal("{}"), IsError(Reason::kNotFound, HasSubstr("no parameter \"\"")));
 }
 
@@ -334,7 +334,7 @@ TEST(InspectorTest, RefusesAPageTokenThatItNeverGave) {
       const auto answer = client.Call(absl::StrCat("sluice.v1.Inspector/", method),
                                       absl::StrCat(R"({"pageToken": ")", token, R"("})"));
       EXPECT_THAT(answer.status(),
-                  IsError(Reason::kBadArgument, HasSubstr("is none that this server gave")))
+                  IsError(Reason::kBadArgument, HasSubstr("does not come from this server")))
           << method << " " << token;
     }
   }

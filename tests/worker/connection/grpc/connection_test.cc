@@ -245,7 +245,7 @@ TEST(GrpcConnectionTest, PresentsItsToken) {
   EXPECT_THAT(ConnectTo(address, "wrong")->Join(WorkerRequest("b")),
               IsError(Reason::kBadToken, HasSubstr("is not this server's")));
   EXPECT_THAT(ConnectTo(address)->Join(WorkerRequest("b")),
-              IsError(Reason::kBadToken, HasSubstr("no job token")));
+              IsError(Reason::kBadToken, HasSubstr("the call has no job token")));
 }
 
 TEST(GrpcConnectionTest, ReachesAUnixSocket) {
