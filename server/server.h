@@ -41,7 +41,7 @@ struct ServerOptions {
   bool exit_when_finished = true;
   // Threads for arithmetic; at least 1.
   uint32_t threads = 1;
-  // How long a step may wait before the log names the workers that it waits for.
+  // The wait of a step after which the log names the workers that it waits for.
   absl::Duration log_step_wait = absl::Seconds(5);
   // Where and how often to save checkpoints; with an empty directory: never.
   DurableOptions durable;

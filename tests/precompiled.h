@@ -1,5 +1,5 @@
-// What nearly every test includes, compiled once for all of them (precompiled.bzl). A test includes
-// what it needs all the same: this header only saves time.
+// The headers that nearly every test includes, compiled once for all of them (precompiled.bzl). A
+// test includes what it needs all the same: this header only saves time.
 
 #ifndef SLUICE_TESTS_PRECOMPILED_H_
 #define SLUICE_TESTS_PRECOMPILED_H_

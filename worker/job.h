@@ -61,8 +61,8 @@ absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags);
 
 bool WantsTrace(const JobFlags& flags);
 
-// What a program gives its job in addition to the command line. All processes of the job must give
-// the same.
+// The settings that a program gives its job in addition to the command line. All processes of the
+// job must give the same.
 struct JobOptions {
   // Called on the server with what workers attach to their pushes. Null: nobody reads attachments.
   AttachmentHook on_attachments;

@@ -1,9 +1,10 @@
-// The time that leases, deadlines and measurements use, as a dependency, so that tests can decide
-// it.
+// The clock of leases, deadlines and measurements. It is an interface, so that tests can choose the
+// time.
 //
 // It is monotonic: nobody can set it, and it never goes back. So two readings may be subtracted.
-// absl::Now() reads the wall clock, which an operator or NTP may set by hours. It is only for what
-// people see and for the validity of certificates; tests/fences.txt names the files that use it.
+// absl::Now() reads the wall clock, which an operator or NTP may change by hours. Use it only for
+// times that people see and for the validity of certificates; tests/fences.txt names the files that
+// use it.
 
 #ifndef SLUICE_COMMON_BASE_CLOCK_H_
 #define SLUICE_COMMON_BASE_CLOCK_H_

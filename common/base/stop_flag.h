@@ -1,7 +1,7 @@
 // A flag that ends waits: a thread pauses until the flag is raised or a time is over.
 //
-// The wait is measured by the monotonic clock. absl::CondVar (20220623) waits until a time of the
-// wall clock: if somebody sets that back by an hour, a pause of half a second lasts for an hour.
+// The wait is measured by the monotonic clock. absl::CondVar (20220623) uses the wall clock
+// instead: if somebody sets that clock back by an hour, a pause of half a second lasts for an hour.
 
 #ifndef SLUICE_COMMON_BASE_STOP_FLAG_H_
 #define SLUICE_COMMON_BASE_STOP_FLAG_H_

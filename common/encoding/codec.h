@@ -27,9 +27,9 @@ inline constexpr uint64_t kMostEncoded = uint64_t{1} << 18;
 EncodedChunk EncodeValues(uint64_t offset, absl::Span<const float> values, const Encoding& encoding,
                           const ChunkContext& context, const TransformRegistry& transforms);
 
-// How decoded values are written. kPastCaches is 1.5 times as fast for 16-bit and 32-bit floats if
-// the whole vector is larger than the caches. Use kToCaches if the values are used at once. See
-// StreamTo().
+// The way in which decoded values are written. kPastCaches is 1.5 times as fast for 16-bit and
+// 32-bit floats if the whole vector is larger than the caches. Use kToCaches if the values are used
+// at once. See StreamTo().
 enum class Writes { kToCaches, kPastCaches };
 
 // Decodes `chunk` and writes its elements to `values`, whose size must be chunk.how.count. The

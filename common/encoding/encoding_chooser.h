@@ -14,7 +14,7 @@
 
 namespace sluice {
 
-// What one encoding costs for a whole vector.
+// The cost of one encoding for a whole vector.
 struct EncodingCost {
   uint64_t bytes = 0;  // that are sent
   absl::Duration encode;

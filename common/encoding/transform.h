@@ -21,7 +21,7 @@
 
 namespace sluice {
 
-// What a transform may need to know about a chunk in addition to its values.
+// The facts about a chunk that a transform may need in addition to its values.
 struct ChunkContext {
   // Seed for random choices. The same job, push and chunk always have the same seed.
   uint64_t seed = 0;

@@ -1,4 +1,4 @@
-// What every process of a job must know to take part. Rank 0 makes it and MPI broadcasts it.
+// The data that every process needs to take part in a job. Rank 0 makes it, and MPI broadcasts it.
 
 #ifndef SLUICE_COMMON_LAUNCH_JOB_TICKET_H_
 #define SLUICE_COMMON_LAUNCH_JOB_TICKET_H_

@@ -1,5 +1,5 @@
-// What a supervisor tells its program about the launch. The supervisor uses MPI, the program does
-// not; see supervisor.h.
+// The message in which a supervisor describes the launch to its program. The supervisor uses MPI,
+// the program does not; see supervisor.h.
 
 #ifndef SLUICE_COMMON_LAUNCH_LAUNCH_BRIEF_H_
 #define SLUICE_COMMON_LAUNCH_LAUNCH_BRIEF_H_
@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-// What a restarted server needs to be the same server for its workers.
+// The data with which a restarted server is the same server for its workers.
 struct ServerIdentity {
   JobTicket ticket;  // what workers know about the server
   std::string listen = {};

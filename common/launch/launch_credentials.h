@@ -12,8 +12,8 @@
 
 namespace sluice {
 
-// How far the clocks of nodes may be behind, and how long the credentials are valid. They cannot be
-// renewed: a worker whose connection breaks after that time cannot join again.
+// The largest difference between the clocks of nodes, and the time for which credentials are valid.
+// They cannot be renewed: a worker whose connection breaks after that time cannot join again.
 inline constexpr absl::Duration kLaunchClockSkew = absl::Hours(24);
 inline constexpr absl::Duration kLongestLaunch = absl::Hours(30 * 24);
 

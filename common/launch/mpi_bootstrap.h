@@ -14,7 +14,7 @@
 
 namespace sluice {
 
-// What a rank knows about the launch.
+// The launch, as a rank sees it.
 struct MpiWorld {
   int rank = 0;
   int size = 1;

@@ -47,8 +47,8 @@ class SupervisorSocket {
 
 class Supervisor {
  public:
-  // A program that runs for less than this is started again only after a pause: the cause of its
-  // end probably persists.
+  // A program that ran for less than this is started again only after a pause, because the cause of
+  // its end probably still exists.
   static constexpr absl::Duration kShortLife = absl::Seconds(1);
 
   // Starts the program. `name` appears in the log: "rank 2". `short_life` is also the length of the

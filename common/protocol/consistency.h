@@ -36,7 +36,7 @@ enum class ReductionOrder {
   kRank,     // added in the order of the workers' indices, so that two runs have the same bits
 };
 
-// What happens when a step has waited longer than `max_step_wait`.
+// The action when a step has waited longer than `max_step_wait`.
 enum class StepWaitAction {
   kWait,     // it continues to wait
   kProceed,  // it is made of the gradients that have arrived

@@ -1,4 +1,4 @@
-// What a worker with `auto` encodings reports to the server. ListWorkers shows it to people.
+// The report of a worker with `auto` encodings to the server. ListWorkers shows it to people.
 
 #ifndef SLUICE_COMMON_PROTOCOL_ENCODING_REPORT_H_
 #define SLUICE_COMMON_PROTOCOL_ENCODING_REPORT_H_

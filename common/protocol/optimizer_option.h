@@ -16,7 +16,7 @@ namespace sluice {
 enum class OptionDomain {
   kFinite,
   kNotNegative,
-  kPositive,      // also as a float32, which is how it is used
+  kPositive,      // above 0, also when it is rounded to float32
   kBelowOne,      // 0 ≤ x < 1
   kUpToOne,       // 0 ≤ x ≤ 1
   kRate,          // 0 < x ≤ 1
@@ -42,7 +42,7 @@ struct OptionRef {
 
   // A switch is 1 or 0.
   double value() const;
-  // A number that a count cannot hold becomes 0, which is no valid count.
+  // A number that a count cannot hold becomes 0, which is not a valid count.
   void set(double value) const;
 };
 
@@ -58,7 +58,8 @@ struct OptimizerNames {
   const char* title;  // in sentences
 };
 
-// Whether `value` is in the domain, and what to say if not ("at least 0, less than 1").
+// Whether `value` is in the domain, and the text of an error that describes the domain ("at least
+// 0, less than 1").
 bool IsIn(OptionDomain domain, double value);
 std::string Expected(OptionDomain domain);
 

@@ -27,7 +27,7 @@ std::string Listed(const std::vector<std::string>& names, absl::string_view last
 // One entry for each option, which refers to `options`.
 std::vector<OptionRef> OptionsOf(OptimizerOptions& options);
 
-// What the server remembers for `options`, in a fixed order.
+// Returns the slots that the server stores for `options`, in a fixed order.
 std::vector<SlotInfo> SlotsOf(const OptimizerOptions& options);
 
 // 0 for averaging: the workers have the learning rate.

@@ -76,14 +76,14 @@ struct PushHeader {
   std::shared_ptr<const Attachments> attachments;  // null if there are none
 };
 
-// What a worker learns only after it has begun to send a gradient. The server uses it in place of
-// the header's values.
+// The facts that a worker learns only after it has begun to send a gradient. The server uses it in
+// place of the header's values.
 struct PushSummary {
   uint32_t samples = 1;
   absl::optional<float> loss;
 };
 
-// What became of a gradient.
+// The result of a push: whether its gradient counts.
 enum class Disposition {
   kAccepted,      // it counts towards the current step
   kApplied,       // it counts, and it completed the step

@@ -16,7 +16,7 @@
 
 namespace sluice {
 
-// What one side of a connection shows, and whom it trusts.
+// The certificate that one side of a connection shows, and the authority that it trusts.
 struct Credentials {
   std::string certificate;  // its own, then the intermediate certificates, if any
   std::string key;          // secret, without a passphrase

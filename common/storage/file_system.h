@@ -1,5 +1,5 @@
-// The file operations that server/durable needs. Tests replace them with a disk that loses or tears
-// what was not synced.
+// The file operations that server/durable needs. Tests replace them with a disk that loses bytes
+// that were not synced, or keeps a part of them.
 //
 // Errors name the path and the system's message: RESOURCE_EXHAUSTED if the disk or the quota is
 // full, NOT_FOUND if there is no such file, otherwise UNAVAILABLE.
@@ -58,8 +58,8 @@ class FileSystem {
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& directory) = 0;
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;
-  // Returns when the names in the directory are on the disk. After an error nobody knows which are,
-  // as after that of WritableFile::Sync(), so it must not be repeated either.
+  // Returns when the names in the directory are on the disk. After an error nobody knows which of
+  // them are, as with WritableFile::Sync(), so it must not be repeated either.
   virtual absl::Status SyncDirectory(const std::string& directory) = 0;
 };
 

@@ -1,4 +1,4 @@
-// How the elements of one chunk are encoded: what a decoder needs besides the payload.
+// Describes how the elements of one chunk are encoded. A decoder needs it and the payload.
 
 #ifndef SLUICE_COMMON_TENSOR_CHUNK_ENCODING_H_
 #define SLUICE_COMMON_TENSOR_CHUNK_ENCODING_H_

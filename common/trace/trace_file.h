@@ -19,7 +19,7 @@
 
 namespace sluice {
 
-// What happens to a file that already exists.
+// The treatment of a file that already exists.
 enum class Existing { kEmptied, kContinued };
 
 // Externally synchronized.

@@ -9,8 +9,8 @@
 
 namespace sluice {
 
-// The time that is `duration` from now, by the monotonic clock. gRPC also takes a time of the wall
-// clock, but then somebody could set that clock between two readings.
+// Returns the time that is `duration` from now, by the monotonic clock. gRPC also accepts a time of
+// the wall clock, but somebody may set that clock while gRPC waits.
 gpr_timespec DeadlineAfter(absl::Duration duration);
 
 }  // namespace sluice

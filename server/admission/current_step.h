@@ -40,13 +40,13 @@ class CurrentStep {
   StepProgress Progress() const;
   bool IsComplete() const { return settings_.policy().Completes(Progress()); }
 
-  // Decides anew whether the step has waited for longer than max_step_wait. Between two calls only
-  // the end of the wait changes the answer.
+  // Decides again whether the step has waited for longer than max_step_wait. Until the next call,
+  // overdue() changes only if the wait ends.
   void JudgeWait();
   bool overdue() const { return overdue_; }
   // The wait was ended.
   void EndWait() { overdue_ = false; }
-  // Whether the step is complete without the end of its wait, so that nobody delays it.
+  // Whether the step would be complete even if its wait were not over. Then nobody delays it.
   bool WaitsForNobody() const;
   // The workers that have delayed the step for max_step_wait. The time in which they waited for
   // this server is not counted.
@@ -72,7 +72,7 @@ class CurrentStep {
   StepState Describe(const InFlightLimit* in_flight) const;
 
  private:
-  // The members that the step, or in ssp those who are ahead, wait for.
+  // The members that the step waits for. In ssp: those that the workers that are ahead wait for.
   std::vector<SessionId> Holders(const StepProgress& progress) const;
 
   const RuntimeSettings& settings_;

@@ -23,7 +23,7 @@
 
 namespace sluice {
 
-// How a push that is not admitted is counted: the server refused it, or it broke off.
+// The two ways in which a push that is not admitted is counted: refused, or broken off.
 enum class Abandoned { kRejected, kAborted };
 
 // Externally synchronized; PushAdmission owns it.
@@ -50,8 +50,8 @@ class Gate {
   PushOutcome Count(const PushHeader& header, Disposition disposition, Step judged_at, Step step,
                     absl::Time now);
 
-  // `gradients` that were counted are left out of their step after all. The senders of `refused` of
-  // them get an error.
+  // `gradients` that were counted as accepted are left out of their step. `refused` of them now
+  // count as rejected, because their senders get an error; the others count as skipped.
   void LeaveOut(uint32_t gradients, uint32_t refused);
 
   // Ends a push in progress that will not be admitted.

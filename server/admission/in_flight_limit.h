@@ -2,10 +2,10 @@
 //
 // An admitted push holds the memory of one vector until its gradient is accumulated or the push
 // ends. Other pushes wait at their header: the server does not read their streams, so HTTP/2 slows
-// the senders, and no push of a worker that sends one after the other fails. A session has at most
+// the senders. A worker that sends one push after the other gets no error. A session has at most
 // one push in flight.
 //
-// A step that the journal holds in memory until it is on the disk occupies a vector, too.
+// The journal holds a step in memory until the step is on the disk. It then occupies a vector, too.
 //
 // One vector is reserved for the worker of the lowest rank that the step waits for. In rank order
 // all other gradients wait for this one, so it must get in even if the limit is reached.
@@ -44,14 +44,15 @@ struct Arriving {
 // Externally synchronized; PushAdmission owns it. Callbacks run through Completions.
 class InFlightLimit {
  public:
-  // Two for any worker, and the reserved one.
+  // The least capacity: two vectors for any worker, and the reserved one.
   static constexpr uint32_t kFewest = 3;
 
   // `capacity` is the number of vectors, at least kFewest.
   explicit InFlightLimit(uint32_t capacity) : capacity_(capacity) {}
 
-  // The most pushes of one session that wait. A worker sends one push after the other; the rest are
-  // repeated pushes whose first calls have not ended yet. Each holds its header and attachments.
+  // The most pushes of one session that may wait. A worker sends one push after the other; further
+  // ones are repeats of a push whose first call has not ended yet. Each holds its header and
+  // attachments.
   static constexpr size_t kMostWaiting = 4;
 
   // Lets the push wait. The caller has checked MayWait().
@@ -88,8 +89,8 @@ class InFlightLimit {
   // The sessions of admitted pushes of which bytes have arrived since the last call.
   std::vector<SessionId> TakeHeard();
 
-  // The sessions that wait for this server: their push waits while they have no other one in
-  // flight, or it is complete and not accumulated.
+  // The sessions that wait for this server: either their push waits and they have no other push in
+  // flight, or their push is complete and not accumulated.
   std::vector<SessionId> Served() const;
 
   // Removes and returns the waiting pushes for which `leaves` is true.
@@ -98,7 +99,7 @@ class InFlightLimit {
   // Whether no push is admitted or waits.
   bool empty() const { return inside_.empty() && waiting_.empty(); }
 
-  // How many bytes of the session's admitted push have arrived.
+  // The number of bytes of the session's admitted push that have arrived.
   uint64_t BytesOf(SessionId session) const;
 
  private:

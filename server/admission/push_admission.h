@@ -11,8 +11,8 @@
 // 5. The push is answered. An answer APPLIED waits until the step is published. With a journal, the
 //    answer to any push that is part of a step waits until that step is durable. Other answers are
 //    given at once.
-// 6. If a step's result is not finite, LeaveOut() takes its gradients out of it. Its held answers
-//    become SKIPPED or, without --skip-not-finite, the error.
+// 6. If a step's result is not finite, LeaveOut() makes its gradients count as skipped. The answers
+//    that are held for the step become SKIPPED or, without --skip-not-finite, the error.
 //
 // The coordinator owns it and calls Settle() after every change.
 
@@ -84,9 +84,9 @@ class PushAdmission {
   // durable step.
   void HoldUntilDurable(Step durable) { durable_ = durable; }
 
-  // The current step is made without its gradients, because they would make it not finite, as the
-  // error `why` says. They count as skipped. With skip_not_finite, held answers become SKIPPED;
-  // without it, they become `why`, and these pushes count as rejected.
+  // The current step is made without its gradients, because its result would not be finite; `why`
+  // is that error. The gradients then count as skipped. With skip_not_finite, held answers become
+  // SKIPPED. Without it, held answers become `why`, and these pushes count as rejected.
   void LeaveOut(const absl::Status& why, Completions* completions);
 
   // Answers the pushes that are part of steps up to `step`, which are published and, with a
@@ -101,7 +101,7 @@ class PushAdmission {
   // Then admits waiting pushes up to the in-flight limit.
   void Settle(bool draining, Completions* completions);
 
-  // The sessions of whose arriving pushes bytes have come since the last call.
+  // The sessions whose arriving push has received bytes since the last call.
   std::vector<SessionId> TakeHeard();
   // The sessions that wait for this server: for the in-flight limit, for their gradient to be
   // accumulated, or for their step to be durable. A session may be named twice.

@@ -18,7 +18,7 @@
 
 namespace sluice {
 
-// How many bytes of a push have arrived. Any thread may read it.
+// The number of bytes of a push that have arrived. Any thread may read it.
 using ArrivedBytes = std::shared_ptr<const std::atomic<uint64_t>>;
 
 // A push whose header was admitted. The shard hands it to the caller of BeginPush(), which adds the

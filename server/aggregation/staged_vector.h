@@ -1,7 +1,7 @@
-// A vector that is arriving in chunks. Each chunk is checked when it arrives. Its memory is held
-// where it was received, and nothing is copied, until the whole vector is there. Only a chunk that
-// is small, or that was received in small pieces, is copied, because it may keep much more memory
-// than its elements need.
+// A vector that is arriving in chunks. Each chunk is checked when it arrives. Until the whole
+// vector is there, a chunk stays in the memory in which it was received, without a copy. Only a
+// chunk that is small, or that was received in small pieces, is copied, because it may keep much
+// more memory than its elements need.
 
 #ifndef SLUICE_SERVER_AGGREGATION_STAGED_VECTOR_H_
 #define SLUICE_SERVER_AGGREGATION_STAGED_VECTOR_H_
@@ -37,8 +37,9 @@ absl::Status StageChunk(TensorChunk chunk, const Layout& layout,
 // Externally synchronized. After Seal() any number of threads may read it.
 class StagedVector {
  public:
-  // The most chunks of a vector with that layout. Each takes up to 200 bytes beside its elements,
-  // so a vector with so many takes a fifth more than its elements, and 50 kB.
+  // The most chunks of a vector with that layout. Each chunk takes up to 200 bytes in addition to
+  // its elements. So a vector in that many chunks takes a fifth more memory than its elements, and
+  // 50 kB.
   static uint64_t MostChunks(const Layout& layout);
 
   explicit StagedVector(std::shared_ptr<const Layout> layout);
@@ -48,8 +49,8 @@ class StagedVector {
   absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr,
                    const TransformRegistry* transforms = nullptr);
 
-  // Marks the chunk's range as taken. BAD_CHUNK if it is outside the vector, overlaps another, or
-  // is one too many.
+  // Marks the chunk's range as taken. BAD_CHUNK if it lies outside the vector, overlaps another
+  // chunk, or is more than MostChunks() allows.
   absl::Status Reserve(const TensorChunk& chunk);
   // Holds a chunk that was reserved and checked.
   void Place(TensorChunk chunk);

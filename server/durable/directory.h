@@ -73,7 +73,7 @@ class DurableDirectory {
   // Writes down that this incarnation begins at step `begin`, and its job. Errors are FileSystem's,
   // and DATA_LOSS if there was a journal but its checkpoint is gone.
   absl::Status BeginIncarnation(Step begin, const std::string& job_id);
-  // How many steps an earlier incarnation had made after `begin`. They are lost.
+  // The number of steps after `begin` that an earlier incarnation had made. They are lost.
   uint64_t lost_steps() const { return lost_steps_; }
 
   // Notes that a step was made, before anybody is told of it. For kMemory. One thread at a time.
@@ -90,9 +90,9 @@ class DurableDirectory {
   // Saves a checkpoint on the executor's thread, which then calls `done`, if any.
   void Save(std::shared_ptr<const ShardCheckpoint> checkpoint, SaveCallback done);
 
-  // The same, unless an earlier checkpoint is still being saved. The log says whether it was saved.
-  // With a journal, the first one is tried until it succeeds, since no step is durable without it;
-  // a disk may be full for a while.
+  // Does the same, unless an earlier checkpoint is still being saved. The log says whether it was
+  // saved. With a journal, the first checkpoint is tried until it succeeds, because no step is
+  // durable without it, and a full disk may have space again.
   void SaveUnlessBusy(std::shared_ptr<const ShardCheckpoint> checkpoint);
 
  private:

@@ -1,4 +1,4 @@
-// How a server saves its state.
+// The options of a directory in which a server saves its state.
 
 #ifndef SLUICE_SERVER_DURABLE_DURABLE_OPTIONS_H_
 #define SLUICE_SERVER_DURABLE_DURABLE_OPTIONS_H_

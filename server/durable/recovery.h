@@ -14,9 +14,9 @@ namespace sluice {
 // Brings a new shard to the last step that can be restored from the directory, begins a new
 // incarnation, and connects the two: from then on the shard's checkpoints and, if asked for, its
 // journal go to the directory. Called once, before the shard is shared. The shard outlives the
-// directory, whose threads call it. Errors are DurableDirectory's; if a step cannot be replayed,
-// the directory stays as it was. `fatal` is JournalListener's; if it is null, a failed sync ends
-// the process.
+// directory, whose threads call it. Errors are DurableDirectory's. If a step cannot be replayed,
+// the directory is not changed. `fatal` is JournalListener's; if it is null, a failed sync ends the
+// process.
 absl::Status Recover(DurableDirectory& directory, Shard& shard,
                      std::function<void(const absl::Status&)> fatal = nullptr);
 

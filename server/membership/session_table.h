@@ -25,7 +25,7 @@
 
 namespace sluice {
 
-// What decides whether an observer may join under a name.
+// The facts that decide whether an observer may join under a name.
 struct ObserverPlaces {
   bool is_workers = false;              // a worker has, or had, that name
   absl::optional<ProcessNonce> holder;  // of the open session of an observer with that name
@@ -63,9 +63,9 @@ class SessionTable {
   // Whether every push of that process that counted is still recorded.
   bool Remembers(const JoinRequest& request) const;
 
-  // Whether a worker of that name takes part in `step` and has not contributed to it, so that the
-  // process that joins takes its place. It does not if it asks for another index: ranks change at
-  // the next step.
+  // Whether the process that joins takes the place of a worker of its name in `step`: that worker
+  // takes part in the step and has not contributed to it, and the process does not ask for another
+  // index (ranks change at the next step).
   bool TakesOver(const JoinRequest& request, Step step) const;
 
   // Loads the workers of a checkpoint. Before the first Open(). All take part in `step`, and those
@@ -74,8 +74,7 @@ class SessionTable {
                absl::Time now);
   // Loads one worker of a journaled step. Adds its answers to those of the same process.
   void RestoreWorker(const SessionRecord& worker, Step step, absl::Time now);
-  // Whether the record of a worker that may return was removed, in this incarnation or an earlier
-  // one.
+  // Whether this incarnation or an earlier one has removed the record of a worker that may return.
   bool forgot_workers() const { return forgot_workers_; }
   void ForgetWorkers() { forgot_workers_ = true; }
 
@@ -96,7 +95,7 @@ class SessionTable {
 
   // The number of open sessions.
   uint32_t CountAlive(SessionRole role) const;
-  // That number, plus those that joined in this incarnation and have gone.
+  // The number of open sessions, and of sessions that joined in this incarnation and have ended.
   uint32_t CountKnown(SessionRole role) const;
   uint32_t CountMembers(Step step) const;
   // The members of `step` that have not contributed to it.

@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-// What the policy knows about the current step.
+// The facts about the current step that the policy uses.
 struct StepProgress {
   Step step;
   bool started = false;      // the workers that the first step waits for have joined
@@ -30,7 +30,7 @@ struct StepProgress {
   uint64_t slowest = 0;      // the lowest clock of a member
 };
 
-// What the policy knows about one worker.
+// The facts about one worker that the policy uses.
 struct WorkerProgress {
   bool contributed = false;  // to the current step
   uint64_t clock = 0;        // number of pushes that it has made

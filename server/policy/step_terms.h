@@ -15,7 +15,7 @@
 namespace sluice {
 
 struct StepTerms {
-  // Weights of the gradients, what their sum is divided by, and the order of their addition.
+  // Decides the weights of the gradients, the divisor of their sum, and the order of addition.
   Consistency consistency;
   // See RuntimeSettings::LearningRates().
   std::vector<double> learning_rates;

@@ -1,4 +1,4 @@
-// What a process does when mpirun launches it. Only this unit of server/ exchanges data through
+// The start of a process that mpirun launches. Only this unit of server/ exchanges data through
 // MPI.
 //
 // Without --max-restarts a rank runs its program itself. With it, the rank becomes a supervisor: it

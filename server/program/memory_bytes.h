@@ -1,5 +1,5 @@
-// How much memory this process may use: the machine's, or less in a container or batch job, whose
-// control group (cgroup) has a limit.
+// The memory that this process may use. It is the machine's memory, or less in a container or batch
+// job whose control group (cgroup) has a limit.
 
 #ifndef SLUICE_SERVER_PROGRAM_MEMORY_BYTES_H_
 #define SLUICE_SERVER_PROGRAM_MEMORY_BYTES_H_
@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// The machine's memory, or the lowest limit of this process's control group and of those above it,
+// Returns the machine's memory, or the lowest limit of this process's control group and its parents
 // if that is less. Reads cgroup v2 (memory.max) and v1 (memory.limit_in_bytes). A file that is
 // missing or has no number sets no limit. Tests pass the `root` under which the files lie.
 uint64_t MemoryBytes(const std::string& root = "");

@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-// What a program gives its server in addition to the command line.
+// The settings that a program gives its server in addition to the command line.
 struct ServerProgramOptions {
   // Where the server keeps its files; outlives the server.
   FileSystem* files = &RealFileSystem();

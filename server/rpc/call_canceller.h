@@ -1,4 +1,4 @@
-// Cancels a call from any thread, whether it has ended or not.
+// Cancels a call from any thread, even if the call has ended.
 //
 // grpc::CallbackServerContext::TryCancel() may be called only while the call's reactor lives. A
 // canceller holds the call itself, so it needs neither the context nor the reactor.
@@ -24,8 +24,8 @@ class CallCanceller {
   CallCanceller(const CallCanceller&) = delete;
   CallCanceller& operator=(const CallCanceller&) = delete;
 
-  // Resets the stream, so that what it still had to send is freed. The caller of the RPC gets
-  // CANCELLED. Does nothing if the call has ended.
+  // Resets the stream, which frees the messages that it still had to send. The caller of the RPC
+  // gets CANCELLED. Does nothing if the call has ended.
   void Cancel() {
     grpc_call_cancel_with_status(call_, GRPC_STATUS_CANCELLED, "cancelled by the server", nullptr);
   }

@@ -37,7 +37,7 @@ absl::Status TooManyLanes(size_t waiting);
 template <typename Call>
 class LaneTable {
  public:
-  // How many lanes of a session may wait at once.
+  // The most lanes of a session that may wait at once.
   static constexpr size_t kMostWaiting = 16;
 
   // Called with the lane's call, or null if that has ended. Called outside all locks.

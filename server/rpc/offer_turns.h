@@ -39,8 +39,8 @@ class OfferTurns {
   void Begin(SessionId session) ABSL_LOCKS_EXCLUDED(mu_);
   void End(SessionId session) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Waits for the offer's turn. UNKNOWN_SESSION if the session has ended, and BAD_ARGUMENT if it
-  // has kMostOfSession offers; then nothing is called.
+  // Waits for the offer's turn. UNKNOWN_SESSION if the session has ended, BAD_ARGUMENT if it has
+  // kMostOfSession offers already. After an error neither callback is called.
   absl::Status Wait(Offer offer) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Ends the offer's wait. Returns true if it waited; then neither callback is called any more.

@@ -1,4 +1,5 @@
-// What the gRPC layer holds for each session besides its calls. Join begins and ends it.
+// The resources that the gRPC layer holds for each session, in addition to its calls. Join begins
+// and ends them.
 
 #ifndef SLUICE_SERVER_RPC_SESSION_RESOURCES_H_
 #define SLUICE_SERVER_RPC_SESSION_RESOURCES_H_

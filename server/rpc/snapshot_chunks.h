@@ -1,5 +1,5 @@
-// The messages that answer pulls: made once for each snapshot and encoding, and shared by all
-// pulls. An encoding takes memory for the model's size as long as a session uses it.
+// The messages that answer pulls. They are made once for each snapshot and encoding, and all pulls
+// share them. An encoding takes as much memory as the model as long as a session uses it.
 
 #ifndef SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
 #define SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
@@ -76,12 +76,12 @@ class SnapshotChunks {
   absl::StatusOr<Encoded> Of(const std::shared_ptr<const Snapshot>& snapshot,
                              const Encoding& encoding, SessionId session);
 
-  // A session has begun or ended. It uses the encoding that it asked for last; an encoding that no
-  // session uses is freed, with its error feedback.
+  // A session has begun or ended. A session uses the encoding that it asked for last. When no
+  // session uses an encoding any more, the encoding is freed, with its error feedback.
   void Begin(SessionId session) ABSL_LOCKS_EXCLUDED(mu_);
   void End(SessionId session) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // How many encodings sessions may use at once. Each needs memory of the model's size.
+  // The most encodings that all sessions together may use at once.
   static constexpr size_t kMostEncodings = 4;
 
  private:

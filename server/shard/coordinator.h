@@ -132,8 +132,8 @@ class Coordinator {
   const ShardOptions options_;
   const Clock& clock_;
   const absl::Time created_;
-  RunningClock running_;  // of leases and waits
-  absl::Time ticked_;     // the latest Tick()
+  RunningClock running_;  // times leases and waits
+  absl::Time ticked_;     // when Tick() was last called
   bool applying_ = false;
   IncarnationHistory incarnations_;
   uint64_t lost_steps_ = 0;  // of earlier incarnations
@@ -149,7 +149,7 @@ class Coordinator {
   uint64_t bytes_received_ = 0;
   StepTimes times_;
   JobResults results_;
-  Consistency own_consistency_;               // that the earlier incarnation was started with
+  Consistency own_consistency_;               // the earlier incarnation was started with it
   std::unique_ptr<SnapshotStore> snapshots_;  // null until the model is known
 };
 

@@ -1,10 +1,11 @@
 // A clock that stands still while this process does not run.
 //
-// Leases and waits end because a worker was silent for too long. If the server itself was stopped
-// (SIGSTOP, a debugger, a suspended machine, no CPU), it heard nobody, and that time counts against
-// nobody. The server reads this clock at each call and at least once per tick. So a gap of more
-// than two ticks between two readings means that the process did not run; the clock then advances
-// by two ticks only. The first reading after the gap sees that already, whichever thread makes it.
+// Leases and waits end because a worker was silent for too long. While the server itself is stopped
+// (SIGSTOP, a debugger, a suspended machine, no CPU), it cannot hear its workers, so that time must
+// not count against them. The server reads this clock at each call and at least once per tick. So a
+// gap of more than two ticks between two readings means that the process did not run; the clock
+// then advances by two ticks only. The first reading after the gap sees that already, whichever
+// thread makes it.
 
 #ifndef SLUICE_SERVER_SHARD_RUNNING_CLOCK_H_
 #define SLUICE_SERVER_SHARD_RUNNING_CLOCK_H_

@@ -6,7 +6,7 @@
 // 2. When the in-flight limit admits the push, the rpc layer adds its chunks, without the mutex.
 // 3. FinishPush() judges the push again. Then its gradient is added to the sum of the step.
 // 4. When the step is complete, the optimizer writes the next snapshot, which is published. If the
-//    result is not finite, the step is made without its gradients: nothing changes but its number.
+//    result is not finite, the step is made without its gradients: only the step's number changes.
 // 5. The push is answered; with a journal, only after its step is durable. Then pulls are answered.
 //
 // The mutex protects the Coordinator, which decides everything. The thread that finds work due and
@@ -87,7 +87,7 @@ class Shard {
                    std::function<void()> cancel = nullptr);
   bool CancelPush(PushId id);  // the stream ended; true: it waited, `start` will not be called
   void FinishPush(std::unique_ptr<PendingPush> push, PushCallback done);  // the payload is here
-  // The payload is invalid; `why` is the error of PendingPush or GatheredPush.
+  // The payload is invalid. `why` is the error that PendingPush or GatheredPush returned.
   void RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why, PushCallback done);
   void AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why);  // ends without an answer
 
@@ -95,7 +95,8 @@ class Shard {
   // mode lets the worker continue. Returns an id for CancelPull(), or 0 if the pull did not wait.
   PullId Pull(const PullRequest& request, PullCallback done);
   bool CancelPull(PullId id);  // true: `done` will not be called
-  // The newest snapshot whose elements before `end` are final. Not before initialization.
+  // Returns the newest snapshot whose elements before `end` are final. Call it after
+  // initialization.
   std::shared_ptr<const Snapshot> Newest(uint64_t end) const;
 
   absl::StatusOr<Step> SetConsistency(const Consistency& consistency);  // returns the first step

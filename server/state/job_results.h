@@ -18,8 +18,8 @@ class JobResults {
   static constexpr size_t kMost = 256;       // results of the job
   static constexpr size_t kMostNameBytes = 64;
 
-  // Takes all of `results`, or none of them after an error. The first result of a name stays.
-  // BAD_ARGUMENT if there are too many, or a name is empty or too long.
+  // Takes all of `results`, or none of them after an error. If a name has a result already, that
+  // one stays. BAD_ARGUMENT if there are too many, or a name is empty or too long.
   absl::Status Add(const Results& results);
 
   const Results& all() const { return all_; }

@@ -1,5 +1,5 @@
-// What the server knows about one worker or observer. SessionTable holds one record for each name,
-// and checkpoints and the journal store records.
+// The record of one worker or observer. SessionTable holds one record for each name, and
+// checkpoints and the journal store records.
 
 #ifndef SLUICE_SERVER_STATE_SESSION_RECORD_H_
 #define SLUICE_SERVER_STATE_SESSION_RECORD_H_
@@ -37,16 +37,16 @@ struct StoredAnswer {
   absl::optional<Step> part_of;
 };
 
-// Changes the answer to a push that counted towards `step` to SKIPPED, or the repeated answer in
-// it. Returns whether it changed.
+// Changes an answer that says that the push counts towards `step` to SKIPPED. In an answer to a
+// repeated push, changes the first answer that it repeats. Returns whether anything has changed.
 bool MarkLeftOut(Step step, PushOutcome* outcome);
 
 // A plain value. SessionTable's records are externally synchronized; copies are free.
 struct SessionRecord {
-  // How many answers are stored for repeated pushes. A worker has one push in flight; the others
-  // serve copies that a slow network delays.
+  // The number of answers that are stored for repeated pushes. A worker has one push in flight; the
+  // other answers serve copies of earlier pushes that a slow network delays.
   static constexpr size_t kStoredAnswers = 16;
-  // How many processes whose answers were discarded are stored by their nonces.
+  // The number of stored nonces of processes whose answers were discarded.
   static constexpr size_t kStoredProcesses = 16;
 
   std::string worker;
@@ -121,7 +121,7 @@ struct SessionRecord {
   // A copy that has only the answers to pushes that are part of `step`. The journal stores it.
   SessionRecord OnlyOf(Step step) const;
 
-  // The gradients of `step` are left out: its pushes that counted become skipped ones.
+  // Changes this worker's pushes that counted towards `step` to skipped pushes.
   void LeaveOut(Step step);
 
   // Subtracts what Remember() counted for this outcome.

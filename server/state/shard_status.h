@@ -22,7 +22,7 @@
 
 namespace sluice {
 
-// What a shard does with gradients that would harm the model.
+// The rules for gradients that would harm the model.
 struct Guards {
   // If true, a gradient with NaN or infinity is skipped and counted. If false, it is refused.
   bool skip_not_finite = false;
@@ -42,15 +42,15 @@ struct ShardOptions {
   // Session numbers start after this one. If it is random, a worker that still uses a session of
   // another incarnation gets UNKNOWN_SESSION.
   SessionId session_base;
-  // How many workers were launched. In sync and backup no step completes before they have joined,
-  // and in every mode training does not end before.
+  // The number of workers that were launched. In sync and backup no step completes before they have
+  // joined, and in every mode training does not end before.
   uint32_t expected_workers = 1;
-  // How long the server waits for them after the first worker joined.
+  // The longest wait for them after the first worker joined.
   absl::Duration start_timeout = absl::InfiniteDuration();
-  // How long a worker that is lost or silent stays a member.
+  // The time for which a worker that is lost or silent stays a member.
   absl::Duration lease = absl::Seconds(10);
-  // How often Tick() is called. If a call is late, this process was stopped or had no CPU; that
-  // time counts against nobody (running_clock.h).
+  // The time between two calls of Tick(). If a call is late, this process was stopped or had no
+  // CPU; that time counts against nobody (running_clock.h).
   absl::Duration tick = absl::InfiniteDuration();
   // Workers and observers that may be present at once.
   uint32_t max_sessions = 1024;
@@ -126,8 +126,8 @@ struct ShardStatus {
   uint64_t elements = 0;
   absl::Time created;
   absl::Duration uptime;  // since then
-  // By a clock that stands still while this process does not run, as all times below and those of
-  // sessions.
+  // The time of a clock that stands still while this process does not run. `times` and all times of
+  // sessions are by the same clock.
   absl::Time now;
   StepTimes times;
   uint64_t lost_steps = 0;  // of earlier incarnations, which recovery could not restore

@@ -35,10 +35,10 @@ class StepJournal {
   virtual ~StepJournal() = default;
 
   // Appends a step, in order, after the optimizer has made it and before it is published. `sum` is
-  // the step's weighted sum, or empty if the step has no gradients, or if they were left out
-  // because the step would not be finite; it is valid only during the call. The implementation
-  // reports with Shard::OnDurable() when the record is durable, and with SetJournalError() when it
-  // fails.
+  // the weighted sum of the step's gradients, and is valid only during the call. It is empty if the
+  // step has no gradients, or if they were left out because the step would not be finite. The
+  // implementation reports with Shard::OnDurable() when the record is durable, and with
+  // SetJournalError() when it fails.
   virtual void Append(const StepRecord& record, absl::Span<const float> sum) = 0;
 };
 

@@ -12,13 +12,13 @@ namespace sluice {
 // A plain value, externally synchronized.
 class TimeSpans {
  public:
-  // How many are kept. A new one beyond that replaces the oldest.
+  // The most spans that are kept. A further span replaces the oldest.
   static constexpr size_t kMost = 16;
 
-  // Adds a span, which ends no earlier than the latest one. What they have in common counts once.
+  // Adds a span, which ends no earlier than the latest one. Time that both cover counts once.
   void Add(absl::Time begin, absl::Time end);
 
-  // The length of all spans, as far as they are after `begin`.
+  // The length of the parts of all spans that lie after `begin`.
   absl::Duration After(absl::Time begin) const;
 
  private:

@@ -1,4 +1,4 @@
-// What holds of every checkpoint of a shard that was read.
+// The properties of every checkpoint of a shard that was read.
 
 #ifndef SLUICE_TESTS_FUZZ_CHECKPOINT_CHECK_H_
 #define SLUICE_TESTS_FUZZ_CHECKPOINT_CHECK_H_

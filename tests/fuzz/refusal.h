@@ -1,4 +1,4 @@
-// What every error must be that tells of bad input.
+// The rules for every error that reports bad input.
 
 #ifndef SLUICE_TESTS_FUZZ_REFUSAL_H_
 #define SLUICE_TESTS_FUZZ_REFUSAL_H_

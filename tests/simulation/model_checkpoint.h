@@ -1,4 +1,4 @@
-// What the oracle expects a server to keep when it is started again from a checkpoint.
+// The state that the oracle expects of a server that is started again from a checkpoint.
 
 #ifndef SLUICE_TESTS_SIMULATION_MODEL_CHECKPOINT_H_
 #define SLUICE_TESTS_SIMULATION_MODEL_CHECKPOINT_H_

@@ -89,7 +89,7 @@ class Oracle {
     draining_ = true;
   }
   void Initialize(const Values& parameters) { published_ = {parameters}; }
-  // What the server saves. Not before there are parameters.
+  // Returns the state that the server saves in a checkpoint. Call it after Initialize().
   ModelCheckpoint Checkpoint();
 
   // Pushes, by number. `fault` is an error in the header or in the payload.
@@ -209,7 +209,7 @@ class Oracle {
   bool draining_ = false;
   // The push whose answer waits until the step that it completed is published.
   absl::optional<PushHeader> unpublished_;
-  // What waiting pushes and pulls might have been told before the call's step was applied.
+  // The answers that waiting pushes and pulls may have got before the call's step was applied.
   std::map<uint64_t, PushVerdict> early_door_;
   std::map<uint64_t, PullVerdict> early_pulls_;
   std::vector<std::string> announced_;

@@ -70,7 +70,7 @@ class World {
   void Evict(const std::string& worker);
   void Drain();
 
-  // Takes a checkpoint. Not before there are parameters.
+  // Takes a checkpoint. Call it when there are parameters.
   void TakeCheckpoint();
   bool has_checkpoint() const { return checkpoint_ != nullptr; }
   // Kills the server and starts it again from the latest checkpoint, which cannot be used again.

@@ -28,8 +28,8 @@ struct SoakOptions {
 };
 
 struct SoakReport {
-  // Of the server's resident memory, file descriptors and threads, and of the p99 of the rounds of
-  // the worker that stays, whatever the mode makes them wait for.
+  // The series of the server's resident memory, file descriptors and threads, and of the p99 of the
+  // rounds of the worker that stays, whatever the mode makes them wait for.
   std::vector<Course> courses;
   std::vector<double> load;  // the machine's, of the minute before each measurement; not judged
   uint64_t steps = 0;

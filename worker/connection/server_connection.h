@@ -20,7 +20,7 @@
 
 namespace sluice {
 
-// How many bytes went over the link, and how long that took. 0 bytes: unknown.
+// The bytes that went over the link, and the time that this took. 0 bytes: unknown.
 struct Transfer {
   uint64_t bytes = 0;
   absl::Duration time;
@@ -85,8 +85,8 @@ class ServerConnection {
   // Blocks until something happens to the job. UNAVAILABLE if the session is over.
   virtual absl::StatusOr<JobEvent> NextEvent() = 0;
 
-  // The pause before a refused call is repeated: blocks for `longest`. An implementation may return
-  // earlier if something happened that may change what the server answers.
+  // Pauses before a refused call is repeated: blocks for `longest`. An implementation may return
+  // earlier if an event may have changed the server's answer.
   virtual void AwaitRetry(absl::Duration longest) = 0;
 
   // Offers the job its first parameters. The server accepts the first offer only.

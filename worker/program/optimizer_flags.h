@@ -18,7 +18,7 @@ class App;
 
 namespace sluice {
 
-// What the command line gives. An option that it does not give has the optimizer's default.
+// The optimizer's options on the command line. An option that is absent has its default.
 struct OptimizerFlags {
   std::string optimizer = "sgd";
   std::map<std::string, double> values;  // by the option's name; a switch that is on is 1

@@ -119,8 +119,8 @@ class RemoteOptimizer {
   uint32_t index() const { return welcome_.index; }
   uint32_t workers() const { return welcome_.workers; }
 
-  // How often earlier processes in this worker's place have pushed. A worker that was started again
-  // skips the batches of these pushes.
+  // The number of pushes of earlier processes in this worker's place. A worker that was started
+  // again skips the batches of these pushes.
   uint64_t pushes_before() const { return welcome_.pushes_before; }
 
  private:

@@ -5,10 +5,10 @@
 
 namespace sluice {
 
-// How well a model classifies the samples of a data set. A sample counts towards top-k if fewer
-// than k classes are ahead of its label. A class is ahead if its logit is larger, or equal and the
-// class has a lower index. NaN is ahead of every other logit; a sample whose label's logit is NaN
-// never counts.
+// The accuracy with which a model classifies the samples of a data set. A sample counts towards
+// top-k if fewer than k classes are ahead of its label. A class is ahead if its logit is larger, or
+// equal and the class has a lower index. NaN is ahead of every other logit; a sample whose label's
+// logit is NaN never counts.
 struct Evaluation {
   int64_t samples = 0;
   double loss = 0;  // mean cross entropy in nats, summed in double precision; NaN if a logit is NaN

@@ -1,4 +1,4 @@
-// What the training loop (trainer.h) needs from a model.
+// The functions of a model that the training loop (trainer.h) needs.
 //
 // worker/torch/training/learners.h makes two implementations: one trains with a parameter server,
 // the other trains alone, as a baseline.
@@ -17,7 +17,7 @@
 
 namespace sluice {
 
-// What one batch did.
+// The result of one batch.
 struct LearnReport {
   float loss = 0;  // mean over the batch, before the step
   Step step;       // of the parameters that the model has now

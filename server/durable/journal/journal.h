@@ -43,13 +43,13 @@ bool operator<(const SegmentName& a, const SegmentName& b);
 absl::StatusOr<std::vector<SegmentName>> SegmentsIn(FileSystem& files,
                                                     const std::string& directory);
 
-// What the journal tells its owner. Called on the journal's thread, outside its locks.
+// The journal's events. The journal's thread calls them, outside its locks.
 struct JournalListener {
   std::function<void(Step)> durable;  // all steps up to this one are on the disk
   // With an error: the journal cannot write, for example because the disk is full, and tries again.
   // With OK: it can write again.
   std::function<void(const absl::Status&)> journal_error;
-  // A sync failed, of steps or of the directory's names. Nobody knows what is on the disk, and the
+  // A sync of steps or of the directory's names failed. Nobody knows what is on the disk, and the
   // journal writes nothing more.
   std::function<void(const absl::Status&)> fatal;
 };
@@ -66,8 +66,8 @@ class Journal final : public StepJournal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // Copies a step, with the sum of its gradients, and returns; steps come in order. The copy stays
-  // in memory until the step is durable. PushAdmission bounds how many steps are not.
+  // Copies a step with the sum of its gradients, and returns. Steps come in order. The copy stays
+  // in memory until the step is durable. PushAdmission bounds the number of such copies.
   void Append(const StepRecord& record, absl::Span<const float> sum) override
       ABSL_LOCKS_EXCLUDED(mu_);
 

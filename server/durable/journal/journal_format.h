@@ -30,7 +30,7 @@ namespace sluice {
 struct JournaledStep {
   StepRecord record;
   FloatBuffer sum;  // empty without gradients
-  // Whether the record has all terms of the step. If it has not, the step cannot be made again.
+  // Whether the record has all terms of the step. Otherwise the step cannot be made again.
   bool complete = true;
 };
 

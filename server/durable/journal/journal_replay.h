@@ -17,15 +17,16 @@ namespace sluice {
 // For each incarnation the step at which it began.
 using IncarnationBegins = std::map<Incarnation, Step>;
 
-// Makes a step of the journal again. An error says why it cannot.
+// Makes a step of the journal again. The error says why it cannot be made.
 using ReplayStep = std::function<absl::Status(const JournaledStep&)>;
 
 // Calls `replay`, in order, for each step that follows the checkpoint in the directory's segments,
-// and returns the last step. An incarnation's steps count up to the step at which the next
-// incarnation began, because later ones were not found then. A record that is cut or damaged ends
-// its segment, and the log says so. `begins` holds the incarnations after the checkpoint's.
-// DATA_LOSS if a step is missing between two segments. FAILED_PRECONDITION if another build must
-// make a step again: this one cannot read it, does not find all its terms, or `replay` says so.
+// and returns the last step. Of an incarnation, the steps up to the one at which the next
+// incarnation began count, because the next one did not find any later steps. A record that is cut
+// or damaged ends its segment, and the log says so. `begins` holds the incarnations after the
+// checkpoint's. DATA_LOSS if a step is missing between two segments. FAILED_PRECONDITION if this
+// build cannot make a step again: it cannot read the record, the record lacks terms of the step, or
+// `replay` returns that error.
 absl::StatusOr<Step> ReplayJournal(FileSystem& files, const std::string& directory,
                                    const IncarnationBegins& begins,
                                    const ShardCheckpoint& checkpoint, const ReplayStep& replay);

@@ -2,7 +2,7 @@
 // take part in training, nor use or end a session of anybody else.
 //
 // method_roles.h lets them call Join, Heartbeat, PullParams and Leave; parameter_service.cc calls
-// these functions to check the requests. For a caller with the role worker all return OK.
+// these functions to check the requests. For a caller with the role worker all of them return OK.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_OBSERVER_H_
 #define SLUICE_SERVER_RPC_ACCESS_OBSERVER_H_
@@ -17,24 +17,24 @@
 
 namespace sluice {
 
-// An observer must join as an observer, with a name that no worker has and no other process of an
-// observer whose session is open (WRONG_ROLE), and there must be fewer than RpcLimits::kObservers
-// others (TOO_MANY_WORKERS).
+// Checks a Join. WRONG_ROLE if the request asks for another role than observer, if its name belongs
+// to a worker, or if it belongs to another process of an observer whose session is open.
+// TOO_MANY_WORKERS if RpcLimits::kObservers other observers are there.
 absl::Status CheckMayJoin(const grpc::CallbackServerContext& context,
                           const v1::JoinRequest& request, const Shard& shard);
 
-// An observer may not use a worker's session (WRONG_ROLE), nor one that was joined on another
-// connection (UNKNOWN_SESSION).
+// Checks a call that names a session. WRONG_ROLE if it is a worker's session, UNKNOWN_SESSION if it
+// was not joined on the caller's connection.
 absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId session,
                          const SessionOwners& owners);
 
-// Checks a pull: `request` is the bytes of a PullParamsRequest. An observer may use sessions as
-// above, and may not choose an encoding (WRONG_ROLE). Bytes that cannot be decoded pass here; the
-// pull's handler refuses them.
+// Checks a pull, whose `request` holds the bytes of a PullParamsRequest. Returns the errors of
+// CheckMayUse(), and WRONG_ROLE if the request chooses an encoding. Bytes that cannot be decoded
+// pass this check; the pull's handler refuses them.
 absl::Status CheckMayPull(const grpc::CallbackServerContext& context,
                           const grpc::ByteBuffer& request, const SessionOwners& owners);
 
-// An observer may not report results (WRONG_ROLE), which the server shows as the job's.
+// Checks a Leave. WRONG_ROLE if it reports results, because the server shows them as the job's.
 absl::Status CheckMayReport(const grpc::CallbackServerContext& context,
                             const v1::LeaveRequest& request);
 

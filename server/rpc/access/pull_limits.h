@@ -1,14 +1,14 @@
-// Limits what pulls make the server hold, whatever their callers read.
+// Limits the memory that pulls take, even if their callers read slowly or not at all.
 //
 // While a pull is sent, it holds the parameters of one step in memory. Without limits, callers that
 // do not read could make the server keep every step:
 // 1. A session has few pulls under way, and so have all observers together (TOO_MANY_PULLS).
-// 2. The pulls of workers hold few different steps, and those of one worker fewer. A pull that
-// would
-//    hold one more waits until one is released; then it asks for the newest step, which all that
-//    waited share. A stalled worker releases its step when its connection or its call ends.
-// 3. The pulls of observers hold fewer steps. One that would hold one more ends the pulls that hold
-//    the oldest, so observers never make a worker wait.
+// 2. The pulls of all workers hold few different steps, and the pulls of one worker hold fewer. A
+//    pull that would hold one step more waits until a step is released. Then it asks for the newest
+//    step, which it shares with all pulls that waited. A stalled worker releases its step when its
+//    connection or its call ends.
+// 3. The pulls of observers hold fewer steps still. A pull that would hold one step more ends the
+//    pulls that hold the oldest step. So observers never make a worker wait.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_PULL_LIMITS_H_
 #define SLUICE_SERVER_RPC_ACCESS_PULL_LIMITS_H_
@@ -46,14 +46,15 @@ class PullLimits {
   static constexpr size_t kStepsOfWorker = 2;  // of one session
   static constexpr size_t kStepsOfObservers = 2;
 
-  // The parameters of a step, in the encoding of that name; empty: in none.
+  // The parameters of a step, and the name of their encoding, which is empty if there is none.
   using Parameters = std::pair<Step, std::string>;
 
-  // A session has begun or ended. One that is not open counts as an observer's.
+  // A session has begun or ended. A session that is not open counts as an observer's.
   void Begin(SessionId session, SessionRole role) ABSL_LOCKS_EXCLUDED(mu_);
   void End(SessionId session) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // A permit for one more pull. Destroying it ends the pull and releases what it holds.
+  // Returns a permit for one more pull, or TOO_MANY_PULLS. Destroying the permit ends the pull and
+  // releases the step that it holds.
   absl::StatusOr<std::shared_ptr<PullPermit>> Permit(SessionId session) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -98,8 +99,7 @@ class PullPermit {
   // The caller has cancelled the pull. Returns whether it waited; then `again` is not called.
   bool Cancel();
 
-  // `end` is called when observers' later pulls end this one. If that has happened, it is called at
-  // once.
+  // Calls `end` when a later pull of an observer ends this one, or at once if that has happened.
   void OnEnd(std::function<void()> end);
 
  private:

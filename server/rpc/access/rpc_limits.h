@@ -15,8 +15,8 @@ struct RpcLimits {
   // Size of one call's metadata: the token and what gRPC adds.
   static constexpr int kMetadataBytes = 8 << 10;
 
-  // Observers at once. When there are so many, a caller whose certificate has only the role
-  // observer is refused.
+  // The most observers at once. If there are so many, a caller whose certificate has only the role
+  // observer may not join.
   static constexpr int kObservers = 16;
 
   // Open calls of one connection; further calls wait. A worker has about five.
@@ -32,12 +32,12 @@ struct RpcLimits {
 };
 
 // Descriptors that are kept for the rest of the program: shared memory, the journal, checkpoints.
-// The others are for connections, of which each takes two.
+// All other descriptors are for connections; each connection takes two.
 inline constexpr int kOtherDescriptors = 256;
 inline constexpr int kDescriptorsOfConnection = 2;
 
-// How many connections may be open at once with `descriptors` open files: as `limits` says, or
-// fewer, but at least 16.
+// Returns how many connections may be open at once if the process may open `descriptors` files:
+// limits.connections, or fewer, but at least 16.
 int ConnectionsThatFit(const RpcLimits& limits, uint64_t descriptors);
 
 }  // namespace sluice

@@ -1,9 +1,9 @@
-// Who opened which session. The connection on which a session was joined owns it.
+// Records which connection opened each session. That connection owns the session.
 //
-// A certificate does not tell observers apart, since several may share one, and the number of a
-// session can be guessed from another one. So a caller with the role observer only may name only
-// sessions that were joined on its own connection. Only TLS, and so TCP, has such callers, and
-// there the peer of a context names one connection.
+// Several observers may share a certificate, and a caller can guess a session's number from another
+// session's. So a caller that has only the role observer may name only the sessions that were
+// joined on its own connection. Such callers exist only with TLS, which means TCP. There the peer
+// of a context names one connection.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_SESSION_OWNERS_H_
 #define SLUICE_SERVER_RPC_ACCESS_SESSION_OWNERS_H_
@@ -31,8 +31,8 @@ class SessionOwners {
   // Join's stream has ended.
   void Close(SessionId session);
 
-  // OK for a session that an observer has joined on that connection. WRONG_ROLE for a worker's
-  // session, and UNKNOWN_SESSION for any other.
+  // Returns OK if an observer has joined the session on that connection, WRONG_ROLE if it is a
+  // worker's session, and UNKNOWN_SESSION otherwise.
   absl::Status CheckObserves(SessionId session, absl::string_view connection) const;
 
  private:

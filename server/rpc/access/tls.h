@@ -17,11 +17,12 @@
 
 namespace sluice {
 
-// Asks `source` for credentials at each new connection. If it fails, the error is logged and the
-// previous credentials stay in use. A caller without a valid certificate that the authority signed
-// fails in the handshake. A caller whose certificate lacks the role that a method needs (see
-// method_roles.h) gets PERMISSION_DENIED, and one that calls an unknown method UNIMPLEMENTED. Keep
-// the returned object as long as the gRPC server.
+// The returned credentials ask `source` for a certificate at each new connection, and call `begun`
+// for each call. If `source` fails, the error is logged and the previous credentials stay in use. A
+// caller without a valid certificate that the authority signed fails in the handshake. A caller
+// whose certificate lacks the role that a method needs (see method_roles.h) gets PERMISSION_DENIED,
+// and one that calls an unknown method UNIMPLEMENTED. Keep the returned object as long as the gRPC
+// server.
 std::shared_ptr<grpc::ServerCredentials> MakeTlsServerCredentials(CredentialsSource source,
                                                                   CallBegun begun);
 

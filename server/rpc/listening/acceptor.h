@@ -1,7 +1,7 @@
 // Accepts the connections to the server, hands them to gRPC, and closes those that do harm.
 //
-// gRPC 1.51 stops accepting for good when the process has no free descriptor once, and does not
-// limit connections. So the server accepts by itself.
+// gRPC 1.51 does not limit connections, and if the process once has no free descriptor, it never
+// accepts again. So the server accepts by itself.
 
 #ifndef SLUICE_SERVER_RPC_LISTENING_ACCEPTOR_H_
 #define SLUICE_SERVER_RPC_LISTENING_ACCEPTOR_H_
@@ -32,8 +32,8 @@ struct AcceptorOptions {
 // that gRPC has taken stay open.
 class Acceptor {
  public:
-  // `calls` is told of each call that begins, and outlives the acceptor. UNAVAILABLE says what the
-  // system does not give.
+  // `calls` counts each call that begins, and outlives the acceptor. UNAVAILABLE names the system
+  // call that failed.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Start(ListeningSockets listening,
                                                          AcceptorOptions options,
                                                          CallCounter& calls);

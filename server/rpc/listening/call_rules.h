@@ -1,9 +1,9 @@
-// How many calls one connection may have, and when it must begin one.
+// The rules for the calls of one connection: how many there may be, and when the first must begin.
 //
-// gRPC 1.51 keeps the limit on open calls only for a client that acknowledges its settings, and
-// counts a call as ended as soon as the client resets it. What the call has taken is freed later:
-// not before the thread that reads the connection has nothing more to read. So the acceptor judges
-// the connections by the numbers that gRPC counts.
+// gRPC 1.51 enforces its limit on open calls only for a client that acknowledges its settings. It
+// counts a call as ended as soon as the client resets it, but frees the call's memory only when the
+// thread that reads the connection has nothing more to read. So the acceptor judges the connections
+// by gRPC's own counters.
 
 #ifndef SLUICE_SERVER_RPC_LISTENING_CALL_RULES_H_
 #define SLUICE_SERVER_RPC_LISTENING_CALL_RULES_H_
@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-// What gRPC has counted on a connection since it was opened.
+// gRPC's counters of the calls of a connection, since the connection was opened.
 struct CallCounts {
   int64_t begun = 0;
   int64_t ended = 0;   // in both directions
@@ -23,9 +23,9 @@ struct CallCounts {
 };
 
 struct CallRules {
-  // Calls of one connection that have begun, and of which gRPC has seen no end.
+  // The most calls of one connection that have begun and have not ended.
   int64_t open = 1024;
-  // Calls of one connection that may be broken at once, and in each second from then on.
+  // The most calls of one connection that may be broken off at once, and in each second after that.
   int64_t broken = 4000;
   // A connection that has begun no call for so long is closed.
   absl::Duration first_call = absl::Seconds(20);
@@ -38,7 +38,7 @@ class CallJudge {
   CallJudge(const CallRules& rules, absl::Duration now)
       : rules_(rules), accepted_(now), judged_(now), allowance_(rules.broken) {}
 
-  // Why the connection has to be closed; empty if it may stay.
+  // Returns why the connection has to be closed, or an empty text if it may stay.
   std::string Judge(const CallCounts& counts, absl::Duration now);
 
   // The connection may stay without a call.

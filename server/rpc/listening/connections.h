@@ -1,4 +1,4 @@
-// The open connections of the server: how many there may be, and which of them has to go.
+// The open connections of the server: limits their number, and closes those that break a rule.
 
 #ifndef SLUICE_SERVER_RPC_LISTENING_CONNECTIONS_H_
 #define SLUICE_SERVER_RPC_LISTENING_CONNECTIONS_H_
@@ -24,13 +24,14 @@ struct ConnectionLimits {
   CallRules calls;
 };
 
-// Each connection has a second descriptor here: by it a connection can be closed that gRPC has
-// taken. Externally synchronized.
+// It holds a second descriptor of each connection, with which it can close a connection that gRPC
+// has taken. Externally synchronized.
 class Connections {
  public:
   explicit Connections(const ConnectionLimits& limits) : limits_(limits) {}
 
-  // Why no connection of `peer` (see PeerOf()) may be added; empty if one may.
+  // Returns why no further connection of `peer` (see PeerOf()) may be added, or an empty text if
+  // one may.
   std::string WhyFull(const std::string& peer) const;
 
   // Adds a connection. `handle` is the descriptor by which it is closed.
@@ -38,8 +39,8 @@ class Connections {
   // The connection with this handle has ended.
   void Remove(int handle);
 
-  // Asks gRPC for the numbers that it has given to connections of its `server` since the last time.
-  // For peers on a unix socket it must be called after each Add(), since they all look alike.
+  // Asks gRPC which numbers it has given to connections of its `server` since the last call. On a
+  // unix socket all peers look alike, so there it must be called after each Add().
   void Learn(int64_t server);
 
   // Judges all connections, or only those that have begun no call. Closes those that break a rule,

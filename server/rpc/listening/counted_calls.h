@@ -1,4 +1,4 @@
-// Reads what gRPC counts about the connections of a server (gRPC calls this interface channelz).
+// Reads gRPC's counters of the connections of a server. gRPC calls this interface channelz.
 
 #ifndef SLUICE_SERVER_RPC_LISTENING_COUNTED_CALLS_H_
 #define SLUICE_SERVER_RPC_LISTENING_COUNTED_CALLS_H_
@@ -12,21 +12,22 @@
 
 namespace sluice {
 
-// The peer of an accepted socket: the bytes of the IP address and the port; empty for a unix
+// Returns the peer of an accepted socket: the bytes of its IP address and port. Empty for a unix
 // socket, where all peers look alike.
 std::string PeerOf(int socket);
 
-// The number of the gRPC server of this process that was started last; 0: there is none.
+// Returns the number of the gRPC server that this process has started last, or 0 if there is none.
 int64_t LatestGrpcServer();
 
-// The numbers above `after` that gRPC has given to open connections of a server, in ascending
-// order. A TLS connection has a number once its handshake is complete.
+// Returns the numbers above `after` that gRPC has given to open connections of a server, in
+// ascending order. A TLS connection gets a number when its handshake is complete.
 std::vector<int64_t> ConnectionNumbersOf(int64_t server, int64_t after);
 
-// The peer of that connection, as PeerOf() its descriptor. Empty if it was closed.
+// Returns the peer of a connection in the form of PeerOf(). Empty if the connection was closed.
 std::string CountedPeerOf(int64_t connection);
 
-// Absent if the connection was closed, or if there is none with this number.
+// Returns the counters of the connection with this number. Absent if there is none, or if it was
+// closed.
 absl::optional<CallCounts> CallsOf(int64_t connection);
 
 }  // namespace sluice

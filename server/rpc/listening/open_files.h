@@ -1,4 +1,4 @@
-// How many files, sockets included, this process may have open.
+// The limit on the files, sockets included, that this process may have open.
 
 #ifndef SLUICE_SERVER_RPC_LISTENING_OPEN_FILES_H_
 #define SLUICE_SERVER_RPC_LISTENING_OPEN_FILES_H_

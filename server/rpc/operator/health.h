@@ -1,6 +1,6 @@
 // gRPC's standard health service. Its answer is SERVING until the shard drains, then NOT_SERVING,
 // for the services of this server and for "". For another name Check() gets NOT_FOUND, and Watch()
-// tells SERVICE_UNKNOWN.
+// answers SERVICE_UNKNOWN.
 
 #ifndef SLUICE_SERVER_RPC_OPERATOR_HEALTH_H_
 #define SLUICE_SERVER_RPC_OPERATOR_HEALTH_H_

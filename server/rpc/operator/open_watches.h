@@ -15,7 +15,7 @@ namespace sluice {
 class OpenWatch {
  public:
   virtual ~OpenWatch() = default;
-  // Tells the caller the last change, if there is one, and ends the call with OK. Any thread may
+  // Sends the caller the last change, if there is one, and ends the call with OK. Any thread may
   // call it.
   virtual void End() = 0;
 };

@@ -1,5 +1,5 @@
-// A stream that tells its caller a message now, and again whenever it has changed. WatchState and
-// Health's Watch are such streams.
+// A stream that sends its caller a message at once, and again whenever the message has changed.
+// WatchState and Health's Watch are such streams.
 
 #ifndef SLUICE_SERVER_RPC_OPERATOR_WATCH_STREAM_H_
 #define SLUICE_SERVER_RPC_OPERATOR_WATCH_STREAM_H_
@@ -19,11 +19,11 @@
 
 namespace sluice {
 
-// No stream looks more often.
+// The shortest time between two calls of Look by one stream.
 inline constexpr absl::Duration kShortestWatchInterval = absl::Milliseconds(100);
 
-// Alternates between an alarm and a write. The end of the call or of the server ends the alarm
-// early. Deletes itself when the call is done.
+// Alternates between an alarm and a write. If the call or the server ends, the alarm ends early.
+// Deletes itself when the call is done.
 template <typename Message>
 class WatchStream final : public grpc::ServerWriteReactor<Message>, public OpenWatch {
  public:

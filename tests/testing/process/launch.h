@@ -33,7 +33,7 @@ struct Ranks {
 // Starts a program, which must exist.
 std::unique_ptr<Process> Start(const Words& argv);
 
-// What mpirun does about a rank that was killed.
+// The reaction of mpirun to a rank that was killed.
 enum class RankDeath { kEndsTheJob, kIsRecovered };
 
 // Starts mpirun, with the flags that allow more ranks than cores and a user who is root. The mpirun

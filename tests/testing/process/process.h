@@ -61,7 +61,7 @@ class Process {
   absl::StatusOr<std::string> WaitForOutput(const std::string& regex,
                                             absl::Duration limit = kPatience);
 
-  // What it wrote to stdout and stderr, in the order of writing, and waits have read so far.
+  // The output to stdout and stderr that waits have read so far, in the order of writing.
   const std::string& output() const { return output_; }
 
  private:

@@ -1,4 +1,4 @@
-// What the conformance suite needs from a server, in the same process or over gRPC.
+// The interface of a server, in the same process or over gRPC, that the conformance suite needs.
 //
 //   const auto world = MakeShardConformance(Bounded(2, 0), ParametersOnly(1));
 //   world->Start({"w"});

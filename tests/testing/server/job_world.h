@@ -43,7 +43,7 @@ class JobWorld {
   // Waits until training has finished and the last observer has left; false if that takes too long.
   bool AwaitDeserted() { return deserted_.WaitForNotificationWithTimeout(absl::Seconds(30)); }
 
-  // What the server knows about the worker or observer with that name, which must have joined.
+  // The server's record of the worker or observer with that name, which must have joined.
   SessionRecord RecordOf(const std::string& name) const;
 
   Shard& shard() { return shard_; }

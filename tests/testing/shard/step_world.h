@@ -48,8 +48,8 @@ class StepWorld {
     last_ = ContributionOf(gradient, samples, staleness);
   }
 
-  // Makes a step, in which all groups have this learning rate. Returns the new parameters; those
-  // before it if it was not made.
+  // Makes a step, in which all groups have this learning rate. Returns the new parameters, or the
+  // old ones if the step was not made.
   const Values& Make(double learning_rate = 1, const WriteProgress& progress = nullptr) {
     return Make(std::vector<double>(groups_ + 1, learning_rate), progress);
   }
@@ -78,7 +78,8 @@ class StepWorld {
   // The checksum of the latest step.
   uint64_t checksum() const { return checksum_; }
 
-  // What the latest Make() returned: where it was not finite, if it was not made.
+  // The result of the latest Make(): if the step was not made, the index of the first element that
+  // would not be finite.
   const absl::optional<uint64_t>& bad() const { return bad_; }
 
   StepExecutor& executor() { return executor_; }

@@ -14,7 +14,7 @@
 
 namespace sluice::bench {
 
-// What a process has used since it started.
+// The resources that a process has used since it started.
 struct Usage {
   double cpu_seconds = 0;
   uint64_t peak_bytes = 0;

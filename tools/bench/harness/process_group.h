@@ -23,7 +23,8 @@ struct Programs {
   std::string python = "/usr/bin/python3";
 };
 
-// What all rounds so far have used. `workers` has the CPU of all, and the peak of the largest.
+// The resources that all rounds so far have used. `workers` has the CPU of all, and the peak of the
+// largest.
 struct GroupUsage {
   Usage server;
   Usage workers;

@@ -11,7 +11,7 @@
 
 namespace sluice::bench {
 
-// What one gradient costs the server, with its pull and its part of the step.
+// The cost of one gradient for the server, with its pull and its part of the step.
 struct GradientCost {
   double cpu_seconds = 0;
   double bytes = 0;  // of the vector, which the push brings and the pull takes

@@ -1,4 +1,4 @@
-// How long calls that send tensors may last, and how their answer is read.
+// The deadline and the answer of calls that send tensors.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_ANSWER_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_ANSWER_H_

@@ -1,4 +1,4 @@
-// What all calls of a worker have in common: deadline, token, and how they end.
+// The parts that all calls of a worker have in common: deadline, token, and the way they end.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_CALL_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_CALL_H_

@@ -14,7 +14,7 @@
 
 namespace sluice {
 
-// What follows a message. gRPC may delay a message to send it together with the next.
+// Whether another message follows. gRPC may delay a message to send it together with the next.
 enum class Follows { kNothing, kMore, kMoreAtOnce };
 
 // Used by one thread, except Cancel().
