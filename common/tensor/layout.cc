@@ -78,11 +78,6 @@ bool operator==(const LayoutRange& a, const LayoutRange& b) {
          a.offset == b.offset && a.length == b.length;
 }
 
-Layout::Layout(std::vector<LayoutRange> ranges) : ranges_(std::move(ranges)) {
-  by_name_.reserve(ranges_.size());
-  for (size_t i = 0; i < ranges_.size(); ++i) by_name_.emplace(ranges_[i].name, i);
-}
-
 absl::StatusOr<Layout> Layout::Create(std::vector<LayoutRange> ranges) {
   if (ranges.empty() || ranges.size() > kMaxRanges) {
     return MakeError(Reason::kBadLayout, absl::StrCat("the layout has ", ranges.size(),
@@ -94,18 +89,26 @@ absl::StatusOr<Layout> Layout::Create(std::vector<LayoutRange> ranges) {
     if (!status.ok()) return status;
     offset = ranges[i].end();
   }
-  Layout layout(std::move(ranges));
-  for (size_t i = 0; i < layout.ranges_.size(); ++i) {
-    if (layout.by_name_.at(layout.ranges_[i].name) != i) {
-      return BadRange(i, layout.ranges_[i], "another range has the same name");
-    }
+  const auto tables = std::make_shared<Tables>();
+  tables->ranges = std::move(ranges);
+  tables->by_name.reserve(tables->ranges.size());
+  for (size_t i = 0; i < tables->ranges.size(); ++i) {
+    if (tables->by_name.emplace(tables->ranges[i].name, i).second) continue;
+    return BadRange(i, tables->ranges[i], "another range has the same name");
   }
+  Layout layout;
+  layout.tables_ = tables;
   return layout;
+}
+
+const std::vector<LayoutRange>& Layout::ranges() const {
+  static const auto* const none = new std::vector<LayoutRange>();
+  return tables_ == nullptr ? *none : tables_->ranges;
 }
 
 std::vector<KindRun> Layout::Runs() const {
   std::vector<KindRun> runs;
-  for (const LayoutRange& range : ranges_) {
+  for (const LayoutRange& range : ranges()) {
     if (runs.empty() || runs.back().kind != range.kind) {
       runs.push_back({range.kind, range.offset, range.offset});
     }
@@ -115,19 +118,21 @@ std::vector<KindRun> Layout::Runs() const {
 }
 
 const LayoutRange* Layout::Find(absl::string_view name) const {
-  const auto it = by_name_.find(name);
-  return it == by_name_.end() ? nullptr : &ranges_[it->second];
+  if (tables_ == nullptr) return nullptr;
+  const auto it = tables_->by_name.find(name);
+  return it == tables_->by_name.end() ? nullptr : &tables_->ranges[it->second];
 }
 
 std::string Layout::ElementName(uint64_t offset) const {
   const auto after =
-      std::upper_bound(ranges_.begin(), ranges_.end(), offset,
+      std::upper_bound(ranges().begin(), ranges().end(), offset,
                        [](uint64_t o, const LayoutRange& range) { return o < range.offset; });
   const LayoutRange& range = *(after - 1);
   return absl::StrCat(range.name, "[", offset - range.offset, "]");
 }
 
 absl::Status CheckSameLayout(const Layout& job, const Layout& worker) {
+  if (&job.ranges() == &worker.ranges()) return absl::OkStatus();
   const size_t common = std::min(job.ranges().size(), worker.ranges().size());
   for (size_t i = 0; i < common; ++i) {
     if (job.ranges()[i] == worker.ranges()[i]) continue;

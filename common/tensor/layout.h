@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -67,10 +68,10 @@ void ForEachRun(const std::vector<KindRun>& runs, uint64_t begin, uint64_t end, 
 }
 
 // A valid layout: its ranges are in ascending order, cover [0, size()) without gaps, and have
-// unique names. It is immutable, so any thread may read it.
+// unique names. It is immutable, so any thread may read it, and copies share what they hold.
 class Layout {
  public:
-  static constexpr size_t kMaxRanges = 65536;
+  static constexpr size_t kMaxRanges = 1'000'000;
   static constexpr size_t kMaxNameBytes = 256;
   static constexpr size_t kMaxDimensions = 8;
   static constexpr uint64_t kMaxElements = uint64_t{1} << 38;  // 1 TiB of float32
@@ -82,8 +83,8 @@ class Layout {
   // breaks. Names that checkpoints use for their own tensors are refused.
   static absl::StatusOr<Layout> Create(std::vector<LayoutRange> ranges);
 
-  const std::vector<LayoutRange>& ranges() const { return ranges_; }
-  uint64_t size() const { return ranges_.empty() ? 0 : ranges_.back().end(); }
+  const std::vector<LayoutRange>& ranges() const;
+  uint64_t size() const { return ranges().empty() ? 0 : ranges().back().end(); }
 
   // The ranges, with neighbours of one kind joined.
   std::vector<KindRun> Runs() const;
@@ -95,14 +96,16 @@ class Layout {
   std::string ElementName(uint64_t offset) const;
 
  private:
-  explicit Layout(std::vector<LayoutRange> ranges);
+  struct Tables {
+    std::vector<LayoutRange> ranges;
+    absl::flat_hash_map<absl::string_view, size_t> by_name;  // of the names in `ranges`
+  };
 
-  std::vector<LayoutRange> ranges_;
-  absl::flat_hash_map<std::string, size_t> by_name_;
+  std::shared_ptr<const Tables> tables_;  // null without tensors
 };
 
-// OK if a worker's layout equals the job's. Otherwise LAYOUT_MISMATCH, which names the first range
-// that differs, and both shapes.
+// OK if a worker's layout equals the job's, at once if one is a copy of the other. Otherwise
+// LAYOUT_MISMATCH, which names the first range that differs, and both shapes.
 absl::Status CheckSameLayout(const Layout& job, const Layout& worker);
 
 // "[64, 3, 3, 3]".

@@ -57,6 +57,7 @@ absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message) {
     return BadField(field, absl::StrCat("a name of ", name.size(), " bytes"),
                     absl::StrCat("at most ", most));
   }
+  if (message.more()) return BadField("more", "true", "false; parts go to JoinInParts");
   request.job_id = message.job_id();
   request.role = message.role() == v1::WORKER ? SessionRole::kWorker : SessionRole::kObserver;
   request.worker = message.worker();

@@ -68,6 +68,19 @@ absl::StatusOr<OptimizerOptions> TakeOptions(const v1::OptimizerConfig& message)
       absl::StrCat("the optimizer is absent or unknown to this server; it knows ", Listed(names)));
 }
 
+// Adds the parameters of `from` to the last of `groups`.
+absl::Status Continue(const v1::OptimizerGroup& from, std::vector<OptimizerGroup>& groups) {
+  if (groups.empty() || from.has_options()) {
+    return MakeError(Reason::kBadOptimizer,
+                     absl::StrCat("a group of the optimizer continues another, but ",
+                                  groups.empty() ? "none comes before it"
+                                                 : "has options of its own, expected none"));
+  }
+  std::vector<std::string>& parameters = groups.back().parameters;
+  parameters.insert(parameters.end(), from.parameters().begin(), from.parameters().end());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 v1::OptimizerConfig ToProto(const OptimizerConfig& config) {
@@ -86,6 +99,11 @@ absl::StatusOr<OptimizerConfig> FromProto(const v1::OptimizerConfig& message) {
   if (!options.ok()) return options.status();
   OptimizerConfig config = {*std::move(options)};
   for (const v1::OptimizerGroup& from : message.groups()) {
+    if (from.continues()) {
+      const absl::Status continued = Continue(from, config.groups);
+      if (!continued.ok()) return continued;
+      continue;
+    }
     auto own = TakeOptions(from.options());
     if (!own.ok()) return own.status();
     if (from.options().groups_size() > 0) {

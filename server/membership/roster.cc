@@ -38,7 +38,7 @@ absl::StatusOr<SessionRecord*> Roster::Join(const JoinRequest& request, JobListe
 // The worker that brought the model is not let in.
 void Roster::ForgetModel() {
   layout_ = nullptr;
-  optimizer_ = OptimizerConfig();
+  optimizer_ = std::make_shared<const OptimizerConfig>();
 }
 
 absl::Status Roster::Adopt(const JoinRequest& request) {
@@ -50,7 +50,7 @@ absl::Status Roster::Adopt(const JoinRequest& request) {
   if (layout_ != nullptr) {
     const absl::Status same = CheckSameLayout(*layout_, request.layout);
     if (!same.ok() || request.role == SessionRole::kObserver) return same;
-    return CheckSameOptimizer(optimizer_, request.optimizer);
+    return CheckSameOptimizer(*optimizer_, request.optimizer);
   }
   if (request.role == SessionRole::kObserver) {
     return MakeError(Reason::kNotInitialized,
@@ -59,7 +59,7 @@ absl::Status Roster::Adopt(const JoinRequest& request) {
   const absl::Status fits = CheckFitsServer(request);
   if (!fits.ok()) return fits;
   layout_ = std::make_shared<const Layout>(request.layout);
-  optimizer_ = request.optimizer;
+  optimizer_ = std::make_shared<const OptimizerConfig>(request.optimizer);
   return absl::OkStatus();
 }
 
@@ -81,7 +81,7 @@ absl::Status Roster::CheckFitsServer(const JoinRequest& request) const {
 
 void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {
   layout_ = checkpoint.layout;
-  optimizer_ = checkpoint.optimizer;
+  optimizer_ = std::make_shared<const OptimizerConfig>(checkpoint.optimizer);
   sessions_.Restore(checkpoint.workers, checkpoint.forgot_workers, checkpoint.step, now);
   if (checkpoint.step > Step()) ResumeTraining();
 }
@@ -180,8 +180,8 @@ absl::optional<Rank> Roster::FirstMissing(Step step) const {
 void Roster::Describe(ShardStatus* state) const {
   state->workers = sessions_.CountAlive(SessionRole::kWorker);
   state->observers = sessions_.CountAlive(SessionRole::kObserver);
-  state->optimizer = optimizer_;
   if (layout_ == nullptr) return;
+  state->optimizer = optimizer_;
   state->tensors = layout_->ranges().size();
   state->elements = layout_->size();
 }

@@ -87,7 +87,7 @@ class Roster {
   bool has_finished() const { return has_finished_; }
   // Null before the first worker joined.
   const std::shared_ptr<const Layout>& layout() const { return layout_; }
-  const OptimizerConfig& optimizer() const { return optimizer_; }
+  const OptimizerConfig& optimizer() const { return *optimizer_; }
   SessionTable& sessions() { return sessions_; }
   const SessionTable& sessions() const { return sessions_; }
 
@@ -100,7 +100,8 @@ class Roster {
   const JobListener owner_;
   SessionTable sessions_;
   std::shared_ptr<const Layout> layout_;
-  OptimizerConfig optimizer_;
+  // Never null. Shared with those whom Describe() told of it.
+  std::shared_ptr<const OptimizerConfig> optimizer_ = std::make_shared<const OptimizerConfig>();
   absl::optional<absl::Time> first_join_;
   bool started_ = false;
   bool finished_ = false;

@@ -3,6 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "common/tensor/layout.h"
+#include "common/wire/join.h"
 #include "common/wire/messages.h"
 #include "server/rpc/access/pull_limits.h"
 #include "server/rpc/access/rpc_limits.h"
@@ -24,6 +25,8 @@ v1::ServerLimits LimitsOf(const ServerOptions& options) {
   limits.set_tensors(Layout::kMaxRanges);
   limits.set_tensor_name_bytes(Layout::kMaxNameBytes);
   limits.set_dimensions(Layout::kMaxDimensions);
+  limits.set_join_bytes(kMaxJoinBytes);
+  *limits.mutable_join_time() = ToProto(options.limits.join);
   limits.set_workers(options.shard.max_sessions);
   limits.set_worker_name_bytes(kMaxWorkerName);
   limits.set_bytes_in_flight(options.shard.max_in_flight_bytes);

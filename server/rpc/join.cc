@@ -1,114 +1,128 @@
 #include "server/rpc/join.h"
 
-#include <deque>
+#include <grpcpp/alarm.h>
+
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/types/optional.h"
+#include "common/base/error.h"
 #include "common/wire/chunk.h"
-#include "common/wire/messages.h"
+#include "common/wire/deadline.h"
+#include "common/wire/join.h"
 #include "common/wire/status.h"
+#include "server/rpc/join_stream.h"
 
 namespace sluice {
 namespace {
 
-// Events are queued, since gRPC writes one at a time. The shard's listener may outlive the call, so
-// it holds the stream weakly.
-class JoinStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
-                         public std::enable_shared_from_this<JoinStream> {
+using SimpleStream = JoinStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
+using PartsStream = JoinStream<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>;
+
+// Waits for its turn, reads until the request is complete, then is a JoinStream like the other.
+class JoinInParts final : public PartsStream {
  public:
-  JoinStream(SessionResources& resources, Shard& shard) : resources_(resources), shard_(shard) {}
+  JoinInParts(JoinInPartsOptions options, SessionResources& resources, Shard& shard)
+      : PartsStream(resources, shard), options_(std::move(options)) {}
 
-  void Start(const v1::JoinRequest& message, std::string connection) {
-    self_ = shared_from_this();
-    const absl::StatusOr<Welcome> welcome = Join(message);
-    if (!welcome.ok()) {
-      Finish(ToGrpcStatus(welcome.status()));
-      return;
-    }
-    const bool works = message.role() == v1::WORKER;
-    resources_.Begin(welcome->session, works ? SessionRole::kWorker : SessionRole::kObserver,
-                     std::move(connection));
-    v1::JoinEvent event;
-    *event.mutable_welcome() = ToProto(*welcome);
-    event.mutable_welcome()->set_shares_memory(resources_.memories.Open(welcome->session, message));
-    absl::MutexLock lock(&mu_);
-    session_ = welcome->session;
-    events_.push_front(std::move(event));  // events may have come before it
-    WriteNext();
-  }
-
-  void OnWriteDone(bool ok) override {
-    absl::MutexLock lock(&mu_);
-    ended_ = ended_ || events_.front().has_evicted();
-    events_.pop_front();
-    writing_ = false;
-    broken_ = broken_ || !ok;
-    WriteNext();
-  }
-
-  void OnCancel() override {
-    absl::MutexLock lock(&mu_);
-    broken_ = true;
-    WriteNext();
-  }
-
-  void OnDone() override {
-    absl::optional<SessionId> session;
-    {
-      absl::MutexLock lock(&mu_);
-      session = session_;
-    }
-    if (session.has_value()) {
-      shard_.ConnectionLost(*session);
-      resources_.End(*session);
-    }
-    self_.reset();
-  }
-
- private:
-  absl::StatusOr<Welcome> Join(const v1::JoinRequest& message) {
-    absl::StatusOr<JoinRequest> request = FromProto(message);
-    if (!request.ok()) return request.status();
-    return shard_.Join(*request, [weak = weak_from_this()](const JobEvent& event) {
-      if (const std::shared_ptr<JoinStream> stream = weak.lock()) stream->Tell(event);
+  void Start() {
+    Begin();
+    options_.turns.Wait(this, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) static_cast<JoinInParts&>(*self).Read();
     });
   }
 
-  void Tell(const JobEvent& event) {
-    absl::MutexLock lock(&mu_);
-    events_.push_back(ToProto(event));
-    WriteNext();
-  }
-
-  // Nothing may be written before the welcome, which sets session_.
-  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (writing_ || finished_ || !session_.has_value()) return;
-    if (broken_ || ended_) {
-      finished_ = true;
-      Finish(broken_ ? grpc::Status::CANCELLED : grpc::Status::OK);
-    } else if (!events_.empty()) {
-      writing_ = true;
-      bytes_ = EncodeMessage(events_.front());
-      StartWrite(&bytes_);
+  void OnReadDone(bool ok) override {
+    const std::shared_ptr<PartsStream> self = shared_from_this();
+    absl::Status status;
+    v1::JoinRequest whole;
+    {
+      absl::MutexLock lock(&mu_);
+      if (phase_ != Phase::kReading) return;
+      status = ok ? Take() : parts_.CheckComplete();
+      if (status.ok() && !parts_.complete()) {
+        StartRead(&bytes_);
+        return;
+      }
+      whole = EndReading();
     }
+    if (status.ok()) status = options_.may_join(whole);
+    if (status.ok()) {
+      Open(whole, options_.connection);
+    } else {
+      Finish(ToGrpcStatus(status));
+    }
+    options_.turns.Leave(this);
   }
 
-  SessionResources& resources_;
-  Shard& shard_;
-  std::shared_ptr<JoinStream> self_;  // until the call is done
+  void OnCancel() override {
+    bool waited = false;
+    {
+      absl::MutexLock lock(&mu_);
+      waited = phase_ == Phase::kWaiting;
+      if (waited) phase_ = Phase::kOver;
+    }
+    if (waited) return Finish(grpc::Status::CANCELLED);
+    PartsStream::OnCancel();
+  }
 
+  void OnDone() override {
+    options_.turns.Leave(this);
+    PartsStream::OnDone();
+  }
+
+ private:
+  enum class Phase { kWaiting, kReading, kOver };
+
+  void Read() {
+    absl::MutexLock lock(&mu_);
+    if (phase_ != Phase::kWaiting) return;
+    phase_ = Phase::kReading;
+    alarm_.Set(DeadlineAfter(options_.time), [weak = weak_from_this()](bool expired) {
+      const auto self = weak.lock();
+      if (expired && self != nullptr) static_cast<JoinInParts&>(*self).EndLate();
+    });
+    StartRead(&bytes_);
+  }
+
+  absl::Status Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    v1::JoinRequest part;
+    if (DecodeMessage(bytes_, &part)) return parts_.Add(std::move(part), bytes_.Length());
+    return MakeError(Reason::kBadArgument, "a part of the request is no JoinRequest");
+  }
+
+  v1::JoinRequest EndReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    phase_ = Phase::kOver;
+    alarm_.Cancel();
+    bytes_.Clear();
+    return parts_.Take();
+  }
+
+  // Without an ErrorInfo, so that the caller joins again as after a lost connection.
+  void EndLate() {
+    const std::shared_ptr<PartsStream> self = shared_from_this();
+    std::string came;
+    {
+      absl::MutexLock lock(&mu_);
+      if (phase_ != Phase::kReading) return;
+      came = absl::StrCat(parts_.parts(), " parts with ", parts_.bytes(), " bytes came");
+      EndReading();
+    }
+    Finish({grpc::StatusCode::UNAVAILABLE,
+            absl::StrCat("the request to join was not complete within ",
+                         absl::FormatDuration(options_.time), ": ", came, "; join again")});
+    options_.turns.Leave(this);
+  }
+
+  const JoinInPartsOptions options_;
   absl::Mutex mu_;
-  std::deque<v1::JoinEvent> events_ ABSL_GUARDED_BY(mu_);
-  grpc::ByteBuffer bytes_ ABSL_GUARDED_BY(mu_);  // of the event that is being written
-  absl::optional<SessionId> session_ ABSL_GUARDED_BY(mu_);
-  bool writing_ ABSL_GUARDED_BY(mu_) = false;
-  bool broken_ ABSL_GUARDED_BY(mu_) = false;
-  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // the session has ended and was told so
-  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+  Phase phase_ ABSL_GUARDED_BY(mu_) = Phase::kWaiting;
+  JoinParts parts_ ABSL_GUARDED_BY(mu_);
+  grpc::ByteBuffer bytes_ ABSL_GUARDED_BY(mu_);  // of the part that is read
+  grpc::Alarm alarm_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace
@@ -116,8 +130,16 @@ class JoinStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServeJoin(const v1::JoinRequest& request,
                                                       std::string connection,
                                                       SessionResources& resources, Shard& shard) {
-  const auto stream = std::make_shared<JoinStream>(resources, shard);
-  stream->Start(request, std::move(connection));
+  const auto stream = std::make_shared<SimpleStream>(resources, shard);
+  stream->Begin();
+  stream->Open(request, std::move(connection));
+  return stream.get();
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ServeJoinInParts(
+    JoinInPartsOptions options, SessionResources& resources, Shard& shard) {
+  const auto stream = std::make_shared<JoinInParts>(std::move(options), resources, shard);
+  stream->Start();
   return stream.get();
 }
 

@@ -13,6 +13,7 @@
 #include "server/rpc/access/token.h"
 #include "server/rpc/initialize.h"
 #include "server/rpc/join.h"
+#include "server/rpc/join_turns.h"
 #include "server/rpc/lane.h"
 #include "server/rpc/pull.h"
 #include "server/rpc/push.h"
@@ -40,8 +41,9 @@ using RawTensorCalls = v1::ParameterServer::WithRawCallbackMethod_InitializePara
             v1::ParameterServer::WithRawCallbackMethod_PushLane<
                 v1::ParameterServer::WithRawCallbackMethod_PullLane<Base>>>>>;
 using ServiceBase = RawTensorCalls<v1::ParameterServer::WithRawCallbackMethod_Join<
-    v1::ParameterServer::WithRawCallbackMethod_Heartbeat<
-        v1::ParameterServer::WithRawCallbackMethod_Leave<v1::ParameterServer::Service>>>>;
+    v1::ParameterServer::WithRawCallbackMethod_JoinInParts<
+        v1::ParameterServer::WithRawCallbackMethod_Heartbeat<
+            v1::ParameterServer::WithRawCallbackMethod_Leave<v1::ParameterServer::Service>>>>>;
 
 template <typename Request>
 absl::StatusOr<Request> Decode(const grpc::ByteBuffer& bytes) {
@@ -53,8 +55,12 @@ absl::StatusOr<Request> Decode(const grpc::ByteBuffer& bytes) {
 
 class GrpcParameterService final : public ServiceBase {
  public:
-  GrpcParameterService(std::string token, TransformRegistry transforms, Shard& shard)
-      : token_(std::move(token)), transforms_(std::move(transforms)), shard_(shard) {}
+  GrpcParameterService(std::string token, TransformRegistry transforms, absl::Duration join_time,
+                       Shard& shard)
+      : token_(std::move(token)),
+        transforms_(std::move(transforms)),
+        join_time_(join_time),
+        shard_(shard) {}
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Join(CallbackServerContext* context,
                                                    const grpc::ByteBuffer* bytes) override {
@@ -65,6 +71,17 @@ class GrpcParameterService final : public ServiceBase {
     allowed = request.ok() ? CheckMayJoin(*context, *request, shard_) : request.status();
     if (!allowed.ok()) return new Refused(allowed);
     return ServeJoin(*request, context->peer(), resources_, shard_);
+  }
+
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* JoinInParts(
+      CallbackServerContext* context) override {
+    return IfAllowed(*context, [&] {
+      const auto may_join = [this, context](const v1::JoinRequest& request) {
+        return CheckMayJoin(*context, request, shard_);
+      };
+      JoinTurns& turns = MayTrain(*context) ? workers_turns_ : observers_turns_;
+      return ServeJoinInParts({context->peer(), may_join, turns, join_time_}, resources_, shard_);
+    });
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* InitializeParams(CallbackServerContext* context,
@@ -170,16 +187,20 @@ class GrpcParameterService final : public ServiceBase {
 
   const std::string token_;
   const TransformRegistry transforms_;
+  const absl::Duration join_time_;  // in which the parts of a request to join must come
   Shard& shard_;
   SessionResources resources_{transforms_, shard_};
+  JoinTurns workers_turns_{JoinTurns::kMostOfWorkers};
+  JoinTurns observers_turns_{JoinTurns::kMostOfObservers};
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> MakeGrpcParameterService(std::string token,
                                                         TransformRegistry transforms,
-                                                        Shard& shard) {
-  return std::make_unique<GrpcParameterService>(std::move(token), std::move(transforms), shard);
+                                                        absl::Duration join_time, Shard& shard) {
+  return std::make_unique<GrpcParameterService>(std::move(token), std::move(transforms), join_time,
+                                                shard);
 }
 
 }  // namespace sluice

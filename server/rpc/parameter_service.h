@@ -9,15 +9,18 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "common/encoding/transform_registry.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
 
 // Callers must present `token`, unless it is empty. Workers may use the encodings whose transforms
-// `transforms` has. The gRPC server calls the service from many threads. `shard` outlives it.
+// `transforms` has. The parts of a request to join must come within `join_time`. The gRPC server
+// calls the service from many threads. `shard` outlives it.
 std::unique_ptr<grpc::Service> MakeGrpcParameterService(std::string token,
-                                                        TransformRegistry transforms, Shard& shard);
+                                                        TransformRegistry transforms,
+                                                        absl::Duration join_time, Shard& shard);
 
 }  // namespace sluice
 

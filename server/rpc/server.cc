@@ -150,7 +150,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
                                                             DurableDirectory* durable) {
   auto watches = std::make_unique<OpenWatches>();
   std::vector<std::unique_ptr<grpc::Service>> services;
-  services.push_back(MakeGrpcParameterService(options.token, options.transforms, shard));
+  services.push_back(
+      MakeGrpcParameterService(options.token, options.transforms, options.limits.join, shard));
   services.push_back(MakeGrpcAdmin(options.token, shard, durable));
   services.push_back(MakeGrpcInspector(shard, *watches));
   services.push_back(MakeGrpcHealth(shard, *watches));

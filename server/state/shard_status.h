@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -111,7 +112,7 @@ struct ShardStatus {
   Phase phase = Phase::kWaitingForWorkers;
   Step step;
   Consistency consistency;
-  OptimizerConfig optimizer;
+  std::shared_ptr<const OptimizerConfig> optimizer;  // null before the first worker has joined
   LearningRateSchedule schedule;
   // The current step's, for parameters in no group; 0 if the workers apply their own optimizers.
   double learning_rate = 0;

@@ -1,6 +1,7 @@
 #include "tests/testing/vectors.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace sluice {
@@ -19,6 +20,15 @@ Layout LayoutOf(const std::vector<Tensor>& tensors) {
     ranges.push_back(range);
   }
   return Layout::Create(std::move(ranges)).value();
+}
+
+Layout ManyTensors(size_t count) {
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string number = std::to_string(i);
+    tensors.push_back({number + std::string(80 - number.size(), '.'), i % 2 == 0 ? 1u : 2u});
+  }
+  return LayoutOf(tensors);
 }
 
 Layout ParametersOnly(uint32_t size) { return LayoutOf({{"w", size}}); }

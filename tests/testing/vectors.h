@@ -3,6 +3,7 @@
 #ifndef SLUICE_TESTS_TESTING_VECTORS_H_
 #define SLUICE_TESTS_TESTING_VECTORS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,6 +25,10 @@ struct Tensor {
 
 // A layout of these tensors, in this order.
 Layout LayoutOf(const std::vector<Tensor>& tensors);
+
+// A layout of so many small tensors, of one and two elements in turn. Each name has 80 bytes, so
+// that 60,000 of them are larger than a message.
+Layout ManyTensors(size_t count);
 
 // A layout of one tensor "w" with `size` parameters.
 Layout ParametersOnly(uint32_t size);

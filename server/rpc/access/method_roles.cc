@@ -18,6 +18,7 @@ constexpr Roles kChange = Role::kAdmin;
 
 constexpr Entry kTable[] = {
     {"/sluice.v1.ParameterServer/Join", kSession},
+    {"/sluice.v1.ParameterServer/JoinInParts", kSession},
     {"/sluice.v1.ParameterServer/Heartbeat", kSession},
     {"/sluice.v1.ParameterServer/InitializeParams", kTraining},
     {"/sluice.v1.ParameterServer/PushGradients", kTraining},

@@ -9,16 +9,16 @@
 namespace sluice {
 namespace {
 
-bool MayTrain(const grpc::CallbackServerContext& context) {
-  return RolesOf(context).Has(Role::kWorker);
-}
-
 absl::Status WrongRole(absl::string_view what) {
   return MakeError(Reason::kWrongRole,
                    absl::StrCat("the caller's certificate does not have the role worker; ", what));
 }
 
 }  // namespace
+
+bool MayTrain(const grpc::CallbackServerContext& context) {
+  return RolesOf(context).Has(Role::kWorker);
+}
 
 absl::Status CheckMayJoin(const grpc::CallbackServerContext& context,
                           const v1::JoinRequest& request, const Shard& shard) {

@@ -17,6 +17,9 @@
 
 namespace sluice {
 
+// Whether the caller has the role worker. Other callers may only observe.
+bool MayTrain(const grpc::CallbackServerContext& context);
+
 // Checks a Join. WRONG_ROLE if the request asks for another role than observer, if its name belongs
 // to a worker, or if it belongs to another process of an observer whose session is open.
 // TOO_MANY_WORKERS if RpcLimits::kObservers other observers are there.

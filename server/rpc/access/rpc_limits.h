@@ -6,12 +6,14 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
+#include "common/wire/join.h"
 
 namespace sluice {
 
 struct RpcLimits {
-  // Size of one message: enough for a chunk of 1 MiB or a layout of tens of thousands of tensors.
-  static constexpr int kMessageBytes = 4 << 20;
+  // Size of one message: enough for a chunk of 1 MiB or a layout of tens of thousands of tensors. A
+  // larger layout comes in parts.
+  static constexpr int kMessageBytes = kMaxMessage;
   // Size of one call's metadata: the token and what gRPC adds.
   static constexpr int kMetadataBytes = 8 << 10;
 
@@ -24,6 +26,8 @@ struct RpcLimits {
   // Time for a new connection's handshakes (TLS and HTTP/2); after that it is closed. So is a
   // connection that has begun no call after twice that time.
   absl::Duration handshake = absl::Seconds(10);
+  // Time in which all parts of a request to join must come (JoinInParts). Tests set it.
+  absl::Duration join = absl::Seconds(60);
   // Connections that may be open at once. The limit on open files may allow fewer, see
   // ConnectionsThatFit().
   int connections = 16384;

@@ -81,14 +81,23 @@ v1::Staleness StalenessToProto(const StalenessHistogram& staleness) {
   return message;
 }
 
+// The first groups, with their first names.
 v1::OptimizerConfig OptimizerToProto(const OptimizerConfig& config) {
-  constexpr int kNames = 8;
-  v1::OptimizerConfig message = ToProto(config);
-  for (v1::OptimizerGroup& group : *message.mutable_groups()) {
-    const int size = group.parameters_size();
-    group.set_size(size);
-    if (size > kNames) group.mutable_parameters()->DeleteSubrange(kNames, size - kNames);
+  constexpr size_t kGroups = 16;
+  constexpr size_t kNames = 8;
+  OptimizerConfig shown = {config.options};
+  for (size_t i = 0; i < std::min(config.groups.size(), kGroups); ++i) {
+    const OptimizerGroup& group = config.groups[i];
+    const auto begin = group.parameters.begin();
+    const auto names = static_cast<int64_t>(std::min(group.parameters.size(), kNames));
+    shown.groups.push_back({{begin, begin + names}, group.options});
   }
+  v1::OptimizerConfig message = ToProto(shown);
+  for (int i = 0; i < message.groups_size(); ++i) {
+    const size_t size = config.groups[static_cast<size_t>(i)].parameters.size();
+    message.mutable_groups(i)->set_size(static_cast<uint32_t>(size));
+  }
+  message.set_group_count(static_cast<uint32_t>(config.groups.size()));
   return message;
 }
 
@@ -101,7 +110,9 @@ v1::ServerState ToProto(const ShardStatus& state) {
   message.set_phase(PhaseToProto(state.phase));
   message.set_step(state.step.value());
   *message.mutable_consistency() = ToProto(state.consistency);
-  if (state.tensors > 0) *message.mutable_optimizer() = OptimizerToProto(state.optimizer);
+  if (state.optimizer != nullptr) {
+    *message.mutable_optimizer() = OptimizerToProto(*state.optimizer);
+  }
   message.set_workers(state.workers);
   message.set_observers(state.observers);
   *message.mutable_current() = StepToProto(state.current, state.now);

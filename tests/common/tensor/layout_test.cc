@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -76,6 +77,13 @@ TEST(LayoutTest, FindsRangesInACopy) {
   EXPECT_EQ(copy.Find("scale"), &copy.ranges()[1]);
 }
 
+TEST(LayoutTest, SharesItsRangesWithItsCopies) {
+  const Layout original = Valid(Model());
+  const Layout copy = original;
+  EXPECT_EQ(&copy.ranges(), &original.ranges());
+  EXPECT_THAT(CheckSameLayout(original, copy), IsOk());
+}
+
 TEST(LayoutTest, NamesElementsAtTheEdgesOfRanges) {
   const Layout layout = Valid(Model());
   EXPECT_EQ(layout.ElementName(0), "conv[0]");
@@ -93,13 +101,15 @@ TEST(LayoutTest, IsEmptyByDefault) {
 
 TEST(LayoutLimitsTest, RefusesNoRangesAtAll) {
   EXPECT_THAT(Layout::Create({}),
-              IsError(Reason::kBadLayout, HasSubstr("has 0 ranges, expected 1 to 65536")));
+              IsError(Reason::kBadLayout, HasSubstr("has 0 ranges, expected 1 to 1000000")));
 }
 
-TEST(LayoutLimitsTest, Accepts65536RangesAndRefusesOneMore) {
-  EXPECT_EQ(Valid(Scalars(65536)).size(), 65536u);
-  EXPECT_THAT(Layout::Create(Scalars(65537)),
-              IsError(Reason::kBadLayout, HasSubstr("has 65537 ranges, expected 1 to 65536")));
+TEST(LayoutLimitsTest, AcceptsAMillionRangesAndRefusesOneMore) {
+  Ranges ranges = Scalars(1000000);
+  EXPECT_EQ(Valid(ranges).size(), 1000000u);
+  ranges.push_back(Range("more", {}, 1000000, 1));
+  EXPECT_THAT(Layout::Create(std::move(ranges)),
+              IsError(Reason::kBadLayout, HasSubstr("has 1000001 ranges, expected 1 to 1000000")));
 }
 
 TEST(LayoutLimitsTest, AcceptsNamesOf256BytesAndRefusesLongerAndEmptyOnes) {

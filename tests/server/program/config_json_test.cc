@@ -38,9 +38,11 @@ TEST(ConfigTest, TellsEveryLimitAndItsFlag) {
   EXPECT_EQ(JsonAt(defaults, "limits.connections"), "16384");
   EXPECT_EQ(JsonAt(defaults, "limits.connections_per_address"), "0");
   EXPECT_THAT(JsonAt(defaults, "limits.parameters"), MatchesRegex("[1-9][0-9]{6,}"));
-  EXPECT_EQ(JsonAt(defaults, "limits.tensors"), "65536");
+  EXPECT_EQ(JsonAt(defaults, "limits.tensors"), "1000000");
   EXPECT_EQ(JsonAt(defaults, "limits.tensor_name_bytes"), "256");
   EXPECT_EQ(JsonAt(defaults, "limits.dimensions"), "8");
+  EXPECT_EQ(JsonAt(defaults, "limits.join_bytes"), "67108864");
+  EXPECT_EQ(JsonAt(defaults, "limits.join_time"), "60s");
   EXPECT_EQ(JsonAt(defaults, "limits.workers"), "1024");
   EXPECT_EQ(JsonAt(defaults, "limits.worker_name_bytes"), "128");
   EXPECT_EQ(JsonAt(defaults, "limits.observers"), "16");

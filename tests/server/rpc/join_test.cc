@@ -132,19 +132,17 @@ TEST_F(GrpcJoinTest, RefusesATensorOfTooManyDimensions) {
               IsError(Reason::kBadLayout, HasSubstr("has 100001 dimensions, expected at most 8")));
 }
 
-TEST_F(GrpcJoinTest, RefusesALayoutOfTooManyTensors) {
-  EXPECT_THAT(JoinBut([](v1::JoinRequest& request) {
-                const v1::LayoutRange range = request.layout().ranges(0);
-                for (int i = 0; i < 65536; ++i) *request.mutable_layout()->add_ranges() = range;
-              }),
-              IsError(Reason::kBadLayout, HasSubstr("the layout has 65538 ranges")));
-}
-
 TEST_F(GrpcJoinTest, RefusesALayoutOfAMillionEmptyTensors) {
   EXPECT_THAT(JoinBut([](v1::JoinRequest& request) {
                 for (int i = 0; i < 1000000; ++i) request.mutable_layout()->add_ranges();
               }),
               IsError(Reason::kBadLayout, HasSubstr("the layout has 1000002 ranges")));
+}
+
+TEST_F(GrpcJoinTest, RefusesAPartOfARequest) {
+  EXPECT_THAT(JoinBut([](v1::JoinRequest& request) { request.set_more(true); }),
+              IsError(Reason::kBadArgument, HasSubstr("field more is true, expected false; parts "
+                                                      "go to JoinInParts")));
 }
 
 TEST_F(GrpcJoinTest, RefusesAMessageThatIsNotUtf8) {

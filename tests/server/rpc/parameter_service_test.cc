@@ -139,7 +139,7 @@ class GrpcTokenTest : public ::testing::Test {
   }
   void TearDown() override { EXPECT_THAT(world_.Push("a", 0, {1, 1, 1}), Applied(1)); }
 
-  // What each of the six calls answers to a caller of that authorization.
+  // What each of these calls answers to a caller of that authorization.
   std::vector<absl::Status> AnswersTo(const std::string& authorization) {
     const auto context = [authorization] {
       auto made = std::make_unique<Context>();
@@ -155,8 +155,9 @@ class GrpcTokenTest : public ::testing::Test {
     v1::HeartbeatRequest beat;
     beat.set_session(world_.session("a"));
     v1::HeartbeatResponse beaten;
-    const auto join = context(), pulls = context();
+    const auto join = context(), parts = context(), pulls = context();
     return {
+        FromGrpcStatus(world_.stub().JoinInParts(parts.get())->Finish()),
         FromGrpcStatus(world_.stub().Join(join.get(), world_.RequestOf("a"))->Finish()),
         InitializeStream(context(),
                          [this](Context* c, v1::InitializeParamsResponse* response) {
@@ -202,7 +203,8 @@ TEST_F(GrpcTokenTest, TellsHowToSendATokenThatComesWithoutBearer) {
 TEST_F(GrpcTokenTest, ChecksTheTokenBeforeItReadsTheMessage) {
   const auto channel =
       grpc::CreateChannel(world_.address().ToString(), grpc::InsecureChannelCredentials());
-  for (const char* method : {"Join", "Heartbeat", "Leave", "PullParams", "PullLane"}) {
+  for (const char* method :
+       {"Join", "JoinInParts", "Heartbeat", "Leave", "PullParams", "PullLane"}) {
     EXPECT_THAT(CallOnce(channel, absl::StrCat("/sluice.v1.ParameterServer/", method), "\xff"),
                 IsError(Reason::kBadToken, _))
         << method;

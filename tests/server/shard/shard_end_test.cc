@@ -183,7 +183,7 @@ TEST(DescribeTest, SaysWhatIsTrained) {
   EXPECT_EQ(state.incarnation, Incarnation(1));
   EXPECT_EQ(state.tensors, 2u);
   EXPECT_EQ(state.elements, 5u);
-  EXPECT_EQ(std::get<SgdOptions>(state.optimizer.options).learning_rate, 1);
+  EXPECT_EQ(std::get<SgdOptions>(state.optimizer->options).learning_rate, 1);
   EXPECT_EQ(state.learning_rate, 1);
   EXPECT_EQ(world.shard().layout()->size(), 5u);
 }

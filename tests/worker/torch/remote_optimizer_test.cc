@@ -319,7 +319,7 @@ TEST_F(RemoteOptimizerTest, TakesTheOptionsOfEachByThemselves) {
   JobWorld world(Sync(1));
   Weights weights({8});
   RemoteOptimizer optimizer(world.JobOf("a"), weights, LambOptions());
-  EXPECT_TRUE(std::holds_alternative<LambOptions>(world.shard().Describe().optimizer.options));
+  EXPECT_TRUE(std::holds_alternative<LambOptions>(world.shard().Describe().optimizer->options));
   EXPECT_THAT(ErrorOf([&world] {
                 Weights other({8});
                 RemoteOptimizer(world.JobOf("b"), other, torch::optim::AdagradOptions());

@@ -65,7 +65,7 @@ class GrpcConnection final : public ServerConnection {
 
   absl::StatusOr<Welcome> Join(const JoinRequest& request) override {
     session_ = nullptr;
-    session_ = std::make_unique<Session>(*stub_, ToProto(request), options_.token);
+    session_ = std::make_unique<Session>(*streams_, ToProto(request), options_.token);
     const auto event = NextMessage();
     if (!event.ok()) return event.status();
     if (!event->has_welcome()) return UnexpectedMessage("Join", "welcome");
@@ -163,9 +163,8 @@ class GrpcConnection final : public ServerConnection {
   }
 
   struct Session {
-    Session(v1::ParameterServer::Stub& stub, const v1::JoinRequest& request,
-            const std::string& token)
-        : events(stub, request, token) {}
+    Session(grpc::GenericStub& stub, v1::JoinRequest request, const std::string& token)
+        : events(stub, std::move(request), token) {}
 
     SessionId id;
     std::shared_ptr<const SharedMemory> memory;  // the server reads it; null if it does not

@@ -1,30 +1,29 @@
-// The events that a server sends on a session's Join stream.
+// The events that a server sends on a session's stream.
 
 #ifndef SLUICE_WORKER_CONNECTION_GRPC_SESSION_EVENTS_H_
 #define SLUICE_WORKER_CONNECTION_GRPC_SESSION_EVENTS_H_
 
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/generic/generic_stub.h>
 
-#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "sluice/v1/parameter_server.grpc.pb.h"
+#include "sluice/v1/parameter_server.pb.h"
+#include "worker/connection/grpc/stream.h"
 
 namespace sluice {
 
-// One call of Join. One thread calls its methods. Events are read when they are asked for: a read
-// that is always pending would let gRPC's callback threads poll the connection that carries the
-// parameters, and a pull of 102 MB then costs the worker 1.4 times the CPU time.
+// One call of Join, or of JoinInParts if the request is larger than a message. One thread calls its
+// methods. Events are read when they are asked for: a read that is always pending would let gRPC's
+// callback threads poll the connection that carries the parameters, and a pull of 102 MB then costs
+// the worker 1.4 times the CPU time.
 class SessionEvents {
  public:
-  // Starts the call, which has no deadline: it lasts as long as the session. `stub` outlives this.
-  SessionEvents(v1::ParameterServer::Stub& stub, const v1::JoinRequest& request,
-                const std::string& token);
+  // Starts the call, which has no deadline: it lasts as long as the session. Blocks while the
+  // request is sent. `stub` outlives this.
+  SessionEvents(grpc::GenericStub& stub, v1::JoinRequest request, const std::string& token);
 
-  // Ends the call, and with it the session.
-  ~SessionEvents();
-
+  // The destructor ends the call, and with it the session.
   SessionEvents(const SessionEvents&) = delete;
   SessionEvents& operator=(const SessionEvents&) = delete;
 
@@ -33,8 +32,8 @@ class SessionEvents {
   absl::StatusOr<v1::JoinEvent> Next();
 
  private:
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReader<v1::JoinEvent>> reader_;
+  GrpcStream stream_;
+  bool ended_ = false;
 };
 
 }  // namespace sluice

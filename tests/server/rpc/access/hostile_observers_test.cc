@@ -117,6 +117,32 @@ TEST_F(HostileObserversTest, CannotKeepAllStepsInMemoryByPullsThatAreNotRead) {
   while (world_.shard().Describe().waiting_pulls > 0) std::this_thread::yield();
 }
 
+TEST_F(HostileObserversTest, CannotHoldUpWorkersThatJoinInParts) {
+  constexpr char kJoinInParts[] = "/sluice.v1.ParameterServer/JoinInParts";
+  v1::JoinRequest half = ToProto(ObserverRequest("o"));
+  half.set_more(true);
+  const auto channel = Channel();
+  grpc::GenericStub stub(channel);
+  std::vector<std::unique_ptr<GenericCall>> joins;
+  for (int i = 0; i < 8; ++i) {
+    joins.push_back(std::make_unique<GenericCall>(stub, kJoinInParts));
+    ASSERT_TRUE(joins.back()->Write(half.SerializeAsString()));
+  }
+  grpc::GenericStub worker(TlsChannel(world_.address(), authority_.Client({Role::kWorker})));
+  GenericCall join(worker, kJoinInParts);
+  ASSERT_TRUE(join.Write(ToProto(WorkerRequest("b")).SerializeAsString()));
+  v1::JoinEvent event;
+  EXPECT_TRUE(event.ParseFromString(join.Read().value_or("")));
+  EXPECT_TRUE(event.has_welcome());
+  for (const auto& held : joins) held->Cancel();
+}
+
+TEST_F(HostileObserversTest, CannotJoinInPartsAsAWorker) {
+  EXPECT_THAT(CallOnce(Channel(), "/sluice.v1.ParameterServer/JoinInParts",
+                       ToProto(WorkerRequest("b")).SerializeAsString()),
+              IsError(Reason::kWrongRole, HasSubstr("it may join as an observer only")));
+}
+
 TEST_F(HostileObserversTest, CannotReportResults) {
   const auto channel = Channel();
   v1::LeaveRequest request;

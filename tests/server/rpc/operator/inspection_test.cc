@@ -67,6 +67,7 @@ TEST_F(ReflectionTest, DescribesTheParameterServer) {
   EXPECT_THAT(
       MethodsOf("sluice.v1.ParameterServer"),
       ElementsAre("Join(JoinRequest) returns stream JoinEvent",
+                  "JoinInParts(stream JoinRequest) returns stream JoinEvent",
                   "Heartbeat(HeartbeatRequest) returns HeartbeatResponse",
                   "InitializeParams(stream InitializeParamsRequest) returns "
                   "InitializeParamsResponse",

@@ -1,0 +1,138 @@
+// What Join and JoinInParts have in common: the session that their request opens, and its events.
+
+#ifndef SLUICE_SERVER_RPC_JOIN_STREAM_H_
+#define SLUICE_SERVER_RPC_JOIN_STREAM_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
+#include "common/wire/chunk.h"
+#include "common/wire/messages.h"
+#include "common/wire/status.h"
+#include "server/rpc/session_resources.h"
+#include "server/shard/shard.h"
+#include "sluice/v1/parameter_server.pb.h"
+
+namespace sluice {
+
+// `Reactor` is gRPC's for the call; it writes grpc::ByteBuffers. The object deletes itself when the
+// call is done; when it ends, it reports the lost connection to the shard and ends the session in
+// `resources`. Events are queued, since gRPC writes one at a time. The shard's listener may outlive
+// the call, so it holds the stream weakly.
+template <typename Reactor>
+class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStream<Reactor>> {
+ public:
+  // `resources` and `shard` outlive it.
+  JoinStream(SessionResources& resources, Shard& shard) : resources_(resources), shard_(shard) {}
+
+  // Owns itself from now on. Called once, before Open().
+  void Begin() { self_ = this->shared_from_this(); }
+
+  // Opens the session that `message` asks for and tells the caller of it, or why there is none.
+  // `connection` is the caller's. Called once at most. If it is not called, finish the call.
+  void Open(const v1::JoinRequest& message, std::string connection) {
+    const absl::StatusOr<Welcome> welcome = Join(message);
+    if (!welcome.ok()) {
+      this->Finish(ToGrpcStatus(welcome.status()));
+      return;
+    }
+    const bool works = message.role() == v1::WORKER;
+    resources_.Begin(welcome->session, works ? SessionRole::kWorker : SessionRole::kObserver,
+                     std::move(connection));
+    v1::JoinEvent event;
+    *event.mutable_welcome() = ToProto(*welcome);
+    event.mutable_welcome()->set_shares_memory(resources_.memories.Open(welcome->session, message));
+    absl::MutexLock lock(&mu_);
+    session_ = welcome->session;
+    events_.push_front(std::move(event));  // events may have come before it
+    WriteNext();
+  }
+
+  void OnWriteDone(bool ok) override {
+    absl::MutexLock lock(&mu_);
+    ended_ = ended_ || events_.front().has_evicted();
+    events_.pop_front();
+    writing_ = false;
+    broken_ = broken_ || !ok;
+    WriteNext();
+  }
+
+  void OnCancel() override {
+    absl::MutexLock lock(&mu_);
+    broken_ = true;
+    WriteNext();
+  }
+
+  void OnDone() override {
+    absl::optional<SessionId> session;
+    {
+      absl::MutexLock lock(&mu_);
+      session = session_;
+    }
+    if (session.has_value()) {
+      shard_.ConnectionLost(*session);
+      resources_.End(*session);
+    }
+    self_.reset();
+  }
+
+ private:
+  absl::StatusOr<Welcome> Join(const v1::JoinRequest& message) {
+    absl::StatusOr<JoinRequest> request = FromProto(message);
+    if (!request.ok()) return request.status();
+    ShareLayout(*request);
+    return shard_.Join(*request, [weak = this->weak_from_this()](const JobEvent& event) {
+      if (const std::shared_ptr<JoinStream> stream = weak.lock()) stream->Tell(event);
+    });
+  }
+
+  // Compares the layouts here, because the shard would do it under its mutex. A layout may have a
+  // million tensors, but a copy of the job's is known at once.
+  void ShareLayout(JoinRequest& request) const {
+    const std::shared_ptr<const Layout> job = shard_.layout();
+    if (job != nullptr && CheckSameLayout(*job, request.layout).ok()) request.layout = *job;
+  }
+
+  void Tell(const JobEvent& event) {
+    absl::MutexLock lock(&mu_);
+    events_.push_back(ToProto(event));
+    WriteNext();
+  }
+
+  // Nothing may be written before the welcome, which sets session_.
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (writing_ || finished_ || !session_.has_value()) return;
+    if (broken_ || ended_) {
+      finished_ = true;
+      this->Finish(broken_ ? grpc::Status::CANCELLED : grpc::Status::OK);
+    } else if (!events_.empty()) {
+      writing_ = true;
+      bytes_ = EncodeMessage(events_.front());
+      this->StartWrite(&bytes_);
+    }
+  }
+
+  SessionResources& resources_;
+  Shard& shard_;
+  std::shared_ptr<JoinStream> self_;  // until the call is done
+
+  absl::Mutex mu_;
+  std::deque<v1::JoinEvent> events_ ABSL_GUARDED_BY(mu_);
+  grpc::ByteBuffer bytes_ ABSL_GUARDED_BY(mu_);  // of the event that is being written
+  absl::optional<SessionId> session_ ABSL_GUARDED_BY(mu_);
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool broken_ ABSL_GUARDED_BY(mu_) = false;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // the session has ended and was told so
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_RPC_JOIN_STREAM_H_
