@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/error.h"
 #include "common/base/little_endian.h"
 
@@ -105,18 +106,28 @@ absl::Status CheckCovers(const std::vector<SafeTensor>& tensors, uint64_t data_s
 
 }  // namespace
 
+// Written as text at once: a tree of many small tensors would take far more memory.
 std::string EncodeSafeTensorsHeader(const SafeTensorsHeader& header) {
-  json root = json::object();
-  if (!header.metadata.empty()) root[kMetadata] = header.metadata;
-  for (const SafeTensor& tensor : header.tensors) {
-    root[tensor.name] = {{"dtype", tensor.dtype},
-                         {"shape", tensor.shape},
-                         {"data_offsets", {tensor.begin, tensor.end}}};
+  std::string text(kSafeTensorsPrefix, ' ');
+  char separator = '{';
+  const auto begin_entry = [&](const std::string& name) {
+    absl::StrAppend(&text, absl::string_view(&separator, 1), json(name).dump(), ":");
+    separator = ',';
+  };
+  if (!header.metadata.empty()) {
+    begin_entry(kMetadata);
+    text += json(header.metadata).dump();
   }
-  std::string text = root.dump();
-  const uint64_t unpadded = kSafeTensorsPrefix + text.size();
-  text.append((kAlignment - unpadded % kAlignment) % kAlignment, ' ');
-  return absl::StrCat(LittleEndian64(text.size()), text);
+  for (const SafeTensor& tensor : header.tensors) {
+    begin_entry(tensor.name);
+    absl::StrAppend(&text, "{\"data_offsets\":[", tensor.begin, ",", tensor.end,
+                    "],\"dtype\":", json(tensor.dtype).dump(), ",\"shape\":[",
+                    absl::StrJoin(tensor.shape, ","), "]}");
+  }
+  text += separator == '{' ? "{}" : "}";
+  text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
+  text.replace(0, kSafeTensorsPrefix, LittleEndian64(text.size() - kSafeTensorsPrefix));
+  return text;
 }
 
 absl::StatusOr<uint64_t> DecodeSafeTensorsPrefix(absl::string_view prefix, uint64_t file_size) {

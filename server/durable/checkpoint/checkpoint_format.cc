@@ -53,6 +53,12 @@ bool Same(const std::vector<SafeTensor>& a, const std::vector<SafeTensor>& b) {
                     });
 }
 
+absl::Status TooLong(uint64_t header, uint64_t most) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the checkpoint's header would have ", header, " bytes, and no more than ", most,
+                   " can be read again; give the model's tensors shorter names"));
+}
+
 // Reads a file from its beginning to its end, and computes the checksum of what was read.
 class Writer {
  public:
@@ -146,13 +152,17 @@ absl::StatusOr<ShardCheckpoint> ReadHeader(const ReadableFile& file, Reader& rea
 
 }  // namespace
 
-absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file) {
+absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file,
+                             uint64_t most_header) {
   SafeTensorsHeader header;
   header.metadata[kStateKey] = EncodeSavedState(checkpoint);
   header.metadata["format"] = "pt";  // other readers of safetensors look for this
   header.tensors = TensorsOf(checkpoint);
+  const std::string encoded = EncodeSafeTensorsHeader(header);
+  if (encoded.size() - kSafeTensorsPrefix > most_header)
+    return TooLong(encoded.size(), most_header);
   Writer writer(file);
-  absl::Status written = writer.Write(EncodeSafeTensorsHeader(header));
+  absl::Status written = writer.Write(encoded);
   if (written.ok()) written = writer.Write(BytesOf(checkpoint.parameters->values.span()));
   for (const SlotCheckpoint& slot : checkpoint.slots) {
     if (written.ok()) written = writer.Write(BytesOf(slot.values.span()));

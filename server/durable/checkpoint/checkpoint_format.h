@@ -11,14 +11,19 @@
 #ifndef SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_FORMAT_H_
 #define SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_FORMAT_H_
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
 #include "common/storage/file_system.h"
+#include "common/storage/safetensors.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {
 
-// Appends a checkpoint to an empty file, and does not sync it. Errors are FileSystem's.
-absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file);
+// Appends a checkpoint to an empty file, and does not sync it. RESOURCE_EXHAUSTED if its header
+// would be too long to be read again; tests set `most_header`. Other errors are FileSystem's.
+absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file,
+                             uint64_t most_header = kMostSafeTensorsHeader);
 
 // Reads a checkpoint and checks every byte. DATA_LOSS says what is wrong with the file.
 absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file);

@@ -16,16 +16,17 @@
 
 namespace sluice {
 
-// `files` outlives it. `fatal` is that of Recover().
+// `files` outlives it. `fatal` is that of Recover(). The world's workers have that model.
 class Life {
  public:
   Life(const DurableOptions& options, FileSystem& files, ShardOptions shard = Sync(1),
-       std::function<void(const absl::Status&)> fatal = nullptr) {
+       std::function<void(const absl::Status&)> fatal = nullptr,
+       const Layout& layout = ParametersOnly(3), const OptimizerOptions& optimizer = PlainSgd()) {
     auto directory = DurableDirectory::Open(options, files);
     EXPECT_THAT(directory, IsOk());
     directory_ = *std::move(directory);
     shard.incarnation = directory_->incarnation();
-    world_ = std::make_unique<ShardWorld>(shard);
+    world_ = std::make_unique<ShardWorld>(shard, layout, optimizer);
     EXPECT_THAT(Recover(*directory_, world_->shard(), std::move(fatal)), IsOk());
   }
 

@@ -78,6 +78,16 @@ TEST_F(CheckpointFormatTest, KeepsEarlierLivesAndTheOperatorsRate) {
   EXPECT_TRUE(read->ended);
 }
 
+TEST_F(CheckpointFormatTest, OneThatCouldNotBeReadAgainIsNotWritten) {
+  const auto checkpoint = TrainedCheckpoint();
+  auto file = files_.Create("d/other");
+  ASSERT_THAT(file, IsOk());
+  EXPECT_THAT(WriteCheckpoint(*checkpoint, **file, /*most_header=*/1000),
+              HasCode(absl::StatusCode::kResourceExhausted,
+                      HasSubstr("no more than 1000 can be read again; give the model's tensors")));
+  EXPECT_EQ(files_.BytesOf("d/other"), "");
+}
+
 TEST_F(CheckpointFormatTest, WhicheverBitFlipsIsNoticed) {
   for (size_t bit = 0; bit < bytes().size() * 8; ++bit) {
     char& byte = bytes()[bit / 8];
