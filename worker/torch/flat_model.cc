@@ -53,11 +53,12 @@ SharedFloats ShareFlat(const torch::Tensor& flat) {
 
 FlatModel::FlatModel(torch::nn::Module& module) {
   std::vector<LayoutRange> ranges;
+  Seen seen;
   for (const auto& item : module.named_parameters()) {
-    Add(item.key(), item.value(), item.value().requires_grad(), ranges);
+    Add(item.key(), item.value(), item.value().requires_grad(), ranges, seen);
   }
   for (const auto& item : module.named_buffers()) {
-    if (item.value().is_floating_point()) Add(item.key(), item.value(), false, ranges);
+    if (item.value().is_floating_point()) Add(item.key(), item.value(), false, ranges, seen);
   }
   const bool trains = std::any_of(members_.begin(), members_.end(),
                                   [](const Member& member) { return member.is_parameter; });
@@ -69,8 +70,8 @@ FlatModel::FlatModel(torch::nn::Module& module) {
 }
 
 void FlatModel::Add(const std::string& name, const torch::Tensor& tensor, bool is_parameter,
-                    std::vector<LayoutRange>& ranges) {
-  if (IsKnown(name, tensor, ranges)) return;
+                    std::vector<LayoutRange>& ranges, Seen& seen) {
+  if (IsKnown(name, tensor, ranges, seen)) return;
   LayoutRange range;
   range.name = name;
   for (const int64_t size : tensor.sizes()) range.shape.push_back(static_cast<uint32_t>(size));
@@ -88,17 +89,14 @@ void FlatModel::Add(const std::string& name, const torch::Tensor& tensor, bool i
 
 // Whether the tensor has a range already, under another name.
 bool FlatModel::IsKnown(const std::string& name, const torch::Tensor& tensor,
-                        const std::vector<LayoutRange>& ranges) const {
-  for (size_t i = 0; i < members_.size(); ++i) {
-    const torch::Tensor& other = members_[i].tensor;
-    if (tensor.is_same(other)) return true;
-    if (tensor.numel() > 0 && tensor.data_ptr() == other.data_ptr()) {
-      throw std::invalid_argument(absl::StrCat(
-          "\"", name, "\" shares memory with \"", ranges[i].name,
-          "\" but is another tensor; to tie them, register one module under both names"));
-    }
-  }
-  return false;
+                        const std::vector<LayoutRange>& ranges, Seen& seen) {
+  if (!seen.tensors.insert(tensor.unsafeGetTensorImpl()).second) return true;
+  if (tensor.numel() == 0) return false;
+  const auto [first, is_new] = seen.memory.emplace(tensor.data_ptr(), ranges.size());
+  if (is_new) return false;
+  throw std::invalid_argument(
+      absl::StrCat("\"", name, "\" shares memory with \"", ranges[first->second].name,
+                   "\" but is another tensor; to tie them, register one module under both names"));
 }
 
 void FlatModel::Bind(const std::vector<LayoutRange>& ranges) {

@@ -12,11 +12,14 @@
 
 #include <torch/nn/module.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/shared_floats.h"
@@ -85,10 +88,16 @@ class FlatModel {
     bool is_view = false;       // tensor shares value's memory
   };
 
+  // The tensors that have a range, and the range in which each piece of memory lies.
+  struct Seen {
+    absl::flat_hash_set<const void*> tensors;
+    absl::flat_hash_map<const void*, size_t> memory;
+  };
+
   void Add(const std::string& name, const torch::Tensor& tensor, bool is_parameter,
-           std::vector<LayoutRange>& ranges);
-  bool IsKnown(const std::string& name, const torch::Tensor& tensor,
-               const std::vector<LayoutRange>& ranges) const;
+           std::vector<LayoutRange>& ranges, Seen& seen);
+  static bool IsKnown(const std::string& name, const torch::Tensor& tensor,
+                      const std::vector<LayoutRange>& ranges, Seen& seen);
   void Bind(const std::vector<LayoutRange>& ranges);
 
   Layout layout_;

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <iterator>
 #include <stdexcept>
 #include <utility>
@@ -102,10 +103,11 @@ void GradientWatch::NoteReady(uint64_t begin, uint64_t end) {
 
 void GradientWatch::LetLeave(uint64_t begin, uint64_t end) {
   any_left_ = true;
-  for (Watched& watched : watched_) {
-    const GradientView& view = watched.view;
-    if (view.offset < end && begin < view.offset + view.length) watched.left = true;
-  }
+  const auto is_before = [begin](const Watched& watched) {
+    return watched.view.offset + watched.view.length <= begin;
+  };
+  auto watched = std::partition_point(watched_.begin(), watched_.end(), is_before);
+  for (; watched != watched_.end() && watched->view.offset < end; ++watched) watched->left = true;
   leave_(begin, end - begin);
 }
 

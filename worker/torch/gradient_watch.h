@@ -66,7 +66,7 @@ class GradientWatch {
   void LetLeave(uint64_t begin, uint64_t end);
 
   const Leave leave_;
-  std::vector<Watched> watched_;
+  std::vector<Watched> watched_;        // in the layout's order
   std::map<uint64_t, uint64_t> ready_;  // begin -> end of runs that are complete and have not left
   bool any_left_ = false;
   std::string changed_;  // the parameter whose gradient changed after it left; empty: none

@@ -7,7 +7,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace sluice {
 namespace {
@@ -110,11 +113,11 @@ OptimizerOptions FromTorch(const TorchOptions& from) {
 // The parameters that are trained, each under the first of its names.
 std::vector<std::pair<std::string, torch::Tensor>> Trained(const torch::nn::Module& module) {
   std::vector<std::pair<std::string, torch::Tensor>> trained;
+  absl::flat_hash_set<const void*> known;
   for (const auto& item : module.named_parameters()) {
-    const bool known = std::any_of(trained.begin(), trained.end(), [&](const auto& other) {
-      return other.second.is_same(item.value());
-    });
-    if (!known && item.value().requires_grad()) trained.emplace_back(item.key(), item.value());
+    const torch::Tensor& tensor = item.value();
+    if (!tensor.requires_grad() || !known.insert(tensor.unsafeGetTensorImpl()).second) continue;
+    trained.emplace_back(item.key(), tensor);
   }
   return trained;
 }
@@ -139,14 +142,14 @@ std::vector<TorchGroup> TorchGroups(const OptimizerConfig& config,
   };
   std::vector<TorchGroup> groups;
   add(groups, config.options);
-  for (const OptimizerGroup& group : config.groups) add(groups, group.options);
+  absl::flat_hash_map<absl::string_view, size_t> places;
+  for (const OptimizerGroup& group : config.groups) {
+    for (const std::string& name : group.parameters) places[name] = groups.size();
+    add(groups, group.options);
+  }
   for (const auto& [name, tensor] : Trained(module)) {
-    size_t place = 0;
-    for (size_t i = 0; i < config.groups.size(); ++i) {
-      const std::vector<std::string>& names = config.groups[i].parameters;
-      if (std::find(names.begin(), names.end(), name) != names.end()) place = i + 1;
-    }
-    groups[place].params().push_back(tensor);
+    const auto place = places.find(name);
+    groups[place == places.end() ? 0 : place->second].params().push_back(tensor);
   }
   return groups;
 }
@@ -158,7 +161,9 @@ OptimizerConfig ConfigOf(const TorchOptions& options) { return {FromTorch(option
 OptimizerConfig ConfigOf(const std::vector<TorchGroup>& groups, const TorchOptions& defaults,
                          const torch::nn::Module& module) {
   OptimizerConfig config = ConfigOf(defaults);
-  auto ungrouped = Trained(module);
+  const auto trained = Trained(module);
+  absl::flat_hash_map<const void*, std::string> ungrouped;
+  for (const auto& [name, tensor] : trained) ungrouped[tensor.unsafeGetTensorImpl()] = name;
   for (const TorchGroup& from : groups) {
     OptimizerGroup group;
     group.options = from.has_options() ? FromTorch(from.options()) : config.options;
@@ -169,22 +174,23 @@ OptimizerConfig ConfigOf(const std::vector<TorchGroup>& groups, const TorchOptio
     }
     for (const torch::Tensor& tensor : from.params()) {
       if (!tensor.requires_grad()) continue;
-      const auto found = std::find_if(ungrouped.begin(), ungrouped.end(), [&](const auto& item) {
-        return item.second.is_same(tensor);
-      });
+      const auto found = ungrouped.find(tensor.unsafeGetTensorImpl());
       if (found == ungrouped.end()) {
         throw std::invalid_argument(
             "a parameter group holds a tensor that is in another group, or none of the model's "
             "parameters");
       }
-      group.parameters.push_back(found->first);
+      group.parameters.push_back(found->second);
       ungrouped.erase(found);
     }
     if (!group.parameters.empty()) config.groups.push_back(std::move(group));
   }
-  if (ungrouped.empty()) return config;
+  const auto left = std::find_if(trained.begin(), trained.end(), [&](const auto& item) {
+    return ungrouped.contains(item.second.unsafeGetTensorImpl());
+  });
+  if (left == trained.end()) return config;
   throw std::invalid_argument(absl::StrCat(
-      "parameter \"", ungrouped.front().first,
+      "parameter \"", left->first,
       "\" is in no parameter group, so that it would never change; add it to one, or freeze it"));
 }
 

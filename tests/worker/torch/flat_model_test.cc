@@ -484,5 +484,16 @@ TEST_F(FlatModelTest, LeavesARefusedModuleAsItWas) {
   EXPECT_FALSE(w.grad().defined());
 }
 
+// Each tensor is looked up among the others once, not compared with all of them.
+TEST(LargeFlatModelTest, HoldsAHundredThousandTensors) {
+  Parts module;
+  for (int i = 0; i < 100000; ++i) {
+    module.Parameter(std::to_string(i), Tensor({static_cast<float>(i)}));
+  }
+  FlatModel model(module);
+  ASSERT_EQ(model.layout().ranges().size(), 100000u);
+  EXPECT_EQ(RangeOf(model, "99999", model.values()), Values({99999}));
+}
+
 }  // namespace
 }  // namespace sluice

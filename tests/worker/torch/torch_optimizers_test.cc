@@ -107,6 +107,25 @@ TEST(TorchOptimizersTest, GivesAllGroupsOfAdagradTheDefaultsInitialValue) {
   EXPECT_EQ(std::get<AdagradOptions>(config.groups[0].options).initial_accumulator_value, 0.75);
 }
 
+// Each tensor is looked up once, on the way to our options and back.
+TEST(TorchOptimizersTest, FindsAHundredThousandParametersInTheirGroups) {
+  torch::nn::Module module;
+  std::vector<Group> groups = {Group(std::vector<torch::Tensor>()),
+                               Group(std::vector<torch::Tensor>())};
+  for (int i = 0; i < 100000; ++i) {
+    groups[i % 2].params().push_back(
+        module.register_parameter(std::to_string(i), torch::zeros({1})));
+  }
+  const OptimizerConfig config = ConfigOf(groups, torch::optim::AdamOptions(0.5), module);
+  ASSERT_EQ(config.groups.size(), 2u);
+  EXPECT_EQ(config.groups[0].parameters.size(), 50000u);
+  EXPECT_EQ(config.groups[1].parameters.back(), "99999");
+  const auto optimizer = MakeTorchOptimizer(config, module);
+  ASSERT_EQ(optimizer->param_groups().size(), 3u);
+  EXPECT_TRUE(optimizer->param_groups()[0].params().empty());
+  EXPECT_EQ(optimizer->param_groups()[2].params().size(), 50000u);
+}
+
 TEST(TorchOptimizersTest, LeavesFrozenParametersOut) {
   const Net net(/*frozen=*/true);
   const auto config = ConfigOf({Group({net.b}), Group({net.a})}, torch::optim::AdamOptions(), net);
