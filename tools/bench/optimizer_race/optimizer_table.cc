@@ -20,9 +20,9 @@ bool Misses(const OptimizerRace& race) {
 }
 
 std::string Milliseconds(const std::vector<double>& seconds) {
-  if (seconds.empty()) return absl::StrFormat("%8s %16s", "-", "");
+  if (seconds.empty()) return absl::StrFormat("%9s %19s", "-", "");
   const Spread spread = SpreadOf(seconds);
-  return absl::StrFormat("%8.1f %7.1f–%8.1f", spread.median * 1e3, spread.min * 1e3,
+  return absl::StrFormat("%9.3f %9.3f–%9.3f", spread.median * 1e3, spread.min * 1e3,
                          spread.max * 1e3);
 }
 
@@ -43,8 +43,9 @@ double RatioOf(const OptimizerRace& race) { return SpreadOf(Ratios(race)).median
 
 std::string OptimizerTable(const std::vector<OptimizerRace>& races) {
   std::string table =
-      "                | Sluice, ms a step         | torch::optim, ms a step   | times as fast\n"
-      "optimizer       |   median      min–max     |   median      min–max     | median    "
+      "                | Sluice, ms a step             | torch::optim, ms a step       | times as "
+      "fast\n"
+      "optimizer       |    median       min–max       |    median       min–max       | median    "
       "min–max\n";
   for (const OptimizerRace& race : races) {
     absl::StrAppendFormat(&table, "%-15s | %s | %s | %s%s\n", race.name, Milliseconds(race.ours),
