@@ -5,6 +5,7 @@
 #define SLUICE_COMMON_TENSOR_TENSOR_CHUNK_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -40,6 +41,10 @@ struct TensorChunk {
   std::vector<FloatPiece> pieces;
   std::shared_ptr<const void> owner;  // owns the pieces' memory
   absl::optional<EncodedChunk> encoded;
+  // Another process may write the pieces' memory at any time.
+  bool foreign = false;
+  // No element's magnitude was larger when the elements were checked; infinity before that.
+  float largest = std::numeric_limits<float>::infinity();
 
   uint64_t size() const {
     uint64_t elements = encoded.has_value() ? encoded->how.count : 0;

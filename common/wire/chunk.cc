@@ -156,6 +156,7 @@ absl::StatusOr<TensorChunk> Find(const v1::TensorChunk& message, const SenderMem
   chunk.offset = message.offset();
   chunk.pieces.push_back(AsPiece(memory->floats().subspan(first, count)));
   chunk.owner = memory;
+  chunk.foreign = true;
   return chunk;
 }
 

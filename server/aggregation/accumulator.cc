@@ -39,15 +39,24 @@ void Increase(FloatPiece piece, float weight, absl::Span<float> to) {
 void Accumulator::Add(const Addend& addend, Parallel& parallel) {
   ForParts(parallel, sum_.size(),
            [&](size_t, uint64_t begin, uint64_t end) { AddPart(addend, begin, end); });
+  bound_ = BoundWith(addend);
   ++count_;
 }
 
 void Accumulator::Load(absl::Span<const float> sum, Parallel& parallel) {
-  ForParts(parallel, sum_.size(), [&](size_t, uint64_t begin, uint64_t end) {
-    const uint64_t size = end - begin;
-    CopyTo(AsPiece(sum.subspan(begin, size)), sum_.span().subspan(begin, size));
+  std::vector<float> largest(PartsOf(sum.size()));
+  ForParts(parallel, sum.size(), [&](size_t part, uint64_t begin, uint64_t end) {
+    const FloatPiece from = AsPiece(sum.subspan(begin, end - begin));
+    CopyTo(from, sum_.span().subspan(begin, from.size()));
+    largest[part] = LargestMagnitude(from);
   });
   count_ = 1;
+  bound_ = largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end());
+}
+
+double Accumulator::BoundWith(const Addend& last) const {
+  const double weight = std::max(last.weight.parameters, last.weight.statistics);
+  return bound() + weight * last.gradient->largest();
 }
 
 void Accumulator::AddPart(const Addend& addend, uint64_t begin, uint64_t end) {

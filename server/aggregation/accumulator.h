@@ -49,6 +49,11 @@ class Accumulator {
   // Their weighted sum. Undefined while count() is 0.
   absl::Span<const float> sum() const { return sum_.span(); }
 
+  // No element of the sum is larger in magnitude, except for rounding; with `last`, of the sum that
+  // SumWith() writes.
+  double bound() const { return count_ == 0 ? 0 : bound_; }
+  double BoundWith(const Addend& last) const;
+
   // Writes elements [begin, begin + to.size()) of the sum plus `last` to `to`.
   void SumWith(const Addend& last, uint64_t begin, absl::Span<float> to) const;
 
@@ -60,6 +65,7 @@ class Accumulator {
   const std::vector<KindRun> runs_;
   FloatBuffer sum_;
   uint32_t count_ = 0;
+  double bound_ = 0;
 };
 
 }  // namespace sluice

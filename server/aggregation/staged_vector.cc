@@ -38,6 +38,7 @@ void CopyIfSmall(TensorChunk& chunk) {
   }
   chunk.pieces = {AsPiece(floats->span())};
   chunk.owner = floats;
+  chunk.foreign = false;
 }
 
 // Replaces an encoded payload by the decoded floats. The chunk was reserved, so the
@@ -52,25 +53,20 @@ absl::Status Decode(TensorChunk& chunk, const TransformRegistry& transforms) {
   return absl::OkStatus();
 }
 
-absl::optional<size_t> FindNotFiniteIn(FloatPiece floats, Parallel* parallel) {
-  if (parallel == nullptr || floats.size() <= kPartElements) return FindNotFinite(floats);
-  std::vector<absl::optional<size_t>> found(PartsOf(floats.size()));
+float LargestOf(FloatPiece floats, Parallel* parallel) {
+  if (parallel == nullptr || floats.size() <= kPartElements) return LargestMagnitude(floats);
+  std::vector<float> largest(PartsOf(floats.size()));
   ForParts(*parallel, floats.size(), [&](size_t part, uint64_t begin, uint64_t end) {
-    found[part] = FindNotFinite(floats.subspan(begin, end - begin));
+    largest[part] = LargestMagnitude(floats.subspan(begin, end - begin));
   });
-  for (size_t part = 0; part < found.size(); ++part) {
-    if (found[part].has_value()) return part * kPartElements + *found[part];
-  }
-  return absl::nullopt;
+  return *std::max_element(largest.begin(), largest.end());
 }
 
-// `first` is the index in the vector of the first of `floats`.
-absl::Status CheckFinite(uint64_t first, FloatPiece floats, const Layout& layout,
-                         Parallel* parallel) {
-  const absl::optional<size_t> bad = FindNotFiniteIn(floats, parallel);
-  if (!bad.has_value()) return absl::OkStatus();
+// One of `floats` was not finite. `first` is the index in the vector of the first of them.
+absl::Status NotFinite(uint64_t first, FloatPiece floats, const Layout& layout) {
+  const size_t bad = FindNotFinite(floats).value_or(0);  // absent if its sender has changed it
   return MakeError(Reason::kNotFinite,
-                   absl::StrCat(layout.ElementName(first + *bad), " is ", floats[*bad].value,
+                   absl::StrCat(layout.ElementName(first + bad), " is ", floats[bad].value,
                                 ", expected a finite number; lower the learning rate, or look "
                                 "for the batch that caused it"));
 }
@@ -85,13 +81,29 @@ absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, const Layout& layout
     CopyIfSmall(chunk);
   }
   uint64_t offset = chunk.offset;
+  chunk.largest = 0;
   for (const FloatPiece& floats : chunk.pieces) {
     // The elements are in the cache, so this is the cheapest moment to check them.
-    const absl::Status finite = CheckFinite(offset, floats, layout, parallel);
-    if (!finite.ok()) return finite;
+    const float largest = LargestOf(floats, parallel);
+    if (!std::isfinite(largest)) return NotFinite(offset, floats, layout);
+    chunk.largest = std::max(chunk.largest, largest);
     offset += floats.size();
   }
   return chunk;
+}
+
+// Calls piece() with copies of the elements that keep the bound that they had when they were
+// checked. A copy stays in the first-level cache.
+void ForEachCopy(uint64_t offset, FloatPiece floats, float largest,
+                 absl::FunctionRef<void(uint64_t offset, FloatPiece floats)> piece) {
+  constexpr size_t kElements = 2048;
+  alignas(64) float copy[kElements];
+  for (size_t at = 0; at < floats.size(); at += kElements) {
+    const FloatPiece part = floats.subspan(at, kElements);
+    const absl::Span<float> to = absl::MakeSpan(copy, part.size());
+    CopyWithin(largest, part, to);
+    piece(offset + at, AsPiece(to));
+  }
 }
 
 }  // namespace
@@ -136,6 +148,8 @@ absl::Status StagedVector::Reserve(const TensorChunk& chunk) {
 }
 
 void StagedVector::Place(TensorChunk chunk) {
+  largest_ = std::max(largest_, chunk.largest);
+  foreign_ = foreign_ || chunk.foreign;
   uint64_t offset = chunk.offset;
   for (const FloatPiece& floats : chunk.pieces) {
     pieces_.push_back({offset, floats});
@@ -161,7 +175,8 @@ void StagedVector::ForEachPiece(
   for (; at != pieces_.end() && at->offset < end; ++at) {
     const uint64_t from = std::max(begin, at->offset);
     const uint64_t to = std::min(end, at->end());
-    piece(from, at->floats.subspan(from - at->offset, to - from));
+    const FloatPiece floats = at->floats.subspan(from - at->offset, to - from);
+    foreign_ ? ForEachCopy(from, floats, largest_, piece) : piece(from, floats);
   }
 }
 

@@ -61,10 +61,17 @@ class StagedVector {
   // Ends the arrival. Call it before the elements are read.
   void Seal();
 
+  // No element's magnitude is larger. That holds also for foreign memory, whose owner may write it
+  // after the check: ForEachPiece() then gives 0 in place of what breaks the bound.
+  float largest() const { return largest_; }
+  // Whether a part of it lies in memory that another process may write. It may then read otherwise
+  // each time.
+  bool foreign() const { return foreign_; }
+
   uint64_t bytes() const { return coverage_.covered() * sizeof(float); }
 
   // Calls piece(offset, floats) for all elements of [begin, end) that have arrived, in the order of
-  // their offsets.
+  // their offsets. The floats are valid until it returns.
   void ForEachPiece(uint64_t begin, uint64_t end,
                     absl::FunctionRef<void(uint64_t offset, FloatPiece floats)> piece) const;
 
@@ -87,6 +94,8 @@ class StagedVector {
   uint64_t chunks_ = 0;
   std::vector<Placed> pieces_;  // disjoint; after Seal() in the order of offsets
   std::vector<std::shared_ptr<const void>> owners_;
+  float largest_ = 0;
+  bool foreign_ = false;
   bool sealed_ = false;
 };
 

@@ -116,19 +116,23 @@ absl::optional<uint64_t> StepExecutor::Make(const StepTerms& terms, const Contri
   making.current = current;
   making.next = next;
   making.learning_rates = terms.learning_rates;
-  making.slots = optimizer_->new_slots();
+  making.slots = optimizer_->slots();
   making.checksums = absl::MakeSpan(checksums);
   OptimizerStep step;
   step.number = optimizer_steps_ + 1;
   step.divisor = Clipped(divisors.parameters, terms.clip_norm);
   step.learning_rates = terms.learning_rates;
-  // The second pass of LAMB reads them, not the first.
-  step.reads_slots = checksum != nullptr && !trust_.has_value();
   optimizer_->Begin(step);
-  MakeParts(making, progress);
+  const double sum =
+      making.last.has_value() ? accumulator_.BoundWith(*making.last) : accumulator_.bound();
+  bounds_.Begin(*optimizer_, sum, step.divisor, divisors.statistics);
+  Foresee(making);
+  if (making.bad != kNone) return making.bad;
+  ForEachPartOf(making, progress,
+                [&](uint64_t begin, uint64_t end) { MakePart(making, begin, end); });
   if (making.bad != kNone) return making.bad;
   if (checksum != nullptr) *checksum = Combined(checksums);
-  optimizer_->Commit();
+  bounds_.Commit();
   ++optimizer_steps_;
   return absl::nullopt;
 }
@@ -173,19 +177,35 @@ double StepExecutor::Norm() const {
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
-void StepExecutor::Making::Note(uint64_t index) {
+void StepExecutor::Making::Note(absl::optional<uint64_t> index) {
   uint64_t before = bad;
-  while (index < before && !bad.compare_exchange_weak(before, index)) {
+  while (index.value_or(kNone) < before && !bad.compare_exchange_weak(before, *index)) {
   }
 }
 
-void StepExecutor::MakeParts(Making& making, const WriteProgress& progress) {
-  ForEachPartOf(making, trust_.has_value() ? nullptr : progress,
-                [&](uint64_t begin, uint64_t end) { MakePart(making, begin, end); });
-  if (!trust_.has_value() || making.bad != kNone) return;
-  trust_->Measure(making.current, making.next, making.learning_rates, parallel_);
-  ForEachPartOf(making, progress,
-                [&](uint64_t begin, uint64_t end) { ScalePart(making, begin, end); });
+void StepExecutor::Making::Check(uint64_t begin, absl::Span<const float> made) {
+  const absl::optional<size_t> first = FindNotFinite(AsPiece(made));
+  if (first.has_value()) Note(begin + *first);
+}
+
+void StepExecutor::Foresee(Making& making) {
+  const bool sure = making.slots.empty() || bounds_.is_sure();
+  if (sure && !trust_.has_value()) return;
+  // The sum is read more than once, and must read the same each time.
+  if (making.last.has_value() && making.last->gradient->foreign()) {
+    accumulator_.Add(*making.last, parallel_);
+    making.last.reset();
+  }
+  if (trust_.has_value()) {
+    const auto update = [&](uint64_t begin, absl::Span<float> to) {
+      MakePiece(making, begin, Pass::kTry, to);
+      making.Check(begin, to);
+    };
+    trust_->Measure(making.current, making.learning_rates, parallel_, update);
+    if (making.bad != kNone || (trust_->sure() && bounds_.sum_is_sure())) return;
+  }
+  ForEachPartOf(making, nullptr,
+                [&](uint64_t begin, uint64_t end) { TryPart(making, begin, end); });
 }
 
 void StepExecutor::ForEachPartOf(const Making& making, const WriteProgress& progress,
@@ -200,58 +220,56 @@ void StepExecutor::ForEachPartOf(const Making& making, const WriteProgress& prog
   }
 }
 
+void StepExecutor::TryPart(Making& making, uint64_t begin, uint64_t end) {
+  alignas(64) float scratch[kPiece];
+  for (; begin < end && begin < making.bad; begin += kPiece) {
+    const absl::Span<float> tried = absl::MakeSpan(scratch, std::min(kPiece, end - begin));
+    MakePiece(making, begin, Pass::kTry, tried);
+    if (trust_.has_value()) trust_->Apply(begin, making.current, tried);
+    making.Check(begin, tried);
+  }
+}
+
 void StepExecutor::MakePart(Making& making, uint64_t begin, uint64_t end) {
   const bool streams = making.next.size() >= kStreamedElements;
-  // With trust ratios, what is made here is not final.
-  PartChecksum checksum(trust_.has_value() ? absl::Span<uint64_t>() : making.checksums, begin);
-  alignas(64) float last_sum[kPiece];
+  PartChecksum checksum(making.checksums, begin);
   alignas(64) float made[kPiece];
   for (; begin < end; begin += kPiece) {
     const uint64_t size = std::min(kPiece, end - begin);
-    absl::Span<const float> sum = accumulator_.sum().subspan(begin, size);
-    if (making.last.has_value()) {
-      accumulator_.SumWith(*making.last, begin, absl::MakeSpan(last_sum, size));
-      sum = absl::MakeConstSpan(last_sum, size);
-    }
     const absl::Span<float> next = making.next.subspan(begin, size);
     const absl::Span<float> piece = streams ? absl::MakeSpan(made, size) : next;
-    MakePiece(making, begin, sum, piece);
-    const absl::optional<size_t> bad = FindNotFinite(AsPiece(piece));
-    if (bad.has_value()) making.Note(begin + *bad);
+    MakePiece(making, begin, Pass::kMake, piece);
+    if (trust_.has_value()) trust_->Apply(begin, making.current, piece);
+    if (bounds_.measures() && !bounds_.Measure(begin, piece, making.slots)) {
+      making.Check(begin, piece);
+    }
     checksum.Add(piece, making.slots, begin);
     if (streams) StreamTo(AsPiece(piece), next);
   }
   EndStreams();
 }
 
-void StepExecutor::MakePiece(Making& making, uint64_t begin, absl::Span<const float> sum,
-                             absl::Span<float> next) {
-  const uint64_t end = begin + sum.size();
+void StepExecutor::MakePiece(Making& making, uint64_t begin, Pass pass, absl::Span<float> made) {
+  alignas(64) float with_last[kPiece];
+  absl::Span<const float> sum = accumulator_.sum().subspan(begin, made.size());
+  if (making.last.has_value()) {
+    accumulator_.SumWith(*making.last, begin, absl::MakeSpan(with_last, made.size()));
+    sum = absl::MakeConstSpan(with_last, made.size());
+  }
+  const uint64_t end = begin + made.size();
   ForEachPart(group_runs_, begin, end, [&](const GroupRun& run, uint64_t from, uint64_t to) {
     const size_t size = to - from;
     const absl::Span<const float> part = sum.subspan(from - begin, size);
-    const absl::Span<float> made = next.subspan(from - begin, size);
-    if (run.kind == RangeKind::kParameter) {
-      const absl::optional<uint64_t> bad =
-          optimizer_->Apply({run.group, from, part, making.current.subspan(from, size), made});
-      if (bad.has_value()) making.Note(*bad);
+    const absl::Span<float> next = made.subspan(from - begin, size);
+    const OptimizerPiece piece = {run.group, from, part, making.current.subspan(from, size), next};
+    if (run.kind == RangeKind::kStatistic) {
+      DivideTo(part, making.statistics_divisor, next);
+    } else if (pass == Pass::kTry) {
+      making.Note(optimizer_->Try(piece));
     } else {
-      DivideTo(part, making.statistics_divisor, made);
+      optimizer_->Apply(piece);
     }
   });
-}
-
-// The second pass of LAMB.
-void StepExecutor::ScalePart(Making& making, uint64_t begin, uint64_t end) const {
-  PartChecksum checksum(making.checksums, begin);
-  for (; begin < end; begin += kPiece) {
-    const uint64_t size = std::min(kPiece, end - begin);
-    trust_->Apply(begin, begin + size, making.current, making.next);
-    const absl::Span<float> next = making.next.subspan(begin, size);
-    const absl::optional<size_t> bad = FindNotFinite(AsPiece(next));
-    if (bad.has_value()) making.Note(begin + *bad);
-    checksum.Add(next, making.slots, begin);
-  }
 }
 
 }  // namespace sluice

@@ -5,9 +5,11 @@
 // on. Large vectors are cut into parts that several threads work on. The number of threads never
 // changes a bit of the result.
 //
-// A step is made beside the state before it. A step that would make a parameter, a statistic or a
-// number of the optimizer NaN or infinite is not made: Make() returns where, and the optimizer's
-// state stays as it was. Each block of new numbers is checked while it is in the first-level cache.
+// A step that would make a parameter, a statistic or a number of the optimizer NaN or infinite is
+// not made: Make() returns where, and the optimizer's state, which a step updates in place, stays
+// as it was. Bounds tell beforehand that nearly all steps are finite (StepBounds). Others are tried
+// first: all numbers are made, checked and thrown away, block by block in the first-level cache.
+// Without slots, new parameters are checked where they are made. LAMB's pass for norms is its try.
 
 #ifndef SLUICE_SERVER_AGGREGATION_STEP_EXECUTOR_H_
 #define SLUICE_SERVER_AGGREGATION_STEP_EXECUTOR_H_
@@ -28,6 +30,7 @@
 #include "server/aggregation/accumulator.h"
 #include "server/aggregation/contributions.h"
 #include "server/aggregation/pending_push.h"
+#include "server/aggregation/step_bounds.h"
 #include "server/optimizers/group_runs.h"
 #include "server/optimizers/optimizer.h"
 #include "server/optimizers/trust_ratios.h"
@@ -49,10 +52,11 @@ class StepExecutor {
   void Add(const Contribution& contribution, const Consistency& consistency);
 
   // Computes the parameters `next` from `current` and the accumulated sum. `last`, if not null, is
-  // one more contribution, which is added in the same pass over memory. The optimizer updates
-  // PARAMETER ranges; clipping follows the formula of torch::nn::utils::clip_grad_norm_. STATISTIC
-  // ranges become the mean of the pushed values. If nothing was accumulated, `next` becomes a copy
-  // of `current`.
+  // one more contribution, which is added in the same pass over memory. `current` is finite: any
+  // parameters before the first step, then equal to what the latest step made. The optimizer
+  // updates PARAMETER ranges; clipping follows the formula of torch::nn::utils::clip_grad_norm_.
+  // STATISTIC ranges become the mean of the pushed values. If nothing was accumulated, `next`
+  // becomes a copy of `current`.
   //
   // Returns nothing if the step was made. Otherwise returns the index of the first element whose
   // parameter, or whose state in the optimizer, would not be finite. The optimizer's state is then
@@ -81,7 +85,11 @@ class StepExecutor {
   // The optimizer's state, for checkpoints: its slots and the number of steps that it has made.
   std::vector<OptimizerSlot> slots() { return optimizer_->slots(); }
   uint64_t optimizer_steps() const { return optimizer_steps_; }
-  void set_optimizer_steps(uint64_t steps) { optimizer_steps_ = steps; }
+  // Call it also when the slots were written.
+  void set_optimizer_steps(uint64_t steps) {
+    optimizer_steps_ = steps;
+    bounds_.ForgetSlots();
+  }
 
  private:
   static constexpr uint64_t kNone = UINT64_MAX;
@@ -91,10 +99,14 @@ class StepExecutor {
     float statistics = 1;
   };
 
+  enum class Pass { kTry, kMake };
+
   // The values that all parts of one step share. Several threads call Note().
   struct Making {
     // Keeps the lowest index.
-    void Note(uint64_t index);
+    void Note(absl::optional<uint64_t> index);
+    // Notes the first of `made`, the elements from `begin` on, that is not finite.
+    void Check(uint64_t begin, absl::Span<const float> made);
 
     std::atomic<uint64_t> bad{kNone};  // the first element that is not finite
     absl::optional<Addend> last;       // not in the accumulator
@@ -102,8 +114,8 @@ class StepExecutor {
     std::vector<double> learning_rates;
     absl::Span<const float> current;
     absl::Span<float> next;
-    std::vector<OptimizerSlot> slots;  // the new ones, for the checksums
-    absl::Span<uint64_t> checksums;    // one for each part; empty: none are wanted
+    std::vector<OptimizerSlot> slots;
+    absl::Span<uint64_t> checksums;  // one for each part; empty: none are wanted
   };
 
   // Counts a contribution and returns it with its weight.
@@ -111,20 +123,22 @@ class StepExecutor {
   Divisors DivisorsOf(Reduction reduction) const;
   float Clipped(float divisor, const absl::optional<double>& clip_norm) const;
   double Norm() const;
+  // Notes the first element that would not be finite. Does nothing if none can be.
+  void Foresee(Making& making);
   // Calls part(begin, end) for each part of the vector, on several threads.
   void ForEachPartOf(const Making& making, const WriteProgress& progress,
                      absl::FunctionRef<void(uint64_t begin, uint64_t end)> part);
-  void MakeParts(Making& making, const WriteProgress& progress);
+  void TryPart(Making& making, uint64_t begin, uint64_t end);
   void MakePart(Making& making, uint64_t begin, uint64_t end);
-  void MakePiece(Making& making, uint64_t begin, absl::Span<const float> sum,
-                 absl::Span<float> next);
-  void ScalePart(Making& making, uint64_t begin, uint64_t end) const;
+  // Makes the elements from `begin` on, at most kPiece; LAMB's updates in place of parameters.
+  void MakePiece(Making& making, uint64_t begin, Pass pass, absl::Span<float> made);
 
   const std::vector<KindRun> runs_;
   const std::vector<GroupRun> group_runs_;
   Parallel& parallel_;
   Accumulator accumulator_;
   const std::unique_ptr<Optimizer> optimizer_;
+  StepBounds bounds_;
   absl::optional<TrustRatios> trust_;  // only for LAMB: scales the optimizer's updates
   uint32_t count_ = 0;                 // contributions to the step
   uint64_t samples_ = 0;               // of these contributions

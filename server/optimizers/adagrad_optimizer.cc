@@ -7,6 +7,7 @@
 //   s ← s + g², where s starts as initial_accumulator_value
 //   p ← p − learning_rate / (1 + (t − 1) · lr_decay) · g / (√s + eps)
 
+#include <algorithm>
 #include <cmath>
 
 #include "common/tensor/vector_clones.h"
@@ -20,28 +21,17 @@ struct Coefficients {
   float weight_decay;
   float eps;
   float rate;
-  float initial;
 };
 
-template <bool kFirst>
-SLUICE_LOOP_BODY void Step(const Coefficients c, size_t count, const float* __restrict sum,
-                           const float* __restrict current, const float* __restrict squares,
-                           float* __restrict new_squares, float* __restrict next) {
+SLUICE_VECTOR_CLONES
+void Step(const Coefficients c, size_t count, const float* __restrict sum,
+          const float* __restrict current, float* __restrict squares, float* __restrict next) {
   for (size_t i = 0; i < count; ++i) {
     const float g = sum[i] / c.divisor + c.weight_decay * current[i];
-    const float s = (kFirst ? c.initial : squares[i]) + g * g;
-    new_squares[i] = s;
+    const float s = squares[i] + g * g;
+    squares[i] = s;
     next[i] = current[i] - c.rate * g / (std::sqrt(s) + c.eps);
   }
-}
-
-SLUICE_VECTOR_CLONES
-void First(const Coefficients& c, const StepArrays& a) {
-  Step<true>(c, a.count, a.sum, a.current, a.slots[0], a.new_slots[0], a.next);
-}
-SLUICE_VECTOR_CLONES
-void Later(const Coefficients& c, const StepArrays& a) {
-  Step<false>(c, a.count, a.sum, a.current, a.slots[0], a.new_slots[0], a.next);
 }
 
 }  // namespace
@@ -50,20 +40,33 @@ template <>
 class StepRule<AdagradOptions> {
  public:
   StepRule(const AdagradOptions& o, const OptimizerStep& step, double learning_rate)
-      : loop_(step.number == 1 ? First : Later) {
+      : first_(step.number == 1), initial_(static_cast<float>(o.initial_accumulator_value)) {
     const double slower = 1 + static_cast<double>(step.number - 1) * o.lr_decay;
     c_.divisor = step.divisor;
     c_.weight_decay = static_cast<float>(o.weight_decay);
     c_.eps = static_cast<float>(o.eps);
     c_.rate = static_cast<float>(learning_rate / slower);
-    c_.initial = static_cast<float>(o.initial_accumulator_value);
   }
 
-  void Apply(const StepArrays& arrays) const { loop_(c_, arrays); }
+  void Apply(const StepArrays& a) const {
+    if (first_) std::fill_n(a.slots[0], a.count, initial_);
+    Step(c_, a.count, a.sum, a.current, a.slots[0], a.next);
+  }
+
+  // The formulas with every term made positive, and √s ≥ 0 left out of the divisor. s stays ≥ 0.
+  Magnitudes After(const Magnitudes& before) const {
+    Magnitudes after;
+    const double g = before.gradient + double{c_.weight_decay} * before.parameters;
+    after.gradient = g + c_.rate * g;
+    after.slots[0] = before.slots[0] + initial_ + g * g;
+    after.parameters = before.parameters + c_.rate * g / c_.eps;
+    return after;
+  }
 
  private:
   Coefficients c_;
-  void (*loop_)(const Coefficients&, const StepArrays&);
+  bool first_;
+  float initial_;
 };
 
 template std::unique_ptr<Optimizer> MakeOptimizerOf(std::vector<AdagradOptions> groups,

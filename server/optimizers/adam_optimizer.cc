@@ -11,6 +11,7 @@
 //   p ← p − learning_rate · (m / (1 − beta1^t)) / (√v / √(1 − beta2^t) + eps)
 // With amsgrad, the largest v so far takes the place of v in the last line.
 
+#include <algorithm>
 #include <cmath>
 
 #include "common/tensor/vector_clones.h"
@@ -34,21 +35,20 @@ struct Coefficients {
 
 template <bool kAmsgrad>
 SLUICE_LOOP_BODY void Step(const Coefficients c, size_t count, const float* __restrict sum,
-                           const float* __restrict current, const float* __restrict mean,
-                           const float* __restrict square, const float* __restrict largest,
-                           float* __restrict new_mean, float* __restrict new_square,
-                           float* __restrict new_largest, float* __restrict next) {
+                           const float* __restrict current, float* __restrict mean,
+                           float* __restrict square, float* __restrict largest,
+                           float* __restrict next) {
   for (size_t i = 0; i < count; ++i) {
     const float g = sum[i] / c.divisor + c.penalty * current[i];
     const float m = c.beta1 * mean[i] + c.fresh1 * g;
     const float v = c.beta2 * square[i] + c.fresh2 * g * g;
-    new_mean[i] = m;
-    new_square[i] = v;
+    mean[i] = m;
+    square[i] = v;
     float by = v;
     if (kAmsgrad) {
       const float before = largest[i];
       by = before > v ? before : v;
-      new_largest[i] = by;
+      largest[i] = by;
     }
     next[i] = c.kept * current[i] - c.rate * m / (std::sqrt(by) * c.root_scale + c.eps);
   }
@@ -56,13 +56,11 @@ SLUICE_LOOP_BODY void Step(const Coefficients c, size_t count, const float* __re
 
 SLUICE_VECTOR_CLONES
 void Plain(const Coefficients& c, const StepArrays& a) {
-  Step<false>(c, a.count, a.sum, a.current, a.slots[0], a.slots[1], a.slots[2], a.new_slots[0],
-              a.new_slots[1], a.new_slots[2], a.next);
+  Step<false>(c, a.count, a.sum, a.current, a.slots[0], a.slots[1], a.slots[2], a.next);
 }
 SLUICE_VECTOR_CLONES
 void Amsgrad(const Coefficients& c, const StepArrays& a) {
-  Step<true>(c, a.count, a.sum, a.current, a.slots[0], a.slots[1], a.slots[2], a.new_slots[0],
-             a.new_slots[1], a.new_slots[2], a.next);
+  Step<true>(c, a.count, a.sum, a.current, a.slots[0], a.slots[1], a.slots[2], a.next);
 }
 
 class AdamRule {
@@ -84,6 +82,19 @@ class AdamRule {
   }
 
   void Apply(const StepArrays& arrays) const { loop_(c_, arrays); }
+
+  // The formulas with every term made positive, and √v ≥ 0 left out of the divisor. v stays ≥ 0.
+  Magnitudes After(const Magnitudes& before) const {
+    Magnitudes after;
+    const double g = before.gradient + double{c_.penalty} * before.parameters;
+    const double m = c_.beta1 * before.slots[0] + c_.fresh1 * g;
+    const double v = c_.beta2 * before.slots[1] + c_.fresh2 * g * g;
+    const double rated = std::abs(c_.rate) * m;
+    after.gradient = g + rated;
+    after.slots = {m, v, std::max(before.slots[2], v)};
+    after.parameters = std::abs(c_.kept) * before.parameters + rated / c_.eps;
+    return after;
+  }
 
  protected:
   Coefficients c_;

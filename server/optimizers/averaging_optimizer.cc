@@ -5,6 +5,8 @@
 //   p ← p + r · (m − p)
 // If r is 1, p becomes exactly m.
 
+#include <algorithm>
+
 #include "common/tensor/vector_clones.h"
 #include "common/tensor/vector_math.h"
 #include "server/optimizers/elementwise_optimizer.h"
@@ -34,6 +36,14 @@ class StepRule<AveragingOptions> {
     } else {
       Move(moving_rate_, divisor_, a.count, a.sum, a.current, a.next);
     }
+  }
+
+  // A parameter moves towards the mean and not past it, except for rounding. |m − p| ≤ |m| + |p|.
+  Magnitudes After(const Magnitudes& before) const {
+    Magnitudes after;
+    after.gradient = before.gradient + before.parameters;
+    after.parameters = std::max(before.gradient, before.parameters);
+    return after;
   }
 
  private:

@@ -8,16 +8,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "common/protocol/optimizer_options.h"
 #include "common/tensor/float_buffer.h"
-#include "common/tensor/vector_copy.h"
 #include "common/tensor/vector_math.h"
 #include "server/optimizers/optimizer.h"
 
@@ -30,17 +30,22 @@ struct StepArrays {
   const float* sum;
   const float* current;
   float* next;
-  // In the order of Options::slots(); null if the group does not need it. A rule reads the slots
-  // and writes every element of the new slots.
-  std::array<const float*, 4> slots;
-  std::array<float*, 4> new_slots;
+  // In the order of Options::slots(); null if no group needs it.
+  std::array<float*, kMostSlots> slots;
 };
 
 // The arithmetic of one step for one group of parameters:
 //   StepRule(const Options& options, const OptimizerStep& step, double learning_rate);
 //   void Apply(const StepArrays& arrays) const;   // from several threads
+//   Magnitudes After(const Magnitudes& before) const;   // may be left out; without rounding
 template <typename Options>
 class StepRule;
+
+template <typename Rule, typename = void>
+struct HasAfter : std::false_type {};
+template <typename Rule>
+struct HasAfter<Rule, std::void_t<decltype(std::declval<Rule>().After(Magnitudes()))>>
+    : std::true_type {};
 
 template <typename Options>
 class ElementwiseOptimizer final : public Optimizer {
@@ -51,92 +56,103 @@ class ElementwiseOptimizer final : public Optimizer {
       const std::vector<SlotInfo> infos = group.slots();
       for (size_t i = 0; i < slots_.size(); ++i) {
         slots_[i].name = infos[i].name;
-        slots_[i].needed.push_back(infos[i].needed);
         const bool missing = infos[i].needed && slots_[i].values.size() == 0;
-        if (!missing) continue;
-        slots_[i].values = FloatBuffer::Zeroed(size);
-        slots_[i].made = FloatBuffer::Zeroed(size);
+        if (missing) slots_[i].values = FloatBuffer::Zeroed(size);
       }
     }
   }
 
   void Begin(const OptimizerStep& step) override {
-    streams_ = !step.reads_slots;
     rules_.clear();
     for (size_t i = 0; i < groups_.size(); ++i) {
       rules_.emplace_back(groups_[i], step, step.learning_rates[i]);
     }
   }
 
-  absl::optional<uint64_t> Apply(const OptimizerPiece& piece) override {
-    absl::optional<uint64_t> bad;
-    for (size_t at = 0; at < piece.next.size() && !bad.has_value(); at += kBlock) {
-      const size_t count = std::min(kBlock, piece.next.size() - at);
-      StepArrays arrays = {
-          count, piece.sum.data() + at, piece.current.data() + at, piece.next.data() + at, {}, {}};
-      bad = ApplyBlock(piece.group, piece.begin + at, arrays);
+  absl::optional<Magnitudes> After(const Magnitudes& before) const override {
+    if constexpr (HasAfter<StepRule<Options>>::value) {
+      Magnitudes most;
+      for (const StepRule<Options>& rule : rules_) {
+        const Magnitudes after = rule.After(before);
+        Raise(after.gradient, most.gradient);
+        Raise(after.parameters, most.parameters);
+        for (size_t i = 0; i < kMostSlots; ++i) Raise(after.slots[i], most.slots[i]);
+      }
+      return most;
+    } else {
+      return absl::nullopt;
     }
-    return bad;
   }
 
-  void Commit() override {
-    for (Slot& slot : slots_) std::swap(slot.values, slot.made);
+  void Apply(const OptimizerPiece& piece) override {
+    StepArrays arrays = ArraysOf(piece, 0, piece.next.size());
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      arrays.slots.at(i) = slots_[i].values.from(piece.begin);
+    }
+    rules_[piece.group].Apply(arrays);
   }
 
-  std::vector<OptimizerSlot> slots() override { return Spans(&Slot::values); }
-  std::vector<OptimizerSlot> new_slots() override { return Spans(&Slot::made); }
+  absl::optional<uint64_t> Try(const OptimizerPiece& piece) override {
+    for (size_t at = 0; at < piece.next.size(); at += kBlock) {
+      StepArrays arrays = ArraysOf(piece, at, std::min(kBlock, piece.next.size() - at));
+      const absl::optional<uint64_t> bad = TryBlock(piece.group, piece.begin + at, arrays);
+      if (bad.has_value()) return bad;
+    }
+    return absl::nullopt;
+  }
 
- private:
-  // Elements that stay in the first-level cache while they are checked and written past it.
-  static constexpr size_t kBlock = 2048;
-
-  // Elements of groups that do not need the slot are 0 in both buffers.
-  struct Slot {
-    const char* name = "";
-    std::vector<bool> needed;  // by each group
-    FloatBuffer values;        // empty if no group needs it
-    FloatBuffer made;          // by the step under way
-  };
-
-  std::vector<OptimizerSlot> Spans(FloatBuffer Slot::*buffer) {
+  std::vector<OptimizerSlot> slots() override {
     std::vector<OptimizerSlot> present;
-    for (Slot& slot : slots_) {
-      if (slot.values.size() > 0) present.push_back({slot.name, (slot.*buffer).span()});
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      Slot& slot = slots_[i];
+      if (slot.values.size() > 0) present.push_back({slot.name, slot.values.span(), i});
     }
     return present;
   }
 
-  // New slots of a large vector are written past the caches, as the parameters are, unless the
-  // caller reads them. So each element is read from memory once and written once. A vector that
-  // fits into the caches pays for the second buffer and the check: with 100,000 elements Adam
-  // takes 1.35 times as long, and momentum 1.7 times.
-  absl::optional<uint64_t> ApplyBlock(size_t group, uint64_t begin, StepArrays& arrays) {
-    alignas(64) float block[std::tuple_size<decltype(arrays.slots)>::value][kBlock];
+ private:
+  // Elements whose slots are copied at once. The copies stay in the first-level cache.
+  static constexpr size_t kBlock = 2048;
+  // More than what rounding adds to a result, and what is lost below the smallest float.
+  static constexpr double kRounding = 1 + 1e-6;
+  static constexpr double kLost = 1e-37;
+
+  struct Slot {
+    const char* name = "";
+    FloatBuffer values;  // empty if no group needs it
+  };
+
+  // NaN stays NaN.
+  static void Raise(double exact, double& bound) {
+    const double rounded = exact * kRounding + kLost;
+    if (!(rounded <= bound)) bound = std::isnan(bound) ? bound : rounded;
+  }
+
+  static StepArrays ArraysOf(const OptimizerPiece& piece, size_t at, size_t count) {
+    return {count, piece.sum.data() + at, piece.current.data() + at, piece.next.data() + at, {}};
+  }
+
+  absl::optional<uint64_t> TryBlock(size_t group, uint64_t begin, StepArrays& arrays) {
+    alignas(64) std::array<std::array<float, kBlock>, kMostSlots> copies;
     for (size_t i = 0; i < slots_.size(); ++i) {
-      Slot& slot = slots_[i];
-      if (!slot.needed[group]) continue;
-      arrays.slots.at(i) = slot.values.from(begin);
-      arrays.new_slots.at(i) = Streams(slot) ? block[i] : slot.made.from(begin);
+      const float* const values = slots_[i].values.from(begin);
+      if (values == nullptr) continue;
+      arrays.slots.at(i) = copies.at(i).data();
+      std::copy_n(values, arrays.count, arrays.slots.at(i));
     }
     rules_[group].Apply(arrays);
     absl::optional<uint64_t> first;
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      Slot& slot = slots_[i];
-      if (!slot.needed[group]) continue;
-      const FloatPiece made = AsPiece({arrays.new_slots.at(i), arrays.count});
-      const absl::optional<size_t> bad = FindNotFinite(made);
+    for (float* const slot : arrays.slots) {
+      if (slot == nullptr) continue;
+      const absl::optional<size_t> bad = FindNotFinite(AsPiece({slot, arrays.count}));
       if (bad.has_value()) first = std::min(first.value_or(begin + *bad), begin + *bad);
-      if (Streams(slot)) StreamTo(made, slot.made.span().subspan(begin, arrays.count));
     }
     return first;
   }
 
-  bool Streams(const Slot& slot) const { return streams_ && slot.made.size() >= kStreamedElements; }
-
   const std::vector<Options> groups_;
   std::vector<Slot> slots_;
   std::vector<StepRule<Options>> rules_;  // of each group, for the current step
-  bool streams_ = true;                   // in the current step
 };
 
 template <typename Options>

@@ -27,15 +27,14 @@ struct Coefficients {
 
 SLUICE_VECTOR_CLONES
 void Update(const Coefficients c, size_t count, const float* __restrict sum,
-            const float* __restrict current, const float* __restrict mean,
-            const float* __restrict square, float* __restrict new_mean,
-            float* __restrict new_square, float* __restrict update) {
+            const float* __restrict current, float* __restrict mean, float* __restrict square,
+            float* __restrict update) {
   for (size_t i = 0; i < count; ++i) {
     const float g = sum[i] / c.divisor;
     const float m = c.beta1 * mean[i] + c.fresh1 * g;
     const float v = c.beta2 * square[i] + c.fresh2 * g * g;
-    new_mean[i] = m;
-    new_square[i] = v;
+    mean[i] = m;
+    square[i] = v;
     update[i] =
         c.mean_scale * m / (std::sqrt(v) * c.root_scale + c.eps) + c.weight_decay * current[i];
   }
@@ -60,8 +59,7 @@ class StepRule<LambOptions> {
   }
 
   void Apply(const StepArrays& a) const {
-    Update(c_, a.count, a.sum, a.current, a.slots[0], a.slots[1], a.new_slots[0], a.new_slots[1],
-           a.next);
+    Update(c_, a.count, a.sum, a.current, a.slots[0], a.slots[1], a.next);
   }
 
  private:

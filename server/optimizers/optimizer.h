@@ -5,13 +5,14 @@
 // well: it writes updates, and TrustRatios makes parameters of them in a second pass. The config is
 // valid, and the caller has checked all sizes.
 //
-// A step is made beside the state before it: Apply() writes new slots to memory of their own, and
-// Commit() puts them in the place of the old ones. A step whose numbers are not finite is never
-// committed, so it leaves nothing behind.
+// Slots are updated in place, and there is no way back. So a caller that wants finite numbers must
+// know before Apply() that the step makes them: from After(), by arithmetic on a few bounds, or
+// from Try(), by a pass over memory.
 
 #ifndef SLUICE_SERVER_OPTIMIZERS_OPTIMIZER_H_
 #define SLUICE_SERVER_OPTIMIZERS_OPTIMIZER_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,9 +30,6 @@ struct OptimizerStep {
   float divisor = 1;    // the gradient is sum / divisor
   // One for the parameters that are in no group, then one for each group of the config.
   std::vector<double> learning_rates = {0};
-  // Whether the caller reads a piece's new slots right after Apply(), so that they must stay in the
-  // caches.
-  bool reads_slots = false;
 };
 
 // A run of elements that starts at `begin` and lies in one group. The spans have equal sizes;
@@ -48,6 +46,22 @@ struct OptimizerPiece {
 struct OptimizerSlot {
   const char* name = "";
   absl::Span<float> values;
+  size_t index = 0;  // in Options::slots()
+};
+
+inline constexpr size_t kMostSlots = 4;
+
+// Where exact arithmetic stays below this magnitude, that of float32, whose largest number is
+// 3.4e38, makes no infinity.
+inline constexpr double kSafeMagnitude = 1e38;
+
+// Upper bounds of magnitudes (absolute values). Each holds for all elements. Infinity and NaN tell
+// nothing.
+struct Magnitudes {
+  // Of sum / divisor. After a step: of all numbers on the way from it to the others.
+  double gradient = 0;
+  double parameters = 0;
+  std::array<double, kMostSlots> slots = {};  // by OptimizerSlot::index
 };
 
 // Externally synchronized, except for Apply().
@@ -55,26 +69,25 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Starts a step. The pieces that follow belong to it. A step that was not committed is forgotten.
+  // Starts a step. What follows belongs to it.
   virtual void Begin(const OptimizerStep& step) = 0;
 
-  // Computes `next` and the new slots from `current` and the slots. Called once for each element of
-  // a step; several threads may call it at once with pieces that do not overlap. Returns the index
-  // in the vector of the piece's first element with a new slot that is NaN or infinite, if there is
-  // one. It does not check `next`. The thread calls EndStreams() (vector_copy.h) after its last
-  // piece.
-  virtual absl::optional<uint64_t> Apply(const OptimizerPiece& piece) = 0;
+  // What the magnitudes are after the step, if they are `before` until then; absent if the
+  // optimizer has no rule for it. If all of them are below kSafeMagnitude, the step makes finite
+  // numbers only.
+  virtual absl::optional<Magnitudes> After(const Magnitudes& before) const = 0;
 
-  // The new slots of the step under way, in the order of slots(). An element is valid after
-  // Apply(). The spans are valid until the next Commit().
-  virtual std::vector<OptimizerSlot> new_slots() = 0;
+  // Computes `next` from `current` and the slots, and updates the slots. Called once for each
+  // element of a step; several threads may call it at once with pieces that do not overlap.
+  virtual void Apply(const OptimizerPiece& piece) = 0;
 
-  // Makes the new slots current. Every element has been applied.
-  virtual void Commit() = 0;
+  // Computes the same `next`, and leaves the slots as they are. Returns the index in the vector of
+  // the piece's first element with a new slot that would be NaN or infinite, if there is one. It
+  // does not check `next`. Any number of threads may call it.
+  virtual absl::optional<uint64_t> Try(const OptimizerPiece& piece) = 0;
 
   // The slots that the options need, in a fixed order, each as long as the vector. An optimizer of
   // the same config that gets these values and the number of steps continues with the same bits.
-  // The spans are valid until the next Commit().
   virtual std::vector<OptimizerSlot> slots() = 0;
 };
 

@@ -29,24 +29,23 @@ struct Coefficients {
 
 template <bool kCentered, bool kMomentum>
 SLUICE_LOOP_BODY void Step(const Coefficients c, size_t count, const float* __restrict sum,
-                           const float* __restrict current, const float* __restrict square,
-                           const float* __restrict mean, const float* __restrict buffer,
-                           float* __restrict new_square, float* __restrict new_mean,
-                           float* __restrict new_buffer, float* __restrict next) {
+                           const float* __restrict current, float* __restrict square,
+                           float* __restrict mean, float* __restrict buffer,
+                           float* __restrict next) {
   for (size_t i = 0; i < count; ++i) {
     const float g = sum[i] / c.divisor + c.weight_decay * current[i];
     float variance = c.alpha * square[i] + c.fresh * g * g;
-    new_square[i] = variance;
+    square[i] = variance;
     if (kCentered) {
       const float a = c.alpha * mean[i] + c.fresh * g;
-      new_mean[i] = a;
+      mean[i] = a;
       variance -= a * a;
       variance = variance > 0 ? variance : 0;
     }
     float step = g / (std::sqrt(variance) + c.eps);
     if (kMomentum) {
       step += c.momentum * buffer[i];
-      new_buffer[i] = step;
+      buffer[i] = step;
     }
     next[i] = current[i] - c.learning_rate * step;
   }
@@ -56,23 +55,19 @@ using Loop = void (*)(const Coefficients&, const StepArrays&);
 
 SLUICE_VECTOR_CLONES
 void Plain(const Coefficients& c, const StepArrays& a) {
-  Step<false, false>(c, a.count, a.sum, a.current, a.slots[0], a.slots[2], a.slots[1],
-                     a.new_slots[0], a.new_slots[2], a.new_slots[1], a.next);
+  Step<false, false>(c, a.count, a.sum, a.current, a.slots[0], a.slots[2], a.slots[1], a.next);
 }
 SLUICE_VECTOR_CLONES
 void WithMomentum(const Coefficients& c, const StepArrays& a) {
-  Step<false, true>(c, a.count, a.sum, a.current, a.slots[0], a.slots[2], a.slots[1],
-                    a.new_slots[0], a.new_slots[2], a.new_slots[1], a.next);
+  Step<false, true>(c, a.count, a.sum, a.current, a.slots[0], a.slots[2], a.slots[1], a.next);
 }
 SLUICE_VECTOR_CLONES
 void Centered(const Coefficients& c, const StepArrays& a) {
-  Step<true, false>(c, a.count, a.sum, a.current, a.slots[0], a.slots[2], a.slots[1],
-                    a.new_slots[0], a.new_slots[2], a.new_slots[1], a.next);
+  Step<true, false>(c, a.count, a.sum, a.current, a.slots[0], a.slots[2], a.slots[1], a.next);
 }
 SLUICE_VECTOR_CLONES
 void CenteredWithMomentum(const Coefficients& c, const StepArrays& a) {
-  Step<true, true>(c, a.count, a.sum, a.current, a.slots[0], a.slots[2], a.slots[1], a.new_slots[0],
-                   a.new_slots[2], a.new_slots[1], a.next);
+  Step<true, true>(c, a.count, a.sum, a.current, a.slots[0], a.slots[2], a.slots[1], a.next);
 }
 
 Loop LoopFor(const RmsPropOptions& options) {
@@ -97,6 +92,19 @@ class StepRule<RmsPropOptions> {
   }
 
   void Apply(const StepArrays& arrays) const { loop_(c_, arrays); }
+
+  // The formulas with every term made positive, and the root, which is at least 0, left out of d.
+  Magnitudes After(const Magnitudes& before) const {
+    Magnitudes after;
+    const double g = before.gradient + double{c_.weight_decay} * before.parameters;
+    const double s = c_.alpha * before.slots[0] + c_.fresh * g * g;
+    const double a = c_.alpha * before.slots[2] + c_.fresh * g;
+    const double step = g / c_.eps + c_.momentum * before.slots[1];
+    after.gradient = g + a * a + step;
+    after.slots = {s, step, a};
+    after.parameters = before.parameters + c_.learning_rate * step;
+    return after;
+  }
 
  private:
   Coefficients c_;

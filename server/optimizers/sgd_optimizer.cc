@@ -7,6 +7,9 @@
 //   d = d + momentum · b if nesterov, else b                            (only if momentum ≠ 0)
 //   p ← p − learning_rate · d
 
+#include <algorithm>
+#include <cmath>
+
 #include "common/tensor/vector_clones.h"
 #include "server/optimizers/elementwise_optimizer.h"
 
@@ -24,12 +27,11 @@ struct Coefficients {
 template <bool kFirst, bool kNesterov>
 SLUICE_LOOP_BODY void StepWithMomentum(const Coefficients c, size_t count,
                                        const float* __restrict sum, const float* __restrict current,
-                                       const float* __restrict momentum,
-                                       float* __restrict new_momentum, float* __restrict next) {
+                                       float* __restrict momentum, float* __restrict next) {
   for (size_t i = 0; i < count; ++i) {
     const float d = sum[i] / c.divisor + c.weight_decay * current[i];
     const float b = kFirst ? d : c.momentum * momentum[i] + c.keep * d;
-    new_momentum[i] = b;
+    momentum[i] = b;
     next[i] = current[i] - c.learning_rate * (kNesterov ? d + c.momentum * b : b);
   }
 }
@@ -49,19 +51,19 @@ void Plain(const Coefficients& c, const StepArrays& a) {
 }
 SLUICE_VECTOR_CLONES
 void First(const Coefficients& c, const StepArrays& a) {
-  StepWithMomentum<true, false>(c, a.count, a.sum, a.current, a.slots[0], a.new_slots[0], a.next);
+  StepWithMomentum<true, false>(c, a.count, a.sum, a.current, a.slots[0], a.next);
 }
 SLUICE_VECTOR_CLONES
 void FirstNesterov(const Coefficients& c, const StepArrays& a) {
-  StepWithMomentum<true, true>(c, a.count, a.sum, a.current, a.slots[0], a.new_slots[0], a.next);
+  StepWithMomentum<true, true>(c, a.count, a.sum, a.current, a.slots[0], a.next);
 }
 SLUICE_VECTOR_CLONES
 void Later(const Coefficients& c, const StepArrays& a) {
-  StepWithMomentum<false, false>(c, a.count, a.sum, a.current, a.slots[0], a.new_slots[0], a.next);
+  StepWithMomentum<false, false>(c, a.count, a.sum, a.current, a.slots[0], a.next);
 }
 SLUICE_VECTOR_CLONES
 void LaterNesterov(const Coefficients& c, const StepArrays& a) {
-  StepWithMomentum<false, true>(c, a.count, a.sum, a.current, a.slots[0], a.new_slots[0], a.next);
+  StepWithMomentum<false, true>(c, a.count, a.sum, a.current, a.slots[0], a.next);
 }
 
 Loop LoopFor(const SgdOptions& options, bool first) {
@@ -85,6 +87,22 @@ class StepRule<SgdOptions> {
   }
 
   void Apply(const StepArrays& arrays) const { loop_(c_, arrays); }
+
+  // |d| ≤ |g| + weight_decay · |p|, and so on: the formulas with every term made positive. They
+  // count both kinds of momentum's step and a buffer that the first step does not read.
+  Magnitudes After(const Magnitudes& before) const {
+    Magnitudes after = before;
+    const double d = before.gradient + double{c_.weight_decay} * before.parameters;
+    double step = d;
+    if (c_.momentum != 0) {
+      const double b = c_.momentum * before.slots[0] + std::max(1.0f, std::abs(c_.keep)) * d;
+      after.slots[0] = b;
+      step = d + b + c_.momentum * b;
+    }
+    after.gradient = step;
+    after.parameters = before.parameters + c_.learning_rate * step;
+    return after;
+  }
 
  private:
   Coefficients c_;

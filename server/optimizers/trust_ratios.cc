@@ -6,9 +6,13 @@
 
 #include "common/tensor/vector_clones.h"
 #include "common/tensor/vector_math.h"
+#include "server/optimizers/optimizer.h"
 
 namespace sluice {
 namespace {
+
+// Elements whose updates are made at once: a multiple of 8, as SquareSum wants it.
+constexpr uint64_t kBlock = 2048;
 
 SLUICE_VECTOR_CLONES
 void Move(float rate, size_t count, const float* __restrict current, float* __restrict next) {
@@ -28,16 +32,25 @@ TrustRatios::TrustRatios(std::vector<GroupRun> ranges)
   }
 }
 
-void TrustRatios::Measure(absl::Span<const float> current, absl::Span<const float> update,
-                          const std::vector<double>& learning_rates, Parallel& parallel) {
-  parallel.For(parts_.size(), [&](size_t i) {
-    Part& part = parts_[i];
-    const auto squares = [&part](absl::Span<const float> vector) {
-      return SumOfSquares(AsPiece(vector.subspan(part.begin, part.end - part.begin)));
-    };
-    part.current = squares(current);
-    part.update = squares(update);
-  });
+void TrustRatios::MeasurePart(absl::Span<const float> current, MakeUpdate make, Part& part) {
+  alignas(64) float update[kBlock];
+  SquareSum of_current;
+  SquareSum of_update;
+  for (uint64_t begin = part.begin; begin < part.end; begin += kBlock) {
+    const absl::Span<float> block = absl::MakeSpan(update, std::min(kBlock, part.end - begin));
+    make(begin, block);
+    of_current.Add(AsPiece(current.subspan(begin, block.size())));
+    of_update.Add(AsPiece(block));
+  }
+  part.current = of_current.Get();
+  part.update = of_update.Get();
+}
+
+void TrustRatios::Measure(absl::Span<const float> current,
+                          const std::vector<double>& learning_rates, Parallel& parallel,
+                          MakeUpdate make) {
+  parallel.For(parts_.size(), [&](size_t i) { MeasurePart(current, make, parts_[i]); });
+  sure_ = true;
   auto part = parts_.begin();
   for (size_t i = 0; i < ranges_.size(); ++i) {
     double of_current = 0;
@@ -49,15 +62,20 @@ void TrustRatios::Measure(absl::Span<const float> current, absl::Span<const floa
     const bool both = of_current > 0 && of_update > 0;
     const double ratio = both ? std::sqrt(of_current / of_update) : 1;
     rates_[i] = static_cast<float>(learning_rates[ranges_[i].group] * ratio);
+    // |p − rate · u| ≤ ‖p‖ + rate · ‖u‖. NaN is not sure.
+    const double most = std::sqrt(of_current) + rates_[i] * std::sqrt(of_update);
+    sure_ = sure_ && most < kSafeMagnitude;
   }
 }
 
-void TrustRatios::Apply(uint64_t begin, uint64_t end, absl::Span<const float> current,
+void TrustRatios::Apply(uint64_t begin, absl::Span<const float> current,
                         absl::Span<float> next) const {
-  ForEachPart(ranges_, begin, end, [&](const GroupRun& range, uint64_t from, uint64_t to) {
-    if (range.kind != RangeKind::kParameter) return;
-    Move(rates_[&range - ranges_.data()], to - from, current.data() + from, next.data() + from);
-  });
+  ForEachPart(ranges_, begin, begin + next.size(),
+              [&](const GroupRun& range, uint64_t from, uint64_t to) {
+                if (range.kind != RangeKind::kParameter) return;
+                Move(rates_[&range - ranges_.data()], to - from, current.data() + from,
+                     next.data() + (from - begin));
+              });
 }
 
 }  // namespace sluice

@@ -142,6 +142,47 @@ TEST(SumOfSquaresTest, GivesTheSameBitsEachTime) {
   EXPECT_EQ(SumOfSquares(AsPiece(values)), SumOfSquares(AsPiece(elsewhere)));
 }
 
+TEST(SquareSumTest, TheCutIntoPiecesOfAMultipleOfEightNeverChangesABit) {
+  const Values values = Numbers(5003, 15);
+  for (const size_t piece : {8u, 104u, 2048u}) {
+    SquareSum sum;
+    for (size_t begin = 0; begin < values.size(); begin += piece) {
+      sum.Add(AsPiece(absl::MakeConstSpan(values).subspan(begin, piece)));
+    }
+    EXPECT_EQ(sum.Get(), SumOfSquares(AsPiece(values))) << piece;
+  }
+}
+
+TEST(LargestMagnitudeTest, FindsItAtEveryPlace) {
+  for (size_t size : {1u, 7u, 64u, 100u}) {
+    for (size_t at = 0; at < size; ++at) {
+      Values values(size, 0.5f);
+      values[at] = -3;
+      EXPECT_EQ(LargestMagnitude(AsPiece(values)), 3) << at << " of " << size;
+    }
+  }
+  EXPECT_EQ(LargestMagnitude(AsPiece({})), 0);
+  EXPECT_EQ(LargestMagnitude(AsPiece({-0.0f})), 0);
+}
+
+TEST(LargestMagnitudeTest, IsInfinityIfThereIsANan) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(LargestMagnitude(AsPiece({1, -infinity})), infinity);
+  EXPECT_EQ(LargestMagnitude(AsPiece({nan, 1})), infinity);
+  EXPECT_EQ(LargestMagnitude(AsPiece({1, -nan, infinity})), infinity);
+}
+
+TEST(CopyWithinTest, CopiesWhatIsWithinTheBoundAndNothingElse) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Values from = {1, -2, 2.5f, nan, infinity, -infinity, 0, -2.5f, 2};
+  Fenced to{Values(from.size(), 7)};
+  CopyWithin(2, AsPiece(from), to.span());
+  EXPECT_EQ(to.middle(), Values({1, -2, 0, 0, 0, 0, 0, 0, 2}));
+  EXPECT_TRUE(to.intact());
+}
+
 // What came over the wire lies anywhere.
 TEST(VectorMathTest, ReadsFloatsAtAnyAddress) {
   const Values numbers = Numbers(100, 14);

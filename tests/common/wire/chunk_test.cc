@@ -457,6 +457,7 @@ TEST_F(DecodeSharedChunkTest, RefersToTheSendersMemory) {
   ASSERT_EQ(chunk->pieces.size(), 1u);
   EXPECT_EQ(static_cast<const void*>(chunk->pieces[0].data()), view_->floats().data() + 8);
   EXPECT_EQ(chunk->pieces[0][1].value, 2.5f);
+  EXPECT_TRUE(chunk->foreign);
 }
 
 TEST_F(DecodeSharedChunkTest, KeepsTheMemoryAsLongAsItIsUsed) {

@@ -35,6 +35,22 @@ Values SumWith(const Accumulator& accumulator, const StagedVector& last,
   return sum;
 }
 
+TEST(AccumulatorTest, BoundsItsSum) {
+  Accumulator accumulator(ParametersOnly(3));
+  EXPECT_EQ(accumulator.bound(), 0);
+  const StagedVector last = Gradient({0, -7, 1});
+  EXPECT_EQ(accumulator.BoundWith({&last, {2, 3}}), 21);
+  Add(accumulator, Gradient({1, -2, 0.5f}));
+  Add(accumulator, Gradient({0, 0, 4}), {0.5f, 0.25f});
+  EXPECT_EQ(accumulator.bound(), 4);
+  EXPECT_EQ(accumulator.BoundWith({&last, {1, 1}}), 11);
+  accumulator.Clear();
+  EXPECT_EQ(accumulator.bound(), 0);
+  Serial serial;
+  accumulator.Load({1, -9, 2}, serial);
+  EXPECT_EQ(accumulator.bound(), 9);
+}
+
 TEST(AccumulatorTest, StartsWithNoGradient) {
   EXPECT_EQ(Accumulator(ParametersOnly(3)).count(), 0u);
 }

@@ -54,6 +54,47 @@ TEST(StagedVectorTest, HoldsChunksThatCameInAnyOrder) {
   EXPECT_THAT(Copy(vector, 6), ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
+TEST(StagedVectorTest, KnowsItsLargestMagnitude) {
+  StagedVector vector(Shared(ParametersOnly(4)));
+  EXPECT_EQ(vector.largest(), 0);
+  ASSERT_THAT(vector.Add(ChunkOf(2, {-5, 3})), IsOk());
+  ASSERT_THAT(vector.Add(ChunkOf(0, {1, 4})), IsOk());
+  EXPECT_EQ(vector.largest(), 5);
+  EXPECT_FALSE(vector.foreign());
+}
+
+TEST(StagedVectorTest, ForeignMemoryThatIsWrittenAfterTheCheckKeepsItsBound) {
+  const size_t size = 40000;
+  const auto memory = std::make_shared<Values>(size, 2.0f);
+  StagedVector vector(Shared(ParametersOnly(size)));
+  TensorChunk chunk;
+  chunk.pieces = {AsPiece(*memory)};
+  chunk.owner = memory;
+  chunk.foreign = true;
+  ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+  EXPECT_TRUE(vector.foreign());
+  (*memory)[1] = kNan;
+  (*memory)[20000] = -kInfinity;
+  (*memory)[20001] = -1;
+  (*memory)[size - 1] = 2.5f;
+  Values expected(size, 2);
+  expected[1] = expected[20000] = expected[size - 1] = 0;
+  expected[20001] = -1;
+  EXPECT_TRUE(Copy(vector, size) == expected);
+}
+
+TEST(StagedVectorTest, CopiesASmallPieceOfForeignMemory) {
+  const auto memory = std::make_shared<Values>(3, 2.0f);
+  StagedVector vector(Shared(ParametersOnly(3)));
+  TensorChunk chunk;
+  chunk.pieces = {AsPiece(*memory)};
+  chunk.foreign = true;
+  ASSERT_THAT(vector.Add(std::move(chunk)), IsOk());
+  (*memory)[0] = 1;
+  EXPECT_FALSE(vector.foreign());
+  EXPECT_THAT(Copy(vector, 3), ElementsAre(2, 2, 2));
+}
+
 TEST(StagedVectorTest, ShowsItsPiecesInTheOrderOfTheirOffsets) {
   StagedVector vector(Shared(ParametersOnly(6)));
   ASSERT_THAT(vector.Add(ChunkOf(4, {5, 6})), IsOk());

@@ -46,7 +46,6 @@ inline void Apply(Optimizer& optimizer, const OptimizerStep& step, const Values&
     optimizer.Apply(
         {0, begin, part(sum), part(current), absl::MakeSpan(next).subspan(begin, piece)});
   }
-  optimizer.Commit();
 }
 
 // Expects a hundred steps to follow the formula. `element` is the state of one parameter before its

@@ -3,7 +3,10 @@
 
 #include "server/optimizers/optimizer.h"
 
+#include <malloc.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <memory>
@@ -77,7 +80,6 @@ TEST_P(OptimizerTest, WritesEveryElementAndNothingElse) {
   const auto optimizer = MakeOptimizer({GetParam().options}, 2000);
   optimizer->Begin(StepOf(1, 3, 0.01));
   optimizer->Apply({0, 900, numbers, numbers, absl::MakeSpan(all).subspan(1, 1082)});
-  optimizer->Commit();
   EXPECT_EQ(all.front(), 4711);
   EXPECT_EQ(all.back(), 4711);
   const absl::Span<const float> written = absl::MakeConstSpan(all).subspan(1, 1082);
@@ -172,6 +174,129 @@ TEST_P(OptimizerTest, TakesAGradientOfZeroForAParameterOfZero) {
   for (int step = 0; step < 3; ++step) {
     world.Add(Values(5, 0));
     EXPECT_THAT(world.Make(), Each(0));
+  }
+}
+
+TEST_P(OptimizerTest, ATryLeavesTheSlotsAndMakesTheSameParameters) {
+  constexpr size_t kSize = 5003;
+  const auto optimizer = MakeOptimizer({GetParam().options}, kSize);
+  const auto copies = [&optimizer] {
+    std::vector<Values> all;
+    for (const OptimizerSlot& slot : optimizer->slots()) {
+      all.emplace_back(slot.values.begin(), slot.values.end());
+    }
+    return all;
+  };
+  Values current = Numbers(kSize, 1);
+  Values tried(kSize);
+  Values next(kSize);
+  for (int step = 1; step <= 3; ++step) {
+    const Values sum = Numbers(kSize, step);
+    const std::vector<Values> before = copies();
+    optimizer->Begin(StepOf(step, 3, 0.01));
+    EXPECT_EQ(optimizer->Try({0, 0, sum, current, absl::MakeSpan(tried)}), absl::nullopt);
+    EXPECT_TRUE(copies() == before);
+    Apply(*optimizer, StepOf(step, 3, 0.01), sum, current, next);
+    EXPECT_EQ(std::memcmp(tried.data(), next.data(), kSize * sizeof(float)), 0);
+    current.swap(next);
+  }
+}
+
+float LargestOf(absl::Span<const float> values) {
+  float largest = 0;
+  for (const float value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+// What After() told is measured anew when it has become too large to tell anything.
+Magnitudes Measured(Optimizer& optimizer, absl::Span<const float> parameters) {
+  Magnitudes measured;
+  measured.parameters = LargestOf(parameters);
+  for (const OptimizerSlot& slot : optimizer.slots()) {
+    measured.slots[slot.index] = LargestOf(slot.values);
+  }
+  return measured;
+}
+
+// Of gradients of all magnitudes.
+TEST_P(OptimizerTest, NoNumberIsLargerThanItsBound) {
+  constexpr size_t kSize = 300;
+  const auto optimizer = MakeOptimizer({GetParam().options}, kSize);
+  Values current = Numbers(kSize, 1);
+  Values next(kSize);
+  Magnitudes bounds = Measured(*optimizer, current);
+  for (int step = 1; step <= 60; ++step) {
+    Values sum = Numbers(kSize, step);
+    for (float& value : sum) value = std::ldexp(value, step * 37 % 90 - 70);
+    bounds.gradient = LargestOf(sum) / 3.0;
+    optimizer->Begin(StepOf(step, 3, 0.01));
+    const absl::optional<Magnitudes> after = optimizer->After(bounds);
+    if (!after.has_value()) {
+      EXPECT_TRUE(std::holds_alternative<LambOptions>(GetParam().options));
+      return;
+    }
+    optimizer->Apply({0, 0, sum, current, absl::MakeSpan(next)});
+    bounds = *after;
+    EXPECT_LE(LargestOf(next), bounds.parameters) << step;
+    for (const OptimizerSlot& slot : optimizer->slots()) {
+      EXPECT_LE(LargestOf(slot.values), bounds.slots[slot.index]) << slot.name << " " << step;
+    }
+    current.swap(next);
+    if (!(bounds.parameters < 1e20)) bounds = Measured(*optimizer, current);
+  }
+}
+
+// Whether a step is known to be finite, or is tried first, changes no bit.
+TEST_P(OptimizerTest, AStepInDoubtMakesTheSameBits) {
+  constexpr uint32_t kSize = 5003;
+  const Layout layout =
+      LayoutOf({{"a", 100}, {"mean", 7, RangeKind::kStatistic}, {"b", kSize - 107}});
+  StepWorld sure(layout, absl::nullopt, {GetParam().options});
+  StepWorld doubted(layout, absl::nullopt, {GetParam().options}, std::make_unique<ThreadPool>(3));
+  for (StepWorld* const world : {&sure, &doubted}) world->set_parameters(Numbers(kSize, 9));
+  for (int step = 0; step < 10; ++step) {
+    for (StepWorld* const world : {&sure, &doubted}) {
+      world->Add(Numbers(kSize, step));
+      world->Keep(Numbers(kSize, 100 + step));
+    }
+    doubted.executor().set_optimizer_steps(step);  // forgets what is known of the slots
+    ASSERT_TRUE(sure.Make(0.01) == doubted.Make(0.01)) << step;
+    ASSERT_EQ(sure.checksum(), doubted.checksum()) << step;
+  }
+}
+
+// In memory, each slot is there once, and a step takes no more.
+TEST_P(OptimizerTest, HoldsEachSlotOnce) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's allocator does not tell how much it holds";
+#endif
+  constexpr uint32_t kSize = 1 << 18;
+  const auto bytes = [] {
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+  };
+  Serial serial;
+  const Layout layout = ParametersOnly(kSize);
+  StepWorld world(layout, absl::nullopt, {SgdOptions()});
+  world.Add(Values(kSize, 1));
+  world.Make(0.01);
+  const size_t before = bytes();
+  const auto executor =
+      std::make_unique<StepExecutor>(layout, OptimizerConfig{GetParam().options, {}}, serial);
+  const Values sum(kSize, 1);
+  const Values current(kSize, 1);
+  Values next(kSize);
+  const auto expect_slots = [&] {
+    size_t slots = 0;
+    for (const SlotInfo& slot : SlotsOf(GetParam().options)) slots += slot.needed ? 1 : 0;
+    const size_t vectors = (bytes() - before + (1 << 19)) >> 20;  // each takes 1 MiB
+    EXPECT_EQ(vectors, slots + 4);  // the accumulator's sum, and three vectors
+  };
+  expect_slots();
+  for (int step = 0; step < 3; ++step) {
+    executor->Load(1, 1, sum);
+    executor->Make({Consistency(), {0.01}, absl::nullopt}, nullptr, current, absl::MakeSpan(next));
+    expect_slots();
   }
 }
 
