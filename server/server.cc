@@ -47,10 +47,12 @@ void RaiseOpenFiles(const ServerOptions& options) {
   const OpenFiles limit = RaiseOpenFilesLimit();
   const int connections = ConnectionsThatFit(options.limits, limit.now);
   if (static_cast<uint32_t>(connections) >= options.shard.max_sessions) return;
-  LOG(WARNING) << "--max-workers=" << options.shard.max_sessions << ", but only " << connections
-               << " connections are possible: this process may open " << limit.now
-               << " files, and --max-connections=" << options.limits.connections
-               << "; raise the lower of the two (ulimit -Hn), or lower --max-workers";
+  LOG(WARNING)
+      << "--max-workers=" << options.shard.max_sessions << ", but only " << connections
+      << " connections are possible: this process may open " << limit.now
+      << " files, of which each connection takes two, and --max-connections="
+      << options.limits.connections
+      << "; raise the limit that is too low (ulimit -Hn for files), or lower --max-workers";
 }
 
 bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {

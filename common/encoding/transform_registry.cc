@@ -26,8 +26,9 @@ void TransformRegistry::AddBuiltin(ValueTransform transform,
 }
 
 void TransformRegistry::Add(absl::string_view name, std::unique_ptr<const Transform> transform) {
-  CHECK(IsTransformName(name)) << "\"" << Shown(name)
-                               << "\" is no name for a transform: 1 to 64 of a-z, 0-9, - and _";
+  CHECK(IsTransformName(name))
+      << "\"" << Shown(name)
+      << "\" cannot be the name of a transform; take 1 to 64 of a-z, 0-9, - and _";
   CHECK(!IsBuiltin(name)) << "there is a transform named " << name << " already";
   const size_t width = transform->width();
   CHECK(width == 1 || width == 2 || width == 4)

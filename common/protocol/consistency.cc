@@ -60,8 +60,10 @@ absl::Status Consistency::Validate() const {
                "only ssp mode has it; use it, or drop slack");
   }
   if (mode != ConsistencyMode::kSync && order == ReductionOrder::kRank) {
-    return Bad(absl::StrCat("the order of reduction is rank in ", name, " mode"),
-               "only sync mode can add in that order; use it, or the order of arrival");
+    return Bad(
+        absl::StrCat("the order of reduction is rank in ", name, " mode"),
+        "only in sync mode does every worker contribute, so that there is such an order; use it, "
+        "or the order of arrival");
   }
   if (discount_stale && fresh_only) {
     return Bad(absl::StrCat("discount_stale is set in ", name, " mode"),

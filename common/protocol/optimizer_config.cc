@@ -102,11 +102,10 @@ absl::Status CheckSameOptimizer(const OptimizerConfig& job, const OptimizerConfi
   for (size_t i = 0; i < job.groups.size(); ++i) {
     const absl::Status parameters = CheckSameParameters(job.groups[i], worker.groups[i]);
     if (!parameters.ok()) return parameters;
-    const std::string where =
-        absl::StrCat(" in the group of ", Quoted(job.groups[i].parameters.front()));
-    const absl::Status same =
-        CheckSameOptimizer(job.groups[i].options, worker.groups[i].options, where);
-    if (!same.ok()) return same;
+    if (CheckSameOptimizer(job.groups[i].options, worker.groups[i].options).ok()) continue;
+    return CheckSameOptimizer(
+        job.groups[i].options, worker.groups[i].options,
+        absl::StrCat(" in the group of ", Quoted(job.groups[i].parameters.front())));
   }
   return absl::OkStatus();
 }

@@ -52,7 +52,7 @@ absl::Status CheckFile(int fd, const SharedMemoryName& name) {
   const bool large_enough = static_cast<uint64_t>(info.st_size) >= BytesOf(name.elements);
   if (sealed && large_enough && info.st_uid == geteuid()) return absl::OkStatus();
   return absl::UnavailableError(
-      "the peer's memory has another size, owner or seal than its name says");
+      "the peer's memory is smaller than its name says, not sealed, or another user's");
 }
 
 }  // namespace

@@ -83,6 +83,8 @@ std::string OtherField(const Message& message, const std::set<std::string>& expe
   return "";
 }
 
+size_t Sum(int a, int b) { return static_cast<size_t>(a) + static_cast<size_t>(b); }
+
 absl::Status BadPart(size_t part, absl::string_view problem) {
   return MakeError(Reason::kBadArgument,
                    absl::StrCat("part ", part, " of the request to join ", problem));
@@ -136,19 +138,34 @@ absl::Status JoinParts::CheckSizes(const v1::JoinRequest& part, size_t bytes) {
     return BadPart(parts_, absl::StrCat("makes it ", bytes_, " bytes long, expected at most ",
                                         kMaxJoinBytes, "; give the tensors shorter names"));
   }
-  const auto size = [](int added, int had) {
-    return static_cast<size_t>(added) + static_cast<size_t>(had);
-  };
-  const size_t ranges = size(part.layout().ranges_size(), whole_.layout().ranges_size());
+  const absl::Status ranges = CheckRanges(part.layout());
+  return ranges.ok() ? CheckGroups(part.optimizer()) : ranges;
+}
+
+absl::Status JoinParts::CheckRanges(const v1::Layout& added) const {
+  const size_t ranges = Sum(added.ranges_size(), whole_.layout().ranges_size());
   if (ranges > Layout::kMaxRanges) {
     return MakeError(Reason::kBadLayout,
                      absl::StrCat("the layout has ", ranges, " ranges or more, expected 1 to ",
                                   Layout::kMaxRanges));
   }
-  const size_t groups = size(part.optimizer().groups_size(), whole_.optimizer().groups_size());
-  for (const v1::OptimizerGroup& group : part.optimizer().groups()) {
-    grouped_ += static_cast<size_t>(group.parameters_size());
+  for (const v1::LayoutRange& range : added.ranges()) {
+    if (static_cast<size_t>(range.shape_size()) <= Layout::kMaxDimensions) continue;
+    return MakeError(Reason::kBadLayout,
+                     absl::StrCat("a range of the layout has ", range.shape_size(),
+                                  " dimensions, expected at most ", Layout::kMaxDimensions));
   }
+  return absl::OkStatus();
+}
+
+absl::Status JoinParts::CheckGroups(const v1::OptimizerConfig& added) {
+  for (const v1::OptimizerGroup& group : added.groups()) {
+    grouped_ += static_cast<size_t>(group.parameters_size());
+    if (group.options().groups_size() == 0) continue;
+    return MakeError(Reason::kBadOptimizer,
+                     "a group of the optimizer has groups of its own, expected none");
+  }
+  const size_t groups = Sum(added.groups_size(), whole_.optimizer().groups_size());
   if (std::max(groups, grouped_) <= Layout::kMaxRanges) return absl::OkStatus();
   return MakeError(Reason::kBadOptimizer,
                    absl::StrCat("the optimizer has ", groups, " groups of ", grouped_,

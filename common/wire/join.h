@@ -43,6 +43,8 @@ class JoinParts {
  private:
   absl::Status CheckFollows(const v1::JoinRequest& part) const;
   absl::Status CheckSizes(const v1::JoinRequest& part, size_t bytes);
+  absl::Status CheckRanges(const v1::Layout& added) const;
+  absl::Status CheckGroups(const v1::OptimizerConfig& added);
 
   v1::JoinRequest whole_;
   size_t parts_ = 0;

@@ -22,10 +22,10 @@ constexpr double kLaunchedStartTimeout = 60;  // seconds: all ranks start togeth
 constexpr uint32_t kMostThreads = 8;    // more than memory has bandwidth for, unless asked for
 constexpr uint64_t kInFlightShare = 4;  // of the memory, if no other share is asked for
 
-// Each element takes twelve float32: in two snapshots, in the accumulator, in an optimizer's three
-// slots, each twice, and in three gradients that are arriving.
+// Each element takes nine float32: in two snapshots, in the accumulator, in an optimizer's three
+// slots, and in three gradients that are arriving.
 uint64_t ElementsThatMemoryHolds() {
-  constexpr uint64_t kVectors = 12;
+  constexpr uint64_t kVectors = 9;
   return MemoryBytes() / (kVectors * sizeof(float));
 }
 

@@ -60,14 +60,14 @@ void AddScheduleFlags(CLI::App& group, TrainingFlags& flags) {
       ->capture_default_str();
   group
       .add_option("--lr-warmup-steps", schedule.warmup_steps,
-                  "steps in which the learning rate rises linearly from 0 at the beginning")
+                  "the first N steps, in which the learning rate rises linearly, from 1/N of it")
       ->capture_default_str();
   group.add_option("--lr-step-size", schedule.step_size,
                    "step: number of steps between two changes");
   group.add_option("--lr-gamma", schedule.gamma, "step: factor of each change")
       ->capture_default_str();
   group.add_option("--lr-total-steps", schedule.total_steps,
-                   "cosine: steps until the end of the curve, with the warm-up");
+                   "cosine: steps until the end of the curve, including those of the warm-up");
   group.add_option("--lr-floor", schedule.floor, "cosine: factor at the end of the curve")
       ->capture_default_str();
 }

@@ -47,14 +47,10 @@ class JoinInParts final : public PartsStream {
         StartRead(&bytes_);
         return;
       }
+      bytes_.Clear();
       whole = EndReading();
     }
-    if (status.ok()) status = options_.may_join(whole);
-    if (status.ok()) {
-      Open(whole, options_.connection);
-    } else {
-      Finish(ToGrpcStatus(status));
-    }
+    Answer(std::move(status), std::move(whole));
     options_.turns.Leave(this);
   }
 
@@ -91,14 +87,23 @@ class JoinInParts final : public PartsStream {
   absl::Status Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     v1::JoinRequest part;
     if (DecodeMessage(bytes_, &part)) return parts_.Add(std::move(part), bytes_.Length());
-    return MakeError(Reason::kBadArgument, "a part of the request is no JoinRequest");
+    return MakeError(Reason::kBadArgument, "a part of the request is not a valid JoinRequest");
   }
 
   v1::JoinRequest EndReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     phase_ = Phase::kOver;
     alarm_.Cancel();
-    bytes_.Clear();
     return parts_.Take();
+  }
+
+  // Takes the request over, so that it is gone when the next call has its turn.
+  void Answer(absl::Status status, v1::JoinRequest whole) {
+    if (status.ok()) status = options_.may_join(whole);
+    if (status.ok()) {
+      Open(whole, options_.connection);
+    } else {
+      Finish(ToGrpcStatus(status));
+    }
   }
 
   // Without an ErrorInfo, so that the caller joins again as after a lost connection.
@@ -111,17 +116,17 @@ class JoinInParts final : public PartsStream {
       came = absl::StrCat(parts_.parts(), " parts with ", parts_.bytes(), " bytes came");
       EndReading();
     }
+    options_.turns.Leave(this);  // before Finish(), after which the server may be gone
     Finish({grpc::StatusCode::UNAVAILABLE,
             absl::StrCat("the request to join was not complete within ",
                          absl::FormatDuration(options_.time), ": ", came, "; join again")});
-    options_.turns.Leave(this);
   }
 
   const JoinInPartsOptions options_;
   absl::Mutex mu_;
   Phase phase_ ABSL_GUARDED_BY(mu_) = Phase::kWaiting;
   JoinParts parts_ ABSL_GUARDED_BY(mu_);
-  grpc::ByteBuffer bytes_ ABSL_GUARDED_BY(mu_);  // of the part that is read
+  grpc::ByteBuffer bytes_;  // of the part that is read; gRPC's from StartRead() to OnReadDone()
   grpc::Alarm alarm_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -80,11 +80,13 @@ void Shard::Tick() {
 // ---- The operator ----
 
 absl::StatusOr<Step> Shard::SetConsistency(const Consistency& consistency) {
-  return ChangeSettings([&](Coordinator& shard) { return shard.SetConsistency(consistency); });
+  return ChangeSettings(
+      [&](Coordinator& coordinator) { return coordinator.SetConsistency(consistency); });
 }
 
 absl::StatusOr<Step> Shard::SetLearningRate(double learning_rate) {
-  return ChangeSettings([&](Coordinator& shard) { return shard.SetLearningRate(learning_rate); });
+  return ChangeSettings(
+      [&](Coordinator& coordinator) { return coordinator.SetLearningRate(learning_rate); });
 }
 
 // Returns the first step with the changed settings.

@@ -78,16 +78,17 @@ class Server:
 
     def await_line(self, pattern):
         deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
+        while True:
+            over = self.process.poll() is not None or time.monotonic() > deadline
             found = re.search(pattern, self.lines())
             if found:
                 return found.group(1)
+            if over:
+                raise AssertionError(f"no line with {pattern}:\n{self.lines()}")
             try:
                 self.process.wait(0.01)
             except subprocess.TimeoutExpired:
-                continue
-            break
-        raise AssertionError(f"no line with {pattern}:\n{self.lines()}")
+                pass
 
     def peak(self):
         """The most memory that it has had, in MB."""

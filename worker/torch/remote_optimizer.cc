@@ -76,8 +76,8 @@ RemoteOptimizer::RemoteOptimizer(const Job& job, torch::nn::Module& model,
     : job_(job), model_(model), config_(ConfigFor(config, local)) {
   if (local.has_value() && overlap == Overlap::kBackward) {
     throw std::invalid_argument(
-        "local steps push no gradients, so Overlap::kBackward cannot send any early; use one of "
-        "the two");
+        "local steps push no gradients, so overlap with backward (Overlap::kBackward, --overlap) "
+        "has none to send early; use local steps or overlap, not both");
   }
   if (local.has_value() && job.push_encoding().choice.sparse()) {
     throw std::invalid_argument(

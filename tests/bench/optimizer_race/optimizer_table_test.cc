@@ -21,9 +21,10 @@ TEST(OptimizerTableTest, TakesTheMedianOfThePairsRatios) {
 }
 
 TEST(OptimizerTableTest, ShowsMediansAndExtremesInMilliseconds) {
-  EXPECT_THAT(OptimizerTable({Adam(0)}),
-              AllOf(HasSubstr("adam            |     20.0    10.0–    40.0 |     40.0    30.0–"),
-                    HasSubstr("2.00   1.00– 3.00"), Not(HasSubstr("at least"))));
+  EXPECT_THAT(
+      OptimizerTable({Adam(0)}),
+      AllOf(HasSubstr("adam            |    20.000    10.000–   40.000 |    40.000    30.000–"),
+            HasSubstr("2.00   1.00– 3.00"), Not(HasSubstr("at least"))));
 }
 
 TEST(OptimizerTableTest, TellsWhetherAGoalIsMet) {
@@ -34,7 +35,7 @@ TEST(OptimizerTableTest, TellsWhetherAGoalIsMet) {
 
 TEST(OptimizerTableTest, ShowsARaceWithoutAnOpponent) {
   const OptimizerRace lamb = {"lamb", 1, {0.010}, {}};
-  EXPECT_THAT(OptimizerTable({lamb}), HasSubstr("lamb            |     10.0"));
+  EXPECT_THAT(OptimizerTable({lamb}), HasSubstr("lamb            |    10.000"));
   EXPECT_EQ(CountMissed({lamb}), 0u);
 }
 

@@ -120,8 +120,8 @@ TEST(TransformRegistryDeathTest, ATransformsNameIsTakenOnce) {
   TransformRegistry transforms = With("once");
   EXPECT_DEATH(transforms.Add("int8", std::make_unique<Negation>()), "int8 already");
   EXPECT_DEATH(transforms.Add("none", std::make_unique<Negation>()), "none already");
-  EXPECT_DEATH(transforms.Add("auto", std::make_unique<Negation>()), "no name");
-  EXPECT_DEATH(transforms.Add("Bad name", std::make_unique<Negation>()), "no name");
+  EXPECT_DEATH(transforms.Add("auto", std::make_unique<Negation>()), "cannot be the name");
+  EXPECT_DEATH(transforms.Add("Bad name", std::make_unique<Negation>()), "cannot be the name");
   EXPECT_DEATH(transforms.Add("wide", std::make_unique<Wide>()), "8 bytes, expected 1, 2 or 4");
   EXPECT_DEATH(transforms.Add("once", std::make_unique<Negation>()), "once was added already");
 }

@@ -135,7 +135,7 @@ TEST(ConsistencyTest, TakesTheOrderOfRanksInSyncOnly) {
     } else {
       EXPECT_THAT(
           consistency.Validate(),
-          Refused(absl::StrCat("order of reduction is rank in ", Name(mode)), "only sync mode"));
+          Refused(absl::StrCat("order of reduction is rank in ", Name(mode)), "only in sync mode"));
     }
   }
 }

@@ -105,7 +105,8 @@ TEST(SharedMemoryTest, MoreThanThereIsIsRefused) {
   const auto memory = MemoryOf(4);
   name = memory->name();
   name.elements = 1'000'000;
-  EXPECT_THAT(OpeningOf(name), IsUnavailable("another size, owner or seal than its name says"));
+  EXPECT_THAT(OpeningOf(name),
+              IsUnavailable("smaller than its name says, not sealed, or another user"));
   name.elements = UINT64_MAX / 2;
   EXPECT_THAT(OpeningOf(name), IsUnavailable("more elements than fit into an address space"));
 }
@@ -120,7 +121,8 @@ TEST(SharedMemoryTest, AFileThatCouldShrinkIsRefused) {
   name.pid = static_cast<uint32_t>(getpid());
   name.fd = static_cast<uint32_t>(fd);
   name.elements = 4;
-  EXPECT_THAT(OpeningOf(name), IsUnavailable("another size, owner or seal than its name says"));
+  EXPECT_THAT(OpeningOf(name),
+              IsUnavailable("smaller than its name says, not sealed, or another user"));
   close(fd);
 }
 

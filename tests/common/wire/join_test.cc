@@ -140,6 +140,25 @@ TEST_F(JoinPartsTest, RefusesMoreGroupsAndGroupedNamesThanALayoutMayHave) {
               IsError(Reason::kBadOptimizer, HasSubstr("1000001 groups of ")));
 }
 
+// Else a few bytes would take hundreds of megabytes of memory until the request is complete.
+TEST_F(JoinPartsTest, RefusesGroupsWithinAGroup) {
+  v1::JoinRequest part;
+  part.mutable_optimizer()->add_groups()->mutable_options()->add_groups();
+  EXPECT_THAT(AddTo(parts_, part),
+              IsError(Reason::kBadOptimizer, HasSubstr("has groups of its own, expected none")));
+}
+
+TEST_F(JoinPartsTest, RefusesMoreDimensionsThanATensorMayHave) {
+  v1::JoinRequest part;
+  v1::LayoutRange& range = *part.mutable_layout()->add_ranges();
+  for (size_t i = 0; i < Layout::kMaxDimensions; ++i) range.add_shape(1);
+  part.set_more(true);
+  EXPECT_THAT(AddTo(parts_, part), IsOk());
+  part.mutable_layout()->mutable_ranges(0)->add_shape(1);
+  EXPECT_THAT(AddTo(parts_, part),
+              IsError(Reason::kBadLayout, HasSubstr("has 9 dimensions, expected at most 8")));
+}
+
 TEST_F(JoinPartsTest, Takes64MiBAndNotAByteMore) {
   const size_t had = parts_.bytes();
   v1::JoinRequest part;

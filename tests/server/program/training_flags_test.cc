@@ -195,7 +195,8 @@ TEST(TrainingFlagsTest, AreRefusedWhereTheyContradictEachOther) {
       {{"--slack=1"}, "slack is 1 in sync mode; only ssp mode has it"},
       {{"--mode=async", "--slack=1"}, "slack is 1 in async mode; only ssp mode has it"},
       {{"--mode=backup", "--reduction-order=rank"},
-       "the order of reduction is rank in backup mode; only sync mode can add in that order"},
+       "the order of reduction is rank in backup mode; only in sync mode does every worker "
+       "contribute"},
       {{"--mode=async", "--reduction-order=rank"}, "the order of reduction is rank in async mode"},
       {{"--discount-stale"},
        "discount_stale is set in sync mode; stale gradients never count there"},

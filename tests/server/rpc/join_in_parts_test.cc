@@ -197,8 +197,9 @@ TEST_F(WrongPartsTest, AnEndBeforeTheLastPart) {
 TEST_F(WrongPartsTest, NoMessageAtAll) {
   const auto channel =
       grpc::CreateChannel(world_.address().ToString(), grpc::InsecureChannelCredentials());
-  EXPECT_THAT(CallOnce(channel, kJoinInParts, "\xff"),
-              IsError(Reason::kBadArgument, HasSubstr("a part of the request is no JoinRequest")));
+  EXPECT_THAT(
+      CallOnce(channel, kJoinInParts, "\xff"),
+      IsError(Reason::kBadArgument, HasSubstr("a part of the request is not a valid JoinRequest")));
 }
 
 // ---- Peers that stop ----
