@@ -76,8 +76,8 @@ struct PushHeader {
   std::shared_ptr<const Attachments> attachments;  // null if there are none
 };
 
-// The facts that a worker learns only after it has begun to send a gradient. The server uses it in
-// place of the header's values.
+// The facts that a worker learns only after it has begun to send a gradient. The server uses them
+// in place of the header's values.
 struct PushSummary {
   uint32_t samples = 1;
   absl::optional<float> loss;

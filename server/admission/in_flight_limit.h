@@ -5,7 +5,8 @@
 // the senders. A worker that sends one push after the other gets no error. A session has at most
 // one push in flight.
 //
-// The journal holds a step in memory until the step is on the disk. It then occupies a vector, too.
+// A step that the journal holds in memory, because it is not on the disk yet, also occupies a
+// vector.
 //
 // One vector is reserved for the worker of the lowest rank that the step waits for. In rank order
 // all other gradients wait for this one, so it must get in even if the limit is reached.

@@ -11,8 +11,9 @@
 // 5. The push is answered. An answer APPLIED waits until the step is published. With a journal, the
 //    answer to any push that is part of a step waits until that step is durable. Other answers are
 //    given at once.
-// 6. If a step's result is not finite, LeaveOut() makes its gradients count as skipped. The answers
-//    that are held for the step become SKIPPED or, without --skip-not-finite, the error.
+// 6. If a step's result is not finite, LeaveOut() leaves its gradients out. The answers that are
+//    held for the step become SKIPPED or, without --skip-not-finite, the error, and the push then
+//    counts as rejected. All its other gradients count as skipped.
 //
 // The coordinator owns it and calls Settle() after every change.
 

@@ -95,7 +95,8 @@ class SessionTable {
 
   // The number of open sessions.
   uint32_t CountAlive(SessionRole role) const;
-  // The number of open sessions, and of sessions that joined in this incarnation and have ended.
+  // The number of names that have an open session, or that joined in this incarnation and have
+  // gone.
   uint32_t CountKnown(SessionRole role) const;
   uint32_t CountMembers(Step step) const;
   // The members of `step` that have not contributed to it.

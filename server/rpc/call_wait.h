@@ -22,7 +22,7 @@ class CallWait {
     return cancelled_;
   }
 
-  // The call was cancelled. Returns the id of the wait to end, or Id().
+  // The call was cancelled. Returns the id of the latest wait, which may have ended, or Id().
   Id Cancel() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     cancelled_ = true;

@@ -1,5 +1,6 @@
 // The messages that answer pulls. They are made once for each snapshot and encoding, and all pulls
-// share them. An encoding takes as much memory as the model as long as a session uses it.
+// share them. While a session uses an encoding, it takes up to twice the model's memory: for the
+// encoded parameters and for the error feedback.
 
 #ifndef SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
 #define SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_

@@ -46,7 +46,7 @@ struct SessionRecord {
   // The number of answers that are stored for repeated pushes. A worker has one push in flight; the
   // other answers serve copies of earlier pushes that a slow network delays.
   static constexpr size_t kStoredAnswers = 16;
-  // The number of stored nonces of processes whose answers were discarded.
+  // The most nonces that are stored, of processes whose answers were discarded.
   static constexpr size_t kStoredProcesses = 16;
 
   std::string worker;

@@ -1,6 +1,6 @@
 """The library of a folder."""
 
-# Of sources that see many headers and run once: they compile in two thirds of the time.
+# Of sources that see many headers and have no loop that matters: they compile in two thirds of the time.
 COLD = ["-O1"]
 
 # Sources as one. The compiler's messages and the debugger then name the source, not the copy.

@@ -32,8 +32,8 @@ struct AcceptorOptions {
 // that gRPC has taken stay open.
 class Acceptor {
  public:
-  // `calls` counts each call that begins, and outlives the acceptor. UNAVAILABLE names the system
-  // call that failed.
+  // `calls` counts each call that begins, and outlives the acceptor. UNAVAILABLE has the system's
+  // message.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Start(ListeningSockets listening,
                                                          AcceptorOptions options,
                                                          CallCounter& calls);

@@ -19,7 +19,7 @@
 
 namespace sluice {
 
-// The shortest time between two calls of Look by one stream.
+// The shortest time between two calls of Look by one stream, except at the server's end.
 inline constexpr absl::Duration kShortestWatchInterval = absl::Milliseconds(100);
 
 // Alternates between an alarm and a write. If the call or the server ends, the alarm ends early.
