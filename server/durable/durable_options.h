@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-// What a crash of the server loses.
+// How much of the training a crash of the server may lose.
 enum class Durability {
   kMemory,   // the steps since the last checkpoint
   kJournal,  // nothing that a worker was told of

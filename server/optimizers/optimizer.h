@@ -58,7 +58,8 @@ inline constexpr double kSafeMagnitude = 1e38;
 // Upper bounds of magnitudes (absolute values). Each holds for all elements. Infinity and NaN tell
 // nothing.
 struct Magnitudes {
-  // Of sum / divisor. After a step: of all numbers on the way from it to the others.
+  // Before a step, this bounds sum / divisor. After a step, it also bounds all numbers that the
+  // step computes from it on the way to the parameters and slots.
   double gradient = 0;
   double parameters = 0;
   std::array<double, kMostSlots> slots = {};  // by OptimizerSlot::index
@@ -72,9 +73,8 @@ class Optimizer {
   // Starts a step. What follows belongs to it.
   virtual void Begin(const OptimizerStep& step) = 0;
 
-  // What the magnitudes are after the step, if they are `before` until then; absent if the
-  // optimizer has no rule for it. If all of them are below kSafeMagnitude, the step makes finite
-  // numbers only.
+  // Returns the magnitudes after the step, given those `before` it, or nothing if the optimizer has
+  // no rule for them. If all of them are below kSafeMagnitude, the step makes finite numbers only.
   virtual absl::optional<Magnitudes> After(const Magnitudes& before) const = 0;
 
   // Computes `next` from `current` and the slots, and updates the slots. Called once for each
