@@ -4,10 +4,15 @@
 #include <cstring>
 #include <string>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/process/launch.h"
 
 namespace sluice {
 namespace {
+
+using ::testing::Contains;
+using ::testing::Pair;
 
 // A job of 4 steps in 2 s.
 ShardStatus State() {
@@ -61,6 +66,16 @@ TEST(ClosingTableTest, AddsWhatTheWorkersReported) {
                        "  test accuracy              0.8946\n"),
             std::string::npos)
       << table;
+}
+
+// As mpirun forwards it: a line of stderr between two rows of stdout.
+TEST(ClosingTableTest, IsReadThoughALineOfTheLogStandsBetweenItsRows) {
+  std::string output = ClosingTable(State(), {{"test accuracy", 0.89456}}, {});
+  output.insert(output.find("  mean staleness"),
+                "I20261122 20:11:19.704716  4631 directory.cc:252] saved a checkpoint\n");
+  const auto rows = ClosingRows(output);
+  EXPECT_THAT(rows, Contains(Pair("aborted", "1")));
+  EXPECT_THAT(rows, Contains(Pair("test accuracy", "0.8946")));
 }
 
 TEST(ClosingTableTest, MakesRoomForALongName) {

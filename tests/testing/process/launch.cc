@@ -11,6 +11,8 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -81,6 +83,14 @@ bool IsBindable(uint16_t port) {
   const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
   close(fd);
   return bound;
+}
+
+// Of Abseil's log: severity, date, time, thread and place. mpirun reads stdout and stderr by turns,
+// so that a line of the log may come between two rows of a table that was written in one piece.
+bool IsLogLine(absl::string_view line) {
+  constexpr absl::string_view kSeverities = "IWEF";
+  return line.size() > 1 && absl::StrContains(kSeverities, line[0]) &&
+         absl::ascii_isdigit(static_cast<unsigned char>(line[1]));
 }
 
 uint64_t Count(const std::map<std::string, std::string>& rows, const std::string& name) {
@@ -169,7 +179,9 @@ std::map<std::string, std::string> ClosingRows(absl::string_view output) {
   std::map<std::string, std::string> rows;
   const absl::string_view table = output.substr(output.find(kTableTitle));
   const std::vector<absl::string_view> lines = absl::StrSplit(table, '\n');
-  for (size_t i = 1; i < lines.size() && absl::StartsWith(lines[i], "  "); ++i) {
+  for (size_t i = 1; i < lines.size(); ++i) {
+    if (IsLogLine(lines[i])) continue;
+    if (!absl::StartsWith(lines[i], "  ")) break;
     const size_t end_of_name = lines[i].find("  ", lines[i].find_first_not_of(' '));
     if (end_of_name == absl::string_view::npos) break;
     const auto name = absl::StripAsciiWhitespace(lines[i].substr(0, end_of_name));
