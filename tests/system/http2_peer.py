@@ -107,7 +107,7 @@ class Peer:
             for i in range(0, len(payload), 6):
                 name, value = struct.unpack(">HI", payload[i : i + 6])
                 if name == 4:
-                    self.first_window = value
+                    self.widen(value - self.first_window)
             if self.acknowledges:
                 self.send(frame(SETTINGS, ACK, 0))
         if kind == WINDOW_UPDATE:
@@ -115,14 +115,24 @@ class Peer:
         self.last = found
         return kind == wanted
 
+    def widen(self, more):
+        """The server allows this much more on each stream, those that are open included."""
+        self.first_window += more
+        for stream in self.window:
+            self.window[stream] += more if stream else 0
+
     def left(self, stream):
         return self.window.get(stream, self.first_window if stream else WINDOW)
+
+    def room(self, stream):
+        """Bytes that the next frame may have. A window that the server has narrowed may be negative."""
+        return max(0, min(FRAME_BYTES, self.left(0), self.left(stream)))
 
     def call(self, stream, path, message, extra=()):
         """Begins a call and sends its only message, as fast as the server allows."""
         self.send(frame(HEADERS, END_HEADERS, stream, request(path, extra)))
         while message and not self.closed:
-            part = message[: min(FRAME_BYTES, self.left(0), self.left(stream))]
+            part = message[: self.room(stream)]
             if not part:
                 if self.step_until(HEADERS):
                     self.received = frame(*self.last) + self.received
