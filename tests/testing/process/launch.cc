@@ -85,7 +85,7 @@ bool IsBindable(uint16_t port) {
   return bound;
 }
 
-// Of Abseil's log: severity, date, time, thread and place. mpirun reads stdout and stderr by turns,
+// Of glog's log: severity, date, time, thread and place. mpirun reads stdout and stderr by turns,
 // so that a line of the log may come between two rows of a table that was written in one piece.
 bool IsLogLine(absl::string_view line) {
   constexpr absl::string_view kSeverities = "IWEF";
