@@ -13,6 +13,7 @@
 #include "server/closing_table.h"
 #include "server/durable/recovery.h"
 #include "server/durable/save_checkpoint.h"
+#include "server/policy/mode_options.h"
 #include "server/rpc/access/rpc_limits.h"
 #include "server/rpc/listening/open_files.h"
 
@@ -112,6 +113,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   server->grpc_server_ = *std::move(door);
   LOG(INFO) << "job " << options.shard.job_id << ": listening on " << server->address().ToString()
             << (options.credentials != nullptr ? ", with mutual TLS" : "");
+  // Of the shard, which may continue with an operator's rules.
+  LOG(INFO) << "mode " << DescribeMode(server->shard_.Describe().consistency)
+            << "; the first step waits for " << options.shard.expected_workers << " workers";
   return server;
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/command_line.h"
 #include "common/base/error.h"
+#include "server/policy/mode_options.h"
 #include "server/program/optional_flag.h"
 
 namespace sluice {
@@ -23,14 +24,14 @@ void AddConsistencyFlags(CLI::App& group, TrainingFlags& flags) {
               "workers that the first step waits for (default: those that mpirun launched; without "
               "mpirun the quorum in backup, else 1)");
   AddOptional(group, "--quorum", flags.quorum,
-              "backup, bounded, async: gradients per step (default: one less than the workers in "
-              "backup, else 1)");
+              "backup, bounded, async: gradients per step (default: in backup the workers less 5 % "
+              "of them, and at least one less; else 1)");
   AddOptional(group, "--max-staleness", flags.max_staleness,
-              "bounded: drop gradients of a larger staleness, in steps");
-  group
-      .add_option("--slack", flags.slack,
-                  "ssp: how many pushes a worker may be ahead of the slowest")
-      ->capture_default_str();
+              "bounded: drop gradients of a larger staleness, in steps (default: 2 x workers / "
+              "quorum)");
+  AddOptional(group, "--slack", flags.slack,
+              absl::StrCat("ssp: how many pushes a worker may be ahead of the slowest (default: ",
+                           kDefaultSlack, ")"));
   group
       .add_option("--reduction", flags.reduction,
                   "mean, weighted-mean (by samples) or sum of a step's gradients")
@@ -88,9 +89,27 @@ uint32_t WorkersOf(const TrainingFlags& flags, ConsistencyMode mode, uint32_t la
   return mode == ConsistencyMode::kBackup ? flags.quorum.value_or(1) : 1;
 }
 
-uint32_t QuorumOf(const TrainingFlags& flags, ConsistencyMode mode, uint32_t workers) {
-  const bool backup = mode == ConsistencyMode::kBackup;
-  return flags.quorum.value_or(backup && workers > 1 ? workers - 1 : 1);
+// The options of the mode, given or by default, for as many workers.
+void SetModeOptions(const TrainingFlags& flags, uint32_t workers, Consistency* consistency) {
+  const ConsistencyMode mode = consistency->mode;
+  consistency->quorum = flags.quorum.value_or(DefaultQuorum(mode, workers));
+  consistency->max_staleness = flags.max_staleness;
+  if (mode == ConsistencyMode::kBounded && !flags.max_staleness.has_value()) {
+    consistency->max_staleness =
+        DefaultMaxStaleness(workers, std::max(consistency->quorum, uint32_t{1}));
+  }
+  consistency->slack = flags.slack.value_or(mode == ConsistencyMode::kSsp ? kDefaultSlack : 0);
+}
+
+// A bound that is made for one worker would drop most gradients of several.
+absl::Status CheckBoundIsKnown(const TrainingFlags& flags, ConsistencyMode mode,
+                               uint32_t launched) {
+  const bool bounded = mode == ConsistencyMode::kBounded && !flags.max_staleness.has_value();
+  if (!bounded || flags.workers.has_value() || launched > 0) return absl::OkStatus();
+  return MakeError(Reason::kBadArgument,
+                   "--mode=bounded is given without --max-staleness, and its default is twice the "
+                   "number of workers, which a server that is started by hand does not know; give "
+                   "--workers=N or --max-staleness=STEPS");
 }
 
 }  // namespace
@@ -119,9 +138,8 @@ absl::Status ApplyTrainingFlags(const TrainingFlags& flags, uint32_t launched_wo
   if (options->expected_workers == 0) {
     return absl::InvalidArgumentError("--workers is 0, expected at least 1");
   }
-  consistency.quorum = QuorumOf(flags, consistency.mode, options->expected_workers);
-  consistency.max_staleness = flags.max_staleness;
-  consistency.slack = flags.slack;
+  status.Update(CheckBoundIsKnown(flags, consistency.mode, launched_workers));
+  SetModeOptions(flags, options->expected_workers, &consistency);
   consistency.discount_stale = flags.discount_stale;
   consistency.inconsistent_reads = flags.inconsistent_reads;
   if (flags.max_step_wait.has_value()) {

@@ -23,7 +23,7 @@ struct TrainingFlags {
   absl::optional<uint32_t> workers;
   absl::optional<uint32_t> quorum;
   absl::optional<uint32_t> max_staleness;
-  uint32_t slack = 0;
+  absl::optional<uint32_t> slack;
   std::string reduction = "mean";
   absl::optional<std::string> reduction_order;
   bool discount_stale = false;

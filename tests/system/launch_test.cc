@@ -109,6 +109,20 @@ TEST_F(MpirunTest, AsynchronousWorkersMakeAStepOfEachGradient) {
   EXPECT_EQ(Counters(output), "60 steps, 60 received: 60 accepted") << output;
 }
 
+TEST_F(MpirunTest, EveryModeStartsWithNothingButItsNameAndSaysWhatItTook) {
+  const std::pair<const char*, const char*> modes[] = {
+      {"sync", "mode sync;"},
+      {"backup", "mode backup, quorum 1;"},
+      {"bounded", "mode bounded, quorum 1, max_staleness 4;"},
+      {"ssp", "mode ssp, slack 3;"},
+      {"async", "mode async, quorum 1;"}};
+  for (const auto& [mode, says] : modes) {
+    const std::string output =
+        Mpirun({{3, Train(data_, {absl::StrCat("--mode=", mode), "--max-steps=2", "--no-test"})}});
+    EXPECT_THAT(output, HasSubstr(absl::StrCat(says, " the first step waits for 2 workers")));
+  }
+}
+
 TEST_F(MpirunTest, OneProgramIsServerAndWorkersAlsoWithGradientsThatLeaveDuringBackward) {
   std::map<std::string, std::string> rows[2];
   for (const bool overlap : {false, true}) {
@@ -338,6 +352,10 @@ TEST_F(StandaloneTest, DataThatAreCutOffAreNamed) {
 TEST(CommandLineTest, OfTheServerIsPrintedIfAsked) {
   const std::string config = OutputOf(ServerProgram({"--print-config", "--mode=async"}), 0);
   EXPECT_THAT(LinesWith(config, "\"mode\""), ElementsAre("  \"mode\": \"ASYNC\","));
+  EXPECT_THAT(
+      LinesWith(OutputOf(ServerProgram({"--print-config", "--mode=bounded", "--workers=3"}), 0),
+                "\"max_staleness\": 6"),
+      SizeIs(1));
   EXPECT_THAT(OutputOf(ServerProgram({"--print-config", "--mode=bogus"}), 2),
               HasSubstr("\"bogus\""));
 }

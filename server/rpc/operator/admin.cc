@@ -1,5 +1,6 @@
 #include "server/rpc/operator/admin.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/durable/save_checkpoint.h"
+#include "server/policy/mode_options.h"
 #include "server/rpc/access/token.h"
 #include "sluice/v1/admin.grpc.pb.h"
 
@@ -32,6 +34,13 @@ std::vector<std::string> Ignored(const v1::Consistency& request, const Consisten
   return ignored;
 }
 
+// The rules with the bound of BOUNDED, which is required there, if it is left out.
+v1::Consistency WithBound(v1::Consistency rules, uint32_t workers) {
+  if (rules.mode() != v1::BOUNDED || rules.has_max_staleness()) return rules;
+  rules.set_max_staleness(DefaultMaxStaleness(workers, std::max(rules.quorum(), 1u)));
+  return rules;
+}
+
 class GrpcAdmin final : public v1::Admin::CallbackService {
  public:
   GrpcAdmin(std::string token, Shard& shard, DurableDirectory* durable)
@@ -41,7 +50,7 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
                                       const v1::SetPolicyRequest* request,
                                       v1::SetPolicyResponse* response) override {
     return Reply(context, [&]() -> absl::Status {
-      auto consistency = FromProto(request->consistency());
+      auto consistency = FromProto(WithBound(request->consistency(), shard_.Describe().workers));
       if (!consistency.ok()) return consistency.status();
       if (request->consistency().order() == v1::REDUCTION_ORDER_UNSPECIFIED) {
         consistency->order = shard_.OrderFor(consistency->mode);

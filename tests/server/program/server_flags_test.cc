@@ -90,6 +90,7 @@ TEST(ServerFlagsTest, WaitsForAllThatWereLaunched) {
   EXPECT_EQ(Words(LaunchedTerms({})), "sync, 3 workers");
   EXPECT_EQ(Words(LaunchedTerms({"--mode=async"})), "async of 1, 3 workers");
   EXPECT_EQ(Words(LaunchedTerms({"--mode=ssp"})), "ssp, 3 workers");
+  EXPECT_EQ(Words(LaunchedTerms({"--mode=bounded"})), "bounded of 1, 3 workers, staleness up to 6");
 }
 
 TEST(ServerFlagsTest, WaitsForAsManyWorkersAsItIsTold) {

@@ -77,15 +77,19 @@ TEST(TrainingFlagsTest, ReduceInRankOrderInSyncAndElsewhereAsGradientsArrive) {
 
 TEST(TrainingFlagsTest, WaitForAllThatWereLaunchedUnlessTold) {
   for (const char* mode : {"--mode=sync", "--mode=backup", "--mode=ssp", "--mode=async"}) {
+    EXPECT_EQ(Options({mode}).expected_workers, 1u) << mode;
+  }
+  for (const char* mode :
+       {"--mode=sync", "--mode=backup", "--mode=bounded", "--mode=ssp", "--mode=async"}) {
     EXPECT_EQ(Options({mode}, 5).expected_workers, 5u) << mode;
     EXPECT_EQ(Options({mode, "--workers=3"}, 5).expected_workers, 3u) << mode;
-    EXPECT_EQ(Options({mode}).expected_workers, 1u) << mode;
     EXPECT_EQ(Options({mode, "--workers=3"}).expected_workers, 3u) << mode;
   }
 }
 
-TEST(TrainingFlagsTest, LeaveOneWorkerForABackup) {
+TEST(TrainingFlagsTest, LeaveFivePercentOfTheWorkersAndAtLeastOneForBackups) {
   EXPECT_EQ(Terms({"--mode=backup"}, 5).quorum, 4u);
+  EXPECT_EQ(Terms({"--mode=backup"}, 40).quorum, 38u);
   EXPECT_EQ(Terms({"--mode=backup", "--workers=3"}).quorum, 2u);
   EXPECT_EQ(Terms({"--mode=backup", "--quorum=2"}, 5).quorum, 2u);
   // With one worker there is none to spare.
@@ -105,6 +109,23 @@ TEST(TrainingFlagsTest, MakeAStepOfEveryGradientInBoundedAndAsync) {
   EXPECT_EQ(Options({"--mode=async", "--quorum=3"}).expected_workers, 1u);
 }
 
+TEST(TrainingFlagsTest, BoundTheStalenessByTwiceTheStepsThatAllWorkersMake) {
+  const auto bound = [](const Arguments& arguments, uint32_t launched) {
+    return Terms(arguments, launched).max_staleness;
+  };
+  EXPECT_EQ(bound({"--mode=bounded"}, 3), absl::make_optional(6u));
+  EXPECT_EQ(bound({"--mode=bounded", "--workers=8"}, 3), absl::make_optional(16u));
+  EXPECT_EQ(bound({"--mode=bounded", "--workers=8"}, 0), absl::make_optional(16u));
+  EXPECT_EQ(bound({"--mode=bounded", "--workers=8", "--quorum=4"}, 0), absl::make_optional(4u));
+  EXPECT_EQ(bound({"--mode=bounded", "--max-staleness=0"}, 3), absl::make_optional(0u));
+}
+
+TEST(TrainingFlagsTest, LetWorkersBeThreePushesAheadInSsp) {
+  EXPECT_EQ(Terms({"--mode=ssp"}).slack, 3u);
+  EXPECT_EQ(Terms({"--mode=ssp"}, 16).slack, 3u);
+  EXPECT_EQ(Terms({"--mode=async"}, 16).slack, 0u);
+}
+
 // ---- Each flag ----
 
 TEST(TrainingFlagsTest, ChooseTheMode) {
@@ -119,7 +140,7 @@ TEST(TrainingFlagsTest, ChooseTheMode) {
 }
 
 TEST(TrainingFlagsTest, GiveSspItsSlack) {
-  EXPECT_EQ(Terms({"--mode=ssp"}).slack, 0u);
+  EXPECT_EQ(Terms({"--mode=ssp", "--slack=0"}).slack, 0u);
   EXPECT_EQ(Terms({"--mode=ssp", "--slack=4"}).slack, 4u);
 }
 
@@ -188,7 +209,10 @@ TEST(TrainingFlagsTest, AreRefusedWhereTheyContradictEachOther) {
       {{"--mode=async", "--quorum=0"}, "quorum is 0; expected at least 1"},
       {{"--workers=0"}, "--workers is 0, expected at least 1"},
       {{"--mode=bounded"},
-       "bounded mode has no max_staleness; say how many steps old a gradient may be"},
+       "--mode=bounded is given without --max-staleness, and its default is twice the number of "
+       "workers, which a server that is started by hand does not know; give --workers=N or "
+       "--max-staleness=STEPS"},
+      {{"--mode=bounded", "--workers=2", "--quorum=0"}, "quorum is 0; expected at least 1"},
       {{"--max-staleness=3"},
        "max_staleness is 3 in sync mode; only bounded mode has such a bound"},
       {{"--mode=async", "--max-staleness=3"}, "max_staleness is 3 in async mode"},

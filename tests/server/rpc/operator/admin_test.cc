@@ -111,7 +111,6 @@ TEST_F(GrpcAdminTest, SetPolicyNamesTheFieldThatIsOutOfItsDomain) {
   EXPECT_THAT(SetPolicy(""), refused("field consistency.mode is 0"));
   EXPECT_THAT(SetPolicy("mode: 77"), refused("field consistency.mode is 77"));
   EXPECT_THAT(SetPolicy("mode: SYNC quorum: 2"), refused("quorum is 2 in sync mode"));
-  EXPECT_THAT(SetPolicy("mode: BOUNDED"), refused("bounded mode has no max_staleness"));
   EXPECT_THAT(SetPolicy("mode: ASYNC order: RANK"), refused("order of reduction is rank"));
   EXPECT_THAT(SetPolicy("mode: SYNC max_step_wait { seconds: -1 }"),
               refused("max_step_wait is -1s"));
@@ -153,6 +152,28 @@ TEST_F(GrpcAdminTest, SetPolicyTellsTheRulesAndWhatItIgnores) {
   EXPECT_EQ(cut->consistency().max_step_wait().nanos(), 1000);
   EXPECT_THAT(AnswerToSetPolicy("mode: SYNC max_step_wait { nanos: 999 }"),
               IsError(Reason::kBadArgument, HasSubstr("at least a microsecond")));
+}
+
+TEST_F(GrpcAdminTest, SetPolicyBoundsTheStalenessByTheWorkersThatArePresent) {
+  const auto bound = [this](const std::string& consistency) {
+    const auto answer = AnswerToSetPolicy(consistency);
+    EXPECT_THAT(answer, IsOk());
+    EXPECT_EQ(world_.shard().Describe().consistency.max_staleness,
+              absl::make_optional(answer->consistency().max_staleness()));
+    return answer->consistency().max_staleness();
+  };
+  EXPECT_EQ(bound("mode: BOUNDED"), 4u);
+  EXPECT_EQ(bound("mode: BOUNDED quorum: 2"), 2u);
+  EXPECT_EQ(bound("mode: BOUNDED max_staleness: 0"), 0u);
+  EXPECT_THAT(world_.Join("c"), IsOk());
+  EXPECT_EQ(bound("mode: BOUNDED"), 6u);
+}
+
+// A caller that leaves these fields out means the protocol's values.
+TEST_F(GrpcAdminTest, SetPolicyWithoutQuorumOrSlackMeansOneAndZero) {
+  EXPECT_EQ(AnswerToSetPolicy("mode: BACKUP")->consistency().quorum(), 1u);
+  EXPECT_EQ(AnswerToSetPolicy("mode: ASYNC")->consistency().quorum(), 1u);
+  EXPECT_EQ(AnswerToSetPolicy("mode: SSP")->consistency().slack(), 0u);
 }
 
 // ---- SetLearningRate ----
