@@ -145,6 +145,8 @@ int Server::Serve() {
     LOG(INFO) << "draining after " << strsignal(signal);
     shard_.Drain();
   }
+  // Nobody needs the socket's name any more, and a launcher may kill this process soon.
+  directory_.reset();
   if (durable_ != nullptr) durable_->FlushJournal();
   shard_.FailHeldAnswers(DrainingError());
   grpc_server_->Shutdown(kGrace);

@@ -17,6 +17,7 @@
 #include "common/base/malloc_tuning.h"
 #include "common/base/random.h"
 #include "common/launch/mpi_bootstrap.h"
+#include "common/launch/outlive_server.h"
 #include "common/net/address.h"
 #include "common/net/network.h"
 #include "common/security/secret_file.h"
@@ -181,6 +182,7 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
     auto launch = TakePartInLaunch(*flags.server_flags,
                                    remote ? ServerPlace::kElsewhere : ServerPlace::kRankZero);
     if (!launch.ok()) return launch.status();
+    if (!remote && launch->server == nullptr) OutliveServer();
     job.server_ = std::move(launch->server);
     if (!remote) ticket = std::move(launch->ticket);
     const int first_worker = remote ? 0 : 1;

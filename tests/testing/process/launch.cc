@@ -105,7 +105,8 @@ uint64_t Count(const std::map<std::string, std::string>& rows, const std::string
 
 std::unique_ptr<Process> Start(const Words& argv) { return StartIn(argv, {}); }
 
-std::unique_ptr<Process> Mpirun(const std::vector<Ranks>& parts, RankDeath death) {
+std::unique_ptr<Process> Mpirun(const std::vector<Ranks>& parts, RankDeath death,
+                                const Process::Environment& extra) {
   const bool prterun = parts.size() > 1 && Process::Start({"prterun", "--version"}).ok();
   Words words = prterun ? Words{"prterun", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"}
                         : Words{"mpirun", "--oversubscribe", "--bind-to", "none"};
@@ -119,7 +120,9 @@ std::unique_ptr<Process> Mpirun(const std::vector<Ranks>& parts, RankDeath death
     words.insert(words.end(), {"-n", absl::StrCat(part.count)});
     words.insert(words.end(), part.argv.begin(), part.argv.end());
   }
-  return StartIn(words, MpiEnvironment());
+  Process::Environment environment = extra;
+  environment.merge(MpiEnvironment());  // which leaves the values of `extra`
+  return StartIn(words, environment);
 }
 
 uint16_t FreePort() {

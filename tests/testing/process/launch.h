@@ -38,9 +38,10 @@ enum class RankDeath { kEndsTheJob, kIsRecovered };
 
 // Starts mpirun, with the flags that allow more ranks than cores and a user who is root. The mpirun
 // of Debian 13 crashes if there are several parts (open-mpi/ompi#13303). There, this starts prterun
-// instead, on which mpirun is built.
+// instead, on which mpirun is built. Its environment is MpiEnvironment() with `extra` on top.
 std::unique_ptr<Process> Mpirun(const std::vector<Ranks>& parts,
-                                RankDeath death = RankDeath::kEndsTheJob);
+                                RankDeath death = RankDeath::kEndsTheJob,
+                                const Process::Environment& extra = {});
 
 // A TCP port of 127.0.0.1 on which nobody listens. The system does not give it to outgoing
 // connections.
