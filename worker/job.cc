@@ -16,6 +16,7 @@
 #include "common/base/logging.h"
 #include "common/base/malloc_tuning.h"
 #include "common/base/random.h"
+#include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
 #include "common/launch/outlive_server.h"
 #include "common/net/address.h"
@@ -146,8 +147,8 @@ Job Job::Start(int* argc, char*** argv, const JobOptions& options) {
   try {
     ParseArguments(app, *argc, *argv);
   } catch (const CLI::ParseError& error) {
-    std::cerr << absl::StrCat((*argv)[0], ": ", error.what(), "\n");
-    exit(kBadUsage);
+    const absl::Status wrong = absl::InvalidArgumentError(error.what());
+    exit(ReportFailure((*argv)[0], ShareFailure(wrong), kBadUsage));
   }
   absl::StatusOr<Job> job = Start(flags);
   if (!job.ok()) {
@@ -155,8 +156,8 @@ Job Job::Start(int* argc, char*** argv, const JobOptions& options) {
       std::cout << app.help((*argv)[0]);
       exit(0);
     }
-    std::cerr << absl::StrCat((*argv)[0], ": ", job.status().message(), "\n");
-    exit(absl::IsInvalidArgument(job.status()) ? kBadUsage : 1);
+    const int code = absl::IsInvalidArgument(job.status()) ? kBadUsage : 1;
+    exit(ReportFailure((*argv)[0], job.status(), code));
   }
   Consume(argc, argv, app.remaining());
   return *std::move(job);
@@ -169,18 +170,19 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   job.connect_timeout_ = flags.connect_timeout;
   if (!absl::SimpleAtoi(flags.connections, &job.connections_)) job.connections_ = 0;
   job.nonce_ = RandomNonce();
-  const absl::Status encodings = job.TakeEncodings(flags);
-  if (!encodings.ok()) return encodings;
+  absl::Status sound = job.TakeEncodings(flags);
   const bool remote = !flags.server.empty();
   absl::StatusOr<JobTicket> ticket = absl::InvalidArgumentError(
       "no server: give --server=host:port, or launch with mpirun, where rank 0 is the server");
   if (remote) {
     ticket = TicketFrom(flags);
-    if (!ticket.ok()) return ticket.status();
+    sound.Update(ticket.status());
   }
+  sound.Update(job.TakeCredentials(flags));
   if (LaunchedByMpi()) {
     auto launch = TakePartInLaunch(*flags.server_flags,
-                                   remote ? ServerPlace::kElsewhere : ServerPlace::kRankZero);
+                                   remote ? ServerPlace::kElsewhere : ServerPlace::kRankZero,
+                                   [&sound](const MpiWorld&) { return sound; });
     if (!launch.ok()) return launch.status();
     if (!remote && launch->server == nullptr) OutliveServer();
     job.server_ = std::move(launch->server);
@@ -188,13 +190,14 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
     const int first_worker = remote ? 0 : 1;
     if (launch->world.rank >= first_worker) job.index_ = launch->world.rank - first_worker;
   } else {
-    const absl::Status by_hand = CheckStartedByHand(*flags.server_flags);
-    if (!by_hand.ok()) return by_hand;
+    sound.Update(CheckStartedByHand(*flags.server_flags));
+    if (!sound.ok()) return sound;
   }
   if (!ticket.ok()) return ticket.status();
   job.ticket_ = *std::move(ticket);
-  const absl::Status credentials = job.TakeCredentials(flags);
-  if (!credentials.ok()) return credentials;
+  // A launch brings credentials, unless its ranks were told to use files or plaintext.
+  const Credentials& launched = job.ticket_.credentials;
+  if (!launched.key.empty()) job.credentials_ = SourceOf(launched);
   job.name_ = flags.name;
   if (job.name_.empty()) {
     job.name_ = job.index_.has_value() ? absl::StrCat("worker-", *job.index_)
@@ -210,8 +213,7 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   return job;
 }
 
-// With --server the flags decide. In a launch the ticket brings credentials, unless rank 0 and this
-// process were told to use files or plaintext.
+// Those that the flags name.
 absl::Status Job::TakeCredentials(const JobFlags& flags) {
   const SecurityFlags& security = flags.server_flags->security;
   absl::StatusOr<CredentialsSource> credentials = CredentialsSource();
@@ -224,7 +226,6 @@ absl::Status Job::TakeCredentials(const JobFlags& flags) {
   }
   if (!credentials.ok()) return credentials.status();
   credentials_ = *std::move(credentials);
-  if (!ticket_.credentials.key.empty()) credentials_ = SourceOf(ticket_.credentials);
   return absl::OkStatus();
 }
 

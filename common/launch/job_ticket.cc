@@ -6,20 +6,14 @@
 
 namespace sluice {
 
-std::string EncodeTicket(const absl::StatusOr<JobTicket>& ticket) {
+std::string EncodeTicket(const JobTicket& ticket) {
   v1::JobTicket message;
-  if (ticket.ok()) {
-    message.set_address(ticket->address);
-    message.set_job_id(ticket->job_id);
-    message.set_token(ticket->token);
-    message.set_certificate(ticket->credentials.certificate);
-    message.set_key(ticket->credentials.key);
-    message.set_authority(ticket->credentials.authority);
-  } else {
-    const absl::Status& status = ticket.status();
-    message.set_failure(status.message().empty() ? absl::StatusCodeToString(status.code())
-                                                 : std::string(status.message()));
-  }
+  message.set_address(ticket.address);
+  message.set_job_id(ticket.job_id);
+  message.set_token(ticket.token);
+  message.set_certificate(ticket.credentials.certificate);
+  message.set_key(ticket.credentials.key);
+  message.set_authority(ticket.credentials.authority);
   std::string bytes = message.SerializeAsString();
   Wipe(*message.mutable_key());
   return bytes;
@@ -28,9 +22,6 @@ std::string EncodeTicket(const absl::StatusOr<JobTicket>& ticket) {
 absl::StatusOr<JobTicket> DecodeTicket(absl::string_view bytes) {
   v1::JobTicket message;
   const bool parsed = message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-  if (parsed && !message.failure().empty()) {
-    return absl::UnavailableError(absl::StrCat("rank 0 has no server: ", message.failure()));
-  }
   if (!parsed || message.address().empty()) {
     return absl::DataLossError(absl::StrCat(
         "rank 0 broadcast ", bytes.size(),

@@ -20,9 +20,8 @@ struct JobTicket {
   Credentials credentials = {};
 };
 
-// Encodes a ticket, which holds secrets, or the error because of which rank 0 has none. Decoding
-// such an error gives UNAVAILABLE with its message; decoding other bytes gives DATA_LOSS.
-std::string EncodeTicket(const absl::StatusOr<JobTicket>& ticket);
+// Encodes a ticket, which holds secrets, and decodes it. DATA_LOSS for other bytes.
+std::string EncodeTicket(const JobTicket& ticket);
 absl::StatusOr<JobTicket> DecodeTicket(absl::string_view bytes);
 
 }  // namespace sluice

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/launch/failure.h"
 
 namespace sluice {
 namespace {
@@ -48,13 +50,36 @@ MpiWorld ReadWorld(MpiCalls& mpi) {
   return world;
 }
 
-void Broadcast(MpiCalls& mpi, std::string& blob) {
+void Broadcast(MpiCalls& mpi, int root, std::string& blob) {
   uint64_t size = blob.size();
-  mpi.Run("MPI_Bcast", MPI_Bcast, static_cast<void*>(&size), 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  mpi.Run("MPI_Bcast", MPI_Bcast, static_cast<void*>(&size), 1, MPI_UINT64_T, root, MPI_COMM_WORLD);
   if (!mpi.status().ok()) return;
   blob.resize(size);
   mpi.Run("MPI_Bcast", MPI_Bcast, static_cast<void*>(blob.data()), static_cast<int>(size), MPI_BYTE,
-          0, MPI_COMM_WORLD);
+          root, MPI_COMM_WORLD);
+}
+
+// The lowest rank whose `own` is an error; the number of ranks if there is none.
+int LowestFailed(MpiCalls& mpi, const MpiWorld& world, const absl::Status& own) {
+  const int failed = own.ok() ? world.size : world.rank;
+  int lowest = world.size;
+  mpi.Run("MPI_Allreduce", MPI_Allreduce, static_cast<const void*>(&failed),
+          static_cast<void*>(&lowest), 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return lowest;
+}
+
+// The error of the lowest rank whose `own` is one, on every rank; OK if there is none, or if MPI
+// fails.
+absl::Status Share(MpiCalls& mpi, const MpiWorld& world, const absl::Status& own) {
+  if (!mpi.status().ok()) return absl::OkStatus();
+  const int speaker = LowestFailed(mpi, world, own);
+  if (!mpi.status().ok() || speaker == world.size) return absl::OkStatus();
+  int code = static_cast<int>(own.code());
+  std::string message(own.message());
+  mpi.Run("MPI_Bcast", MPI_Bcast, static_cast<void*>(&code), 1, MPI_INT, speaker, MPI_COMM_WORLD);
+  Broadcast(mpi, speaker, message);
+  if (speaker == world.rank) return SaidForAllRanks(own);
+  return SaidByRank(speaker, absl::Status(static_cast<absl::StatusCode>(code), message));
 }
 
 }  // namespace
@@ -68,8 +93,8 @@ bool LaunchedByMpi() {
   return false;
 }
 
-absl::StatusOr<MpiBootstrapResult> MpiBootstrap(
-    const std::function<std::string(const MpiWorld&)>& make_blob) {
+absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const RankCheck& check,
+                                                const BlobMaker& make_blob) {
   MpiCalls mpi;
   // Rank 0 starts the server's threads in between; only this thread calls MPI.
   int provided = 0;
@@ -77,10 +102,18 @@ absl::StatusOr<MpiBootstrapResult> MpiBootstrap(
   mpi.Run("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MpiBootstrapResult result;
   result.world = ReadWorld(mpi);
-  if (mpi.status().ok() && result.world.rank == 0) result.blob = make_blob(result.world);
-  Broadcast(mpi, result.blob);
+  absl::Status error =
+      Share(mpi, result.world, mpi.status().ok() ? check(result.world) : absl::OkStatus());
+  if (error.ok()) {
+    absl::StatusOr<std::string> blob = std::string();
+    if (mpi.status().ok() && result.world.rank == 0) blob = make_blob(result.world);
+    error = Share(mpi, result.world, blob.status());
+    if (error.ok()) result.blob = *std::move(blob);
+  }
+  if (error.ok()) Broadcast(mpi, 0, result.blob);
   mpi.Run("MPI_Finalize", MPI_Finalize);
   if (!mpi.status().ok()) return mpi.status();
+  if (!error.ok()) return error;
   return result;
 }
 

@@ -104,6 +104,8 @@ absl::optional<SupervisorSocket> SupervisorSocket::Inherited() {
   return SupervisorSocket(FileDescriptor(fd));
 }
 
+bool SupervisorSocket::IsInherited() { return getenv(kVariable) != nullptr; }
+
 absl::Status SupervisorSocket::Send(absl::string_view message) const {
   const ssize_t sent = send(end_.get(), message.data(), message.size(), MSG_NOSIGNAL);
   if (sent < 0) return SystemError("send to the supervisor or its program");

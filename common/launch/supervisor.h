@@ -36,6 +36,9 @@ class SupervisorSocket {
   // process has one thread: it removes the descriptor's number from the environment.
   static absl::optional<SupervisorSocket> Inherited();
 
+  // Whether Inherited() would return one.
+  static bool IsInherited();
+
   // Sends one message. UNAVAILABLE if the other side has ended.
   absl::Status Send(absl::string_view message) const;
   // Waits for the next message. UNAVAILABLE if the other side has ended.

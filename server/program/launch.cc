@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/launch/failure.h"
 #include "common/launch/launch_brief.h"
 #include "common/launch/supervisor.h"
 #include "common/net/private_directory.h"
@@ -24,12 +25,13 @@ std::string RankName(const MpiWorld& world) { return absl::StrCat("rank ", world
 
 // ---- A program without a supervisor ----
 
-absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place) {
+absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place,
+                                     const RankCheck& check) {
   Launch launch;
-  auto told = MpiBootstrap([&](const MpiWorld& world) -> std::string {
-    if (place == ServerPlace::kElsewhere) return "";
+  auto told = MpiBootstrap(check, [&](const MpiWorld& world) -> absl::StatusOr<std::string> {
+    if (place == ServerPlace::kElsewhere) return std::string();
     auto started = StartLaunchedServer(flags, {world});
-    if (!started.ok()) return EncodeTicket(started.status());
+    if (!started.ok()) return started.status();
     launch.server = std::move(started->server);
     return EncodeTicket(started->identity.ticket);
   });
@@ -48,21 +50,22 @@ absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place
 // Runs the server for the first time, so that its ticket can be broadcast.
 class SupervisedServer {
  public:
-  // What rank 0 broadcasts.
-  std::string Start(const MpiWorld& world) {
+  // What rank 0 broadcasts. If the program could not serve, it has said why.
+  absl::StatusOr<std::string> Start(const MpiWorld& world) {
     brief_.world = world;
     const absl::Status started = StartProgram();
-    auto identity = started.ok() ? Hear() : absl::StatusOr<ServerIdentity>(started);
-    if (!identity.ok()) return EncodeTicket(identity.status());
+    if (!started.ok()) return started;
+    auto identity = Hear();
+    if (!identity.ok()) return identity.status();
     brief_.server = *std::move(identity);
     return EncodeTicket(brief_.server->ticket);
   }
 
-  // Call it after Start(). Returns the exit code, or why no program could be run at all.
-  absl::StatusOr<int> Run(uint32_t max_restarts) {
-    if (supervisor_ == nullptr) {
-      return absl::UnavailableError("rank 0 could not start its program");
-    }
+  // Whether there is a program, on rank 0 after Start().
+  bool HasProgram() const { return supervisor_ != nullptr; }
+
+  // Returns the program's last exit code. Only if HasProgram().
+  int Run(uint32_t max_restarts) {
     // The other ranks of a launch without a server have given up.
     if (!brief_.server.has_value()) max_restarts = 0;
     return supervisor_->Run(EncodeBrief(brief_), max_restarts, IsFinalCode);
@@ -110,17 +113,20 @@ uint32_t RestartsOfServer(const ServerFlags& flags) {
 }
 
 // Returns the exit code of this rank's program.
-absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place) {
+absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place, const RankCheck& check) {
   SupervisedServer server;
-  auto told = MpiBootstrap([&](const MpiWorld& world) -> std::string {
-    return place == ServerPlace::kElsewhere ? "" : server.Start(world);
+  auto told = MpiBootstrap(check, [&](const MpiWorld& world) -> absl::StatusOr<std::string> {
+    return place == ServerPlace::kElsewhere ? std::string() : server.Start(world);
   });
+  if (server.HasProgram()) {
+    if (told.ok()) Wipe(told->blob);
+    return server.Run(RestartsOfServer(flags));
+  }
   if (!told.ok()) return told.status();
   LaunchBrief brief = {told->world};
   if (place == ServerPlace::kRankZero) {
     auto ticket = DecodeTicket(told->blob);
     Wipe(told->blob);
-    if (told->world.rank == 0) return server.Run(RestartsOfServer(flags));
     if (!ticket.ok()) return ticket.status();
     brief.server = ServerIdentity{*std::move(ticket)};
   }
@@ -130,12 +136,14 @@ absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place) {
 // ---- A program with a supervisor ----
 
 absl::StatusOr<Launch> TakePartSupervised(const ServerFlags& flags, ServerPlace place,
-                                          const SupervisorSocket& socket) {
+                                          const RankCheck& check, const SupervisorSocket& socket) {
   auto told = socket.Receive();
   if (!told.ok()) return told.status();
   const auto brief = DecodeBrief(*told);
   Wipe(*told);
   if (!brief.ok()) return brief.status();
+  const absl::Status able = check(brief->world);
+  if (!able.ok()) return able;
   Launch launch;
   launch.world = brief->world;
   if (place == ServerPlace::kElsewhere) return launch;
@@ -149,7 +157,9 @@ absl::StatusOr<Launch> TakePartSupervised(const ServerFlags& flags, ServerPlace 
         started.ok() ? absl::StatusOr<ServerIdentity>(started->identity) : started.status()));
     if (!told_back.ok()) return told_back;
   }
-  if (!started.ok()) return started.status();
+  if (!started.ok()) {
+    return brief->server.has_value() ? started.status() : SaidForAllRanks(started.status());
+  }
   launch.ticket = started->identity.ticket;
   launch.server = std::move(started->server);
   return launch;
@@ -157,11 +167,12 @@ absl::StatusOr<Launch> TakePartSupervised(const ServerFlags& flags, ServerPlace 
 
 }  // namespace
 
-absl::StatusOr<Launch> TakePartInLaunch(const ServerFlags& flags, ServerPlace place) {
+absl::StatusOr<Launch> TakePartInLaunch(const ServerFlags& flags, ServerPlace place,
+                                        const RankCheck& check) {
   const auto supervised = SupervisorSocket::Inherited();
-  if (supervised.has_value()) return TakePartSupervised(flags, place, *supervised);
-  if (flags.max_restarts == 0) return TakePartAlone(flags, place);
-  const auto code = Supervise(flags, place);
+  if (supervised.has_value()) return TakePartSupervised(flags, place, check, *supervised);
+  if (flags.max_restarts == 0) return TakePartAlone(flags, place, check);
+  const auto code = Supervise(flags, place, check);
   if (!code.ok()) return code.status();
   exit(*code);
 }

@@ -32,8 +32,10 @@ struct Launch {
 
 // Takes part in the launch. Call it once, in a process that an MPI launcher started, while the
 // process has one thread. In a supervisor it does not return: the process exits with the program's
-// exit code. If rank 0 cannot start its server, every rank gets UNAVAILABLE with the reason.
-absl::StatusOr<Launch> TakePartInLaunch(const ServerFlags& flags, ServerPlace place);
+// exit code. If `check` fails on a rank, or rank 0 cannot start its server, every rank gets the
+// error; ReportFailure() prints it on one of them.
+absl::StatusOr<Launch> TakePartInLaunch(const ServerFlags& flags, ServerPlace place,
+                                        const RankCheck& check);
 
 // INVALID_ARGUMENT if the flags need mpirun and this process was started without it.
 absl::Status CheckStartedByHand(const ServerFlags& flags);

@@ -5,10 +5,9 @@
 #include <memory>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "common/base/command_line.h"
 #include "common/base/logging.h"
 #include "common/base/malloc_tuning.h"
+#include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
 #include "server/program/launch.h"
 #include "server/program/server_flags.h"
@@ -17,11 +16,15 @@ namespace sluice {
 namespace {
 
 absl::StatusOr<std::unique_ptr<Server>> StartUnderMpi(const ServerFlags& flags) {
-  auto launch = TakePartInLaunch(flags, ServerPlace::kRankZero);
+  auto launch =
+      TakePartInLaunch(flags, ServerPlace::kRankZero, [](const MpiWorld& world) -> absl::Status {
+        if (world.rank == 0) return absl::OkStatus();
+        return absl::InvalidArgumentError(
+            "sluice_server is not rank 0; name it first: mpirun -n 1 sluice_server : -n 3 "
+            "my_program");
+      });
   if (!launch.ok()) return launch.status();
-  if (launch->server != nullptr) return std::move(launch->server);
-  return absl::InvalidArgumentError(
-      "sluice_server is not rank 0; name it first: mpirun -n 1 sluice_server : -n 3 my_program");
+  return std::move(launch->server);
 }
 
 absl::StatusOr<std::unique_ptr<Server>> StartByHand(const ServerFlags& flags) {
@@ -32,8 +35,7 @@ absl::StatusOr<std::unique_ptr<Server>> StartByHand(const ServerFlags& flags) {
 
 // Says why there is no server. Returns the exit code.
 int Fail(const absl::Status& why) {
-  std::cerr << absl::StrCat("sluice_server: ", why.message(), "\n");
-  return absl::IsInvalidArgument(why) ? 2 : 1;
+  return ReportFailure("sluice_server", why, absl::IsInvalidArgument(why) ? 2 : 1);
 }
 
 int PrintConfig(const ServerFlags& flags) {
@@ -58,7 +60,7 @@ int RunServerProgram(int argc, char** argv, const ServerProgramOptions& options)
       "--print-config", print_config,
       "print as JSON how a server that is started by hand is configured by these flags, and "
       "exit");
-  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  const absl::optional<int> exit_code = ExitCodeOfLaunchedUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   InitLogging();
   KeepFreedMemoryInOneHeap();

@@ -188,7 +188,6 @@ void PutTexts(Seeds& seeds) {
     seeds.Put("launch_text", Byte(0) + address);
   }
   seeds.Put("launch_text", Byte(1) + EncodeTicket(JobTicket{"a:1", "j", "t", {"c", "k", "ca"}}));
-  seeds.Put("launch_text", Byte(1) + EncodeTicket(absl::InternalError("why")));
   seeds.Put("launch_text", Byte(2) + "checkpoint-000001-000000000002.safetensors");
   seeds.Put("flags", Byte(0) + "--mode=bounded\n--quorum=2\n--max-staleness=3\n--lease=1.5");
   seeds.Put("flags", Byte(0) + "--lr-schedule=cosine\n--lr-total-steps=9\n--max-step-wait=2");

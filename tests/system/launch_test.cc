@@ -172,6 +172,34 @@ TEST_F(MpirunTest, TrainsAProgramOfOnesOwn) {
   EXPECT_THAT(LinesWith(output, "batch 300: loss "), SizeIs(1)) << output;
 }
 
+TEST_F(MpirunTest, OneRankSaysWhatIsWrongWithTheCommandLineOfAll) {
+  const std::pair<Words, const char*> wrong[] = {
+      {{"--bogus"}, "not expected: --bogus"},
+      {{"--optimizer=sgd", "--beta1=0.5"}, "--beta1 is not an option of"},
+      {{"--push-encoding=nonsense"}, "no transform \"nonsense\""},
+      {{"--tls-cert=/nonexistent"}, "--tls-cert"},
+      {{"--mode=bogus"}, "mode \"bogus\" is unknown"},
+      {{"--mode=bounded", "--quorum=0"}, "quorum is 0"}};
+  for (const auto& [flags, says] : wrong) {
+    const auto job = sluice::Mpirun({{3, Train(data_, flags)}});
+    EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(2)) << job->output();
+    EXPECT_THAT(LinesWith(job->output(), says), SizeIs(1)) << job->output();
+    EXPECT_THAT(LinesWith(job->output(), "the job ends for this reason"), SizeIs(1))
+        << job->output();
+  }
+}
+
+TEST_F(MpirunTest, OneRankSaysWhatIsWrongWithTheCommandLineOfAProgramOfOnesOwn) {
+  const auto job =
+      sluice::Mpirun({{3, {RunfilePath("worker/torch/examples/example"), "--lease=bogus"}}});
+  EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(2)) << job->output();
+  EXPECT_THAT(LinesWith(job->output(), "--lease"), SizeIs(1)) << job->output();
+}
+
+TEST_F(MpirunTest, OneRankPrintsTheHelp) {
+  EXPECT_THAT(LinesWith(Mpirun({{3, Train(data_, {"--help"})}}), "Usage: sluice_train"), SizeIs(1));
+}
+
 TEST_F(MpirunTest, RefusesAServerThatIsNotNamedFirst) {
   EXPECT_THAT(FailingMpirun({{1, Train(data_)}, {1, ServerProgram()}}),
               HasSubstr("sluice_server is not rank 0; name it first"));
@@ -181,9 +209,10 @@ TEST_F(MpirunTest, RefusesAServerWithoutWorkers) {
   EXPECT_THAT(FailingMpirun({{1, ServerProgram()}}), HasSubstr("start at least 2 ranks"));
 }
 
-TEST_F(MpirunTest, TellsAllRanksWhyTheServerCannotStart) {
-  EXPECT_THAT(FailingMpirun({{1, ServerProgram({"--listen=192.0.2.1:7070"})}, {1, Train(data_)}}),
-              HasSubstr("cannot listen on 192.0.2.1:7070"));
+TEST_F(MpirunTest, SaysOnceWhyTheServerCannotStart) {
+  const std::string output =
+      FailingMpirun({{1, ServerProgram({"--listen=192.0.2.1:7070"})}, {2, Train(data_)}});
+  EXPECT_THAT(LinesWith(output, "cannot listen on 192.0.2.1:7070"), SizeIs(1)) << output;
 }
 
 TEST_F(MpirunTest, EndsAsAWholeIfThereAreNoData) {

@@ -16,11 +16,10 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
-#include "common/base/command_line.h"
+#include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
 #include "worker/data/dataset.h"
 #include "worker/job.h"
@@ -156,9 +155,10 @@ absl::Status RunWorker(const TrainFlags& flags, const Job* job) {
 }
 
 int Fail(const absl::Status& status) {
-  std::cerr << absl::StrCat("sluice_train: ", status.message(), "\n");
-  if (absl::IsInvalidArgument(status)) return 2;
-  return absl::IsUnavailable(status) ? 3 : 1;
+  int code = 1;
+  if (absl::IsInvalidArgument(status)) code = 2;
+  if (absl::IsUnavailable(status)) code = 3;
+  return ReportFailure("sluice_train", status, code);
 }
 
 int Main(int argc, char** argv) {
@@ -167,10 +167,10 @@ int Main(int argc, char** argv) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   TrainFlags flags;
   AddTrainFlags(app, flags);
-  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  const absl::optional<int> exit_code = ExitCodeOfLaunchedUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   const auto optimizer = OptimizerFrom(flags.optimizer);
-  if (!optimizer.ok()) return Fail(optimizer.status());
+  if (!optimizer.ok()) return Fail(ShareFailure(optimizer.status()));
   flags.learner.model = flags.model.model;
   flags.learner.threads = flags.model.threads;
   flags.learner.optimizer = *optimizer;

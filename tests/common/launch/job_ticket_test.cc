@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "common/base/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
@@ -10,7 +9,6 @@
 namespace sluice {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 MATCHER_P3(IsTicket, address, job_id, token, "") {
@@ -19,11 +17,6 @@ MATCHER_P3(IsTicket, address, job_id, token, "") {
 
 auto IsNoTicket() {
   return HasCode(absl::StatusCode::kDataLoss, HasSubstr("bytes that are no job ticket"));
-}
-
-auto IsFailure(const std::string& why) {
-  return HasCode(absl::StatusCode::kUnavailable,
-                 AllOf(HasSubstr("rank 0 has no server"), HasSubstr(why)));
 }
 
 TEST(JobTicketTest, ReachesOtherRanksWhole) {
@@ -52,17 +45,6 @@ TEST(JobTicketTest, CarriesTheCredentialsOfItsWorkers) {
   EXPECT_EQ(read->credentials.authority, "authority");
 }
 
-TEST(JobTicketTest, CarriesTheReasonWhyThereIsNone) {
-  EXPECT_THAT(DecodeTicket(EncodeTicket(MakeError(Reason::kBadArgument, "port 7070 is taken"))),
-              IsFailure("port 7070 is taken"));
-  EXPECT_THAT(DecodeTicket(EncodeTicket(absl::InternalError("cannot open /\xe9"))),
-              IsFailure("cannot open /\xe9"));
-}
-
-TEST(JobTicketTest, CarriesAFailureWithoutWords) {
-  EXPECT_THAT(DecodeTicket(EncodeTicket(absl::InternalError(""))), IsFailure("INTERNAL"));
-}
-
 TEST(JobTicketTest, RefusesForeignBytes) {
   for (const char* bytes : {"", "node7:7070", "\xff\xff\xff\xff", "{\"address\": \"x\"}"}) {
     EXPECT_THAT(DecodeTicket(bytes), IsNoTicket()) << bytes;
@@ -89,7 +71,7 @@ TEST(JobTicketTest, SurvivesEveryChangedByte) {
       if (ticket.ok()) {
         EXPECT_NE(ticket->address, "");
       } else {
-        EXPECT_THAT(ticket, ::testing::AnyOf(IsNoTicket(), IsFailure("")));
+        EXPECT_THAT(ticket, IsNoTicket());
       }
     }
   }

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "common/launch/job_ticket.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/process/mpi_environment.h"
@@ -24,7 +23,6 @@ namespace {
 
 using ::testing::Each;
 using ::testing::Eq;
-using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
@@ -36,9 +34,11 @@ std::string ReadFile(const std::string& path) {
 // Launches the program whose ranks take part in MpiBootstrap, with a blob for rank 0 to broadcast.
 class MpiBootstrapTest : public ::testing::Test {
  protected:
-  void Mpirun(int ranks, const std::string& blob) {
-    Launch({"mpirun", "--oversubscribe", "--bind-to", "none", "-n", absl::StrCat(ranks), kProgram,
-            WriteBlob(blob)});
+  void Mpirun(int ranks, const std::string& blob, const std::vector<std::string>& refusals = {}) {
+    std::vector<std::string> words = {"mpirun", "--oversubscribe",   "--bind-to", "none",
+                                      "-n",     absl::StrCat(ranks), kProgram,    WriteBlob(blob)};
+    words.insert(words.end(), refusals.begin(), refusals.end());
+    Launch(words);
   }
 
   void RunAlone(const std::string& blob) { Launch({kProgram, WriteBlob(blob)}); }
@@ -103,12 +103,21 @@ TEST_F(MpiBootstrapTest, CarriesAnEmptyBlob) {
   EXPECT_THAT(Received(2), Each(Eq("")));
 }
 
-TEST_F(MpiBootstrapTest, TellsEveryRankWhyRankZeroFailed) {
-  Mpirun(3, EncodeTicket(absl::InternalError("port 7070 is taken")));
-  for (const std::string& bytes : Received(3)) {
-    EXPECT_THAT(DecodeTicket(bytes),
-                HasCode(absl::StatusCode::kUnavailable, HasSubstr("port 7070 is taken")));
-  }
+TEST_F(MpiBootstrapTest, TellsEveryRankWhyTheLowestRefusesAndMakesNoBlob) {
+  Mpirun(4, "blob", {"3", "1"});
+  const std::string heard = "heard: INVALID_ARGUMENT: rank 1: number 1 refuses, blob made for none";
+  EXPECT_THAT(lines_, UnorderedElementsAre(
+                          "rank 0 " + heard,
+                          "rank 1 says: INVALID_ARGUMENT: number 1 refuses, blob made for none",
+                          "rank 2 " + heard, "rank 3 " + heard));
+}
+
+TEST_F(MpiBootstrapTest, TellsEveryRankWhyRankZeroHasNoBlob) {
+  Mpirun(2, "blob", {"blob"});
+  EXPECT_THAT(lines_,
+              UnorderedElementsAre(
+                  "rank 0 says: INVALID_ARGUMENT: the maker refuses, blob made for 0/2",
+                  "rank 1 heard: INVALID_ARGUMENT: rank 0: the maker refuses, blob made for none"));
 }
 
 TEST_F(MpiBootstrapTest, IsAWorldOfOneWithoutALauncher) {
