@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/base/error.h"
 
 namespace sluice {
@@ -70,6 +71,11 @@ absl::Status Consistency::Validate() const {
                "stale gradients never count there; use bounded, ssp or async mode, or drop "
                "discount_stale");
   }
+  if ((gap_aware == RuleChoice::kOn || ordered_momentum == RuleChoice::kOn) && fresh_only) {
+    return Bad(absl::StrCat("a rule for stale gradients is on in ", name, " mode"),
+               "stale gradients never count there; use bounded, ssp or async mode, or leave the "
+               "rules to the server (auto)");
+  }
   if (inconsistent_reads && mode != ConsistencyMode::kAsync) {
     return Bad(absl::StrCat("inconsistent_reads is set in ", name, " mode"),
                "only async mode has such reads; use it, or drop inconsistent_reads");
@@ -85,7 +91,8 @@ absl::Status Consistency::Validate() const {
 bool operator==(const Consistency& a, const Consistency& b) {
   const auto fields = [](const Consistency& c) {
     return std::tie(c.mode, c.quorum, c.max_staleness, c.slack, c.reduction, c.order,
-                    c.discount_stale, c.inconsistent_reads, c.max_step_wait, c.on_max_step_wait);
+                    c.discount_stale, c.gap_aware, c.ordered_momentum, c.inconsistent_reads,
+                    c.max_step_wait, c.on_max_step_wait);
   };
   return fields(a) == fields(b);
 }
@@ -112,6 +119,24 @@ absl::string_view ReductionOrderName(ReductionOrder order) {
 
 absl::Status ParseReductionOrder(absl::string_view name, ReductionOrder* order) {
   return Parse("order of reduction", name, kOrders, order);
+}
+
+absl::Status ParseStalenessRules(absl::string_view text, Consistency* consistency) {
+  const RuleChoice others = text == "auto" ? RuleChoice::kAuto : RuleChoice::kOff;
+  consistency->gap_aware = consistency->ordered_momentum = others;
+  if (text == "auto" || text == "none") return absl::OkStatus();
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    if (word == "gap-aware") {
+      consistency->gap_aware = RuleChoice::kOn;
+    } else if (word == "ordered-momentum") {
+      consistency->ordered_momentum = RuleChoice::kOn;
+    } else {
+      return Bad(absl::StrCat("the rules for stale gradients are \"", text, "\""),
+                 "expected auto, none, or some of gap-aware and ordered-momentum, separated by "
+                 "commas");
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::string_view StepWaitActionName(StepWaitAction action) {

@@ -43,6 +43,10 @@ enum class StepWaitAction {
   kEvict,    // the workers that it waits for are evicted; they may join again
 };
 
+// Whether a rule for stale gradients is used. kAuto leaves it to the server, which knows the
+// optimizer (server/policy/staleness_rules.h).
+enum class RuleChoice { kOff, kOn, kAuto };
+
 struct Consistency {
   ConsistencyMode mode = ConsistencyMode::kSync;
   // Backup, bounded, async: gradients per step. In sync and ssp it is 1 and not used.
@@ -57,6 +61,14 @@ struct Consistency {
   // Multiplies a gradient by 1 / (1 + staleness) (Zhang et al. 2016, "Staleness-Aware
   // Async-SGD"). Not in sync and backup, where no stale gradient counts.
   bool discount_stale = false;
+  // Divides a gradient by its gap: by how far the parameters have moved since it was computed
+  // (Barkai et al. 2019, "Gap Aware Mitigation of Gradient Staleness"). Not in sync and backup. In
+  // flags and messages kAuto is the default.
+  RuleChoice gap_aware = RuleChoice::kOff;
+  // Momentum decays once for as many gradients as there are workers, and a late gradient enters it
+  // as if it had come in time (Shi et al. 2024, "Ordered Momentum for Asynchronous SGD"). Not in
+  // sync and backup. In flags and messages kAuto is the default.
+  RuleChoice ordered_momentum = RuleChoice::kOff;
   // Async only: a pull may return a mixture of the last step and the one that is being written.
   bool inconsistent_reads = false;
   // The time from a step's first gradient (in ssp: from the first worker that waits) until
@@ -81,6 +93,9 @@ absl::string_view ReductionName(Reduction reduction);
 absl::Status ParseReduction(absl::string_view name, Reduction* reduction);
 absl::string_view ReductionOrderName(ReductionOrder order);
 absl::Status ParseReductionOrder(absl::string_view name, ReductionOrder* order);
+// Sets both rules for stale gradients: "auto", "none", or the names of those to be used, separated
+// by commas: "gap-aware", "ordered-momentum". BAD_ARGUMENT if a word is another one.
+absl::Status ParseStalenessRules(absl::string_view text, Consistency* consistency);
 absl::string_view StepWaitActionName(StepWaitAction action);
 absl::Status ParseStepWaitAction(absl::string_view name, StepWaitAction* action);
 

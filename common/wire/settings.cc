@@ -42,6 +42,12 @@ constexpr Word<StepWaitAction, v1::StepWaitAction> kActions[] = {
     {StepWaitAction::kProceed, v1::PROCEED},
     {StepWaitAction::kEvict, v1::EVICT},
 };
+constexpr Word<RuleChoice, v1::RuleChoice> kChoices[] = {
+    {RuleChoice::kAuto, v1::RULE_CHOICE_UNSPECIFIED},
+    {RuleChoice::kAuto, v1::AUTO},
+    {RuleChoice::kOn, v1::ON},
+    {RuleChoice::kOff, v1::OFF},
+};
 constexpr Word<ScheduleKind, v1::LearningRateSchedule::Kind> kSchedules[] = {
     {ScheduleKind::kConstant, v1::LearningRateSchedule::CONSTANT},
     {ScheduleKind::kStep, v1::LearningRateSchedule::STEP},
@@ -152,7 +158,10 @@ absl::StatusOr<Consistency> FromProto(const v1::Consistency& message) {
       Decode("reduction", kReductions, message.reduction(), &consistency.reduction),
       Decode("order", kOrders, message.order(), &consistency.order),
       Decode("on_max_step_wait", kActions, message.on_max_step_wait(),
-             &consistency.on_max_step_wait)};
+             &consistency.on_max_step_wait),
+      Decode("gap_aware", kChoices, message.gap_aware(), &consistency.gap_aware),
+      Decode("ordered_momentum", kChoices, message.ordered_momentum(),
+             &consistency.ordered_momentum)};
   for (const absl::Status& status : enums) {
     if (!status.ok()) return status;
   }
@@ -187,6 +196,8 @@ v1::Consistency ToProto(const Consistency& consistency) {
   message.set_reduction(Encode(kReductions, consistency.reduction));
   message.set_order(Encode(kOrders, consistency.order));
   message.set_discount_stale(consistency.discount_stale);
+  message.set_gap_aware(Encode(kChoices, consistency.gap_aware));
+  message.set_ordered_momentum(Encode(kChoices, consistency.ordered_momentum));
   message.set_inconsistent_reads(consistency.inconsistent_reads);
   if (consistency.max_step_wait != absl::InfiniteDuration()) {
     *message.mutable_max_step_wait() = ToProto(consistency.max_step_wait);

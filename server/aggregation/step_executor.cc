@@ -22,16 +22,6 @@ constexpr uint64_t kPiece = 2048;
 // The constant of torch::nn::utils::clip_grad_norm_.
 constexpr double kClipEpsilon = 1e-6;
 
-GradientWeight WeightOf(uint32_t samples, uint64_t staleness, const Consistency& consistency) {
-  GradientWeight weight;
-  if (consistency.reduction == Reduction::kWeightedMean) {
-    weight.parameters = weight.statistics = static_cast<float>(samples);
-  }
-  // A discounted statistic would be a smaller value, not a smaller change.
-  if (consistency.discount_stale) weight.parameters /= static_cast<float>(1 + staleness);
-  return weight;
-}
-
 // Computes the checksum of one part of the vector, piece by piece while each is in the cache: the
 // parameters, then the slots. Does nothing if the checksum is not wanted.
 class PartChecksum {
@@ -73,13 +63,15 @@ StepExecutor::StepExecutor(const Layout& layout, const OptimizerConfig& optimize
       group_runs_(Joined(RangeRuns(layout, optimizer))),
       parallel_(parallel),
       accumulator_(layout),
-      optimizer_(MakeOptimizer(optimizer, layout.size())) {
+      optimizer_(MakeOptimizer(optimizer, layout.size())),
+      sgd_(std::holds_alternative<SgdOptions>(optimizer.options)),
+      history_(layout) {
   const bool scales = std::holds_alternative<LambOptions>(optimizer.options);
   if (scales) trust_.emplace(RangeRuns(layout, optimizer));
 }
 
-void StepExecutor::Add(const Contribution& contribution, const Consistency& consistency) {
-  accumulator_.Add(Count(contribution, consistency), parallel_);
+void StepExecutor::Add(const Contribution& contribution, const StepTerms& terms) {
+  accumulator_.Add(Count(contribution, terms), parallel_);
 }
 
 void StepExecutor::Load(uint32_t gradients, uint64_t samples, absl::Span<const float> sum) {
@@ -88,40 +80,87 @@ void StepExecutor::Load(uint32_t gradients, uint64_t samples, absl::Span<const f
   if (gradients > 0) accumulator_.Load(sum, parallel_);
 }
 
-Addend StepExecutor::Count(const Contribution& contribution, const Consistency& consistency) {
+Addend StepExecutor::Count(const Contribution& contribution, const StepTerms& terms) {
   const uint32_t samples = contribution.push->header().samples;
+  const uint64_t staleness = contribution.staleness;
   samples_ += samples;
   ++count_;
-  return {&contribution.push->gradient(), WeightOf(samples, contribution.staleness, consistency)};
+  GradientWeight weight;
+  if (terms.consistency.reduction == Reduction::kWeightedMean) {
+    weight.parameters = weight.statistics = static_cast<float>(samples);
+  }
+  // A discounted statistic would be a smaller value, not a smaller change.
+  if (terms.consistency.discount_stale) weight.parameters /= static_cast<float>(1 + staleness);
+  const double gap = terms.gap_aware ? history_.GapSince(staleness) : 1;
+  if (sgd_) weight.parameters /= static_cast<float>(gap);
+  gap_shares_ += 1 / gap;
+  lateness_ += static_cast<double>(history_.DecaysSince(staleness));
+  return {&contribution.push->gradient(), weight};
+}
+
+// The terms of a step that the journal recorded are complete, and its contributions are not known.
+void StepExecutor::DecideTerms() {
+  const double count = std::max<uint32_t>(count_, 1);
+  if (terms_.gap_aware && !sgd_) {
+    for (double& rate : terms_.learning_rates) rate *= gap_shares_ / count;
+  }
+  if (terms_.ordered_momentum) {
+    terms_.ordered = {since_decay_ >= terms_.workers, lateness_ / count};
+  }
+}
+
+void StepExecutor::NoteDecay() {
+  if (!terms_.ordered.has_value()) return;
+  if (terms_.ordered->decays) {
+    since_decay_ = 0;
+    ++decays_;
+  }
+  since_decay_ += count_;
 }
 
 absl::optional<uint64_t> StepExecutor::Make(const StepTerms& terms, const Contribution* last,
                                             absl::Span<const float> current, absl::Span<float> next,
                                             const WriteProgress& progress, uint64_t* checksum) {
+  // The history has every step since it began, or it would not tell the age of a gradient.
+  const bool remembers = terms.gap_aware || terms.ordered_momentum;
+  if (!remembers) history_.Clear();
+  if (remembers && history_.empty()) history_.Add(current, decays_);
+  const absl::optional<uint64_t> bad = MakeStep(terms, last, current, next, progress, checksum);
+  if (remembers) history_.Add(bad.has_value() ? current : next, decays_);
+  return bad;
+}
+
+absl::optional<uint64_t> StepExecutor::MakeStep(const StepTerms& terms, const Contribution* last,
+                                                absl::Span<const float> current,
+                                                absl::Span<float> next,
+                                                const WriteProgress& progress, uint64_t* checksum) {
   if (checksum != nullptr) *checksum = 0;
   // The norm is known only after the last gradient is in the sum.
   if (last != nullptr && terms.clip_norm.has_value()) {
-    Add(*last, terms.consistency);
+    Add(*last, terms);
     last = nullptr;
   }
   Making making;
-  if (last != nullptr) making.last = Count(*last, terms.consistency);
+  if (last != nullptr) making.last = Count(*last, terms);
+  terms_ = terms;
   if (count_ == 0) {
     CopyTo(AsPiece(current), next);
     return absl::nullopt;
   }
+  DecideTerms();
   const Divisors divisors = DivisorsOf(terms.consistency.reduction);
   std::vector<uint64_t> checksums(checksum == nullptr ? 0 : PartsOf(next.size()));
   making.statistics_divisor = divisors.statistics;
   making.current = current;
   making.next = next;
-  making.learning_rates = terms.learning_rates;
+  making.learning_rates = terms_.learning_rates;
   making.slots = optimizer_->slots();
   making.checksums = absl::MakeSpan(checksums);
   OptimizerStep step;
   step.number = optimizer_steps_ + 1;
   step.divisor = Clipped(divisors.parameters, terms.clip_norm);
-  step.learning_rates = terms.learning_rates;
+  step.learning_rates = terms_.learning_rates;
+  step.ordered = terms_.ordered;
   optimizer_->Begin(step);
   const double sum =
       making.last.has_value() ? accumulator_.BoundWith(*making.last) : accumulator_.bound();
@@ -133,6 +172,7 @@ absl::optional<uint64_t> StepExecutor::Make(const StepTerms& terms, const Contri
   if (making.bad != kNone) return making.bad;
   if (checksum != nullptr) *checksum = Combined(checksums);
   bounds_.Commit();
+  NoteDecay();
   ++optimizer_steps_;
   return absl::nullopt;
 }
@@ -141,6 +181,8 @@ void StepExecutor::Clear() {
   accumulator_.Clear();
   count_ = 0;
   samples_ = 0;
+  gap_shares_ = 0;
+  lateness_ = 0;
 }
 
 StepExecutor::Divisors StepExecutor::DivisorsOf(Reduction reduction) const {

@@ -29,6 +29,7 @@
 #include "common/tensor/layout.h"
 #include "server/aggregation/accumulator.h"
 #include "server/aggregation/contributions.h"
+#include "server/aggregation/parameter_history.h"
 #include "server/aggregation/pending_push.h"
 #include "server/aggregation/step_bounds.h"
 #include "server/optimizers/group_runs.h"
@@ -48,8 +49,8 @@ class StepExecutor {
   // `optimizer` is valid and fits the layout. `parallel` outlives it.
   StepExecutor(const Layout& layout, const OptimizerConfig& optimizer, Parallel& parallel);
 
-  // Accumulates a contribution, with the weight that `consistency` gives it.
-  void Add(const Contribution& contribution, const Consistency& consistency);
+  // Accumulates a contribution, with the weight that the terms of its step give it.
+  void Add(const Contribution& contribution, const StepTerms& terms);
 
   // Computes the parameters `next` from `current` and the accumulated sum. `last`, if not null, is
   // one more contribution, which is added in the same pass over memory. `current` is finite: any
@@ -62,12 +63,22 @@ class StepExecutor {
   // parameter, or whose state in the optimizer, would not be finite. The optimizer's state is then
   // unchanged, and `next` is undefined. `progress` is not called after such an element was found.
   //
+  // The rules for stale gradients use how far the parameters have moved, and how often momentum has
+  // decayed, since a gradient was computed; both are taken from the steps that this object made.
+  // The rule gap_aware divides a gradient of SGD by its gap. The steps of other optimizers hardly
+  // depend on the size of a gradient, so the rule divides their learning rate. terms() has what was
+  // decided.
+  //
   // `checksum`, if not null, gets the checksum of what was made: the parameters and the optimizer's
   // slots. It is 0 if nothing was accumulated or the step was not made.
   absl::optional<uint64_t> Make(const StepTerms& terms, const Contribution* last,
                                 absl::Span<const float> current, absl::Span<float> next,
                                 const WriteProgress& progress = nullptr,
                                 uint64_t* checksum = nullptr);
+
+  // The terms of the step that Make() made last, complete: a step that is made again with them has
+  // the same bits.
+  const StepTerms& terms() const { return terms_; }
 
   // Empties the sum. Call it after Make(), when the sum is not needed any more.
   void Clear();
@@ -119,7 +130,14 @@ class StepExecutor {
   };
 
   // Counts a contribution and returns it with its weight.
-  Addend Count(const Contribution& contribution, const Consistency& consistency);
+  Addend Count(const Contribution& contribution, const StepTerms& terms);
+  // Completes terms_ from the ages of the contributions.
+  void DecideTerms();
+  void NoteDecay();
+  // Make(), except that it does not keep the history.
+  absl::optional<uint64_t> MakeStep(const StepTerms& terms, const Contribution* last,
+                                    absl::Span<const float> current, absl::Span<float> next,
+                                    const WriteProgress& progress, uint64_t* checksum);
   Divisors DivisorsOf(Reduction reduction) const;
   float Clipped(float divisor, const absl::optional<double>& clip_norm) const;
   double Norm() const;
@@ -140,8 +158,15 @@ class StepExecutor {
   const std::unique_ptr<Optimizer> optimizer_;
   StepBounds bounds_;
   absl::optional<TrustRatios> trust_;  // only for LAMB: scales the optimizer's updates
-  uint32_t count_ = 0;                 // contributions to the step
-  uint64_t samples_ = 0;               // of these contributions
+  const bool sgd_;                     // its steps are proportional to the gradients
+  StepTerms terms_;
+  ParameterHistory history_;  // empty unless a rule needs it
+  uint64_t decays_ = 0;       // of ordered momentum
+  uint32_t since_decay_ = 0;  // contributions
+  double gap_shares_ = 0;     // 1 / gap, summed over the contributions to the step
+  double lateness_ = 0;       // likewise
+  uint32_t count_ = 0;        // contributions to the step
+  uint64_t samples_ = 0;      // of these contributions
   uint64_t optimizer_steps_ = 0;
 };
 

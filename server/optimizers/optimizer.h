@@ -21,6 +21,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/protocol/optimizer_config.h"
+#include "server/policy/ordered_momentum.h"
 
 namespace sluice {
 
@@ -30,6 +31,9 @@ struct OptimizerStep {
   float divisor = 1;    // the gradient is sum / divisor
   // One for the parameters that are in no group, then one for each group of the config.
   std::vector<double> learning_rates = {0};
+  // Absent: the optimizer's own momentum. Only SGD with momentum and without Nesterov has another;
+  // sgd_optimizer.cc has the formula.
+  absl::optional<OrderedMomentum> ordered;
 };
 
 // A run of elements that starts at `begin` and lies in one group. The spans have equal sizes;

@@ -41,6 +41,11 @@ void AddConsistencyFlags(CLI::App& group, TrainingFlags& flags) {
               "sync, else arrival)");
   group.add_flag("--discount-stale", flags.discount_stale,
                  "bounded, ssp, async: multiply gradients by 1 / (1 + staleness)");
+  group
+      .add_option("--staleness-rules", flags.staleness_rules,
+                  "bounded, ssp, async: what to do about stale gradients: auto, none, or some of "
+                  "gap-aware and ordered-momentum, separated by commas")
+      ->capture_default_str();
   group.add_flag("--inconsistent-reads", flags.inconsistent_reads,
                  "async: let workers read parameters while they are written");
   AddOptional(group, "--max-step-wait", flags.max_step_wait,
@@ -131,6 +136,7 @@ absl::Status ApplyTrainingFlags(const TrainingFlags& flags, uint32_t launched_wo
   } else if (consistency.mode == ConsistencyMode::kSync) {
     consistency.order = ReductionOrder::kRank;
   }
+  status.Update(ParseStalenessRules(flags.staleness_rules, &consistency));
   status.Update(ParseStepWaitAction(flags.on_max_step_wait, &consistency.on_max_step_wait));
   status.Update(ParseScheduleKind(flags.lr_schedule, &options->schedule.kind));
   if (!status.ok()) return status;

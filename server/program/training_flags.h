@@ -27,6 +27,7 @@ struct TrainingFlags {
   std::string reduction = "mean";
   absl::optional<std::string> reduction_order;
   bool discount_stale = false;
+  std::string staleness_rules = "auto";
   bool inconsistent_reads = false;
   absl::optional<double> max_step_wait;  // seconds
   std::string on_max_step_wait = "wait";

@@ -87,6 +87,11 @@ void Coordinator::OpenModel() {
   const Layout& layout = *roster_.layout();
   snapshots_ = absl::make_unique<SnapshotStore>(layout.size(), options_.snapshots);
   admission_.Open(MaxInFlight(layout, options_.max_in_flight_bytes));
+  ChooseStalenessRules();
+}
+
+void Coordinator::ChooseStalenessRules() {
+  rules_ = ChooseRules(settings_.consistency(), roster_.optimizer());
 }
 
 absl::StatusOr<Step> Coordinator::Heartbeat(SessionId session) {
@@ -170,6 +175,10 @@ void Coordinator::Drain(Completions* completions) {
 absl::StatusOr<Step> Coordinator::SetConsistency(const Consistency& consistency) {
   const absl::Status valid = consistency.Validate();
   if (!valid.ok()) return valid;
+  if (snapshots_ != nullptr) {
+    const absl::Status fits = CheckRules(consistency, roster_.optimizer());
+    if (!fits.ok()) return fits;
+  }
   settings_.Propose(consistency);
   return step_.NextBoundary();
 }

@@ -28,6 +28,7 @@
 #include "server/aggregation/pending_push.h"
 #include "server/membership/roster.h"
 #include "server/policy/runtime_settings.h"
+#include "server/policy/staleness_rules.h"
 #include "server/shard/next_action.h"
 #include "server/shard/running_clock.h"
 #include "server/snapshots/snapshot_store.h"
@@ -113,10 +114,12 @@ class Coordinator {
   // Null before the first worker joined.
   SnapshotStore* snapshots() const { return snapshots_.get(); }
   const Roster& roster() const { return roster_; }
+  const StalenessRules& staleness_rules() const { return rules_; }
   const Results& results() const { return results_.all(); }
 
  private:
   void OpenModel();
+  void ChooseStalenessRules();  // at the start, and when the policy changed
   void RestoreSettings(const Consistency& consistency, absl::optional<double> learning_rate);
   void AdoptSettings(Completions* completions);
   void NoteWhoIsServed();
@@ -151,6 +154,7 @@ class Coordinator {
   JobResults results_;
   Consistency own_consistency_;               // the earlier incarnation was started with it
   std::unique_ptr<SnapshotStore> snapshots_;  // null until the model is known
+  StalenessRules rules_;                      // none until then
 };
 
 }  // namespace sluice

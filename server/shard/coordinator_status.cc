@@ -29,6 +29,7 @@ ShardStatus Coordinator::Describe() const {
   state.phase = phase();
   state.step = step_.number();
   state.consistency = settings_.consistency();
+  state.staleness_rules = rules_;
   state.schedule = settings_.schedule();
   state.learning_rate = LearningRate();
   state.current = step_.Describe(admission_.in_flight());
@@ -99,6 +100,7 @@ void Coordinator::Replay(const StepRecord& record, std::shared_ptr<Snapshot> nex
     incarnations_ = IncarnationHistory(record.incarnation, incarnations_, step_.number());
   }
   RestoreSettings(record.terms.consistency, record.learning_rate);
+  ChooseStalenessRules();
   step_.Restore(record.step);
   if (record.forgot_workers) roster_.sessions().ForgetWorkers();
   for (const SessionRecord& worker : record.contributors) {

@@ -24,6 +24,9 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   action.terms.consistency = settings_.consistency();
   action.terms.learning_rates = settings_.LearningRates(roster_.optimizer(), step_.number());
   action.terms.clip_norm = options_.guards.clip_norm;
+  action.terms.gap_aware = rules_.gap_aware;
+  action.terms.ordered_momentum = rules_.ordered_momentum;
+  action.terms.workers = std::max<uint32_t>(step_.Progress().members, 1);
   action.contribution = step_.TakeNext();
   action.apply = applying_ =
       initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
@@ -35,6 +38,7 @@ NextAction Coordinator::DecideNext(Completions* completions) {
 
 void Coordinator::AdoptSettings(Completions* completions) {
   if (!step_.contributions().empty() || !settings_.Adopt()) return;
+  ChooseStalenessRules();
   roster_.sessions().ResetClocks();
   roster_.Announce({JobEvent::Kind::kPolicyChanged, step_.number(), settings_.consistency()},
                    completions);

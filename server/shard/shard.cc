@@ -1,5 +1,7 @@
 #include "server/shard/shard.h"
 
+#include <glog/logging.h>
+
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -40,6 +42,8 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
     if (welcome.ok() && executor_ == nullptr) {
       const Roster& roster = coordinator_.roster();
       executor_ = absl::make_unique<StepExecutor>(*roster.layout(), roster.optimizer(), *parallel_);
+      LOG_IF(INFO, coordinator_.staleness_rules().any())
+          << "rules for stale gradients: " << coordinator_.staleness_rules().ToString();
     }
   }
   Tick();

@@ -106,6 +106,7 @@ void Shard::AppendToJournal(const NextAction& action, uint64_t checksum) {
     absl::MutexLock lock(&mu_);
     record = coordinator_.MakeStepRecord(action);
   }
+  record.terms = executor_->terms();
   record.gradients = executor_->gradients();
   record.samples = executor_->samples();
   record.checksum = checksum;

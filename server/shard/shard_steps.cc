@@ -59,7 +59,7 @@ bool Shard::StartAdvancing() {
 void Shard::Accumulate(const NextAction& action) {
   {
     const TraceSpan span(trace_, kStepsRow, "add");
-    executor_->Add(*action.contribution, action.terms.consistency);
+    executor_->Add(*action.contribution, action.terms);
   }
   CompletingLock lock(&mu_);
   coordinator_.OnAccumulated(*action.contribution, lock.completions());
@@ -99,7 +99,7 @@ std::shared_ptr<Snapshot> Shard::MakeStep(const NextAction& action, const Contri
     };
   }
   if (journal_ != nullptr && last != nullptr) {  // the journal takes the whole sum
-    executor_->Add(*last, action.terms.consistency);
+    executor_->Add(*last, action.terms);
     last = nullptr;
   }
   absl::optional<uint64_t> bad;

@@ -18,6 +18,7 @@
 #include "common/protocol/learning_rate_schedule.h"
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/layout.h"
+#include "server/policy/staleness_rules.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/push_counters.h"
 
@@ -112,6 +113,7 @@ struct ShardStatus {
   Phase phase = Phase::kWaitingForWorkers;
   Step step;
   Consistency consistency;
+  StalenessRules staleness_rules;                    // none before the first worker has joined
   std::shared_ptr<const OptimizerConfig> optimizer;  // null before the first worker has joined
   LearningRateSchedule schedule;
   // The current step's, for parameters in no group; 0 if the workers apply their own optimizers.

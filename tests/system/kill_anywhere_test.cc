@@ -59,8 +59,9 @@ enum class Launch { kMpirun, kStandalone };
 using Case = std::tuple<Mode, Launch, int>;
 
 Words Server(const Mode& mode, const Words& flags) {
+  // Without rules for stale gradients, each step moves each parameter by exactly 1.
   Words words = {RunfilePath("server/sluice_server"), absl::StrCat("--lease=", kLeaseSeconds),
-                 absl::StrCat("--workers=", kWorkers)};
+                 absl::StrCat("--workers=", kWorkers), "--staleness-rules=none"};
   words.insert(words.end(), mode.flags.begin(), mode.flags.end());
   words.insert(words.end(), flags.begin(), flags.end());
   return words;

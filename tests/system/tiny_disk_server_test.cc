@@ -55,8 +55,10 @@ class TinyDiskServerTest : public ::testing::Test {
     elements_ = elements;
     lives_ = std::make_unique<ServerLives>(
         disk_->path() + "/run",
-        Words{"--workers=2", "--mode=async", "--reduction=sum", "--durability=journal",
-              "--checkpoint-every=500", "--keep-checkpoints=1"});
+        // Without rules for stale gradients, each push that counts moves the parameters by
+        // exactly 1.
+        Words{"--workers=2", "--mode=async", "--staleness-rules=none", "--reduction=sum",
+              "--durability=journal", "--checkpoint-every=500", "--keep-checkpoints=1"});
     server_ = lives_->StartAndAwait();
     for (const char* name : {"a", "b"}) {
       workers_.push_back(

@@ -162,6 +162,10 @@ std::string EncodeSavedStep(const StepRecord& record) {
   *step.mutable_consistency() = ToProto(terms.consistency);
   step.mutable_learning_rates()->Add(terms.learning_rates.begin(), terms.learning_rates.end());
   if (terms.clip_norm.has_value()) step.set_clip_norm(*terms.clip_norm);
+  if (terms.ordered.has_value()) {
+    step.mutable_ordered_momentum()->set_decays(terms.ordered->decays);
+    step.mutable_ordered_momentum()->set_lateness(terms.ordered->lateness);
+  }
   if (record.learning_rate.has_value()) step.set_learning_rate(*record.learning_rate);
   step.set_forgot_workers(record.forgot_workers);
   step.set_checksum(record.checksum);
@@ -186,6 +190,9 @@ absl::StatusOr<StepRecord> DecodeSavedStep(absl::string_view bytes) {
   record.terms.consistency = *consistency;
   record.terms.learning_rates.assign(step.learning_rates().begin(), step.learning_rates().end());
   if (step.has_clip_norm()) record.terms.clip_norm = step.clip_norm();
+  if (step.has_ordered_momentum()) {
+    record.terms.ordered = {step.ordered_momentum().decays(), step.ordered_momentum().lateness()};
+  }
   if (step.has_learning_rate()) record.learning_rate = step.learning_rate();
   record.forgot_workers = step.forgot_workers();
   record.checksum = step.checksum();

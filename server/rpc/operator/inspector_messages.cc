@@ -101,6 +101,15 @@ v1::OptimizerConfig OptimizerToProto(const OptimizerConfig& config) {
   return message;
 }
 
+v1::StalenessRules RulesToProto(const StalenessRules& rules) {
+  v1::StalenessRules message;
+  message.set_discount_stale(rules.discount_stale);
+  message.set_gap_aware(rules.gap_aware);
+  message.set_ordered_momentum(rules.ordered_momentum);
+  message.set_reason(rules.reason);
+  return message;
+}
+
 }  // namespace
 
 v1::ServerState ToProto(const ShardStatus& state) {
@@ -112,6 +121,9 @@ v1::ServerState ToProto(const ShardStatus& state) {
   *message.mutable_consistency() = ToProto(state.consistency);
   if (state.optimizer != nullptr) {
     *message.mutable_optimizer() = OptimizerToProto(*state.optimizer);
+  }
+  if (state.optimizer != nullptr) {
+    *message.mutable_staleness_rules() = RulesToProto(state.staleness_rules);
   }
   message.set_workers(state.workers);
   message.set_observers(state.observers);

@@ -368,7 +368,9 @@ TEST(WireConsistencyTest, EveryModeSurvivesTheRoundTrip) {
         "mode: SSP slack: 4 reduction: MEAN order: ARRIVAL discount_stale: true "
         "max_step_wait { seconds: 1 } on_max_step_wait: WAIT",
         "mode: ASYNC quorum: 1 reduction: MEAN order: ARRIVAL discount_stale: true "
-        "inconsistent_reads: true"}) {
+        "inconsistent_reads: true",
+        "mode: ASYNC quorum: 1 reduction: MEAN order: ARRIVAL gap_aware: ON "
+        "ordered_momentum: OFF"}) {
     const auto consistency = FromProto(Text<v1::Consistency>(text));
     ASSERT_THAT(consistency, IsOk()) << text;
     EXPECT_THAT(ToProto(*consistency), EqualsProto(text));
@@ -382,6 +384,8 @@ TEST(WireConsistencyTest, ReadsWhatIsLeftOutAsItsDefault) {
   EXPECT_EQ(consistency->max_staleness, absl::nullopt);
   EXPECT_EQ(consistency->reduction, Reduction::kMean);
   EXPECT_EQ(consistency->order, ReductionOrder::kArrival);
+  EXPECT_EQ(consistency->gap_aware, RuleChoice::kAuto);
+  EXPECT_EQ(consistency->ordered_momentum, RuleChoice::kAuto);
   EXPECT_EQ(consistency->max_step_wait, absl::InfiniteDuration());
   EXPECT_EQ(consistency->on_max_step_wait, StepWaitAction::kWait);
 }
@@ -404,6 +408,8 @@ TEST(WireConsistencyTest, RefusesWordsItDoesNotKnowAndNamesTheField) {
     EXPECT_THAT(
         with([&](auto& c) { c.set_on_max_step_wait(static_cast<v1::StepWaitAction>(value)); }),
         RefusesField("consistency.on_max_step_wait", absl::StrCat(value)));
+    EXPECT_THAT(with([&](auto& c) { c.set_gap_aware(static_cast<v1::RuleChoice>(value)); }),
+                RefusesField("consistency.gap_aware", absl::StrCat(value)));
   }
 }
 
@@ -448,7 +454,8 @@ TEST(WireJoinEventTest, TellsWhatHappensToTheJob) {
   EXPECT_THAT(ToProto(JobEvent{JobEvent::Kind::kEvicted, Step(90), {}}), EqualsProto("evicted {}"));
   EXPECT_THAT(ToProto(JobEvent{JobEvent::Kind::kPolicyChanged, Step(90), {}}),
               EqualsProto("policy_changed { step: 90 consistency { mode: SYNC reduction: MEAN "
-                          "order: ARRIVAL } }"));
+                          "order: ARRIVAL gap_aware: OFF "
+                          "ordered_momentum: OFF } }"));
 }
 
 TEST(WireJoinEventTest, IsUnderstood) {

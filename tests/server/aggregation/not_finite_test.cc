@@ -185,7 +185,7 @@ TEST(ForeignMemoryTest, AGradientThatChangesAfterItsCheckCannotMakeAStepInfinite
         const Contribution contribution = ForeignContribution(memory);
         (*memory)[77] = 1e38f;
         (*memory)[30001] = std::numeric_limits<float>::quiet_NaN();
-        if (!on_the_way) executor.Add(contribution, Consistency());
+        if (!on_the_way) executor.Add(contribution, StepTerms());
         EXPECT_EQ(
             executor.Make({Consistency(), {0.1}, absl::nullopt},
                           on_the_way ? &contribution : nullptr, current, absl::MakeSpan(next)),

@@ -118,6 +118,23 @@ class ReplayTest : public ::testing::Test {
   DurableOptions options_;
 };
 
+// Stale ones, of SGD with momentum: the new server has neither the gaps nor the decays.
+TEST_F(ReplayTest, StepsOfStaleGradientsComeOutWithTheSameBits) {
+  ShardOptions async = Async(1);
+  async.consistency.gap_aware = async.consistency.ordered_momentum = RuleChoice::kOn;
+  files_ = std::make_unique<FaultyFiles>();
+  Values made;
+  {
+    SgdOptions sgd = PlainSgd();
+    sgd.momentum = 0.9;
+    Life life(options_, *files_, async, nullptr, ParametersOnly(3), sgd);
+    life.world().Start({"a"});
+    for (const uint64_t step : {0, 0, 1, 3, 0}) PushAndWait(life.world(), step);
+    made = life.world().Parameters();
+  }
+  EXPECT_THAT(Restart(async), IsOkAndHolds(made));
+}
+
 TEST_F(ReplayTest, StepsAreMadeAgainWithTheirOwnTermsAndNotWithTheFlagsOfTheNewServer) {
   ShardOptions first = Sync(1);
   first.guards.clip_norm = 0.5;

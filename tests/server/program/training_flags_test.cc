@@ -54,6 +54,8 @@ TEST(TrainingFlagsTest, AreThoseOfSyncWithNothingElse) {
   EXPECT_EQ(options.consistency.slack, 0u);
   EXPECT_EQ(options.consistency.reduction, Reduction::kMean);
   EXPECT_FALSE(options.consistency.discount_stale);
+  EXPECT_EQ(options.consistency.gap_aware, RuleChoice::kAuto);
+  EXPECT_EQ(options.consistency.ordered_momentum, RuleChoice::kAuto);
   EXPECT_FALSE(options.consistency.inconsistent_reads);
   EXPECT_EQ(options.consistency.max_step_wait, absl::InfiniteDuration());
   EXPECT_EQ(options.consistency.on_max_step_wait, StepWaitAction::kWait);
@@ -157,6 +159,17 @@ TEST(TrainingFlagsTest, DiscountStaleGradientsAndLetReadsBeInconsistent) {
   EXPECT_TRUE(async.discount_stale);
 }
 
+TEST(TrainingFlagsTest, NameTheRulesForStaleGradients) {
+  const Consistency gap = Terms({"--mode=async", "--staleness-rules=gap-aware"});
+  EXPECT_EQ(gap.gap_aware, RuleChoice::kOn);
+  EXPECT_EQ(gap.ordered_momentum, RuleChoice::kOff);
+  const Consistency both = Terms({"--mode=ssp", "--staleness-rules=ordered-momentum,gap-aware"});
+  EXPECT_EQ(both.gap_aware, RuleChoice::kOn);
+  EXPECT_EQ(both.ordered_momentum, RuleChoice::kOn);
+  EXPECT_EQ(Terms({"--mode=async", "--staleness-rules=none"}).gap_aware, RuleChoice::kOff);
+  EXPECT_EQ(Terms({"--staleness-rules=none"}).ordered_momentum, RuleChoice::kOff);
+}
+
 TEST(TrainingFlagsTest, BoundTheWaitForAStep) {
   const Consistency waits = Terms({"--max-step-wait=2.5"});
   EXPECT_EQ(waits.max_step_wait, absl::Milliseconds(2500));
@@ -226,6 +239,11 @@ TEST(TrainingFlagsTest, AreRefusedWhereTheyContradictEachOther) {
        "discount_stale is set in sync mode; stale gradients never count there"},
       {{"--mode=backup", "--discount-stale"},
        "discount_stale is set in backup mode; stale gradients"},
+      {{"--staleness-rules=gap-aware"},
+       "a rule for stale gradients is on in sync mode; stale gradients never count there"},
+      {{"--mode=backup", "--staleness-rules=ordered-momentum"},
+       "a rule for stale gradients is on in backup mode"},
+      {{"--mode=async", "--staleness-rules=gap"}, "the rules for stale gradients are \"gap\""},
       {{"--inconsistent-reads"},
        "inconsistent_reads is set in sync mode; only async mode has such reads"},
       {{"--mode=bounded", "--max-staleness=1", "--inconsistent-reads"},

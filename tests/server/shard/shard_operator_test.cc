@@ -45,6 +45,30 @@ TEST(SetConsistencyTest, LeavesTheStepUnderWayItsTerms) {
   EXPECT_THAT(world.Parameters(), ElementsAre(-4, -4, -4));
 }
 
+TEST(SetConsistencyTest, ChoosesTheRulesForStaleGradients) {
+  ShardWorld world(Sync(2));
+  world.Start({"a", "b"});
+  EXPECT_FALSE(world.shard().Describe().staleness_rules.any());
+  Consistency async = Async(1).consistency;
+  async.gap_aware = async.ordered_momentum = RuleChoice::kAuto;
+  ASSERT_THAT(world.shard().SetConsistency(async), IsOk());
+  EXPECT_TRUE(world.shard().Describe().staleness_rules.gap_aware);
+  EXPECT_THAT(world.Push("a", 0, {2, 0, 0}), Applied(1));
+  EXPECT_THAT(world.Push("a", 1, {2, 0, 0}), Applied(2));
+  EXPECT_THAT(world.Push("b", 0, {9, 0, 0}), Applied(3, 2));  // two mean steps: divided by 3
+  EXPECT_THAT(world.Parameters(), ElementsAre(-7, 0, 0));
+}
+
+TEST(SetConsistencyTest, RefusesARuleThatDoesNotFitTheOptimizer) {
+  ShardWorld world(Sync(1));
+  world.Start({"a"});
+  Consistency async = Async(1).consistency;
+  async.ordered_momentum = RuleChoice::kOn;
+  EXPECT_THAT(world.shard().SetConsistency(async),
+              IsError(Reason::kBadOptimizer, HasSubstr("it needs SGD with a momentum")));
+  EXPECT_EQ(world.shard().Describe().consistency.mode, ConsistencyMode::kSync);
+}
+
 // It was told to begin with a step that nobody is left to make.
 TEST(SetConsistencyTest, AWorkerThatWaitsForTheNextStepGetsItWhenTheOthersHaveGone) {
   ShardWorld world(Sync(1));

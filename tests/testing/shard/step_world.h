@@ -39,7 +39,7 @@ class StepWorld {
         parameters_(layout.size()) {}
 
   void Add(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
-    executor_.Add(ContributionOf(gradient, samples, staleness), consistency);
+    executor_.Add(ContributionOf(gradient, samples, staleness), Terms({}));
   }
 
   // Keeps a gradient that is not added before the next step: Make() passes it to the StepExecutor,
@@ -59,9 +59,8 @@ class StepWorld {
   const Values& Make(const std::vector<double>& learning_rates,
                      const WriteProgress& progress = nullptr) {
     next_.assign(parameters_.size(), kUnwritten);
-    bad_ = executor_.Make({consistency, learning_rates, clip_norm_},
-                          last_.has_value() ? &*last_ : nullptr, parameters_, absl::MakeSpan(next_),
-                          progress, &checksum_);
+    bad_ = executor_.Make(Terms(learning_rates), last_.has_value() ? &*last_ : nullptr, parameters_,
+                          absl::MakeSpan(next_), progress, &checksum_);
     executor_.Clear();
     last_.reset();
     if (!bad_.has_value()) parameters_ = next_;
@@ -86,8 +85,22 @@ class StepWorld {
 
   static constexpr float kUnwritten = 4711;
   Consistency consistency;
+  // The rules for stale gradients that are in use; see StepTerms.
+  bool gap_aware = false;
+  bool ordered_momentum = false;
+  uint32_t workers = 1;
 
  private:
+  StepTerms Terms(const std::vector<double>& learning_rates) const {
+    StepTerms terms;
+    terms.consistency = consistency;
+    terms.learning_rates = learning_rates;
+    terms.clip_norm = clip_norm_;
+    terms.gap_aware = gap_aware;
+    terms.ordered_momentum = ordered_momentum;
+    terms.workers = workers;
+    return terms;
+  }
   Contribution ContributionOf(const Values& gradient, uint32_t samples, uint64_t staleness) const {
     PushHeader header;
     header.samples = samples;

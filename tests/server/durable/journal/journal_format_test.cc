@@ -32,6 +32,7 @@ StepRecord RecordOf(uint64_t step, uint32_t gradients) {
   record.terms.consistency.reduction = Reduction::kSum;
   record.terms.learning_rates = {0.1, 0.01};
   record.terms.clip_norm = 0.75;
+  record.terms.ordered = OrderedMomentum{true, 1.5};
   record.learning_rate = 0.1;
   record.checksum = 0xfedcba9876543210;
   SessionRecord worker;
@@ -100,6 +101,9 @@ TEST_F(JournalFormatTest, ComesBackWhole) {
   EXPECT_EQ(step.record.terms.consistency.reduction, Reduction::kSum);
   EXPECT_THAT(step.record.terms.learning_rates, ElementsAre(0.1, 0.01));
   EXPECT_EQ(step.record.terms.clip_norm, 0.75);
+  ASSERT_TRUE(step.record.terms.ordered.has_value());
+  EXPECT_TRUE(step.record.terms.ordered->decays);
+  EXPECT_EQ(step.record.terms.ordered->lateness, 1.5);
   EXPECT_EQ(step.record.checksum, 0xfedcba9876543210);
   EXPECT_EQ(step.record.learning_rate, 0.1);
   ASSERT_THAT(step.record.contributors, SizeIs(1));

@@ -1,0 +1,68 @@
+// What the server keeps of its latest steps to judge stale gradients: how far the parameters have
+// moved, and how often momentum has decayed.
+//
+// Distances are measured on a sample of at most kSample parameters, in blocks that are spread
+// evenly over the model, so that neither time nor memory grows with the model, and no copy is kept
+// for each worker. All steps use the same sample, so that it cancels out of the gap, which is a
+// ratio.
+//
+// StepExecutor owns one.
+
+#ifndef SLUICE_SERVER_AGGREGATION_PARAMETER_HISTORY_H_
+#define SLUICE_SERVER_AGGREGATION_PARAMETER_HISTORY_H_
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/tensor/layout.h"
+
+namespace sluice {
+
+// Externally synchronized.
+class ParameterHistory {
+ public:
+  static constexpr uint64_t kSample = 4096;  // parameters
+  // The steps that are kept: 16 MiB. A gradient that is older counts as being that old.
+  static constexpr size_t kSteps = 1024;
+
+  explicit ParameterHistory(const Layout& layout);
+
+  bool empty() const { return entries_.empty(); }
+
+  // Forgets all steps, but not the length of a mean step.
+  void Clear() { entries_.clear(); }
+
+  // Adds the newest parameters, of the layout's size. `decays` is how often momentum has decayed.
+  void Add(absl::Span<const float> parameters, uint64_t decays);
+
+  // 1 + how far the newest parameters lie from those of `staleness` steps before, in mean steps
+  // (Barkai et al. 2019, with the length of a mean step as C). 1 if they are the same, or if no
+  // step has moved them.
+  double GapSince(uint64_t staleness) const;
+
+  // How often momentum has decayed since `staleness` steps before.
+  uint64_t DecaysSince(uint64_t staleness) const;
+
+ private:
+  struct Block {
+    uint64_t begin = 0;
+    uint64_t size = 0;
+  };
+  struct Entry {
+    std::vector<float> sample;
+    uint64_t decays = 0;
+  };
+
+  const Entry& Before(uint64_t staleness) const;
+
+  std::vector<Block> blocks_;
+  std::deque<Entry> entries_;  // the newest is last
+  uint64_t steps_ = 0;         // whose lengths are in mean_step_
+  double mean_step_ = 0;       // of the latest thousand, about
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_AGGREGATION_PARAMETER_HISTORY_H_

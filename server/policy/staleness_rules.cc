@@ -1,0 +1,94 @@
+#include "server/policy/staleness_rules.h"
+
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "common/protocol/optimizer_options.h"
+
+namespace sluice {
+namespace {
+
+bool HasPlainMomentum(const OptimizerOptions& options) {
+  const auto* const sgd = std::get_if<SgdOptions>(&options);
+  return sgd != nullptr && sgd->momentum > 0 && sgd->momentum < 1 && !sgd->nesterov;
+}
+
+// Whether momentum can be ordered: SGD's without Nesterov, in every group.
+bool HasPlainMomentum(const OptimizerConfig& optimizer) {
+  for (const OptimizerGroup& group : optimizer.groups) {
+    if (!HasPlainMomentum(group.options)) return false;
+  }
+  return HasPlainMomentum(optimizer.options);
+}
+
+bool Averages(const OptimizerConfig& optimizer) {
+  return std::holds_alternative<AveragingOptions>(optimizer.options);
+}
+
+bool AdmitsStale(const Consistency& consistency) {
+  return consistency.mode != ConsistencyMode::kSync && consistency.mode != ConsistencyMode::kBackup;
+}
+
+absl::Status DoesNotFit(absl::string_view rule, const OptimizerConfig& optimizer,
+                        absl::string_view expected) {
+  return MakeError(Reason::kBadOptimizer,
+                   absl::StrCat("the job's rule ", rule, " does not fit its optimizer, ",
+                                OptimizerTitle(optimizer.options), "; it needs ", expected,
+                                "; set the rules for stale gradients to auto"));
+}
+
+std::string ReasonFor(const StalenessRules& rules, const Consistency& consistency,
+                      const OptimizerConfig& optimizer) {
+  const absl::string_view mode = ConsistencyModeName(consistency.mode);
+  if (!AdmitsStale(consistency)) return absl::StrCat("no stale gradient counts in ", mode, " mode");
+  if (Averages(optimizer)) return "the workers push parameters, which do not become stale";
+  if (!rules.any()) return "they were turned off";
+  if (consistency.gap_aware != RuleChoice::kAuto ||
+      consistency.ordered_momentum != RuleChoice::kAuto) {
+    return "they were asked for";
+  }
+  if (consistency.discount_stale) return "--discount-stale already weighs gradients by their age";
+  if (rules.ordered_momentum) {
+    return absl::StrCat(mode, " mode with SGD and momentum is most accurate with both rules");
+  }
+  return absl::StrCat(mode, " mode; ", OptimizerTitle(optimizer.options),
+                      " has no momentum that can be ordered");
+}
+
+}  // namespace
+
+std::string StalenessRules::ToString() const {
+  std::vector<std::string> names;
+  if (discount_stale) names.emplace_back("discount-stale");
+  if (gap_aware) names.emplace_back("gap-aware");
+  if (ordered_momentum) names.emplace_back("ordered-momentum");
+  return absl::StrCat(names.empty() ? "none" : Listed(names), " (", reason, ")");
+}
+
+absl::Status CheckRules(const Consistency& consistency, const OptimizerConfig& optimizer) {
+  if (consistency.ordered_momentum == RuleChoice::kOn && !HasPlainMomentum(optimizer)) {
+    return DoesNotFit("ordered-momentum", optimizer,
+                      "SGD with a momentum between 0 and 1, without Nesterov, in every group");
+  }
+  if (consistency.gap_aware == RuleChoice::kOn && Averages(optimizer)) {
+    return DoesNotFit("gap-aware", optimizer, "an optimizer that the server applies");
+  }
+  return absl::OkStatus();
+}
+
+StalenessRules ChooseRules(const Consistency& consistency, const OptimizerConfig& optimizer) {
+  StalenessRules rules;
+  const bool automatic = AdmitsStale(consistency) && !Averages(optimizer);
+  const auto chosen = [automatic](RuleChoice choice, bool fits) {
+    return choice == RuleChoice::kOn || (choice == RuleChoice::kAuto && automatic && fits);
+  };
+  rules.discount_stale = consistency.discount_stale;
+  rules.gap_aware = chosen(consistency.gap_aware, !consistency.discount_stale);
+  rules.ordered_momentum = chosen(consistency.ordered_momentum, HasPlainMomentum(optimizer));
+  rules.reason = ReasonFor(rules, consistency, optimizer);
+  return rules;
+}
+
+}  // namespace sluice
