@@ -12,8 +12,8 @@
 namespace sluice {
 namespace {
 
-// gRPC reads one message after the other. The end of the session may come at any time, and then two
-// threads may end the call; Answer() lets the first one do it.
+// gRPC reads one message after the other. The turn and the end of the session come on other
+// threads, and several threads may end the call; Answer() lets the first one do it.
 class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
                                public std::enable_shared_from_this<InitializeStream> {
  public:
@@ -38,6 +38,10 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void OnCancel() override {
+    {
+      absl::MutexLock lock(&mu_);
+      cancelled_ = true;
+    }
     if (turns_.Cancel(this)) Answer(absl::CancelledError());
   }
 
@@ -66,13 +70,22 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     }
   }
 
+  // The turn may come, and the session may end, on any thread and after the call's end.
   void AwaitTurn() {
-    const absl::Status waits = turns_.Wait({this, session_, [this] { GoOn(); },
-                                            [weak = weak_from_this()] {
-                                              if (const auto stream = weak.lock())
-                                                stream->Answer(OfferLostSession(stream->session_));
-                                            }});
-    if (!waits.ok()) Answer(waits);
+    const auto go = [weak = weak_from_this()] {
+      if (const auto stream = weak.lock()) stream->GoOn();
+    };
+    const auto end = [weak = weak_from_this()] {
+      if (const auto stream = weak.lock()) stream->Answer(OfferLostSession(stream->session_));
+    };
+    const absl::Status waits = turns_.Wait({this, session_, go, end});
+    if (!waits.ok()) return Answer(waits);
+    if (WasCancelled() && turns_.Cancel(this)) Answer(absl::CancelledError());
+  }
+
+  bool WasCancelled() {
+    absl::MutexLock lock(&mu_);
+    return cancelled_;
   }
 
   // Another offer may have become the parameters meanwhile.
@@ -83,9 +96,16 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     } else if (start->parameters == nullptr) {
       Answer(start->answer);
     } else {
-      parameters_ = std::move(start->parameters);
-      StartRead(&message_);
+      Receive(std::move(start->parameters));
     }
+  }
+
+  // The lock keeps Answer() from finishing the call before its read has begun.
+  void Receive(std::unique_ptr<StagedVector> parameters) {
+    absl::MutexLock lock(&mu_);
+    if (answered_) return;
+    parameters_ = std::move(parameters);
+    StartRead(&message_);
   }
 
   void AddChunk() {
@@ -126,6 +146,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   absl::Mutex mu_;
   bool answered_ ABSL_GUARDED_BY(mu_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/error.h"
@@ -22,6 +23,18 @@ namespace {
 using SimpleStream = JoinStream<grpc::ServerWriteReactor<grpc::ByteBuffer>>;
 using PartsStream = JoinStream<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>;
 
+// Callers through a unix socket cannot be told apart.
+TurnOwner OwnerOf(const std::string& connection) {
+  const bool is_unix = absl::StartsWith(connection, "unix:");
+  return {connection, is_unix ? kJoinsOfUnixSockets : kJoinsOfConnection};
+}
+
+absl::Status TooManyJoins(const TurnOwner& owner) {
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("the connection ", owner.name, " has ", owner.most,
+                                " requests to join in parts; wait for their answers"));
+}
+
 // Waits for its turn, reads until the request is complete, then is a JoinStream like the other.
 class JoinInParts final : public PartsStream {
  public:
@@ -30,9 +43,12 @@ class JoinInParts final : public PartsStream {
 
   void Start() {
     Begin();
-    options_.turns.Wait(this, [weak = weak_from_this()] {
+    const TurnOwner owner = OwnerOf(options_.connection);
+    const Turn turn = options_.turns.Add(this, owner, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) static_cast<JoinInParts&>(*self).Read();
     });
+    if (turn == Turn::kNow) Read();
+    if (turn == Turn::kRefused) Finish(ToGrpcStatus(TooManyJoins(owner)));
   }
 
   void OnReadDone(bool ok) override {
@@ -41,7 +57,7 @@ class JoinInParts final : public PartsStream {
     v1::JoinRequest whole;
     {
       absl::MutexLock lock(&mu_);
-      if (phase_ != Phase::kReading) return;
+      if (read_) return;
       status = ok ? Take() : parts_.CheckComplete();
       if (status.ok() && !parts_.complete()) {
         StartRead(&bytes_);
@@ -54,14 +70,9 @@ class JoinInParts final : public PartsStream {
     options_.turns.Leave(this);
   }
 
+  // A call that has its turn reads, and its read fails.
   void OnCancel() override {
-    bool waited = false;
-    {
-      absl::MutexLock lock(&mu_);
-      waited = phase_ == Phase::kWaiting;
-      if (waited) phase_ = Phase::kOver;
-    }
-    if (waited) return Finish(grpc::Status::CANCELLED);
+    if (options_.turns.Cancel(this)) return Finish(grpc::Status::CANCELLED);
     PartsStream::OnCancel();
   }
 
@@ -71,12 +82,9 @@ class JoinInParts final : public PartsStream {
   }
 
  private:
-  enum class Phase { kWaiting, kReading, kOver };
-
+  // The lock keeps EndLate() from finishing the call before its read has begun.
   void Read() {
     absl::MutexLock lock(&mu_);
-    if (phase_ != Phase::kWaiting) return;
-    phase_ = Phase::kReading;
     alarm_.Set(DeadlineAfter(options_.time), [weak = weak_from_this()](bool expired) {
       const auto self = weak.lock();
       if (expired && self != nullptr) static_cast<JoinInParts&>(*self).EndLate();
@@ -91,7 +99,7 @@ class JoinInParts final : public PartsStream {
   }
 
   v1::JoinRequest EndReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    phase_ = Phase::kOver;
+    read_ = true;
     alarm_.Cancel();
     return parts_.Take();
   }
@@ -112,7 +120,7 @@ class JoinInParts final : public PartsStream {
     std::string came;
     {
       absl::MutexLock lock(&mu_);
-      if (phase_ != Phase::kReading) return;
+      if (read_) return;
       came = absl::StrCat(parts_.parts(), " parts with ", parts_.bytes(), " bytes came");
       EndReading();
     }
@@ -124,7 +132,7 @@ class JoinInParts final : public PartsStream {
 
   const JoinInPartsOptions options_;
   absl::Mutex mu_;
-  Phase phase_ ABSL_GUARDED_BY(mu_) = Phase::kWaiting;
+  bool read_ ABSL_GUARDED_BY(mu_) = false;  // whole, or given up
   JoinParts parts_ ABSL_GUARDED_BY(mu_);
   grpc::ByteBuffer bytes_;  // of the part that is read; gRPC's from StartRead() to OnReadDone()
   grpc::Alarm alarm_ ABSL_GUARDED_BY(mu_);

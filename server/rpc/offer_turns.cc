@@ -2,12 +2,20 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 
 namespace sluice {
+namespace {
+
+absl::Status TooManyOffers(SessionId session) {
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("session ", session.value(), " has ", OfferTurns::kMostOfSession,
+                                " offers of initial parameters; wait for their answers"));
+}
+
+}  // namespace
 
 absl::Status OfferLostSession(SessionId session) {
   return MakeError(
@@ -17,72 +25,60 @@ absl::Status OfferLostSession(SessionId session) {
 
 void OfferTurns::Begin(SessionId session) {
   absl::MutexLock lock(&mu_);
-  sessions_.insert(session);
+  sessions_[session];
 }
 
 void OfferTurns::End(SessionId session) {
-  std::vector<std::function<void()>> ends;
+  Ends ends;
   {
     absl::MutexLock lock(&mu_);
-    sessions_.erase(session);
-    for (const Offer& offer : offers_) {
-      if (offer.session == session) ends.push_back(offer.end);
-    }
+    const auto ended = sessions_.find(session);
+    if (ended == sessions_.end()) return;
+    ends = std::move(ended->second);
+    sessions_.erase(ended);
   }
-  for (const auto& end : ends) end();
-}
-
-absl::Status OfferTurns::CheckMayWait(SessionId session) const {
-  if (sessions_.count(session) == 0) return OfferLostSession(session);
-  const auto of_session = [session](const Offer& offer) { return offer.session == session; };
-  const auto open = static_cast<size_t>(std::count_if(offers_.begin(), offers_.end(), of_session));
-  if (open < kMostOfSession) return absl::OkStatus();
-  return MakeError(Reason::kBadArgument,
-                   absl::StrCat("session ", session.value(), " has ", open,
-                                " offers of initial parameters; wait for their answers"));
+  for (const auto& end : ends) end.second();
 }
 
 absl::Status OfferTurns::Wait(Offer offer) {
-  std::function<void()> go;
+  Turn turn = Turn::kRefused;
   {
     absl::MutexLock lock(&mu_);
-    const absl::Status may = CheckMayWait(offer.session);
-    if (!may.ok()) return may;
-    if (offers_.empty()) go = offer.go;
-    offers_.push_back(std::move(offer));
+    const auto session = sessions_.find(offer.session);
+    if (session == sessions_.end()) return OfferLostSession(offer.session);
+    turn = turns_.Add(offer.offer, {absl::StrCat(offer.session.value()), kMostOfSession}, offer.go);
+    if (turn == Turn::kRefused) return TooManyOffers(offer.session);
+    session->second.emplace_back(offer.offer, std::move(offer.end));
+    session_of_.emplace(offer.offer, offer.session);
   }
-  if (go) go();
+  if (turn == Turn::kNow) offer.go();
   return absl::OkStatus();
 }
 
-OfferTurns::Offers::iterator OfferTurns::Find(const void* offer) {
-  return std::find_if(offers_.begin(), offers_.end(),
-                      [offer](const Offer& entry) { return entry.offer == offer; });
-}
-
 bool OfferTurns::Cancel(const void* offer) {
-  Offer cancelled;  // destroyed after the lock is released
-  absl::MutexLock lock(&mu_);
-  const auto it = Find(offer);
-  if (it == offers_.end() || it == offers_.begin()) return false;
-  cancelled = std::move(*it);
-  offers_.erase(it);
+  if (!turns_.Cancel(offer)) return false;
+  Forget(offer);
   return true;
 }
 
 void OfferTurns::Leave(const void* offer) {
-  std::function<void()> next;
-  Offer left;  // destroyed after the lock is released
-  {
-    absl::MutexLock lock(&mu_);
-    const auto it = Find(offer);
-    if (it == offers_.end()) return;
-    const bool had_turn = it == offers_.begin();
-    left = std::move(*it);
-    offers_.erase(it);
-    if (had_turn && !offers_.empty()) next = offers_.front().go;
-  }
-  if (next) next();
+  Forget(offer);
+  turns_.Leave(offer);
+}
+
+void OfferTurns::Forget(const void* offer) {
+  std::function<void()> end;  // destroyed after the lock is released
+  absl::MutexLock lock(&mu_);
+  const auto known = session_of_.find(offer);
+  if (known == session_of_.end()) return;
+  const auto session = sessions_.find(known->second);
+  session_of_.erase(known);
+  if (session == sessions_.end()) return;
+  Ends& ends = session->second;
+  const auto it =
+      std::find_if(ends.begin(), ends.end(), [offer](const auto& of) { return of.first == offer; });
+  end = std::move(it->second);
+  ends.erase(it);
 }
 
 }  // namespace sluice

@@ -8,14 +8,17 @@
 #define SLUICE_SERVER_RPC_OFFER_TURNS_H_
 
 #include <cstddef>
-#include <deque>
 #include <functional>
-#include <set>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/ids.h"
+#include "server/rpc/turns.h"
 
 namespace sluice {
 
@@ -27,7 +30,8 @@ class OfferTurns {
   static constexpr size_t kMostOfSession = 2;
 
   // `offer` stands for the offer's call. `go` is called once, when its turn has come, perhaps
-  // before Wait() returns. `end` may be called any time until Leave(), if the session ends.
+  // before Wait() returns. `end` may be called any time until Leave(), if the session ends. Both
+  // may still run while another thread calls Leave().
   struct Offer {
     const void* offer = nullptr;
     SessionId session;
@@ -43,21 +47,23 @@ class OfferTurns {
   // kMostOfSession offers already. After an error neither callback is called.
   absl::Status Wait(Offer offer) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Ends the offer's wait. Returns true if it waited; then neither callback is called any more.
+  // Ends the offer's wait. Returns true if it waited; then neither callback is called any more,
+  // except an `end` that has begun.
   bool Cancel(const void* offer) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The offer has ended, and the next has its turn. Does nothing for an offer that is not here.
   void Leave(const void* offer) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  using Offers = std::deque<Offer>;
+  // The offers of a session, at most kMostOfSession.
+  using Ends = std::vector<std::pair<const void*, std::function<void()>>>;
 
-  Offers::iterator Find(const void* offer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status CheckMayWait(SessionId session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Forget(const void* offer) ABSL_LOCKS_EXCLUDED(mu_);
 
-  mutable absl::Mutex mu_;
-  std::set<SessionId> sessions_ ABSL_GUARDED_BY(mu_);
-  Offers offers_ ABSL_GUARDED_BY(mu_);  // the first has its turn
+  Turns turns_{1};
+  absl::Mutex mu_;  // may be held when turns_ takes its own
+  std::map<SessionId, Ends> sessions_ ABSL_GUARDED_BY(mu_);  // those that are open
+  std::unordered_map<const void*, SessionId> session_of_ ABSL_GUARDED_BY(mu_);
 };
 
 // The error of an offer whose session has ended: UNKNOWN_SESSION.

@@ -13,11 +13,11 @@
 #include "server/rpc/access/token.h"
 #include "server/rpc/initialize.h"
 #include "server/rpc/join.h"
-#include "server/rpc/join_turns.h"
 #include "server/rpc/lane.h"
 #include "server/rpc/pull.h"
 #include "server/rpc/push.h"
 #include "server/rpc/session_resources.h"
+#include "server/rpc/turns.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 
 namespace sluice {
@@ -79,7 +79,7 @@ class GrpcParameterService final : public ServiceBase {
       const auto may_join = [this, context](const v1::JoinRequest& request) {
         return CheckMayJoin(*context, request, shard_);
       };
-      JoinTurns& turns = MayTrain(*context) ? workers_turns_ : observers_turns_;
+      Turns& turns = MayTrain(*context) ? workers_turns_ : observers_turns_;
       return ServeJoinInParts({context->peer(), may_join, turns, join_time_}, resources_, shard_);
     });
   }
@@ -190,8 +190,8 @@ class GrpcParameterService final : public ServiceBase {
   const absl::Duration join_time_;  // in which the parts of a request to join must come
   Shard& shard_;
   SessionResources resources_{transforms_, shard_};
-  JoinTurns workers_turns_{JoinTurns::kMostOfWorkers};
-  JoinTurns observers_turns_{JoinTurns::kMostOfObservers};
+  Turns workers_turns_{kJoinsOfWorkers};
+  Turns observers_turns_{kJoinsOfObservers};
 };
 
 }  // namespace

@@ -62,6 +62,15 @@ class HostileOffersTest : public ::testing::Test {
     return offer;
   }
 
+  // Whether an offer of this worker may wait. It does so for a moment.
+  bool MayWait(const std::string& name) {
+    const auto context = world_.Context(absl::Milliseconds(100));
+    v1::InitializeParamsResponse response;
+    const auto offer = world_.stub().InitializeParams(context.get(), &response);
+    offer->Write(HeaderOf(world_.session(name)));
+    return offer->Finish().error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  }
+
   uint64_t Received() { return world_.shard().Describe().traffic.wire_bytes_received; }
 
   ServerWorld world_;
@@ -116,6 +125,35 @@ TEST_F(HostileOffersTest, OneThatWaitsIsForgottenWhenItIsCancelled) {
   first->Cancel();
   EXPECT_TRUE(next->Answer()->accepted());
   EXPECT_EQ(world_.Pull("a", 0)->values, Values(kElements, 3));
+}
+
+TEST_F(HostileOffersTest, OneThatIsCancelledAsItBeginsToWaitIsForgotten) {
+  const auto first = OpenStalled("a");
+  for (int i = 0; i < 100; ++i) {
+    const auto evil = world_.OpenInitialize();
+    evil->Write(HeaderOf(world_.session("b")));
+    evil->Cancel();
+    EXPECT_THAT(evil->Answer(), HasCode(absl::StatusCode::kCancelled, _));
+  }
+  EXPECT_TRUE(world_.Await([this] { return MayWait("b"); }));
+  first->Cancel();
+}
+
+TEST_F(HostileOffersTest, ASessionThatEndsAsItsTurnComesLeavesTheQueueSound) {
+  for (int i = 0; i < 50; ++i) {
+    const std::string name = absl::StrCat("e", i);
+    ASSERT_THAT(world_.Join(name), IsOk());
+    auto first = world_.OpenInitialize();
+    first->Write(HeaderOf(world_.session("a")));
+    auto next = world_.OpenInitialize();
+    next->Write(HeaderOf(world_.session(name)));
+    first->Cancel();  // gives the turn to `next` while its session ends
+    EXPECT_THAT(world_.Evict(name), IsOk());
+    next->Answer().IgnoreError();
+  }
+  expected_ = Received();
+  const auto honest = OpenWhole("c", 3);
+  EXPECT_TRUE(honest->Answer()->accepted());
 }
 
 TEST_F(HostileOffersTest, ASessionHasTwoAtMost) {

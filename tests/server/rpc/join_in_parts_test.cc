@@ -26,11 +26,22 @@ using ::testing::HasSubstr;
 
 constexpr char kJoinInParts[] = "/sluice.v1.ParameterServer/JoinInParts";
 
-// A call of JoinInParts that lasts as long as the object.
+// A stub with a connection of its own.
+std::unique_ptr<v1::ParameterServer::Stub> Connect(const ServerWorld& world) {
+  grpc::ChannelArguments own;
+  own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return v1::ParameterServer::NewStub(grpc::CreateCustomChannel(
+      world.address().ToString(), grpc::InsecureChannelCredentials(), own));
+}
+
+// A call of JoinInParts that lasts as long as the object; on its own connection, or on `stub`'s.
 class PartsCall {
  public:
-  explicit PartsCall(ServerWorld& world)
-      : context_(world.Context()), stream_(world.stub().JoinInParts(context_.get())) {}
+  explicit PartsCall(ServerWorld& world) : PartsCall(world, Connect(world)) {}
+  PartsCall(ServerWorld& world, std::shared_ptr<v1::ParameterServer::Stub> stub)
+      : stub_(std::move(stub)),
+        context_(world.Context()),
+        stream_(stub_->JoinInParts(context_.get())) {}
   ~PartsCall() {
     context_->TryCancel();
     if (!ended_) stream_->Finish();
@@ -58,6 +69,7 @@ class PartsCall {
   }
 
  private:
+  const std::shared_ptr<v1::ParameterServer::Stub> stub_;
   const std::unique_ptr<grpc::ClientContext> context_;
   const std::unique_ptr<grpc::ClientReaderWriter<v1::JoinRequest, v1::JoinEvent>> stream_;
   bool ended_ = false;
@@ -204,6 +216,12 @@ TEST_F(WrongPartsTest, NoMessageAtAll) {
 
 // ---- Peers that stop ----
 
+v1::JoinRequest HalfOf(ServerWorld& world) {
+  v1::JoinRequest half = world.RequestOf("half");
+  half.set_more(true);
+  return half;
+}
+
 TEST_F(WrongPartsTest, OneThatBreaksOffHalfWayLeavesNoTrace) {
   ServerWorld world(Sync(1), LayoutOf({{"conv.weight", 4}, {"fc.bias", 3}}));
   {
@@ -218,8 +236,7 @@ TEST(StalledPartsTest, LoseTheirTurnWhenTheirTimeIsOver) {
   RpcLimits limits;
   limits.join = absl::Milliseconds(100);
   ServerWorld world(Sync(1), ParametersOnly(3), "", limits);
-  v1::JoinRequest half = world.RequestOf("half");
-  half.set_more(true);
+  const v1::JoinRequest half = HalfOf(world);
   std::vector<std::unique_ptr<PartsCall>> stalled;
   for (int i = 0; i < 6; ++i) {
     stalled.push_back(std::make_unique<PartsCall>(world));
@@ -239,8 +256,7 @@ TEST(StalledPartsTest, LoseTheirTurnWhenTheirTimeIsOver) {
 
 TEST(StalledPartsTest, WaitWithoutBeingReadUntilOthersAreGone) {
   ServerWorld world(Sync(1));
-  v1::JoinRequest half = world.RequestOf("half");
-  half.set_more(true);
+  const v1::JoinRequest half = HalfOf(world);
   std::vector<std::unique_ptr<PartsCall>> stalled;
   for (int i = 0; i < 6; ++i) {
     stalled.push_back(std::make_unique<PartsCall>(world));
@@ -250,6 +266,41 @@ TEST(StalledPartsTest, WaitWithoutBeingReadUntilOthersAreGone) {
   honest.Write(world.RequestOf("a"));
   for (const auto& call : stalled) call->Cancel();
   EXPECT_THAT(honest.Welcome(), IsOk());
+}
+
+// ---- Many calls ----
+
+TEST(CrowdedPartsTest, AConnectionHasTwoCallsAtMost) {
+  ServerWorld world(Sync(1));
+  const std::shared_ptr<v1::ParameterServer::Stub> stub = Connect(world);
+  PartsCall first(world, stub);
+  PartsCall second(world, stub);
+  first.Write(HalfOf(world));
+  second.Write(HalfOf(world));
+  PartsCall third(world, stub);
+  EXPECT_THAT(third.Welcome(),
+              IsError(Reason::kBadArgument, AllOf(HasSubstr("the connection ipv4:127.0.0.1:"),
+                                                  HasSubstr(" has 2 requests to join in parts"))));
+  first.Cancel();
+  EXPECT_TRUE(world.Await([&] {
+    PartsCall again(world, stub);
+    return again.Write(world.RequestOf("a")).Welcome().ok();
+  }));
+}
+
+TEST(CrowdedPartsTest, CallsThatAreCancelledAsTheirTurnComesLeaveTheQueueSound) {
+  ServerWorld world(Sync(1));
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::unique_ptr<PartsCall>> calls;
+    for (int i = 0; i < 4; ++i) {
+      calls.push_back(std::make_unique<PartsCall>(world));
+      calls.back()->Write(HalfOf(world));
+    }
+    // Each end gives a turn to one that is being cancelled.
+    for (const auto& call : calls) call->Cancel();
+  }
+  PartsCall honest(world);
+  EXPECT_THAT(honest.Write(world.RequestOf("a")).Welcome(), IsOk());
 }
 
 }  // namespace

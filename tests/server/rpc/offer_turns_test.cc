@@ -64,6 +64,26 @@ TEST_F(OfferTurnsTest, TellsAllOffersOfASessionItsEnd) {
   EXPECT_THAT(Wait(3, 1), IsError(Reason::kUnknownSession, HasSubstr("session 1 has ended")));
 }
 
+TEST_F(OfferTurnsTest, AnOfferThatHasLeftIsNotToldTheEndOfItsSession) {
+  EXPECT_THAT(Wait(0, 1), IsOk());
+  EXPECT_THAT(Wait(1, 1), IsOk());
+  EXPECT_TRUE(turns_.Cancel(&offers_[1]));
+  EXPECT_THAT(Wait(2, 1), IsOk());
+  turns_.Leave(&offers_[0]);
+  turns_.End(SessionId(1));
+  turns_.Leave(&offers_[2]);
+  turns_.End(SessionId(1));
+  EXPECT_THAT(heard_, ElementsAre("go 0", "go 2", "end 2"));
+}
+
+TEST_F(OfferTurnsTest, TheTurnOfAnOfferWhoseSessionHasEndedComesUntilItLeaves) {
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(Wait(i, 1 + i), IsOk());
+  turns_.End(SessionId(2));
+  turns_.Leave(&offers_[0]);
+  turns_.Leave(&offers_[1]);
+  EXPECT_THAT(heard_, ElementsAre("go 0", "end 1", "go 1", "go 2"));
+}
+
 TEST_F(OfferTurnsTest, TakesTwoOffersOfASession) {
   EXPECT_THAT(Wait(0, 1), IsOk());
   EXPECT_THAT(Wait(1, 1), IsOk());
