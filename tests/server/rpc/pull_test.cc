@@ -7,11 +7,17 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "common/encoding/encoding.h"
+#include "common/wire/encoding.h"
 #include "common/wire/messages.h"
+#include "common/wire/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/outcome.h"
 #include "tests/testing/server/trained_server_test.h"
+#include "tests/testing/status.h"
 
 namespace sluice {
 namespace {
@@ -53,6 +59,44 @@ TEST(GrpcHonestPullTest, SendsNoParametersToWhoHoldsTheLatest) {
   ASSERT_THAT(pulled, IsOk());
   EXPECT_TRUE(pulled->header.not_modified());
   EXPECT_TRUE(pulled->values.empty());
+}
+
+// Two pulls wait for the first parameters. When these come, the first is answered, and while that
+// lasts a step is made and pulled. Then the second gets what has been encoded, and its step.
+TEST(GrpcEncodedPullTest, NamesTheStepOfItsChunksThoughALaterPullHadThemEncoded) {
+  constexpr uint32_t kSize = 2000;  // as many are encoded
+  ServerWorld world(Sync(1), ParametersOnly(kSize));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  v1::PullParamsRequest request;
+  request.set_session(world.session("a"));
+  *request.mutable_encoding() = ToProto(*ParseEncoding("float16"));
+  const auto pull = [&](const v1::PullParamsRequest& of) {
+    const auto context = world.Context();
+    const auto reader = world.stub().PullParams(context.get(), of);
+    std::vector<v1::PullParamsResponse> messages(2);
+    EXPECT_TRUE(reader->Read(&messages[0]) && reader->Read(&messages[1]));
+    EXPECT_THAT(FromGrpcStatus(reader->Finish()), IsOk());
+    EXPECT_EQ(messages[0].header().step(), 1u);
+    return messages[1].SerializeAsString();
+  };
+  std::string later;
+  const auto train_and_pull = [&](const absl::StatusOr<PullResult>& first) {
+    EXPECT_EQ(first->header.step, Step(0));
+    EXPECT_THAT(world.Push("a", 0, Values(kSize, 1)), Applied(1));
+    v1::PullParamsRequest next = request;
+    next.set_min_step(1);
+    later = pull(next);
+  };
+  world.shard().Pull(FromProto(request), train_and_pull);
+  std::string earlier;
+  std::thread waiting([&] { earlier = pull(request); });
+  EXPECT_TRUE(world.Await([&] { return world.shard().Describe().waiting_pulls == 2; }));
+  auto start = world.shard().BeginInitialize(SessionId(world.session("a")));
+  ASSERT_THAT(start, IsOk());
+  EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, 10))), IsOk());
+  EXPECT_THAT(world.shard().FinishInitialize(std::move(start->parameters)), IsOk());
+  waiting.join();
+  EXPECT_EQ(earlier, later);
 }
 
 TEST(GrpcHonestPullTest, AnswersAPullOnceItsStepHasCome) {

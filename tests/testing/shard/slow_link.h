@@ -31,6 +31,8 @@ class SlowPull final : public PendingPull {
   const double link_;
 };
 
+// A push that was stale says that a chunk took an hour: such a time tells nothing
+// of the link.
 class SlowPush final : public OutgoingPush {
  public:
   SlowPush(std::unique_ptr<OutgoingPush> push, double link) : push_(std::move(push)), link_(link) {}
@@ -40,19 +42,28 @@ class SlowPush final : public OutgoingPush {
   }
   bool Send(const EncodedChunk& chunk) override { return push_->Send(chunk); }
   absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
-    return push_->Finish(summary);
+    auto outcome = push_->Finish(summary);
+    stale_ = outcome.ok() && outcome->disposition == Disposition::kStaleDropped;
+    return outcome;
   }
-  Transfer transfer() const override { return AtSpeed(push_->transfer(), link_); }
+  Transfer transfer() const override {
+    if (stale_) return {kChunkElements * sizeof(float), absl::Hours(1)};
+    return AtSpeed(push_->transfer(), link_);
+  }
 
  private:
   const std::unique_ptr<OutgoingPush> push_;
   const double link_;
+  bool stale_ = false;
 };
 
 class SlowLink final : public ServerConnection {
  public:
   SlowLink(std::unique_ptr<ServerConnection> connection, double link)
       : connection_(std::move(connection)), link_(link) {}
+
+  // The number of connections is being chosen for so many pushes.
+  void MeasurePushes(int pushes) { measured_pushes_ = pushes; }
 
   absl::StatusOr<Welcome> Join(const JoinRequest& request) override {
     return connection_->Join(request);
@@ -66,6 +77,7 @@ class SlowLink final : public ServerConnection {
   }
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch) override {
+    if (measured_pushes_ > 0) --measured_pushes_;
     return std::make_unique<SlowPush>(connection_->StartPush(header, elements, batch), link_);
   }
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
@@ -75,6 +87,7 @@ class SlowLink final : public ServerConnection {
     connection_->UsePullEncoding(encoding);
   }
   bool stays_on_machine() const override { return connection_->stays_on_machine(); }
+  bool measures_push() const override { return measured_pushes_ > 0; }
   absl::Status Leave(SessionId session, const Results& results) override {
     return connection_->Leave(session, results);
   }
@@ -82,6 +95,7 @@ class SlowLink final : public ServerConnection {
  private:
   const std::unique_ptr<ServerConnection> connection_;
   const double link_;
+  int measured_pushes_ = 0;  // that come
 };
 
 }  // namespace sluice

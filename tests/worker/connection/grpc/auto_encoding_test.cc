@@ -125,6 +125,47 @@ TEST_F(GrpcAutoEncodingTest, PartsThatWouldLeaveEarlyAreHeldBackWhileTheLinkIsMe
   EXPECT_FALSE(worker_.has_chosen_pull());
 }
 
+TEST_F(GrpcAutoEncodingTest, NothingIsMeasuredWhileConnectionsAreBeingChosen) {
+  auto link = std::make_unique<SlowLink>(ConnectTo(world_), kSlow);
+  link->MeasurePushes(1000);
+  Train(std::move(link), "auto:int8", "auto:int8");
+  EXPECT_FALSE(worker_.has_chosen_push());
+  EXPECT_FALSE(worker_.has_chosen_pull());
+}
+
+TEST_F(GrpcAutoEncodingTest, TheLinkIsMeasuredOnceConnectionsAreChosen) {
+  auto link = std::make_unique<SlowLink>(ConnectTo(world_), kSlow);
+  link->MeasurePushes(2);
+  Train(std::move(link), "auto:int8", "none");
+  EXPECT_EQ(worker_.chosen_push().encoding(), "int8");
+}
+
+TEST_F(GrpcAutoEncodingTest, TheTransferOfAPushThatDidNotCountIsNoMeasure) {
+  ServerWorld world(Bounded(1, 0), ParametersOnly(kSize));
+  GradientEncoding encoding;
+  encoding.choice = *ParseEncodingChoice("auto:int8");
+  ParameterClient client(std::make_unique<SlowLink>(ConnectTo(world), kSlow), encoding);
+  JoinRequest request = Request();
+  request.push_encoding = EncodingChoiceName(encoding.choice);
+  Values values = Wave(1);
+  ASSERT_THAT(client.Join(request, absl::MakeSpan(values)), IsOk());
+  ASSERT_THAT(world.Join("b"), IsOk());
+  const auto round = [&] {
+    return client.PushPull(Share(Wave(0.01f)), 1, absl::nullopt, absl::MakeSpan(values));
+  };
+  for (int i = 0; i < kRounds; ++i) {
+    ASSERT_THAT(world.Push("b", client.step().value(), Wave(0.01f)), IsOk());
+    const auto stale = round();
+    ASSERT_THAT(stale, IsOk());
+    ASSERT_EQ(stale->disposition, Disposition::kStaleDropped);
+  }
+  for (int i = 0; i < kRounds; ++i) ASSERT_THAT(round(), IsOk());
+  v1::ListWorkersResponse response;
+  ASSERT_TRUE(world.inspector().ListWorkers(world.Context().get(), {}, &response).ok());
+  EXPECT_NEAR(response.workers(0).chosen_push().link_bytes_per_second(), kSlow, 1);
+  EXPECT_THAT(client.Leave({}), IsOk());
+}
+
 TEST_F(GrpcAutoEncodingTest, OnOneMachineNothingIsMeasuredAndAllIsPlain) {
   Values expected;
   {

@@ -16,8 +16,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/server/certificates.h"
 #include "tests/testing/server/connect.h"
 #include "tests/testing/server/server_world.h"
+#include "tests/testing/server/tls_world.h"
 #include "tests/testing/status.h"
 #include "worker/connection/call_retry.h"
 
@@ -228,6 +230,41 @@ TEST(GrpcConnectionTest, LosesItsSessionWhenItEnds) {
   ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
   connection = nullptr;
   EXPECT_TRUE(world.Await([&] { return world.shard().Sessions()[0].presence == Presence::kLost; }));
+}
+
+// It has given up a further connection, for which there were no credentials.
+TEST(GrpcConnectionTest, OpensItsFurtherConnectionsAnewWhenItReconnects) {
+  constexpr uint32_t kSize = 8 * kChunkElements;  // enough for two connections
+  const TestAuthority authority;
+  const TlsWorld world(SourceOf(authority.Server()));
+  const Credentials credentials = authority.Client({Role::kWorker});
+  bool fails = false;
+  int given = 0;
+  GrpcConnectionOptions options;
+  options.address = world.address();
+  options.connections = 2;
+  options.credentials = [&]() -> absl::StatusOr<Credentials> {
+    if (fails) return absl::NotFoundError("no credentials");
+    ++given;
+    return credentials;
+  };
+  auto connection = ConnectOverGrpc(options);
+  ASSERT_THAT(connection, IsOk());
+  auto welcome = (*connection)->Join(WorkerRequest("a", kSize));
+  ASSERT_THAT(welcome, IsOk());
+  const SharedFloats values = Share(Values(kSize, 1));
+  ASSERT_THAT((*connection)->Initialize(welcome->session, values), IsOk());
+  fails = true;
+  EXPECT_THAT(PushThrough(**connection, HeaderOf(*welcome, 1, 0), values), Applied(1));
+  fails = false;
+  EXPECT_THAT(PushThrough(**connection, HeaderOf(*welcome, 2, 1), values), Applied(2));
+  EXPECT_EQ(given, 1);  // it does not try again by itself
+  ASSERT_THAT((*connection)->Reconnect(), IsOk());
+  welcome = (*connection)->Join(WorkerRequest("a", kSize));
+  ASSERT_THAT(welcome, IsOk());
+  EXPECT_EQ(given, 2);
+  EXPECT_THAT(PushThrough(**connection, HeaderOf(*welcome, 3, 2), values), Applied(3));
+  EXPECT_EQ(given, 3);
 }
 
 TEST(GrpcConnectionTest, PresentsItsToken) {
