@@ -19,6 +19,7 @@
 #include "common/tensor/tensor_chunk.h"
 #include "common/wire/chunk.h"
 #include "common/wire/encoding.h"
+#include "common/wire/join.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
@@ -161,6 +162,23 @@ void PutMessages(Seeds& seeds) {
   }
 }
 
+// Cut into parts of several sizes.
+void PutJoinParts(Seeds& seeds) {
+  JoinRequest join;
+  join.worker = "a";
+  join.process_nonce = ProcessNonce(1);
+  join.layout = LayoutOf({{"w", 3}, {"v", 2}, {"u", 1}, {"mean", 2, RangeKind::kStatistic}});
+  join.optimizer = {AdamOptions(), {{{"w", "v"}, AdamOptions()}, {{"u"}, AdamOptions{0.5}}}};
+  for (const size_t part_bytes : {40, 80, 160, 4096}) {
+    std::string parts = Byte(3) + Byte(0);
+    for (const v1::JoinRequest& part : SplitJoin(ToProto(join), part_bytes)) {
+      const std::string bytes = part.SerializeAsString();
+      parts += Byte(bytes.size() % 256) + Byte(bytes.size() / 256) + bytes;
+    }
+    seeds.Put("join_parts", parts);
+  }
+}
+
 void PutDurable(Seeds& seeds) {
   const auto checkpoint = TrainedCheckpoint();
   seeds.Put("saved_state", EncodeSavedState(*checkpoint));
@@ -210,6 +228,7 @@ int main(int argc, char** argv) {
   sluice::PutEncodings(seeds);
   sluice::PutChunks(seeds);
   sluice::PutMessages(seeds);
+  sluice::PutJoinParts(seeds);
   sluice::PutDurable(seeds);
   sluice::PutTexts(seeds);
 }
