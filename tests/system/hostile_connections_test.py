@@ -29,6 +29,7 @@ from http2_peer import (
     request,
 )
 
+JOIN_IN_PARTS = "/sluice.v1.ParameterServer/JoinInParts"
 HEARTBEAT = "/sluice.v1.ParameterServer/Heartbeat"
 PUSH = "/sluice.v1.ParameterServer/PushGradients"
 STATE = "/sluice.v1.Inspector/GetServerState"
@@ -205,6 +206,28 @@ class HostileConnections(unittest.TestCase):
             evil.send(frame(CONTINUATION, 0, 1, field(b"x", bytes(16000))))
         evil.send(frame(CONTINUATION, END_HEADERS, 1))
         self.assertIn(b"grpc-status\x018", evil.answer())
+        self.expect_served(server)
+
+    def stall(self, server, path, calls):
+        """Begins calls on a connection, and sends as much as it may of a message that never ends."""
+        evil = self.greeted(server)
+        unfinished = {}
+        for stream in range(1, 2 * calls, 2):
+            evil.send(frame(HEADERS, END_HEADERS, stream, request(path)))
+            unfinished[stream] = b"\0" + struct.pack(">I", 4 << 20) + bytes((4 << 20) - 1)
+        for _ in range(50):
+            for stream in unfinished:
+                if stream not in evil.ended:
+                    unfinished[stream] = evil.pour(stream, unfinished[stream])
+            evil.settle()
+        return evil
+
+    def test_requests_to_join_that_wait_for_their_turn_take_little(self):
+        server = self.serve()
+        crowd = [self.stall(server, JOIN_IN_PARTS, calls=10) for _ in range(4)]
+        for evil in crowd:
+            self.assertEqual(len(evil.ended), 8)
+            self.assertIn(b"has 2 requests to join in parts", evil.ended[min(evil.ended)])
         self.expect_served(server)
 
     # ---- Connections ----

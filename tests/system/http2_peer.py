@@ -65,6 +65,7 @@ class Peer:
         self.acknowledges = acknowledges
         self.window = {}  # stream: bytes that may be sent on it
         self.first_window = WINDOW  # of each stream
+        self.ended = {}  # stream: the trailers with which the server has ended it
         self.closed = False
 
     def greet(self):
@@ -112,6 +113,8 @@ class Peer:
                 self.send(frame(SETTINGS, ACK, 0))
         if kind == WINDOW_UPDATE:
             self.window[stream] = self.left(stream) + int.from_bytes(payload, "big")
+        if kind == HEADERS and flags & END_STREAM:
+            self.ended[stream] = payload
         self.last = found
         return kind == wanted
 
@@ -142,6 +145,24 @@ class Peer:
             self.window[0] = self.left(0) - len(part)
             self.window[stream] = self.left(stream) - len(part)
             self.send(frame(DATA, 0 if message else END_STREAM, stream, part))
+
+    def pour(self, stream, message):
+        """Sends as much of the message as the server allows now; returns the rest."""
+        while message and not self.closed:
+            part = message[: self.room(stream)]
+            if not part:
+                break
+            self.window[0] = self.left(0) - len(part)
+            self.window[stream] = self.left(stream) - len(part)
+            self.send(frame(DATA, 0, stream, part))
+            message = message[len(part) :]
+        return message
+
+    def settle(self):
+        """Handles what the server has sent by the time it acknowledges our settings again."""
+        self.send(frame(SETTINGS, 0, 0))
+        while not (self.step_until(SETTINGS) and (self.closed or self.last[1] & ACK)):
+            pass
 
     def answer(self):
         """The trailers of a call, as bytes; b"" if the connection ends."""
