@@ -56,9 +56,14 @@ std::vector<SessionRecord> SessionTable::PartsOf(Step step) const {
   return parts;
 }
 
-absl::StatusOr<SessionRecord*> SessionTable::Find(SessionId session) {
+SessionRecord* SessionTable::FindOpen(SessionId session) const {
   const auto it = by_session_.find(session);
-  if (it != by_session_.end() && it->second->alive()) return it->second;
+  return it != by_session_.end() && it->second->alive() ? it->second : nullptr;
+}
+
+absl::StatusOr<SessionRecord*> SessionTable::Find(SessionId session) {
+  SessionRecord* const open = FindOpen(session);
+  if (open != nullptr) return open;
   return MakeError(Reason::kUnknownSession,
                    absl::StrCat("session ", session.value(),
                                 " is not open: it ended, or its worker joined again; join anew"));

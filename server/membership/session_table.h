@@ -50,7 +50,7 @@ class SessionTable {
   // The record of an open session. UNKNOWN_SESSION if it ended or was replaced.
   absl::StatusOr<SessionRecord*> Find(SessionId session);
   absl::StatusOr<const SessionRecord*> Find(SessionId session) const;
-  bool IsAlive(SessionId session) const { return Find(session).ok(); }
+  bool IsAlive(SessionId session) const { return FindOpen(session) != nullptr; }
 
   // The same, with NOT_A_WORKER for an observer's session.
   absl::StatusOr<SessionRecord*> FindWorker(SessionId session);
@@ -128,6 +128,7 @@ class SessionTable {
 
  private:
   SessionRecord SucceedTo(const SessionRecord& earlier);
+  SessionRecord* FindOpen(SessionId session) const;  // null if it ended or was replaced
   absl::Status ForgetOneRecord(Step step);
   std::map<std::string, SessionRecord>::iterator FindForgettable(Step step);
   absl::Status CheckIndex(const JoinRequest& request) const;
