@@ -20,14 +20,14 @@ record() {
 
 check_unmutated() {
   local problem=''
-  "$1" --seeds="$SEEDS" >"$OUTPUT" || problem="breaks the contract, see simulation_test"
+  "$1" --jobs=1 --seeds="$SEEDS" >"$OUTPUT" || problem="breaks the contract, see simulation_test"
   record Unmutated "$problem"
   tail -n 1 "$OUTPUT"
 }
 
 check_mutant() {
   local name=${1##*/simulation_} code=0 seed rule problem=''
-  "$1" --seeds="$SEEDS" >"$OUTPUT" 2>/dev/null || code=$?
+  "$1" --jobs=1 --seeds="$SEEDS" >"$OUTPUT" 2>/dev/null || code=$?
   seed=$(sed -nE 's/.*broken\. seed ([0-9]+):.*/\1/p' "$OUTPUT")
   rule=$(sed -n '/^Violation at/,/^Replay/p' "$OUTPUT" | sed -n '2s/^ *//p')
   if ((code != VIOLATION)); then

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -96,7 +97,7 @@ PushVerdict Oracle::BeginPush(uint64_t number, const PushHeader& header, const V
                               Reason fault) {
   const size_t waiting = WaitingOf(header.session);
   ModelPush& push = pushes_[number];
-  push = {header, gradient, Fate::kWaiting};
+  push = {number, header, gradient, Fate::kWaiting, false};
   if (!initialized()) fault = Reason::kNotInitialized;
   if (draining_) fault = Reason::kDraining;
   if (fault == Reason::kNone) Heartbeat(header.session);
@@ -109,28 +110,44 @@ PushVerdict Oracle::BeginPush(uint64_t number, const PushHeader& header, const V
 }
 
 std::string Oracle::HearAtDoor(uint64_t number, const PushVerdict& told) {
-  ModelPush& push = pushes_.at(number);
-  if (push.fate != Fate::kWaiting) return "nothing: it does not wait at the door";
+  const auto waiting = pushes_.find(number);
+  if (waiting == pushes_.end() || waiting->second.fate != Fate::kWaiting) {
+    return "nothing: it does not wait at the door";
+  }
+  ModelPush& push = waiting->second;
   const PushVerdict now = JudgeAtDoor(push.header);
   const auto early = early_door_.find(number);
   const bool expected = told == now || (early != early_door_.end() && told == early->second);
   if (!expected) return Words(now);
   Conclude(push, told);
-  if (Inside() > scenario_.room)
-    return absl::StrCat("to wait: ", Inside(), " are inside (rule 10)");
+  const uint32_t inside = Inside();
+  if (inside > scenario_.room) return absl::StrCat("to wait: ", inside, " are inside (rule 10)");
   return "";
 }
 
 void Oracle::Conclude(ModelPush& push, const PushVerdict& verdict) {
-  push.fate = FateOfVerdict(verdict);
-  if (push.fate != Fate::kStale) return;
-  Remember(push.header, verdict.outcome);
+  const Fate fate = FateOfVerdict(verdict);
+  if (fate == Fate::kArriving) {
+    push.fate = fate;
+    return;
+  }
+  if (fate == Fate::kStale) ConcludeStale(push.header, verdict.outcome);
+  EndPush(push, fate);
+}
+
+void Oracle::EndPush(const ModelPush& push, Fate fate) {
+  ++ended_[static_cast<size_t>(fate)];
+  pushes_.erase(push.number);
+}
+
+void Oracle::ConcludeStale(const PushHeader& header, const PushOutcome& outcome) {
+  Remember(header, outcome);
   // If it was judged before the call's step was applied, its worker may continue at once.
-  const Step judged_at = verdict.outcome.step;
+  const Step judged_at = outcome.step;
   for (const auto& entry : pulls_) {
     const PullRequest& pull = entry.second.request;
-    const bool waited_for_it = pull.session == push.header.session && pull.after.has_value() &&
-                               *pull.after <= push.header.sequence;
+    const bool waited_for_it =
+        pull.session == header.session && pull.after.has_value() && *pull.after <= header.sequence;
     if (judged_at.value() < step_ && waited_for_it && pull.min_step <= judged_at) {
       early_pulls_[entry.first] = {Reason::kNone, judged_at.value()};
     }
@@ -161,7 +178,7 @@ PushVerdict Oracle::FinishPush(uint64_t number, Reason fault) {
 PushVerdict Oracle::Take(ModelPush& push, Reason fault) {
   const bool skipped = fault == Reason::kNotFinite && scenario_.options.guards.skip_not_finite;
   if (fault != Reason::kNone && !skipped) {
-    push.fate = Fate::kRejected;
+    EndPush(push, Fate::kRejected);
     return PushVerdict::Error(fault);
   }
   const PushVerdict verdict = Judge(push.header);
@@ -171,17 +188,17 @@ PushVerdict Oracle::Take(ModelPush& push, Reason fault) {
 }
 
 PushVerdict Oracle::Count(ModelPush& push, bool skipped) {
-  const PushHeader& header = push.header;
+  const PushHeader header = push.header;
   const ModelWorker& worker = *workers_.Of(header.session.value());
   const uint64_t age = step_ - header.step.value();
   // Where no step waits for particular workers, a gradient that is left out is in no step.
   if (!skipped || OncePerStep()) {
-    step_sum_.Enter({worker.rank(), worker.process, worker.session, header.samples, age, skipped,
-                     push.gradient},
+    step_sum_.Enter({worker.index, worker.name, worker.process, worker.session, header.samples, age,
+                     skipped, std::move(push.gradient)},
                     now_);
     workers_.Of(header.session.value())->part_of[header.sequence.value()] = step_;
   }
-  push.fate = skipped ? Fate::kSkipped : Fate::kAccepted;
+  EndPush(push, skipped ? Fate::kSkipped : Fate::kAccepted);
   PushOutcome outcome = {skipped ? Disposition::kSkipped : Disposition::kAccepted, Step(step_),
                          scenario_.options.incarnation, age, absl::nullopt};
   if (!skipped && IsComplete()) {
@@ -231,7 +248,7 @@ absl::optional<absl::Time> Oracle::HeldUpSince() const {
   absl::optional<absl::Time> since;
   for (const auto& entry : pulls_) {
     const ModelPull& pull = entry.second;
-    if (!pull.waits || !pull.held_up_since.has_value()) continue;
+    if (!pull.held_up_since.has_value()) continue;
     since = std::min(since.value_or(now_), *pull.held_up_since);
   }
   return since;
@@ -252,40 +269,8 @@ void Oracle::NoteEarly() {
   }
   for (const auto& entry : pulls_) {
     const Turn turn = TurnOf(entry.second.request);
-    if (entry.second.waits && turn.when == Turn::kNow) early_pulls_[entry.first] = turn.verdict;
+    if (turn.when == Turn::kNow) early_pulls_[entry.first] = turn.verdict;
   }
-}
-
-// ---- The in-flight limit ----
-
-std::vector<uint64_t> Oracle::SessionsInside() const {
-  std::vector<uint64_t> sessions;
-  const absl::optional<ModelRank> first_missing = FirstMissing();
-  if (consistency_.order == ReductionOrder::kRank && first_missing.has_value()) {
-    sessions = step_sum_.SessionsBehind(*first_missing);
-  }
-  for (const auto& entry : pushes_) {
-    if (entry.second.fate == Fate::kArriving)
-      sessions.push_back(entry.second.header.session.value());
-  }
-  return sessions;
-}
-
-uint32_t Oracle::Inside() const { return static_cast<uint32_t>(SessionsInside().size()); }
-
-bool Oracle::MayEnter(const ModelPush& push) const {
-  const std::vector<uint64_t> inside = SessionsInside();
-  const uint64_t session = push.header.session.value();
-  if (std::count(inside.begin(), inside.end(), session) > 0) return false;
-  // One place is reserved for the lowest rank that the step waits for. (In modes without
-  // OncePerStep() it may be a new process, which makes no difference: no step waits for it.)
-  const absl::optional<ModelRank> first = OncePerStep() ? FirstMissing() : absl::nullopt;
-  bool may_use_all = first.has_value() && workers_.Of(session)->rank() == *first;
-  for (const uint64_t other : inside) {
-    const ModelWorker* const worker = workers_.Of(other);
-    may_use_all = may_use_all || (worker != nullptr && worker->rank() == first);
-  }
-  return inside.size() + (may_use_all ? 0 : 1) < scenario_.room;
 }
 
 }  // namespace sluice

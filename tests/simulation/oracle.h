@@ -1,5 +1,6 @@
-// A naive model of a shard: it stores everything that happened, and answers each question by
-// looking through all of it. Its rules are the rules of a push in server/README.md.
+// A naive model of a shard: it stores the calls that are open and what each worker was told, and
+// answers each question by looking through all of it. Of calls that have ended it keeps the count.
+// Its rules are the rules of a push in server/README.md.
 //
 // World reports each call to the oracle first, and the oracle predicts the result. A push or pull
 // that waits may be judged before or after the step that the same call applies. The oracle accepts
@@ -8,6 +9,7 @@
 #ifndef SLUICE_TESTS_SIMULATION_ORACLE_H_
 #define SLUICE_TESTS_SIMULATION_ORACLE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -17,6 +19,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "common/protocol/protocol_types.h"
 #include "server/state/push_counters.h"
 #include "server/state/shard_status.h"
@@ -39,17 +42,20 @@ enum class Fate {
   kRejected,
   kAborted
 };
+constexpr size_t kFates = static_cast<size_t>(Fate::kAborted) + 1;
 
+// A push that waits or arrives.
 struct ModelPush {
+  uint64_t number = 0;
   PushHeader header;
   Values gradient;
   Fate fate = Fate::kWaiting;
   bool heard = false;  // bytes of it have come since the last tick
 };
 
+// A pull that waits.
 struct ModelPull {
   PullRequest request;
-  bool waits = true;
   absl::optional<absl::Time> held_up_since;
 };
 
@@ -97,7 +103,7 @@ class Oracle {
                         Reason fault);
   void NoteChunk(uint64_t number) { pushes_.at(number).heard = true; }
   PushVerdict FinishPush(uint64_t number, Reason fault);
-  void AbandonPush(uint64_t number, Fate fate) { pushes_.at(number).fate = fate; }
+  void AbandonPush(uint64_t number, Fate fate) { EndPush(pushes_.at(number), fate); }
   // The stream of a push ends. Returns whether it waited at the in-flight limit.
   bool CancelPush(uint64_t number);
   // A push that waited for the in-flight limit after its header was told `told`. Returns the
@@ -115,11 +121,11 @@ class Oracle {
   // The status that the shard must report.
   PushCounters Counters() const;
   StepState Current() const;
-  std::set<std::string> Contributors() const { return step_sum_.Workers(); }
+  bool HasContributed(const std::string& worker) const { return step_sum_.Has(worker); }
   Phase phase() const;
   uint64_t step() const { return step_; }
   double LearningRate() const;
-  uint32_t WaitingPulls() const;
+  uint32_t WaitingPulls() const { return static_cast<uint32_t>(pulls_.size()); }
   const Consistency& consistency() const { return consistency_; }
   bool OncePerStep() const;
   Incarnation incarnation() const { return scenario_.options.incarnation; }
@@ -127,8 +133,9 @@ class Oracle {
   const std::vector<Values>& published() const { return published_; }  // by step
   const Values& tolerance() const { return step_sum_.tolerance(); }
   // Replaces the latest step by the values found, which are within the tolerance.
-  void Correct(const Values& found) { published_.back() = found; }
-  Fate FateOf(uint64_t number) const { return pushes_.at(number).fate; }
+  void Correct(absl::Span<const float> found) {
+    published_.back().assign(found.begin(), found.end());
+  }
   uint32_t Inside() const;  // pushes admitted by the in-flight limit
   bool initialized() const { return !published_.empty(); }
   bool started() const { return started_; }
@@ -151,14 +158,15 @@ class Oracle {
   bool IsComplete() const;
   void NoteWhoIsServed();
   void JudgeWait();
-  std::vector<const ModelWorker*> Delayers() const;
+  ModelWorkers Delayers() const;
   absl::optional<absl::Time> HeldUpSince() const;
-  std::vector<const ModelWorker*> Missing() const;
+  ModelWorkers Missing() const;
   uint32_t CountAbsent() const;   // workers that the first step waits for, to join
   uint32_t CountMissing() const;  // and those absent
-  std::vector<const ModelWorker*> Awaited() const;
+  ModelWorkers Awaited() const;
   absl::optional<ModelRank> FirstMissing() const;
-  std::vector<uint64_t> SessionsInside() const;
+  ModelSessions SessionsInside() const;
+  ModelSessions SessionsHeldInOrder() const;
   bool MayEnter(const ModelPush& push) const;
 
   static constexpr size_t kMostWaiting = 4;  // pushes of a session at the in-flight limit
@@ -168,6 +176,8 @@ class Oracle {
   PushVerdict JudgeAtDoor(const PushHeader& header) const;
   Turn TurnOf(const PullRequest& request) const;
   void Conclude(ModelPush& push, const PushVerdict& verdict);
+  void ConcludeStale(const PushHeader& header, const PushOutcome& outcome);
+  void EndPush(const ModelPush& push, Fate fate);
   void Remember(const PushHeader& header, const PushOutcome& outcome);
   PushVerdict Count(ModelPush& push, bool skipped);
   PushVerdict Take(ModelPush& push, Reason fault);
@@ -191,8 +201,9 @@ class Oracle {
   absl::optional<Consistency> next_consistency_;
   absl::optional<double> learning_rate_;
   absl::optional<double> next_learning_rate_;
-  std::map<uint64_t, ModelPush> pushes_;
-  std::map<uint64_t, ModelPull> pulls_;
+  std::map<uint64_t, ModelPush> pushes_;     // that wait or arrive
+  std::array<uint64_t, kFates> ended_ = {};  // pushes that have ended, by fate
+  std::map<uint64_t, ModelPull> pulls_;      // that wait
   std::vector<Values> published_;
   uint64_t step_ = 0;
   uint64_t sessions_ = 0;

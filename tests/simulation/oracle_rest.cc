@@ -1,7 +1,8 @@
-// The oracle's rules of waiting pushes, of pulls, of the end of a call, and of the status that the
-// shard reports.
+// The oracle's rules of waiting pushes, of the in-flight limit, of pulls, of the end of a call, and
+// of the status that the shard reports.
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "tests/simulation/oracle.h"
@@ -17,10 +18,45 @@ size_t Oracle::WaitingOf(SessionId session) const {
 }
 
 bool Oracle::CancelPush(uint64_t number) {
-  Fate& fate = pushes_.at(number).fate;
-  if (fate != Fate::kWaiting) return false;
-  fate = Fate::kAborted;
+  const auto push = pushes_.find(number);
+  if (push == pushes_.end() || push->second.fate != Fate::kWaiting) return false;
+  EndPush(push->second, Fate::kAborted);
   return true;
+}
+
+// ---- The in-flight limit ----
+
+ModelSessions Oracle::SessionsInside() const {
+  ModelSessions sessions = SessionsHeldInOrder();
+  for (const auto& entry : pushes_) {
+    if (entry.second.fate == Fate::kArriving)
+      sessions.push_back(entry.second.header.session.value());
+  }
+  return sessions;
+}
+
+// With ReductionOrder::kRank, the gradients that wait until the first missing one is added.
+ModelSessions Oracle::SessionsHeldInOrder() const {
+  if (consistency_.order != ReductionOrder::kRank) return {};
+  const absl::optional<ModelRank> first_missing = FirstMissing();
+  return first_missing.has_value() ? step_sum_.SessionsBehind(*first_missing) : ModelSessions();
+}
+
+uint32_t Oracle::Inside() const { return static_cast<uint32_t>(SessionsInside().size()); }
+
+bool Oracle::MayEnter(const ModelPush& push) const {
+  const ModelSessions inside = SessionsInside();
+  const uint64_t session = push.header.session.value();
+  if (std::count(inside.begin(), inside.end(), session) > 0) return false;
+  // One place is reserved for the lowest rank that the step waits for. (In modes without
+  // OncePerStep() it may be a new process, which makes no difference: no step waits for it.)
+  const absl::optional<ModelRank> first = OncePerStep() ? FirstMissing() : absl::nullopt;
+  bool may_use_all = first.has_value() && workers_.Of(session)->rank() == *first;
+  for (const uint64_t other : inside) {
+    const ModelWorker* const worker = workers_.Of(other);
+    may_use_all = may_use_all || (worker != nullptr && worker->rank() == first);
+  }
+  return inside.size() + (may_use_all ? 0 : 1) < scenario_.room;
 }
 
 // ---- Pulls ----
@@ -55,28 +91,19 @@ void Oracle::Pull(uint64_t number, const PullRequest& request) {
   pulls_[number].request = request;
 }
 
-bool Oracle::CancelPull(uint64_t number) {
-  const bool waited = pulls_.at(number).waits;
-  pulls_.at(number).waits = false;
-  return waited;
-}
+bool Oracle::CancelPull(uint64_t number) { return pulls_.erase(number) > 0; }
 
 std::string Oracle::HearPull(uint64_t number, const PullVerdict& told) {
-  ModelPull& pull = pulls_.at(number);
-  if (!pull.waits) return "nothing: it is answered already, or was cancelled";
-  const Turn turn = TurnOf(pull.request);
+  const auto pull = pulls_.find(number);
+  if (pull == pulls_.end()) return "nothing: it is answered already, or was cancelled";
+  const Turn turn = TurnOf(pull->second.request);
   const auto early = early_pulls_.find(number);
   const bool answers = turn.when == Turn::kNow || turn.when == Turn::kError;
   if ((answers && told == turn.verdict) || (early != early_pulls_.end() && told == early->second)) {
-    pull.waits = false;
+    pulls_.erase(pull);
     return "";
   }
   return answers ? Words(turn.verdict) : "to wait";
-}
-
-uint32_t Oracle::WaitingPulls() const {
-  return static_cast<uint32_t>(std::count_if(pulls_.begin(), pulls_.end(),
-                                             [](const auto& entry) { return entry.second.waits; }));
 }
 
 // ---- At rest ----
@@ -96,7 +123,6 @@ std::string Oracle::EndCall() {
   }
   for (auto& entry : pulls_) {
     ModelPull& pull = entry.second;
-    if (!pull.waits) continue;
     const Turn turn = TurnOf(pull.request);
     if ((turn.when == Turn::kNow && !turn.may_wait) || turn.when == Turn::kError) {
       return absl::StrCat("pull ", entry.first,
@@ -104,7 +130,8 @@ std::string Oracle::EndCall() {
     }
     if (turn.when != Turn::kNotYet && !pull.held_up_since.has_value()) pull.held_up_since = now_;
   }
-  if (Inside() > scenario_.room) return absl::StrCat(Inside(), " pushes are inside (rule 10)");
+  const uint32_t inside = Inside();
+  if (inside > scenario_.room) return absl::StrCat(inside, " pushes are inside (rule 10)");
   return "";
 }
 
@@ -113,8 +140,9 @@ PushCounters Oracle::Counters() const {
   uint64_t* const column[] = {&counters.in_progress, &counters.in_progress, &counters.accepted,
                               &counters.stale,       &counters.skipped,     &counters.duplicate,
                               &counters.rejected,    &counters.aborted};
-  for (const auto& entry : pushes_) ++*column[static_cast<int>(entry.second.fate)];
-  counters.received = pushes_.size();
+  counters.in_progress = pushes_.size();
+  for (size_t fate = 0; fate < kFates; ++fate) *column[fate] += ended_[fate];
+  counters.received = pushes_.size() + std::accumulate(ended_.begin(), ended_.end(), uint64_t{0});
   return counters;
 }
 
@@ -123,7 +151,8 @@ StepState Oracle::Current() const {
   state.since = HeldUpSince();
   state.accumulated = step_sum_.counted();
   state.skipped = step_sum_.skipped();
-  const uint32_t everybody = state.accumulated + CountMissing();
+  const uint32_t missing = CountMissing();
+  const uint32_t everybody = state.accumulated + missing;
   state.required = consistency_.quorum;
   if (consistency_.mode == ConsistencyMode::kSync) state.required = everybody;
   if (consistency_.mode == ConsistencyMode::kBackup) {
@@ -143,7 +172,7 @@ StepState Oracle::Current() const {
   const bool by_clock = consistency_.mode == ConsistencyMode::kSsp && HeldUpSince().has_value();
   if (OncePerStep() || by_clock) state.absent = CountAbsent();
   state.missing =
-      OncePerStep() ? CountMissing() : static_cast<uint32_t>(state.awaited.size()) + state.absent;
+      OncePerStep() ? missing : static_cast<uint32_t>(state.awaited.size()) + state.absent;
   return state;
 }
 

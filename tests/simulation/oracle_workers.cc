@@ -119,12 +119,9 @@ void Oracle::Tick() {
 // The time since the last tick: bytes that came renewed a lease, and some waited for the server.
 void Oracle::NoteWhoIsServed() {
   const absl::Time before = std::exchange(ticked_, now_);
-  const std::vector<uint64_t> inside = SessionsInside();
-  std::set<uint64_t> served;
-  const absl::optional<ModelRank> first_missing = FirstMissing();
-  if (consistency_.order == ReductionOrder::kRank && first_missing.has_value()) {
-    for (const uint64_t session : step_sum_.SessionsBehind(*first_missing)) served.insert(session);
-  }
+  const ModelSessions inside = SessionsInside();
+  const ModelSessions held = SessionsHeldInOrder();
+  std::set<uint64_t> served(held.begin(), held.end());
   for (auto& entry : pushes_) {
     ModelPush& push = entry.second;
     const uint64_t session = push.header.session.value();
@@ -150,8 +147,8 @@ void Oracle::JudgeWait() {
 }
 
 // Those for whom others have waited for max_step_wait, without the time that the server took.
-std::vector<const ModelWorker*> Oracle::Delayers() const {
-  std::vector<const ModelWorker*> delayers;
+ModelWorkers Oracle::Delayers() const {
+  ModelWorkers delayers;
   const absl::optional<absl::Time> since = HeldUpSince();
   if (!since.has_value()) return delayers;
   for (const ModelWorker* const worker : OncePerStep() ? Missing() : Awaited()) {
@@ -181,8 +178,8 @@ void Oracle::EndOverdueWait() {
 }
 
 // In sync and backup a worker has one gradient in a step, even if its process changes.
-std::vector<const ModelWorker*> Oracle::Missing() const {
-  std::vector<const ModelWorker*> missing;
+ModelWorkers Oracle::Missing() const {
+  ModelWorkers missing;
   for (const ModelWorker* const worker : workers_.Members(step_)) {
     if (!step_sum_.Has(worker->name)) missing.push_back(worker);
   }
@@ -199,9 +196,9 @@ uint32_t Oracle::CountMissing() const {
   return static_cast<uint32_t>(Missing().size()) + CountAbsent();
 }
 
-std::vector<const ModelWorker*> Oracle::Awaited() const {
+ModelWorkers Oracle::Awaited() const {
   if (OncePerStep()) return Missing();
-  std::vector<const ModelWorker*> slow;
+  ModelWorkers slow;
   if (consistency_.mode != ConsistencyMode::kSsp || !HeldUpSince().has_value()) return slow;
   for (const ModelWorker* const worker : workers_.Members(step_)) {
     const bool slowest = worker->pushes == (started_ ? workers_.Slowest() : 0);

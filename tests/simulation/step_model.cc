@@ -33,13 +33,7 @@ uint32_t StepModel::counted() const {
 
 bool StepModel::Has(const std::string& worker) const {
   return std::any_of(entered_.begin(), entered_.end(),
-                     [&](const ModelContribution& c) { return c.rank.second == worker; });
-}
-
-std::set<std::string> StepModel::Workers() const {
-  std::set<std::string> names;
-  for (const ModelContribution& c : entered_) names.insert(c.rank.second);
-  return names;
+                     [&](const ModelContribution& c) { return c.worker == worker; });
 }
 
 bool StepModel::HasProcess(uint64_t process) const {
@@ -47,22 +41,22 @@ bool StepModel::HasProcess(uint64_t process) const {
                      [&](const ModelContribution& c) { return c.process == process; });
 }
 
-std::vector<uint64_t> StepModel::SessionsBehind(const ModelRank& first_missing) const {
-  std::vector<uint64_t> sessions;
+ModelSessions StepModel::SessionsBehind(const ModelRank& first_missing) const {
+  ModelSessions sessions;
   for (const ModelContribution& c : entered_) {
-    if (!c.skipped && first_missing < c.rank) sessions.push_back(c.session);
+    if (!c.skipped && first_missing < c.rank()) sessions.push_back(c.session);
   }
   return sessions;
 }
 
-std::vector<const ModelContribution*> StepModel::InOrder(ReductionOrder order) const {
-  std::vector<const ModelContribution*> gradients;
+StepModel::ModelContributions StepModel::InOrder(ReductionOrder order) const {
+  ModelContributions gradients;
   for (const ModelContribution& c : entered_) {
     if (!c.skipped) gradients.push_back(&c);
   }
   if (order == ReductionOrder::kRank) {
     std::stable_sort(gradients.begin(), gradients.end(),
-                     [](const auto* a, const auto* b) { return a->rank < b->rank; });
+                     [](const auto* a, const auto* b) { return a->rank() < b->rank(); });
   }
   return gradients;
 }
@@ -80,7 +74,7 @@ Values StepModel::Apply(const Consistency& consistency, double learning_rate,
   return next;
 }
 
-float StepModel::Element(const std::vector<const ModelContribution*>& gradients, size_t element,
+float StepModel::Element(const ModelContributions& gradients, size_t element,
                          const Consistency& consistency, double learning_rate, float current) {
   const bool statistic = IsStatistic(layout_, element);
   const bool weighted = consistency.reduction == Reduction::kWeightedMean;

@@ -5,10 +5,10 @@
 #define SLUICE_TESTS_SIMULATION_STEP_MODEL_H_
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/protocol/consistency.h"
@@ -21,14 +21,19 @@ namespace sluice {
 // A gradient that counts. If `skipped`, the gradient was not finite: it is not added, but its
 // worker counts as having contributed.
 struct ModelContribution {
-  ModelRank rank;
+  uint32_t index = 0;
+  std::string worker;
   uint64_t process = 0;
   uint64_t session = 0;
   uint32_t samples = 1;
   uint64_t staleness = 0;
   bool skipped = false;
   Values gradient;
+
+  ModelRank rank() const { return {index, worker}; }
 };
+
+using ModelSessions = absl::InlinedVector<uint64_t, 16>;
 
 class StepModel {
  public:
@@ -46,18 +51,19 @@ class StepModel {
   absl::optional<absl::Time> since() const { return since_; }
   // Whether any process of the worker with that name has contributed.
   bool Has(const std::string& worker) const;
-  std::set<std::string> Workers() const;
   bool HasProcess(uint64_t process) const;
   // With ReductionOrder::kRank: the sessions whose gradients wait until the gradient of
   // `first_missing` has been added.
-  std::vector<uint64_t> SessionsBehind(const ModelRank& first_missing) const;
+  ModelSessions SessionsBehind(const ModelRank& first_missing) const;
   // For each element: by how much rounding may change it from what Apply() returned last.
   const Values& tolerance() const { return tolerance_; }
 
  private:
-  std::vector<const ModelContribution*> InOrder(ReductionOrder order) const;
-  float Element(const std::vector<const ModelContribution*>& gradients, size_t element,
-                const Consistency& consistency, double learning_rate, float current);
+  using ModelContributions = absl::InlinedVector<const ModelContribution*, 16>;
+
+  ModelContributions InOrder(ReductionOrder order) const;
+  float Element(const ModelContributions& gradients, size_t element, const Consistency& consistency,
+                double learning_rate, float current);
 
   const Layout layout_;
   std::vector<ModelContribution> entered_;

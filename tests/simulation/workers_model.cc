@@ -93,8 +93,8 @@ uint32_t WorkersModel::CountAlive(bool observers) const {
   }));
 }
 
-std::vector<const ModelWorker*> WorkersModel::Members(uint64_t step) const {
-  std::vector<const ModelWorker*> members;
+ModelWorkers WorkersModel::Members(uint64_t step) const {
+  ModelWorkers members;
   for (const auto& entry : all_) {
     const ModelWorker& worker = entry.second;
     if (worker.alive && !worker.observer && worker.from <= step) members.push_back(&worker);

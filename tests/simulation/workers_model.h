@@ -10,14 +10,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/protocol/protocol_types.h"
 
 namespace sluice {
 
-// A place in the rank order.
-using ModelRank = std::pair<uint32_t, std::string>;
+// A place in the rank order: the index and the name. It is valid as long as the name is.
+using ModelRank = std::pair<uint32_t, absl::string_view>;
 
 struct ModelWorker {
   std::string name;
@@ -51,6 +53,9 @@ struct ModelWorker {
   const PushOutcome* StoredAnswer(uint64_t sequence) const;
 };
 
+// A few of them.
+using ModelWorkers = absl::InlinedVector<const ModelWorker*, 8>;
+
 class WorkersModel {
  public:
   // Opens a session. The worker takes part from step `from`, unless it has a place already. If
@@ -68,7 +73,7 @@ class WorkersModel {
   uint32_t CountKnown() const;
   uint32_t CountAlive(bool observers) const;
   // Workers that take part in `step`.
-  std::vector<const ModelWorker*> Members(uint64_t step) const;
+  ModelWorkers Members(uint64_t step) const;
   // The fewest pushes of a worker that is not excused or, if all are excused, the most of any.
   absl::optional<uint64_t> Slowest(const ModelWorker* except = nullptr) const;
 

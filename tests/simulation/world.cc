@@ -50,10 +50,6 @@ void World::Fail(const std::string& what) {
   if (ok()) violation_ = absl::StrCat("event ", event_, ": ", call_, "\n    ", what);
 }
 
-void World::Note(const std::string& what) {
-  if (log_ != nullptr) log_->push_back(absl::StrCat("       ", what));
-}
-
 void World::ExpectReason(const absl::Status& found, Reason expected) {
   if (found.ok() == (expected == Reason::kNone) && ReasonOf(found) == expected) return;
   Fail(absl::StrCat("found ", found.ToString(), ", expected ", ReasonName(expected)));
@@ -62,8 +58,10 @@ void World::ExpectReason(const absl::Status& found, Reason expected) {
 // ---- Membership ----
 
 absl::optional<Welcome> World::Join(const JoinRequest& request) {
-  Begin(request.role == SessionRole::kObserver ? "observer " : "worker ", request.worker,
-        " joins as process ", request.process_nonce.value());
+  Begin([&] {
+    return absl::StrCat(request.role == SessionRole::kObserver ? "observer " : "worker ",
+                        request.worker, " joins as process ", request.process_nonce.value());
+  });
   Reason reason = Reason::kNone;
   const Welcome expected = oracle_->Join(request, &reason);
   const auto session = std::make_shared<uint64_t>(0);
@@ -74,10 +72,10 @@ absl::optional<Welcome> World::Join(const JoinRequest& request) {
   ExpectReason(welcome.status(), reason);
   if (welcome.ok() && ok()) {
     *session = welcome->session.value();
-    if (log_ != nullptr) {
-      Note(absl::StrCat("session ", *session, ", takes part from step ", welcome->step.value(),
-                        welcome->resumed ? ", resumed" : ""));
-    }
+    Note([&] {
+      return absl::StrCat("session ", *session, ", takes part from step ", welcome->step.value(),
+                          welcome->resumed ? ", resumed" : "");
+    });
     Expect("session", *session, expected.session.value());
     const uint64_t from = oracle_->Concede(welcome->step.value());
     Expect("first step of the worker (rule 7)", welcome->step.value(), from);
@@ -96,21 +94,21 @@ absl::optional<Welcome> World::Join(const JoinRequest& request) {
 }
 
 void World::Lose(SessionId session) {
-  Begin("the connection of session ", session.value(), " breaks");
+  Begin([&] { return absl::StrCat("the connection of session ", session.value(), " breaks"); });
   oracle_->Lose(session);
   shard_->ConnectionLost(session);
   End();
 }
 
 void World::Leave(SessionId session) {
-  Begin("session ", session.value(), " leaves");
+  Begin([&] { return absl::StrCat("session ", session.value(), " leaves"); });
   const Reason expected = oracle_->Leave(session);
   ExpectReason(shard_->Leave(session, {}).status(), expected);
   End();
 }
 
 void World::Heartbeat(SessionId session) {
-  Begin("session ", session.value(), " sends a heartbeat");
+  Begin([&] { return absl::StrCat("session ", session.value(), " sends a heartbeat"); });
   const Reason expected = oracle_->Heartbeat(session);
   ExpectReason(shard_->Heartbeat(session).status(), expected);
   End();
@@ -124,7 +122,10 @@ void World::Pass(absl::Duration duration, const std::vector<SessionId>& heartbea
 
 void World::PassTick(absl::Duration duration, const std::vector<SessionId>& heartbeats) {
   clock_.Advance(duration);
-  Begin(absl::FormatDuration(duration), " pass, ", heartbeats.size(), " send heartbeats");
+  Begin([&] {
+    return absl::StrCat(absl::FormatDuration(duration), " pass, ", heartbeats.size(),
+                        " send heartbeats");
+  });
   for (const SessionId session : heartbeats) {
     const Reason expected = oracle_->Heartbeat(session);
     ExpectReason(shard_->Heartbeat(session).status(), expected);
@@ -135,7 +136,7 @@ void World::PassTick(absl::Duration duration, const std::vector<SessionId>& hear
 }
 
 void World::Initialize(SessionId session, const Values& parameters) {
-  Begin("session ", session.value(), " offers parameters");
+  Begin([&] { return absl::StrCat("session ", session.value(), " offers parameters"); });
   const ModelWorker* const worker = oracle_->workers().Of(session.value());
   Reason expected = Reason::kNone;
   if (worker == nullptr) expected = Reason::kUnknownSession;
@@ -154,48 +155,16 @@ void World::Initialize(SessionId session, const Values& parameters) {
   End();
 }
 
-// ---- The operator ----
-
-void World::SetConsistency(const Consistency& consistency) {
-  Begin("the operator sets ", Words(consistency));
-  const uint64_t expected = oracle_->SetConsistency(consistency);
-  const absl::StatusOr<Step> from = shard_->SetConsistency(consistency);
-  ExpectReason(from.status(), Reason::kNone);
-  if (from.ok()) Expect("first step of the new terms", from->value(), expected);
-  End();
-}
-
-void World::SetLearningRate(double learning_rate) {
-  Begin("the operator sets the learning rate ", learning_rate);
-  const uint64_t expected = oracle_->SetLearningRate(learning_rate);
-  const absl::StatusOr<Step> from = shard_->SetLearningRate(learning_rate);
-  ExpectReason(from.status(), Reason::kNone);
-  if (from.ok()) Expect("first step of the new learning rate", from->value(), expected);
-  End();
-}
-
-void World::Evict(const std::string& worker) {
-  Begin("the operator evicts ", worker);
-  const Reason expected = oracle_->Evict(worker);
-  ExpectReason(shard_->Evict(worker), expected);
-  End();
-}
-
-void World::Drain() {
-  Begin("the operator drains the server");
-  oracle_->Drain();
-  shard_->Drain();
-  End();
-}
-
 // ---- Pushes ----
 
 uint64_t World::BeginPush(const PushHeader& header, const Values& gradient, Reason fault,
                           absl::optional<uint64_t> original) {
   const uint64_t number = pushes_.size();
-  Begin("push ", number, " begins: ", InWords(header),
-        original.has_value() ? absl::StrCat(", repeats push ", *original) : "",
-        fault == Reason::kNone ? "" : ", but its header is malformed");
+  Begin([&] {
+    return absl::StrCat("push ", number, " begins: ", InWords(header),
+                        original.has_value() ? absl::StrCat(", repeats push ", *original) : "",
+                        fault == Reason::kNone ? "" : ", but its header is malformed");
+  });
   pushes_.push_back(std::make_unique<SimulatedPush>());
   SimulatedPush& push = *pushes_.back();
   push.header = header;
@@ -207,10 +176,7 @@ uint64_t World::BeginPush(const PushHeader& header, const Values& gradient, Reas
   if (fault != Reason::kNone) from_wire = MakeError(fault, "malformed");
   push.id = shard_->BeginPush(
       from_wire,
-      [this, number, &push](absl::StatusOr<PushStart> start) {
-        heard_.push_back({Heard::kStart, number, VerdictOf(start)});
-        if (start.ok()) push.pending = std::move(start->push);
-      },
+      [this, number](absl::StatusOr<PushStart> start) { Hear(std::move(start), number); },
       [this, number] {
         heard_.push_back({Heard::kCancel, number, {}});
       });
@@ -218,9 +184,21 @@ uint64_t World::BeginPush(const PushHeader& header, const Values& gradient, Reas
   return number;
 }
 
+void World::Hear(absl::StatusOr<PushStart> start, uint64_t number) {
+  heard_.push_back({Heard::kStart, number, VerdictOf(start)});
+  if (!start.ok() || start->push == nullptr) return;
+  pushes_.at(number)->pending = std::move(start->push);
+  arriving_.insert(number);
+}
+
+std::unique_ptr<PendingPush> World::TakePending(uint64_t number) {
+  arriving_.erase(number);
+  return std::move(pushes_.at(number)->pending);
+}
+
 void World::CancelPush(uint64_t number) {
   SimulatedPush& push = *pushes_.at(number);
-  Begin("push ", number, " is cancelled");
+  Begin([&] { return absl::StrCat("push ", number, " is cancelled"); });
   const bool expected = oracle_->CancelPush(number);
   const bool cancelled = shard_->CancelPush(push.id);
   Expect("a push that waited was cancelled", cancelled, expected);
@@ -230,7 +208,9 @@ void World::CancelPush(uint64_t number) {
 
 void World::AddChunk(uint64_t number, uint64_t offset, const Values& elements) {
   SimulatedPush& push = *pushes_.at(number);
-  Begin("push ", number, " brings ", elements.size(), " elements from ", offset);
+  Begin([&] {
+    return absl::StrCat("push ", number, " brings ", elements.size(), " elements from ", offset);
+  });
   const absl::Status added = push.pending->Add(ChunkOf(offset, elements));
   push.arrived += elements.size();
   if (added.ok()) oracle_->NoteChunk(number);
@@ -238,7 +218,7 @@ void World::AddChunk(uint64_t number, uint64_t offset, const Values& elements) {
     const Reason fault = ReasonOf(added);
     push.whole = true;
     due_.emplace(number, oracle_->FinishPush(number, fault));
-    shard_->RefusePush(std::move(push.pending), added,
+    shard_->RefusePush(TakePending(number), added,
                        [this, number](const absl::StatusOr<PushOutcome>& outcome) {
                          heard_.push_back({Heard::kAnswer, number, VerdictOf(outcome)});
                        });
@@ -248,11 +228,11 @@ void World::AddChunk(uint64_t number, uint64_t offset, const Values& elements) {
 
 void World::FinishPush(uint64_t number) {
   SimulatedPush& push = *pushes_.at(number);
-  Begin("push ", number, " is finished");
+  Begin([&] { return absl::StrCat("push ", number, " is finished"); });
   const bool complete = push.arrived == push.gradient.size();
   push.whole = true;
   due_.emplace(number, oracle_->FinishPush(number, complete ? Reason::kNone : Reason::kBadChunk));
-  shard_->FinishPush(std::move(push.pending),
+  shard_->FinishPush(TakePending(number),
                      [this, number](const absl::StatusOr<PushOutcome>& outcome) {
                        heard_.push_back({Heard::kAnswer, number, VerdictOf(outcome)});
                      });
@@ -261,34 +241,32 @@ void World::FinishPush(uint64_t number) {
 
 void World::AbandonPush(uint64_t number, Abandoned why) {
   const bool aborted = why == Abandoned::kAborted;
-  Begin("push ", number, aborted ? " breaks off" : " ends before it is whole");
+  Begin([&] {
+    return absl::StrCat("push ", number, aborted ? " breaks off" : " ends before it is whole");
+  });
   oracle_->AbandonPush(number, aborted ? Fate::kAborted : Fate::kRejected);
-  shard_->AbandonPush(std::move(pushes_.at(number)->pending), why);
+  shard_->AbandonPush(TakePending(number), why);
   End();
-}
-
-std::vector<uint64_t> World::Arriving() const {
-  std::vector<uint64_t> arriving;
-  for (uint64_t i = 0; i < pushes_.size(); ++i) {
-    if (pushes_[i]->pending != nullptr) arriving.push_back(i);
-  }
-  return arriving;
 }
 
 // ---- Pulls ----
 
 uint64_t World::Pull(const PullRequest& request) {
   const uint64_t number = pulls_.size();
-  Begin("pull ", number, " of session ", request.session.value(), ", min_step ",
+  Begin([&] {
+    return absl::StrCat(
+        "pull ", number, " of session ", request.session.value(), ", min_step ",
         request.min_step.value(),
         request.after.has_value() ? absl::StrCat(", after push ", request.after->value()) : "");
+  });
   pulls_.push_back(std::make_unique<SimulatedPull>());
   SimulatedPull& pull = *pulls_.back();
   oracle_->Pull(number, request);
   pull.request = request;
-  pull.id = shard_->Pull(request, [this, number, &pull](absl::StatusOr<PullResult> result) {
-    ++pull.answers;
-    pull.result = std::move(result);
+  pull.id = shard_->Pull(request, [this, number](absl::StatusOr<PullResult> result) {
+    SimulatedPull& answered = *pulls_.at(number);
+    ++answered.answers;
+    answered.result = std::move(result);
     heard_.push_back({Heard::kPull, number, {}});
   });
   Expect("a pull's id, if it was answered at once", pull.id == PullId(), pull.answers > 0);
@@ -298,7 +276,7 @@ uint64_t World::Pull(const PullRequest& request) {
 
 void World::CancelPull(uint64_t number) {
   SimulatedPull& pull = *pulls_.at(number);
-  Begin("pull ", number, " is cancelled");
+  Begin([&] { return absl::StrCat("pull ", number, " is cancelled"); });
   const bool expected = oracle_->CancelPull(number);
   const bool cancelled = shard_->CancelPull(pull.id);
   Expect("cancelled (rule 6)", cancelled, expected);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,8 +44,8 @@ struct SimulatedPull {
   PullId id;
   int answers = 0;
   bool cancelled = false;
-  bool past = false;  // begun in an earlier incarnation of the server
-  absl::StatusOr<PullResult> result = absl::UnknownError("not answered");
+  bool past = false;                  // begun in an earlier incarnation of the server
+  absl::StatusOr<PullResult> result;  // an error before there is an answer
 };
 
 class World {
@@ -89,7 +90,7 @@ class World {
   uint64_t pushes() const { return pushes_.size(); }
   const SimulatedPush& push(uint64_t number) const { return *pushes_.at(number); }
   // The pushes that are arriving.
-  std::vector<uint64_t> Arriving() const;
+  std::vector<uint64_t> Arriving() const { return {arriving_.begin(), arriving_.end()}; }
 
   uint64_t Pull(const PullRequest& request);
   void CancelPull(uint64_t pull);
@@ -113,18 +114,25 @@ class World {
     PushVerdict verdict;
   };
 
-  template <typename... Parts>
-  void Begin(const Parts&... parts) {
+  // Begins an event. `words` returns its text, and is called only if somebody reads it.
+  template <typename Words>
+  void Begin(const Words& words) {
     ++event_;
-    call_ = log_ == nullptr ? "" : absl::StrCat(parts...);
-    if (log_ != nullptr) log_->push_back(absl::StrCat("  ", event_, ". ", call_));
+    if (log_ != nullptr) {
+      call_ = words();
+      log_->push_back(absl::StrCat("  ", event_, ". ", call_));
+    }
     heard_.clear();
     owner_heard_.clear();
     dismissed_.clear();
     oracle_->BeginCall(clock_.Now());
   }
   void End();
-  void Note(const std::string& what);
+  // Adds a line to the log. `words` returns it, and is called only if there is a log.
+  template <typename Words>
+  void Note(const Words& words) {
+    if (log_ != nullptr) log_->push_back(absl::StrCat("       ", words()));
+  }
   template <typename Value>
   void Expect(const char* rule, const Value& found, const Value& expected) {
     if (found == expected) return;
@@ -135,6 +143,8 @@ class World {
   std::unique_ptr<Shard> MakeShard();
   void PassTick(absl::Duration duration, const std::vector<SessionId>& heartbeats);
   void ForgetCallsInFlight();
+  std::unique_ptr<PendingPush> TakePending(uint64_t push);
+  void Hear(absl::StatusOr<PushStart> start, uint64_t push);
   void CheckHeld();
   void CheckCountedOnce(const SimulatedPush& push, const PushOutcome& outcome);
   void Hear(const Heard& heard);
@@ -166,6 +176,7 @@ class World {
   absl::optional<std::pair<uint64_t, PushVerdict>>
       due_;  // the answer that a push must get in this call
   std::vector<std::unique_ptr<SimulatedPush>> pushes_;
+  std::set<uint64_t> arriving_;  // those that are pending
   std::vector<std::unique_ptr<SimulatedPull>> pulls_;
   std::map<uint64_t, uint64_t> process_of_;  // session -> first session of its process
   std::map<std::pair<uint64_t, uint64_t>, PushOutcome> first_answers_;  // process, sequence

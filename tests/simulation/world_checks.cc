@@ -66,9 +66,11 @@ PullVerdict VerdictOf(const absl::StatusOr<PullResult>& result) {
 void World::End() {
   CheckParameters();
   // A copy of the push that completes a step may be answered just before the push itself.
-  std::stable_partition(heard_.begin(), heard_.end(),
-                        [](const Heard& heard) { return heard.what == Heard::kAnswer; });
-  for (size_t i = 0; ok() && i < heard_.size(); ++i) Hear(heard_[i]);
+  for (const bool answers : {true, false}) {
+    for (const Heard& heard : heard_) {
+      if (ok() && (heard.what == Heard::kAnswer) == answers) Hear(heard);
+    }
+  }
   if (!ok()) return;
   if (due_.has_value()) Fail(absl::StrCat("push ", due_->first, " was not answered"));
   const std::string unrest = oracle_->EndCall();
@@ -95,8 +97,7 @@ void World::Hear(const Heard& heard) {
 
 void World::HearStart(const Heard& heard) {
   SimulatedPush& push = *pushes_.at(heard.number);
-  if (log_ != nullptr)
-    Note(absl::StrCat("push ", heard.number, " at the door: ", Words(heard.verdict)));
+  Note([&] { return absl::StrCat("push ", heard.number, " at the door: ", Words(heard.verdict)); });
   Expect("times that a push was told at the door (rule 6)", ++push.starts, 1);
   push.told = heard.verdict;
   if (due_.has_value() && due_->first == heard.number) {
@@ -117,8 +118,7 @@ void World::HearStart(const Heard& heard) {
 
 void World::HearAnswer(const Heard& heard) {
   SimulatedPush& push = *pushes_.at(heard.number);
-  if (log_ != nullptr)
-    Note(absl::StrCat("push ", heard.number, " is told: ", Words(heard.verdict)));
+  Note([&] { return absl::StrCat("push ", heard.number, " is told: ", Words(heard.verdict)); });
   Expect("answers to a push (rule 6)", ++push.answers, 1);
   push.told = heard.verdict;
   if (!due_.has_value() || due_->first != heard.number) {
@@ -155,7 +155,7 @@ void World::CheckFirstAnswer(const PushHeader& header, const PushOutcome& outcom
 
 void World::HearCancel(const Heard& heard) {
   SimulatedPush& push = *pushes_.at(heard.number);
-  Note(absl::StrCat("push ", heard.number, " is cancelled"));
+  Note([&] { return absl::StrCat("push ", heard.number, " is cancelled"); });
   Expect("times that a push was cancelled", ++push.cancels, 1);
   if (push.pending == nullptr) {
     Fail(
@@ -166,7 +166,7 @@ void World::HearCancel(const Heard& heard) {
 void World::HearPull(const Heard& heard) {
   const SimulatedPull& pull = *pulls_.at(heard.number);
   const PullVerdict verdict = VerdictOf(pull.result);
-  if (log_ != nullptr) Note(absl::StrCat("pull ", heard.number, " is told: ", Words(verdict)));
+  Note([&] { return absl::StrCat("pull ", heard.number, " is told: ", Words(verdict)); });
   Expect("answers to a pull (rule 6)", pull.answers, 1);
   const std::string expected = oracle_->HearPull(heard.number, verdict);
   if (!expected.empty()) {
@@ -202,7 +202,7 @@ void World::CheckParameters() {
   }
   Expect("step (rules 4 and 7)", step, oracle_->step());
   if (!ok()) return;
-  const Values found = ValuesOf(snapshot->values.span());
+  const absl::Span<const float> found = snapshot->values.span();
   const Values& expected = oracle_->published().back();
   for (size_t i = 0; i < found.size(); ++i) {
     const float tolerance = step == step_ ? 0 : oracle_->tolerance()[i];
@@ -237,13 +237,14 @@ void World::CheckState() {
 void World::CheckCurrent(const StepState& found) {
   const StepState expected = oracle_->Current();
   // The server may report a new process as a contributor while its predecessor's gradient counts.
-  const std::set<std::string> by_name = oracle_->Contributors();
+  const auto by_name = [this](const std::string& worker) {
+    return oracle_->HasContributed(worker);
+  };
   const bool contributed =
       std::includes(found.contributed.begin(), found.contributed.end(),
                     expected.contributed.begin(), expected.contributed.end()) &&
       (!oracle_->OncePerStep() ||
-       std::includes(by_name.begin(), by_name.end(), found.contributed.begin(),
-                     found.contributed.end()));
+       std::all_of(found.contributed.begin(), found.contributed.end(), by_name));
   if (contributed && Same(found, expected)) return;
   Fail(absl::StrCat("who is waited for (rule 7): ", InWords(found), ", expected ",
                     InWords(expected)));
@@ -265,15 +266,15 @@ void World::CheckEvents() {
 
 // A push whose session ends while it arrives is cancelled, once.
 void World::CheckCancels() {
-  for (const auto& push : pushes_) {
-    if (push->pending == nullptr) continue;
-    const bool ended = oracle_->workers().Of(push->header.session.value()) == nullptr;
-    Expect("times that an arriving push was cancelled", push->cancels, ended ? 1 : 0);
+  for (const uint64_t number : arriving_) {
+    const SimulatedPush& push = *pushes_[number];
+    const bool ended = oracle_->workers().Of(push.header.session.value()) == nullptr;
+    Expect("times that an arriving push was cancelled", push.cancels, ended ? 1 : 0);
   }
 }
 
 void World::CheckEnd() {
-  Begin("the end");
+  Begin([&] { return absl::StrCat("the end"); });
   End();
   for (size_t i = 0; i < pushes_.size(); ++i) {
     const SimulatedPush& push = *pushes_[i];

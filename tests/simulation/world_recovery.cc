@@ -40,14 +40,15 @@ ShardCheckpoint Saved(const ShardCheckpoint& checkpoint) {
 
 void World::Stop(absl::Duration duration) {
   clock_.Advance(duration);
-  Begin("the server stood still for ", absl::FormatDuration(duration));
+  Begin(
+      [&] { return absl::StrCat("the server stood still for ", absl::FormatDuration(duration)); });
   oracle_->Tick();
   shard_->Tick();
   End();
 }
 
 void World::TakeCheckpoint() {
-  Begin("a checkpoint is taken");
+  Begin([&] { return absl::StrCat("a checkpoint is taken"); });
   expected_checkpoint_ = oracle_->Checkpoint();
   shard_->TakeCheckpoint([this](const auto& taken) {
     ExpectReason(taken.status(), Reason::kNone);
@@ -57,7 +58,10 @@ void World::TakeCheckpoint() {
 }
 
 void World::Restart() {
-  Begin("the server is killed, and started again from step ", checkpoint_->step.value());
+  Begin([&] {
+    return absl::StrCat("the server is killed, and started again from step ",
+                        checkpoint_->step.value());
+  });
   CheckHeld();
   ForgetCallsInFlight();
   shard_.reset();
@@ -81,6 +85,7 @@ void World::ForgetCallsInFlight() {
     push->past = true;
     push->pending = nullptr;
   }
+  arriving_.clear();
   for (const auto& pull : pulls_) pull->past = true;
   held_.clear();
   first_answers_.clear();

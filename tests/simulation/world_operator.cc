@@ -1,0 +1,39 @@
+// The part of World that plays the operator.
+
+#include "tests/simulation/world.h"
+
+namespace sluice {
+
+void World::SetConsistency(const Consistency& consistency) {
+  Begin([&] { return absl::StrCat("the operator sets ", Words(consistency)); });
+  const uint64_t expected = oracle_->SetConsistency(consistency);
+  const absl::StatusOr<Step> from = shard_->SetConsistency(consistency);
+  ExpectReason(from.status(), Reason::kNone);
+  if (from.ok()) Expect("first step of the new terms", from->value(), expected);
+  End();
+}
+
+void World::SetLearningRate(double learning_rate) {
+  Begin([&] { return absl::StrCat("the operator sets the learning rate ", learning_rate); });
+  const uint64_t expected = oracle_->SetLearningRate(learning_rate);
+  const absl::StatusOr<Step> from = shard_->SetLearningRate(learning_rate);
+  ExpectReason(from.status(), Reason::kNone);
+  if (from.ok()) Expect("first step of the new learning rate", from->value(), expected);
+  End();
+}
+
+void World::Evict(const std::string& worker) {
+  Begin([&] { return absl::StrCat("the operator evicts ", worker); });
+  const Reason expected = oracle_->Evict(worker);
+  ExpectReason(shard_->Evict(worker), expected);
+  End();
+}
+
+void World::Drain() {
+  Begin([&] { return absl::StrCat("the operator drains the server"); });
+  oracle_->Drain();
+  shard_->Drain();
+  End();
+}
+
+}  // namespace sluice
