@@ -117,7 +117,8 @@ std::vector<SessionId> SessionsOf(const Chaos& chaos, const GoodWorkers& workers
   return sessions;
 }
 
-// All do what they can, which takes no time; then time passes.
+// All do what they can, which takes no time; then time passes. Nobody keeps others waiting: who was
+// let in last has sent its gradient, too.
 void Round(const Scenario& scenario, Chaos& chaos, World& world, const GoodWorkers& workers) {
   for (int turn = 0; turn < kTurns; ++turn) {
     FinishArriving(chaos, world);
@@ -129,6 +130,7 @@ void Round(const Scenario& scenario, Chaos& chaos, World& world, const GoodWorke
       world.Initialize(sessions.front(), chaos.DrawGradient());
     }
   }
+  while (world.ok() && !world.Arriving().empty()) FinishArriving(chaos, world);
   if (world.ok()) world.Pass(scenario.options.lease / 4, SessionsOf(chaos, workers));
 }
 

@@ -157,7 +157,7 @@ void Oracle::ConcludeStale(const PushHeader& header, const PushOutcome& outcome)
 void Oracle::Remember(const PushHeader& header, const PushOutcome& outcome) {
   ModelWorker& worker = *workers_.Of(header.session.value());
   worker.highest = header.sequence.value();
-  worker.answers[header.sequence.value()] = outcome;
+  worker.Answer(header.sequence.value(), outcome);
   if (worker.excused) {
     worker.pushes = std::max(worker.pushes, workers_.Slowest().value_or(0));
     worker.excused = false;

@@ -6,14 +6,19 @@
 namespace sluice {
 namespace {
 
-constexpr ptrdiff_t kStoredAnswers = 16;
+constexpr size_t kStoredAnswers = 16;
 
 }  // namespace
 
 const PushOutcome* ModelWorker::StoredAnswer(uint64_t sequence) const {
   const auto it = answers.find(sequence);
-  if (it == answers.end() || std::distance(it, answers.end()) > kStoredAnswers) return nullptr;
-  return &it->second;
+  return it == answers.end() || sequence < stored_from ? nullptr : &it->second;
+}
+
+void ModelWorker::Answer(uint64_t sequence, const PushOutcome& outcome) {
+  answers[sequence] = outcome;
+  if (answers.size() < kStoredAnswers) return;
+  stored_from = std::max(stored_from, std::prev(answers.end(), kStoredAnswers)->first);
 }
 
 ModelWorker& WorkersModel::Open(const JoinRequest& request, uint64_t session, uint64_t from,

@@ -41,6 +41,7 @@ struct ModelWorker {
   bool excused = false;  // ssp: it was too slow, so the others do not wait for it
   uint64_t highest = 0;  // the highest sequence that was answered
   std::map<uint64_t, PushOutcome> answers;  // all of them
+  uint64_t stored_from = 0;                 // the server has discarded those before this one
   std::map<uint64_t, uint64_t> part_of;     // sequence -> step, of those that are part of one
   uint64_t pushes_before = 0;               // by earlier processes of this name
   // Nonces of earlier processes of this name whose answers are gone.
@@ -49,7 +50,9 @@ struct ModelWorker {
   ModelRank rank() const { return {index, name}; }
   // Whether a process of this name may return and repeat a push that only this entry knows.
   bool MayBeRepeated() const { return !replaced.empty() || (highest > 0 && !left); }
-  // The stored answer, if it is among the latest 16 of the worker.
+  // Adds an answer. The latest 16 are stored; one that was discarded does not come back.
+  void Answer(uint64_t sequence, const PushOutcome& outcome);
+  // The stored answer, or null.
   const PushOutcome* StoredAnswer(uint64_t sequence) const;
 };
 

@@ -129,6 +129,23 @@ TEST(ShardCheckpointTest, APushThatIsPartOfItDoesNotCountAgain) {
   EXPECT_THAT(second->Parameters(), ElementsAre(-2, -2, -2));
 }
 
+TEST(ShardCheckpointTest, AnAnswerThatWasDiscardedDoesNotComeBackWithTheStepUnderWay) {
+  ShardWorld first(Sync(2));
+  first.Start({"a", "b"});
+  for (uint64_t step = 0; step < SessionRecord::kStoredAnswers; ++step) {
+    ASSERT_THAT(first.Push("a", step, {2, 2, 2}), Accepted(step));
+    ASSERT_THAT(first.Push("b", step, {2, 2, 2}), Applied(step + 1));
+  }
+  // This push takes the place of the first, and is itself not in the checkpoint.
+  ASSERT_THAT(first.Push("a", SessionRecord::kStoredAnswers, {2, 2, 2}),
+              Accepted(SessionRecord::kStoredAnswers));
+  const auto second = NextIncarnation(*CheckpointOf(first.shard()), Sync(2));
+  ASSERT_THAT(second->Join("a"), IsOk());
+  EXPECT_THAT(second->PushAs(HeaderOf(*second, "a", 1, 0), {2, 2, 2}),
+              IsError(Reason::kSequenceTooOld, HasSubstr("16")));
+  EXPECT_THAT(second->PushAs(HeaderOf(*second, "a", 2, 1), {2, 2, 2}), Is(Disposition::kDuplicate));
+}
+
 TEST(ShardCheckpointTest, AGradientOfAStepThatWasLostIsStale) {
   ShardWorld first(Async(1));
   first.Start({"a"});
