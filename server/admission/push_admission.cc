@@ -175,7 +175,7 @@ void PushAdmission::Enter(Arrival arrival, Completions* completions) {
   const PushHeader header = arrival.push->header();
   SessionRecord& record = **roster_.sessions().Find(header.session);
   // Where no step waits for particular workers, a gradient that is left out contributes to none.
-  if (part_of_step) record.contributed = step;
+  if (part_of_step) record.Contribute(step);
   Disposition disposition = Disposition::kAccepted;
   if (!arrival.refused.ok()) {
     disposition = Disposition::kSkipped;

@@ -71,6 +71,7 @@ bool SessionRecord::HasReplaced(ProcessNonce process) const {
 SessionRecord SessionRecord::Successor() const {
   SessionRecord successor;
   successor.contributed = contributed;
+  successor.inherited = true;
   successor.replaced = replaced;
   if (presence == Presence::kLeft) return successor;
   successor.pushes_before = pushes_before + pushes();
@@ -86,8 +87,8 @@ SessionRecord SessionRecord::Before(Step step) const {
       std::find_if(before.answers.begin(), before.answers.end(),
                    [&](const auto& stored) { return stored.second.part_of == step; });
   if (first == before.answers.end()) {
-    const bool by_earlier_process = contributed == step && pushes_before > 0;
-    if (by_earlier_process) --before.pushes_before;
+    const bool by_earlier_process = contributed == step && inherited;
+    if (by_earlier_process && pushes_before > 0) --before.pushes_before;
     return before;
   }
   before.last_sequence = Sequence(first->first.value() - 1);

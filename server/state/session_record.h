@@ -68,7 +68,8 @@ struct SessionRecord {
   Step active_from;                  // the first step it takes part in
   uint64_t clock = 0;                // its pushes that counted or were skipped, for ssp
   bool excused = false;              // in ssp: others do not wait for it until it pushes
-  absl::optional<Step> contributed;  // the latest step it contributed to
+  absl::optional<Step> contributed;  // the latest step that a process of this name contributed to
+  bool inherited = false;            // that was an earlier process
   Sequence last_sequence;            // the highest that was answered
   std::map<Sequence, StoredAnswer> answers;
   // Earlier processes of this name that had pushes answered and did not leave. Their answers are
@@ -96,6 +97,10 @@ struct SessionRecord {
   Rank rank() const { return {index, worker}; }
   uint64_t pushes() const { return accepted + stale + skipped; }
 
+  void Contribute(Step step) {
+    contributed = step;
+    inherited = false;
+  }
   // Stores the first answer to a push, and what the header reports about the worker.
   void Remember(const PushHeader& header, const StoredAnswer& answer, absl::Time now);
 

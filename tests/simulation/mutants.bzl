@@ -18,7 +18,7 @@ MUTANTS = {
     "bound_off_by_one": ("policy", "staleness <= *consistency_.max_staleness", "staleness < *consistency_.max_staleness"),
     "cancelled_push_not_counted": ("admission", "!in_flight_->Cancel(push)) return false;\n  gate_.Abandon(Abandoned::kAborted);", "!in_flight_->Cancel(push)) return false;"),
     "checkpoint_holds_step_under_way": ("shard", "checkpoint.workers.push_back(record.Before(checkpoint.step));", "checkpoint.workers.push_back(record);"),
-    "contribution_not_recorded": ("admission", "record.contributed = step;", ";"),
+    "contribution_not_recorded": ("admission", "record.Contribute(step);", ";"),
     "discount_off_by_one": ("aggregation", "static_cast<float>(1 + staleness)", "static_cast<float>(2 + staleness)"),
     "divisor_off_by_one": ("aggregation", "static_cast<float>(count_);", "static_cast<float>(count_ + 1);"),
     "draining_keeps_pushes_waiting": ("admission", "return draining || !sessions.IsAlive(push.header.session);", "return !sessions.IsAlive(push.header.session);"),

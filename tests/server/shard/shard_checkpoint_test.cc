@@ -146,6 +146,20 @@ TEST(ShardCheckpointTest, AnAnswerThatWasDiscardedDoesNotComeBackWithTheStepUnde
   EXPECT_THAT(second->PushAs(HeaderOf(*second, "a", 2, 1), {2, 2, 2}), Is(Disposition::kDuplicate));
 }
 
+// The answer to that push was discarded, because 16 stale pushes came after it.
+TEST(ShardCheckpointTest, APushOfTheStepUnderWayIsNotTakenFromTheCountOfEarlierProcesses) {
+  ShardWorld first(Sync(2));
+  first.Start({"a", "b"});
+  ASSERT_THAT(first.Push("a", 0, {2, 2, 2}), Accepted(0));
+  ASSERT_THAT(first.Push("b", 0, {2, 2, 2}), Applied(1));
+  ASSERT_THAT(first.Restart("a"), IsOk());
+  ASSERT_THAT(first.Push("a", 1, {2, 2, 2}), Accepted(1));
+  for (size_t i = 0; i < SessionRecord::kStoredAnswers; ++i) {
+    ASSERT_THAT(first.Push("a", 0, {2, 2, 2}), Stale(1, 1));
+  }
+  EXPECT_EQ(CheckpointOf(first.shard())->workers[0].pushes_before, 1u);
+}
+
 TEST(ShardCheckpointTest, AGradientOfAStepThatWasLostIsStale) {
   ShardWorld first(Async(1));
   first.Start({"a"});
