@@ -201,6 +201,27 @@ void PutDurable(Seeds& seeds) {
   seeds.Put("journal", Byte(1) + Byte(2) + Byte(0) + records);
 }
 
+// Two workers that train, a checkpoint, and a crash; in each mode, with and without a journal. The
+// bytes are those that calls.cc reads.
+void PutCalls(Seeds& seeds) {
+  const std::string no_more(1, '\0');  // nothing is merged into a message
+  const auto join = [&](size_t worker) { return Byte(0) + Byte(1 + 8 * worker) + no_more; };
+  const auto push = [&](size_t session) {
+    return Byte(3) + Byte(session) + Byte(1) + no_more + Byte(8);
+  };
+  const auto pull = [&](size_t session) { return Byte(9) + Byte(session) + Byte(0) + no_more; };
+  const std::string rounds = push(0) + push(1) + pull(0) + pull(1) + Byte(15) + Byte(6) + push(1) +
+                             push(0) + pull(0) + pull(1) + Byte(15) + Byte(7);
+  const std::string initialize = Byte(2) + Byte(0) + Byte(16) + no_more + no_more;
+  for (size_t mode = 0; mode < 5; ++mode) {
+    for (size_t journal : {0, 1}) {
+      const std::string story = join(0) + join(1) + initialize + rounds + Byte(15) + Byte(0) +
+                                rounds + Byte(15) + Byte(5) + join(1) + join(0) + rounds;
+      seeds.Put("calls", Byte(mode) + Byte(1) + Byte(journal) + story);
+    }
+  }
+}
+
 void PutTexts(Seeds& seeds) {
   for (const char* address : {"node7:7070", "[::1]:0", "unix:/tmp/s", "127.0.0.1:65535"}) {
     seeds.Put("launch_text", Byte(0) + address);
@@ -230,5 +251,6 @@ int main(int argc, char** argv) {
   sluice::PutMessages(seeds);
   sluice::PutJoinParts(seeds);
   sluice::PutDurable(seeds);
+  sluice::PutCalls(seeds);
   sluice::PutTexts(seeds);
 }
