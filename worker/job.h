@@ -73,9 +73,11 @@ struct JobOptions {
 // Owns the server if this process is one. All methods are for the main thread.
 class Job {
  public:
-  // Removes Sluice's flags from the command line and takes part in the launch. Called first in
-  // main, once. On an error it prints the reason to stderr and exits: with 2 for a wrong command
-  // line, else with 1. With --help, it lists Sluice's flags and exits with 0.
+  // Removes Sluice's flags from the command line and takes part in the launch. A worker whose
+  // server is in the same launch then outlives it: SIGTERM and SIGINT end it two seconds later,
+  // unless the program handled them before (common/launch/outlive_server.h). Called first in main,
+  // once. On an error it prints the reason to stderr and exits: with 2 for a wrong command line,
+  // else with 1. With --help, it lists Sluice's flags and exits with 0.
   static Job Start(int* argc, char*** argv, const JobOptions& options = {});
 
   // The same for programs that parse their flags with CLI11. Returns errors instead of exiting.

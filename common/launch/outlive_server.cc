@@ -4,31 +4,41 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace sluice {
 namespace {
 
-constexpr unsigned kSecondsToOutlive = 2;
+constexpr int kSecondsToOutlive = 2;  // at least
+// How long mpirun waits for the ranks to end before it kills them.
+constexpr const char* kMpirunsPatience[] = {"OMPI_MCA_odls_base_sigkill_timeout",
+                                            "PRTE_MCA_odls_base_sigkill_timeout"};
 
 // What a signal handler may touch.
 volatile sig_atomic_t stop_signal = 0;
+volatile sig_atomic_t seconds_to_outlive = kSecondsToOutlive;
 
 void OnStop(int signal) {
   if (stop_signal != 0) return;
   stop_signal = signal;
-  alarm(kSecondsToOutlive);
+  alarm(static_cast<unsigned>(seconds_to_outlive));
 }
 
 // Ends the process as the signal would have.
 void OnAlarm(int) {
   signal(stop_signal, SIG_DFL);
-  raise(stop_signal);
+  kill(getpid(), stop_signal);
 }
 
 void WaitForAlarm() {
   while (stop_signal != 0) pause();
 }
 
+// Leaves a handler alone that the program has installed.
 void Handle(int signal, void (*handler)(int)) {
+  struct sigaction before = {};
+  sigaction(signal, nullptr, &before);
+  if (before.sa_handler != SIG_DFL) return;
   struct sigaction action = {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
@@ -39,6 +49,12 @@ void Handle(int signal, void (*handler)(int)) {
 }  // namespace
 
 void OutliveServer() {
+  int seconds = kSecondsToOutlive;
+  for (const char* const name : kMpirunsPatience) {
+    const char* const patience = getenv(name);
+    if (patience != nullptr) seconds = std::max(seconds, atoi(patience));
+  }
+  seconds_to_outlive = seconds;
   Handle(SIGALRM, OnAlarm);
   Handle(SIGTERM, OnStop);
   Handle(SIGINT, OnStop);

@@ -31,7 +31,7 @@ struct StepTerms {
   bool ordered_momentum = false;
   uint32_t workers = 1;  // that take part; at least 1
   // Absent: the optimizer's own momentum. StepExecutor sets it if `ordered_momentum` is set.
-  absl::optional<OrderedMomentum> ordered;
+  absl::optional<OrderedMomentum> ordered = absl::nullopt;
 };
 
 }  // namespace sluice
