@@ -9,6 +9,7 @@ namespace {
 
 constexpr uint64_t kBlock = 64;  // parameters: whole cache lines
 constexpr uint64_t kAveraged = 1000;
+constexpr double kLargestGap = 1e30;  // a float has room for more
 
 double Distance(const std::vector<float>& a, const std::vector<float>& b) {
   double squares = 0;
@@ -64,16 +65,21 @@ void ParameterHistory::Add(absl::Span<const float> parameters, uint64_t decays) 
     entry.sample.insert(entry.sample.end(), from, from + static_cast<int64_t>(block.size));
   }
   if (!entries_.empty()) {
-    steps_ = std::min(steps_ + 1, kAveraged);
     const double step = Distance(entries_.back().sample, entry.sample);
-    mean_step_ += (step - mean_step_) / static_cast<double>(steps_);
+    // Steps that were left out, and those that did not touch the sample, say nothing of a step's
+    // length.
+    if (step > 0) {
+      steps_ = std::min(steps_ + 1, kAveraged);
+      mean_step_ += (step - mean_step_) / static_cast<double>(steps_);
+    }
   }
   entries_.push_back(std::move(entry));
 }
 
 double ParameterHistory::GapSince(uint64_t staleness) const {
   if (entries_.empty() || mean_step_ == 0) return 1;
-  return 1 + Distance(entries_.back().sample, Before(staleness).sample) / mean_step_;
+  const double distance = Distance(entries_.back().sample, Before(staleness).sample);
+  return std::min(1 + distance / mean_step_, kLargestGap);
 }
 
 uint64_t ParameterHistory::DecaysSince(uint64_t staleness) const {

@@ -60,7 +60,7 @@ class ParameterHistory {
   std::vector<Block> blocks_;
   std::deque<Entry> entries_;  // the newest is last
   uint64_t steps_ = 0;         // whose lengths are in mean_step_
-  double mean_step_ = 0;       // of the latest thousand, about
+  double mean_step_ = 0;       // of the latest thousand that moved the sample, about
 };
 
 }  // namespace sluice

@@ -112,7 +112,7 @@ void StepExecutor::DecideTerms() {
 void StepExecutor::NoteDecay() {
   if (!terms_.ordered.has_value()) return;
   if (terms_.ordered->decays) {
-    since_decay_ = 0;
+    since_decay_ %= terms_.workers;  // a step may have more gradients than were missing
     ++decays_;
   }
   since_decay_ += count_;

@@ -100,6 +100,7 @@ class StepExecutor {
   void set_optimizer_steps(uint64_t steps) {
     optimizer_steps_ = steps;
     bounds_.ForgetSlots();
+    if (steps > 0) since_decay_ = UINT32_MAX / 2;  // the next step decays what was restored
   }
 
  private:

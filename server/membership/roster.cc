@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
-#include "server/policy/staleness_rules.h"
 
 namespace sluice {
 
@@ -77,8 +76,6 @@ absl::Status Roster::CheckFitsServer(const JoinRequest& request) const {
                      "workers that average parameters apply their own optimizers, but this server "
                      "was started with a learning-rate schedule or a clip norm; start it without");
   }
-  const absl::Status rules = CheckRules(options_.consistency, request.optimizer);
-  if (!rules.ok()) return rules;
   return CheckFits(request.optimizer, request.layout);
 }
 

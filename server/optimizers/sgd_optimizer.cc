@@ -16,7 +16,8 @@
 //   b ← decay · b + β^l · (1 − dampening) · d
 //   p ← p − learning_rate · (decay · b before, if it decays now, else 0
 //                            + (1 + β + … + β^l) · (1 − dampening) · d)
-// With one worker, decay is β, l is 0, and the formula is that of plain momentum, to the bit.
+// With one worker, decay is β, l is 0, and the formula is that of plain momentum, to the bit,
+// except that dampening holds for the first step as well.
 
 #include <algorithm>
 #include <cmath>

@@ -72,21 +72,26 @@ absl::Status CheckRules(const Consistency& consistency, const OptimizerConfig& o
     return DoesNotFit("ordered-momentum", optimizer,
                       "SGD with a momentum between 0 and 1, without Nesterov, in every group");
   }
+  constexpr absl::string_view kApplied = "an optimizer that the server applies";
   if (consistency.gap_aware == RuleChoice::kOn && Averages(optimizer)) {
-    return DoesNotFit("gap-aware", optimizer, "an optimizer that the server applies");
+    return DoesNotFit("gap-aware", optimizer, kApplied);
+  }
+  if (consistency.discount_stale && Averages(optimizer)) {
+    return DoesNotFit("discount-stale", optimizer, kApplied);
   }
   return absl::OkStatus();
 }
 
 StalenessRules ChooseRules(const Consistency& consistency, const OptimizerConfig& optimizer) {
   StalenessRules rules;
-  const bool automatic = AdmitsStale(consistency) && !Averages(optimizer);
-  const auto chosen = [automatic](RuleChoice choice, bool fits) {
-    return choice == RuleChoice::kOn || (choice == RuleChoice::kAuto && automatic && fits);
+  const bool slopes = AdmitsStale(consistency) && !Averages(optimizer);
+  const auto chosen = [](RuleChoice choice, bool automatic) {
+    return choice == RuleChoice::kOn || (choice == RuleChoice::kAuto && automatic);
   };
-  rules.discount_stale = consistency.discount_stale;
-  rules.gap_aware = chosen(consistency.gap_aware, !consistency.discount_stale);
-  rules.ordered_momentum = chosen(consistency.ordered_momentum, HasPlainMomentum(optimizer));
+  rules.discount_stale = consistency.discount_stale && slopes;
+  rules.gap_aware = slopes && chosen(consistency.gap_aware, !consistency.discount_stale);
+  rules.ordered_momentum =
+      slopes && HasPlainMomentum(optimizer) && chosen(consistency.ordered_momentum, true);
   rules.reason = ReasonFor(rules, consistency, optimizer);
   return rules;
 }

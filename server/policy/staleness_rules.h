@@ -2,8 +2,8 @@
 //
 // The choice `auto` follows from the mode and the optimizer alone. It need not change when workers
 // come and go, because both rules measure what they depend on: the gap grows with the staleness,
-// and the decay of momentum follows the number of workers. README.md in this folder explains the
-// rules and cites their papers. The functions are pure.
+// and the decay of momentum follows the number of workers. STALENESS.md in this folder explains
+// the rules and cites their papers. The functions are pure.
 
 #ifndef SLUICE_SERVER_POLICY_STALENESS_RULES_H_
 #define SLUICE_SERVER_POLICY_STALENESS_RULES_H_
@@ -32,7 +32,8 @@ struct StalenessRules {
 // OK, or BAD_OPTIMIZER if a rule is on that does not fit the optimizer. It says which would.
 absl::Status CheckRules(const Consistency& consistency, const OptimizerConfig& optimizer);
 
-// Both arguments are valid and fit (CheckRules()).
+// Both arguments are valid. A rule that does not fit the optimizer is not used, even if it is on;
+// so it is where the rules were set before the optimizer was known, or are those of a checkpoint.
 StalenessRules ChooseRules(const Consistency& consistency, const OptimizerConfig& optimizer);
 
 }  // namespace sluice

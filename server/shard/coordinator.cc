@@ -48,6 +48,10 @@ Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobLis
 absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListener listener,
                                           Completions* completions) {
   if (draining_) return DrainingError();
+  if (snapshots_ == nullptr && request.role == SessionRole::kWorker) {
+    const absl::Status fits = CheckRules(settings_.consistency(), request.optimizer);
+    if (!fits.ok()) return fits;
+  }
   // The first step waits for all the workers that were launched, so they take part in it whenever
   // they join. An observer takes part in no step, so it never has to wait for a boundary.
   const Step now = step_.number();
@@ -91,6 +95,7 @@ void Coordinator::OpenModel() {
 }
 
 void Coordinator::ChooseStalenessRules() {
+  if (snapshots_ == nullptr) return;  // the optimizer is not known
   rules_ = ChooseRules(settings_.consistency(), roster_.optimizer());
 }
 

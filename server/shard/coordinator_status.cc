@@ -30,6 +30,7 @@ ShardStatus Coordinator::Describe() const {
   state.step = step_.number();
   state.consistency = settings_.consistency();
   state.staleness_rules = rules_;
+  state.expected_workers = options_.expected_workers;
   state.schedule = settings_.schedule();
   state.learning_rate = LearningRate();
   state.current = step_.Describe(admission_.in_flight());

@@ -26,7 +26,9 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   action.terms.clip_norm = options_.guards.clip_norm;
   action.terms.gap_aware = rules_.gap_aware;
   action.terms.ordered_momentum = rules_.ordered_momentum;
-  action.terms.workers = std::max<uint32_t>(step_.Progress().members, 1);
+  if (rules_.ordered_momentum) {
+    action.terms.workers = std::max(roster_.sessions().CountMembers(step_.number()), 1u);
+  }
   action.contribution = step_.TakeNext();
   action.apply = applying_ =
       initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();

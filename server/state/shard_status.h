@@ -119,6 +119,7 @@ struct ShardStatus {
   // The current step's, for parameters in no group; 0 if the workers apply their own optimizers.
   double learning_rate = 0;
   uint32_t workers = 0;
+  uint32_t expected_workers = 0;  // of ShardOptions
   uint32_t observers = 0;
   StepState current;
   uint32_t waiting_pulls = 0;

@@ -50,7 +50,9 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
                                       const v1::SetPolicyRequest* request,
                                       v1::SetPolicyResponse* response) override {
     return Reply(context, [&]() -> absl::Status {
-      auto consistency = FromProto(WithBound(request->consistency(), shard_.Describe().workers));
+      const ShardStatus state = shard_.Describe();
+      const uint32_t workers = std::max(state.workers, state.expected_workers);
+      auto consistency = FromProto(WithBound(request->consistency(), workers));
       if (!consistency.ok()) return consistency.status();
       if (request->consistency().order() == v1::REDUCTION_ORDER_UNSPECIFIED) {
         consistency->order = shard_.OrderFor(consistency->mode);

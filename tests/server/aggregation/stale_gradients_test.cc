@@ -162,6 +162,20 @@ TEST(OrderedMomentumTest, DecaysOnceForAsManyGradientsAsThereAreWorkers) {
   EXPECT_TRUE(decays[8]);
 }
 
+// With 3 gradients a step and 4 workers, 4 steps hold 3 rounds of all workers.
+TEST(OrderedMomentumTest, StepsOfSeveralGradientsKeepTheRestOfARound) {
+  StepWorld world(LayoutOf({{"w", 1}}), absl::nullopt, {Momentum(0.5)});
+  world.ordered_momentum = true;
+  world.workers = 4;
+  std::vector<bool> decays;
+  for (int step = 0; step < 9; ++step) {
+    for (int gradient = 0; gradient < 3; ++gradient) world.Add({1});
+    world.Make();
+    decays.push_back(world.executor().terms().ordered->decays);
+  }
+  EXPECT_THAT(decays, ElementsAre(false, false, true, true, true, false, true, true, true));
+}
+
 // A restarted server has the recorded terms and the sum, and no history.
 TEST(OrderedMomentumTest, AStepIsMadeAgainFromItsTermsToTheSameBits) {
   const Layout layout = LayoutOf({{"w", 3}});

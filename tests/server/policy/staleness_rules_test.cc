@@ -10,6 +10,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::_;
 using ::testing::HasSubstr;
 
 constexpr ConsistencyMode kStaleModes[] = {ConsistencyMode::kBounded, ConsistencyMode::kSsp,
@@ -95,6 +96,20 @@ TEST(StalenessRulesTest, ARuleThatDoesNotFitTheOptimizerIsRefused) {
   EXPECT_THAT(CheckRules(consistency, {AdamOptions()}), IsOk());
   EXPECT_THAT(CheckRules(consistency, {AveragingOptions()}),
               IsError(Reason::kBadOptimizer, HasSubstr("gap-aware does not fit")));
+}
+
+// An operator set it before the first worker joined, or a checkpoint brought it.
+TEST(StalenessRulesTest, ARuleThatDoesNotFitIsNotUsedThoughItIsOn) {
+  Consistency consistency = Auto(ConsistencyMode::kAsync);
+  consistency.gap_aware = consistency.ordered_momentum = RuleChoice::kOn;
+  consistency.discount_stale = true;
+  SgdOptions nesterov = Momentum(0.9);
+  nesterov.nesterov = true;
+  for (const OptimizerConfig& other : {OptimizerConfig{nesterov}, OptimizerConfig{Momentum(1)}}) {
+    EXPECT_FALSE(ChooseRules(consistency, other).ordered_momentum);
+  }
+  EXPECT_FALSE(ChooseRules(consistency, {AveragingOptions()}).any());
+  EXPECT_THAT(CheckRules(consistency, {AveragingOptions()}), IsError(Reason::kBadOptimizer, _));
 }
 
 TEST(StalenessRulesTest, AnUnknownRuleIsNamed) {
