@@ -29,10 +29,14 @@ TurnOwner OwnerOf(const std::string& connection) {
   return {connection, is_unix ? kJoinsOfUnixSockets : kJoinsOfConnection};
 }
 
-absl::Status TooManyJoins(const TurnOwner& owner) {
-  return MakeError(Reason::kBadArgument,
-                   absl::StrCat("the connection ", owner.name, " has ", owner.most,
-                                " requests to join in parts; wait for their answers"));
+// Without an ErrorInfo, so that the caller joins again as after a lost connection.
+grpc::Status JoinAgain(const std::string& why) {
+  return {grpc::StatusCode::UNAVAILABLE, absl::StrCat(why, "; join again")};
+}
+
+grpc::Status TooManyJoins(const TurnOwner& owner) {
+  return JoinAgain(absl::StrCat("the connection ", owner.name, " has ", owner.most,
+                                " requests to join in parts, which are answered first"));
 }
 
 // Waits for its turn, reads until the request is complete, then is a JoinStream like the other.
@@ -48,7 +52,7 @@ class JoinInParts final : public PartsStream {
       if (const auto self = weak.lock()) static_cast<JoinInParts&>(*self).Read();
     });
     if (turn == Turn::kNow) Read();
-    if (turn == Turn::kRefused) Finish(ToGrpcStatus(TooManyJoins(owner)));
+    if (turn == Turn::kRefused) Finish(TooManyJoins(owner));
   }
 
   void OnReadDone(bool ok) override {
@@ -114,7 +118,6 @@ class JoinInParts final : public PartsStream {
     }
   }
 
-  // Without an ErrorInfo, so that the caller joins again as after a lost connection.
   void EndLate() {
     const std::shared_ptr<PartsStream> self = shared_from_this();
     std::string came;
@@ -125,9 +128,8 @@ class JoinInParts final : public PartsStream {
       EndReading();
     }
     options_.turns.Leave(this);  // before Finish(), after which the server may be gone
-    Finish({grpc::StatusCode::UNAVAILABLE,
-            absl::StrCat("the request to join was not complete within ",
-                         absl::FormatDuration(options_.time), ": ", came, "; join again")});
+    Finish(JoinAgain(absl::StrCat("the request to join was not complete within ",
+                                  absl::FormatDuration(options_.time), ": ", came)));
   }
 
   const JoinInPartsOptions options_;

@@ -47,7 +47,7 @@ struct JoinInPartsOptions {
 };
 
 // The same for a request in parts (common/wire/join.h). Its parts are received, and the call keeps
-// them, only while it has its turn. BAD_ARGUMENT if the connection has kJoinsOfConnection already.
+// them, only while it has its turn. UNAVAILABLE if the connection has kJoinsOfConnection already.
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ServeJoinInParts(
     JoinInPartsOptions options, SessionResources& resources, Shard& shard);
 

@@ -292,9 +292,11 @@ TEST(CrowdedPartsTest, AConnectionHasTwoCallsAtMost) {
     });
     return refused != ends.end();
   }));
-  EXPECT_THAT(refused->get(),
-              IsError(Reason::kBadArgument, AllOf(HasSubstr("the connection ipv4:127.0.0.1:"),
-                                                  HasSubstr(" has 2 requests to join in parts"))));
+  EXPECT_THAT(
+      refused->get(),
+      HasCode(absl::StatusCode::kUnavailable,
+              AllOf(HasSubstr("the connection ipv4:127.0.0.1:"),
+                    HasSubstr(" has 2 requests to join in parts, which are answered first"))));
   for (const auto& call : calls) call->Cancel();
   EXPECT_TRUE(world.Await([&] {
     PartsCall again(world, stub);
