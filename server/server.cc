@@ -22,8 +22,6 @@ namespace {
 
 // How often leases are checked, and so how late they may end.
 constexpr absl::Duration kTick = absl::Milliseconds(100);
-// How long calls under way may take to end when the server goes down.
-constexpr absl::Duration kGrace = absl::Seconds(2);
 constexpr int kEveryWorkerLost = 3;
 constexpr int kUnbalancedCounters = 4;
 constexpr int kNotSaved = 5;
@@ -67,6 +65,7 @@ bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
 Server::Server(const ServerOptions& options, std::unique_ptr<DurableDirectory> durable,
                std::unique_ptr<Trace> trace)
     : exit_when_finished_(options.exit_when_finished),
+      grace_(options.grace),
       step_wait_log_(options.log_step_wait),
       trace_(std::move(trace)),
       shard_(
@@ -149,7 +148,7 @@ int Server::Serve() {
   directory_.reset();
   if (durable_ != nullptr) durable_->FlushJournal();
   shard_.FailHeldAnswers(DrainingError());
-  grpc_server_->Shutdown(kGrace);
+  grpc_server_->Shutdown(grace_);
   const absl::Status saved = SaveLast();
   const PushCounters counters = shard_.Describe().counters;
   if (!counters.Balanced() || counters.in_progress > 0) {

@@ -41,6 +41,8 @@ struct ServerOptions {
   bool exit_when_finished = true;
   // Threads for arithmetic; at least 1.
   uint32_t threads = 1;
+  // How long calls under way may take to end when the server goes down.
+  absl::Duration grace = absl::Seconds(2);
   // The wait of a step after which the log names the workers that it waits for.
   absl::Duration log_step_wait = absl::Seconds(5);
   // Where and how often to save checkpoints; with an empty directory: never.
@@ -84,6 +86,7 @@ class Server {
   bool IsOver() const { return drained_ || (exit_when_finished_ && deserted_); }
 
   const bool exit_when_finished_;
+  const absl::Duration grace_;
   StepWaitLog step_wait_log_;
   const std::unique_ptr<Trace> trace_;  // or null
   std::unique_ptr<PrivateDirectory> directory_;

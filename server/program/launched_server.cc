@@ -14,6 +14,9 @@ namespace sluice {
 namespace {
 
 constexpr int kTokenBytes = 32;
+// Open MPI kills a rank one second after SIGTERM, and the server's closing table comes after its
+// grace. A worker in a long batch uses all of it.
+constexpr absl::Duration kGraceUnderMpirun = absl::Milliseconds(500);
 
 bool IsWildcard(const Address& address) {
   return address.host == "0.0.0.0" || address.host == "::";
@@ -140,6 +143,7 @@ absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
   }
   auto options = ServerOptionsFrom(flags, static_cast<uint32_t>(brief.world.size - 1));
   if (!options.ok()) return options.status();
+  options->grace = kGraceUnderMpirun;
   if (brief.server.has_value()) return TakeOver(flags, *brief.server, *std::move(options));
   return StartAnew(flags, brief, *std::move(options));
 }
