@@ -23,7 +23,7 @@ void AbandonAll(World& world) {
 
 // Ends the job: the server drains or all workers leave. Pushes that are in flight are abandoned.
 void End(Dice& dice, Chaos& chaos, World& world) {
-  if (dice.Percent(40)) world.Drain();
+  if (!world.oracle().draining() && dice.Percent(40)) world.Drain();
   for (int i = 0; i < 10 && world.ok() && world.oracle().draining(); ++i) chaos.Act();
   AbandonAll(world);
   for (const SimulatedProcess* const process : chaos.Alive()) {
@@ -44,7 +44,9 @@ Story Simulate(uint64_t seed, bool tell) {
   Chaos chaos(scenario, dice, world);
   if (dice.Percent(80)) chaos.Launch();
   for (uint32_t i = 0; i < scenario.events && world.ok(); ++i) chaos.Act();
-  if (world.ok()) GetOn(scenario, chaos, world);
+  // A server that drains while much is under way has no calm before its end.
+  if (world.ok() && dice.Percent(15)) world.Drain();
+  if (world.ok() && !world.oracle().draining()) GetOn(scenario, chaos, world);
   if (world.ok()) End(dice, chaos, world);
   story.violation = world.violation();
   return story;

@@ -2,6 +2,8 @@
 //
 // Exit codes: 0: none does. 1: one does. 2: wrong command line.
 
+#include <glog/logging.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
@@ -75,6 +77,7 @@ int Main(int argc, char** argv) {
       app.add_option("--seed", replayed, "play this one alone, and print every event");
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
+  FLAGS_minloglevel = google::GLOG_WARNING;
   // Each shard's locks are taken by one thread, always in the same few orders: simulation_test lets
   // Abseil look for cycles.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
