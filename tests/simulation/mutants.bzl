@@ -1,80 +1,91 @@
 """Deliberate bugs in the core, which the simulation must find.
 
-Each is one replacement in the sources of one folder of server/. Its binary is the simulation with the
-changed copy linked before the libraries: the linker then has no use for the archive's own object.
+Each replaces one statement or one expression in the sources of one folder of server/. All are compiled at
+once, each behind a switch: SLUICE_MUTANT=NAME in the environment of simulation_mutants turns one on.
 """
 
 load("//tests:sluice_test.bzl", "UNOPTIMIZED")
 
-# name: (folder, what stands there exactly once, what stands there instead)
+# name: (folder, what stands there exactly once, what stands there instead). Where only a part is replaced,
+# and the rest tells which place is meant, the part is in [[ ]].
 MUTANTS = {
     "aborted_not_counted": ("admission", "++(why == Abandoned::kRejected ? counters_.rejected : counters_.aborted);", "if (why == Abandoned::kRejected) ++counters_.rejected;"),
     "accumulator_not_cleared": ("aggregation", "accumulator_.Clear();", ""),
     "answer_has_old_step": ("admission", "outcome.step = step;", "outcome.step = judged_at;"),
     "answers_not_kept": ("state", "answers[header.sequence] = answer;", ""),
     "arriving_bytes_renew_no_lease": ("admission", "if (std::exchange(inside.heard, arrived) != arrived) heard.push_back(entry.first);", "inside.heard = arrived;"),
-    "backup_one_gradient_late": ("policy", "         progress.accumulated >= consistency_.quorum;", "         progress.accumulated > consistency_.quorum;"),
+    "backup_one_gradient_late": ("policy", "kBackup &&\n         [[progress.accumulated >= consistency_.quorum]]", "progress.accumulated > consistency_.quorum"),
     "banned_process_returns": ("membership", "record->banned = true;", ""),
     "bound_off_by_one": ("policy", "staleness <= *consistency_.max_staleness", "staleness < *consistency_.max_staleness"),
-    "cancelled_push_not_counted": ("admission", "!in_flight_->Cancel(push)) return false;\n  gate_.Abandon(Abandoned::kAborted);", "!in_flight_->Cancel(push)) return false;"),
+    "cancelled_push_not_counted": ("admission", "in_flight_->Cancel(push)) return false;\n  [[gate_.Abandon(Abandoned::kAborted);]]", ""),
     "checkpoint_holds_step_under_way": ("shard", "checkpoint.workers.push_back(record.Before(checkpoint.step));", "checkpoint.workers.push_back(record);"),
-    "contribution_not_recorded": ("admission", "record.Contribute(step);", ";"),
+    "contribution_not_recorded": ("admission", "record.Contribute(step);", ""),
     "discount_off_by_one": ("aggregation", "static_cast<float>(1 + staleness)", "static_cast<float>(2 + staleness)"),
-    "divisor_off_by_one": ("aggregation", "static_cast<float>(count_);", "static_cast<float>(count_ + 1);"),
+    "divisor_off_by_one": ("aggregation", "[[static_cast<float>(count_)]];", "static_cast<float>(count_ + 1)"),
     "draining_keeps_pushes_waiting": ("admission", "return draining || !sessions.IsAlive(push.header.session);", "return !sessions.IsAlive(push.header.session);"),
     "evicted_stays_member": ("membership", "record.presence = Presence::kEvicted;", "record.presence = Presence::kLost;"),
     "expected_workers_not_awaited_again": ("membership", "if (!first_join_.has_value()) started_ = started_ && came_back;", "(void)came_back;"),
     "fewer_answers_kept": ("state", "answers.size() > kStoredAnswers", "answers.size() >= kStoredAnswers"),
     "fifth_push_waits": ("admission", "found->second < kMostWaiting", "found->second <= kMostWaiting"),
-    "gone_workers_keep_their_index": ("membership", "if (other_worker && record.alive()) taken", "if (other_worker) taken"),
+    "gone_workers_keep_their_index": ("membership", "[[other_worker && record.alive()]]) taken", "other_worker"),
     "have_step_ignored": ("admission", "request.have_step == latest->step", "request.have_step.has_value()"),
     "high_water_mark_reset": ("membership", "record.presence = Presence::kPresent;", "record.presence = Presence::kPresent; record.last_sequence = Sequence(); record.answers.clear();"),
     "late_joiner_at_once": ("shard", "at_once ? now : now.Next()", "now"),
-    "limit_admits_one_more": ("admission", "journaled_ < (", "journaled_ <= ("),
+    "limit_admits_one_more": ("admission", "inside_.size() + journaled_ < (may_use_all ? capacity_ : capacity_ - 1)", "inside_.size() + journaled_ <= (may_use_all ? capacity_ : capacity_ - 1)"),
     "limit_never_released": ("shard", "admission_.Release(contribution.push->header().session);", "(void)contribution;"),
     "lost_lease_never_ends": ("membership", "record.alive() && record.last_seen <= deadline", "record.presence == Presence::kPresent && record.last_seen <= deadline"),
-    "old_sequence_counts": ("admission", "if (header.sequence <= record.last_sequence)", "if (header.sequence < Sequence())"),
+    "old_sequence_counts": ("admission", "header.sequence <= record.last_sequence", "header.sequence < Sequence()"),
     "policy_adopted_mid_step": ("shard", "settings_.Propose(consistency);", "settings_.Propose(consistency); settings_.Adopt();"),
     "predecessors_pushes_forgotten": ("state", "successor.pushes_before = pushes_before + pushes();", ""),
     "pull_one_step_early": ("shard", "request.min_step > step_.number()", "request.min_step > step_.number().Next()"),
     "quorum_off_by_one": ("policy", "progress.all_wait || progress.accumulated >= consistency_.quorum", "progress.all_wait || progress.accumulated > consistency_.quorum"),
-    "rank_order_ignored": ("aggregation", "order == ReductionOrder::kRank ? contribution.rank : Rank()", "order == ReductionOrder::kRank ? Rank() : Rank()"),
+    "rank_order_ignored": ("aggregation", "order == ReductionOrder::kRank ? contribution.rank : Rank()", "Rank()"),
     "rank_order_too_early": ("aggregation", "if (waits) return absl::nullopt;", "(void)waits;"),
-    "replaced_process_resumes": ("membership", "!forgot_workers_ && !replaced;", "!forgot_workers_ && (!replaced || true);"),
-    "replaced_session_lives": ("membership", "  by_session_.erase(record.session);\n  const bool keeps_place", "  const bool keeps_place"),
+    "replaced_process_resumes": ("membership", "!forgot_workers_ && [[!replaced]];", "true"),
+    "replaced_session_lives": ("membership", "[[by_session_.erase(record.session);]]\n  const bool keeps_place", ""),
     "restored_answers_forgotten": ("membership", "record = std::move(later);", "record = std::move(later); record.answers.clear();"),
-    "restored_worker_has_no_lease": ("membership", "record.active_from = step;\n  record.last_seen = now;", "record.active_from = step;"),
+    "restored_worker_has_no_lease": ("membership", "record.active_from = step;\n  [[record.last_seen = now;]]", ""),
     "samples_not_weighted": ("aggregation", "samples_ += samples;", "++samples_;"),
     "skip_not_counted": ("admission", "++(disposition == Disposition::kSkipped ? counters_.skipped : counters_.accepted);", "++counters_.accepted;"),
     "slack_off_by_one": ("policy", "worker.clock > progress.slowest + consistency_.slack", "worker.clock >= progress.slowest + consistency_.slack"),
     "stale_gradient_counts": ("policy", "return staleness == 0;", "return staleness <= 1;"),
-    "step_grows_by_two": ("admission", "  number_ = number_.Next();", "  number_ = number_.Next().Next();"),
+    "step_grows_by_two": ("admission", "number_ = number_.Next();", "number_ = number_.Next().Next();"),
     "stop_ends_leases": ("shard", "not_run_ += std::max(now - read_ - longest_, absl::ZeroDuration());", ""),
-    "successor_changes_rank": ("membership", "request.index.value_or(it->second.index) == it->second.index;", "true;"),
-    "successor_takes_lowest_index": ("membership", "it != records_.end() && it->second.alive() && it->second.role == request.role;", "returns && it->second.alive() && it->second.role == request.role;"),
-    "successor_waits_a_step": ("shard", "roster_.sessions().TakesOver(request, now) ||", ""),
+    "successor_changes_rank": ("membership", "[[request.index.value_or(it->second.index) == it->second.index]];", "true"),
+    "successor_takes_lowest_index": ("membership", "[[it != records_.end() && it->second.alive() && it->second.role == request.role]];", "returns && it->second.alive() && it->second.role == request.role"),
+    "successor_waits_a_step": ("shard", "[[roster_.sessions().TakesOver(request, now)]] ||", "false"),
 }
 
 def _quoted(text):
     return "'" + text.replace("$", "$$") + "'"
 
-def mutants(deps):
-    """Declares simulation_NAME for each mutant, with `deps`. Returns their labels."""
-    for name, (folder, old, new) in MUTANTS.items():
+def mutants(name, deps):
+    """Declares `name`, the simulation with all mutants, with `deps`. Returns the names of the mutants."""
+    copies = []
+    for folder in {mutant[0]: None for mutant in MUTANTS.values()}:
+        copies.append("mutants/%s.cc" % folder)
+        planted = [
+            text
+            for mutant, (place, old, new) in MUTANTS.items()
+            if place == folder
+            for text in (mutant, old, new)
+        ]
         native.genrule(
-            name = "mutate_" + name,
+            name = "mutate_" + folder,
             testonly = True,
             srcs = ["//server/%s:%s_sources.cc" % (folder, folder)],
-            outs = ["mutants/%s.cc" % name],
-            cmd = "$(location mutate.sh) $< $@ %s %s" % (_quoted(old), _quoted(new)),
+            outs = [copies[-1]],
+            cmd = "$(location mutate.sh) $< $@ " + " ".join([_quoted(text) for text in planted]),
             tools = ["mutate.sh"],
         )
-        native.cc_binary(
-            name = "simulation_" + name,
-            testonly = True,
-            srcs = [":mutate_" + name],
-            copts = UNOPTIMIZED,
-            linkstatic = True,
-            deps = deps,
-        )
-    return [":simulation_" + name for name in MUTANTS]
+
+    # The copies are linked before the libraries: the linker then has no use for the archives' own objects.
+    native.cc_binary(
+        name = name,
+        testonly = True,
+        srcs = copies,
+        copts = UNOPTIMIZED,
+        linkstatic = True,
+        deps = deps,
+    )
+    return MUTANTS.keys()
