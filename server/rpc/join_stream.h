@@ -23,9 +23,9 @@
 namespace sluice {
 
 // `Reactor` is gRPC's for the call; it writes grpc::ByteBuffers. The object deletes itself when the
-// call is done; when it ends, it reports the lost connection to the shard and ends the session in
-// `resources`. Events are queued, since gRPC writes one at a time. The shard's listener may outlive
-// the call, so it holds the stream weakly.
+// call is done; when it ends, it ends the session in `resources`, and reports the lost connection
+// to the shard. Events are queued, since gRPC writes one at a time. The shard's listener may
+// outlive the call, so it holds the stream weakly.
 template <typename Reactor>
 class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStream<Reactor>> {
  public:
@@ -77,8 +77,8 @@ class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStrea
       session = session_;
     }
     if (session.has_value()) {
-      shard_.ConnectionLost(*session);
       resources_.End(*session);
+      shard_.ConnectionLost(*session);
     }
     self_.reset();
   }

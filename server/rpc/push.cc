@@ -98,7 +98,9 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       Answer(start->answer);
     } else {
       const PushHeader& header = start->push->header();
-      memory_ = memories_.Find(header.session);
+      const absl::optional<SenderMemory> memory = memories_.Find(header.session);
+      memory_ = memory.value_or(nullptr);
+      unmapped_ = !memory.has_value();
       span_.Begin(shard_, "push", header.session, header.step);
       gathered_ =
           std::make_shared<GatheredPush>(std::move(start->push), transforms_, shard_.parallel());
@@ -109,12 +111,19 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   void Take() {
     absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::PushGradientsRequest>(message_, memory_);
+    if (unmapped_ && ReasonOf(chunk.status()) == Reason::kBadChunk) chunk = Unmapped();
     const bool none = ReasonOf(chunk.status()) == Reason::kBadArgument;
     if (none ? TakeSummary(chunk.status()) : TakeChunk(std::move(chunk))) {
       StartRead(&message_);
     } else {
       End();
     }
+  }
+
+  static absl::Status Unmapped() {
+    return MakeError(Reason::kUnknownSession,
+                     "the session's stream has ended, and with it the memory that the worker "
+                     "shared; join again");
   }
 
   bool TakeChunk(absl::StatusOr<TensorChunk> chunk) {
@@ -159,7 +168,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   PushLanes& lanes_;
   const TransformRegistry& transforms_;
   Shard& shard_;
-  SenderMemory memory_;
+  SenderMemory memory_;    // null if the worker shares none
+  bool unmapped_ = false;  // the worker may have shared memory until its session's stream ended
   grpc::ByteBuffer message_;
   LaneName name_;                           // of this call; number 0: it has no lanes
   std::shared_ptr<GatheredPush> gathered_;  // null before the shard admits the push

@@ -9,22 +9,29 @@
 
 namespace sluice {
 
-bool SharedMemories::Open(SessionId session, const v1::JoinRequest& request) {
-  if (!enabled_ || !request.has_memory()) return false;
+namespace {
+
+SenderMemory MemoryOf(const v1::JoinRequest& request) {
+  if (!request.has_memory()) return nullptr;
   auto memory = SharedMemoryView::Open(FromProto(request.memory()));
-  if (!memory.ok()) {
-    LOG(INFO) << Shown(request.worker()) << " goes through sockets: " << memory.status().message();
-    return false;
-  }
-  absl::MutexLock lock(&mu_);
-  by_session_[session] = *std::move(memory);
-  return true;
+  if (memory.ok()) return *std::move(memory);
+  LOG(INFO) << Shown(request.worker()) << " goes through sockets: " << memory.status().message();
+  return nullptr;
 }
 
-SenderMemory SharedMemories::Find(SessionId session) const {
+}  // namespace
+
+bool SharedMemories::Open(SessionId session, const v1::JoinRequest& request) {
+  SenderMemory memory = enabled_ ? MemoryOf(request) : nullptr;
+  absl::MutexLock lock(&mu_);
+  return (by_session_[session] = std::move(memory)) != nullptr;
+}
+
+absl::optional<SenderMemory> SharedMemories::Find(SessionId session) const {
   absl::MutexLock lock(&mu_);
   const auto found = by_session_.find(session);
-  return found == by_session_.end() ? nullptr : found->second;
+  if (found == by_session_.end()) return absl::nullopt;
+  return found->second;
 }
 
 void SharedMemories::Close(SessionId session) {

@@ -113,6 +113,14 @@ TEST_F(GrpcSharedMemoryTest, RefusesAReferenceOfAWorkerThatNamedNoMemory) {
   EXPECT_THAT(PushOf({ChunkAt(0, 0, 3)}), IsError(Reason::kBadChunk, HasSubstr("of the 0")));
 }
 
+// The session goes on until its lease ends, but the server has unmapped the memory.
+TEST_F(GrpcSharedMemoryTest, APushFromMemoryWhoseSessionsStreamHasEndedIsToldToJoinAgain) {
+  ASSERT_TRUE(JoinWith(memory_->name()));
+  ASSERT_TRUE(world_.Break("a"));
+  EXPECT_THAT(PushOf({ChunkAt(0, 0, 3)}),
+              IsError(Reason::kUnknownSession, HasSubstr("stream has ended")));
+}
+
 TEST_F(GrpcSharedMemoryTest, DoesNotShareMemoryThatItCannotReach) {
   SharedMemoryName name = memory_->name();
   name.cookie += 1;
