@@ -48,21 +48,14 @@ class Soak {
     auto directory = PrivateDirectory::Create();
     if (!directory.ok()) return directory.status();
     directory_ = *std::move(directory);
-    auto server = Process::Start(
-        {RunfilePath("server/sluice_server"), "--listen=127.0.0.1:0", "--lease=2",
-         "--max-workers=64", "--reduction=sum", absl::StrCat("--workers=", options_.workers + 1),
-         absl::StrCat("--checkpoint-dir=", directory_->path()), "--checkpoint-every=500",
-         "--keep-checkpoints=2", "--durability=journal"});
-    if (!server.ok()) return server.status();
-    server_ = *std::move(server);
-    auto address = server_->WaitForOutput("listening on ([^ ]+)");
-    if (!address.ok()) return address.status();
-    address_ = *std::move(address);
+    const absl::Status started = StartServer();
+    if (!started.ok()) return started;
     const double report = absl::ToDoubleSeconds(options_.interval);
     auto steady = StartWorker("steady", {absl::StrCat("--report-every=", report)});
     if (!steady.ok()) return steady.status();
     steady_ = *std::move(steady);
-    return process_group_.Start(options_.workers);
+    const absl::Status joined = process_group_.Start(options_.workers);
+    return joined.ok() && options_.hostile ? StartHostilePeers() : joined;
   }
 
   // Until there are as many measurements as intervals.
@@ -91,18 +84,20 @@ class Soak {
 
   // All leave; the server then ends by itself.
   absl::StatusOr<SoakReport> End() {
+    SoakReport report;
+    const absl::Status stopped = hostile_ == nullptr ? absl::OkStatus() : Stop(*hostile_);
+    if (!stopped.ok()) return stopped;
     const absl::Status left = process_group_.Leave();
     if (!left.ok()) return left;
     steady_->Signal(SIGTERM);
     for (Process* process : {steady_.get(), server_.get()}) {
-      const auto status = process->Wait();
-      if (!status.ok()) return status.status();
-      if (*status != 0) {
-        return absl::AbortedError(
-            absl::StrCat("ended with ", *status, ", expected 0; it wrote:\n", process->output()));
-      }
+      const absl::Status ended = AwaitEnd(*process);
+      if (!ended.ok()) return ended;
     }
-    SoakReport report;
+    if (hostile_ != nullptr) {
+      const auto attacks = hostile_->WaitForOutput("attacks: ([0-9]+)");
+      if (!attacks.ok() || !absl::SimpleAtoi(*attacks, &report.attacks)) return attacks.status();
+    }
     report.courses = courses_;
     report.load = load_;
     report.joined = process_group_.joined() + 1;
@@ -123,6 +118,47 @@ class Soak {
   }
 
  private:
+  absl::Status StartServer() {
+    Words words = {RunfilePath("server/sluice_server"),
+                   "--listen=127.0.0.1:0",
+                   "--lease=2",
+                   "--max-workers=64",
+                   "--reduction=sum",
+                   absl::StrCat("--workers=", options_.workers + 1),
+                   absl::StrCat("--checkpoint-dir=", directory_->path()),
+                   "--checkpoint-every=500",
+                   "--keep-checkpoints=2",
+                   "--durability=journal"};
+    auto server = Process::Start(words);
+    if (!server.ok()) return server.status();
+    server_ = *std::move(server);
+    auto address = server_->WaitForOutput("listening on ([^ ]+)");
+    if (!address.ok()) return address.status();
+    address_ = *std::move(address);
+    return absl::OkStatus();
+  }
+
+  absl::Status StartHostilePeers() {
+    auto started = Process::Start({RunfilePath("tests/testing/http2/hostile_peers.py"), address_,
+                                   absl::StrCat(options_.seed)},
+                                  {{"PYTHONDONTWRITEBYTECODE", "1"}});
+    if (!started.ok()) return started.status();
+    hostile_ = *std::move(started);
+    return absl::OkStatus();
+  }
+
+  static absl::Status Stop(Process& process) {
+    process.Signal(SIGTERM);
+    return AwaitEnd(process);
+  }
+
+  static absl::Status AwaitEnd(Process& process) {
+    const auto status = process.Wait();
+    if (!status.ok() || *status == 0) return status.status();
+    return absl::AbortedError(
+        absl::StrCat("ended with ", *status, ", expected 0; it wrote:\n", process.output()));
+  }
+
   absl::StatusOr<std::unique_ptr<Process>> StartWorker(const std::string& name,
                                                        const Words& more) const {
     Words words = {RunfilePath("tests/testing/process/pushing_worker_program"),
@@ -138,11 +174,15 @@ class Soak {
   }
 
   absl::Status Look() {
-    for (Process* process : {steady_.get(), server_.get()}) {
+    const std::pair<const char*, Process*> processes[] = {{"the server", server_.get()},
+                                                          {"the worker that stays", steady_.get()},
+                                                          {"hostile peers", hostile_.get()}};
+    for (const auto& [name, process] : processes) {
+      if (process == nullptr) continue;
       const auto ended = process->Wait(absl::ZeroDuration());
       if (!ended.ok()) continue;  // it works
       return absl::AbortedError(
-          absl::StrCat("ended by itself with ", *ended, "; it wrote:\n", process->output()));
+          absl::StrCat(name, " ended by itself with ", *ended, "; it wrote:\n", process->output()));
     }
     return process_group_.Look();
   }
@@ -191,6 +231,7 @@ class Soak {
   std::unique_ptr<Process> server_;
   std::string address_;
   std::unique_ptr<Process> steady_;
+  std::unique_ptr<Process> hostile_;  // or null
   ProcessGroup process_group_;
   std::vector<Course> courses_;
   std::vector<double> load_;

@@ -22,7 +22,9 @@ struct SoakOptions {
   uint32_t workers = 8;       // beside the one that stays, and tells how long its rounds take
   uint32_t elements = 16384;  // of the model
   double batch_time = 0.02;   // seconds that a worker waits before each push
-  uint64_t seed = 1;          // of who goes
+  uint64_t seed = 1;          // of who goes, and of the attacks
+  // Hostile peers attack the server all the time, beside the workers.
+  bool hostile = false;
 
   size_t measurements() const { return static_cast<size_t>(length / interval); }
 };
@@ -37,12 +39,14 @@ struct SoakReport {
   uint64_t joined = 0;  // workers, the one that stays included
   uint64_t left = 0;
   uint64_t killed = 0;
+  uint64_t attacks = 0;  // of hostile peers
 };
 
 // Runs it in a directory of its own, with checkpoints and the journal, and writes a line to `out`
-// at each interval. An error if a worker or the server ends in another way than it was asked to, if
-// the counters do not balance, or if the parameters are not exactly what the pushes that counted
-// make of them.
+// at each interval. An error if a worker, the server or the
+// hostile peers end in another way than they were asked to (the latter do if they are not
+// answered), if the counters do not balance, or if the parameters are not exactly what the pushes
+// that counted make of them.
 absl::StatusOr<SoakReport> RunSoak(const SoakOptions& options, std::ostream& out);
 
 }  // namespace sluice

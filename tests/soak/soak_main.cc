@@ -40,6 +40,7 @@ RecordSheet& Note(const SoakReport& report, RecordSheet& sheet) {
   sheet.Count("joined", report.joined);
   sheet.Count("left", report.left);
   sheet.Count("killed", report.killed);
+  sheet.Count("attacks", report.attacks);
   for (const Course& course : report.courses) sheet.Series(course.name, course.values);
   sheet.Series("load", report.load);
   return sheet;
@@ -60,7 +61,8 @@ int Run(const Flags& flags) {
   }
   std::cout << absl::StrCat(report->steps, " steps, ", report->pushes, " pushes, ", report->joined,
                             " workers joined, ", report->left, " left, ", report->killed,
-                            " were killed: ", flat ? "flat" : "NOT FLAT", "\n");
+                            " were killed, ", report->attacks,
+                            " attacks: ", flat ? "flat" : "NOT FLAT", "\n");
   sheet.Text("verdict", flat ? "flat" : "not flat");
   absl::Status written = sheet.Write();
   if (written.ok() && !flags.json.empty()) written = sheet.WriteTo(flags.json);
@@ -92,7 +94,10 @@ int Main(int argc, char** argv) {
                  "seconds that a worker waits before each push")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--seed", flags.soak.seed, "of who goes")->capture_default_str();
+  app.add_option("--seed", flags.soak.seed, "of who goes, and of the attacks")
+      ->capture_default_str();
+  app.add_flag("--hostile", flags.soak.hostile,
+               "peers that mean harm attack the server all the time, one attack after another");
   app.add_option("--json", flags.json, "file for the record sheet");
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;

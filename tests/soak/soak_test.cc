@@ -39,6 +39,14 @@ TEST(SoakTest, WorkersComeAndGoAndAllIsMeasured) {
   EXPECT_GE(JsonNumberAt(sheet, "figures.left"), 4);
 }
 
+TEST(SoakTest, WorkersTrainExactlyBesideHostilePeers) {
+  const auto soak = Start(
+      {Program(), "--minutes=0.1", "--interval=1", "--workers=2", "--hostile", "--change-every=1"});
+  ASSERT_THAT(soak->Wait(), IsOkAndHolds(::testing::AnyOf(0, 1))) << soak->output();
+  EXPECT_THAT(LinesWith(soak->output(), " were killed, 0 attacks"), SizeIs(0));
+  EXPECT_THAT(LinesWith(soak->output(), " were killed, "), SizeIs(1)) << soak->output();
+}
+
 TEST(SoakTest, ARunTooShortToJudgeByIsRefused) {
   const auto soak = Start({Program(), "--minutes=3"});
   EXPECT_THAT(soak->Wait(), IsOkAndHolds(2));

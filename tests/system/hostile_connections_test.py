@@ -9,31 +9,28 @@ import os
 import re
 import resource
 import ssl
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-from http2_peer import (
-    CONTINUATION,
-    END_HEADERS,
-    HEADERS,
-    PATIENCE,
-    RST_STREAM,
-    Peer,
-    bomb,
-    field,
-    frame,
-    request,
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "testing", "http2"))
+# pylint: disable=wrong-import-position
+from attacks import (  # noqa: E402
+    HEARTBEAT,
+    JOIN_IN_PARTS,
+    PUSH,
+    STATE,
+    WATCH,
+    Stall,
+    begin_calls,
+    reset_calls,
+    send_metadata,
 )
+from http2_peer import PATIENCE, Peer, bomb  # noqa: E402
 
-JOIN_IN_PARTS = "/sluice.v1.ParameterServer/JoinInParts"
-HEARTBEAT = "/sluice.v1.ParameterServer/Heartbeat"
-PUSH = "/sluice.v1.ParameterServer/PushGradients"
-STATE = "/sluice.v1.Inspector/GetServerState"
-WATCH = "/grpc.health.v1.Health/Watch"
 EMPTY = bytes(5)  # a message without fields
 PLENTY = 100  # MB of memory; a server takes 20 at its start
 PROGRAM = ""
@@ -149,91 +146,51 @@ class HostileConnections(unittest.TestCase):
 
     # ---- Calls ----
 
-    def reset_calls(self, peer, path):
-        """Begins calls and resets each at once. True if the server closes the connection."""
-        whole = b"\x83\x86" + b"".join(
-            field(name, value, remembered=True)
-            for name, value in [
-                (b":path", path.encode()),
-                (b":authority", b"x"),
-                (b"te", b"trailers"),
-                (b"content-type", b"application/grpc"),
-            ]
-        )
-        indexed = b"\x83\x86\xc1\xc0\xbf\xbe"
-        for first in range(0, 150_000, 500):
-            frames = b""
-            for i in range(first, first + 500):
-                frames += frame(HEADERS, END_HEADERS, 2 * i + 1, indexed if i else whole)
-                frames += frame(RST_STREAM, 0, 2 * i + 1, struct.pack(">I", 8))
-            if not peer.send(frames):
-                return True
-        return False
-
     def test_a_flood_of_resets_ends_the_connection(self):
         for path in (WATCH, HEARTBEAT, PUSH, "/no/method"):
             server = self.serve()
-            self.assertTrue(self.reset_calls(self.greeted(server), path), path)
+            self.assertTrue(reset_calls(self.greeted(server), path), path)
             self.expect_served(server)
             server.await_line("(closed a connection from 127.0.0.1: it (has|broke))")
 
     def test_a_flood_of_resets_ends_the_connection_on_a_unix_socket(self):
         with tempfile.TemporaryDirectory(dir="/tmp") as folder:
             server = self.serve(listen=f"unix:{folder}/s")
-            self.assertTrue(self.reset_calls(self.greeted(server), WATCH))
+            self.assertTrue(reset_calls(self.greeted(server), WATCH))
             self.expect_served(server)
             server.await_line("(closed a connection from a unix socket: it (has|broke))")
 
     def test_a_flood_of_resets_ends_the_connection_over_tls(self):
         server, tls = self.serve_tls()
-        self.assertTrue(self.reset_calls(self.greeted(server, tls=tls), WATCH))
+        self.assertTrue(reset_calls(self.greeted(server, tls=tls), WATCH))
         self.expect_served(server, tls)
 
     def test_calls_without_end_of_a_client_that_acknowledges_nothing_end_the_connection(self):
         server = self.serve()
         evil = self.greeted(server, acknowledges=False)
-        for first in range(0, 20_000, 500):
-            calls = range(2 * first + 1, 2 * (first + 500), 2)
-            evil.send(b"".join(frame(HEADERS, END_HEADERS, i, request(PUSH)) for i in calls))
+        begin_calls(evil)
         evil.await_close()
         self.expect_served(server)
 
     def test_metadata_of_a_client_that_acknowledges_nothing_are_refused(self):
         server = self.serve()
         evil = self.greeted(server, acknowledges=False)
-        evil.send(frame(HEADERS, 0, 1, request(HEARTBEAT)))
-        for _ in range(900):
-            evil.send(frame(CONTINUATION, 0, 1, field(b"x", bytes(16000))))
-        evil.send(frame(CONTINUATION, END_HEADERS, 1))
+        send_metadata(evil)
         self.assertIn(b"grpc-status\x018", evil.answer())
         self.expect_served(server)
 
-    def stall(self, server, path, calls):
-        """Begins calls on a connection, and sends as much as it may of a message that never ends."""
-        evil = self.greeted(server)
-        unfinished = {}
-        for stream in range(1, 2 * calls, 2):
-            evil.send(frame(HEADERS, END_HEADERS, stream, request(path)))
-            unfinished[stream] = b"\0" + struct.pack(">I", 4 << 20) + bytes((4 << 20) - 1)
-        deadline = time.monotonic() + PATIENCE
-        while len(evil.ended) < calls - 2 and time.monotonic() < deadline:
-            for stream in unfinished:
-                if stream not in evil.ended:
-                    unfinished[stream] = evil.pour(stream, unfinished[stream])
-            evil.settle()
-        for _ in range(50):  # what the others may send
-            for stream in unfinished:
-                if stream not in evil.ended:
-                    unfinished[stream] = evil.pour(stream, unfinished[stream])
-            evil.settle()
-        return evil
-
     def test_requests_to_join_that_wait_for_their_turn_take_little(self):
         server = self.serve()
-        crowd = [self.stall(server, JOIN_IN_PARTS, calls=10) for _ in range(4)]
-        for evil in crowd:
-            self.assertEqual(len(evil.ended), 8)
-            self.assertIn(b"has 2 requests to join in parts", evil.ended[min(evil.ended)])
+        for _ in range(4):
+            stall = Stall(self.greeted(server), JOIN_IN_PARTS, calls=10)
+            deadline = time.monotonic() + PATIENCE
+            while len(stall.peer.ended) < 8 and time.monotonic() < deadline:
+                stall.pour()
+            for _ in range(50):  # what the others may send
+                stall.pour()
+            self.assertEqual(len(stall.peer.ended), 8)
+            refusal = stall.peer.ended[min(stall.peer.ended)]
+            self.assertIn(b"has 2 requests to join in parts", refusal)
         self.expect_served(server)
 
     # ---- Connections ----

@@ -65,7 +65,7 @@ class Peer:
         self.acknowledges = acknowledges
         self.window = {}  # stream: bytes that may be sent on it
         self.first_window = WINDOW  # of each stream
-        self.ended = {}  # stream: the trailers with which the server has ended it
+        self.ended = {}  # stream: the trailers, or the error, with which the server has ended it
         self.closed = False
 
     def greet(self):
@@ -113,8 +113,8 @@ class Peer:
                 self.send(frame(SETTINGS, ACK, 0))
         if kind == WINDOW_UPDATE:
             self.window[stream] = self.left(stream) + int.from_bytes(payload, "big")
-        if kind == HEADERS and flags & END_STREAM:
-            self.ended[stream] = payload
+        if kind == RST_STREAM or (kind == HEADERS and flags & END_STREAM):
+            self.ended.setdefault(stream, payload)
         self.last = found
         return kind == wanted
 
