@@ -1,17 +1,32 @@
-"""Plays mutants: builds and tests each in a copy of the tree, and notes what became of it."""
+"""Plays mutants that sleep in the programs of a built tree, and notes what became of each."""
 
+import collections
+import concurrent.futures
 import json
+import math
 import os
 import shutil
 import subprocess
-import time
+import tempfile
 
-KILLED, SURVIVED, INVALID, EQUIVALENT = "killed", "survived", "does not compile", "equivalent"
-_BAZEL_BUILD_FAILED, _BAZEL_TESTS_FAILED, _BAZEL_NO_TESTS = 1, 3, 4
+import running
+import switching
+
+KILLED, SURVIVED, INVALID, EQUIVALENT = "killed", "survived", "cannot be built", "equivalent"
+# The quick ones of the near tests do not notice it, or none of the near ones; the others were not played yet.
+UNDECIDED, UNNOTICED = "undecided", "unnoticed by near tests"
+
+_NEAR = ("//tests/common", "//tests/server", "//tests/worker")
+# Of a target that takes longer, it is found out what each suite of cases reaches.
+_SLOW = 10
+_LONGEST = 900
+# What comes to a mutant in so many seconds is played first, against all mutants.
+_QUICK = 10
 
 
-class BrokenTree(Exception):
-    """The tree cannot be used as it is."""
+def limit_of(seconds):
+    """How long something may take that took so long without a mutant."""
+    return 3 * seconds + 5
 
 
 def tracked_files(root):
@@ -21,10 +36,10 @@ def tracked_files(root):
     return [path for path in listed.split("\0") if path and os.path.isfile(os.path.join(root, path))]
 
 
-def refresh(root, scratch):
-    """Makes `scratch` a copy of the tree. Files that are the same keep their times, so that Bazel reads them once."""
+def refresh(root, scratch, changed):
+    """Makes `scratch` a copy of the tree but for the files `changed`. Files that are the same keep their times."""
     if os.path.realpath(scratch) == os.path.realpath(root):
-        raise BrokenTree(f"the scratch copy would be the checkout itself, {root}; name another place with --scratch")
+        raise running.BrokenTree(f"the scratch copy would be the checkout itself, {root}; name another place with --scratch")
     wanted = set(tracked_files(root))
     for folder, _, names in os.walk(scratch):
         for name in names:
@@ -33,9 +48,12 @@ def refresh(root, scratch):
                 os.remove(os.path.join(folder, name))
     for path in wanted:
         source, copy = os.path.join(root, path), os.path.join(scratch, path)
+        content = changed[path].encode() if path in changed else bytes_of(source)
         os.makedirs(os.path.dirname(copy), exist_ok=True)
-        if not os.path.exists(copy) or bytes_of(copy) != bytes_of(source):
-            shutil.copy(source, copy)
+        if not os.path.exists(copy) or bytes_of(copy) != content:
+            with open(copy, "wb") as file:
+                file.write(content)
+            shutil.copymode(source, copy)
 
 
 def bytes_of(path):
@@ -43,145 +61,215 @@ def bytes_of(path):
         return file.read()
 
 
-class State:
-    """The results so far: a line of JSON for each mutant. A line that was cut off is played again."""
+class Lines:
+    """A file with a line of JSON for each thing that was found out. A line that was cut off does not count."""
 
-    def __init__(self, path):
+    def __init__(self, path, key):
         self.path = path
-        self.results = {}
+        self._key = key
+        self.found = {}
         if not os.path.exists(path):
             return
         with open(path, encoding="utf-8") as lines:
             for line in lines:
                 try:
-                    result = json.loads(line)
+                    thing = json.loads(line)
                 except ValueError:
                     continue
-                self.results[result["id"]] = result
+                self.found[thing[key]] = thing
 
-    def forget(self, verdict):
-        """The mutants with this verdict will be played again; the last line of a mutant counts."""
-        self.results = {name: result for name, result in self.results.items() if result["verdict"] != verdict}
-
-    def note(self, mutant, verdict, by, seconds):
-        result = {"id": mutant.id, "path": mutant.path, "line": mutant.line, "kind": mutant.kind,
-                  "before": mutant.before, "after": mutant.after, "verdict": verdict, "by": by,
-                  "seconds": round(seconds, 1)}
-        self.results[mutant.id] = result
+    def note(self, thing):
+        """The last line of a thing counts."""
+        self.found[thing[self._key]] = thing
         with open(self.path, "a", encoding="utf-8") as file:
-            file.write(("" if self._ends_with_a_line() else "\n") + json.dumps(result) + "\n")
+            file.write(("" if self._ends_with_a_line() else "\n") + json.dumps(thing) + "\n")
 
     def _ends_with_a_line(self):
         written = bytes_of(self.path) if os.path.exists(self.path) else b""
         return not written or written.endswith(b"\n")
 
 
-class Tree:
-    """The scratch copy, with Bazel in it."""
+class State(Lines):
+    """What became of the mutants."""
 
-    def __init__(self, scratch, timeout, excluded):
-        self.scratch = scratch
-        self.timeout = timeout
-        self.excluded = excluded
+    def __init__(self, path):
+        super().__init__(path, "id")
 
-    def tests_of(self, path):
-        """The tests that depend on a file: first those of its own folder, then the others."""
-        label = self._bazel("query", path).stdout.strip()
-        if not label:
-            raise BrokenTree(f"Bazel knows no target for {path}; is it in a BUILD.bazel?")
-        found = self._bazel("query", f"tests(rdeps(//tests/..., {label}))", "--keep_going").stdout.split()
-        own = "//tests/" + os.path.dirname(path)
-        tests = [test for test in found if test not in self.excluded]
-        near = [test for test in tests if test.startswith((own + ":", own + "/"))]
-        return near, [test for test in tests if test not in near]
+    def verdict(self, mutant):
+        return self.found.get(mutant.id, {}).get("verdict")
 
-    def test(self, targets):
-        """Bazel's exit status, and what it printed."""
-        done = self._bazel("test", "--notest_keep_going", "--test_output=summary", f"--test_timeout={self.timeout}", *targets)
-        return done.returncode, done.stdout + done.stderr
+    def forget(self, *verdicts):
+        """The mutants with these verdicts will be played again."""
+        self.found = {name: result for name, result in self.found.items() if result["verdict"] not in verdicts}
 
-    def _bazel(self, *arguments):
-        return subprocess.run(["bazel", *arguments], cwd=self.scratch, capture_output=True, text=True, check=False)
+    def tell(self, mutant, verdict, by):
+        self.note({"id": mutant.id, "path": mutant.path, "line": mutant.line, "kind": mutant.kind,
+                   "before": mutant.before, "after": mutant.after, "verdict": verdict, "by": by})
 
 
-def verdict_of(status):
-    if status in (0, _BAZEL_NO_TESTS):
-        return SURVIVED
-    if status == _BAZEL_TESTS_FAILED:
-        return KILLED
-    if status == _BAZEL_BUILD_FAILED:
-        return INVALID
-    raise BrokenTree(f"bazel test ended with exit status {status}; run it in the scratch copy to see why")
+def build(root, tree, texts, numbered, state, without, tell):
+    """Builds the tests that depend on the mutants' files, with all mutants in them. Returns the tests.
+
+    What does not compile is noted and left out, until the rest does.
+    """
+    targets = None
+    while True:
+        live = {number: mutant for number, mutant in numbered.items() if state.verdict(mutant) != INVALID}
+        files = switching.switch(texts, live)
+        refresh(root, tree.scratch, {path: file.text for path, file in files.items()})
+        targets = targets or tree.tests_of(sorted({mutant.path for mutant in numbered.values()}), without)
+        tell(f"building {len(targets)} tests with {len(live)} mutants in them")
+        built, printed = tree.build([target.label for target in targets])
+        if built:
+            return targets
+        guilty = switching.blamed(files, printed)
+        if not guilty:
+            raise running.BrokenTree(f"the copy does not build, and no mutant is to blame: {printed[-3000:]}")
+        for number in sorted(guilty):
+            state.tell(numbered[number], INVALID, "")
+            tell(_line(numbered[number], INVALID, ""))
 
 
-def killer_in(output):
-    """The first test that failed."""
-    for line in output.splitlines():
-        if line.startswith("//") and ("FAILED" in line or "TIMEOUT" in line):
-            return line.split()[0]
-    return ""
+class Tests:
+    """Knows which tests, or suites of them, come to which mutant, and plays them. Plays may run in several threads."""
+
+    def __init__(self, runner, targets, numbered, notes):
+        self._runner = runner
+        self._targets = targets
+        self._numbers = {mutant.id: number for number, mutant in numbered.items()}
+        self._mutants = numbered
+        self._notes = notes  # Lines with the key "test"
+
+    def stop(self):
+        self._runner.stop()
+
+    def near(self):
+        return [target for target in self._targets if target.label.startswith(_NEAR)]
+
+    def others(self):
+        return [target for target in self._targets if not target.label.startswith(_NEAR)]
+
+    def unknown(self, targets):
+        """Those that must be played without a mutant before."""
+        return [target for target in targets
+                if self._notes.found.get(target.label, {}).get("digest") != self._digest_of(target)]
+
+    def explore(self, target):
+        """Returns what the target or its suites reach, for Lines; BrokenTree if they fail without a mutant."""
+        whole = self._reached(target, [], _LONGEST)
+        reached = {"": whole[:2]}
+        suites = sorted({case.rsplit(".", 1)[0] + ".*" for case in whole[2]})
+        if whole[0] > _SLOW and len(suites) > 1:
+            reached = {suite: self._reached(target, [suite], _LONGEST)[:2] for suite in suites}
+        return {"test": target.label, "digest": self._digest_of(target), "reached": reached}
+
+    def note(self, explored):
+        self._notes.note(explored)
+
+    def killer(self, mutant, targets, least, most):
+        """The first test and case that notices a mutant, or an empty text: those of its own folder first, then quick ones.
+
+        Only those are played that take at least `least` and less than `most` seconds.
+        """
+        chosen = []
+        for target in targets:
+            suites = self._notes.found[target.label]["reached"]
+            reaching = {suite: seconds for suite, (seconds, ids) in suites.items() if mutant.id in ids}
+            if reaching and least <= sum(reaching.values()) < most:
+                own = "//tests/" + os.path.dirname(mutant.path)
+                far = not target.label.startswith((own + ":", own + "/"))
+                chosen.append((far, sum(reaching.values()), target.label, target, [suite for suite in reaching if suite]))
+        for _, seconds, label, target, suites in sorted(chosen, key=lambda each: each[:3]):
+            case = self._noticed(mutant, target, suites, limit_of(seconds))
+            if case is not None:
+                return f"{label} {case}".strip()
+        return ""
+
+    def is_reached(self, mutant):
+        return any(mutant.id in ids for note in self._notes.found.values() for _, ids in note["reached"].values())
+
+    def _noticed(self, mutant, target, suites, limit):
+        """The case that fails with the mutant, passes without, and fails again with it; None if there is no such."""
+        played = {"SLUICE_MUTANT": str(self._numbers[mutant.id])}
+        run = self._runner.run(target, suites, limit, played)
+        if run.passed:
+            return None
+        failed = [case for case, (_, passed) in run.cases.items() if not passed]
+        again = failed[:1] or suites
+        if not self._runner.run(target, again, limit, {}).passed:
+            return None  # the machine is too busy, or the test fails at times
+        if self._runner.run(target, again, limit, played).passed:
+            return None
+        return failed[0] if failed else ""
+
+    def _reached(self, target, cases, limit):
+        """Seconds, the mutants' ids, and the cases that were played."""
+        for _ in range(3):
+            with tempfile.TemporaryDirectory(prefix="mutate-reached-") as folder:
+                os.chmod(folder, 0o777)
+                run = self._runner.run(target, cases, limit, {"SLUICE_MUTANTS_REACHED": folder})
+                if run.passed:
+                    ids = sorted(self._mutants[int(name)].id for name in os.listdir(folder))
+                    return [round(run.seconds, 2), ids, list(run.cases)]
+        raise running.BrokenTree(f"without any mutant {' '.join([target.label, *cases])} fails: {run.output[-2000:]}")
+
+    def _digest_of(self, target):
+        return self._runner.digest(target)
 
 
-def play(mutant, tree, stages):
-    """Returns the verdict, and the test that killed the mutant. The file is as before when it returns."""
-    path = os.path.join(tree.scratch, mutant.path)
-    original = bytes_of(path)
-    text = original.decode()
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text[:mutant.begin] + mutant.new + text[mutant.end:])
-        for targets in stages:
-            if not targets:
-                continue
-            status, output = tree.test(targets)
-            verdict = verdict_of(status)
-            if verdict != SURVIVED:
-                return verdict, killer_in(output)
-        return SURVIVED, ""
-    finally:
-        with open(path, "wb") as file:
-            file.write(original)
+def run(mutants, tests, state, equivalent, near_only, jobs, tell):
+    """Plays those mutants that `state` has no verdict of. `tell` gets a line for each."""
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        try:
+            for before, targets, seconds, after in (
+                    (None, tests.near(), (0, _QUICK), UNDECIDED), (UNDECIDED, tests.near(), (_QUICK, math.inf), UNNOTICED),
+                    (UNNOTICED, [] if near_only else tests.others(), (0, math.inf), SURVIVED)):
+                if targets:
+                    _explore(tests, targets, pool, tell)
+                    playing = {pool.submit(tests.killer, mutant, targets, *seconds): mutant for mutant in mutants
+                               if mutant.id not in equivalent and state.verdict(mutant) == before}
+                    _note(playing, after, tests, state, tell)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            tests.stop()
+            raise
 
 
-def run(mutants, tree, state, equivalent, near_only, tell):
-    """Plays those mutants that `state` has no result for. `tell` gets a line for each."""
-    stages_of = {}
-    for number, mutant in enumerate(mutants, 1):
-        if mutant.id in state.results:
-            continue
-        began = time.monotonic()
-        if mutant.id in equivalent:
-            verdict, killer = EQUIVALENT, ""
-        else:
-            if mutant.path not in stages_of:
-                stages_of[mutant.path] = _sound_stages(mutant.path, tree, near_only)
-            verdict, killer = play(mutant, tree, stages_of[mutant.path])
-        state.note(mutant, verdict, killer, time.monotonic() - began)
-        tell(f"{number} of {len(mutants)}  {verdict:16}  {mutant.path}:{mutant.line}  {mutant.after}  {killer}")
+def _explore(tests, targets, pool, tell):
+    unknown = tests.unknown(targets)
+    tell(f"running {len(unknown)} tests without a mutant" if unknown else "every test is known")
+    for done in concurrent.futures.as_completed([pool.submit(tests.explore, target) for target in unknown]):
+        tests.note(done.result())
 
 
-def _sound_stages(path, tree, near_only):
-    """The tests of a file, which pass without a mutant."""
-    near, others = tree.tests_of(path)
-    stages = [near] if near_only else [near, others]
-    for targets in stages:
-        status, output = tree.test(targets) if targets else (0, "")
-        if verdict_of(status) != SURVIVED:
-            raise BrokenTree(f"without any mutant a test of {path} fails: {killer_in(output) or output[-2000:]}")
-    return stages
+def _note(playing, otherwise, tests, state, tell):
+    """Notes KILLED for each mutant that a test noticed, and `otherwise` for the rest."""
+    for count, done in enumerate(concurrent.futures.as_completed(playing), 1):
+        mutant, killer = playing[done], done.result()
+        verdict = KILLED if killer else otherwise
+        by = killer or ("no test reaches it" if verdict == SURVIVED and not tests.is_reached(mutant) else "")
+        state.tell(mutant, verdict, by)
+        if verdict != UNDECIDED:
+            tell(f"{count} of {len(playing)}  {_line(mutant, verdict, by)}")
 
 
-def summary(mutants, results, equivalent):
+def _line(mutant, verdict, by):
+    return f"{verdict:16}  {mutant.id}  {mutant.path}:{mutant.line}  {mutant.after}  {by}".rstrip()
+
+
+def summary(mutants, state, equivalent):
     """The lines of the report: the survivors, then the share that was killed."""
-    played = [results[mutant.id] for mutant in mutants if mutant.id in results]
-    verdicts = [EQUIVALENT if result["id"] in equivalent else result["verdict"] for result in played]
+    verdicts = collections.Counter()
     lines = []
-    for result, verdict in zip(played, verdicts):
-        if verdict == SURVIVED:
-            lines += [f"survived {result['id']}  {result['path']}:{result['line']}  ({result['kind']})",
-                      f"  was  {result['before']}", f"  is   {result['after']}"]
-    killed, survived = verdicts.count(KILLED), verdicts.count(SURVIVED)
+    for mutant in mutants:
+        verdict = EQUIVALENT if mutant.id in equivalent else state.verdict(mutant)
+        verdicts[verdict] += 1
+        if verdict in (SURVIVED, UNNOTICED):
+            by = state.found[mutant.id]["by"]
+            lines += [f"{verdict} {mutant.id}  {mutant.path}:{mutant.line}  ({mutant.kind}) {by}".rstrip(),
+                      f"  was  {mutant.before}", f"  is   {mutant.after}"]
+    killed, survived = verdicts[KILLED], verdicts[SURVIVED] + verdicts[UNNOTICED]
     share = f"{100 * killed / (killed + survived):.1f} %" if killed + survived else "none"
-    lines.append(f"{killed} killed, {survived} survived, {verdicts.count(EQUIVALENT)} equivalent, "
-                 f"{verdicts.count(INVALID)} did not compile; killed of those that could be: {share}")
+    lines.append(f"{killed} killed, {survived} survived, {verdicts[EQUIVALENT]} equivalent, "
+                 f"{verdicts[INVALID]} cannot be built; killed of those that could be: {share}")
     return lines

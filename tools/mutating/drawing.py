@@ -1,7 +1,7 @@
 """Draws mutants of C++ sources: one small change each, such as a careless hand makes.
 
 The sources are read as text, without a parser. A change that does not compile is no mutant: it is found out when it
-is built, and does not count.
+is built, and does not count. Lines of the log are not changed.
 """
 
 import collections
@@ -12,13 +12,16 @@ import re
 # One change: text[begin:end] of the file `path` becomes `new`. `line` counts from 1.
 Mutant = collections.namedtuple("Mutant", "id path line kind begin end new before after")
 
-_HIDDEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|^[ \t]*#[^\n]*', re.DOTALL | re.MULTILINE)
+_HIDDEN = re.compile(r'R"(\w*)\(.*?\)\1"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])*\'|'
+                     r'^[ \t]*#[^\n]*', re.DOTALL | re.MULTILINE)
 _CONDITION = re.compile(r"\b(?:if|while) \(")
 _OPERATORS = {" == ": " != ", " != ": " == ", " && ": " || ", " || ": " && "}
 _BOUNDS = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > "}
 _SIGNS = {" + ": " - ", " - ": " + "}
 _OPERATOR = re.compile("|".join(re.escape(sign) for sign in (*_OPERATORS, *_BOUNDS, *_SIGNS)))
-_CONSTANT = re.compile(r"(?<![\w.'\"])(?:\d+|true|false)(?![\w.'])")
+_CONSTANT = re.compile(r"(?<![\w.'\"])(?:\d+(?:'\d+)*|true|false)(?![\w.'])")
+# For people, not for tests.
+_LOGGED = re.compile(r"\bV?LOG(?:_[A-Z_]+)?\([^;]*;")
 # A statement that begins a line or follows a condition, and ends with the line: no declaration, no jump.
 _STATEMENT = re.compile(
     r"(?:^[ ]+|(?<=\) ))(?!return\b|using\b|typedef\b|goto\b|break\b|continue\b|delete\b|case\b|default\b|else\b|if\b|for\b)"
@@ -28,11 +31,17 @@ _TWO_ARGUMENTS = re.compile(r"(?<=\()(%s), (%s)(?=\))" % (_SIMPLE, _SIMPLE))
 
 
 def hide(text):
-    """The same text with comments, strings and directives as spaces, so that offsets stay."""
-    return _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+    """The same text with spaces in comments, directives and between quotes, so that offsets stay."""
+    return _HIDDEN.sub(_blank, text)
 
 
-def _closing(text, begin):
+def _blank(match):
+    found = match.group()
+    blank = re.sub(r"[^\n]", " ", found)
+    return found[0] + blank[1:-1] + found[-1] if found[-1] in "\"'" and found[0] in "\"'R" else blank
+
+
+def closing(text, begin):
     """The offset of the bracket that closes the one before `begin`."""
     depth = 1
     for offset in range(begin, len(text)):
@@ -42,17 +51,17 @@ def _closing(text, begin):
     return None
 
 
-def _conditions(code):
+def _conditions(code, text):
     for match in _CONDITION.finditer(code):
-        end = _closing(code, match.end())
+        end = closing(code, match.end())
         if end is None:
             continue
         begin = match.end() + code[match.end():end].rfind(";") + 1
         begin += len(code[begin:end]) - len(code[begin:end].lstrip())  # after "if (auto x = f(); "
-        yield "condition", begin, end, f"!({code[begin:end]})"
+        yield "condition", begin, end, f"!({text[begin:end]})"
 
 
-def _operators(code):
+def _operators(code, _):
     for match in _OPERATOR.finditer(code):
         sign = match.group()
         for kind, table in (("condition", _OPERATORS), ("off by one", _BOUNDS), ("sign", _SIGNS)):
@@ -60,19 +69,21 @@ def _operators(code):
                 yield kind, match.start(), match.end(), table[sign]
 
 
-def _constants(code):
+def _constants(code, _):
     for match in _CONSTANT.finditer(code):
         word = match.group()
-        new = {"true": "false", "false": "true"}.get(word) or str(int(word) + 1)
+        new = {"true": "false", "false": "true"}.get(word) or str(int(word.replace("'", "")) + 1)
         yield "constant", match.start(), match.end(), new
 
 
-def _statements(code):
+def _statements(code, _):
     for match in _STATEMENT.finditer(code):
-        yield "statement", match.start(1), match.end(1), ";"
+        before = code[:match.start(1)].rstrip()
+        if before.endswith((";", "{", "}", ")", "else")):  # it does not continue a line
+            yield "statement", match.start(1), match.end(1), ";"
 
 
-def _arguments(code):
+def _arguments(code, _):
     for match in _TWO_ARGUMENTS.finditer(code):
         first, second = match.groups()
         if first != second:
@@ -82,11 +93,12 @@ def _arguments(code):
 def mutants_of(path, text):
     """All mutants of a file, in the order of their places. Ids stay when lines elsewhere in the file change."""
     code = hide(text)
+    logged = [match.span() for match in _LOGGED.finditer(code)]
     found = []
     seen = collections.Counter()
     for sites in (_conditions, _operators, _constants, _statements, _arguments):
-        for kind, begin, end, new in sites(code):
-            if "\n" in code[begin:end]:
+        for kind, begin, end, new in sites(code, text):
+            if "\n" in code[begin:end] or any(start <= begin < stop for start, stop in logged):
                 continue
             start, stop = text.rfind("\n", 0, begin) + 1, text.find("\n", end)
             before = text[start:stop].strip()
