@@ -343,6 +343,15 @@ TEST(SignTest, TheLargestValuesStayFinite) {
   EXPECT_EQ(ThereAndBack("sign", values), values);
 }
 
+TEST(SignTest, TheMeanOfLargeValuesIsThatOfTheirOwnBlock) {
+  Values values(2048, 2e38f);
+  std::fill(values.begin() + 1024, values.end(), 0);
+  values[1024] = 3e38f;
+  const Values decoded = ThereAndBack("sign", values);
+  EXPECT_TRUE(std::equal(decoded.begin(), decoded.begin() + 1024, values.begin()));
+  EXPECT_EQ(decoded[1024], 3e38f / 1024);
+}
+
 TEST(SignTest, SendsABitEachAndTheMeanMagnitudeOfABlock) {
   const Values values = {1, -3, 0, 4, -2, 0, 0, 0, 0, -10};
   const EncodedChunk chunk = Encode("sign", values);

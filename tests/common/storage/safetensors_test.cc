@@ -51,6 +51,14 @@ TEST(SafeTensorsTest, RefusesAHeaderLongerThanItsFile) {
   EXPECT_THAT(DecodeSafeTensorsPrefix(LittleEndian64(92), 100), IsOkAndHolds(92));
 }
 
+TEST(SafeTensorsTest, AcceptsAHeaderOfTheFormatsLimitAndNoLonger) {
+  constexpr uint64_t kLargeFile = 2 * kMostSafeTensorsHeader;
+  EXPECT_THAT(DecodeSafeTensorsPrefix(LittleEndian64(kMostSafeTensorsHeader), kLargeFile),
+              IsOkAndHolds(kMostSafeTensorsHeader));
+  EXPECT_THAT(DecodeSafeTensorsPrefix(LittleEndian64(kMostSafeTensorsHeader + 1), kLargeFile),
+              HasCode(absl::StatusCode::kDataLoss, HasSubstr("claims to be 500000001 bytes")));
+}
+
 struct Wrong {
   const char* json;
   const char* problem;

@@ -73,6 +73,12 @@ TEST(ClockOffsetTest, TakesClocksForEqualThatMayBe) {
   EXPECT_EQ(offset.offset(), kMs);
 }
 
+TEST(ClockOffsetTest, TakesARoundTripWithinOneTickOfTheClock) {
+  ClockOffset offset;
+  Other(absl::Seconds(1)).Ask(offset, absl::ZeroDuration(), absl::ZeroDuration());
+  EXPECT_EQ(offset.offset(), absl::Seconds(1));
+}
+
 TEST(ClockOffsetTest, PassesOverARoundTripDuringWhichTheClockWasSetBack) {
   ClockOffset offset;
   offset.Note(At(absl::Seconds(1)), At(absl::Seconds(9)), At(absl::ZeroDuration()));

@@ -513,6 +513,14 @@ TEST(WirePushTest, RefusesNumbersOfEncodingsThatAreNone) {
               IsError(Reason::kBadArgument, HasSubstr("a name of 65 bytes, expected at most 64")));
 }
 
+TEST(WirePushSummaryTest, SurvivesTheRoundTrip) {
+  for (const std::string text : {"samples: 64 loss: 0.5", "samples: 1", "samples: 1 loss: 0"}) {
+    const auto summary = FromProto(Text<v1::PushSummary>(text));
+    ASSERT_THAT(summary, IsOk());
+    EXPECT_THAT(ToProto(*summary), EqualsProto(text));
+  }
+}
+
 TEST(WirePushHeaderTest, ReadsEveryField) {
   const auto header = FromProto(Text<v1::PushHeader>(kPushHeader));
   ASSERT_THAT(header, IsOk());
