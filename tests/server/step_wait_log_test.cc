@@ -78,6 +78,11 @@ TEST_F(StepWaitLogTest, CountsThoseThatItDoesNotName) {
   EXPECT_EQ(log_.Look(state).value_or(""),
             "step 17 has waited 6.0s for a (last seen 6.0s ago, 0 bytes of its push here), "
             "17 more");
+  state.now += absl::Seconds(6);
+  state.current.missing = 2;
+  EXPECT_EQ(log_.Look(state).value_or(""),
+            "step 17 has waited 12.0s for a (last seen 6.0s ago, 0 bytes of its push here), "
+            "1 more");
 }
 
 TEST_F(StepWaitLogTest, SaysHowManyHaveNotJoined) {

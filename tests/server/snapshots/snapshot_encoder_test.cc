@@ -70,6 +70,16 @@ TEST_F(SnapshotEncoderTest, StatisticsAreSentAsTheyAre) {
   EXPECT_FALSE(std::equal(pulled.begin(), pulled.begin() + 300000, values_.begin()));
 }
 
+// Otherwise a value is rounded to the same side in each step, and workers never see its mean.
+TEST_F(SnapshotEncoderTest, EachStepDrawsRandomNumbersOfItsOwn) {
+  const auto first_pull_in = [this](uint64_t step) {
+    SnapshotEncoder encoder(layout_, *ParseEncoding("int8:stochastic"), transforms_);
+    return Pull(encoder, step, values_);
+  };
+  EXPECT_EQ(first_pull_in(1), first_pull_in(1));
+  EXPECT_NE(first_pull_in(1), first_pull_in(2));
+}
+
 // A parameter between two values of the encoding alternates between them.
 TEST_F(SnapshotEncoderTest, OnAverageWorkersSeeWhatTheServerHas) {
   SnapshotEncoder encoder(layout_, *ParseEncoding("bfloat16"), transforms_);
