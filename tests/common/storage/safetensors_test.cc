@@ -1,5 +1,6 @@
 #include "common/storage/safetensors.h"
 
+#include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -57,6 +58,18 @@ TEST(SafeTensorsTest, AcceptsAHeaderOfTheFormatsLimitAndNoLonger) {
               IsOkAndHolds(kMostSafeTensorsHeader));
   EXPECT_THAT(DecodeSafeTensorsPrefix(LittleEndian64(kMostSafeTensorsHeader + 1), kLargeFile),
               HasCode(absl::StatusCode::kDataLoss, HasSubstr("claims to be 500000001 bytes")));
+}
+
+TEST(SafeTensorsTest, KnowsTheSizeOfEachType) {
+  const std::map<std::string, uint64_t> sizes = {
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
+      {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
+      {"U32", 4},  {"F32", 4}, {"F64", 8}, {"I64", 8},     {"U64", 8}};
+  for (const auto& [dtype, size] : sizes) {
+    const std::string json = absl::StrCat(R"({"a":{"dtype":")", dtype,
+                                          R"(","shape":[1],"data_offsets":[0,)", size, "]}}");
+    EXPECT_THAT(DecodeSafeTensorsJson(json, size), IsOk()) << dtype;
+  }
 }
 
 struct Wrong {
