@@ -13,6 +13,7 @@
 #include "absl/types/optional.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/durable/checkpoint/checkpoint_store.h"
 #include "server/durable/save_checkpoint.h"
 #include "server/shard/shard.h"
 #include "tests/testing/durable/faulty_files.h"
@@ -24,6 +25,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsNull;
 
 class DurableDirectoryTest : public ::testing::Test {
@@ -89,6 +91,27 @@ TEST_F(DurableDirectoryTest, NoIncarnationHasTheNumberOfAnotherWhateverACrashLos
     EXPECT_EQ(DurableDirectory::Open(options_, disk).value()->incarnation(), Incarnation(2))
         << "seed " << seed;
   }
+}
+
+// Otherwise what the later server's workers were told would silently be undone.
+TEST_F(DurableDirectoryTest, IsRefusedIfALaterServerContinuedWithoutTheNewestCheckpoint) {
+  {
+    Life first(options_, files_);
+    first.world().Start({"a"});
+    for (uint64_t step = 0; step < 2; ++step) {
+      EXPECT_THAT(first.world().Push("a", step, {1, 1, 1}), IsOk());
+      EXPECT_THAT(SaveCheckpointAndWait(first.world().shard(), first.directory()), IsOk());
+    }
+  }
+  const std::string newest =
+      absl::StrCat(options_.directory, "/", CheckpointName{Incarnation(1), Step(2)}.FileName());
+  const std::string elsewhere = absl::StrCat(options_.directory, "/elsewhere");
+  ASSERT_THAT(files_.Rename(newest, elsewhere), IsOk());
+  Live("job-7");
+  ASSERT_THAT(files_.Rename(elsewhere, newest), IsOk());
+  EXPECT_THAT(DurableDirectory::Open(options_, files_),
+              HasCode(absl::StatusCode::kDataLoss,
+                      HasSubstr("is of step 2, but a later server continued from step 1")));
 }
 
 // The first of two events, which other threads report.
