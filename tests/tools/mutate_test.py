@@ -260,7 +260,10 @@ class NoticedTest(unittest.TestCase):
                                        ("//tests/common:slow", ["A.C"], 32, "7")])
 
     def test_another_test_is_asked_if_one_fails_without_the_mutant(self):
-        self.assertEqual(self.killer(False, False, False, True, False), "//tests/server:a A.C")
+        self.assertEqual(self.killer(False, False, False, False, False, True, False), "//tests/server:a A.C")
+
+    def test_a_busy_machine_gets_three_chances(self):
+        self.assertEqual(self.killer(False, False, False, True, False), "//tests/common:slow A.C")
 
     def test_another_test_is_asked_if_one_fails_only_once(self):
         self.assertEqual(self.killer(False, True, True, True), "")
