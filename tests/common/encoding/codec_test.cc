@@ -501,6 +501,15 @@ TEST(LowRankTest, AMatrixOfThatRankComesBack) {
   EXPECT_LT(std::sqrt(error / norm), 1e-5);
 }
 
+TEST(LowRankTest, TakesTheLargestRank) {
+  const Values matrix = Gradient(200 * 200);
+  ChunkContext context;
+  context.columns = 200;
+  const EncodedChunk chunk = Encode(absl::StrFormat("low-rank:%d", kMostRank), matrix, context);
+  EXPECT_EQ(chunk.how.transform, ValueTransform::kLowRank);
+  EXPECT_EQ(chunk.payload.size(), kMostRank * (200 + 200) * sizeof(float));
+}
+
 // The next push begins where this one ended.
 TEST(LowRankTest, GetsCloserFromPushToPush) {
   const Values matrix = Gradient(100 * 80);
