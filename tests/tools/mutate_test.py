@@ -409,6 +409,7 @@ class CampaignTest(unittest.TestCase):
             status = tool.main(["--scratch=" + self.scratch, "--state=" + self.state, "common"])
         self.assertEqual(status, 130)
         self.assertIn("0 killed, 0 survived", printed.getvalue())
+        self.assertIn("killed of those that could be: none; 5 are not decided yet", printed.getvalue())
         self.assertIn("the same command goes on from here", printed.getvalue())
 
     def test_plays_survivors_again_if_it_is_told_to(self):

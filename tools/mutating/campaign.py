@@ -272,6 +272,9 @@ def summary(mutants, state, equivalent):
                       f"  was  {mutant.before}", f"  is   {mutant.after}"]
     killed, survived = verdicts[KILLED], verdicts[SURVIVED] + verdicts[UNNOTICED]
     share = f"{100 * killed / (killed + survived):.1f} %" if killed + survived else "none"
+    open_ones = verdicts[None] + verdicts[UNDECIDED]
+    if open_ones:
+        share += f"; {open_ones} are not decided yet"
     lines.append(f"{killed} killed, {survived} survived, {verdicts[EQUIVALENT]} equivalent, "
                  f"{verdicts[INVALID]} cannot be built; killed of those that could be: {share}")
     return lines
