@@ -1,6 +1,7 @@
 #include "server/rpc/access/pull_limits.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
@@ -52,12 +53,17 @@ void PullLimits::Leave(PullPermit& pull) {
   Callbacks again;
   {
     absl::MutexLock lock(&mu_);
-    const auto found = under_way_.find(pull.session_);
-    if (--found->second == 0) under_way_.erase(found);
-    if (pull.observes_) --of_observers_;
+    StopCounting(pull);
     again = Release(pull);
   }
   for (const auto& ask : again) ask();
+}
+
+void PullLimits::StopCounting(PullPermit& pull) {
+  if (!std::exchange(pull.counts_, false)) return;
+  const auto found = under_way_.find(pull.session_);
+  if (--found->second == 0) under_way_.erase(found);
+  if (pull.observes_) --of_observers_;
 }
 
 // Returns the callbacks of the pulls that need not wait any more: all if a step is released, else
@@ -144,6 +150,11 @@ bool PullPermit::Cancel() {
   waiting.erase(found);
   again = std::move(again_);
   return true;
+}
+
+void PullPermit::StopCounting() {
+  absl::MutexLock lock(&limits_.mu_);
+  limits_.StopCounting(*this);
 }
 
 void PullPermit::OnEnd(std::function<void()> end) {

@@ -64,6 +64,7 @@ class PullLimits {
 
   absl::Status Enter(SessionId session, bool observes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Leave(PullPermit& pull) ABSL_LOCKS_EXCLUDED(mu_);
+  void StopCounting(PullPermit& pull) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayHold(const Parameters& parameters, const PullPermit& pull) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Callbacks Release(PullPermit& pull) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -99,6 +100,10 @@ class PullPermit {
   // The caller has cancelled the pull. Returns whether it waited; then `again` is not called.
   bool Cancel();
 
+  // The pull holds no parameters, and only a short answer is left to send: it counts no longer. A
+  // caller that has read the answer may pull again at once, though the call's end comes later.
+  void StopCounting();
+
   // Calls `end` when a later pull of an observer ends this one, or at once if that has happened.
   void OnEnd(std::function<void()> end);
 
@@ -109,6 +114,7 @@ class PullPermit {
   const SessionId session_;
   const bool observes_;
   // Guarded by limits_.mu_.
+  bool counts_ = true;
   bool ended_ = false;
   absl::optional<PullLimits::Parameters> held_;
   std::function<void()> again_;  // while it waits

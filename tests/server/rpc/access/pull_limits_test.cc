@@ -69,6 +69,16 @@ TEST_F(PullLimitsTest, PermitsAFewOfEachSession) {
               IsError(Reason::kTooManyPulls, HasSubstr("has 64 pulls")));
 }
 
+TEST_F(PullLimitsTest, APullThatSendsOnlyAShortAnswerCountsNoLongerAndEndsOnce) {
+  std::vector<Permit> pulls;
+  for (size_t i = 0; i < PullLimits::kMostOfWorker; ++i) pulls.push_back(Begin(1));
+  EXPECT_THAT(limits_.Permit(SessionId(1)), IsError(Reason::kTooManyPulls, HasSubstr("has 64")));
+  pulls.front()->StopCounting();
+  pulls.push_back(Begin(1));
+  pulls.erase(pulls.begin());
+  EXPECT_THAT(limits_.Permit(SessionId(1)), IsError(Reason::kTooManyPulls, HasSubstr("has 64")));
+}
+
 TEST_F(PullLimitsTest, PermitsAFewOfAllObservers) {
   std::vector<Permit> pulls;
   for (uint64_t i = 0; i < 256; ++i) pulls.push_back(Begin(100 + i / 8));
