@@ -1,5 +1,5 @@
-// What the server keeps of its latest steps to judge stale gradients: how far the parameters have
-// moved, and how often momentum has decayed.
+// Keeps what the server needs of its latest steps to judge stale gradients: how far the parameters
+// have moved, and how often momentum has decayed.
 //
 // Distances are measured on a sample of at most kSample parameters, in blocks that are spread
 // evenly over the model, so that neither time nor memory grows with the model, and no copy is kept
