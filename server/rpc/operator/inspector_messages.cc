@@ -121,8 +121,6 @@ v1::ServerState ToProto(const ShardStatus& state) {
   *message.mutable_consistency() = ToProto(state.consistency);
   if (state.optimizer != nullptr) {
     *message.mutable_optimizer() = OptimizerToProto(*state.optimizer);
-  }
-  if (state.optimizer != nullptr) {
     *message.mutable_staleness_rules() = RulesToProto(state.staleness_rules);
   }
   message.set_workers(state.workers);
