@@ -8,6 +8,21 @@
 
 namespace sluice {
 
+absl::Status CheckWorks(absl::string_view who, Process& process) {
+  const auto ended = process.Wait(absl::ZeroDuration());
+  if (!ended.ok()) return absl::OkStatus();
+  return absl::AbortedError(
+      absl::StrCat(who, " ended by itself with ", *ended, "; it wrote:\n", process.output()));
+}
+
+absl::Status AwaitEnd(absl::string_view who, Process& process, int expected) {
+  const auto status = process.Wait();
+  if (!status.ok()) return status.status();
+  if (*status == expected) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat(who, " ended with ", *status, ", expected ", expected,
+                                         "; it wrote:\n", process.output()));
+}
+
 absl::Status ProcessGroup::Start(uint32_t workers) {
   workers_.resize(workers);
   for (size_t place = 0; place < workers; ++place) {
@@ -39,19 +54,13 @@ absl::Status ProcessGroup::End(Process& worker, int signal, int expected) {
   const auto works = worker.WaitForOutput("joined at step");
   if (!works.ok()) return works.status();
   worker.Signal(signal);
-  const auto status = worker.Wait();
-  if (!status.ok()) return status.status();
-  if (*status == expected) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat("a worker ended with ", *status, ", expected ", expected,
-                                         "; it wrote:\n", worker.output()));
+  return AwaitEnd("a worker", worker, expected);
 }
 
 absl::Status ProcessGroup::Look() {
   for (const auto& worker : workers_) {
-    const auto ended = worker->Wait(absl::ZeroDuration());
-    if (!ended.ok()) continue;  // it works
-    return absl::AbortedError(
-        absl::StrCat("a worker ended by itself with ", *ended, "; it wrote:\n", worker->output()));
+    const absl::Status works = CheckWorks("a worker", *worker);
+    if (!works.ok()) return works;
   }
   return absl::OkStatus();
 }

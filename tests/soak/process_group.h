@@ -13,9 +13,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "tests/testing/process/process.h"
 
 namespace sluice {
+
+// OK while `process` works. An error, with its output, if it has ended by itself.
+absl::Status CheckWorks(absl::string_view who, Process& process);
+
+// Waits until `process` has ended. An error, with its output, unless its exit status is `expected`.
+absl::Status AwaitEnd(absl::string_view who, Process& process, int expected = 0);
 
 // For one thread.
 class ProcessGroup {

@@ -26,6 +26,10 @@ constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr absl::Duration kPatience = absl::Minutes(1);
 constexpr size_t kLastWords = 4096;
 
+constexpr char kServer[] = "the server";
+constexpr char kSteady[] = "the worker that stays";
+constexpr char kHostile[] = "hostile peers";
+
 // What the machine's noise is granted; server/ and worker/ are granted no growth.
 constexpr Allowance kMemoryNoise = {1.05, 2};
 constexpr Allowance kDescriptorNoise = {1, 8};
@@ -85,15 +89,12 @@ class Soak {
   // All leave; the server then ends by itself.
   absl::StatusOr<SoakReport> End() {
     SoakReport report;
-    const absl::Status stopped = hostile_ == nullptr ? absl::OkStatus() : Stop(*hostile_);
-    if (!stopped.ok()) return stopped;
-    const absl::Status left = process_group_.Leave();
-    if (!left.ok()) return left;
-    steady_->Signal(SIGTERM);
-    for (Process* process : {steady_.get(), server_.get()}) {
-      const absl::Status ended = AwaitEnd(*process);
-      if (!ended.ok()) return ended;
-    }
+    absl::Status ended;
+    if (hostile_ != nullptr) ended = Stop(kHostile, *hostile_);
+    if (ended.ok()) ended = process_group_.Leave();
+    if (ended.ok()) ended = Stop(kSteady, *steady_);
+    if (ended.ok()) ended = AwaitEnd(kServer, *server_);
+    if (!ended.ok()) return ended;
     if (hostile_ != nullptr) {
       const auto attacks = hostile_->WaitForOutput("attacks: ([0-9]+)");
       if (!attacks.ok() || !absl::SimpleAtoi(*attacks, &report.attacks)) return attacks.status();
@@ -147,16 +148,9 @@ class Soak {
     return absl::OkStatus();
   }
 
-  static absl::Status Stop(Process& process) {
+  static absl::Status Stop(absl::string_view who, Process& process) {
     process.Signal(SIGTERM);
-    return AwaitEnd(process);
-  }
-
-  static absl::Status AwaitEnd(Process& process) {
-    const auto status = process.Wait();
-    if (!status.ok() || *status == 0) return status.status();
-    return absl::AbortedError(
-        absl::StrCat("ended with ", *status, ", expected 0; it wrote:\n", process.output()));
+    return AwaitEnd(who, process);
   }
 
   absl::StatusOr<std::unique_ptr<Process>> StartWorker(const std::string& name,
@@ -174,16 +168,10 @@ class Soak {
   }
 
   absl::Status Look() {
-    const std::pair<const char*, Process*> processes[] = {{"the server", server_.get()},
-                                                          {"the worker that stays", steady_.get()},
-                                                          {"hostile peers", hostile_.get()}};
-    for (const auto& [name, process] : processes) {
-      if (process == nullptr) continue;
-      const auto ended = process->Wait(absl::ZeroDuration());
-      if (!ended.ok()) continue;  // it works
-      return absl::AbortedError(
-          absl::StrCat(name, " ended by itself with ", *ended, "; it wrote:\n", process->output()));
-    }
+    absl::Status works = CheckWorks(kServer, *server_);
+    if (works.ok()) works = CheckWorks(kSteady, *steady_);
+    if (works.ok() && hostile_ != nullptr) works = CheckWorks(kHostile, *hostile_);
+    if (!works.ok()) return works;
     return process_group_.Look();
   }
 
