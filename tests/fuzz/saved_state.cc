@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "tests/fuzz/checkpoint_check.h"
+#include "tests/fuzz/oracles/checkpoint_check.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"
 

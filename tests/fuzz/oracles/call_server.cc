@@ -1,4 +1,4 @@
-#include "tests/fuzz/call_server.h"
+#include "tests/fuzz/oracles/call_server.h"
 
 #include <glog/logging.h>
 

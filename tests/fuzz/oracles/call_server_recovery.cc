@@ -13,7 +13,7 @@
 #include "common/wire/settings.h"
 #include "server/durable/format/saved_state.h"
 #include "sluice/v1/parameter_server.pb.h"
-#include "tests/fuzz/call_server.h"
+#include "tests/fuzz/oracles/call_server.h"
 #include "tests/fuzz/refusal.h"
 
 namespace sluice {

@@ -1,4 +1,4 @@
-#include "tests/fuzz/checkpoint_check.h"
+#include "tests/fuzz/oracles/checkpoint_check.h"
 
 #include <glog/logging.h>
 

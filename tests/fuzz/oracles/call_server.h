@@ -9,8 +9,8 @@
 // - a server that is started again makes the same steps, to the bit;
 // - in the end every call has ended, and nobody holds a gradient or an old snapshot.
 
-#ifndef SLUICE_TESTS_FUZZ_CALL_SERVER_H_
-#define SLUICE_TESTS_FUZZ_CALL_SERVER_H_
+#ifndef SLUICE_TESTS_FUZZ_ORACLES_CALL_SERVER_H_
+#define SLUICE_TESTS_FUZZ_ORACLES_CALL_SERVER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -123,4 +123,4 @@ class CallServer {
 
 }  // namespace sluice
 
-#endif  // SLUICE_TESTS_FUZZ_CALL_SERVER_H_
+#endif  // SLUICE_TESTS_FUZZ_ORACLES_CALL_SERVER_H_

@@ -1,7 +1,7 @@
 // The properties of every checkpoint of a shard that was read.
 
-#ifndef SLUICE_TESTS_FUZZ_CHECKPOINT_CHECK_H_
-#define SLUICE_TESTS_FUZZ_CHECKPOINT_CHECK_H_
+#ifndef SLUICE_TESTS_FUZZ_ORACLES_CHECKPOINT_CHECK_H_
+#define SLUICE_TESTS_FUZZ_ORACLES_CHECKPOINT_CHECK_H_
 
 #include "server/state/shard_checkpoint.h"
 
@@ -12,4 +12,4 @@ void CheckComesBack(const ShardCheckpoint& checkpoint);
 
 }  // namespace sluice
 
-#endif  // SLUICE_TESTS_FUZZ_CHECKPOINT_CHECK_H_
+#endif  // SLUICE_TESTS_FUZZ_ORACLES_CHECKPOINT_CHECK_H_
