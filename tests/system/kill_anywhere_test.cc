@@ -34,7 +34,7 @@ using ::testing::Not;
 
 constexpr int kWorkers = 4;
 constexpr int kElements = 300'000;    // of the model: two chunks, of which the second is not full
-constexpr int kKills = 5;             // of each mode and launch
+constexpr int kKills = 3;             // of each mode and launch; each commit draws others
 constexpr uint32_t kLatestKill = 60;  // accepted pushes; each job has many times as many
 constexpr uint64_t kNoEnd = 1'000'000'000;
 constexpr double kLeaseSeconds = 2;
