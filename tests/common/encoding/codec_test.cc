@@ -2,6 +2,9 @@
 // and against plain loops here, not against the code that makes them.
 #include "common/encoding/codec.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -59,6 +62,30 @@ const char* const kAll[] = {
     "random-k:0.1",
     "random-k:0.1:float16",
     "low-rank:2",
+};
+
+// Bytes behind which the process may not read.
+class GuardedBytes {
+ public:
+  explicit GuardedBytes(const std::string& bytes) : size_(bytes.size()) {
+    void* const mapped =
+        mmap(nullptr, 2 * page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(mapped, MAP_FAILED);
+    pages_ = static_cast<char*>(mapped);
+    EXPECT_EQ(mprotect(pages_ + page_, page_, PROT_NONE), 0);
+    bytes.copy(pages_ + page_ - size_, size_);
+  }
+  ~GuardedBytes() { munmap(pages_, 2 * page_); }
+
+  GuardedBytes(const GuardedBytes&) = delete;
+  GuardedBytes& operator=(const GuardedBytes&) = delete;
+
+  absl::string_view view() const { return {pages_ + page_ - size_, size_}; }
+
+ private:
+  const size_t page_ = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t size_;
+  char* pages_ = nullptr;
 };
 
 const TransformRegistry& Transforms() {
@@ -363,6 +390,17 @@ TEST(SignTest, SendsABitEachAndTheMeanMagnitudeOfABlock) {
   EXPECT_EQ(Encode("sign", Gradient(1025)).payload.size(), 2 * sizeof(float) + 129);
 }
 
+// They may be the last of a mapping that another process shares.
+TEST(SignTest, NothingIsReadBehindTheBytes) {
+  const GuardedBytes bytes(std::string("\0\0\x80\x3f\x05\x80", 6));
+  ChunkEncoding how;
+  how.count = 16;
+  how.transform = ValueTransform::kSign;
+  Values values(16, 4711);
+  EXPECT_THAT(MakeSignTransform()->Decode(bytes.view(), how, absl::MakeSpan(values)), IsOk());
+  EXPECT_EQ(values, (Values{-1, 1, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1}));
+}
+
 TEST(SignTest, ValuesWithoutAFiniteMeanAreSentAsTheyAre) {
   const Values values(8, Limits::max());
   EXPECT_EQ(ThereAndBack("sign", values), values);
@@ -501,6 +539,19 @@ TEST(LowRankTest, AMatrixOfThatRankComesBack) {
   EXPECT_LT(std::sqrt(error / norm), 1e-5);
 }
 
+TEST(LowRankTest, WhatFollowsTheMatrixIsNotPartOfIt) {
+  Values values = Gradient(60 * 50);
+  ChunkContext context;
+  context.columns = 50;
+  const EncodedChunk alone = Encode("low-rank:2", values, context);
+  EXPECT_EQ(alone.how.transform, ValueTransform::kLowRank);
+  values.resize(61 * 50, Limits::quiet_NaN());
+  const EncodedChunk followed =
+      Encode("low-rank:2", absl::MakeConstSpan(values).first(60 * 50), context);
+  EXPECT_EQ(followed.how.transform, ValueTransform::kLowRank);
+  EXPECT_EQ(followed.payload, alone.payload);
+}
+
 TEST(LowRankTest, TakesTheLargestRank) {
   const Values matrix = Gradient(200 * 200);
   ChunkContext context;
@@ -590,6 +641,20 @@ TEST(CompressorTest, PartsThatDoNotShrinkAreStored) {
   std::memcpy(&head, chunk.payload.data(), sizeof(head));
   EXPECT_EQ(head, (uint32_t{1} << 31) | (1 << 16));
   EXPECT_EQ(ThereAndBack("float32/planes/zstd", values), values);
+}
+
+// The sample of 8192 bytes is the first 32 of each 512.
+TEST(CompressorTest, BytesWhoseSampleDoesNotShrinkAreStored) {
+  std::mt19937 random(1);
+  Values values(2048);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint32_t finite = random() & 0xbfffffff;
+    if (i % 128 < 8) std::memcpy(&values[i], &finite, sizeof(finite));
+  }
+  EXPECT_EQ(Encode("float32/zstd", values).payload.size(), 4u + 8192);
+  values[0] = 0;
+  std::fill(values.begin(), values.begin() + 1024, 0);
+  EXPECT_LT(Encode("float32/zstd", values).payload.size(), 1000u);
 }
 
 TEST(CompressorTest, AFrameIsOneThatAnyZstdReads) {
