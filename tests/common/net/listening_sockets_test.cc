@@ -73,6 +73,23 @@ TEST(ListeningSocketsTest, RefusesAPortThatAnotherHas) {
               HasCode(absl::StatusCode::kUnavailable, HasSubstr("Address already in use")));
 }
 
+// An IPv6 wildcard of another program that leaves IPv4 alone: part of the address would be missing.
+TEST(ListeningSocketsTest, RefusesAWildcardOfWhichAnotherHasThePortForIpv6) {
+  const FileDescriptor other(socket(AF_INET6, SOCK_STREAM, 0));
+  const int on = 1;
+  setsockopt(other.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+  sockaddr_in6 name = {};
+  name.sin6_family = AF_INET6;
+  socklen_t size = sizeof(name);
+  if (bind(other.get(), reinterpret_cast<sockaddr*>(&name), size) != 0) {
+    GTEST_SKIP() << "this machine has no IPv6";
+  }
+  ASSERT_EQ(listen(other.get(), 1), 0);
+  getsockname(other.get(), reinterpret_cast<sockaddr*>(&name), &size);
+  EXPECT_THAT(ListenAt(absl::StrCat("0.0.0.0:", ntohs(name.sin6_port))),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("Address already in use")));
+}
+
 TEST(ListeningSocketsTest, RefusesAHostThatIsNotKnown) {
   EXPECT_THAT(ListenAt("no-such-host.invalid:0").status().code(), absl::StatusCode::kUnavailable);
 }

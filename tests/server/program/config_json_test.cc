@@ -76,6 +76,11 @@ TEST(ConfigTest, TellsWhatTheFlagsComeTo) {
   EXPECT_EQ(JsonAt(config, "tls"), "absent");
 }
 
+TEST(ConfigTest, AStartTimeoutOf0IsNone) {
+  EXPECT_EQ(JsonAt(ConfigOf({"--listen=127.0.0.1:7070", "--start-timeout=0"}), "start_timeout"),
+            "absent");
+}
+
 TEST(ConfigTest, TellsOfSecretsOnlyThatThereAreSome) {
   const std::string path = ::testing::TempDir() + "/config_token";
   std::ofstream(path) << "open sesame\n";

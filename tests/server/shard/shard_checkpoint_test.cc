@@ -17,7 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
-using ::testing::IsNull;
 using ::testing::SizeIs;
 
 // A server that recovers `checkpoint`. Its workers are those that the world starts with, in order.
@@ -309,6 +308,7 @@ TEST(ShardCheckpointTest, AreTakenOfTheFirstParametersAndAfterEverySoManySteps) 
   world.shard().TakeCheckpoints(
       2, [&](const auto& checkpoint) { steps.push_back((*checkpoint)->step.value()); });
   world.Start({"a"});
+  EXPECT_THAT(steps, ElementsAre(0));
   for (uint64_t step = 0; step < 5; ++step) {
     ASSERT_THAT(world.Push("a", step, {1, 1, 1}), Applied(step + 1));
   }

@@ -170,6 +170,15 @@ TEST(EncodedPushTest, MomentumIsAdvisedWhereTheServerHasWhatTheWorkerCould) {
   EXPECT_EQ(Advice("sign", AdamOptions()), "");
 }
 
+TEST(EncodedPushTest, TheAdviceIsInTheLog) {
+  ServerWorld world(Sync(1), ParametersOnly(3));
+  Values parameters(3, 0.0f);
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(Train3("sign", SgdOptions{1.0, 0.5}, &parameters, world), IsOk());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("a: with --push-encoding=sign training loses less accuracy"));
+}
+
 // The 2 is left over at a learning rate of 1, and is sent with the second push, at a rate of 1/2.
 TEST(EncodedPushTest, WhatIsLeftOverWeighsWhatItDidThoughTheLearningRateFalls) {
   constexpr uint32_t kSmall = 2000;

@@ -477,6 +477,13 @@ TEST_F(ParameterClientTwinTest, KeepsJoiningUntilItIsLetIn) {
   EXPECT_EQ(world_.Counters(), "1 received: 1 accepted");
 }
 
+TEST_F(ParameterClientTwinTest, SaysThatItHasJoinedAgain) {
+  twin_->LoseAnswers(1);
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(a_->PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("a has joined again, at step 1"));
+}
+
 TEST_F(ParameterClientTwinTest, GivesUpAServerThatLetsNobodyStay) {
   twin_->BreakPushes(1000);
   EXPECT_THAT(a_->PushPull({1, 1, 1}),

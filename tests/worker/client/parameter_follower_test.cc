@@ -260,6 +260,21 @@ TEST_F(BrokenConnectionTest, PullsAgainInTheSameSessionWhatTheServerEnded) {
   EXPECT_EQ(connection_->reconnects(), 0);
 }
 
+TEST_F(BrokenConnectionTest, JoinsAgainTwentyTimes) {
+  EXPECT_THAT(world_.Push("a", 5, {1, 1, 1}), Applied(6));
+  connection_->BreakPulls(1);
+  connection_->BreakJoins(20);
+  EXPECT_EQ(follower_->Next(), "step 6 of incarnation 1: -6 -6 -6");
+  EXPECT_EQ(connection_->joins(), 22);
+}
+
+TEST_F(BrokenConnectionTest, GivesUpAfterTwentyTimes) {
+  connection_->BreakPulls(1);
+  connection_->BreakJoins(21);
+  EXPECT_THAT(follower_->Next(), HasSubstr("UNAVAILABLE"));
+  EXPECT_EQ(connection_->joins(), 22);
+}
+
 TEST_F(BrokenConnectionTest, ItIsGoneIfItDoesNotComeBack) {
   connection_->BreakPulls(1);
   connection_->LoseServer();

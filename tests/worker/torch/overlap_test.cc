@@ -85,6 +85,17 @@ Subject ClassifierSubject(const std::string& name) {
           }};
 }
 
+// No layer alone fills a chunk.
+Subject ThinSubject() {
+  torch::manual_seed(1);
+  torch::nn::Sequential layers;
+  for (int i = 0; i < 8; ++i) layers->push_back(torch::nn::Linear(300, 300));
+  return {layers.ptr(), [layers](uint64_t seed) mutable {
+            torch::manual_seed(seed);
+            return layers->forward(torch::randn({4, 300})).square().mean();
+          }};
+}
+
 Subject LeNet() { return ClassifierSubject("lenet"); }
 Subject ResNet() { return ClassifierSubject("resnet18"); }
 
@@ -185,6 +196,16 @@ TEST_F(OverlapTest, GradientsArriveBeforeTheStep) {
   EXPECT_TRUE(AwaitArrival(world));
   EXPECT_EQ(optimizer->step(32, 0.75f).step, Step(1));
   EXPECT_EQ(world.RecordOf("a").loss, 0.75f);
+  EXPECT_EQ(CountersOf(world), "1 received: 1 accepted");
+}
+
+TEST_F(OverlapTest, GradientsThatFillAChunkOnlyTogetherArriveBeforeTheStep) {
+  JobWorld world(Sync(1));
+  const Subject subject = ThinSubject();
+  const auto optimizer = Connect(world, subject);
+  subject.Backward(1);
+  EXPECT_TRUE(AwaitArrival(world));
+  EXPECT_EQ(optimizer->step().step, Step(1));
   EXPECT_EQ(CountersOf(world), "1 received: 1 accepted");
 }
 

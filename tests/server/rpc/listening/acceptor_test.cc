@@ -23,6 +23,8 @@
 namespace sluice {
 namespace {
 
+using ::testing::HasSubstr;
+
 // An acceptor on a unix socket. What it accepts is kept open.
 class AcceptorTest : public ::testing::Test {
  protected:
@@ -83,7 +85,11 @@ TEST_F(AcceptorTest, ClosesConnectionsBeyondTheLimitAndTakesOthersOnceThereIsRoo
   const FileDescriptor first = Connect();
   const FileDescriptor second = Connect();
   AwaitTaken(2);
+  ::testing::internal::CaptureStderr();
   EXPECT_TRUE(IsClosed(Connect()));
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      HasSubstr("refused a connection from a unix socket: there are 2 connections already"));
   EndTaken();
   EXPECT_TRUE(IsClosed(first));
   // The acceptor learns of the ends in its own time.

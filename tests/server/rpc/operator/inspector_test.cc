@@ -325,6 +325,18 @@ TEST(InspectorTest, TellsWhatBecameOfEachWorker) {
   EXPECT_EQ(JsonAt(json, "workers.2.sinceLastPush"), "absent");
 }
 
+TEST(InspectorTest, TellsTheEncodingsThatAWorkerNamed) {
+  ServerWorld world(Sync(1));
+  ReflectionClient client(world.address().ToString());
+  v1::JoinRequest request = world.RequestOf("a");
+  request.set_push_encoding("top-k:0.01");
+  request.set_pull_encoding("bfloat16");
+  ASSERT_THAT(world.JoinAs(request), IsOk());
+  const std::string json = Inspect(client, "ListWorkers");
+  EXPECT_EQ(JsonAt(json, "workers.0.pushEncoding"), "top-k:0.01");
+  EXPECT_EQ(JsonAt(json, "workers.0.pullEncoding"), "bfloat16");
+}
+
 TEST(InspectorTest, RefusesAPageTokenThatItNeverGave) {
   ServerWorld world(Sync(1));
   ReflectionClient client(world.address().ToString());

@@ -16,6 +16,10 @@
 namespace sluice {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
 constexpr absl::Duration kDeadline = absl::Hours(1);
 
 class GrpcLaneTest : public ::testing::Test {
@@ -50,6 +54,13 @@ TEST_F(GrpcLaneTest, APushGivesUpALaneWhoseAnswerDoesNotCome) {
   GrpcPushLane lane(lane_, name_, kDeadline, "");
   EXPECT_TRUE(lane.Offer(EncodeChunk(0, Share(Values(3)), Checksums::kOff)));
   lane.End();
+}
+
+// A worker that goes back to fewer connections closes the others.
+TEST_F(GrpcLaneTest, ThereAreAsManyAsAreAskedFor) {
+  EXPECT_THAT(lanes_.Get(3), SizeIs(3));
+  EXPECT_THAT(lanes_.Get(1), ElementsAre(lane_));
+  EXPECT_THAT(lanes_.Get(0), IsEmpty());
 }
 
 }  // namespace

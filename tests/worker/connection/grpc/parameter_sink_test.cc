@@ -38,6 +38,16 @@ TEST_F(GrpcParameterSinkTest, AllElementsAreEnoughHoweverALaneEnded) {
   EXPECT_EQ(parameters_, Values({1, 2, 3, 4}));
 }
 
+TEST_F(GrpcParameterSinkTest, CountsTheBytesOfWholeMessages) {
+  const grpc::ByteBuffer first = EncodeChunk(0, Share(Values{1, 2}), Checksums::kOff);
+  const grpc::ByteBuffer second = EncodeChunk(2, Share(Values{3, 4}), Checksums::kOff);
+  EXPECT_EQ(sink_.bytes(), 0u);
+  EXPECT_THAT(sink_.Take(first), IsOk());
+  EXPECT_EQ(sink_.bytes(), first.Length());
+  EXPECT_THAT(sink_.Take(second), IsOk());
+  EXPECT_EQ(sink_.bytes(), first.Length() + second.Length());
+}
+
 TEST_F(GrpcParameterSinkTest, WithoutLanesTheServerHasLeftElementsOut) {
   EXPECT_THAT(Take(0, {1, 2}), IsOk());
   EXPECT_THAT(sink_.AwaitComplete(),
