@@ -74,7 +74,10 @@ TESTS = {
   return bound & Case("Counts.Once", [] { Count(); return calls >= 0; }) ? 0 : 1;
 }
 """,
-    "tests/system/far_test.cc": CASES + """int main() {
+    "tests/system/far_test.cc": CASES + """#include <sys/resource.h>
+int main() {
+  const rlimit no_descriptor = {0, 0};
+  setrlimit(RLIMIT_NOFILE, &no_descriptor);
   return Case("Far.Takes", [] { return Less(5, 2) == 3; }) ? 0 : 1;
 }
 """,
@@ -167,6 +170,12 @@ class DrawingTest(unittest.TestCase):
         self.assertEqual(few, drawing.draw(list(reversed(sources)), 5, 4))
         self.assertEqual(few, drawing.draw(sources, 5, 9)[:4])
         self.assertNotEqual(few, drawing.draw(sources, 6, 4))
+
+    def test_a_change_elsewhere_leaves_what_is_drawn(self):
+        sources = [("a.cc", SOURCE), ("b.cc", SOURCE)]
+        before = [mutant.id for mutant in drawing.draw(sources, 5, 4)]
+        more = [mutant.id for mutant in drawing.draw([("c.cc", "int a = b - c;\n"), *sources], 5, 5)]
+        self.assertLessEqual(set(before), set(more))
 
     def test_a_mutant_keeps_its_id_when_other_lines_change_and_each_has_its_own(self):
         ids = [mutant.id for mutant in drawing.mutants_of("a.cc", SOURCE)]

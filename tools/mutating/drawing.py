@@ -6,7 +6,6 @@ is built, and does not count. Lines of the log are not changed.
 
 import collections
 import hashlib
-import random
 import re
 
 # One change: text[begin:end] of the file `path` becomes `new`. `line` counts from 1.
@@ -112,10 +111,12 @@ def mutants_of(path, text):
 
 
 def draw(sources, seed, count):
-    """`count` mutants of `sources`, pairs of a path and its text. More of one seed begin with the same ones."""
-    every = [mutant for path, text in sorted(sources) for mutant in mutants_of(path, text)]
-    random.Random(seed).shuffle(every)
-    return every[:count]
+    """`count` mutants of `sources`, pairs of a path and its text. More of one seed begin with the same ones.
+
+    Each mutant has its place in the order of a seed, whatever else there is: when sources change, the others stay drawn.
+    """
+    every = [mutant for path, text in sources for mutant in mutants_of(path, text)]
+    return sorted(every, key=lambda mutant: hashlib.sha1(f"{seed}|{mutant.id}".encode()).digest())[:count]
 
 
 def apply(mutant, text):

@@ -7,7 +7,7 @@ A mutant changes a piece of an expression or drops a statement. The expression b
 and the statement `{ if (!SluiceMutant(18)) statement }`. A constant of `constexpr` becomes a function, because its
 value is known only when the program runs. All mutants of a tree are so compiled at once. SLUICE_MUTANT=17 in a process's
 environment plays mutant 17, and the processes that it starts inherit that. SLUICE_MUTANTS_REACHED=FOLDER lets each
-process make a file with the number of each mutant in whose place it comes.
+process make a folder named by the number of each mutant in whose place it comes.
 
 Some changes cannot wait until run time, such as an array's size. The compiler refuses them, and `blamed` tells from its
 messages which mutants they are.
@@ -20,8 +20,7 @@ import drawing
 
 _DECLARATION = """#ifndef SLUICE_MUTANT_
 #define SLUICE_MUTANT_
-#include <fcntl.h>
-#include <unistd.h>
+#include <sys/stat.h>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -32,7 +31,7 @@ inline void SluiceMutantReached(const char* folder, int number) {
   const int before = errno;
   char path[4096];
   std::snprintf(path, sizeof(path), "%s/%d", folder, number);
-  close(open(path, O_CREAT | O_WRONLY, 0666));
+  mkdir(path, 0777);  // needs no descriptor: a process may have none left
   errno = before;
 }
 inline bool SluiceMutant(int number) {
