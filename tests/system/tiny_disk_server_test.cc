@@ -65,6 +65,9 @@ class TinyDiskServerTest : public ::testing::Test {
           lives_->StartWorker(name, {"--gradient=1", "--steps=1000000000", "--leave-on-sigterm",
                                      absl::StrCat("--elements=", elements)}));
     }
+    for (const auto& worker : workers_) {
+      ASSERT_THAT(worker->WaitForOutput("(joined) at step"), IsOk());
+    }
   }
 
   void WaitForStop() { EXPECT_THAT(server_->WaitForOutput(kStopped), IsOk()); }
