@@ -10,9 +10,14 @@ _PRECOMPILED = "//tools/bazel/precompiled:"
 
 def _with_precompiled(deps, copts, **kwargs):
     """Adds to a target the header that was compiled with its options, if there is one. Clang compiles without it."""
-    if copts and copts != COLD:
+    if not copts:
+        header = "hot"
+    elif copts != COLD:
         return dict(kwargs, deps = deps, copts = copts)
-    header = "torch" if copts and "@system//:torch" in deps else "cold" if copts else "hot"
+    elif "@system//:torch" in deps:
+        header = "torch"
+    else:
+        header = "cold"
     include = ["-include", "$(BINDIR)/tools/bazel/precompiled/%s.h" % header]
     return dict(
         kwargs,
