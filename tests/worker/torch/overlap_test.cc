@@ -85,7 +85,7 @@ Subject ClassifierSubject(const std::string& name) {
           }};
 }
 
-// No layer alone fills a chunk.
+// Gradients that fill a chunk only together.
 Subject ThinSubject() {
   torch::manual_seed(1);
   torch::nn::Sequential layers;
@@ -188,9 +188,12 @@ INSTANTIATE_TEST_SUITE_P(All, OverlapBitsTest, ::testing::Values(&LeNet, &MixedS
 
 // ---- When they leave ----
 
-TEST_F(OverlapTest, GradientsArriveBeforeTheStep) {
+class OverlapArrivalTest : public OverlapTest,
+                           public ::testing::WithParamInterface<std::function<Subject()>> {};
+
+TEST_P(OverlapArrivalTest, GradientsArriveBeforeTheStep) {
   JobWorld world(Sync(1));
-  const Subject subject = MixedSubject();
+  const Subject subject = GetParam()();
   const auto optimizer = Connect(world, subject);
   subject.Backward(1);
   EXPECT_TRUE(AwaitArrival(world));
@@ -199,15 +202,7 @@ TEST_F(OverlapTest, GradientsArriveBeforeTheStep) {
   EXPECT_EQ(CountersOf(world), "1 received: 1 accepted");
 }
 
-TEST_F(OverlapTest, GradientsThatFillAChunkOnlyTogetherArriveBeforeTheStep) {
-  JobWorld world(Sync(1));
-  const Subject subject = ThinSubject();
-  const auto optimizer = Connect(world, subject);
-  subject.Backward(1);
-  EXPECT_TRUE(AwaitArrival(world));
-  EXPECT_EQ(optimizer->step().step, Step(1));
-  EXPECT_EQ(CountersOf(world), "1 received: 1 accepted");
-}
+INSTANTIATE_TEST_SUITE_P(All, OverlapArrivalTest, ::testing::Values(&MixedSubject, &ThinSubject));
 
 TEST_F(OverlapTest, AModelOfLittleLeavesAsAWholeAndMayAddGradientsUp) {
   JobWorld world(Sync(1));
