@@ -197,8 +197,7 @@ uint32_t Oracle::CountMissing() const {
 }
 
 ModelWorkers Oracle::Awaited() const {
-  if (OncePerStep()) return Missing();
-  ModelWorkers slow;
+  ModelWorkers slow = OncePerStep() ? Missing() : ModelWorkers();
   if (consistency_.mode != ConsistencyMode::kSsp || !HeldUpSince().has_value()) return slow;
   for (const ModelWorker* const worker : workers_.Members(step_)) {
     const bool slowest = worker->pushes == (started_ ? workers_.Slowest() : 0);

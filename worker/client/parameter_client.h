@@ -100,8 +100,8 @@ class ParameterClient {
     PushHeader header;
     std::unique_ptr<OutgoingPush> push;
     Coverage sent;
-    bool open = true;                     // the push accepts more parts
-    absl::optional<PushOutcome> outcome;  // once the push was answered
+    bool open = true;                          // the push accepts more parts
+    absl::optional<PushOutcome> outcome = {};  // once the push was answered
   };
 
   PushHeader NextHeader();

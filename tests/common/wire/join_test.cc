@@ -68,7 +68,9 @@ TEST(SplitJoinTest, IsWholeAgainWhateverTheSizeOfItsParts) {
     JoinParts together;
     for (const v1::JoinRequest& part : parts) {
       EXPECT_FALSE(together.complete());
-      if (&part != &parts[0]) EXPECT_LE(part.ByteSizeLong(), std::max<size_t>(size, 130)) << size;
+      if (&part != &parts[0]) {
+        EXPECT_LE(part.ByteSizeLong(), std::max<size_t>(size, 130)) << size;
+      }
       ASSERT_THAT(AddTo(together, part), IsOk()) << size;
     }
     EXPECT_TRUE(together.complete());

@@ -70,7 +70,9 @@ TEST(ShardConcurrencyTest, AsyncCountsEveryPushOnceAndShowsWholeSteps) {
     }
     ShardClient client(world.shard(), world.session(Name(thread)));
     for (int i = 0; i < kPushes; ++i) {
-      if (i >= 4) EXPECT_THAT(answers[thread][i - 4].Wait(), IsOk());
+      if (i >= 4) {
+        EXPECT_THAT(answers[thread][i - 4].Wait(), IsOk());
+      }
       answers[thread].push_back(client.Push(0, thread + 1));
     }
   });

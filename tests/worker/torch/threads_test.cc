@@ -13,7 +13,9 @@ TEST(ThreadsTest, AreThoseOfLibTorchAndOfOpenBlas) {
   for (const int threads : {2, 1}) {
     SetThreads(threads);
     EXPECT_EQ(at::get_num_threads(), threads);
-    if (of_blas != nullptr) EXPECT_EQ(of_blas(), threads);
+    if (of_blas != nullptr) {
+      EXPECT_EQ(of_blas(), threads);
+    }
   }
 }
 

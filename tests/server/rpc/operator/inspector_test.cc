@@ -403,7 +403,9 @@ TEST(InspectorTest, EndsAPageOfWorkersBeforeItIsTooLarge) {
     request.set_push_encoding(std::string(64, 'e'));
     request.set_pull_encoding(std::string(64, 'e'));
     ASSERT_THAT(world.JoinAs(request), IsOk());
-    if (i == 0) ASSERT_THAT(world.Initialize(request.worker(), {1, 2, 3}), IsOk());
+    if (i == 0) {
+      ASSERT_THAT(world.Initialize(request.worker(), {1, 2, 3}), IsOk());
+    }
     v1::PushHeader header = world.NextHeader(request.worker(), 0);
     for (int k = 0; k < 8; ++k) header.add_attachments()->set_type(std::string(64, 't'));
     ASSERT_THAT(world.SendPush({HeaderOf(header), GradientOf(0, {1, 1, 1})}), Accepted(0));
