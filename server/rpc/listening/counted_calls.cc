@@ -28,17 +28,17 @@ Struct ParseJson(char* json) {
   return parsed ? object : Struct();
 }
 
-const Value& Field(const Struct& object, const std::string& name) {
+const Value& Field(const Struct& object, const char* name) {
   const auto found = object.fields().find(name);
   return found == object.fields().end() ? Value::default_instance() : found->second;
 }
 
-const Struct& ObjectIn(const Struct& object, const std::string& name) {
+const Struct& ObjectIn(const Struct& object, const char* name) {
   return Field(object, name).struct_value();
 }
 
 // gRPC writes 64-bit numbers as text, and leaves zeros out.
-int64_t NumberIn(const Struct& object, const std::string& name) {
+int64_t NumberIn(const Struct& object, const char* name) {
   int64_t number = 0;
   return absl::SimpleAtoi(Field(object, name).string_value(), &number) ? number : 0;
 }
