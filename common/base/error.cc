@@ -46,6 +46,7 @@ constexpr ReasonEntry kReasons[] = {
     {Reason::kJournalStopped, absl::StatusCode::kResourceExhausted, "JOURNAL_STOPPED"},
     {Reason::kNotFound, absl::StatusCode::kNotFound, "NOT_FOUND"},
     {Reason::kDraining, absl::StatusCode::kUnavailable, "DRAINING"},
+    {Reason::kDiverged, absl::StatusCode::kFailedPrecondition, "DIVERGED"},
 };
 
 const ReasonEntry& EntryOf(Reason reason) {

@@ -43,6 +43,7 @@ enum class Reason {
   kJournalStopped,
   kNotFound,
   kDraining,
+  kDiverged,
 };
 
 // An error with `reason`, the status code that is documented for it, and `message`.

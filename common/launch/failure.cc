@@ -6,6 +6,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/command_line.h"
+#include "common/base/error.h"
 #include "common/launch/mpi_bootstrap.h"
 #include "common/launch/outlive_server.h"
 #include "common/launch/supervisor.h"
@@ -48,6 +49,7 @@ absl::Status SaidByRank(int rank, const absl::Status& why) {
 }
 
 bool IsSaidByAnotherRank(const absl::Status& why) {
+  if (ReasonOf(why) == Reason::kDiverged && OutlivesServer()) return true;
   return why.GetPayload(kByAnotherRank).has_value();
 }
 

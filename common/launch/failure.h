@@ -24,7 +24,8 @@ absl::Status ShareFailure(const absl::Status& why);
 absl::Status SaidForAllRanks(absl::Status why);
 absl::Status SaidByRank(int rank, const absl::Status& why);
 
-// Whether another rank says this error. Then this rank says nothing and ends with exit code 0.
+// Whether another rank says this error. Then this rank says nothing and ends with exit code 0. That
+// training diverged is said by the server, if it is in the same launch.
 bool IsSaidByAnotherRank(const absl::Status& why);
 
 // Prints why this program ends, unless another rank does, or it was told to stop. Returns the exit

@@ -18,6 +18,8 @@ constexpr const char* kMpirunsPatience[] = {"OMPI_MCA_odls_base_sigkill_timeout"
 volatile sig_atomic_t stop_signal = 0;
 volatile sig_atomic_t seconds_to_outlive = kSecondsToOutlive;
 
+bool outlives_server = false;
+
 void OnStop(int signal) {
   if (stop_signal != 0) return;
   stop_signal = signal;
@@ -49,6 +51,7 @@ void Handle(int signal, void (*handler)(int)) {
 }  // namespace
 
 void OutliveServer() {
+  outlives_server = true;
   int seconds = kSecondsToOutlive;
   for (const char* const name : kMpirunsPatience) {
     const char* const patience = getenv(name);
@@ -60,6 +63,8 @@ void OutliveServer() {
   Handle(SIGINT, OnStop);
   atexit(WaitForAlarm);
 }
+
+bool OutlivesServer() { return outlives_server; }
 
 bool WasToldToStop() { return stop_signal != 0; }
 

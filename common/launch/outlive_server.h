@@ -16,6 +16,9 @@ namespace sluice {
 // is in the same launch. Uses SIGALRM. Signals that the program handles already are left alone.
 void OutliveServer();
 
+// Whether OutliveServer() was called, so that the server says for all ranks why the job ends.
+bool OutlivesServer();
+
 // Whether such a signal has arrived.
 bool WasToldToStop();
 

@@ -138,7 +138,8 @@ struct JobEvent {
   };
   Kind kind = Kind::kTrainingFinished;
   Step step;
-  Consistency consistency;  // kPolicyChanged only
+  Consistency consistency;    // kPolicyChanged only
+  std::string diverged = {};  // kDraining only: the text of DIVERGED, if that is why; else empty
 };
 
 // "accepted", "applied", "stale", "duplicate", "skipped".

@@ -139,7 +139,7 @@ v1::JoinEvent ToProto(const JobEvent& event) {
       message.mutable_training_finished()->set_step(event.step.value());
       break;
     case JobEvent::Kind::kDraining:
-      message.mutable_draining();
+      message.mutable_draining()->set_diverged(event.diverged);
       break;
     case JobEvent::Kind::kEvicted:
       message.mutable_evicted();
@@ -163,6 +163,7 @@ absl::StatusOr<JobEvent> FromProto(const v1::JoinEvent& message) {
       return event;
     case v1::JoinEvent::kDraining:
       event.kind = JobEvent::Kind::kDraining;
+      event.diverged = message.draining().diverged();
       return event;
     case v1::JoinEvent::kEvicted:
       event.kind = JobEvent::Kind::kEvicted;

@@ -76,7 +76,7 @@ class ParameterClient {
   bool parameters_complete() const { return complete_; }
 
   // For an observer's session: waits until every worker has left, and takes the final parameters.
-  // UNAVAILABLE if the server went down before.
+  // UNAVAILABLE if the server went down before; DIVERGED if it did because training diverged.
   absl::Status AwaitEnd(absl::Span<float> parameters);
 
   // Ends the session. Called once.

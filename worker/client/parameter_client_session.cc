@@ -10,6 +10,15 @@
 #include "worker/connection/call_retry.h"
 
 namespace sluice {
+namespace {
+
+// `diverged` is JobEvent's.
+absl::Status WentDown(const std::string& diverged) {
+  if (!diverged.empty()) return MakeError(Reason::kDiverged, diverged);
+  return absl::UnavailableError("the server went down before training was over");
+}
+
+}  // namespace
 
 // ---- Joining ----
 
@@ -152,9 +161,7 @@ absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
       continue;
     }
     if (!event.ok()) return event.status();
-    if (event->kind == JobEvent::Kind::kDraining) {
-      return absl::UnavailableError("the server went down before training was over");
-    }
+    if (event->kind == JobEvent::Kind::kDraining) return WentDown(event->diverged);
   }
 }
 

@@ -19,6 +19,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
+#include "common/base/error.h"
 #include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
 #include "worker/data/dataset.h"
@@ -158,6 +159,7 @@ int Fail(const absl::Status& status) {
   int code = 1;
   if (absl::IsInvalidArgument(status)) code = 2;
   if (absl::IsUnavailable(status)) code = 3;
+  if (ReasonOf(status) == Reason::kDiverged) code = 7;  // as the server
   return ReportFailure("sluice_train", status, code);
 }
 

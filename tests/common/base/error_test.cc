@@ -16,7 +16,7 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAreArray;
 
-constexpr Reason kLastReason = Reason::kDraining;
+constexpr Reason kLastReason = Reason::kDiverged;
 
 bool IsUpperCaseName(const std::string& word) {
   return word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == std::string::npos;

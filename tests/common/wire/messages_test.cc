@@ -451,6 +451,8 @@ TEST(WireJoinEventTest, TellsWhatHappensToTheJob) {
               EqualsProto("training_finished { step: 90 }"));
   EXPECT_THAT(ToProto(JobEvent{JobEvent::Kind::kDraining, Step(90), {}}),
               EqualsProto("draining {}"));
+  EXPECT_THAT(ToProto(JobEvent{JobEvent::Kind::kDraining, Step(90), {}, "the loss rises"}),
+              EqualsProto("draining { diverged: 'the loss rises' }"));
   EXPECT_THAT(ToProto(JobEvent{JobEvent::Kind::kEvicted, Step(90), {}}), EqualsProto("evicted {}"));
   EXPECT_THAT(ToProto(JobEvent{JobEvent::Kind::kPolicyChanged, Step(90), {}}),
               EqualsProto("policy_changed { step: 90 consistency { mode: SYNC reduction: MEAN "
@@ -467,6 +469,9 @@ TEST(WireJoinEventTest, IsUnderstood) {
   EXPECT_EQ(kind_of("training_finished { step: 90 }"), JobEvent::Kind::kTrainingFinished);
   EXPECT_EQ(kind_of("draining {}"), JobEvent::Kind::kDraining);
   EXPECT_EQ(kind_of("evicted {}"), JobEvent::Kind::kEvicted);
+  const auto diverged = FromProto(Text<v1::JoinEvent>("draining { diverged: 'the loss rises' }"));
+  ASSERT_THAT(diverged, IsOk());
+  EXPECT_EQ(diverged->diverged, "the loss rises");
   const auto changed = FromProto(
       Text<v1::JoinEvent>("policy_changed { step: 90 consistency { mode: BACKUP quorum: 3 } }"));
   ASSERT_THAT(changed, IsOk());

@@ -72,7 +72,7 @@ TEST(WireStatusTest, CodesAreTheSameOnBothSides) {
 }
 
 TEST(WireStatusTest, EveryReasonSurvivesTheRoundTrip) {
-  for (int i = 1; i <= static_cast<int>(Reason::kDraining); ++i) {
+  for (int i = 1; i <= static_cast<int>(Reason::kDiverged); ++i) {
     const absl::Status status = MakeError(static_cast<Reason>(i), "what was seen, what to do");
     EXPECT_EQ(ThereAndBack(status), status);
     EXPECT_EQ(ReasonOf(ThereAndBack(status)), static_cast<Reason>(i));
