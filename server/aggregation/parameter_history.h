@@ -1,10 +1,8 @@
 // Keeps what the server needs of its latest steps to judge stale gradients: how far the parameters
 // have moved, and how often momentum has decayed.
 //
-// Distances are measured on a sample of at most kSample parameters, in blocks that are spread
-// evenly over the model, so that neither time nor memory grows with the model, and no copy is kept
-// for each worker. All steps use the same sample, so that it cancels out of the gap, which is a
-// ratio.
+// Distances are measured on a ParameterSample, so that neither time nor memory grows with the
+// model, and no copy is kept for each worker. The gap is a ratio of two distances.
 //
 // StepExecutor owns one.
 
@@ -13,21 +11,21 @@
 
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/tensor/layout.h"
+#include "server/aggregation/parameter_sample.h"
 
 namespace sluice {
 
 // Externally synchronized.
 class ParameterHistory {
  public:
-  static constexpr uint64_t kSample = 4096;  // parameters
   // The steps that are kept: 16 MiB. A gradient that is older counts as being that old.
   static constexpr size_t kSteps = 1024;
 
-  explicit ParameterHistory(const Layout& layout);
+  explicit ParameterHistory(ParameterSample sample) : sample_(std::move(sample)) {}
 
   bool empty() const { return entries_.empty(); }
 
@@ -46,10 +44,6 @@ class ParameterHistory {
   uint64_t DecaysSince(uint64_t staleness) const;
 
  private:
-  struct Block {
-    uint64_t begin = 0;
-    uint64_t size = 0;
-  };
   struct Entry {
     std::vector<float> sample;
     uint64_t decays = 0;
@@ -57,7 +51,7 @@ class ParameterHistory {
 
   const Entry& Before(uint64_t staleness) const;
 
-  std::vector<Block> blocks_;
+  const ParameterSample sample_;
   std::deque<Entry> entries_;  // the newest is last
   uint64_t steps_ = 0;         // whose lengths are in mean_step_
   double mean_step_ = 0;       // of the latest thousand that moved the sample, about

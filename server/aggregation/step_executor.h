@@ -30,6 +30,7 @@
 #include "server/aggregation/accumulator.h"
 #include "server/aggregation/contributions.h"
 #include "server/aggregation/parameter_history.h"
+#include "server/aggregation/parameter_sample.h"
 #include "server/aggregation/pending_push.h"
 #include "server/aggregation/step_bounds.h"
 #include "server/optimizers/group_runs.h"
@@ -42,6 +43,12 @@ namespace sluice {
 // Called on the thread that called Make(), when elements [0, end) of the next parameters are
 // written.
 using WriteProgress = std::function<void(uint64_t end)>;
+
+// The norms of a sample of the parameters, before a step and after it.
+struct StepNorms {
+  double before = 0;
+  double after = 0;
+};
 
 // Externally synchronized.
 class StepExecutor {
@@ -79,6 +86,9 @@ class StepExecutor {
   // The terms of the step that Make() made last, complete: a step that is made again with them has
   // the same bits.
   const StepTerms& terms() const { return terms_; }
+
+  // How that step changed the size of the parameters.
+  const StepNorms& norms() const { return norms_; }
 
   // Empties the sum. Call it after Make(), when the sum is not needed any more.
   void Clear();
@@ -135,7 +145,8 @@ class StepExecutor {
   // Completes terms_ from the ages of the contributions.
   void DecideTerms();
   void NoteDecay();
-  // Make(), except that it does not keep the history.
+  void NoteNorms(absl::Span<const float> current, absl::Span<const float> made);
+  // Make(), except that it does not keep the history and the norms.
   absl::optional<uint64_t> MakeStep(const StepTerms& terms, const Contribution* last,
                                     absl::Span<const float> current, absl::Span<float> next,
                                     const WriteProgress& progress, uint64_t* checksum);
@@ -161,6 +172,9 @@ class StepExecutor {
   absl::optional<TrustRatios> trust_;  // only for LAMB: scales the optimizer's updates
   const bool sgd_;                     // its steps are proportional to the gradients
   StepTerms terms_;
+  const ParameterSample sample_;
+  bool knows_norms_ = false;  // of the parameters before the next step
+  StepNorms norms_;
   ParameterHistory history_;  // empty unless a rule needs it
   uint64_t decays_ = 0;       // of ordered momentum
   uint32_t since_decay_ = 0;  // contributions

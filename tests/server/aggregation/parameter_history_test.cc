@@ -13,7 +13,7 @@ namespace {
 using ::testing::DoubleNear;
 
 TEST(ParameterHistoryTest, TheGapIsOnePlusTheDistanceInMeanSteps) {
-  ParameterHistory history(LayoutOf({{"w", 2}}));
+  ParameterHistory history{ParameterSample(LayoutOf({{"w", 2}}))};
   history.Add(Values{0, 0}, 0);
   EXPECT_EQ(history.GapSince(0), 1);
   history.Add(Values{3, 4}, 0);  // a step of length 5
@@ -25,14 +25,15 @@ TEST(ParameterHistoryTest, TheGapIsOnePlusTheDistanceInMeanSteps) {
 }
 
 TEST(ParameterHistoryTest, ParametersThatCameBackHaveNoGap) {
-  ParameterHistory history(LayoutOf({{"w", 1}}));
+  ParameterHistory history{ParameterSample(LayoutOf({{"w", 1}}))};
   for (const float x : {0.0f, 1.0f, 0.0f}) history.Add(Values{x}, 0);
   EXPECT_EQ(history.GapSince(2), 1);
   EXPECT_EQ(history.GapSince(1), 2);
 }
 
 TEST(ParameterHistoryTest, StatisticsAreNoDistance) {
-  ParameterHistory history(LayoutOf({{"w", 1}, {"mean", 1, RangeKind::kStatistic}, {"b", 1}}));
+  ParameterHistory history{
+      ParameterSample(LayoutOf({{"w", 1}, {"mean", 1, RangeKind::kStatistic}, {"b", 1}}))};
   history.Add(Values{0, 0, 0}, 0);
   history.Add(Values{0, 1000, 2}, 0);
   history.Add(Values{0, 9000, 4}, 0);
@@ -40,7 +41,7 @@ TEST(ParameterHistoryTest, StatisticsAreNoDistance) {
 }
 
 TEST(ParameterHistoryTest, WhatIsOlderThanItsBeginningIsAsOldAsThat) {
-  ParameterHistory history(LayoutOf({{"w", 1}}));
+  ParameterHistory history{ParameterSample(LayoutOf({{"w", 1}}))};
   EXPECT_TRUE(history.empty());
   EXPECT_EQ(history.GapSince(7), 1);
   EXPECT_EQ(history.DecaysSince(7), 0);
@@ -51,7 +52,7 @@ TEST(ParameterHistoryTest, WhatIsOlderThanItsBeginningIsAsOldAsThat) {
 }
 
 TEST(ParameterHistoryTest, KeepsItsLatestSteps) {
-  ParameterHistory history(LayoutOf({{"w", 1}}));
+  ParameterHistory history{ParameterSample(LayoutOf({{"w", 1}}))};
   for (size_t i = 0; i <= ParameterHistory::kSteps; ++i) {
     history.Add(Values{static_cast<float>(i)}, i);
   }
@@ -63,8 +64,8 @@ TEST(ParameterHistoryTest, KeepsItsLatestSteps) {
 
 // Every parameter of a large model moves alike, so a sample sees the true ratio.
 TEST(ParameterHistoryTest, ASampleOfALargeModelGivesTheSameGap) {
-  const uint32_t size = 10 * ParameterHistory::kSample + 17;
-  ParameterHistory history(LayoutOf({{"w", size}}));
+  const uint32_t size = 10 * ParameterSample::kSize + 17;
+  ParameterHistory history{ParameterSample(LayoutOf({{"w", size}}))};
   for (const float x : {0.0f, 1.0f, 2.0f, 3.0f}) history.Add(Values(size, x), 0);
   EXPECT_THAT(history.GapSince(3), DoubleNear(4, 1e-12));
 }
@@ -73,7 +74,7 @@ TEST(ParameterHistoryTest, ASampleOfALargeModelGivesTheSameGap) {
 TEST(ParameterHistoryTest, TheSampleIsSpreadOverTheWholeModel) {
   const uint32_t size = 64 * 1024;
   for (uint32_t begin = 0; begin < size; begin += size / 16) {
-    ParameterHistory history(LayoutOf({{"w", size}}));
+    ParameterHistory history{ParameterSample(LayoutOf({{"w", size}}))};
     Values moved(size, 0);
     history.Add(moved, 0);
     for (uint32_t i = begin; i < begin + size / 16; ++i) moved[i] = 1;
