@@ -133,6 +133,19 @@ uint32_t SessionTable::CountKnown(SessionRole role) const {
       [role](const SessionRecord& r) { return r.role == role && (r.alive() || r.joined); });
 }
 
+uint32_t SessionTable::CountPresent() const {
+  return Count([](const SessionRecord& r) {
+    return r.role == SessionRole::kWorker && r.alive() && r.joined;
+  });
+}
+
+uint32_t SessionTable::CountEvicted() const {
+  return Count([](const SessionRecord& r) {
+    return r.role == SessionRole::kWorker && r.presence == Presence::kEvicted && r.joined &&
+           !r.banned;
+  });
+}
+
 uint32_t SessionTable::CountMembers(Step step) const {
   return Count([step](const SessionRecord& r) { return r.IsMemberOf(step); });
 }
