@@ -34,6 +34,18 @@ std::string Megabytes(uint64_t bytes) {
   return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / 1e6);
 }
 
+std::string Warnings(const std::vector<TrainingWarning>& warnings) {
+  std::string lines;
+  for (const TrainingWarning& warning : warnings) {
+    absl::StrAppend(&lines, "  warning  ", warning.text);
+    if (warning.over.has_value()) {
+      absl::StrAppend(&lines, " (until step ", warning.over->value(), ")");
+    }
+    absl::StrAppend(&lines, "\n");
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string ClosingTable(const ShardStatus& state, const Results& results,
@@ -68,7 +80,7 @@ std::string ClosingTable(const ShardStatus& state, const Results& results,
     const uLong crc = crc32_z(0, bytes, parameters.size() * sizeof(float));
     rows.push_back({"parameters' CRC-32", absl::StrFormat("%08x", crc)});
   }
-  return absl::StrCat("Sluice job ", state.job_id, "\n", Render(rows));
+  return absl::StrCat("Sluice job ", state.job_id, "\n", Render(rows), Warnings(state.warnings));
 }
 
 }  // namespace sluice

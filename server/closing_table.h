@@ -13,7 +13,8 @@ namespace sluice {
 
 // Steps, pushes by disposition, megabytes moved, seconds per step, the results that workers
 // reported, and the CRC-32 (zlib's) of the final parameters' bytes, if there are any. Two runs with
-// the same CRC-32 ended with the same bits. Returns several lines, each with its line end.
+// the same CRC-32 ended with the same bits. Then the warnings about training, one in a line.
+// Returns several lines, each with its line end.
 std::string ClosingTable(const ShardStatus& state, const Results& results,
                          absl::Span<const float> parameters);
 

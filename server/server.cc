@@ -25,6 +25,7 @@ constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr int kEveryWorkerLost = 3;
 constexpr int kUnbalancedCounters = 4;
 constexpr int kNotSaved = 5;
+constexpr int kDiverged = 7;
 
 sigset_t StopSignals() {
   sigset_t signals;
@@ -60,6 +61,20 @@ bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
   });
 }
 
+bool AnyIsPresent(const std::vector<SessionRecord>& sessions) {
+  return std::any_of(sessions.begin(), sessions.end(), [](const SessionRecord& record) {
+    return record.presence == Presence::kPresent;
+  });
+}
+
+std::string NothingSaved(bool diverged, bool journals) {
+  return absl::StrCat(
+      "no last checkpoint is saved, because training ", diverged ? "diverged" : "seems to diverge",
+      "; a server that is started with this "
+      "directory continues from the newest checkpoint in it",
+      journals ? " if you remove the files journal-* and kept there, else from the last step" : "");
+}
+
 }  // namespace
 
 Server::Server(const ServerOptions& options, std::unique_ptr<DurableDirectory> durable,
@@ -68,6 +83,7 @@ Server::Server(const ServerOptions& options, std::unique_ptr<DurableDirectory> d
       grace_(options.grace),
       step_wait_log_(options.log_step_wait),
       trace_(std::move(trace)),
+      lease_(options.shard.lease),
       shard_(
           options.shard, RealClock(),
           [this](const JobEvent& event) {
@@ -144,6 +160,7 @@ int Server::Serve() {
     LOG(INFO) << "draining after " << strsignal(signal);
     shard_.Drain();
   }
+  if (shard_.Describe().diverged) AwaitFarewell();
   // Nobody needs the socket's name any more, and a launcher may kill this process soon.
   directory_.reset();
   if (durable_ != nullptr) durable_->FlushJournal();
@@ -156,15 +173,31 @@ int Server::Serve() {
     return kUnbalancedCounters;
   }
   if (!saved.ok()) return kNotSaved;
+  if (shard_.Describe().diverged) return kDiverged;
   if (!finished || AnyLeftInGoodOrder(shard_.Sessions())) return 0;
   LOG(ERROR) << "every worker was lost";
   return kEveryWorkerLost;
 }
 
-// Saves a checkpoint of the last step, if there are parameters.
+// Each worker and observer hears with its next call why the job ends, and goes. One that has not
+// called for the time of a lease is not waited for.
+void Server::AwaitFarewell() {
+  const absl::Time until = RealClock().Now() + lease_;
+  while (AnyIsPresent(shard_.Sessions()) && RealClock().Now() < until && WaitForStopSignal() == 0) {
+    shard_.Tick();
+  }
+}
+
+// Saves a checkpoint of the last step, if there are parameters. If training diverged, or seems to,
+// and the job shall end then, the directory keeps what was saved before.
 absl::Status Server::SaveLast() {
   if (durable_ == nullptr || shard_.snapshot() == nullptr) return absl::OkStatus();
-  return SaveCheckpointAndWait(shard_, *durable_);
+  const ShardStatus state = shard_.Describe();
+  if (!state.diverged && !state.withholds_checkpoints) {
+    return SaveCheckpointAndWait(shard_, *durable_);
+  }
+  LOG(WARNING) << NothingSaved(state.diverged, durable_->journals());
+  return absl::OkStatus();
 }
 
 std::string Server::ClosingTable() const {

@@ -68,7 +68,9 @@ class Server {
   // Serves until the job is over, or until SIGINT, SIGTERM or Admin's Drain; then it drains. All
   // calls have ended when it returns. Returns the process's exit code: 0; 3 if training ended
   // because every worker was lost; 4 if the counters of pushes do not balance, which is a bug; 5 if
-  // the last checkpoint could not be saved.
+  // the last checkpoint could not be saved; 7 if training diverged and Guards.on_divergence says
+  // that the job ends then. In that case, and if it only seems to diverge, no last checkpoint is
+  // saved.
   int Serve();
 
   // After Serve(): the table for people; see closing_table.h.
@@ -81,6 +83,7 @@ class Server {
          std::unique_ptr<Trace> trace);
 
   absl::Status ChoosePrivateSocket(ServerOptions* options);
+  void AwaitFarewell();
   absl::Status SaveLast();
 
   bool IsOver() const { return drained_ || (exit_when_finished_ && deserted_); }
@@ -89,6 +92,7 @@ class Server {
   const absl::Duration grace_;
   StepWaitLog step_wait_log_;
   const std::unique_ptr<Trace> trace_;  // or null
+  const absl::Duration lease_;
   std::unique_ptr<PrivateDirectory> directory_;
   std::atomic<bool> deserted_{false};
   std::atomic<bool> drained_{false};

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
-#include "server/admission/draining.h"
 
 namespace sluice {
 namespace {
@@ -84,7 +83,9 @@ void PushAdmission::TakeArrivals(Completions* completions) {
 
 void PushAdmission::Take(Arrival arrival, Completions* completions) {
   const PushHeader& header = arrival.push->header();
-  const bool skips = guards_.skip_not_finite && ReasonOf(arrival.refused) == Reason::kNotFinite;
+  const bool not_finite = ReasonOf(arrival.refused) == Reason::kNotFinite;
+  const bool skips = guards_.skip_not_finite && not_finite;
+  if (not_finite) ++not_finite_;
   absl::Status refused = arrival.refused;
   if (refused.ok() || skips) {
     const Gate::Verdict verdict = gate_.Admit(header, step_.Progress(), clock_.Now());
@@ -137,6 +138,7 @@ void PushAdmission::LeaveOut(const absl::Status& why, Completions* completions) 
     held_.erase(held);
     ++refused;
   }
+  not_finite_ += step_.contributions().accumulated();
   gate_.LeaveOut(step_.contributions().accumulated(), refused);
   roster_.sessions().LeaveOut(step);
 }
@@ -209,9 +211,9 @@ std::vector<SessionId> PushAdmission::Served() const {
   return served;
 }
 
-void PushAdmission::Settle(bool draining, Completions* completions) {
+void PushAdmission::Settle(const absl::Status& serving, Completions* completions) {
   if (in_flight_ == nullptr) return;
-  EndPushes(draining, completions);
+  EndPushes(serving, completions);
   // A push admitted now would be stale before it is complete.
   if (settings_.policy().OncePerStep() && step_.IsComplete()) return;
   if (durable_.has_value()) in_flight_->SetJournaled(step_.number().value() - durable_->value());
@@ -221,8 +223,9 @@ void PushAdmission::Settle(bool draining, Completions* completions) {
   }
 }
 
-void PushAdmission::EndPushes(bool draining, Completions* completions) {
+void PushAdmission::EndPushes(const absl::Status& serving, Completions* completions) {
   const SessionTable& sessions = roster_.sessions();
+  const bool draining = !serving.ok();
   in_flight_->CancelEnded([&](SessionId session) { return sessions.IsAlive(session); },
                           completions);
   const auto leaves = [&](const Arriving& push) {
@@ -231,7 +234,7 @@ void PushAdmission::EndPushes(bool draining, Completions* completions) {
   for (const Arriving& push : in_flight_->TakeWaiting(leaves)) {
     const absl::Status ended = sessions.Find(push.header.session).status();
     gate_.Abandon(ended.ok() ? Abandoned::kRejected : Abandoned::kAborted);
-    const absl::Status why = ended.ok() ? DrainingError() : ended;
+    const absl::Status why = ended.ok() ? serving : ended;
     completions->Add([start = push.start, why] { start(why); });
   }
 }

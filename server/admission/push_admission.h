@@ -98,9 +98,13 @@ class PushAdmission {
   // later.
   void FailHeldAnswers(const absl::Status& why, Completions* completions);
 
-  // Ends the pushes of sessions that are not open and, if the server drains, all waiting pushes.
-  // Then admits waiting pushes up to the in-flight limit.
-  void Settle(bool draining, Completions* completions);
+  // Ends the pushes of sessions that are not open and, unless `serving` is OK, all waiting pushes,
+  // with that error: the server drains. Then admits waiting pushes up to the in-flight limit.
+  void Settle(const absl::Status& serving, Completions* completions);
+
+  // The number of gradients so far that were refused or skipped because they are not finite, or
+  // that were left out because their step would not be.
+  uint64_t not_finite() const { return not_finite_; }
 
   // The sessions whose arriving push has received bytes since the last call.
   std::vector<SessionId> TakeHeard();
@@ -127,7 +131,7 @@ class PushAdmission {
   absl::optional<Step> DurableWith(const PushHeader& header) const;
   void Take(Arrival arrival, Completions* completions);
   void Enter(Arrival arrival, Completions* completions);
-  void EndPushes(bool draining, Completions* completions);
+  void EndPushes(const absl::Status& serving, Completions* completions);
   void LetIn(const Arriving& push, Completions* completions);
 
   const Guards guards_;
@@ -137,6 +141,7 @@ class PushAdmission {
   const Clock& clock_;
   Gate gate_;
   std::unique_ptr<InFlightLimit> in_flight_;  // null before Open()
+  uint64_t not_finite_ = 0;
   PushId last_id_;
   std::deque<Arrival> arrivals_;
   // Held answers, by the step that must be published, or durable, before they are given.

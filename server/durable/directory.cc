@@ -161,7 +161,7 @@ absl::Status DurableDirectory::BeginIncarnation(Step begin, const std::string& j
 // ---- The journal ----
 
 StepJournal* DurableDirectory::StartJournal(JournalListener listener) {
-  if (options_.durability != Durability::kJournal) return nullptr;
+  if (!journals()) return nullptr;
   listener_ = std::move(listener);
   if (listener_.fatal == nullptr) listener_.fatal = EndProcess;
   JournalListener own = listener_;

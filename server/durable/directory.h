@@ -86,6 +86,7 @@ class DurableDirectory {
   // Returns when all steps that were made are durable, or at once while they cannot be written.
   void FlushJournal();
   uint64_t checkpoint_every() const { return options_.checkpoint_every; }
+  bool journals() const { return options_.durability == Durability::kJournal; }
 
   // Saves a checkpoint on the executor's thread, which then calls `done`, if any.
   void Save(std::shared_ptr<const ShardCheckpoint> checkpoint, SaveCallback done);

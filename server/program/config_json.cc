@@ -41,6 +41,7 @@ v1::GuardsConfig ToConfig(const Guards& guards) {
   config.set_skip_not_finite(guards.skip_not_finite);
   if (guards.clip_norm.has_value()) config.set_clip_norm(*guards.clip_norm);
   if (guards.max_push_norm.has_value()) config.set_max_push_norm(*guards.max_push_norm);
+  config.set_on_divergence(std::string(DivergenceActionName(guards.on_divergence)));
   return config;
 }
 

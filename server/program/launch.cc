@@ -19,7 +19,7 @@ namespace {
 
 // Returns whether a restarted program would end with the same code. That is so for wrong usage, for
 // a worker whose server is gone, and for a server that has ended (see Server::Serve()).
-bool IsFinalCode(int code) { return code >= 2 && code <= 5; }
+bool IsFinalCode(int code) { return (code >= 2 && code <= 5) || code == 7; }
 
 std::string RankName(const MpiWorld& world) { return absl::StrCat("rank ", world.rank); }
 

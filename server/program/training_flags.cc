@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/command_line.h"
@@ -11,6 +12,11 @@
 
 namespace sluice {
 namespace {
+
+const std::map<std::string, DivergenceAction> kDivergenceActions = {
+    {"warn", DivergenceAction::kWarn},
+    {"stop", DivergenceAction::kStop},
+    {"stop-if-flat", DivergenceAction::kStopIfFlat}};
 
 void AddConsistencyFlags(CLI::App& group, TrainingFlags& flags) {
   group
@@ -85,6 +91,16 @@ void AddGuardFlags(CLI::App& group, TrainingFlags& flags) {
               "scale the reduced gradient down to this norm");
   AddOptional(group, "--max-push-norm", flags.guards.max_push_norm,
               "refuse gradients of a larger norm");
+  group
+      .add_option(
+          "--on-divergence", flags.guards.on_divergence,
+          "what to do when the loss rises, or gradients or parameters explode: warn (in the "
+          "log, the closing table and the Inspector), stop (end the job too, with exit code "
+          "7, and save no further checkpoint), or stop-if-flat (also when the loss stays "
+          "as it was at the start for 1,000 steps); where losses may rise or stay, as in "
+          "adversarial, contrastive or reinforcement learning, only warn")
+      ->transform(CLI::CheckedTransformer(kDivergenceActions))
+      ->default_str("warn");
 }
 
 // How many workers the first step waits for.

@@ -41,13 +41,14 @@ Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobLis
       roster_(options, std::move(owner)),
       pulls_(options.incarnation),
       step_(settings_, roster_, pulls_, running_),
-      admission_(options, settings_, incarnations_, roster_, step_, running_) {}
+      admission_(options, settings_, incarnations_, roster_, step_, running_),
+      watch_(options.guards.on_divergence) {}
 
 // ---- Membership ----
 
 absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListener listener,
                                           Completions* completions) {
-  if (draining_) return DrainingError();
+  if (draining()) return serving_;
   if (snapshots_ == nullptr && request.role == SessionRole::kWorker) {
     const absl::Status fits = CheckRules(settings_.consistency(), request.optimizer);
     if (!fits.ok()) return fits;
@@ -66,6 +67,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
                                    running_.Now(), completions);
   if (!record.ok()) return record.status();
   if (snapshots_ == nullptr) OpenModel();
+  WatchWorkers(completions);
   welcome.session = (*record)->session;
   welcome.job_id = options_.job_id;
   welcome.incarnation = options_.incarnation;
@@ -111,7 +113,7 @@ absl::StatusOr<Step> Coordinator::Leave(SessionId session, const Results& result
   const auto record = roster_.sessions().Find(session);
   if (!record.ok()) return record.status();
   const bool observes = (*record)->role == SessionRole::kObserver;
-  if (observes && !results.empty() && !draining_ && !roster_.has_finished()) {
+  if (observes && !results.empty() && !draining() && !roster_.has_finished()) {
     return ResultsTooEarly();
   }
   const absl::Status reported = results_.Add(results);
@@ -128,6 +130,7 @@ absl::Status Coordinator::Evict(const std::string& worker, Completions* completi
 void Coordinator::Tick(Completions* completions) {
   NoteWhoIsServed();
   roster_.Update(running_.Now(), completions);
+  WatchWorkers(completions);
   if (applying_) return;  // the step waits for nobody
   step_.JudgeWait();
   if (step_.overdue()) EndOverdueWait(completions);
@@ -168,11 +171,15 @@ void Coordinator::EndOverdueWait(Completions* completions) {
   step_.EndWait();
 }
 
-void Coordinator::Drain(Completions* completions) {
-  if (draining_) return;
-  draining_ = true;
+void Coordinator::Drain(Completions* completions) { GoDown(DrainingError(), completions); }
+
+void Coordinator::GoDown(const absl::Status& why, Completions* completions) {
+  if (draining()) return;
+  serving_ = why;
   Settle(completions);
-  roster_.Announce({JobEvent::Kind::kDraining, step_.number(), {}}, completions);
+  JobEvent event = {JobEvent::Kind::kDraining, step_.number(), {}};
+  if (ReasonOf(why) == Reason::kDiverged) event.diverged = std::string(why.message());
+  roster_.Announce(event, completions);
 }
 
 // ---- Settings ----
@@ -203,7 +210,7 @@ absl::Status Coordinator::RequestCheckpoint() {
 }
 
 absl::StatusOr<InitializeStart> Coordinator::BeginInitialize(SessionId session) {
-  if (draining_) return DrainingError();
+  if (draining()) return serving_;
   const auto record = roster_.sessions().FindWorker(session);
   if (!record.ok()) return record.status();
   InitializeStart start;
@@ -228,7 +235,7 @@ PushId Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, PushStar
   absl::StatusOr<PushHeader> acceptable = header;
   if (!initialized()) acceptable = NotInitializedError();
   if (!journal_error_.ok()) acceptable = journal_error_;
-  if (draining_) acceptable = DrainingError();
+  if (draining()) acceptable = serving_;
   if (acceptable.ok()) roster_.RenewLease(acceptable->session, running_.Now()).IgnoreError();
   const PushId id = admission_.Begin(acceptable, std::move(start), std::move(cancel), completions);
   Settle(completions);

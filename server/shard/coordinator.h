@@ -26,11 +26,13 @@
 #include "server/admission/push_admission.h"
 #include "server/aggregation/contributions.h"
 #include "server/aggregation/pending_push.h"
+#include "server/aggregation/step_executor.h"
 #include "server/membership/roster.h"
 #include "server/policy/runtime_settings.h"
 #include "server/policy/staleness_rules.h"
 #include "server/shard/next_action.h"
 #include "server/shard/running_clock.h"
+#include "server/shard/training_watch.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/completions.h"
 #include "server/state/incarnation_history.h"
@@ -64,6 +66,9 @@ class Coordinator {
   // Lets DecideNext() return a checkpoint as its next action. NOT_INITIALIZED if there are no
   // parameters.
   absl::Status RequestCheckpoint();
+  // After each step: a checkpoint of it is due or not. Returns whether to request one. That waits
+  // while training seems to diverge, and the job ends if it does, to keep the better ones.
+  bool TakesCheckpoint(bool due, Completions* completions);
   // The checkpoint, except the values of the optimizer's slots. Call it while no step is being
   // applied.
   ShardCheckpoint Checkpoint() const;
@@ -101,9 +106,10 @@ class Coordinator {
   // The step that is being applied is made without its gradients; see PushAdmission::LeaveOut().
   void LeaveOut(const absl::Status& why, Completions* completions);
 
-  // The action is done: the contribution is in the sum; the step is applied and `next` holds it.
+  // The action is done: the contribution is in the sum; the step is applied and `next` holds it. If
+  // training diverges, the job may end with it.
   void OnAccumulated(const Contribution& contribution, Completions* completions);
-  void OnApplied(std::shared_ptr<Snapshot> next, Completions* completions);
+  void OnApplied(std::shared_ptr<Snapshot> next, const StepNorms& norms, Completions* completions);
 
   // Publishes the initial parameters, unless there are parameters. Returns whether it did.
   bool Initialize(std::shared_ptr<Snapshot> first, Completions* completions);
@@ -125,6 +131,14 @@ class Coordinator {
   void NoteWhoIsServed();
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);
+  void GoDown(const absl::Status& why, Completions* completions);
+  AdviceFacts FactsForAdvice() const;
+  void WatchWorkers(Completions* completions);
+  void WatchGradients(Completions* completions);
+  void WatchStep(const StepNorms& norms, Completions* completions);
+  void TellNews(Completions* completions);
+  void EndWatch(Completions* completions);
+  bool draining() const { return !serving_.ok(); }
   void ServePulls(Completions* completions);
   void AnswerPublished(Completions* completions);
   absl::StatusOr<PullTurn> TurnOf(const PullRequest& request, const StepProgress& progress) const;
@@ -145,7 +159,8 @@ class Coordinator {
   PullQueue pulls_;
   CurrentStep step_;
   PushAdmission admission_;
-  bool draining_ = false;
+  absl::Status serving_;  // else the error for all who come while the server goes down
+  TrainingWatch watch_;
   absl::Status journal_error_;
   absl::optional<Step> durable_;  // see HoldUntilDurable()
   bool checkpoint_requested_ = false;

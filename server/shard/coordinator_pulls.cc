@@ -3,14 +3,13 @@
 #include <memory>
 #include <utility>
 
-#include "server/admission/draining.h"
 #include "server/shard/coordinator.h"
 
 namespace sluice {
 
 // Called after every change.
 void Coordinator::Settle(Completions* completions) {
-  admission_.Settle(draining_, completions);
+  admission_.Settle(serving_, completions);
   ServePulls(completions);
 }
 
@@ -18,7 +17,7 @@ void Coordinator::ServePulls(Completions* completions) {
   if (pulls_.size() == 0) return;
   const StepProgress progress = step_.Progress();
   const PullContext context = {settings_.consistency().inconsistent_reads, LearningRate(),
-                               draining_ || roster_.finished()};
+                               draining() || roster_.finished()};
   pulls_.Serve(
       snapshots_ == nullptr ? nullptr : snapshots_->latest(), context,
       [&](const PullRequest& request) { return TurnOf(request, progress); }, running_.Now(),
@@ -29,11 +28,11 @@ absl::StatusOr<PullTurn> Coordinator::TurnOf(const PullRequest& request,
                                              const StepProgress& progress) const {
   const auto found = roster_.sessions().Find(request.session);
   const bool observes = initialized() && found.ok() && (*found)->role == SessionRole::kObserver;
-  if (draining_ && !observes) return DrainingError();
+  if (draining() && !observes) return serving_;
   if (!found.ok()) return found.status();
   const SessionRecord& record = **found;
   // An observer does not wait for a step that will never be applied, but for one that is complete.
-  if (observes && (draining_ || roster_.finished())) {
+  if (observes && (draining() || roster_.finished())) {
     return settings_.policy().Completes(progress) ? PullTurn::kNotYet : PullTurn::kNow;
   }
   if (!initialized() || request.min_step > step_.number()) return PullTurn::kNotYet;

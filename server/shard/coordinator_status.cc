@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/error.h"
 #include "common/tensor/vector_copy.h"
 #include "server/shard/coordinator.h"
 
@@ -10,7 +11,7 @@ namespace sluice {
 // ---- Status ----
 
 Phase Coordinator::phase() const {
-  if (draining_) return Phase::kDraining;
+  if (draining()) return Phase::kDraining;
   if (roster_.finished()) return Phase::kFinished;
   return roster_.started() && initialized() ? Phase::kTraining : Phase::kWaitingForWorkers;
 }
@@ -44,6 +45,9 @@ ShardStatus Coordinator::Describe() const {
   state.now = running_.Now();
   state.times = times_;
   state.lost_steps = lost_steps_;
+  state.warnings = watch_.warnings();
+  state.withholds_checkpoints = watch_.Withholds(step_.number());
+  state.diverged = ReasonOf(serving_) == Reason::kDiverged;
   return state;
 }
 
@@ -71,11 +75,12 @@ ShardCheckpoint Coordinator::Checkpoint() const {
     }
   }
   checkpoint.parameters = snapshots_->latest();
-  checkpoint.ended = draining_ || roster_.finished();
+  checkpoint.ended = draining() || roster_.finished();
   return checkpoint;
 }
 
 void Coordinator::Restore(const ShardCheckpoint& checkpoint) {
+  if (checkpoint.step > Step()) watch_.Resume();
   incarnations_ = checkpoint.incarnations;
   own_consistency_ = checkpoint.own_consistency;
   RestoreSettings(checkpoint.consistency, checkpoint.learning_rate);
@@ -103,6 +108,7 @@ void Coordinator::Replay(const StepRecord& record, std::shared_ptr<Snapshot> nex
   RestoreSettings(record.terms.consistency, record.learning_rate);
   ChooseStalenessRules();
   step_.Restore(record.step);
+  watch_.Resume();
   if (record.forgot_workers) roster_.sessions().ForgetWorkers();
   for (const SessionRecord& worker : record.contributors) {
     roster_.sessions().RestoreWorker(worker, record.step, running_.Now());

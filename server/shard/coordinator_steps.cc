@@ -20,6 +20,7 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   }
   AdoptSettings(completions);
   admission_.TakeArrivals(completions);
+  WatchGradients(completions);
   NextAction action;
   action.terms.consistency = settings_.consistency();
   action.terms.learning_rates = settings_.LearningRates(roster_.optimizer(), step_.number());
@@ -30,6 +31,9 @@ NextAction Coordinator::DecideNext(Completions* completions) {
     action.terms.workers = std::max(roster_.sessions().CountMembers(step_.number()), 1u);
   }
   action.contribution = step_.TakeNext();
+  if (action.contribution.has_value()) {
+    watch_.AddGradient(action.contribution->push->header().loss);
+  }
   action.apply = applying_ =
       initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
   // A step that is still to be applied must come before the end of training.
@@ -48,6 +52,7 @@ void Coordinator::AdoptSettings(Completions* completions) {
 
 void Coordinator::LeaveOut(const absl::Status& why, Completions* completions) {
   admission_.LeaveOut(why, completions);
+  watch_.LeaveOut();
 }
 
 void Coordinator::OnAccumulated(const Contribution& contribution, Completions* completions) {
@@ -56,13 +61,15 @@ void Coordinator::OnAccumulated(const Contribution& contribution, Completions* c
   Settle(completions);
 }
 
-void Coordinator::OnApplied(std::shared_ptr<Snapshot> next, Completions* completions) {
+void Coordinator::OnApplied(std::shared_ptr<Snapshot> next, const StepNorms& norms,
+                            Completions* completions) {
   applying_ = false;
   step_.Finish();
   times_.last_step = running_.Now();
   next->step = step_.number();
   snapshots_->Publish(std::move(next));
   AnswerPublished(completions);
+  WatchStep(norms, completions);
   AdoptSettings(completions);
   Settle(completions);
 }
@@ -80,7 +87,7 @@ void Coordinator::OnDurable(Step step, Completions* completions) {
 }
 
 void Coordinator::FailHeldAnswers(const absl::Status& why, Completions* completions) {
-  admission_.FailHeldAnswers(why, completions);
+  admission_.FailHeldAnswers(draining() ? serving_ : why, completions);
 }
 
 // Answers pushes whose step is published and, with a journal, durable.

@@ -76,8 +76,9 @@ void Shard::Apply(const NextAction& action) {
   if (step_listener_) step_listener_(next->step);
   CompletingLock lock(&mu_);
   if (last != nullptr) coordinator_.OnAccumulated(*last, lock.completions());
-  coordinator_.OnApplied(std::move(next), lock.completions());
-  if (checkpoints_.IsDue(coordinator_.step())) RequestPeriodicCheckpoint();
+  coordinator_.OnApplied(std::move(next), executor_->norms(), lock.completions());
+  const bool due = checkpoints_.IsDue(coordinator_.step());
+  if (coordinator_.TakesCheckpoint(due, lock.completions())) RequestPeriodicCheckpoint();
 }
 
 // `checksum` is null if nobody needs it.

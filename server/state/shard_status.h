@@ -18,9 +18,11 @@
 #include "common/protocol/learning_rate_schedule.h"
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/layout.h"
+#include "server/policy/divergence.h"
 #include "server/policy/staleness_rules.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/push_counters.h"
+#include "server/state/training_warning.h"
 
 namespace sluice {
 
@@ -32,6 +34,7 @@ struct Guards {
   absl::optional<double> clip_norm;
   // A push of larger norm, over all PARAMETER ranges, is refused. Absent: none is.
   absl::optional<double> max_push_norm;
+  DivergenceAction on_divergence = DivergenceAction::kWarn;
 
   // OK, or BAD_ARGUMENT with the name of the invalid field.
   absl::Status Validate() const;
@@ -135,6 +138,10 @@ struct ShardStatus {
   absl::Time now;
   StepTimes times;
   uint64_t lost_steps = 0;  // of earlier incarnations, which recovery could not restore
+  std::vector<TrainingWarning> warnings;  // at most one of each kind, in the order they came
+  // Training seems to diverge, and the job ends if it does: save these parameters only on request.
+  bool withholds_checkpoints = false;
+  bool diverged = false;  // the server ended the job, because training diverged
 
   // The time from initialisation to the latest step, divided by the number of steps. 0 before the
   // first step.

@@ -57,6 +57,19 @@ TEST(ClosingTableTest, TellsWhatBecameOfTheJob) {
             "  longest wait for a step  0.7500 s\n");
 }
 
+TEST(ClosingTableTest, EndsWithTheWarnings) {
+  ShardStatus state = State();
+  state.warnings = {
+      {WarningKind::kLossRises, Step(7), Step(9), "training diverges since step 7: it rises"},
+      {WarningKind::kWorkersLost, Step(8), absl::nullopt, "workers are lost since step 8"}};
+  const std::string table = ClosingTable(state, {}, {});
+  EXPECT_NE(table.find("  longest wait for a step  0.7500 s\n"
+                       "  warning  training diverges since step 7: it rises (until step 9)\n"
+                       "  warning  workers are lost since step 8\n"),
+            std::string::npos)
+      << table;
+}
+
 TEST(ClosingTableTest, AddsWhatTheWorkersReported) {
   const std::string table =
       ClosingTable(State(), {{"test accuracy", 0.89456}, {"best loss", 1}}, {});

@@ -12,9 +12,12 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "common/base/error.h"
 #include "common/net/private_directory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -29,6 +32,7 @@ namespace sluice {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 ServerOptions On(const Address& address, const ShardOptions& shard = Sync(1)) {
@@ -203,9 +207,8 @@ class SessionOf {
     EXPECT_THAT(client_.Join(request, absl::MakeSpan(parameters_)), IsOk());
   }
 
-  absl::Status Train() {
-    return client_.PushPull(Share({1, 1, 1}), 1, absl::nullopt, absl::MakeSpan(parameters_))
-        .status();
+  absl::Status Train(absl::optional<float> loss = absl::nullopt) {
+    return client_.PushPull(Share({1, 1, 1}), 1, loss, absl::MakeSpan(parameters_)).status();
   }
   absl::Status AwaitEnd() { return client_.AwaitEnd(absl::MakeSpan(parameters_)); }
   absl::Status Leave() { return client_.Leave({}); }
@@ -303,6 +306,54 @@ TEST(ServerServeTest, DrainsWhenItIsTerminated) {
     EXPECT_EQ(world.Wait(), 0);
     EXPECT_EQ(world.phase(), Phase::kDraining);
   }
+}
+
+ServerOptions Stopping(ServerOptions options) {
+  options.shard.guards.on_divergence = DivergenceAction::kStop;
+  return options;
+}
+
+void TrainTimes(SessionOf& worker, int times, float loss) {
+  for (int i = 0; i < times; ++i) ASSERT_THAT(worker.Train(loss), IsOk());
+}
+
+// A worker that has done its part, while another one diverges.
+TEST(ServerServeTest, TellsThoseWhoWaitForTheEndThatTrainingDiverged) {
+  ServingWorld world(Stopping(Serving(Sync(1))));
+  {
+    SessionOf a(world, "a");
+    SessionOf observer(world, "o", SessionRole::kObserver);
+    TrainTimes(a, 64, 2);
+    TrainTimes(a, 146, 7);
+    EXPECT_THAT(a.Train(7), IsError(Reason::kDiverged, HasSubstr("because training diverges")));
+    EXPECT_THAT(observer.AwaitEnd(),
+                IsError(Reason::kDiverged, HasSubstr("because training diverges")));
+  }
+  EXPECT_EQ(world.Wait(), 7);
+}
+
+std::vector<std::string> CheckpointsIn(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    const std::string name = entry.path().filename();
+    if (absl::StartsWith(name, "checkpoint-")) names.push_back(name);
+  }
+  return names;
+}
+
+TEST(ServerServeTest, SavesNoLastCheckpointOfTrainingThatSeemsToDiverge) {
+  ServerOptions options = Stopping(Serving(Sync(1)));
+  options.durable.directory = ::testing::TempDir() + "/suspect";
+  ServingWorld world(options);
+  {
+    SessionOf a(world, "a");
+    TrainTimes(a, 64, 2);
+    TrainTimes(a, 10, 7);
+    world.Signal(SIGTERM);
+  }
+  EXPECT_EQ(world.Wait(), 0);
+  EXPECT_THAT(CheckpointsIn(options.durable.directory),
+              ElementsAre("checkpoint-000001-000000000000.safetensors"));
 }
 
 TEST(ServerServeTest, EndsWhenItsOperatorDrainsIt) {

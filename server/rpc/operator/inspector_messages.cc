@@ -110,6 +110,33 @@ v1::StalenessRules RulesToProto(const StalenessRules& rules) {
   return message;
 }
 
+v1::WarningKind KindToProto(WarningKind kind) {
+  switch (kind) {
+    case WarningKind::kParametersGrow:
+      return v1::PARAMETERS_GROW;
+    case WarningKind::kLossRises:
+      return v1::LOSS_RISES;
+    case WarningKind::kDoesNotLearn:
+      return v1::DOES_NOT_LEARN;
+    case WarningKind::kWorkersLost:
+      return v1::WORKERS_LOST;
+    case WarningKind::kGradientsDropped:
+      return v1::GRADIENTS_DROPPED;
+    case WarningKind::kNotFinite:
+      break;
+  }
+  return v1::NOT_FINITE;
+}
+
+v1::TrainingWarning WarningToProto(const TrainingWarning& warning) {
+  v1::TrainingWarning message;
+  message.set_kind(KindToProto(warning.kind));
+  message.set_since(warning.since.value());
+  if (warning.over.has_value()) message.set_over(warning.over->value());
+  message.set_text(warning.text);
+  return message;
+}
+
 }  // namespace
 
 v1::ServerState ToProto(const ShardStatus& state) {
@@ -138,6 +165,9 @@ v1::ServerState ToProto(const ShardStatus& state) {
   message.set_wire_bytes_received(state.traffic.wire_bytes_received);
   message.set_wire_bytes_sent(state.traffic.wire_bytes_sent);
   message.set_lost_steps(state.lost_steps);
+  for (const TrainingWarning& warning : state.warnings) {
+    *message.add_warnings() = WarningToProto(warning);
+  }
   *message.mutable_started() = ToProto(state.created);
   *message.mutable_uptime() = ToProto(state.uptime);
   if (state.times.last_step.has_value()) {

@@ -27,6 +27,9 @@ std::string AspectOf(const ShardStatus& state) {
   for (const AwaitedWorker& worker : state.current.awaited) {
     names.push_back(absl::StrCat("-", worker.worker));
   }
+  for (const TrainingWarning& warning : state.warnings) {
+    names.push_back(absl::StrCat(warning.over.has_value() ? "over " : "", warning.text));
+  }
   return absl::StrCat(state.step.value(), " ", static_cast<int>(state.phase), " ", state.workers,
                       " ", state.observers, " ", state.current.accumulated, " ",
                       state.current.skipped, " ", absl::StrJoin(names, "\n"));

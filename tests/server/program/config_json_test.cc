@@ -70,6 +70,7 @@ TEST(ConfigTest, TellsWhatTheFlagsComeTo) {
   EXPECT_EQ(JsonAt(config, "consistency.mode"), "BACKUP");
   EXPECT_EQ(JsonAt(config, "consistency.quorum"), "3");
   EXPECT_EQ(JsonAt(config, "guards.clip_norm"), "2");
+  EXPECT_EQ(JsonAt(config, "guards.on_divergence"), "warn");
   EXPECT_EQ(JsonAt(config, "start_timeout"), "60s");
   EXPECT_EQ(JsonAt(config, "threads"), "3");
   EXPECT_EQ(JsonAt(config, "checkpoints.directory"), "/c");

@@ -12,6 +12,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 using Arguments = std::vector<std::string>;
@@ -64,6 +65,7 @@ TEST(TrainingFlagsTest, AreThoseOfSyncWithNothingElse) {
   EXPECT_FALSE(options.guards.skip_not_finite);
   EXPECT_EQ(options.guards.clip_norm, absl::nullopt);
   EXPECT_EQ(options.guards.max_push_norm, absl::nullopt);
+  EXPECT_EQ(options.guards.on_divergence, DivergenceAction::kWarn);
 }
 
 TEST(TrainingFlagsTest, ReduceInRankOrderInSyncAndElsewhereAsGradientsArrive) {
@@ -205,6 +207,16 @@ TEST(TrainingFlagsTest, GuardAgainstHarmfulGradients) {
   EXPECT_TRUE(guards.skip_not_finite);
   EXPECT_EQ(guards.clip_norm, absl::make_optional(1.5));
   EXPECT_EQ(guards.max_push_norm, absl::make_optional(100.0));
+}
+
+TEST(TrainingFlagsTest, EndAJobThatDiverges) {
+  EXPECT_EQ(Options({"--on-divergence=stop"}).guards.on_divergence, DivergenceAction::kStop);
+  EXPECT_EQ(Options({"--on-divergence=stop-if-flat"}).guards.on_divergence,
+            DivergenceAction::kStopIfFlat);
+  EXPECT_EQ(Options({"--on-divergence=warn"}).guards.on_divergence, DivergenceAction::kWarn);
+  EXPECT_THAT(Apply({"--on-divergence=restart"}),
+              HasCode(absl::StatusCode::kInternal,
+                      AllOf(HasSubstr("--on-divergence"), HasSubstr("stop"), HasSubstr("warn"))));
 }
 
 // ---- What is refused ----

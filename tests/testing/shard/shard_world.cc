@@ -18,7 +18,8 @@ std::string Words(const JobEvent& event) {
     case JobEvent::Kind::kTrainingFinished:
       return with_step("finished");
     case JobEvent::Kind::kDraining:
-      return with_step("draining");
+      return absl::StrCat(with_step("draining"),
+                          event.diverged.empty() ? "" : " because training diverges");
     case JobEvent::Kind::kEvicted:
       return with_step("evicted");
     case JobEvent::Kind::kPolicyChanged:

@@ -239,6 +239,21 @@ TEST_P(ParameterClientTest, TellsThatTheServerWentDownBeforeTheEnd) {
               HasCode(absl::StatusCode::kUnavailable, HasSubstr("went down")));
 }
 
+TEST_P(ParameterClientTest, TellsThoseWhoWaitForTheEndThatTrainingDiverged) {
+  ShardOptions options = Async(1);
+  options.guards.skip_not_finite = true;
+  options.guards.on_divergence = DivergenceAction::kStop;
+  ServerWorld world(options);
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Initialize("a", {0, 0, 0}), IsOk());
+  TestWorker observer("o", Connect(world));
+  ASSERT_THAT(observer.Join(SessionRole::kObserver), IsOk());
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (int i = 0; i < 16; ++i) ASSERT_THAT(world.Push("a", 0, {kInfinity, 0, 0}), Skipped(0));
+  EXPECT_THAT(observer.client.AwaitEnd(absl::MakeSpan(observer.parameters)),
+              IsError(Reason::kDiverged, HasSubstr("the last 16 gradients had NaN or infinity")));
+}
+
 // ---- Joining again ----
 
 TEST_P(ParameterClientTest, JoinsAgainWhenItsSessionHasEndedAndItsPushCountsOnce) {

@@ -26,6 +26,29 @@ using ::testing::HasSubstr;
 // ---- One parameter ----
 
 // A server of a tensor "small" of 16 elements, one of 17 and a large one; element i is i.
+// ---- Warnings ----
+
+TEST(GetServerStateTest, ShowsWhatTheServerWarnsOf) {
+  ServerWorld world(Sync(2));
+  ReflectionClient client(world.address().ToString());
+  for (const char* name : {"a", "b"}) ASSERT_THAT(world.Join(name), IsOk());
+  ASSERT_THAT(world.Initialize("a", {1, 2, 3}), IsOk());
+  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), IsOk());
+  ASSERT_THAT(world.Push("b", 0, {1, 1, 1}), IsOk());
+  EXPECT_EQ(JsonAt(Inspect(client, "GetServerState"), "warnings"), "[0]");
+  world.Silence("b");
+  world.Pass(absl::Seconds(11));
+  std::string json = Inspect(client, "GetServerState");
+  EXPECT_EQ(JsonAt(json, "warnings"), "[1]");
+  EXPECT_EQ(JsonAt(json, "warnings.0.kind"), "WORKERS_LOST");
+  EXPECT_EQ(JsonAt(json, "warnings.0.since"), "1");
+  EXPECT_EQ(JsonAt(json, "warnings.0.over"), "absent");
+  EXPECT_THAT(JsonAt(json, "warnings.0.text"), HasSubstr("1 of 2 workers were evicted"));
+  ASSERT_THAT(world.Push("a", 1, {1, 1, 1}), Applied(2));
+  ASSERT_THAT(world.Join("b"), IsOk());
+  EXPECT_EQ(JsonAt(Inspect(client, "GetServerState"), "warnings.0.over"), "2");
+}
+
 // ---- The optimizer ----
 
 TEST(GetServerStateTest, ShowsTheOptimizersGroupsAndTheirFirstFewParameters) {
