@@ -14,7 +14,10 @@
 namespace sluice {
 namespace {
 
+constexpr int kFailed = 1;
 constexpr int kBadUsage = 2;
+constexpr int kNoServer = 3;
+constexpr int kDiverged = 7;  // as the server
 // Payloads of a status.
 constexpr char kForAllRanks[] = "sluice/said-for-all-ranks";
 constexpr char kByAnotherRank[] = "sluice/said-by-another-rank";
@@ -51,6 +54,17 @@ absl::Status SaidByRank(int rank, const absl::Status& why) {
 bool IsSaidByAnotherRank(const absl::Status& why) {
   if (ReasonOf(why) == Reason::kDiverged && OutlivesServer()) return true;
   return why.GetPayload(kByAnotherRank).has_value();
+}
+
+int ExitCodeOf(const absl::Status& why) {
+  if (why.ok()) return 0;
+  if (ReasonOf(why) == Reason::kDiverged) return kDiverged;
+  if (absl::IsInvalidArgument(why)) return kBadUsage;
+  return absl::IsUnavailable(why) ? kNoServer : kFailed;
+}
+
+int ReportFailure(absl::string_view program, const absl::Status& why) {
+  return ReportFailure(program, why, ExitCodeOf(why));
 }
 
 int ReportFailure(absl::string_view program, const absl::Status& why, int code) {

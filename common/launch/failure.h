@@ -1,4 +1,5 @@
-// How the ranks of a launch say once why the launch fails, though all of them know.
+// How a program says why it ends, and with which exit code; and how the ranks of a launch say it
+// once, though all of them know.
 //
 // When a rank ends with another exit code than 0, mpirun ends the whole job, and may kill other
 // ranks before they have written anything. So only the rank that says why ends with such a code.
@@ -28,9 +29,16 @@ absl::Status SaidByRank(int rank, const absl::Status& why);
 // training diverged is said by the server, if it is in the same launch.
 bool IsSaidByAnotherRank(const absl::Status& why);
 
+// The exit code of a worker's program that ends because of `why`: 0 for OK, 2 for INVALID_ARGUMENT,
+// 3 for UNAVAILABLE (there is no server, or it is gone), 7 for DIVERGED, else 1. The supervisor of
+// --max-restarts starts a program again only after 1.
+int ExitCodeOf(const absl::Status& why);
+
 // Prints why this program ends, unless another rank does, or it was told to stop. Returns the exit
 // code: `code`, or 0 if another rank says it.
 int ReportFailure(absl::string_view program, const absl::Status& why, int code);
+// The same with ExitCodeOf(why).
+int ReportFailure(absl::string_view program, const absl::Status& why);
 
 // ExitCodeOfUsage() for a program that may be part of a launch: one rank prints the help or the
 // error.

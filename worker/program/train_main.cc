@@ -6,7 +6,8 @@
 //   sluice_train --server=host:port                   a worker of a server that runs elsewhere
 //   sluice_train --role=single                        one process, no server: the baseline
 //
-// Exit codes: 0 done; 1 failed; 2 bad command line; 3 the server could not be reached, or is gone.
+// Exit codes: 0 done; 1 failed; 2 bad command line; 3 the server could not be reached, or is gone;
+// 7 training diverged, and the server's --on-divergence says that the job ends then.
 
 #include <unistd.h>
 
@@ -19,7 +20,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
-#include "common/base/error.h"
 #include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
 #include "worker/data/dataset.h"
@@ -155,13 +155,7 @@ absl::Status RunWorker(const TrainFlags& flags, const Job* job) {
   return TrainAndEvaluate(flags, *data_dir, job == nullptr || job->speaks(), **learner);
 }
 
-int Fail(const absl::Status& status) {
-  int code = 1;
-  if (absl::IsInvalidArgument(status)) code = 2;
-  if (absl::IsUnavailable(status)) code = 3;
-  if (ReasonOf(status) == Reason::kDiverged) code = 7;  // as the server
-  return ReportFailure("sluice_train", status, code);
-}
+int Fail(const absl::Status& status) { return ReportFailure("sluice_train", status); }
 
 int Main(int argc, char** argv) {
   CLI::App app("Trains an image classifier with a parameter server.", "sluice_train");

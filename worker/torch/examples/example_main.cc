@@ -9,6 +9,7 @@
 
 #include "worker/job.h"
 #include "worker/torch/remote_optimizer.h"
+#include "worker/torch/run_worker.h"
 
 // Anything that derives from torch::nn::Module.
 struct Net : torch::nn::Module {
@@ -23,10 +24,7 @@ struct Net : torch::nn::Module {
   torch::nn::Linear output = nullptr;
 };
 
-int main(int argc, char** argv) {
-  auto job = sluice::Job::Start(&argc, &argv);
-  if (job.is_server()) return job.Serve();
-
+void Train(const sluice::Job& job) {
   auto model = std::make_shared<Net>();
   sluice::RemoteOptimizer optimizer(job, *model, torch::optim::SGDOptions(0.1).momentum(0.9));
 
@@ -42,5 +40,10 @@ int main(int argc, char** argv) {
       std::cout << "batch " << batch + 1 << ": loss " << loss.item<float>() << std::endl;
     }
   }
-  return 0;
+}
+
+int main(int argc, char** argv) {
+  auto job = sluice::Job::Start(&argc, &argv);
+  if (job.is_server()) return job.Serve();
+  return sluice::RunWorker(argv[0], [&job] { Train(job); });
 }
