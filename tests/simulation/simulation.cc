@@ -1,7 +1,5 @@
 #include "tests/simulation/simulation.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -38,7 +36,6 @@ void End(Dice& dice, Chaos& chaos, World& world) {
 }  // namespace
 
 Story Simulate(uint64_t seed, bool tell) {
-  FLAGS_minloglevel = google::GLOG_ERROR;  // no warnings of lost workers, thousands a second
   Story story;
   Dice dice(seed);
   const Scenario scenario = DrawScenario(dice);

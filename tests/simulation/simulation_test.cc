@@ -3,6 +3,8 @@
 
 #include "tests/simulation/simulation.h"
 
+#include <glog/logging.h>
+
 #include <cstdint>
 
 #include "gtest/gtest.h"
@@ -12,6 +14,15 @@ namespace sluice {
 namespace {
 
 constexpr uint64_t kSeedsPerTest = 2500;
+
+// No warnings of lost workers, thousands a second.
+class QuietLog : public ::testing::Environment {
+ public:
+  void SetUp() override { FLAGS_minloglevel = google::GLOG_ERROR; }
+};
+
+const ::testing::Environment* const kQuietLog =
+    ::testing::AddGlobalTestEnvironment(new QuietLog);  // GoogleTest deletes it
 
 // Each test plays one quarter of the seeds, which its number gives.
 class SimulationTest : public ::testing::TestWithParam<uint64_t> {};
