@@ -52,9 +52,10 @@ class ParameterClient {
 
   // Pushes a gradient that was computed on `samples` samples and on the parameters that this worker
   // holds. Then waits until the job's mode lets this worker continue, and writes the parameters to
-  // continue with to `parameters`, which may be the memory of `gradient`. The server shows `loss`
-  // to people. If the last call has left a mixture, the gradient is dropped (kStaleDropped), and
-  // only the pull is made. DATA_LOSS if `parameters` are a mixture, and the server has come back
+  // continue with to `parameters`, which may be the memory of `gradient`. `loss` is the mean of the
+  // batch: the server shows it to people, and tells by it whether training diverges; NaN counts. If
+  // the last call has left a mixture, the gradient is dropped (kStaleDropped), and only the pull is
+  // made. DATA_LOSS if `parameters` are a mixture, and the server has come back
   // without any.
   absl::StatusOr<RoundReport> PushPull(const SharedFloats& gradient, uint32_t samples,
                                        absl::optional<float> loss, absl::Span<float> parameters);

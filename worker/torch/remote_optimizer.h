@@ -87,8 +87,9 @@ class RemoteOptimizer {
   void attach(const std::string& type, const std::string& data);
 
   // Pushes the gradients of a batch of `samples` samples, waits until the job's mode lets this
-  // worker continue, and writes the new parameters and statistics to the model. The server shows
-  // `loss` to people.
+  // worker continue, and writes the new parameters and statistics to the model. `loss` is the mean
+  // of the batch: the server shows it to people, and tells by it whether training diverges; NaN
+  // counts.
   //
   // With local steps, each call takes one step with the local optimizer. Every LocalSteps::every-th
   // call also pushes the parameters; the other calls return the report of the last push again.
