@@ -65,8 +65,8 @@ StepExecutor::StepExecutor(const Layout& layout, const OptimizerConfig& optimize
       accumulator_(layout),
       optimizer_(MakeOptimizer(optimizer, layout.size())),
       sgd_(std::holds_alternative<SgdOptions>(optimizer.options)),
-      sample_(layout),
-      history_(sample_) {
+      norms_(ParameterSample(layout)),
+      history_(ParameterSample(layout)) {
   const bool scales = std::holds_alternative<LambOptions>(optimizer.options);
   if (scales) trust_.emplace(RangeRuns(layout, optimizer));
 }
@@ -129,14 +129,8 @@ absl::optional<uint64_t> StepExecutor::Make(const StepTerms& terms, const Contri
   const absl::optional<uint64_t> bad = MakeStep(terms, last, current, next, progress, checksum);
   const absl::Span<const float> made = bad.has_value() ? current : next;
   if (remembers) history_.Add(made, decays_);
-  NoteNorms(current, made);
+  norms_.Note(current, made);
   return bad;
-}
-
-void StepExecutor::NoteNorms(absl::Span<const float> current, absl::Span<const float> made) {
-  norms_.before = knows_norms_ ? norms_.after : sample_.Norm(current);
-  norms_.after = sample_.Norm(made);
-  knows_norms_ = true;
 }
 
 absl::optional<uint64_t> StepExecutor::MakeStep(const StepTerms& terms, const Contribution* last,

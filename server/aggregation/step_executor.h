@@ -30,7 +30,7 @@
 #include "server/aggregation/accumulator.h"
 #include "server/aggregation/contributions.h"
 #include "server/aggregation/parameter_history.h"
-#include "server/aggregation/parameter_sample.h"
+#include "server/aggregation/parameter_norms.h"
 #include "server/aggregation/pending_push.h"
 #include "server/aggregation/step_bounds.h"
 #include "server/optimizers/group_runs.h"
@@ -43,12 +43,6 @@ namespace sluice {
 // Called on the thread that called Make(), when elements [0, end) of the next parameters are
 // written.
 using WriteProgress = std::function<void(uint64_t end)>;
-
-// The norms of a sample of the parameters, before a step and after it.
-struct StepNorms {
-  double before = 0;
-  double after = 0;
-};
 
 // Externally synchronized.
 class StepExecutor {
@@ -88,7 +82,7 @@ class StepExecutor {
   const StepTerms& terms() const { return terms_; }
 
   // How that step changed the size of the parameters.
-  const StepNorms& norms() const { return norms_; }
+  const StepNorms& norms() const { return norms_.latest(); }
 
   // Empties the sum. Call it after Make(), when the sum is not needed any more.
   void Clear();
@@ -145,7 +139,6 @@ class StepExecutor {
   // Completes terms_ from the ages of the contributions.
   void DecideTerms();
   void NoteDecay();
-  void NoteNorms(absl::Span<const float> current, absl::Span<const float> made);
   // Make(), except that it does not keep the history and the norms.
   absl::optional<uint64_t> MakeStep(const StepTerms& terms, const Contribution* last,
                                     absl::Span<const float> current, absl::Span<float> next,
@@ -172,9 +165,7 @@ class StepExecutor {
   absl::optional<TrustRatios> trust_;  // only for LAMB: scales the optimizer's updates
   const bool sgd_;                     // its steps are proportional to the gradients
   StepTerms terms_;
-  const ParameterSample sample_;
-  bool knows_norms_ = false;  // of the parameters before the next step
-  StepNorms norms_;
+  ParameterNorms norms_;
   ParameterHistory history_;  // empty unless a rule needs it
   uint64_t decays_ = 0;       // of ordered momentum
   uint32_t since_decay_ = 0;  // contributions
