@@ -26,6 +26,8 @@ constexpr int kEveryWorkerLost = 3;
 constexpr int kUnbalancedCounters = 4;
 constexpr int kNotSaved = 5;
 constexpr int kDiverged = 7;
+// So many steps after the first suspect one, the log says that the last checkpoint is suspect.
+constexpr uint64_t kSuspiciousSteps = 10;
 
 sigset_t StopSignals() {
   sigset_t signals;
@@ -65,14 +67,6 @@ bool AnyIsPresent(const std::vector<SessionRecord>& sessions) {
   return std::any_of(sessions.begin(), sessions.end(), [](const SessionRecord& record) {
     return record.presence == Presence::kPresent;
   });
-}
-
-std::string NothingSaved(bool diverged, bool journals) {
-  return absl::StrCat(
-      "no last checkpoint is saved, because training ", diverged ? "diverged" : "seems to diverge",
-      "; a server that is started with this "
-      "directory continues from the newest checkpoint in it",
-      journals ? " if you remove the files journal-* and kept there, else from the last step" : "");
 }
 
 }  // namespace
@@ -188,16 +182,34 @@ void Server::AwaitFarewell() {
   }
 }
 
-// Saves a checkpoint of the last step, if there are parameters. If training diverged, or seems to,
-// and the job shall end then, the directory keeps what was saved before.
+// Saves a checkpoint of the last step, if there are parameters; but if training diverged, the
+// directory keeps what was saved before.
 absl::Status Server::SaveLast() {
   if (durable_ == nullptr || shard_.snapshot() == nullptr) return absl::OkStatus();
   const ShardStatus state = shard_.Describe();
-  if (!state.diverged && !state.withholds_checkpoints) {
-    return SaveCheckpointAndWait(shard_, *durable_);
+  if (state.diverged) {
+    LOG(WARNING) << "no last checkpoint is saved, because training diverged" << HowToGoBack(state);
+    return absl::OkStatus();
   }
-  LOG(WARNING) << NothingSaved(state.diverged, durable_->journals());
-  return absl::OkStatus();
+  const absl::Status saved = SaveCheckpointAndWait(shard_, *durable_);
+  const Step since = state.suspect_since.value_or(state.step);
+  if (saved.ok() && state.step.value() - since.value() >= kSuspiciousSteps) {
+    LOG(WARNING) << "the last checkpoint may be a bad one, because training seems to diverge"
+                 << HowToGoBack(state);
+  }
+  return saved;
+}
+
+// How to leave the suspect steps out, if there are any.
+std::string Server::HowToGoBack(const ShardStatus& state) {
+  if (!state.suspect_since.has_value()) return "";
+  const std::string since = absl::StrCat(" since step ", state.suspect_since->value());
+  const std::string better = durable_->NewestBefore(*state.suspect_since);
+  if (better.empty()) return absl::StrCat(since, "; no checkpoint is from before");
+  return absl::StrCat(since, "; the newest checkpoint from before is ", better,
+                      ": a server that is started with this directory continues from there if you "
+                      "remove the later ones",
+                      durable_->journals() ? " and the files journal-* and kept" : "");
 }
 
 std::string Server::ClosingTable() const {

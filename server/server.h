@@ -69,8 +69,7 @@ class Server {
   // calls have ended when it returns. Returns the process's exit code: 0; 3 if training ended
   // because every worker was lost; 4 if the counters of pushes do not balance, which is a bug; 5 if
   // the last checkpoint could not be saved; 7 if training diverged and Guards.on_divergence says
-  // that the job ends then. In that case, and if it only seems to diverge, no last checkpoint is
-  // saved.
+  // that the job ends then. Only in that case no last checkpoint is saved.
   int Serve();
 
   // After Serve(): the table for people; see closing_table.h.
@@ -85,6 +84,7 @@ class Server {
   absl::Status ChoosePrivateSocket(ServerOptions* options);
   void AwaitFarewell();
   absl::Status SaveLast();
+  std::string HowToGoBack(const ShardStatus& state);
 
   bool IsOver() const { return drained_ || (exit_when_finished_ && deserted_); }
 

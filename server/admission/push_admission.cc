@@ -85,7 +85,6 @@ void PushAdmission::Take(Arrival arrival, Completions* completions) {
   const PushHeader& header = arrival.push->header();
   const bool not_finite = ReasonOf(arrival.refused) == Reason::kNotFinite;
   const bool skips = guards_.skip_not_finite && not_finite;
-  if (not_finite) ++not_finite_;
   absl::Status refused = arrival.refused;
   if (refused.ok() || skips) {
     const Gate::Verdict verdict = gate_.Admit(header, step_.Progress(), clock_.Now());
@@ -101,6 +100,9 @@ void PushAdmission::Take(Arrival arrival, Completions* completions) {
     refused = verdict.status();
   } else {
     gate_.Abandon(Abandoned::kRejected);
+    if (not_finite && roster_.sessions().IsAlive(header.session)) {
+      not_finite_.push_back(header.session);
+    }
   }
   in_flight_->Release(header.session);
   completions->Add([done = std::move(arrival.done), refused] { done(refused); });
@@ -138,7 +140,6 @@ void PushAdmission::LeaveOut(const absl::Status& why, Completions* completions) 
     held_.erase(held);
     ++refused;
   }
-  not_finite_ += step_.contributions().accumulated();
   gate_.LeaveOut(step_.contributions().accumulated(), refused);
   roster_.sessions().LeaveOut(step);
 }
@@ -181,6 +182,7 @@ void PushAdmission::Enter(Arrival arrival, Completions* completions) {
   Disposition disposition = Disposition::kAccepted;
   if (!arrival.refused.ok()) {
     disposition = Disposition::kSkipped;
+    not_finite_.push_back(header.session);
     if (settings_.policy().OncePerStep()) step_.contributions().Skip(now);
     in_flight_->Release(header.session);
   } else {

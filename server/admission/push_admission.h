@@ -24,6 +24,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -102,9 +103,9 @@ class PushAdmission {
   // with that error: the server drains. Then admits waiting pushes up to the in-flight limit.
   void Settle(const absl::Status& serving, Completions* completions);
 
-  // The number of gradients so far that were refused or skipped because they are not finite, or
-  // that were left out because their step would not be.
-  uint64_t not_finite() const { return not_finite_; }
+  // The sessions whose gradients were refused or skipped since the last call, because they are not
+  // finite. A session may be named twice.
+  std::vector<SessionId> TakeNotFinite() { return std::exchange(not_finite_, {}); }
 
   // The sessions whose arriving push has received bytes since the last call.
   std::vector<SessionId> TakeHeard();
@@ -141,7 +142,7 @@ class PushAdmission {
   const Clock& clock_;
   Gate gate_;
   std::unique_ptr<InFlightLimit> in_flight_;  // null before Open()
-  uint64_t not_finite_ = 0;
+  std::vector<SessionId> not_finite_;
   PushId last_id_;
   std::deque<Arrival> arrivals_;
   // Held answers, by the step that must be published, or durable, before they are given.

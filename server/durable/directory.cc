@@ -11,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
 #include "server/durable/format/checked_line.h"
 #include "server/durable/format/numbered_name.h"
@@ -212,6 +213,18 @@ void DurableDirectory::Save(std::shared_ptr<const ShardCheckpoint> checkpoint, S
   });
 }
 
+std::string DurableDirectory::NewestBefore(Step suspect_since) {
+  std::string path;
+  absl::Notification found;
+  executor_.Run([&] {
+    const auto name = checkpoints_.NewestBefore(suspect_since);
+    if (name.has_value()) path = PathOf(name->FileName());
+    found.Notify();
+  });
+  found.WaitForNotification();
+  return path;
+}
+
 void DurableDirectory::SaveUnlessBusy(std::shared_ptr<const ShardCheckpoint> checkpoint) {
   if (saving_ > 0) {
     LOG(WARNING) << "step " << checkpoint->step
@@ -268,12 +281,14 @@ void DurableDirectory::NoteSaved() {
   if (durable > Step()) OnDurable(durable);
 }
 
-// Removes the segments whose steps are all in the oldest checkpoint.
+// Removes the segments whose steps are all in the oldest checkpoint. One that is older than
+// keep_checkpoints is kept to begin again from there, without the steps that followed.
 void DurableDirectory::RemoveOldSegments() {
   const auto checkpoints = checkpoints_.List();
   const auto segments = SegmentsIn(files_, options_.directory);
   if (!checkpoints.ok() || !segments.ok() || checkpoints->empty()) return;  // the next time
-  const CheckpointName oldest = checkpoints->back();
+  const size_t counted = std::min<size_t>(checkpoints->size(), options_.keep_checkpoints);
+  const CheckpointName oldest = (*checkpoints)[counted - 1];
   for (size_t i = 0; i + 1 < segments->size(); ++i) {
     const SegmentName& next = (*segments)[i + 1];
     const bool same_incarnation = next.incarnation == oldest.incarnation;

@@ -91,9 +91,13 @@ class DurableDirectory {
   // Saves a checkpoint on the executor's thread, which then calls `done`, if any.
   void Save(std::shared_ptr<const ShardCheckpoint> checkpoint, SaveCallback done);
 
-  // Does the same, unless an earlier checkpoint is still being saved. The log says whether it was
-  // saved. With a journal, the first checkpoint is tried until it succeeds, because no step is
-  // durable without it, and a full disk may have space again.
+  // The path of the newest checkpoint from before `suspect_since`, which is a ShardCheckpoint's,
+  // once those that are being saved are saved; empty if there is none.
+  std::string NewestBefore(Step suspect_since);
+
+  // Does the same as Save(), unless an earlier checkpoint is still being saved. The log says
+  // whether it was saved. With a journal, the first checkpoint is tried until it succeeds, because
+  // no step is durable without it, and a full disk may have space again.
   void SaveUnlessBusy(std::shared_ptr<const ShardCheckpoint> checkpoint);
 
  private:

@@ -33,8 +33,10 @@ void AddDurableFlags(CLI::App& app, DurableOptions& options) {
       ->transform(CLI::CheckedTransformer(kDurabilities))
       ->default_str("memory");
   group
-      .add_option("--keep-checkpoints", options.keep_checkpoints,
-                  "how many of the newest checkpoints to keep")
+      .add_option(
+          "--keep-checkpoints", options.keep_checkpoints,
+          "how many of the newest checkpoints to keep; while training seems to diverge, the "
+          "newest from before is kept too")
       ->needs(directory)
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();

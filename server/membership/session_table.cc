@@ -133,17 +133,16 @@ uint32_t SessionTable::CountKnown(SessionRole role) const {
       [role](const SessionRecord& r) { return r.role == role && (r.alive() || r.joined); });
 }
 
-uint32_t SessionTable::CountPresent() const {
-  return Count([](const SessionRecord& r) {
-    return r.role == SessionRole::kWorker && r.alive() && r.joined;
-  });
-}
-
-uint32_t SessionTable::CountEvicted() const {
-  return Count([](const SessionRecord& r) {
-    return r.role == SessionRole::kWorker && r.presence == Presence::kEvicted && r.joined &&
-           !r.banned;
-  });
+WorkerCounts SessionTable::CountWorkers() const {
+  WorkerCounts counts;
+  for (const auto& entry : records_) {
+    const SessionRecord& record = entry.second;
+    if (record.role != SessionRole::kWorker || !record.joined) continue;
+    if (record.presence == Presence::kPresent) ++counts.connected;
+    if (record.alive()) ++counts.open;
+    if (record.presence == Presence::kEvicted && !record.banned) ++counts.evicted;
+  }
+  return counts;
 }
 
 uint32_t SessionTable::CountMembers(Step step) const {

@@ -22,6 +22,7 @@
 #include "common/base/ids.h"
 #include "common/protocol/protocol_types.h"
 #include "server/state/session_record.h"
+#include "server/state/worker_counts.h"
 
 namespace sluice {
 
@@ -98,10 +99,7 @@ class SessionTable {
   // The number of names that have an open session, or that joined in this incarnation and have
   // gone.
   uint32_t CountKnown(SessionRole role) const;
-  // The number of workers that joined in this incarnation and take part.
-  uint32_t CountPresent() const;
-  // The same, of those that were evicted, but not by the operator, and are not back by their names.
-  uint32_t CountEvicted() const;
+  WorkerCounts CountWorkers() const;
   uint32_t CountMembers(Step step) const;
   // The members of `step` that have not contributed to it.
   uint32_t CountMissing(Step step) const;

@@ -3,8 +3,6 @@
 #ifndef SLUICE_SERVER_POLICY_BAD_SHARE_H_
 #define SLUICE_SERVER_POLICY_BAD_SHARE_H_
 
-#include <cstdint>
-
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 
@@ -14,29 +12,33 @@ namespace sluice {
 class BadShare {
  public:
   static constexpr double kObservations = 64;
-  static constexpr double kBad = 0.9;   // trouble: 147 bad ones in a row, from 0 on
-  static constexpr double kGood = 0.5;  // below it, trouble is over
-  static constexpr uint64_t kSuspiciousRun = 10;
 
-  void Add(Step step, bool bad) {
-    share_ += ((bad ? 1 : 0) - share_) / kObservations;
-    run_ = bad ? run_ + 1 : 0;
+  // There is trouble from the share `bad` on; it is over below `good`. 0.9 is reached by 147 bad
+  // ones in a row: 2.3 times kObservations.
+  explicit BadShare(double bad = 0.9, double good = 0.5) : bad_(bad), good_(good) {}
+
+  // The share is averaged over `observations`.
+  void Add(Step step, bool bad, double observations = kObservations) {
+    share_ += ((bad ? 1 : 0) - share_) / observations;
     if (bad && !since_.has_value()) since_ = step;
     if (!bad && over()) since_.reset();
   }
   // There is trouble, whatever the share is.
   void Confirm() { share_ = 1; }
+  // Earlier ones, from `since` on, were bad. A good one decides otherwise.
+  void Suspect(Step since) { since_ = since; }
 
-  bool trouble() const { return share_ >= kBad; }
-  bool over() const { return share_ < kGood; }
-  // Whether there may be trouble soon: the latest ones were all bad, or half of them.
-  bool suspicious() const { return run_ >= kSuspiciousRun || !over(); }
-  // The first bad step after which bad ones were not rare again. Only if trouble().
-  Step since() const { return *since_; }
+  double share() const { return share_; }
+  bool trouble() const { return share_ >= bad_; }
+  bool over() const { return share_ < good_; }
+  // The first bad step after which bad ones were not rare again. Present if there may be trouble
+  // soon: the latest one was bad, or so many that trouble would not be over.
+  absl::optional<Step> since() const { return since_; }
 
  private:
+  double bad_;
+  double good_;
   double share_ = 0;
-  uint64_t run_ = 0;  // bad ones in a row
   absl::optional<Step> since_;
 };
 

@@ -10,8 +10,6 @@
 namespace sluice {
 namespace {
 
-constexpr uint64_t kNotFinitePerWorker = 4;
-
 std::string RateOf(const AdviceFacts& facts) {
   return facts.learning_rate > 0
              ? absl::StrFormat("the learning rate, which is %g", facts.learning_rate)
@@ -37,36 +35,52 @@ bool EndsJob(DivergenceAction action, Divergence what) {
   return action != DivergenceAction::kWarn;
 }
 
+void DivergenceDetector::Restore(const absl::optional<LossMemory>& losses,
+                                 absl::optional<Step> suspect_since) {
+  if (losses.has_value()) trend_.Restore(*losses);
+  if (suspect_since.has_value()) rising_.Suspect(*suspect_since);
+}
+
+// ---- Gradients ----
+
+void DivergenceDetector::OnGradient(Step step, SessionId worker, bool finite, uint32_t workers) {
+  const bool repeats = !finite && worker == latest_bad_ && workers > 1;
+  latest_bad_ = finite ? SessionId() : worker;
+  if (repeats) return;
+  gradients_.Add(step, !finite, std::max(kFewest, kGradientsOfEach * workers));
+  Judge(step);
+}
+
 // ---- Steps ----
 
 void DivergenceDetector::OnStep(const StepReport& report) {
-  if (!begun_) growth_.Begin(report.norm_before);
-  begun_ = true;
+  if (!begun_) {
+    growth_.Begin(report.norm_before);
+    trained_before_ = !trend_.known() && static_cast<double>(report.step.value()) > kPatience;
+    begun_ = true;
+  }
   growth_.Add(report.norm);
-  if (report.has_gradients) gradients_.AddFinite();
-  silent_ = report.loss.has_value() ? 0 : silent_ + 1;
+  rounds_ += report.rounds;
   if (report.loss.has_value()) NoteLoss(report);
   NoteGrowth(report.step);
   Judge(report.step);
-  Recover();
 }
 
 void DivergenceDetector::NoteLoss(const StepReport& report) {
-  if (!std::isfinite(*report.loss)) {
-    losses_.Add(report.step, 1);
-    NoteNotFinite(losses_, kLeastNotFinite, "losses");
-    return;
-  }
-  losses_.AddFinite();
+  const double rounds = std::min(std::exchange(rounds_, 0), 1.0);
+  const bool finite = std::isfinite(*report.loss);
+  losses_.Add(report.step, !finite, kFewest);
+  if (!finite) return;
   trend_.Add(*report.loss);
   rising_.Add(report.step, trend_.rises());
-  NoteFlat(report);
+  NoteFlat(report, rounds);
 }
 
-void DivergenceDetector::NoteFlat(const StepReport& report) {
-  const bool flat = trend_.begun() && !resumed_ && !report.warms_up && !trend_.has_fallen();
-  flat_ = flat ? flat_ + 1 : 0;
-  if (flat_ <= 1) flat_since_ = report.step;
+void DivergenceDetector::NoteFlat(const StepReport& report, double rounds) {
+  const bool flat = trend_.begun() && !trained_before_ && !report.warms_up && !trend_.has_fallen();
+  if (!flat) flat_ = 0;
+  if (flat && flat_ == 0) flat_since_ = report.step;
+  if (flat) flat_ += rounds;
 }
 
 // Parameters that begin very small may grow by much, while the loss falls. In the first steps they
@@ -85,74 +99,83 @@ double DivergenceDetector::Growth() const {
   return growth_.growth() > NormGrowth::kMost ? growth_.growth() : growth_.early_growth();
 }
 
+// ---- Verdicts ----
+
 void DivergenceDetector::Judge(Step step) {
-  if (grows_ && growing_.trouble()) {
-    Say(Divergence::kParametersGrow, growing_.since(),
-        absl::StrFormat("the parameters have become %.3g times as large", Growth()));
-  } else if (rising_.trouble()) {
-    Say(Divergence::kLossRises, rising_.since(),
-        absl::StrFormat("the loss is %.4g, but was %s%.4g in the first steps", trend_.latest(),
-                        trend_.had_fallen() ? absl::StrFormat("down to %.4g, and ", trend_.best())
-                                            : std::string(),
-                        trend_.first()));
-  } else if (flat_ >= kPatience) {
-    const uint64_t steps = step.value() - flat_since_.value() + 1;
-    Say(Divergence::kDoesNotLearn, flat_since_,
-        absl::StrFormat("the loss has stayed at that of the first steps for %d steps: it was %.4g "
-                        "and is %.4g",
-                        steps, trend_.first(), trend_.smoothed()));
-  }
+  if (verdict_.has_value() && IsOver(verdict_->what)) verdict_.reset();
+  const absl::optional<Divergence> found = Find();
+  if (!found.has_value()) return;
+  const bool first = !verdict_.has_value() || verdict_->what == Divergence::kDoesNotLearn;
+  if (!first || (verdict_.has_value() && *found == verdict_->what)) return;
+  verdict_ = Verdict{*found, SinceOf(*found), Seen(*found, step)};
 }
 
-void DivergenceDetector::Recover() {
-  if (!verdict_.has_value()) return;
-  bool good = false;
-  switch (verdict_->what) {
-    case Divergence::kNotFinite:
-      good = losses_.over() && gradients_.over();
-      break;
-    case Divergence::kDoesNotLearn:
-      good = trend_.has_fallen();
-      break;
+absl::optional<Divergence> DivergenceDetector::Find() const {
+  if (gradients_.trouble() || losses_.trouble()) return Divergence::kNotFinite;
+  if (grows_ && growing_.trouble()) return Divergence::kParametersGrow;
+  if (rising_.trouble()) return Divergence::kLossRises;
+  if (flat_ >= kPatience) return Divergence::kDoesNotLearn;
+  return absl::nullopt;
+}
+
+bool DivergenceDetector::IsOver(Divergence what) const {
+  switch (what) {
     case Divergence::kParametersGrow:
-      good = growing_.over();
-      break;
+      return growing_.over();
     case Divergence::kLossRises:
-      good = rising_.over();
+      return rising_.over();
+    case Divergence::kDoesNotLearn:
+      return trend_.has_fallen();
+    case Divergence::kNotFinite:
       break;
   }
-  if (good) verdict_.reset();
+  return losses_.over() && gradients_.over();
 }
 
-bool DivergenceDetector::Suspects(DivergenceAction action) const {
-  if (action == DivergenceAction::kWarn) return false;
-  return grows_ || growing_.suspicious() || rising_.suspicious() || SuspectsFlat(action);
+// In trouble, since() is present.
+Step DivergenceDetector::SinceOf(Divergence what) const {
+  switch (what) {
+    case Divergence::kParametersGrow:
+      return *growing_.since();
+    case Divergence::kLossRises:
+      return *rising_.since();
+    case Divergence::kDoesNotLearn:
+      return flat_since_;
+    case Divergence::kNotFinite:
+      break;
+  }
+  return *NotFinite().since();
 }
 
-bool DivergenceDetector::SuspectsFlat(DivergenceAction action) const {
-  return EndsJob(action, Divergence::kDoesNotLearn) && trend_.had_fallen() &&
-         flat_ > kSuspiciousFlat && silent_ < kPatience;
+absl::optional<Step> DivergenceDetector::suspect_since() const {
+  absl::optional<Step> first;
+  for (const BadShare* const share : {&rising_, &growing_, &losses_, &gradients_}) {
+    const absl::optional<Step> since = share->since();
+    if (since.has_value()) first = std::min(first.value_or(*since), *since);
+  }
+  // A loss that never fell leaves nothing better to keep.
+  if (flat_ > 0 && trend_.had_fallen()) first = std::min(first.value_or(flat_since_), flat_since_);
+  return first;
 }
 
-// ---- Gradients and losses that are not finite ----
-
-void DivergenceDetector::OnNotFinite(Step step, uint64_t gradients, uint32_t workers) {
-  gradients_.Add(step, gradients);
-  NoteNotFinite(gradients_, std::max<uint64_t>(kLeastNotFinite, kNotFinitePerWorker * workers),
-                "gradients");
-}
-
-void DivergenceDetector::NoteNotFinite(const NotFiniteRun& run, uint64_t most,
-                                       absl::string_view what) {
-  if (run.count() < most) return;
-  Say(Divergence::kNotFinite, run.since(),
-      absl::StrCat("the last ", run.count(), " ", what, " had NaN or infinity"));
-}
-
-void DivergenceDetector::Say(Divergence what, Step since, std::string seen) {
-  if (verdict_.has_value() && verdict_->what != Divergence::kDoesNotLearn) return;
-  if (verdict_.has_value() && what == Divergence::kDoesNotLearn) return;
-  verdict_ = Verdict{what, since, std::move(seen)};
+std::string DivergenceDetector::Seen(Divergence what, Step step) const {
+  switch (what) {
+    case Divergence::kParametersGrow:
+      return absl::StrFormat("the parameters have become %.3g times as large", Growth());
+    case Divergence::kLossRises:
+      return absl::StrFormat(
+          "the loss is %.4g, but was %s%.4g in the first steps", trend_.latest(),
+          trend_.had_fallen() ? absl::StrFormat("down to %.4g, and ", trend_.best()) : "",
+          trend_.first());
+    case Divergence::kDoesNotLearn:
+      return absl::StrFormat(
+          "the loss has stayed at that of the first steps for %d steps: it was %.4g and is %.4g",
+          step.value() - flat_since_.value() + 1, trend_.first(), trend_.smoothed());
+    case Divergence::kNotFinite:
+      break;
+  }
+  return absl::StrFormat("%.0f %% of the latest %s had NaN or infinity", 100 * NotFinite().share(),
+                         gradients_.trouble() ? "gradients" : "losses");
 }
 
 // ---- Advice ----
@@ -161,7 +184,7 @@ std::string AdviceFor(Divergence what, const AdviceFacts& facts) {
   std::string advice = absl::StrCat(
       what == Divergence::kDoesNotLearn ? "look at data and labels, and change " : "lower ",
       RateOf(facts));
-  if (facts.staleness >= 1 && !facts.stale_rules) {
+  if (facts.staleness >= 1 && facts.auto_helps) {
     absl::StrAppendFormat(&advice,
                           "; or moderate gradients, which are %.1f steps old on average, with "
                           "--staleness-rules=auto",

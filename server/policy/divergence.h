@@ -17,7 +17,6 @@
 #include "server/policy/bad_share.h"
 #include "server/policy/loss_trend.h"
 #include "server/policy/norm_growth.h"
-#include "server/policy/not_finite_run.h"
 
 namespace sluice {
 
@@ -30,7 +29,7 @@ enum class DivergenceAction {
 absl::string_view DivergenceActionName(DivergenceAction action);  // "warn", "stop", "stop-if-flat"
 
 enum class Divergence {
-  kNotFinite,       // no gradient and no loss is finite any more
+  kNotFinite,       // most gradients or losses are not finite any more
   kParametersGrow,  // see NormGrowth
   kLossRises,       // see LossTrend::rises()
   kDoesNotLearn,    // the loss stays at that of the first steps
@@ -42,11 +41,12 @@ bool EndsJob(DivergenceAction action, Divergence what);
 // What was seen of a step that was made.
 struct StepReport {
   Step step;                    // that it reached
-  absl::optional<double> loss;  // the mean of its gradients' losses, which may be NaN
+  absl::optional<double> loss;  // the mean of its gradients' finite losses; NaN if none is finite
   double norm_before = 0;       // of the parameters, on some scale
   double norm = 0;              // after the step, on the same scale
-  bool has_gradients = true;    // false: it was made without any
-  bool warms_up = false;        // the learning rate still rises
+  // Its part of a round, in which each worker gives one gradient: at most 1.
+  double rounds = 1;
+  bool warms_up = false;  // the learning rate still rises
 };
 
 // Externally synchronized.
@@ -54,9 +54,14 @@ class DivergenceDetector {
  public:
   static constexpr double kCertainGrowth = 1e4;  // of the norm, for so many steps in a row:
   static constexpr uint64_t kCertainSteps = 16;  // nothing more is waited for
-  static constexpr uint64_t kPatience = 1000;    // losses, of which one must have fallen
-  static constexpr uint64_t kSuspiciousFlat = 64;
-  static constexpr uint32_t kLeastNotFinite = 16;
+  // Rounds in which the loss must have fallen once. Without tuned rates, n workers that give a step
+  // each need n times the steps of one, and so do as well in a round as one in a step.
+  static constexpr double kPatience = 1000;
+  // The share of gradients that are not finite is averaged over so many of each worker, and over
+  // kFewest at least; that of losses over kFewest. After one that is not, the next seldom are.
+  static constexpr double kGradientsOfEach = 4;
+  static constexpr double kFewest = 16;
+  static constexpr double kBadGradients = 0.6;  // that share: 15 in a row of one worker
 
   struct Verdict {
     Divergence what = Divergence::kNotFinite;
@@ -64,49 +69,54 @@ class DivergenceDetector {
     std::string seen;  // a clause: "the loss is 2.3, but …"
   };
 
-  // The job goes on from parameters that were trained before: that the loss stays is no trouble.
-  void Resume() { resumed_ = true; }
+  // Continues with the losses of a checkpoint, and with its suspect_since(). Before the first step.
+  // A job that goes on from a later step than kPatience without such losses was trained before:
+  // that its loss stays is no trouble.
+  void Restore(const absl::optional<LossMemory>& losses, absl::optional<Step> suspect_since);
+  absl::optional<LossMemory> losses() const { return trend_.memory(); }
+
+  // A gradient that counts came from that worker while `step` was the server's step, one of
+  // `workers` that take part; or it would count, but has NaN or infinity, or would make a step so.
+  // Where others take part, the bad gradients of one worker in a row count as one, so that it does
+  // not speak for them, however fast it is.
+  void OnGradient(Step step, SessionId worker, bool finite, uint32_t workers);
 
   // After each step, in order.
   void OnStep(const StepReport& report);
 
-  // Gradients with NaN or infinity were refused or left out while `step` was the server's step.
-  // Does nothing before as many as four of each worker come in a row.
-  void OnNotFinite(Step step, uint64_t gradients, uint32_t workers);
-
   // The trouble, as long as it lasts. Of two, the first; but kDoesNotLearn gives way to others.
   const absl::optional<Verdict>& verdict() const { return verdict_; }
 
-  // Whether the latest steps look as if there will be a verdict because of which `action` ends the
-  // job: do not save them over better ones.
-  bool Suspects(DivergenceAction action) const;
-  // Whether it does because a loss that had fallen is back at the first one. Unlike other
-  // suspicions, this one ends after kPatience losses, or steps without any, at the latest.
-  bool SuspectsFlat(DivergenceAction action) const;
+  // The first of the steps because of which there is a verdict, or may be soon; absent if the
+  // latest ones are fine. The parameters from before it are the better ones to keep.
+  absl::optional<Step> suspect_since() const;
 
  private:
   void NoteLoss(const StepReport& report);
-  void NoteFlat(const StepReport& report);
+  void NoteFlat(const StepReport& report, double rounds);
   void NoteGrowth(Step step);
-  void NoteNotFinite(const NotFiniteRun& run, uint64_t most, absl::string_view what);
   double Growth() const;
+  const BadShare& NotFinite() const { return gradients_.trouble() ? gradients_ : losses_; }
   void Judge(Step step);
-  void Recover();
-  void Say(Divergence what, Step since, std::string seen);
+  absl::optional<Divergence> Find() const;
+  bool IsOver(Divergence what) const;
+  Step SinceOf(Divergence what) const;
+  std::string Seen(Divergence what, Step step) const;
 
-  bool resumed_ = false;
   bool begun_ = false;
+  bool trained_before_ = false;
   LossTrend trend_;
   NormGrowth growth_;
   BadShare rising_;   // of the losses
   BadShare growing_;  // of the steps
+  BadShare losses_;   // of the steps with losses: none is finite
+  BadShare gradients_{kBadGradients, kBadGradients / 2};
+  SessionId latest_bad_;  // gave the latest gradient that is not finite, and none was finite since
   bool grows_ = false;
   uint64_t certain_ = 0;  // steps in a row of kCertainGrowth
-  uint64_t silent_ = 0;   // steps in a row without a loss
-  uint64_t flat_ = 0;     // losses in a row that have not fallen
+  double rounds_ = 0;     // since the latest loss
+  double flat_ = 0;       // rounds in a row in which the loss has not fallen
   Step flat_since_;
-  NotFiniteRun losses_;     // of steps
-  NotFiniteRun gradients_;  // finite ones: steps
   absl::optional<Verdict> verdict_;
 };
 
@@ -114,7 +124,7 @@ class DivergenceDetector {
 struct AdviceFacts {
   double learning_rate = 0;  // 0: the workers have their own
   double staleness = 0;      // mean, of the gradients that counted
-  bool stale_rules = false;  // a rule for stale gradients is in use
+  bool auto_helps = false;   // --staleness-rules=auto would use a rule, and none is in use
   bool clips = false;        // --clip-norm is given
 };
 

@@ -38,45 +38,60 @@ double Bounded(double loss, double average, double most, double slack) {
 
 void LossTrend::Add(double loss) {
   if (!begun() && loss == 0) return;
+  if (!begun()) memory_.very_first = loss;
   latest_ = loss;
-  if (!known()) {
+  if (!known_) {
     first_losses_.push_back(loss);
-    if (known()) Learn();
+    if (first_losses_.size() == kFirst) Learn();
     return;
   }
-  smoothed_ += (Bounded(loss, smoothed_, first_ + slack_, slack_) - smoothed_) / kSmoothing;
-  best_ = std::min(best_, smoothed_);
+  const double most = memory_.first + memory_.slack;
+  memory_.smoothed +=
+      (Bounded(loss, memory_.smoothed, most, memory_.slack) - memory_.smoothed) / kSmoothing;
+  memory_.best = std::min(memory_.best, memory_.smoothed);
 }
 
 void LossTrend::Learn() {
-  const double median = Median(first_losses_);
-  const double spread = Spread(first_losses_);
-  if (median == 0 && spread == 0) {  // most of them are 0
-    first_losses_.clear();
-    return;
-  }
+  const std::vector<double> losses = std::exchange(first_losses_, {});
+  const double median = Median(losses);
+  const double spread = Spread(losses);
+  if (median == 0 && spread == 0) return;  // most of them are 0
   const double slack = SlackOf(median, spread);
   double sums[2] = {0, 0};  // of each half
   for (size_t i = 0; i < kFirst; ++i) {
-    sums[2 * i / kFirst] += Bounded(first_losses_[i], median, median + slack, slack);
+    sums[2 * i / kFirst] += Bounded(losses[i], median, median + slack, slack);
   }
   const double earlier = sums[0] / (kFirst / 2);
   const double later = sums[1] / (kFirst / 2);
-  smoothed_ = best_ = (earlier + later) / 2;
+  memory_.smoothed = memory_.best = (earlier + later) / 2;
   // Losses that rise among the first ones are not those of the beginning.
   const bool rose = later - earlier > std::max(kLeastFall * std::abs(earlier), spread);
-  first_ = std::max(first_losses_.front(), rose ? earlier : smoothed_);
+  const double typical = Median({losses.begin(), losses.begin() + kVeryFirst});
+  memory_.first =
+      std::max(rose ? earlier : memory_.smoothed, std::min(memory_.very_first, typical));
   // Chance makes a mean of the first losses differ by an eighth of the spread, and so the average.
-  margin_ = std::max(kLeastFall * std::abs(first_), spread / 8);
-  slack_ = SlackOf(first_, spread);
+  memory_.margin = std::max(kLeastFall * std::abs(memory_.first), spread / 8);
+  memory_.slack = SlackOf(memory_.first, spread);
+  known_ = true;
+}
+
+void LossTrend::Restore(const LossMemory& memory) {
+  memory_ = memory;
+  latest_ = memory.smoothed;
+  known_ = true;
+}
+
+absl::optional<LossMemory> LossTrend::memory() const {
+  if (!known_) return absl::nullopt;
+  return memory_;
 }
 
 bool LossTrend::worsened() const {
-  if (!begun()) return false;
-  const double first = first_losses_.front();
-  return latest_ > first + kMuchRise * std::abs(first);
+  return begun() && latest_ > memory_.very_first + kMuchRise * std::abs(memory_.very_first);
 }
 
-double LossTrend::Limit() const { return (had_fallen() ? (first_ + best_) / 2 : first_) + slack_; }
+double LossTrend::Limit() const {
+  return (had_fallen() ? (memory_.first + memory_.best) / 2 : memory_.first) + memory_.slack;
+}
 
 }  // namespace sluice

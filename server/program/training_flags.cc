@@ -96,8 +96,8 @@ void AddGuardFlags(CLI::App& group, TrainingFlags& flags) {
           "--on-divergence", flags.guards.on_divergence,
           "what to do when the loss rises, or gradients or parameters explode: warn (in the "
           "log, the closing table and the Inspector), stop (end the job too, with exit code "
-          "7, and save no further checkpoint), or stop-if-flat (also when the loss stays "
-          "as it was at the start for 1,000 steps); where losses may rise or stay, as in "
+          "7, and save no last checkpoint), or stop-if-flat (also when the loss stays as it "
+          "was at the start for 1,000 rounds); where losses may rise or stay, as in "
           "adversarial, contrastive or reinforcement learning, only warn")
       ->transform(CLI::CheckedTransformer(kDivergenceActions))
       ->default_str("warn");

@@ -42,7 +42,7 @@ Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobLis
       pulls_(options.incarnation),
       step_(settings_, roster_, pulls_, running_),
       admission_(options, settings_, incarnations_, roster_, step_, running_),
-      watch_(options.guards.on_divergence) {}
+      watch_({options_, settings_, rules_, roster_, step_, admission_}) {}
 
 // ---- Membership ----
 
@@ -67,7 +67,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
                                    running_.Now(), completions);
   if (!record.ok()) return record.status();
   if (snapshots_ == nullptr) OpenModel();
-  WatchWorkers(completions);
+  GoDown(watch_.OnWorkers(completions), completions);
   welcome.session = (*record)->session;
   welcome.job_id = options_.job_id;
   welcome.incarnation = options_.incarnation;
@@ -120,6 +120,7 @@ absl::StatusOr<Step> Coordinator::Leave(SessionId session, const Results& result
   if (!reported.ok()) return reported;
   const absl::Status left = roster_.Leave(session);
   if (!left.ok()) return left;
+  if (!observes) watch_.OnLeave();
   return step_.number();
 }
 
@@ -130,7 +131,7 @@ absl::Status Coordinator::Evict(const std::string& worker, Completions* completi
 void Coordinator::Tick(Completions* completions) {
   NoteWhoIsServed();
   roster_.Update(running_.Now(), completions);
-  WatchWorkers(completions);
+  GoDown(watch_.OnWorkers(completions), completions);
   if (applying_) return;  // the step waits for nobody
   step_.JudgeWait();
   if (step_.overdue()) EndOverdueWait(completions);
@@ -173,8 +174,9 @@ void Coordinator::EndOverdueWait(Completions* completions) {
 
 void Coordinator::Drain(Completions* completions) { GoDown(DrainingError(), completions); }
 
+// Does nothing if `why` is OK.
 void Coordinator::GoDown(const absl::Status& why, Completions* completions) {
-  if (draining()) return;
+  if (why.ok() || draining()) return;
   serving_ = why;
   Settle(completions);
   JobEvent event = {JobEvent::Kind::kDraining, step_.number(), {}};

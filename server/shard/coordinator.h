@@ -32,7 +32,7 @@
 #include "server/policy/staleness_rules.h"
 #include "server/shard/next_action.h"
 #include "server/shard/running_clock.h"
-#include "server/shard/training_watch.h"
+#include "server/shard/shard_watch.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/completions.h"
 #include "server/state/incarnation_history.h"
@@ -66,9 +66,6 @@ class Coordinator {
   // Lets DecideNext() return a checkpoint as its next action. NOT_INITIALIZED if there are no
   // parameters.
   absl::Status RequestCheckpoint();
-  // After each step: a checkpoint of it is due or not. Returns whether to request one. That waits
-  // while training seems to diverge, and the job ends if it does, to keep the better ones.
-  bool TakesCheckpoint(bool due, Completions* completions);
   // The checkpoint, except the values of the optimizer's slots. Call it while no step is being
   // applied.
   ShardCheckpoint Checkpoint() const;
@@ -132,12 +129,6 @@ class Coordinator {
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);
   void GoDown(const absl::Status& why, Completions* completions);
-  AdviceFacts FactsForAdvice() const;
-  void WatchWorkers(Completions* completions);
-  void WatchGradients(Completions* completions);
-  void WatchStep(const StepNorms& norms, Completions* completions);
-  void TellNews(Completions* completions);
-  void EndWatch(Completions* completions);
   bool draining() const { return !serving_.ok(); }
   void ServePulls(Completions* completions);
   void AnswerPublished(Completions* completions);
@@ -160,7 +151,6 @@ class Coordinator {
   CurrentStep step_;
   PushAdmission admission_;
   absl::Status serving_;  // else the error for all who come while the server goes down
-  TrainingWatch watch_;
   absl::Status journal_error_;
   absl::optional<Step> durable_;  // see HoldUntilDurable()
   bool checkpoint_requested_ = false;
@@ -170,6 +160,7 @@ class Coordinator {
   Consistency own_consistency_;               // the earlier incarnation was started with it
   std::unique_ptr<SnapshotStore> snapshots_;  // null until the model is known
   StalenessRules rules_;                      // none until then
+  ShardWatch watch_;                          // looks at the others
 };
 
 }  // namespace sluice

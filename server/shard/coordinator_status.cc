@@ -45,8 +45,7 @@ ShardStatus Coordinator::Describe() const {
   state.now = running_.Now();
   state.times = times_;
   state.lost_steps = lost_steps_;
-  state.warnings = watch_.warnings();
-  state.withholds_checkpoints = watch_.Withholds(step_.number());
+  watch_.Describe(&state);
   state.diverged = ReasonOf(serving_) == Reason::kDiverged;
   return state;
 }
@@ -76,11 +75,12 @@ ShardCheckpoint Coordinator::Checkpoint() const {
   }
   checkpoint.parameters = snapshots_->latest();
   checkpoint.ended = draining() || roster_.finished();
+  watch_.Describe(&checkpoint);
   return checkpoint;
 }
 
 void Coordinator::Restore(const ShardCheckpoint& checkpoint) {
-  if (checkpoint.step > Step()) watch_.Resume();
+  watch_.Restore(checkpoint);
   incarnations_ = checkpoint.incarnations;
   own_consistency_ = checkpoint.own_consistency;
   RestoreSettings(checkpoint.consistency, checkpoint.learning_rate);
@@ -108,7 +108,6 @@ void Coordinator::Replay(const StepRecord& record, std::shared_ptr<Snapshot> nex
   RestoreSettings(record.terms.consistency, record.learning_rate);
   ChooseStalenessRules();
   step_.Restore(record.step);
-  watch_.Resume();
   if (record.forgot_workers) roster_.sessions().ForgetWorkers();
   for (const SessionRecord& worker : record.contributors) {
     roster_.sessions().RestoreWorker(worker, record.step, running_.Now());

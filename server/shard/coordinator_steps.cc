@@ -20,7 +20,7 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   }
   AdoptSettings(completions);
   admission_.TakeArrivals(completions);
-  WatchGradients(completions);
+  GoDown(watch_.OnArrivals(completions), completions);
   NextAction action;
   action.terms.consistency = settings_.consistency();
   action.terms.learning_rates = settings_.LearningRates(roster_.optimizer(), step_.number());
@@ -31,9 +31,7 @@ NextAction Coordinator::DecideNext(Completions* completions) {
     action.terms.workers = std::max(roster_.sessions().CountMembers(step_.number()), 1u);
   }
   action.contribution = step_.TakeNext();
-  if (action.contribution.has_value()) {
-    watch_.AddGradient(action.contribution->push->header().loss);
-  }
+  if (action.contribution.has_value()) watch_.AddGradient(action.contribution->push->header());
   action.apply = applying_ =
       initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
   // A step that is still to be applied must come before the end of training.
@@ -69,7 +67,7 @@ void Coordinator::OnApplied(std::shared_ptr<Snapshot> next, const StepNorms& nor
   next->step = step_.number();
   snapshots_->Publish(std::move(next));
   AnswerPublished(completions);
-  WatchStep(norms, completions);
+  GoDown(watch_.OnStep(norms, completions), completions);
   AdoptSettings(completions);
   Settle(completions);
 }

@@ -77,8 +77,7 @@ void Shard::Apply(const NextAction& action) {
   CompletingLock lock(&mu_);
   if (last != nullptr) coordinator_.OnAccumulated(*last, lock.completions());
   coordinator_.OnApplied(std::move(next), executor_->norms(), lock.completions());
-  const bool due = checkpoints_.IsDue(coordinator_.step());
-  if (coordinator_.TakesCheckpoint(due, lock.completions())) RequestPeriodicCheckpoint();
+  if (checkpoints_.IsDue(coordinator_.step())) RequestPeriodicCheckpoint();
 }
 
 // `checksum` is null if nobody needs it.

@@ -1,8 +1,8 @@
 #include "server/shard/training_watch.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -53,35 +53,46 @@ absl::string_view NameWhenOver(WarningKind kind) {
 
 }  // namespace
 
-void TrainingWatch::AddGradient(absl::optional<float> loss) {
-  ++gradients_;
+// ---- Gradients and steps ----
+
+void TrainingWatch::AddGradient(SessionId worker, absl::optional<float> loss) {
+  under_way_.workers.push_back(worker);
   if (!loss.has_value()) return;
-  ++losses_;
-  loss_sum_ += *loss;
+  ++under_way_.losses;
+  if (!std::isfinite(*loss)) return;
+  ++under_way_.finite_losses;
+  under_way_.loss_sum += *loss;
 }
 
-void TrainingWatch::LeaveOut() {
-  gradients_ = losses_ = 0;
-  loss_sum_ = 0;
+void TrainingWatch::TakeGradients(Step step, bool finite, uint32_t workers) {
+  for (const SessionId worker : under_way_.workers) {
+    detector_.OnGradient(step, worker, finite, workers);
+  }
+  under_way_.workers.clear();  // and keeps its memory for the next step
+  under_way_.losses = under_way_.finite_losses = 0;
+  under_way_.loss_sum = 0;
 }
 
-void TrainingWatch::OnStep(StepReport report, const AdviceFacts& facts) {
-  report.has_gradients = gradients_ > 0;
-  if (losses_ > 0) report.loss = loss_sum_ / losses_;
-  LeaveOut();
-  VLOG(1) << "watched step " << report.step << ": norm " << report.norm_before << " to "
-          << report.norm << ", loss "
-          << (report.loss.has_value() ? absl::StrCat(*report.loss) : "unknown");
+StepReport TrainingWatch::OnStep(StepReport report, uint32_t workers, AdviceSource facts) {
+  const double gradients = static_cast<double>(under_way_.workers.size());
+  report.rounds = std::min(gradients / std::max(workers, 1u), 1.0);
+  if (under_way_.losses > 0) {
+    report.loss = under_way_.finite_losses > 0 ? under_way_.loss_sum / under_way_.finite_losses
+                                               : std::numeric_limits<double>::quiet_NaN();
+  }
+  TakeGradients(report.step, true, workers);
   detector_.OnStep(report);
   NoteVerdict(report.step, facts);
-  NoteSuspicion(report.step);
+  return report;
 }
 
-void TrainingWatch::OnNotFinite(Step step, uint64_t not_finite, uint32_t workers,
-                                const AdviceFacts& facts) {
-  const uint64_t more = not_finite - std::exchange(not_finite_, not_finite);
-  if (more == 0) return;
-  detector_.OnNotFinite(step, more, workers);
+void TrainingWatch::LeaveOut(Step step, uint32_t workers, AdviceSource facts) {
+  TakeGradients(step, false, workers);
+  NoteVerdict(step, facts);
+}
+
+void TrainingWatch::OnNotFinite(Step step, SessionId worker, uint32_t workers, AdviceSource facts) {
+  detector_.OnGradient(step, worker, false, workers);
   NoteVerdict(step, facts);
 }
 
@@ -89,45 +100,35 @@ bool TrainingWatch::Ends() const {
   return detector_.verdict().has_value() && EndsJob(action_, detector_.verdict()->what);
 }
 
-void TrainingWatch::NoteSuspicion(Step step) {
-  if (!detector_.Suspects(action_)) {
-    suspect_since_.reset();
-    told_ = false;
-  } else if (!suspect_since_.has_value()) {
-    suspect_since_ = step;
-  }
+void TrainingWatch::NoteVerdict(Step step, AdviceSource facts) {
+  const auto& verdict = detector_.verdict();
+  absl::optional<WarningKind> now;
+  if (verdict.has_value()) now = KindOf(verdict->what);
+  if (now == diverges_as_) return;
+  const absl::optional<WarningKind> before = std::exchange(diverges_as_, now);
+  if (!now.has_value()) return End(*before, step);
+  if (before.has_value()) Close(*before, step);  // worse has come in its place
+  Begin(*now, verdict->since, absl::StrCat(verdict->seen, "; ", AdviceFor(verdict->what, facts())));
+  divergence_ = warnings_.back().text;
 }
 
-bool TrainingWatch::Withholds(Step step) const {
-  if (!suspect_since_.has_value()) return false;
-  return detector_.SuspectsFlat(action_) ||
-         step.value() - suspect_since_->value() < kLongestWithholding;
+// ---- Workers and pushes ----
+
+void TrainingWatch::OnWorkers(Step step, const WorkerCounts& now) {
+  size_ = std::max(size_, now.connected);
+  const bool more = now.evicted > std::exchange(evicted_, now.evicted);
+  if (now.open == 0) return;  // the job is over, or has not begun
+  const uint32_t lost = std::min(now.evicted, size_ - std::min(size_, now.open));
+  if (lost == 0 || 2 * lost < size_) return End(WarningKind::kWorkersLost, step);
+  if (!more || Lasts(WarningKind::kWorkersLost)) return;
+  Begin(
+      WarningKind::kWorkersLost, step,
+      absl::StrCat(lost, " of ", size_, " workers were evicted and are not back, so the job sees ",
+                   "only a part of its data; look for their end in their own logs, and start ",
+                   "them again: they join under way"));
 }
 
-bool TrainingWatch::TakesCheckpoint(Step step, bool due) {
-  checkpoint_due_ = checkpoint_due_ || due;
-  if (!checkpoint_due_) return false;
-  checkpoint_due_ = Withholds(step);
-  if (!checkpoint_due_) return true;
-  if (std::exchange(told_, true)) return false;
-  news_.push_back(absl::StrCat(
-      "step ", step.value(), " gets no checkpoint yet, because training seems to diverge, and ",
-      "with --on-divergence=", DivergenceActionName(action_), " a server shall continue from ",
-      "better parameters; the next one is saved when it is clear that it does not diverge"));
-  return false;
-}
-
-void TrainingWatch::OnWorkers(Step step, uint32_t present, uint32_t evicted) {
-  most_present_ = std::max(most_present_, present);
-  const uint32_t lost = std::min(evicted, most_present_ - present);
-  const bool half = lost > 0 && 2 * lost >= most_present_;
-  if (!half) return End(WarningKind::kWorkersLost, step);
-  if (Lasts(WarningKind::kWorkersLost)) return;
-  Begin(WarningKind::kWorkersLost, step,
-        absl::StrCat(lost, " of ", most_present_, " workers were evicted and are not back, so the ",
-                     "job sees only a part of its data; look for their end in their own logs, and ",
-                     "start them again: they join under way"));
-}
+void TrainingWatch::OnLeave() { size_ -= std::min(size_, 1u); }
 
 void TrainingWatch::OnPushes(Step step, const PushCounters& counters, bool bounded) {
   const uint64_t judged = counters.accepted + counters.stale - judged_;
@@ -143,17 +144,7 @@ void TrainingWatch::OnPushes(Step step, const PushCounters& counters, bool bound
                      "workers, or use fewer workers"));
 }
 
-void TrainingWatch::NoteVerdict(Step step, const AdviceFacts& facts) {
-  const auto& verdict = detector_.verdict();
-  absl::optional<WarningKind> now;
-  if (verdict.has_value()) now = KindOf(verdict->what);
-  if (now == diverges_as_) return;
-  const absl::optional<WarningKind> before = std::exchange(diverges_as_, now);
-  if (!now.has_value()) return End(*before, step);
-  if (before.has_value()) Close(*before, step);  // worse has come in its place
-  Begin(*now, verdict->since, absl::StrCat(verdict->seen, "; ", AdviceFor(verdict->what, facts)));
-  divergence_ = warnings_.back().text;
-}
+// ---- Warnings ----
 
 void TrainingWatch::Begin(WarningKind kind, Step since, const std::string& text) {
   const auto same = [kind](const TrainingWarning& warning) { return warning.kind == kind; };

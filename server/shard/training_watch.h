@@ -1,5 +1,5 @@
 // Watches whether the job learns, and keeps the warnings about it: for the log, the Inspector and
-// the closing table. It decides no rule of a step; Coordinator owns it and tells it what happens.
+// the closing table. It decides no rule of a step. ShardWatch owns it and tells it what happens.
 //
 // There is at most one warning of each kind. One that is over stays, until its kind comes again.
 
@@ -11,59 +11,59 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "server/policy/divergence.h"
 #include "server/state/push_counters.h"
 #include "server/state/training_warning.h"
+#include "server/state/worker_counts.h"
 
 namespace sluice {
 
-// Externally synchronized.
+// Called only when there is something to advise.
+using AdviceSource = absl::FunctionRef<AdviceFacts()>;
+
+// Externally synchronized. `workers` is the number of those that take part.
 class TrainingWatch {
  public:
   static constexpr uint64_t kJudgedPushes = 256;  // after which their dropped share is judged
-  // Steps for which checkpoints are withheld: more than it takes to tell whether training diverges.
-  static constexpr uint64_t kLongestWithholding = 300;
 
-  // `action` decides when the job ends, and so which checkpoints are withheld.
+  // `action` decides when the job ends.
   explicit TrainingWatch(DivergenceAction action) : action_(action) {}
 
-  // The job goes on from a checkpoint.
-  void Resume() { detector_.Resume(); }
+  // See DivergenceDetector.
+  void Restore(const absl::optional<LossMemory>& losses, absl::optional<Step> suspect_since) {
+    detector_.Restore(losses, suspect_since);
+  }
+  absl::optional<LossMemory> losses() const { return detector_.losses(); }
+  absl::optional<Step> suspect_since() const { return detector_.suspect_since(); }
 
   // A gradient of the step under way, with the loss of its batch, if it was reported.
-  void AddGradient(absl::optional<float> loss);
+  void AddGradient(SessionId worker, absl::optional<float> loss);
 
-  // The step is made. `report` lacks the loss and has_gradients, which this object knows.
-  void OnStep(StepReport report, const AdviceFacts& facts);
+  // The step is made. Completes `report` by the loss and the rounds, which this object knows, and
+  // returns it.
+  StepReport OnStep(StepReport report, uint32_t workers, AdviceSource facts);
 
-  // The gradients of the step under way are left out of it.
-  void LeaveOut();
+  // The gradients of the step under way are left out of it, because it would not be finite.
+  void LeaveOut(Step step, uint32_t workers, AdviceSource facts);
 
-  // `not_finite` gradients, of all so far, were refused or left out.
-  void OnNotFinite(Step step, uint64_t not_finite, uint32_t workers, const AdviceFacts& facts);
+  // A gradient that is not finite was refused or skipped.
+  void OnNotFinite(Step step, SessionId worker, uint32_t workers, AdviceSource facts);
 
-  // `present` workers take part, and `evicted` ones have not come back by their names. Another
-  // worker takes the place of one that was evicted, so only those are lost that make the job
-  // smaller than it was. Call it when a worker has joined, and periodically.
-  void OnWorkers(Step step, uint32_t present, uint32_t evicted);
+  // Call it when a worker has joined, and periodically. Another worker takes the place of one that
+  // was evicted, so only those are lost that make the job smaller than it was. The warning begins
+  // with an eviction; that other workers are done makes no loss of an earlier one.
+  void OnWorkers(Step step, const WorkerCounts& now);
+  // A worker has left in good order: the job is smaller by it.
+  void OnLeave();
 
   // `bounded`: the mode drops gradients for their age alone, and should drop few.
   void OnPushes(Step step, const PushCounters& counters, bool bounded);
 
-  uint64_t not_finite() const { return not_finite_; }  // as OnNotFinite() was told
-
-  // `step` is made, and a checkpoint of it is due or not. Returns whether to take one. One that is
-  // withheld stays due, and is taken as soon as Withholds() is false.
-  bool TakesCheckpoint(Step step, bool due);
-
   // Whether training diverges now, so that the job ends.
   bool Ends() const;
-  // Whether the parameters of `step`, the latest, must not replace saved ones, because training
-  // seems to diverge, so that the job may end. After kLongestWithholding steps they may, unless a
-  // verdict is sure to come.
-  bool Withholds(Step step) const;
   // In the order in which they came.
   const std::vector<TrainingWarning>& warnings() const { return warnings_; }
   // The sentence of the divergence that is or was last; empty if there was none.
@@ -73,8 +73,16 @@ class TrainingWatch {
   std::vector<std::string> TakeNews() { return std::exchange(news_, {}); }
 
  private:
-  void NoteVerdict(Step step, const AdviceFacts& facts);
-  void NoteSuspicion(Step step);
+  // The gradients of the step under way.
+  struct UnderWay {
+    std::vector<SessionId> workers;
+    uint32_t losses = 0;
+    uint32_t finite_losses = 0;
+    double loss_sum = 0;  // of these
+  };
+
+  void TakeGradients(Step step, bool finite, uint32_t workers);
+  void NoteVerdict(Step step, AdviceSource facts);
   void Begin(WarningKind kind, Step since, const std::string& text);
   void End(WarningKind kind, Step over);
   bool Close(WarningKind kind, Step over);
@@ -86,17 +94,11 @@ class TrainingWatch {
   std::vector<std::string> news_;
   std::string divergence_;
   absl::optional<WarningKind> diverges_as_;
-  absl::optional<Step> suspect_since_;  // all steps since this one
-  bool checkpoint_due_ = false;
-  bool told_ = false;          // that it is withheld
-  uint32_t most_present_ = 0;  // workers at once
-  // Of the step under way.
-  uint32_t gradients_ = 0;
-  uint32_t losses_ = 0;
-  double loss_sum_ = 0;
-  uint64_t not_finite_ = 0;  // in all
-  uint64_t judged_ = 0;      // pushes, accepted and dropped
-  uint64_t dropped_ = 0;     // of these
+  UnderWay under_way_;
+  uint32_t size_ = 0;     // of the job: the most workers at once, less those that are done
+  uint32_t evicted_ = 0;  // workers, at the last look
+  uint64_t judged_ = 0;   // pushes, accepted and dropped
+  uint64_t dropped_ = 0;  // of these
 };
 
 }  // namespace sluice

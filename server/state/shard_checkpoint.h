@@ -16,6 +16,7 @@
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/float_buffer.h"
 #include "common/tensor/layout.h"
+#include "server/policy/loss_trend.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/incarnation_history.h"
 #include "server/state/session_record.h"
@@ -44,7 +45,10 @@ struct ShardCheckpoint {
   std::shared_ptr<const Snapshot> parameters;
   std::vector<SlotCheckpoint> slots;
   uint64_t optimizer_steps = 0;
-  bool ended = false;    // every worker had gone, or the server was draining
+  bool ended = false;                 // every worker had gone, or the server was draining
+  absl::optional<LossMemory> losses;  // absent: too few were reported
+  // Since this step training diverges or may diverge (DivergenceDetector). Absent: it seems fine.
+  absl::optional<Step> suspect_since;
   absl::Duration pause;  // how long training waited while Shard made it; only logged
 };
 

@@ -139,9 +139,8 @@ struct ShardStatus {
   StepTimes times;
   uint64_t lost_steps = 0;  // of earlier incarnations, which recovery could not restore
   std::vector<TrainingWarning> warnings;  // at most one of each kind, in the order they came
-  // Training seems to diverge, and the job ends if it does: save these parameters only on request.
-  bool withholds_checkpoints = false;
-  bool diverged = false;  // the server ended the job, because training diverged
+  absl::optional<Step> suspect_since;     // see ShardCheckpoint
+  bool diverged = false;                  // the server ended the job, because training diverged
 
   // The time from initialisation to the latest step, divided by the number of steps. 0 before the
   // first step.

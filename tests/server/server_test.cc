@@ -34,6 +34,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 ServerOptions On(const Address& address, const ShardOptions& shard = Sync(1)) {
   ServerOptions options;
@@ -341,19 +342,68 @@ std::vector<std::string> CheckpointsIn(const std::string& directory) {
   return names;
 }
 
-TEST(ServerServeTest, SavesNoLastCheckpointOfTrainingThatSeemsToDiverge) {
-  ServerOptions options = Stopping(Serving(Sync(1)));
-  options.durable.directory = ::testing::TempDir() + "/suspect";
+constexpr char kFirstCheckpoint[] = "checkpoint-000001-000000000000.safetensors";
+
+ServerOptions Saving(ServerOptions options, const std::string& directory) {
+  options.durable.directory = ::testing::TempDir() + "/" + directory;
+  return options;
+}
+
+TEST(ServerServeTest, SavesTheLastCheckpointAlsoOfTrainingThatSeemsToDiverge) {
+  const ServerOptions options = Saving(Stopping(Serving(Sync(1))), "suspect");
   ServingWorld world(options);
   {
     SessionOf a(world, "a");
     TrainTimes(a, 64, 2);
-    TrainTimes(a, 10, 7);
+    TrainTimes(a, 20, 7);
     world.Signal(SIGTERM);
   }
   EXPECT_EQ(world.Wait(), 0);
   EXPECT_THAT(CheckpointsIn(options.durable.directory),
-              ElementsAre("checkpoint-000001-000000000000.safetensors"));
+              UnorderedElementsAre(kFirstCheckpoint, "checkpoint-000001-000000000084.safetensors"));
+}
+
+TEST(ServerServeTest, SavesTheLastCheckpointOfAJobWhoseLastLossesWereBad) {
+  const ServerOptions options = Saving(Stopping(Serving(Sync(1))), "bad_end");
+  ServingWorld world(options);
+  {
+    SessionOf a(world, "a");
+    TrainTimes(a, 64, 2);
+    TrainTimes(a, 20, 7);
+    EXPECT_THAT(a.Leave(), IsOk());
+  }
+  EXPECT_EQ(world.Wait(), 0);
+  EXPECT_THAT(CheckpointsIn(options.durable.directory),
+              UnorderedElementsAre(kFirstCheckpoint, "checkpoint-000001-000000000084.safetensors"));
+}
+
+TEST(ServerServeTest, SavesNoLastCheckpointOfTrainingThatDiverged) {
+  const ServerOptions options = Saving(Stopping(Serving(Sync(1))), "diverged");
+  ServingWorld world(options);
+  {
+    SessionOf a(world, "a");
+    TrainTimes(a, 64, 2);
+    TrainTimes(a, 146, 7);
+    EXPECT_THAT(a.Train(7), IsError(Reason::kDiverged, HasSubstr("because training diverges")));
+  }
+  EXPECT_EQ(world.Wait(), 7);
+  EXPECT_THAT(CheckpointsIn(options.durable.directory), ElementsAre(kFirstCheckpoint));
+}
+
+// It computes for longer than the server waits, and hears why when it comes back.
+TEST(ServerServeTest, WaitsForALeaseAtMostForAWorkerThatStillHearsThatTrainingDiverged) {
+  ShardOptions shard = Async(1);
+  shard.lease = kShortLease;
+  ServingWorld world(Stopping(Serving(shard)));
+  SessionOf b(world, "b");
+  {
+    SessionOf a(world, "a");
+    TrainTimes(a, 64, 2);
+    TrainTimes(a, 146, 7);
+    EXPECT_THAT(a.Train(7), IsError(Reason::kDiverged, HasSubstr("because training diverges")));
+  }
+  EXPECT_EQ(world.Wait(), 7);
+  EXPECT_THAT(b.Train(2), IsError(Reason::kDiverged, HasSubstr("because training diverges")));
 }
 
 TEST(ServerServeTest, EndsWhenItsOperatorDrainsIt) {

@@ -17,6 +17,14 @@ constexpr char kPrefix[] = "checkpoint-";
 constexpr char kSuffix[] = ".safetensors";
 constexpr char kUnfinished[] = ".unfinished";
 
+// The first of `names` that is from before the suspect steps, or their end.
+std::vector<CheckpointName>::const_iterator FindBefore(const std::vector<CheckpointName>& names,
+                                                       Step suspect_since) {
+  return std::find_if(names.begin(), names.end(), [suspect_since](const CheckpointName& name) {
+    return name.step.Next() < suspect_since;
+  });
+}
+
 }  // namespace
 
 std::string CheckpointName::FileName() const {
@@ -45,7 +53,7 @@ absl::StatusOr<std::string> CheckpointStore::Save(const ShardCheckpoint& checkpo
     files_.Remove(unfinished).IgnoreError();  // its name is not a checkpoint's
     return saved;
   }
-  RemoveOld();
+  RemoveOld(checkpoint.suspect_since);
   return path;
 }
 
@@ -67,11 +75,14 @@ absl::Status CheckpointStore::SyncDirectory() {
   return sync_error_;
 }
 
-void CheckpointStore::RemoveOld() {
+void CheckpointStore::RemoveOld(absl::optional<Step> suspect_since) {
   const auto names = List();
   if (!names.ok()) return;  // the next Save() tries again
-  for (size_t i = keep_; i < names->size(); ++i) {
-    const absl::Status removed = files_.Remove(PathOf((*names)[i].FileName()));
+  if (names->size() <= keep_) return;
+  const auto pinned = suspect_since.has_value() ? FindBefore(*names, *suspect_since) : names->end();
+  for (auto name = names->begin() + keep_; name != names->end(); ++name) {
+    if (name == pinned) continue;
+    const absl::Status removed = files_.Remove(PathOf(name->FileName()));
     if (!removed.ok()) LOG(WARNING) << removed.message();
   }
 }
@@ -86,6 +97,14 @@ absl::StatusOr<std::vector<CheckpointName>> CheckpointStore::List() const {
   }
   std::sort(names.rbegin(), names.rend());
   return names;
+}
+
+absl::optional<CheckpointName> CheckpointStore::NewestBefore(Step suspect_since) const {
+  const auto names = List();
+  if (!names.ok()) return absl::nullopt;
+  const auto newest = FindBefore(*names, suspect_since);
+  if (newest == names->end()) return absl::nullopt;
+  return *newest;
 }
 
 absl::StatusOr<ShardCheckpoint> CheckpointStore::Load(const CheckpointName& name) const {

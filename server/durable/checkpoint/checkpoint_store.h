@@ -35,11 +35,13 @@ bool operator<(const CheckpointName& a, const CheckpointName& b);
 // Externally synchronized.
 class CheckpointStore {
  public:
-  // The newest `keep` checkpoints stay, at least 1. `files` outlives the store.
+  // The newest `keep` checkpoints stay, at least 1; while training is suspect, also the newest from
+  // before. `files` outlives the store.
   CheckpointStore(FileSystem& files, std::string directory, uint32_t keep)
       : files_(files), directory_(std::move(directory)), keep_(keep) {}
 
-  // Saves a checkpoint, then removes the oldest ones. Returns its path. After an error the others
+  // Saves a checkpoint, then removes the oldest ones, but not NewestBefore() its suspect_since, for
+  // as long as checkpoints that are saved have one. Returns its path. After an error the others
   // remain. If only the sync of the directory failed, the new one is there, but a crash may lose
   // it. That error is final: every later Save() returns it and touches nothing.
   absl::StatusOr<std::string> Save(const ShardCheckpoint& checkpoint);
@@ -48,6 +50,10 @@ class CheckpointStore {
 
   // Newest first.
   absl::StatusOr<std::vector<CheckpointName>> List() const;
+
+  // The newest from before the first of the steps that make training suspect: that step's losses
+  // are those of parameters which are older by one step. Absent if there is none.
+  absl::optional<CheckpointName> NewestBefore(Step suspect_since) const;
 
   // Loads one. DATA_LOSS names the file and says what is wrong with it.
   absl::StatusOr<ShardCheckpoint> Load(const CheckpointName& name) const;
@@ -64,7 +70,7 @@ class CheckpointStore {
   std::string PathOf(const std::string& file_name) const { return directory_ + "/" + file_name; }
   absl::Status Write(const ShardCheckpoint& checkpoint, const std::string& path);
   absl::Status SyncDirectory();
-  void RemoveOld();
+  void RemoveOld(absl::optional<Step> suspect_since);
 
   FileSystem& files_;
   const std::string directory_;

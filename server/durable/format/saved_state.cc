@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 #include <google/protobuf/util/json_util.h>
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,6 +58,44 @@ absl::StatusOr<SessionRecord> DecodeWorker(const v1::SavedWorker& worker) {
   record.pushes_before = worker.pushes_before();
   for (const uint64_t process : worker.replaced()) record.replaced.emplace_back(process);
   return record;
+}
+
+v1::SavedLosses EncodeLosses(const LossMemory& losses) {
+  v1::SavedLosses saved;
+  saved.set_very_first(losses.very_first);
+  saved.set_first(losses.first);
+  saved.set_margin(losses.margin);
+  saved.set_slack(losses.slack);
+  saved.set_smoothed(losses.smoothed);
+  saved.set_best(losses.best);
+  return saved;
+}
+
+absl::StatusOr<LossMemory> DecodeLosses(const v1::SavedLosses& saved) {
+  const LossMemory losses = {saved.very_first(), saved.first(),    saved.margin(),
+                             saved.slack(),      saved.smoothed(), saved.best()};
+  for (const double value : {losses.very_first, losses.first, losses.margin, losses.slack,
+                             losses.smoothed, losses.best}) {
+    if (!std::isfinite(value)) {
+      return absl::DataLossError(
+          absl::StrCat("in losses there is ", value, ", expected finite numbers"));
+    }
+  }
+  if (losses.margin < 0 || losses.slack < 0) {
+    return absl::DataLossError(absl::StrCat("losses.margin is ", losses.margin,
+                                            " and losses.slack ", losses.slack,
+                                            ", expected at least 0"));
+  }
+  return losses;
+}
+
+absl::Status ReadLosses(const v1::SavedState& state, ShardCheckpoint* checkpoint) {
+  if (state.has_suspect_since()) checkpoint->suspect_since = Step(state.suspect_since());
+  if (!state.has_losses()) return absl::OkStatus();
+  const auto losses = DecodeLosses(state.losses());
+  if (!losses.ok()) return losses.status();
+  checkpoint->losses = *losses;
+  return absl::OkStatus();
 }
 
 absl::Status ReadTerms(const v1::SavedState& state, ShardCheckpoint* checkpoint) {
@@ -115,6 +154,10 @@ std::string EncodeSavedState(const ShardCheckpoint& checkpoint) {
     *state.add_workers() = EncodeWorker(record);
   state.set_forgot_workers(checkpoint.forgot_workers);
   state.set_ended(checkpoint.ended);
+  if (checkpoint.losses.has_value()) *state.mutable_losses() = EncodeLosses(*checkpoint.losses);
+  if (checkpoint.suspect_since.has_value()) {
+    state.set_suspect_since(checkpoint.suspect_since->value());
+  }
   std::string json;
   const auto printed = google::protobuf::util::MessageToJsonString(state, &json);
   CHECK(printed.ok()) << printed.ToString();
@@ -144,6 +187,7 @@ absl::StatusOr<ShardCheckpoint> DecodeSavedState(absl::string_view json) {
   }
   absl::Status read = ReadTerms(state, &checkpoint);
   if (read.ok()) read = ReadWorkers(state, &checkpoint);
+  if (read.ok()) read = ReadLosses(state, &checkpoint);
   if (!read.ok())
     return absl::DataLossError(absl::StrCat("its state is not valid: ", read.message()));
   checkpoint.optimizer_steps = state.optimizer_steps();

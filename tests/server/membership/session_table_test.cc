@@ -533,7 +533,7 @@ TEST_F(SessionTableTest, CountsByRoleAndPresence) {
   Open(Observer("o"));
   EXPECT_EQ(table_.CountAlive(SessionRole::kWorker), 2u);
   EXPECT_EQ(table_.CountKnown(SessionRole::kWorker), 3u);
-  EXPECT_EQ(table_.CountPresent(), 2u);
+  EXPECT_EQ(table_.CountWorkers().open, 2u);
   EXPECT_EQ(table_.CountAlive(SessionRole::kObserver), 1u);
   EXPECT_EQ(table_.CountKnown(SessionRole::kObserver), 1u);
 }

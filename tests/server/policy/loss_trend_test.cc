@@ -31,10 +31,21 @@ TEST(LossTrendTest, JudgesNothingBeforeItKnowsTheFirstLosses) {
   EXPECT_FALSE(trend.rises());
 }
 
-TEST(LossTrendTest, TheFirstLossIsThatOfTheBeginningAlsoIfTheJobLearnsAtOnce) {
-  const LossTrend trend = After(Times(1, 2.3) + Times(LossTrend::kFirst, 0.1));
-  EXPECT_EQ(trend.first(), 2.3);
+TEST(LossTrendTest, TheFirstLossesAreThoseOfTheBeginningAlsoIfTheJobLearnsAtOnce) {
+  const LossTrend trend =
+      After(std::vector<double>{2.3, 2, 1.6, 1.2, 0.8} + Times(LossTrend::kFirst, 0.1));
+  EXPECT_EQ(trend.first(), 1.6);
   EXPECT_TRUE(trend.has_fallen());
+}
+
+TEST(LossTrendTest, AJobThatLearnsInItsVeryFirstStepHasFallen) {
+  EXPECT_TRUE(After(Times(1, 2.3) + Times(LossTrend::kFirst, 0.1)).has_fallen());
+}
+
+TEST(LossTrendTest, OneVeryHighFirstLossIsNotThatOfTheBeginning) {
+  const LossTrend trend = After(Times(1, 50) + Times(LossTrend::kFirst, 2.3));
+  EXPECT_THAT(trend.first(), DoubleNear(2.3, 0.01));
+  EXPECT_TRUE(After(Times(1, 50) + Times(LossTrend::kFirst, 2.3) + Times(1, 2.6)).rises());
 }
 
 TEST(LossTrendTest, ALuckyFirstLossIsNotThatOfTheBeginning) {
@@ -131,6 +142,27 @@ TEST(LossTrendTest, BeginsAnewWhereMostOfTheFirstLossesAreZero) {
   const LossTrend trend = After(Times(1, 2) + Times(LossTrend::kFirst - 1, 0));
   EXPECT_FALSE(trend.begun());
   EXPECT_FALSE(trend.improved());
+}
+
+TEST(LossTrendTest, HasNoMemoryBeforeItKnowsTheFirstLosses) {
+  EXPECT_EQ(After(Times(LossTrend::kFirst - 1, 2)).memory(), absl::nullopt);
+}
+
+TEST(LossTrendTest, GoesOnFromItsMemory) {
+  LossTrend earlier = After(Times(1, 3) + Times(LossTrend::kFirst, 2) + Times(1000, 0.5));
+  LossTrend later;
+  later.Restore(earlier.memory().value());
+  EXPECT_TRUE(later.known());
+  EXPECT_TRUE(later.has_fallen());
+  EXPECT_FALSE(later.rises());
+  for (const double loss : {0.6, 1.3, 2.0, 4.6}) {
+    earlier.Add(loss);
+    later.Add(loss);
+    EXPECT_EQ(later.smoothed(), earlier.smoothed());
+    EXPECT_EQ(later.rises(), earlier.rises());
+    EXPECT_EQ(later.improved(), earlier.improved());
+    EXPECT_EQ(later.worsened(), earlier.worsened());
+  }
 }
 
 TEST(LossTrendTest, ComparesWithTheVeryFirstLossFromTheBeginning) {

@@ -1,10 +1,12 @@
 #include "server/durable/checkpoint/checkpoint_format.h"
 
+#include <cmath>
 #include <random>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/durable/format/saved_state.h"
 #include "tests/testing/durable/checkpoints.h"
 #include "tests/testing/durable/faulty_files.h"
 #include "tests/testing/status.h"
@@ -76,6 +78,35 @@ TEST_F(CheckpointFormatTest, KeepsEarlierLivesAndTheOperatorsRate) {
   EXPECT_TRUE(read->forgot_workers);
   EXPECT_EQ(read->workers[0].replaced, checkpoint.workers[0].replaced);
   EXPECT_TRUE(read->ended);
+}
+
+TEST_F(CheckpointFormatTest, KeepsWhatIsKnownOfTheLosses) {
+  ShardCheckpoint checkpoint = std::move(*Read());
+  EXPECT_EQ(checkpoint.losses.has_value(), false);
+  EXPECT_EQ(checkpoint.suspect_since, absl::nullopt);
+  checkpoint.losses = LossMemory{50, 2.3, 0.1, 0.25, 0.5, -0.375};
+  checkpoint.suspect_since = Step(0);
+  Write(checkpoint);
+  const auto read = Read();
+  ASSERT_THAT(read, IsOk());
+  ASSERT_TRUE(read->losses.has_value());
+  EXPECT_EQ(read->losses->very_first, 50);
+  EXPECT_EQ(read->losses->first, 2.3);
+  EXPECT_EQ(read->losses->margin, 0.1);
+  EXPECT_EQ(read->losses->slack, 0.25);
+  EXPECT_EQ(read->losses->smoothed, 0.5);
+  EXPECT_EQ(read->losses->best, -0.375);
+  EXPECT_EQ(read->suspect_since, Step(0));
+}
+
+TEST_F(CheckpointFormatTest, LossesThatNoServerWroteAreRefused) {
+  ShardCheckpoint checkpoint = std::move(*Read());
+  checkpoint.losses = LossMemory{1, HUGE_VAL, 0, 0, 1, 1};
+  EXPECT_THAT(DecodeSavedState(EncodeSavedState(checkpoint)),
+              HasCode(absl::StatusCode::kDataLoss, HasSubstr("in losses there is inf")));
+  checkpoint.losses = LossMemory{1, 1, 0, -1, 1, 1};
+  EXPECT_THAT(DecodeSavedState(EncodeSavedState(checkpoint)),
+              HasCode(absl::StatusCode::kDataLoss, HasSubstr("losses.slack -1")));
 }
 
 TEST_F(CheckpointFormatTest, OneThatCouldNotBeReadAgainIsNotWritten) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -57,6 +58,48 @@ TEST_F(CheckpointStoreTest, KeepsTheNewestOfTheLatestLife) {
                           CheckpointName{Incarnation(2), Step(5)}.FileName(),
                           CheckpointName{Incarnation(2), Step(15)}.FileName()));
   EXPECT_THAT(Newest(), IsOkAndHolds(15));
+}
+
+// The steps of the checkpoints that are there, the oldest first.
+std::vector<uint64_t> StepsIn(const CheckpointStore& store) {
+  std::vector<uint64_t> steps;
+  const auto names = store.List();
+  for (const CheckpointName& name : *names) steps.push_back(name.step.value());
+  return {steps.rbegin(), steps.rend()};
+}
+
+ShardCheckpoint SuspectAt(uint64_t step, uint64_t since) {
+  ShardCheckpoint checkpoint = CheckpointAt(step);
+  checkpoint.suspect_since = Step(since);
+  return checkpoint;
+}
+
+TEST_F(CheckpointStoreTest, KeepsTheNewestFromBeforeTheSuspectStepsUntilTheyAreOver) {
+  for (uint64_t step : {10, 20, 30}) ASSERT_THAT(store_.Save(CheckpointAt(step)), IsOk());
+  for (uint64_t step : {40, 50, 60}) ASSERT_THAT(store_.Save(SuspectAt(step, 25)), IsOk());
+  EXPECT_THAT(StepsIn(store_), ElementsAre(20, 40, 50, 60));
+  ASSERT_THAT(store_.Save(SuspectAt(70, 25)), IsOk());
+  EXPECT_THAT(StepsIn(store_), ElementsAre(20, 50, 60, 70));
+  ASSERT_THAT(store_.Save(CheckpointAt(80)), IsOk());
+  EXPECT_THAT(StepsIn(store_), ElementsAre(60, 70, 80));
+}
+
+TEST_F(CheckpointStoreTest, KeepsOneFromBeforeAlsoForALaterLife) {
+  for (uint64_t step : {10, 20, 30}) ASSERT_THAT(store_.Save(SuspectAt(step, 15)), IsOk());
+  for (uint64_t step : {30, 40, 50}) {
+    ShardCheckpoint checkpoint = CheckpointAt(step, 2);
+    checkpoint.suspect_since = Step(15);
+    ASSERT_THAT(store_.Save(checkpoint), IsOk());
+  }
+  EXPECT_THAT(StepsIn(store_), ElementsAre(10, 30, 40, 50));
+}
+
+// The loss of a step is that of the parameters before it.
+TEST_F(CheckpointStoreTest, TheParametersOfTheFirstBadLossAreNotFromBefore) {
+  for (uint64_t step : {10, 11, 12}) ASSERT_THAT(store_.Save(CheckpointAt(step)), IsOk());
+  EXPECT_EQ(store_.NewestBefore(Step(13))->step, Step(11));
+  EXPECT_EQ(store_.NewestBefore(Step(12))->step, Step(10));
+  EXPECT_EQ(store_.NewestBefore(Step(11)), absl::nullopt);
 }
 
 TEST_F(CheckpointStoreTest, LoadsThePreviousOneInPlaceOfADamagedOne) {

@@ -23,9 +23,6 @@ namespace {
 using ::testing::_;
 using ::testing::HasSubstr;
 
-// ---- One parameter ----
-
-// A server of a tensor "small" of 16 elements, one of 17 and a large one; element i is i.
 // ---- Warnings ----
 
 TEST(GetServerStateTest, ShowsWhatTheServerWarnsOf) {
@@ -69,6 +66,9 @@ TEST(GetServerStateTest, ShowsTheOptimizersGroupsAndTheirFirstFewParameters) {
   EXPECT_EQ(JsonAt(json, "optimizer.groups.0.size"), "10");
 }
 
+// ---- One parameter ----
+
+// A server of a tensor "small" of 16 elements, one of 17 and a large one; element i is i.
 class GetParameterTest : public ::testing::Test {
  protected:
   static constexpr char kMethod[] = "sluice.v1.Inspector/GetParameter";

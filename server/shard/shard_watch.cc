@@ -1,0 +1,94 @@
+#include "server/shard/shard_watch.h"
+
+#include <glog/logging.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/admission/draining.h"
+
+namespace sluice {
+
+void ShardWatch::Restore(const ShardCheckpoint& checkpoint) {
+  watch_.Restore(checkpoint.losses, checkpoint.suspect_since);
+}
+
+AdviceFacts ShardWatch::FactsForAdvice() const {
+  const OptimizerConfig& optimizer = shard_.roster.optimizer();
+  Consistency automatic = shard_.settings.consistency();
+  automatic.gap_aware = automatic.ordered_momentum = RuleChoice::kAuto;
+  AdviceFacts facts;
+  facts.learning_rate = shard_.settings.LearningRate(optimizer, shard_.step.number());
+  facts.staleness = shard_.admission.gate().staleness().mean();
+  facts.auto_helps = !shard_.rules.any() && ChooseRules(automatic, optimizer).any();
+  facts.clips = shard_.options.guards.clip_norm.has_value();
+  return facts;
+}
+
+uint32_t ShardWatch::CountWorkers() const {
+  return shard_.roster.sessions().CountMembers(shard_.step.number());
+}
+
+absl::Status ShardWatch::OnWorkers(Completions* completions) {
+  watch_.OnWorkers(shard_.step.number(), shard_.roster.sessions().CountWorkers());
+  return Tell(completions);
+}
+
+absl::Status ShardWatch::OnArrivals(Completions* completions) {
+  const std::vector<SessionId> not_finite = shard_.admission.TakeNotFinite();
+  if (not_finite.empty()) return absl::OkStatus();
+  const uint32_t workers = CountWorkers();
+  for (const SessionId worker : not_finite) {
+    watch_.OnNotFinite(shard_.step.number(), worker, workers, [this] { return FactsForAdvice(); });
+  }
+  return Tell(completions);
+}
+
+void ShardWatch::AddGradient(const PushHeader& push) {
+  watch_.AddGradient(push.session, push.loss);
+}
+
+// What it may say is told with the step, which follows.
+void ShardWatch::LeaveOut() {
+  watch_.LeaveOut(shard_.step.number(), CountWorkers(), [this] { return FactsForAdvice(); });
+}
+
+absl::Status ShardWatch::OnStep(const StepNorms& norms, Completions* completions) {
+  StepReport report;
+  report.step = shard_.step.number();
+  report.norm_before = norms.before;
+  report.norm = norms.after;
+  report.warms_up = report.step.value() <= shard_.settings.schedule().warmup_steps;
+  report = watch_.OnStep(report, CountWorkers(), [this] { return FactsForAdvice(); });
+  if (VLOG_IS_ON(1)) {
+    completions->Add([report] {
+      VLOG(1) << "watched step " << report.step << ": norm " << report.norm_before << " to "
+              << report.norm << ", loss "
+              << (report.loss.has_value() ? absl::StrCat(*report.loss) : "unknown");
+    });
+  }
+  watch_.OnPushes(report.step, shard_.admission.gate().counters(),
+                  shard_.settings.consistency().mode == ConsistencyMode::kBounded);
+  return Tell(completions);
+}
+
+absl::Status ShardWatch::Tell(Completions* completions) {
+  for (std::string& news : watch_.TakeNews()) {
+    completions->Add([news = std::move(news)] { LOG(WARNING) << news; });
+  }
+  return watch_.Ends() ? DivergedError(watch_.divergence()) : absl::OkStatus();
+}
+
+void ShardWatch::Describe(ShardStatus* status) const {
+  status->warnings = watch_.warnings();
+  status->suspect_since = watch_.suspect_since();
+}
+
+void ShardWatch::Describe(ShardCheckpoint* checkpoint) const {
+  checkpoint->losses = watch_.losses();
+  checkpoint->suspect_since = watch_.suspect_since();
+}
+
+}  // namespace sluice

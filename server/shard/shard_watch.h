@@ -1,0 +1,66 @@
+// Tells a TrainingWatch what happens in a shard, and tells the log what it has seen.
+
+#ifndef SLUICE_SERVER_SHARD_SHARD_WATCH_H_
+#define SLUICE_SERVER_SHARD_SHARD_WATCH_H_
+
+#include "absl/status/status.h"
+#include "server/admission/current_step.h"
+#include "server/admission/push_admission.h"
+#include "server/aggregation/parameter_norms.h"
+#include "server/membership/roster.h"
+#include "server/policy/runtime_settings.h"
+#include "server/policy/staleness_rules.h"
+#include "server/shard/training_watch.h"
+#include "server/state/completions.h"
+#include "server/state/shard_checkpoint.h"
+#include "server/state/shard_status.h"
+
+namespace sluice {
+
+// The parts of the shard that it looks at. They outlive the watch.
+struct WatchedShard {
+  const ShardOptions& options;
+  const RuntimeSettings& settings;
+  const StalenessRules& rules;
+  const Roster& roster;
+  const CurrentStep& step;
+  PushAdmission& admission;
+};
+
+// Externally synchronized, together with these parts; the coordinator owns it. A method that
+// returns a status returns DIVERGED, with the sentence for all workers, if the job ends because
+// training diverges; otherwise OK.
+class ShardWatch {
+ public:
+  explicit ShardWatch(const WatchedShard& shard)
+      : shard_(shard), watch_(shard.options.guards.on_divergence) {}
+
+  // Continues from a checkpoint. Before any other method.
+  void Restore(const ShardCheckpoint& checkpoint);
+
+  // A worker has joined, or time has passed.
+  absl::Status OnWorkers(Completions* completions);
+  void OnLeave() { watch_.OnLeave(); }  // of a worker, in good order
+
+  // Pushes were judged. Gradients that are not finite may make no step.
+  absl::Status OnArrivals(Completions* completions);
+  void AddGradient(const PushHeader& push);  // to the step under way
+  void LeaveOut();                           // the gradients of that step
+  // The step is made: it is the shard's step now.
+  absl::Status OnStep(const StepNorms& norms, Completions* completions);
+
+  void Describe(ShardStatus* status) const;
+  void Describe(ShardCheckpoint* checkpoint) const;
+
+ private:
+  AdviceFacts FactsForAdvice() const;
+  uint32_t CountWorkers() const;
+  absl::Status Tell(Completions* completions);
+
+  const WatchedShard shard_;
+  TrainingWatch watch_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_SHARD_SHARD_WATCH_H_

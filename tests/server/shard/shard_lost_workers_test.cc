@@ -1,0 +1,141 @@
+// What a shard says about workers that are lost, and about gradients that are dropped.
+
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/shard/shard.h"
+#include "tests/testing/outcome.h"
+#include "tests/testing/shard/shard_world.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(LostWorkersTest, HalfOfTheWorkersLostIsAWarningUntilTheyAreBack) {
+  ShardWorld world(Sync(2));
+  world.Start({"a", "b"});
+  world.Silence("b");
+  world.Pass(absl::Seconds(11));
+  auto warnings = world.shard().Describe().warnings;
+  ASSERT_THAT(warnings, SizeIs(1));
+  EXPECT_EQ(warnings[0].kind, WarningKind::kWorkersLost);
+  EXPECT_THAT(warnings[0].text, HasSubstr("1 of 2 workers were evicted"));
+  ASSERT_THAT(world.Join("b"), IsOk());
+  world.Pass(absl::Seconds(1));
+  EXPECT_EQ(world.shard().Describe().warnings[0].over, Step(0));
+}
+
+TEST(LostWorkersTest, AWorkerOfAnotherNameTakesThePlaceOfOneThatIsLost) {
+  ShardWorld world(Async(1));
+  world.Start({"a", "b"});
+  for (const auto& [lost, next] :
+       {std::make_pair("b", "c"), std::make_pair("c", "d"), std::make_pair("d", "e")}) {
+    ASSERT_THAT(world.Join(next), IsOk());
+    world.Silence(lost);
+    world.Pass(absl::Seconds(11));
+  }
+  // Three were evicted, and three were present at most.
+  EXPECT_THAT(world.shard().Describe().warnings, IsEmpty());
+}
+
+TEST(LostWorkersTest, ALostWorkersPlaceIsTakenWhenAnotherOneJoins) {
+  ShardWorld world(Async(1));
+  world.Start({"a", "b"});
+  world.Silence("b");
+  world.Pass(absl::Seconds(11));
+  ASSERT_THAT(world.shard().Describe().warnings, SizeIs(1));
+  ASSERT_THAT(world.Join("c"), IsOk());
+  EXPECT_EQ(world.shard().Describe().warnings[0].over, Step(0));
+}
+
+TEST(LostWorkersTest, AWorkerWhoseConnectionBrokeIsNotCountedBesideTheOneInItsPlace) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  world.Silence("a");
+  world.Lose("a");
+  ASSERT_THAT(world.Join("b"), IsOk());
+  world.Pass(absl::Seconds(11));
+  EXPECT_THAT(world.shard().Describe().warnings, IsEmpty());
+}
+
+TEST(LostWorkersTest, AWorkerThatIsDoneIsNotLost) {
+  ShardWorld world(Async(1));
+  world.Start({"a", "b", "c"});
+  for (const auto& [lost, next] : {std::make_pair("b", "d"), std::make_pair("c", "e")}) {
+    ASSERT_THAT(world.Join(next), IsOk());
+    world.Silence(lost);
+    world.Pass(absl::Seconds(11));
+  }
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  world.Pass(absl::Seconds(1));
+  EXPECT_THAT(world.shard().Describe().warnings, IsEmpty());
+}
+
+TEST(LostWorkersTest, WorkersThatAreDoneMakeNoLossOfAnEarlierOne) {
+  ShardWorld world(Async(1));
+  world.Start({"a", "b", "c", "d"});
+  world.Silence("d");
+  world.Pass(absl::Seconds(11));
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  ASSERT_THAT(world.Leave("b"), IsOk());
+  world.Pass(absl::Seconds(1));
+  EXPECT_THAT(world.shard().Describe().warnings, IsEmpty());
+}
+
+TEST(LostWorkersTest, AJobThatIsOverIsNotWarnedOf) {
+  ShardWorld world(Sync(2));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  world.Silence("b");
+  world.Pass(absl::Seconds(11));
+  EXPECT_EQ(world.shard().Describe().phase, Phase::kFinished);
+  EXPECT_THAT(world.shard().Describe().warnings, IsEmpty());
+}
+
+TEST(LostWorkersTest, AWorkerThatTheOperatorEvictedIsNotLost) {
+  ShardWorld world(Sync(2));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.shard().Evict("b"), IsOk());
+  world.Pass(absl::Seconds(1));
+  EXPECT_THAT(world.shard().Describe().warnings, IsEmpty());
+}
+
+TEST(DroppedGradientsTest, ABoundThatDropsMostGradientsIsAWarning) {
+  ShardWorld world(Bounded(1, 0));
+  world.Start({"a"});
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t now = world.step();
+    ASSERT_THAT(world.Push("a", now, {0, 0, 0}), Applied(now + 1));
+    ASSERT_THAT(world.Push("a", now, {0, 0, 0}), Stale(now + 1, 1));
+    ASSERT_THAT(world.Push("a", now, {0, 0, 0}), Stale(now + 1, 1));
+  }
+  const auto warnings = world.shard().Describe().warnings;
+  ASSERT_THAT(warnings, SizeIs(1));
+  EXPECT_EQ(warnings[0].kind, WarningKind::kGradientsDropped);
+  EXPECT_THAT(warnings[0].text, HasSubstr("older than --max-staleness; raise it"));
+}
+
+TEST(DroppedGradientsTest, GradientsThatAnotherModeDroppedAreNotHeldAgainstABound) {
+  ShardWorld world(Backup(1, 2));
+  world.Start({"a", "b"});
+  for (int i = 0; i < 300; ++i) {
+    const uint64_t now = world.step();
+    ASSERT_THAT(world.Push("a", now, {0, 0, 0}), Applied(now + 1));
+    ASSERT_THAT(world.Push("b", now, {0, 0, 0}), Stale(now + 1, 1));
+    ASSERT_THAT(world.Push("b", now, {0, 0, 0}), Stale(now + 1, 1));
+  }
+  ASSERT_THAT(world.shard().SetConsistency(Bounded(1, 0).consistency), IsOk());
+  for (int i = 0; i < 300; ++i) {
+    const uint64_t now = world.step();
+    ASSERT_THAT(world.Push("a", now, {0, 0, 0}), Applied(now + 1));
+  }
+  EXPECT_THAT(world.shard().Describe().warnings, IsEmpty());
+}
+
+}  // namespace
+}  // namespace sluice
