@@ -120,7 +120,10 @@ absl::Status ParameterClient::TakeOthers(const PullRequest& request, absl::Span<
 
 // ---- Joining again ----
 
+// Does not wait for a server that has ended the job.
 absl::Status ParameterClient::Rejoin() {
+  const absl::optional<JobEvent> end = EndToldBy(*connection_);
+  if (end.has_value() && !end->diverged.empty()) return WentDown(end->diverged);
   absl::Status joined;
   for (int attempt = 0; attempt < kMaxRejoins; ++attempt) {
     const absl::Status connected = connection_->Reconnect();
@@ -148,7 +151,7 @@ absl::StatusOr<RoundReport> ParameterClient::GiveUpPush(absl::Span<float> parame
 
 absl::Status ParameterClient::AwaitEnd(absl::Span<float> parameters) {
   for (int broken = 0;;) {
-    const auto event = connection_->NextEvent();
+    const auto event = connection_->NextEvent(absl::InfiniteDuration());
     const bool ended = event.ok() && event->kind == JobEvent::Kind::kEvicted;
     const bool finished = event.ok() && event->kind == JobEvent::Kind::kTrainingFinished;
     if (finished) {

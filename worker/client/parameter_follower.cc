@@ -58,7 +58,7 @@ absl::StatusOr<absl::optional<FollowedStep>> ParameterFollower::Next(uint64_t ev
       continue;
     }
     if (!IsLost(header.status()) || ++rejoins > kMaxRejoins) return header.status();
-    if (WasToldOfTheEnd()) break;
+    if (EndToldBy(*connection_).has_value()) break;
     LOG(WARNING) << Shown(request_.worker) << " joins again: " << header.status().message();
     welcome_.reset();
     const absl::Status back = AwaitServer();
@@ -107,16 +107,6 @@ absl::Status ParameterFollower::TryJoin() {
     given_->step = welcome->step;
   }
   return absl::OkStatus();
-}
-
-// Whether the server said, before the session's stream broke, that no step will follow.
-bool ParameterFollower::WasToldOfTheEnd() {
-  for (;;) {
-    const auto event = connection_->NextEvent();
-    if (!event.ok() || event->kind == JobEvent::Kind::kEvicted) return false;
-    if (event->kind == JobEvent::Kind::kTrainingFinished) return true;
-    if (event->kind == JobEvent::Kind::kDraining) return true;
-  }
 }
 
 // Repeats the pull while its step is not made, and if it was damaged on its way.

@@ -58,7 +58,6 @@ class ParameterFollower {
   absl::Status Join();
   absl::Status TryJoin();
   absl::Status AwaitServer();
-  bool WasToldOfTheEnd();
   absl::StatusOr<PullHeader> Pull(Step min_step, absl::Span<float> parameters);
 
   const std::unique_ptr<ServerConnection> connection_;

@@ -1,13 +1,31 @@
 #include "worker/connection/call_retry.h"
 
+#include "absl/time/time.h"
 #include "common/base/error.h"
 
 namespace sluice {
+namespace {
+
+// How long the stream of a session may take to end after the server did not answer another call. It
+// goes on if only that call was lost.
+constexpr absl::Duration kLastWords = absl::Seconds(1);
+
+}  // namespace
 
 bool IsLost(const absl::Status& status) {
   const Reason reason = ReasonOf(status);
   return reason == Reason::kUnknownSession ||
          ((absl::IsUnavailable(status) || absl::IsCancelled(status)) && reason == Reason::kNone);
+}
+
+absl::optional<JobEvent> EndToldBy(ServerConnection& connection) {
+  absl::optional<JobEvent> told;
+  for (;;) {
+    const auto event = connection.NextEvent(kLastWords);
+    if (!event.ok() || event->kind == JobEvent::Kind::kEvicted) return told;
+    if (event->kind == JobEvent::Kind::kDraining) return *event;
+    if (event->kind == JobEvent::Kind::kTrainingFinished) told = *event;
+  }
 }
 
 bool IsCorrupt(const absl::Status& status) { return ReasonOf(status) == Reason::kCorruptChunk; }

@@ -1,9 +1,13 @@
-// Decides by a failed call's error whether a client joins again or repeats the call.
+// Decides by a failed call's error, and by what the server said before, whether a client joins
+// again or repeats the call.
 
 #ifndef SLUICE_WORKER_CONNECTION_CALL_RETRY_H_
 #define SLUICE_WORKER_CONNECTION_CALL_RETRY_H_
 
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "common/protocol/protocol_types.h"
+#include "worker/connection/server_connection.h"
 
 namespace sluice {
 
@@ -18,6 +22,10 @@ bool IsLost(const absl::Status& status);
 
 // A payload was damaged on its way: the call may be repeated.
 bool IsCorrupt(const absl::Status& status);
+
+// After a call that IsLost(): takes the events that the server sent before the session's stream
+// broke. Returns the one that says why no step will follow: kDraining, or else kTrainingFinished.
+absl::optional<JobEvent> EndToldBy(ServerConnection& connection);
 
 }  // namespace sluice
 

@@ -82,8 +82,9 @@ class ServerConnection {
   // Waits until the server can be reached again. UNAVAILABLE if that takes too long.
   virtual absl::Status Reconnect() = 0;
 
-  // Blocks until something happens to the job. UNAVAILABLE if the session is over.
-  virtual absl::StatusOr<JobEvent> NextEvent() = 0;
+  // Blocks until something happens to the job. UNAVAILABLE if the session is over;
+  // DEADLINE_EXCEEDED if nothing happened for `longest`.
+  virtual absl::StatusOr<JobEvent> NextEvent(absl::Duration longest) = 0;
 
   // Pauses before a refused call is repeated: blocks for `longest`. An implementation may return
   // earlier if an event may have changed the server's answer.

@@ -48,8 +48,11 @@ class ShardConnection::Events {
     told_.push_back(event);
   }
 
-  absl::StatusOr<JobEvent> Take() {
+  absl::StatusOr<JobEvent> Take(absl::Duration longest) {
     absl::MutexLock lock(&mu_);
+    if (longest < absl::InfiniteDuration() && !TellsOrIsBroken()) {
+      return absl::DeadlineExceededError("nothing happened to the job");
+    }
     mu_.Await(absl::Condition(this, &Events::TellsOrIsBroken));
     if (told_.empty()) return absl::UnavailableError("the connection broke");
     const JobEvent event = told_.front();
@@ -101,7 +104,9 @@ absl::Status ShardConnection::Break() {
   return absl::UnavailableError("the connection broke");
 }
 
-absl::StatusOr<JobEvent> ShardConnection::NextEvent() { return events_->Take(); }
+absl::StatusOr<JobEvent> ShardConnection::NextEvent(absl::Duration longest) {
+  return events_->Take(longest);
+}
 
 void ShardConnection::AwaitRetry(absl::Duration) {
   if (on_await_retry_) on_await_retry_();

@@ -62,7 +62,8 @@ class ShardConnection final : public ServerConnection {
 
   absl::StatusOr<Welcome> Join(const JoinRequest& request) override;
   absl::Status Reconnect() override;
-  absl::StatusOr<JobEvent> NextEvent() override;
+  // If nothing happens and `longest` is finite, it is over at once.
+  absl::StatusOr<JobEvent> NextEvent(absl::Duration longest) override;
   void AwaitRetry(absl::Duration longest) override;
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
                                                const SharedFloats& parameters) override;

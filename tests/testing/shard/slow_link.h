@@ -69,7 +69,9 @@ class SlowLink final : public ServerConnection {
     return connection_->Join(request);
   }
   absl::Status Reconnect() override { return connection_->Reconnect(); }
-  absl::StatusOr<JobEvent> NextEvent() override { return connection_->NextEvent(); }
+  absl::StatusOr<JobEvent> NextEvent(absl::Duration longest) override {
+    return connection_->NextEvent(longest);
+  }
   void AwaitRetry(absl::Duration longest) override { connection_->AwaitRetry(longest); }
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
                                                const SharedFloats& parameters) override {

@@ -17,6 +17,7 @@
 #include "tests/testing/server/server_world.h"
 #include "tests/testing/server/transport.h"
 #include "tests/testing/shard/shard_connection.h"
+#include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -249,9 +250,32 @@ TEST_P(ParameterClientTest, TellsThoseWhoWaitForTheEndThatTrainingDiverged) {
   TestWorker observer("o", Connect(world));
   ASSERT_THAT(observer.Join(SessionRole::kObserver), IsOk());
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  for (int i = 0; i < 16; ++i) ASSERT_THAT(world.Push("a", 0, {kInfinity, 0, 0}), Skipped(0));
+  for (int i = 0; i < 15; ++i) ASSERT_THAT(world.Push("a", 0, {kInfinity, 0, 0}), Skipped(0));
   EXPECT_THAT(observer.client.AwaitEnd(absl::MakeSpan(observer.parameters)),
-              IsError(Reason::kDiverged, HasSubstr("the last 16 gradients had NaN or infinity")));
+              IsError(Reason::kDiverged, HasSubstr("of the latest gradients had NaN or infinity")));
+}
+
+// The worker was busy for so long that the server is gone when it pushes.
+TEST(ParameterClientEndTest, AWorkerWhoseServerIsGoneKnowsThatTrainingDiverged) {
+  ShardOptions options = Async(1);
+  options.guards.skip_not_finite = true;
+  options.guards.on_divergence = DivergenceAction::kStop;
+  ShardWorld world(options);
+  world.Start({"a", "b"});
+  auto connection = std::make_unique<ShardConnection>(world.shard());
+  ShardConnection& link = *connection;
+  TestWorker worker("w", std::move(connection));
+  ASSERT_THAT(worker.Join(), IsOk());
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (int i = 0; i < 15; ++i) {
+    ASSERT_THAT(world.Push(i % 2 == 0 ? "a" : "b", 0, {kInfinity, 0, 0}), Skipped(0));
+  }
+  ASSERT_TRUE(world.shard().Describe().diverged);
+  link.BreakPushes(1);
+  link.LoseServer();
+  EXPECT_THAT(worker.PushPull({1, 1, 1}),
+              IsError(Reason::kDiverged, HasSubstr("because training diverges")));
+  EXPECT_EQ(link.reconnects(), 0);
 }
 
 // ---- Joining again ----

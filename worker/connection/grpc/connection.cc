@@ -66,7 +66,7 @@ class GrpcConnection final : public ServerConnection {
   absl::StatusOr<Welcome> Join(const JoinRequest& request) override {
     session_ = nullptr;
     session_ = std::make_unique<Session>(*streams_, ToProto(request), options_.token);
-    const auto event = NextMessage();
+    const auto event = NextMessage(absl::InfiniteDuration());
     if (!event.ok()) return event.status();
     if (!event->has_welcome()) return UnexpectedMessage("Join", "welcome");
     auto welcome = FromProto(event->welcome());
@@ -96,8 +96,8 @@ class GrpcConnection final : public ServerConnection {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<JobEvent> NextEvent() override {
-    const auto event = NextMessage();
+  absl::StatusOr<JobEvent> NextEvent(absl::Duration longest) override {
+    const auto event = NextMessage(longest);
     if (!event.ok()) return event.status();
     return FromProto(*event);
   }
@@ -202,8 +202,11 @@ class GrpcConnection final : public ServerConnection {
   bool SharesMemory() const { return session_ != nullptr && session_->memory != nullptr; }
 
   // The next message of the session's stream; once there is none, the session is over.
-  absl::StatusOr<v1::JoinEvent> NextMessage() {
+  absl::StatusOr<v1::JoinEvent> NextMessage(absl::Duration longest) {
     if (session_ == nullptr) return absl::UnavailableError("the server ended the session");
+    if (!session_->events.Await(longest)) {
+      return absl::DeadlineExceededError("nothing happened to the job");
+    }
     auto event = session_->events.Next();
     if (!event.ok()) session_ = nullptr;
     return event;

@@ -27,6 +27,9 @@ class SessionEvents {
   SessionEvents(const SessionEvents&) = delete;
   SessionEvents& operator=(const SessionEvents&) = delete;
 
+  // Blocks until Next() would not, for `longest` at most. Returns whether it would not.
+  bool Await(absl::Duration longest) { return ended_ || stream_.AwaitAnswer(longest); }
+
   // Blocks until there is an event. Once the stream has ended and all its events were returned, the
   // error with which it ended; UNAVAILABLE if the server ended it without one.
   absl::StatusOr<v1::JoinEvent> Next();

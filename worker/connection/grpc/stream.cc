@@ -1,5 +1,6 @@
 #include "worker/connection/grpc/stream.h"
 
+#include "common/wire/deadline.h"
 #include "worker/connection/grpc/call.h"
 
 namespace sluice {
@@ -39,11 +40,43 @@ void GrpcStream::EndWrites() {
 }
 
 bool GrpcStream::Read(grpc::ByteBuffer* answer) {
-  call_->Read(answer, nullptr);
-  return Wait();
+  StartRead();
+  EndRead();
+  reading_ = Reading::kNot;
+  answer->Swap(&answer_);
+  answer_.Clear();
+  return came_;
+}
+
+bool GrpcStream::AwaitAnswer(absl::Duration longest) {
+  StartRead();
+  if (reading_ == Reading::kWaits && longest < absl::InfiniteDuration()) {
+    void* tag = nullptr;
+    bool ok = false;
+    const auto next = queue_.AsyncNext(&tag, &ok, DeadlineAfter(longest));
+    if (next == grpc::CompletionQueue::TIMEOUT) return false;
+    came_ = next == grpc::CompletionQueue::GOT_EVENT && ok;
+    reading_ = Reading::kDone;
+  }
+  EndRead();
+  return true;
+}
+
+void GrpcStream::StartRead() {
+  if (reading_ != Reading::kNot) return;
+  answer_.Clear();
+  call_->Read(&answer_, nullptr);
+  reading_ = Reading::kWaits;
+}
+
+void GrpcStream::EndRead() {
+  if (reading_ != Reading::kWaits) return;
+  came_ = Wait();
+  reading_ = Reading::kDone;
 }
 
 grpc::Status GrpcStream::Finish() {
+  EndRead();
   grpc::Status status;
   call_->Finish(&status, nullptr);
   Wait();

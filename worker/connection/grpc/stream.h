@@ -39,6 +39,10 @@ class GrpcStream {
   // Blocks until the next answer. False if there is none, because the call has ended.
   bool Read(grpc::ByteBuffer* answer);
 
+  // Blocks until Read() would not, for `longest` at most. Returns whether it would not. After
+  // false, Read() comes before any Write().
+  bool AwaitAnswer(absl::Duration longest);
+
   // Any thread may call this.
   void Cancel() { context_.TryCancel(); }
 
@@ -47,10 +51,17 @@ class GrpcStream {
 
  private:
   bool Wait();
+  void StartRead();
+  void EndRead();
 
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  // Of the read under way, or of an answer that was not taken yet.
+  enum class Reading { kNot, kWaits, kDone };
+  Reading reading_ = Reading::kNot;
+  bool came_ = false;
+  grpc::ByteBuffer answer_;
   bool finished_ = false;
 };
 

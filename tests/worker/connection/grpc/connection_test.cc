@@ -168,7 +168,7 @@ TEST(GrpcConnectionTest, TellsOfTheEndOfTraining) {
   ASSERT_THAT(connection->Join(ObserverRequest("o")), IsOk());
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
   ASSERT_THAT(world.Leave("a"), IsOk());
-  const auto event = connection->NextEvent();
+  const auto event = connection->NextEvent(absl::InfiniteDuration());
   ASSERT_THAT(event, IsOk());
   EXPECT_EQ(event->kind, JobEvent::Kind::kTrainingFinished);
   EXPECT_EQ(event->step, Step(1));
@@ -179,17 +179,43 @@ TEST(GrpcConnectionTest, TellsOfNewRulesAndOfTheEndOfItsSession) {
   const auto connection = ConnectTo(world.address().ToString());
   ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
   ASSERT_THAT(world.shard().SetConsistency(Ssp(/*slack=*/3, 1).consistency), IsOk());
-  const auto changed = connection->NextEvent();
+  const auto changed = connection->NextEvent(absl::InfiniteDuration());
   ASSERT_THAT(changed, IsOk());
   EXPECT_EQ(changed->kind, JobEvent::Kind::kPolicyChanged);
   EXPECT_EQ(changed->consistency.mode, ConsistencyMode::kSsp);
   EXPECT_EQ(changed->consistency.slack, 3u);
   ASSERT_THAT(world.Evict("a"), IsOk());
-  const auto evicted = connection->NextEvent();
+  const auto evicted = connection->NextEvent(absl::InfiniteDuration());
   ASSERT_THAT(evicted, IsOk());
   EXPECT_EQ(evicted->kind, JobEvent::Kind::kEvicted);
-  EXPECT_THAT(connection->NextEvent(), HasCode(absl::StatusCode::kUnavailable, _));
+  EXPECT_THAT(connection->NextEvent(absl::InfiniteDuration()),
+              HasCode(absl::StatusCode::kUnavailable, _));
   EXPECT_THAT(connection->Join(WorkerRequest("a")), IsError(Reason::kEvicted, _));
+}
+
+TEST(GrpcConnectionTest, LosesNoEventForWhichItDidNotWaitLongEnough) {
+  ServerWorld world(Sync(1));
+  const auto connection = ConnectTo(world.address().ToString());
+  ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(connection->NextEvent(absl::Milliseconds(1)),
+                HasCode(absl::StatusCode::kDeadlineExceeded, _));
+  }
+  ASSERT_THAT(world.Evict("a"), IsOk());
+  const auto evicted = connection->NextEvent(absl::InfiniteDuration());
+  ASSERT_THAT(evicted, IsOk());
+  EXPECT_EQ(evicted->kind, JobEvent::Kind::kEvicted);
+}
+
+TEST(GrpcConnectionTest, EndsItsSessionThoughItStillWaitsForAnEvent) {
+  ServerWorld world(Sync(1));
+  auto connection = ConnectTo(world.address().ToString());
+  ASSERT_THAT(connection->Join(WorkerRequest("a")), IsOk());
+  EXPECT_THAT(connection->NextEvent(absl::Milliseconds(1)),
+              HasCode(absl::StatusCode::kDeadlineExceeded, _));
+  connection = nullptr;
+  EXPECT_TRUE(
+      world.Await([&] { return world.shard().Sessions().at(0).presence == Presence::kLost; }));
 }
 
 TEST(GrpcConnectionTest, TellsThatTheServerDrainsAndThatItIsGone) {
@@ -198,7 +224,7 @@ TEST(GrpcConnectionTest, TellsThatTheServerDrainsAndThatItIsGone) {
   const auto welcome = connection->Join(WorkerRequest("a"));
   ASSERT_THAT(welcome, IsOk());
   world.shard().Drain();
-  const auto event = connection->NextEvent();
+  const auto event = connection->NextEvent(absl::InfiniteDuration());
   ASSERT_THAT(event, IsOk());
   EXPECT_EQ(event->kind, JobEvent::Kind::kDraining);
   Values parameters(3);
@@ -313,7 +339,8 @@ TEST(GrpcConnectionTest, ReachesTheNextServerOnItsUnixSocket) {
     ASSERT_THAT(connection->Reconnect(), IsOk());
     EXPECT_THAT(connection->Join(WorkerRequest("a")), IsOk());
     (*server)->Shutdown(absl::ZeroDuration());
-    EXPECT_THAT(connection->NextEvent(), HasCode(absl::StatusCode::kUnavailable, _));
+    EXPECT_THAT(connection->NextEvent(absl::InfiniteDuration()),
+                HasCode(absl::StatusCode::kUnavailable, _));
   }
 }
 
