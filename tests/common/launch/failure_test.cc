@@ -2,6 +2,7 @@
 
 #include "common/launch/failure.h"
 
+#include "common/base/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -50,6 +51,15 @@ TEST(ReportFailureTest, ExplainsWhatMpirunWillSay) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(ReportFailure("program", SaidForAllRanks(absl::UnavailableError("no room")), 3), 3);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("the job ends for this reason"));
+}
+
+TEST(ExitCodeTest, SaysWhyAWorkersProgramEnds) {
+  EXPECT_EQ(ExitCodeOf(absl::OkStatus()), 0);
+  EXPECT_EQ(ExitCodeOf(absl::InternalError("LibTorch: out of memory")), 1);
+  EXPECT_EQ(ExitCodeOf(absl::InvalidArgumentError("--lease=bogus")), 2);
+  EXPECT_EQ(ExitCodeOf(absl::UnavailableError("the server did not come back")), 3);
+  EXPECT_EQ(ExitCodeOf(MakeError(Reason::kDraining, "the server is draining")), 3);
+  EXPECT_EQ(ExitCodeOf(MakeError(Reason::kDiverged, "training diverges")), 7);
 }
 
 }  // namespace

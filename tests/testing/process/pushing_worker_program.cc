@@ -1,11 +1,11 @@
 // A worker without a model. Its parameters, 4 MiB unless told otherwise, start at 0, every element
 // of its gradients is --gradient, and the optimizer is SGD with learning rate 1, so that without
 // momentum the parameters are exactly minus the sum of the steps' reduced gradients. On request it
-// stops on the way, there to be killed. At its end it says what it holds, and how many of its
-// pushes counted, as it was told.
+// stops on the way, there to be killed, or reports losses that rise. At its end it says what it
+// holds, and how many of its pushes counted, as it was told.
 //
-//   pushing_worker_program --steps=N --gradient=G [--stop-at-step=S [--in-push] [--die]] and a
-//   job's flags
+//   pushing_worker_program --steps=N --gradient=G [--stop-at-step=S [--in-push] [--die]]
+//   [--bad-from-step=S] and a job's flags
 
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -26,6 +26,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "common/launch/failure.h"
 #include "common/tensor/shared_memory.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
@@ -54,6 +55,7 @@ struct Flags {
   int64_t stop_at_step = -1;
   bool in_push = false;
   bool die = false;
+  int64_t bad_from_step = -1;
 };
 
 // Blocks until `condition` holds for the server's state.
@@ -190,6 +192,12 @@ class RoundLog {
   std::vector<double> times_;
 };
 
+// The loss to report for the next step, if any.
+absl::optional<float> LossAt(const Flags& flags, Step step) {
+  if (flags.bad_from_step < 0) return absl::nullopt;
+  return static_cast<int64_t>(step.value()) < flags.bad_from_step ? 2.0F : 7.0F;
+}
+
 void SayEnd(Step step, uint64_t counted, const std::vector<float>& parameters) {
   const auto range = std::minmax_element(parameters.begin(), parameters.end());
   std::cout << absl::StrFormat("parameters at step %d: %.9g to %.9g\npushes that counted: %d\n",
@@ -221,7 +229,8 @@ absl::Status Work(const Flags& flags, const Job& job) {
     }
     absl::SleepFor(absl::Seconds(flags.batch_time));
     const absl::Time began = absl::Now();
-    const auto round = client.PushPull(gradient, 1, absl::nullopt, absl::MakeSpan(parameters));
+    const auto round =
+        client.PushPull(gradient, 1, LossAt(flags, client.step()), absl::MakeSpan(parameters));
     if (!round.ok()) return round.status();
     const Disposition told = round->disposition;
     counted += told == Disposition::kAccepted || told == Disposition::kApplied ? 1 : 0;
@@ -248,6 +257,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--in-push", flags.in_push, "stop when half of that step's push is sent")
       ->excludes(elements);
   app.add_flag("--die", flags.die, "do not wait, raise SIGKILL");
+  app.add_option("--bad-from-step", flags.bad_from_step,
+                 "report a loss of 2 for each step, and of 7 from this one on");
   AddJobFlags(app, flags.job);
   CLI11_PARSE(app, argc, argv);
   if (flags.leave_on_sigterm) HoldBackSigterm();
@@ -256,8 +267,7 @@ int Main(int argc, char** argv) {
   if (job.ok() && job->is_server()) return job->Serve();
   if (job.ok()) status = Work(flags, *job);
   if (status.ok()) return 0;
-  std::cerr << absl::StrCat("pushing_worker_program: ", status.message(), "\n");
-  return 1;
+  return ReportFailure("pushing_worker_program", status);
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 // A program of one's own: a model that Sluice has never heard of, trained by a parameter server.
 //
-//   mpirun -n 4 example                    rank 0 serves, three workers train
+//   mpirun -n 4 example [LEARNING_RATE]    rank 0 serves, three workers train
 //   example --server=host:port             a worker of a server that runs elsewhere
 
 #include <torch/torch.h>
 
 #include <iostream>
+#include <string>
 
 #include "worker/job.h"
 #include "worker/torch/remote_optimizer.h"
@@ -24,9 +25,10 @@ struct Net : torch::nn::Module {
   torch::nn::Linear output = nullptr;
 };
 
-void Train(const sluice::Job& job) {
+void Train(const sluice::Job& job, double learning_rate) {
   auto model = std::make_shared<Net>();
-  sluice::RemoteOptimizer optimizer(job, *model, torch::optim::SGDOptions(0.1).momentum(0.9));
+  sluice::RemoteOptimizer optimizer(job, *model,
+                                    torch::optim::SGDOptions(learning_rate).momentum(0.9));
 
   torch::manual_seed(optimizer.index());  // each worker draws data of its own
   for (int batch = 0; batch < 300; ++batch) {
@@ -35,7 +37,7 @@ void Train(const sluice::Job& job) {
     optimizer.zero_grad();
     const torch::Tensor loss = torch::nll_loss(model->forward(points), inside);
     loss.backward();
-    optimizer.step();
+    optimizer.step(64, loss.item<float>());  // by the loss the server sees whether the job learns
     if (batch % 100 == 99 && job.speaks()) {
       std::cout << "batch " << batch + 1 << ": loss " << loss.item<float>() << std::endl;
     }
@@ -45,5 +47,5 @@ void Train(const sluice::Job& job) {
 int main(int argc, char** argv) {
   auto job = sluice::Job::Start(&argc, &argv);
   if (job.is_server()) return job.Serve();
-  return sluice::RunWorker(argv[0], [&job] { Train(job); });
+  return sluice::RunWorker(argv[0], [&] { Train(job, argc > 1 ? std::stod(argv[1]) : 0.1); });
 }
