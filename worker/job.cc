@@ -156,7 +156,8 @@ Job Job::Start(int* argc, char*** argv, const JobOptions& options) {
       std::cout << app.help((*argv)[0]);
       exit(0);
     }
-    exit(ReportFailure((*argv)[0], job.status()));
+    const int code = absl::IsInvalidArgument(job.status()) ? kBadUsage : 1;
+    exit(ReportFailure((*argv)[0], job.status(), code));
   }
   Consume(argc, argv, app.remaining());
   return *std::move(job);

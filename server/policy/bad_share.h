@@ -25,8 +25,6 @@ class BadShare {
   }
   // There is trouble, whatever the share is.
   void Confirm() { share_ = 1; }
-  // Earlier ones, from `since` on, were bad. A good one decides otherwise.
-  void Suspect(Step since) { since_ = since; }
 
   double share() const { return share_; }
   bool trouble() const { return share_ >= bad_; }

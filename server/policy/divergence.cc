@@ -38,7 +38,14 @@ bool EndsJob(DivergenceAction action, Divergence what) {
 void DivergenceDetector::Restore(const absl::optional<LossMemory>& losses,
                                  absl::optional<Step> suspect_since) {
   if (losses.has_value()) trend_.Restore(*losses);
-  if (suspect_since.has_value()) rising_.Suspect(*suspect_since);
+  trained_before_ = losses.has_value() && losses->trained;
+  suspected_ = suspect_since;
+}
+
+absl::optional<LossMemory> DivergenceDetector::losses() const {
+  absl::optional<LossMemory> losses = trend_.memory();
+  if (losses.has_value()) losses->trained = trained_before_;
+  return losses;
 }
 
 // ---- Gradients ----
@@ -56,13 +63,14 @@ void DivergenceDetector::OnGradient(Step step, SessionId worker, bool finite, ui
 void DivergenceDetector::OnStep(const StepReport& report) {
   if (!begun_) {
     growth_.Begin(report.norm_before);
-    trained_before_ = !trend_.known() && static_cast<double>(report.step.value()) > kPatience;
+    if (!trend_.known()) trained_before_ = static_cast<double>(report.step.value()) > kPatience;
     begun_ = true;
   }
   growth_.Add(report.norm);
   rounds_ += report.rounds;
   if (report.loss.has_value()) NoteLoss(report);
   NoteGrowth(report.step);
+  NoteFine();
   Judge(report.step);
 }
 
@@ -93,6 +101,11 @@ void DivergenceDetector::NoteGrowth(Step step) {
   growing_.Add(step, grows_);
   certain_ = grows_ && Growth() > kCertainGrowth ? certain_ + 1 : 0;
   if (certain_ >= kCertainSteps) growing_.Confirm();
+}
+
+void DivergenceDetector::NoteFine() {
+  fine_ = FirstBad().has_value() ? 0 : fine_ + 1;
+  if (fine_ >= kFineSteps) suspected_.reset();
 }
 
 double DivergenceDetector::Growth() const {
@@ -147,12 +160,18 @@ Step DivergenceDetector::SinceOf(Divergence what) const {
   return *NotFinite().since();
 }
 
-absl::optional<Step> DivergenceDetector::suspect_since() const {
+absl::optional<Step> DivergenceDetector::FirstBad() const {
   absl::optional<Step> first;
   for (const BadShare* const share : {&rising_, &growing_, &losses_, &gradients_}) {
     const absl::optional<Step> since = share->since();
     if (since.has_value()) first = std::min(first.value_or(*since), *since);
   }
+  return first;
+}
+
+absl::optional<Step> DivergenceDetector::suspect_since() const {
+  absl::optional<Step> first = FirstBad();
+  if (suspected_.has_value()) first = std::min(first.value_or(*suspected_), *suspected_);
   // A loss that never fell leaves nothing better to keep.
   if (flat_ > 0 && trend_.had_fallen()) first = std::min(first.value_or(flat_since_), flat_since_);
   return first;

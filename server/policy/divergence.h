@@ -62,6 +62,7 @@ class DivergenceDetector {
   static constexpr double kGradientsOfEach = 4;
   static constexpr double kFewest = 16;
   static constexpr double kBadGradients = 0.6;  // that share: 15 in a row of one worker
+  static constexpr uint64_t kFineSteps = 64;    // in a row: a suspicion from a checkpoint is over
 
   struct Verdict {
     Divergence what = Divergence::kNotFinite;
@@ -71,9 +72,9 @@ class DivergenceDetector {
 
   // Continues with the losses of a checkpoint, and with its suspect_since(). Before the first step.
   // A job that goes on from a later step than kPatience without such losses was trained before:
-  // that its loss stays is no trouble.
+  // that its loss stays is no trouble, also after another restart.
   void Restore(const absl::optional<LossMemory>& losses, absl::optional<Step> suspect_since);
-  absl::optional<LossMemory> losses() const { return trend_.memory(); }
+  absl::optional<LossMemory> losses() const;
 
   // A gradient that counts came from that worker while `step` was the server's step, one of
   // `workers` that take part; or it would count, but has NaN or infinity, or would make a step so.
@@ -95,12 +96,14 @@ class DivergenceDetector {
   void NoteLoss(const StepReport& report);
   void NoteFlat(const StepReport& report, double rounds);
   void NoteGrowth(Step step);
+  void NoteFine();
   double Growth() const;
   const BadShare& NotFinite() const { return gradients_.trouble() ? gradients_ : losses_; }
   void Judge(Step step);
   absl::optional<Divergence> Find() const;
   bool IsOver(Divergence what) const;
   Step SinceOf(Divergence what) const;
+  absl::optional<Step> FirstBad() const;
   std::string Seen(Divergence what, Step step) const;
 
   bool begun_ = false;
@@ -117,6 +120,8 @@ class DivergenceDetector {
   double rounds_ = 0;     // since the latest loss
   double flat_ = 0;       // rounds in a row in which the loss has not fallen
   Step flat_since_;
+  absl::optional<Step> suspected_;  // a checkpoint's suspect_since()
+  uint64_t fine_ = 0;               // steps in a row with nothing bad
   absl::optional<Verdict> verdict_;
 };
 

@@ -87,7 +87,12 @@ absl::optional<LossMemory> LossTrend::memory() const {
 }
 
 bool LossTrend::worsened() const {
-  return begun() && latest_ > memory_.very_first + kMuchRise * std::abs(memory_.very_first);
+  return begun() && latest_ > memory_.very_first + kMuch * std::abs(memory_.very_first);
+}
+
+double LossTrend::Fallen() const {
+  const double very_first = memory_.very_first;
+  return std::max(memory_.first - memory_.margin, very_first - kMuch * std::abs(very_first));
 }
 
 double LossTrend::Limit() const {

@@ -10,7 +10,6 @@
 #ifndef SLUICE_SERVER_POLICY_LOSS_TREND_H_
 #define SLUICE_SERVER_POLICY_LOSS_TREND_H_
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -22,11 +21,12 @@ namespace sluice {
 // judges by the same beginning. All numbers are finite; margin and slack are not negative.
 struct LossMemory {
   double very_first = 0;
-  double first = 0;     // see LossTrend::first()
-  double margin = 0;    // a loss that has fallen is so much lower
-  double slack = 0;     // a loss that has risen is so much higher
-  double smoothed = 0;  // see LossTrend::smoothed()
-  double best = 0;      // its lowest value
+  double first = 0;      // see LossTrend::first()
+  double margin = 0;     // a loss that has fallen is so much lower
+  double slack = 0;      // a loss that has risen is so much higher
+  double smoothed = 0;   // see LossTrend::smoothed()
+  double best = 0;       // its lowest value
+  bool trained = false;  // the model was trained before the first loss, which says nothing then
 };
 
 // Externally synchronized. All losses are finite.
@@ -37,7 +37,7 @@ class LossTrend {
   static constexpr double kSmoothing = 64;    // steps over which losses are averaged
   static constexpr double kLeastFall = 0.03;  // of the first loss; less says nothing
   static constexpr double kLeastRise = 0.1;   // as above
-  static constexpr double kMuchRise = 0.5;    // as above, of the very first loss
+  static constexpr double kMuch = 0.5;        // a fall or a rise, of the very first loss
   // One loss counts as no lower than this multiple of a certain rise below the average.
   static constexpr double kMostDrop = 8;
 
@@ -68,8 +68,8 @@ class LossTrend {
   bool improved() const { return begun() && latest_ < memory_.very_first; }
   // Whether it is above it by half.
   bool worsened() const;
-  // Whether the smoothed loss is clearly below the first, or the very first if that was higher: by
-  // 3 %, and by more than chance explains.
+  // Whether the smoothed loss is clearly below the first: by 3 %, and by more than chance explains.
+  // Or it is below the very first by half: such a job may have learned in its first steps.
   bool has_fallen() const { return known() && memory_.smoothed < Fallen(); }
   // Whether it ever was.
   bool had_fallen() const { return known() && memory_.best < Fallen(); }
@@ -80,7 +80,7 @@ class LossTrend {
 
  private:
   void Learn();
-  double Fallen() const { return std::max(memory_.very_first, memory_.first) - memory_.margin; }
+  double Fallen() const;
   double Limit() const;
 
   std::vector<double> first_losses_;  // until known()

@@ -52,7 +52,8 @@ absl::StatusOr<absl::optional<FollowedStep>> ParameterFollower::Next(uint64_t ev
       if (known) continue;
       return given_;
     }
-    if (ReasonOf(header.status()) == Reason::kDraining) break;
+    const Reason why = ReasonOf(header.status());
+    if (why == Reason::kDraining || why == Reason::kDiverged) break;
     if (absl::IsCancelled(header.status())) {  // the next pull says whether the session goes on
       connection_->AwaitRetry(kPause);
       continue;

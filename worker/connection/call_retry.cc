@@ -8,7 +8,7 @@ namespace {
 
 // How long the stream of a session may take to end after the server did not answer another call. It
 // goes on if only that call was lost.
-constexpr absl::Duration kLastWords = absl::Seconds(1);
+constexpr absl::Duration kLastWords = absl::Milliseconds(100);
 
 }  // namespace
 

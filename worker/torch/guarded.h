@@ -1,7 +1,9 @@
-// Turns exceptions of LibTorch, and of RemoteOptimizer, into statuses.
+// Turns exceptions of LibTorch, of RemoteOptimizer and of a user's code into statuses.
 
 #ifndef SLUICE_WORKER_TORCH_GUARDED_H_
 #define SLUICE_WORKER_TORCH_GUARDED_H_
+
+#include <c10/util/Exception.h>
 
 #include <exception>
 #include <stdexcept>
@@ -24,8 +26,10 @@ auto Guarded(Body body) -> absl::StatusOr<decltype(body())> {
     return error.status();
   } catch (const std::invalid_argument& error) {
     return absl::InvalidArgumentError(error.what());
-  } catch (const std::exception& error) {
+  } catch (const c10::Error& error) {
     return absl::InternalError(absl::StrCat("LibTorch: ", error.what()));
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
   }
 }
 

@@ -68,12 +68,13 @@ v1::SavedLosses EncodeLosses(const LossMemory& losses) {
   saved.set_slack(losses.slack);
   saved.set_smoothed(losses.smoothed);
   saved.set_best(losses.best);
+  saved.set_trained(losses.trained);
   return saved;
 }
 
 absl::StatusOr<LossMemory> DecodeLosses(const v1::SavedLosses& saved) {
-  const LossMemory losses = {saved.very_first(), saved.first(),    saved.margin(),
-                             saved.slack(),      saved.smoothed(), saved.best()};
+  const LossMemory losses = {saved.very_first(), saved.first(), saved.margin(), saved.slack(),
+                             saved.smoothed(),   saved.best(),  saved.trained()};
   for (const double value : {losses.very_first, losses.first, losses.margin, losses.slack,
                              losses.smoothed, losses.best}) {
     if (!std::isfinite(value)) {

@@ -96,7 +96,7 @@ TEST_F(SuspectTrainingTest, AServerThatContinuesKeepsItToo) {
   const auto warnings = life.world().shard().Describe().warnings;
   ASSERT_THAT(warnings, SizeIs(1));
   EXPECT_THAT(warnings[0].text,
-              StartsWith("training diverges since step 401: the loss is 7, but "));
+              StartsWith("training diverges since step 481: the loss is 7, but "));
 }
 
 TEST_F(SuspectTrainingTest, AServerContinuesFromBeforeIfTheLaterOnesAreRemoved) {

@@ -128,13 +128,23 @@ TEST(SuspicionTest, TheFirstOfAllSuspectStepsCounts) {
   EXPECT_EQ(job.Steps(500, 2.3).Steps(500, 0.3).Steps(5, 7).NotFinite(1).suspect_since(), 1001);
 }
 
-TEST(SuspicionTest, IsThatOfTheCheckpointUntilALossIsGood) {
+TEST(SuspicionTest, IsThatOfTheCheckpointUntilManyStepsInARowAreFine) {
   Job earlier;
   earlier.Steps(500, 2.3).Steps(500, 0.3).Steps(20, 7);
   Job job;
   EXPECT_EQ(job.Restored(earlier).suspect_since(), 1001);
   EXPECT_EQ(job.Steps(10, 7).suspect_since(), 1001);
+  EXPECT_EQ(job.Steps(63, 0.3).Steps(1, 7).suspect_since(), 1001);
+  EXPECT_EQ(job.Steps(63, 0.3).suspect_since(), 1001);
   EXPECT_EQ(job.Steps(1, 0.3).suspect_since(), 0);
+}
+
+TEST(SuspicionTest, OfACheckpointEndsAlsoWhereNoLossIsReported) {
+  Job earlier;
+  earlier.Steps(100, absl::nullopt).NotFinite(1);
+  Job job;
+  EXPECT_EQ(job.Restored(earlier).Steps(63, absl::nullopt).suspect_since(), 100);
+  EXPECT_EQ(job.Steps(1, absl::nullopt).suspect_since(), 0);
 }
 
 }  // namespace

@@ -117,6 +117,13 @@ TEST(DivergenceTest, ALossThatStaysAtThatOfTheFirstStepsIsSeenAfterAThousand) {
   EXPECT_THAT(job.seen(), HasSubstr("for 1000 steps: it was 2.303 and is 2.303"));
 }
 
+TEST(DivergenceTest, AHigherLossOfTheFirstBatchDoesNotHideThatTheLossStays) {
+  Job job;
+  EXPECT_TRUE(job.Steps(1, 2.45).Steps(998, 2.303).fine());
+  ASSERT_FALSE(job.Steps(1, 2.303).fine());
+  EXPECT_EQ(job.what(), Divergence::kDoesNotLearn);
+}
+
 TEST(DivergenceTest, ALossThatFallsLateIsARecovery) {
   Job job;
   ASSERT_FALSE(job.Steps(1500, 2.3).fine());
@@ -188,6 +195,14 @@ TEST(DivergenceTest, ARareLossOfManyStepsCountsAsOneRound) {
 TEST(DivergenceTest, AJobThatGoesOnFromTrainedParametersMayStay) {
   EXPECT_TRUE(Job().From(1001).Steps(10'000, 0.3).fine());
   EXPECT_FALSE(Job().From(1001).Steps(100, 0.3).Steps(200, 2.3).fine());
+}
+
+TEST(DivergenceTest, AJobThatWentOnFromTrainedParametersMayStayAfterAnotherRestart) {
+  Job second;
+  second.From(5000).Steps(100, 0.3);
+  Job third;
+  third.Restored(second).Steps(100, 0.3);
+  EXPECT_TRUE(Job().Restored(third).Steps(10'000, 0.3).fine());
 }
 
 TEST(DivergenceTest, AJobThatGoesOnFromItsFirstStepsBeginsAnew) {

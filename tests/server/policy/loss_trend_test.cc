@@ -53,6 +53,10 @@ TEST(LossTrendTest, ALuckyFirstLossIsNotThatOfTheBeginning) {
   EXPECT_THAT(trend.first(), DoubleNear(2.271, 0.001));
 }
 
+TEST(LossTrendTest, AFirstLossThatIsALittleHigherIsNoFallOfTheOthers) {
+  EXPECT_FALSE(After(Times(1, 2.45) + Times(2000, 2.303)).has_fallen());
+}
+
 TEST(LossTrendTest, FallsByMoreThanThreePercent) {
   const std::vector<double> first = Times(LossTrend::kFirst, 1);
   EXPECT_FALSE(After(first + Times(10'000, 0.971)).has_fallen());

@@ -84,7 +84,7 @@ TEST_F(CheckpointFormatTest, KeepsWhatIsKnownOfTheLosses) {
   ShardCheckpoint checkpoint = std::move(*Read());
   EXPECT_EQ(checkpoint.losses.has_value(), false);
   EXPECT_EQ(checkpoint.suspect_since, absl::nullopt);
-  checkpoint.losses = LossMemory{50, 2.3, 0.1, 0.25, 0.5, -0.375};
+  checkpoint.losses = LossMemory{50, 2.3, 0.1, 0.25, 0.5, -0.375, true};
   checkpoint.suspect_since = Step(0);
   Write(checkpoint);
   const auto read = Read();
@@ -96,6 +96,7 @@ TEST_F(CheckpointFormatTest, KeepsWhatIsKnownOfTheLosses) {
   EXPECT_EQ(read->losses->slack, 0.25);
   EXPECT_EQ(read->losses->smoothed, 0.5);
   EXPECT_EQ(read->losses->best, -0.375);
+  EXPECT_TRUE(read->losses->trained);
   EXPECT_EQ(read->suspect_since, Step(0));
 }
 
