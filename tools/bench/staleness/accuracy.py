@@ -14,12 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import picture
 
-LINES = "sync,backup,async+none,async+discount,async+gap-aware,async+ordered-momentum,async,ssp,bounded,local:8"
+LINES = (
+    "sync,backup,async+none,async+discount,async+gap-aware,async+ordered-momentum,async+auto,ssp+auto,bounded+auto,"
+    "local:8"
+)
 SGD = ["--learning-rate=0.03", "--momentum=0.9"]
 MODELS = {
     "lenet": SGD,
     "resnet18": [*SGD, "--batches=500"],
-    "transformer": ["--optimizer=adam", "--learning-rate=0.001"],
+    "transformer": ["--optimizer=adam", "--learning-rate=0.001", "--batches=3000"],
 }
 
 
@@ -138,7 +141,8 @@ def main():
         list(pool.map(runs.make, [flags for cell in wanted.values() for flags in cell]))
     cells = {cell: [runs.make(flags) for flags in of_cell] for cell, of_cell in wanted.items()}
     baseline, least, most = spread(cells[None, 1])
-    title = f"{arguments.model}, {arguments.seeds} seeds: test accuracy by workers"
+    seeds = "1 seed" if arguments.seeds == 1 else f"{arguments.seeds} seeds"
+    title = f"{arguments.model}, {seeds}: test accuracy by workers"
     print(f"{title}. One process: {baseline:.2f} % ({least:.2f} to {most:.2f}); in brackets the points off it.\n")
     print(table(arguments, cells))
     if arguments.picture:

@@ -61,20 +61,27 @@ class _Chart:
         parts.append(f'<text x="{(LEFT + right) / 2:.1f}" y="{bottom + 38}" text-anchor="middle">workers</text>')
         parts.append(f'<path d="M{LEFT} {TOP}V{bottom}H{right}" stroke="black" fill="none"/>')
         parts.append(f'<path d="M{LEFT} {y:.1f}H{right}" stroke="black" stroke-dasharray="6 4"/>')
-        parts.append(f'<text x="{right + 8}" y="{y + 4:.1f}">one process</text>')
+        parts += self.legend("one process", 0, 'stroke="black" stroke-dasharray="6 4"')
         return parts
 
     def line(self, name, values, number):
         color = COLORS[number % len(COLORS)]
-        dash = ' stroke-dasharray="3 3"' if number >= len(COLORS) else ""
+        stroke = f'stroke="{color}" stroke-width="2"'
+        if number >= len(COLORS):
+            stroke += ' stroke-dasharray="3 3"'
         points = " ".join(f"{self.x(count):.1f},{self.y(mean):.1f}" for count, (mean, _, _) in values.items())
-        parts = [f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"{dash}/>']
+        parts = [f'<polyline points="{points}" fill="none" {stroke}/>']
         for count, (mean, least, most) in values.items():
             parts += self.mark(self.x(count), mean, least, most, color)
-        y = TOP + 40 + 20 * number
-        parts.append(f'<path d="M{WIDTH - RIGHT + 8} {y}h22" stroke="{color}" stroke-width="2"{dash}/>')
-        parts.append(f'<text x="{WIDTH - RIGHT + 36}" y="{y + 4}">{escape(name)}</text>')
-        return parts
+        return parts + self.legend(name, number + 1, stroke)
+
+    @staticmethod
+    def legend(name, place, stroke):
+        x, y = WIDTH - RIGHT + 8, TOP + 10 + 20 * place
+        return [
+            f'<path d="M{x} {y}h22" fill="none" {stroke}/>',
+            f'<text x="{x + 28}" y="{y + 4}">{escape(name)}</text>',
+        ]
 
     def mark(self, x, mean, least, most, color):
         y = self.y(mean)

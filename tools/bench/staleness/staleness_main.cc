@@ -51,6 +51,10 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--data-dir", flags.workload.data_dir,
                  "folder of the images (default: where Debian puts them)");
+  app.add_option("--test-images", flags.workload.test_images,
+                 "measure the accuracy on so many of the test images; 0: on all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--batch-size", flags.workload.batch_size, "samples in a batch")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

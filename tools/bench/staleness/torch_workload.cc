@@ -104,14 +104,21 @@ class TorchWorkload final : public Workload {
   std::vector<float> first_parameters_;
 };
 
-absl::StatusOr<std::shared_ptr<const Images>> LoadImages(const std::string& data_dir) {
-  auto folder =
-      data_dir.empty() ? DefaultDataDir("fashion-mnist") : absl::StatusOr<std::string>(data_dir);
+void KeepFirst(int64_t count, Dataset* data) {
+  data->labels.resize(static_cast<size_t>(count));
+  data->images.resize(static_cast<size_t>(count * data->rows * data->columns));
+}
+
+absl::StatusOr<std::shared_ptr<const Images>> LoadImages(const TorchWorkloadOptions& options) {
+  absl::StatusOr<std::string> folder = options.data_dir;
+  if (options.data_dir.empty()) folder = DefaultDataDir("fashion-mnist");
   if (!folder.ok()) return folder.status();
   auto train = LoadDataset(*folder, DatasetSplit::kTrain);
   if (!train.ok()) return train.status();
   auto test = LoadDataset(*folder, DatasetSplit::kTest);
   if (!test.ok()) return test.status();
+  const int64_t kept = options.test_images;
+  if (kept > 0 && kept < test->size()) KeepFirst(kept, &*test);
   return std::make_shared<const Images>(Images{*std::move(train), *std::move(test)});
 }
 
@@ -121,7 +128,7 @@ absl::StatusOr<MakeLearnedModel> FactoryOf(const TorchWorkloadOptions& options, 
     *rows = kSortingRows;
     return MakeLearnedModel(MakeSortingModel);
   }
-  const auto images = LoadImages(options.data_dir);
+  const auto images = LoadImages(options);
   if (!images.ok()) return images.status();
   *rows = (*images)->train.size();
   return MakeLearnedModel([name = options.model, images = *images](uint64_t seed) {

@@ -17,6 +17,7 @@ namespace sluice::bench {
 struct TorchWorkloadOptions {
   std::string model = "lenet";  // lenet, mlp or resnet18, on Fashion-MNIST; or transformer
   std::string data_dir;         // of the images; empty: where Debian puts them
+  int64_t test_images = 0;      // so many of the test set's images, the first ones; 0: all
   int batch_size = 32;
   uint64_t seed = 1;  // of the first parameters and of the order of the data
   // Local steps: each worker has this optimizer and a module of its own, and pushes parameters.
