@@ -28,7 +28,7 @@ class ParameterNorms {
     latest_ = StepNorms{before, sample_.Norm(made)};
   }
 
-  // Of the latest step. Only after Note().
+  // Returns the norms of the latest step. A call of Note() comes before.
   const StepNorms& latest() const { return *latest_; }
 
  private:
