@@ -96,6 +96,11 @@ inline constexpr OptionInfo kMovingRate = {"moving_rate", OptionDomain::kRate,
                                            "share of the way to the workers' mean"};
 inline constexpr OptionInfo kLocalSteps = {"local_steps", OptionDomain::kCount,
                                            "steps of a worker between two pushes"};
+inline constexpr OptionInfo kOuterMomentum = {
+    "outer_momentum", OptionDomain::kBelowOne,
+    "share of the server's last step that is added to this one"};
+inline constexpr OptionInfo kOuterNesterov = {"outer_nesterov", OptionDomain::kSwitch,
+                                              "Nesterov momentum of the server's steps"};
 
 }  // namespace option
 

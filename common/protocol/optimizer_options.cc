@@ -32,6 +32,13 @@ absl::Status CheckTogether(const SgdOptions& o) {
                                 o.momentum, " and ", o.dampening));
 }
 
+absl::Status CheckTogether(const AveragingOptions& o) {
+  if (!o.outer_nesterov || o.outer_momentum > 0) return absl::OkStatus();
+  return MakeError(Reason::kBadOptimizer,
+                   "outer_nesterov needs outer_momentum above 0, found 0; set outer_momentum, or "
+                   "leave outer_nesterov out");
+}
+
 std::string Shown(const OptionRef& option, int digits) {
   if (option.info.domain == OptionDomain::kSwitch) return option.value() == 0 ? "off" : "on";
   return absl::StrFormat("%.*g", digits, option.value());

@@ -124,16 +124,22 @@ struct LambOptions {
 };
 
 // Periodic and elastic averaging. A worker takes `local_steps` steps with an optimizer of its own,
-// then pushes its parameters. A step of the server moves its parameters towards the mean of these.
+// then pushes its parameters. A step of the server moves its parameters towards the mean of these,
+// with a momentum of its own ("outer" in the words of Douillard et al. 2023, DiLoCo).
 struct AveragingOptions {
   static constexpr OptimizerNames kNames = {"averaging", "averaging"};
-  double moving_rate = 1;    // 1: the mean replaces the server's parameters
+  double moving_rate = 1;  // 1: without momentum, the mean replaces the server's parameters
+  double outer_momentum = 0;
   uint32_t local_steps = 1;  // between two pushes
+  bool outer_nesterov = false;
 
   std::vector<OptionRef> options() {
-    return {{option::kMovingRate, &moving_rate}, {option::kLocalSteps, &local_steps}};
+    return {{option::kMovingRate, &moving_rate},
+            {option::kLocalSteps, &local_steps},
+            {option::kOuterMomentum, &outer_momentum},
+            {option::kOuterNesterov, &outer_nesterov}};
   }
-  std::vector<SlotInfo> slots() const { return {}; }
+  std::vector<SlotInfo> slots() const { return {{"momentum_buffer", outer_momentum != 0}}; }
 };
 
 using OptimizerOptions = std::variant<SgdOptions, AdamOptions, AdamWOptions, AdagradOptions,

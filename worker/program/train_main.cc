@@ -63,6 +63,11 @@ void AddLocalStepFlags(CLI::App& app, TrainFlags& flags) {
          "--moving-rate", flags.local.moving_rate,
          "with --local-steps: how far the server's parameters move towards the workers' mean")
       ->capture_default_str();
+  app.add_option("--outer-momentum", flags.local.outer_momentum,
+                 "with --local-steps: share of the server's last step that is added to this one")
+      ->capture_default_str();
+  app.add_flag("--outer-nesterov", flags.local.outer_nesterov,
+               "with --local-steps: Nesterov momentum of the server's steps");
 }
 
 void AddTrainFlags(CLI::App& app, TrainFlags& flags) {

@@ -157,6 +157,20 @@ TEST(AveragingOptionsTest, RefusesNoLocalSteps) {
               IsError(Reason::kBadOptimizer, HasSubstr("local_steps is 0, expected at least 1")));
 }
 
+TEST(AveragingOptionsTest, TakesOuterMomentumBelowOneAndNesterovOnlyWithIt) {
+  AveragingOptions options;
+  options.outer_momentum = 0.9;
+  EXPECT_THAT(Validate(options), IsOk());
+  options.outer_nesterov = true;
+  EXPECT_THAT(Validate(options), IsOk());
+  options.outer_momentum = 1;
+  EXPECT_THAT(Validate(options), IsError(Reason::kBadOptimizer,
+                                         HasSubstr("outer_momentum is 1, expected at least 0")));
+  options.outer_momentum = 0;
+  EXPECT_THAT(Validate(options),
+              IsError(Reason::kBadOptimizer, HasSubstr("outer_nesterov needs outer_momentum")));
+}
+
 // ---- The others ----
 
 // One option of one of them, and what it may not be.

@@ -30,7 +30,8 @@ constexpr char kAdagrad[] =
 constexpr char kRmsProp[] =
     "rmsprop { learning_rate: 0.5 alpha: 0.9 eps: 0.1 weight_decay: 0.2 momentum: 0.3 "
     "centered: true }";
-constexpr char kAveraging[] = "averaging { moving_rate: 0.5 local_steps: 8 }";
+constexpr char kAveraging[] =
+    "averaging { moving_rate: 0.5 local_steps: 8 outer_momentum: 0.25 outer_nesterov: true }";
 
 // Every optimizer of the table, with a value of its own in each field.
 std::vector<OptimizerOptions> AllFilled() {

@@ -53,6 +53,7 @@ std::vector<Case> Cases() {
   };
   const OptimizerOptions amsgrad = With<AdamOptions>([](AdamOptions& o) { o.amsgrad = true; });
   const OptimizerOptions half = With<AveragingOptions>([](auto& o) { o.moving_rate = 0.5; });
+  const OptimizerOptions outer = With<AveragingOptions>([](auto& o) { o.outer_momentum = 0.5; });
   std::vector<Case> cases = {
       {"AdamSlot", AdamOptions(), 1, {}, {1e22f}},
       {"AdamAmsgradSlot", amsgrad, 1, {}, {-1e22f}},
@@ -69,6 +70,7 @@ std::vector<Case> Cases() {
       {"RmsPropMomentum", rms(0.9, 1), 1, {1, kHuge}, {1e15f}, 1e6},
       {"LambParameter", LambOptions(), kHuge, {}, {1}, 1e4},
       {"AveragingParameter", half, -kHuge, {}, {kHuge}},
+      {"AveragingSlot", outer, -kHuge, {}, {kHuge}},
   };
   for (const OptimizerOptions& options : AllOptimizers()) {
     cases.push_back({std::string(OptimizerName(options)) + "_sum", options, 1, {}, {kHuge, kHuge}});

@@ -1,3 +1,8 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/optimizers/optimizer.h"
@@ -40,6 +45,72 @@ TEST(AveragingOptimizerTest, HalvesTheDistanceToTheMeanAtEveryStep) {
     center = Average(0.5, {2048}, 2, center);
     EXPECT_THAT(center, ElementsAre(1024 - left));
   }
+}
+
+// ---- Momentum of the server's steps ----
+
+AveragingOptions Outer(double moving_rate, double momentum, bool nesterov) {
+  AveragingOptions options;
+  options.moving_rate = moving_rate;
+  options.outer_momentum = momentum;
+  options.outer_nesterov = nesterov;
+  return options;
+}
+
+// Algorithm 1 of DiLoCo with SGD as its outer optimizer, and SlowMo's with a constant inner
+// learning rate, for one element. The mean of the workers is its gradient's argument.
+class OuterByFormula {
+ public:
+  explicit OuterByFormula(const AveragingOptions& options) : o_(options) {}
+
+  double Next(double parameter, double mean) {
+    const double gradient = parameter - mean;
+    buffer_ = o_.outer_momentum * buffer_ + gradient;
+    const double step = o_.outer_nesterov ? gradient + o_.outer_momentum * buffer_ : buffer_;
+    return parameter - o_.moving_rate * step;
+  }
+
+ private:
+  AveragingOptions o_;
+  double buffer_ = 0;
+};
+
+std::string NameOf(const ::testing::TestParamInfo<AveragingOptions>& info) {
+  const AveragingOptions& o = info.param;
+  return absl::StrReplaceAll(absl::StrCat("Rate", o.moving_rate, "Momentum", o.outer_momentum,
+                                          o.outer_nesterov ? "Nesterov" : ""),
+                             {{".", "p"}});
+}
+
+class OuterMomentumTest : public ::testing::TestWithParam<AveragingOptions> {};
+
+TEST_P(OuterMomentumTest, MakesOfAHundredStepsWhatTheFormulasMake) {
+  ExpectFollows(GetParam(), OuterByFormula(GetParam()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OuterMomentumTest,
+                         ::testing::Values(Outer(1, 0.25, false), Outer(1, 0.5, true),
+                                           Outer(0.75, 0.5, false), Outer(0.7, 0.9, true)),
+                         NameOf);
+
+// Two steps of one parameter that starts at 8; the means of two workers are 4, then 2.
+Values TwoSteps(const AveragingOptions& options) {
+  const auto optimizer = MakeOptimizer({options}, 1);
+  Values first(1), second(1);
+  Apply(*optimizer, StepOf(1, 2, 0), {8}, {8}, first);
+  Apply(*optimizer, StepOf(2, 2, 0), {4}, first, second);
+  return {first[0], second[0]};
+}
+
+TEST(AveragingOptimizerTest, WithMomentumGoesOnInTheDirectionOfTheStepBefore) {
+  EXPECT_THAT(TwoSteps(Outer(1, 0.5, false)), ElementsAre(4, 4 - (0.5 * 4 + 2)));
+  EXPECT_THAT(TwoSteps(Outer(0.5, 0.5, false)), ElementsAre(6, 6 - 0.5 * (0.5 * 4 + 4)));
+}
+
+TEST(AveragingOptimizerTest, WithNesterovMomentumLooksAhead) {
+  // The first step moves by 4 + 0.5 · 4, to 2. The mean is there already: then momentum alone
+  // moves.
+  EXPECT_THAT(TwoSteps(Outer(1, 0.5, true)), ElementsAre(2, 2 - 0.5 * (0.5 * 4)));
 }
 
 }  // namespace

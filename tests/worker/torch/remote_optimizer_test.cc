@@ -833,6 +833,33 @@ TEST_F(RemoteOptimizerTest, ElasticAveragingIsThePapersByHand) {
   EXPECT_GT(y.w - x.w, 0.5);  // they differ, as they may
 }
 
+// Algorithm 1 of Douillard et al. 2023 with SGD as its inner optimizer. In all numbers a few bits
+// are set, so float32 makes them exactly.
+TEST_F(RemoteOptimizerTest, WithOuterMomentumTheServerGoesOnWhereTheWorkersWent) {
+  LocalSteps local = Every(2);
+  local.moving_rate = 0.5;
+  local.outer_momentum = 0.5;
+  local.outer_nesterov = true;
+  JobWorld world(Sync(2));
+  LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), local);
+  LocalTrainee b(world.JobOf("b"), {8}, {4}, Options(0.5), local);
+  HandTrainee x{8, 0}, y{8, 4};
+  double parameter = 8, buffer = 0;
+  for (int round = 0; round < 3; ++round) {
+    InParallel({[&a] { a.Steps(2); }, [&b] { b.Steps(2); }});
+    for (int step = 0; step < 2; ++step) {
+      x.Step(0.5, 0);
+      y.Step(0.5, 0);
+    }
+    const double gradient = parameter - (x.w + y.w) / 2;
+    buffer = 0.5 * buffer + gradient;
+    parameter -= 0.5 * (gradient + 0.5 * buffer);
+    x.w = y.w = parameter;
+    EXPECT_EQ(a.w()[0], parameter) << "round " << round;
+    EXPECT_EQ(b.w()[0], parameter) << "round " << round;
+  }
+}
+
 // Statistics are no parameters, and not pulled at.
 TEST_F(RemoteOptimizerTest, ElasticAveragingGivesEveryWorkerTheMeanOfTheStatistics) {
   LocalSteps local;

@@ -39,6 +39,7 @@ struct Flags {
   int64_t epochs = 8;
   int64_t batches = 0;
   uint32_t local_steps = 0;
+  AveragingOptions averaging;  // but for `local_steps`
   std::string compute = "exponential";
   std::string slow;
   bool every_epoch = false;
@@ -72,6 +73,14 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "steps that a worker takes by itself between two pushes of its parameters, which "
                  "the server averages; 0: push gradients")
       ->capture_default_str();
+  app.add_option("--moving-rate", flags.averaging.moving_rate,
+                 "with --local-steps: how far the server's parameters move towards the mean")
+      ->capture_default_str();
+  app.add_option("--outer-momentum", flags.averaging.outer_momentum,
+                 "with --local-steps: share of the server's last step that is added to this one")
+      ->capture_default_str();
+  app.add_flag("--outer-nesterov", flags.averaging.outer_nesterov,
+               "with --local-steps: Nesterov momentum of the server's steps");
   app.add_option("--compute", flags.compute,
                  "distribution of the time that a batch takes: constant, exponential or "
                  "lognormal:SIGMA")
@@ -139,7 +148,9 @@ absl::StatusOr<VirtualTrainingOptions> OptionsFrom(const Flags& flags,
   options.optimizer.options = optimizer;
   if (flags.local_steps > 0) {
     options.local_steps = flags.local_steps;
-    options.optimizer.options = AveragingOptions{1, flags.local_steps};
+    AveragingOptions averaging = flags.averaging;
+    averaging.local_steps = flags.local_steps;
+    options.optimizer.options = averaging;
   }
   const absl::Status applied = ApplyFlags(flags.training, &options.shard);
   if (!applied.ok()) return applied;
