@@ -18,6 +18,7 @@
 #include "common/protocol/attachment.h"
 #include "common/protocol/consistency.h"
 #include "common/protocol/encoding_report.h"
+#include "common/protocol/learning_rate_schedule.h"
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/shared_memory.h"
@@ -62,7 +63,8 @@ struct Welcome {
   // How often earlier processes of this worker, which did not leave, have pushed. This process
   // skips the batches of these pushes.
   uint64_t pushes_before = 0;
-  uint64_t lost_steps = 0;  // steps that an earlier incarnation had made, and that are lost
+  uint64_t lost_steps = 0;        // steps that an earlier incarnation had made, and that are lost
+  LearningRateSchedule schedule;  // workers apply it to their local steps
 };
 
 struct PushHeader {

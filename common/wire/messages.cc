@@ -105,6 +105,7 @@ v1::Welcome ToProto(const Welcome& welcome) {
   *message.mutable_lease() = ToProto(welcome.lease);
   message.set_pushes_before(welcome.pushes_before);
   message.set_lost_steps(welcome.lost_steps);
+  *message.mutable_schedule() = ToProto(welcome.schedule);
   return message;
 }
 
@@ -125,6 +126,9 @@ absl::StatusOr<Welcome> FromProto(const v1::Welcome& message) {
   welcome.resumed = message.resumed();
   welcome.pushes_before = message.pushes_before();
   welcome.lost_steps = message.lost_steps();
+  const auto schedule = FromProto(message.schedule());
+  if (!schedule.ok()) return schedule.status();
+  welcome.schedule = *schedule;
   welcome.lease = FromProto(message.lease());
   if (welcome.lease < absl::ZeroDuration()) {
     return BadField("lease", absl::FormatDuration(welcome.lease), "0 or more");

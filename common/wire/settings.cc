@@ -50,6 +50,7 @@ constexpr Word<RuleChoice, v1::RuleChoice> kChoices[] = {
 };
 constexpr Word<ScheduleKind, v1::LearningRateSchedule::Kind> kSchedules[] = {
     {ScheduleKind::kConstant, v1::LearningRateSchedule::CONSTANT},
+    {ScheduleKind::kConstant, v1::LearningRateSchedule::KIND_UNSPECIFIED},
     {ScheduleKind::kStep, v1::LearningRateSchedule::STEP},
     {ScheduleKind::kCosine, v1::LearningRateSchedule::COSINE},
 };
@@ -71,7 +72,7 @@ absl::Status Decode(absl::string_view field, const Word<Ours, Theirs> (&words)[k
     return absl::OkStatus();
   }
   return MakeError(Reason::kBadArgument,
-                   absl::StrCat("field consistency.", field, " is ", static_cast<int>(theirs),
+                   absl::StrCat("field ", field, " is ", static_cast<int>(theirs),
                                 ", which this program does not know; is the other side newer "
                                 "than this one?"));
 }
@@ -154,13 +155,13 @@ absl::StatusOr<Layout> FromProto(const v1::Layout& message) {
 absl::StatusOr<Consistency> FromProto(const v1::Consistency& message) {
   Consistency consistency;
   const absl::Status enums[] = {
-      Decode("mode", kModes, message.mode(), &consistency.mode),
-      Decode("reduction", kReductions, message.reduction(), &consistency.reduction),
-      Decode("order", kOrders, message.order(), &consistency.order),
-      Decode("on_max_step_wait", kActions, message.on_max_step_wait(),
+      Decode("consistency.mode", kModes, message.mode(), &consistency.mode),
+      Decode("consistency.reduction", kReductions, message.reduction(), &consistency.reduction),
+      Decode("consistency.order", kOrders, message.order(), &consistency.order),
+      Decode("consistency.on_max_step_wait", kActions, message.on_max_step_wait(),
              &consistency.on_max_step_wait),
-      Decode("gap_aware", kChoices, message.gap_aware(), &consistency.gap_aware),
-      Decode("ordered_momentum", kChoices, message.ordered_momentum(),
+      Decode("consistency.gap_aware", kChoices, message.gap_aware(), &consistency.gap_aware),
+      Decode("consistency.ordered_momentum", kChoices, message.ordered_momentum(),
              &consistency.ordered_momentum)};
   for (const absl::Status& status : enums) {
     if (!status.ok()) return status;
@@ -218,6 +219,23 @@ v1::LearningRateSchedule ToProto(const LearningRateSchedule& schedule) {
     message.set_floor(schedule.floor);
   }
   return message;
+}
+
+absl::StatusOr<LearningRateSchedule> FromProto(const v1::LearningRateSchedule& message) {
+  LearningRateSchedule schedule;
+  const absl::Status known = Decode("schedule.kind", kSchedules, message.kind(), &schedule.kind);
+  if (!known.ok()) return known;
+  schedule.warmup_steps = message.warmup_steps();
+  if (schedule.kind == ScheduleKind::kStep) {
+    schedule.step_size = message.step_size();
+    schedule.gamma = message.gamma();
+  } else if (schedule.kind == ScheduleKind::kCosine) {
+    schedule.total_steps = message.total_steps();
+    schedule.floor = message.floor();
+  }
+  const absl::Status valid = schedule.Validate();
+  if (!valid.ok()) return valid;
+  return schedule;
 }
 
 google::protobuf::Duration ToProto(absl::Duration duration) {

@@ -26,6 +26,8 @@ v1::Consistency ToProto(const Consistency& consistency);
 absl::StatusOr<Consistency> FromProto(const v1::Consistency& message);  // BAD_ARGUMENT
 
 v1::LearningRateSchedule ToProto(const LearningRateSchedule& schedule);
+absl::StatusOr<LearningRateSchedule> FromProto(
+    const v1::LearningRateSchedule& message);  // BAD_ARGUMENT
 
 // Durations and times are cut to microseconds, and durations to 10,000 years, which is the longest
 // that a message can hold.

@@ -71,10 +71,10 @@ absl::Status Roster::CheckFitsServer(const JoinRequest& request) const {
                      options_.max_elements, " that this server has memory for"));
   }
   const bool averages = std::holds_alternative<AveragingOptions>(request.optimizer.options);
-  if (averages && (!options_.schedule.is_constant() || options_.guards.clip_norm.has_value())) {
+  if (averages && options_.guards.clip_norm.has_value()) {
     return MakeError(Reason::kBadOptimizer,
                      "workers that average parameters apply their own optimizers, but this server "
-                     "was started with a learning-rate schedule or a clip norm; start it without");
+                     "was started with a clip norm; start it without");
   }
   return CheckFits(request.optimizer, request.layout);
 }

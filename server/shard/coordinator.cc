@@ -80,6 +80,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   welcome.workers = options_.expected_workers;
   welcome.pushes_before = (*record)->pushes_before;
   welcome.lost_steps = lost_steps_;
+  welcome.schedule = settings_.schedule();
   if (roster_.finished() && request.role == SessionRole::kObserver && (*record)->listener) {
     // It missed the announcement.
     completions->Add([listener = (*record)->listener, now] {

@@ -9,12 +9,16 @@ namespace sluice {
 
 LocalTraining::LocalTraining(const LocalSteps& options, const OptimizerConfig& config,
                              torch::nn::Module& module, FlatModel& model)
-    : options_(options), model_(model), optimizer_(MakeTorchOptimizer(config, module)) {
+    : options_(options),
+      config_(config),
+      model_(model),
+      optimizer_(MakeTorchOptimizer(config, module)) {
   const absl::Span<const float> values = model_.values();
   if (options_.elasticity != 1) centre_.assign(values.begin(), values.end());
 }
 
-bool LocalTraining::Step(uint32_t samples) {
+bool LocalTraining::Step(uint32_t samples, double factor) {
+  SetLearningRates(config_, factor, *optimizer_);
   optimizer_->step();
   samples_ += samples;
   return ++steps_ >= options_.every;

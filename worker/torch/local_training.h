@@ -28,8 +28,9 @@ class LocalTraining {
   LocalTraining(const LocalSteps& options, const OptimizerConfig& config, torch::nn::Module& module,
                 FlatModel& model);
 
-  // Takes a step on the gradient of `samples` samples. Returns whether it is time to push.
-  bool Step(uint32_t samples);
+  // Takes a step on the gradient of `samples` samples, with `factor` times the config's learning
+  // rates. Returns whether it is time to push.
+  bool Step(uint32_t samples, double factor);
   // Whether there are steps that were not pushed.
   bool has_steps() const { return steps_ > 0; }
   // Pushes the parameters, and writes the averaged ones to the model. Returns the errors of
@@ -41,6 +42,7 @@ class LocalTraining {
   void TakeStatistics(absl::Span<float> values) const;
 
   const LocalSteps options_;
+  const OptimizerConfig config_;
   FlatModel& model_;
   const std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::vector<float> centre_;  // elastic averaging: the server's parameters of the last push

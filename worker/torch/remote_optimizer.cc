@@ -223,7 +223,8 @@ RoundReport RemoteOptimizer::TakeLocalStep(uint32_t samples, absl::optional<floa
   // An error has left a mixture: its gradient is of no use, and the client pulls instead of
   // pushing.
   if (!client_->parameters_complete()) return PushParameters(loss);
-  return local_->Step(samples) ? PushParameters(loss) : last_report_;
+  const double factor = client_->welcome().schedule.FactorAt(client_->step());
+  return local_->Step(samples, factor) ? PushParameters(loss) : last_report_;
 }
 
 RoundReport RemoteOptimizer::PushParameters(absl::optional<float> loss) {

@@ -220,4 +220,13 @@ std::unique_ptr<torch::optim::Optimizer> MakeTorchOptimizer(const OptimizerConfi
       config.options);
 }
 
+void SetLearningRates(const OptimizerConfig& config, double factor,
+                      torch::optim::Optimizer& optimizer) {
+  std::vector<torch::optim::OptimizerParamGroup>& groups = optimizer.param_groups();
+  groups.front().options().set_lr(factor * LearningRateOf(config.options));
+  for (size_t i = 0; i < config.groups.size(); ++i) {
+    groups[i + 1].options().set_lr(factor * LearningRateOf(config.groups[i].options));
+  }
+}
+
 }  // namespace sluice

@@ -35,6 +35,11 @@ bool HasTorchOptimizer(const OptimizerOptions& options);
 std::unique_ptr<torch::optim::Optimizer> MakeTorchOptimizer(const OptimizerConfig& config,
                                                             const torch::nn::Module& module);
 
+// Sets the learning rate of each group of `optimizer`, which MakeTorchOptimizer() made of `config`,
+// to `factor` times the config's.
+void SetLearningRates(const OptimizerConfig& config, double factor,
+                      torch::optim::Optimizer& optimizer);
+
 }  // namespace sluice
 
 #endif  // SLUICE_WORKER_TORCH_TORCH_OPTIMIZERS_H_

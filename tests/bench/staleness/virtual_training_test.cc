@@ -38,7 +38,8 @@ class Valley final : public Workload {
   int64_t batches_per_epoch() const override { return kPerEpoch; }
 
   Computed Compute(uint32_t worker, absl::Span<const float> parameters,
-                   absl::Span<const int64_t> batches) override {
+                   absl::Span<const int64_t> batches, double rate) override {
+    rates_.push_back(rate);
     Computed computed;
     for (const int64_t batch : batches) {
       computed_.push_back(batch);
@@ -62,6 +63,7 @@ class Valley final : public Workload {
   // By how many pushes worker 0 was ahead of worker 1.
   int widest_lead() const { return widest_lead_; }
   std::map<uint32_t, int> pushes() const { return pushes_; }
+  const std::vector<double>& rates() const { return rates_; }
 
  private:
   const float noise_;
@@ -69,6 +71,7 @@ class Valley final : public Workload {
   const Layout layout_ = ParametersOnly(1);
   const std::vector<float> first_ = {0};
   std::vector<int64_t> computed_;
+  std::vector<double> rates_;
   std::map<uint32_t, int> pushes_;
   int widest_lead_ = 0;
 };
@@ -192,6 +195,15 @@ TEST(VirtualTrainingTest, AWorkerTakesItsLocalStepsBeforeItPushes) {
   EXPECT_EQ(valley.pushes(), (std::map<uint32_t, int>{{0, 4}, {1, 4}}));
   EXPECT_EQ(report.server.step, Step(4));
   EXPECT_EQ(report.time, 12);
+}
+
+TEST(VirtualTrainingTest, LocalStepsHaveTheRateOfTheirServersStep) {
+  Valley valley;
+  auto options = Options(Sync(2), 2, 24);
+  options.local_steps = 3;
+  options.shard.schedule.warmup_steps = 4;
+  Train(options, valley);
+  EXPECT_THAT(valley.rates(), ElementsAre(0.25, 0.25, 0.5, 0.5, 0.75, 0.75, 1, 1));
 }
 
 TEST(VirtualTrainingTest, TellsOfEachEpoch) {

@@ -43,7 +43,7 @@ constexpr char kWelcome[] = R"(
   session: 7 job_id: "job-1" incarnation: 3 step: 40 initialized: true last_sequence: 12
   consistency { mode: BOUNDED quorum: 4 max_staleness: 2 reduction: MEAN order: ARRIVAL }
   index: 2 workers: 5 resumed: true lease { seconds: 12 nanos: 500000000 } pushes_before: 31
-  lost_steps: 6)";
+  lost_steps: 6 schedule { kind: STEP warmup_steps: 5 step_size: 30 gamma: 0.5 })";
 constexpr char kPushHeader[] =
     "session: 7 sequence: 13 step: 41 incarnation: 3 samples: 64 loss: 0.5";
 constexpr char kPushResponse[] = "disposition: APPLIED step: 42 incarnation: 3 staleness: 1";
@@ -313,14 +313,20 @@ TEST(WireWelcomeTest, ReadsEveryField) {
   EXPECT_EQ(welcome->lease, absl::Milliseconds(12500));
   EXPECT_EQ(welcome->pushes_before, 31u);
   EXPECT_EQ(welcome->lost_steps, 6u);
+  EXPECT_EQ(welcome->schedule.kind, ScheduleKind::kStep);
+  EXPECT_EQ(welcome->schedule.warmup_steps, 5u);
+  EXPECT_EQ(welcome->schedule.step_size, 30u);
+  EXPECT_EQ(welcome->schedule.gamma, 0.5);
 }
 
 TEST(WireWelcomeTest, SurvivesTheRoundTrip) {
   for (const std::string text :
        {kWelcome,
-        "session: 1 workers: 1 consistency { mode: SYNC reduction: MEAN order: RANK } lease {}",
+        "session: 1 workers: 1 consistency { mode: SYNC reduction: MEAN order: RANK } lease {} "
+        "schedule { kind: CONSTANT warmup_steps: 3 }",
         "workers: 4294967295 consistency { mode: ASYNC quorum: 4294967295 reduction: MEAN "
-        "order: ARRIVAL } lease { seconds: 315576000000 }"}) {
+        "order: ARRIVAL } lease { seconds: 315576000000 } "
+        "schedule { kind: COSINE total_steps: 18446744073709551615 floor: 0.25 }"}) {
     const auto welcome = FromProto(Text<v1::Welcome>(text));
     ASSERT_THAT(welcome, IsOk());
     EXPECT_THAT(ToProto(*welcome), EqualsProto(text));

@@ -792,6 +792,23 @@ TEST_F(RemoteOptimizerTest, FourLocalStepsAreThoseOfALoopByHand) {
   }
 }
 
+// The local steps on the server's parameters of step s have the factor of s.
+TEST_F(RemoteOptimizerTest, LocalStepsFollowTheServersSchedule) {
+  ShardOptions server = Sync(1);
+  server.schedule.warmup_steps = 2;
+  server.schedule.kind = ScheduleKind::kStep;
+  server.schedule.step_size = 1;
+  server.schedule.gamma = 0.25;
+  JobWorld world(server);
+  LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), Every(2));
+  HandTrainee x{8, 0};
+  for (const double factor : {0.5, 1.0, 1.0, 0.25}) {
+    a.Steps(2);
+    for (int step = 0; step < 2; ++step) x.Step(0.5 * factor, 0);
+    EXPECT_EQ(a.w()[0], x.w) << factor;
+  }
+}
+
 TEST_F(RemoteOptimizerTest, LocalStepsPushNothingInBetweenAndReportTheLastPush) {
   JobWorld world(Sync(1));
   LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), Every(2));

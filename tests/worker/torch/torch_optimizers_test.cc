@@ -164,6 +164,20 @@ TEST(TorchOptimizersTest, MakesOneWhoseGroupsHaveTheirOwnOptions) {
   EXPECT_EQ(made->param_groups()[1].options().get_lr(), 0.25);
 }
 
+TEST(TorchOptimizersTest, SetsTheLearningRateOfEachGroupInProportionToItsOwn) {
+  const Net net;
+  AdamOptions defaults, own;
+  defaults.learning_rate = 0.5;
+  own.learning_rate = 0.25;
+  const OptimizerConfig config = {defaults, {{{"b"}, own}}};
+  const auto made = MakeTorchOptimizer(config, net);
+  for (const double factor : {0.5, 1.0}) {
+    SetLearningRates(config, factor, *made);
+    EXPECT_EQ(made->param_groups()[0].options().get_lr(), factor * 0.5);
+    EXPECT_EQ(made->param_groups()[1].options().get_lr(), factor * 0.25);
+  }
+}
+
 TEST(TorchOptimizersTest, HasNoLamb) {
   const Net net;
   EXPECT_THAT(ErrorOf([&] { MakeTorchOptimizer({LambOptions()}, net); }),

@@ -20,7 +20,7 @@ namespace {
 class Replica {
  public:
   Replica(std::unique_ptr<LearnedModel> model, const absl::optional<OptimizerConfig>& local)
-      : model_(std::move(model)), flat_(model_->module()) {
+      : model_(std::move(model)), flat_(model_->module()), local_(local) {
     if (local.has_value()) optimizer_ = MakeTorchOptimizer(*local, model_->module());
   }
 
@@ -34,11 +34,14 @@ class Replica {
 
   // Computes the gradient of the batch, takes a step if the replica has an optimizer, and returns
   // the loss.
-  float Learn(absl::Span<const int64_t> rows) {
+  float Learn(absl::Span<const int64_t> rows, double rate) {
     flat_.ZeroGradients();
     const torch::Tensor loss = model_->Loss(rows);
     loss.backward();
-    if (optimizer_ != nullptr) optimizer_->step();
+    if (optimizer_ != nullptr) {
+      SetLearningRates(*local_, rate, *optimizer_);
+      optimizer_->step();
+    }
     return loss.item<float>();
   }
 
@@ -51,6 +54,7 @@ class Replica {
  private:
   const std::unique_ptr<LearnedModel> model_;
   FlatModel flat_;
+  const absl::optional<OptimizerConfig> local_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;  // null: it computes gradients
 };
 
@@ -68,14 +72,14 @@ class TorchWorkload final : public Workload {
   int64_t batches_per_epoch() const override { return sampler_.steps_per_epoch(); }
 
   Computed Compute(uint32_t worker, absl::Span<const float> parameters,
-                   absl::Span<const int64_t> batches) override {
+                   absl::Span<const int64_t> batches, double rate) override {
     Replica& replica = ReplicaOf(options_.local.has_value() ? worker : 0);
     replica.Load(parameters);
     Computed computed;
     for (const int64_t batch : batches) {
       const std::vector<int64_t> rows =
           sampler_.Batch(batch / batches_per_epoch(), batch % batches_per_epoch());
-      computed.loss += replica.Learn(rows) / static_cast<float>(batches.size());
+      computed.loss += replica.Learn(rows, rate) / static_cast<float>(batches.size());
       computed.samples += static_cast<uint32_t>(rows.size());
     }
     computed.values = replica.Result();

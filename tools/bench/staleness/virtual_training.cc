@@ -192,7 +192,9 @@ absl::Status VirtualRun::Begin(uint32_t index) {
 
 absl::Status VirtualRun::ComputeAndPush(uint32_t index) {
   VirtualWorker& worker = workers_[index];
-  Computed computed = workload_.Compute(index, worker.parameters->values.span(), worker.batches);
+  const double rate = options_.shard.schedule.FactorAt(worker.pulled.step);
+  Computed computed =
+      workload_.Compute(index, worker.parameters->values.span(), worker.batches, rate);
   worker.sequence = worker.sequence.Next();
   PushHeader header;
   header.session = worker.session;

@@ -29,9 +29,10 @@ class Workload {
   virtual int64_t batches_per_epoch() const = 0;
 
   // Computes what the worker pushes after `batches`, which are not empty. It begins with
-  // `parameters`, which are those that it pulled last.
+  // `parameters`, which are those that it pulled last. `rate` multiplies the learning rates of
+  // local steps.
   virtual Computed Compute(uint32_t worker, absl::Span<const float> parameters,
-                           absl::Span<const int64_t> batches) = 0;
+                           absl::Span<const int64_t> batches, double rate) = 0;
 
   // The share of the test set that the model gets right.
   virtual double Accuracy(absl::Span<const float> parameters) = 0;

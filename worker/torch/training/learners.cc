@@ -52,8 +52,7 @@ class LocalLearner final : public Learner {
       LearnReport report;
       optimizer_->zero_grad();
       report.loss = ForwardBackward(*model_, MakeImageBatch(data, rows));
-      optimizer_->param_groups()[0].options().set_lr(LearningRateOf(options_.optimizer) *
-                                                     options_.schedule.FactorAt(step_));
+      SetLearningRates({options_.optimizer}, options_.schedule.FactorAt(step_), *optimizer_);
       optimizer_->step();
       step_ = step_.Next();
       report.step = step_;
