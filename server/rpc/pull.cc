@@ -172,7 +172,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       StartWrite(message);
     } else {
       span_.End();
-      if (chunks_ == nullptr && !inconsistent_) permit_->StopCounting();
+      permit_->StopCounting();
       StartWriteAndFinish(message, grpc::WriteOptions(), grpc::Status::OK);
     }
   }

@@ -100,8 +100,9 @@ class PullPermit {
   // The caller has cancelled the pull. Returns whether it waited; then `again` is not called.
   bool Cancel();
 
-  // The pull holds no parameters, and only a short answer is left to send: it counts no longer. A
-  // caller that has read the answer may pull again at once, though the call's end comes later.
+  // Only the last message is left to send: the pull counts no longer. A caller that has read it may
+  // pull again at once, though the server hears of the call's end later. The step that the pull
+  // holds stays held until then.
   void StopCounting();
 
   // Calls `end` when a later pull of an observer ends this one, or at once if that has happened.
