@@ -1,7 +1,9 @@
 // The flags of a program that choose an optimizer and its options.
 //
 // There is one flag for each option that an optimizer of the table has
-// (common/protocol/optimizer_table.h). Averaging has none: a program averages with --local-steps.
+// (common/protocol/optimizer_table.h). Averaging is no choice of --optimizer: a program averages
+// with
+// --local-steps.
 
 #ifndef SLUICE_WORKER_PROGRAM_OPTIMIZER_FLAGS_H_
 #define SLUICE_WORKER_PROGRAM_OPTIMIZER_FLAGS_H_
@@ -30,6 +32,10 @@ void AddOptimizerFlags(CLI::App& app, OptimizerFlags& flags);
 // INVALID_ARGUMENT names a flag that the chosen optimizer does not have, or a value that is outside
 // its domain.
 absl::StatusOr<OptimizerOptions> OptimizerFrom(const OptimizerFlags& flags);
+
+// Adds the flags of how the server averages parameters, all options of `averaging` but local_steps.
+// `averaging` must outlive the parsing.
+void AddAveragingFlags(CLI::App& app, AveragingOptions& averaging);
 
 }  // namespace sluice
 

@@ -43,7 +43,8 @@ struct TrainFlags {
   OptimizerFlags optimizer;
   uint64_t until_step = 0;
   uint32_t local_steps = 0;
-  LocalSteps local;  // but for `every`
+  double elasticity = 1;
+  AveragingOptions averaging;  // but for `local_steps`
   TrainerOptions trainer;
   JobFlags job;
 };
@@ -55,19 +56,11 @@ void AddLocalStepFlags(CLI::App& app, TrainFlags& flags) {
          "server averages; 0: push gradients")
       ->capture_default_str();
   app.add_option(
-         "--elasticity", flags.local.elasticity,
+         "--elasticity", flags.elasticity,
          "with --local-steps: how far a worker moves towards the server's parameters; 1: all "
          "the way")
       ->capture_default_str();
-  app.add_option(
-         "--moving-rate", flags.local.moving_rate,
-         "with --local-steps: how far the server's parameters move towards the workers' mean")
-      ->capture_default_str();
-  app.add_option("--outer-momentum", flags.local.outer_momentum,
-                 "with --local-steps: share of the server's last step that is added to this one")
-      ->capture_default_str();
-  app.add_flag("--outer-nesterov", flags.local.outer_nesterov,
-               "with --local-steps: Nesterov momentum of the server's steps");
+  AddAveragingFlags(app, flags.averaging);
 }
 
 void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
@@ -177,8 +170,9 @@ int Main(int argc, char** argv) {
   flags.learner.optimizer = *optimizer;
   flags.learner.seed = flags.trainer.seed;
   if (flags.local_steps > 0) {
-    flags.learner.local = flags.local;
-    flags.learner.local->every = flags.local_steps;
+    const AveragingOptions& averaging = flags.averaging;
+    flags.learner.local = LocalSteps{flags.local_steps, flags.elasticity, averaging.moving_rate,
+                                     averaging.outer_momentum, averaging.outer_nesterov};
   }
   flags.trainer.until_step = Step(flags.until_step);
   absl::Status status;

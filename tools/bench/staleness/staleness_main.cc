@@ -73,14 +73,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "steps that a worker takes by itself between two pushes of its parameters, which "
                  "the server averages; 0: push gradients")
       ->capture_default_str();
-  app.add_option("--moving-rate", flags.averaging.moving_rate,
-                 "with --local-steps: how far the server's parameters move towards the mean")
-      ->capture_default_str();
-  app.add_option("--outer-momentum", flags.averaging.outer_momentum,
-                 "with --local-steps: share of the server's last step that is added to this one")
-      ->capture_default_str();
-  app.add_flag("--outer-nesterov", flags.averaging.outer_nesterov,
-               "with --local-steps: Nesterov momentum of the server's steps");
+  AddAveragingFlags(app, flags.averaging);
   app.add_option("--compute", flags.compute,
                  "distribution of the time that a batch takes: constant, exponential or "
                  "lognormal:SIGMA")
