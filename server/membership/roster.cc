@@ -110,8 +110,9 @@ absl::Status Roster::Leave(SessionId session) {
   return absl::OkStatus();
 }
 
-void Roster::Evict(SessionRecord& record, Completions* completions) {
+void Roster::Evict(SessionRecord& record, absl::Time now, Completions* completions) {
   record.presence = Presence::kEvicted;
+  record.awaited_until = now + options_.lease;
   if (record.listener) {
     completions->Add([listener = std::move(record.listener)] {
       listener({JobEvent::Kind::kEvicted, Step(), {}});
@@ -120,7 +121,7 @@ void Roster::Evict(SessionRecord& record, Completions* completions) {
   record.listener = nullptr;
 }
 
-absl::Status Roster::Ban(const std::string& worker, Completions* completions) {
+absl::Status Roster::Ban(const std::string& worker, absl::Time now, Completions* completions) {
   SessionRecord* const record = sessions_.FindAlive(worker);
   if (record == nullptr) {
     return MakeError(Reason::kNotFound,
@@ -128,13 +129,13 @@ absl::Status Roster::Ban(const std::string& worker, Completions* completions) {
                                   "\" takes part; ListWorkers returns the names of those that do"));
   }
   record->banned = true;
-  Evict(*record, completions);
+  Evict(*record, now, completions);
   return absl::OkStatus();
 }
 
 void Roster::Update(absl::Time now, Completions* completions) {
   for (const SessionId silent : sessions_.SilentSince(now - options_.lease)) {
-    Evict(**sessions_.Find(silent), completions);
+    Evict(**sessions_.Find(silent), now, completions);
   }
   // If no recovered worker came back in time, this is a new launch, which waits for its workers.
   const bool came_back = sessions_.CountAlive(SessionRole::kWorker) > 0;
@@ -144,12 +145,12 @@ void Roster::Update(absl::Time now, Completions* completions) {
   started_ = waited || sessions_.CountKnown(SessionRole::kWorker) >= options_.expected_workers;
 }
 
-void Roster::CheckFinished(Step step, Completions* completions) {
-  const bool finished = started_ && sessions_.CountAlive(SessionRole::kWorker) == 0;
+void Roster::CheckFinished(Step step, absl::Time now, Completions* completions) {
+  const bool finished = started_ && !sessions_.AnyMayContinue(SessionRole::kWorker, now);
   if (finished && !finished_) Announce({JobEvent::Kind::kTrainingFinished, step, {}}, completions);
   finished_ = finished;
   has_finished_ = has_finished_ || finished;
-  const bool deserted = finished && sessions_.CountAlive(SessionRole::kObserver) == 0;
+  const bool deserted = finished && !sessions_.AnyMayContinue(SessionRole::kObserver, now);
   if (deserted && !deserted_ && owner_) {
     completions->Add([owner = owner_, step] { owner({JobEvent::Kind::kDeserted, step, {}}); });
   }

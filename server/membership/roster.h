@@ -51,20 +51,21 @@ class Roster {
   // Ends the session at the worker's own request. UNKNOWN_SESSION if it is not open.
   absl::Status Leave(SessionId session);
 
-  // Ends the session. Its worker may join again.
-  void Evict(SessionRecord& record, Completions* completions);
+  // Ends the session. Its worker may join again, and the job is not over for one more lease.
+  void Evict(SessionRecord& record, absl::Time now, Completions* completions);
 
   // Ends the session of that worker or observer, whose process may not join again. NOT_FOUND if no
   // open session has that name.
-  absl::Status Ban(const std::string& worker, Completions* completions);
+  absl::Status Ban(const std::string& worker, absl::Time now, Completions* completions);
 
   // Evicts sessions whose lease ended, and starts training when the expected workers have joined or
   // the start timeout is over. Call it after every change and periodically.
   void Update(absl::Time now, Completions* completions);
 
   // Announces the end of training, once, when every worker has gone, and sends kDeserted to the
-  // owner when every observer has gone too. `step` is the final step.
-  void CheckFinished(Step step, Completions* completions);
+  // owner when every observer has gone too. `step` is the final step. A session has gone when it
+  // has left, when the operator has evicted it, or a lease after the server has.
+  void CheckFinished(Step step, absl::Time now, Completions* completions);
 
   // Sends an event to all present sessions and the owner.
   void Announce(const JobEvent& event, Completions* completions) const;

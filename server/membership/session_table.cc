@@ -124,6 +124,12 @@ std::vector<std::string> SessionTable::Contributors(Step step, size_t limit) con
   return names;
 }
 
+bool SessionTable::AnyMayContinue(SessionRole role, absl::Time now) const {
+  return std::any_of(records_.begin(), records_.end(), [role, now](const auto& entry) {
+    return entry.second.role == role && entry.second.MayContinue(now);
+  });
+}
+
 uint32_t SessionTable::CountAlive(SessionRole role) const {
   return Count([role](const SessionRecord& r) { return r.role == role && r.alive(); });
 }

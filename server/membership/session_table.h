@@ -94,6 +94,8 @@ class SessionTable {
   // The first `limit` names of workers that have contributed to `step`.
   std::vector<std::string> Contributors(Step step, size_t limit) const;
 
+  // Whether one of that role MayContinue().
+  bool AnyMayContinue(SessionRole role, absl::Time now) const;
   // The number of open sessions.
   uint32_t CountAlive(SessionRole role) const;
   // The number of names that have an open session, or that joined in this incarnation and have

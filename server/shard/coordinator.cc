@@ -126,7 +126,7 @@ absl::StatusOr<Step> Coordinator::Leave(SessionId session, const Results& result
 }
 
 absl::Status Coordinator::Evict(const std::string& worker, Completions* completions) {
-  return roster_.Ban(worker, completions);
+  return roster_.Ban(worker, running_.Now(), completions);
 }
 
 void Coordinator::Tick(Completions* completions) {
@@ -164,7 +164,7 @@ void Coordinator::EndOverdueWait(Completions* completions) {
   for (const SessionId delayer : step_.Delayers()) {
     SessionRecord& record = **roster_.sessions().Find(delayer);
     if (evicts) {
-      roster_.Evict(record, completions);
+      roster_.Evict(record, running_.Now(), completions);
     } else {
       record.excused = true;
     }

@@ -35,7 +35,7 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   action.apply = applying_ =
       initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
   // A step that is still to be applied must come before the end of training.
-  if (action.idle()) roster_.CheckFinished(step_.number(), completions);
+  if (action.idle()) roster_.CheckFinished(step_.number(), running_.Now(), completions);
   Settle(completions);
   return action;
 }

@@ -117,7 +117,6 @@ void TrainingWatch::NoteVerdict(Step step, AdviceSource facts) {
 void TrainingWatch::OnWorkers(Step step, const WorkerCounts& now) {
   size_ = std::max(size_, now.connected);
   const bool more = now.evicted > std::exchange(evicted_, now.evicted);
-  if (now.open == 0) return;  // the job is over, or has not begun
   const uint32_t lost = std::min(now.evicted, size_ - std::min(size_, now.open));
   if (lost == 0 || 2 * lost < size_) return End(WarningKind::kWorkersLost, step);
   if (!more || Lasts(WarningKind::kWorkersLost)) return;

@@ -59,9 +59,10 @@ struct SessionRecord {
   std::string pull_encoding;  // JoinRequest.pull_encoding, only shown
   uint32_t index = 0;         // its rank among the workers; 0 for observers
   Presence presence = Presence::kPresent;
-  absl::Time last_seen = absl::InfinitePast();  // its last call, or when its connection broke
-  bool banned = false;                          // the operator evicted this process
-  bool joined = false;                          // in this incarnation of the server
+  absl::Time last_seen = absl::InfinitePast();      // its last call, or when its connection broke
+  absl::Time awaited_until = absl::InfinitePast();  // after an eviction; see MayContinue()
+  bool banned = false;                              // the operator evicted this process
+  bool joined = false;                              // in this incarnation of the server
   JobListener listener;
   TimeSpans served;  // when it waited for this server, so that it made nobody else wait
 
@@ -90,6 +91,11 @@ struct SessionRecord {
 
   // Whether its session is open: it is present, or lost with a running lease.
   bool alive() const { return presence == Presence::kPresent || presence == Presence::kLost; }
+  // Whether the job must expect more of it: its session is open, or it was evicted so recently that
+  // it may be about to join again. One that is only slow hears of its eviction at its next call.
+  bool MayContinue(absl::Time now) const {
+    return alive() || (presence == Presence::kEvicted && !banned && now < awaited_until);
+  }
   bool IsMemberOf(Step step) const {
     return role == SessionRole::kWorker && alive() && active_from <= step;
   }

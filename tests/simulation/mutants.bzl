@@ -24,6 +24,7 @@ MUTANTS = {
     "divisor_off_by_one": ("aggregation", "[[static_cast<float>(count_)]];", "static_cast<float>(count_ + 1)"),
     "draining_keeps_pushes_waiting": ("admission", "return draining || !sessions.IsAlive(push.header.session);", "return !sessions.IsAlive(push.header.session);"),
     "evicted_stays_member": ("membership", "record.presence = Presence::kEvicted;", "record.presence = Presence::kLost;"),
+    "evicted_worker_not_awaited": ("membership", "record.awaited_until = now + options_.lease;", ""),
     "expected_workers_not_awaited_again": ("membership", "if (!first_join_.has_value()) started_ = started_ && came_back;", "(void)came_back;"),
     "fewer_answers_kept": ("state", "answers.size() > kStoredAnswers", "answers.size() >= kStoredAnswers"),
     "fifth_push_waits": ("admission", "found->second < kMostWaiting", "found->second <= kMostWaiting"),

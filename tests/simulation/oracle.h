@@ -187,6 +187,7 @@ class Oracle {
   void Adopt();
   void EndMembership(ModelWorker& worker);
   void EndOverdueWait();
+  bool MoreIsExpected(bool observers) const;
   void CheckFinished();
   void Announce(const std::string& what);
 

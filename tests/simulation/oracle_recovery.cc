@@ -21,6 +21,7 @@ Oracle::Oracle(const Scenario& scenario, absl::Time now, const ModelCheckpoint& 
     worker.from = step_;
     worker.heard = now;
     worker.lost = true;
+    worker.evicted = absl::InfinitePast();
     worker.joined = false;
     worker.excused = false;
     worker.part_of.clear();

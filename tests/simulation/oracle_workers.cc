@@ -95,6 +95,7 @@ Reason Oracle::Evict(const std::string& name) {
 
 void Oracle::EndMembership(ModelWorker& worker) {
   worker.alive = false;
+  worker.evicted = now_;
   if (!worker.lost) dismissed_.push_back(worker.session);
 }
 
@@ -215,11 +216,22 @@ absl::optional<ModelRank> Oracle::FirstMissing() const {
   return first;
 }
 
+// Of workers or of observers. One that was evicted has a lease to join again.
+bool Oracle::MoreIsExpected(bool observers) const {
+  const auto& all = workers_.all();
+  return std::any_of(all.begin(), all.end(), [&](const auto& entry) {
+    const ModelWorker& worker = entry.second;
+    const bool may_return =
+        !worker.left && !worker.banned && now_ - worker.evicted < scenario_.options.lease;
+    return worker.observer == observers && (worker.alive || may_return);
+  });
+}
+
 void Oracle::CheckFinished() {
-  const bool finished = started_ && workers_.CountAlive(false) == 0;
+  const bool finished = started_ && !MoreIsExpected(false);
   if (finished && !finished_) Announce("finished");
   finished_ = finished;
-  const bool deserted = finished && workers_.CountAlive(true) == 0;
+  const bool deserted = finished && !MoreIsExpected(true);
   if (deserted && !deserted_) Announce("deserted");
   deserted_ = deserted;
 }

@@ -30,8 +30,9 @@ struct ModelWorker {
   bool alive = false;    // present, or lost for less than its lease
   bool lost = false;     // its connection broke
   bool banned = false;   // evicted by the operator
-  bool left = false;     // by Leave
-  bool joined = false;   // in this incarnation of the server
+  absl::Time evicted = absl::InfinitePast();  // by this incarnation, the latest time
+  bool left = false;                          // by Leave
+  bool joined = false;                        // in this incarnation of the server
   absl::Time heard;  // the latest heartbeat, or when the connection broke; the lease counts from it
   // When it waited for the server, which counts as nobody's delay.
   std::vector<std::pair<absl::Time, absl::Time>> served;

@@ -26,6 +26,7 @@ ShardCheckpoint Saved(const ShardCheckpoint& checkpoint) {
   saved.parameters = checkpoint.parameters;
   for (SessionRecord& worker : saved.workers) {
     worker.presence = worker.alive() ? Presence::kLost : Presence::kEvicted;
+    worker.awaited_until = absl::InfinitePast();
     worker.contributed.reset();
     worker.excused = false;
     worker.active_from = Step();

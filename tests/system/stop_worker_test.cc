@@ -103,6 +103,23 @@ TEST(StopWorkerTest, InSspTheOthersWaitForItsLeaseAlone) {
   EXPECT_THAT(Counters(job.server().output()), Not(HasSubstr("unbalanced")));
 }
 
+TEST(StopWorkerTest, AllOfThemAreEvictedAndComeBackBeforeTheJobIsGivenUp) {
+  StoppableJob job({"--mode=sync", "--lease=3"}, 100);
+  ASSERT_THAT(WaitForAccepted(job.address(), 30), IsOk());
+  for (int i = 0; i < kWorkers; ++i) job.worker(i).Signal(SIGSTOP);
+  for (const char* worker : {"w0", "w1", "w2", "w3"}) {
+    ASSERT_THAT(WaitForPresence(job.address(), worker, "EVICTED"), IsOk());
+  }
+  for (int i = 0; i < kWorkers; ++i) job.worker(i).Signal(SIGCONT);
+  for (int i = 0; i < kWorkers; ++i) {
+    EXPECT_THAT(job.worker(i).Wait(), IsOkAndHolds(0)) << job.worker(i).output();
+    EXPECT_THAT(LinesWith(job.worker(i).output(), "parameters at"),
+                ElementsAre("parameters at step 100: -100 to -100"));
+  }
+  EXPECT_THAT(job.server().Wait(), IsOkAndHolds(0));
+  EXPECT_THAT(job.server().output(), HasSubstr("of 4 workers were evicted"));
+}
+
 TEST(StopWorkerTest, MaxStepWaitLetsSyncProceedBeforeTheLeaseIsOver) {
   StoppableJob job(
       {"--mode=sync", "--lease=600", "--max-step-wait=0.1", "--on-max-step-wait=proceed"}, 30);

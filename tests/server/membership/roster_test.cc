@@ -80,7 +80,7 @@ class RosterWorld {
   // The events that CheckFinished() sends, in order.
   std::vector<std::string> CheckFinished(uint64_t step) {
     Completions completions;
-    roster.CheckFinished(Step(step), &completions);
+    roster.CheckFinished(Step(step), now, &completions);
     completions.Run();
     return std::move(told);
   }
@@ -342,7 +342,7 @@ TEST(RosterTest, BansAProcessByTheNameOfItsWorker) {
   world.Join("a");
   world.Join("b");
   Completions completions;
-  EXPECT_THAT(world.roster.Ban("a", &completions), IsOk());
+  EXPECT_THAT(world.roster.Ban("a", world.now, &completions), IsOk());
   completions.Run();
   EXPECT_THAT(world.told, ElementsAre("a evicted 0"));
   EXPECT_EQ(world.workers(), 1u);
@@ -357,9 +357,9 @@ TEST(RosterTest, BansNobodyWhoIsNotThere) {
   RosterWorld world(Options(1));
   world.Leave(world.Join("gone"));
   Completions completions;
-  EXPECT_THAT(world.roster.Ban("stranger", &completions),
+  EXPECT_THAT(world.roster.Ban("stranger", world.now, &completions),
               IsError(Reason::kNotFound, HasSubstr("no worker \"stranger\"")));
-  EXPECT_THAT(world.roster.Ban("gone", &completions),
+  EXPECT_THAT(world.roster.Ban("gone", world.now, &completions),
               IsError(Reason::kNotFound, HasSubstr("no worker \"gone\"")));
   EXPECT_THAT(world.JoinAs(world.RequestOf("gone")), IsOk());
 }
@@ -453,22 +453,46 @@ TEST(RosterTest, IsDesertedAtItsEndWithoutObservers) {
   EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner finished 9", "owner deserted 9"));
 }
 
-TEST(RosterTest, IsDesertedByALostObserverWhenItsLeaseEnds) {
+TEST(RosterTest, IsDesertedByAnEvictedObserverALeaseLater) {
   RosterWorld world(Options(1));
   const SessionId a = world.Join("a");
   world.roster.MarkLost(world.Observe("o"), world.now);
   world.Leave(a);
   EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner finished 9"));
   world.Pass(absl::Seconds(10));
+  world.Pass(absl::Seconds(9));
+  EXPECT_THAT(world.CheckFinished(9), IsEmpty());
+  world.Pass(absl::Seconds(1));
   EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner deserted 9"));
 }
 
-TEST(RosterTest, IsNotFinishedWhileALostWorkerMayReturn) {
+TEST(RosterTest, IsNotFinishedWhileALostOrEvictedWorkerMayReturn) {
   RosterWorld world(Options(1));
   world.roster.MarkLost(world.Join("a"), world.now);
   EXPECT_THAT(world.CheckFinished(9), IsEmpty());
   world.Pass(absl::Seconds(10));
+  EXPECT_EQ(world.roster.sessions().CountAlive(SessionRole::kWorker), 0u);
+  world.Pass(absl::Seconds(9));
+  EXPECT_THAT(world.CheckFinished(9), IsEmpty());
+  world.Pass(absl::Seconds(1));
   EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner finished 9", "owner deserted 9"));
+}
+
+TEST(RosterTest, IsFinishedAtOnceWhenTheOperatorEvictsTheLastWorker) {
+  RosterWorld world(Options(1));
+  world.Join("a");
+  Completions completions;
+  ASSERT_THAT(world.roster.Ban("a", world.now, &completions), IsOk());
+  EXPECT_THAT(world.CheckFinished(9), ElementsAre("owner finished 9", "owner deserted 9"));
+}
+
+TEST(RosterTest, AnEvictedWorkerThatCameBackAndLeftIsNotAwaited) {
+  RosterWorld world(Options(1));
+  world.Join("a");
+  world.Pass(absl::Seconds(10));
+  world.Leave(world.Join("a"));
+  EXPECT_THAT(world.CheckFinished(9),
+              ElementsAre("a evicted 0", "owner finished 9", "owner deserted 9"));
 }
 
 TEST(RosterTest, IsNotFinishedBeforeItsStart) {

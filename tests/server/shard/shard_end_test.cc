@@ -91,12 +91,13 @@ TEST(FinishTest, LetsObserversPullUntilTheLastHasLeft) {
   EXPECT_THAT(world.Heard("p"), ElementsAre("finished 1"));
 }
 
-TEST(FinishTest, IsDesertedByALostObserverWhenItsLeaseEnds) {
+TEST(FinishTest, IsDesertedByALostObserverALeaseAfterItsEviction) {
   ShardWorld world(Async(1));
   world.Start({"a"});
   ASSERT_THAT(world.Observe("o"), IsOk());
   ASSERT_THAT(world.Leave("a"), IsOk());
   world.Lose("o");
+  world.Pass(kLease);
   world.Pass(kLease - kInstant);
   EXPECT_THAT(world.Heard("owner"), ElementsAre("finished 0"));
   world.Pass(kInstant);
@@ -116,13 +117,53 @@ TEST(FinishTest, WaitsForTheExpectedWorkersInEveryMode) {
   }
 }
 
-TEST(FinishTest, ComesWhenTheLeaseOfTheLastWorkerEnds) {
+TEST(FinishTest, ComesALeaseAfterTheLastWorkerWasEvicted) {
   ShardWorld world(Sync(1));
   world.Start({"a"});
   world.Lose("a");
-  EXPECT_THAT(world.Heard("owner"), IsEmpty());
   world.Pass(kLease);
+  EXPECT_EQ(world.shard().Describe().workers, 0u);
+  world.Pass(kLease - kInstant);
+  EXPECT_THAT(world.Heard("owner"), IsEmpty());
+  EXPECT_EQ(world.shard().Describe().phase, Phase::kTraining);
+  world.Pass(kInstant);
   EXPECT_THAT(world.Heard("owner"), ElementsAre("finished 0", "deserted 0"));
+}
+
+// A machine so busy that no heartbeat is heard for a lease: the workers live, and do not know yet.
+TEST(FinishTest, IsPutOffUntilWorkersThatWereAllEvictedAtOnceAreBack) {
+  ShardWorld world(Sync(2));
+  world.Start({"a", "b"});
+  ASSERT_THAT(world.Observe("o"), IsOk());
+  ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
+  for (const char* name : {"a", "b", "o"}) world.Silence(name);
+  world.Pass(kLease);
+  EXPECT_EQ(world.shard().Describe().workers, 0u);
+  EXPECT_EQ(world.step(), 1u);  // with what was accepted
+  EXPECT_THAT(world.Push("b", 0, {4, 4, 4}), IsError(Reason::kUnknownSession, HasSubstr("join")));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  ASSERT_THAT(world.Join("b"), IsOk());
+  ASSERT_THAT(world.Observe("o"), IsOk());
+  ASSERT_THAT(world.Push("a", 1, {2, 2, 2}), Accepted(1));
+  EXPECT_THAT(world.Push("b", 1, {4, 4, 4}), Applied(2));
+  EXPECT_THAT(world.Heard("owner"), IsEmpty());
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  ASSERT_THAT(world.Leave("b"), IsOk());
+  ASSERT_THAT(world.Leave("o"), IsOk());
+  EXPECT_THAT(world.Heard("owner"), ElementsAre("finished 2", "deserted 2"));
+}
+
+TEST(FinishTest, IsPutOffWhenTheLastOneLeavesWhileAnotherMayReturn) {
+  ShardWorld world(Async(1));
+  world.Start({"a", "b"});
+  world.Silence("b");
+  world.Pass(kLease);
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  EXPECT_THAT(world.Heard("owner"), IsEmpty());
+  ASSERT_THAT(world.Join("b"), IsOk());
+  ASSERT_THAT(world.Push("b", 0, {1, 1, 1}), Applied(1));
+  ASSERT_THAT(world.Leave("b"), IsOk());
+  EXPECT_THAT(world.Heard("owner"), ElementsAre("finished 1", "deserted 1"));
 }
 
 // ---- Draining ----

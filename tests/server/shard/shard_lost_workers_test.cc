@@ -87,14 +87,18 @@ TEST(LostWorkersTest, WorkersThatAreDoneMakeNoLossOfAnEarlierOne) {
   EXPECT_THAT(world.shard().Describe().warnings, IsEmpty());
 }
 
-TEST(LostWorkersTest, AJobThatIsOverIsNotWarnedOf) {
+TEST(LostWorkersTest, WorkersThatAreAllLostAreAWarningBeforeTheJobEnds) {
   ShardWorld world(Sync(2));
   world.Start({"a", "b"});
-  ASSERT_THAT(world.Leave("a"), IsOk());
+  world.Silence("a");
   world.Silence("b");
   world.Pass(absl::Seconds(11));
+  const ShardStatus status = world.shard().Describe();
+  EXPECT_EQ(status.phase, Phase::kTraining);
+  ASSERT_THAT(status.warnings, SizeIs(1));
+  EXPECT_THAT(status.warnings[0].text, HasSubstr("2 of 2 workers were evicted"));
+  world.Pass(absl::Seconds(11));
   EXPECT_EQ(world.shard().Describe().phase, Phase::kFinished);
-  EXPECT_THAT(world.shard().Describe().warnings, IsEmpty());
 }
 
 TEST(LostWorkersTest, AWorkerThatTheOperatorEvictedIsNotLost) {
