@@ -8,10 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/thread_pool.h"
+#include "common/base/random.h"
 #include "server/admission/draining.h"
 #include "server/closing_table.h"
-#include "server/durable/recovery.h"
 #include "server/durable/save_checkpoint.h"
 #include "server/policy/mode_options.h"
 #include "server/rpc/access/rpc_limits.h"
@@ -22,12 +21,15 @@ namespace {
 
 // How often leases are checked, and so how late they may end.
 constexpr absl::Duration kTick = absl::Milliseconds(100);
+constexpr int kNotRestored = 1;
 constexpr int kEveryWorkerLost = 3;
 constexpr int kUnbalancedCounters = 4;
 constexpr int kNotSaved = 5;
 constexpr int kDiverged = 7;
 // So many steps after the first suspect one, the log says that the last checkpoint is suspect.
 constexpr uint64_t kSuspiciousSteps = 10;
+// So often a job goes back: an eighth of the learning rate would not help either.
+constexpr int kMostReturns = 3;
 
 sigset_t StopSignals() {
   sigset_t signals;
@@ -69,23 +71,38 @@ bool AnyIsPresent(const std::vector<SessionRecord>& sessions) {
   });
 }
 
+// The sentence of the divergence that lasts.
+std::string DivergenceOf(const ShardStatus& state) {
+  for (const TrainingWarning& warning : state.warnings) {
+    const bool diverges = warning.kind == WarningKind::kNotFinite ||
+                          warning.kind == WarningKind::kParametersGrow ||
+                          warning.kind == WarningKind::kLossRises;
+    if (diverges && !warning.over.has_value()) return warning.text;
+  }
+  return "training diverges";
+}
+
+// 0 if the workers apply their own optimizers.
+double HalfRate(const ShardStatus& state) { return state.base_learning_rate / 2; }
+
+TrainingWarning WentBack(const ShardStatus& state, Step since, const std::string& checkpoint) {
+  std::string slower;
+  if (HalfRate(state) > 0) {
+    slower = absl::StrCat(", with the learning rate ", HalfRate(state), " in place of ",
+                          state.base_learning_rate);
+  }
+  const std::string text =
+      absl::StrCat("training has gone back from step ", state.step.value(), " to ", checkpoint,
+                   slower, ", because ", DivergenceOf(state));
+  return {WarningKind::kWentBack, since, absl::nullopt, text};
+}
+
 }  // namespace
 
-Server::Server(const ServerOptions& options, std::unique_ptr<DurableDirectory> durable,
-               std::unique_ptr<Trace> trace)
-    : exit_when_finished_(options.exit_when_finished),
-      grace_(options.grace),
-      step_wait_log_(options.log_step_wait),
-      trace_(std::move(trace)),
-      lease_(options.shard.lease),
-      shard_(
-          options.shard, RealClock(),
-          [this](const JobEvent& event) {
-            if (event.kind == JobEvent::Kind::kDeserted) deserted_ = true;
-            if (event.kind == JobEvent::Kind::kDraining) drained_ = true;
-          },
-          std::make_unique<ThreadPool>(options.threads), trace_.get()),
-      durable_(std::move(durable)) {}
+Server::Server(ServerOptions options, std::unique_ptr<Trace> trace)
+    : options_(std::move(options)),
+      step_wait_log_(options_.log_step_wait),
+      trace_(std::move(trace)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   RaiseOpenFiles(options);
@@ -98,100 +115,140 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     trace = *std::move(opened);
   }
   options.shard.tick = kTick;
-  std::unique_ptr<DurableDirectory> durable;
-  if (!options.durable.directory.empty()) {
-    auto opened = DurableDirectory::Open(options.durable, *options.files);
-    if (!opened.ok()) return opened.status();
-    durable = *std::move(opened);
-    options.shard.incarnation = durable->incarnation();
-    if (!durable->job_id().empty()) options.shard.job_id = durable->job_id();
-  }
-  std::unique_ptr<Server> server(new Server(options, std::move(durable), std::move(trace)));
-  if (server->durable_ != nullptr) {
-    const absl::Status recovered = Recover(*server->durable_, server->shard_);
-    if (!recovered.ok()) return recovered;
-  }
-  if (!options.listen.has_value()) {
-    const absl::Status placed = server->ChoosePrivateSocket(&options);
+  std::unique_ptr<Server> server(new Server(std::move(options), std::move(trace)));
+  if (!server->options_.listen.has_value()) {
+    const absl::Status placed = server->ChoosePrivateSocket();
     if (!placed.ok()) return placed;
   }
-  auto door = StartGrpcServer(
-      {*options.listen, options.token, options.credentials, options.limits, options.transforms},
-      server->shard_, server->durable_.get());
-  if (!door.ok()) return door.status();
-  server->grpc_server_ = *std::move(door);
-  LOG(INFO) << "job " << options.shard.job_id << ": listening on " << server->address().ToString()
-            << (options.credentials != nullptr ? ", with mutual TLS" : "");
+  auto begun = ServerIncarnation::Start(server->options_, server->trace_.get());
+  if (!begun.ok()) return begun.status();
+  server->incarnation_ = *std::move(begun);
+  server->options_.listen = server->incarnation_->address();
   // Of the shard, which may continue with an operator's rules.
-  LOG(INFO) << "mode " << DescribeMode(server->shard_.Describe().consistency)
-            << "; the first step waits for " << options.shard.expected_workers << " workers";
+  const ShardStatus state = server->shard().Describe();
+  LOG(INFO) << "job " << state.job_id << ": listening on " << server->address().ToString()
+            << (server->options_.credentials != nullptr ? ", with mutual TLS" : "");
+  LOG(INFO) << "mode " << DescribeMode(state.consistency) << "; the first step waits for "
+            << state.expected_workers << " workers";
   return server;
 }
 
-absl::Status Server::ChoosePrivateSocket(ServerOptions* options) {
-  std::string directory = options->directory;
+absl::Status Server::ChoosePrivateSocket() {
+  std::string directory = options_.directory;
   if (directory.empty()) {
     auto made = PrivateDirectory::Create();
     if (!made.ok()) return made.status();
     directory_ = *std::move(made);
     directory = directory_->path();
   }
-  options->listen.emplace();
-  options->listen->unix_path = absl::StrCat(directory, "/server.sock");
+  options_.listen.emplace();
+  options_.listen->unix_path = absl::StrCat(directory, "/server.sock");
   return absl::OkStatus();
 }
 
 int Server::Serve() {
-  int signal = 0;
-  while (signal == 0 && !IsOver()) {
-    signal = WaitForStopSignal();
-    shard_.Tick();
-    const absl::optional<std::string> waits = step_wait_log_.Look(shard_.Describe());
-    if (waits.has_value()) LOG(WARNING) << *waits;
+  const absl::StatusOr<int> signal = AwaitEnd();
+  if (!signal.ok()) {
+    LOG(ERROR) << "the server cannot go back: " << signal.status().message();
+    return kNotRestored;
   }
-  const bool finished = shard_.Describe().phase == Phase::kFinished;
-  if (signal != 0) {
-    LOG(INFO) << "draining after " << strsignal(signal);
-    shard_.Drain();
+  Shard& shard = incarnation_->shard();
+  const bool finished = shard.Describe().phase == Phase::kFinished;
+  if (*signal != 0) {
+    LOG(INFO) << "draining after " << strsignal(*signal);
+    shard.Drain();
   }
-  if (shard_.Describe().diverged) AwaitFarewell();
+  if (shard.Describe().diverged) AwaitFarewell();
   // Nobody needs the socket's name any more, and a launcher may kill this process soon.
   directory_.reset();
-  if (durable_ != nullptr) durable_->FlushJournal();
-  shard_.FailHeldAnswers(DrainingError());
-  grpc_server_->Shutdown(grace_);
+  incarnation_->Shutdown(DrainingError(), options_.grace);
   const absl::Status saved = SaveLast();
-  const PushCounters counters = shard_.Describe().counters;
+  const PushCounters counters = shard.Describe().counters;
   if (!counters.Balanced() || counters.in_progress > 0) {
     LOG(ERROR) << "the counters of pushes do not balance; this is a bug of the server";
     return kUnbalancedCounters;
   }
   if (!saved.ok()) return kNotSaved;
-  if (shard_.Describe().diverged) return kDiverged;
-  if (!finished || AnyLeftInGoodOrder(shard_.Sessions())) return 0;
+  if (shard.Describe().diverged) return kDiverged;
+  if (!finished || AnyLeftInGoodOrder(shard.Sessions())) return 0;
   LOG(ERROR) << "every worker was lost";
   return kEveryWorkerLost;
+}
+
+// Returns the signal that ended it, or 0 if the job is over; or the error of GoBack().
+absl::StatusOr<int> Server::AwaitEnd() {
+  while (!IsOver()) {
+    const int signal = WaitForStopSignal();
+    if (signal != 0) return signal;
+    Shard& shard = incarnation_->shard();
+    shard.Tick();
+    const ShardStatus state = shard.Describe();
+    const absl::optional<std::string> waits = step_wait_log_.Look(state);
+    if (waits.has_value()) LOG(WARNING) << *waits;
+    if (!state.goes_back || state.phase != Phase::kTraining) continue;
+    const absl::Status gone_back = GoBack(state);
+    if (!gone_back.ok()) return gone_back;
+  }
+  return 0;
+}
+
+bool Server::IsOver() const {
+  return incarnation_->drained() || (options_.exit_when_finished && incarnation_->deserted());
+}
+
+// ---- Divergence ----
+
+// Goes on from the newest checkpoint that is from before the suspect steps, with half the learning
+// rate. Ends the job if there is none, or if that has not helped often enough. An error leaves no
+// incarnation.
+absl::Status Server::GoBack(const ShardStatus& state) {
+  const Step since = state.suspect_since.value_or(state.step);
+  const std::string checkpoint = incarnation_->durable()->NewestBefore(since);
+  if (checkpoint.empty() || returns_ == kMostReturns) {
+    const std::string why = checkpoint.empty()
+                                ? "no checkpoint is from before"
+                                : absl::StrCat("the server has gone back ", returns_, " times");
+    LOG(ERROR) << "the job ends: " << why;
+    incarnation_->shard().Drain(DivergedError(absl::StrCat(DivergenceOf(state), "; ", why)));
+    return absl::OkStatus();
+  }
+  ++returns_;
+  options_.shard.warnings = {WentBack(state, since, checkpoint)};
+  LOG(WARNING) << options_.shard.warnings[0].text;
+  options_.shard.session_base = SessionId(RandomNonce().value() >> 1);
+  // Workers join again, as after a crash.
+  incarnation_->Shutdown(absl::UnavailableError("the server goes back to a checkpoint"),
+                         absl::ZeroDuration());
+  const absl::Status removed = incarnation_->durable()->RemoveSince(since);
+  incarnation_ = nullptr;  // and its lock of the directory
+  if (!removed.ok()) return removed;
+  auto again = ServerIncarnation::StartAgain(options_, trace_.get(), state.step, HalfRate(state));
+  if (!again.ok()) return again.status();
+  incarnation_ = *std::move(again);
+  return absl::OkStatus();
 }
 
 // Each worker and observer hears with its next call why the job ends, and goes. One that has not
 // called for the time of a lease is not waited for.
 void Server::AwaitFarewell() {
-  const absl::Time until = RealClock().Now() + lease_;
-  while (AnyIsPresent(shard_.Sessions()) && RealClock().Now() < until && WaitForStopSignal() == 0) {
-    shard_.Tick();
+  const absl::Time until = RealClock().Now() + options_.shard.lease;
+  while (AnyIsPresent(shard().Sessions()) && RealClock().Now() < until &&
+         WaitForStopSignal() == 0) {
+    incarnation_->shard().Tick();
   }
 }
 
 // Saves a checkpoint of the last step, if there are parameters; but if training diverged, the
 // directory keeps what was saved before.
 absl::Status Server::SaveLast() {
-  if (durable_ == nullptr || shard_.snapshot() == nullptr) return absl::OkStatus();
-  const ShardStatus state = shard_.Describe();
+  DurableDirectory* const durable = incarnation_->durable();
+  if (durable == nullptr || shard().snapshot() == nullptr) return absl::OkStatus();
+  const ShardStatus state = shard().Describe();
   if (state.diverged) {
     LOG(WARNING) << "no last checkpoint is saved, because training diverged" << HowToGoBack(state);
     return absl::OkStatus();
   }
-  const absl::Status saved = SaveCheckpointAndWait(shard_, *durable_);
+  const absl::Status saved = SaveCheckpointAndWait(incarnation_->shard(), *durable);
   const Step since = state.suspect_since.value_or(state.step);
   if (saved.ok() && state.step.value() - since.value() >= kSuspiciousSteps) {
     LOG(WARNING) << "the last checkpoint may be a bad one, because training seems to diverge"
@@ -204,18 +261,20 @@ absl::Status Server::SaveLast() {
 std::string Server::HowToGoBack(const ShardStatus& state) {
   if (!state.suspect_since.has_value()) return "";
   const std::string since = absl::StrCat(" since step ", state.suspect_since->value());
-  const std::string better = durable_->NewestBefore(*state.suspect_since);
+  const std::string better = incarnation_->durable()->NewestBefore(*state.suspect_since);
   if (better.empty()) return absl::StrCat(since, "; no checkpoint is from before");
-  return absl::StrCat(since, "; the newest checkpoint from before is ", better,
-                      ": a server that is started with this directory continues from there if you "
-                      "remove the later ones",
-                      durable_->journals() ? " and the files journal-* and kept" : "");
+  return absl::StrCat(
+      since, "; the newest checkpoint from before is ", better,
+      ": a server that is started with this directory continues from there if you "
+      "remove the later ones",
+      incarnation_->durable()->journals() ? " and the files journal-* and kept" : "");
 }
 
 std::string Server::ClosingTable() const {
-  const std::shared_ptr<const Snapshot> parameters = shard_.snapshot();
+  if (incarnation_ == nullptr) return "";
+  const std::shared_ptr<const Snapshot> parameters = shard().snapshot();
   return sluice::ClosingTable(
-      shard_.Describe(), shard_.results(),
+      shard().Describe(), shard().results(),
       parameters == nullptr ? absl::Span<const float>() : parameters->values.span());
 }
 

@@ -225,6 +225,32 @@ std::string DurableDirectory::NewestBefore(Step suspect_since) {
   return path;
 }
 
+absl::Status DurableDirectory::RemoveSince(Step suspect_since) {
+  FlushJournal();
+  absl::Status removed;
+  absl::Notification done;
+  executor_.Run([&] {
+    removed = RemoveJournal();
+    if (removed.ok()) removed = checkpoints_.RemoveSince(suspect_since);
+    done.Notify();
+  });
+  done.WaitForNotification();
+  return removed;
+}
+
+// First the file that says which steps are durable: without them, the journal may end anywhere.
+absl::Status DurableDirectory::RemoveJournal() {
+  if (!journals()) return absl::OkStatus();
+  absl::Status removed = files_.Remove(PathOf(kDurableStep));
+  const auto segments = SegmentsIn(files_, options_.directory);
+  if (!segments.ok()) return segments.status();
+  for (const SegmentName& segment : *segments) {
+    if (!removed.ok()) return removed;
+    removed = files_.Remove(PathOf(segment.FileName()));
+  }
+  return removed.ok() ? files_.SyncDirectory(options_.directory) : removed;
+}
+
 void DurableDirectory::SaveUnlessBusy(std::shared_ptr<const ShardCheckpoint> checkpoint) {
   if (saving_ > 0) {
     LOG(WARNING) << "step " << checkpoint->step

@@ -95,6 +95,12 @@ class DurableDirectory {
   // once those that are being saved are saved; empty if there is none.
   std::string NewestBefore(Step suspect_since);
 
+  // Removes the checkpoints that are not from before, and the journal, once those that are being
+  // saved are saved: the next server in this directory continues from NewestBefore(). Nothing may
+  // be saved after that, and no step journaled. Errors are FileSystem's; then a part may be left,
+  // and the next server continues from the newest checkpoint that is.
+  absl::Status RemoveSince(Step suspect_since);
+
   // Does the same as Save(), unless an earlier checkpoint is still being saved. The log says
   // whether it was saved. With a journal, the first checkpoint is tried until it succeeds, because
   // no step is durable without it, and a full disk may have space again.
@@ -103,6 +109,7 @@ class DurableDirectory {
  private:
   DurableDirectory(const DurableOptions& options, FileSystem& files);
 
+  absl::Status RemoveJournal();
   std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
   absl::Status ReadIncarnations();
   absl::Status CheckHistory() const;

@@ -24,6 +24,8 @@ absl::string_view DivergenceActionName(DivergenceAction action) {
       return "stop";
     case DivergenceAction::kStopIfFlat:
       return "stop-if-flat";
+    case DivergenceAction::kRestore:
+      return "restore";
     case DivergenceAction::kWarn:
       break;
   }
@@ -31,8 +33,12 @@ absl::string_view DivergenceActionName(DivergenceAction action) {
 }
 
 bool EndsJob(DivergenceAction action, Divergence what) {
-  if (what == Divergence::kDoesNotLearn) return action == DivergenceAction::kStopIfFlat;
-  return action != DivergenceAction::kWarn;
+  if (action == DivergenceAction::kStopIfFlat) return true;
+  return action == DivergenceAction::kStop && what != Divergence::kDoesNotLearn;
+}
+
+bool GoesBack(DivergenceAction action, Divergence what) {
+  return action == DivergenceAction::kRestore && what != Divergence::kDoesNotLearn;
 }
 
 void DivergenceDetector::Restore(const absl::optional<LossMemory>& losses,

@@ -25,8 +25,10 @@ enum class DivergenceAction {
   kWarn,
   kStop,        // end the job, but not because its loss stays
   kStopIfFlat,  // end it then, too
+  kRestore,     // go back to a checkpoint from before, but not because its loss stays
 };
-absl::string_view DivergenceActionName(DivergenceAction action);  // "warn", "stop", "stop-if-flat"
+// "warn", "stop", "stop-if-flat" or "restore".
+absl::string_view DivergenceActionName(DivergenceAction action);
 
 enum class Divergence {
   kNotFinite,       // most gradients or losses are not finite any more
@@ -37,6 +39,8 @@ enum class Divergence {
 
 // Whether `action` ends a job in which that was seen.
 bool EndsJob(DivergenceAction action, Divergence what);
+// Whether `action` goes back then.
+bool GoesBack(DivergenceAction action, Divergence what);
 
 // What was seen of a step that was made.
 struct StepReport {

@@ -50,9 +50,13 @@ bool RuntimeSettings::Adopt() {
   return true;
 }
 
-double RuntimeSettings::LearningRate(const OptimizerConfig& optimizer, Step step) const {
+double RuntimeSettings::BaseLearningRate(const OptimizerConfig& optimizer) const {
   const double own = LearningRateOf(optimizer.options);
-  return Changed(own, own, learning_rate_) * schedule_.FactorAt(step);
+  return Changed(own, own, learning_rate_);
+}
+
+double RuntimeSettings::LearningRate(const OptimizerConfig& optimizer, Step step) const {
+  return BaseLearningRate(optimizer) * schedule_.FactorAt(step);
 }
 
 std::vector<double> RuntimeSettings::LearningRates(const OptimizerConfig& optimizer,

@@ -56,8 +56,10 @@ class RuntimeSettings {
   // The learning rate that the operator set in place of the optimizer's, if any.
   const absl::optional<double>& learning_rate() const { return learning_rate_; }
 
-  // The rate of parameters that are in no group, for the step that follows `step`, with the
-  // schedule applied. 0 if the workers apply their own optimizers.
+  // The rate of parameters that are in no group, without the schedule. 0 if the workers apply their
+  // own optimizers.
+  double BaseLearningRate(const OptimizerConfig& optimizer) const;
+  // That rate for the step that follows `step`, with the schedule applied.
   double LearningRate(const OptimizerConfig& optimizer, Step step) const;
   // That rate, followed by the rate of each group. If the operator changed the rate, the groups'
   // rates change in proportion. A proportion to 0 does not exist: if the optimizer's own rate is 0,

@@ -16,7 +16,8 @@ namespace {
 const std::map<std::string, DivergenceAction> kDivergenceActions = {
     {"warn", DivergenceAction::kWarn},
     {"stop", DivergenceAction::kStop},
-    {"stop-if-flat", DivergenceAction::kStopIfFlat}};
+    {"stop-if-flat", DivergenceAction::kStopIfFlat},
+    {"restore", DivergenceAction::kRestore}};
 
 void AddConsistencyFlags(CLI::App& group, TrainingFlags& flags) {
   group
@@ -96,8 +97,10 @@ void AddGuardFlags(CLI::App& group, TrainingFlags& flags) {
           "--on-divergence", flags.guards.on_divergence,
           "what to do when the loss rises, or gradients or parameters explode: warn (in the "
           "log, the closing table and the Inspector), stop (end the job too, with exit code "
-          "7, and save no last checkpoint), or stop-if-flat (also when the loss stays as it "
-          "was at the start for 1,000 rounds); where losses may rise or stay, as in "
+          "7, and save no last checkpoint), stop-if-flat (also when the loss stays as it "
+          "was at the start for 1,000 rounds), or restore (go back to a checkpoint from before, "
+          "with half the learning rate; needs --checkpoint-dir); where losses may rise or stay, as "
+          "in "
           "adversarial, contrastive or reinforcement learning, only warn")
       ->transform(CLI::CheckedTransformer(kDivergenceActions))
       ->default_str("warn");

@@ -173,9 +173,6 @@ void Coordinator::EndOverdueWait(Completions* completions) {
   step_.EndWait();
 }
 
-void Coordinator::Drain(Completions* completions) { GoDown(DrainingError(), completions); }
-
-// Does nothing if `why` is OK.
 void Coordinator::GoDown(const absl::Status& why, Completions* completions) {
   if (why.ok() || draining()) return;
   serving_ = why;

@@ -80,7 +80,8 @@ class Coordinator {
   absl::StatusOr<Step> SetLearningRate(double learning_rate);
   ReductionOrder OrderFor(ConsistencyMode mode) const { return settings_.OrderFor(mode); }
   absl::Status Evict(const std::string& worker, Completions* completions);
-  void Drain(Completions* completions);
+  // From now on all who come get `why`; nothing happens if it is OK, or after the first time.
+  void GoDown(const absl::Status& why, Completions* completions);
   absl::StatusOr<InitializeStart> BeginInitialize(SessionId session);
   PushId BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
                    std::function<void()> cancel, Completions* completions);
@@ -128,7 +129,6 @@ class Coordinator {
   void NoteWhoIsServed();
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);
-  void GoDown(const absl::Status& why, Completions* completions);
   bool draining() const { return !serving_.ok(); }
   void ServePulls(Completions* completions);
   void AnswerPublished(Completions* completions);

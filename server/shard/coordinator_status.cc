@@ -34,6 +34,8 @@ ShardStatus Coordinator::Describe() const {
   state.expected_workers = options_.expected_workers;
   state.schedule = settings_.schedule();
   state.learning_rate = LearningRate();
+  state.base_learning_rate =
+      roster_.layout() == nullptr ? 0 : settings_.BaseLearningRate(roster_.optimizer());
   state.current = step_.Describe(admission_.in_flight());
   state.waiting_pulls = pulls_.size();
   state.counters = admission_.gate().counters();

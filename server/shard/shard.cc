@@ -120,9 +120,9 @@ absl::Status Shard::Evict(const std::string& worker) {
   return evicted;
 }
 
-void Shard::Drain() {
+void Shard::Drain(const absl::Status& why) {
   CompletingLock lock(&mu_);
-  coordinator_.Drain(lock.completions());
+  coordinator_.GoDown(why, lock.completions());
 }
 
 // ---- Initial parameters ----

@@ -32,6 +32,7 @@
 #include "common/base/parallel.h"
 #include "common/protocol/protocol_types.h"
 #include "common/trace/trace.h"
+#include "server/admission/draining.h"
 #include "server/admission/gate.h"
 #include "server/admission/pull_queue.h"
 #include "server/aggregation/pending_push.h"
@@ -104,7 +105,8 @@ class Shard {
   // The order of reduction of new rules in that mode that do not name one; see RuntimeSettings.
   ReductionOrder OrderFor(ConsistencyMode mode) const;
   absl::Status Evict(const std::string& worker);  // its process may not join again
-  void Drain();  // from now on pushes, joins and waiting pulls of workers get DRAINING
+  // From now on pushes, joins and waiting pulls of workers get `why`: DRAINING or DIVERGED.
+  void Drain(const absl::Status& why = DrainingError());
 
   ShardStatus Describe() const;
   std::vector<SessionRecord> Sessions() const;  // in order of name; copies all, not for peers

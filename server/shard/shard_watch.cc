@@ -84,6 +84,7 @@ absl::Status ShardWatch::Tell(Completions* completions) {
 void ShardWatch::Describe(ShardStatus* status) const {
   status->warnings = watch_.warnings();
   status->suspect_since = watch_.suspect_since();
+  status->goes_back = watch_.GoesBack();
 }
 
 void ShardWatch::Describe(ShardCheckpoint* checkpoint) const {

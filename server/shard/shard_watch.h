@@ -33,7 +33,7 @@ struct WatchedShard {
 class ShardWatch {
  public:
   explicit ShardWatch(const WatchedShard& shard)
-      : shard_(shard), watch_(shard.options.guards.on_divergence) {}
+      : shard_(shard), watch_(shard.options.guards.on_divergence, shard.options.warnings) {}
 
   // Continues from a checkpoint. Before any other method.
   void Restore(const ShardCheckpoint& checkpoint);

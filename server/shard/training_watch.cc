@@ -32,6 +32,8 @@ absl::string_view NameOf(WarningKind kind) {
       return "workers are lost";
     case WarningKind::kGradientsDropped:
       return "most gradients are dropped";
+    case WarningKind::kWentBack:
+      return "training has gone back";
     case WarningKind::kNotFinite:
     case WarningKind::kParametersGrow:
     case WarningKind::kLossRises:
@@ -98,6 +100,10 @@ void TrainingWatch::OnNotFinite(Step step, SessionId worker, uint32_t workers, A
 
 bool TrainingWatch::Ends() const {
   return detector_.verdict().has_value() && EndsJob(action_, detector_.verdict()->what);
+}
+
+bool TrainingWatch::GoesBack() const {
+  return detector_.verdict().has_value() && sluice::GoesBack(action_, detector_.verdict()->what);
 }
 
 void TrainingWatch::NoteVerdict(Step step, AdviceSource facts) {

@@ -29,8 +29,9 @@ class TrainingWatch {
  public:
   static constexpr uint64_t kJudgedPushes = 256;  // after which their dropped share is judged
 
-  // `action` decides when the job ends.
-  explicit TrainingWatch(DivergenceAction action) : action_(action) {}
+  // `action` decides when the job ends or goes back. `warnings` are those to begin with.
+  explicit TrainingWatch(DivergenceAction action, std::vector<TrainingWarning> warnings = {})
+      : action_(action), warnings_(std::move(warnings)) {}
 
   // See DivergenceDetector.
   void Restore(const absl::optional<LossMemory>& losses, absl::optional<Step> suspect_since) {
@@ -62,8 +63,9 @@ class TrainingWatch {
   // `bounded`: the mode drops gradients for their age alone, and should drop few.
   void OnPushes(Step step, const PushCounters& counters, bool bounded);
 
-  // Whether training diverges now, so that the job ends.
+  // Whether training diverges now, so that the job ends, or goes back.
   bool Ends() const;
+  bool GoesBack() const;
   // In the order in which they came.
   const std::vector<TrainingWarning>& warnings() const { return warnings_; }
   // The sentence of the divergence that is or was last; empty if there was none.

@@ -57,6 +57,8 @@ struct ShardOptions {
   // The time between two calls of Tick(). If a call is late, this process was stopped or had no
   // CPU; that time counts against nobody (running_clock.h).
   absl::Duration tick = absl::InfiniteDuration();
+  // That the job begins with: of earlier incarnations.
+  std::vector<TrainingWarning> warnings;
   // Workers and observers that may be present at once.
   uint32_t max_sessions = 1024;
   // Elements of a model. A larger model is refused before memory is allocated for it.
@@ -121,6 +123,7 @@ struct ShardStatus {
   LearningRateSchedule schedule;
   // The current step's, for parameters in no group; 0 if the workers apply their own optimizers.
   double learning_rate = 0;
+  double base_learning_rate = 0;  // the same without the schedule
   uint32_t workers = 0;
   uint32_t expected_workers = 0;  // of ShardOptions
   uint32_t observers = 0;
@@ -141,6 +144,7 @@ struct ShardStatus {
   std::vector<TrainingWarning> warnings;  // at most one of each kind, in the order they came
   absl::optional<Step> suspect_since;     // see ShardCheckpoint
   bool diverged = false;                  // the server ended the job, because training diverged
+  bool goes_back = false;                 // training diverges, and the server shall go back
 
   // The time from initialisation to the latest step, divided by the number of steps. 0 before the
   // first step.

@@ -17,6 +17,7 @@ enum class WarningKind {
   kDoesNotLearn,
   kWorkersLost,       // half of the workers or more were evicted
   kGradientsDropped,  // most gradients are dropped because they are stale
+  kWentBack,          // the server has gone back to a checkpoint, because training diverged
 };
 
 struct TrainingWarning {

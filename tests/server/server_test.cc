@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -388,6 +389,19 @@ TEST(ServerServeTest, SavesNoLastCheckpointOfTrainingThatDiverged) {
   }
   EXPECT_EQ(world.Wait(), 7);
   EXPECT_THAT(CheckpointsIn(options.durable.directory), ElementsAre(kFirstCheckpoint));
+}
+
+TEST(ServerServeTest, EndsAJobThatShallGoBackButDivergesFromItsFirstStepOn) {
+  ServerOptions options = Saving(Serving(Sync(1)), "nowhere");
+  options.shard.guards.on_divergence = DivergenceAction::kRestore;
+  ServingWorld world(options);
+  {
+    SessionOf a(world, "a");
+    absl::Status trained;
+    while (trained.ok()) trained = a.Train(std::numeric_limits<float>::quiet_NaN());
+    EXPECT_THAT(trained, IsError(Reason::kDiverged, HasSubstr("; no checkpoint is from before")));
+  }
+  EXPECT_EQ(world.Wait(), 7);
 }
 
 // It computes for longer than the server waits, and hears why when it comes back.

@@ -84,6 +84,60 @@ TEST(DivergingJobTest, LeavesTheCheckpointFromBeforeAndTellsAWorkerThatWasStarte
   EXPECT_THAT(CheckpointsIn(directory), ElementsAre("checkpoint-000001-000000000000.safetensors"));
 }
 
+// ---- A server that goes back ----
+
+// Checkpoints of steps 0, 50, 100, …
+Words GoingBack(const std::string& directory, const Words& flags) {
+  return With({"--on-divergence=restore", "--checkpoint-every=50", "--checkpoint-dir=" + directory},
+              flags);
+}
+
+// Each step of a rate R subtracts R. Steps are slow, so that the job is not over when the server
+// sees that it diverges.
+Words SteadyWorker(const Words& flags) {
+  return With({RunfilePath("tests/testing/process/pushing_worker_program"), "--steps=1000",
+               "--gradient=1", "--elements=3", "--batch-time=0.002"},
+              flags);
+}
+
+class GoingBackTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GoingBackTest, TheJobGoesOnFromBeforeWithHalfTheLearningRate) {
+  const std::string directory = TestPath("back-" + GetParam());
+  Standalone server(GoingBack(directory, {"--durability=" + GetParam()}));
+  const std::string worker =
+      OutputOf(SteadyWorker({server.flag(), "--bad-from-step=100", "--bad-above-rate=0.6"}), 0);
+  // From step 50 on the rate was 0.5.
+  EXPECT_THAT(LinesWith(worker, "parameters at"),
+              ElementsAre("parameters at step 1000: -525 to -525"));
+  EXPECT_THAT(server.process().Wait(kJob), IsOkAndHolds(0));
+  const std::string& output = server.process().output();
+  EXPECT_THAT(ClosingRows(output),
+              Contains(Pair("warning", AllOf(StartsWith("training has gone back from step "),
+                                             HasSubstr("000001-000000000050.safetensors, with the "
+                                                       "learning rate 0.5 in place of 1, because "
+                                                       "training diverges since step 101: ")))))
+      << output;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoingBackTest, ::testing::Values("memory", "journal"),
+                         [](const auto& test) { return test.param; });
+
+TEST(GoingBackInVainTest, EndsTheJobAfterTheThirdTime) {
+  const std::string directory = TestPath("in-vain");
+  Standalone server(GoingBack(directory, {}));
+  const auto worker = Start(SteadyWorker({server.flag(), "--bad-from-step=200"}));
+  EXPECT_THAT(worker->Wait(kJob), IsOkAndHolds(7)) << worker->output();
+  EXPECT_THAT(LinesWith(worker->output(), "pushing_worker_program: "),
+              ElementsAre(AllOf(HasSubstr(kEnd), HasSubstr("the learning rate, which is 0.125"),
+                                HasSubstr("; the server has gone back 3 times"))));
+  EXPECT_THAT(server.process().Wait(kJob), IsOkAndHolds(7)) << server.process().output();
+  EXPECT_THAT(LinesWith(server.process().output(), "the job ends: the server has gone back"),
+              SizeIs(1));
+}
+
+// ---- Programs of one's own ----
+
 // With a learning rate that makes its parameters explode.
 Words Example(const Words& flags) {
   return With({RunfilePath("worker/torch/examples/example"), "100000"}, flags);

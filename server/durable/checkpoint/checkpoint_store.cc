@@ -107,6 +107,17 @@ absl::optional<CheckpointName> CheckpointStore::NewestBefore(Step suspect_since)
   return *newest;
 }
 
+absl::Status CheckpointStore::RemoveSince(Step suspect_since) {
+  const auto names = List();
+  if (!names.ok()) return names.status();
+  const auto before = FindBefore(*names, suspect_since);
+  for (auto name = names->begin(); name != before; ++name) {
+    const absl::Status removed = files_.Remove(PathOf(name->FileName()));
+    if (!removed.ok()) return removed;
+  }
+  return SyncDirectory();
+}
+
 absl::StatusOr<ShardCheckpoint> CheckpointStore::Load(const CheckpointName& name) const {
   const std::string path = PathOf(name.FileName());
   const auto file = files_.Open(path);

@@ -55,6 +55,9 @@ class CheckpointStore {
   // are those of parameters which are older by one step. Absent if there is none.
   absl::optional<CheckpointName> NewestBefore(Step suspect_since) const;
 
+  // Removes those that are not from before, so that a server continues from that one.
+  absl::Status RemoveSince(Step suspect_since);
+
   // Loads one. DATA_LOSS names the file and says what is wrong with it.
   absl::StatusOr<ShardCheckpoint> Load(const CheckpointName& name) const;
 

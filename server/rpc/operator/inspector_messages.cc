@@ -122,6 +122,8 @@ v1::WarningKind KindToProto(WarningKind kind) {
       return v1::WORKERS_LOST;
     case WarningKind::kGradientsDropped:
       return v1::GRADIENTS_DROPPED;
+    case WarningKind::kWentBack:
+      return v1::WENT_BACK;
     case WarningKind::kNotFinite:
       break;
   }

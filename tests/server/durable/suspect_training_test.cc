@@ -113,6 +113,23 @@ TEST_F(SuspectTrainingTest, AServerContinuesFromBeforeIfTheLaterOnesAreRemoved) 
   EXPECT_THAT(life.world().shard().Describe().warnings, IsEmpty());
 }
 
+TEST_F(SuspectTrainingTest, AServerThatGoesBackLeavesNothingOfTheStepsSince) {
+  options_.durability = Durability::kJournal;
+  {
+    Life life(options_, files_);
+    Diverge(life);
+    ASSERT_THAT(life.directory().RemoveSince(Step(401)), IsOk());
+  }
+  const auto names = files_.List(options_.directory);
+  EXPECT_THAT(*names, ElementsAre("checkpoint-000001-000000000390.safetensors",
+                                  "life-000001-000000000000", "reached"));
+  Life life(options_, files_);
+  EXPECT_EQ(life.world().step(), 390u);
+  ASSERT_THAT(life.world().Restart("a"), IsOk());
+  PushLosses(life, 10, 0.3F);
+  EXPECT_EQ(life.world().step(), 400u);
+}
+
 // To continue from there, the journal is removed.
 TEST_F(SuspectTrainingTest, NoJournalIsKeptForTheCheckpointFromBefore) {
   options_.durability = Durability::kJournal;

@@ -244,6 +244,18 @@ TEST(DivergenceActionTest, OtherTroubleEndsTheJobUnlessItShallWarn) {
   }
 }
 
+TEST(DivergenceActionTest, OnlyRestoreGoesBackAndNotForALossThatStays) {
+  for (const Divergence what :
+       {Divergence::kNotFinite, Divergence::kParametersGrow, Divergence::kLossRises}) {
+    EXPECT_TRUE(GoesBack(DivergenceAction::kRestore, what));
+    EXPECT_FALSE(EndsJob(DivergenceAction::kRestore, what));
+    EXPECT_FALSE(GoesBack(DivergenceAction::kWarn, what));
+    EXPECT_FALSE(GoesBack(DivergenceAction::kStop, what));
+  }
+  EXPECT_FALSE(GoesBack(DivergenceAction::kRestore, Divergence::kDoesNotLearn));
+  EXPECT_FALSE(EndsJob(DivergenceAction::kRestore, Divergence::kDoesNotLearn));
+}
+
 // ---- Advice ----
 
 TEST(AdviceTest, NamesTheLearningRate) {

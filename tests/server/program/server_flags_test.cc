@@ -233,6 +233,7 @@ TEST(ServerFlagsTest, RefusesValuesThatMakeNoSense) {
   EXPECT_THAT(refusal("--workers=0"), invalid("--workers is 0, expected at least 1"));
   EXPECT_THAT(refusal("--quorum=5"), invalid("quorum is 5 in sync mode, which has none"));
   EXPECT_THAT(refusal("--max-staleness=3"), invalid("max_staleness is 3 in sync mode"));
+  EXPECT_THAT(refusal("--on-divergence=restore"), invalid("give --checkpoint-dir=DIRECTORY"));
   EXPECT_THAT(refusal("--token-file=/nonexistent"),
               HasCode(absl::StatusCode::kNotFound, HasSubstr("cannot read /nonexistent")));
 }

@@ -213,6 +213,7 @@ TEST(TrainingFlagsTest, EndAJobThatDiverges) {
   EXPECT_EQ(Options({"--on-divergence=stop"}).guards.on_divergence, DivergenceAction::kStop);
   EXPECT_EQ(Options({"--on-divergence=stop-if-flat"}).guards.on_divergence,
             DivergenceAction::kStopIfFlat);
+  EXPECT_EQ(Options({"--on-divergence=restore"}).guards.on_divergence, DivergenceAction::kRestore);
   EXPECT_EQ(Options({"--on-divergence=warn"}).guards.on_divergence, DivergenceAction::kWarn);
   EXPECT_THAT(Apply({"--on-divergence=restart"}),
               HasCode(absl::StatusCode::kInternal,

@@ -35,6 +35,29 @@ TEST(StopOnDivergenceTest, WorkersAreToldWhatWasSeenAndWhatToDo) {
   EXPECT_THAT(world.Heard("owner"), ElementsAre("draining 647 because training diverges"));
 }
 
+TEST(RestoreOnDivergenceTest, TheShardOnlySaysThatTheServerShallGoBack) {
+  ShardOptions options = Sync(1);
+  options.guards.on_divergence = DivergenceAction::kRestore;
+  LearningWorld world(options);
+  world.PushLosses(1200, 2.3F);
+  EXPECT_FALSE(world.shard().Describe().goes_back);  // a loss that stays is no reason
+  world.PushLosses(147, 7);
+  const ShardStatus status = world.shard().Describe();
+  EXPECT_TRUE(status.goes_back);
+  EXPECT_FALSE(status.diverged);
+  EXPECT_EQ(status.phase, Phase::kTraining);
+  EXPECT_THAT(world.PushLoss(7), IsOk());
+}
+
+TEST(RestoreOnDivergenceTest, AServerThatHasGoneBackSaysSoFromTheBeginning) {
+  ShardOptions options = Sync(1);
+  options.warnings = {{WarningKind::kWentBack, Step(3), absl::nullopt, "training has gone back"}};
+  LearningWorld world(options);
+  ASSERT_THAT(world.Warnings(), SizeIs(1));
+  EXPECT_EQ(world.Warnings()[0].kind, WarningKind::kWentBack);
+  EXPECT_EQ(world.Warnings()[0].over, absl::nullopt);
+}
+
 TEST(StopOnDivergenceTest, ALossThatStaysEndsTheJobOnlyIfThatIsAskedFor) {
   LearningWorld world(Stopping(Sync(1)));
   world.PushLosses(1500, 2.3F);

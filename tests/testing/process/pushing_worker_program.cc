@@ -5,7 +5,7 @@
 // holds, and how many of its pushes counted, as it was told.
 //
 //   pushing_worker_program --steps=N --gradient=G [--stop-at-step=S [--in-push] [--die]]
-//   [--bad-from-step=S] and a job's flags
+//   [--bad-from-step=S [--bad-above-rate=R]] and a job's flags
 
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -56,6 +56,7 @@ struct Flags {
   bool in_push = false;
   bool die = false;
   int64_t bad_from_step = -1;
+  double bad_above_rate = 0;
 };
 
 // Blocks until `condition` holds for the server's state.
@@ -192,10 +193,11 @@ class RoundLog {
   std::vector<double> times_;
 };
 
-// The loss to report for the next step, if any.
-absl::optional<float> LossAt(const Flags& flags, Step step) {
+// The loss to report for the next step, if any. `rate` is the learning rate of the last one.
+absl::optional<float> LossAt(const Flags& flags, Step step, double rate) {
   if (flags.bad_from_step < 0) return absl::nullopt;
-  return static_cast<int64_t>(step.value()) < flags.bad_from_step ? 2.0F : 7.0F;
+  const bool late = static_cast<int64_t>(step.value()) >= flags.bad_from_step;
+  return late && rate > flags.bad_above_rate ? 7.0F : 2.0F;
 }
 
 void SayEnd(Step step, uint64_t counted, const std::vector<float>& parameters) {
@@ -223,15 +225,18 @@ absl::Status Work(const Flags& flags, const Job& job) {
   RoundLog rounds(flags.report_every > 0 ? absl::Seconds(flags.report_every)
                                          : absl::InfiniteDuration());
   uint64_t counted = 0;
+  double rate = 1;
   while (client.step().value() < flags.steps && !(flags.leave_on_sigterm && AskedToLeave())) {
     if (flags.stop_at_step == static_cast<int64_t>(client.step().value())) {
       return Stop(flags, job.ticket(), client, gradient.values);
     }
     absl::SleepFor(absl::Seconds(flags.batch_time));
     const absl::Time began = absl::Now();
-    const auto round =
-        client.PushPull(gradient, 1, LossAt(flags, client.step()), absl::MakeSpan(parameters));
+    const float before = parameters[0];
+    const auto round = client.PushPull(gradient, 1, LossAt(flags, client.step(), rate),
+                                       absl::MakeSpan(parameters));
     if (!round.ok()) return round.status();
+    if (flags.gradient != 0) rate = (before - parameters[0]) / flags.gradient;
     const Disposition told = round->disposition;
     counted += told == Disposition::kAccepted || told == Disposition::kApplied ? 1 : 0;
     if (flags.report_every > 0) rounds.Note(absl::Now() - began);
@@ -259,6 +264,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--die", flags.die, "do not wait, raise SIGKILL");
   app.add_option("--bad-from-step", flags.bad_from_step,
                  "report a loss of 2 for each step, and of 7 from this one on");
+  app.add_option("--bad-above-rate", flags.bad_above_rate,
+                 "of 7 only as long as steps are made with a larger learning rate");
   AddJobFlags(app, flags.job);
   CLI11_PARSE(app, argc, argv);
   if (flags.leave_on_sigterm) HoldBackSigterm();

@@ -102,6 +102,14 @@ TEST_F(CheckpointStoreTest, TheParametersOfTheFirstBadLossAreNotFromBefore) {
   EXPECT_EQ(store_.NewestBefore(Step(11)), absl::nullopt);
 }
 
+TEST_F(CheckpointStoreTest, RemovesThoseThatAreNotFromBeforeForALifeThatGoesBack) {
+  for (uint64_t step : {10, 20}) ASSERT_THAT(store_.Save(CheckpointAt(step)), IsOk());
+  ASSERT_THAT(store_.Save(CheckpointAt(20, 2)), IsOk());
+  ASSERT_THAT(store_.RemoveSince(Step(21)), IsOk());
+  EXPECT_THAT(StepsIn(store_), ElementsAre(10));
+  EXPECT_THAT(Newest(), IsOkAndHolds(10));
+}
+
 TEST_F(CheckpointStoreTest, LoadsThePreviousOneInPlaceOfADamagedOne) {
   for (uint64_t step : {10, 20}) ASSERT_THAT(store_.Save(CheckpointAt(step)), IsOk());
   files_.BytesOf(PathOf(1, 20))[100] ^= 1;

@@ -1,0 +1,90 @@
+#include "server/incarnation.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/thread_pool.h"
+#include "server/durable/recovery.h"
+#include "server/durable/save_checkpoint.h"
+
+namespace sluice {
+
+ServerIncarnation::ServerIncarnation(const ServerOptions& options,
+                                     std::unique_ptr<DurableDirectory> durable, Trace* trace)
+    : shard_(
+          options.shard, RealClock(),
+          [this](const JobEvent& event) {
+            if (event.kind == JobEvent::Kind::kDeserted) deserted_ = true;
+            if (event.kind == JobEvent::Kind::kDraining) drained_ = true;
+          },
+          std::make_unique<ThreadPool>(options.threads), trace),
+      durable_(std::move(durable)) {}
+
+absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::Start(
+    const ServerOptions& options, Trace* trace) {
+  auto restored = Restore(options, trace);
+  if (!restored.ok()) return restored;
+  const absl::Status listens = (*restored)->Listen(options);
+  if (!listens.ok()) return listens;
+  return restored;
+}
+
+absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::StartAgain(
+    const ServerOptions& options, Trace* trace, Step lost, double learning_rate) {
+  auto restored = Restore(options, trace);
+  if (!restored.ok()) return restored;
+  absl::Status ready = (*restored)->ContinueFrom(lost, learning_rate);
+  if (ready.ok()) ready = (*restored)->Listen(options);
+  if (!ready.ok()) return ready;
+  return restored;
+}
+
+absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::Restore(ServerOptions options,
+                                                                              Trace* trace) {
+  std::unique_ptr<DurableDirectory> durable;
+  if (!options.durable.directory.empty()) {
+    auto opened = DurableDirectory::Open(options.durable, *options.files);
+    if (!opened.ok()) return opened.status();
+    durable = *std::move(opened);
+    options.shard.incarnation = durable->incarnation();
+    if (!durable->job_id().empty()) options.shard.job_id = durable->job_id();
+  }
+  std::unique_ptr<ServerIncarnation> made(
+      new ServerIncarnation(options, std::move(durable), trace));
+  if (made->durable_ != nullptr) {
+    const absl::Status recovered = Recover(*made->durable_, made->shard_);
+    if (!recovered.ok()) return recovered;
+  }
+  return made;
+}
+
+// The checkpoint has the learning rate, in case that this process dies soon.
+absl::Status ServerIncarnation::ContinueFrom(Step lost, double learning_rate) {
+  const Step begin = shard_.Describe().step;
+  const uint64_t steps = lost.value() - std::min(lost, begin).value();
+  shard_.SetLostSteps(std::max(steps, durable_->lost_steps()));
+  if (learning_rate > 0) {
+    const auto set = shard_.SetLearningRate(learning_rate);
+    if (!set.ok()) return set.status();
+  }
+  return SaveCheckpointAndWait(shard_, *durable_);
+}
+
+absl::Status ServerIncarnation::Listen(const ServerOptions& options) {
+  auto door = StartGrpcServer(
+      {*options.listen, options.token, options.credentials, options.limits, options.transforms},
+      shard_, durable_.get());
+  if (!door.ok()) return door.status();
+  grpc_server_ = *std::move(door);
+  return absl::OkStatus();
+}
+
+void ServerIncarnation::Shutdown(const absl::Status& why, absl::Duration grace) {
+  if (durable_ != nullptr) durable_->FlushJournal();
+  shard_.FailHeldAnswers(why);
+  grpc_server_->Shutdown(grace);
+}
+
+}  // namespace sluice

@@ -1,0 +1,68 @@
+// One incarnation of a server: a shard, its directory and its gRPC server, from the state that is
+// restored to the last call.
+
+#ifndef SLUICE_SERVER_INCARNATION_H_
+#define SLUICE_SERVER_INCARNATION_H_
+
+#include <atomic>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/net/address.h"
+#include "common/trace/trace.h"
+#include "server/durable/directory.h"
+#include "server/rpc/server.h"
+#include "server/server_options.h"
+#include "server/shard/shard.h"
+
+namespace sluice {
+
+// Start() and Shutdown() are called by one thread, the others by any.
+class ServerIncarnation {
+ public:
+  // Restores the state in options.durable.directory, if there is one, and listens on
+  // options.listen, which is set. `trace`, which may be null, outlives the incarnation. Errors are
+  // those of DurableDirectory::Open(), Recover() and StartGrpcServer().
+  static absl::StatusOr<std::unique_ptr<ServerIncarnation>> Start(const ServerOptions& options,
+                                                                  Trace* trace);
+  // The same, for one that goes back. Its learning rate is `learning_rate`, unless that is 0, and
+  // workers are told that they have lost the steps up to `lost`. Saves a checkpoint of that.
+  static absl::StatusOr<std::unique_ptr<ServerIncarnation>> StartAgain(const ServerOptions& options,
+                                                                       Trace* trace, Step lost,
+                                                                       double learning_rate);
+
+  // Ends all calls, after `grace` at the latest. Answers that the journal holds become `why`.
+  void Shutdown(const absl::Status& why, absl::Duration grace);
+
+  // Whether training is over and all workers and observers have gone.
+  bool deserted() const { return deserted_; }
+  // Whether it goes down.
+  bool drained() const { return drained_; }
+  Shard& shard() { return shard_; }
+  const Shard& shard() const { return shard_; }
+  DurableDirectory* durable() const { return durable_.get(); }  // null if it saves nothing
+  const Address& address() const { return grpc_server_->address(); }
+
+ private:
+  ServerIncarnation(const ServerOptions& options, std::unique_ptr<DurableDirectory> durable,
+                    Trace* trace);
+
+  static absl::StatusOr<std::unique_ptr<ServerIncarnation>> Restore(ServerOptions options,
+                                                                    Trace* trace);
+  absl::Status ContinueFrom(Step lost, double learning_rate);
+  absl::Status Listen(const ServerOptions& options);
+
+  std::atomic<bool> deserted_{false};
+  std::atomic<bool> drained_{false};
+  Shard shard_;
+  // Or null. It tells the shard which steps are durable. It outlives grpc_server_, whose callers
+  // wait for checkpoints.
+  const std::unique_ptr<DurableDirectory> durable_;
+  std::unique_ptr<GrpcServer> grpc_server_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_INCARNATION_H_

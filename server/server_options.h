@@ -1,0 +1,55 @@
+// The options of a whole server.
+
+#ifndef SLUICE_SERVER_SERVER_OPTIONS_H_
+#define SLUICE_SERVER_SERVER_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/encoding/transforms/builtin_transforms.h"
+#include "common/net/address.h"
+#include "common/security/credentials_source.h"
+#include "common/storage/file_system.h"
+#include "common/trace/trace.h"
+#include "server/durable/durable_options.h"
+#include "server/rpc/access/rpc_limits.h"
+#include "server/state/shard_status.h"
+
+namespace sluice {
+
+struct ServerOptions {
+  ShardOptions shard;
+  // Where to listen; port 0 means any free port. Absent: a unix socket in a private directory.
+  absl::optional<Address> listen;
+  // The private directory; empty: a new one is made.
+  std::string directory;
+  // Workers and Admin's callers must present this token; empty: none.
+  std::string token;
+  // For mutual TLS; empty: plaintext.
+  CredentialsSource credentials;
+  RpcLimits limits;
+  // Workers may use the encodings whose transforms are in here.
+  TransformRegistry transforms = BuiltinTransforms();
+  // If true, Serve() returns when all workers and observers have left. If false, it waits for more
+  // workers.
+  bool exit_when_finished = true;
+  // Threads for arithmetic; at least 1.
+  uint32_t threads = 1;
+  // How long calls under way may take to end when the server goes down.
+  absl::Duration grace = absl::Seconds(2);
+  // The wait of a step after which the log names the workers that it waits for.
+  absl::Duration log_step_wait = absl::Seconds(5);
+  // Where and how often to save checkpoints; with an empty directory: never.
+  DurableOptions durable;
+  // The file system of that directory; outlives the server.
+  FileSystem* files = &RealFileSystem();
+  // The file of the server's trace; empty: none.
+  std::string trace_file;
+  Existing existing_trace = Existing::kEmptied;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_SERVER_OPTIONS_H_
