@@ -11,8 +11,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
-#include "common/base/clock.h"
 #include "server/durable/format/checked_line.h"
 #include "server/durable/format/numbered_name.h"
 
@@ -25,8 +23,6 @@ constexpr char kDurableStep[] = "kept";
 constexpr char kReachedStep[] = "reached";
 // The exit code of a process that could not sync its journal.
 constexpr int kNotSynced = 6;
-// The time between two attempts to save the first checkpoint.
-constexpr absl::Duration kPatience = absl::Milliseconds(200);
 
 std::string ThisProcess() {
   char host[256] = "";
@@ -202,42 +198,6 @@ Step DurableDirectory::ReadDurableStep() const {
   return text.has_value() && absl::SimpleAtoi(*text, &step) ? Step(step) : Step();
 }
 
-// ---- Checkpoints ----
-
-void DurableDirectory::Save(std::shared_ptr<const ShardCheckpoint> checkpoint, SaveCallback done) {
-  ++saving_;
-  executor_.Run([this, checkpoint = std::move(checkpoint), done = std::move(done)] {
-    auto saved = SaveNow(*checkpoint);
-    --saving_;
-    if (done) done(std::move(saved));
-  });
-}
-
-std::string DurableDirectory::NewestBefore(Step suspect_since) {
-  std::string path;
-  absl::Notification found;
-  executor_.Run([&] {
-    const auto name = checkpoints_.NewestBefore(suspect_since);
-    if (name.has_value()) path = PathOf(name->FileName());
-    found.Notify();
-  });
-  found.WaitForNotification();
-  return path;
-}
-
-absl::Status DurableDirectory::RemoveSince(Step suspect_since) {
-  FlushJournal();
-  absl::Status removed;
-  absl::Notification done;
-  executor_.Run([&] {
-    removed = RemoveJournal();
-    if (removed.ok()) removed = checkpoints_.RemoveSince(suspect_since);
-    done.Notify();
-  });
-  done.WaitForNotification();
-  return removed;
-}
-
 // First the file that says which steps are durable: without them, the journal may end anywhere.
 absl::Status DurableDirectory::RemoveJournal() {
   if (!journals()) return absl::OkStatus();
@@ -249,79 +209,6 @@ absl::Status DurableDirectory::RemoveJournal() {
     removed = files_.Remove(PathOf(segment.FileName()));
   }
   return removed.ok() ? files_.SyncDirectory(options_.directory) : removed;
-}
-
-void DurableDirectory::SaveUnlessBusy(std::shared_ptr<const ShardCheckpoint> checkpoint) {
-  if (saving_ > 0) {
-    LOG(WARNING) << "step " << checkpoint->step
-                 << " gets no checkpoint, since the one before is still "
-                 << "being written; make --checkpoint-every larger than " << checkpoint_every();
-    return;
-  }
-  ++saving_;
-  SaveBase(std::move(checkpoint));
-}
-
-// A new attempt queues behind the other checkpoints that wait.
-void DurableDirectory::SaveBase(std::shared_ptr<const ShardCheckpoint> checkpoint) {
-  executor_.Run([this, checkpoint = std::move(checkpoint)] {
-    if (!SaveNow(*checkpoint).ok() && WaitForBase()) {
-      SaveBase(checkpoint);
-    } else {
-      --saving_;
-    }
-  });
-}
-
-// Returns whether to try again to save the checkpoint that the journal needs.
-bool DurableDirectory::WaitForBase() {
-  if (journal_ == nullptr || HasBase() || checkpoints_.sync_failed()) return false;
-  return !end_.WaitFor(kPatience);
-}
-
-absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardCheckpoint& checkpoint) {
-  const absl::Time began = RealClock().Now();
-  auto path = checkpoints_.Save(checkpoint);
-  if (!path.ok()) {
-    LOG(ERROR) << "cannot save a checkpoint of step " << checkpoint.step << ": "
-               << path.status().message();
-    if (journal_ != nullptr && checkpoints_.sync_failed()) listener_.fatal(path.status());
-    return path.status();
-  }
-  LOG(INFO) << "saved " << *path << " in " << absl::FormatDuration(RealClock().Now() - began)
-            << "; training paused for " << absl::FormatDuration(checkpoint.pause);
-  if (journal_ != nullptr) NoteSaved();
-  return SavedCheckpoint{*std::move(path), checkpoint.step};
-}
-
-void DurableDirectory::NoteSaved() {
-  journal_->BeginSegment();
-  RemoveOldSegments();
-  Step durable;
-  {
-    absl::MutexLock lock(&mu_);
-    if (has_base_) return;
-    has_base_ = true;
-    durable = durable_;
-  }
-  if (durable > Step()) OnDurable(durable);
-}
-
-// Removes the segments whose steps are all in the oldest checkpoint. One that is older than
-// keep_checkpoints is kept to begin again from there, without the steps that followed.
-void DurableDirectory::RemoveOldSegments() {
-  const auto checkpoints = checkpoints_.List();
-  const auto segments = SegmentsIn(files_, options_.directory);
-  if (!checkpoints.ok() || !segments.ok() || checkpoints->empty()) return;  // the next time
-  const size_t counted = std::min<size_t>(checkpoints->size(), options_.keep_checkpoints);
-  const CheckpointName oldest = (*checkpoints)[counted - 1];
-  for (size_t i = 0; i + 1 < segments->size(); ++i) {
-    const SegmentName& next = (*segments)[i + 1];
-    const bool same_incarnation = next.incarnation == oldest.incarnation;
-    if (next.incarnation > oldest.incarnation || (same_incarnation && next.after > oldest.step))
-      break;
-    files_.Remove(PathOf((*segments)[i].FileName())).IgnoreError();  // the next time
-  }
 }
 
 }  // namespace sluice
