@@ -131,6 +131,8 @@ absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags) {
 
 bool WantsTrace(const JobFlags& flags) { return !flags.server_flags->trace.empty(); }
 
+void SetPushes(uint64_t pushes, JobFlags& flags) { flags.server_flags->training.pushes = pushes; }
+
 Job::Job() = default;
 Job::Job(Job&&) noexcept = default;
 Job::~Job() = default;
@@ -141,6 +143,7 @@ Job Job::Start(int* argc, char*** argv, const JobOptions& options) {
   app.allow_extras();
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   JobFlags flags;
+  SetPushes(options.pushes, flags);
   flags.server_flags->on_attachments = options.on_attachments;
   flags.server_flags->transforms = options.transforms;
   AddJobFlags(app, flags);

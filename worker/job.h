@@ -61,9 +61,14 @@ absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags);
 
 bool WantsTrace(const JobFlags& flags);
 
+// How many pushes all workers together make until training ends. With that, a cosine schedule needs
+// no --lr-total-steps.
+void SetPushes(uint64_t pushes, JobFlags& flags);
+
 // The settings that a program gives its job in addition to the command line. All processes of the
 // job must give the same.
 struct JobOptions {
+  uint64_t pushes = 0;  // see SetPushes(); 0: unknown
   // Called on the server with what workers attach to their pushes. Null: nobody reads attachments.
   AttachmentHook on_attachments;
   // The transforms of encodings: Sluice's own and those that the program adds.

@@ -22,6 +22,20 @@ uint32_t DefaultMaxStaleness(uint32_t workers, uint32_t quorum) {
   return static_cast<uint32_t>(std::min<uint64_t>(2 * steps, std::numeric_limits<uint32_t>::max()));
 }
 
+uint32_t PushesPerStep(const Consistency& consistency, uint32_t workers) {
+  switch (consistency.mode) {
+    case ConsistencyMode::kSync:
+    case ConsistencyMode::kBackup:
+      return workers;
+    case ConsistencyMode::kBounded:
+    case ConsistencyMode::kAsync:
+      return std::max(consistency.quorum, uint32_t{1});
+    case ConsistencyMode::kSsp:
+      break;
+  }
+  return 1;
+}
+
 std::string DescribeMode(const Consistency& consistency) {
   std::string words(ConsistencyModeName(consistency.mode));
   if (consistency.HasQuorum()) absl::StrAppend(&words, ", quorum ", consistency.quorum);

@@ -26,6 +26,10 @@ uint32_t DefaultQuorum(ConsistencyMode mode, uint32_t workers);
 // In steps; at least 2. `quorum` is at least 1; `workers` may be 0.
 uint32_t DefaultMaxStaleness(uint32_t workers, uint32_t quorum);
 
+// How many pushes a step takes from all workers together, whether they count or not: in sync and
+// backup one of each. `workers` is at least 1.
+uint32_t PushesPerStep(const Consistency& consistency, uint32_t workers);
+
 // The mode and its options in words, for the log: "bounded, quorum 1, max_staleness 6".
 std::string DescribeMode(const Consistency& consistency);
 

@@ -80,7 +80,8 @@ void AddScheduleFlags(CLI::App& group, TrainingFlags& flags) {
   group.add_option("--lr-gamma", schedule.gamma, "step: factor of each change")
       ->capture_default_str();
   group.add_option("--lr-total-steps", schedule.total_steps,
-                   "cosine: steps until the end of the curve, including those of the warm-up");
+                   "cosine: steps until the end of the curve, including those of the warm-up "
+                   "(default: until the end of training, if the program that serves knows it)");
   group.add_option("--lr-floor", schedule.floor, "cosine: factor at the end of the curve")
       ->capture_default_str();
 }
@@ -125,6 +126,20 @@ void SetModeOptions(const TrainingFlags& flags, uint32_t workers, Consistency* c
   consistency->slack = flags.slack.value_or(mode == ConsistencyMode::kSsp ? kDefaultSlack : 0);
 }
 
+// A cosine whose end nobody gave ends with training.
+absl::Status EndCosine(const TrainingFlags& flags, uint32_t workers, ShardOptions* options) {
+  LearningRateSchedule& schedule = options->schedule;
+  if (schedule.kind != ScheduleKind::kCosine || schedule.total_steps > 0) return absl::OkStatus();
+  if (flags.pushes == 0) {
+    return absl::InvalidArgumentError(
+        "--lr-schedule=cosine has no end, because this program does not know when training ends; "
+        "give --lr-total-steps=STEPS");
+  }
+  const uint64_t steps = flags.pushes / PushesPerStep(options->consistency, workers);
+  schedule.total_steps = std::max(steps, schedule.warmup_steps + 1);
+  return absl::OkStatus();
+}
+
 // A bound that is made for one worker would drop most gradients of several.
 absl::Status CheckBoundIsKnown(const TrainingFlags& flags, ConsistencyMode mode,
                                uint32_t launched) {
@@ -165,6 +180,7 @@ absl::Status ApplyTrainingFlags(const TrainingFlags& flags, uint32_t launched_wo
   }
   status.Update(CheckBoundIsKnown(flags, consistency.mode, launched_workers));
   SetModeOptions(flags, options->expected_workers, &consistency);
+  status.Update(EndCosine(flags, options->expected_workers, options));
   consistency.discount_stale = flags.discount_stale;
   consistency.inconsistent_reads = flags.inconsistent_reads;
   if (flags.max_step_wait.has_value()) {

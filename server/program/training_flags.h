@@ -34,6 +34,9 @@ struct TrainingFlags {
 
   std::string lr_schedule = "constant";
   LearningRateSchedule schedule;  // all but its kind, which lr_schedule names
+  // No flag: the pushes of all workers until training ends, if the program knows. A cosine without
+  // --lr-total-steps ends with the last of them. 0: unknown.
+  uint64_t pushes = 0;
   Guards guards;
 };
 

@@ -15,6 +15,12 @@ constexpr int kImageRank = 3;
 constexpr int kLabelRank = 1;
 constexpr size_t kLabelsBegin = 8;  // what the header of an IDX file of rank 1 takes
 constexpr uint8_t kLargestLabel = 9;
+constexpr char kImages[] = "-images-idx3-ubyte";
+constexpr char kLabels[] = "-labels-idx1-ubyte";
+
+std::string PrefixOf(const std::string& data_dir, DatasetSplit split) {
+  return absl::StrCat(data_dir, split == DatasetSplit::kTrain ? "/train" : "/t10k");
+}
 
 struct ReadFile {
   std::string path;  // the form that was read
@@ -64,11 +70,10 @@ absl::Status CheckCounts(const ReadFile& images, const ReadFile& labels) {
 }  // namespace
 
 absl::StatusOr<Dataset> LoadDataset(const std::string& data_dir, DatasetSplit split) {
-  const std::string prefix =
-      absl::StrCat(data_dir, split == DatasetSplit::kTrain ? "/train" : "/t10k");
-  absl::StatusOr<ReadFile> images = ReadEitherForm(prefix + "-images-idx3-ubyte", kImageRank);
+  const std::string prefix = PrefixOf(data_dir, split);
+  absl::StatusOr<ReadFile> images = ReadEitherForm(prefix + kImages, kImageRank);
   if (!images.ok()) return images.status();
-  absl::StatusOr<ReadFile> labels = ReadEitherForm(prefix + "-labels-idx1-ubyte", kLabelRank);
+  absl::StatusOr<ReadFile> labels = ReadEitherForm(prefix + kLabels, kLabelRank);
   if (!labels.ok()) return labels.status();
   for (const absl::Status& check :
        {CheckImages(*images), CheckCounts(*images, *labels), CheckLabels(*labels)}) {
@@ -80,6 +85,12 @@ absl::StatusOr<Dataset> LoadDataset(const std::string& data_dir, DatasetSplit sp
   dataset.images = std::move(images->array.data);
   dataset.labels = std::move(labels->array.data);
   return dataset;
+}
+
+absl::StatusOr<uint64_t> CountSamples(const std::string& data_dir, DatasetSplit split) {
+  const auto labels = ReadEitherForm(PrefixOf(data_dir, split) + kLabels, kLabelRank);
+  if (!labels.ok()) return labels.status();
+  return labels->array.dims[0];
 }
 
 absl::StatusOr<std::string> DefaultDataDir(absl::string_view dataset) {

@@ -31,6 +31,9 @@ enum class DatasetSplit { kTrain, kTest };
 //   others            the errors of ReadIdx()
 absl::StatusOr<Dataset> LoadDataset(const std::string& data_dir, DatasetSplit split);
 
+// The number of samples of that split, from the file of its labels. The errors of LoadDataset().
+absl::StatusOr<uint64_t> CountSamples(const std::string& data_dir, DatasetSplit split);
+
 // The folder where `dataset` ("fashion-mnist" or "mnist") is looked for when no other is given.
 // INVALID_ARGUMENT for any other name. Debian packages the first only.
 absl::StatusOr<std::string> DefaultDataDir(absl::string_view dataset);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -153,6 +154,18 @@ absl::Status RunWorker(const TrainFlags& flags, const Job* job) {
   return TrainAndEvaluate(flags, *data_dir, job == nullptr || job->speaks(), **learner);
 }
 
+// The pushes of all workers until the end of training; 0 if other flags than --epochs decide, or if
+// this process has no data, which a server needs for nothing else.
+uint64_t PushesOf(const TrainFlags& flags) {
+  if (flags.trainer.max_steps > 0 || flags.until_step > 0) return 0;
+  const auto data_dir = DataDirOf(flags.model);
+  if (!data_dir.ok()) return 0;
+  const auto samples = CountSamples(*data_dir, DatasetSplit::kTrain);
+  if (!samples.ok()) return 0;
+  const uint64_t batches = *samples * flags.trainer.epochs / flags.trainer.batch_size;
+  return batches / std::max(flags.local_steps, uint32_t{1});
+}
+
 int Fail(const absl::Status& status) { return ReportFailure("sluice_train", status); }
 
 int Main(int argc, char** argv) {
@@ -175,6 +188,7 @@ int Main(int argc, char** argv) {
                                      averaging.outer_momentum, averaging.outer_nesterov};
   }
   flags.trainer.until_step = Step(flags.until_step);
+  SetPushes(PushesOf(flags), flags.job);
   absl::Status status;
   if (flags.role == "single") {
     if (WantsTrace(flags.job)) {

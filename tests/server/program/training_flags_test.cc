@@ -18,9 +18,11 @@ using ::testing::HasSubstr;
 using Arguments = std::vector<std::string>;
 
 // What a command line comes to, with as many workers launched (0: nobody knows).
-absl::StatusOr<ShardOptions> Apply(Arguments arguments, uint32_t launched = 0) {
+absl::StatusOr<ShardOptions> Apply(Arguments arguments, uint32_t launched = 0,
+                                   uint64_t pushes = 0) {
   CLI::App app;
   TrainingFlags flags;
+  flags.pushes = pushes;
   AddTrainingFlags(app, flags);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
@@ -201,6 +203,20 @@ TEST(TrainingFlagsTest, ChooseTheScheduleOfTheLearningRate) {
   EXPECT_EQ(cosine.warmup_steps, 10u);
 }
 
+TEST(TrainingFlagsTest, ACosineEndsWithTraining) {
+  const auto steps = [](Arguments arguments) {
+    arguments.push_back("--lr-schedule=cosine");
+    return Apply(arguments, 4, 100).value_or(ShardOptions()).schedule.total_steps;
+  };
+  EXPECT_EQ(steps({}), 25u);
+  EXPECT_EQ(steps({"--mode=backup"}), 25u);  // of late gradients, too
+  EXPECT_EQ(steps({"--mode=ssp"}), 100u);
+  EXPECT_EQ(steps({"--mode=async"}), 100u);
+  EXPECT_EQ(steps({"--mode=async", "--quorum=2"}), 50u);
+  EXPECT_EQ(steps({"--lr-total-steps=7"}), 7u);
+  EXPECT_EQ(steps({"--lr-warmup-steps=25"}), 26u);
+}
+
 TEST(TrainingFlagsTest, GuardAgainstHarmfulGradients) {
   const Guards guards =
       Options({"--skip-not-finite", "--clip-norm=1.5", "--max-push-norm=100"}).guards;
@@ -264,7 +280,7 @@ TEST(TrainingFlagsTest, AreRefusedWhereTheyContradictEachOther) {
       {{"--lr-schedule=step"}, "has step_size 0, expected the steps between two changes"},
       {{"--lr-schedule=step", "--lr-step-size=1", "--lr-gamma=0"},
        "has gamma 0, expected a finite number above 0"},
-      {{"--lr-schedule=cosine"}, "has total_steps 0, expected more than the 0 of the warm-up"},
+      {{"--lr-schedule=cosine"}, "has no end, because this program does not know"},
       {{"--lr-schedule=cosine", "--lr-total-steps=5", "--lr-warmup-steps=5"},
        "has total_steps 5, expected more than the 5 of the warm-up"},
       {{"--lr-schedule=cosine", "--lr-total-steps=5", "--lr-floor=1.5"},

@@ -77,6 +77,14 @@ TEST_F(DatasetTest, LoadsImagesWithTheirLabels) {
   EXPECT_EQ(train->images.back(), 2);
 }
 
+TEST_F(DatasetTest, CountsTheSamplesByTheirLabelsAlone) {
+  WriteGzip("train-labels-idx1-ubyte.gz", Labels({9, 0, 4}));
+  const absl::StatusOr<uint64_t> samples = CountSamples(folder_, DatasetSplit::kTrain);
+  ASSERT_TRUE(samples.ok()) << samples.status();
+  EXPECT_EQ(*samples, 3u);
+  EXPECT_TRUE(absl::IsNotFound(CountSamples(folder_, DatasetSplit::kTest).status()));
+}
+
 TEST_F(DatasetTest, KeepsTheSplitsApart) {
   WritePlain("train-images-idx3-ubyte", Images(1));
   WritePlain("train-labels-idx1-ubyte", Labels({1}));

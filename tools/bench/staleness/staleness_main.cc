@@ -86,48 +86,13 @@ void AddFlags(CLI::App& app, Flags& flags) {
   AddTrainingFlags(app, flags.training);
 }
 
-// Of all workers in sync and backup: one batch of each is seen for a step, whether it counts or
-// not.
-uint64_t BatchesPerStep(const ShardOptions& options) {
-  switch (options.consistency.mode) {
-    case ConsistencyMode::kSync:
-    case ConsistencyMode::kBackup:
-      return options.expected_workers;
-    case ConsistencyMode::kBounded:
-    case ConsistencyMode::kAsync:
-      return std::max(options.consistency.quorum, uint32_t{1});
-    case ConsistencyMode::kSsp:
-      return 1;
-  }
-  return 1;
-}
-
-// The steps that the server will make, unless gradients are dropped.
-uint64_t StepsOf(const VirtualTrainingOptions& options) {
-  return static_cast<uint64_t>(options.batches) / options.local_steps /
-         BatchesPerStep(options.shard);
-}
-
-bool HasOpenCosine(const TrainingFlags& flags) {
-  return flags.lr_schedule == "cosine" && flags.schedule.total_steps == 0;
-}
-
-absl::Status ApplyFlags(TrainingFlags flags, ShardOptions* options) {
+absl::Status ApplyFlags(const TrainingFlags& flags, ShardOptions* options) {
   if (flags.max_step_wait.has_value()) {
     return absl::InvalidArgumentError(
         "--max-step-wait is given, but virtual workers never keep a step waiting in real time; "
         "leave it out");
   }
-  // Valid; EndCosine() replaces it.
-  if (HasOpenCosine(flags)) flags.schedule.total_steps = flags.schedule.warmup_steps + 1;
   return ApplyTrainingFlags(flags, 1, options);
-}
-
-// A cosine whose end nobody gave ends with the training.
-void EndCosine(const TrainingFlags& flags, VirtualTrainingOptions* options) {
-  if (!HasOpenCosine(flags)) return;
-  uint64_t& end = options->shard.schedule.total_steps;
-  end = std::max(end, StepsOf(*options));
 }
 
 absl::StatusOr<VirtualTrainingOptions> OptionsFrom(const Flags& flags,
@@ -182,13 +147,13 @@ std::string LineOf(const Flags& flags, const TrainingReport& report, double accu
 absl::Status Run(Flags flags) {
   const auto optimizer = OptimizerFrom(flags.optimizer);
   if (!optimizer.ok()) return optimizer.status();
-  auto options = OptionsFrom(flags, *optimizer);
-  if (!options.ok()) return options.status();
   if (flags.local_steps > 0) flags.workload.local = OptimizerConfig{*optimizer};
   const auto workload = MakeTorchWorkload(flags.workload);
   if (!workload.ok()) return workload.status();
-  if (flags.batches == 0) options->batches = flags.epochs * (*workload)->batches_per_epoch();
-  EndCosine(flags.training, &*options);
+  if (flags.batches == 0) flags.batches = flags.epochs * (*workload)->batches_per_epoch();
+  flags.training.pushes = flags.batches / std::max(flags.local_steps, uint32_t{1});
+  const auto options = OptionsFrom(flags, *optimizer);
+  if (!options.ok()) return options.status();
   const absl::Time began = RealClock().Now();
   EpochListener on_epoch;
   if (flags.every_epoch) {
