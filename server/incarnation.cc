@@ -32,10 +32,10 @@ absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::Start(
 }
 
 absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::StartAgain(
-    const ServerOptions& options, Trace* trace, Step lost, double learning_rate) {
+    const ServerOptions& options, Trace* trace, const ShardStatus& left) {
   auto restored = Restore(options, trace);
   if (!restored.ok()) return restored;
-  absl::Status ready = (*restored)->ContinueFrom(lost, learning_rate);
+  absl::Status ready = (*restored)->ContinueFrom(left);
   if (ready.ok()) ready = (*restored)->Listen(options);
   if (!ready.ok()) return ready;
   return restored;
@@ -60,16 +60,22 @@ absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::Restore(Se
   return made;
 }
 
-// The checkpoint has the learning rate, in case that this process dies soon.
-absl::Status ServerIncarnation::ContinueFrom(Step lost, double learning_rate) {
-  const Step begin = shard_.Describe().step;
-  const uint64_t steps = lost.value() - std::min(lost, begin).value();
+absl::Status ServerIncarnation::ContinueFrom(const ShardStatus& left) {
+  const ShardStatus state = shard_.Describe();
+  const uint64_t steps = left.step.value() - std::min(left.step, state.step).value();
   shard_.SetLostSteps(std::max(steps, durable_->lost_steps()));
-  if (learning_rate > 0) {
-    const auto set = shard_.SetLearningRate(learning_rate);
+  if (!(left.consistency == state.consistency)) {
+    const auto set = shard_.SetConsistency(left.consistency);
     if (!set.ok()) return set.status();
   }
-  return SaveCheckpointAndWait(shard_, *durable_);
+  if (left.base_learning_rate > 0) {
+    const auto set = shard_.SetLearningRate(left.base_learning_rate / 2);
+    if (!set.ok()) return set.status();
+  }
+  // With these settings, in case that this process dies soon. If the disk is full, training goes on
+  // all the same, and the log says so.
+  SaveCheckpointAndWait(shard_, *durable_).IgnoreError();
+  return absl::OkStatus();
 }
 
 absl::Status ServerIncarnation::Listen(const ServerOptions& options) {

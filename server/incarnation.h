@@ -27,11 +27,11 @@ class ServerIncarnation {
   // those of DurableDirectory::Open(), Recover() and StartGrpcServer().
   static absl::StatusOr<std::unique_ptr<ServerIncarnation>> Start(const ServerOptions& options,
                                                                   Trace* trace);
-  // The same, for one that goes back. Its learning rate is `learning_rate`, unless that is 0, and
-  // workers are told that they have lost the steps up to `lost`. Saves a checkpoint of that.
+  // The same, for one that goes back from the state `left`: with half its learning rate, and with
+  // its consistency rules. Workers are told of the steps that they lose.
   static absl::StatusOr<std::unique_ptr<ServerIncarnation>> StartAgain(const ServerOptions& options,
-                                                                       Trace* trace, Step lost,
-                                                                       double learning_rate);
+                                                                       Trace* trace,
+                                                                       const ShardStatus& left);
 
   // Ends all calls, after `grace` at the latest. Answers that the journal holds become `why`.
   void Shutdown(const absl::Status& why, absl::Duration grace);
@@ -51,7 +51,7 @@ class ServerIncarnation {
 
   static absl::StatusOr<std::unique_ptr<ServerIncarnation>> Restore(ServerOptions options,
                                                                     Trace* trace);
-  absl::Status ContinueFrom(Step lost, double learning_rate);
+  absl::Status ContinueFrom(const ShardStatus& left);
   absl::Status Listen(const ServerOptions& options);
 
   std::atomic<bool> deserted_{false};

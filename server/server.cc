@@ -30,6 +30,8 @@ constexpr int kDiverged = 7;
 constexpr uint64_t kSuspiciousSteps = 10;
 // So often a job goes back: an eighth of the learning rate would not help either.
 constexpr int kMostReturns = 3;
+// How long calls that are under way may take to end before it goes back.
+constexpr absl::Duration kLastCalls = absl::Milliseconds(100);
 
 sigset_t StopSignals() {
   sigset_t signals;
@@ -82,14 +84,11 @@ std::string DivergenceOf(const ShardStatus& state) {
   return "training diverges";
 }
 
-// 0 if the workers apply their own optimizers.
-double HalfRate(const ShardStatus& state) { return state.base_learning_rate / 2; }
-
 TrainingWarning WentBack(const ShardStatus& state, Step since, const std::string& checkpoint) {
   std::string slower;
-  if (HalfRate(state) > 0) {
-    slower = absl::StrCat(", with the learning rate ", HalfRate(state), " in place of ",
-                          state.base_learning_rate);
+  if (state.base_learning_rate > 0) {  // else the workers apply their own optimizers
+    slower = absl::StrCat(", with the learning rate ", state.base_learning_rate / 2,
+                          " in place of ", state.base_learning_rate);
   }
   const std::string text =
       absl::StrCat("training has gone back from step ", state.step.value(), " to ", checkpoint,
@@ -185,9 +184,11 @@ absl::StatusOr<int> Server::AwaitEnd() {
     const ShardStatus state = shard.Describe();
     const absl::optional<std::string> waits = step_wait_log_.Look(state);
     if (waits.has_value()) LOG(WARNING) << *waits;
-    if (!state.goes_back || state.phase != Phase::kTraining) continue;
-    const absl::Status gone_back = GoBack(state);
-    if (!gone_back.ok()) return gone_back;
+    const bool trains = state.phase == Phase::kTraining && state.workers > 0;
+    if (!state.goes_back || !trains) continue;
+    const absl::StatusOr<bool> goes_on = GoBack(state);
+    if (!goes_on.ok()) return goes_on.status();
+    if (!*goes_on) return 0;
   }
   return 0;
 }
@@ -199,33 +200,42 @@ bool Server::IsOver() const {
 // ---- Divergence ----
 
 // Goes on from the newest checkpoint that is from before the suspect steps, with half the learning
-// rate. Ends the job if there is none, or if that has not helped often enough. An error leaves no
-// incarnation.
-absl::Status Server::GoBack(const ShardStatus& state) {
+// rate. Ends the job if there is none, or if that has not helped often enough. Returns whether the
+// job goes on. An error leaves no incarnation.
+absl::StatusOr<bool> Server::GoBack(const ShardStatus& state) {
   const Step since = state.suspect_since.value_or(state.step);
-  const std::string checkpoint = incarnation_->durable()->NewestBefore(since);
-  if (checkpoint.empty() || returns_ == kMostReturns) {
-    const std::string why = checkpoint.empty()
-                                ? "no checkpoint is from before"
-                                : absl::StrCat("the server has gone back ", returns_, " times");
+  Shard& shard = incarnation_->shard();
+  DurableDirectory& durable = *incarnation_->durable();
+  const auto checkpoint = durable.FindWayBack(since);  // takes time, in which training goes on
+  if (!checkpoint.has_value() || returns_ == kMostReturns) {
+    const std::string why = checkpoint.has_value()
+                                ? absl::StrCat("the server has gone back ", returns_, " times")
+                                : "no checkpoint is from before";
     LOG(ERROR) << "the job ends: " << why;
-    incarnation_->shard().Drain(DivergedError(absl::StrCat(DivergenceOf(state), "; ", why)));
-    return absl::OkStatus();
+    shard.Drain(DivergedError(absl::StrCat(DivergenceOf(state), "; ", why)));
+    return true;
+  }
+  // Workers join again, as after a crash.
+  const absl::Status why = absl::UnavailableError("the server goes back to a checkpoint");
+  if (!shard.Suspend(why)) return true;
+  incarnation_->Shutdown(why, kLastCalls);
+  // Meanwhile the last worker may have left, or an operator may have ended the job.
+  if (incarnation_->drained() || shard.Describe().workers == 0) {
+    shard.Drain();
+    return false;
   }
   ++returns_;
-  options_.shard.warnings = {WentBack(state, since, checkpoint)};
+  options_.shard.warnings = {WentBack(state, since, durable.PathOf(*checkpoint))};
   LOG(WARNING) << options_.shard.warnings[0].text;
+  options_.shard.goes_on = true;
   options_.shard.session_base = SessionId(RandomNonce().value() >> 1);
-  // Workers join again, as after a crash.
-  incarnation_->Shutdown(absl::UnavailableError("the server goes back to a checkpoint"),
-                         absl::ZeroDuration());
-  const absl::Status removed = incarnation_->durable()->RemoveSince(since);
+  const absl::Status removed = durable.GoBackTo(*checkpoint);
   incarnation_ = nullptr;  // and its lock of the directory
   if (!removed.ok()) return removed;
-  auto again = ServerIncarnation::StartAgain(options_, trace_.get(), state.step, HalfRate(state));
+  auto again = ServerIncarnation::StartAgain(options_, trace_.get(), state);
   if (!again.ok()) return again.status();
   incarnation_ = *std::move(again);
-  return absl::OkStatus();
+  return true;
 }
 
 // Each worker and observer hears with its next call why the job ends, and goes. One that has not

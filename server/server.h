@@ -52,7 +52,7 @@ class Server {
   absl::Status ChoosePrivateSocket();
   absl::StatusOr<int> AwaitEnd();
   bool IsOver() const;
-  absl::Status GoBack(const ShardStatus& state);
+  absl::StatusOr<bool> GoBack(const ShardStatus& state);
   void AwaitFarewell();
   absl::Status SaveLast();
   std::string HowToGoBack(const ShardStatus& state);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -198,17 +199,21 @@ Step DurableDirectory::ReadDurableStep() const {
   return text.has_value() && absl::SimpleAtoi(*text, &step) ? Step(step) : Step();
 }
 
-// First the file that says which steps are durable: without them, the journal may end anywhere.
+// First the file that says which steps are durable: without them, the journal may end anywhere. An
+// earlier server in the directory may have had a journal, too.
 absl::Status DurableDirectory::RemoveJournal() {
-  if (!journals()) return absl::OkStatus();
-  absl::Status removed = files_.Remove(PathOf(kDurableStep));
+  const auto files = files_.List(options_.directory);
   const auto segments = SegmentsIn(files_, options_.directory);
+  if (!files.ok()) return files.status();
   if (!segments.ok()) return segments.status();
-  for (const SegmentName& segment : *segments) {
+  std::vector<std::string> names;
+  if (std::count(files->begin(), files->end(), kDurableStep) > 0) names.push_back(kDurableStep);
+  for (const SegmentName& segment : *segments) names.push_back(segment.FileName());
+  for (const std::string& name : names) {
+    const absl::Status removed = files_.Remove(PathOf(name));
     if (!removed.ok()) return removed;
-    removed = files_.Remove(PathOf(segment.FileName()));
   }
-  return removed.ok() ? files_.SyncDirectory(options_.directory) : removed;
+  return files_.SyncDirectory(options_.directory);
 }
 
 }  // namespace sluice

@@ -21,6 +21,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
@@ -95,11 +96,16 @@ class DurableDirectory {
   // once those that are being saved are saved; empty if there is none.
   std::string NewestBefore(Step suspect_since);
 
-  // Removes the checkpoints that are not from before, and the journal, once those that are being
-  // saved are saved: the next server in this directory continues from NewestBefore(). Nothing may
-  // be saved after that, and no step journaled. Errors are FileSystem's; then a part may be left,
-  // and the next server continues from the newest checkpoint that is.
-  absl::Status RemoveSince(Step suspect_since);
+  // The newest of them that can be loaded; absent if there is none.
+  absl::optional<CheckpointName> FindWayBack(Step suspect_since);
+  // Ends the journal, and removes it and all newer checkpoints, once those that are being saved are
+  // saved: the next server in this directory continues from that one. Nothing may be saved after
+  // that. NOT_FOUND, and nothing is removed, if it is not there any more. Other errors are
+  // FileSystem's; then the next server continues from the newest checkpoint that is left.
+  absl::Status GoBackTo(const CheckpointName& checkpoint);
+  std::string PathOf(const CheckpointName& checkpoint) const {
+    return PathOf(checkpoint.FileName());
+  }
 
   // Does the same as Save(), unless an earlier checkpoint is still being saved. The log says
   // whether it was saved. With a journal, the first checkpoint is tried until it succeeds, because
@@ -109,6 +115,7 @@ class DurableDirectory {
  private:
   DurableDirectory(const DurableOptions& options, FileSystem& files);
 
+  void RunOnExecutor(absl::FunctionRef<void()> task);
   absl::Status RemoveJournal();
   std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
   absl::Status ReadIncarnations();

@@ -27,28 +27,39 @@ void DurableDirectory::Save(std::shared_ptr<const ShardCheckpoint> checkpoint, S
   });
 }
 
-std::string DurableDirectory::NewestBefore(Step suspect_since) {
-  std::string path;
-  absl::Notification found;
-  executor_.Run([&] {
-    const auto name = checkpoints_.NewestBefore(suspect_since);
-    if (name.has_value()) path = PathOf(name->FileName());
-    found.Notify();
-  });
-  found.WaitForNotification();
-  return path;
-}
-
-absl::Status DurableDirectory::RemoveSince(Step suspect_since) {
-  FlushJournal();
-  absl::Status removed;
+void DurableDirectory::RunOnExecutor(absl::FunctionRef<void()> task) {
   absl::Notification done;
   executor_.Run([&] {
-    removed = RemoveJournal();
-    if (removed.ok()) removed = checkpoints_.RemoveSince(suspect_since);
+    task();
     done.Notify();
   });
   done.WaitForNotification();
+}
+
+std::string DurableDirectory::NewestBefore(Step suspect_since) {
+  std::string path;
+  RunOnExecutor([&] {
+    const auto name = checkpoints_.NewestBefore(suspect_since);
+    if (name.has_value()) path = PathOf(*name);
+  });
+  return path;
+}
+
+absl::optional<CheckpointName> DurableDirectory::FindWayBack(Step suspect_since) {
+  absl::optional<CheckpointName> found;
+  RunOnExecutor([&] { found = checkpoints_.LoadableBefore(suspect_since); });
+  return found;
+}
+
+absl::Status DurableDirectory::GoBackTo(const CheckpointName& checkpoint) {
+  FlushJournal();
+  absl::Status removed;
+  RunOnExecutor([&] {
+    journal_ = nullptr;
+    removed = checkpoints_.CheckIsThere(checkpoint);
+    if (removed.ok()) removed = RemoveJournal();
+    if (removed.ok()) removed = checkpoints_.RemoveNewer(checkpoint);
+  });
   return removed;
 }
 

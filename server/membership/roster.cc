@@ -83,7 +83,7 @@ void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {
   layout_ = checkpoint.layout;
   optimizer_ = std::make_shared<const OptimizerConfig>(checkpoint.optimizer);
   sessions_.Restore(checkpoint.workers, checkpoint.forgot_workers, checkpoint.step, now);
-  if (checkpoint.step > Step()) ResumeTraining();
+  if (checkpoint.step > Step() || options_.goes_on) ResumeTraining();
 }
 
 void Roster::ResumeTraining() { started_ = sessions_.CountAlive(SessionRole::kWorker) > 0; }
@@ -138,7 +138,7 @@ void Roster::Update(absl::Time now, Completions* completions) {
     Evict(**sessions_.Find(silent), now, completions);
   }
   // If no recovered worker came back in time, this is a new launch, which waits for its workers.
-  const bool came_back = sessions_.CountAlive(SessionRole::kWorker) > 0;
+  const bool came_back = options_.goes_on || sessions_.CountAlive(SessionRole::kWorker) > 0;
   if (!first_join_.has_value()) started_ = started_ && came_back;
   if (started_ || !first_join_.has_value()) return;
   const bool waited = now - *first_join_ >= options_.start_timeout;

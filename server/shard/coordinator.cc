@@ -174,12 +174,20 @@ void Coordinator::EndOverdueWait(Completions* completions) {
 }
 
 void Coordinator::GoDown(const absl::Status& why, Completions* completions) {
-  if (why.ok() || draining()) return;
+  if (why.ok() || (draining() && !suspended())) return;
   serving_ = why;
   Settle(completions);
   JobEvent event = {JobEvent::Kind::kDraining, step_.number(), {}};
   if (ReasonOf(why) == Reason::kDiverged) event.diverged = std::string(why.message());
   roster_.Announce(event, completions);
+}
+
+bool Coordinator::Suspend(const absl::Status& why, Completions* completions) {
+  const bool anybody = roster_.sessions().CountAlive(SessionRole::kWorker) > 0;
+  if (draining() || roster_.finished() || !anybody) return false;
+  serving_ = why;
+  Settle(completions);
+  return true;
 }
 
 // ---- Settings ----

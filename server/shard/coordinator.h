@@ -82,6 +82,7 @@ class Coordinator {
   absl::Status Evict(const std::string& worker, Completions* completions);
   // From now on all who come get `why`; nothing happens if it is OK, or after the first time.
   void GoDown(const absl::Status& why, Completions* completions);
+  bool Suspend(const absl::Status& why, Completions* completions);
   absl::StatusOr<InitializeStart> BeginInitialize(SessionId session);
   PushId BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
                    std::function<void()> cancel, Completions* completions);
@@ -130,6 +131,8 @@ class Coordinator {
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);
   bool draining() const { return !serving_.ok(); }
+  bool suspended() const { return draining() && ReasonOf(serving_) == Reason::kNone; }
+  bool ends() const { return (draining() && !suspended()) || roster_.finished(); }
   void ServePulls(Completions* completions);
   void AnswerPublished(Completions* completions);
   absl::StatusOr<PullTurn> TurnOf(const PullRequest& request, const StepProgress& progress) const;

@@ -16,8 +16,7 @@ void Coordinator::Settle(Completions* completions) {
 void Coordinator::ServePulls(Completions* completions) {
   if (pulls_.size() == 0) return;
   const StepProgress progress = step_.Progress();
-  const PullContext context = {settings_.consistency().inconsistent_reads, LearningRate(),
-                               draining() || roster_.finished()};
+  const PullContext context = {settings_.consistency().inconsistent_reads, LearningRate(), ends()};
   pulls_.Serve(
       snapshots_ == nullptr ? nullptr : snapshots_->latest(), context,
       [&](const PullRequest& request) { return TurnOf(request, progress); }, running_.Now(),
@@ -28,11 +27,11 @@ absl::StatusOr<PullTurn> Coordinator::TurnOf(const PullRequest& request,
                                              const StepProgress& progress) const {
   const auto found = roster_.sessions().Find(request.session);
   const bool observes = initialized() && found.ok() && (*found)->role == SessionRole::kObserver;
-  if (draining() && !observes) return serving_;
+  if (draining() && (!observes || suspended())) return serving_;
   if (!found.ok()) return found.status();
   const SessionRecord& record = **found;
   // An observer does not wait for a step that will never be applied, but for one that is complete.
-  if (observes && (draining() || roster_.finished())) {
+  if (observes && ends()) {
     return settings_.policy().Completes(progress) ? PullTurn::kNotYet : PullTurn::kNow;
   }
   if (!initialized() || request.min_step > step_.number()) return PullTurn::kNotYet;

@@ -76,7 +76,7 @@ ShardCheckpoint Coordinator::Checkpoint() const {
     }
   }
   checkpoint.parameters = snapshots_->latest();
-  checkpoint.ended = draining() || roster_.finished();
+  checkpoint.ended = ends();
   watch_.Describe(&checkpoint);
   return checkpoint;
 }

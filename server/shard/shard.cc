@@ -125,6 +125,11 @@ void Shard::Drain(const absl::Status& why) {
   coordinator_.GoDown(why, lock.completions());
 }
 
+bool Shard::Suspend(const absl::Status& why) {
+  CompletingLock lock(&mu_);
+  return coordinator_.Suspend(why, lock.completions());
+}
+
 // ---- Initial parameters ----
 
 absl::StatusOr<InitializeStart> Shard::BeginInitialize(SessionId session) {

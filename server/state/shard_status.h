@@ -57,6 +57,9 @@ struct ShardOptions {
   // The time between two calls of Tick(). If a call is late, this process was stopped or had no
   // CPU; that time counts against nobody (running_clock.h).
   absl::Duration tick = absl::InfiniteDuration();
+  // Whether this incarnation follows another in the same process. Then the job has started, and is
+  // over if no worker comes back; else an incarnation to which none comes back is a new launch.
+  bool goes_on = false;
   // That the job begins with: of earlier incarnations.
   std::vector<TrainingWarning> warnings;
   // Workers and observers that may be present at once.

@@ -1,5 +1,7 @@
 // Jobs that diverge: what they say, and how they end.
 
+#include <signal.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -86,35 +88,33 @@ TEST(DivergingJobTest, LeavesTheCheckpointFromBeforeAndTellsAWorkerThatWasStarte
 
 // ---- A server that goes back ----
 
-// Checkpoints of steps 0, 50, 100, …
+// To the first parameters, of which there is always a checkpoint.
 Words GoingBack(const std::string& directory, const Words& flags) {
-  return With({"--on-divergence=restore", "--checkpoint-every=50", "--checkpoint-dir=" + directory},
-              flags);
+  return With({"--on-divergence=restore", "--lease=2", "--checkpoint-dir=" + directory}, flags);
 }
 
 // Each step of a rate R subtracts R. Steps are slow, so that the job is not over when the server
 // sees that it diverges.
 Words SteadyWorker(const Words& flags) {
   return With({RunfilePath("tests/testing/process/pushing_worker_program"), "--steps=1000",
-               "--gradient=1", "--elements=3", "--batch-time=0.002"},
+               "--gradient=1", "--batch-time=0.002", "--elements=3"},
               flags);
 }
+const Words kBadWithTheFirstRate = {"--bad-from-step=100", "--bad-above-rate=0.6"};
+constexpr char kFinalWithHalfTheRate[] = "parameters at step 1000: -500 to -500";
 
 class GoingBackTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(GoingBackTest, TheJobGoesOnFromBeforeWithHalfTheLearningRate) {
   const std::string directory = TestPath("back-" + GetParam());
   Standalone server(GoingBack(directory, {"--durability=" + GetParam()}));
-  const std::string worker =
-      OutputOf(SteadyWorker({server.flag(), "--bad-from-step=100", "--bad-above-rate=0.6"}), 0);
-  // From step 50 on the rate was 0.5.
-  EXPECT_THAT(LinesWith(worker, "parameters at"),
-              ElementsAre("parameters at step 1000: -525 to -525"));
+  const std::string worker = OutputOf(With(SteadyWorker({server.flag()}), kBadWithTheFirstRate), 0);
+  EXPECT_THAT(LinesWith(worker, "parameters at"), ElementsAre(kFinalWithHalfTheRate));
   EXPECT_THAT(server.process().Wait(kJob), IsOkAndHolds(0));
   const std::string& output = server.process().output();
   EXPECT_THAT(ClosingRows(output),
               Contains(Pair("warning", AllOf(StartsWith("training has gone back from step "),
-                                             HasSubstr("000001-000000000050.safetensors, with the "
+                                             HasSubstr("000001-000000000000.safetensors, with the "
                                                        "learning rate 0.5 in place of 1, because "
                                                        "training diverges since step 101: ")))))
       << output;
@@ -123,9 +123,24 @@ TEST_P(GoingBackTest, TheJobGoesOnFromBeforeWithHalfTheLearningRate) {
 INSTANTIATE_TEST_SUITE_P(All, GoingBackTest, ::testing::Values("memory", "journal"),
                          [](const auto& test) { return test.param; });
 
+TEST(GoingBackWithoutWorkersTest, DoesNotWaitForOneThatWasLostBefore) {
+  Standalone server(GoingBack(TestPath("one-left"), {"--workers=2"}));
+  const auto lost = Start(SteadyWorker({server.flag(), "--stop-at-step=20", "--die"}));
+  const std::string worker = OutputOf(With(SteadyWorker({server.flag()}), kBadWithTheFirstRate), 0);
+  EXPECT_THAT(LinesWith(worker, "parameters at"), ElementsAre(kFinalWithHalfTheRate));
+  EXPECT_THAT(server.process().Wait(kJob), IsOkAndHolds(0));
+}
+
+TEST(GoingBackWithoutWorkersTest, EndsIfNobodyComesBack) {
+  Standalone server(GoingBack(TestPath("nobody"), {}));
+  const auto worker = Start(With(SteadyWorker({server.flag()}), kBadWithTheFirstRate));
+  EXPECT_THAT(server.process().WaitForOutput("training has gone back"), IsOk());
+  worker->Signal(SIGKILL);
+  EXPECT_THAT(server.process().Wait(kJob), IsOkAndHolds(3)) << server.process().output();
+}
+
 TEST(GoingBackInVainTest, EndsTheJobAfterTheThirdTime) {
-  const std::string directory = TestPath("in-vain");
-  Standalone server(GoingBack(directory, {}));
+  Standalone server(GoingBack(TestPath("in-vain"), {}));
   const auto worker = Start(SteadyWorker({server.flag(), "--bad-from-step=200"}));
   EXPECT_THAT(worker->Wait(kJob), IsOkAndHolds(7)) << worker->output();
   EXPECT_THAT(LinesWith(worker->output(), "pushing_worker_program: "),

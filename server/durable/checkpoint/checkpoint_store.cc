@@ -107,12 +107,34 @@ absl::optional<CheckpointName> CheckpointStore::NewestBefore(Step suspect_since)
   return *newest;
 }
 
-absl::Status CheckpointStore::RemoveSince(Step suspect_since) {
+absl::optional<CheckpointName> CheckpointStore::LoadableBefore(Step suspect_since) const {
+  const auto names = List();
+  if (!names.ok()) return absl::nullopt;
+  const auto loads = [this](const CheckpointName& name) {
+    const absl::Status loaded = Load(name).status();
+    LOG_IF(ERROR, !loaded.ok()) << loaded.message();
+    return loaded.ok();
+  };
+  const auto found = std::find_if(FindBefore(*names, suspect_since), names->end(), loads);
+  if (found == names->end()) return absl::nullopt;
+  return *found;
+}
+
+absl::Status CheckpointStore::CheckIsThere(const CheckpointName& name) const {
   const auto names = List();
   if (!names.ok()) return names.status();
-  const auto before = FindBefore(*names, suspect_since);
-  for (auto name = names->begin(); name != before; ++name) {
-    const absl::Status removed = files_.Remove(PathOf(name->FileName()));
+  for (const CheckpointName& other : *names) {
+    if (other.FileName() == name.FileName()) return absl::OkStatus();
+  }
+  return absl::NotFoundError(absl::StrCat(PathOf(name.FileName()), " is not there any more"));
+}
+
+absl::Status CheckpointStore::RemoveNewer(const CheckpointName& name) {
+  const auto names = List();
+  if (!names.ok()) return names.status();
+  for (const CheckpointName& other : *names) {
+    if (!(name < other)) break;
+    const absl::Status removed = files_.Remove(PathOf(other.FileName()));
     if (!removed.ok()) return removed;
   }
   return SyncDirectory();

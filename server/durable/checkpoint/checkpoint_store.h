@@ -55,8 +55,12 @@ class CheckpointStore {
   // are those of parameters which are older by one step. Absent if there is none.
   absl::optional<CheckpointName> NewestBefore(Step suspect_since) const;
 
-  // Removes those that are not from before, so that a server continues from that one.
-  absl::Status RemoveSince(Step suspect_since);
+  // The newest from before that can be loaded.
+  absl::optional<CheckpointName> LoadableBefore(Step suspect_since) const;
+  // NOT_FOUND if that one is not there.
+  absl::Status CheckIsThere(const CheckpointName& name) const;
+  // Removes those that are newer than that one, the newest first.
+  absl::Status RemoveNewer(const CheckpointName& name);
 
   // Loads one. DATA_LOSS names the file and says what is wrong with it.
   absl::StatusOr<ShardCheckpoint> Load(const CheckpointName& name) const;

@@ -118,7 +118,9 @@ TEST_F(SuspectTrainingTest, AServerThatGoesBackLeavesNothingOfTheStepsSince) {
   {
     Life life(options_, files_);
     Diverge(life);
-    ASSERT_THAT(life.directory().RemoveSince(Step(401)), IsOk());
+    const auto before = life.directory().FindWayBack(Step(401));
+    ASSERT_TRUE(before.has_value());
+    ASSERT_THAT(life.directory().GoBackTo(*before), IsOk());
   }
   const auto names = files_.List(options_.directory);
   EXPECT_THAT(*names, ElementsAre("checkpoint-000001-000000000390.safetensors",
@@ -128,6 +130,18 @@ TEST_F(SuspectTrainingTest, AServerThatGoesBackLeavesNothingOfTheStepsSince) {
   ASSERT_THAT(life.world().Restart("a"), IsOk());
   PushLosses(life, 10, 0.3F);
   EXPECT_EQ(life.world().step(), 400u);
+}
+
+TEST_F(SuspectTrainingTest, TheJournalOfAnEarlierServerIsRemovedToo) {
+  options_.durability = Durability::kJournal;
+  Diverge(*std::make_unique<Life>(options_, files_));
+  options_.durability = Durability::kMemory;
+  {
+    Life life(options_, files_);
+    ASSERT_THAT(life.directory().GoBackTo(*life.directory().FindWayBack(Step(401))), IsOk());
+  }
+  Life life(options_, files_);
+  EXPECT_EQ(life.world().step(), 390u);
 }
 
 // To continue from there, the journal is removed.

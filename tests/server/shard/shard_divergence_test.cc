@@ -20,6 +20,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 TEST(StopOnDivergenceTest, WorkersAreToldWhatWasSeenAndWhatToDo) {
@@ -47,6 +48,35 @@ TEST(RestoreOnDivergenceTest, TheShardOnlySaysThatTheServerShallGoBack) {
   EXPECT_FALSE(status.diverged);
   EXPECT_EQ(status.phase, Phase::kTraining);
   EXPECT_THAT(world.PushLoss(7), IsOk());
+}
+
+absl::Status GoesBack() { return absl::UnavailableError("the server goes back"); }
+
+TEST(RestoreOnDivergenceTest, ASuspendedShardSendsAllAwayToJoinAgainAndAnnouncesNothing) {
+  const auto again = HasCode(absl::StatusCode::kUnavailable, HasSubstr("the server goes back"));
+  LearningWorld world(Sync(1));
+  ASSERT_THAT(world.Observe("o"), IsOk());
+  const TestPull waiting = world.Pull(10);
+  ASSERT_TRUE(world.shard().Suspend(GoesBack()));
+  EXPECT_THAT(waiting.result().status(), again);  // it does not take this step for the last
+  EXPECT_THAT(world.PushLoss(2), again);
+  EXPECT_THAT(world.Join("b"), again);
+  EXPECT_THAT(world.Heard("a"), IsEmpty());
+  EXPECT_THAT(world.Heard("o"), IsEmpty());
+  EXPECT_THAT(world.Heard("owner"), IsEmpty());
+  EXPECT_FALSE(world.shard().Suspend(GoesBack()));
+  world.shard().Drain();  // the operator's word counts
+  EXPECT_THAT(world.PushLoss(2), IsError(Reason::kDraining, HasSubstr("draining")));
+  EXPECT_THAT(world.Heard("owner"), ElementsAre("draining 0"));
+}
+
+TEST(RestoreOnDivergenceTest, AJobThatIsOverOrGoesDownIsNotSuspended) {
+  LearningWorld world(Sync(1));
+  ASSERT_THAT(world.Leave("a"), IsOk());
+  EXPECT_FALSE(world.shard().Suspend(GoesBack()));
+  LearningWorld drained(Sync(1));
+  drained.shard().Drain();
+  EXPECT_FALSE(drained.shard().Suspend(GoesBack()));
 }
 
 TEST(RestoreOnDivergenceTest, AServerThatHasGoneBackSaysSoFromTheBeginning) {

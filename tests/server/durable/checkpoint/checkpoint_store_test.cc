@@ -102,12 +102,26 @@ TEST_F(CheckpointStoreTest, TheParametersOfTheFirstBadLossAreNotFromBefore) {
   EXPECT_EQ(store_.NewestBefore(Step(11)), absl::nullopt);
 }
 
-TEST_F(CheckpointStoreTest, RemovesThoseThatAreNotFromBeforeForALifeThatGoesBack) {
+TEST_F(CheckpointStoreTest, FindsTheNewestFromBeforeThatIsNotDamaged) {
+  for (uint64_t step : {10, 20, 30}) ASSERT_THAT(store_.Save(CheckpointAt(step)), IsOk());
+  EXPECT_EQ(store_.LoadableBefore(Step(22))->step, Step(20));
+  files_.BytesOf(PathOf(1, 20))[100] ^= 1;
+  EXPECT_EQ(store_.LoadableBefore(Step(22))->step, Step(10));
+  files_.BytesOf(PathOf(1, 10))[100] ^= 1;
+  EXPECT_EQ(store_.LoadableBefore(Step(22)), absl::nullopt);
+}
+
+TEST_F(CheckpointStoreTest, RemovesTheNewerOnesForALifeThatGoesBack) {
   for (uint64_t step : {10, 20}) ASSERT_THAT(store_.Save(CheckpointAt(step)), IsOk());
   ASSERT_THAT(store_.Save(CheckpointAt(20, 2)), IsOk());
-  ASSERT_THAT(store_.RemoveSince(Step(21)), IsOk());
+  const CheckpointName first = *store_.NewestBefore(Step(12));
+  EXPECT_THAT(store_.CheckIsThere(first), IsOk());
+  ASSERT_THAT(store_.RemoveNewer(first), IsOk());
   EXPECT_THAT(StepsIn(store_), ElementsAre(10));
   EXPECT_THAT(Newest(), IsOkAndHolds(10));
+  ASSERT_THAT(files_.Remove(PathOf(1, 10)), IsOk());
+  EXPECT_THAT(store_.CheckIsThere(first),
+              HasCode(absl::StatusCode::kNotFound, HasSubstr("is not there any more")));
 }
 
 TEST_F(CheckpointStoreTest, LoadsThePreviousOneInPlaceOfADamagedOne) {
