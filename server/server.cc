@@ -181,6 +181,7 @@ absl::StatusOr<int> Server::AwaitEnd() {
     if (signal != 0) return signal;
     Shard& shard = incarnation_->shard();
     shard.Tick();
+    idle_memory_.Look(RealClock().Now());
     const ShardStatus state = shard.Describe();
     const absl::optional<std::string> waits = step_wait_log_.Look(state);
     if (waits.has_value()) LOG(WARNING) << *waits;

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/idle_memory.h"
 #include "common/net/address.h"
 #include "common/net/private_directory.h"
 #include "common/trace/trace.h"
@@ -59,6 +60,7 @@ class Server {
 
   ServerOptions options_;  // of the current incarnation; `listen` is where it listens
   StepWaitLog step_wait_log_;
+  IdleMemory idle_memory_;
   const std::unique_ptr<Trace> trace_;  // or null
   std::unique_ptr<PrivateDirectory> directory_;
   std::unique_ptr<ServerIncarnation> incarnation_;  // null only after an error of GoBack()
