@@ -1,5 +1,5 @@
-// One incarnation of a server: a shard, its directory and its gRPC server, from the state that is
-// restored to the last call.
+// One incarnation of a server: a shard, its directory and its gRPC server. It begins when the state
+// is restored, and ends when the last call has ended. Server makes it.
 
 #ifndef SLUICE_SERVER_INCARNATION_H_
 #define SLUICE_SERVER_INCARNATION_H_
@@ -19,7 +19,7 @@
 
 namespace sluice {
 
-// Start() and Shutdown() are called by one thread, the others by any.
+// Start(), StartAgain() and Shutdown() are called by one thread, the others by any.
 class ServerIncarnation {
  public:
   // Restores the state in options.durable.directory, if there is one, and listens on
@@ -27,18 +27,21 @@ class ServerIncarnation {
   // those of DurableDirectory::Open(), Recover() and StartGrpcServer().
   static absl::StatusOr<std::unique_ptr<ServerIncarnation>> Start(const ServerOptions& options,
                                                                   Trace* trace);
-  // The same, for one that goes back from the state `left`: with half its learning rate, and with
-  // its consistency rules. Workers are told of the steps that they lose.
+  // The same, for one that goes back from the state `left`; it has a directory. It keeps the
+  // consistency rules of `left` and, if the server applies the optimizer, half of its learning rate.
+  // Workers are told of the steps that they lose. Saves a checkpoint of that; if it cannot, it only
+  // logs why.
   static absl::StatusOr<std::unique_ptr<ServerIncarnation>> StartAgain(const ServerOptions& options,
                                                                        Trace* trace,
                                                                        const ShardStatus& left);
 
-  // Ends all calls, after `grace` at the latest. Answers that the journal holds become `why`.
+  // First waits until the journal is on the disk, unless it cannot be written. Answers that are
+  // still held then fail with `why`. Then ends all calls, within `grace`.
   void Shutdown(const absl::Status& why, absl::Duration grace);
 
   // Whether training is over and all workers and observers have gone.
   bool deserted() const { return deserted_; }
-  // Whether it goes down.
+  // Whether Drain() or a divergence has ended the job.
   bool drained() const { return drained_; }
   Shard& shard() { return shard_; }
   const Shard& shard() const { return shard_; }

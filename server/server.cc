@@ -211,7 +211,7 @@ absl::StatusOr<bool> Server::GoBack(const ShardStatus& state) {
   if (!checkpoint.has_value() || returns_ == kMostReturns) {
     const std::string why = checkpoint.has_value()
                                 ? absl::StrCat("the server has gone back ", returns_, " times")
-                                : "no checkpoint is from before";
+                                : "no checkpoint from before can be loaded";
     LOG(ERROR) << "the job ends: " << why;
     shard.Drain(DivergedError(absl::StrCat(DivergenceOf(state), "; ", why)));
     return true;

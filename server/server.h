@@ -1,7 +1,7 @@
 // A whole server, from the start to the end of the job. Used by sluice_server and by Job.
 //
-// It is one incarnation; more, one after the other, if --on-divergence=restore goes back to a
-// checkpoint. For workers that is a server which was killed and started again.
+// Usually it has one incarnation. With --on-divergence=restore another may follow, from a
+// checkpoint. To workers that is a server which was killed and started again.
 
 #ifndef SLUICE_SERVER_SERVER_H_
 #define SLUICE_SERVER_SERVER_H_
@@ -22,10 +22,10 @@
 
 namespace sluice {
 
-// Start() and Serve() are called by one thread, the others by any.
+// Start() and Serve() are called by one thread. Any thread may call address().
 class Server {
  public:
-  // Restores the state in the directory, if there is one, and starts to listen. Blocks SIGINT and
+  // Restores the state in options.durable.directory, if there is one, and starts to listen. Blocks SIGINT and
   // SIGTERM in the calling thread. That thread must be the only one of the process that can receive
   // them, and must be the one that calls Serve(). Errors are those of ServerIncarnation::Start(),
   // and of files that cannot be created.
@@ -37,14 +37,15 @@ class Server {
   // calls have ended when it returns. Returns the process's exit code: 0; 1 if it could not go back
   // to a checkpoint, which the log explains; 3 if training ended because every worker was lost; 4
   // if the counters of pushes do not balance, which is a bug; 5 if the last checkpoint could not be
-  // saved; 7 if training diverged and the job ended therefore. Only in that case no last checkpoint
-  // is saved.
+  // saved; 7 if training diverged and the job ended
+  // because of that. No last checkpoint is saved with code 1, or if training diverged.
   int Serve();
 
-  // After Serve(): the table for people; see closing_table.h. Of the last incarnation.
+  // After Serve(): the table for people, of the last incarnation; see closing_table.h. Empty after
+  // code 1.
   std::string ClosingTable() const;
 
-  // Of the current incarnation; not while Serve() runs if that may go back.
+  // Of the current incarnation. Not while Serve() runs, if it may go back, and not after code 1.
   const Shard& shard() const { return incarnation_->shard(); }
 
  private:

@@ -32,7 +32,8 @@ struct ServerOptions {
   RpcLimits limits;
   // Workers may use the encodings whose transforms are in here.
   TransformRegistry transforms = BuiltinTransforms();
-  // If true, Serve() returns when all workers and observers have left. If false, it waits for more
+  // If true, Serve() returns when all workers and observers have gone (Roster::CheckFinished()). If
+  // false, it waits for more
   // workers.
   bool exit_when_finished = true;
   // Threads for arithmetic; at least 1.

@@ -61,8 +61,8 @@ absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags);
 
 bool WantsTrace(const JobFlags& flags);
 
-// How many pushes all workers together make until training ends. With that, a cosine schedule needs
-// no --lr-total-steps.
+// Sets how many pushes all workers together make until training ends. With that, a cosine schedule
+// needs no --lr-total-steps.
 void SetPushes(uint64_t pushes, JobFlags& flags);
 
 // The settings that a program gives its job in addition to the command line. All processes of the

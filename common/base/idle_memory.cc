@@ -1,7 +1,10 @@
 #include "common/base/idle_memory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>  // defines __GLIBC__, where that is the C library
+#include <fstream>
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -10,9 +13,19 @@
 namespace sluice {
 namespace {
 
+// The bytes of the heap that are free and in memory, and those of stacks. malloc's own count of
+// free bytes does not fall when they are given back.
 uint64_t FreeBytes() {
 #ifdef __GLIBC__
-  return mallinfo2().fordblks;
+  uint64_t size = 0;
+  uint64_t resident = 0;
+  uint64_t shared = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident >> shared;
+  const uint64_t own =
+      (resident - std::min(resident, shared)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto heap = mallinfo2();
+  const uint64_t used = heap.uordblks + heap.hblkhd;
+  return own - std::min(own, used);
 #else
   return 0;
 #endif

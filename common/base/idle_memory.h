@@ -1,8 +1,7 @@
-// Gives freed memory back to the kernel once nobody has needed it for a while.
+// Gives freed memory back to the kernel once nobody has needed it for a while. Server calls it.
 //
 // A process with KeepFreedMemory() keeps what it frees, so without this it would stay as large as
-// its worst moment, for example an attack with many large messages. Memory that training frees and
-// takes again in every round is not given back.
+// its worst moment, for example an attack with many large messages.
 
 #ifndef SLUICE_COMMON_BASE_IDLE_MEMORY_H_
 #define SLUICE_COMMON_BASE_IDLE_MEMORY_H_
@@ -21,9 +20,10 @@ class IdleMemory {
   static constexpr absl::Duration kIdle = absl::Minutes(1);
   static constexpr uint64_t kEnough = 64 << 20;  // bytes
 
-  // Call it often; it looks every kLook. If more than kEnough bytes of the heap were free at every
-  // look for kIdle, returns the free ones to the kernel, and true. Meanwhile other threads wait
-  // when they allocate: about 7 ms for each 100 MB. Does nothing where malloc is not glibc's.
+  // Call it often. It looks once in kLook, and judges once in kIdle: if more than kEnough bytes
+  // were free and still in memory at every look, returns all free memory to the kernel, and true.
+  // What training takes again later costs page faults once. Meanwhile other threads wait when they
+  // allocate: about 7 ms for each 100 MB. Does nothing where malloc is not glibc's.
   bool Look(absl::Time now);
 
  private:

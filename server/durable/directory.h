@@ -96,11 +96,11 @@ class DurableDirectory {
   // once those that are being saved are saved; empty if there is none.
   std::string NewestBefore(Step suspect_since);
 
-  // The newest of them that can be loaded; absent if there is none.
+  // The newest from before `suspect_since` that can be loaded; absent if there is none.
   absl::optional<CheckpointName> FindWayBack(Step suspect_since);
-  // Ends the journal, and removes it and all newer checkpoints, once those that are being saved are
-  // saved: the next server in this directory continues from that one. Nothing may be saved after
-  // that. NOT_FOUND, and nothing is removed, if it is not there any more. Other errors are
+  // Waits for running saves. Then removes the journal and every checkpoint newer than `checkpoint`,
+  // from which the next server in this directory continues. The caller saves nothing afterwards.
+  // NOT_FOUND, and nothing is removed, if `checkpoint` is not there any more. Other errors are
   // FileSystem's; then the next server continues from the newest checkpoint that is left.
   absl::Status GoBackTo(const CheckpointName& checkpoint);
   std::string PathOf(const CheckpointName& checkpoint) const {

@@ -63,8 +63,9 @@ class Roster {
   void Update(absl::Time now, Completions* completions);
 
   // Announces the end of training, once, when every worker has gone, and sends kDeserted to the
-  // owner when every observer has gone too. `step` is the final step. A session has gone when it
-  // has left, when the operator has evicted it, or a lease after the server has.
+  // owner when every observer has gone too. `step` is the final step. A session has gone
+  // if it has left, if the operator has evicted it, or if the server has evicted it one lease ago
+  // and its process did not join again.
   void CheckFinished(Step step, absl::Time now, Completions* completions);
 
   // Sends an event to all present sessions and the owner.

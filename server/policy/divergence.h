@@ -25,7 +25,7 @@ enum class DivergenceAction {
   kWarn,
   kStop,        // end the job, but not because its loss stays
   kStopIfFlat,  // end it then, too
-  kRestore,     // go back to a checkpoint from before, but not because its loss stays
+  kRestore,     // go back to a checkpoint from before that, but not because its loss stays
 };
 // "warn", "stop", "stop-if-flat" or "restore".
 absl::string_view DivergenceActionName(DivergenceAction action);
@@ -39,7 +39,7 @@ enum class Divergence {
 
 // Whether `action` ends a job in which that was seen.
 bool EndsJob(DivergenceAction action, Divergence what);
-// Whether `action` goes back then.
+// Whether `action` makes the server go back when that is seen.
 bool GoesBack(DivergenceAction action, Divergence what);
 
 // What was seen of a step that was made.

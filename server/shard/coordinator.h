@@ -80,7 +80,7 @@ class Coordinator {
   absl::StatusOr<Step> SetLearningRate(double learning_rate);
   ReductionOrder OrderFor(ConsistencyMode mode) const { return settings_.OrderFor(mode); }
   absl::Status Evict(const std::string& worker, Completions* completions);
-  // From now on all who come get `why`; nothing happens if it is OK, or after the first time.
+  // See Shard::Drain() and Suspend(). Nothing happens if `why` is OK, or if it was called before.
   void GoDown(const absl::Status& why, Completions* completions);
   bool Suspend(const absl::Status& why, Completions* completions);
   absl::StatusOr<InitializeStart> BeginInitialize(SessionId session);
@@ -130,7 +130,7 @@ class Coordinator {
   void NoteWhoIsServed();
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);
-  bool draining() const { return !serving_.ok(); }
+  bool draining() const { return !serving_.ok(); }  // also when suspended
   bool suspended() const { return draining() && ReasonOf(serving_) == Reason::kNone; }
   bool ends() const { return (draining() && !suspended()) || roster_.finished(); }
   void ServePulls(Completions* completions);

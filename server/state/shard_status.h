@@ -60,7 +60,7 @@ struct ShardOptions {
   // Whether this incarnation follows another in the same process. Then the job has started, and is
   // over if no worker comes back; else an incarnation to which none comes back is a new launch.
   bool goes_on = false;
-  // That the job begins with: of earlier incarnations.
+  // Warnings that this incarnation begins with.
   std::vector<TrainingWarning> warnings;
   // Workers and observers that may be present at once.
   uint32_t max_sessions = 1024;

@@ -55,7 +55,7 @@ class CheckpointStore {
   // are those of parameters which are older by one step. Absent if there is none.
   absl::optional<CheckpointName> NewestBefore(Step suspect_since) const;
 
-  // The newest from before that can be loaded.
+  // The newest of them that can be loaded; logs those that cannot. Absent if there is none.
   absl::optional<CheckpointName> LoadableBefore(Step suspect_since) const;
   // NOT_FOUND if that one is not there.
   absl::Status CheckIsThere(const CheckpointName& name) const;

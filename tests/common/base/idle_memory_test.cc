@@ -64,6 +64,12 @@ TEST_F(IdleMemoryTest, WhatWasFreeForAMinuteIsGivenBack) {
   EXPECT_LT(Resident(), before - kBlocks * kBlock / 2);
 }
 
+TEST_F(IdleMemoryTest, WhatWasGivenBackIsNotGivenBackAgain) {
+  Blocks();
+  EXPECT_TRUE(Pass(IdleMemory::kIdle + kStep));
+  EXPECT_FALSE(Pass(3 * IdleMemory::kIdle));
+}
+
 TEST_F(IdleMemoryTest, WhatIsNeededAgainIsKept) {
   Blocks();
   for (int minute = 0; minute < 3; ++minute) {
