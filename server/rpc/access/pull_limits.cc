@@ -54,6 +54,7 @@ void PullLimits::Leave(PullPermit& pull) {
   {
     absl::MutexLock lock(&mu_);
     StopCounting(pull);
+    waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), &pull), waiting_.end());
     again = Release(pull);
   }
   for (const auto& ask : again) ask();
