@@ -54,8 +54,8 @@ TEST(SupervisorTest, OneThatFailsRunsAgain) {
 }
 
 TEST(SupervisorTest, ButNotMoreOftenThanItMay) {
-  const auto process = Supervised({"--max-restarts=2", absl::StrCat("--die=", SIGSEGV)});
-  EXPECT_THAT(process->Wait(), IsOkAndHolds(128 + SIGSEGV));
+  const auto process = Supervised({"--max-restarts=2", absl::StrCat("--die=", SIGABRT)});
+  EXPECT_THAT(process->Wait(), IsOkAndHolds(128 + SIGABRT));
   EXPECT_THAT(LinesWith(process->output(), "was told"), ElementsAre(kFirst, kAgain, kAgain));
   EXPECT_THAT(process->output(), HasSubstr("it is not started again, after 2 restarts"));
 }
