@@ -25,10 +25,10 @@ namespace sluice {
 // Start() and Serve() are called by one thread. Any thread may call address().
 class Server {
  public:
-  // Restores the state in options.durable.directory, if there is one, and starts to listen. Blocks SIGINT and
-  // SIGTERM in the calling thread. That thread must be the only one of the process that can receive
-  // them, and must be the one that calls Serve(). Errors are those of ServerIncarnation::Start(),
-  // and of files that cannot be created.
+  // Restores the state in options.durable.directory, if there is one, and starts to listen. Blocks
+  // SIGINT and SIGTERM in the calling thread. That thread must be the only one of the process that
+  // can receive them, and must be the one that calls Serve(). Errors are those of
+  // ServerIncarnation::Start(), and of files that cannot be created.
   static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
 
   const Address& address() const { return *options_.listen; }
@@ -45,7 +45,8 @@ class Server {
   // code 1.
   std::string ClosingTable() const;
 
-  // Of the current incarnation. Not while Serve() runs, if it may go back, and not after code 1.
+  // The shard of the current incarnation. A server that may go back changes it inside Serve().
+  // After code 1 there is none, and nobody may call this.
   const Shard& shard() const { return incarnation_->shard(); }
 
  private:

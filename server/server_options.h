@@ -33,8 +33,7 @@ struct ServerOptions {
   // Workers may use the encodings whose transforms are in here.
   TransformRegistry transforms = BuiltinTransforms();
   // If true, Serve() returns when all workers and observers have gone (Roster::CheckFinished()). If
-  // false, it waits for more
-  // workers.
+  // false, it waits for more workers.
   bool exit_when_finished = true;
   // Threads for arithmetic; at least 1.
   uint32_t threads = 1;

@@ -22,8 +22,8 @@ class IdleMemory {
 
   // Call it often. It looks once in kLook, and judges once in kIdle: if more than kEnough bytes
   // were free and still in memory at every look, returns all free memory to the kernel, and true.
-  // What training takes again later costs page faults once. Meanwhile other threads wait when they
-  // allocate: about 7 ms for each 100 MB. Does nothing where malloc is not glibc's.
+  // Training pays page faults once for what it takes again. While this runs, other threads that
+  // allocate wait: about 7 ms for each 100 MB. It does nothing where malloc is not glibc's.
   bool Look(absl::Time now);
 
  private:

@@ -156,8 +156,8 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
   options.shard = *std::move(shard);
   options.shard.job_id = RandomHex(4);
   options.durable = flags.durable;
-  if (GoesBack(options.shard.guards.on_divergence, Divergence::kLossRises) &&
-      options.durable.directory.empty()) {
+  const bool goes_back = options.shard.guards.on_divergence == DivergenceAction::kRestore;
+  if (goes_back && options.durable.directory.empty()) {
     return absl::InvalidArgumentError(
         "--on-divergence=restore needs checkpoints to go back to; give --checkpoint-dir=DIRECTORY "
         "and --checkpoint-every=STEPS");
