@@ -28,9 +28,9 @@ class ServerIncarnation {
   static absl::StatusOr<std::unique_ptr<ServerIncarnation>> Start(const ServerOptions& options,
                                                                   Trace* trace);
   // The same, for one that goes back from the state `left`; it has a directory. It keeps the
-  // consistency rules of `left` and, if the server applies the optimizer, half of its learning rate.
-  // Workers are told of the steps that they lose. Saves a checkpoint of that; if it cannot, it only
-  // logs why.
+  // consistency rules of `left` and, if the server applies the optimizer, half of its learning
+  // rate. Workers are told of the steps that they lose. Saves a checkpoint of that; if it cannot,
+  // it only logs why.
   static absl::StatusOr<std::unique_ptr<ServerIncarnation>> StartAgain(const ServerOptions& options,
                                                                        Trace* trace,
                                                                        const ShardStatus& left);

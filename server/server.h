@@ -37,8 +37,8 @@ class Server {
   // calls have ended when it returns. Returns the process's exit code: 0; 1 if it could not go back
   // to a checkpoint, which the log explains; 3 if training ended because every worker was lost; 4
   // if the counters of pushes do not balance, which is a bug; 5 if the last checkpoint could not be
-  // saved; 7 if training diverged and the job ended
-  // because of that. No last checkpoint is saved with code 1, or if training diverged.
+  // saved; 7 if training diverged and the job ended because of that. No last checkpoint is saved
+  // with code 1, or if training diverged.
   int Serve();
 
   // After Serve(): the table for people, of the last incarnation; see closing_table.h. Empty after

@@ -107,9 +107,9 @@ class Shard {
   absl::Status Evict(const std::string& worker);  // its process may not join again
   // From now on pushes, joins and waiting pulls of workers get `why`: DRAINING or DIVERGED.
   void Drain(const absl::Status& why = DrainingError());
-  // Ends this incarnation, because another takes over. Calls, also of observers, get `why`, which is
-  // UNAVAILABLE without a reason, so that they join again. Sends no event. Returns false, and does
-  // nothing, if the job is over, goes down, or has no worker left.
+  // Ends this incarnation, because another takes over. Calls, also of observers, get `why`, which
+  // is UNAVAILABLE without a reason, so that they join again. Sends no event. Returns false, and
+  // does nothing, if the job is over, goes down, or has no worker left.
   bool Suspend(const absl::Status& why);
 
   ShardStatus Describe() const;

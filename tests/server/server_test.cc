@@ -401,7 +401,8 @@ TEST(ServerServeTest, EndsAJobThatShallGoBackButDivergesFromItsFirstStepOn) {
     for (int i = 0; i < 1'000'000 && trained.ok(); ++i) {
       trained = a.Train(std::numeric_limits<float>::quiet_NaN());
     }
-    EXPECT_THAT(trained, IsError(Reason::kDiverged, HasSubstr("; no checkpoint from before can be loaded")));
+    EXPECT_THAT(trained,
+                IsError(Reason::kDiverged, HasSubstr("; no checkpoint from before can be loaded")));
   }
   EXPECT_EQ(world.Wait(), 7);
 }

@@ -169,8 +169,9 @@ class RemoteOptimizerTest : public ::testing::Test {
 
 constexpr int kWorkers = 3;
 constexpr int kBatch = 8;
-// After more, a rounding may turn a ReLU or choose another pixel of a pool, which no bound forgives:
-// with the kernels of OpenBLAS for AVX-512 that happens in step 30, and 1e-7 becomes 1e-4.
+// After more, a rounding may turn a ReLU or choose another pixel of a pool, which no bound
+// forgives: with the kernels of OpenBLAS for AVX-512 that happens in step 30, and 1e-7 becomes
+// 1e-4.
 constexpr int kSteps = 20;
 
 Options MomentumAndDecay() { return Options(0.05).momentum(0.9).weight_decay(5e-4); }
