@@ -967,7 +967,7 @@ TEST_F(RemoteOptimizerTest, RefusesLocalStepsOfLamb) {
   JobWorld world(Sync(1));
   Weights weights({8});
   try {
-    RemoteOptimizer(world.JobOf("a"), weights, OptimizerConfig{LambOptions()}, Every(2));
+    RemoteOptimizer refused(world.JobOf("a"), weights, OptimizerConfig{LambOptions()}, Every(2));
     ADD_FAILURE() << "it was taken";
   } catch (const std::invalid_argument& error) {
     EXPECT_THAT(error.what(), HasSubstr("torch::optim, which has no LAMB"));
