@@ -1,26 +1,19 @@
 // The arithmetic of a step: it accumulates gradients, reduces the sum, clips it, and calls the
-// optimizer. It owns the accumulator and the optimizer.
+// optimizer. It owns all that holds numbers: the accumulator, the optimizer and the history.
 //
 // One thread at a time calls it, without the shard's mutex: the thread that Shard::Advance() runs
 // on. Large vectors are cut into parts that several threads work on. The number of threads never
 // changes a bit of the result.
 //
-// A step that would make a parameter, a statistic or a number of the optimizer NaN or infinite is
-// not made: Make() returns where, and the optimizer's state, which a step updates in place, stays
-// as it was. Bounds tell beforehand that nearly all steps are finite (StepBounds). Others are tried
-// first: all numbers are made, checked and thrown away, block by block in the first-level cache.
-// Without slots, new parameters are checked where they are made. LAMB's pass for norms is its try.
+// A step that would make a number that is not finite is not made, and Make() returns where;
+// CheckedOptimizer says how that is known. GradientAges decides what stale gradients count.
 
 #ifndef SLUICE_SERVER_AGGREGATION_STEP_EXECUTOR_H_
 #define SLUICE_SERVER_AGGREGATION_STEP_EXECUTOR_H_
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/base/parallel.h"
@@ -28,21 +21,14 @@
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/layout.h"
 #include "server/aggregation/accumulator.h"
+#include "server/aggregation/checked_optimizer.h"
 #include "server/aggregation/contributions.h"
-#include "server/aggregation/parameter_history.h"
+#include "server/aggregation/gradient_ages.h"
 #include "server/aggregation/parameter_norms.h"
 #include "server/aggregation/pending_push.h"
-#include "server/aggregation/step_bounds.h"
-#include "server/optimizers/group_runs.h"
-#include "server/optimizers/optimizer.h"
-#include "server/optimizers/trust_ratios.h"
 #include "server/policy/step_terms.h"
 
 namespace sluice {
-
-// Called on the thread that called Make(), when elements [0, end) of the next parameters are
-// written.
-using WriteProgress = std::function<void(uint64_t end)>;
 
 // Externally synchronized.
 class StepExecutor {
@@ -64,10 +50,7 @@ class StepExecutor {
   // parameter, or whose state in the optimizer, would not be finite. The optimizer's state is then
   // unchanged, and `next` is undefined. `progress` is not called after such an element was found.
   //
-  // The rules for stale gradients use how far the parameters have moved, and how often momentum has
-  // decayed, since a gradient was computed; both are taken from the steps that this object made.
-  // The rule gap_aware divides a gradient of SGD by its gap. The steps of other optimizers hardly
-  // depend on the size of a gradient, so the rule divides their learning rate. terms() has what was
+  // The rules for stale gradients use the steps that this object made. terms() has what they
   // decided.
   //
   // `checksum`, if not null, gets the checksum of what was made: the parameters and the optimizer's
@@ -98,47 +81,22 @@ class StepExecutor {
   void Load(uint32_t gradients, uint64_t samples, absl::Span<const float> sum);
 
   // The optimizer's state, for checkpoints: its slots and the number of steps that it has made.
-  std::vector<OptimizerSlot> slots() { return optimizer_->slots(); }
-  uint64_t optimizer_steps() const { return optimizer_steps_; }
+  std::vector<OptimizerSlot> slots() { return optimizer_.slots(); }
+  uint64_t optimizer_steps() const { return optimizer_.steps(); }
   // Call it also when the slots were written.
   void set_optimizer_steps(uint64_t steps) {
-    optimizer_steps_ = steps;
-    bounds_.ForgetSlots();
-    if (steps > 0) since_decay_ = UINT32_MAX / 2;  // the next step decays what was restored
+    optimizer_.set_steps(steps);
+    if (steps > 0) ages_.NoteRestored();
   }
 
  private:
-  static constexpr uint64_t kNone = UINT64_MAX;
-
   struct Divisors {
     float parameters = 1;
     float statistics = 1;
   };
 
-  enum class Pass { kTry, kMake };
-
-  // The values that all parts of one step share. Several threads call Note().
-  struct Making {
-    // Keeps the lowest index.
-    void Note(absl::optional<uint64_t> index);
-    // Notes the first of `made`, the elements from `begin` on, that is not finite.
-    void Check(uint64_t begin, absl::Span<const float> made);
-
-    std::atomic<uint64_t> bad{kNone};  // the first element that is not finite
-    absl::optional<Addend> last;       // not in the accumulator
-    float statistics_divisor = 1;
-    std::vector<double> learning_rates;
-    absl::Span<const float> current;
-    absl::Span<float> next;
-    std::vector<OptimizerSlot> slots;
-    absl::Span<uint64_t> checksums;  // one for each part; empty: none are wanted
-  };
-
   // Counts a contribution and returns it with its weight.
   Addend Count(const Contribution& contribution, const StepTerms& terms);
-  // Completes terms_ from the ages of the contributions.
-  void DecideTerms();
-  void NoteDecay();
   // Make(), except that it does not keep the history and the norms.
   absl::optional<uint64_t> MakeStep(const StepTerms& terms, const Contribution* last,
                                     absl::Span<const float> current, absl::Span<float> next,
@@ -146,34 +104,16 @@ class StepExecutor {
   Divisors DivisorsOf(Reduction reduction) const;
   float Clipped(float divisor, const absl::optional<double>& clip_norm) const;
   double Norm() const;
-  // Notes the first element that would not be finite. Does nothing if none can be.
-  void Foresee(Making& making);
-  // Calls part(begin, end) for each part of the vector, on several threads.
-  void ForEachPartOf(const Making& making, const WriteProgress& progress,
-                     absl::FunctionRef<void(uint64_t begin, uint64_t end)> part);
-  void TryPart(Making& making, uint64_t begin, uint64_t end);
-  void MakePart(Making& making, uint64_t begin, uint64_t end);
-  // Makes the elements from `begin` on, at most kPiece; LAMB's updates in place of parameters.
-  void MakePiece(Making& making, uint64_t begin, Pass pass, absl::Span<float> made);
 
   const std::vector<KindRun> runs_;
-  const std::vector<GroupRun> group_runs_;
   Parallel& parallel_;
   Accumulator accumulator_;
-  const std::unique_ptr<Optimizer> optimizer_;
-  StepBounds bounds_;
-  absl::optional<TrustRatios> trust_;  // only for LAMB: scales the optimizer's updates
-  const bool sgd_;                     // its steps are proportional to the gradients
-  StepTerms terms_;
+  CheckedOptimizer optimizer_;
+  GradientAges ages_;
   ParameterNorms norms_;
-  ParameterHistory history_;  // empty unless a rule needs it
-  uint64_t decays_ = 0;       // of ordered momentum
-  uint32_t since_decay_ = 0;  // contributions
-  double gap_shares_ = 0;     // 1 / gap, summed over the contributions to the step
-  double lateness_ = 0;       // likewise
-  uint32_t count_ = 0;        // contributions to the step
-  uint64_t samples_ = 0;      // of these contributions
-  uint64_t optimizer_steps_ = 0;
+  StepTerms terms_;
+  uint32_t count_ = 0;    // contributions to the step
+  uint64_t samples_ = 0;  // of these contributions
 };
 
 }  // namespace sluice
