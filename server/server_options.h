@@ -15,7 +15,7 @@
 #include "common/trace/trace.h"
 #include "server/durable/durable_options.h"
 #include "server/rpc/access/rpc_limits.h"
-#include "server/state/shard_status.h"
+#include "server/state/shard_options.h"
 
 namespace sluice {
 

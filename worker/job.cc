@@ -25,12 +25,12 @@
 #include "server/program/launch.h"
 #include "server/program/server_flags.h"
 #include "worker/connection/grpc/connection.h"
+#include "worker/job_flags.h"
 
 namespace sluice {
 namespace {
 
 constexpr int kBadUsage = 2;
-constexpr int kMostConnections = 16;
 
 // The ticket of a server that the command line names. It may run any job.
 absl::StatusOr<JobTicket> TicketFrom(const JobFlags& flags) {
@@ -60,78 +60,11 @@ void Consume(int* argc, char*** argv, const std::vector<std::string>& remaining)
   (*argv)[kept] = nullptr;
 }
 
-void AddConnectTimeout(CLI::App& group, JobFlags& flags) {
-  group
-      .add_option("--connect-timeout", flags.connect_timeout,
-                  "seconds to wait for a server that cannot be reached, at the start or later")
-      ->check(SecondsFrom(0))
-      ->capture_default_str();
-}
-
 absl::Status NameFlag(absl::string_view flag, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat(flag, ": ", status.message()));
 }
 
 }  // namespace
-
-JobFlags::JobFlags() : server_flags(std::make_unique<ServerFlags>()) {}
-JobFlags::~JobFlags() = default;
-
-void AddJobFlags(CLI::App& app, JobFlags& flags) {
-  CLI::App& group = *app.add_option_group("Job", "How this worker reaches its server");
-  group.add_option("--server", flags.server,
-                   "address of a running server: host:port or unix:/path (not needed under mpirun, "
-                   "where rank 0 is the server)");
-  group.add_option("--name", flags.name, "this worker's name (default: made of host and process)");
-  AddConnectTimeout(group, flags);
-  group
-      .add_option(
-          "--push-encoding", flags.push_encoding,
-          "the encoding of gradients: float32 (none), float16, bfloat16, "
-          "int8[:stochastic], sign[:momentum], top-k[:SHARE][:momentum][:warmup=STEPS], "
-          "random-k[:SHARE] or low-rank[:RANK], then [/planes|/nonzero][/zstd[:LEVEL]|/pdict]; or "
-          "auto[:ENCODING,…] for the fastest of these (default: of the "
-          "lossless ones); then [,TENSOR=ENCODING…] for single tensors, where PREFIX* means all "
-          "tensors whose names begin with PREFIX")
-      ->capture_default_str();
-  group
-      .add_option("--pull-encoding", flags.pull_encoding,
-                  "the encoding of parameters: as --push-encoding, but one for all tensors, and "
-                  "neither top-k nor random-k")
-      ->capture_default_str();
-  group.add_flag("--error-feedback,!--no-error-feedback", flags.error_feedback,
-                 "store what an encoding loses of a gradient, and add it to the next gradient");
-  group
-      .add_option(
-          "--connections", flags.connections,
-          "TCP connections that share a large model's tensors, 1 to 16, between hosts only; "
-          "auto: 1, or up to 8 if measurements show that more are faster")
-      ->check(CLI::IsMember({"auto"}) | CLI::Range(1, kMostConnections))
-      ->capture_default_str();
-  AddServerFlags(app, *flags.server_flags);
-}
-
-void AddConnectionFlags(CLI::App& app, JobFlags& flags) {
-  CLI::App& group = *app.add_option_group("Server", "How this process reaches a server");
-  group.add_option("--server", flags.server,
-                   "address of a running server: host:port or unix:/path");
-  group.add_option("--name", flags.name, "this process's name (default: made of host and process)");
-  AddConnectTimeout(group, flags);
-  group.add_option("--token-file", flags.server_flags->token_file,
-                   "file whose first line is the secret that the server asks for");
-  AddSecurityFlags(group, flags.server_flags->security);
-}
-
-absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags) {
-  ShardOptions options;
-  const absl::Status applied = ApplyTrainingFlags(flags.server_flags->training, 0, &options);
-  if (!applied.ok()) return applied;
-  return options.schedule;
-}
-
-bool WantsTrace(const JobFlags& flags) { return !flags.server_flags->trace.empty(); }
-
-void SetPushes(uint64_t pushes, JobFlags& flags) { flags.server_flags->training.pushes = pushes; }
 
 Job::Job() = default;
 Job::Job(Job&&) noexcept = default;

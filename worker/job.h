@@ -19,51 +19,16 @@
 #include "common/encoding/transforms/builtin_transforms.h"
 #include "common/launch/job_ticket.h"
 #include "common/protocol/attachment.h"
-#include "common/protocol/learning_rate_schedule.h"
 #include "common/protocol/protocol_types.h"
 #include "common/security/credentials_source.h"
 #include "common/trace/trace.h"
 #include "worker/compression/gradient_encoder.h"
 #include "worker/connection/server_connection.h"
 
-namespace CLI {
-class App;
-}
-
 namespace sluice {
 
 class Server;
-struct ServerFlags;
-
-// The flags of a worker; rank 0 also uses the server's.
-struct JobFlags {
-  JobFlags();
-  ~JobFlags();
-
-  std::string server;                  // address; empty: rank 0 of mpirun is the server
-  std::string name;                    // of this worker; empty: made of host name and process id
-  double connect_timeout = 60;         // seconds
-  std::string push_encoding = "none";  // syntax: ParseEncodingChoice()
-  std::string pull_encoding = "none";  // the same, without exceptions for tensors
-  bool error_feedback = true;
-  std::string connections = "auto";           // "auto" or a number
-  std::unique_ptr<ServerFlags> server_flags;  // includes --token-file and --trace
-};
-
-// Adds the flags to `app`, in groups of their own. `flags` outlives the parsing.
-void AddJobFlags(CLI::App& app, JobFlags& flags);
-
-// Adds only the flags that an observer needs to reach a running server: address, token, TLS.
-void AddConnectionFlags(CLI::App& app, JobFlags& flags);
-
-// The learning-rate schedule of a server with these flags.
-absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags);
-
-bool WantsTrace(const JobFlags& flags);
-
-// Sets how many pushes all workers together make until training ends. With that, a cosine schedule
-// needs no --lr-total-steps.
-void SetPushes(uint64_t pushes, JobFlags& flags);
+struct JobFlags;
 
 // The settings that a program gives its job in addition to the command line. All processes of the
 // job must give the same.
@@ -85,7 +50,8 @@ class Job {
   // else with 1. With --help, it lists Sluice's flags and exits with 0.
   static Job Start(int* argc, char*** argv, const JobOptions& options = {});
 
-  // The same for programs that parse their flags with CLI11. Returns errors instead of exiting.
+  // The same for programs that parse their flags with CLI11 (job_flags.h). Returns errors instead
+  // of exiting.
   static absl::StatusOr<Job> Start(const JobFlags& flags);
 
   Job(Job&&) noexcept;

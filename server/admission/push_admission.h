@@ -38,7 +38,7 @@
 #include "server/policy/runtime_settings.h"
 #include "server/state/completions.h"
 #include "server/state/incarnation_history.h"
-#include "server/state/shard_status.h"
+#include "server/state/shard_options.h"
 
 namespace sluice {
 

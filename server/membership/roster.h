@@ -18,6 +18,7 @@
 #include "server/policy/staleness_policy.h"
 #include "server/state/completions.h"
 #include "server/state/shard_checkpoint.h"
+#include "server/state/shard_options.h"
 #include "server/state/shard_status.h"
 
 namespace sluice {

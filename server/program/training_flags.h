@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
-#include "server/state/shard_status.h"
+#include "server/state/shard_options.h"
 
 namespace CLI {
 class App;

@@ -38,6 +38,7 @@
 #include "server/state/incarnation_history.h"
 #include "server/state/job_results.h"
 #include "server/state/shard_checkpoint.h"
+#include "server/state/shard_options.h"
 #include "server/state/shard_status.h"
 #include "server/state/step_journal.h"
 

@@ -41,6 +41,7 @@
 #include "server/shard/coordinator.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/shard_checkpoint.h"
+#include "server/state/shard_options.h"
 #include "server/state/shard_status.h"
 #include "server/state/step_journal.h"
 #include "server/state/wire_bytes.h"

@@ -13,6 +13,7 @@
 #include "server/shard/training_watch.h"
 #include "server/state/completions.h"
 #include "server/state/shard_checkpoint.h"
+#include "server/state/shard_options.h"
 #include "server/state/shard_status.h"
 
 namespace sluice {

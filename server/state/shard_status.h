@@ -1,79 +1,25 @@
-// The options that a shard is created with, and the status that it reports.
+// The status that a shard reports: what GetServerState and the closing table show.
 
 #ifndef SLUICE_SERVER_STATE_SHARD_STATUS_H_
 #define SLUICE_SERVER_STATE_SHARD_STATUS_H_
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
-#include "common/protocol/attachment.h"
 #include "common/protocol/consistency.h"
 #include "common/protocol/learning_rate_schedule.h"
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/layout.h"
-#include "server/policy/divergence.h"
 #include "server/policy/staleness_rules.h"
-#include "server/snapshots/snapshot_store.h"
 #include "server/state/push_counters.h"
 #include "server/state/training_warning.h"
 
 namespace sluice {
-
-// The rules for gradients that would harm the model.
-struct Guards {
-  // If true, a gradient with NaN or infinity is skipped and counted. If false, it is refused.
-  bool skip_not_finite = false;
-  // A reduced gradient of larger norm is scaled down to this norm. Absent: never.
-  absl::optional<double> clip_norm;
-  // A push of larger norm, over all PARAMETER ranges, is refused. Absent: none is.
-  absl::optional<double> max_push_norm;
-  DivergenceAction on_divergence = DivergenceAction::kWarn;
-
-  // OK, or BAD_ARGUMENT with the name of the invalid field.
-  absl::Status Validate() const;
-};
-
-struct ShardOptions {
-  std::string job_id;
-  Incarnation incarnation = Incarnation(1);
-  Consistency consistency;
-  // Session numbers start after this one. If it is random, a worker that still uses a session of
-  // another incarnation gets UNKNOWN_SESSION.
-  SessionId session_base;
-  // The number of workers that were launched. In sync and backup no step completes before they have
-  // joined, and in every mode training does not end before.
-  uint32_t expected_workers = 1;
-  // The longest wait for them after the first worker joined.
-  absl::Duration start_timeout = absl::InfiniteDuration();
-  // The time for which a worker that is lost or silent stays a member.
-  absl::Duration lease = absl::Seconds(10);
-  // The time between two calls of Tick(). If a call is late, this process was stopped or had no
-  // CPU; that time counts against nobody (running_clock.h).
-  absl::Duration tick = absl::InfiniteDuration();
-  // Whether this incarnation follows another in the same process. Then the job has started, and is
-  // over if no worker comes back; else an incarnation to which none comes back is a new launch.
-  bool goes_on = false;
-  // Warnings that this incarnation begins with.
-  std::vector<TrainingWarning> warnings;
-  // Workers and observers that may be present at once.
-  uint32_t max_sessions = 1024;
-  // Elements of a model. A larger model is refused before memory is allocated for it.
-  uint64_t max_elements = Layout::kMaxElements;
-  // Memory for gradients in flight, and for steps that the journal holds until they are on the
-  // disk; at least three vectors in all. Other pushes wait at their header.
-  uint64_t max_in_flight_bytes = std::numeric_limits<uint64_t>::max();
-  LearningRateSchedule schedule;
-  Guards guards;
-  SnapshotMemory snapshots = SnapshotMemory::kPrivate;
-  AttachmentHook on_attachments;  // may be null
-};
 
 enum class Phase { kWaitingForWorkers, kTraining, kFinished, kDraining };
 

@@ -9,7 +9,7 @@
 #include "common/protocol/consistency.h"
 #include "common/protocol/optimizer_options.h"
 #include "common/tensor/layout.h"
-#include "server/state/shard_status.h"
+#include "server/state/shard_options.h"
 #include "tests/simulation/dice.h"
 
 namespace sluice {

@@ -24,6 +24,7 @@
 #include "tools/evaluate/server_source.h"
 #include "worker/data/dataset.h"
 #include "worker/job.h"
+#include "worker/job_flags.h"
 #include "worker/program/model_flags.h"
 #include "worker/torch/training/evaluator.h"
 

@@ -25,6 +25,7 @@
 #include "common/launch/mpi_bootstrap.h"
 #include "worker/data/dataset.h"
 #include "worker/job.h"
+#include "worker/job_flags.h"
 #include "worker/program/model_flags.h"
 #include "worker/program/optimizer_flags.h"
 #include "worker/torch/training/learners.h"

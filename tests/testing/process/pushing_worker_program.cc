@@ -36,6 +36,7 @@
 #include "tests/testing/vectors.h"
 #include "worker/client/parameter_client.h"
 #include "worker/job.h"
+#include "worker/job_flags.h"
 
 namespace sluice {
 namespace {

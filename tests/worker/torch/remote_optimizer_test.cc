@@ -27,6 +27,7 @@
 #include "tests/testing/vectors.h"
 #include "worker/data/dataset.h"
 #include "worker/data/sampler.h"
+#include "worker/job_flags.h"
 #include "worker/torch/models/models.h"
 
 namespace sluice {

@@ -20,6 +20,7 @@
 #include "tests/testing/server/messages.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
+#include "worker/job_flags.h"
 #include "worker/torch/remote_optimizer.h"
 
 namespace sluice {

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/protocol/optimizer_config.h"
+#include "server/state/shard_options.h"
 #include "server/state/shard_status.h"
 #include "tools/bench/staleness/compute_times.h"
 #include "tools/bench/staleness/workload.h"

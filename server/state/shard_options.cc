@@ -1,0 +1,24 @@
+#include "server/state/shard_options.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+
+namespace sluice {
+namespace {
+
+absl::Status CheckNorm(absl::string_view name, const absl::optional<double>& norm) {
+  if (!norm.has_value() || (std::isfinite(*norm) && *norm > 0)) return absl::OkStatus();
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat(name, " is ", *norm, ", expected a finite number above 0"));
+}
+
+}  // namespace
+
+absl::Status Guards::Validate() const {
+  const absl::Status clip = CheckNorm("clip_norm", clip_norm);
+  return clip.ok() ? CheckNorm("max_push_norm", max_push_norm) : clip;
+}
+
+}  // namespace sluice
