@@ -3,9 +3,8 @@
 // The distribution's Abseil is not instrumented: without this, TSan sees no order between one
 // Unlock() and the next Lock(), and reports every guarded field. A test that links this calls the
 // functions below in place of the library's; each tells TSan and then calls the library's own.
-// Covered is what the core and its tests use: Mutex's Lock and Unlock, hence MutexLock, CondVar's
-// Wait and WaitWithDeadline, and Notification. Not covered are conditions, which other threads
-// evaluate. Without TSan this file is empty.
+// Covered is what the core and its tests use: Mutex's Lock and Unlock, hence MutexLock, its Await,
+// CondVar's Wait and WaitWithDeadline, and Notification. Without TSan this file is empty.
 
 #if defined(__SANITIZE_THREAD__)
 #define SLUICE_TSAN
@@ -23,6 +22,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "absl/base/config.h"
 #include "absl/base/options.h"
@@ -78,6 +78,16 @@ void Mutex::Unlock() {
   static void* const original = Original("Mutex", "Unlock");
   __tsan_release(this);
   Call(original, this);
+}
+
+// The library lets other threads evaluate a condition, between locks that TSan does not see. So the
+// waiter evaluates it by itself, again and again.
+void Mutex::Await(const Condition& condition) {
+  while (!condition.Eval()) {
+    Unlock();
+    std::this_thread::yield();
+    Lock();
+  }
 }
 
 void CondVar::Wait(Mutex* mu) {
