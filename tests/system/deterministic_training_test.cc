@@ -17,7 +17,7 @@
 #include "tests/testing/process/launch.h"
 #include "tests/testing/process/process.h"
 #include "tests/testing/status.h"
-#include "worker/data/dataset.h"
+#include "worker/data/load_dataset.h"
 #include "worker/data/sampler.h"
 #include "worker/torch/models/models.h"
 
@@ -47,11 +47,11 @@ std::string RunCrc(const std::string& order) {
 // As the learners prepare them.
 torch::Tensor ImagesOf(const Dataset& data, const std::vector<int64_t>& rows) {
   torch::Tensor images =
-      torch::empty({static_cast<int64_t>(rows.size()), 1, data.rows, data.columns});
+      torch::empty({static_cast<int64_t>(rows.size()), 1, data.form.rows, data.form.columns});
   auto* to = images.data_ptr<float>();
   for (const int64_t row : rows) {
-    for (int64_t i = 0; i < data.rows * data.columns; ++i) {
-      const uint8_t pixel = data.images[row * data.rows * data.columns + i];
+    for (int64_t i = 0; i < data.form.rows * data.form.columns; ++i) {
+      const uint8_t pixel = data.images[row * data.form.rows * data.form.columns + i];
       *to++ = (static_cast<float>(pixel) / 255.0F - 0.2860F) / 0.3530F;
     }
   }
@@ -140,14 +140,12 @@ class OneProcess {
   }
 
   const Dataset& data_;
-  std::shared_ptr<ImageClassifier> model_;
+  std::shared_ptr<Classifier> model_;
   std::vector<float> momentum_;
 };
 
 TEST(DeterministicTrainingTest, TwoRunsAndOneProcessEndWithTheSameBits) {
-  const auto dir = DefaultDataDir("fashion-mnist");
-  ASSERT_THAT(dir, IsOk());
-  const auto data = LoadDataset(*dir, DatasetSplit::kTrain);
+  const auto data = LoadDataset({}, DatasetSplit::kTrain);
   ASSERT_THAT(data, IsOk());
   OneProcess one_process(*data);
   for (int step = 0; step < kSteps; ++step) one_process.Step(step);

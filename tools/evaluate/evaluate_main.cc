@@ -22,7 +22,7 @@
 #include "tools/evaluate/evaluation_report.h"
 #include "tools/evaluate/parameter_source.h"
 #include "tools/evaluate/server_source.h"
-#include "worker/data/dataset.h"
+#include "worker/data/load_dataset.h"
 #include "worker/job.h"
 #include "worker/job_flags.h"
 #include "worker/program/model_flags.h"
@@ -113,13 +113,11 @@ absl::Status EvaluateAll(ParameterSource& source, const Dataset& data, Evaluator
 absl::Status Run(const EvaluateFlags& flags) {
   const absl::Status one = CheckOneSource(flags);
   if (!one.ok()) return one;
-  const auto data_dir = DataDirOf(flags.model);
-  if (!data_dir.ok()) return data_dir.status();
-  const auto data = LoadDataset(*data_dir, DatasetSplit::kTest);
+  const auto data = LoadDataset(flags.model.data, DatasetSplit::kTest);
   if (!data.ok()) return data.status();
   auto report = EvaluationReport::Open(std::cout, flags.json);
   if (!report.ok()) return report.status();
-  auto model = Evaluator::Make(flags.model.model, flags.model.threads);
+  auto model = Evaluator::Make(flags.model.model, data->form, flags.model.threads);
   if (!model.ok()) return model.status();
   absl::optional<Job> job;
   const auto source = MakeSource(flags, *model, &job);

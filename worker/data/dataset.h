@@ -1,42 +1,55 @@
+// Labelled samples in memory, for models that classify.
+//
+// load_dataset.h fills a Dataset from files; batch.h takes batches from it.
+
 #ifndef SLUICE_WORKER_DATA_DATASET_H_
 #define SLUICE_WORKER_DATA_DATASET_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
-
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 
 namespace sluice {
 
-// Labelled grey images in memory, as the example models take them: 28x28 pixels, labels 0 to 9.
+enum class DatasetSplit { kTrain, kTest };
+
+// The form of a sample, and how many classes there are. The default is that of Fashion-MNIST.
+// Samples that are not images have one channel, one row, and a column for each feature.
+struct SampleForm {
+  int64_t channels = 1;
+  int64_t rows = 28;
+  int64_t columns = 28;
+  int64_t classes = 10;
+
+  int64_t elements() const { return channels * rows * columns; }
+};
+
+// The mean and the standard deviation of a channel's pixels in the training images, where black is
+// 0 and full intensity is 1. A model sees (pixel − mean) / deviation. The default is that of
+// Fashion-MNIST.
+struct Normalization {
+  float mean = 0.2860F;
+  float deviation = 0.3530F;
+};
+
+// Rows of numbers of which most are 0. Row i has the numbers [begins[i], begins[i + 1]) of `values`
+// in the columns of the same numbers, which ascend.
+struct SparseRows {
+  std::vector<uint64_t> begins = {0};
+  std::vector<uint32_t> columns;
+  std::vector<float> values;
+};
+
 struct Dataset {
-  int rows = 0;
-  int columns = 0;
-  std::vector<uint8_t> images;  // size() * rows * columns, row-major, 0 (black) to 255
-  std::vector<uint8_t> labels;  // one per image
+  SampleForm form;
+  std::vector<Normalization> normalization = {{}};  // of images: one for each channel
+  // Images: size() * form.elements() bytes, 0 (black) to 255, in the order image, channel, row,
+  // column. Empty if the samples are not images: then they are `features`.
+  std::vector<uint8_t> images;
+  SparseRows features;
+  std::vector<uint8_t> labels;  // one for each sample, below form.classes
 
   int64_t size() const { return static_cast<int64_t>(labels.size()); }
 };
-
-enum class DatasetSplit { kTrain, kTest };
-
-// Reads one split from the folder `data_dir`: the files {train,t10k}-images-idx3-ubyte and
-// {train,t10k}-labels-idx1-ubyte, each plain or with ".gz" (plain is preferred).
-//
-// Every error names the file and what to do next:
-//   NOT_FOUND         a file exists in neither form
-//   INVALID_ARGUMENT  images are not 28x28, a label is above 9, images and labels differ in number
-//   others            the errors of ReadIdx()
-absl::StatusOr<Dataset> LoadDataset(const std::string& data_dir, DatasetSplit split);
-
-// The number of samples of that split, from the file of its labels. The errors of LoadDataset().
-absl::StatusOr<uint64_t> CountSamples(const std::string& data_dir, DatasetSplit split);
-
-// The folder where `dataset` ("fashion-mnist" or "mnist") is looked for when no other is given.
-// INVALID_ARGUMENT for any other name. Debian packages the first only.
-absl::StatusOr<std::string> DefaultDataDir(absl::string_view dataset);
 
 }  // namespace sluice
 

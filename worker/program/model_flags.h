@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "worker/data/load_dataset.h"
 
 namespace CLI {
 class App;
@@ -15,16 +15,12 @@ namespace sluice {
 
 struct ModelFlags {
   std::string model = "lenet";
-  std::string dataset = "fashion-mnist";
-  std::string data_dir;  // empty: the data set's own
-  int threads = 1;       // of LibTorch
+  DatasetSource data;
+  int threads = 1;  // of LibTorch
 };
 
 // Declares the flags in `app`. `flags` must outlive the parsing.
 void AddModelFlags(CLI::App& app, ModelFlags& flags);
-
-// Returns the folder of the data set: --data-dir, or the default folder of the data set.
-absl::StatusOr<std::string> DataDirOf(const ModelFlags& flags);
 
 }  // namespace sluice
 

@@ -17,13 +17,14 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
 #include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
-#include "worker/data/dataset.h"
+#include "worker/data/load_dataset.h"
 #include "worker/job.h"
 #include "worker/job_flags.h"
 #include "worker/program/model_flags.h"
@@ -34,6 +35,9 @@
 
 namespace sluice {
 namespace {
+
+constexpr int kMostDataThreads = 64;
+constexpr int64_t kCropPadding = 4;  // as He et al. 2015 train on CIFAR-10
 
 struct TrainFlags {
   std::string role = "job";
@@ -48,6 +52,7 @@ struct TrainFlags {
   double elasticity = 1;
   AveragingOptions averaging;  // but for `local_steps`
   TrainerOptions trainer;
+  std::vector<std::string> augment;
   JobFlags job;
 };
 
@@ -90,8 +95,16 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   AddOptimizerFlags(app, flags.optimizer);
   AddLocalStepFlags(app, flags);
   app.add_flag("--overlap", flags.learner.overlap,
-               "send gradients while backward still computes others, and prepare the next batch "
-               "while the parameters arrive");
+               "send gradients while backward still computes others");
+  app.add_option("--augment", flags.augment,
+                 "random changes of the training images, separated by commas: crop (4 black pixels "
+                 "on each side, then a part of the original size) and flip (half of them mirrored)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"crop", "flip"}));
+  app.add_option("--data-threads", flags.trainer.data_threads,
+                 "threads that prepare batches ahead of the steps")
+      ->check(CLI::Range(1, kMostDataThreads))
+      ->capture_default_str();
   app.add_option("--seed", flags.trainer.seed,
                  "seed of the first parameters and of the order of the data")
       ->capture_default_str();
@@ -121,9 +134,8 @@ void TellPace(const absl::optional<Pace>& pace) {
 }
 
 // Trains, and lets one worker measure what came of it.
-absl::Status TrainAndEvaluate(const TrainFlags& flags, const std::string& data_dir, bool speaks,
-                              Learner& learner) {
-  const auto train = LoadDataset(data_dir, DatasetSplit::kTrain);
+absl::Status TrainAndEvaluate(const TrainFlags& flags, bool speaks, Learner& learner) {
+  const auto train = LoadDataset(flags.model.data, DatasetSplit::kTrain);
   if (!train.ok()) return train.status();
   std::ostream silent(nullptr);
   const bool shows = speaks && flags.progress != "off";
@@ -135,7 +147,7 @@ absl::Status TrainAndEvaluate(const TrainFlags& flags, const std::string& data_d
   const bool evaluates = flags.test && learner.place().index == 0;
   const absl::Status finished = learner.Finish(evaluates);
   if (!finished.ok() || !evaluates) return finished;
-  const auto test = LoadDataset(data_dir, DatasetSplit::kTest);
+  const auto test = LoadDataset(flags.model.data, DatasetSplit::kTest);
   if (!test.ok()) return test.status();
   const auto accuracy = learner.Accuracy(*test);
   if (!accuracy.ok()) return accuracy.status();
@@ -144,24 +156,21 @@ absl::Status TrainAndEvaluate(const TrainFlags& flags, const std::string& data_d
 }
 
 absl::Status RunWorker(const TrainFlags& flags, const Job* job) {
-  const auto data_dir = DataDirOf(flags.model);
-  if (!data_dir.ok()) return data_dir.status();
   // Before joining: a worker without data would be waited for.
-  const auto test = LoadDataset(*data_dir, DatasetSplit::kTest);
+  const auto test = LoadDataset(flags.model.data, DatasetSplit::kTest);
   if (!test.ok()) return test.status();
-  auto learner =
-      job == nullptr ? MakeLocalLearner(flags.learner) : MakeRemoteLearner(flags.learner, *job);
+  LearnerOptions options = flags.learner;
+  options.form = test->form;
+  auto learner = job == nullptr ? MakeLocalLearner(options) : MakeRemoteLearner(options, *job);
   if (!learner.ok()) return learner.status();
-  return TrainAndEvaluate(flags, *data_dir, job == nullptr || job->speaks(), **learner);
+  return TrainAndEvaluate(flags, job == nullptr || job->speaks(), **learner);
 }
 
 // The pushes of all workers until the end of training; 0 if other flags than --epochs decide, or if
 // this process has no data, which a server needs for nothing else.
 uint64_t PushesOf(const TrainFlags& flags) {
   if (flags.trainer.max_steps > 0 || flags.until_step > 0) return 0;
-  const auto data_dir = DataDirOf(flags.model);
-  if (!data_dir.ok()) return 0;
-  const auto samples = CountSamples(*data_dir, DatasetSplit::kTrain);
+  const auto samples = CountSamples(flags.model.data, DatasetSplit::kTrain);
   if (!samples.ok()) return 0;
   const uint64_t batches = *samples * flags.trainer.epochs / flags.trainer.batch_size;
   return batches / std::max(flags.local_steps, uint32_t{1});
@@ -189,6 +198,10 @@ int Main(int argc, char** argv) {
                                      averaging.outer_momentum, averaging.outer_nesterov};
   }
   flags.trainer.until_step = Step(flags.until_step);
+  for (const std::string& change : flags.augment) {
+    if (change == "crop") flags.trainer.augmentation.padding = kCropPadding;
+    if (change == "flip") flags.trainer.augmentation.mirror = true;
+  }
   SetPushes(PushesOf(flags), flags.job);
   absl::Status status;
   if (flags.role == "single") {

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "common/protocol/protocol_types.h"
+#include "worker/data/batch.h"
 #include "worker/data/dataset.h"
 
 namespace sluice {
@@ -39,10 +39,8 @@ class Learner {
 
   virtual Place place() const = 0;
 
-  // Runs forward, backward and one optimizer step on `rows` of `data`. `next` are the rows of the
-  // next call, which may be prepared while the server is busy; empty if there are none.
-  virtual absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows,
-                                            absl::Span<const int64_t> next) = 0;
+  // Runs forward, backward and one optimizer step on the batch.
+  virtual absl::StatusOr<LearnReport> Learn(Batch batch) = 0;
 
   // Ends this worker's training; Learn() may not follow. With `stay`, waits until the other workers
   // have ended, too, and takes the final parameters; Accuracy() and Report() need that.

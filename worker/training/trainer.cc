@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
+#include "absl/types/optional.h"
+#include "worker/data/batch_loader.h"
 #include "worker/data/sampler.h"
 
 namespace sluice {
 namespace {
-
-using Rows = std::vector<int64_t>;
 
 SamplerOptions SamplerFor(const TrainerOptions& options, const Dataset& data, const Place& place) {
   SamplerOptions sampler;
@@ -26,26 +25,26 @@ SamplerOptions SamplerFor(const TrainerOptions& options, const Dataset& data, co
 
 absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& learner,
                    Progress* progress) {
-  const SamplerOptions sampler_options = SamplerFor(options, data, learner.place());
-  const absl::Status valid = sampler_options.Validate();
+  const Place place = learner.place();
+  BatchLoaderOptions batches;
+  batches.sampler = SamplerFor(options, data, place);
+  absl::Status valid = batches.sampler.Validate();
+  valid.Update(CheckFits(options.augmentation, data));
   if (!valid.ok()) return valid;
-  Sampler sampler(sampler_options);
-  const int64_t per_epoch = sampler.steps_per_epoch();
-  int64_t steps = per_epoch * options.epochs;
-  if (options.max_steps > 0) steps = std::min(steps, options.max_steps);
-  const auto rows_of = [&](int64_t step) {
-    if (step >= steps) return Rows();
-    return sampler.Batch(static_cast<int>(step / per_epoch), step % per_epoch);
-  };
-  const int64_t first = learner.place().batches_done;
-  Rows next = rows_of(first);
-  for (int64_t step = first; step < steps; ++step) {
-    const Rows rows = std::move(next);
-    next = rows_of(step + 1);
-    const auto report = learner.Learn(data, rows, next);
+  batches.augmentation = options.augmentation;
+  batches.augmentation.seed = options.seed;
+  batches.threads = options.data_threads;
+  const int64_t per_epoch = Sampler(batches.sampler).steps_per_epoch();
+  batches.begin = place.batches_done;
+  batches.end = per_epoch * options.epochs;
+  if (options.max_steps > 0) batches.end = std::min(batches.end, options.max_steps);
+  BatchLoader loader(data, batches);
+  for (int64_t step = batches.begin; absl::optional<Batch> batch = loader.Next(); ++step) {
+    const int64_t samples = batch->size();
+    const auto report = learner.Learn(*std::move(batch));
     if (!report.ok()) return report.status();
     const auto epoch = static_cast<int>(step / per_epoch);
-    if (progress != nullptr) progress->Note(epoch, *report, static_cast<int64_t>(rows.size()));
+    if (progress != nullptr) progress->Note(epoch, *report, samples);
     if (options.until_step > Step() && report->step >= options.until_step) break;
   }
   return absl::OkStatus();

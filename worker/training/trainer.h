@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "worker/data/batch.h"
 #include "worker/data/dataset.h"
 #include "worker/training/learner.h"
 #include "worker/training/progress.h"
@@ -13,16 +14,18 @@
 namespace sluice {
 
 struct TrainerOptions {
-  int batch_size = 32;    // of one worker
-  int epochs = 1;         // passes of all workers together over the data
-  int64_t max_steps = 0;  // ends after this many batches; 0: no limit
-  Step until_step;        // ends once the parameters are of this step; 0: no limit
-  uint64_t seed = 1;      // decides the order of the data; the same on every worker
+  int batch_size = 32;        // of one worker
+  int epochs = 1;             // passes of all workers together over the data
+  int64_t max_steps = 0;      // ends after this many batches; 0: no limit
+  Step until_step;            // ends once the parameters are of this step; 0: no limit
+  uint64_t seed = 1;          // decides the order of the data; the same on every worker
+  Augmentation augmentation;  // of images; its seed is `seed`
+  int data_threads = 1;       // that make batches ahead of the steps
 };
 
 // Trains `learner` on its part of `data`, without the batches that earlier processes in its place
 // have done. `progress`, unless it is null, gets every batch. Does not call Learner::Finish().
-// Returns the first error of Learner::Learn().
+// Returns the first error of Learner::Learn(), or INVALID_ARGUMENT if an option is not valid.
 absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& learner,
                    Progress* progress);
 

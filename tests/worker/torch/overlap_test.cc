@@ -76,7 +76,7 @@ Subject MixedSubject() {
 
 Subject ClassifierSubject(const std::string& name) {
   torch::manual_seed(1);
-  const std::shared_ptr<ImageClassifier> model = MakeModel(name);
+  const std::shared_ptr<Classifier> model = MakeModel(name);
   return {model, [model](uint64_t seed) {
             torch::manual_seed(seed);
             const torch::Tensor labels = torch::randint(10, {4}, torch::kInt64);

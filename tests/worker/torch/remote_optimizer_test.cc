@@ -25,7 +25,7 @@
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
-#include "worker/data/dataset.h"
+#include "worker/data/load_dataset.h"
 #include "worker/data/sampler.h"
 #include "worker/job_flags.h"
 #include "worker/torch/models/models.h"
@@ -89,7 +89,7 @@ class Trainee {
   RemoteOptimizer optimizer_;
 };
 
-std::shared_ptr<ImageClassifier> SeededModel(const std::string& name, uint64_t seed) {
+std::shared_ptr<Classifier> SeededModel(const std::string& name, uint64_t seed) {
   torch::manual_seed(seed);
   return MakeModel(name);
 }
@@ -106,22 +106,21 @@ torch::Tensor Flat(const torch::nn::Module& model) {
 // ---- Data ----
 
 const Dataset& FashionMnist() {
-  static const Dataset* const data = new Dataset(
-      LoadDataset(DefaultDataDir("fashion-mnist").value(), DatasetSplit::kTest).value());
+  static const Dataset* const data = new Dataset(LoadDataset({}, DatasetSplit::kTest).value());
   return *data;
 }
 
-struct Batch {
+struct TorchBatch {
   torch::Tensor images;
   torch::Tensor labels;
 };
 
-Batch BatchOf(const Dataset& data, const std::vector<int64_t>& rows) {
+TorchBatch BatchOf(const Dataset& data, const std::vector<int64_t>& rows) {
   const auto pixels = const_cast<uint8_t*>(data.images.data());
   const auto labels = const_cast<uint8_t*>(data.labels.data());
   const torch::Tensor index = torch::tensor(rows, torch::kInt64);
   const torch::Tensor images =
-      torch::from_blob(pixels, {data.size(), 1, data.rows, data.columns}, torch::kUInt8);
+      torch::from_blob(pixels, {data.size(), 1, data.form.rows, data.form.columns}, torch::kUInt8);
   const torch::Tensor targets = torch::from_blob(labels, {data.size()}, torch::kUInt8);
   return {images.index_select(0, index).to(torch::kFloat32).div(255).sub(0.286).div(0.353),
           targets.index_select(0, index).to(torch::kInt64)};
@@ -137,7 +136,7 @@ Sampler SamplerFor(int batch_size, int index, int workers) {
   return Sampler(options);
 }
 
-void Backward(ImageClassifier& model, const Batch& batch) {
+void Backward(Classifier& model, const TorchBatch& batch) {
   torch::nn::functional::cross_entropy(model.forward(batch.images), batch.labels).backward();
 }
 
@@ -196,7 +195,7 @@ std::vector<torch::Tensor> TrainTogether(uint64_t seed) {
   ShardOptions options = Sync(kWorkers);
   options.consistency.order = ReductionOrder::kRank;
   JobWorld world(options);
-  std::vector<std::shared_ptr<ImageClassifier>> models;
+  std::vector<std::shared_ptr<Classifier>> models;
   std::vector<std::unique_ptr<RemoteOptimizer>> optimizers;
   std::vector<std::function<void()>> workers;
   for (int i = 0; i < kWorkers; ++i) {
@@ -277,7 +276,7 @@ torch::optim::AdamOptions AdamWithDecay() {
 
 // `kSteps` steps of the model on batches of kBatch.
 template <typename Optimizer>
-void Train(ImageClassifier& model, Optimizer& optimizer) {
+void Train(Classifier& model, Optimizer& optimizer) {
   Sampler sampler = SamplerFor(kBatch, 0, 1);
   for (int step = 0; step < kSteps; ++step) {
     optimizer.zero_grad();
@@ -355,7 +354,7 @@ torch::Tensor MeanOf(const std::vector<torch::Tensor>& tensors) {
 }
 
 // The "mlp" by hand, with BatchNorm in evaluation mode on these statistics.
-torch::Tensor MlpOutput(const ImageClassifier& mlp, const torch::Tensor& images,
+torch::Tensor MlpOutput(const Classifier& mlp, const torch::Tensor& images,
                         const torch::Tensor& mean, const torch::Tensor& variance) {
   const auto p = [parameters = mlp.named_parameters()](const std::string& name) {
     return parameters[name].detach().to(torch::kFloat64);
@@ -369,7 +368,7 @@ torch::Tensor MlpOutput(const ImageClassifier& mlp, const torch::Tensor& images,
 
 TEST_F(RemoteOptimizerTest, MakesStatisticsTheMeanOfTheWorkersAndEvaluatesWithThem) {
   JobWorld world(Sync(kWorkers));
-  std::vector<std::shared_ptr<ImageClassifier>> models;
+  std::vector<std::shared_ptr<Classifier>> models;
   std::vector<std::unique_ptr<RemoteOptimizer>> optimizers;
   std::vector<std::function<void()>> steps;
   std::vector<torch::Tensor> means, variances;
@@ -387,7 +386,7 @@ TEST_F(RemoteOptimizerTest, MakesStatisticsTheMeanOfTheWorkersAndEvaluatesWithTh
 
   const torch::Tensor mean = MeanOf(means);
   const torch::Tensor variance = MeanOf(variances);
-  const Batch test = BatchOf(FashionMnist(), {0, 1, 2, 3});
+  const TorchBatch test = BatchOf(FashionMnist(), {0, 1, 2, 3});
   for (const auto& model : models) {
     const auto buffers = model->named_buffers();
     EXPECT_TRUE(buffers["norm.running_mean"].to(torch::kFloat64).allclose(mean, 1e-6, 1e-7));
@@ -750,7 +749,7 @@ TEST_F(RemoteOptimizerTest, OneLocalStepOfPlainSgdIsSync) {
   constexpr int kLocalSteps = 20;
   const auto train = [](const absl::optional<LocalSteps>& local) {
     JobWorld world(Sync(kWorkers));
-    std::vector<std::shared_ptr<ImageClassifier>> models;
+    std::vector<std::shared_ptr<Classifier>> models;
     std::vector<std::unique_ptr<RemoteOptimizer>> optimizers;
     std::vector<std::function<void()>> workers;
     for (int i = 0; i < kWorkers; ++i) {

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 std::string PathOf(const char* name) { return absl::StrCat(::testing::TempDir(), name); }
 
-std::shared_ptr<ImageClassifier> Seeded(uint64_t seed, const char* model = "mlp") {
+std::shared_ptr<Classifier> Seeded(uint64_t seed, const char* model = "mlp") {
   torch::manual_seed(seed);
   return MakeModel(model);
 }

@@ -20,7 +20,7 @@ using ::testing::SizeIs;
 
 using Rows = std::vector<int64_t>;
 
-// A Learner that only records the rows that it gets.
+// A Learner that only records the batches that it gets.
 class FakeLearner final : public Learner {
  public:
   explicit FakeLearner(uint32_t index = 0, uint32_t workers = 1) {
@@ -29,14 +29,10 @@ class FakeLearner final : public Learner {
   }
 
   Place place() const override { return place_; }
-  absl::StatusOr<LearnReport> Learn(const Dataset&, absl::Span<const int64_t> rows,
-                                    absl::Span<const int64_t> next) override {
+  absl::StatusOr<LearnReport> Learn(Batch batch) override {
     if (batches.size() == fail_after) return absl::UnavailableError("the server is gone");
-    if (!batches.empty()) {
-      EXPECT_EQ(announced, Rows(rows.begin(), rows.end()));
-    }
-    announced.assign(next.begin(), next.end());
-    batches.emplace_back(rows.begin(), rows.end());
+    batches.push_back(batch.labels);
+    inputs.insert(inputs.end(), batch.inputs.begin(), batch.inputs.end());
     LearnReport report;
     report.step = Step(batches.size());
     return report;
@@ -51,7 +47,7 @@ class FakeLearner final : public Learner {
   void set_batches_done(int64_t batches) { place_.batches_done = batches; }
 
   std::vector<Rows> batches;
-  Rows announced;  // for the next call
+  std::vector<float> inputs;
   size_t fail_after = SIZE_MAX;
   bool finished = false;
 
@@ -59,9 +55,14 @@ class FakeLearner final : public Learner {
   Place place_;
 };
 
+// Images of two pixels. The label of an image is its row.
 Dataset DataOf(int64_t size) {
   Dataset data;
-  data.labels.resize(static_cast<size_t>(size));
+  data.form = {1, 1, 2, size};
+  for (int64_t row = 0; row < size; ++row) {
+    data.labels.push_back(static_cast<uint8_t>(row));
+    data.images.insert(data.images.end(), {static_cast<uint8_t>(row), 255});
+  }
   return data;
 }
 
@@ -165,11 +166,34 @@ TEST(TrainerTest, RefusesDataThatIsTooLittleForEveryWorker) {
   EXPECT_THAT(learner.batches, IsEmpty());
 }
 
-TEST(TrainerTest, AnnouncesTheRowsOfTheNextBatchAndNoneAtTheEnd) {
+TEST(TrainerTest, ChangesImagesByTheSeed) {
+  TrainerOptions options = Batches(4, 20);
+  options.augmentation.mirror = true;
+  const auto inputs_with = [&](uint64_t seed, int threads) {
+    options.seed = seed;
+    options.data_threads = threads;
+    FakeLearner learner;
+    EXPECT_THAT(Train(options, DataOf(4), learner, nullptr), IsOk());
+    return learner.inputs;
+  };
+  const std::vector<float> inputs = inputs_with(1, 1);
+  EXPECT_EQ(inputs_with(1, 3), inputs);
+  EXPECT_NE(inputs_with(2, 1), inputs);
+  const float white = inputs[0] > inputs[1] ? inputs[0] : inputs[1];
+  const auto first_is_white = [&](size_t i) { return inputs[2 * i] == white; };
+  int mirrored = 0;
+  for (size_t i = 0; i < inputs.size() / 2; ++i) mirrored += first_is_white(i) ? 1 : 0;
+  EXPECT_GT(mirrored, 20);  // of 80
+  EXPECT_LT(mirrored, 60);
+}
+
+TEST(TrainerTest, RefusesChangesThatDoNotFitTheData) {
+  TrainerOptions options = Batches(4);
+  options.augmentation.padding = 4;
   FakeLearner learner;
-  EXPECT_THAT(Train(Batches(2, 2), DataOf(6), learner, nullptr), IsOk());
-  EXPECT_THAT(learner.batches, SizeIs(6));
-  EXPECT_THAT(learner.announced, IsEmpty());
+  EXPECT_THAT(Train(options, DataOf(4), learner, nullptr),
+              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("the padding is 4")));
+  EXPECT_THAT(learner.batches, IsEmpty());
 }
 
 TEST(TrainerTest, TellsTheProgressOfEveryBatch) {

@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "tools/bench/staleness/torch_learned_model.h"
+#include "worker/data/batch.h"
 #include "worker/torch/models/models.h"
+#include "worker/torch/training/batch_tensors.h"
 #include "worker/torch/training/evaluate.h"
-#include "worker/torch/training/image_batch.h"
 
 namespace sluice::bench {
 namespace {
@@ -20,15 +21,15 @@ class ImageModel final : public LearnedModel {
   torch::nn::Module& module() override { return *model_; }
 
   torch::Tensor Loss(absl::Span<const int64_t> rows) override {
-    const ImageBatch batch = MakeImageBatch(images_->train, rows);
+    const BatchTensors batch = TensorsOf(MakeBatch(images_->train, rows));
     model_->train();
-    return torch::nn::functional::cross_entropy(model_->forward(batch.images), batch.labels);
+    return torch::nn::functional::cross_entropy(model_->forward(batch.inputs), batch.labels);
   }
 
   double Accuracy() override { return Evaluate(*model_, images_->test).top1; }
 
  private:
-  const std::shared_ptr<ImageClassifier> model_;
+  const std::shared_ptr<Classifier> model_;
   const std::shared_ptr<const Images> images_;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tools/bench/staleness/torch_learned_model.h"
+#include "worker/data/load_dataset.h"
 #include "worker/data/sampler.h"
 #include "worker/torch/flat_model.h"
 #include "worker/torch/guarded.h"
@@ -110,16 +111,15 @@ class TorchWorkload final : public Workload {
 
 void KeepFirst(int64_t count, Dataset* data) {
   data->labels.resize(static_cast<size_t>(count));
-  data->images.resize(static_cast<size_t>(count * data->rows * data->columns));
+  data->images.resize(static_cast<size_t>(count * data->form.elements()));
 }
 
 absl::StatusOr<std::shared_ptr<const Images>> LoadImages(const TorchWorkloadOptions& options) {
-  absl::StatusOr<std::string> folder = options.data_dir;
-  if (options.data_dir.empty()) folder = DefaultDataDir("fashion-mnist");
-  if (!folder.ok()) return folder.status();
-  auto train = LoadDataset(*folder, DatasetSplit::kTrain);
+  DatasetSource source;
+  source.folder = options.data_dir;
+  auto train = LoadDataset(source, DatasetSplit::kTrain);
   if (!train.ok()) return train.status();
-  auto test = LoadDataset(*folder, DatasetSplit::kTest);
+  auto test = LoadDataset(source, DatasetSplit::kTest);
   if (!test.ok()) return test.status();
   const int64_t kept = options.test_images;
   if (kept > 0 && kept < test->size()) KeepFirst(kept, &*test);

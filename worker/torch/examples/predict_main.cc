@@ -14,10 +14,11 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "worker/data/batch.h"
 #include "worker/data/idx_reader.h"
 #include "worker/torch/models/models.h"
 #include "worker/torch/state_dict.h"
-#include "worker/torch/training/image_batch.h"
+#include "worker/torch/training/batch_tensors.h"
 
 namespace {
 
@@ -32,11 +33,9 @@ absl::StatusOr<torch::Tensor> ReadImage(const char* path, int64_t index) {
                         count - 1, images->dims[1], images->dims[2], index));
   }
   sluice::Dataset data;
-  data.rows = 28;
-  data.columns = 28;
   data.images = std::move(images->data);
   data.labels.resize(count);
-  return sluice::MakeImageBatch(data, {index}).images;
+  return sluice::TensorsOf(sluice::MakeBatch(data, {index})).inputs;
 }
 
 int Fail(const absl::Status& status) {

@@ -1,4 +1,4 @@
-// The models that sluice_train knows: classifiers of 28 × 28 grey images into 10 classes.
+// The models that sluice_train knows. worker/torch/models/README.md lists them with their sizes.
 
 #ifndef SLUICE_WORKER_TORCH_MODELS_MODELS_H_
 #define SLUICE_WORKER_TORCH_MODELS_MODELS_H_
@@ -6,14 +6,23 @@
 #include <memory>
 #include <string>
 
-#include "worker/torch/models/image_classifier.h"
+#include "worker/data/dataset.h"
+#include "worker/torch/models/classifier.h"
+#include "worker/torch/models/model_names.h"
 
 namespace sluice {
 
-// "lenet" (LeCun et al. 1998, with rectified linear units and max pooling), "mlp" (one hidden layer
-// of 256 with batch normalization) or "resnet18" (worker/torch/models/resnet.h). Throws
-// std::invalid_argument for other names.
-std::shared_ptr<ImageClassifier> MakeModel(const std::string& name);
+// Makes the model `name` for samples of that form, with random parameters from LibTorch's generator
+// (torch::manual_seed()). One of:
+//   logistic            logistic regression: one linear layer
+//   mlp                 one hidden layer of 256 with batch normalization
+//   lenet               LeNet-5 (LeCun et al. 1998, with rectified linear units and max pooling)
+//   resnet18 … 152      see resnet.h
+//   vgg11 … vgg19-bn    see vgg.h
+//   FILE.pt, FILE.pth   a model in TorchScript, see script_model.h
+// Throws std::invalid_argument for another name, or a form that the model does not take; and what
+// LibTorch throws if a file cannot be read.
+std::shared_ptr<Classifier> MakeModel(const std::string& name, const SampleForm& form = {});
 
 }  // namespace sluice
 

@@ -1,18 +1,23 @@
-// A model that is large enough for the transfer of its parameters to take a large share of a step.
+// Residual networks (He et al. 2015, "Deep Residual Learning for Image Recognition").
 
 #ifndef SLUICE_WORKER_TORCH_MODELS_RESNET_H_
 #define SLUICE_WORKER_TORCH_MODELS_RESNET_H_
 
 #include <memory>
 
-#include "worker/torch/models/image_classifier.h"
+#include "worker/data/dataset.h"
+#include "worker/torch/models/classifier.h"
 
 namespace sluice {
 
-// ResNet-18 (He et al. 2015, "Deep Residual Learning for Image Recognition") in the form that is
-// usual for small images: the first convolution is 3 × 3 with stride 1, and no pooling follows it.
-// 11,172,810 parameters (44.7 MB). Accepts grey images of 28 × 28 and of 32 × 32 pixels.
-std::shared_ptr<ImageClassifier> MakeResNet18();
+// `layers` is 18, 34, 50, 101 or 152. Images of 64 pixels a side and more go through the paper's
+// first layers: a convolution of 7 × 7 and a pooling. Smaller ones, from 16 on, go through one
+// convolution of 3 × 3 without stride, as is usual for CIFAR. As in torchvision, the names of the
+// tensors are the same, and in a bottleneck the 3 × 3 convolution has the stride. Parameters begin
+// as in He et al. 2015, "Delving Deep into Rectifiers".
+//
+// Throws std::invalid_argument for smaller images.
+std::shared_ptr<Classifier> MakeResNet(int layers, const SampleForm& form);
 
 }  // namespace sluice
 

@@ -7,7 +7,8 @@
 #include <numeric>
 #include <vector>
 
-#include "worker/torch/training/image_batch.h"
+#include "worker/data/batch.h"
+#include "worker/torch/training/batch_tensors.h"
 
 namespace sluice {
 namespace {
@@ -38,15 +39,15 @@ Evaluation SumsOf(const torch::Tensor& logits, const torch::Tensor& labels) {
   return sums;
 }
 
-Evaluation Evaluate(ImageClassifier& model, const Dataset& data) {
+Evaluation Evaluate(Classifier& model, const Dataset& data) {
   const torch::NoGradGuard no_grad;
   model.eval();
   Evaluation all;
   while (all.samples < data.size()) {
     std::vector<int64_t> rows(std::min(kBatch, data.size() - all.samples));
     std::iota(rows.begin(), rows.end(), all.samples);
-    const ImageBatch batch = MakeImageBatch(data, rows);
-    const Evaluation sums = SumsOf(model.forward(batch.images), batch.labels);
+    const BatchTensors batch = TensorsOf(MakeBatch(data, rows));
+    const Evaluation sums = SumsOf(model.forward(batch.inputs), batch.labels);
     all.samples += sums.samples;
     all.loss += sums.loss;
     all.top1 += sums.top1;

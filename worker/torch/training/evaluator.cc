@@ -12,9 +12,10 @@
 namespace sluice {
 
 struct Evaluator::State {
-  explicit State(const std::string& name) : model(MakeModel(name)), flat(*model) {}
+  State(const std::string& name, const SampleForm& form)
+      : model(MakeModel(name, form)), flat(*model) {}
 
-  const std::shared_ptr<ImageClassifier> model;
+  const std::shared_ptr<Classifier> model;
   FlatModel flat;
 };
 
@@ -22,10 +23,11 @@ Evaluator::Evaluator(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Evaluator::Evaluator(Evaluator&&) noexcept = default;
 Evaluator::~Evaluator() = default;
 
-absl::StatusOr<Evaluator> Evaluator::Make(const std::string& model, int threads) {
+absl::StatusOr<Evaluator> Evaluator::Make(const std::string& model, const SampleForm& form,
+                                          int threads) {
   return Guarded([&] {
     SetThreads(threads);
-    return Evaluator(std::make_unique<State>(model));
+    return Evaluator(std::make_unique<State>(model, form));
   });
 }
 

@@ -20,9 +20,10 @@ namespace sluice {
 // Used by one thread.
 class Evaluator {
  public:
-  // `model` is a name that MakeModel() knows (worker/torch/models/models.h); INVALID_ARGUMENT for
-  // any other. `threads` is the number of LibTorch's threads.
-  static absl::StatusOr<Evaluator> Make(const std::string& model, int threads);
+  // `model` and `form` are arguments of MakeModel() (worker/torch/models/models.h);
+  // INVALID_ARGUMENT if it refuses them. `threads` is the number of LibTorch's threads.
+  static absl::StatusOr<Evaluator> Make(const std::string& model, const SampleForm& form,
+                                        int threads);
 
   Evaluator(Evaluator&&) noexcept;
   ~Evaluator();

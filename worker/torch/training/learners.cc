@@ -3,7 +3,6 @@
 #include <torch/torch.h>
 
 #include <utility>
-#include <vector>
 
 #include "common/base/clock.h"
 #include "worker/torch/guarded.h"
@@ -12,16 +11,16 @@
 #include "worker/torch/state_dict.h"
 #include "worker/torch/threads.h"
 #include "worker/torch/torch_optimizers.h"
+#include "worker/torch/training/batch_tensors.h"
 #include "worker/torch/training/evaluate.h"
-#include "worker/torch/training/image_batch.h"
 
 namespace sluice {
 namespace {
 
-std::shared_ptr<ImageClassifier> MakeSeededModel(const LearnerOptions& options) {
+std::shared_ptr<Classifier> MakeSeededModel(const LearnerOptions& options) {
   SetThreads(options.threads);
   torch::manual_seed(options.seed);
-  std::shared_ptr<ImageClassifier> model = MakeModel(options.model);
+  std::shared_ptr<Classifier> model = MakeModel(options.model, options.form);
   if (options.init_from.empty()) return model;
   const absl::Status loaded = LoadStateDict(options.init_from, *model);
   if (!loaded.ok()) throw std::invalid_argument(std::string(loaded.message()));
@@ -29,10 +28,11 @@ std::shared_ptr<ImageClassifier> MakeSeededModel(const LearnerOptions& options) 
 }
 
 // The mean loss over the batch, with its gradients in the model.
-float ForwardBackward(ImageClassifier& model, const ImageBatch& batch) {
+float ForwardBackward(Classifier& model, Batch batch) {
   model.train();
+  const BatchTensors tensors = TensorsOf(std::move(batch));
   const torch::Tensor loss =
-      torch::nn::functional::cross_entropy(model.forward(batch.images), batch.labels);
+      torch::nn::functional::cross_entropy(model.forward(tensors.inputs), tensors.labels);
   loss.backward();
   return loss.item<float>();
 }
@@ -46,12 +46,11 @@ class LocalLearner final : public Learner {
 
   Place place() const override { return Place(); }
 
-  absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows,
-                                    absl::Span<const int64_t>) override {
+  absl::StatusOr<LearnReport> Learn(Batch batch) override {
     return Guarded([&] {
       LearnReport report;
       optimizer_->zero_grad();
-      report.loss = ForwardBackward(*model_, MakeImageBatch(data, rows));
+      report.loss = ForwardBackward(*model_, std::move(batch));
       SetLearningRates({options_.optimizer}, options_.schedule.FactorAt(step_), *optimizer_);
       optimizer_->step();
       step_ = step_.Next();
@@ -70,7 +69,7 @@ class LocalLearner final : public Learner {
 
  private:
   const LearnerOptions options_;
-  const std::shared_ptr<ImageClassifier> model_;
+  const std::shared_ptr<Classifier> model_;
   const std::unique_ptr<torch::optim::Optimizer> optimizer_;
   Step step_;
 };
@@ -81,7 +80,6 @@ class RemoteLearner final : public Learner {
       : model_(MakeSeededModel(options)),
         optimizer_(job, *model_, OptimizerConfig{options.optimizer}, options.local,
                    options.overlap ? Overlap::kBackward : Overlap::kOff),
-        overlap_(options.overlap),
         batches_of_a_push_(options.local.has_value() ? options.local->every : 1) {}
 
   Place place() const override {
@@ -89,14 +87,14 @@ class RemoteLearner final : public Learner {
     return {optimizer_.index(), optimizer_.workers(), pushes * batches_of_a_push_};
   }
 
-  absl::StatusOr<LearnReport> Learn(const Dataset& data, absl::Span<const int64_t> rows,
-                                    absl::Span<const int64_t> next) override {
+  absl::StatusOr<LearnReport> Learn(Batch batch) override {
+    const auto samples = static_cast<uint32_t>(batch.size());
     return Guarded([&] {
       LearnReport report;
       optimizer_.zero_grad();
-      report.loss = ForwardBackward(*model_, TakeBatch(data, rows));
+      report.loss = ForwardBackward(*model_, std::move(batch));
       const absl::Time computed = RealClock().Now();
-      const RoundReport round = Step(static_cast<uint32_t>(rows.size()), report.loss, data, next);
+      const RoundReport round = optimizer_.step(samples, report.loss);
       report.exchange = RealClock().Now() - computed;
       report.step = round.step;
       report.staleness = round.staleness;
@@ -129,29 +127,9 @@ class RemoteLearner final : public Learner {
   }
 
  private:
-  using Rows = std::vector<int64_t>;
-
-  ImageBatch TakeBatch(const Dataset& data, absl::Span<const int64_t> rows) {
-    const bool prepared = prepared_rows_ == rows;
-    prepared_rows_.clear();
-    return prepared ? std::move(prepared_) : MakeImageBatch(data, rows);
-  }
-
-  RoundReport Step(uint32_t samples, float loss, const Dataset& data,
-                   absl::Span<const int64_t> next) {
-    if (!overlap_) return optimizer_.step(samples, loss);
-    PendingStep pending = optimizer_.step_async(samples, loss);
-    prepared_ = MakeImageBatch(data, next);
-    prepared_rows_ = Rows(next.begin(), next.end());
-    return pending.wait();
-  }
-
-  const std::shared_ptr<ImageClassifier> model_;
+  const std::shared_ptr<Classifier> model_;
   RemoteOptimizer optimizer_;
-  const bool overlap_;
   const int64_t batches_of_a_push_;
-  ImageBatch prepared_;  // the batch of prepared_rows_
-  Rows prepared_rows_;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "absl/types/optional.h"
 #include "common/protocol/learning_rate_schedule.h"
 #include "common/protocol/optimizer_options.h"
+#include "worker/data/dataset.h"
 #include "worker/job.h"
 #include "worker/training/learner.h"
 #include "worker/training/local_steps.h"
@@ -20,11 +21,11 @@ namespace sluice {
 
 struct LearnerOptions {
   std::string model = "lenet";  // a name that MakeModel() knows
+  SampleForm form;              // of the data
   OptimizerOptions optimizer;
   // Remote learner only: takes steps itself, and pushes parameters instead of gradients.
   absl::optional<LocalSteps> local;
-  // Remote learner only: sends gradients during backward, and prepares the next batch while the
-  // parameters arrive.
+  // Remote learner only: sends gradients during backward.
   bool overlap = false;
   LearningRateSchedule schedule;  // local learner only; a remote learner uses the server's
   uint64_t seed = 1;              // of the random numbers of the model's first parameters

@@ -32,8 +32,6 @@ Evaluation SumsOfRows(const std::vector<std::vector<float>>& logits,
 // Random images whose labels have nothing to do with them.
 Dataset RandomData(int64_t samples) {
   Dataset data;
-  data.rows = 28;
-  data.columns = 28;
   data.images.resize(samples * 28 * 28);
   torch::manual_seed(7);
   const torch::Tensor pixels =
@@ -43,7 +41,7 @@ Dataset RandomData(int64_t samples) {
   return data;
 }
 
-std::vector<double> LogitsOf(ImageClassifier& model, const Dataset& data, int64_t sample) {
+std::vector<double> LogitsOf(Classifier& model, const Dataset& data, int64_t sample) {
   torch::Tensor image = torch::empty({1, 1, 28, 28});
   for (int64_t i = 0; i < 28 * 28; ++i) {
     image.view({-1})[i] =
@@ -55,7 +53,7 @@ std::vector<double> LogitsOf(ImageClassifier& model, const Dataset& data, int64_
   return values;
 }
 
-Evaluation EvaluateBySample(ImageClassifier& model, const Dataset& data) {
+Evaluation EvaluateBySample(Classifier& model, const Dataset& data) {
   const torch::NoGradGuard no_grad;
   model.eval();
   Evaluation sums;

@@ -12,7 +12,8 @@
 #include "tests/testing/server/job_world.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
-#include "worker/data/dataset.h"
+#include "worker/data/batch.h"
+#include "worker/data/load_dataset.h"
 
 namespace sluice {
 namespace {
@@ -28,19 +29,18 @@ constexpr int kRounds = 30;
 // The first 32 images of Fashion-MNIST's test split.
 const Dataset& Images() {
   static const Dataset* const data = [] {
-    auto* const images = new Dataset(
-        LoadDataset(DefaultDataDir("fashion-mnist").value(), DatasetSplit::kTest).value());
-    images->images.resize(size_t{32} * images->rows * images->columns);
+    auto* const images = new Dataset(LoadDataset({}, DatasetSplit::kTest).value());
+    images->images.resize(size_t{32} * images->form.elements());
     images->labels.resize(32);
     return images;
   }();
   return *data;
 }
 
-std::vector<int64_t> AllRows() {
+Batch AllImages() {
   std::vector<int64_t> rows(Images().size());
   std::iota(rows.begin(), rows.end(), 0);
-  return rows;
+  return MakeBatch(Images(), rows);
 }
 
 LearnerOptions OptionsFor(const std::string& model) {
@@ -57,7 +57,7 @@ LearnerOptions OptionsFor(const std::string& model) {
 std::vector<float> Losses(Learner& learner) {
   std::vector<float> losses;
   for (int round = 0; round < kRounds; ++round) {
-    const auto report = learner.Learn(Images(), AllRows(), AllRows());
+    const auto report = learner.Learn(AllImages());
     EXPECT_THAT(report, IsOk());
     EXPECT_EQ(report->step, Step(round + 1));
     losses.push_back(report->loss);
@@ -130,7 +130,8 @@ TEST(LearnersErrorsTest, LambIsRefusedWithoutAServerAndWithLocalSteps) {
 }
 
 TEST(LearnersErrorsTest, AnUnknownModelIsRefusedWithTheNamesOfThoseKnown) {
-  const auto names = AllOf(HasSubstr("vgg"), HasSubstr("lenet, mlp and resnet18"));
+  const auto names =
+      AllOf(HasSubstr("no model \"vgg\""), HasSubstr("logistic, mlp, lenet, resnet18"));
   EXPECT_THAT(MakeLocalLearner(OptionsFor("vgg")),
               HasCode(absl::StatusCode::kInvalidArgument, names));
   JobWorld world(Sync(1));
@@ -153,8 +154,7 @@ TEST(LearnersErrorsTest, WhatTheServerRefusesIsAStatus) {
   EXPECT_THAT(MakeRemoteLearner(OptionsFor("mlp"), world.JobOf("b")),
               IsError(Reason::kLayoutMismatch, HasSubstr("hidden.weight")));
   world.StopServer();
-  EXPECT_THAT((*first)->Learn(Images(), AllRows(), AllRows()),
-              HasCode(absl::StatusCode::kUnavailable, _));
+  EXPECT_THAT((*first)->Learn(AllImages()), HasCode(absl::StatusCode::kUnavailable, _));
 }
 
 }  // namespace

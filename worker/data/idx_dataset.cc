@@ -1,4 +1,4 @@
-#include "worker/data/dataset.h"
+#include "worker/data/idx_dataset.h"
 
 #include <algorithm>
 #include <utility>
@@ -18,8 +18,8 @@ constexpr uint8_t kLargestLabel = 9;
 constexpr char kImages[] = "-images-idx3-ubyte";
 constexpr char kLabels[] = "-labels-idx1-ubyte";
 
-std::string PrefixOf(const std::string& data_dir, DatasetSplit split) {
-  return absl::StrCat(data_dir, split == DatasetSplit::kTrain ? "/train" : "/t10k");
+std::string PrefixOf(const std::string& folder, DatasetSplit split) {
+  return absl::StrCat(folder, split == DatasetSplit::kTrain ? "/train" : "/t10k");
 }
 
 struct ReadFile {
@@ -69,8 +69,8 @@ absl::Status CheckCounts(const ReadFile& images, const ReadFile& labels) {
 
 }  // namespace
 
-absl::StatusOr<Dataset> LoadDataset(const std::string& data_dir, DatasetSplit split) {
-  const std::string prefix = PrefixOf(data_dir, split);
+absl::StatusOr<Dataset> LoadIdxDataset(const std::string& folder, DatasetSplit split) {
+  const std::string prefix = PrefixOf(folder, split);
   absl::StatusOr<ReadFile> images = ReadEitherForm(prefix + kImages, kImageRank);
   if (!images.ok()) return images.status();
   absl::StatusOr<ReadFile> labels = ReadEitherForm(prefix + kLabels, kLabelRank);
@@ -80,25 +80,15 @@ absl::StatusOr<Dataset> LoadDataset(const std::string& data_dir, DatasetSplit sp
     if (!check.ok()) return check;
   }
   Dataset dataset;
-  dataset.rows = kImageSide;
-  dataset.columns = kImageSide;
   dataset.images = std::move(images->array.data);
   dataset.labels = std::move(labels->array.data);
   return dataset;
 }
 
-absl::StatusOr<uint64_t> CountSamples(const std::string& data_dir, DatasetSplit split) {
-  const auto labels = ReadEitherForm(PrefixOf(data_dir, split) + kLabels, kLabelRank);
+absl::StatusOr<uint64_t> CountIdxSamples(const std::string& folder, DatasetSplit split) {
+  const auto labels = ReadEitherForm(PrefixOf(folder, split) + kLabels, kLabelRank);
   if (!labels.ok()) return labels.status();
   return labels->array.dims[0];
-}
-
-absl::StatusOr<std::string> DefaultDataDir(absl::string_view dataset) {
-  for (const absl::string_view known : {"fashion-mnist", "mnist"}) {
-    if (dataset == known) return absl::StrCat("/usr/share/datasets/", known);
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "dataset \"", dataset, "\" is unknown; expected \"fashion-mnist\" or \"mnist\""));
 }
 
 }  // namespace sluice

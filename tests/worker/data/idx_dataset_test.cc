@@ -1,52 +1,25 @@
-#include "worker/data/dataset.h"
-
-#include <zlib.h>
+#include "worker/data/idx_dataset.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/worker/data/data_folder.h"
 
 namespace sluice {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Bytes = std::vector<uint8_t>;
 
-// An empty folder for the running test, and verbs to put a dataset's files there.
-class DatasetTest : public ::testing::Test {
+class IdxDatasetTest : public DataFolderTest {
  protected:
-  DatasetTest()
-      : folder_(absl::StrCat(::testing::TempDir(), "/dataset_",
-                             ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
+  absl::StatusOr<Dataset> LoadTrain() const {
+    return LoadIdxDataset(folder_, DatasetSplit::kTrain);
   }
-
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
-
-  void WritePlain(const std::string& name, const Bytes& bytes) const {
-    std::ofstream file(Path(name), std::ios::binary);
-    file.write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-  }
-
-  void WriteGzip(const std::string& name, const Bytes& bytes) const {
-    gzFile file = gzopen(Path(name).c_str(), "wb");
-    ASSERT_EQ(gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())),
-              static_cast<int>(bytes.size()));
-    ASSERT_EQ(gzclose(file), Z_OK);
-  }
-
-  absl::StatusOr<Dataset> LoadTrain() const { return LoadDataset(folder_, DatasetSplit::kTrain); }
-
-  const std::string folder_;
 };
 
 // `count` images, every pixel of the i-th being i.
@@ -62,14 +35,14 @@ Bytes Labels(const Bytes& labels) {
   return bytes;
 }
 
-TEST_F(DatasetTest, LoadsImagesWithTheirLabels) {
+TEST_F(IdxDatasetTest, LoadsImagesWithTheirLabels) {
   WritePlain("train-images-idx3-ubyte", Images(3));
   WritePlain("train-labels-idx1-ubyte", Labels({9, 0, 4}));
   const absl::StatusOr<Dataset> train = LoadTrain();
   ASSERT_TRUE(train.ok()) << train.status();
   EXPECT_EQ(train->size(), 3);
-  EXPECT_EQ(train->rows, 28);
-  EXPECT_EQ(train->columns, 28);
+  EXPECT_EQ(train->form.rows, 28);
+  EXPECT_EQ(train->form.columns, 28);
   EXPECT_THAT(train->labels, ElementsAre(9, 0, 4));
   ASSERT_EQ(train->images.size(), 3u * 784);
   EXPECT_EQ(train->images[783], 0);
@@ -77,26 +50,26 @@ TEST_F(DatasetTest, LoadsImagesWithTheirLabels) {
   EXPECT_EQ(train->images.back(), 2);
 }
 
-TEST_F(DatasetTest, CountsTheSamplesByTheirLabelsAlone) {
+TEST_F(IdxDatasetTest, CountsTheSamplesByTheirLabelsAlone) {
   WriteGzip("train-labels-idx1-ubyte.gz", Labels({9, 0, 4}));
-  const absl::StatusOr<uint64_t> samples = CountSamples(folder_, DatasetSplit::kTrain);
+  const absl::StatusOr<uint64_t> samples = CountIdxSamples(folder_, DatasetSplit::kTrain);
   ASSERT_TRUE(samples.ok()) << samples.status();
   EXPECT_EQ(*samples, 3u);
-  EXPECT_TRUE(absl::IsNotFound(CountSamples(folder_, DatasetSplit::kTest).status()));
+  EXPECT_TRUE(absl::IsNotFound(CountIdxSamples(folder_, DatasetSplit::kTest).status()));
 }
 
-TEST_F(DatasetTest, KeepsTheSplitsApart) {
+TEST_F(IdxDatasetTest, KeepsTheSplitsApart) {
   WritePlain("train-images-idx3-ubyte", Images(1));
   WritePlain("train-labels-idx1-ubyte", Labels({1}));
   WritePlain("t10k-images-idx3-ubyte", Images(2));
   WritePlain("t10k-labels-idx1-ubyte", Labels({2, 3}));
-  const absl::StatusOr<Dataset> test = LoadDataset(folder_, DatasetSplit::kTest);
+  const absl::StatusOr<Dataset> test = LoadIdxDataset(folder_, DatasetSplit::kTest);
   ASSERT_TRUE(test.ok()) << test.status();
   EXPECT_THAT(test->labels, ElementsAre(2, 3));
   EXPECT_THAT(LoadTrain()->labels, ElementsAre(1));
 }
 
-TEST_F(DatasetTest, TakesEachFilePlainOrGzipped) {
+TEST_F(IdxDatasetTest, TakesEachFilePlainOrGzipped) {
   WriteGzip("train-images-idx3-ubyte.gz", Images(2));
   WritePlain("train-labels-idx1-ubyte", Labels({5, 6}));
   const absl::StatusOr<Dataset> train = LoadTrain();
@@ -105,21 +78,21 @@ TEST_F(DatasetTest, TakesEachFilePlainOrGzipped) {
   EXPECT_EQ(train->images.back(), 1);
 }
 
-TEST_F(DatasetTest, PrefersThePlainForm) {
+TEST_F(IdxDatasetTest, PrefersThePlainForm) {
   WritePlain("train-images-idx3-ubyte", Images(1));
   WritePlain("train-labels-idx1-ubyte", Labels({7}));
   WriteGzip("train-labels-idx1-ubyte.gz", Labels({8}));
   EXPECT_THAT(LoadTrain()->labels, ElementsAre(7));
 }
 
-TEST_F(DatasetTest, RefusesABrokenPlainFormBesideAGoodGzippedOne) {
+TEST_F(IdxDatasetTest, RefusesABrokenPlainFormBesideAGoodGzippedOne) {
   WritePlain("train-images-idx3-ubyte", {0, 0, 8});
   WriteGzip("train-images-idx3-ubyte.gz", Images(1));
   WritePlain("train-labels-idx1-ubyte", Labels({7}));
   EXPECT_EQ(LoadTrain().status().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST_F(DatasetTest, NamesBothFormsOfAMissingFileAndWhatToDo) {
+TEST_F(IdxDatasetTest, NamesBothFormsOfAMissingFileAndWhatToDo) {
   WritePlain("train-images-idx3-ubyte", Images(1));
   const std::string path = Path("train-labels-idx1-ubyte");
   EXPECT_EQ(LoadTrain().status(),
@@ -130,7 +103,7 @@ TEST_F(DatasetTest, NamesBothFormsOfAMissingFileAndWhatToDo) {
                 "--data-dir")));
 }
 
-TEST_F(DatasetTest, NamesBothCountsWhenTheyDiffer) {
+TEST_F(IdxDatasetTest, NamesBothCountsWhenTheyDiffer) {
   WriteGzip("train-images-idx3-ubyte.gz", Images(3));
   WritePlain("train-labels-idx1-ubyte", Labels({1, 2}));
   EXPECT_EQ(LoadTrain().status(),
@@ -140,7 +113,7 @@ TEST_F(DatasetTest, NamesBothCountsWhenTheyDiffer) {
                 " 2 labels (both at byte 4), expected as many; take both files from one dataset")));
 }
 
-TEST_F(DatasetTest, NamesTheFirstLabelAboveNine) {
+TEST_F(IdxDatasetTest, NamesTheFirstLabelAboveNine) {
   WritePlain("train-images-idx3-ubyte", Images(4));
   WritePlain("train-labels-idx1-ubyte", Labels({9, 0, 10, 255}));
   EXPECT_EQ(LoadTrain().status(),
@@ -148,7 +121,7 @@ TEST_F(DatasetTest, NamesTheFirstLabelAboveNine) {
                                        ": the label at byte 10 is 10, expected 0 to 9"));
 }
 
-TEST_F(DatasetTest, RefusesImagesOfAnotherSize) {
+TEST_F(IdxDatasetTest, RefusesImagesOfAnotherSize) {
   WritePlain("train-labels-idx1-ubyte", Labels({1}));
   for (const auto& [rows, columns] : {std::pair{28, 32}, std::pair{32, 28}}) {
     WritePlain("train-images-idx3-ubyte", Images(1, rows, columns));
@@ -159,7 +132,7 @@ TEST_F(DatasetTest, RefusesImagesOfAnotherSize) {
   }
 }
 
-TEST_F(DatasetTest, RefusesSwappedFiles) {
+TEST_F(IdxDatasetTest, RefusesSwappedFiles) {
   WritePlain("train-images-idx3-ubyte", Labels({1}));
   WritePlain("train-labels-idx1-ubyte", Images(1));
   const absl::Status status = LoadTrain().status();
@@ -167,22 +140,11 @@ TEST_F(DatasetTest, RefusesSwappedFiles) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("byte 3 is 0x01, expected 0x03"));
 }
 
-TEST(DefaultDataDirTest, KnowsTheFolderOfEachDataset) {
-  EXPECT_EQ(*DefaultDataDir("fashion-mnist"), "/usr/share/datasets/fashion-mnist");
-  EXPECT_EQ(*DefaultDataDir("mnist"), "/usr/share/datasets/mnist");
-}
-
-TEST(DefaultDataDirTest, ListsTheDatasetsItKnowsWhenAskedForAnother) {
-  EXPECT_EQ(DefaultDataDir("cifar10").status(),
-            absl::InvalidArgumentError("dataset \"cifar10\" is unknown; expected "
-                                       "\"fashion-mnist\" or \"mnist\""));
-}
-
 // The files of Debian's package dataset-fashion-mnist: as many images of each of the ten labels.
 TEST(FashionMnistTest, LoadsAsDebianPackagesIt) {
-  const std::string folder = *DefaultDataDir("fashion-mnist");
-  const absl::StatusOr<Dataset> train = LoadDataset(folder, DatasetSplit::kTrain);
-  const absl::StatusOr<Dataset> test = LoadDataset(folder, DatasetSplit::kTest);
+  const std::string folder = "/usr/share/datasets/fashion-mnist";
+  const absl::StatusOr<Dataset> train = LoadIdxDataset(folder, DatasetSplit::kTrain);
+  const absl::StatusOr<Dataset> test = LoadIdxDataset(folder, DatasetSplit::kTest);
   ASSERT_TRUE(train.ok()) << train.status();
   ASSERT_TRUE(test.ok()) << test.status();
   EXPECT_EQ(train->size(), 60000);

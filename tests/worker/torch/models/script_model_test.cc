@@ -1,0 +1,115 @@
+#include "worker/torch/models/script_model.h"
+
+#include <torch/script.h>
+#include <torch/torch.h>
+
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/process/process.h"
+#include "tests/testing/process/programs.h"
+#include "worker/torch/flat_model.h"
+#include "worker/torch/models/models.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Writes a model to a file, and returns the sum of its logits of an image of ones.
+double Write(const std::string& path, const std::string& how, int classes = 10) {
+  const std::string output =
+      OutputOf({"/usr/bin/python3", RunfilePath("tests/worker/torch/models/save_script.py"), path,
+                how, absl::StrCat(classes)},
+               0);
+  return std::stod(output);
+}
+
+std::string ErrorOf(const std::string& path, const SampleForm& form = {}) {
+  try {
+    LoadScriptModel(path, form);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+class ScriptModelTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  const std::string path_ = absl::StrCat(::testing::TempDir(), GetParam(), ".pt");
+};
+
+TEST_P(ScriptModelTest, IsTheModelThatPythonSaved) {
+  const double expected = Write(path_, GetParam());
+  const auto model = MakeModel(path_);
+  model->eval();
+  const torch::NoGradGuard no_grad;
+  EXPECT_NEAR(model->forward(torch::ones({1, 1, 28, 28})).sum().item<double>(), expected, 1e-5);
+}
+
+TEST_P(ScriptModelTest, HasTheNamesOfPythonsStateDict) {
+  Write(path_, GetParam());
+  const auto model = LoadScriptModel(path_, SampleForm());
+  std::vector<std::string> names;
+  for (const auto& parameter : model->named_parameters()) names.push_back(parameter.key());
+  for (const auto& buffer : model->named_buffers()) names.push_back(buffer.key());
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre(
+                         "scale", "body.1.weight", "body.1.bias", "body.2.weight", "body.2.bias",
+                         "head.weight", "head.bias", "body.2.running_mean", "body.2.running_var",
+                         "body.2.num_batches_tracked"));
+}
+
+// The tensors of the script itself are views of the flat vector.
+TEST_P(ScriptModelTest, LearnsThroughAFlatModel) {
+  Write(path_, GetParam());
+  const auto model = LoadScriptModel(path_, SampleForm());
+  FlatModel flat(*model);
+  torch::manual_seed(1);
+  const torch::Tensor images = torch::randn({8, 1, 28, 28});
+  const torch::Tensor labels = torch::arange(8);
+  std::vector<float> losses;
+  model->train();
+  for (int step = 0; step < 30; ++step) {
+    flat.ZeroGradients();
+    const torch::Tensor loss = torch::nn::functional::cross_entropy(model->forward(images), labels);
+    loss.backward();
+    losses.push_back(loss.item<float>());
+    const absl::Span<const float> gradients = flat.GatherGradients().values;
+    for (const LayoutRange& range : flat.layout().ranges()) {
+      if (range.kind != RangeKind::kParameter) continue;
+      for (uint64_t i = range.offset; i < range.offset + range.length; ++i) {
+        flat.values()[i] -= 0.1F * gradients[i];
+      }
+    }
+    flat.ScatterValues();
+  }
+  EXPECT_LT(losses.back(), losses.front() / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(, ScriptModelTest, ::testing::Values("script", "trace"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(ScriptModelErrorsTest, SaysWhatIsWrongWithTheFile) {
+  const std::string path = TestPath("other.pt");
+  EXPECT_THAT(ErrorOf(path), HasSubstr(path + ": expected a file of torch.jit.save()"));
+  std::ofstream(path) << "no program";
+  EXPECT_THAT(ErrorOf(path), HasSubstr(path + ": expected a file of torch.jit.save()"));
+}
+
+TEST(ScriptModelErrorsTest, SaysThatTheModelDoesNotFitTheData) {
+  const std::string path = TestPath("model.pt");
+  Write(path, "script", 7);
+  EXPECT_EQ(ErrorOf(path), path +
+                               ": forward() of 2 samples returns a tensor of [2, 7], expected "
+                               "[2, 10]: one number for each class of the data");
+  EXPECT_THAT(ErrorOf(path, {3, 32, 32, 7}), HasSubstr(path + ": "));
+}
+
+}  // namespace
+}  // namespace sluice

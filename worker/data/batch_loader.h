@@ -1,0 +1,64 @@
+// Makes the batches of one worker ahead of its steps, on threads of its own, so that reading,
+// cropping and normalizing images costs no time of a step.
+
+#ifndef SLUICE_WORKER_DATA_BATCH_LOADER_H_
+#define SLUICE_WORKER_DATA_BATCH_LOADER_H_
+
+#include <cstdint>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
+#include "worker/data/batch.h"
+#include "worker/data/dataset.h"
+#include "worker/data/sampler.h"
+
+namespace sluice {
+
+struct BatchLoaderOptions {
+  SamplerOptions sampler;
+  Augmentation augmentation;
+  // Steps [begin, end), counted over all epochs: step s is the (s mod n)-th of epoch s div n, where
+  // n is Sampler::steps_per_epoch().
+  int64_t begin = 0;
+  int64_t end = 0;
+  int threads = 1;  // at least 1; at most so many batches and one more are ready or in the making
+};
+
+// The batches do not depend on the number of threads. Next() is called by one thread.
+class BatchLoader {
+ public:
+  // `data` outlives this. The options of the sampler and the augmentation are valid for it.
+  BatchLoader(const Dataset& data, const BatchLoaderOptions& options);
+  // Waits for the batches that are in the making.
+  ~BatchLoader();
+
+  BatchLoader(const BatchLoader&) = delete;
+  BatchLoader& operator=(const BatchLoader&) = delete;
+
+  // Returns the batch of the next step, once it is made; nothing after the last.
+  absl::optional<Batch> Next();
+
+ private:
+  void Work();
+  // Waits for a step to make. Returns nothing when there will be none.
+  absl::optional<int64_t> TakeStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Dataset& data_;
+  const BatchLoaderOptions options_;
+  absl::Mutex mu_;
+  absl::CondVar changed_;
+  Sampler sampler_ ABSL_GUARDED_BY(mu_);
+  int64_t taken_ ABSL_GUARDED_BY(mu_);  // the next step to make
+  int64_t given_ ABSL_GUARDED_BY(mu_);  // the next step to give
+  std::map<int64_t, Batch> ready_ ABSL_GUARDED_BY(mu_);
+  bool ends_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_DATA_BATCH_LOADER_H_
