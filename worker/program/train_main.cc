@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
@@ -31,6 +32,7 @@
 #include "worker/program/optimizer_flags.h"
 #include "worker/torch/training/learners.h"
 #include "worker/training/progress.h"
+#include "worker/training/run_record.h"
 #include "worker/training/trainer.h"
 
 namespace sluice {
@@ -43,6 +45,7 @@ struct TrainFlags {
   std::string role = "job";
   std::string progress = "auto";
   bool pace = false;
+  std::string json;
   bool test = true;
   ModelFlags model;
   LearnerOptions learner;
@@ -113,6 +116,9 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
                  "terminal, plain elsewhere and under mpirun")
       ->check(CLI::IsMember({"auto", "line", "plain", "off"}))
       ->capture_default_str();
+  app.add_option("--json", flags.json,
+                 "file to which each worker appends a JSON object about each second: loss, step, "
+                 "staleness, time with the server; tools/plot draws it");
   app.add_flag("--pace", flags.pace,
                "print at the end the images per second, and the share of time outside compute");
   app.add_flag("--test,!--no-test", flags.test, "measure the test accuracy at the end")
@@ -133,15 +139,22 @@ void TellPace(const absl::optional<Pace>& pace) {
             << std::flush;
 }
 
-// Trains, and lets one worker measure what came of it.
-absl::Status TrainAndEvaluate(const TrainFlags& flags, bool speaks, Learner& learner) {
+// Trains, and lets one worker measure what came of it. `record` may be null.
+absl::Status TrainAndEvaluate(const TrainFlags& flags, bool speaks, RunRecord* record,
+                              Learner& learner) {
   const auto train = LoadDataset(flags.model.data, DatasetSplit::kTrain);
   if (!train.ok()) return train.status();
   std::ostream silent(nullptr);
   const bool shows = speaks && flags.progress != "off";
   Progress progress(shows ? std::cout : silent, RenewsLine(flags.progress), RealClock());
-  const absl::Status trained = Train(flags.trainer, *train, learner, &progress);
+  if (record != nullptr) record->Begin(learner.place());
+  const auto note = [&](int epoch, const LearnReport& report, int64_t samples) {
+    progress.Note(epoch, report, samples);
+    if (record != nullptr) record->Note(epoch, report, samples);
+  };
+  const absl::Status trained = Train(flags.trainer, *train, learner, note);
   progress.Finish();
+  if (record != nullptr) record->Finish();
   if (!trained.ok()) return trained;
   if (speaks && flags.pace) TellPace(progress.pace());
   const bool evaluates = flags.test && learner.place().index == 0;
@@ -149,21 +162,30 @@ absl::Status TrainAndEvaluate(const TrainFlags& flags, bool speaks, Learner& lea
   if (!finished.ok() || !evaluates) return finished;
   const auto test = LoadDataset(flags.model.data, DatasetSplit::kTest);
   if (!test.ok()) return test.status();
-  const auto accuracy = learner.Accuracy(*test);
-  if (!accuracy.ok()) return accuracy.status();
-  std::cout << absl::StrFormat("test accuracy %.4f\n", *accuracy) << std::flush;
-  return learner.Report({{"test accuracy", *accuracy}});
+  const auto evaluation = learner.Evaluate(*test);
+  if (!evaluation.ok()) return evaluation.status();
+  if (record != nullptr) record->AddTest(*evaluation);
+  std::cout << absl::StrFormat("test accuracy %.4f\n", evaluation->top1) << std::flush;
+  return learner.Report({{"test accuracy", evaluation->top1}});
 }
 
 absl::Status RunWorker(const TrainFlags& flags, const Job* job) {
   // Before joining: a worker without data would be waited for.
   const auto test = LoadDataset(flags.model.data, DatasetSplit::kTest);
   if (!test.ok()) return test.status();
+  absl::StatusOr<std::unique_ptr<RunRecord>> record = nullptr;
+  if (!flags.json.empty()) record = RunRecord::Open(flags.json, RealClock());
+  if (!record.ok()) return record.status();
   LearnerOptions options = flags.learner;
   options.form = test->form;
   auto learner = job == nullptr ? MakeLocalLearner(options) : MakeRemoteLearner(options, *job);
   if (!learner.ok()) return learner.status();
-  return TrainAndEvaluate(flags, job == nullptr || job->speaks(), **learner);
+  const absl::Status trained =
+      TrainAndEvaluate(flags, job == nullptr || job->speaks(), record->get(), **learner);
+  if (*record != nullptr && !(*record)->status().ok()) {
+    std::cerr << absl::StrCat("sluice_train: ", (*record)->status().message(), "\n");
+  }
+  return trained;
 }
 
 // The pushes of all workers until the end of training; 0 if other flags than --epochs decide, or if

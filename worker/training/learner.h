@@ -14,6 +14,7 @@
 #include "common/protocol/protocol_types.h"
 #include "worker/data/batch.h"
 #include "worker/data/dataset.h"
+#include "worker/training/evaluation.h"
 
 namespace sluice {
 
@@ -43,11 +44,11 @@ class Learner {
   virtual absl::StatusOr<LearnReport> Learn(Batch batch) = 0;
 
   // Ends this worker's training; Learn() may not follow. With `stay`, waits until the other workers
-  // have ended, too, and takes the final parameters; Accuracy() and Report() need that.
+  // have ended, too, and takes the final parameters; Evaluate() and Report() need that.
   virtual absl::Status Finish(bool stay) = 0;
 
-  // The share of `data` that the model labels correctly, in evaluation mode.
-  virtual absl::StatusOr<double> Accuracy(const Dataset& data) = 0;
+  // Evaluates the model on `data`.
+  virtual absl::StatusOr<Evaluation> Evaluate(const Dataset& data) = 0;
 
   // Reports results for the server's closing table, and leaves.
   virtual absl::Status Report(const Results& results) = 0;

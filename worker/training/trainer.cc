@@ -24,7 +24,7 @@ SamplerOptions SamplerFor(const TrainerOptions& options, const Dataset& data, co
 }  // namespace
 
 absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& learner,
-                   Progress* progress) {
+                   const BatchListener& listener) {
   const Place place = learner.place();
   BatchLoaderOptions batches;
   batches.sampler = SamplerFor(options, data, place);
@@ -44,7 +44,7 @@ absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& 
     const auto report = learner.Learn(*std::move(batch));
     if (!report.ok()) return report.status();
     const auto epoch = static_cast<int>(step / per_epoch);
-    if (progress != nullptr) progress->Note(epoch, *report, samples);
+    if (listener) listener(epoch, *report, samples);
     if (options.until_step > Step() && report->step >= options.until_step) break;
   }
   return absl::OkStatus();

@@ -4,12 +4,12 @@
 #define SLUICE_WORKER_TRAINING_TRAINER_H_
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/status.h"
 #include "worker/data/batch.h"
 #include "worker/data/dataset.h"
 #include "worker/training/learner.h"
-#include "worker/training/progress.h"
 
 namespace sluice {
 
@@ -23,11 +23,15 @@ struct TrainerOptions {
   int data_threads = 1;       // that make batches ahead of the steps
 };
 
+// Called after each batch, with its number of samples. `epoch` counts from 0.
+using BatchListener = std::function<void(int epoch, const LearnReport& report, int64_t samples)>;
+
 // Trains `learner` on its part of `data`, without the batches that earlier processes in its place
-// have done. `progress`, unless it is null, gets every batch. Does not call Learner::Finish().
-// Returns the first error of Learner::Learn(), or INVALID_ARGUMENT if an option is not valid.
+// have done. `listener`, unless it is null, is told of every batch. Does not call
+// Learner::Finish(). Returns the first error of Learner::Learn(), or INVALID_ARGUMENT if an option
+// is not valid.
 absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& learner,
-                   Progress* progress);
+                   const BatchListener& listener);
 
 }  // namespace sluice
 

@@ -2,18 +2,19 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/fake_clock.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -41,7 +42,7 @@ class FakeLearner final : public Learner {
     finished = true;
     return absl::OkStatus();
   }
-  absl::StatusOr<double> Accuracy(const Dataset&) override { return 0; }
+  absl::StatusOr<Evaluation> Evaluate(const Dataset&) override { return Evaluation(); }
   absl::Status Report(const Results&) override { return absl::OkStatus(); }
 
   void set_batches_done(int64_t batches) { place_.batches_done = batches; }
@@ -196,15 +197,15 @@ TEST(TrainerTest, RefusesChangesThatDoNotFitTheData) {
   EXPECT_THAT(learner.batches, IsEmpty());
 }
 
-TEST(TrainerTest, TellsTheProgressOfEveryBatch) {
-  FakeClock clock;
-  std::ostringstream out;
-  Progress progress(out, false, clock);
+TEST(TrainerTest, TellsTheListenerOfEveryBatch) {
+  std::vector<std::string> told;
   FakeLearner learner;
-  EXPECT_THAT(Train(Batches(2, 2), DataOf(6), learner, &progress), IsOk());
-  clock.Advance(absl::Seconds(2));
-  progress.Finish();
-  EXPECT_EQ(out.str(), "epoch 2  step 6  loss 0.0000  6 images/s  staleness 0\n");
+  const auto listener = [&](int epoch, const LearnReport& report, int64_t samples) {
+    told.push_back(absl::StrCat("epoch ", epoch, " step ", report.step.value(), ": ", samples));
+  };
+  EXPECT_THAT(Train(Batches(2, 2), DataOf(4), learner, listener), IsOk());
+  EXPECT_THAT(told, ElementsAre("epoch 0 step 1: 2", "epoch 0 step 2: 2", "epoch 1 step 3: 2",
+                                "epoch 1 step 4: 2"));
 }
 
 }  // namespace

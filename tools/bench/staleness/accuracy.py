@@ -9,10 +9,13 @@ import os
 import statistics
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import picture
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
+sys.path.insert(0, os.path.join(ROOT, "tools", "plotting"))
+# pylint: disable=wrong-import-position
+import picture  # noqa: E402
+from results import Results  # noqa: E402
 
 LINES = (
     "sync,backup,async+none,async+discount,async+gap-aware,async+ordered-momentum,async+auto,ssp+auto,bounded+auto,"
@@ -39,40 +42,19 @@ def flags_of(line):
     return flags + ([f"--staleness-rules={','.join(rules)}"] if rules else [])
 
 
-class Runs:
-    """The runs of the program, each made once. With a file of results, those of earlier calls count, too."""
+def run(program, flags):
+    """Returns the line that the program printed."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    ended = subprocess.run([program, *flags], env=environment, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise SystemExit(f"learning: {program} {' '.join(flags)} failed:\n{ended.stderr}")
+    return ended.stdout.splitlines()[-1]
 
-    def __init__(self, program, file):
-        self.program = program
-        self.file = file
-        self.known = {}
-        self.lock = threading.Lock()
-        if file and os.path.exists(file):
-            with open(file, encoding="utf-8") as lines:
-                self.known = dict(line.rstrip("\n").split("\t", 1) for line in lines)
 
-    def make(self, flags):
-        """Returns the fields of the line that the program printed."""
-        key = " ".join(flags)
-        if key not in self.known:
-            self._note(key, self._run(flags))
-        fields, _, ended = self.known[key].partition(" ended: ")
-        return {**dict(field.split("=", 1) for field in fields.split(" ")), "ended": ended}
-
-    def _run(self, flags):
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-        run = subprocess.run([self.program, *flags], env=environment, capture_output=True, text=True, check=False)
-        if run.returncode:
-            raise SystemExit(f"learning: {self.program} {' '.join(flags)} failed:\n{run.stderr}")
-        return run.stdout.splitlines()[-1]
-
-    def _note(self, key, line):
-        with self.lock:
-            self.known[key] = line
-            print(line, file=sys.stderr, flush=True)
-            if self.file:
-                with open(self.file, "a", encoding="utf-8") as lines:
-                    lines.write(f"{key}\t{line}\n")
+def fields_of(line):
+    """Returns the fields of a line that the program printed."""
+    fields, _, ended = line.partition(" ended: ")
+    return {**dict(field.split("=", 1) for field in fields.split(" ")), "ended": ended}
 
 
 def spread(runs):
@@ -135,11 +117,11 @@ def parse():
 
 def main():
     arguments = parse()
-    runs = Runs(arguments.program, arguments.results)
+    made = Results(lambda flags: run(arguments.program, flags), arguments.results)
     wanted = all_flags(arguments)
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        list(pool.map(runs.make, [flags for cell in wanted.values() for flags in cell]))
-    cells = {cell: [runs.make(flags) for flags in of_cell] for cell, of_cell in wanted.items()}
+        list(pool.map(made.make, [flags for cell in wanted.values() for flags in cell]))
+    cells = {cell: [fields_of(made.make(flags)) for flags in of_cell] for cell, of_cell in wanted.items()}
     baseline, least, most = spread(cells[None, 1])
     seeds = "1 seed" if arguments.seeds == 1 else f"{arguments.seeds} seeds"
     title = f"{arguments.model}, {seeds}: test accuracy by workers"

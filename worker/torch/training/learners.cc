@@ -61,8 +61,8 @@ class LocalLearner final : public Learner {
 
   absl::Status Finish(bool) override { return absl::OkStatus(); }
 
-  absl::StatusOr<double> Accuracy(const Dataset& data) override {
-    return Guarded([&] { return Evaluate(*model_, data).top1; });
+  absl::StatusOr<Evaluation> Evaluate(const Dataset& data) override {
+    return Guarded([&] { return sluice::Evaluate(*model_, data); });
   }
 
   absl::Status Report(const Results&) override { return absl::OkStatus(); }
@@ -114,8 +114,8 @@ class RemoteLearner final : public Learner {
         .status();
   }
 
-  absl::StatusOr<double> Accuracy(const Dataset& data) override {
-    return Guarded([&] { return Evaluate(*model_, data).top1; });
+  absl::StatusOr<Evaluation> Evaluate(const Dataset& data) override {
+    return Guarded([&] { return sluice::Evaluate(*model_, data); });
   }
 
   absl::Status Report(const Results& results) override {

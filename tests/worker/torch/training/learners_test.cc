@@ -70,10 +70,10 @@ class LearnersTest : public ::testing::TestWithParam<std::string> {};
 TEST_P(LearnersTest, LearnByThemselvesWhatABatchShows) {
   const auto learner = MakeLocalLearner(OptionsFor(GetParam()));
   ASSERT_THAT(learner, IsOk());
-  const double before = (*learner)->Accuracy(Images()).value();
+  const double before = (*learner)->Evaluate(Images())->top1;
   const std::vector<float> losses = Losses(**learner);
   EXPECT_LT(losses.back(), losses.front() * 0.9f);
-  EXPECT_GT((*learner)->Accuracy(Images()).value(), before);
+  EXPECT_GT((*learner)->Evaluate(Images())->top1, before);
   EXPECT_EQ((*learner)->place().workers, 1u);
 }
 
@@ -88,7 +88,7 @@ TEST_P(LearnersTest, LearnTheSameWithAServer) {
     EXPECT_NEAR(served[round], alone[round], 1e-5 * alone[round]) << "round " << round;
   }
   ASSERT_THAT((*remote)->Finish(/*stay=*/true), IsOk());
-  EXPECT_EQ((*remote)->Accuracy(Images()).value(), (*local)->Accuracy(Images()).value());
+  EXPECT_EQ((*remote)->Evaluate(Images())->top1, (*local)->Evaluate(Images())->top1);
   EXPECT_THAT((*remote)->Report({{"test accuracy", 0.5}}), IsOk());
   EXPECT_THAT(world.shard().results(), ElementsAre(Pair("test accuracy", 0.5)));
   EXPECT_TRUE(world.AwaitDeserted());
