@@ -77,6 +77,12 @@ absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags) {
 
 bool WantsTrace(const JobFlags& flags) { return !flags.server_flags->trace.empty(); }
 
+bool NeedsPushes(const JobFlags& flags) {
+  const TrainingFlags& training = flags.server_flags->training;
+  return flags.server.empty() && training.lr_schedule == "cosine" &&
+         training.schedule.total_steps == 0;
+}
+
 void SetPushes(uint64_t pushes, JobFlags& flags) { flags.server_flags->training.pushes = pushes; }
 
 }  // namespace sluice

@@ -45,6 +45,10 @@ absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags);
 
 bool WantsTrace(const JobFlags& flags);
 
+// Whether this process serves or trains alone with a cosine schedule whose end the flags do not
+// say.
+bool NeedsPushes(const JobFlags& flags);
+
 // Sets how many pushes all workers together make until training ends. With that, a cosine schedule
 // needs no --lr-total-steps.
 void SetPushes(uint64_t pushes, JobFlags& flags);

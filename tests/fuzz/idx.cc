@@ -1,9 +1,6 @@
 // IDX files, plain and gzipped: refused, or read as all of their bytes say; a gzipped file is read
 // as the same file is that is not.
 #include <glog/logging.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "tests/fuzz/data_file.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"
@@ -19,30 +17,6 @@
 
 namespace sluice {
 namespace {
-
-// A file that only this process sees, and that holds `bytes`; returns its path.
-std::string FileOf(absl::string_view bytes) {
-  static const int file = memfd_create("idx", MFD_CLOEXEC);
-  PCHECK(file >= 0);
-  PCHECK(ftruncate(file, 0) == 0);
-  PCHECK(pwrite(file, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  return absl::StrCat("/proc/self/fd/", file);
-}
-
-// A gzip member that stands for `content`.
-std::string Gzip(absl::string_view content) {
-  z_stream stream = {};
-  CHECK(deflateInit2(&stream, 1, Z_DEFLATED, 16 + MAX_WBITS, 1, Z_DEFAULT_STRATEGY) == Z_OK);
-  std::string member(deflateBound(&stream, content.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-  stream.avail_in = static_cast<uInt>(content.size());
-  stream.next_out = reinterpret_cast<Bytef*>(&member[0]);
-  stream.avail_out = static_cast<uInt>(member.size());
-  CHECK(deflate(&stream, Z_FINISH) == Z_STREAM_END);
-  member.resize(stream.total_out);
-  deflateEnd(&stream);
-  return member;
-}
 
 void Check(const absl::StatusOr<IdxArray>& array, absl::string_view path, int rank) {
   if (!array.ok()) {
@@ -60,8 +34,6 @@ void CheckSame(const absl::StatusOr<IdxArray>& a, const absl::StatusOr<IdxArray>
   CHECK(a.status() == b.status()) << a.status() << " and " << b.status();
   if (a.ok()) CHECK(a->dims == b->dims && a->data == b->data);
 }
-
-bool LooksGzipped(absl::string_view bytes) { return absl::StartsWith(bytes, "\x1f"); }
 
 }  // namespace
 

@@ -235,6 +235,8 @@ void PutTexts(Seeds& seeds) {
   seeds.Put("idx", Byte(2) + Byte(4) + labels);
   const std::string images("\0\0\x08\x03\0\0\0\x01\0\0\0\x02\0\0\0\x01\x07\x08", 18);
   seeds.Put("idx", Byte(3) + Byte(9) + images);
+  seeds.Put("libsvm", Byte(0) + "# two classes\n+1 1:0.5 3:-2e1\n-1\n-1 2:3 # more\r\n");
+  seeds.Put("libsvm", Byte(1) + "1 1:1\n2 2:1\n3 16777216:1");
 }
 
 }  // namespace

@@ -124,7 +124,9 @@ class HostileConnections(unittest.TestCase):
         honest.call(1, STATE, EMPTY)
         self.assertIn(b"grpc-status\x010", honest.answer())
         print(f"{self.id().rsplit('.', 1)[1]}: at most {server.peak()} MB")
-        self.assertLess(server.peak(), most)
+        # Sanitizers keep what was freed, and their own records beside it.
+        if "SLUICE_SANITIZED" not in os.environ:
+            self.assertLess(server.peak(), most)
 
     # ---- Messages ----
 

@@ -74,7 +74,7 @@ class SweepTest(unittest.TestCase):
                            "--dataset=cifar10")
         self.assertEqual(swept.returncode, 1)
         self.assertIn("| **single** | **0.01** | **0** | **-** | **-** | **-** | **1** |", swept.stdout)
-        self.assertIn("give the folder of its files with --data-dir", swept.stdout)
+        self.assertIn("--dataset=cifar10 needs --data-dir, the folder of its files", swept.stdout)
 
     def test_takes_means_over_seeds_and_counts_what_failed(self):
         runs = [{"accuracy": 0.5, "loss": 1.5, "seconds": 1}, {"accuracy": 0.7, "loss": 0.5, "seconds": 3},

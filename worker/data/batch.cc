@@ -83,8 +83,8 @@ Batch MakeImages(const Dataset& data, absl::Span<const int64_t> rows, const Draw
   for (const int64_t row : rows) {
     const Draw draw = draw_of(row);
     const uint8_t* from = data.images.data() + row * data.form.elements();
-    for (const Levels& channel : levels) {
-      Transform(from, data.form, channel, draw, to);
+    for (int64_t channel = 0; channel < data.form.channels; ++channel) {
+      Transform(from, data.form, levels.at(channel), draw, to);
       from += pixels;
       to += pixels;
     }

@@ -25,7 +25,7 @@ struct Batch {
 struct Augmentation {
   // Black pixels that are added on each side. Then a part of the original size is cropped.
   int64_t padding = 0;
-  // Whether half of the images are mirrored, left for right. Not for digits.
+  // Whether half of the images are mirrored, left for right. Do not use it for digits.
   bool mirror = false;
   uint64_t seed = 0;
 

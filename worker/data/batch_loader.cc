@@ -1,8 +1,26 @@
 #include "worker/data/batch_loader.h"
 
+#include <new>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace sluice {
+namespace {
+
+absl::StatusOr<Batch> TryToMake(const Dataset& data, const std::vector<int64_t>& rows,
+                                const Augmentation& augmentation, int64_t epoch) {
+  try {
+    return MakeAugmentedBatch(data, rows, augmentation, epoch);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a batch of ", rows.size(), " samples of ", data.form.elements(),
+                     " numbers needs more memory than there is; give a smaller --batch-size"));
+  }
+}
+
+}  // namespace
 
 BatchLoader::BatchLoader(const Dataset& data, const BatchLoaderOptions& options)
     : data_(data),
@@ -10,7 +28,14 @@ BatchLoader::BatchLoader(const Dataset& data, const BatchLoaderOptions& options)
       sampler_(options.sampler),
       taken_(options.begin),
       given_(options.begin) {
-  for (int i = 0; i < options.threads; ++i) threads_.emplace_back([this] { Work(); });
+  for (int i = 0; i < options.threads; ++i) {
+    try {
+      threads_.emplace_back([this] { Work(); });
+    } catch (const std::system_error&) {  // the system has no more threads; some suffice
+      if (threads_.empty()) throw;
+      break;
+    }
+  }
 }
 
 BatchLoader::~BatchLoader() {
@@ -22,15 +47,21 @@ BatchLoader::~BatchLoader() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-absl::optional<Batch> BatchLoader::Next() {
+absl::StatusOr<absl::optional<Batch>> BatchLoader::Next() {
   absl::MutexLock lock(&mu_);
   if (given_ >= options_.end) return absl::nullopt;
-  while (ready_.empty() || ready_.begin()->first != given_) changed_.Wait(&mu_);
+  while (status_.ok() && (ready_.empty() || ready_.begin()->first != given_)) changed_.Wait(&mu_);
+  if (!status_.ok()) return status_;
   Batch batch = std::move(ready_.begin()->second);
   ready_.erase(ready_.begin());
   ++given_;
   changed_.SignalAll();
   return batch;
+}
+
+int64_t BatchLoader::ahead() {
+  absl::MutexLock lock(&mu_);
+  return taken_ - given_;
 }
 
 absl::optional<int64_t> BatchLoader::TakeStep() {
@@ -48,9 +79,14 @@ void BatchLoader::Work() {
     const int64_t epoch = *step / per_epoch;
     const std::vector<int64_t> rows = sampler_.Batch(epoch, *step % per_epoch);
     mu_.Unlock();
-    Batch batch = MakeAugmentedBatch(data_, rows, options_.augmentation, epoch);
+    absl::StatusOr<Batch> batch = TryToMake(data_, rows, options_.augmentation, epoch);
     mu_.Lock();
-    ready_.emplace(*step, std::move(batch));
+    if (batch.ok()) {
+      ready_.emplace(*step, *std::move(batch));
+    } else {
+      status_ = batch.status();
+      ends_ = true;
+    }
     changed_.SignalAll();
   }
 }

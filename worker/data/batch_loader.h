@@ -1,5 +1,5 @@
-// Makes the batches of one worker ahead of its steps, on threads of its own, so that reading,
-// cropping and normalizing images costs no time of a step.
+// Makes the batches of one worker ahead of its steps, on threads of its own, so that no step waits
+// while images are cropped and normalized.
 
 #ifndef SLUICE_WORKER_DATA_BATCH_LOADER_H_
 #define SLUICE_WORKER_DATA_BATCH_LOADER_H_
@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "worker/data/batch.h"
@@ -25,7 +27,7 @@ struct BatchLoaderOptions {
   // n is Sampler::steps_per_epoch().
   int64_t begin = 0;
   int64_t end = 0;
-  int threads = 1;  // at least 1; at most so many batches and one more are ready or in the making
+  int threads = 1;  // at least 1; so many batches and one more are ahead at most
 };
 
 // The batches do not depend on the number of threads. Next() is called by one thread.
@@ -39,8 +41,12 @@ class BatchLoader {
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
-  // Returns the batch of the next step, once it is made; nothing after the last.
-  absl::optional<Batch> Next();
+  // Returns the batch of the next step, once it is made; nothing after the last. RESOURCE_EXHAUSTED
+  // if memory does not suffice for one.
+  absl::StatusOr<absl::optional<Batch>> Next();
+
+  // How many batches are ready or in the making.
+  int64_t ahead();
 
  private:
   void Work();
@@ -55,6 +61,7 @@ class BatchLoader {
   int64_t taken_ ABSL_GUARDED_BY(mu_);  // the next step to make
   int64_t given_ ABSL_GUARDED_BY(mu_);  // the next step to give
   std::map<int64_t, Batch> ready_ ABSL_GUARDED_BY(mu_);
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
   bool ends_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;
 };

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <functional>
-#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -21,52 +20,44 @@ constexpr uint64_t kMostRecords = (uint64_t{1} << 32) / kPixels;
 // A record, and the byte of the file at which it begins.
 using TakeRecord = std::function<absl::Status(absl::Span<const uint8_t> record, uint64_t begin)>;
 
-// Opens the file in either form, and sets `path` to that of the form.
-absl::Status OpenEitherForm(const std::string& plain, std::string* path,
-                            std::unique_ptr<InflatingFile>* file) {
-  const std::string gzip = plain + ".gz";
-  for (const std::string& form : {plain, gzip}) {
-    *path = form;
-    *file = std::make_unique<InflatingFile>(form);
-    const absl::Status opened = (*file)->Open();
-    if (!absl::IsNotFound(opened)) return opened;
-  }
-  return absl::NotFoundError(
-      absl::StrCat("neither ", plain, " nor ", gzip,
-                   " exists; give the folder of the data set's binary form with --data-dir"));
+absl::StatusOr<std::string> FindFile(const std::string& folder, const std::string& name) {
+  return FindEitherForm(absl::StrCat(folder, "/", name),
+                        "give the folder of the data set's binary form with --data-dir");
 }
 
-absl::Status ForEachRecord(const std::string& plain, size_t size, const TakeRecord& take) {
-  std::string path;
-  std::unique_ptr<InflatingFile> file;
-  const absl::Status opened = OpenEitherForm(plain, &path, &file);
+absl::Status ForEachRecord(const std::string& path, size_t size, const TakeRecord& take) {
+  InflatingFile file(path);
+  const absl::Status opened = file.Open();
   if (!opened.ok()) return opened;
   std::array<uint8_t, kMostLabelBytes + kPixels> buffer;
   const absl::Span<uint8_t> record = absl::MakeSpan(buffer).subspan(0, size);
-  for (uint64_t number = 0;; ++number) {
-    const uint64_t begin = number * size;
-    const absl::StatusOr<size_t> read = file->Read(record);
+  for (uint64_t begin = 0;; begin += size) {
+    const absl::StatusOr<size_t> read = file.Read(record);
     if (!read.ok()) return read.status();
-    if (*read == 0 && number > 0) return absl::OkStatus();
+    if (*read == 0 && begin > 0) return absl::OkStatus();
     if (*read < size) {
       return absl::DataLossError(
           absl::StrCat(path, ": the file ends at byte ", begin + *read, ", expected the ", size,
                        " bytes of a record from byte ", begin, "; it is truncated: copy it again"));
-    }
-    if (number == kMostRecords) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": more than ", kMostRecords, " records, expected at most so many"));
     }
     const absl::Status taken = take(record, begin);
     if (!taken.ok()) return absl::Status(taken.code(), absl::StrCat(path, ": ", taken.message()));
   }
 }
 
+// `take` gets the records of all files of the split, and none beyond kMostRecords.
 absl::Status ForEachRecordOf(const CifarForm& form, const std::string& folder, DatasetSplit split,
                              const TakeRecord& take) {
-  const size_t size = form.label_bytes + kPixels;
+  uint64_t records = 0;
+  const auto take_few = [&](absl::Span<const uint8_t> record, uint64_t begin) {
+    if (++records <= kMostRecords) return take(record, begin);
+    return absl::InvalidArgumentError(absl::StrCat("the split has more than ", kMostRecords,
+                                                   " images, expected at most so many"));
+  };
   for (const std::string& name : split == DatasetSplit::kTrain ? form.train : form.test) {
-    const absl::Status read = ForEachRecord(absl::StrCat(folder, "/", name), size, take);
+    const auto path = FindFile(folder, name);
+    if (!path.ok()) return path.status();
+    const absl::Status read = ForEachRecord(*path, form.label_bytes + kPixels, take_few);
     if (!read.ok()) return read;
   }
   return absl::OkStatus();

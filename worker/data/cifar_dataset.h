@@ -37,7 +37,7 @@ CifarForm Svhn();
 // Every error names the file, and the byte if there is one:
 //   NOT_FOUND         a file exists in neither form
 //   DATA_LOSS         a file is empty, ends within a record, or is broken as gzip
-//   INVALID_ARGUMENT  a label is not below `classes`, or a file is larger than 4 GiB
+//   INVALID_ARGUMENT  a label is not below `classes`, or the images of a split take more than 4 GiB
 absl::StatusOr<Dataset> LoadCifarDataset(const CifarForm& form, const std::string& folder,
                                          DatasetSplit split);
 

@@ -31,8 +31,8 @@ struct Normalization {
   float deviation = 0.3530F;
 };
 
-// Rows of numbers of which most are 0. Row i has the numbers [begins[i], begins[i + 1]) of `values`
-// in the columns of the same numbers, which ascend.
+// Rows of numbers of which most are 0. Row i has values[k] in column columns[k], for each k in
+// [begins[i], begins[i + 1]). The columns of a row ascend.
 struct SparseRows {
   std::vector<uint64_t> begins = {0};
   std::vector<uint32_t> columns;

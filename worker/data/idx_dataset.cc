@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "worker/data/idx_reader.h"
+#include "worker/data/inflating_file.h"
 
 namespace sluice {
 namespace {
@@ -28,16 +29,14 @@ struct ReadFile {
 };
 
 absl::StatusOr<ReadFile> ReadEitherForm(const std::string& plain, int rank) {
-  const std::string gzip = absl::StrCat(plain, ".gz");
-  for (const std::string& path : {plain, gzip}) {
-    absl::StatusOr<IdxArray> array = ReadIdx(path, rank);
-    if (array.ok()) return ReadFile{path, *std::move(array)};
-    if (!absl::IsNotFound(array.status())) return array.status();
-  }
-  return absl::NotFoundError(absl::StrCat(
-      "neither ", plain, " nor ", gzip,
-      " exists; Debian's package dataset-fashion-mnist installs Fashion-MNIST, any other dataset ",
-      "(MNIST too, which Debian does not package) or folder is given with --data-dir"));
+  const auto path = FindEitherForm(
+      plain,
+      "Debian's package dataset-fashion-mnist installs Fashion-MNIST; the folder of MNIST, which "
+      "Debian does not package, is given with --dataset=mnist --data-dir=FOLDER");
+  if (!path.ok()) return path.status();
+  absl::StatusOr<IdxArray> array = ReadIdx(*path, rank);
+  if (!array.ok()) return array.status();
+  return ReadFile{*path, *std::move(array)};
 }
 
 absl::Status CheckImages(const ReadFile& images) {

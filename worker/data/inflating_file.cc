@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 
@@ -87,6 +89,15 @@ absl::StatusOr<size_t> InflatingFile::Inflate(absl::Span<uint8_t> out) {
     inflateReset(&stream_);
   }
   return size;
+}
+
+absl::StatusOr<std::string> FindEitherForm(const std::string& plain, absl::string_view advice) {
+  const std::string gzip = plain + ".gz";
+  for (const std::string& path : {plain, gzip}) {
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) return path;
+  }
+  return absl::NotFoundError(absl::StrCat("neither ", plain, " nor ", gzip, " exists; ", advice));
 }
 
 absl::StatusOr<std::vector<uint8_t>> ReadAtMost(InflatingFile& file, uint64_t limit) {

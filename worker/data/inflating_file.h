@@ -10,10 +10,12 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace sluice {
@@ -56,6 +58,10 @@ class InflatingFile {
   bool gzip_ = false;
   bool inside_member_ = false;
 };
+
+// Returns `plain` or, if there is no such file, `plain` with ".gz". NOT_FOUND if neither exists;
+// the message ends with `advice`, which says what to do.
+absl::StatusOr<std::string> FindEitherForm(const std::string& plain, absl::string_view advice);
 
 // Reads to the end of the file, but no more than `limit` bytes. Memory grows as bytes arrive: a
 // header that lies about its file costs none.

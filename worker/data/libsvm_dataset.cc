@@ -4,10 +4,10 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -30,30 +30,45 @@ struct ParsedText {
 
 using TakeLine = std::function<absl::Status(absl::string_view line)>;
 
-// Calls take() for each line, without its end.
-absl::Status ForEachLine(InflatingFile& file, const TakeLine& take) {
+absl::Status LineError(const std::string& path, uint64_t line, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": line ", line, ": ", what));
+}
+
+// Calls take() for each line, without its end and what follows a "#". Its errors are
+// InvalidArgument and get the number of the line.
+absl::Status ForEachLine(const std::string& path, const TakeLine& take) {
+  InflatingFile file(path);
+  const absl::Status opened = file.Open();
+  if (!opened.ok()) return opened;
   std::array<uint8_t, kBlockBytes> block;
-  std::string rest;  // of a line that the block does not end
-  for (;;) {
+  std::string line;
+  for (uint64_t number = 1;;) {
     const absl::StatusOr<size_t> size = file.Read(absl::MakeSpan(block));
     if (!size.ok()) return size.status();
-    if (*size == 0) return rest.empty() ? absl::OkStatus() : take(rest);
+    const bool last = *size == 0;
     absl::string_view text(reinterpret_cast<const char*>(block.data()), *size);
-    for (size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
-      absl::StrAppend(&rest, text.substr(0, end));
-      const absl::Status taken = take(rest);
-      if (!taken.ok()) return taken;
-      rest.clear();
+    while (last || !text.empty()) {
+      const size_t end = text.find('\n');
+      absl::StrAppend(&line, text.substr(0, end));
+      if (line.size() > kMaxLibsvmLine) {
+        return LineError(path, number,
+                         absl::StrCat("expected at most ", kMaxLibsvmLine, " bytes in a line"));
+      }
+      if (end == text.npos && !last) break;
+      const absl::Status taken = take(absl::string_view(line).substr(0, line.find('#')));
+      if (!taken.ok()) return LineError(path, number, taken.message());
+      if (last) return absl::OkStatus();
+      line.clear();
+      ++number;
       text.remove_prefix(end + 1);
     }
-    absl::StrAppend(&rest, text);
   }
 }
 
 // Shows at most the beginning of what was found.
 absl::Status WrongWord(absl::string_view word, absl::string_view expected) {
   return absl::InvalidArgumentError(
-      absl::StrCat("found \"", word.substr(0, 40), "\", expected ", expected));
+      absl::StrCat("found \"", absl::CHexEscape(word.substr(0, 40)), "\", expected ", expected));
 }
 
 absl::Status TakeFeature(absl::string_view word, ParsedText& parsed) {
@@ -73,15 +88,15 @@ absl::Status TakeFeature(absl::string_view word, ParsedText& parsed) {
     return WrongWord(
         word, absl::StrCat("an index above ", rows.columns.back() + 1, ", since indices ascend"));
   }
-  if (rows.values.size() == kMaxLibsvmNumbers) {
-    return WrongWord(word, absl::StrCat("at most ", kMaxLibsvmNumbers, " numbers"));
+  if (rows.values.size() == kMaxLibsvmValues) {
+    return WrongWord(word, absl::StrCat("at most ", kMaxLibsvmValues, " values in a file"));
   }
   rows.columns.push_back(index - 1);
   rows.values.push_back(value);
   return absl::OkStatus();
 }
 
-// A line that is not empty.
+// A line that is empty is no sample.
 absl::Status TakeSample(absl::string_view line, ParsedText& parsed) {
   const std::vector<absl::string_view> words =
       absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
@@ -94,45 +109,37 @@ absl::Status TakeSample(absl::string_view line, ParsedText& parsed) {
     const absl::Status taken = TakeFeature(words[i], parsed);
     if (!taken.ok()) return taken;
   }
+  if (parsed.labels.size() == kMaxLibsvmSamples) {
+    return WrongWord(words[0], absl::StrCat("at most ", kMaxLibsvmSamples, " samples in a file"));
+  }
   parsed.labels.push_back(label);
   parsed.features.begins.push_back(parsed.features.values.size());
   return absl::OkStatus();
 }
 
-// Reads the file in the form that `path` names.
-absl::StatusOr<ParsedText> Parse(const std::string& path) {
-  InflatingFile file(path);
-  const absl::Status opened = file.Open();
-  if (!opened.ok()) return opened;
+absl::StatusOr<std::string> FindFile(const std::string& folder, DatasetSplit split) {
+  const char* const name = split == DatasetSplit::kTrain ? "/train.libsvm" : "/test.libsvm";
+  return FindEitherForm(folder + name,
+                        "give the folder of train.libsvm and test.libsvm with --data-dir");
+}
+
+absl::StatusOr<ParsedText> Parse(const std::string& folder, DatasetSplit split) {
+  const auto path = FindFile(folder, split);
+  if (!path.ok()) return path.status();
   ParsedText parsed;
-  parsed.path = path;
+  parsed.path = *path;
   uint64_t number = 0;
-  absl::Status read = ForEachLine(file, [&](absl::string_view line) {
+  const absl::Status read = ForEachLine(*path, [&](absl::string_view line) {
     ++number;
-    const absl::Status taken = TakeSample(line.substr(0, line.find('#')), parsed);
-    if (!taken.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": line ", number, ": ", taken.message()));
-    }
+    const absl::Status taken = TakeSample(line, parsed);
     if (parsed.lines.size() < parsed.labels.size()) parsed.lines.push_back(number);
-    return absl::OkStatus();
+    return taken;
   });
   if (!read.ok()) return read;
   if (parsed.labels.empty()) {
-    return absl::DataLossError(absl::StrCat(path, ": the file has no sample; copy it again"));
+    return absl::DataLossError(absl::StrCat(*path, ": the file has no sample; copy it again"));
   }
   return parsed;
-}
-
-absl::StatusOr<ParsedText> ParseEitherForm(const std::string& plain) {
-  const std::string gzip = plain + ".gz";
-  for (const std::string& path : {plain, gzip}) {
-    absl::StatusOr<ParsedText> parsed = Parse(path);
-    if (!absl::IsNotFound(parsed.status())) return parsed;
-  }
-  return absl::NotFoundError(
-      absl::StrCat("neither ", plain, " nor ", gzip,
-                   " exists; give the folder of train.libsvm and test.libsvm with --data-dir"));
 }
 
 absl::StatusOr<std::vector<double>> ClassesOf(const ParsedText& train) {
@@ -140,9 +147,9 @@ absl::StatusOr<std::vector<double>> ClassesOf(const ParsedText& train) {
   std::sort(labels.begin(), labels.end());
   labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
   if (labels.size() >= 2 && labels.size() <= kMostClasses) return labels;
-  return absl::InvalidArgumentError(absl::StrCat(train.path, ": ", labels.size(),
-                                                 " different labels, expected 2 to ", kMostClasses,
-                                                 " classes (Sluice trains no regression)"));
+  return absl::InvalidArgumentError(absl::StrCat(train.path, ": expected 2 to ", kMostClasses,
+                                                 " different labels, the classes; found ",
+                                                 labels.size(), " (Sluice trains no regression)"));
 }
 
 absl::StatusOr<std::vector<uint8_t>> ClassOfEach(const ParsedText& parsed,
@@ -182,13 +189,13 @@ SparseRows Narrowed(const SparseRows& rows, uint32_t columns) {
 }  // namespace
 
 absl::StatusOr<Dataset> LoadLibsvmDataset(const std::string& folder, DatasetSplit split) {
-  absl::StatusOr<ParsedText> parsed = ParseEitherForm(folder + "/train.libsvm");
+  absl::StatusOr<ParsedText> parsed = Parse(folder, DatasetSplit::kTrain);
   if (!parsed.ok()) return parsed.status();
   const auto classes = ClassesOf(*parsed);
   if (!classes.ok()) return classes.status();
   const uint32_t columns = ColumnsOf(parsed->features);
   if (split == DatasetSplit::kTest) {
-    parsed = ParseEitherForm(folder + "/test.libsvm");
+    parsed = Parse(folder, DatasetSplit::kTest);
     if (!parsed.ok()) return parsed.status();
     parsed->features = Narrowed(parsed->features, columns);
   }
@@ -203,9 +210,15 @@ absl::StatusOr<Dataset> LoadLibsvmDataset(const std::string& folder, DatasetSpli
 }
 
 absl::StatusOr<uint64_t> CountLibsvmSamples(const std::string& folder, DatasetSplit split) {
-  const auto data = LoadLibsvmDataset(folder, split);
-  if (!data.ok()) return data.status();
-  return static_cast<uint64_t>(data->size());
+  const auto path = FindFile(folder, split);
+  if (!path.ok()) return path.status();
+  uint64_t samples = 0;
+  const absl::Status read = ForEachLine(*path, [&](absl::string_view line) {
+    if (line.find_first_not_of(" \t\r") != line.npos) ++samples;
+    return absl::OkStatus();
+  });
+  if (!read.ok()) return read;
+  return samples;
 }
 
 }  // namespace sluice

@@ -9,6 +9,7 @@
 #ifndef SLUICE_WORKER_DATA_LIBSVM_DATASET_H_
 #define SLUICE_WORKER_DATA_LIBSVM_DATASET_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -17,9 +18,12 @@
 
 namespace sluice {
 
-// The largest index of a feature, and the most numbers of a file.
+// The largest index of a feature; the most samples and values of a file, which take 10 GiB of
+// memory; and the longest line, in bytes.
 inline constexpr uint32_t kMaxLibsvmIndex = uint32_t{1} << 24;
-inline constexpr uint64_t kMaxLibsvmNumbers = uint64_t{1} << 31;
+inline constexpr uint64_t kMaxLibsvmSamples = uint64_t{1} << 27;
+inline constexpr uint64_t kMaxLibsvmValues = uint64_t{1} << 30;
+inline constexpr size_t kMaxLibsvmLine = size_t{1} << 24;
 
 // Reads train.libsvm or test.libsvm in the folder, plain or with ".gz" (plain is preferred). The
 // form of both splits is that of the training file, so the test split reads that, too. Features
@@ -28,12 +32,13 @@ inline constexpr uint64_t kMaxLibsvmNumbers = uint64_t{1} << 31;
 // Every error names the file, and the line if there is one:
 //   NOT_FOUND         a file exists in neither form
 //   DATA_LOSS         a file has no sample, or is broken as gzip
-//   INVALID_ARGUMENT  a line is not of that form, an index is 0 or too large or does not ascend, a
-//                     number is not finite, there are not 2 to 256 different labels, or the test
-//                     file has a label that the training file lacks
+//   INVALID_ARGUMENT  a line is not of that form or too long, an index is 0 or too large or does
+//                     not ascend, a number is not finite, there are too many samples or values,
+//                     there are not 2 to 256 different labels, or the test file has a label that
+//                     the training file lacks
 absl::StatusOr<Dataset> LoadLibsvmDataset(const std::string& folder, DatasetSplit split);
 
-// The number of samples of that split, by LoadLibsvmDataset().
+// The number of samples of that split: its lines with a label. Does not look at the labels.
 absl::StatusOr<uint64_t> CountLibsvmSamples(const std::string& folder, DatasetSplit split);
 
 }  // namespace sluice

@@ -1,6 +1,7 @@
 #include "worker/data/load_dataset.h"
 
 #include <functional>
+#include <new>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -59,8 +60,7 @@ absl::StatusOr<Found> Find(const DatasetSource& source) {
     const std::string& folder = source.folder.empty() ? known.folder : source.folder;
     if (!folder.empty()) return Found{&known, folder};
     return absl::InvalidArgumentError(
-        absl::StrCat("Debian has no package of ", source.name,
-                     "; give the folder of its files with --data-dir"));
+        absl::StrCat("--dataset=", source.name, " needs --data-dir, the folder of its files"));
   }
   return absl::InvalidArgumentError(absl::StrCat("dataset \"", source.name,
                                                  "\" is unknown; expected one of ",
@@ -78,7 +78,12 @@ std::vector<std::string> DatasetNames() {
 absl::StatusOr<Dataset> LoadDataset(const DatasetSource& source, DatasetSplit split) {
   const auto found = Find(source);
   if (!found.ok()) return found.status();
-  return found->known->load(found->folder, split);
+  try {
+    return found->known->load(found->folder, split);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the data in ", found->folder, " need more memory than there is"));
+  }
 }
 
 absl::StatusOr<uint64_t> CountSamples(const DatasetSource& source, DatasetSplit split) {

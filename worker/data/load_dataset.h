@@ -21,8 +21,9 @@ struct DatasetSource {
 // readers say which files they are: idx_dataset.h, cifar_dataset.h, libsvm_dataset.h.
 std::vector<std::string> DatasetNames();
 
-// Reads one split. The errors are those of the reader, and INVALID_ARGUMENT for another name, or
-// for no folder where Debian has no package of the data set.
+// Reads one split. The errors are those of the reader; INVALID_ARGUMENT for another name, or for no
+// folder where Debian has no package of the data set; RESOURCE_EXHAUSTED if memory does not
+// suffice.
 absl::StatusOr<Dataset> LoadDataset(const DatasetSource& source, DatasetSplit split);
 
 // The number of samples of that split. Faster than LoadDataset() where the form of the files

@@ -28,8 +28,10 @@ void AddModelFlags(CLI::App& app, ModelFlags& flags) {
   app.add_option("--dataset", flags.data.name, absl::StrJoin(DatasetNames(), ", "))
       ->check(CLI::IsMember(DatasetNames()))
       ->capture_default_str();
-  app.add_option("--data-dir", flags.data.folder,
-                 "folder of the data set's files, plain or .gz (default: where Debian puts it)");
+  app.add_option(
+      "--data-dir", flags.data.folder,
+      "folder of the data set's files, plain or .gz (default for fashion-mnist and mnist: "
+      "/usr/share/datasets/NAME)");
   app.add_option("--threads", flags.threads, "threads that LibTorch uses in this process")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

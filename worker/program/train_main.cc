@@ -1,4 +1,4 @@
-// sluice_train: trains an image classifier, with a parameter server or, with --role=single,
+// sluice_train: trains a classifier, with a parameter server or, with --role=single,
 // without.
 //
 //   mpirun -n 4 sluice_train                          rank 0 serves, three workers train
@@ -17,8 +17,8 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
@@ -38,8 +38,7 @@
 namespace sluice {
 namespace {
 
-constexpr int kMostDataThreads = 64;
-constexpr int64_t kCropPadding = 4;  // as He et al. 2015 train on CIFAR-10
+constexpr int64_t kCropPadding = 4;  // as in He et al. 2015 on CIFAR-10
 
 struct TrainFlags {
   std::string role = "job";
@@ -55,7 +54,7 @@ struct TrainFlags {
   double elasticity = 1;
   AveragingOptions averaging;  // but for `local_steps`
   TrainerOptions trainer;
-  std::vector<std::string> augment;
+  std::string augment = "none";
   JobFlags job;
 };
 
@@ -99,17 +98,19 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   AddLocalStepFlags(app, flags);
   app.add_flag("--overlap", flags.learner.overlap,
                "send gradients while backward still computes others");
-  app.add_option("--augment", flags.augment,
-                 "random changes of the training images, separated by commas: crop (4 black pixels "
-                 "on each side, then a part of the original size) and flip (half of them mirrored)")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"crop", "flip"}));
+  app.add_option(
+         "--augment", flags.augment,
+         "random changes of the training images: none, crop (4 black pixels are added on "
+         "each side, then a part of the original size is cropped), flip (half of the images "
+         "are mirrored), or crop,flip")
+      ->check(CLI::IsMember({"none", "crop", "flip", "crop,flip"}))
+      ->capture_default_str();
   app.add_option("--data-threads", flags.trainer.data_threads,
                  "threads that prepare batches ahead of the steps")
       ->check(CLI::Range(1, kMostDataThreads))
       ->capture_default_str();
   app.add_option("--seed", flags.trainer.seed,
-                 "seed of the first parameters and of the order of the data")
+                 "seed of the first parameters, of the order of the data and of --augment")
       ->capture_default_str();
   app.add_option("--progress", flags.progress,
                  "line (renews itself), plain (a line every few seconds), off, or auto: line on a "
@@ -139,11 +140,26 @@ void TellPace(const absl::optional<Pace>& pace) {
             << std::flush;
 }
 
-// Trains, and lets one worker measure what came of it. `record` may be null.
-absl::Status TrainAndEvaluate(const TrainFlags& flags, bool speaks, RunRecord* record,
-                              Learner& learner) {
-  const auto train = LoadDataset(flags.model.data, DatasetSplit::kTrain);
+struct Splits {
+  Dataset train;
+  Dataset test;
+};
+
+// Everything that can be wrong with the data is found here, before the worker joins: others would
+// wait for it.
+absl::StatusOr<Splits> LoadSplits(const TrainFlags& flags) {
+  auto train = LoadDataset(flags.model.data, DatasetSplit::kTrain);
   if (!train.ok()) return train.status();
+  const absl::Status valid = Validate(flags.trainer, *train);
+  if (!valid.ok()) return valid;
+  auto test = LoadDataset(flags.model.data, DatasetSplit::kTest);
+  if (!test.ok()) return test.status();
+  return Splits{*std::move(train), *std::move(test)};
+}
+
+// Trains, and lets one worker measure what came of it. `record` may be null.
+absl::Status TrainAndEvaluate(const TrainFlags& flags, const Splits& data, bool speaks,
+                              RunRecord* record, Learner& learner) {
   std::ostream silent(nullptr);
   const bool shows = speaks && flags.progress != "off";
   Progress progress(shows ? std::cout : silent, RenewsLine(flags.progress), RealClock());
@@ -152,7 +168,7 @@ absl::Status TrainAndEvaluate(const TrainFlags& flags, bool speaks, RunRecord* r
     progress.Note(epoch, report, samples);
     if (record != nullptr) record->Note(epoch, report, samples);
   };
-  const absl::Status trained = Train(flags.trainer, *train, learner, note);
+  const absl::Status trained = Train(flags.trainer, data.train, learner, note);
   progress.Finish();
   if (record != nullptr) record->Finish();
   if (!trained.ok()) return trained;
@@ -160,9 +176,7 @@ absl::Status TrainAndEvaluate(const TrainFlags& flags, bool speaks, RunRecord* r
   const bool evaluates = flags.test && learner.place().index == 0;
   const absl::Status finished = learner.Finish(evaluates);
   if (!finished.ok() || !evaluates) return finished;
-  const auto test = LoadDataset(flags.model.data, DatasetSplit::kTest);
-  if (!test.ok()) return test.status();
-  const auto evaluation = learner.Evaluate(*test);
+  const auto evaluation = learner.Evaluate(data.test);
   if (!evaluation.ok()) return evaluation.status();
   if (record != nullptr) record->AddTest(*evaluation);
   std::cout << absl::StrFormat("test accuracy %.4f\n", evaluation->top1) << std::flush;
@@ -170,27 +184,28 @@ absl::Status TrainAndEvaluate(const TrainFlags& flags, bool speaks, RunRecord* r
 }
 
 absl::Status RunWorker(const TrainFlags& flags, const Job* job) {
-  // Before joining: a worker without data would be waited for.
-  const auto test = LoadDataset(flags.model.data, DatasetSplit::kTest);
-  if (!test.ok()) return test.status();
+  const auto data = LoadSplits(flags);
+  if (!data.ok()) return data.status();
   absl::StatusOr<std::unique_ptr<RunRecord>> record = nullptr;
   if (!flags.json.empty()) record = RunRecord::Open(flags.json, RealClock());
   if (!record.ok()) return record.status();
   LearnerOptions options = flags.learner;
-  options.form = test->form;
+  options.form = data->train.form;
   auto learner = job == nullptr ? MakeLocalLearner(options) : MakeRemoteLearner(options, *job);
   if (!learner.ok()) return learner.status();
   const absl::Status trained =
-      TrainAndEvaluate(flags, job == nullptr || job->speaks(), record->get(), **learner);
+      TrainAndEvaluate(flags, *data, job == nullptr || job->speaks(), record->get(), **learner);
   if (*record != nullptr && !(*record)->status().ok()) {
     std::cerr << absl::StrCat("sluice_train: ", (*record)->status().message(), "\n");
   }
   return trained;
 }
 
-// The pushes of all workers until the end of training; 0 if other flags than --epochs decide, or if
-// this process has no data, which a server needs for nothing else.
+// The pushes of all workers until the end of training, for a schedule that needs them; 0 if other
+// flags than --epochs decide, or if this process has no data, which a server needs for nothing
+// else.
 uint64_t PushesOf(const TrainFlags& flags) {
+  if (!NeedsPushes(flags.job)) return 0;
   if (flags.trainer.max_steps > 0 || flags.until_step > 0) return 0;
   const auto samples = CountSamples(flags.model.data, DatasetSplit::kTrain);
   if (!samples.ok()) return 0;
@@ -201,7 +216,7 @@ uint64_t PushesOf(const TrainFlags& flags) {
 int Fail(const absl::Status& status) { return ReportFailure("sluice_train", status); }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Trains an image classifier with a parameter server.", "sluice_train");
+  CLI::App app("Trains a classifier with a parameter server.", "sluice_train");
   // Given twice, the last counts: scripts may set defaults before a user's flags.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   TrainFlags flags;
@@ -220,10 +235,8 @@ int Main(int argc, char** argv) {
                                      averaging.outer_momentum, averaging.outer_nesterov};
   }
   flags.trainer.until_step = Step(flags.until_step);
-  for (const std::string& change : flags.augment) {
-    if (change == "crop") flags.trainer.augmentation.padding = kCropPadding;
-    if (change == "flip") flags.trainer.augmentation.mirror = true;
-  }
+  flags.trainer.augmentation.padding = absl::StrContains(flags.augment, "crop") ? kCropPadding : 0;
+  flags.trainer.augmentation.mirror = absl::StrContains(flags.augment, "flip");
   SetPushes(PushesOf(flags), flags.job);
   absl::Status status;
   if (flags.role == "single") {

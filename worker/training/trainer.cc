@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "worker/data/batch_loader.h"
 #include "worker/data/sampler.h"
@@ -23,13 +24,23 @@ SamplerOptions SamplerFor(const TrainerOptions& options, const Dataset& data, co
 
 }  // namespace
 
+absl::Status Validate(const TrainerOptions& options, const Dataset& data) {
+  if (options.data_threads < 1 || options.data_threads > kMostDataThreads) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "found ", options.data_threads, " data threads, expected 1 to ", kMostDataThreads));
+  }
+  absl::Status valid = SamplerFor(options, data, Place()).Validate();
+  valid.Update(CheckFits(options.augmentation, data));
+  return valid;
+}
+
 absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& learner,
                    const BatchListener& listener) {
   const Place place = learner.place();
   BatchLoaderOptions batches;
   batches.sampler = SamplerFor(options, data, place);
   absl::Status valid = batches.sampler.Validate();
-  valid.Update(CheckFits(options.augmentation, data));
+  valid.Update(Validate(options, data));
   if (!valid.ok()) return valid;
   batches.augmentation = options.augmentation;
   batches.augmentation.seed = options.seed;
@@ -39,9 +50,12 @@ absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& 
   batches.end = per_epoch * options.epochs;
   if (options.max_steps > 0) batches.end = std::min(batches.end, options.max_steps);
   BatchLoader loader(data, batches);
-  for (int64_t step = batches.begin; absl::optional<Batch> batch = loader.Next(); ++step) {
-    const int64_t samples = batch->size();
-    const auto report = learner.Learn(*std::move(batch));
+  for (int64_t step = batches.begin;; ++step) {
+    absl::StatusOr<absl::optional<Batch>> batch = loader.Next();
+    if (!batch.ok()) return batch.status();
+    if (!batch->has_value()) break;
+    const int64_t samples = (*batch)->size();
+    const auto report = learner.Learn(**std::move(batch));
     if (!report.ok()) return report.status();
     const auto epoch = static_cast<int>(step / per_epoch);
     if (listener) listener(epoch, *report, samples);

@@ -18,18 +18,24 @@ struct TrainerOptions {
   int epochs = 1;             // passes of all workers together over the data
   int64_t max_steps = 0;      // ends after this many batches; 0: no limit
   Step until_step;            // ends once the parameters are of this step; 0: no limit
-  uint64_t seed = 1;          // decides the order of the data; the same on every worker
+  uint64_t seed = 1;          // decides the order and the augmentation; the same on every worker
   Augmentation augmentation;  // of images; its seed is `seed`
   int data_threads = 1;       // that make batches ahead of the steps
 };
+
+inline constexpr int kMostDataThreads = 64;
+
+// OK if one worker can train on `data` with these options; otherwise INVALID_ARGUMENT. Call it
+// before the worker joins, so that others do not wait for one that cannot train.
+absl::Status Validate(const TrainerOptions& options, const Dataset& data);
 
 // Called after each batch, with its number of samples. `epoch` counts from 0.
 using BatchListener = std::function<void(int epoch, const LearnReport& report, int64_t samples)>;
 
 // Trains `learner` on its part of `data`, without the batches that earlier processes in its place
 // have done. `listener`, unless it is null, is told of every batch. Does not call
-// Learner::Finish(). Returns the first error of Learner::Learn(), or INVALID_ARGUMENT if an option
-// is not valid.
+// Learner::Finish(). Returns the first error of Learner::Learn(); INVALID_ARGUMENT if an option is
+// not valid, or the data do not suffice for all workers; RESOURCE_EXHAUSTED if memory does not.
 absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& learner,
                    const BatchListener& listener);
 

@@ -1,14 +1,17 @@
 #include "worker/data/batch_loader.h"
 
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/status.h"
 
 namespace sluice {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -33,13 +36,28 @@ BatchLoaderOptions Steps(int64_t begin, int64_t end, int threads = 1) {
   return options;
 }
 
-std::vector<std::vector<int64_t>> LabelsFrom(const Dataset& data,
-                                             const BatchLoaderOptions& options) {
+using Labels = std::vector<std::vector<int64_t>>;
+
+// The labels of each batch, and all inputs.
+std::pair<Labels, std::vector<float>> AllFrom(const Dataset& data,
+                                              const BatchLoaderOptions& options) {
   BatchLoader loader(data, options);
-  std::vector<std::vector<int64_t>> labels;
-  while (const auto batch = loader.Next()) labels.push_back(batch->labels);
-  EXPECT_FALSE(loader.Next().has_value());
-  return labels;
+  Labels labels;
+  std::vector<float> inputs;
+  for (;;) {
+    const auto batch = loader.Next();
+    EXPECT_THAT(batch, IsOk());
+    if (!batch.ok() || !batch->has_value()) break;
+    EXPECT_LE(loader.ahead(), options.threads + 1);
+    labels.push_back((*batch)->labels);
+    inputs.insert(inputs.end(), (*batch)->inputs.begin(), (*batch)->inputs.end());
+  }
+  EXPECT_EQ(loader.Next()->has_value(), false);
+  return {labels, inputs};
+}
+
+Labels LabelsFrom(const Dataset& data, const BatchLoaderOptions& options) {
+  return AllFrom(data, options).first;
 }
 
 TEST(BatchLoaderTest, GivesTheBatchesOfTheSamplerEpochAfterEpoch) {
@@ -61,17 +79,35 @@ TEST(BatchLoaderTest, BeginsWhereItIsToldTo) {
 }
 
 TEST(BatchLoaderTest, GivesTheSameBatchesWithAnyNumberOfThreads) {
-  const Dataset data = Pixels(20);
-  const auto one = LabelsFrom(data, Steps(0, 300));
-  EXPECT_THAT(one, SizeIs(300));
-  for (const int threads : {2, 5}) EXPECT_EQ(LabelsFrom(data, Steps(0, 300, threads)), one);
+  Dataset data = Pixels(20);
+  data.form = {1, 2, 2, 256};
+  data.images.resize(80, 200);
+  const auto with_threads = [&](int threads) {
+    BatchLoaderOptions options = Steps(0, 300, threads);
+    options.augmentation = {1, true, 7};
+    return AllFrom(data, options);
+  };
+  const auto one = with_threads(1);
+  EXPECT_THAT(one.first, SizeIs(300));
+  for (const int threads : {2, 5}) EXPECT_EQ(with_threads(threads), one);
+}
+
+TEST(BatchLoaderTest, SaysThatMemoryDoesNotSuffice) {
+  Dataset data = Pixels(20);
+  data.images.clear();
+  data.features.begins.resize(21);
+  data.form.columns = int64_t{1} << 50;  // more memory than an address space has
+
+  BatchLoader loader(data, Steps(0, 10, 2));
+  EXPECT_THAT(loader.Next(), HasCode(absl::StatusCode::kResourceExhausted,
+                                     HasSubstr("a batch of 3 samples of 1125899906842624")));
 }
 
 TEST(BatchLoaderTest, EndsWhileBatchesWaitForNobody) {
   const Dataset data = Pixels(20);
   for (int given = 0; given < 5; ++given) {
     BatchLoader loader(data, Steps(0, 1000, 3));
-    for (int i = 0; i < given; ++i) EXPECT_TRUE(loader.Next().has_value());
+    for (int i = 0; i < given; ++i) EXPECT_TRUE(loader.Next()->has_value());
   }
 }
 

@@ -98,9 +98,9 @@ TEST_F(IdxDatasetTest, NamesBothFormsOfAMissingFileAndWhatToDo) {
   EXPECT_EQ(LoadTrain().status(),
             absl::NotFoundError(absl::StrCat(
                 "neither ", path, " nor ", path,
-                ".gz exists; Debian's package dataset-fashion-mnist installs Fashion-MNIST, any "
-                "other dataset (MNIST too, which Debian does not package) or folder is given with "
-                "--data-dir")));
+                ".gz exists; Debian's package dataset-fashion-mnist installs Fashion-MNIST; the "
+                "folder of MNIST, which Debian does not package, is given with --dataset=mnist "
+                "--data-dir=FOLDER")));
 }
 
 TEST_F(IdxDatasetTest, NamesBothCountsWhenTheyDiffer) {

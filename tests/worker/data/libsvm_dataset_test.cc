@@ -100,12 +100,21 @@ TEST_F(LibsvmDatasetTest, RefusesFilesWithoutClasses) {
   EXPECT_EQ(Train("1.5 1:1\n").status(),
             absl::InvalidArgumentError(absl::StrCat(
                 Path("train.libsvm"),
-                ": 1 different labels, expected 2 to 256 classes (Sluice trains no regression)")));
+                ": expected 2 to 256 different labels, the classes; found 1 (Sluice trains no "
+                "regression)")));
   std::string text;
   for (int i = 0; i < 257; ++i) absl::StrAppend(&text, i, "\n");
-  EXPECT_THAT(Train(text), HasCode(absl::StatusCode::kInvalidArgument,
-                                   ::testing::HasSubstr("257 different labels")));
+  EXPECT_THAT(Train(text),
+              HasCode(absl::StatusCode::kInvalidArgument, ::testing::HasSubstr("found 257")));
   EXPECT_THAT(Train("\n# nothing\n"), HasCode(absl::StatusCode::kDataLoss, ::testing::_));
+}
+
+TEST_F(LibsvmDatasetTest, RefusesALineThatDoesNotEnd) {
+  WriteGzip("train.libsvm.gz", Bytes((size_t{1} << 24) + 1, ' '));
+  const absl::Status refused = absl::InvalidArgumentError(
+      absl::StrCat(Path("train.libsvm.gz"), ": line 1: expected at most 16777216 bytes in a line"));
+  EXPECT_EQ(LoadLibsvmDataset(folder_, DatasetSplit::kTrain).status(), refused);
+  EXPECT_EQ(CountLibsvmSamples(folder_, DatasetSplit::kTrain).status(), refused);
 }
 
 TEST_F(LibsvmDatasetTest, RefusesATestLabelThatTrainingLacks) {

@@ -46,9 +46,9 @@ TEST_F(LoadDatasetTest, NormalizesMnistByItsOwnPixels) {
 }
 
 TEST_F(LoadDatasetTest, SaysWhatToDoWithoutAFolder) {
-  EXPECT_EQ(LoadDataset({"cifar10", ""}, DatasetSplit::kTest).status(),
-            absl::InvalidArgumentError(
-                "Debian has no package of cifar10; give the folder of its files with --data-dir"));
+  EXPECT_EQ(
+      LoadDataset({"cifar10", ""}, DatasetSplit::kTest).status(),
+      absl::InvalidArgumentError("--dataset=cifar10 needs --data-dir, the folder of its files"));
 }
 
 TEST_F(LoadDatasetTest, ListsTheNamesThatItKnows) {

@@ -188,6 +188,15 @@ TEST(TrainerTest, ChangesImagesByTheSeed) {
   EXPECT_LT(mirrored, 60);
 }
 
+TEST(TrainerTest, RefusesNoThreadsForTheData) {
+  TrainerOptions options = Batches(4);
+  options.data_threads = 0;
+  FakeLearner learner;
+  EXPECT_THAT(Train(options, DataOf(4), learner, nullptr),
+              HasCode(absl::StatusCode::kInvalidArgument,
+                      HasSubstr("found 0 data threads, expected 1 to 64")));
+}
+
 TEST(TrainerTest, RefusesChangesThatDoNotFitTheData) {
   TrainerOptions options = Batches(4);
   options.augmentation.padding = 4;

@@ -49,7 +49,7 @@ def read_checkpoint(path):
 
 
 def read_image(path, index):
-    """One of the images, as the model takes it: see image_batch.cc."""
+    """One of the images, as the model takes it: see worker/data/batch.cc."""
     with open(path, "rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     with (gzip.open if zipped else open)(path, "rb") as file:

@@ -55,8 +55,9 @@ class Mlp final : public Classifier {
 int64_t LeNetPadding(const SampleForm& form) {
   if (form.rows == form.columns && form.rows == 28) return 2;
   if (form.rows == form.columns && form.rows == 32) return 0;
-  throw std::invalid_argument(absl::StrCat("lenet takes images of 28 x 28 or 32 x 32, found ",
-                                           form.rows, " x ", form.columns));
+  throw std::invalid_argument(
+      absl::StrCat("lenet takes images of 28 x 28 or 32 x 32, found samples of ", form.rows, " x ",
+                   form.columns, "; logistic and mlp take samples of any form"));
 }
 
 class LeNet final : public Classifier {

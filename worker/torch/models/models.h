@@ -20,8 +20,8 @@ namespace sluice {
 //   resnet18 … 152      see resnet.h
 //   vgg11 … vgg19-bn    see vgg.h
 //   FILE.pt, FILE.pth   a model in TorchScript, see script_model.h
-// Throws std::invalid_argument for another name, or a form that the model does not take; and what
-// LibTorch throws if a file cannot be read.
+// Throws std::invalid_argument for another name, for a form that the model does not take, and for a
+// file that is no such model.
 std::shared_ptr<Classifier> MakeModel(const std::string& name, const SampleForm& form = {});
 
 }  // namespace sluice

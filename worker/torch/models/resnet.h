@@ -12,9 +12,9 @@ namespace sluice {
 
 // `layers` is 18, 34, 50, 101 or 152. Images of 64 pixels a side and more go through the paper's
 // first layers: a convolution of 7 × 7 and a pooling. Smaller ones, from 16 on, go through one
-// convolution of 3 × 3 without stride, as is usual for CIFAR. As in torchvision, the names of the
-// tensors are the same, and in a bottleneck the 3 × 3 convolution has the stride. Parameters begin
-// as in He et al. 2015, "Delving Deep into Rectifiers".
+// convolution of 3 × 3 without stride, as is usual for CIFAR. The tensors have
+// the names of torchvision, and as there, in a bottleneck the 3 × 3 convolution has the stride.
+// Parameters begin as in He et al. 2015, "Delving Deep into Rectifiers".
 //
 // Throws std::invalid_argument for smaller images.
 std::shared_ptr<Classifier> MakeResNet(int layers, const SampleForm& form);

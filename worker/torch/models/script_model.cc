@@ -2,6 +2,8 @@
 
 #include <torch/script.h>
 
+#include <algorithm>
+#include <exception>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -9,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 namespace sluice {
 namespace {
@@ -73,35 +76,47 @@ class ScriptModel final : public Classifier {
   std::map<std::string, std::shared_ptr<Names>> tops_;
 };
 
-// Runs the model once, so that a model of another form is refused before training.
+// Runs the model once, so that a model that does not fit the data is refused before training.
 void CheckTakes(ScriptModel& model, const SampleForm& form) {
+  const auto parameters = model.parameters();
+  const bool learns = std::any_of(parameters.begin(), parameters.end(),
+                                  [](const auto& parameter) { return parameter.requires_grad(); });
+  if (!learns) throw std::invalid_argument("no parameter requires a gradient, expected some");
+  std::vector<torch::Tensor> before;
+  for (const torch::Tensor& buffer : model.buffers()) before.push_back(buffer.clone());
   const torch::NoGradGuard no_grad;
   model.eval();
   const torch::Tensor logits =
       model.forward(torch::zeros({2, form.channels, form.rows, form.columns}));
   model.train(true);
-  if (logits.sizes() == torch::IntArrayRef({2, form.classes})) return;
-  throw std::invalid_argument(
-      absl::StrCat("forward() of 2 samples returns a tensor of ", c10::str(logits.sizes()),
-                   ", expected [2, ", form.classes, "]: one number for each class of the data"));
+  if (logits.sizes() != torch::IntArrayRef({2, form.classes})) {
+    throw std::invalid_argument(
+        absl::StrCat("forward() of 2 samples returns a tensor of ", c10::str(logits.sizes()),
+                     ", expected [2, ", form.classes, "]: one number for each class of the data"));
+  }
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (before[i].equal(model.buffers()[i])) continue;
+    throw std::invalid_argument(
+        "evaluation changes a buffer, as it does if the model was traced in training mode; save "
+        "torch.jit.script(model)");
+  }
 }
 
 }  // namespace
 
 std::shared_ptr<Classifier> LoadScriptModel(const std::string& path, const SampleForm& form) {
   try {
-    const auto model = std::make_shared<ScriptModel>(torch::jit::load(path));
+    const auto model = std::make_shared<ScriptModel>(torch::jit::load(path, torch::kCPU));
     CheckTakes(*model, form);
     return model;
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(absl::StrCat(path, ": ", error.what()));
-  } catch (const c10::Error& error) {
+  } catch (const std::exception& error) {
+    const absl::string_view what = error.what();  // c10::Error adds a backtrace
     throw std::invalid_argument(absl::StrCat(
         path, ": expected a file of torch.jit.save() whose forward() takes samples of [n, ",
         form.channels, ", ", form.rows, ", ", form.columns,
-        "]; LibTorch says: ", error.what_without_backtrace()));
-  } catch (const std::runtime_error& error) {
-    throw std::invalid_argument(absl::StrCat(path, ": forward() fails: ", error.what()));
+        "]; LibTorch says: ", what.substr(0, what.find("\nException raised from"))));
   }
 }
 

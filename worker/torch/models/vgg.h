@@ -15,7 +15,7 @@ namespace sluice {
 // normalization after each convolution. Images of 64 pixels a side and more go through the paper's
 // three linear layers with dropout, behind a pooling to 7 × 7. Smaller ones go through one linear
 // layer, as is usual for CIFAR; those of less than 32 are padded to that with the mean, and must
-// have 16. Names of tensors and first parameters are those of torchvision.
+// have at least 16. The tensors have the names and the first parameters of torchvision.
 //
 // Throws std::invalid_argument for smaller images.
 std::shared_ptr<Classifier> MakeVgg(int layers, bool normalizes, const SampleForm& form);

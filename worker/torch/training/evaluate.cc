@@ -14,6 +14,7 @@ namespace sluice {
 namespace {
 
 constexpr int64_t kBatch = 500;
+constexpr int64_t kMostElements = int64_t{1} << 24;  // of a batch, unless one sample has more
 
 // How many classes are ahead of each sample's label.
 torch::Tensor RanksOf(const torch::Tensor& logits, const torch::Tensor& labels) {
@@ -42,9 +43,11 @@ Evaluation SumsOf(const torch::Tensor& logits, const torch::Tensor& labels) {
 Evaluation Evaluate(Classifier& model, const Dataset& data) {
   const torch::NoGradGuard no_grad;
   model.eval();
+  const int64_t batch_size =
+      std::max<int64_t>(1, std::min(kBatch, kMostElements / data.form.elements()));
   Evaluation all;
   while (all.samples < data.size()) {
-    std::vector<int64_t> rows(std::min(kBatch, data.size() - all.samples));
+    std::vector<int64_t> rows(std::min(batch_size, data.size() - all.samples));
     std::iota(rows.begin(), rows.end(), all.samples);
     const BatchTensors batch = TensorsOf(MakeBatch(data, rows));
     const Evaluation sums = SumsOf(model.forward(batch.inputs), batch.labels);

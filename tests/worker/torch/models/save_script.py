@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""save_script.py FILE script|trace CLASSES: saves a model as TorchScript, as a user does in Python.
+"""save_script.py FILE script|trace|trace-training|freeze CLASSES: saves a model as TorchScript, as a user does in Python.
 
 The model has a layer that behaves otherwise in training, and a nested one. Prints the sum of its logits of an image
 of ones.
@@ -27,9 +27,16 @@ def main():
     torch.manual_seed(3)
     model = Model(int(classes)).eval()
     image = torch.ones(1, 1, 28, 28)
-    made = torch.jit.script(model) if how == "script" else torch.jit.trace(model, image)
-    torch.jit.save(made, path)
     print(model(image).sum().item())
+    if how == "script":
+        made = torch.jit.script(model)
+    elif how == "freeze":
+        made = torch.jit.freeze(torch.jit.script(model))
+    elif how == "trace":
+        made = torch.jit.trace(model, image)
+    else:
+        made = torch.jit.trace(model.train(), torch.ones(2, 1, 28, 28), check_trace=False)
+    torch.jit.save(made, path)
 
 
 if __name__ == "__main__":

@@ -102,6 +102,18 @@ TEST(ScriptModelErrorsTest, SaysWhatIsWrongWithTheFile) {
   EXPECT_THAT(ErrorOf(path), HasSubstr(path + ": expected a file of torch.jit.save()"));
 }
 
+TEST(ScriptModelErrorsTest, RefusesAModelThatWouldChangeWhileItIsEvaluated) {
+  const std::string path = TestPath("model.pt");
+  Write(path, "trace-training");
+  EXPECT_THAT(ErrorOf(path), HasSubstr("evaluation changes a buffer"));
+}
+
+TEST(ScriptModelErrorsTest, RefusesAModelThatCannotLearn) {
+  const std::string path = TestPath("model.pt");
+  Write(path, "freeze");
+  EXPECT_EQ(ErrorOf(path), path + ": no parameter requires a gradient, expected some");
+}
+
 TEST(ScriptModelErrorsTest, SaysThatTheModelDoesNotFitTheData) {
   const std::string path = TestPath("model.pt");
   Write(path, "script", 7);
