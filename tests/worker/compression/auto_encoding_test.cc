@@ -56,7 +56,7 @@ class AutoEncodingTest : public ::testing::Test {
 
   std::string Used() const { return EncodingName(encoding_->encoding()); }
 
-  const TickingClock clock_;
+  TickingClock clock_;
   Values values_ = Noise();
   std::unique_ptr<AutoEncoding> encoding_;
 };
