@@ -215,9 +215,10 @@ void PutCalls(Seeds& seeds) {
   const std::string initialize = Byte(2) + Byte(0) + Byte(16) + no_more + no_more;
   for (size_t mode = 0; mode < 5; ++mode) {
     for (size_t journal : {0, 1}) {
-      const std::string story = join(0) + join(1) + initialize + rounds + Byte(15) + Byte(0) +
-                                rounds + Byte(15) + Byte(5) + join(1) + join(0) + rounds;
-      seeds.Put("calls", Byte(mode) + Byte(1) + Byte(journal) + story);
+      const std::string story =
+          absl::StrCat(join(0), join(1), initialize, rounds, Byte(15), Byte(0), rounds, Byte(15),
+                       Byte(5), join(1), join(0), rounds);
+      seeds.Put("calls", absl::StrCat(Byte(mode), Byte(1), Byte(journal), story));
     }
   }
 }

@@ -148,12 +148,12 @@ struct Splits {
 // Everything that can be wrong with the data is found here, before the worker joins: others would
 // wait for it.
 absl::StatusOr<Splits> LoadSplits(const TrainFlags& flags) {
+  auto test = LoadDataset(flags.model.data, DatasetSplit::kTest);
+  if (!test.ok()) return test.status();
   auto train = LoadDataset(flags.model.data, DatasetSplit::kTrain);
   if (!train.ok()) return train.status();
   const absl::Status valid = Validate(flags.trainer, *train);
   if (!valid.ok()) return valid;
-  auto test = LoadDataset(flags.model.data, DatasetSplit::kTest);
-  if (!test.ok()) return test.status();
   return Splits{*std::move(train), *std::move(test)};
 }
 

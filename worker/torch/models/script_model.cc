@@ -39,7 +39,7 @@ class Names final : public nn::Module {
 
 class ScriptModel final : public Classifier {
  public:
-  explicit ScriptModel(torch::jit::Module script) : script_(std::move(script)) {
+  explicit ScriptModel(const torch::jit::Module& script) : script_(script) {
     for (const auto& parameter : script_.named_parameters()) {
       const auto [module, name] = PlaceOf(parameter.name);
       module->register_parameter(name, parameter.value, parameter.value.requires_grad());
