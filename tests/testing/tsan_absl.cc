@@ -38,15 +38,13 @@ namespace {
 
 std::string Mangled(const std::string& name) { return std::to_string(name.size()) + name; }
 
-// The library's own absl::TYPE::METHOD(); `constness` is "K" if it is const, `arguments` are their
-// mangled types.
-void* Original(const char* type, const char* method, const char* constness = "",
-               const std::string& arguments = "v") {
+// The library's own absl::TYPE::METHOD(); `arguments` are their mangled types.
+void* Original(const char* type, const char* method, const std::string& arguments = "v") {
   const std::string space = ABSL_OPTION_USE_INLINE_NAMESPACE
                                 ? Mangled(SLUICE_QUOTE_VALUE(ABSL_OPTION_INLINE_NAMESPACE_NAME))
                                 : "";
-  const std::string symbol = std::string("_ZN") + constness + "4absl" + space + Mangled(type) +
-                             Mangled(method) + "E" + arguments;
+  const std::string symbol =
+      std::string("_ZN4absl") + space + Mangled(type) + Mangled(method) + "E" + arguments;
   void* const function = dlsym(RTLD_NEXT, symbol.c_str());
   if (function == nullptr) {
     std::fprintf(stderr, "TSan needs Abseil as shared libraries: no %s\n", symbol.c_str());
@@ -93,7 +91,7 @@ void Mutex::Await(const Condition& condition) {
 }
 
 void CondVar::Wait(Mutex* mu) {
-  static void* const original = Original("CondVar", "Wait", "", "P" + InAbsl("Mutex"));
+  static void* const original = Original("CondVar", "Wait", "P" + InAbsl("Mutex"));
   __tsan_release(mu);
   reinterpret_cast<void (*)(CondVar*, Mutex*)>(original)(this, mu);
   __tsan_acquire(mu);
@@ -101,7 +99,7 @@ void CondVar::Wait(Mutex* mu) {
 
 bool CondVar::WaitWithDeadline(Mutex* mu, Time deadline) {
   static void* const original =
-      Original("CondVar", "WaitWithDeadline", "", "P" + InAbsl("Mutex") + InAbsl("Time"));
+      Original("CondVar", "WaitWithDeadline", "P" + InAbsl("Mutex") + InAbsl("Time"));
   __tsan_release(mu);
   const bool late =
       reinterpret_cast<bool (*)(CondVar*, Mutex*, Time)>(original)(this, mu, deadline);
