@@ -17,7 +17,7 @@
 
 namespace sluice {
 
-// What differs between data sets of this form.
+// The files and labels of a data set in this form; the rest is alike in all of them.
 struct CifarForm {
   std::vector<std::string> train;  // the files of a split, in order
   std::vector<std::string> test;

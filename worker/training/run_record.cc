@@ -1,6 +1,7 @@
 #include "worker/training/run_record.h"
 
 #include <nlohmann/json.hpp>
+#include <ostream>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,19 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr absl::Duration kRecordInterval = absl::Seconds(1);
+
+// The fields with which every line begins.
+ordered_json LineOf(const Place& place, absl::Time now, absl::Time began) {
+  return {{"worker", place.index},
+          {"workers", place.workers},
+          {"time", absl::ToDoubleSeconds(now - absl::UnixEpoch())},
+          {"seconds", absl::ToDoubleSeconds(now - began)}};
+}
+
+// Flushes, so that a line is one call of write(), and those of several workers do not mix.
+void Append(const ordered_json& line, std::ostream& file) {
+  file << line.dump() + "\n" << std::flush;
+}
 
 }  // namespace
 
@@ -51,33 +65,25 @@ void RunRecord::Finish() {
 }
 
 void RunRecord::AddTest(const Evaluation& test) {
-  const absl::Time now = clock_.Now();
-  const ordered_json line = {{"worker", place_.index},
-                             {"workers", place_.workers},
-                             {"time", absl::ToDoubleSeconds(now - absl::UnixEpoch())},
-                             {"seconds", absl::ToDoubleSeconds(now - began_)},
-                             {"step", step_.value()},
-                             {"test_samples", test.samples},
-                             {"test_loss", test.loss},
-                             {"test_accuracy", test.top1}};
-  file_ << line.dump() + "\n" << std::flush;
+  ordered_json line = LineOf(place_, clock_.Now(), began_);
+  line["step"] = step_.value();
+  line["test_samples"] = test.samples;
+  line["test_loss"] = test.loss;
+  line["test_accuracy"] = test.top1;
+  Append(line, file_);
 }
 
-// One call of write(), so that the lines of several workers do not mix.
 void RunRecord::Write() {
   const absl::Time now = clock_.Now();
   const auto batches = static_cast<double>(batches_);
-  const ordered_json line = {{"worker", place_.index},
-                             {"workers", place_.workers},
-                             {"time", absl::ToDoubleSeconds(now - absl::UnixEpoch())},
-                             {"seconds", absl::ToDoubleSeconds(now - began_)},
-                             {"epoch", epoch_ + 1},
-                             {"step", step_.value()},
-                             {"samples", samples_},
-                             {"loss", loss_sum_ / batches},
-                             {"staleness", staleness_sum_ / batches},
-                             {"exchange", absl::ToDoubleSeconds(exchange_)}};
-  file_ << line.dump() + "\n" << std::flush;
+  ordered_json line = LineOf(place_, now, began_);
+  line["epoch"] = epoch_ + 1;
+  line["step"] = step_.value();
+  line["samples"] = samples_;
+  line["loss"] = loss_sum_ / batches;
+  line["staleness"] = staleness_sum_ / batches;
+  line["exchange"] = absl::ToDoubleSeconds(exchange_);
+  Append(line, file_);
   written_ = now;
   batches_ = samples_ = 0;
   loss_sum_ = staleness_sum_ = 0;

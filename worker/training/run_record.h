@@ -57,14 +57,14 @@ class RunRecord {
   const Clock& clock_;
   Place place_;
   absl::Time began_;
-  // Since the last line.
+  // These count what was new since the last line.
   absl::Time written_;
   int64_t batches_ = 0;
   int64_t samples_ = 0;
   double loss_sum_ = 0;
   double staleness_sum_ = 0;
   absl::Duration exchange_;
-  // Of the last batch.
+  // The last batch had these.
   int epoch_ = 0;
   Step step_;
 };

@@ -1,4 +1,4 @@
-// What the convolutional networks ask of their images.
+// The sizes of images that the convolutional networks take, and which variant a size gets.
 
 #ifndef SLUICE_WORKER_TORCH_MODELS_IMAGE_FORM_H_
 #define SLUICE_WORKER_TORCH_MODELS_IMAGE_FORM_H_
