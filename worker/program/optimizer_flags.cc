@@ -103,15 +103,15 @@ absl::StatusOr<OptimizerOptions> OptimizerFrom(const OptimizerFlags& flags) {
   return chosen;
 }
 
-void AddAveragingFlags(CLI::App& app, AveragingOptions& averaging) {
+void AddAveragingFlags(CLI::App& app, LocalSteps& local) {
   app.add_option(
-         "--moving-rate", averaging.moving_rate,
+         "--moving-rate", local.moving_rate,
          "with --local-steps: how far the server's parameters move towards the workers' mean")
       ->capture_default_str();
-  app.add_option("--outer-momentum", averaging.outer_momentum,
-                 "with --local-steps: share of the server's last step that is added to this one")
-      ->capture_default_str();
-  app.add_flag("--outer-nesterov", averaging.outer_nesterov,
+  app.add_option("--outer-momentum", local.outer_momentum,
+                 "with --local-steps: share of the server's last step that is added to this one "
+                 "(default: 0.3, or 0 with one local step or with elastic averaging)");
+  app.add_flag("--outer-nesterov", local.outer_nesterov,
                "with --local-steps: Nesterov momentum of the server's steps");
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/protocol/optimizer_options.h"
+#include "worker/training/local_steps.h"
 
 namespace CLI {
 class App;
@@ -33,9 +34,9 @@ void AddOptimizerFlags(CLI::App& app, OptimizerFlags& flags);
 // its domain.
 absl::StatusOr<OptimizerOptions> OptimizerFrom(const OptimizerFlags& flags);
 
-// Adds the flags of how the server averages parameters, all options of `averaging` but local_steps.
-// `averaging` must outlive the parsing.
-void AddAveragingFlags(CLI::App& app, AveragingOptions& averaging);
+// Adds the flags of how the server averages parameters: all options of `local` but `every` and
+// `elasticity`. `local` must outlive the parsing.
+void AddAveragingFlags(CLI::App& app, LocalSteps& local);
 
 }  // namespace sluice
 

@@ -50,9 +50,7 @@ struct TrainFlags {
   LearnerOptions learner;
   OptimizerFlags optimizer;
   uint64_t until_step = 0;
-  uint32_t local_steps = 0;
-  double elasticity = 1;
-  AveragingOptions averaging;  // but for `local_steps`
+  LocalSteps local = {0};  // every 0 steps: none
   TrainerOptions trainer;
   std::string augment = "none";
   JobFlags job;
@@ -60,16 +58,16 @@ struct TrainFlags {
 
 void AddLocalStepFlags(CLI::App& app, TrainFlags& flags) {
   app.add_option(
-         "--local-steps", flags.local_steps,
+         "--local-steps", flags.local.every,
          "steps that a worker takes by itself between two pushes of its parameters, which the "
          "server averages; 0: push gradients")
       ->capture_default_str();
   app.add_option(
-         "--elasticity", flags.elasticity,
+         "--elasticity", flags.local.elasticity,
          "with --local-steps: how far a worker moves towards the server's parameters; 1: all "
          "the way")
       ->capture_default_str();
-  AddAveragingFlags(app, flags.averaging);
+  AddAveragingFlags(app, flags.local);
 }
 
 void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
@@ -210,7 +208,7 @@ uint64_t PushesOf(const TrainFlags& flags) {
   const auto samples = CountSamples(flags.model.data, DatasetSplit::kTrain);
   if (!samples.ok()) return 0;
   const uint64_t batches = *samples * flags.trainer.epochs / flags.trainer.batch_size;
-  return batches / std::max(flags.local_steps, uint32_t{1});
+  return batches / std::max(flags.local.every, uint32_t{1});
 }
 
 int Fail(const absl::Status& status) { return ReportFailure("sluice_train", status); }
@@ -229,11 +227,7 @@ int Main(int argc, char** argv) {
   flags.learner.threads = flags.model.threads;
   flags.learner.optimizer = *optimizer;
   flags.learner.seed = flags.trainer.seed;
-  if (flags.local_steps > 0) {
-    const AveragingOptions& averaging = flags.averaging;
-    flags.learner.local = LocalSteps{flags.local_steps, flags.elasticity, averaging.moving_rate,
-                                     averaging.outer_momentum, averaging.outer_nesterov};
-  }
+  if (flags.local.every > 0) flags.learner.local = flags.local;
   flags.trainer.until_step = Step(flags.until_step);
   flags.trainer.augmentation.padding = absl::StrContains(flags.augment, "crop") ? kCropPadding : 0;
   flags.trainer.augmentation.mirror = absl::StrContains(flags.augment, "flip");

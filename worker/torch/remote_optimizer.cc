@@ -30,8 +30,7 @@ OptimizerConfig ConfigFor(const OptimizerConfig& config, const absl::optional<Lo
         "local steps are taken with an optimizer of torch::optim, which has no LAMB; use another, "
         "or no local steps");
   }
-  const AveragingOptions averaging = {local->moving_rate, local->outer_momentum, local->every,
-                                      local->outer_nesterov};
+  const AveragingOptions averaging = AveragingOf(*local);
   ThrowIfError(Validate(averaging));
   if (!(local->elasticity > 0 && local->elasticity <= 1)) {
     throw std::invalid_argument(

@@ -5,6 +5,9 @@
 
 #include <cstdint>
 
+#include "absl/types/optional.h"
+#include "common/protocol/optimizer_table.h"
+
 namespace sluice {
 
 // A worker takes `every` steps with an optimizer of its own, then pushes its parameters. The server
@@ -22,9 +25,14 @@ struct LocalSteps {
   uint32_t every = 1;
   double elasticity = 1;        // 0 < rate ≤ 1; 1: the worker takes the server's parameters
   double moving_rate = 1;       // 0 < rate ≤ 1; 1: the mean replaces the server's parameters
-  double outer_momentum = 0;    // 0 ≤ momentum < 1
+  // 0 ≤ momentum < 1. Absent: 0.3 if the workers take several steps and both rates are 1, else 0.
+  // tools/bench/figures/local-steps-2026-11-23.md has what that is worth.
+  absl::optional<double> outer_momentum = absl::nullopt;
   bool outer_nesterov = false;  // needs outer_momentum above 0
 };
+
+// The optimizer of a server whose workers take such local steps.
+AveragingOptions AveragingOf(const LocalSteps& local);
 
 }  // namespace sluice
 

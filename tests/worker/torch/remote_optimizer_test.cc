@@ -738,9 +738,11 @@ struct HandTrainee {
   }
 };
 
+// Without outer momentum, so that the mean replaces the server's parameters.
 LocalSteps Every(uint32_t steps) {
   LocalSteps local;
   local.every = steps;
+  local.outer_momentum = 0;
   return local;
 }
 
@@ -878,6 +880,30 @@ TEST_F(RemoteOptimizerTest, WithOuterMomentumTheServerGoesOnWhereTheWorkersWent)
     EXPECT_EQ(a.w()[0], parameter) << "round " << round;
     EXPECT_EQ(b.w()[0], parameter) << "round " << round;
   }
+}
+
+TEST_F(RemoteOptimizerTest, SeveralLocalStepsHaveAnOuterMomentumByDefault) {
+  const auto momentum_of = [](const LocalSteps& local) {
+    JobWorld world(Sync(1));
+    const LocalTrainee a(world.JobOf("a"), {8}, {0}, Options(0.5), local);
+    return std::get<AveragingOptions>(world.shard().Describe().optimizer->options).outer_momentum;
+  };
+  LocalSteps local;
+  local.every = 8;
+  EXPECT_EQ(momentum_of(local), 0.3);
+  local.outer_momentum = 0.5;
+  EXPECT_EQ(momentum_of(local), 0.5);
+  local.outer_momentum = 0;
+  EXPECT_EQ(momentum_of(local), 0);
+  local.outer_momentum = absl::nullopt;
+  local.moving_rate = 0.5;
+  EXPECT_EQ(momentum_of(local), 0);
+  local.moving_rate = 1;
+  local.elasticity = 0.5;
+  EXPECT_EQ(momentum_of(local), 0);
+  local.elasticity = 1;
+  local.every = 1;
+  EXPECT_EQ(momentum_of(local), 0);
 }
 
 // Statistics are no parameters, and not pulled at.

@@ -38,8 +38,7 @@ struct Flags {
   TorchWorkloadOptions workload;
   int64_t epochs = 8;
   int64_t batches = 0;
-  uint32_t local_steps = 0;
-  AveragingOptions averaging;  // but for `local_steps`
+  LocalSteps local = {0};  // every 0 steps: none
   std::string compute = "exponential";
   std::string slow;
   bool every_epoch = false;
@@ -69,11 +68,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--seed", flags.workload.seed,
                  "seed of the first parameters, the order of the data and the times")
       ->capture_default_str();
-  app.add_option("--local-steps", flags.local_steps,
+  app.add_option("--local-steps", flags.local.every,
                  "steps that a worker takes by itself between two pushes of its parameters, which "
                  "the server averages; 0: push gradients")
       ->capture_default_str();
-  AddAveragingFlags(app, flags.averaging);
+  AddAveragingFlags(app, flags.local);
   app.add_option("--compute", flags.compute,
                  "distribution of the time that a batch takes: constant, exponential or "
                  "lognormal:SIGMA")
@@ -104,11 +103,9 @@ absl::StatusOr<VirtualTrainingOptions> OptionsFrom(const Flags& flags,
   options.seed = flags.workload.seed;
   options.batches = flags.batches;
   options.optimizer.options = optimizer;
-  if (flags.local_steps > 0) {
-    options.local_steps = flags.local_steps;
-    AveragingOptions averaging = flags.averaging;
-    averaging.local_steps = flags.local_steps;
-    options.optimizer.options = averaging;
+  if (flags.local.every > 0) {
+    options.local_steps = flags.local.every;
+    options.optimizer.options = AveragingOf(flags.local);
   }
   const absl::Status applied = ApplyFlags(flags.training, &options.shard);
   if (!applied.ok()) return applied;
@@ -137,7 +134,7 @@ std::string LineOf(const Flags& flags, const TrainingReport& report, double accu
       "model=%s mode=%s workers=%d local_steps=%d rules=%s seed=%d steps=%d staleness=%.2f "
       "largest=%d dropped=%d loss=%.4f accuracy=%.4f crc=%s virtual=%.1f wall=%.1f",
       flags.workload.model, ConsistencyModeName(server.consistency.mode), server.expected_workers,
-      flags.local_steps, rules, flags.workload.seed, server.step.value(), server.staleness.mean(),
+      flags.local.every, rules, flags.workload.seed, server.step.value(), server.staleness.mean(),
       server.staleness.max(), server.counters.stale, report.loss, accuracy,
       CrcOf(report.parameters), report.time, absl::ToDoubleSeconds(wall));
   if (!report.ended.ok()) absl::StrAppend(&line, " ended: ", report.ended.message());
@@ -147,11 +144,11 @@ std::string LineOf(const Flags& flags, const TrainingReport& report, double accu
 absl::Status Run(Flags flags) {
   const auto optimizer = OptimizerFrom(flags.optimizer);
   if (!optimizer.ok()) return optimizer.status();
-  if (flags.local_steps > 0) flags.workload.local = OptimizerConfig{*optimizer};
+  if (flags.local.every > 0) flags.workload.local = OptimizerConfig{*optimizer};
   const auto workload = MakeTorchWorkload(flags.workload);
   if (!workload.ok()) return workload.status();
   if (flags.batches == 0) flags.batches = flags.epochs * (*workload)->batches_per_epoch();
-  flags.training.pushes = flags.batches / std::max(flags.local_steps, uint32_t{1});
+  flags.training.pushes = flags.batches / std::max(flags.local.every, uint32_t{1});
   const auto options = OptionsFrom(flags, *optimizer);
   if (!options.ok()) return options.status();
   const absl::Time began = RealClock().Now();
