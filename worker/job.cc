@@ -106,6 +106,9 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   job.connect_timeout_ = flags.connect_timeout;
   if (!absl::SimpleAtoi(flags.connections, &job.connections_)) job.connections_ = 0;
   job.nonce_ = RandomNonce();
+  job.credentials_at_ = [security = flags.server_flags->security](const Address& address) {
+    return CredentialsAt(security, address);
+  };
   absl::Status sound = job.TakeEncodings(flags);
   const bool remote = !flags.server.empty();
   absl::StatusOr<JobTicket> ticket = absl::InvalidArgumentError(
@@ -218,6 +221,25 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> Job::Connect() const {
   options.pull_encoding = pull_encoding_.encoding;
   options.transforms = push_encoding_.transforms;
   return ConnectOverGrpc(options);
+}
+
+absl::StatusOr<CredentialsSource> Job::CredentialsToListenAt(const Address& address) const {
+  return credentials_at_(address);
+}
+
+Job Job::WorkerNamed(const std::string& name) const {
+  Job job;
+  job.ticket_ = ticket_;
+  job.credentials_ = credentials_;
+  job.name_ = name;
+  job.nonce_ = RandomNonce();
+  job.connect_timeout_ = connect_timeout_;
+  job.connections_ = connections_;
+  job.push_encoding_ = push_encoding_;
+  job.push_encoding_.trace = nullptr;
+  job.pull_encoding_ = pull_encoding_;
+  job.credentials_at_ = credentials_at_;
+  return job;
 }
 
 JoinRequest Job::Identity(SessionRole role) const {

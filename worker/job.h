@@ -10,14 +10,17 @@
 #define SLUICE_WORKER_JOB_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/encoding/encoding_plan.h"
 #include "common/encoding/transforms/builtin_transforms.h"
 #include "common/launch/job_ticket.h"
+#include "common/net/address.h"
 #include "common/protocol/attachment.h"
 #include "common/protocol/protocol_types.h"
 #include "common/security/credentials_source.h"
@@ -75,6 +78,23 @@ class Job {
   // Only for workers.
   const JobTicket& ticket() const { return ticket_; }
 
+  // The name under which this worker joins.
+  const std::string& name() const { return name_; }
+
+  // The credentials that this worker shows to the server; an empty source for plaintext.
+  const CredentialsSource& credentials() const { return credentials_; }
+
+  // --connect-timeout.
+  absl::Duration connect_timeout() const { return absl::Seconds(connect_timeout_); }
+
+  // The credentials to show to callers if this worker listens at `address` (see serve_module.h); an
+  // empty source for plaintext. INVALID_ARGUMENT says why that is not allowed there.
+  absl::StatusOr<CredentialsSource> CredentialsToListenAt(const Address& address) const;
+
+  // The job of one more worker in this process, with a name of its own. It has no trace, and the
+  // server chooses its index.
+  Job WorkerNamed(const std::string& name) const;
+
   // The trace of this worker; null without --trace.
   Trace* trace() const { return trace_.get(); }
 
@@ -98,10 +118,11 @@ class Job {
   absl::optional<uint32_t> index_;  // among the workers of this launch
   std::string name_;
   ProcessNonce nonce_;
-  double connect_timeout_ = 0;
-  int connections_ = 0;  // 0: automatic
+  double connect_timeout_ = 0;  // seconds
+  int connections_ = 0;         // 0: automatic
   GradientEncoding push_encoding_;
   EncodingChoice pull_encoding_;
+  std::function<absl::StatusOr<CredentialsSource>(const Address&)> credentials_at_;  // of the flags
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<Server> server_;
 };

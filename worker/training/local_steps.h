@@ -23,8 +23,8 @@ namespace sluice {
 // mean of all x. The paper uses moving_rate = workers · elasticity.
 struct LocalSteps {
   uint32_t every = 1;
-  double elasticity = 1;        // 0 < rate ≤ 1; 1: the worker takes the server's parameters
-  double moving_rate = 1;       // 0 < rate ≤ 1; 1: the mean replaces the server's parameters
+  double elasticity = 1;   // 0 < rate ≤ 1; 1: the worker takes the server's parameters
+  double moving_rate = 1;  // 0 < rate ≤ 1; 1: the mean replaces the server's parameters
   // 0 ≤ momentum < 1. Absent: 0.3 if the workers take several steps and both rates are 1, else 0.
   // tools/bench/figures/local-steps-2026-11-23.md has what that is worth.
   absl::optional<double> outer_momentum = absl::nullopt;

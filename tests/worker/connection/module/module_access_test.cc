@@ -1,0 +1,114 @@
+// Who may enter a model server.
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "common/net/address.h"
+#include "common/net/private_directory.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/server/certificates.h"
+#include "tests/testing/status.h"
+#include "worker/connection/module/module_host.h"
+#include "worker/connection/module/module_link.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Gives back what it gets.
+class Echo final : public ModuleSession {
+ public:
+  ModulePlace place() const override { return {0, 1, 7}; }
+  absl::StatusOr<PlainTensor> Forward(ForwardCall call) override { return call.inputs[0]; }
+  absl::StatusOr<std::vector<PlainTensor>> Backward(uint64_t, PlainTensor gradient) override {
+    return std::vector<PlainTensor>{std::move(gradient)};
+  }
+  absl::Status DropGradient() override { return absl::OkStatus(); }
+  absl::StatusOr<RoundReport> Step(uint32_t, absl::optional<float>) override {
+    return RoundReport();
+  }
+  absl::Status Leave(bool) override { return absl::OkStatus(); }
+};
+
+absl::StatusOr<std::unique_ptr<ModuleHost>> StartHost(const ModuleHostOptions& options) {
+  return ModuleHost::Start(
+      options, [](const std::string&) -> absl::StatusOr<std::unique_ptr<ModuleSession>> {
+        return std::make_unique<Echo>();
+      });
+}
+
+ModuleHostOptions OnLoopback() {
+  ModuleHostOptions options;
+  options.address = ParseAddress("127.0.0.1:0").value();
+  return options;
+}
+
+ModuleLinkOptions TrainerOf(const ModuleHost& host) {
+  ModuleLinkOptions options;
+  options.address = host.address().ToString();
+  options.connect_timeout = absl::Seconds(5);
+  options.trainer = "a";
+  return options;
+}
+
+TEST(ModuleAccessTest, WithATokenOnlyThoseWhoKnowItMayEnter) {
+  ModuleHostOptions options = OnLoopback();
+  options.token = "secret";
+  const auto host = StartHost(options).value();
+  ModuleLinkOptions trainer = TrainerOf(*host);
+  EXPECT_THAT(EnterModule(trainer), IsError(Reason::kBadToken, HasSubstr("same --token-file")));
+  trainer.token = "secre";
+  EXPECT_THAT(EnterModule(trainer), IsError(Reason::kBadToken, testing::_));
+  trainer.token = "secret";
+  const auto entered = EnterModule(trainer);
+  ASSERT_THAT(entered, IsOk());
+  EXPECT_EQ((*entered)->place().pushes_before, 7u);
+}
+
+TEST(ModuleAccessTest, UnderTlsATrainerNeedsTheRoleOfAWorker) {
+  const TestAuthority authority;
+  ModuleHostOptions options = OnLoopback();
+  options.credentials = SourceOf(authority.Server());
+  const auto host = StartHost(options).value();
+  ModuleLinkOptions trainer = TrainerOf(*host);
+  trainer.credentials = SourceOf(authority.Client({Role::kWorker}));
+  EXPECT_THAT(EnterModule(trainer), IsOk());
+  trainer.credentials = SourceOf(authority.Client({Role::kObserver, Role::kAdmin}));
+  EXPECT_THAT(EnterModule(trainer), IsError(Reason::kWrongRole, HasSubstr("sluice:worker")));
+}
+
+TEST(ModuleAccessTest, UnderTlsNobodyEntersWithoutACertificateOfTheAuthority) {
+  const TestAuthority authority;
+  ModuleHostOptions options = OnLoopback();
+  options.credentials = SourceOf(authority.Server());
+  const auto host = StartHost(options).value();
+  ModuleLinkOptions trainer = TrainerOf(*host);
+  trainer.connect_timeout = absl::Seconds(1);
+  EXPECT_THAT(EnterModule(trainer), HasCode(absl::StatusCode::kUnavailable, testing::_));
+  trainer.credentials = SourceOf(TestAuthority().Client({Role::kWorker}));
+  EXPECT_THAT(EnterModule(trainer), HasCode(absl::StatusCode::kUnavailable, testing::_));
+}
+
+TEST(ModuleAccessTest, AnAddressThatIsInUseIsTold) {
+  const auto host = StartHost(OnLoopback()).value();
+  ModuleHostOptions again;
+  again.address = host->address();
+  EXPECT_THAT(StartHost(again),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("cannot listen on 127.0.0.1:")));
+}
+
+TEST(ModuleAccessTest, SaysThatThereIsNoModelServer) {
+  const auto directory = PrivateDirectory::Create().value();
+  ModuleLinkOptions trainer;
+  trainer.address = "unix:" + directory->path() + "/nobody.sock";
+  trainer.connect_timeout = absl::ZeroDuration();
+  EXPECT_THAT(EnterModule(trainer),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("no model server at unix:")));
+}
+
+}  // namespace
+}  // namespace sluice

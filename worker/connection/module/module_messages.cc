@@ -1,0 +1,176 @@
+#include "worker/connection/module/module_messages.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/error.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kMaxDims = 16;
+
+struct TypeInfo {
+  ElementType type;
+  v1::ElementType proto;
+  size_t size;  // in bytes
+};
+
+constexpr TypeInfo kTypes[] = {
+    {ElementType::kFloat32, v1::ELEMENT_FLOAT32, 4},
+    {ElementType::kFloat64, v1::ELEMENT_FLOAT64, 8},
+    {ElementType::kFloat16, v1::ELEMENT_FLOAT16, 2},
+    {ElementType::kBFloat16, v1::ELEMENT_BFLOAT16, 2},
+    {ElementType::kInt64, v1::ELEMENT_INT64, 8},
+    {ElementType::kInt32, v1::ELEMENT_INT32, 4},
+    {ElementType::kUint8, v1::ELEMENT_UINT8, 1},
+    {ElementType::kBool, v1::ELEMENT_BOOL, 1},
+};
+
+const TypeInfo& InfoOf(ElementType type) {
+  for (const TypeInfo& info : kTypes) {
+    if (info.type == type) return info;
+  }
+  return kTypes[0];
+}
+
+const TypeInfo* Find(v1::ElementType proto) {
+  for (const TypeInfo& info : kTypes) {
+    if (info.proto == proto) return &info;
+  }
+  return nullptr;
+}
+
+// The bytes that type and shape ask for; absent if the shape is not one, or asks for more than a
+// message can have.
+absl::optional<size_t> BytesOf(const TypeInfo& type, const std::vector<int64_t>& shape) {
+  size_t bytes = type.size;
+  for (const int64_t size : shape) {
+    if (size < 0) return absl::nullopt;
+    if (size > 0 && bytes > kMaxTensorBytes / static_cast<size_t>(size)) return absl::nullopt;
+    bytes *= static_cast<size_t>(size);
+  }
+  return bytes;
+}
+
+absl::Status Bad(absl::string_view what) { return MakeError(Reason::kBadArgument, what); }
+
+}  // namespace
+
+size_t SizeOf(ElementType type) { return InfoOf(type).size; }
+
+v1::ModuleTensor ToProto(PlainTensor tensor) {
+  v1::ModuleTensor message;
+  message.set_type(InfoOf(tensor.type).proto);
+  message.mutable_shape()->Assign(tensor.shape.begin(), tensor.shape.end());
+  message.set_requires_grad(tensor.requires_grad);
+  message.set_data(std::move(tensor.data));
+  return message;
+}
+
+absl::StatusOr<PlainTensor> FromProto(v1::ModuleTensor&& message) {
+  const TypeInfo* const type = Find(message.type());
+  if (type == nullptr) {
+    return Bad(absl::StrCat("a tensor's element type is ", static_cast<int>(message.type()),
+                            ", expected one of module_server.proto"));
+  }
+  if (message.shape_size() > kMaxDims) {
+    return Bad(absl::StrCat("a tensor has ", message.shape_size(), " dimensions, expected at most ",
+                            kMaxDims));
+  }
+  PlainTensor tensor;
+  tensor.type = type->type;
+  tensor.shape.assign(message.shape().begin(), message.shape().end());
+  const absl::optional<size_t> bytes = BytesOf(*type, tensor.shape);
+  if (!bytes.has_value() || *bytes != message.data().size()) {
+    return Bad(absl::StrCat("a tensor of shape (", absl::StrJoin(tensor.shape, ", "),
+                            ") and elements of ", type->size, " bytes has ", message.data().size(),
+                            " bytes; expected as many as its shape says, and at most ",
+                            kMaxTensorBytes));
+  }
+  tensor.requires_grad = message.requires_grad();
+  tensor.data = std::move(*message.mutable_data());
+  return tensor;
+}
+
+v1::ForwardModule ToProto(ForwardCall call) {
+  v1::ForwardModule message;
+  message.set_call(call.call);
+  message.set_training(call.training);
+  message.set_keep(call.keep);
+  for (PlainTensor& input : call.inputs) *message.add_inputs() = ToProto(std::move(input));
+  return message;
+}
+
+absl::StatusOr<ForwardCall> FromProto(v1::ForwardModule&& message) {
+  const auto inputs = static_cast<size_t>(message.inputs_size());
+  if (inputs == 0 || inputs > ModuleSession::kMaxInputs) {
+    return Bad(absl::StrCat("a forward has ", inputs, " inputs, expected 1 to ",
+                            ModuleSession::kMaxInputs));
+  }
+  ForwardCall call{message.call(), message.training(), message.keep(), {}};
+  for (v1::ModuleTensor& input : *message.mutable_inputs()) {
+    auto tensor = FromProto(std::move(input));
+    if (!tensor.ok()) return tensor.status();
+    call.inputs.push_back(*std::move(tensor));
+  }
+  return call;
+}
+
+v1::ModuleInputGradients ToProto(std::vector<PlainTensor> gradients) {
+  v1::ModuleInputGradients message;
+  for (PlainTensor& gradient : gradients) {
+    *message.add_gradients() = ToProto(std::move(gradient));
+  }
+  return message;
+}
+
+absl::StatusOr<std::vector<PlainTensor>> FromProto(v1::ModuleInputGradients&& message) {
+  std::vector<PlainTensor> gradients;
+  for (v1::ModuleTensor& gradient : *message.mutable_gradients()) {
+    auto tensor = FromProto(std::move(gradient));
+    if (!tensor.ok()) return tensor.status();
+    gradients.push_back(*std::move(tensor));
+  }
+  return gradients;
+}
+
+v1::ModuleEntered ToProto(const ModulePlace& place) {
+  v1::ModuleEntered message;
+  message.set_index(place.index);
+  message.set_workers(place.workers);
+  message.set_pushes_before(place.pushes_before);
+  return message;
+}
+
+ModulePlace FromProto(const v1::ModuleEntered& message) {
+  return {message.index(), message.workers(), message.pushes_before()};
+}
+
+v1::ModuleFailure ToProto(const absl::Status& status) {
+  v1::ModuleFailure message;
+  message.set_code(static_cast<int>(status.code()));
+  message.set_message(std::string(status.message()));
+  const Reason reason = ReasonOf(status);
+  if (reason != Reason::kNone) message.set_reason(std::string(ReasonName(reason)));
+  return message;
+}
+
+absl::Status FromProto(const v1::ModuleFailure& message) {
+  const bool known = message.code() > 0 && message.code() <= 16;
+  const auto code =
+      known ? static_cast<absl::StatusCode>(message.code()) : absl::StatusCode::kUnknown;
+  return MakeError(code, ReasonFromName(message.reason()), message.message());
+}
+
+absl::Status CheckFits(const std::vector<PlainTensor>& tensors) {
+  size_t bytes = 0;
+  for (const PlainTensor& tensor : tensors) bytes += tensor.data.size();
+  if (bytes <= kMaxTensorBytes) return absl::OkStatus();
+  return Bad(absl::StrCat("the tensors of one call have ", bytes, " bytes, expected at most ",
+                          kMaxTensorBytes, "; use smaller batches"));
+}
+
+}  // namespace sluice

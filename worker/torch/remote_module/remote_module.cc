@@ -1,0 +1,160 @@
+#include "worker/torch/remote_module/remote_module.h"
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <future>
+#include <stdexcept>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "worker/connection/module/module_link.h"
+#include "worker/torch/remote_module/tensors.h"
+
+namespace sluice {
+namespace {
+
+template <typename T>
+T ValueOf(absl::StatusOr<T> value) {
+  if (!value.ok()) throw RemoteError(value.status());
+  return *std::move(value);
+}
+
+void ThrowUnlessOk(const absl::Status& status) {
+  if (!status.ok()) throw RemoteError(status);
+}
+
+}  // namespace
+
+// Autograd may run backward on a thread of its own.
+class SharedModuleSession {
+ public:
+  explicit SharedModuleSession(std::unique_ptr<ModuleSession> session)
+      : session_(std::move(session)) {}
+
+  // Calls `use` with the session, on one thread at a time.
+  template <typename Use>
+  auto With(Use use) {
+    const absl::MutexLock lock(&mu_);
+    return use(*session_);
+  }
+
+ private:
+  absl::Mutex mu_;
+  const std::unique_ptr<ModuleSession> session_ ABSL_PT_GUARDED_BY(mu_);
+};
+
+namespace {
+
+// The gradient function of an output.
+class RemoteBackward final : public torch::autograd::Node {
+ public:
+  RemoteBackward(std::shared_ptr<SharedModuleSession> session, uint64_t call,
+                 std::vector<bool> wanted)
+      : session_(std::move(session)), call_(call), wanted_(std::move(wanted)) {}
+
+  std::string name() const override { return "RemoteBackward"; }
+
+ private:
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    if (torch::GradMode::is_enabled()) {
+      throw std::logic_error(
+          "backward with create_graph through a remote module: it has no gradients of second "
+          "order; leave create_graph out");
+    }
+    std::vector<PlainTensor> found = ValueOf(session_->With(
+        [&](ModuleSession& session) { return session.Backward(call_, ToPlain(gradients[0])); }));
+    size_t next = 0;
+    torch::autograd::variable_list result;
+    for (const bool wanted : wanted_) {
+      const bool given = wanted && next < found.size();
+      result.push_back(given ? ToTorch(std::move(found[next++])) : torch::Tensor());
+    }
+    return result;
+  }
+
+  const std::shared_ptr<SharedModuleSession> session_;
+  const uint64_t call_;
+  const std::vector<bool> wanted_;  // for each input: whether it requires a gradient
+};
+
+std::unique_ptr<ModuleSession> Enter(const Job& job, const std::string& address) {
+  ModuleLinkOptions options;
+  options.address = address.empty() ? job.ticket().address : address;
+  options.token = job.ticket().token;
+  options.credentials = job.credentials();
+  options.connect_timeout = job.connect_timeout();
+  options.trainer = job.name();
+  return ValueOf(EnterModule(options));
+}
+
+}  // namespace
+
+RemoteModule::RemoteModule(const Job& job, const std::string& address)
+    : RemoteModule(Enter(job, address)) {}
+
+RemoteModule::RemoteModule(std::unique_ptr<ModuleSession> session)
+    : place_(session->place()),
+      session_(std::make_shared<SharedModuleSession>(std::move(session))) {}
+
+RemoteModule::~RemoteModule() {
+  if (left_) return;
+  session_->With([](ModuleSession& session) { return session.Leave(false); }).IgnoreError();
+}
+
+torch::Tensor RemoteModule::forward(const std::vector<torch::Tensor>& inputs) {
+  ForwardCall call;
+  call.call = ++calls_;
+  call.training = training_;
+  call.keep = torch::GradMode::is_enabled();
+  std::vector<bool> wanted;
+  for (const torch::Tensor& input : inputs) {
+    call.inputs.push_back(ToPlain(input));
+    PlainTensor& plain = call.inputs.back();
+    plain.requires_grad &= call.keep;
+    wanted.push_back(plain.requires_grad);
+  }
+  torch::Tensor output = ToTorch(ValueOf(
+      session_->With([&](ModuleSession& session) { return session.Forward(std::move(call)); })));
+  if (!torch::GradMode::is_enabled()) return output;
+  const std::shared_ptr<RemoteBackward> gradient_function(
+      new RemoteBackward(session_, calls_, std::move(wanted)), torch::autograd::deleteNode);
+  gradient_function->set_next_edges(torch::autograd::collect_next_edges(inputs));
+  torch::autograd::set_history(output, gradient_function);
+  return output;
+}
+
+void RemoteModule::zero_grad() {
+  ThrowUnlessOk(session_->With([](ModuleSession& session) { return session.DropGradient(); }));
+}
+
+RoundReport RemoteModule::step(uint32_t samples, absl::optional<float> loss) {
+  return ValueOf(
+      session_->With([&](ModuleSession& session) { return session.Step(samples, loss); }));
+}
+
+void RemoteModule::leave() { Leave(false); }
+void RemoteModule::await_end_of_training() { Leave(true); }
+
+void RemoteModule::Leave(bool stay) {
+  left_ = true;
+  ThrowUnlessOk(session_->With([stay](ModuleSession& session) { return session.Leave(stay); }));
+}
+
+std::vector<RoundReport> StepAll(const std::vector<RemoteModule*>& parts, uint32_t samples,
+                                 absl::optional<float> loss) {
+  std::vector<std::future<RoundReport>> steps;
+  for (RemoteModule* const part : parts) {
+    steps.push_back(std::async(std::launch::async,
+                               [part, samples, loss] { return part->step(samples, loss); }));
+  }
+  for (const auto& step : steps) step.wait();
+  std::vector<RoundReport> reports;
+  for (auto& step : steps) reports.push_back(step.get());
+  return reports;
+}
+
+}  // namespace sluice
