@@ -14,14 +14,15 @@ import sys
 
 # Flags that READMEs give to programs of others outside a command of theirs. Keep it short.
 FOREIGN_FLAGS = frozenset("""
-    --bind-to --config --copt --enable-recovery --force_pic --oversubscribe --platform_suffix --runs_per_test
-    --signal --test_arg --test_env --test_filter --test_output
+    --bind-to --config --copt --enable-recovery --force_pic --from-literal --kill-on-bad-exit --mca
+    --oversubscribe --platform_suffix --runs_per_test --signal --test_arg --test_env --test_filter
+    --test_output
 """.split())
 # In a command, all flags after one of these are its own, up to the next program of ours.
 FOREIGN_PROGRAMS = frozenset("""
     apt apt-get bazel benchstat clang-format clang-tidy clang++ cmake curl debootstrap docker g++ gdb git grep
-    grpcurl jq kubectl llvm-cov make mpirun npm openssl perf pip protoc python python3 sbatch scontrol squeue
-    srun ssh sudo sysctl tc valgrind
+    grpcurl jq kubectl llvm-cov make mpirun npm openssl perf pip podman protoc python python3 sbatch scontrol squeue
+    srun ssh sudo sysctl systemctl tc valgrind
 """.split())
 SOURCE_ENDINGS = (".bazel", ".bzl", ".cc", ".h", ".md", ".proto", ".py", ".sh")
 PATH = re.compile(r"(?:\./)?[\w.+-]+(?:/[\w.+-]+)*/?")

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Launches over two nodes that tools/cluster/try makes: by mpirun with a host file, and under Slurm."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+import xml.etree.ElementTree
+
+# The tree, by the link of the runfiles to WORKSPACE.
+TREE = os.path.dirname(os.path.realpath("WORKSPACE"))
+TRAIN = os.path.realpath("worker/sluice_train")
+STEPS = 20
+
+
+class ClusterTest(unittest.TestCase):
+    def need(self, *programs):
+        """Skips the test where a program is missing, or where namespaces cannot be made."""
+        missing = [program for program in programs if not shutil.which(program, path="/usr/bin:/usr/sbin:/bin:/sbin")]
+        if missing:
+            self.skipTest(f"{', '.join(missing)} not installed; `tools/setup cluster` installs what is missing")
+        made = subprocess.run(["unshare", "--net", "--mount", "--uts", "--pid", "--fork", "true"], capture_output=True,
+                              text=True, check=False)
+        if made.returncode:
+            self.skipTest(f"no namespaces: {made.stderr.strip()}; run as root")
+
+    def launch(self, how):
+        """Runs a job of three workers, each of which pushes once for each step."""
+        ended = subprocess.run([os.path.join(TREE, "tools/cluster/try"), how, f"--max-steps={STEPS}"],
+                               env={**os.environ, "PROGRAM": TRAIN}, capture_output=True, text=True, check=False,
+                               timeout=240)
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        told = dict(re.findall(r"^  (steps|pushes received|accepted|  accepted) +(\d+)$", ended.stdout, re.MULTILINE))
+        self.assertEqual(told, {"steps": str(STEPS), "pushes received": str(3 * STEPS),
+                                "  accepted": str(3 * STEPS)}, ended.stdout)
+        return ended.stdout + ended.stderr
+
+    def test_mpirun_with_a_host_file_trains_over_tls(self):
+        self.need("sshd", "mpirun", "ip")
+        self.assertIn("with mutual TLS", self.launch("hosts"))
+
+    def test_srun_trains_in_an_allocation_of_two_nodes(self):
+        self.need("slurmctld", "slurmd", "munged", "srun", "ip")
+        self.launch("slurm-srun")
+
+    def test_mpirun_trains_in_an_allocation_of_two_nodes(self):
+        self.need("slurmctld", "slurmd", "munged", "sbatch", "mpirun", "ip")
+        self.launch("slurm-mpirun")
+
+
+class Recorded(unittest.TextTestResult):
+    """Writes a file in JUnit's form for Bazel, so that a skipped case is counted as one."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.cases = []
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.cases.append(test)
+
+    def stopTestRun(self):
+        super().stopTestRun()
+        path = os.environ.get("XML_OUTPUT_FILE")
+        if not path:
+            return
+        said = {test: ("failure", text) for test, text in self.failures + self.errors}
+        said.update({test: ("skipped", reason) for test, reason in self.skipped})
+        suite = xml.etree.ElementTree.Element("testsuite", name="cluster_test")
+        for test in self.cases:
+            case = xml.etree.ElementTree.SubElement(suite, "testcase", classname="ClusterTest", name=test.id())
+            if test in said:
+                kind, text = said[test]
+                xml.etree.ElementTree.SubElement(case, kind, message=text)
+        xml.etree.ElementTree.ElementTree(suite).write(path)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, testRunner=unittest.TextTestRunner(resultclass=Recorded, verbosity=2))
