@@ -107,7 +107,7 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   if (!absl::SimpleAtoi(flags.connections, &job.connections_)) job.connections_ = 0;
   job.nonce_ = RandomNonce();
   job.credentials_at_ = [security = flags.server_flags->security](const Address& address) {
-    return CredentialsAt(security, address);
+    return sluice::CredentialsAt(security, address);
   };
   absl::Status sound = job.TakeEncodings(flags);
   const bool remote = !flags.server.empty();
@@ -159,7 +159,7 @@ absl::Status Job::TakeCredentials(const JobFlags& flags) {
   if (!flags.server.empty()) {
     const auto address = ParseAddress(flags.server);
     if (!address.ok()) return address.status();
-    credentials = CredentialsAt(security, *address);
+    credentials = sluice::CredentialsAt(security, *address);
   } else {
     credentials = CredentialsFrom(security);
   }
@@ -223,7 +223,7 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> Job::Connect() const {
   return ConnectOverGrpc(options);
 }
 
-absl::StatusOr<CredentialsSource> Job::CredentialsToListenAt(const Address& address) const {
+absl::StatusOr<CredentialsSource> Job::CredentialsAt(const Address& address) const {
   return credentials_at_(address);
 }
 

@@ -81,15 +81,13 @@ class Job {
   // The name under which this worker joins.
   const std::string& name() const { return name_; }
 
-  // The credentials that this worker shows to the server; an empty source for plaintext.
-  const CredentialsSource& credentials() const { return credentials_; }
-
   // --connect-timeout.
   absl::Duration connect_timeout() const { return absl::Seconds(connect_timeout_); }
 
-  // The credentials to show to callers if this worker listens at `address` (see serve_module.h); an
-  // empty source for plaintext. INVALID_ARGUMENT says why that is not allowed there.
-  absl::StatusOr<CredentialsSource> CredentialsToListenAt(const Address& address) const;
+  // The credentials of the command line, to listen or connect at `address` for calls between
+  // workers (see serve_module.h); an empty source for plaintext. INVALID_ARGUMENT says why that is
+  // not allowed there.
+  absl::StatusOr<CredentialsSource> CredentialsAt(const Address& address) const;
 
   // The job of one more worker in this process, with a name of its own. It has no trace, and the
   // server chooses its index.

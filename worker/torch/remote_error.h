@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace sluice {
 
@@ -21,6 +22,16 @@ class RemoteError : public std::runtime_error {
  private:
   absl::Status status_;
 };
+
+inline void ThrowIfError(const absl::Status& status) {
+  if (!status.ok()) throw RemoteError(status);
+}
+
+template <typename T>
+T ValueOrThrow(absl::StatusOr<T> value) {
+  ThrowIfError(value.status());
+  return *std::move(value);
+}
 
 }  // namespace sluice
 

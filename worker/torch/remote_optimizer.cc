@@ -11,16 +11,6 @@ namespace {
 
 constexpr char kTrainingRow[] = "training";  // of the trace
 
-void ThrowIfError(const absl::Status& status) {
-  if (!status.ok()) throw RemoteError(status);
-}
-
-template <typename T>
-T ValueOrThrow(absl::StatusOr<T> value) {
-  ThrowIfError(value.status());
-  return *std::move(value);
-}
-
 // The optimizer of the server: `config`, or averaging if the worker takes local steps.
 OptimizerConfig ConfigFor(const OptimizerConfig& config, const absl::optional<LocalSteps>& local) {
   ThrowIfError(Validate(config));

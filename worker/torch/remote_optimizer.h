@@ -110,6 +110,10 @@ class RemoteOptimizer {
   // parameters to the model. Meanwhile this process observes the job, so that the server stays up.
   void await_end_of_training();
 
+  // Ends this worker's part as if its process had died: the job waits for it to come again, for as
+  // long as its lease. Only the destructor may follow.
+  void abandon() { left_ = true; }
+
   // Sends results for the server's closing table. May be called once, after
   // await_end_of_training(); otherwise throws RemoteError.
   void report(const Results& results);

@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "common/wire/caller.h"
 #include "common/wire/chunk.h"
 #include "server/rpc/access/rpc_limits.h"
-#include "server/rpc/access/tls.h"
 
 namespace sluice {
 namespace {

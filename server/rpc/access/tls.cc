@@ -112,16 +112,4 @@ std::shared_ptr<grpc::ServerCredentials> MakeTlsServerCredentials(CredentialsSou
   return std::make_shared<TlsServerCredentials>(std::move(source), std::move(begun));
 }
 
-Roles RolesOf(const grpc::CallbackServerContext& context) {
-  const auto peer = context.auth_context();
-  const auto transport = peer->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
-  if (transport.empty() || transport[0] != GRPC_SSL_TRANSPORT_SECURITY_TYPE) return Roles::All();
-  Roles roles;
-  for (const grpc::string_ref& uri : peer->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
-    const auto role = RoleFromUri(absl::string_view(uri.data(), uri.size()));
-    if (role.has_value()) roles = roles | *role;
-  }
-  return roles;
-}
-
 }  // namespace sluice

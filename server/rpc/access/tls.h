@@ -1,4 +1,4 @@
-// Mutual TLS for the gRPC server, and the roles in a caller's certificate.
+// Mutual TLS for the gRPC server. A caller's certificate has its roles.
 //
 // gRPC's C++ interface reads credential files at intervals, and accepts no connection while a new
 // certificate does not match its key. Its C interface asks for credentials at each handshake, and
@@ -12,7 +12,6 @@
 #include <memory>
 
 #include "common/security/credentials_source.h"
-#include "common/security/role.h"
 #include "server/rpc/access/call_check.h"
 
 namespace sluice {
@@ -25,10 +24,6 @@ namespace sluice {
 // server.
 std::shared_ptr<grpc::ServerCredentials> MakeTlsServerCredentials(CredentialsSource source,
                                                                   CallBegun begun);
-
-// The roles in the caller's certificate. All roles if the connection does not use TLS; then only
-// the token decides.
-Roles RolesOf(const grpc::CallbackServerContext& context);
 
 }  // namespace sluice
 

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/wire/caller.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/durable/save_checkpoint.h"
 #include "server/policy/mode_options.h"
-#include "server/rpc/access/token.h"
 #include "sluice/v1/admin.grpc.pb.h"
 
 namespace sluice {

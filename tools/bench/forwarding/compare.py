@@ -34,8 +34,12 @@ def outputs_of(commands, cwd):
         for command in commands
     ]
     outputs = []
-    for process in running:
-        output, errors = process.communicate()
+    for process in reversed(running):  # the trainers first: servers wait for them
+        try:
+            output, errors = process.communicate(timeout=1800)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, errors = process.communicate()
         if process.returncode:
             for other in running:
                 other.kill()

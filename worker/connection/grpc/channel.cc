@@ -35,7 +35,11 @@ grpc::ChannelArguments Arguments(Connection connection) {
                    static_cast<int>(kFirstPause / absl::Milliseconds(1)));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    static_cast<int>(kLongestPause / absl::Milliseconds(1)));
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, connection == Connection::kOfItsOwn);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, connection != Connection::kShared);
+  if (connection == Connection::kForTensors) {
+    arguments.SetMaxReceiveMessageSize(kMaxTensorMessage);
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // as many as it takes
+  }
   return arguments;
 }
 

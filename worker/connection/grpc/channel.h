@@ -15,7 +15,15 @@
 namespace sluice {
 
 // Whether gRPC may use one connection for all channels of this process to one address.
-enum class Connection { kShared, kOfItsOwn };
+enum class Connection {
+  kShared,
+  kOfItsOwn,
+  // Its own, and for a call in which tensors of kMaxTensorMessage bytes come, and in which the
+  // server may be silent for long.
+  kForTensors,
+};
+
+inline constexpr int kMaxTensorMessage = (64 << 20) + (64 << 10);
 
 // Used by one thread.
 class GrpcChannel {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/net/address.h"
 #include "common/security/credentials_source.h"
 #include "worker/connection/module/module_session.h"
@@ -21,6 +22,9 @@ struct ModuleHostOptions {
   std::string token;              // that callers must know; empty: none
   CredentialsSource credentials;  // empty: plaintext. They are read once, at the start
   uint32_t max_trainers = 64;     // at once
+  uint32_t trainers = 0;  // that must have come before AwaitEnd() ends; 0: the job's workers
+  // How long AwaitEnd() waits for a trainer to come again whose call ended without leaving.
+  absl::Duration patience = absl::Seconds(60);
 };
 
 // Makes the session of a trainer of that name. Called by many threads at once.
@@ -42,8 +46,9 @@ class ModuleHost {
 
   const Address& address() const;
 
-  // Waits until as many trainers have entered as the job was launched with, and all are gone.
-  // Trainers of the same name count once.
+  // Waits until as many trainers have entered as are expected, and all have left or were lost for
+  // too long. Trainers of the same name count once. A trainer that enters under the name of one
+  // that is there replaces it: that one's call ends.
   void AwaitEnd();
 
  private:

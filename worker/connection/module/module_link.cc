@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "common/wire/grpc_runtime.h"
 #include "common/wire/push.h"
 #include "sluice/v1/module_server.grpc.pb.h"
 #include "worker/connection/grpc/call.h"
@@ -156,7 +157,8 @@ class ModuleLink final : public ModuleSession {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ModuleSession>> EnterModule(const ModuleLinkOptions& options) {
-  GrpcChannel channel(options.address, options.credentials, Connection::kOfItsOwn);
+  KeepGrpcRunning();
+  GrpcChannel channel(options.address, options.credentials, Connection::kForTensors);
   const absl::Status connected = channel.Connect(options.connect_timeout);
   if (!connected.ok()) {
     return absl::UnavailableError(absl::StrCat("no model server at ", options.address, " within ",

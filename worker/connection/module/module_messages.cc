@@ -1,5 +1,6 @@
 #include "worker/connection/module/module_messages.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -46,20 +47,25 @@ const TypeInfo* Find(v1::ElementType proto) {
 // The bytes that type and shape ask for; absent if the shape is not one, or asks for more than a
 // message can have.
 absl::optional<size_t> BytesOf(const TypeInfo& type, const std::vector<int64_t>& shape) {
-  size_t bytes = type.size;
+  size_t bytes = type.size;  // as if no size were 0, since strides are as large
+  bool empty = false;
   for (const int64_t size : shape) {
     if (size < 0) return absl::nullopt;
-    if (size > 0 && bytes > kMaxTensorBytes / static_cast<size_t>(size)) return absl::nullopt;
-    bytes *= static_cast<size_t>(size);
+    empty |= size == 0;
+    const auto factor = static_cast<size_t>(std::max<int64_t>(size, 1));
+    if (bytes > kMaxTensorBytes / factor) return absl::nullopt;
+    bytes *= factor;
   }
-  return bytes;
+  return empty ? 0 : bytes;
+}
+
+bool HasOtherThanZeroAndOne(const std::string& bools) {
+  return std::any_of(bools.begin(), bools.end(), [](char b) { return b != 0 && b != 1; });
 }
 
 absl::Status Bad(absl::string_view what) { return MakeError(Reason::kBadArgument, what); }
 
 }  // namespace
-
-size_t SizeOf(ElementType type) { return InfoOf(type).size; }
 
 v1::ModuleTensor ToProto(PlainTensor tensor) {
   v1::ModuleTensor message;
@@ -89,6 +95,9 @@ absl::StatusOr<PlainTensor> FromProto(v1::ModuleTensor&& message) {
                             ") and elements of ", type->size, " bytes has ", message.data().size(),
                             " bytes; expected as many as its shape says, and at most ",
                             kMaxTensorBytes));
+  }
+  if (tensor.type == ElementType::kBool && HasOtherThanZeroAndOne(message.data())) {
+    return Bad("a tensor of bool has a byte above 1");
   }
   tensor.requires_grad = message.requires_grad();
   tensor.data = std::move(*message.mutable_data());

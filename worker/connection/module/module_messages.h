@@ -5,7 +5,6 @@
 #ifndef SLUICE_WORKER_CONNECTION_MODULE_MODULE_MESSAGES_H_
 #define SLUICE_WORKER_CONNECTION_MODULE_MODULE_MESSAGES_H_
 
-#include <cstddef>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,10 +14,6 @@
 #include "worker/connection/module/plain_tensor.h"
 
 namespace sluice {
-
-// The most bytes that the tensors of one message may have, and that a message may have.
-inline constexpr size_t kMaxTensorBytes = size_t{64} << 20;
-inline constexpr int kMaxModuleMessage = (64 << 20) + (64 << 10);
 
 // These move the tensors' bytes, and copy none of them.
 v1::ModuleTensor ToProto(PlainTensor tensor);

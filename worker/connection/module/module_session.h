@@ -31,7 +31,8 @@ struct ForwardCall {
 };
 
 // One trainer's session. module_server.proto describes the calls. Used by one thread at a time. An
-// error of a call leaves the session usable, unless it is UNAVAILABLE.
+// error of a call leaves the session usable, unless the call to the model server has ended. If the
+// session is destroyed without Leave(), the job takes the trainer for lost.
 class ModuleSession {
  public:
   // The most forwards whose backward may still come, and the most inputs of one.

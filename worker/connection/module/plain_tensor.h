@@ -21,14 +21,15 @@ enum class ElementType {
   kBool,  // a byte, 0 or 1
 };
 
-// The bytes of an element.
-size_t SizeOf(ElementType type);
+// The most bytes that the tensors of one call may have together.
+inline constexpr size_t kMaxTensorBytes = size_t{64} << 20;
 
 struct PlainTensor {
   ElementType type = ElementType::kFloat32;
   std::vector<int64_t> shape;
-  bool requires_grad = false;  // of an input: whether the trainer needs its gradient
-  std::string data;            // row-major, little-endian
+  // Of an input: whether the trainer needs its gradient. Of an output: whether it has one.
+  bool requires_grad = false;
+  std::string data;  // row-major, little-endian
 };
 
 }  // namespace sluice

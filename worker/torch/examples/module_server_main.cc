@@ -1,9 +1,10 @@
 // A model server: it computes forward and backward for trainers that hold no parameters.
 //
-//   mpirun -n 2 module_server --workers=2 --mode=async --at=127.0.0.1:7072
+//   module_server --server=127.0.0.1:7071 --at=127.0.0.1:7072
 //
-// Rank 0 is the parameter server, rank 1 the model server for two trainers (module_trainer). With
-// --part=convolutions and --part=classifier, two model servers have one half of the network each.
+// The parameter server is sluice_server --listen=127.0.0.1:7071 --workers=N, for N trainers
+// (module_trainer). With --part=convolutions and --part=classifier, two model servers have one half
+// of the network each.
 
 #include <torch/torch.h>
 
@@ -67,6 +68,10 @@ int main(int argc, char** argv) {
   int threads = 1;
   sluice::JobFlags flags;
   app.add_option("--at", serve.address, "where trainers find this process: host:port or unix:/path")
+      ->capture_default_str();
+  app.add_option("--max-trainers", serve.max_trainers, "at once")->capture_default_str();
+  app.add_option("--trainers", serve.trainers,
+                 "end when so many have come and are gone; 0: as many as the job has workers")
       ->capture_default_str();
   app.add_option("--part", part,
                  "tutorial (all of its network), convolutions, classifier; or lenet")

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <future>
 #include <iostream>
 #include <memory>
 #include <numeric>
@@ -54,11 +55,17 @@ class Network {
 
   void Step(uint32_t samples, float loss) { sluice::StepAll(pointers_, samples, loss); }
 
+  // Ends all parts at once, since a trainer that waits in one part keeps others waiting in the
+  // next.
   void Finish(bool stay) {
+    std::vector<std::future<void>> ends;
     for (const auto& part : parts_) {
       part->eval();
-      stay ? part->await_end_of_training() : part->leave();
+      ends.push_back(std::async(std::launch::async, [&part, stay] {
+        stay ? part->await_end_of_training() : part->leave();
+      }));
     }
+    for (auto& end : ends) end.get();
   }
 
   const sluice::RemoteModule& first() const { return *parts_[0]; }
@@ -82,8 +89,10 @@ double Train(const sluice::Dataset& data, const Options& options, Network& netwo
   sluice::Sampler sampler(sampling);
   const absl::Time begun = sluice::RealClock().Now();
   int64_t batches = 0;
+  auto skipped = static_cast<int64_t>(network.first().pushes_before());  // by a former process
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
     for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
+      if (skipped-- > 0) continue;
       if (options.batches > 0 && batches == options.batches) break;
       const sluice::BatchTensors batch = TensorsAt(data, sampler.Batch(epoch, step));
       const torch::Tensor loss =

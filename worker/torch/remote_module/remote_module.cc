@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <future>
 #include <stdexcept>
 #include <utility>
@@ -11,24 +12,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/net/address.h"
 #include "worker/connection/module/module_link.h"
 #include "worker/torch/remote_module/tensors.h"
 
 namespace sluice {
-namespace {
-
-template <typename T>
-T ValueOf(absl::StatusOr<T> value) {
-  if (!value.ok()) throw RemoteError(value.status());
-  return *std::move(value);
-}
-
-void ThrowUnlessOk(const absl::Status& status) {
-  if (!status.ok()) throw RemoteError(status);
-}
-
-}  // namespace
-
 // Autograd may run backward on a thread of its own.
 class SharedModuleSession {
  public:
@@ -52,9 +40,14 @@ namespace {
 // The gradient function of an output.
 class RemoteBackward final : public torch::autograd::Node {
  public:
+  struct Input {
+    bool requires_grad;
+    torch::Device device;
+  };
+
   RemoteBackward(std::shared_ptr<SharedModuleSession> session, uint64_t call,
-                 std::vector<bool> wanted)
-      : session_(std::move(session)), call_(call), wanted_(std::move(wanted)) {}
+                 std::vector<Input> inputs)
+      : session_(std::move(session)), call_(call), inputs_(std::move(inputs)) {}
 
   std::string name() const override { return "RemoteBackward"; }
 
@@ -65,30 +58,41 @@ class RemoteBackward final : public torch::autograd::Node {
           "backward with create_graph through a remote module: it has no gradients of second "
           "order; leave create_graph out");
     }
-    std::vector<PlainTensor> found = ValueOf(session_->With(
-        [&](ModuleSession& session) { return session.Backward(call_, ToPlain(gradients[0])); }));
-    size_t next = 0;
+    PlainTensor gradient =
+        ToPlain(gradients[0].defined() ? gradients[0] : input_metadata(0).zeros_like());
+    std::vector<PlainTensor> found = ValueOrThrow(session_->With(
+        [&](ModuleSession& session) { return session.Backward(call_, std::move(gradient)); }));
+    const auto wanted = std::count_if(inputs_.begin(), inputs_.end(), WantsGradient);
+    if (found.size() != static_cast<size_t>(wanted)) {
+      throw RemoteError(absl::InternalError(
+          absl::StrCat("the model server gave ", found.size(), " gradients of inputs, expected ",
+                       wanted, "; do trainer and model server run the same version?")));
+    }
+    auto next = found.begin();
     torch::autograd::variable_list result;
-    for (const bool wanted : wanted_) {
-      const bool given = wanted && next < found.size();
-      result.push_back(given ? ToTorch(std::move(found[next++])) : torch::Tensor());
+    for (const Input& input : inputs_) {
+      result.emplace_back();
+      if (WantsGradient(input)) result.back() = ToTorch(std::move(*next++)).to(input.device);
     }
     return result;
   }
 
+  static bool WantsGradient(const Input& input) { return input.requires_grad; }
+
   const std::shared_ptr<SharedModuleSession> session_;
   const uint64_t call_;
-  const std::vector<bool> wanted_;  // for each input: whether it requires a gradient
+  const std::vector<Input> inputs_;
 };
 
 std::unique_ptr<ModuleSession> Enter(const Job& job, const std::string& address) {
   ModuleLinkOptions options;
   options.address = address.empty() ? job.ticket().address : address;
   options.token = job.ticket().token;
-  options.credentials = job.credentials();
+  options.credentials =
+      ValueOrThrow(job.CredentialsAt(ValueOrThrow(ParseAddress(options.address))));
   options.connect_timeout = job.connect_timeout();
   options.trainer = job.name();
-  return ValueOf(EnterModule(options));
+  return ValueOrThrow(EnterModule(options));
 }
 
 }  // namespace
@@ -110,29 +114,31 @@ torch::Tensor RemoteModule::forward(const std::vector<torch::Tensor>& inputs) {
   call.call = ++calls_;
   call.training = training_;
   call.keep = torch::GradMode::is_enabled();
-  std::vector<bool> wanted;
+  std::vector<RemoteBackward::Input> kept;
   for (const torch::Tensor& input : inputs) {
     call.inputs.push_back(ToPlain(input));
     PlainTensor& plain = call.inputs.back();
     plain.requires_grad &= call.keep;
-    wanted.push_back(plain.requires_grad);
+    kept.push_back({plain.requires_grad, input.device()});
   }
-  torch::Tensor output = ToTorch(ValueOf(
-      session_->With([&](ModuleSession& session) { return session.Forward(std::move(call)); })));
-  if (!torch::GradMode::is_enabled()) return output;
+  PlainTensor plain = ValueOrThrow(
+      session_->With([&](ModuleSession& session) { return session.Forward(std::move(call)); }));
+  const bool has_gradient = plain.requires_grad;
+  torch::Tensor output = ToTorch(std::move(plain));
+  if (!has_gradient || !torch::isFloatingType(output.scalar_type())) return output;
   const std::shared_ptr<RemoteBackward> gradient_function(
-      new RemoteBackward(session_, calls_, std::move(wanted)), torch::autograd::deleteNode);
+      new RemoteBackward(session_, calls_, std::move(kept)), torch::autograd::deleteNode);
   gradient_function->set_next_edges(torch::autograd::collect_next_edges(inputs));
   torch::autograd::set_history(output, gradient_function);
   return output;
 }
 
 void RemoteModule::zero_grad() {
-  ThrowUnlessOk(session_->With([](ModuleSession& session) { return session.DropGradient(); }));
+  ThrowIfError(session_->With([](ModuleSession& session) { return session.DropGradient(); }));
 }
 
 RoundReport RemoteModule::step(uint32_t samples, absl::optional<float> loss) {
-  return ValueOf(
+  return ValueOrThrow(
       session_->With([&](ModuleSession& session) { return session.Step(samples, loss); }));
 }
 
@@ -141,7 +147,7 @@ void RemoteModule::await_end_of_training() { Leave(true); }
 
 void RemoteModule::Leave(bool stay) {
   left_ = true;
-  ThrowUnlessOk(session_->With([stay](ModuleSession& session) { return session.Leave(stay); }));
+  ThrowIfError(session_->With([stay](ModuleSession& session) { return session.Leave(stay); }));
 }
 
 std::vector<RoundReport> StepAll(const std::vector<RemoteModule*>& parts, uint32_t samples,

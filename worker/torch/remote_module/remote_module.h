@@ -48,7 +48,8 @@ class RemoteModule {
   // Computes the module's output, with the module's own shapes and types. Where autograd records,
   // the output has a gradient function: backward then adds to this trainer's gradient on the
   // server, and gives the gradients of those inputs that require one. Each output can be used for
-  // one backward, and none of second order. Throws std::logic_error for the latter.
+  // one backward; backward throws std::logic_error if gradients of second order are asked for. The
+  // output is on the CPU. An output that depends on no parameter has no gradient function.
   torch::Tensor forward(const std::vector<torch::Tensor>& inputs);
   torch::Tensor forward(const torch::Tensor& input) { return forward(std::vector{input}); }
 
@@ -57,11 +58,13 @@ class RemoteModule {
   void eval() { train(false); }
 
   // Sets this trainer's gradient to 0, and gives up the outputs whose backward did not come. step()
-  // does the same in its end, so a loop needs no zero_grad().
+  // does the same at its end, so a loop needs no zero_grad().
   void zero_grad();
 
   // Pushes this trainer's gradient, of a batch of `samples` samples with the mean loss `loss`, as
-  // RemoteOptimizer::step() does.
+  // RemoteOptimizer::step() does. If a backward has failed since the last step, throws its error
+  // and pushes nothing. After an error of the parameter server, forward() may compute on a mixture
+  // of two steps until a step() has succeeded.
   RoundReport step(uint32_t samples = 1, absl::optional<float> loss = absl::nullopt);
 
   // Ends this trainer's part: the others no longer wait for it.
@@ -86,9 +89,9 @@ class RemoteModule {
   bool left_ = false;
 };
 
-// Calls step() of all parts of one model at the same time. A part whose step fails throws after all
-// have ended. Each part has a gate of its own: in the modes that drop gradients, one part's
-// gradient may count and another's not.
+// Calls step() of all parts of one model at the same time. When all have ended, throws the first
+// part's error, if there is one. Each part has a gate of its own: in the modes that drop gradients,
+// one part's gradient may count and another's not.
 std::vector<RoundReport> StepAll(const std::vector<RemoteModule*>& parts, uint32_t samples = 1,
                                  absl::optional<float> loss = absl::nullopt);
 

@@ -38,8 +38,12 @@ class ServedTrainer final : public ModuleSession {
   ServedTrainer(Job job, ServedModule served, const OptimizerConfig& config)
       : job_(std::move(job)),
         served_(std::move(served)),
-        optimizer_(job_, *served_.module, config) {
+        optimizer_(job_, *served_.module, config),
+        device_(served_.module->parameters()[0].device()) {
     optimizer_.zero_grad();
+  }
+  ~ServedTrainer() override {
+    if (!left_) optimizer_.abandon();
   }
 
   ModulePlace place() const override {
@@ -61,27 +65,21 @@ class ServedTrainer final : public ModuleSession {
   absl::StatusOr<std::vector<PlainTensor>> Backward(uint64_t call, PlainTensor gradient) override {
     const auto found = kept_.find(call);
     if (found == kept_.end()) {
-      return MakeError(Reason::kBadArgument,
-                       absl::StrCat("there is no output of call ", call,
-                                    " any more; each has one backward, before step() and "
-                                    "zero_grad()"));
+      return Spoil(MakeError(Reason::kBadArgument,
+                             absl::StrCat("there is no output of call ", call,
+                                          " any more; each has one backward, before step() and "
+                                          "zero_grad()")));
     }
     const Kept kept = std::move(found->second);
     kept_.erase(found);
-    return OnTrainersTensors([&] {
-      torch::autograd::backward({kept.output}, {ToTorch(std::move(gradient))});
-      std::vector<PlainTensor> gradients;
-      for (const torch::Tensor& input : kept.inputs) {
-        if (!input.requires_grad()) continue;
-        const torch::Tensor& found = input.grad();
-        gradients.push_back(ToPlain(found.defined() ? found : torch::zeros_like(input)));
-      }
-      return gradients;
-    });
+    auto gradients = OnTrainersTensors([&] { return GradientsOf(kept, std::move(gradient)); });
+    if (!gradients.ok()) return Spoil(gradients.status());
+    return gradients;
   }
 
   absl::Status DropGradient() override {
     kept_.clear();
+    spoiled_ = absl::OkStatus();
     return StatusOf(Guarded([this] {
       optimizer_.zero_grad();
       return true;
@@ -89,6 +87,11 @@ class ServedTrainer final : public ModuleSession {
   }
 
   absl::StatusOr<RoundReport> Step(uint32_t samples, absl::optional<float> loss) override {
+    const absl::Status spoiled = spoiled_;
+    if (!spoiled.ok()) {
+      DropGradient().IgnoreError();
+      return spoiled;
+    }
     auto report = Guarded([&] { return optimizer_.step(samples, loss); });
     const absl::Status dropped = DropGradient();
     if (report.ok() && !dropped.ok()) return dropped;
@@ -97,6 +100,7 @@ class ServedTrainer final : public ModuleSession {
 
   absl::Status Leave(bool stay) override {
     kept_.clear();
+    left_ = true;
     return StatusOf(Guarded([&] {
       if (stay) {
         optimizer_.await_end_of_training();
@@ -114,24 +118,57 @@ class ServedTrainer final : public ModuleSession {
     torch::Tensor output;
   };
 
+  // Remembers why this trainer's gradient is not what its backwards should have made, so that
+  // step() pushes nothing.
+  absl::Status Spoil(const absl::Status& why) {
+    spoiled_.Update(why);
+    return why;
+  }
+
   PlainTensor Run(ForwardCall call) {
     const torch::AutoGradMode records(call.keep);
-    served_.module->train(call.training);
+    if (training_ != call.training) served_.module->train(call.training);
+    training_ = call.training;
     Kept kept;
-    for (PlainTensor& input : call.inputs) {
-      const bool requires_grad = input.requires_grad && call.keep;
-      kept.inputs.push_back(ToTorch(std::move(input)).set_requires_grad(requires_grad));
+    std::vector<torch::Tensor> inputs;
+    for (PlainTensor& plain : call.inputs) {
+      const bool requires_grad = plain.requires_grad && call.keep;
+      torch::Tensor input = ToTorch(std::move(plain)).to(device_);
+      kept.inputs.push_back(input.set_requires_grad(requires_grad));
+      // A module may change its input in place, which autograd forbids for a leaf.
+      inputs.push_back(requires_grad ? input.clone() : input);
     }
-    kept.output = served_.forward(kept.inputs);
+    kept.output = served_.forward(inputs);
+    if (kept.output.defined() && kept.output.nbytes() > kMaxTensorBytes) {
+      throw std::invalid_argument(absl::StrCat("the output has ", kept.output.nbytes(),
+                                               " bytes, expected at most ", kMaxTensorBytes,
+                                               "; use smaller batches"));
+    }
     PlainTensor output = ToPlain(kept.output);
-    if (call.keep) kept_.emplace(call.call, std::move(kept));
+    if (output.requires_grad) kept_.emplace(call.call, std::move(kept));
     return output;
+  }
+
+  static std::vector<PlainTensor> GradientsOf(const Kept& kept, PlainTensor gradient) {
+    torch::autograd::backward({kept.output},
+                              {ToTorch(std::move(gradient)).to(kept.output.device())});
+    std::vector<PlainTensor> gradients;
+    for (const torch::Tensor& input : kept.inputs) {
+      if (!input.requires_grad()) continue;
+      const torch::Tensor& found = input.grad();
+      gradients.push_back(ToPlain(found.defined() ? found : torch::zeros_like(input)));
+    }
+    return gradients;
   }
 
   const Job job_;
   const ServedModule served_;
   RemoteOptimizer optimizer_;
+  const torch::Device device_;     // of the module's parameters
+  absl::optional<bool> training_;  // the mode of the last forward
   std::map<uint64_t, Kept> kept_;  // by the number of the call
+  absl::Status spoiled_;           // the first error of a backward since the last step
+  bool left_ = false;
 };
 
 }  // namespace
@@ -142,14 +179,12 @@ std::unique_ptr<ModuleHost> StartModuleHost(const Job& job, ModuleMaker make,
   ModuleHostOptions host;
   host.max_trainers = options.max_trainers;
   host.token = job.ticket().token;
-  const auto valued = [](auto value) {
-    if (!value.ok()) throw RemoteError(value.status());
-    return *std::move(value);
-  };
-  host.address = valued(ParseAddress(options.address));
-  host.credentials = valued(job.CredentialsToListenAt(host.address));
+  host.trainers = options.trainers;
+  host.patience = job.connect_timeout();
+  host.address = ValueOrThrow(ParseAddress(options.address));
+  host.credentials = ValueOrThrow(job.CredentialsAt(host.address));
   const OptimizerConfig config = ConfigOf(optimizer);
-  return valued(ModuleHost::Start(host, [&job, make, config](const std::string& trainer) {
+  return ValueOrThrow(ModuleHost::Start(host, [&job, make, config](const std::string& trainer) {
     return Guarded([&]() -> std::unique_ptr<ModuleSession> {
       return std::make_unique<ServedTrainer>(job.WorkerNamed(trainer), make(), config);
     });

@@ -53,22 +53,24 @@ ServedModule Served(std::shared_ptr<Net> net) {
 using ModuleMaker = std::function<ServedModule()>;
 
 struct ServeModuleOptions {
-  // Where trainers find this process: host:port, or unix:/path. Beyond this machine TLS is needed:
-  // the job's credentials are also shown to trainers, and read once.
+  // Where trainers find this process: host:port, or unix:/path. Beyond this machine --tls-cert,
+  // --tls-key and --tls-ca are needed; they are read once.
   std::string address;
   uint32_t max_trainers = 64;  // at once
+  uint32_t trainers = 0;       // that ServeModule() waits for; 0: as many as the job has workers
 };
 
 // Starts to serve. Each trainer becomes a worker of the job, under its own name, with a module and
-// a gradient of its own, and the job's encodings. So the process holds two vectors of the model's
-// size for each trainer, and the intermediate results of the trainer's last forwards. The job must
-// outlive the host. Throws RemoteError if it cannot listen, and std::invalid_argument if
-// `optimizer` is not one that RemoteOptimizer takes.
+// a gradient of its own, and the job's encodings. So the process holds, for each trainer, what a
+// worker holds: two vectors of the model's size, up to five more with a lossy push encoding; and
+// the intermediate results of the trainer's last forwards. The job must outlive the host. Throws
+// RemoteError if it cannot listen, and std::invalid_argument if `optimizer` is not one that
+// RemoteOptimizer takes.
 std::unique_ptr<ModuleHost> StartModuleHost(const Job& job, ModuleMaker make,
                                             const torch::optim::OptimizerOptions& optimizer,
                                             const ServeModuleOptions& options);
 
-// Serves until as many trainers as the job has workers have come, and all are gone.
+// Serves until all trainers have come and have left, or were gone for --connect-timeout.
 void ServeModule(const Job& job, ModuleMaker make, const torch::optim::OptimizerOptions& optimizer,
                  const ServeModuleOptions& options);
 

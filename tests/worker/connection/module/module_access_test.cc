@@ -60,7 +60,7 @@ TEST(ModuleAccessTest, WithATokenOnlyThoseWhoKnowItMayEnter) {
   options.token = "secret";
   const auto host = StartHost(options).value();
   ModuleLinkOptions trainer = TrainerOf(*host);
-  EXPECT_THAT(EnterModule(trainer), IsError(Reason::kBadToken, HasSubstr("same --token-file")));
+  EXPECT_THAT(EnterModule(trainer), IsError(Reason::kBadToken, HasSubstr("no job token")));
   trainer.token = "secre";
   EXPECT_THAT(EnterModule(trainer), IsError(Reason::kBadToken, testing::_));
   trainer.token = "secret";
@@ -99,6 +99,16 @@ TEST(ModuleAccessTest, AnAddressThatIsInUseIsTold) {
   again.address = host->address();
   EXPECT_THAT(StartHost(again),
               HasCode(absl::StatusCode::kUnavailable, HasSubstr("cannot listen on 127.0.0.1:")));
+}
+
+TEST(ModuleAccessTest, AUnixSocketThatIsInUseIsNotTakenAway) {
+  const auto directory = PrivateDirectory::Create().value();
+  ModuleHostOptions options;
+  options.address = ParseAddress("unix:" + directory->path() + "/host.sock").value();
+  const auto host = StartHost(options).value();
+  EXPECT_THAT(StartHost(options),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("another process listens there")));
+  EXPECT_THAT(EnterModule(TrainerOf(*host)), IsOk());
 }
 
 TEST(ModuleAccessTest, SaysThatThereIsNoModelServer) {

@@ -342,15 +342,40 @@ TEST_F(RemoteModuleTest, AfterTheEndItComputesOnTheFinalParameters) {
 
 // ---- Trainers that come and go ----
 
-TEST_F(RemoteModuleTest, NobodyWaitsForATrainerWhoseCallHasEnded) {
+TEST_F(RemoteModuleTest, NobodyWaitsForATrainerThatHasLeft) {
   ModuleWorld world(Sync(2), MakeSquares(3));
   const Job job = world.Trainer("a");
   RemoteModule a(job);
-  auto b = world.Enter("b").value();
+  const auto b = world.Enter("b").value();
   a.forward(torch::tensor({1.f, 0.f})).sum().backward();
-  b = nullptr;  // as if killed: without Leave
+  EXPECT_THAT(b->Leave(false), IsOk());
   EXPECT_EQ(a.step().step, Step(1));
   EXPECT_THAT(world.Parameters(), ElementsAre(3 - 6, 3));
+}
+
+TEST_F(RemoteModuleTest, ATrainerThatWasKilledIsWaitedForAndMayComeAgain) {
+  ModuleWorld world(Sync(2), MakeSquares(3));
+  const Job job = world.Trainer("a");
+  RemoteModule a(job);
+  world.Enter("b").value() = nullptr;  // without Leave
+  const Job again = world.Trainer("b");
+  RemoteModule b(again);
+  EXPECT_EQ(b.index(), 1u);
+  a.forward(torch::tensor({1.f, 0.f})).sum().backward();
+  b.forward(torch::tensor({3.f, 0.f})).sum().backward();
+  InParallel(2, [&](int i) { EXPECT_EQ((i == 0 ? a : b).step().step, Step(1)); });
+  EXPECT_THAT(world.Parameters(), ElementsAre(3 - (6 + 18) / 2, 3));
+}
+
+TEST_F(RemoteModuleTest, ATrainerReplacesTheOneOfTheSameName) {
+  ModuleWorld world(Sync(1), MakeSquares(3));
+  const Job job = world.Trainer("a");
+  RemoteModule former(job);
+  RemoteModule later(job);
+  EXPECT_THAT(ErrorFrom([&] { former.forward(torch::zeros(2)); }),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("is gone")));
+  later.forward(torch::tensor({1.f, 0.f})).sum().backward();
+  EXPECT_EQ(later.step().step, Step(1));
 }
 
 TEST_F(RemoteModuleTest, ATrainerThatComesAgainHasThePlaceOfTheFormerOne) {
@@ -367,13 +392,17 @@ TEST_F(RemoteModuleTest, ATrainerThatComesAgainHasThePlaceOfTheFormerOne) {
   EXPECT_EQ(again.pushes_before(), 0u);
 }
 
-TEST_F(RemoteModuleTest, TheHostEndsWhenAllTrainersHaveComeAndGone) {
+TEST_F(RemoteModuleTest, TheHostEndsWhenAllTrainersHaveComeAndLeft) {
   ModuleWorld world(Sync(2), MakeSquares(3));
+  for (const std::string name : {"a", "b"}) {
+    EXPECT_THAT(world.Enter(name).value()->Leave(false), IsOk());
+  }
+  world.host().AwaitEnd();
+}
+
+TEST_F(RemoteModuleTest, TheHostGivesUpTrainersThatWereGoneForTooLong) {
+  ModuleWorld world(Sync(1), MakeSquares(3));  // for the second that its job has patience
   world.Enter("a").value() = nullptr;
-  const auto b = world.Enter("b");
-  ASSERT_THAT(b, IsOk());
-  (*b)->Leave(false).IgnoreError();
-  const_cast<std::unique_ptr<ModuleSession>&>(*b) = nullptr;
   world.host().AwaitEnd();
 }
 
@@ -488,17 +517,77 @@ TEST_F(MisuseTest, AGradientThatIsNotFiniteIsRefusedByTheParameterServer) {
   EXPECT_THAT(ErrorFrom([this] { model_.step(); }), IsError(Reason::kNotFinite, testing::_));
 }
 
-TEST_F(RemoteModuleTest, AnErrorOfABackwardThatNobodyWaitedForIsToldByTheNextCall) {
+// A module whose backward fails if the gradient is above 1.
+ModuleMaker MakeFragile() {
+  return [] {
+    auto module = std::make_shared<Squares>(3);
+    return ServedModule{module, [module](const std::vector<torch::Tensor>& inputs) {
+                          torch::Tensor output = module->forward(inputs[0]);
+                          output.register_hook([](const torch::Tensor& gradient) {
+                            TORCH_CHECK(gradient.max().item<float>() <= 1, "it breaks");
+                          });
+                          return output;
+                        }};
+  };
+}
+
+TEST_F(RemoteModuleTest, NothingIsPushedAfterABackwardThatFailed) {
+  ModuleWorld world(Sync(1), MakeFragile());
+  const Job job = world.Trainer("a");
+  RemoteModule model(job);
+  model.forward(torch::tensor({1.f, 0.f})).sum().backward();
+  (model.forward(torch::tensor({1.f, 0.f})) * 2).sum().backward();  // nobody waits for its answer
+  EXPECT_THAT(ErrorFrom([&] { model.step(); }),
+              IsError(Reason::kBadArgument, HasSubstr("it breaks")));
+  EXPECT_THAT(world.Parameters(), ElementsAre(3, 3));
+  model.forward(torch::tensor({1.f, 0.f})).sum().backward();
+  EXPECT_EQ(model.step().step, Step(1));
+  EXPECT_THAT(world.Parameters(), ElementsAre(3 - 6, 3));
+}
+
+TEST_F(RemoteModuleTest, AnOutputWithoutGradientsHasNoGradientFunction) {
   ModuleWorld world(Sync(1), [] {
-    return ServedModule{std::make_shared<Squares>(2), [](const std::vector<torch::Tensor>&) {
-                          return torch::zeros(2);  // depends on no parameter
+    auto module = std::make_shared<Squares>(2);
+    return ServedModule{module, [module](const std::vector<torch::Tensor>& inputs) {
+                          return module->forward(inputs[0]).argmax();
                         }};
   });
   const Job job = world.Trainer("a");
   RemoteModule model(job);
-  model.forward(torch::ones(2)).sum().backward();
-  EXPECT_THAT(ErrorFrom([&] { model.step(); }),
-              IsError(Reason::kBadArgument, HasSubstr("does not require grad")));
+  const torch::Tensor output = model.forward(torch::tensor({1.f, 2.f}));
+  EXPECT_EQ(output.item<int64_t>(), 1);
+  EXPECT_FALSE(output.requires_grad());
+}
+
+TEST_F(RemoteModuleTest, AModuleMayChangeItsInputInPlace) {
+  ModuleWorld world(Sync(1), [] {
+    auto module = std::make_shared<Squares>(2);
+    return ServedModule{module, [module](const std::vector<torch::Tensor>& inputs) {
+                          return module->forward(inputs[0].relu_());
+                        }};
+  });
+  const Job job = world.Trainer("a");
+  RemoteModule model(job);
+  const torch::Tensor x = torch::tensor({-1.f, 5.f}).set_requires_grad(true);
+  model.forward(x).sum().backward();
+  EXPECT_THAT(Numbers(x.grad()), ElementsAre(0, 4));
+}
+
+TEST_F(RemoteModuleTest, OutputsAndGradientsOfManyMegabytesArrive) {
+  constexpr int64_t kElements = 4 << 20;
+  ModuleWorld world(Sync(1), [] {
+    auto module = std::make_shared<Squares>(1);
+    return ServedModule{module, [module](const std::vector<torch::Tensor>& inputs) {
+                          return inputs[0] * module->w[0];
+                        }};
+  });
+  const Job job = world.Trainer("a");
+  RemoteModule model(job);
+  const torch::Tensor x = torch::ones(kElements).set_requires_grad(true);
+  const torch::Tensor output = model.forward(x);
+  EXPECT_EQ(output.numel(), kElements);
+  output.sum().backward();
+  EXPECT_EQ(x.grad().sum().item<double>(), kElements);
 }
 
 // ---- Below the interface ----
@@ -576,6 +665,8 @@ TEST_F(ModuleServerTest, ATensorThatLiesAboutItsSizeIsRefused) {
   tensor.add_shape(8);  // the product overflows to 0
   tensor.clear_data();
   EXPECT_THAT(RefusalOf(tensor), HasSubstr("as many as its shape says"));
+  tensor.set_shape(1, 0);  // empty, with strides that no memory has
+  EXPECT_THAT(RefusalOf(tensor), HasSubstr("as many as its shape says"));
 }
 
 TEST_F(ModuleServerTest, ATensorOfAnUnknownTypeOrOfManyDimensionsIsRefused) {
@@ -585,6 +676,14 @@ TEST_F(ModuleServerTest, ATensorOfAnUnknownTypeOrOfManyDimensionsIsRefused) {
   for (int i = 0; i < 17; ++i) tensor.add_shape(1);
   tensor.set_data("x");
   EXPECT_THAT(RefusalOf(tensor), HasSubstr("17 dimensions"));
+}
+
+TEST_F(ModuleServerTest, ABoolIsZeroOrOne) {
+  v1::ModuleTensor tensor;
+  tensor.set_type(v1::ELEMENT_BOOL);
+  tensor.add_shape(2);
+  tensor.set_data(std::string("\1\2"));
+  EXPECT_THAT(RefusalOf(tensor), HasSubstr("a byte above 1"));
 }
 
 TEST_F(ModuleServerTest, AStepOfNoSamplesIsRefused) {
