@@ -16,7 +16,7 @@
 #include "common/encoding/transforms/builtin_transforms.h"
 #include "common/wire/encoding.h"
 #include "tests/fuzz/input.h"
-#include "tests/fuzz/plain_decoder.h"
+#include "tests/fuzz/oracles/plain_decoder.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/target.h"
 

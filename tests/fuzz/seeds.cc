@@ -24,6 +24,7 @@
 #include "common/wire/status.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
 #include "server/durable/format/saved_state.h"
+#include "sluice/v1/module_server.pb.h"
 #include "sluice/v1/parameter_server.pb.h"
 #include "tests/testing/buffers.h"
 #include "tests/testing/durable/checkpoints.h"
@@ -223,6 +224,30 @@ void PutCalls(Seeds& seeds) {
   }
 }
 
+void PutModuleMessages(Seeds& seeds) {
+  v1::ModuleTensor tensor;
+  tensor.set_type(v1::ELEMENT_FLOAT32);
+  tensor.add_shape(2);
+  tensor.add_shape(1);
+  tensor.set_requires_grad(true);
+  tensor.set_data(std::string(8, 'x'));
+  v1::ModuleRequest request;
+  request.mutable_forward()->set_call(1);
+  *request.mutable_forward()->add_inputs() = tensor;
+  tensor.set_type(v1::ELEMENT_BOOL);
+  tensor.set_data(std::string(2, 1));
+  *request.mutable_forward()->add_inputs() = tensor;
+  seeds.Put("module_messages", request.SerializeAsString());
+  *request.mutable_backward()->mutable_gradient() = tensor;
+  seeds.Put("module_messages", request.SerializeAsString());
+  v1::ModuleReply reply;
+  *reply.mutable_gradients()->add_gradients() = tensor;
+  seeds.Put("module_messages", reply.SerializeAsString());
+  reply.mutable_failure()->set_code(3);
+  reply.mutable_failure()->set_reason("BAD_ARGUMENT");
+  seeds.Put("module_messages", reply.SerializeAsString());
+}
+
 void PutTexts(Seeds& seeds) {
   for (const char* address : {"node7:7070", "[::1]:0", "unix:/tmp/s", "127.0.0.1:65535"}) {
     seeds.Put("launch_text", Byte(0) + address);
@@ -256,4 +281,5 @@ int main(int argc, char** argv) {
   sluice::PutDurable(seeds);
   sluice::PutCalls(seeds);
   sluice::PutTexts(seeds);
+  sluice::PutModuleMessages(seeds);
 }

@@ -66,7 +66,7 @@ become_node() {
 on() {
   local node=$1
   shift
-  nsenter --target "${NODE_PID[$node]}" --uts --net --mount --pid -- "$@"
+  nsenter --target "${NODE_PID[$node]}" --uts --net --mount --pid --wdns="$PWD" -- "$@"
 }
 
 # enter_own_namespaces ARGUMENT…: starts the tool again, in a network and with mounts of its own.

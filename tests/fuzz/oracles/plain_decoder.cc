@@ -1,4 +1,4 @@
-#include "tests/fuzz/plain_decoder.h"
+#include "tests/fuzz/oracles/plain_decoder.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // Encoded values read in the plainest way: what common/encoding/FORMAT.md says, line by line, with
 // no thought of speed. What Sluice's own decoder is compared with; it shares no code with it.
 
-#ifndef SLUICE_TESTS_FUZZ_PLAIN_DECODER_H_
-#define SLUICE_TESTS_FUZZ_PLAIN_DECODER_H_
+#ifndef SLUICE_TESTS_FUZZ_ORACLES_PLAIN_DECODER_H_
+#define SLUICE_TESTS_FUZZ_ORACLES_PLAIN_DECODER_H_
 
 #include <vector>
 
@@ -19,4 +19,4 @@ absl::optional<std::vector<float>> DecodePlainly(const ChunkEncoding& how,
 
 }  // namespace sluice
 
-#endif  // SLUICE_TESTS_FUZZ_PLAIN_DECODER_H_
+#endif  // SLUICE_TESTS_FUZZ_ORACLES_PLAIN_DECODER_H_
