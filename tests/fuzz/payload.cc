@@ -40,9 +40,10 @@ Decoded DecodeOver(int byte, const EncodedChunk& chunk) {
   return decoded;
 }
 
-// Which of two NaNs a sum becomes is the compiler's choice.
+// Whether they have the same bits. Which of two NaNs a sum becomes is the compiler's choice.
 bool Same(float a, float b) {
-  return (std::isnan(a) && std::isnan(b)) || std::memcmp(&a, &b, sizeof(a)) == 0;
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  return a == b && std::signbit(a) == std::signbit(b);
 }
 
 void CompareWithThePage(const EncodedChunk& chunk, const Decoded& decoded) {
