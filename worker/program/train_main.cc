@@ -30,6 +30,7 @@
 #include "worker/job_flags.h"
 #include "worker/program/model_flags.h"
 #include "worker/program/optimizer_flags.h"
+#include "worker/torch/training/gradient_group.h"
 #include "worker/torch/training/learners.h"
 #include "worker/training/progress.h"
 #include "worker/training/run_record.h"
@@ -71,9 +72,11 @@ void AddLocalStepFlags(CLI::App& app, TrainFlags& flags) {
 }
 
 void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
-  app.add_option("--role", flags.role,
-                 "job (server and workers) or single (one process, no server)")
-      ->check(CLI::IsMember({"job", "single"}))
+  app.add_option(
+         "--role", flags.role,
+         "job (server and workers), single (one process, no server) or allreduce (no server: "
+         "all ranks of the launch average their gradients by gloo)")
+      ->check(CLI::IsMember({"job", "single", "allreduce"}))
       ->capture_default_str();
   AddModelFlags(app, flags.model);
   app.add_option("--batch-size", flags.trainer.batch_size, "samples in a batch of one worker")
@@ -181,7 +184,8 @@ absl::Status TrainAndEvaluate(const TrainFlags& flags, const Splits& data, bool 
   return learner.Report({{"test accuracy", evaluation->top1}});
 }
 
-absl::Status RunWorker(const TrainFlags& flags, const Job* job) {
+// Trains with the job's server or, without a job, alone or in a group.
+absl::Status RunWorker(const TrainFlags& flags, const Job* job, GradientGroup* group = nullptr) {
   const auto data = LoadSplits(flags);
   if (!data.ok()) return data.status();
   absl::StatusOr<std::unique_ptr<RunRecord>> record = nullptr;
@@ -189,10 +193,11 @@ absl::Status RunWorker(const TrainFlags& flags, const Job* job) {
   if (!record.ok()) return record.status();
   LearnerOptions options = flags.learner;
   options.form = data->train.form;
-  auto learner = job == nullptr ? MakeLocalLearner(options) : MakeRemoteLearner(options, *job);
+  auto learner =
+      job == nullptr ? MakeLocalLearner(options, group) : MakeRemoteLearner(options, *job);
   if (!learner.ok()) return learner.status();
-  const absl::Status trained =
-      TrainAndEvaluate(flags, *data, job == nullptr || job->speaks(), record->get(), **learner);
+  const bool speaks = job == nullptr ? (*learner)->place().index == 0 : job->speaks();
+  const absl::Status trained = TrainAndEvaluate(flags, *data, speaks, record->get(), **learner);
   if (*record != nullptr && !(*record)->status().ok()) {
     std::cerr << absl::StrCat("sluice_train: ", (*record)->status().message(), "\n");
   }
@@ -209,6 +214,26 @@ uint64_t PushesOf(const TrainFlags& flags) {
   if (!samples.ok()) return 0;
   const uint64_t batches = *samples * flags.trainer.epochs / flags.trainer.batch_size;
   return batches / std::max(flags.local.every, uint32_t{1});
+}
+
+// With --role=single or allreduce.
+absl::Status TrainWithoutServer(TrainFlags& flags) {
+  if (WantsTrace(flags.job)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--trace shows what happens between workers and a server; --role=", flags.role,
+                     " has none"));
+  }
+  absl::StatusOr<std::unique_ptr<GradientGroup>> group = nullptr;
+  if (flags.role == "allreduce") {
+    group = GradientGroup::Join();
+    if (!group.ok()) return group.status();
+    SetPushes(PushesOf(flags) / (*group)->world().size,
+              flags.job);  // each step takes a batch of all
+  }
+  const auto schedule = ScheduleFrom(flags.job);
+  if (!schedule.ok()) return schedule.status();
+  flags.learner.schedule = *schedule;
+  return RunWorker(flags, nullptr, group->get());
 }
 
 int Fail(const absl::Status& status) { return ReportFailure("sluice_train", status); }
@@ -233,15 +258,8 @@ int Main(int argc, char** argv) {
   flags.trainer.augmentation.mirror = absl::StrContains(flags.augment, "flip");
   SetPushes(PushesOf(flags), flags.job);
   absl::Status status;
-  if (flags.role == "single") {
-    if (WantsTrace(flags.job)) {
-      return Fail(absl::InvalidArgumentError(
-          "--trace shows what happens between workers and a server; --role=single has none"));
-    }
-    const auto schedule = ScheduleFrom(flags.job);
-    if (!schedule.ok()) return Fail(schedule.status());
-    flags.learner.schedule = *schedule;
-    status = RunWorker(flags, nullptr);
+  if (flags.role != "job") {
+    status = TrainWithoutServer(flags);
   } else {
     auto job = Job::Start(flags.job);
     if (!job.ok()) return Fail(job.status());

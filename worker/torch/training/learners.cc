@@ -39,18 +39,30 @@ float ForwardBackward(Classifier& model, Batch batch) {
 
 class LocalLearner final : public Learner {
  public:
-  explicit LocalLearner(const LearnerOptions& options)
+  LocalLearner(const LearnerOptions& options, GradientGroup* group)
       : options_(options),
         model_(MakeSeededModel(options)),
-        optimizer_(MakeTorchOptimizer({options.optimizer}, *model_)) {}
+        optimizer_(MakeTorchOptimizer({options.optimizer}, *model_)),
+        group_(group) {
+    if (group_ != nullptr) group_->Equalize(*model_);
+  }
 
-  Place place() const override { return Place(); }
+  Place place() const override {
+    if (group_ == nullptr) return Place();
+    const MpiWorld& world = group_->world();
+    return {static_cast<uint32_t>(world.rank), static_cast<uint32_t>(world.size), 0};
+  }
 
   absl::StatusOr<LearnReport> Learn(Batch batch) override {
     return Guarded([&] {
       LearnReport report;
       optimizer_->zero_grad();
       report.loss = ForwardBackward(*model_, std::move(batch));
+      if (group_ != nullptr) {
+        const absl::Time computed = RealClock().Now();
+        group_->Average(*model_);
+        report.exchange = RealClock().Now() - computed;
+      }
       SetLearningRates({options_.optimizer}, options_.schedule.FactorAt(step_), *optimizer_);
       optimizer_->step();
       step_ = step_.Next();
@@ -59,7 +71,14 @@ class LocalLearner final : public Learner {
     });
   }
 
-  absl::Status Finish(bool) override { return absl::OkStatus(); }
+  absl::Status Finish(bool) override {
+    if (group_ == nullptr) return absl::OkStatus();
+    return Guarded([&] {
+             group_->Barrier();
+             return true;
+           })
+        .status();
+  }
 
   absl::StatusOr<Evaluation> Evaluate(const Dataset& data) override {
     return Guarded([&] { return sluice::Evaluate(*model_, data); });
@@ -71,6 +90,7 @@ class LocalLearner final : public Learner {
   const LearnerOptions options_;
   const std::shared_ptr<Classifier> model_;
   const std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  GradientGroup* const group_;  // null: this process is alone
   Step step_;
 };
 
@@ -134,11 +154,12 @@ class RemoteLearner final : public Learner {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& options) {
+absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& options,
+                                                          GradientGroup* group) {
   const absl::Status valid = Validate(options.optimizer);
   if (!valid.ok()) return valid;
   return Guarded(
-      [&]() -> std::unique_ptr<Learner> { return std::make_unique<LocalLearner>(options); });
+      [&]() -> std::unique_ptr<Learner> { return std::make_unique<LocalLearner>(options, group); });
 }
 
 absl::StatusOr<std::unique_ptr<Learner>> MakeRemoteLearner(const LearnerOptions& options,

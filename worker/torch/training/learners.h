@@ -14,6 +14,7 @@
 #include "common/protocol/optimizer_options.h"
 #include "worker/data/dataset.h"
 #include "worker/job.h"
+#include "worker/torch/training/gradient_group.h"
 #include "worker/training/learner.h"
 #include "worker/training/local_steps.h"
 
@@ -34,8 +35,11 @@ struct LearnerOptions {
 };
 
 // Makes a learner that trains in this process with torch::optim. INVALID_ARGUMENT if an option is
-// not valid, or if torch::optim does not have the optimizer.
-absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& options);
+// not valid, or if torch::optim does not have the optimizer. With `group`, which must outlive the
+// learner, it averages its gradients with the other ranks of the group: then all ranks take the
+// same steps, on batches of which each has a part.
+absl::StatusOr<std::unique_ptr<Learner>> MakeLocalLearner(const LearnerOptions& options,
+                                                          GradientGroup* group = nullptr);
 
 // Makes a learner that trains with a RemoteOptimizer: joins the job, and returns once the model has
 // the job's parameters. Returns the errors of RemoteOptimizer's constructor. `job` must outlive the
