@@ -27,6 +27,11 @@ bool Averages(const OptimizerConfig& optimizer) {
   return std::holds_alternative<AveragingOptions>(optimizer.options);
 }
 
+// Whether the length of a step hardly depends on the size of the gradient.
+bool Normalizes(const OptimizerConfig& optimizer) {
+  return !std::holds_alternative<SgdOptions>(optimizer.options) && !Averages(optimizer);
+}
+
 bool AdmitsStale(const Consistency& consistency) {
   return consistency.mode != ConsistencyMode::kSync && consistency.mode != ConsistencyMode::kBackup;
 }
@@ -44,11 +49,14 @@ std::string ReasonFor(const StalenessRules& rules, const Consistency& consistenc
   const absl::string_view mode = ConsistencyModeName(consistency.mode);
   if (!AdmitsStale(consistency)) return absl::StrCat("no stale gradient counts in ", mode, " mode");
   if (Averages(optimizer)) return "the workers push parameters, which do not become stale";
-  if (!rules.any()) return "they were turned off";
-  if (consistency.gap_aware != RuleChoice::kAuto ||
-      consistency.ordered_momentum != RuleChoice::kAuto) {
-    return "they were asked for";
+  const bool automatic = consistency.gap_aware == RuleChoice::kAuto &&
+                         consistency.ordered_momentum == RuleChoice::kAuto;
+  if (!rules.any() && automatic) {
+    return absl::StrCat(OptimizerTitle(optimizer.options),
+                        " divides gradients by their size, and is more accurate without rules");
   }
+  if (!rules.any()) return "they were turned off";
+  if (!automatic) return "they were asked for";
   if (consistency.discount_stale) return "--discount-stale already weighs gradients by their age";
   if (rules.ordered_momentum) {
     return absl::StrCat(mode, " mode with SGD and momentum is most accurate with both rules");
@@ -89,7 +97,8 @@ StalenessRules ChooseRules(const Consistency& consistency, const OptimizerConfig
     return choice == RuleChoice::kOn || (choice == RuleChoice::kAuto && automatic);
   };
   rules.discount_stale = consistency.discount_stale && slopes;
-  rules.gap_aware = slopes && chosen(consistency.gap_aware, !consistency.discount_stale);
+  rules.gap_aware = slopes && chosen(consistency.gap_aware,
+                                     !consistency.discount_stale && !Normalizes(optimizer));
   rules.ordered_momentum =
       slopes && HasPlainMomentum(optimizer) && chosen(consistency.ordered_momentum, true);
   rules.reason = ReasonFor(rules, consistency, optimizer);

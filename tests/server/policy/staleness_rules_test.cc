@@ -42,11 +42,24 @@ TEST(StalenessRulesTest, AutoUsesBothRulesWhereStaleGradientsOfSgdWithMomentumCo
 TEST(StalenessRulesTest, AutoUsesTheGapAloneWhereMomentumCannotBeOrdered) {
   SgdOptions nesterov = Momentum(0.9);
   nesterov.nesterov = true;
-  const OptimizerConfig others[] = {{SgdOptions()}, {nesterov}, {AdamOptions()}, {LambOptions()}};
+  const OptimizerConfig others[] = {{SgdOptions()}, {nesterov}};
   for (const OptimizerConfig& optimizer : others) {
     const StalenessRules rules = ChooseRules(Auto(ConsistencyMode::kAsync), optimizer);
     EXPECT_TRUE(rules.gap_aware);
     EXPECT_FALSE(rules.ordered_momentum);
+  }
+}
+
+TEST(StalenessRulesTest, AutoUsesNoneWithOptimizersThatNormalize) {
+  for (const OptimizerOptions& options : AllOptimizers()) {
+    if (std::holds_alternative<SgdOptions>(options)) continue;
+    if (std::holds_alternative<AveragingOptions>(options)) continue;
+    const StalenessRules rules = ChooseRules(Auto(ConsistencyMode::kAsync), {options});
+    EXPECT_FALSE(rules.any()) << OptimizerName(options);
+    EXPECT_THAT(rules.reason, HasSubstr("divides gradients by their size"));
+    Consistency asked = Auto(ConsistencyMode::kAsync);
+    ASSERT_THAT(ParseStalenessRules("gap-aware", &asked), IsOk());
+    EXPECT_TRUE(ChooseRules(asked, {options}).gap_aware) << OptimizerName(options);
   }
 }
 
