@@ -1,4 +1,4 @@
-// What a call tells of its caller: the job's token, and the roles in its certificate.
+// Reads from a call who the caller is: the job's token, and the roles in the caller's certificate.
 
 #ifndef SLUICE_COMMON_WIRE_CALLER_H_
 #define SLUICE_COMMON_WIRE_CALLER_H_

@@ -25,10 +25,10 @@
 #include "common/wire/deadline.h"
 #include "common/wire/grpc_runtime.h"
 #include "common/wire/messages.h"
-#include "common/wire/push.h"
 #include "common/wire/status.h"
 #include "sluice/v1/module_server.grpc.pb.h"
 #include "worker/connection/grpc/channel.h"
+#include "worker/connection/module/module_answer.h"
 #include "worker/connection/module/module_messages.h"
 
 namespace sluice {
@@ -57,72 +57,6 @@ absl::Status CheckName(const std::string& trainer) {
   if (!trainer.empty() && trainer.size() <= kMaxWorkerName) return absl::OkStatus();
   return MakeError(Reason::kBadArgument, absl::StrCat("enter.trainer has ", trainer.size(),
                                                       " bytes, expected 1 to ", kMaxWorkerName));
-}
-
-v1::ModuleReply FailureOf(const absl::Status& status) {
-  v1::ModuleReply reply;
-  *reply.mutable_failure() = ToProto(status);
-  return reply;
-}
-
-v1::ModuleReply DoneOr(const absl::Status& status) {
-  if (!status.ok()) return FailureOf(status);
-  v1::ModuleReply reply;
-  reply.mutable_done();
-  return reply;
-}
-
-v1::ModuleReply Forward(v1::ForwardModule&& message, ModuleSession& session) {
-  auto call = FromProto(std::move(message));
-  if (!call.ok()) return FailureOf(call.status());
-  auto output = session.Forward(*std::move(call));
-  if (!output.ok()) return FailureOf(output.status());
-  v1::ModuleReply reply;
-  *reply.mutable_output() = ToProto(*std::move(output));
-  return reply;
-}
-
-v1::ModuleReply Backward(v1::BackwardModule&& message, ModuleSession& session) {
-  auto gradient = FromProto(std::move(*message.mutable_gradient()));
-  if (!gradient.ok()) return FailureOf(gradient.status());
-  auto gradients = session.Backward(message.call(), *std::move(gradient));
-  if (!gradients.ok()) return FailureOf(gradients.status());
-  v1::ModuleReply reply;
-  *reply.mutable_gradients() = ToProto(*std::move(gradients));
-  return reply;
-}
-
-v1::ModuleReply Step(const v1::StepModule& message, ModuleSession& session) {
-  absl::optional<float> loss;
-  if (message.has_loss()) loss = message.loss();
-  const auto report = session.Step(message.samples(), loss);
-  if (!report.ok()) return FailureOf(report.status());
-  PushOutcome outcome;
-  outcome.disposition = report->disposition;
-  outcome.step = report->step;
-  outcome.staleness = report->staleness;
-  v1::ModuleReply reply;
-  *reply.mutable_stepped() = ToProto(outcome);
-  return reply;
-}
-
-absl::StatusOr<v1::ModuleReply> Answer(v1::ModuleRequest&& request, ModuleSession& session) {
-  switch (request.request_case()) {
-    case v1::ModuleRequest::kForward:
-      return Forward(std::move(*request.mutable_forward()), session);
-    case v1::ModuleRequest::kBackward:
-      return Backward(std::move(*request.mutable_backward()), session);
-    case v1::ModuleRequest::kDropGradient:
-      return DoneOr(session.DropGradient());
-    case v1::ModuleRequest::kStep:
-      return Step(request.step(), session);
-    case v1::ModuleRequest::kLeave:
-      return DoneOr(session.Leave(request.leave().stay()));
-    default:
-      return MakeError(Reason::kBadArgument,
-                       "a request of Train is empty or a second `enter`; expected one of the "
-                       "others in module_server.proto");
-  }
 }
 
 }  // namespace
@@ -263,7 +197,7 @@ class ModuleHost::Parts final : public v1::ModuleServer::Service {
     v1::ModuleRequest request;
     while (open && stream.Read(&request)) {
       const bool leaves = request.has_leave();
-      auto reply = Answer(std::move(request), session);
+      auto reply = AnswerModule(std::move(request), session);
       if (!reply.ok()) return reply.status();
       left |= leaves && reply->has_done();
       open = write(*reply);

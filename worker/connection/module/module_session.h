@@ -1,4 +1,4 @@
-// What a trainer asks of a module on a server. On the server the module itself implements it
+// The interface that a module on a server has for a trainer. On the server the module implements it
 // (worker/torch/remote_module), at the trainer the wire does (ModuleLink).
 
 #ifndef SLUICE_WORKER_CONNECTION_MODULE_MODULE_SESSION_H_

@@ -27,7 +27,7 @@ inline constexpr size_t kMaxTensorBytes = size_t{64} << 20;
 struct PlainTensor {
   ElementType type = ElementType::kFloat32;
   std::vector<int64_t> shape;
-  // Of an input: whether the trainer needs its gradient. Of an output: whether it has one.
+  // An input has it if the trainer needs its gradient, an output if it has a gradient.
   bool requires_grad = false;
   std::string data;  // row-major, little-endian
 };
