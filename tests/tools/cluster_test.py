@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Launches over two nodes that tools/cluster/try makes: by mpirun with a host file, and under Slurm."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import tempfile
 import unittest
 import xml.etree.ElementTree
 
@@ -47,6 +49,26 @@ class ClusterTest(unittest.TestCase):
     def test_mpirun_trains_in_an_allocation_of_two_nodes(self):
         self.need("slurmctld", "slurmd", "munged", "sbatch", "mpirun", "ip")
         self.launch("slurm-mpirun")
+
+    def test_allreduce_and_a_server_are_compared_over_links(self):
+        self.need("sshd", "mpirun", "ip", "tc")
+        nodes, parameters = 4, 4 * 203530
+        with tempfile.TemporaryDirectory() as folder:
+            ended = subprocess.run(
+                [os.path.join(TREE, "tools/bench/comparison"), "--methods=allreduce (MPI),allreduce (gloo),async",
+                 "--columns=1 Gbit/s", "--learning-rates=0.05", "--momenta=0", "--seeds=1", "--seconds=2",
+                 f"--results={folder}/results", "--", "--max-steps=3"],
+                env={**os.environ, "SLUICE_BIN": os.getcwd()}, capture_output=True, text=True, check=False, timeout=240)
+            self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+            with open(f"{folder}/results", encoding="utf-8") as lines:
+                results = [json.loads(line.split("\t")[1]) for line in lines]
+        self.assertEqual([result["method"] for result in results], ["allreduce (MPI)", "allreduce (gloo)", "async"])
+        for result in results:
+            # All ranks together send 2 (n - 1) models in a step; a worker and the server one each in a round.
+            sends = (2 * (nodes - 1) * max(result["batches"]) if "allreduce" in result["method"]
+                     else 2 * sum(result["batches"]))
+            self.assertGreater(sends, 0)
+            self.assertAlmostEqual(result["bytes"] / (sends * parameters), 1.1, delta=0.15, msg=result["method"])
 
 
 class Recorded(unittest.TextTestResult):

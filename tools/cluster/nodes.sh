@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Shell functions that make nodes of a cluster on this machine, for tools/cluster/try.
+# Shell functions that make nodes of a cluster on this machine, for tools/cluster/try and tools/bench/comparison.
 #
 # A node is a set of namespaces: it has its own host name, network address, processes, /tmp, /run and /dev/shm. All
 # nodes see the same other files, as with a shared file system. Nothing of it is left when the tool has ended.
@@ -67,6 +67,45 @@ on() {
   local node=$1
   shift
   nsenter --target "${NODE_PID[$node]}" --uts --net --mount --pid --wdns="$PWD" -- "$@"
+}
+
+# start_sshds COUNT: an sshd on each of the nodes that lets this user in without a password, as on a cluster. ssh
+# finds them with -F "$NODES_FOLDER/ssh_config".
+start_sshds() {
+  local count=$1 node key=$NODES_FOLDER/key
+  ssh-keygen -q -t ed25519 -N '' -f "$key"
+  cp "$key.pub" "$NODES_FOLDER/authorized_keys"
+  cat >"$NODES_FOLDER/sshd_config" <<CONFIG
+HostKey $key
+AuthorizedKeysFile $NODES_FOLDER/authorized_keys
+PermitRootLogin prohibit-password
+StrictModes no
+UsePAM no
+PidFile none
+CONFIG
+  cat >"$NODES_FOLDER/ssh_config" <<CONFIG
+IdentityFile $key
+UserKnownHostsFile $NODES_FOLDER/known_hosts
+StrictHostKeyChecking accept-new
+LogLevel ERROR
+CONFIG
+  for ((node = 1; node <= count; ++node)); do
+    on "node$node" /usr/sbin/sshd -D -e -f "$NODES_FOLDER/sshd_config" 2>"$NODES_FOLDER/sshd$node.log" &
+  done
+  for ((node = 1; node <= count; ++node)); do wait_for "sshd on node$node" on node1 ssh -F "$NODES_FOLDER/ssh_config" "node$node" true; done
+}
+
+# wait_for WHAT COMMAND…: repeats a command until it succeeds, for up to 30 s.
+wait_for() {
+  local what=$1 try
+  shift
+  for ((try = 0; try < 150; ++try)); do
+    "$@" >/dev/null 2>&1 && return
+    sleep 0.2
+  done
+  echo "$SLUICE_TOOL: no $what within 30 s; its files: $(ls "$NODES_FOLDER")" >&2
+  tail -n 20 "$NODES_FOLDER"/*.log >&2 || true
+  return 1
 }
 
 # enter_own_namespaces ARGUMENT…: starts the tool again, in a network and with mounts of its own.

@@ -8,10 +8,14 @@ import threading
 class Results:
     """The result of a run is one line of text; its key is the list of its flags. Any thread may call make()."""
 
-    def __init__(self, run, file=None):
-        """`run` makes the result of a list of flags. `file` has the results of earlier calls, and gets new ones."""
+    def __init__(self, run, file=None, tell=str):
+        """`run` makes the result of a list of flags. `file` has the results of earlier calls, and gets new ones.
+
+        `tell` makes the words that are printed about a new result.
+        """
         self._run = run
         self._file = file
+        self._tell = tell
         self._lock = threading.Lock()
         self._known = {}
         if file and os.path.exists(file):
@@ -28,7 +32,7 @@ class Results:
     def _note(self, key, line):
         with self._lock:
             self._known[key] = line
-            print(line, file=sys.stderr, flush=True)
+            print(self._tell(line), file=sys.stderr, flush=True)
             if self._file:
                 with open(self._file, "a", encoding="utf-8") as lines:
                     lines.write(f"{key}\t{line}\n")

@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from results import Results
 
 SINGLE = "single"  # one process, without a server
+ALLREDUCE = "allreduce"  # no server: its process is one more that trains
+LOCAL = "local:"  # before the number of local steps
 
 
 def launch(launcher, ranks):
@@ -28,7 +30,13 @@ def command(arguments, flags, record):
     train = [arguments.program, *rest, f"--json={record}", "--progress=off"]
     if mode == SINGLE:
         return [*train, "--role=single"]
-    return [*launch(arguments.launcher, arguments.workers + 1), *train, f"--mode={mode}"]
+    if mode == ALLREDUCE:
+        choice = ["--role=allreduce"]
+    elif mode.startswith(LOCAL):
+        choice = ["--mode=sync", f"--local-steps={mode.removeprefix(LOCAL)}"]
+    else:
+        choice = [f"--mode={mode}"]
+    return [*launch(arguments.launcher, arguments.workers + 1), *train, *choice]
 
 
 def result_of(record, status, errors):
@@ -67,7 +75,7 @@ def cells_of(arguments):
     cells = {}
     for mode, rate, momentum in itertools.product(arguments.modes, arguments.learning_rates, arguments.momenta):
         fixed = [mode, f"--learning-rate={rate:g}", f"--momentum={momentum:g}", *arguments.flags]
-        if mode != SINGLE:
+        if mode not in (SINGLE, ALLREDUCE):
             fixed.append(f"--workers={arguments.workers}")
         cells[mode, rate, momentum] = [[*fixed, f"--seed={seed}"] for seed in range(1, arguments.seeds + 1)]
     return cells

@@ -30,7 +30,7 @@
 #include "worker/job_flags.h"
 #include "worker/program/model_flags.h"
 #include "worker/program/optimizer_flags.h"
-#include "worker/torch/training/gradient_group.h"
+#include "worker/torch/training/gloo_group.h"
 #include "worker/torch/training/learners.h"
 #include "worker/training/progress.h"
 #include "worker/training/run_record.h"
@@ -225,7 +225,7 @@ absl::Status TrainWithoutServer(TrainFlags& flags) {
   }
   absl::StatusOr<std::unique_ptr<GradientGroup>> group = nullptr;
   if (flags.role == "allreduce") {
-    group = GradientGroup::Join();
+    group = JoinGlooGroup();
     if (!group.ok()) return group.status();
     SetPushes(PushesOf(flags) / (*group)->world().size,
               flags.job);  // each step takes a batch of all

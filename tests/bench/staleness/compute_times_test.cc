@@ -11,8 +11,11 @@
 namespace sluice::bench {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::DoubleNear;
+using ::testing::Gt;
 using ::testing::HasSubstr;
+using ::testing::Lt;
 
 constexpr int kDraws = 100000;
 
@@ -50,6 +53,17 @@ TEST(ComputeTimesTest, HaveTheMomentsOfTheirDistribution) {
   EXPECT_THAT(MomentsOf("lognormal:0.5").deviation, DoubleNear(std::sqrt(std::expm1(0.25)), 0.02));
 }
 
+TEST(ComputeTimesTest, StallsAreAsLongAndAsRareAsTheyShallBe) {
+  ComputeTimes times(Parsed("stalls:0.1:25"), 1, 1);
+  int stalls = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    const double time = times.Next(0);
+    ASSERT_TRUE(time == 1 || time == 26) << time;
+    stalls += time == 26 ? 1 : 0;
+  }
+  EXPECT_THAT(stalls, AllOf(Gt(0.095 * kDraws), Lt(0.105 * kDraws)));
+}
+
 TEST(ComputeTimesTest, FollowFromTheSeedAndTheWorker) {
   ComputeTimes times(Parsed("exponential"), 2, 1);
   ComputeTimes same(Parsed("exponential"), 2, 1);
@@ -70,10 +84,11 @@ TEST(ComputeTimesTest, TheLastWorkersAreSlow) {
 }
 
 TEST(ComputeTimesTest, NamesWhatCannotBeParsed) {
-  for (const char* text : {"", "gamma", "lognormal", "lognormal:", "lognormal:0", "lognormal:nan",
-                           "lognormal:4", "constant:1"}) {
+  for (const char* text :
+       {"", "gamma", "lognormal", "lognormal:", "lognormal:0", "lognormal:nan", "lognormal:4",
+        "constant:1", "stalls", "stalls:0.1", "stalls:2:1", "stalls:0.1:-1"}) {
     EXPECT_THAT(ParseComputeTimes(text, "").status().message(),
-                HasSubstr("expected constant, exponential or lognormal:SIGMA"))
+                HasSubstr("expected constant, exponential, lognormal:SIGMA"))
         << text;
   }
   for (const char* text : {"2", "2:", ":2", "-1:2", "2:0", "2:inf", "2:nan", "a:b"}) {

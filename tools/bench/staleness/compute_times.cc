@@ -25,6 +25,15 @@ double Normal(std::mt19937_64& generator) {
   return radius * std::cos(2 * kPi * Uniform(generator));
 }
 
+// `text` is CHANCE:LONGER.
+bool ParseStalls(absl::string_view text, ComputeTimeOptions* options) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits(':', 1));
+  return absl::SimpleAtod(parts.first, &options->chance) && options->chance >= 0 &&
+         options->chance <= 1 && absl::SimpleAtod(parts.second, &options->stall) &&
+         options->stall >= 0 && std::isfinite(options->stall);
+}
+
 absl::Status ParseDistribution(absl::string_view text, ComputeTimeOptions* options) {
   using Kind = ComputeTimeOptions::Kind;
   const std::pair<absl::string_view, absl::string_view> parts =
@@ -36,11 +45,13 @@ absl::Status ParseDistribution(absl::string_view text, ComputeTimeOptions* optio
   } else if (parts.first == "lognormal" && absl::SimpleAtod(parts.second, &options->sigma) &&
              options->sigma > 0 && options->sigma <= 3) {
     options->kind = Kind::kLognormal;
+  } else if (parts.first == "stalls" && ParseStalls(parts.second, options)) {
+    options->kind = Kind::kStalls;
   } else {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--compute is \"", text,
-                     "\", expected constant, exponential or lognormal:SIGMA, with SIGMA above 0 "
-                     "and at most 3"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--compute is \"", text,
+        "\", expected constant, exponential, lognormal:SIGMA with SIGMA above 0 and at "
+        "most 3, or stalls:CHANCE:LONGER with CHANCE from 0 to 1"));
   }
   return absl::OkStatus();
 }
@@ -85,6 +96,8 @@ double ComputeTimes::Next(uint32_t worker) {
   } else if (options_.kind == ComputeTimeOptions::Kind::kLognormal) {
     const double sigma = options_.sigma;
     time = std::exp(sigma * Normal(generator) - sigma * sigma / 2);  // its mean is 1
+  } else if (options_.kind == ComputeTimeOptions::Kind::kStalls) {
+    if (Uniform(generator) <= options_.chance) time += options_.stall;
   }
   const bool slow = worker + options_.slow_workers >= generators_.size();
   return slow ? time * options_.slowness : time;

@@ -74,8 +74,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   AddAveragingFlags(app, flags.local);
   app.add_option("--compute", flags.compute,
-                 "distribution of the time that a batch takes: constant, exponential or "
-                 "lognormal:SIGMA")
+                 "distribution of the time that a batch takes: constant, exponential, "
+                 "lognormal:SIGMA or stalls:CHANCE:LONGER")
       ->capture_default_str();
   app.add_option("--slow", flags.slow,
                  "COUNT:FACTOR: so many workers take so many times as long, for example 2:5");

@@ -1,36 +1,33 @@
-// The ranks of a launch that average their gradients with each other, without a server: allreduce
-// by gloo (torch::distributed), in rings. It is what a parameter server is compared with.
+// Ranks that average their gradients with each other, without a server. It is what a parameter
+// server is compared with.
 
 #ifndef SLUICE_WORKER_TORCH_TRAINING_GRADIENT_GROUP_H_
 #define SLUICE_WORKER_TORCH_TRAINING_GRADIENT_GROUP_H_
 
 #include <torch/nn/module.h>
+#include <torch/types.h>
 
-#include <memory>
-
-#include "absl/status/statusor.h"
 #include "common/launch/mpi_bootstrap.h"
 
 namespace sluice {
 
-// Used by one thread.
+// All ranks call the same functions in the same order. Every function throws c10::Error or
+// std::exception if a rank is gone. Used by one thread.
 class GradientGroup {
  public:
-  // Every rank of a launch by mpirun or srun calls this once. MPI tells where rank 0 is; all other
-  // traffic is gloo's. INVALID_ARGUMENT without a launch, UNIMPLEMENTED if this program was built
-  // without gloo's headers (Debian's libgloo-dev), UNAVAILABLE if the ranks do not find each other.
-  static absl::StatusOr<std::unique_ptr<GradientGroup>> Join();
-
   virtual ~GradientGroup() = default;
 
   const MpiWorld& world() const { return world_; }
 
-  // Gives all ranks the parameters and buffers of rank 0.
-  virtual void Equalize(torch::nn::Module& module) = 0;
+  // Gives all ranks the parameters and the floating-point buffers of rank 0.
+  void Equalize(torch::nn::Module& module);
 
-  // Replaces the gradients, and the floating-point buffers, by their means over all ranks. Throws
-  // c10::Error or std::exception if a rank is gone.
-  virtual void Average(torch::nn::Module& module) = 0;
+  // Replaces the gradients and the floating-point buffers by their means over all ranks.
+  void Average(torch::nn::Module& module);
+
+  // Replaces `values`, contiguous floats of which all ranks have as many, by their sums over all
+  // ranks.
+  virtual void Sum(torch::Tensor& values) = 0;
 
   // Waits for all ranks.
   virtual void Barrier() = 0;
@@ -39,6 +36,9 @@ class GradientGroup {
   explicit GradientGroup(MpiWorld world) : world_(world) {}
 
  private:
+  // Replaces `values` by those of rank 0.
+  virtual void Broadcast(torch::Tensor& values) = 0;
+
   const MpiWorld world_;
 };
 

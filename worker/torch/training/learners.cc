@@ -67,6 +67,7 @@ class LocalLearner final : public Learner {
       optimizer_->step();
       step_ = step_.Next();
       report.step = step_;
+      if (options_.watch) options_.watch(*model_, report);
       return report;
     });
   }
@@ -100,6 +101,7 @@ class RemoteLearner final : public Learner {
       : model_(MakeSeededModel(options)),
         optimizer_(job, *model_, OptimizerConfig{options.optimizer}, options.local,
                    options.overlap ? Overlap::kBackward : Overlap::kOff),
+        watch_(options.watch),
         batches_of_a_push_(options.local.has_value() ? options.local->every : 1) {}
 
   Place place() const override {
@@ -118,6 +120,7 @@ class RemoteLearner final : public Learner {
       report.exchange = RealClock().Now() - computed;
       report.step = round.step;
       report.staleness = round.staleness;
+      if (watch_) watch_(*model_, report);
       return report;
     });
   }
@@ -149,6 +152,7 @@ class RemoteLearner final : public Learner {
  private:
   const std::shared_ptr<Classifier> model_;
   RemoteOptimizer optimizer_;
+  const std::function<void(const Classifier&, const LearnReport&)> watch_;
   const int64_t batches_of_a_push_;
 };
 

@@ -5,6 +5,7 @@
 #define SLUICE_WORKER_TORCH_TRAINING_LEARNERS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include "common/protocol/optimizer_options.h"
 #include "worker/data/dataset.h"
 #include "worker/job.h"
+#include "worker/torch/models/classifier.h"
 #include "worker/torch/training/gradient_group.h"
 #include "worker/training/learner.h"
 #include "worker/training/local_steps.h"
@@ -32,6 +34,8 @@ struct LearnerOptions {
   uint64_t seed = 1;              // of the random numbers of the model's first parameters
   std::string init_from;          // file of first parameters, see LoadStateDict(); empty: random
   int threads = 1;                // of LibTorch
+  // Called after each batch, with the model as it is then; may be null.
+  std::function<void(const Classifier& model, const LearnReport& report)> watch;
 };
 
 // Makes a learner that trains in this process with torch::optim. INVALID_ARGUMENT if an option is

@@ -1,0 +1,221 @@
+/* A worker of a Sluice job for any language: this header is C, and names no other library.
+ *
+ * A program that trains starts a job, describes its model, and then repeats: compute a gradient,
+ * sluice_push(), sluice_wait().
+ *
+ *   sluice_job* job;
+ *   if (sluice_start(&argc, argv, &job) != SLUICE_OK) return fail(sluice_error_message());
+ *   if (sluice_is_server(job)) return sluice_serve(job);
+ *   sluice_buffer* gradient = sluice_buffer_create(elements);
+ *   sluice_client* client;
+ *   sluice_client_create(job, &model, &optimizer, parameters, gradient, &client);
+ *   sluice_join(client);
+ *   sluice_wait(client, SLUICE_FOREVER, NULL);         now `parameters` are the job's
+ *   for (...) {
+ *     compute(parameters, sluice_buffer_floats(gradient));
+ *     sluice_push(client, samples, &loss);
+ *     sluice_wait(client, SLUICE_FOREVER, &round);     now `parameters` are those to go on with
+ *   }
+ *   sluice_leave(client);
+ *   sluice_wait(client, SLUICE_FOREVER, NULL);
+ *
+ * Vectors are float32, without gaps, in the order of the model's tensors. Calls that may wait for
+ * the server return at once; sluice_wait() waits for what they have begun. So a program can handle
+ * signals meanwhile. Lost connections, a server that is started again, and retries of pushes are
+ * the client's: a push counts at most once.
+ *
+ * A job is used by one thread at a time, and so is a client. Texts are UTF-8 and end with 0. A
+ * process that was forked must not use the job and the clients of its parent.
+ */
+
+#ifndef SLUICE_WORKER_C_SLUICE_H_
+#define SLUICE_WORKER_C_SLUICE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SLUICE_API __attribute__((visibility("default")))
+
+/* What a call returns: SLUICE_OK, SLUICE_PENDING, or gRPC's code of an error. */
+typedef int32_t sluice_code;
+enum {
+  SLUICE_PENDING = -1, /* sluice_wait(): the time is over, and what was begun goes on */
+  SLUICE_OK = 0,
+  SLUICE_INVALID_ARGUMENT = 3,
+  SLUICE_DEADLINE_EXCEEDED = 4,
+  SLUICE_NOT_FOUND = 5,
+  SLUICE_PERMISSION_DENIED = 7,
+  SLUICE_RESOURCE_EXHAUSTED = 8,
+  SLUICE_FAILED_PRECONDITION = 9,
+  SLUICE_ABORTED = 10,
+  SLUICE_UNIMPLEMENTED = 12,
+  SLUICE_INTERNAL = 13,
+  SLUICE_UNAVAILABLE = 14, /* the server is gone, and did not come back */
+  SLUICE_DATA_LOSS = 15,
+  SLUICE_UNAUTHENTICATED = 16
+};
+
+/* About the last call of this thread that returned an error: a sentence for people, and a word for
+ * code, such as "LAYOUT_MISMATCH"; proto/sluice/v1/parameter_server.proto lists the words. "" if
+ * the error is not Sluice's. Valid until the thread's next call. */
+SLUICE_API const char* sluice_error_message(void);
+SLUICE_API const char* sluice_error_reason(void);
+
+/* ---- Job ---- */
+
+typedef struct sluice_job sluice_job;
+
+/* Takes part in the launch. Under mpirun or srun, rank 0 becomes the server, and the others become
+ * workers. With --server=host:port every process becomes a worker. Sluice's flags are removed from
+ * `argv`, which ends with NULL; `argv[0]` is the program's name. Called once in a process, from its
+ * main thread. */
+SLUICE_API sluice_code sluice_start(int* argc, char** argv, sluice_job** job);
+
+SLUICE_API int sluice_is_server(const sluice_job* job);
+
+/* Serves until the job is over, and prints its closing table. Returns the exit code for the
+ * process. Only if sluice_is_server(). */
+SLUICE_API int sluice_serve(sluice_job* job);
+
+/* Whether this worker should print its progress: worker 0 of a launch, or one started by hand. */
+SLUICE_API int sluice_speaks(const sluice_job* job);
+
+/* Every client of the job must have been freed before. NULL is allowed. */
+SLUICE_API void sluice_job_free(sluice_job* job);
+
+/* ---- Model ---- */
+
+enum { SLUICE_PARAMETER = 0, SLUICE_STATISTIC = 1 };
+
+typedef struct {
+  const char* name;
+  const uint32_t* shape; /* `dimensions` numbers; may be NULL for a scalar */
+  size_t dimensions;
+  /* SLUICE_PARAMETER: the optimizer applies the gradient. SLUICE_STATISTIC: workers push values,
+   * and the new value is their mean (running statistics of batch normalization). */
+  int32_t kind;
+} sluice_tensor;
+
+typedef struct {
+  const sluice_tensor* tensors;
+  size_t count;
+} sluice_model;
+
+/* An option of an optimizer, by the name that the flags of sluice_train have, with _ for -:
+ * "learning_rate", "momentum", "beta1". A switch is on if its value is not 0. */
+typedef struct {
+  const char* name;
+  double value;
+} sluice_option;
+
+/* Parameters with options of their own. Options that are not given have the optimizer's defaults,
+ * not the values that the rest of the model has. */
+typedef struct {
+  const char* const* parameters; /* names of tensors */
+  size_t parameter_count;
+  const sluice_option* options;
+  size_t option_count;
+} sluice_group;
+
+typedef struct {
+  const char* name; /* sgd, adam, adamw, adagrad, rmsprop, lamb or averaging */
+  const sluice_option* options;
+  size_t option_count;
+  const sluice_group* groups;
+  size_t group_count;
+} sluice_optimizer;
+
+/* Memory for a gradient, which a server on the same node reads there. The floats are 0 at first.
+ * NULL if there is not so much memory. */
+typedef struct sluice_buffer sluice_buffer;
+SLUICE_API sluice_buffer* sluice_buffer_create(uint64_t elements);
+SLUICE_API float* sluice_buffer_floats(sluice_buffer* buffer);
+/* Clients that use the buffer keep its memory. NULL is allowed. */
+SLUICE_API void sluice_buffer_free(sluice_buffer* buffer);
+
+/* ---- Client ---- */
+
+typedef struct sluice_client sluice_client;
+
+/* Makes a worker's client. `parameters` has as many floats as the model has elements, and must stay
+ * valid until the client is freed. What `model` and `optimizer` point to is copied. */
+SLUICE_API sluice_code sluice_client_create(sluice_job* job, const sluice_model* model,
+                                            const sluice_optimizer* optimizer, float* parameters,
+                                            sluice_buffer* gradient, sluice_client** client);
+
+/* Waits for what was begun, and frees the client. A worker that has not left counts as one that
+ * leaves. NULL is allowed. */
+SLUICE_API void sluice_client_free(sluice_client* client);
+
+/* What is begun with one of these six must be waited for before the next is called, or the
+ * parameters or the gradient are used. */
+
+/* Joins the job. If the job has no parameters yet, those in `parameters` become the job's;
+ * otherwise the job's replace them. Called first. */
+SLUICE_API sluice_code sluice_join(sluice_client* client);
+
+/* Pushes the gradient, which was computed on `samples` samples and on the parameters that the
+ * client holds. Then waits until the job's mode lets this worker go on, and pulls the parameters to
+ * go on with. `loss` is the batch's mean, which the server shows and judges; it may be NULL. */
+SLUICE_API sluice_code sluice_push(sluice_client* client, uint32_t samples, const float* loss);
+
+/* Ends this worker's part: the others no longer wait for it. */
+SLUICE_API sluice_code sluice_leave(sluice_client* client);
+
+/* The same, then waits until every worker has left, and pulls the final parameters. */
+SLUICE_API sluice_code sluice_await_end(sluice_client* client);
+
+/* After sluice_await_end(), once: sends results for the server's closing table. */
+SLUICE_API sluice_code sluice_report(sluice_client* client, const char* const* names,
+                                     const double* values, size_t count);
+
+typedef struct {
+  uint64_t step; /* of the parameters that the client holds now */
+  /* The server's answer to the last push: 0 accepted; 1 applied: it also completed a step; 2 stale:
+   * it was dropped; 3 duplicate; 4 skipped: it was not finite. */
+  int32_t disposition;
+  uint64_t staleness; /* of the gradient, in steps */
+} sluice_round;
+
+#define SLUICE_FOREVER (-1.0)
+
+/* Waits for what was begun, for that many seconds or for ever. Returns its result; SLUICE_PENDING
+ * if the time is over: then call it again. If nothing was begun, returns SLUICE_OK at once.
+ * `round` may be NULL.
+ *
+ * After an error of a push, the parameters may be a mixture of two steps: do not use or save them.
+ * The next push drops its gradient, and pulls. */
+SLUICE_API sluice_code sluice_wait(sluice_client* client, double seconds, sluice_round* round);
+
+/* Sends a part of the gradient of the next sluice_push() while the rest is still being computed.
+ * Each element is sent once, and must not change until then: sluice_push() checks that. */
+SLUICE_API sluice_code sluice_send_early(sluice_client* client, uint64_t offset, uint64_t count);
+
+/* Drops the gradient of which parts were sent early. */
+SLUICE_API sluice_code sluice_give_up_early(sluice_client* client);
+
+/* Adds bytes to the next push for the program that serves: at most 8 pieces of 64 KiB together. */
+SLUICE_API sluice_code sluice_attach(sluice_client* client, const char* type, const void* data,
+                                     size_t size);
+
+typedef struct {
+  uint32_t index;            /* this worker's place, from 0 on */
+  uint32_t workers;          /* that were launched: together with index, which data to take */
+  uint64_t pushes_before;    /* of earlier processes in this place: batches to skip */
+  uint64_t step;             /* of the parameters that the client holds */
+  double learning_rate_factor; /* of the server's schedule at that step: for local steps */
+  int32_t complete;          /* 0: an error has left a mixture of two steps in the parameters */
+} sluice_status;
+
+/* What holds since the last sluice_wait() that returned SLUICE_OK. */
+SLUICE_API sluice_status sluice_client_status(const sluice_client* client);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SLUICE_WORKER_C_SLUICE_H_ */
