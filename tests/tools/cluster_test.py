@@ -6,9 +6,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
-import xml.etree.ElementTree
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "testing"))
+# pylint: disable=wrong-import-position
+import recorded_tests  # noqa: E402
 
 # The tree, by the link of the runfiles to WORKSPACE.
 TREE = os.path.dirname(os.path.realpath("WORKSPACE"))
@@ -71,32 +75,5 @@ class ClusterTest(unittest.TestCase):
             self.assertAlmostEqual(result["bytes"] / (sends * parameters), 1.1, delta=0.15, msg=result["method"])
 
 
-class Recorded(unittest.TextTestResult):
-    """Writes a file in JUnit's form for Bazel, so that a skipped case is counted as one."""
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.cases = []
-
-    def startTest(self, test):
-        super().startTest(test)
-        self.cases.append(test)
-
-    def stopTestRun(self):
-        super().stopTestRun()
-        path = os.environ.get("XML_OUTPUT_FILE")
-        if not path:
-            return
-        said = {test: ("failure", text) for test, text in self.failures + self.errors}
-        said.update({test: ("skipped", reason) for test, reason in self.skipped})
-        suite = xml.etree.ElementTree.Element("testsuite", name="cluster_test")
-        for test in self.cases:
-            case = xml.etree.ElementTree.SubElement(suite, "testcase", classname="ClusterTest", name=test.id())
-            if test in said:
-                kind, text = said[test]
-                xml.etree.ElementTree.SubElement(case, kind, message=text)
-        xml.etree.ElementTree.ElementTree(suite).write(path)
-
-
 if __name__ == "__main__":
-    unittest.main(verbosity=2, testRunner=unittest.TextTestRunner(resultclass=Recorded, verbosity=2))
+    recorded_tests.main()
