@@ -43,9 +43,21 @@ absl::StatusOr<JobTicket> TicketFrom(const JobFlags& flags) {
   return ticket;
 }
 
-bool HasHelpFlag(const std::vector<std::string>& words) {
-  return std::find(words.begin(), words.end(), "--help") != words.end();
-}
+// Sluice's flags in the command line of a program that may have others.
+struct CommandLine {
+  explicit CommandLine(const JobOptions& options) {
+    app.set_help_flag();  // the program may have a --help of its own
+    app.allow_extras();
+    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    SetPushes(options.pushes, flags);
+    flags.server_flags->on_attachments = options.on_attachments;
+    flags.server_flags->transforms = options.transforms;
+    AddJobFlags(app, flags);
+  }
+
+  CLI::App app;
+  JobFlags flags;
+};
 
 // Leaves the program's name and the arguments that CLI11 did not know.
 void Consume(int* argc, char*** argv, const std::vector<std::string>& remaining) {
@@ -71,32 +83,26 @@ Job::Job(Job&&) noexcept = default;
 Job::~Job() = default;
 
 Job Job::Start(int* argc, char*** argv, const JobOptions& options) {
-  CLI::App app;
-  app.set_help_flag();  // the program may have a --help of its own
-  app.allow_extras();
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  JobFlags flags;
-  SetPushes(options.pushes, flags);
-  flags.server_flags->on_attachments = options.on_attachments;
-  flags.server_flags->transforms = options.transforms;
-  AddJobFlags(app, flags);
+  absl::StatusOr<Job> job = TryStart(argc, argv, options);
+  if (job.ok()) return *std::move(job);
+  if (std::find(*argv, *argv + *argc, absl::string_view("--help")) != *argv + *argc) {
+    std::cout << CommandLine(options).app.help((*argv)[0]);
+    exit(0);
+  }
+  const int code = absl::IsInvalidArgument(job.status()) ? kBadUsage : 1;
+  exit(ReportFailure((*argv)[0], job.status(), code));
+}
+
+absl::StatusOr<Job> Job::TryStart(int* argc, char*** argv, const JobOptions& options) {
+  CommandLine line(options);
   try {
-    ParseArguments(app, *argc, *argv);
+    ParseArguments(line.app, *argc, *argv);
   } catch (const CLI::ParseError& error) {
-    const absl::Status wrong = absl::InvalidArgumentError(error.what());
-    exit(ReportFailure((*argv)[0], ShareFailure(wrong), kBadUsage));
+    return ShareFailure(absl::InvalidArgumentError(error.what()));
   }
-  absl::StatusOr<Job> job = Start(flags);
-  if (!job.ok()) {
-    if (HasHelpFlag(app.remaining())) {
-      std::cout << app.help((*argv)[0]);
-      exit(0);
-    }
-    const int code = absl::IsInvalidArgument(job.status()) ? kBadUsage : 1;
-    exit(ReportFailure((*argv)[0], job.status(), code));
-  }
-  Consume(argc, argv, app.remaining());
-  return *std::move(job);
+  absl::StatusOr<Job> job = Start(line.flags);
+  if (job.ok()) Consume(argc, argv, line.app.remaining());
+  return job;
 }
 
 absl::StatusOr<Job> Job::Start(const JobFlags& flags) {

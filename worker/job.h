@@ -53,6 +53,9 @@ class Job {
   // else with 1. With --help, it lists Sluice's flags and exits with 0.
   static Job Start(int* argc, char*** argv, const JobOptions& options = {});
 
+  // The same, but returns errors instead of exiting; --help is none of its flags.
+  static absl::StatusOr<Job> TryStart(int* argc, char*** argv, const JobOptions& options = {});
+
   // The same for programs that parse their flags with CLI11 (job_flags.h). Returns errors instead
   // of exiting.
   static absl::StatusOr<Job> Start(const JobFlags& flags);

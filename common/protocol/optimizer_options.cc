@@ -44,6 +44,21 @@ std::string Shown(const OptionRef& option, int digits) {
   return absl::StrFormat("%.*g", digits, option.value());
 }
 
+// Sets the option `name` of `optimizer`, which has `options`.
+absl::Status Set(const std::string& name, double value, const std::vector<OptionRef>& options,
+                 const OptimizerOptions& optimizer) {
+  std::vector<std::string> names;
+  for (const OptionRef& option : options) {
+    names.emplace_back(option.info.name);
+    if (names.back() != name) continue;
+    option.set(value);
+    return absl::OkStatus();
+  }
+  return MakeError(Reason::kBadOptimizer,
+                   absl::StrCat("\"", sluice::Shown(name), "\" is not an option of ",
+                                OptimizerName(optimizer), ", which has ", Listed(names)));
+}
+
 absl::Status Differs(const OptionRef& job, const OptionRef& worker, absl::string_view where) {
   const bool alike = absl::StrCat(job.value()) == absl::StrCat(worker.value());
   const int digits = alike ? 17 : 6;  // to tell them apart
@@ -69,6 +84,23 @@ std::string Listed(const std::vector<std::string>& names, absl::string_view last
     absl::StrAppend(&listed, i == 0 ? "" : is_last ? absl::StrCat(" ", last, " ") : ", ", names[i]);
   }
   return listed;
+}
+
+absl::StatusOr<OptimizerOptions> OptimizerNamed(absl::string_view name,
+                                                const std::map<std::string, double>& values) {
+  std::vector<std::string> names;
+  for (OptimizerOptions& optimizer : AllOptimizers()) {
+    names.emplace_back(OptimizerName(optimizer));
+    if (names.back() != name) continue;
+    const std::vector<OptionRef> options = OptionsOf(optimizer);
+    for (const auto& [key, value] : values) {
+      const absl::Status set = Set(key, value, options, optimizer);
+      if (!set.ok()) return set;
+    }
+    return optimizer;
+  }
+  return MakeError(Reason::kBadOptimizer, absl::StrCat("there is no optimizer \"", Shown(name),
+                                                       "\"; expected ", Listed(names, "or")));
 }
 
 std::vector<OptionRef> OptionsOf(OptimizerOptions& options) {

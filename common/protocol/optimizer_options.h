@@ -5,10 +5,12 @@
 #ifndef SLUICE_COMMON_PROTOCOL_OPTIMIZER_OPTIONS_H_
 #define SLUICE_COMMON_PROTOCOL_OPTIMIZER_OPTIONS_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/protocol/optimizer_table.h"
 
@@ -23,6 +25,11 @@ absl::string_view OptimizerTitle(const OptimizerOptions& options);
 
 // Joins names to "a, b and c". `last` replaces "and".
 std::string Listed(const std::vector<std::string>& names, absl::string_view last = "and");
+
+// Makes an optimizer from its name and the values of some of its options, by their names; a switch
+// is on if its value is not 0. BAD_OPTIMIZER names what does not exist; the values are not checked.
+absl::StatusOr<OptimizerOptions> OptimizerNamed(absl::string_view name,
+                                                const std::map<std::string, double>& values);
 
 // One entry for each option, which refers to `options`.
 std::vector<OptionRef> OptionsOf(OptimizerOptions& options);

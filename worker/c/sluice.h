@@ -65,6 +65,11 @@ enum {
 SLUICE_API const char* sluice_error_message(void);
 SLUICE_API const char* sluice_error_reason(void);
 
+/* Prints that error after the program's name, unless another rank of the launch prints it. Returns
+ * the exit code for the process: 2 for a wrong command line, 3 if the server could not be reached
+ * or is gone, 7 if training diverged, else 1. */
+SLUICE_API int sluice_report_error(const char* program);
+
 /* ---- Job ---- */
 
 typedef struct sluice_job sluice_job;
@@ -91,6 +96,9 @@ SLUICE_API void sluice_job_free(sluice_job* job);
 
 enum { SLUICE_PARAMETER = 0, SLUICE_STATISTIC = 1 };
 
+/* The type of the tensor in the worker's own model; vectors are float32. */
+enum { SLUICE_FLOAT32 = 0, SLUICE_FLOAT64 = 1, SLUICE_FLOAT16 = 2, SLUICE_BFLOAT16 = 3 };
+
 typedef struct {
   const char* name;
   const uint32_t* shape; /* `dimensions` numbers; may be NULL for a scalar */
@@ -98,6 +106,7 @@ typedef struct {
   /* SLUICE_PARAMETER: the optimizer applies the gradient. SLUICE_STATISTIC: workers push values,
    * and the new value is their mean (running statistics of batch normalization). */
   int32_t kind;
+  int32_t type; /* SLUICE_FLOAT32 … */
 } sluice_tensor;
 
 typedef struct {
@@ -203,12 +212,12 @@ SLUICE_API sluice_code sluice_attach(sluice_client* client, const char* type, co
                                      size_t size);
 
 typedef struct {
-  uint32_t index;            /* this worker's place, from 0 on */
-  uint32_t workers;          /* that were launched: together with index, which data to take */
-  uint64_t pushes_before;    /* of earlier processes in this place: batches to skip */
-  uint64_t step;             /* of the parameters that the client holds */
+  uint32_t index;              /* this worker's place, from 0 on */
+  uint32_t workers;            /* that were launched: together with index, which data to take */
+  uint64_t pushes_before;      /* of earlier processes in this place: batches to skip */
+  uint64_t step;               /* of the parameters that the client holds */
   double learning_rate_factor; /* of the server's schedule at that step: for local steps */
-  int32_t complete;          /* 0: an error has left a mixture of two steps in the parameters */
+  int32_t complete;            /* 0: an error has left a mixture of two steps in the parameters */
 } sluice_status;
 
 /* What holds since the last sluice_wait() that returned SLUICE_OK. */

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Workers in plain C, which use sluice.h and the shared library, with a server of their own or another."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "testing"))
+# pylint: disable=wrong-import-position
+import recorded_tests  # noqa: E402
+
+WORKER = os.path.abspath("tests/worker/c/worker")
+STEPS = 20
+MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def run(words):
+    return subprocess.run(words, env={**os.environ, **MPI}, capture_output=True, text=True, check=False, timeout=120)
+
+
+class CTest(unittest.TestCase):
+    def test_workers_of_a_launch_end_with_the_parameters_of_their_gradients(self):
+        launch = ["mpirun", "-q", "--oversubscribe", "--bind-to", "none", "-n", "3"]
+        ended = run([*launch, WORKER, str(STEPS), "--mode=sync"])
+        said = ended.stdout.splitlines()
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        # Each step takes learning rate x (1 + 2) / 2 off: exact in float32.
+        weight, bias = 100 - 0.5 * 1.5 * STEPS, 200 - 0.25 * 1.5 * STEPS
+        self.assertEqual(said.count(f"final step {STEPS}, weight {weight:g}, bias {bias:g}"), 2, ended.stdout)
+        self.assertEqual(said.count(f"step {STEPS}, staleness 0"), 2)
+        for place in (0, 1):
+            self.assertIn(f"place {place} of 2, parameter 100", said)
+        told = [" ".join(line.split()) for line in said]
+        self.assertIn(f"accepted {2 * STEPS}", told)
+        self.assertTrue(any(line.startswith("best") and "0.5" in line for line in told), ended.stdout)
+
+    def test_what_is_wrong_is_said_in_a_sentence(self):
+        launch = ["mpirun", "-q", "--oversubscribe", "--bind-to", "none", "-n", "2"]
+        ended = run([*launch, WORKER, "1"])
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        for line in (
+                'optimizer: there is no optimizer "sgdd"; expected sgd, adam, adamw, adagrad, rmsprop, lamb or averaging',
+                'option: [BAD_OPTIMIZER] "lr" is not an option of sgd, which has learning_rate, momentum, dampening, '
+                "weight_decay and nesterov",
+                "buffer: the buffer of the gradient has 8 elements, the model has 9",
+                "before it joins: sluice_push() was called before sluice_join()",
+                "changed: weight[0] of the gradient has changed after sluice_send_early() has sent it; compute it first"):
+            self.assertIn(line, ended.stdout.splitlines())
+
+    def test_a_wrong_flag_or_no_server_is_an_error_and_no_exit(self):
+        wrong = run([WORKER, "1", "--server=127.0.0.1:1", "--connections=many"])
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("start: [] worker: --connections: ", wrong.stderr)
+        alone = run([WORKER, "1"])
+        self.assertEqual(alone.returncode, 2)
+        self.assertIn("no server: give --server=host:port", alone.stderr)
+        absent = run([WORKER, "1", "--server=127.0.0.1:1", "--connect-timeout=0"])
+        self.assertEqual(absent.returncode, 3)
+        self.assertIn("127.0.0.1:1", absent.stderr)
+
+
+if __name__ == "__main__":
+    recorded_tests.main()

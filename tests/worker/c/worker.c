@@ -1,0 +1,105 @@
+/* A worker in plain C. With --server=ADDRESS it pushes STEPS gradients, each of which is its place
+ * plus 1 in every element, and prints what came of it. c_test.py starts it. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/c/sluice.h"
+
+enum { kWeights = 6, kBias = 3, kElements = kWeights + kBias };
+
+static int Fail(const char* what) {
+  fprintf(stderr, "%s: [%s] ", what, sluice_error_reason());
+  return sluice_report_error("worker");
+}
+
+/* Waits in short turns, as a program does that handles signals. */
+static sluice_code Wait(sluice_client* client, sluice_round* round) {
+  sluice_code code;
+  do {
+    code = sluice_wait(client, 0.01, round);
+  } while (code == SLUICE_PENDING);
+  return code;
+}
+
+static sluice_code Create(sluice_job* job, const char* optimizer, const char* option,
+                          float* parameters, sluice_buffer* gradient, sluice_client** client) {
+  const uint32_t weight_shape[] = {2, 3};
+  const uint32_t bias_shape[] = {3};
+  const sluice_tensor tensors[] = {
+      {"weight", weight_shape, 2, SLUICE_PARAMETER, SLUICE_FLOAT32},
+      {"bias", bias_shape, 1, SLUICE_PARAMETER, SLUICE_FLOAT32},
+  };
+  const sluice_model model = {tensors, 2};
+  const sluice_option options[] = {{option, 0.5}};
+  const sluice_option slow[] = {{option, 0.25}};
+  const char* const slow_parameters[] = {"bias"};
+  const sluice_group groups[] = {{slow_parameters, 1, slow, 1}};
+  const sluice_optimizer chosen = {optimizer, options, 1, groups, 1};
+  return sluice_client_create(job, &model, &chosen, parameters, gradient, client);
+}
+
+static int Train(sluice_client* client, int steps, float* parameters, float* gradient) {
+  sluice_round round = {0, 0, 0};
+  int i;
+  int step;
+  if (sluice_push(client, 1, NULL) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("before it joins: %s\n", sluice_error_message());
+  if (sluice_join(client) != SLUICE_OK) return Fail("join");
+  if (sluice_join(client) != SLUICE_FAILED_PRECONDITION) return 10;
+  if (Wait(client, NULL) != SLUICE_OK) return Fail("wait");
+  const uint32_t place = sluice_client_status(client).index;
+  printf("place %u of %u, parameter %g\n", place, sluice_client_status(client).workers,
+         parameters[0]);
+  for (step = 0; step < steps; ++step) {
+    const float loss = (float)step;
+    for (i = 0; i < kElements; ++i) gradient[i] = (float)(place + 1);
+    if (sluice_send_early(client, kWeights, kBias) != SLUICE_OK) return Fail("send early");
+    if (sluice_attach(client, "test", &place, sizeof place) != SLUICE_OK) return Fail("attach");
+    if (sluice_push(client, 1, &loss) != SLUICE_OK) return Fail("push");
+    if (Wait(client, &round) != SLUICE_OK) return Fail("wait");
+  }
+  printf("step %llu, staleness %llu\n", (unsigned long long)round.step,
+         (unsigned long long)round.staleness);
+  /* A gradient that changes after a part of it was sent does not count. */
+  if (sluice_send_early(client, 0, 1) != SLUICE_OK) return Fail("send early");
+  gradient[0] += 1;
+  if (sluice_push(client, 1, NULL) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("changed: %s\n", sluice_error_message());
+  if (sluice_await_end(client) != SLUICE_OK) return Fail("end");
+  if (Wait(client, &round) != SLUICE_OK) return Fail("wait");
+  printf("final step %llu, weight %.9g, bias %.9g\n", (unsigned long long)round.step, parameters[0],
+         parameters[kWeights]);
+  const char* const names[] = {"best"};
+  const double values[] = {0.5};
+  if (sluice_report(client, names, values, 1) != SLUICE_OK) return Fail("report");
+  return Wait(client, NULL) == SLUICE_OK ? 0 : Fail("wait");
+}
+
+int main(int argc, char** argv) {
+  sluice_job* job = NULL;
+  sluice_client* client = NULL;
+  if (sluice_start(&argc, argv, &job) != SLUICE_OK) return Fail("start");
+  if (sluice_is_server(job)) return sluice_serve(job);
+  if (argc != 2) return 11;
+  float parameters[kElements] = {100, 100, 100, 100, 100, 100, 200, 200, 200};
+  sluice_buffer* gradient = sluice_buffer_create(kElements);
+  sluice_buffer* small = sluice_buffer_create(kElements - 1);
+  if (Create(job, "sgdd", "learning_rate", parameters, gradient, &client) == SLUICE_OK) return 10;
+  printf("optimizer: %s\n", sluice_error_message());
+  if (Create(job, "sgd", "lr", parameters, gradient, &client) == SLUICE_OK) return 10;
+  printf("option: [%s] %s\n", sluice_error_reason(), sluice_error_message());
+  if (Create(job, "sgd", "learning_rate", parameters, small, &client) == SLUICE_OK) return 10;
+  printf("buffer: %s\n", sluice_error_message());
+  if (Create(job, "sgd", "learning_rate", parameters, gradient, &client) != SLUICE_OK) {
+    return Fail("create");
+  }
+  const int code = Train(client, atoi(argv[1]), parameters, sluice_buffer_floats(gradient));
+  sluice_client_free(client);
+  sluice_buffer_free(gradient);
+  sluice_buffer_free(small);
+  sluice_job_free(job);
+  return code;
+}

@@ -1,0 +1,81 @@
+// The client behind sluice.h: a ParameterClient whose calls run on a thread of their own.
+
+#ifndef SLUICE_WORKER_C_CLIENT_H_
+#define SLUICE_WORKER_C_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "common/base/serial_executor.h"
+#include "common/protocol/optimizer_config.h"
+#include "common/tensor/layout.h"
+#include "worker/c/job.h"
+#include "worker/c/sluice.h"
+#include "worker/client/gradient_fingerprints.h"
+#include "worker/client/parameter_client.h"
+
+// One thread begins calls and waits for them. The calls themselves run on `background_`, which
+// alone uses `client_` and `observer_` meanwhile.
+struct sluice_client {
+ public:
+  sluice_client(const sluice::Job& job, sluice::Layout layout, sluice::OptimizerConfig optimizer,
+                absl::Span<float> parameters, const sluice_buffer& gradient);
+  ~sluice_client();
+
+  sluice_client(const sluice_client&) = delete;
+  sluice_client& operator=(const sluice_client&) = delete;
+
+  // The functions of sluice.h. They return FAILED_PRECONDITION when called out of turn.
+  absl::Status BeginJoin();
+  absl::Status BeginPush(uint32_t samples, absl::optional<float> loss);
+  absl::Status BeginLeave();
+  absl::Status BeginAwaitEnd();
+  absl::Status BeginReport(sluice::Results results);
+  absl::Status SendEarly(uint64_t offset, uint64_t count);
+  absl::Status GiveUpEarly();
+  absl::Status Attach(sluice::Attachment attachment);
+
+  // Nothing if the time is over.
+  absl::optional<absl::Status> Wait(absl::Duration longest, sluice_round* round);
+
+  const sluice_status& status() const { return status_; }
+
+ private:
+  enum class Part { kNew, kJoined, kLeft };
+
+  using Call = std::function<absl::Status()>;
+
+  absl::Status CheckIdle(absl::string_view call) const;
+  absl::Status CheckJoined(absl::string_view call) const;
+  void Begin(Call call);
+  absl::Status Join(sluice::SessionRole role, std::unique_ptr<sluice::ParameterClient>* client);
+  absl::Status Leave();
+  absl::Status AwaitEnd();
+  void NoteStatus();
+
+  const sluice::Job& job_;
+  const sluice::Layout layout_;
+  const sluice::OptimizerConfig optimizer_;
+  const absl::Span<float> parameters_;
+  const sluice_buffer gradient_;
+  std::unique_ptr<sluice::ParameterClient> client_;    // null before it joins
+  std::unique_ptr<sluice::ParameterClient> observer_;  // from AwaitEnd() to the report
+  sluice::GradientFingerprints sent_early_;
+  sluice::RoundReport round_;  // written by the call that works
+  Part part_ = Part::kNew;     // likewise
+  sluice_status status_ = {};
+  bool begun_ = false;  // a call was begun, and Wait() has not returned its result
+  absl::Mutex mu_;
+  absl::optional<absl::Status> result_ ABSL_GUARDED_BY(mu_);  // of the call that was begun
+  std::unique_ptr<sluice::SerialExecutor> background_;        // destroyed first, after its tasks
+};
+
+#endif  // SLUICE_WORKER_C_CLIENT_H_

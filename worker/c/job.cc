@@ -1,0 +1,75 @@
+#include "worker/c/job.h"
+
+#include <new>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/error.h"
+#include "common/launch/failure.h"
+
+namespace sluice {
+namespace {
+
+struct LastError {
+  absl::Status status;
+  std::string message;
+  std::string reason;
+};
+
+LastError& LastErrorOfThisThread() {
+  thread_local LastError error;
+  return error;
+}
+
+}  // namespace
+
+sluice_code CodeOf(const absl::Status& status) {
+  if (status.ok()) return SLUICE_OK;
+  LastError& last = LastErrorOfThisThread();
+  const Reason reason = ReasonOf(status);
+  last.status = status;
+  last.message = std::string(status.message());
+  last.reason = reason == Reason::kNone ? "" : std::string(ReasonName(reason));
+  return static_cast<sluice_code>(status.code());
+}
+
+}  // namespace sluice
+
+const char* sluice_error_message() { return sluice::LastErrorOfThisThread().message.c_str(); }
+
+const char* sluice_error_reason() { return sluice::LastErrorOfThisThread().reason.c_str(); }
+
+int sluice_report_error(const char* program) {
+  return sluice::ReportFailure(program, sluice::LastErrorOfThisThread().status);
+}
+
+sluice_code sluice_start(int* argc, char** argv, sluice_job** job) {
+  absl::StatusOr<sluice::Job> started = sluice::Job::TryStart(argc, &argv);
+  if (!started.ok()) return sluice::CodeOf(started.status());
+  *job = new sluice_job(*std::move(started));
+  return SLUICE_OK;
+}
+
+int sluice_is_server(const sluice_job* job) { return job->job.is_server() ? 1 : 0; }
+
+int sluice_serve(sluice_job* job) { return job->job.Serve(); }
+
+int sluice_speaks(const sluice_job* job) { return job->job.speaks() ? 1 : 0; }
+
+void sluice_job_free(sluice_job* job) { delete job; }
+
+sluice_buffer* sluice_buffer_create(uint64_t elements) {
+  const auto memory = sluice::SharedMemory::Create(elements);
+  if (memory.ok()) return new sluice_buffer{(*memory)->floats(), *memory, *memory};
+  try {
+    const auto floats = std::make_shared<std::vector<float>>(elements);
+    return new sluice_buffer{absl::MakeSpan(*floats), floats, nullptr};
+  } catch (const std::exception&) {  // std::bad_alloc, or std::length_error
+    return nullptr;
+  }
+}
+
+float* sluice_buffer_floats(sluice_buffer* buffer) { return buffer->floats.data(); }
+
+void sluice_buffer_free(sluice_buffer* buffer) { delete buffer; }
