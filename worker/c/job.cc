@@ -1,12 +1,18 @@
 #include "worker/c/job.h"
 
-#include <new>
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/launch/failure.h"
+#include "worker/data/sampler.h"
 
 namespace sluice {
 namespace {
@@ -15,6 +21,36 @@ struct LastError {
   absl::Status status;
   std::string message;
   std::string reason;
+};
+
+pthread_t serving_thread;
+
+void ForwardToServingThread(int signal) { pthread_kill(serving_thread, signal); }
+
+// While it exists, SIGINT and SIGTERM reach this thread, where they are blocked and the server
+// waits for them. The program may have other threads, of a language or a library, which do not
+// block them.
+class StopSignalsForThisThread {
+ public:
+  StopSignalsForThisThread() {
+    serving_thread = pthread_self();
+    struct sigaction action = {};
+    action.sa_handler = ForwardToServingThread;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, &interrupt_before_);
+    sigaction(SIGTERM, &action, &terminate_before_);
+  }
+  ~StopSignalsForThisThread() {
+    sigaction(SIGINT, &interrupt_before_, nullptr);
+    sigaction(SIGTERM, &terminate_before_, nullptr);
+  }
+
+  StopSignalsForThisThread(const StopSignalsForThisThread&) = delete;
+  StopSignalsForThisThread& operator=(const StopSignalsForThisThread&) = delete;
+
+ private:
+  struct sigaction interrupt_before_ = {};
+  struct sigaction terminate_before_ = {};
 };
 
 LastError& LastErrorOfThisThread() {
@@ -53,11 +89,30 @@ sluice_code sluice_start(int* argc, char** argv, sluice_job** job) {
 
 int sluice_is_server(const sluice_job* job) { return job->job.is_server() ? 1 : 0; }
 
-int sluice_serve(sluice_job* job) { return job->job.Serve(); }
+int sluice_serve(sluice_job* job) {
+  const sluice::StopSignalsForThisThread forwarded;
+  return job->job.Serve();
+}
 
 int sluice_speaks(const sluice_job* job) { return job->job.speaks() ? 1 : 0; }
 
 void sluice_job_free(sluice_job* job) { delete job; }
+
+sluice_code sluice_order(uint64_t size, uint64_t seed, uint64_t epoch, int64_t* order) {
+  sluice::SamplerOptions options;
+  if (size > std::numeric_limits<int>::max()) {
+    return sluice::CodeOf(absl::InvalidArgumentError(
+        absl::StrCat("the data set has ", size, " rows, expected less than 2^31")));
+  }
+  if (size == 0) return SLUICE_OK;
+  // One batch of all rows.
+  options.dataset_size = static_cast<int64_t>(size);
+  options.batch_size = static_cast<int>(size);
+  options.seed = seed;
+  const std::vector<int64_t> rows = sluice::Sampler(options).Batch(static_cast<int64_t>(epoch), 0);
+  std::copy(rows.begin(), rows.end(), order);
+  return SLUICE_OK;
+}
 
 sluice_buffer* sluice_buffer_create(uint64_t elements) {
   const auto memory = sluice::SharedMemory::Create(elements);

@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""The Python package: workers in Python train as those in C++, and what PyTorch's users do to a model is minded."""
+
+import os
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "testing"))
+# pylint: disable=wrong-import-position
+import recorded_tests  # noqa: E402
+
+TREE = os.path.dirname(os.path.realpath("WORKSPACE"))
+PACKAGE = os.path.join(TREE, "worker", "python")
+PYTHON = "/usr/bin/python3"  # it has the distribution's torch
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+               "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1",
+               "SLUICE_LIBRARY": os.path.abspath("worker/c/libsluice.so.0")}
+IMAGES = [PYTHON, os.path.join(PACKAGE, "examples", "images.py")]
+SCENARIOS = [PYTHON, os.path.join(HERE, "scenarios.py")]
+
+
+def launch(ranks, words):
+    """Runs ranks under mpirun, of which the first serves. Returns what they print."""
+    ended = subprocess.run(["mpirun", "-q", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), *words],
+                           env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=200)
+    return ended
+
+
+def started(words, **options):
+    # A shell that starts a process in the background lets it ignore SIGINT, and so would its children.
+    return subprocess.Popen(words, env={**ENVIRONMENT, **options}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+
+
+def crc_of(ended):
+    return re.search(r"parameters' CRC-32 +([0-9a-f]{8})", ended.stdout).group(1)
+
+
+class AsInCppTest(unittest.TestCase):
+    """Three workers in Python end with the bits of three in C++."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.first = os.path.join(cls.folder.name, "first.pt")
+        cls.common = ["--max-steps=40", "--learning-rate=0.05", "--momentum=0.9", f"--init-from={cls.first}"]
+        subprocess.run([PYTHON, "-c", "import sys, torch; sys.argv[1:] = ['--server=127.0.0.1:1']; import images; "
+                        "torch.manual_seed(7); torch.save(dict(images.LeNet().state_dict()), "
+                        f"'{cls.first}')"], env={**ENVIRONMENT, "PYTHONPATH": f"{PACKAGE}:{PACKAGE}/examples"}, check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def crc(self, words, *flags):
+        ended = launch(4, [*words, *self.common, *flags])
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        return crc_of(ended)
+
+    def in_cpp(self, *flags):
+        return self.crc([os.path.abspath("worker/sluice_train"), "--progress=off", "--no-test"], *flags)
+
+    def test_in_sync_also_with_overlap(self):
+        expected = self.in_cpp()
+        self.assertEqual(self.crc(IMAGES), expected)
+        self.assertEqual(self.crc(IMAGES, "--overlap"), expected)
+        self.assertNotEqual(self.crc(IMAGES, "--learning-rate=0.06"), expected)
+
+    def test_with_an_encoding_and_error_feedback(self):
+        self.assertEqual(self.crc(IMAGES, "--push-encoding=int8"), self.in_cpp("--push-encoding=int8"))
+
+    def test_with_local_steps_the_last_of_which_are_pushed_at_the_end(self):
+        self.assertEqual(self.crc(IMAGES, "--local-steps=6"), self.in_cpp("--local-steps=6"))
+
+
+class ScenarioTest(unittest.TestCase):
+    def play(self, name, workers, *flags):
+        ended = launch(workers + 1, [*SCENARIOS, name, *flags])
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        return ended.stdout.splitlines()
+
+    def test_what_is_wrong_raises_an_error_that_says_so(self):
+        self.assertIn("done", self.play("what_is_wrong", 1))
+
+    def test_gradients_that_are_no_views_any_more_count(self):
+        self.assertIn("weight -1.0 bias 1.0 step 3 applied", self.play("gradients_that_are_no_views", 1))
+
+    def test_groups_other_types_statistics_and_frozen_parameters(self):
+        said = self.play("groups_and_types", 2)
+        self.assertEqual(said.count("weight 0.5 frozen 2.0 double 2.75 mean 5.0"), 2, said)
+
+    def test_forked_children_leave_the_connection_alone(self):
+        said = self.play("forks", 1)
+        self.assertIn("weight -1.0 batches 16", said)
+
+    def test_a_program_that_ends_without_leaving_has_left(self):
+        self.assertIn("weight 0.0", self.play("ends_without_leaving", 2))
+
+    def test_attachments_go_with_a_push_or_are_refused(self):
+        self.assertIn("done", self.play("attaches", 1))
+
+    def test_a_job_that_diverges_ends_with_an_error_of_its_own(self):
+        ended = launch(2, [*SCENARIOS, "diverges", "--on-divergence=stop"])
+        self.assertEqual(ended.returncode, 7, ended.stdout + ended.stderr)
+        self.assertIn("diverged DIVERGED", ended.stdout)
+
+    def test_a_wrong_flag_is_said_once_by_a_launch(self):
+        ended = launch(3, [*SCENARIOS, "attaches", "--push-encoding=int9"])
+        self.assertEqual(ended.returncode, 2, ended.stdout + ended.stderr)
+        self.assertEqual(ended.stderr.count("--push-encoding: "), 1, ended.stderr)
+        self.assertNotIn("Traceback", ended.stderr)
+
+
+class ServerElsewhereTest(unittest.TestCase):
+    def setUp(self):
+        self.server = started([os.path.abspath("server/sluice_server"), "--listen=127.0.0.1:0", "--workers=2"])
+        self.addCleanup(self.end, self.server)
+        for line in self.server.stderr:
+            found = re.search(r"listening on (\S+)", line)
+            if found:
+                self.address = found.group(1)
+                break
+
+    @staticmethod
+    def end(process):
+        process.kill()
+        process.communicate()
+
+    def worker(self, scenario, *flags, **environment):
+        process = started([*SCENARIOS, scenario, *flags], SLUICE_SERVER=self.address, **environment)
+        self.addCleanup(self.end, process)
+        return process
+
+    def test_ctrl_c_ends_a_worker_that_waits_for_another(self):
+        sleeper = self.worker("interrupted", f"--server={self.address}", "--name=sleeper", NAME="sleeper")
+        worker = self.worker("interrupted", f"--server={self.address}", "--name=waiter", NAME="waiter")
+        self.assertEqual(sleeper.stdout.readline(), "sleeps\n")
+        self.assertEqual(worker.stdout.readline(), "waits\n")
+        worker.send_signal(signal.SIGINT)
+        said, errors = worker.communicate(timeout=60)
+        self.assertEqual(said, "interrupted\n", errors)
+        self.assertIn("KeyboardInterrupt", errors)
+        self.assertEqual(worker.returncode, -signal.SIGINT, errors)
+
+    def test_other_threads_run_while_a_worker_waits(self):
+        flags = ["waits_let_threads_run", f"--server={self.address}"]
+        workers = [self.worker(*flags, "--name=a"), self.worker(*flags, "--name=b")]
+        for worker in workers:
+            self.assertIsNone(worker.poll())
+        # Only the worker with index 0 prints. The other waits for the line until that was seen.
+        selector = selectors.DefaultSelector()
+        for worker in workers:
+            selector.register(worker.stdout, selectors.EVENT_READ)
+        (key, _), *_ = selector.select(timeout=60)
+        self.assertEqual(key.fileobj.readline(), "another thread runs\n")
+        for worker in workers:
+            worker.stdin.write("go on\n")
+            worker.stdin.flush()
+        for worker in workers:
+            _, errors = worker.communicate(timeout=60)
+            self.assertEqual(worker.returncode, 0, errors)
+
+    def test_a_server_that_is_gone_is_an_error(self):
+        flags = ["server_dies", f"--server={self.address}", "--connect-timeout=0.2"]
+        workers = [self.worker(*flags, "--name=a"), self.worker(*flags, "--name=b")]
+        for worker in workers:
+            self.assertEqual(worker.stdout.readline(), "joined\n")
+        self.server.kill()
+        self.server.wait()
+        for worker in workers:
+            said, errors = worker.communicate("go on\n", timeout=60)
+            self.assertEqual((said, worker.returncode), ("gone\n", 0), errors)
+
+
+class CheckpointTest(unittest.TestCase):
+    def test_a_checkpoint_is_read_as_the_model_was(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ended = launch(2, [*IMAGES, "--max-steps=3", f"--checkpoint-dir={folder}/run"])
+            self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+            program = ("import sys, zlib, sluice\n"
+                       "tensors = sluice.load_checkpoint(sys.argv[1])\n"
+                       "print(list(tensors), [list(t.shape) for t in tensors.values()])\n"
+                       "data = b''.join(bytes(t.contiguous().view(-1).numpy()) for t in tensors.values())\n"
+                       "print(format(zlib.crc32(data), '08x'))\n")
+            read = subprocess.run([PYTHON, "-c", program, f"{folder}/run"], env=ENVIRONMENT, capture_output=True, text=True,
+                                  check=False)
+            self.assertEqual(read.returncode, 0, read.stderr)
+            self.assertIn("['conv1.weight', 'conv1.bias', 'conv2.weight'", read.stdout)
+            self.assertEqual(read.stdout.splitlines()[-1], crc_of(ended))
+            os.mkdir(f"{folder}/empty")
+            for path, error in ((f"{folder}/empty", "has no checkpoint"), (__file__, "safetensors")):
+                refused = subprocess.run([PYTHON, "-c", program, path], env=ENVIRONMENT, capture_output=True, text=True,
+                                         check=False)
+                self.assertIn(error, refused.stderr)
+
+
+class ExamplesTest(unittest.TestCase):
+    def losses(self, ranks, program, *flags):
+        ended = launch(ranks, [PYTHON, program, *flags])
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        return [float(loss) for loss in re.findall(r"loss ([0-9.]+)", ended.stdout)]
+
+    def test_the_diff_turns_a_program_of_ddp_into_one_of_sluice(self):
+        examples = os.path.join(PACKAGE, "examples")
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "ddp.py")
+            shutil.copy(os.path.join(examples, "ddp.py"), program)
+            self.assertEqual(len(self.losses(3, program)), 15)
+            with open(os.path.join(examples, "from_ddp.diff"), encoding="utf-8") as patch:
+                subprocess.run(["git", "apply", "-"], cwd=folder, stdin=patch, check=True)
+            losses = self.losses(4, program)
+            self.assertEqual(len(losses), 15)
+            self.assertLess(max(losses[-3:]), 0.1)  # from about 30
+
+    def test_a_transformer_learns_a_text_with_adam(self):
+        losses = self.losses(3, os.path.join(PACKAGE, "examples", "text.py"), "--max-steps=100")
+        self.assertEqual(len(losses), 2)
+        self.assertLess(losses[-1], 2.9)  # from 4.5
+
+
+class ImportTest(unittest.TestCase):
+    def test_a_library_that_is_missing_is_named(self):
+        ended = subprocess.run([PYTHON, "-c", "import sluice; sluice.start"],
+                               env={**ENVIRONMENT, "SLUICE_LIBRARY": "/nowhere.so"}, capture_output=True, text=True, check=False)
+        self.assertIn("sluice cannot load its library /nowhere.so", ended.stderr)
+
+    def test_a_process_that_serves_needs_no_torch(self):
+        ended = subprocess.run([PYTHON, "-c", "import sys, sluice; sluice.start; print('torch' in sys.modules)"],
+                               env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        self.assertEqual(ended.stdout, "False\n", ended.stderr)
+
+
+if __name__ == "__main__":
+    recorded_tests.main()

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Trains LeNet on Fashion-MNIST with a parameter server.
+
+    mpirun --bind-to none -n 4 python3 images.py              rank 0 serves, three workers train
+    python3 images.py --server=host:port                      a worker of a server that runs elsewhere
+"""
+
+import argparse
+import gzip
+import os
+import sys
+
+import sluice
+
+job = sluice.start()  # takes Sluice's flags, such as --mode=async, out of sys.argv
+if job.is_server:
+    sys.exit(job.serve())
+
+# pylint: disable=wrong-import-position
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+
+FOLDER = "/usr/share/datasets/fashion-mnist"  # of Debian's package dataset-fashion-mnist
+MEAN, DEVIATION = 0.2860, 0.3530  # of the training images' pixels, from 0 to 1
+
+
+def load(folder, split):
+    """Returns images [n, 1, 28, 28] of float32, normalized, and labels [n] of int64."""
+    with gzip.open(os.path.join(folder, f"{split}-images-idx3-ubyte.gz")) as file:
+        images = torch.frombuffer(bytearray(file.read()), dtype=torch.uint8, offset=16)
+    with gzip.open(os.path.join(folder, f"{split}-labels-idx1-ubyte.gz")) as file:
+        labels = torch.frombuffer(bytearray(file.read()), dtype=torch.uint8, offset=8)
+    return (images.view(-1, 1, 28, 28).float() / 255 - MEAN) / DEVIATION, labels.long()
+
+
+class LeNet(nn.Module):
+    """LeNet-5 (LeCun et al. 1998) with rectified linear units and max pooling."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 6, 5, padding=2)
+        self.conv2 = nn.Conv2d(6, 16, 5)
+        self.fc1 = nn.Linear(400, 120)
+        self.fc2 = nn.Linear(120, 84)
+        self.fc3 = nn.Linear(84, 10)
+
+    def forward(self, images):
+        hidden = torch.max_pool2d(torch.relu(self.conv1(images)), 2)
+        hidden = torch.max_pool2d(torch.relu(self.conv2(hidden)), 2)
+        hidden = torch.relu(self.fc2(torch.relu(self.fc1(hidden.flatten(1)))))
+        return self.fc3(hidden)
+
+
+def accuracy(model, images, labels):
+    model.eval()
+    with torch.no_grad():
+        right = sum((model(part).argmax(1) == truth).sum().item()
+                    for part, truth in zip(images.split(1000), labels.split(1000)))
+    return right / len(labels)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data-dir", default=FOLDER)
+    parser.add_argument("--epochs", type=int, default=1, help="passes over the data, all workers together")
+    parser.add_argument("--max-steps", type=int, default=0, help="end after so many batches; 0: no limit")
+    parser.add_argument("--learning-rate", type=float, default=0.05)
+    parser.add_argument("--momentum", type=float, default=0.9)
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--local-steps", type=int, default=0)
+    parser.add_argument("--overlap", action="store_true")
+    parser.add_argument("--init-from", help="file of torch.save(model.state_dict(), file)")
+    flags = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    images, labels = load(flags.data_dir, "train")
+    model = LeNet()
+    if flags.init_from:
+        model.load_state_dict(torch.load(flags.init_from))
+    sgd = torch.optim.SGD(model.parameters(), lr=flags.learning_rate, momentum=flags.momentum)
+    optimizer = sluice.DistributedOptimizer(sgd, job, model, local_steps=flags.local_steps, overlap=flags.overlap)
+    sampler = sluice.DistributedSampler(images, flags.batch_size, optimizer)
+    steps = 0
+    for epoch in range(flags.epochs):
+        sampler.set_epoch(epoch)
+        for rows in sampler:
+            if steps == flags.max_steps > 0:
+                break
+            steps += 1
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(images[rows]), labels[rows])
+            loss.backward()
+            optimizer.step(samples=len(rows), loss=loss)
+            if job.speaks and steps % 100 == 0:
+                print(f"epoch {epoch + 1}, step {optimizer.last.step}, loss {loss.item():.4f}", flush=True)
+    if optimizer.index != 0:
+        optimizer.leave()
+        return
+    optimizer.await_end()
+    result = accuracy(model, *load(flags.data_dir, "t10k"))
+    print(f"test accuracy {result:.4f}", flush=True)
+    optimizer.report(test_accuracy=result)
+
+
+if __name__ == "__main__":
+    main()

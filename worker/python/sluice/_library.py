@@ -1,0 +1,131 @@
+"""The functions of libsluice.so, as sluice.h declares them.
+
+ctypes gives the interpreter's lock (GIL) back around each call, so calls that take time do not stop other threads.
+"""
+
+import ctypes
+import os
+
+from sluice.errors import RemoteError, error_class
+
+_NAME = "libsluice.so.0"
+
+PENDING = -1
+OK = 0
+FOREVER = -1.0
+
+PARAMETER = 0
+STATISTIC = 1
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("shape", ctypes.POINTER(ctypes.c_uint32)), ("dimensions", ctypes.c_size_t),
+                ("kind", ctypes.c_int32), ("type", ctypes.c_int32)]
+
+
+class Model(ctypes.Structure):
+    _fields_ = [("tensors", ctypes.POINTER(Tensor)), ("count", ctypes.c_size_t)]
+
+
+class Option(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_double)]
+
+
+class Group(ctypes.Structure):
+    _fields_ = [("parameters", ctypes.POINTER(ctypes.c_char_p)), ("parameter_count", ctypes.c_size_t),
+                ("options", ctypes.POINTER(Option)), ("option_count", ctypes.c_size_t)]
+
+
+class Optimizer(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("options", ctypes.POINTER(Option)), ("option_count", ctypes.c_size_t),
+                ("groups", ctypes.POINTER(Group)), ("group_count", ctypes.c_size_t)]
+
+
+class Round(ctypes.Structure):
+    _fields_ = [("step", ctypes.c_uint64), ("disposition", ctypes.c_int32), ("staleness", ctypes.c_uint64)]
+
+
+class Status(ctypes.Structure):
+    _fields_ = [("index", ctypes.c_uint32), ("workers", ctypes.c_uint32), ("pushes_before", ctypes.c_uint64),
+                ("step", ctypes.c_uint64), ("learning_rate_factor", ctypes.c_double), ("complete", ctypes.c_int32)]
+
+
+_HANDLE = ctypes.c_void_p
+_FUNCTIONS = {
+    "sluice_error_message": (ctypes.c_char_p, []),
+    "sluice_error_reason": (ctypes.c_char_p, []),
+    "sluice_report_error": (ctypes.c_int, [ctypes.c_char_p]),
+    "sluice_start": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_char_p),
+                                      ctypes.POINTER(_HANDLE)]),
+    "sluice_is_server": (ctypes.c_int, [_HANDLE]),
+    "sluice_serve": (ctypes.c_int, [_HANDLE]),
+    "sluice_speaks": (ctypes.c_int, [_HANDLE]),
+    "sluice_job_free": (None, [_HANDLE]),
+    "sluice_buffer_create": (_HANDLE, [ctypes.c_uint64]),
+    "sluice_buffer_floats": (ctypes.c_void_p, [_HANDLE]),
+    "sluice_buffer_free": (None, [_HANDLE]),
+    "sluice_client_create": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(Model), ctypes.POINTER(Optimizer),
+                                              ctypes.c_void_p, _HANDLE, ctypes.POINTER(_HANDLE)]),
+    "sluice_client_free": (None, [_HANDLE]),
+    "sluice_join": (ctypes.c_int32, [_HANDLE]),
+    "sluice_push": (ctypes.c_int32, [_HANDLE, ctypes.c_uint32, ctypes.POINTER(ctypes.c_float)]),
+    "sluice_leave": (ctypes.c_int32, [_HANDLE]),
+    "sluice_await_end": (ctypes.c_int32, [_HANDLE]),
+    "sluice_report": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(ctypes.c_char_p), ctypes.POINTER(ctypes.c_double),
+                                       ctypes.c_size_t]),
+    "sluice_wait": (ctypes.c_int32, [_HANDLE, ctypes.c_double, ctypes.POINTER(Round)]),
+    "sluice_send_early": (ctypes.c_int32, [_HANDLE, ctypes.c_uint64, ctypes.c_uint64]),
+    "sluice_give_up_early": (ctypes.c_int32, [_HANDLE]),
+    "sluice_attach": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]),
+    "sluice_order": (ctypes.c_int32, [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
+                                      ctypes.POINTER(ctypes.c_int64)]),
+    "sluice_client_status": (Status, [_HANDLE]),
+}
+
+
+def _load():
+    """Returns the library: that of SLUICE_LIBRARY, the one beside this package, or the system's."""
+    chosen = os.environ.get("SLUICE_LIBRARY")
+    beside = os.path.join(os.path.dirname(os.path.realpath(__file__)), _NAME)
+    path = chosen or (beside if os.path.exists(beside) else _NAME)
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"sluice cannot load its library {path}: {error}. Install the package libsluice0, or let "
+                          f"SLUICE_LIBRARY name the file {_NAME}") from error
+    for name, (result, arguments) in _FUNCTIONS.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError as error:
+            raise ImportError(f"{path} has no function {name}: it is of another version than this Python package. "
+                              "Install both from the same release") from error
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+library = _load()
+
+
+def check(code):
+    """Raises the error of a call that has returned `code`, unless that is OK."""
+    if code != OK:
+        raise last_error(code)
+
+
+def last_error(code):
+    """Returns the error of the last call of this thread."""
+    message = library.sluice_error_message().decode("utf-8", "replace")
+    reason = library.sluice_error_reason().decode("ascii", "replace")
+    return error_class(code)(message, code, reason)
+
+
+def options_of(values):
+    """Returns an array of Option, and its length."""
+    options = (Option * max(1, len(values)))()
+    for option, (name, value) in zip(options, values.items()):
+        option.name, option.value = name.encode(), float(value)
+    return options, len(values)
+
+
+__all__ = ["RemoteError", "check", "last_error", "library", "options_of"]

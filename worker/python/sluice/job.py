@@ -1,0 +1,114 @@
+"""The part of a process in a job: its server, or one of its workers."""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import weakref
+
+from sluice import _library
+from sluice._library import library
+
+_state = {"forked": False, "started": False}
+
+
+def _after_fork_in_child():
+    # The child has none of the threads that the library needs: DataLoader's workers must not use it.
+    _state["forked"] = True
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def forked():
+    """Whether this process is a fork of the one that has started the job."""
+    return _state["forked"]
+
+
+class Job:
+    """What sluice.start() returns.
+
+    Attributes:
+      is_server: whether this process serves. Then call serve(), and nothing else.
+      speaks: whether this worker should print its progress: worker 0 of a launch, or one that was started by hand.
+    """
+
+    def __init__(self, handle):
+        self._handle = handle
+        self.is_server = bool(library.sluice_is_server(handle))
+        self.speaks = bool(library.sluice_speaks(handle))
+        if self.is_server:
+            # A process that serves must not end before the server has: serve() blocks until then.
+            self._finalizer = weakref.finalize(self, _free, handle)
+
+    def serve(self):
+        """Serves until the job is over, and prints its closing table. Returns the exit code for sys.exit().
+
+        Ctrl-C and SIGTERM end the job: the server drains and saves what it was told to save.
+        """
+        if not self.is_server:
+            raise ValueError("serve() was called on a worker; call it only if job.is_server")
+        return library.sluice_serve(self._handle)
+
+
+def _free(handle):
+    if not forked():
+        library.sluice_job_free(handle)
+
+
+def _flags_of(settings):
+    """Returns command-line flags: mode="async" becomes --mode=async, overlap=True becomes --overlap."""
+    flags = []
+    for name, value in settings.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            flags.append(flag)
+        elif value is not None and value is not False:
+            flags.append(f"{flag}={value}")
+    return flags
+
+
+def start(flags=None, **settings):
+    """Takes part in the launch, and returns this process's Job. Called once, from the main thread.
+
+    Under mpirun or srun, rank 0 becomes the server, and the other ranks become workers. With --server=host:port, or
+    SLUICE_SERVER=host:port in the environment, every process becomes a worker of a server that runs elsewhere.
+
+    Args:
+      flags: Sluice's flags, a list of "--name=value". Default: they are taken out of sys.argv, and the program's own
+        stay there; so call it before you parse your own. `sluice_train --help` lists them under "Job" and below.
+      **settings: flags by their names, with _ for -: mode="async", push_encoding="int8". The command line overrides
+        them.
+
+    Raises:
+      RemoteError: a flag is wrong, or the launch failed. Under a launcher one rank prints the error, and all exit.
+    """
+    if _state["started"]:
+        raise ValueError("sluice.start() was called twice; keep the job that the first call has returned")
+    if threading.current_thread() is not threading.main_thread():
+        raise ValueError("sluice.start() was called from another thread than the main one, where MPI must start")
+    words = [sys.argv[0] or "python3", *_flags_of(settings), *(sys.argv[1:] if flags is None else flags)]
+    if _launched() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # So that the library's handler counts: a worker lives two seconds longer than Ctrl-C, while the server ends.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    array = (ctypes.c_char_p * (len(words) + 1))(*[os.fsencode(word) for word in words], None)
+    count = ctypes.c_int(len(words))
+    handle = ctypes.c_void_p()
+    code = library.sluice_start(ctypes.byref(count), array, ctypes.byref(handle))
+    if code != _library.OK:
+        if _launched():
+            sys.exit(library.sluice_report_error(array[0]))
+        raise _library.last_error(code)
+    _state["started"] = True
+    rest = [os.fsdecode(array[i]) for i in range(1, count.value)]
+    if flags is None:
+        sys.argv[1:] = rest
+    elif rest:
+        raise ValueError(f"sluice.start() does not know {rest[0]}; `sluice_train --help` lists the flags")
+    return Job(handle)
+
+
+def _launched():
+    """Whether mpirun or srun has started this process: then the error of a rank is every rank's."""
+    return any(name in os.environ for name in ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"))

@@ -1,0 +1,474 @@
+"""A PyTorch optimizer whose parameters and state are on a server."""
+
+import ctypes
+import weakref
+from dataclasses import dataclass
+
+import torch
+
+from sluice import _library
+from sluice._library import library
+from sluice.errors import DivergedError, ModelError, RemoteError
+from sluice.job import forked
+from sluice.model import FlatModel
+
+# So often a wait lets Python handle signals, such as Ctrl-C.
+_SECONDS_BETWEEN_SIGNALS = 0.1
+_CHUNK = 1 << 18  # elements: what is sent early is as large as the library's own chunks
+
+DISPOSITIONS = ("accepted", "applied", "stale", "duplicate", "skipped")
+
+
+@dataclass(frozen=True)
+class Round:
+    """The report on a step().
+
+    Attributes:
+      step: the step of the parameters that the model holds now; the server counts steps.
+      disposition: the server's answer to the gradient: "accepted" (it counts), "applied" (it counts, and completed a
+        step), "stale" (it was too old, and was dropped), "skipped" (it was not finite) or "duplicate".
+      staleness: how many steps the server had made since the parameters of this gradient.
+    """
+
+    step: int
+    disposition: str
+    staleness: int
+
+
+# PyTorch's optimizers, with the names of their options on the server. Any other option must have the value that is
+# given here: the server does not have it.
+_OPTIMIZERS = {
+    torch.optim.SGD: ("sgd", {"lr": "learning_rate", "momentum": "momentum", "dampening": "dampening",
+                              "weight_decay": "weight_decay", "nesterov": "nesterov"}),
+    torch.optim.Adam: ("adam", {"lr": "learning_rate", "betas": ("beta1", "beta2"), "eps": "eps",
+                                "weight_decay": "weight_decay", "amsgrad": "amsgrad"}),
+    torch.optim.AdamW: ("adamw", {"lr": "learning_rate", "betas": ("beta1", "beta2"), "eps": "eps",
+                                  "weight_decay": "weight_decay", "amsgrad": "amsgrad"}),
+    torch.optim.Adagrad: ("adagrad", {"lr": "learning_rate", "lr_decay": "lr_decay", "weight_decay": "weight_decay",
+                                      "initial_accumulator_value": "initial_accumulator_value", "eps": "eps"}),
+    torch.optim.RMSprop: ("rmsprop", {"lr": "learning_rate", "alpha": "alpha", "eps": "eps",
+                                      "weight_decay": "weight_decay", "momentum": "momentum", "centered": "centered"}),
+}
+# How PyTorch computes, which does not matter here.
+_WITHOUT_MEANING = {"params", "foreach", "capturable", "differentiable", "fused", "initial_lr"}
+
+
+def _options_of(kind, group):
+    """Returns the server's options of one of PyTorch's groups."""
+    name, names = _OPTIMIZERS[kind]
+    options = {}
+    for key, value in group.items():
+        if key in _WITHOUT_MEANING:
+            continue
+        if key in names and isinstance(names[key], tuple):
+            options.update(zip(names[key], value))
+        elif key in names:
+            options[names[key]] = float(value)
+        elif value:
+            raise ModelError(f"{kind.__name__} has {key}={value}, which the server's {name} does not have; leave it out")
+    return options
+
+
+class DistributedOptimizer(torch.optim.Optimizer):
+    """Takes the place of a PyTorch optimizer: step() pushes the gradients, and takes the server's parameters.
+
+    The server has SGD, Adam, AdamW, Adagrad and RMSprop, with all their options and parameter groups. The training
+    loop stays as it is. The first worker's parameters become the job's first; after that all have the job's.
+
+    The learning rate is the server's, with its --lr-schedule: a scheduler of PyTorch would change nothing, so step()
+    raises ModelError when an option of a group has changed. With local steps, PyTorch's optimizer takes the steps.
+
+    Attributes:
+      last: the Round of the last step(); None before the first.
+      index, workers: this worker's place among those that were launched, which decides which data it takes; the place
+        changes only if the worker has to join again.
+      batches_before: those of earlier processes in this worker's place, which a process that was started again skips.
+    """
+
+    def __init__(self, optimizer, job, model=None, *, overlap=False, local_steps=0, elasticity=1.0, moving_rate=1.0,
+                 outer_momentum=None, outer_nesterov=False):
+        """Joins the job, and copies the job's parameters into the model.
+
+        Args:
+          optimizer: one of PyTorch's five above, just made. It is not stepped, unless with local steps.
+          job: what sluice.start() has returned.
+          model: the module whose parameters these are. It gives them names, and its running statistics (batch
+            normalization) are averaged, too. Without it, parameters are named by their place, and each worker keeps its
+            own statistics.
+          overlap: send gradients while backward computes others; backward() once for each step().
+          local_steps: take so many steps with `optimizer` itself between two pushes of parameters, which the server
+            averages; 0: push gradients. elasticity, moving_rate, outer_momentum (default: 0.3, or 0 with elastic
+            averaging) and outer_nesterov are those of `sluice_train --help`.
+
+        Raises:
+          ModelError: the optimizer or the model cannot be trained with a server.
+          RemoteError: the server refuses the worker, or cannot be reached.
+        """
+        # Not Optimizer.__init__(), which would make groups of its own.
+        self._inner = optimizer
+        self.last = None
+        self._job = job
+        self._local_steps = local_steps
+        self._elasticity = elasticity
+        self._steps_taken = self._samples_taken = 0
+        self._overlap = None
+        self._client = None
+        kind = type(optimizer)
+        _check_arguments(job, kind, overlap, local_steps)
+        parameters = _named_parameters(optimizer, model)
+        self._flat = FlatModel(parameters, _named_statistics(model, parameters))
+        self._told = [_options_of(kind, group) for group in optimizer.param_groups]
+        groups = {} if local_steps else self._groups(parameters)
+        if local_steps:
+            if outer_momentum is None:
+                outer_momentum = 0.3 if local_steps > 1 and elasticity == 1 and moving_rate == 1 else 0
+            chosen = ("averaging", {"moving_rate": moving_rate, "local_steps": local_steps,
+                                    "outer_momentum": outer_momentum, "outer_nesterov": outer_nesterov})
+        else:
+            chosen = (_OPTIMIZERS[kind][0], self._told[0])
+        self._client = _Client(job, self._flat, *chosen, groups)
+        self._client.call(library.sluice_join)
+        self._flat.scatter_values()
+        if local_steps and elasticity != 1:
+            self._centre = self._flat.values.clone()
+        if overlap:
+            self._overlap = _Overlap(self._flat, self._client)
+
+    # What PyTorch's own code and that of others reads of an optimizer.
+    @property
+    def param_groups(self):
+        return self._inner.param_groups
+
+    @param_groups.setter
+    def param_groups(self, groups):
+        self._inner.param_groups = groups
+
+    @property
+    def state(self):
+        return self._inner.state
+
+    @property
+    def defaults(self):
+        return self._inner.defaults
+
+    def __repr__(self):
+        return f"DistributedOptimizer({self._inner!r})"
+
+    def __getstate__(self):
+        raise TypeError("a DistributedOptimizer is a connection to a server, and cannot be copied or pickled")
+
+    def add_param_group(self, param_group):
+        raise ModelError("parameters were added after DistributedOptimizer was made; add them to the optimizer before")
+
+    def state_dict(self):
+        """Returns the groups' options. The state is on the server, which saves it (--checkpoint-dir)."""
+        return self._inner.state_dict()
+
+    def load_state_dict(self, state_dict):
+        raise ModelError("the optimizer's state is on the server; start the server with --checkpoint-dir, and it goes on "
+                         "where it was")
+
+    def _groups(self, parameters):
+        """Returns the options of all groups but the first, by the names of their parameters."""
+        names = {id(parameter): name for name, parameter in parameters}
+        return {tuple(names[id(parameter)] for parameter in group["params"] if id(parameter) in names): options
+                for group, options in list(zip(self._inner.param_groups, self._told))[1:]}
+
+    index = property(lambda self: self._client.status().index)
+    workers = property(lambda self: self._client.status().workers)
+
+    @property
+    def batches_before(self):
+        return self._client.status().pushes_before * max(1, self._local_steps)
+
+    def zero_grad(self, set_to_none=True):  # pylint: disable=unused-argument
+        """Sets all gradients to 0. They stay views of the gradient that is pushed, so none becomes None.
+
+        If backward has sent parts of them already, that push is given up.
+        """
+        if self._overlap is not None:
+            self._overlap.give_up()
+        self._flat.zero_gradients()
+
+    def attach(self, kind, data):
+        """Attaches bytes to the next push, for the program that serves: at most 8 pieces of 64 KiB together."""
+        _library.check(library.sluice_attach(self._client.handle, kind.encode(), bytes(data), len(data)))
+
+    @torch.no_grad()
+    def step(self, closure=None, *, samples=1, loss=None):
+        """Pushes the gradients, waits until the job's mode lets this worker go on, and takes the new parameters.
+
+        With local steps, takes a step with PyTorch's optimizer, and pushes the parameters when it is time.
+
+        Args:
+          closure: computes the loss and its gradients, as in PyTorch.
+          samples: the size of the batch, for --reduction=weighted-mean.
+          loss: the batch's mean, a number or a tensor of one element. The server shows it, and tells by it whether
+            training diverges.
+
+        Returns: the closure's loss, else `loss`. `last` has the report.
+
+        Raises:
+          RemoteError: the server refuses the push, or is gone. The model may then hold a mixture of two steps: do not
+            use or save it. The next step() drops its gradient, and pulls.
+          DivergedError: the server has ended the job because training diverged.
+        """
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self._client.check_takes_part()
+        self._flat.check_views()
+        if self._local_steps:
+            self._take_local_step(samples, loss)
+        else:
+            self._check_options()
+            self._flat.gather_gradients()
+            if self._overlap is not None:
+                self._overlap.end()
+            self._push(samples, loss)
+        return loss
+
+    def _check_options(self):
+        for told, group in zip(self._told, self._inner.param_groups):
+            options = _options_of(type(self._inner), group)
+            if options != told:
+                name = next(name for name in told if told[name] != options.get(name))
+                raise ModelError(
+                    f"{name} was {told[name]:g} when DistributedOptimizer was made, and is {options.get(name):g} now. The "
+                    "server has the optimizer: use its --lr-schedule, or change the rate with `sluicectl`")
+
+    def _push(self, samples, loss):
+        value = None if loss is None else ctypes.byref(ctypes.c_float(_number(loss)))
+        self.last = self._client.push(samples, value)
+        self._flat.scatter_values()
+
+    def _take_local_step(self, samples, loss):
+        status = self._client.status()
+        if status.complete:
+            _scaled(self._inner, status.learning_rate_factor, self._told)
+            self._inner.step()
+            self._steps_taken += 1
+            self._samples_taken += samples
+            if self._steps_taken < self._local_steps:
+                return
+        self._push_parameters(loss)
+
+    def _push_parameters(self, loss):
+        samples, self._samples_taken, self._steps_taken = max(1, self._samples_taken), 0, 0
+        self._flat.gather_values()
+        complete = self._client.status().complete
+        self._flat.gradients.copy_(self._flat.values)
+        if self._elasticity == 1:
+            self._push(samples, loss)
+            return
+        own = self._flat.values - self._elasticity * (self._flat.values - self._centre)
+        self._push(samples, loss)
+        self._centre.copy_(self._flat.values)
+        for member in self._flat.members:
+            # Elastic averaging applies to parameters only. Every worker continues with the mean of the statistics.
+            if member.is_parameter and complete:
+                self._flat.values[member.offset:member.end] = own[member.offset:member.end]
+        self._flat.scatter_values()
+
+    def _push_the_rest(self):
+        if self._local_steps and self._steps_taken:
+            self._push_parameters(None)
+
+    def leave(self):
+        """Ends this worker's part: the others no longer wait for it. Local steps that are left are pushed first."""
+        self._push_the_rest()
+        self._client.leave()
+
+    def await_end(self):
+        """Does the same as leave(), waits until all workers have left, and takes the final parameters."""
+        self._push_the_rest()
+        self._client.call(library.sluice_await_end)
+        self._client.left = True
+        self._flat.scatter_values()
+
+    def report(self, **results):
+        """Sends numbers for the server's closing table: report(test_accuracy=0.91). Once, after await_end()."""
+        names = (ctypes.c_char_p * max(1, len(results)))(*[name.replace("_", " ").encode() for name in results])
+        values = (ctypes.c_double * max(1, len(results)))(*results.values())
+        self._client.call(library.sluice_report, names, values, len(results))
+
+
+def _check_arguments(job, kind, overlap, local_steps):
+    if job.is_server:
+        raise ValueError("this process serves; call job.serve() instead of training")
+    if kind not in _OPTIMIZERS:
+        names = ", ".join(known.__name__ for known in _OPTIMIZERS)
+        raise ModelError(f"{kind.__name__} has no counterpart on the server, which has {names}; with local_steps=N, "
+                         "one of these takes the steps in this process")
+    if local_steps and overlap:
+        raise ValueError("local steps push no gradients, so overlap has none to send early; use one of them")
+    if local_steps < 0:
+        raise ValueError(f"local_steps is {local_steps}, expected 0 or more")
+
+
+def _number(loss):
+    return float(loss.item() if isinstance(loss, torch.Tensor) else loss)
+
+
+def _scaled(optimizer, factor, told):
+    """Sets the learning rates of a local step: those that were given times the factor of the server's schedule."""
+    for group, options in zip(optimizer.param_groups, told):
+        group["lr"] = options["learning_rate"] * factor
+
+
+def _named_parameters(optimizer, model):
+    """Returns (name, parameter) of all parameters that the optimizer trains."""
+    trained = [parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad]
+    if not trained:
+        raise ModelError("no parameter of the optimizer requires a gradient")
+    if model is None:
+        return [(str(place), parameter) for place, parameter in enumerate(trained)]
+    # A tensor with several names (tied parameters) is trained under its first.
+    named = list(model.named_parameters())
+    known = {id(parameter) for _, parameter in named}
+    for place, parameter in enumerate(trained):
+        if id(parameter) not in known:
+            raise ModelError(f"the optimizer's parameter {place}, of shape {list(parameter.shape)}, is none of `model`'s; "
+                             "give the model that the optimizer trains")
+    wanted = {id(parameter) for parameter in trained}
+    return [(name, parameter) for name, parameter in named if id(parameter) in wanted]
+
+
+def _named_statistics(model, parameters):
+    """Returns (name, tensor) of the model's other numbers: running statistics, and parameters that are not trained."""
+    if model is None:
+        return []
+    trained = {id(parameter) for _, parameter in parameters}
+    frozen = [(name, parameter) for name, parameter in model.named_parameters() if id(parameter) not in trained]
+    return frozen + [(name, tensor) for name, tensor in model.named_buffers() if tensor.is_floating_point()]
+
+
+class _Client:
+    """The library's client: it calls, and waits so that Python can handle signals."""
+
+    def __init__(self, job, flat, name, options, groups):
+        self.left = False
+        self._flat = flat  # its memory must outlive the client
+        self._job = job
+        array, count = _library.options_of(options)
+        group_array = (_library.Group * max(1, len(groups)))()
+        for group, (names, own) in zip(group_array, groups.items()):
+            group.parameters = (ctypes.c_char_p * max(1, len(names)))(*[word.encode() for word in names])
+            group.parameter_count = len(names)
+            group.options, group.option_count = _library.options_of(own)
+        optimizer = _library.Optimizer(name.encode(), array, count, group_array, len(groups))
+        model = flat.description()
+        handle = ctypes.c_void_p()
+        _library.check(library.sluice_client_create(job._handle, ctypes.byref(model), ctypes.byref(optimizer),
+                                                    flat.values.data_ptr(), flat.buffer, ctypes.byref(handle)))
+        self.handle = handle
+        self._waits = [False]  # in a list, since the finalizer must not hold this object
+        self._finalizer = weakref.finalize(self, _close, handle, self._waits, flat, job)
+
+    def check_takes_part(self):
+        if self.left:
+            raise RemoteError("step() was called after leave(), when this worker no longer takes part", 9)
+
+    def status(self):
+        return library.sluice_client_status(self.handle)
+
+    def call(self, function, *arguments):
+        """Calls a function that begins something, and waits for it. Returns the Round."""
+        if forked():
+            raise RuntimeError("this process is a fork of the one that trains, such as a worker of DataLoader, and has no "
+                               "connection to the server")
+        if self._waits[0]:
+            self.wait()  # for a call that Ctrl-C has interrupted
+        _library.check(function(self.handle, *arguments))
+        return self.wait()
+
+    def push(self, samples, loss):
+        return self.call(library.sluice_push, samples, loss)
+
+    def leave(self):
+        self.call(library.sluice_leave)
+        self.left = True
+
+    def wait(self):
+        result = _library.Round()
+        self._waits[0] = True
+        while True:
+            code = library.sluice_wait(self.handle, _SECONDS_BETWEEN_SIGNALS, ctypes.byref(result))
+            if code != _library.PENDING:
+                break
+        self._waits[0] = False
+        if code != _library.OK:
+            raise _error(code)
+        return Round(result.step, DISPOSITIONS[result.disposition], result.staleness)
+
+
+def _error(code):
+    error = _library.last_error(code)
+    if error.reason == "DIVERGED":
+        return DivergedError(str(error), code, error.reason)
+    return error
+
+
+def _close(handle, waits, flat, _job):
+    # A fork has none of the library's threads. A call that Ctrl-C has interrupted may wait for others for long: the
+    # process ends without it, and the server notices.
+    if forked() or waits[0]:
+        return
+    library.sluice_client_free(handle)
+    flat.close()
+
+
+class _Overlap:
+    """Sends the gradients of layers that backward has left, while it computes those of others."""
+
+    def __init__(self, flat, client):
+        self._flat = flat
+        self._client = client
+        self._ready = set()
+        self._sent = False
+        self._pending = None  # neighbouring elements [begin, end) that are ready and not sent
+        self._accumulators = []  # hooks live as long as these
+        for place, member in enumerate(flat.members):
+            if member.is_parameter and member.is_view:
+                # PyTorch 1.13 has no register_post_accumulate_grad_hook(): the node that accumulates has the hook.
+                accumulator = member.tensor.expand_as(member.tensor).grad_fn.next_functions[0][0]
+                accumulator.register_hook(lambda *_, place=place: self._note(place))
+                self._accumulators.append(accumulator)
+
+    def _note(self, place):
+        member = self._flat.members[place]
+        gradient = member.tensor.grad
+        if gradient is None or gradient.data_ptr() != member.gradient.data_ptr():
+            return  # step() copies it
+        if place in self._ready:
+            raise ModelError(f"backward() has reached {member.name} twice since the last step(); with overlap, call "
+                             "backward() once for each step(), or zero_grad() between them")
+        self._ready.add(place)
+        if self._pending is not None and self._pending[0] == member.end:
+            self._pending = (member.offset, self._pending[1])
+        else:
+            self._flush()
+            self._pending = (member.offset, member.end)
+        if self._pending[1] - self._pending[0] >= _CHUNK:
+            self._flush()
+
+    def _flush(self):
+        """Sends what is pending if it is worth a message; step() sends the rest."""
+        if self._pending is not None and self._pending[1] - self._pending[0] >= _CHUNK // 4:
+            begin, end = self._pending
+            _library.check(library.sluice_send_early(self._client.handle, begin, end - begin))
+            self._sent = True
+        self._pending = None
+
+    def end(self):
+        """Called before a push: what comes after it belongs to the next."""
+        self._ready.clear()
+        self._pending = None
+        self._sent = False
+
+    def give_up(self):
+        if self._sent:
+            _library.check(library.sluice_give_up_early(self._client.handle))
+        self.end()
+
+
