@@ -223,9 +223,9 @@ typedef struct {
 /* What holds since the last sluice_wait() that returned SLUICE_OK. */
 SLUICE_API sluice_status sluice_client_status(const sluice_client* client);
 
-/* The order of an epoch's rows, the same as sluice_train's: writes a permutation of [0, size), drawn
- * from (seed, epoch), to `order`. Step g of W workers with batches of B takes the next B x W rows
- * from g x B x W on; worker r the r-th block of B of them. */
+/* The order of an epoch's rows, the same as sluice_train's: writes a permutation of [0, size),
+ * drawn from (seed, epoch), to `order`. Step g of W workers with batches of B takes the next B x W
+ * rows from g x B x W on; worker r the r-th block of B of them. */
 SLUICE_API sluice_code sluice_order(uint64_t size, uint64_t seed, uint64_t epoch, int64_t* order);
 
 #ifdef __cplusplus

@@ -28,9 +28,9 @@ struct ComputeTimeOptions {
   double slowness = 1;        // take so many times as long; above 0
 };
 
-// `distribution` is "constant", "exponential", "lognormal:SIGMA" or "stalls:CHANCE:LONGER". `slow` is empty, or
-// COUNT:FACTOR as in "2:5": two workers take five times as long. INVALID_ARGUMENT names the text
-// that is wrong.
+// `distribution` is "constant", "exponential", "lognormal:SIGMA" or "stalls:CHANCE:LONGER". `slow`
+// is empty, or COUNT:FACTOR as in "2:5": two workers take five times as long. INVALID_ARGUMENT
+// names the text that is wrong.
 absl::StatusOr<ComputeTimeOptions> ParseComputeTimes(absl::string_view distribution,
                                                      absl::string_view slow);
 
