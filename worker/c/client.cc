@@ -8,14 +8,12 @@
 #include "common/base/error.h"
 #include "common/protocol/optimizer_options.h"
 
-using sluice::DataType;
 using sluice::Job;
 using sluice::Layout;
 using sluice::LayoutRange;
 using sluice::OptimizerConfig;
 using sluice::OptimizerOptions;
 using sluice::ParameterClient;
-using sluice::RangeKind;
 using sluice::SessionRole;
 using sluice::SharedFloats;
 

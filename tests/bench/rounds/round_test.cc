@@ -25,8 +25,8 @@ const std::vector<std::string> kRows = {"sluice-unix",  "sluice-tcp",     "plain
 
 // Those that need Python's packages, or a kernel that lets a user choose TCP's congestion control.
 const std::vector<std::string> kOptionalRows = {
-    "plain-tcp-cubic", "plain-tcp-bbr",    "rpc-shm",       "rpc-tcp",
-    "mpi4py-blosc",    "mpi4py-blosc-f32", "gloo-allreduce"};
+    "python-unix", "python-shm",   "plain-tcp-cubic",  "plain-tcp-bbr", "rpc-shm",
+    "rpc-tcp",     "mpi4py-blosc", "mpi4py-blosc-f32", "gloo-allreduce"};
 
 Words RoundOf(const std::vector<std::string>& rows, const std::string& workers) {
   return {RunfilePath("tools/bench/rounds/round_main"),

@@ -12,6 +12,7 @@ using Flags = std::vector<std::string>;
 constexpr char kSockets[] = "tools/bench/rounds/participant_main";
 constexpr char kMpi[] = "tools/bench/peers/mpi_peer_main";
 constexpr char kTorch[] = "tools/bench/peers/torch_rpc.py";
+constexpr char kPython[] = "tools/bench/peers/python_worker.py";
 constexpr char kGloo[] = "tools/bench/peers/gloo_allreduce.py";
 constexpr char kMpi4py[] = "tools/bench/peers/mpi4py_blosc.py";
 
@@ -56,6 +57,13 @@ Row Torch(const std::string& python, const char* name, const char* program, Flag
   return row;
 }
 
+Row PythonWorker(const std::string& python, const char* name, Flags flags) {
+  Row row = Direct(name, kPython, std::move(flags));
+  row.needs.push_back(Module(python, "torch", "python3-torch"));
+  row.needs.push_back(Module(python, "numpy", "python3-numpy"));
+  return row;
+}
+
 Row TorchRpc(const std::string& python, const char* name, Flags flags) {
   Row row = Torch(python, name, kTorch, std::move(flags));
   row.takes_layers = true;
@@ -84,6 +92,8 @@ std::vector<Row> AllRows(const std::string& python) {
       Direct("sluice-unix", kSockets, {"--side=sluice", "--socket=unix"}),
       Direct("sluice-tcp", kSockets, {"--side=sluice", "--socket=tcp"}),
       Direct("sluice-shm", kSockets, {"--side=sluice", "--socket=unix", "--shared-memory"}),
+      PythonWorker(python, "python-unix", {}),
+      PythonWorker(python, "python-shm", {"--shared-memory"}),
       Direct("plain-unix", kSockets, {"--side=plain", "--socket=unix"}),
       Direct("plain-tcp", kSockets, {"--side=plain", "--socket=tcp"}),
       Congestion("plain-tcp-cubic", "cubic"),
