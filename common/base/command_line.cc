@@ -13,12 +13,19 @@ constexpr int kBadUsage = 2;
 
 }  // namespace
 
+void AddVersionFlag(CLI::App& app, const std::vector<BuiltWith>& parts) {
+  app.set_version_flag(
+      "--version", [&app, parts] { return VersionText(app.get_name(), parts); },
+      "print the version of this program and of what it is built with, and exit");
+}
+
 void ParseArguments(CLI::App& app, int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     if (*argv[i] != '\0') continue;
     throw CLI::ParseError(absl::StrCat("argument ", i, " is empty; is a variable not set?"),
                           CLI::ExitCodes::ExtrasError);
   }
+  if (app.get_help_ptr() != nullptr && app.get_version_ptr() == nullptr) AddVersionFlag(app, {});
   app.parse(argc, argv);
 }
 

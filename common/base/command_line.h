@@ -4,18 +4,24 @@
 #define SLUICE_COMMON_BASE_COMMAND_LINE_H_
 
 #include <CLI/CLI.hpp>
+#include <vector>
 
 #include "absl/types/optional.h"
+#include "common/base/version.h"
 
 namespace sluice {
 
+// Adds --version, which also says what the program is built with. ParseArguments() adds it to
+// programs for which this was not called.
+void AddVersionFlag(CLI::App& app, const std::vector<BuiltWith>& parts);
+
 // Parses the arguments of main() with `app`, which throws CLI::ParseError. This function also
 // throws it if an argument is empty: CLI11 takes an empty argument for the name of a group of
-// options, and then may never return (seen with 2.1.2).
+// options, and then may never return (seen with 2.1.2). A program that has --help gets --version.
 void ParseArguments(CLI::App& app, int argc, const char* const* argv);
 
 // Parses the arguments, and prints CLI11's help or error. Returns the exit code if the program
-// shall end: 0 after --help, 2 for a wrong command line.
+// shall end: 0 after --help or --version, 2 for a wrong command line.
 absl::optional<int> ExitCodeOfUsage(CLI::App& app, int argc, const char* const* argv);
 
 // Checks that a number is in [least, most]. CLI11's own check lets NaN pass.

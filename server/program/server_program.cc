@@ -5,10 +5,12 @@
 #include <memory>
 #include <utility>
 
+#include "common/base/command_line.h"
 #include "common/base/logging.h"
 #include "common/base/malloc_tuning.h"
 #include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
+#include "common/wire/versions.h"
 #include "server/program/launch.h"
 #include "server/program/server_flags.h"
 
@@ -60,6 +62,7 @@ int RunServerProgram(int argc, char** argv, const ServerProgramOptions& options)
       "--print-config", print_config,
       "print as JSON how a server that is started by hand is configured by these flags, and "
       "exit");
+  AddVersionFlag(app, WireVersions());
   const absl::optional<int> exit_code = ExitCodeOfLaunchedUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   InitLogging();

@@ -323,7 +323,7 @@ TEST_F(SluiceEvaluateTest, GivesTheSameFiguresOfACheckpointAndItsExport) {
   EXPECT_EQ(of_file.incarnation, 2);
   ExpectSameFigures(of_file, followed);
   const std::string exported = TestPath("model.pt");
-  OutputOf({RunfilePath("tools/ctl/export"), file, exported}, 0);
+  OutputOf({RunfilePath("tools/ctl/sluicectl"), "checkpoint", "export", file, exported}, 0);
   ExpectSameFigures(FiguresOf(exported), followed);
 }
 

@@ -1,13 +1,17 @@
-// export CHECKPOINT OUT: writes the model's tensors of a checkpoint to a file that PyTorch's
-// torch.load() opens. The exit codes are those of sluicectl.
+// sluicectl_export CHECKPOINT OUT: writes the model's tensors of a checkpoint to a file that
+// PyTorch's torch.load() opens. `sluicectl checkpoint export` runs it. The exit codes are those of
+// sluicectl.
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/command_line.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
 #include "worker/torch/state_dict.h"
+#include "worker/torch/torch_version.h"
 
 namespace sluice {
 namespace {
@@ -22,16 +26,23 @@ absl::Status Export(const std::string& path, const std::string& out) {
   return SaveStateDict(*checkpoint->layout, checkpoint->parameters->values.span(), out);
 }
 
-}  // namespace
-}  // namespace sluice
-
-int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::cerr << "usage: sluicectl checkpoint export CHECKPOINT OUT\n";
-    return 2;
-  }
-  const absl::Status exported = sluice::Export(argv[1], argv[2]);
+int Main(int argc, char** argv) {
+  CLI::App app("Writes the model's tensors of a checkpoint to a file for PyTorch's torch.load().",
+               "sluicectl_export");
+  std::string file;
+  std::string out;
+  app.add_option("file", file, "a checkpoint")->required();
+  app.add_option("out", out, "the file to write, for example model.pt")->required();
+  AddVersionFlag(app, {TorchVersion()});
+  const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
+  if (exit_code.has_value()) return *exit_code;
+  const absl::Status exported = Export(file, out);
   if (exported.ok()) return 0;
   std::cerr << "sluicectl: " << exported.message() << "\n";
   return 1;
 }
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) { return sluice::Main(argc, argv); }

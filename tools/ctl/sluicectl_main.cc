@@ -3,10 +3,16 @@
 //   sluicectl checkpoint list DIR        lists the checkpoints of a directory, newest first
 //   sluicectl checkpoint verify PATH…    reads and checks every byte of files or directories
 //   sluicectl checkpoint show FILE       prints all but the values of the tensors, as JSON
+//   sluicectl checkpoint export FILE OUT writes the model's tensors for PyTorch's torch.load()
 //
 // Exit codes: 0 done; 1 a file is damaged or cannot be read; 2 bad command line.
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -91,6 +97,15 @@ int Show(const std::string& path) {
   return 0;
 }
 
+// Runs the program for this, which lies beside this one: only it needs LibTorch.
+int Export(const std::string& file, const std::string& out) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string program = self.parent_path() / "sluicectl_export";
+  execl(program.c_str(), program.c_str(), file.c_str(), out.c_str(), nullptr);
+  return Fail(absl::NotFoundError(absl::StrCat(program, ": ", strerror(errno))));
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Shows and verifies the checkpoints that servers wrote.", "sluicectl");
   app.require_subcommand(1);
@@ -109,9 +124,15 @@ int Main(int argc, char** argv) {
   CLI::App& show =
       *checkpoint.add_subcommand("show", "prints all but the values of the tensors, as JSON");
   show.add_option("file", file, "a checkpoint")->required();
+  CLI::App& exported = *checkpoint.add_subcommand(
+      "export", "writes the model's tensors to a file for PyTorch's torch.load()");
+  std::string out;
+  exported.add_option("file", file, "a checkpoint")->required();
+  exported.add_option("out", out, "the file to write, for example model.pt")->required();
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   if (list.parsed()) return List(directory);
+  if (exported.parsed()) return Export(file, out);
   return verify.parsed() ? Verify(paths) : Show(file);
 }
 

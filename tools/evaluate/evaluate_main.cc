@@ -12,12 +12,14 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
+#include "common/wire/versions.h"
 #include "tools/evaluate/directory_source.h"
 #include "tools/evaluate/evaluation_report.h"
 #include "tools/evaluate/parameter_source.h"
@@ -26,6 +28,7 @@
 #include "worker/job.h"
 #include "worker/job_flags.h"
 #include "worker/program/model_flags.h"
+#include "worker/torch/torch_version.h"
 #include "worker/torch/training/evaluator.h"
 
 namespace sluice {
@@ -139,6 +142,9 @@ int Main(int argc, char** argv) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   EvaluateFlags flags;
   AddEvaluateFlags(app, flags);
+  std::vector<BuiltWith> versions = WireVersions();
+  versions.push_back(TorchVersion());
+  AddVersionFlag(app, versions);
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   InitLogging();

@@ -17,19 +17,23 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
+#include "common/base/command_line.h"
 #include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
+#include "common/wire/versions.h"
 #include "worker/data/load_dataset.h"
 #include "worker/job.h"
 #include "worker/job_flags.h"
 #include "worker/program/model_flags.h"
 #include "worker/program/optimizer_flags.h"
+#include "worker/torch/torch_version.h"
 #include "worker/torch/training/gloo_group.h"
 #include "worker/torch/training/learners.h"
 #include "worker/training/progress.h"
@@ -244,6 +248,9 @@ int Main(int argc, char** argv) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   TrainFlags flags;
   AddTrainFlags(app, flags);
+  std::vector<BuiltWith> versions = WireVersions();
+  versions.push_back(TorchVersion());
+  AddVersionFlag(app, versions);
   const absl::optional<int> exit_code = ExitCodeOfLaunchedUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   const auto optimizer = OptimizerFrom(flags.optimizer);
