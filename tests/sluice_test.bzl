@@ -29,7 +29,7 @@ def _joined(name, srcs, cmd):
     return [joined]
 
 # What tests/testing/seed.h reads. Only the tests that inherit it run again when it changes.
-SEED = ["SLUICE_SEED"]
+SEED = ["SLUICE_TEST_SEED"]
 
 def sluice_test(name, deps, srcs = None, size = "small", tags = [], seeded = False, **kwargs):
     """Makes a GoogleTest program.

@@ -1,15 +1,71 @@
 #include "common/base/command_line.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <string>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "common/base/error.h"
 
 namespace sluice {
 namespace {
 
 constexpr int kBadUsage = 2;
+constexpr char kEnvironment[] =
+    "A flag that is not given has the value of its variable in the environment, which is named "
+    "SLUICE_ and the flag's name in capitals, with _ for -. A switch takes true or false.";
+
+// SLUICE_PUSH_ENCODING for push-encoding.
+std::string VariableOf(absl::string_view flag) {
+  return absl::StrCat("SLUICE_", absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"-", "_"}})));
+}
+
+bool IsSet(const std::string& variable) {
+  const char* const value = std::getenv(variable.c_str());
+  return value != nullptr && *value != '\0';
+}
+
+// Lets the options of `app`, of its groups and of its commands read the environment. Only those
+// that are set get a name of a variable, since CLI11 prints it in the help.
+void ReadEnvironment(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty()) continue;
+    if (option == app.get_help_ptr() || option == app.get_version_ptr()) continue;
+    const std::string variable = VariableOf(option->get_lnames().front());
+    if (IsSet(variable)) option->envname(variable);
+  }
+  for (CLI::App* inner : app.get_subcommands([](CLI::App*) { return true; })) {
+    ReadEnvironment(*inner);
+  }
+}
+
+bool AsksForHelp(const CLI::App& app, int argc, const char* const* argv) {
+  return app.get_help_ptr() != nullptr &&
+         std::any_of(argv + 1, argv + argc, [](absl::string_view word) {
+           return word == "--help" || word == "-h" || word == "--version";
+         });
+}
+
+// The names of the flags in a text, without their dashes.
+std::vector<std::string> FlagsIn(absl::string_view text) {
+  std::vector<std::string> flags;
+  for (;;) {
+    const size_t at = text.find("--");
+    if (at == text.npos) return flags;
+    text.remove_prefix(at + 2);
+    const auto end = std::find_if(text.begin(), text.end(), [](char letter) {
+      return !absl::ascii_islower(letter) && !absl::ascii_isdigit(letter) && letter != '-';
+    });
+    flags.emplace_back(text.begin(), end);
+  }
+}
 
 }  // namespace
 
@@ -26,7 +82,15 @@ void ParseArguments(CLI::App& app, int argc, const char* const* argv) {
                           CLI::ExitCodes::ExtrasError);
   }
   if (app.get_help_ptr() != nullptr && app.get_version_ptr() == nullptr) AddVersionFlag(app, {});
-  app.parse(argc, argv);
+  app.footer(absl::StrCat(app.get_footer(), app.get_footer().empty() ? "" : "\n", kEnvironment));
+  if (!AsksForHelp(app, argc, argv)) ReadEnvironment(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const std::string named = NameVariables(error.what());
+    if (named == error.what()) throw;
+    throw CLI::ParseError(named, static_cast<CLI::ExitCodes>(error.get_exit_code()));
+  }
 }
 
 absl::optional<int> ExitCodeOfUsage(CLI::App& app, int argc, const char* const* argv) {
@@ -36,6 +100,21 @@ absl::optional<int> ExitCodeOfUsage(CLI::App& app, int argc, const char* const* 
     return app.exit(error) == 0 ? 0 : kBadUsage;
   }
   return absl::nullopt;
+}
+
+std::string NameVariables(const std::string& error) {
+  std::vector<std::string> variables;
+  for (const std::string& flag : FlagsIn(error)) {
+    // A switch that --no-... turns off has a variable without "no".
+    const std::string turned = absl::StartsWith(flag, "no-") ? flag.substr(3) : flag;
+    for (const std::string& variable : {VariableOf(flag), VariableOf(turned)}) {
+      const bool named = absl::StrContains(error, variable) ||
+                         std::count(variables.begin(), variables.end(), variable) > 0;
+      if (IsSet(variable) && !named) variables.push_back(variable);
+    }
+  }
+  if (variables.empty()) return error;
+  return absl::StrCat(error, " (set in the environment: ", absl::StrJoin(variables, ", "), ")");
 }
 
 CLI::Validator NumberFrom(double least, double most) {

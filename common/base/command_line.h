@@ -4,6 +4,7 @@
 #define SLUICE_COMMON_BASE_COMMAND_LINE_H_
 
 #include <CLI/CLI.hpp>
+#include <string>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -18,11 +19,17 @@ void AddVersionFlag(CLI::App& app, const std::vector<BuiltWith>& parts);
 // Parses the arguments of main() with `app`, which throws CLI::ParseError. This function also
 // throws it if an argument is empty: CLI11 takes an empty argument for the name of a group of
 // options, and then may never return (seen with 2.1.2). A program that has --help gets --version.
+//
+// A flag that the command line does not give has the value of its variable in the environment:
+// SLUICE_PUSH_ENCODING for --push-encoding. --help and --version do not read the environment.
 void ParseArguments(CLI::App& app, int argc, const char* const* argv);
 
 // Parses the arguments, and prints CLI11's help or error. Returns the exit code if the program
 // shall end: 0 after --help or --version, 2 for a wrong command line.
 absl::optional<int> ExitCodeOfUsage(CLI::App& app, int argc, const char* const* argv);
+
+// Appends to an error the variables of the environment that set the flags which it names.
+std::string NameVariables(const std::string& error);
 
 // Checks that a number is in [least, most]. CLI11's own check lets NaN pass.
 CLI::Validator NumberFrom(double least, double most);

@@ -70,7 +70,8 @@ int ReportFailure(absl::string_view program, const absl::Status& why) {
 int ReportFailure(absl::string_view program, const absl::Status& why, int code) {
   if (IsSaidByAnotherRank(why)) return 0;
   if (WasToldToStop()) return code;
-  std::cerr << absl::StrCat(program, ": ", why.message(), "\n", Explanation(program, why))
+  std::cerr << absl::StrCat(program, ": ", NameVariables(std::string(why.message())), "\n",
+                            Explanation(program, why))
             << std::flush;
   return code;
 }

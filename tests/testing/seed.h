@@ -13,7 +13,7 @@
 
 namespace sluice {
 
-// The environment's SLUICE_SEED, or 1 if there is none.
+// The environment's SLUICE_TEST_SEED, or 1 if there is none.
 uint64_t RunSeed();
 
 // The command that repeats this test with the same seed.

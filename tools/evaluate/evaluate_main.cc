@@ -149,7 +149,10 @@ int Main(int argc, char** argv) {
   if (exit_code.has_value()) return *exit_code;
   InitLogging();
   const absl::Status status = Run(flags);
-  if (!status.ok()) std::cerr << absl::StrCat("sluice_evaluate: ", status.message(), "\n");
+  if (!status.ok()) {
+    std::cerr << absl::StrCat("sluice_evaluate: ", NameVariables(std::string(status.message())),
+                              "\n");
+  }
   return ExitCodeOf(status);
 }
 

@@ -150,7 +150,7 @@ class Story {
 };
 
 TEST(DurableLifeTest, WheneverTheMachineStopsWhatWasAnsweredCountsOnce) {
-  const char* const asked = std::getenv("SLUICE_SEEDS");
+  const char* const asked = std::getenv("SLUICE_TEST_SEEDS");
   const int seeds = asked == nullptr ? 500 : std::atoi(asked);
   SCOPED_TRACE(HowToRepeat());
   RecordSheet sheet("durable_life", RunSeed());
