@@ -1,4 +1,4 @@
-// sluicectl: shows and verifies the checkpoints that servers wrote.
+// sluicectl: shows, verifies and exports the checkpoints that servers wrote.
 //
 //   sluicectl checkpoint list DIR        lists the checkpoints of a directory, newest first
 //   sluicectl checkpoint verify PATH…    reads and checks every byte of files or directories
@@ -107,7 +107,7 @@ int Export(const std::string& file, const std::string& out) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Shows and verifies the checkpoints that servers wrote.", "sluicectl");
+  CLI::App app("Shows, verifies and exports the checkpoints that servers wrote.", "sluicectl");
   app.require_subcommand(1);
   CLI::App& checkpoint =
       *app.add_subcommand("checkpoint", "works with the checkpoints of a server");

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Makes a manual page and bash's completion from what a program says with --help.
+
+Usage: describe.py PROGRAM VERSION FOLDER
+
+Writes FOLDER/NAME.1 and FOLDER/NAME, where NAME is the file name of PROGRAM. The page's date is that of
+SOURCE_DATE_EPOCH.
+"""
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+import time
+
+# CLI11 writes the name of an option into so many columns. If there is not room enough, its text begins a new line.
+COLUMN = 30
+
+
+@dataclasses.dataclass
+class Option:
+    names: str  # "-h,--help"; or the name of an argument or a command
+    value: str  # "TEXT=sync", or empty
+    text: str = ""
+
+    def flags(self):
+        return [name for name in self.names.split(",") if name.startswith("--")]
+
+    def choices(self):
+        """The values that the option knows: those in the first braces of "TEXT:{a,b}" or "ENUM:value in {a->1,b->2}"."""
+        known = re.search(r"\{([^}]*)\}", self.value)
+        return [choice.split("->")[0] for choice in known.group(1).split(",")] if known else []
+
+    def is_file(self):
+        return bool(re.match(r"(PEM )?(file|folder|directory)\b", self.text))
+
+
+@dataclasses.dataclass
+class Section:
+    title: str
+    text: str = ""
+    options: list = dataclasses.field(default_factory=list)
+
+
+class Help:
+    """What --help says."""
+
+    def __init__(self, text):
+        purpose, _, rest = text.partition("Usage: ")
+        self.purpose = purpose.strip()
+        self.usage, _, rest = rest.partition("\n")
+        self.sections, self.notes = [], []
+        for line in rest.splitlines():
+            self._add(line)
+
+    def _add(self, line):
+        group = re.match(r"\[Option Group: (.*)\]$", line)
+        if group or re.match(r"(Options|Positionals|Subcommands):$", line):
+            self.sections.append(Section(group.group(1) if group else line[:-1]))
+        elif line and not line.startswith(" "):
+            self.notes.append(line)
+        elif line.strip() and self.sections and line.strip() != "Options:":
+            self._add_to(self.sections[-1], line)
+
+    @staticmethod
+    def _add_to(section, line):
+        in_group = section.title not in ("Options", "Positionals", "Subcommands")
+        column = COLUMN + 2 * in_group
+        if in_group and not section.options and re.match(r"  \S", line):
+            section.text = line.strip()
+        elif not line[:column].strip():
+            section.options[-1].text += line.strip()
+        else:
+            has_room = line[column - 1:column] in ("", " ")
+            names, _, value = line[:column if has_room else None].strip().partition(" ")
+            section.options.append(Option(names, value, line[column:].strip() if has_room else ""))
+
+    def section(self, title):
+        return next((section.options for section in self.sections if section.title == title), [])
+
+    def options(self):
+        return [option for section in self.sections if section.title not in ("Positionals", "Subcommands")
+                for option in section.options]
+
+
+def help_of(program, *words):
+    return Help(subprocess.run([program, *words, "--help"], check=True, capture_output=True, text=True).stdout)
+
+
+def commands_of(program, root):
+    """The commands of a program, and theirs: words -> Help."""
+    found, ahead = {}, [(option.names,) for option in root.section("Subcommands")]
+    while ahead:
+        words = ahead.pop(0)
+        found[words] = help_of(program, *words)
+        ahead += [(*words, option.names) for option in found[words].section("Subcommands")]
+    return found
+
+
+# ---- Manual page ----
+
+
+def escaped(text):
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\\&" + text if text[:1] in (".", "'") else text
+
+
+def entries(options):
+    for option in options:
+        yield ".TP"
+        value = f" {escaped(option.value)}" if option.value else ""
+        yield f"\\fB{escaped(option.names)}\\fR{value}"
+        yield escaped(option.text or "\\&")
+
+
+def manual(name, version, root, commands, date):
+    yield f'.TH {name.upper()} 1 "{date}" "Sluice {version}" "User Commands"'
+    yield from (".SH NAME", f"{name} \\- {escaped(root.purpose[0].lower() + root.purpose[1:].rstrip('.'))}")
+    yield from (".SH SYNOPSIS", f".B {escaped(root.usage)}")
+    yield from (".SH DESCRIPTION", escaped(root.purpose))
+    if commands:
+        yield ".SH COMMANDS"
+        for words, its in commands.items():
+            if its.section("Subcommands"):
+                continue
+            arguments = " ".join(argument.names for argument in its.section("Positionals"))
+            yield from (".TP", f"\\fB{escaped(' '.join(words))}\\fR \\fI{escaped(arguments)}\\fR", escaped(its.purpose))
+    yield ".SH OPTIONS"
+    for section in root.sections:
+        if section.title in ("Positionals", "Subcommands"):
+            continue
+        if section.title != "Options":
+            yield from (f".SS {escaped(section.title)}", escaped(section.text))
+        yield from entries(section.options)
+    if root.notes:
+        yield ".SH NOTES"
+        for note in root.notes:
+            yield from (".PP", escaped(note))
+    others = {"sluice_server", "sluice_train", "sluice_evaluate", "sluicectl"} - {name}
+    yield from (".SH SEE ALSO", ", ".join(f"{escaped(other)}(1)" for other in sorted(others)))
+
+
+# ---- Completion ----
+
+
+def cases(options):
+    """What completes the value of each option that has one."""
+    actions = {}
+    for option in options:
+        if not option.value or not option.flags():
+            continue
+        if option.choices():
+            action = f'mapfile -t COMPREPLY < <(compgen -W "{" ".join(option.choices())}" -- "$cur")'
+        else:
+            action = "_filedir" if option.is_file() else ":"
+        actions.setdefault(action, []).extend(option.flags())
+    for action, flags in actions.items():
+        yield f"    {' | '.join(flags)}) {action}; return ;;"
+
+
+def completion(name, root, commands):
+    words = [flag + ("=" if option.value else "") for option in root.options() for flag in option.flags()]
+    yield f"# Completes the command line of {name}."
+    yield f"_{name}() {{"
+    yield "  local cur prev words cword split"
+    yield "  _init_completion -s || return"
+    if commands:
+        yield '  case "${words[*]:1:cword-1}" in'
+        for path, its in commands.items():
+            choices = [option.names for option in its.section("Subcommands")]
+            action = f'mapfile -t COMPREPLY < <(compgen -W "{" ".join(choices)}" -- "$cur")' if choices else "_filedir"
+            pattern = f'"{" ".join(path)}"' + ("" if choices else "*")
+            yield f"    {pattern}) {action}; return ;;"
+        yield "  esac"
+        words += [option.names for option in root.section("Subcommands")]
+    yield '  case "$prev" in'
+    yield from cases(root.options())
+    yield "  esac"
+    yield '  [[ $split == false ]] || return'
+    yield f'  mapfile -t COMPREPLY < <(compgen -W "{" ".join(words)}" -- "$cur")'
+    yield '  [[ ${COMPREPLY-} != *= ]] || compopt -o nospace'
+    yield "}"
+    yield f"complete -F _{name} {name}"
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    program, version, folder = sys.argv[1:]
+    name = os.path.basename(program)
+    root = help_of(program)
+    commands = commands_of(program, root)
+    date = time.strftime("%Y-%m-%d", time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH", time.time()))))
+    for file, lines in ((f"{name}.1", manual(name, version, root, commands, date)),
+                        (name, completion(name, root, commands))):
+        with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
+            out.writelines(line + "\n" for line in lines)
+
+
+if __name__ == "__main__":
+    main()
