@@ -40,11 +40,11 @@ def draw_bars(axes, values, names, bounds):
             axes.barh(place, statistics.median(of_method), color=COLORS[name], alpha=0.8)
             axes.plot((min(of_method), max(of_method)), (place, place), color="black", linewidth=1)
         else:
-            axes.text(0, place, " never", va="center", fontsize=7)
+            axes.text(0, place, " not in every run", va="center", fontsize=7)
         if bounds.get(name):
             axes.plot((bounds[name], bounds[name]), (place - 0.45, place + 0.45), color="orange", linewidth=2)
     axes.set_yticks(range(len(names)), names, fontsize=7)
-    axes.invert_yaxis()
+    axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlim(left=0)
 
 
@@ -52,7 +52,7 @@ def draw(columns, methods, path, target):
     """Draws a column for each entry of `columns`: title -> method -> runs.
 
     A run is a dict with `seconds`, `samples` (those of the curve's points), `curve`, `rate` in samples/s, `reached`
-    in seconds or None, and `bound`, the most samples/s that the link permits, or None.
+    in seconds or None, and `bound`, the most samples/s that link and pace permit, or None.
     """
     import matplotlib  # pylint: disable=import-outside-toplevel
     matplotlib.use("Agg")
@@ -79,8 +79,8 @@ def draw(columns, methods, path, target):
         draw_bars(axes[3][place], [[] if None in of_method else of_method for of_method in times], names, {})
         axes[0][place].set_title(title)
         axes[0][place].set_xlabel("seconds")
-        axes[1][place].set_xlabel("thousand samples whose gradients counted")
-        axes[2][place].set_xlabel("samples/s; orange: most that link and pace permit")
+        axes[1][place].set_xlabel("thousand samples that counted")
+        axes[2][place].set_xlabel("samples/s (orange: the bound)")
         axes[3][place].set_xlabel(f"seconds to {100 * target:g} % test accuracy")
     axes[0][0].set_ylabel("test loss")
     axes[1][0].set_ylabel("test loss")
