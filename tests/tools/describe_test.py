@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""What tools/packaging/describe.py makes of a program's help."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+# The tree, by the link of the runfiles to WORKSPACE.
+TREE = os.path.dirname(os.path.realpath("WORKSPACE"))
+sys.dont_write_bytecode = True
+sys.path[:0] = [os.path.join(TREE, "tests", "testing"), os.path.join(TREE, "tools", "packaging")]
+# pylint: disable=wrong-import-position
+import describe  # noqa: E402
+import recorded_tests  # noqa: E402
+
+PROGRAMS = ("server/sluice_server", "worker/sluice_train", "tools/evaluate/sluice_evaluate", "tools/ctl/sluicectl")
+# As CLI11 writes it: a name as long as its column, one that is longer, groups, a text below the flags.
+HELP = """Does something.
+Usage: program [OPTIONS]
+
+Options:
+  -h,--help                   Print this help message and exit
+  --mode TEXT:{one,two}=one   which of both
+  --a-flag-with-a-long-name TEXT
+                              file of the log
+  --exactly-wide-enoug TEXT=a text
+[Option Group: Guards]
+  How it is guarded
+  Options:
+    --a-wide-flag-name TEXT=abc text
+    --kind ENUM:value in {no->0,yes->1} OR {0,1}=no
+                                whether
+    --careful                   take -x
+
+Ends with 0.
+"""
+
+
+def options(told):
+    return [(option.names, option.value, option.text) for option in told.options()]
+
+
+class DescribeTest(unittest.TestCase):
+    def test_reads_each_option_with_its_value_and_text(self):
+        told = describe.Help(HELP)
+        self.assertEqual((told.purpose, told.usage, told.notes),
+                         ("Does something.", "program [OPTIONS]", ["Ends with 0."]))
+        self.assertEqual([(section.title, section.text) for section in told.sections],
+                         [("Options", ""), ("Guards", "How it is guarded")])
+        self.assertEqual(options(told), [
+            ("-h,--help", "", "Print this help message and exit"),
+            ("--mode", "TEXT:{one,two}=one", "which of both"),
+            ("--a-flag-with-a-long-name", "TEXT", "file of the log"),
+            ("--exactly-wide-enoug", "TEXT=a", "text"),
+            ("--a-wide-flag-name", "TEXT=abc", "text"),
+            ("--kind", "ENUM:value in {no->0,yes->1} OR {0,1}=no", "whether"),
+            ("--careful", "", "take -x"),
+        ])
+
+    def test_completes_flags_known_values_and_files(self):
+        lines = list(describe.completion("program", describe.Help(HELP), {}))
+        self.assertIn('    --mode) mapfile -t COMPREPLY < <(compgen -W "one two" -- "$cur"); return ;;', lines)
+        self.assertIn('    --kind) mapfile -t COMPREPLY < <(compgen -W "no yes" -- "$cur"); return ;;', lines)
+        self.assertIn("    --a-flag-with-a-long-name) _filedir; return ;;", lines)
+        self.assertTrue(any("--help --mode= --a-flag-with-a-long-name=" in line for line in lines))
+
+    def test_a_page_hides_no_line_and_no_hyphen_from_the_formatter(self):
+        page = list(describe.manual("program", "1.2", describe.Help(HELP.replace("take -x", ".take -x")), {}, "2026-01-02"))
+        self.assertEqual(page[0], '.TH PROGRAM 1 "2026-01-02" "Sluice 1.2" "User Commands"')
+        self.assertIn("program \\- does something", page)
+        self.assertIn("\\&.take \\-x", page)
+        self.assertIn(".SS Guards", page)
+
+    def test_each_program_is_described_whole(self):
+        for program in PROGRAMS:
+            with tempfile.TemporaryDirectory() as folder:
+                subprocess.run([sys.executable, os.path.join(TREE, "tools/packaging/describe.py"), program, "1.2", folder],
+                               check=True)
+                name = os.path.basename(program)
+                with open(f"{folder}/{name}.1", encoding="utf-8") as file:
+                    page = file.read()
+                subprocess.run(["bash", "-n", f"{folder}/{name}"], check=True)
+            told = describe.help_of(program)
+            self.assertEqual(page.count("\n.TP\n"), len(told.options()) +
+                             sum(not its.section("Subcommands") for its in describe.commands_of(program, told).values()))
+            for option in told.options():
+                self.assertRegex(option.names, r"^(-\w,)?--[a-z]")
+                self.assertNotEqual(option.text, "", option.names)
+
+
+if __name__ == "__main__":
+    recorded_tests.main()
