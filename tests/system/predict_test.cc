@@ -25,7 +25,8 @@ class PredictTest : public ::testing::Test {
               "--max-steps=20", "--no-test", "--progress=off"},
              0);
     EXPECT_THAT(server.process().Wait(kJob), IsOkAndHolds(0));
-    OutputOf({RunfilePath("tools/ctl/sluicectl"), "checkpoint", "export", checkpoint_, exported_}, 0);
+    OutputOf({RunfilePath("tools/ctl/sluicectl"), "checkpoint", "export", checkpoint_, exported_},
+             0);
   }
 
   std::string InCpp(const std::string& file, const std::string& index, int code = 0) const {

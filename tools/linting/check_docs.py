@@ -20,8 +20,8 @@ FOREIGN_FLAGS = frozenset("""
 """.split())
 # In a command, all flags after one of these are its own, up to the next program of ours.
 FOREIGN_PROGRAMS = frozenset("""
-    apt apt-get bazel benchstat clang-format clang-tidy clang++ cmake curl debootstrap docker g++ gdb git grep
-    grpcurl jq kubectl llvm-cov make mpirun npm openssl perf pip podman protoc python python3 sbatch scontrol squeue
+    apt apt-get bazel benchstat clang-format clang-tidy chroot clang++ cmake curl debootstrap docker g++ gcc gdb git grep
+    grpcurl jq kubectl llvm-cov make mount mpirun npm openssl perf pip podman protoc python python3 sbatch scontrol squeue
     srun ssh sudo sysctl systemctl tc valgrind
 """.split())
 SOURCE_ENDINGS = (".bazel", ".bzl", ".cc", ".h", ".md", ".proto", ".py", ".sh")
