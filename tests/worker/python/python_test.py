@@ -104,6 +104,12 @@ class ScenarioTest(unittest.TestCase):
     def test_a_program_that_ends_without_leaving_has_left(self):
         self.assertIn("weight 0.0", self.play("ends_without_leaving", 2))
 
+    def test_a_gradient_outlives_its_optimizer(self):
+        self.assertIn("gradient 6.0", self.play("keeps_a_gradient", 1))
+
+    def test_schedulers_of_pytorch_hold_for_local_steps(self):
+        self.assertIn(f"weight {1 - 0.5 - 0.25 - 0.125 - 0.0625}", self.play("schedules", 1))
+
     def test_attachments_go_with_a_push_or_are_refused(self):
         self.assertIn("done", self.play("attaches", 1))
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Workers in Python that play a scenario each: scenarios.py NAME [FLAG…]. python_test.py starts them."""
 
+import gc
 import os
 import signal
 import sys
@@ -199,6 +200,32 @@ def diverges(job):
             optimizer.step(loss=float("nan"))
     except sluice.DivergedError as error:
         say("diverged", error.reason)
+
+
+def schedules(job):
+    """Local steps are PyTorch's own, and so are their schedulers, where the server has no schedule."""
+    model = linear()
+    inner = sgd(model)
+    optimizer = sluice.DistributedOptimizer(inner, job, model, local_steps=2, outer_momentum=0)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(inner, 0.5)
+    for _ in range(4):
+        push(model, optimizer, 1)
+        scheduler.step()
+    assert model.weight.grad.sum() == 6
+    optimizer.leave()
+    say("weight", model.weight[0, 0].item())
+
+
+def keeps_a_gradient(job):
+    """The memory of a gradient is there as long as somebody has it."""
+    model = linear()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    push(model, optimizer, 1)
+    gradient = model.weight.grad
+    optimizer.leave()
+    del optimizer
+    gc.collect()
+    say("gradient", gradient.sum().item())
 
 
 def attaches(job):

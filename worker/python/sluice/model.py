@@ -1,6 +1,7 @@
 """A PyTorch model as one flat vector: its parameters and their gradients become views of two buffers."""
 
 import ctypes
+import weakref
 
 import torch
 
@@ -36,12 +37,13 @@ class FlatModel:
 
     Attributes:
       values: tensor of float32, [elements]: what is pulled.
-      gradients: tensor of float32, [elements]: what is pushed.
+      pushed: tensor of float32, [elements]: what is pushed.
+      gradients: tensor of float32, [elements]: `pushed`, unless parameters are pushed.
       members: the tensors, in the vectors' order.
     """
 
-    def __init__(self, named_parameters, named_buffers):
-        """Both are lists of (name, tensor). The tensors move into other memory, and keep their values."""
+    def __init__(self, named_parameters, named_buffers, pushes_gradients=True):
+        """The first two are lists of (name, tensor). The tensors move into other memory, and keep their values."""
         self.members = []
         offset = 0
         for tensors, is_parameter in ((named_parameters, True), (named_buffers, False)):
@@ -53,9 +55,11 @@ class FlatModel:
         self._buffer = library.sluice_buffer_create(self.size)
         if not self._buffer:
             raise MemoryError(f"there is no memory for a gradient of {self.size} elements")
-        address = library.sluice_buffer_floats(self._buffer)
-        self._floats = (ctypes.c_float * self.size).from_address(address)
-        self.gradients = torch.frombuffer(self._floats, dtype=torch.float32)
+        floats = (ctypes.c_float * self.size).from_address(library.sluice_buffer_floats(self._buffer))
+        # Whoever still has a gradient keeps `floats`, and so its memory.
+        weakref.finalize(floats, library.sluice_buffer_free, self._buffer).atexit = False
+        self.pushed = torch.frombuffer(floats, dtype=torch.float32)
+        self.gradients = self.pushed if pushes_gradients else torch.zeros(self.size)
         self.values = torch.empty(self.size, dtype=torch.float32)
         with torch.no_grad():
             for member in self.members:
@@ -81,7 +85,7 @@ class FlatModel:
 
     @property
     def buffer(self):
-        """The gradients' memory, for sluice_client_create()."""
+        """The memory of what is pushed, for sluice_client_create()."""
         return self._buffer
 
     def bind_gradients(self):
@@ -138,15 +142,6 @@ class FlatModel:
             for member in self.members:
                 if not member.is_view:
                     member.tensor.copy_(member.value)
-
-    def close(self):
-        """Gives the gradients' memory back. The gradients must not be used after that."""
-        for member in self.members:
-            if member.is_parameter and member.is_view and member.tensor.grad is member.gradient:
-                member.tensor.grad = None
-        if self._buffer:
-            library.sluice_buffer_free(self._buffer)
-            self._buffer = None
 
 
 def _check(name, tensor):

@@ -111,12 +111,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._local_steps = local_steps
         self._elasticity = elasticity
         self._steps_taken = self._samples_taken = 0
+        self._factor = 1.0
         self._overlap = None
         self._client = None
         kind = type(optimizer)
         _check_arguments(job, kind, overlap, local_steps)
         parameters = _named_parameters(optimizer, model)
-        self._flat = FlatModel(parameters, _named_statistics(model, parameters))
+        self._flat = FlatModel(parameters, _named_statistics(model, parameters), not local_steps)
         self._told = [_options_of(kind, group) for group in optimizer.param_groups]
         groups = {} if local_steps else self._groups(parameters)
         if local_steps:
@@ -245,7 +246,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _take_local_step(self, samples, loss):
         status = self._client.status()
         if status.complete:
-            _scaled(self._inner, status.learning_rate_factor, self._told)
+            self._scale_rates(status.learning_rate_factor)
             self._inner.step()
             self._steps_taken += 1
             self._samples_taken += samples
@@ -253,11 +254,19 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 return
         self._push_parameters(loss)
 
+    def _scale_rates(self, factor):
+        """Sets the rates of a local step by the server's schedule. Where it has none, a scheduler of PyTorch may."""
+        if factor == 1 and self._factor == 1:
+            return
+        self._factor = factor
+        for group, options in zip(self._inner.param_groups, self._told):
+            group["lr"] = options["learning_rate"] * factor
+
     def _push_parameters(self, loss):
         samples, self._samples_taken, self._steps_taken = max(1, self._samples_taken), 0, 0
         self._flat.gather_values()
         complete = self._client.status().complete
-        self._flat.gradients.copy_(self._flat.values)
+        self._flat.pushed.copy_(self._flat.values)
         if self._elasticity == 1:
             self._push(samples, loss)
             return
@@ -308,12 +317,6 @@ def _check_arguments(job, kind, overlap, local_steps):
 
 def _number(loss):
     return float(loss.item() if isinstance(loss, torch.Tensor) else loss)
-
-
-def _scaled(optimizer, factor, told):
-    """Sets the learning rates of a local step: those that were given times the factor of the server's schedule."""
-    for group, options in zip(optimizer.param_groups, told):
-        group["lr"] = options["learning_rate"] * factor
 
 
 def _named_parameters(optimizer, model):
@@ -379,7 +382,11 @@ class _Client:
                                "connection to the server")
         if self._waits[0]:
             self.wait()  # for a call that Ctrl-C has interrupted
-        _library.check(function(self.handle, *arguments))
+        self._waits[0] = True  # Ctrl-C may come as soon as the function has begun
+        code = function(self.handle, *arguments)
+        if code != _library.OK:
+            self._waits[0] = False
+            raise _error(code)
         return self.wait()
 
     def push(self, samples, loss):
@@ -391,7 +398,6 @@ class _Client:
 
     def wait(self):
         result = _library.Round()
-        self._waits[0] = True
         while True:
             code = library.sluice_wait(self.handle, _SECONDS_BETWEEN_SIGNALS, ctypes.byref(result))
             if code != _library.PENDING:
@@ -409,13 +415,13 @@ def _error(code):
     return error
 
 
-def _close(handle, waits, flat, _job):
+def _close(handle, waits, *_kept):
+    """`_kept` are what the library uses until then: the vectors and the job."""
     # A fork has none of the library's threads. A call that Ctrl-C has interrupted may wait for others for long: the
     # process ends without it, and the server notices.
     if forked() or waits[0]:
         return
     library.sluice_client_free(handle)
-    flat.close()
 
 
 class _Overlap:
