@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Installs Debian packages in a clean Debian, and trains and compiles there.
 
-Usage: package_test.py FOLDER [TEST…]
+Usage: package_test.py FOLDER [--suite=NAME] [TEST…]
 
-FOLDER has the packages; `tools/package --test` makes them, and calls this.
+FOLDER has the packages; `tools/package --test` makes them, and calls this. NAME is the Debian that they are for, such
+as trixie; without it, that of this machine.
 """
 
 import glob
@@ -17,10 +18,10 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-PACKAGES = ""
+PACKAGES = SUITE = ""
 MOST_SECONDS = 120  # from `apt-get install` to the end of five steps
 LAUNCH = ("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OPENBLAS_NUM_THREADS=1 "
-          "mpirun -q --oversubscribe --bind-to none")
+          "mpirun --oversubscribe --bind-to none")
 
 
 def missing():
@@ -56,7 +57,7 @@ class PackageTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="sluice-debian.")
         cls.addClassCleanup(folder.cleanup)
         cls.root = os.path.join(folder.name, "root")
-        suite = release()
+        suite = SUITE or release()
         subprocess.run(["debootstrap", "--variant=minbase", suite, cls.root, mirror(suite)], check=True,
                        stdout=subprocess.DEVNULL)
         for file in ("/etc/resolv.conf", "/etc/hosts"):
@@ -147,4 +148,6 @@ if __name__ == "__main__":
     if len(sys.argv) < 2 or not glob.glob(sys.argv[1] + "/sluice_*.deb"):
         sys.exit(__doc__)
     PACKAGES = os.path.realpath(sys.argv.pop(1))
+    if len(sys.argv) > 1 and sys.argv[1].startswith("--suite="):
+        SUITE = sys.argv.pop(1).partition("=")[2]
     unittest.main(verbosity=2)
