@@ -132,12 +132,14 @@ class PackageTest(unittest.TestCase):
         self.assertIn("x = 3.000", self.run_inside(f"cd /tmp && {LAUNCH} -n 3 /tmp/least"))
         self.run_inside("test -e $(pkg-config --variable=protodir sluice)/sluice/v1/parameter_server.proto")
 
-    def test_6_the_python_package_is_found(self):
+    def test_6_the_python_package_finds_the_library(self):
         if not glob.glob(PACKAGES + "/python3-sluice_*.deb"):
             self.skipTest("python3-sluice was not made")
         self.run_inside("apt-get -q -y install --no-install-recommends ./packages/python3-sluice_*.deb")
         printed = self.run_inside("""cd /tmp && python3 -c 'import importlib.metadata as m; print(m.version("sluice"))'""")
         self.assertRegex(printed, r"^\d+\.\d+\.\d+$")
+        # The library says this, outside of a launch.
+        self.assertIn("no server: give --server", self.run_inside("cd /tmp && ! python3 -c 'import sluice; sluice.start()'"))
 
     def test_7_nothing_is_left_after_a_purge(self):
         self.run_inside("apt-get -q -y purge sluice 'libsluice*'")
