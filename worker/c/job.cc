@@ -2,8 +2,10 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <string>
 #include <vector>
@@ -52,6 +54,11 @@ class StopSignalsForThisThread {
   struct sigaction interrupt_before_ = {};
   struct sigaction terminate_before_ = {};
 };
+
+uint64_t FloatsOfThisMachine() {
+  const auto pages = static_cast<uint64_t>(std::max(sysconf(_SC_PHYS_PAGES), 0L));
+  return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / sizeof(float);
+}
 
 LastError& LastErrorOfThisThread() {
   thread_local LastError error;
@@ -115,14 +122,14 @@ sluice_code sluice_order(uint64_t size, uint64_t seed, uint64_t epoch, int64_t* 
 }
 
 sluice_buffer* sluice_buffer_create(uint64_t elements) {
+  // Shared memory is taken at once, and the system would kill a process that takes too much.
+  if (elements > sluice::FloatsOfThisMachine()) return nullptr;
   const auto memory = sluice::SharedMemory::Create(elements);
   if (memory.ok()) return new sluice_buffer{(*memory)->floats(), *memory, *memory};
-  try {
-    const auto floats = std::make_shared<std::vector<float>>(elements);
-    return new sluice_buffer{absl::MakeSpan(*floats), floats, nullptr};
-  } catch (const std::exception&) {  // std::bad_alloc, or std::length_error
-    return nullptr;
-  }
+  auto* const floats = static_cast<float*>(calloc(elements, sizeof(float)));
+  if (floats == nullptr) return nullptr;
+  const std::shared_ptr<const void> owner(floats, free);
+  return new sluice_buffer{absl::MakeSpan(floats, elements), owner, nullptr};
 }
 
 float* sluice_buffer_floats(sluice_buffer* buffer) { return buffer->floats.data(); }

@@ -87,6 +87,8 @@ int main(int argc, char** argv) {
   float parameters[kElements] = {100, 100, 100, 100, 100, 100, 200, 200, 200};
   sluice_buffer* gradient = sluice_buffer_create(kElements);
   sluice_buffer* small = sluice_buffer_create(kElements - 1);
+  if (sluice_buffer_create(UINT64_MAX) != NULL || sluice_buffer_create(1ULL << 62) != NULL)
+    return 12;
   if (Create(job, "sgdd", "learning_rate", parameters, gradient, &client) == SLUICE_OK) return 10;
   printf("optimizer: %s\n", sluice_error_message());
   if (Create(job, "sgd", "lr", parameters, gradient, &client) == SLUICE_OK) return 10;

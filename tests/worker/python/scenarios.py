@@ -54,6 +54,8 @@ def what_is_wrong(job):
     expect(sluice.ModelError, "none of `model`'s", lambda: sluice.DistributedOptimizer(sgd(model), job, linear()))
     expect(sluice.ModelError, "torch.complex64", lambda: sluice.DistributedOptimizer(
         torch.optim.SGD([nn.Parameter(torch.ones(2, dtype=torch.complex64))], lr=1), job))
+    expect(sluice.ModelError, "0 has shape [0]", lambda: sluice.DistributedOptimizer(
+        torch.optim.SGD([nn.Parameter(torch.ones(0))], lr=1), job))
     expect(ValueError, "use one of them", lambda: sluice.DistributedOptimizer(sgd(model), job, overlap=True, local_steps=2))
     expect(ValueError, "called twice", sluice.start)
     error = expect(sluice.RemoteError, "SGD's learning_rate is -1", lambda: sluice.DistributedOptimizer(

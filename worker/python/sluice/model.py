@@ -148,5 +148,8 @@ def _check(name, tensor):
     if tensor.dtype not in _TYPES:
         raise ModelError(f"{name} has elements of {tensor.dtype}, expected float32, float64, float16 or bfloat16; a server "
                          "trains real numbers")
+    if tensor.numel() == 0:
+        raise ModelError(f"{name} has shape {list(tensor.shape)}, which is no element; give the optimizer tensors that have "
+                         "some (a lazy module has its shapes after the first batch)")
     if tensor.layout != torch.strided:
         raise ModelError(f"{name} is a sparse tensor, expected a dense one")
