@@ -21,7 +21,7 @@ def launch(launcher, ranks):
     """Returns the words before a program that has so many ranks."""
     if launcher == "srun":
         return ["srun", "--mpi=pmix", f"--ntasks={ranks}"]
-    return ["mpirun", "-q", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
+    return ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
 
 
 def command(arguments, flags, record):

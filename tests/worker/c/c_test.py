@@ -21,7 +21,7 @@ def run(words):
 
 class CTest(unittest.TestCase):
     def test_workers_of_a_launch_end_with_the_parameters_of_their_gradients(self):
-        launch = ["mpirun", "-q", "--oversubscribe", "--bind-to", "none", "-n", "3"]
+        launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "3"]
         ended = run([*launch, WORKER, str(STEPS), "--mode=sync"])
         said = ended.stdout.splitlines()
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
@@ -36,7 +36,7 @@ class CTest(unittest.TestCase):
         self.assertTrue(any(line.startswith("best") and "0.5" in line for line in told), ended.stdout)
 
     def test_what_is_wrong_is_said_in_a_sentence(self):
-        launch = ["mpirun", "-q", "--oversubscribe", "--bind-to", "none", "-n", "2"]
+        launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2"]
         ended = run([*launch, WORKER, "1"])
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         for line in (

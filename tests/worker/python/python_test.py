@@ -28,7 +28,7 @@ SCENARIOS = [PYTHON, os.path.join(HERE, "scenarios.py")]
 
 def launch(ranks, words):
     """Runs ranks under mpirun, of which the first serves. Returns what they print."""
-    ended = subprocess.run(["mpirun", "-q", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), *words],
+    ended = subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), *words],
                            env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=200)
     return ended
 
