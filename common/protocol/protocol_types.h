@@ -7,19 +7,19 @@
 #define SLUICE_COMMON_PROTOCOL_PROTOCOL_TYPES_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "common/protocol/attachment.h"
 #include "common/protocol/consistency.h"
+#include "common/protocol/disposition.h"
 #include "common/protocol/encoding_report.h"
 #include "common/protocol/learning_rate_schedule.h"
 #include "common/protocol/optimizer_config.h"
+#include "common/protocol/results.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/shared_memory.h"
 
@@ -85,15 +85,6 @@ struct PushSummary {
   absl::optional<float> loss;
 };
 
-// The result of a push: whether its gradient counts.
-enum class Disposition {
-  kAccepted,      // it counts towards the current step
-  kApplied,       // it counts, and it completed the step
-  kStaleDropped,  // it was too old, and does not count
-  kDuplicate,     // this push was answered before; it counted at most once
-  kSkipped,       // it was not finite, and the server skips such gradients
-};
-
 struct PushOutcome {
   Disposition disposition = Disposition::kAccepted;
   Step step;
@@ -126,9 +117,6 @@ struct PullHeader {
   bool last = false;          // for observers: no step will follow
 };
 
-// Results that a worker reports when it leaves, by name.
-using Results = std::map<std::string, double>;
-
 // An event of a job, which open sessions are told.
 struct JobEvent {
   enum class Kind {
@@ -143,9 +131,6 @@ struct JobEvent {
   Consistency consistency;    // kPolicyChanged only
   std::string diverged = {};  // kDraining only: the text of DIVERGED, if that is why; else empty
 };
-
-// "accepted", "applied", "stale", "duplicate", "skipped".
-absl::string_view DispositionName(Disposition disposition);
 
 }  // namespace sluice
 

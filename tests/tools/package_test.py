@@ -122,7 +122,8 @@ class PackageTest(unittest.TestCase):
             printf '%s\\n' "${{COMPREPLY[@]}}" """).split()
 
     def test_4_a_project_in_c_builds_with_cmake_and_runs(self):
-        self.run_inside("apt-get -q -y install cmake gcc make pkg-config ./packages/libsluice*.deb")
+        self.run_inside("apt-get -q -y install cmake gcc make pkg-config ./packages/libsluice0_*.deb "
+                        "./packages/libsluice-dev_*.deb")
         self.run_inside("cmake -S /project -B /tmp/build && cmake --build /tmp/build")
         self.assertIn("x = 3.000", self.run_inside(f"cd /tmp && {LAUNCH} -n 3 /tmp/build/least"))
 
@@ -141,7 +142,19 @@ class PackageTest(unittest.TestCase):
         # The library says this, outside of a launch.
         self.assertIn("no server: give --server", self.run_inside("cd /tmp && ! python3 -c 'import sluice; sluice.start()'"))
 
-    def test_7_nothing_is_left_after_a_purge(self):
+    def test_7_a_project_with_libtorch_builds_with_cmake_and_runs(self):
+        missing = self.run_inside("! cmake -S /project/torch -B /tmp/torch")
+        self.assertIn("not installed: apt install libsluice-torch-dev", missing)
+        self.run_inside("apt-get -q -y install g++ ./packages/libsluice-torch*.deb")
+        self.run_inside("cmake -S /project/torch -B /tmp/torch && cmake --build /tmp/torch")
+        self.assertIn("y = 2.000 x + 1.000", self.run_inside(f"cd /tmp && {LAUNCH} -n 3 /tmp/torch/line"))
+
+    def test_8_a_project_with_libtorch_builds_with_pkg_config_and_runs(self):
+        self.run_inside("g++ -std=c++17 -Wall -o /tmp/line /project/torch/line.cc "
+                        "$(pkg-config --cflags --libs sluice-torch)")
+        self.assertIn("y = 2.000 x + 1.000", self.run_inside(f"cd /tmp && {LAUNCH} -n 3 /tmp/line"))
+
+    def test_9_nothing_is_left_after_a_purge(self):
         self.run_inside("apt-get -q -y purge sluice 'libsluice*'")
         self.assertEqual(self.run_inside("ls -d /etc/sluice /usr/libexec/sluice /usr/share/sluice 2>/dev/null || true"), "")
 

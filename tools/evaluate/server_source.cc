@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "worker/client/parameter_follower.h"
+#include "worker/worker_context.h"
 
 namespace sluice {
 namespace {
@@ -31,18 +32,18 @@ class ServerSource final : public ParameterSource {
 absl::StatusOr<std::unique_ptr<ParameterSource>> MakeServerSource(const Job& job, uint64_t every,
                                                                   absl::Duration patience,
                                                                   const Evaluator& model) {
-  auto connection = job.Connect();
+  auto connection = job.context().Connect();
   if (absl::IsUnavailable(connection.status())) {
     return absl::DeadlineExceededError(connection.status().message());
   }
   if (!connection.ok()) return connection.status();
-  JoinRequest request = job.Identity(SessionRole::kObserver);
+  JoinRequest request = job.context().Identity(SessionRole::kObserver);
   request.layout = model.layout();
   request.memory = model.memory();
   auto follower =
       std::make_unique<ParameterFollower>(*std::move(connection), std::move(request), patience);
   return std::unique_ptr<ParameterSource>(
-      std::make_unique<ServerSource>(job.ticket().address, every, std::move(follower)));
+      std::make_unique<ServerSource>(job.context().ticket().address, every, std::move(follower)));
 }
 
 }  // namespace sluice

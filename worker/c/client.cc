@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/protocol/optimizer_options.h"
+#include "worker/worker_context.h"
 
 using sluice::Job;
 using sluice::Layout;
@@ -103,11 +104,11 @@ absl::Status sluice_client::BeginJoin() {
 }
 
 absl::Status sluice_client::Join(SessionRole role, std::unique_ptr<ParameterClient>* client) {
-  auto connection = job_.Connect();
+  auto connection = job_.context().Connect();
   if (!connection.ok()) return connection.status();
-  auto joining = std::make_unique<ParameterClient>(*std::move(connection), job_.push_encoding(),
-                                                   job_.pull_encoding());
-  sluice::JoinRequest request = job_.Identity(role);
+  auto joining = std::make_unique<ParameterClient>(
+      *std::move(connection), job_.context().push_encoding(), job_.context().pull_encoding());
+  sluice::JoinRequest request = job_.context().Identity(role);
   request.layout = layout_;
   request.optimizer = optimizer_;
   request.memory = gradient_.shared;

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "common/base/ids.h"
-#include "common/protocol/protocol_types.h"
+#include "common/protocol/disposition.h"
 
 namespace sluice {
 

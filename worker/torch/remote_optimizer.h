@@ -14,26 +14,22 @@
 #include <torch/torch.h>
 
 #include <cstdint>
-#include <future>
 #include <memory>
+#include <string>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "common/base/serial_executor.h"
-#include "common/protocol/optimizer_config.h"
-#include "common/protocol/protocol_types.h"
-#include "worker/client/gradient_fingerprints.h"
-#include "worker/client/parameter_client.h"
+#include "common/protocol/optimizer_table.h"
+#include "common/protocol/results.h"
 #include "worker/job.h"
-#include "worker/torch/flat_model.h"
-#include "worker/torch/gradient_watch.h"
-#include "worker/torch/local_training.h"
 #include "worker/torch/remote_error.h"
 #include "worker/torch/remote_step.h"
 #include "worker/training/local_steps.h"
 
 namespace sluice {
+
+class RemoteTraining;
+struct OptimizerConfig;
 
 // Only the thread that trains the model may use it. The job and the model must outlive it. The
 // constructors and all methods that call the server throw RemoteError if the server refuses the
@@ -112,7 +108,7 @@ class RemoteOptimizer {
 
   // Ends this worker's part as if its process had died: the job waits for it to come again, for as
   // long as its lease. Only the destructor may follow.
-  void abandon() { left_ = true; }
+  void abandon();
 
   // Sends results for the server's closing table. May be called once, after
   // await_end_of_training(); otherwise throws RemoteError.
@@ -121,43 +117,15 @@ class RemoteOptimizer {
   // This worker's place, in [0, workers()), and how many workers were launched. They decide which
   // part of the data this worker takes. The place changes only if the worker has to join again.
   // These three may be called while step_async() works; they tell what held before it.
-  uint32_t index() const { return welcome_.index; }
-  uint32_t workers() const { return welcome_.workers; }
+  uint32_t index() const;
+  uint32_t workers() const;
 
   // The number of pushes of earlier processes in this worker's place. A worker that was started
   // again skips the batches of these pushes.
-  uint64_t pushes_before() const { return welcome_.pushes_before; }
+  uint64_t pushes_before() const;
 
  private:
-  void TraceCompute() const;
-  SharedFloats GatherGradients();
-  friend class PendingStep;
-
-  void BeginStep();
-  void EndStep(const RoundReport& report);
-  void Await();
-  void GiveUpEarly();
-  void CheckSentEarly(const SharedFloats& gradient);
-  RoundReport PushGradients(const SharedFloats& gradient, uint32_t samples,
-                            absl::optional<float> loss);
-  RoundReport TakeLocalStep(uint32_t samples, absl::optional<float> loss);
-  RoundReport PushParameters(absl::optional<float> loss);
-
-  const Job& job_;
-  FlatModel model_;
-  std::unique_ptr<LocalTraining> local_;  // null without local steps
-  RoundReport last_report_;
-  Welcome welcome_;  // the client's, when the last step ended
-  std::unique_ptr<ParameterClient> client_;
-  std::unique_ptr<ParameterClient> observer_;  // from await_end_of_training() to report()
-  const OptimizerConfig config_;               // the server's optimizer
-  std::shared_future<RoundReport> pending_;    // valid while nobody has waited for step_async()
-  uint64_t async_steps_ = 0;
-  std::unique_ptr<SerialExecutor> background_;  // made when it is needed; its tasks use client_
-  std::unique_ptr<GradientWatch> watch_;        // null without Overlap::kBackward
-  GradientFingerprints sent_early_;             // of the parts that have left since the last step
-  absl::Time computing_since_;                  // the end of the last step; for the trace
-  bool left_ = false;
+  std::unique_ptr<RemoteTraining> training_;
 };
 
 }  // namespace sluice

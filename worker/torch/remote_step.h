@@ -22,7 +22,7 @@ enum class Overlap {
   kBackward,
 };
 
-class RemoteOptimizer;
+class RemoteTraining;
 
 // A step that step_async() has started. The thread that trains uses it. The optimizer must outlive
 // it. If it is destroyed before wait(), the step continues, and the optimizer's next zero_grad(),
@@ -34,12 +34,12 @@ class PendingStep {
   RoundReport wait();
 
  private:
-  friend class RemoteOptimizer;
-  PendingStep(RemoteOptimizer& optimizer, uint64_t number, std::shared_future<RoundReport> report)
-      : optimizer_(&optimizer), number_(number), report_(std::move(report)) {}
+  friend class RemoteTraining;
+  PendingStep(RemoteTraining& training, uint64_t number, std::shared_future<RoundReport> report)
+      : training_(&training), number_(number), report_(std::move(report)) {}
 
-  RemoteOptimizer* optimizer_;
-  uint64_t number_;  // counts the optimizer's calls of step_async(), from 1
+  RemoteTraining* training_;  // the optimizer's
+  uint64_t number_;           // counts the optimizer's calls of step_async(), from 1
   std::shared_future<RoundReport> report_;
 };
 

@@ -37,6 +37,7 @@
 #include "worker/client/parameter_client.h"
 #include "worker/job.h"
 #include "worker/job_flags.h"
+#include "worker/worker_context.h"
 
 namespace sluice {
 namespace {
@@ -144,7 +145,7 @@ absl::Status Stop(const Flags& flags, const JobTicket& ticket, const ParameterCl
 }
 
 JoinRequest MakeJoinRequest(const Flags& flags, const Job& job) {
-  JoinRequest request = job.Identity(SessionRole::kWorker);
+  JoinRequest request = job.context().Identity(SessionRole::kWorker);
   request.layout = ParametersOnly(flags.elements);
   SgdOptions sgd;
   sgd.learning_rate = 1;
@@ -216,7 +217,7 @@ absl::Status Work(const Flags& flags, const Job& job) {
   std::fill((*memory)->floats().begin(), (*memory)->floats().end(), flags.gradient);
   const SharedFloats gradient = {(*memory)->floats(), *memory};
   request.memory = *memory;
-  auto connection = job.Connect();
+  auto connection = job.context().Connect();
   if (!connection.ok()) return connection.status();
   ParameterClient client(*std::move(connection));
   std::vector<float> parameters(flags.elements, 0.0F);
@@ -229,7 +230,7 @@ absl::Status Work(const Flags& flags, const Job& job) {
   double rate = 1;
   while (client.step().value() < flags.steps && !(flags.leave_on_sigterm && AskedToLeave())) {
     if (flags.stop_at_step == static_cast<int64_t>(client.step().value())) {
-      return Stop(flags, job.ticket(), client, gradient.values);
+      return Stop(flags, job.context().ticket(), client, gradient.values);
     }
     absl::SleepFor(absl::Seconds(flags.batch_time));
     const absl::Time began = absl::Now();

@@ -29,6 +29,7 @@
 #include "worker/data/sampler.h"
 #include "worker/job_flags.h"
 #include "worker/torch/models/models.h"
+#include "worker/worker_context.h"
 
 namespace sluice {
 namespace {
@@ -587,8 +588,8 @@ TEST_F(RemoteOptimizerTest, EndsTrainingWhenAllAwaitItsEnd) {
 TEST_F(RemoteOptimizerTest, AwaitsTheEndOfTrainingWhileAnotherWorkerWaitsForIt) {
   JobWorld world(Sync(2));
   Trainee a(world.JobOf("a"), {8});
-  const auto b = world.JobOf("b").Connect().value();
-  JoinRequest request = world.JobOf("b").Identity(SessionRole::kWorker);
+  const auto b = world.JobOf("b").context().Connect().value();
+  JoinRequest request = world.JobOf("b").context().Identity(SessionRole::kWorker);
   request.layout = *world.shard().layout();
   request.optimizer.options = PlainSgd();
   const Welcome welcome = b->Join(request).value();

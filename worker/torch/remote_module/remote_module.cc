@@ -15,6 +15,7 @@
 #include "common/net/address.h"
 #include "worker/connection/module/module_link.h"
 #include "worker/torch/remote_module/tensors.h"
+#include "worker/worker_context.h"
 
 namespace sluice {
 // Autograd may run backward on a thread of its own.
@@ -86,11 +87,11 @@ class RemoteBackward final : public torch::autograd::Node {
 
 std::unique_ptr<ModuleSession> Enter(const Job& job, const std::string& address) {
   ModuleLinkOptions options;
-  options.address = address.empty() ? job.ticket().address : address;
-  options.token = job.ticket().token;
+  options.address = address.empty() ? job.context().ticket().address : address;
+  options.token = job.context().ticket().token;
   options.credentials =
-      ValueOrThrow(job.CredentialsAt(ValueOrThrow(ParseAddress(options.address))));
-  options.connect_timeout = job.connect_timeout();
+      ValueOrThrow(job.context().CredentialsAt(ValueOrThrow(ParseAddress(options.address))));
+  options.connect_timeout = job.context().connect_timeout();
   options.trainer = job.name();
   return ValueOrThrow(EnterModule(options));
 }

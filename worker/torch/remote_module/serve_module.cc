@@ -12,6 +12,7 @@
 #include "worker/torch/remote_module/tensors.h"
 #include "worker/torch/remote_optimizer.h"
 #include "worker/torch/torch_optimizers.h"
+#include "worker/worker_context.h"
 
 namespace sluice {
 namespace {
@@ -178,11 +179,11 @@ std::unique_ptr<ModuleHost> StartModuleHost(const Job& job, ModuleMaker make,
                                             const ServeModuleOptions& options) {
   ModuleHostOptions host;
   host.max_trainers = options.max_trainers;
-  host.token = job.ticket().token;
+  host.token = job.context().ticket().token;
   host.trainers = options.trainers;
-  host.patience = job.connect_timeout();
+  host.patience = job.context().connect_timeout();
   host.address = ValueOrThrow(ParseAddress(options.address));
-  host.credentials = ValueOrThrow(job.CredentialsAt(host.address));
+  host.credentials = ValueOrThrow(job.context().CredentialsAt(host.address));
   const OptimizerConfig config = ConfigOf(optimizer);
   return ValueOrThrow(ModuleHost::Start(host, [&job, make, config](const std::string& trainer) {
     return Guarded([&]() -> std::unique_ptr<ModuleSession> {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/protocol/optimizer_config.h"
 #include "worker/torch/guarded.h"
 #include "worker/torch/models/models.h"
 #include "worker/torch/remote_optimizer.h"

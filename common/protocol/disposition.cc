@@ -1,4 +1,4 @@
-#include "common/protocol/protocol_types.h"
+#include "common/protocol/disposition.h"
 
 namespace sluice {
 

@@ -1,0 +1,235 @@
+#include "worker/torch/remote_training.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "worker/torch/remote_error.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kTrainingRow[] = "training";  // of the trace
+
+// The optimizer of the server: `config`, or averaging if the worker takes local steps.
+OptimizerConfig ConfigFor(const OptimizerConfig& config, const absl::optional<LocalSteps>& local) {
+  ThrowIfError(Validate(config));
+  if (!local.has_value()) return config;
+  if (std::holds_alternative<LambOptions>(config.options)) {
+    throw std::invalid_argument(
+        "local steps are taken with an optimizer of torch::optim, which has no LAMB; use another, "
+        "or no local steps");
+  }
+  const AveragingOptions averaging = AveragingOf(*local);
+  ThrowIfError(Validate(averaging));
+  if (!(local->elasticity > 0 && local->elasticity <= 1)) {
+    throw std::invalid_argument(
+        absl::StrCat("elasticity is ", local->elasticity, ", expected more than 0, at most 1"));
+  }
+  return {averaging};
+}
+
+// Opens a session for `model`, whose values it sends or replaces.
+std::unique_ptr<ParameterClient> JoinJob(const WorkerContext& context, SessionRole role,
+                                         const OptimizerConfig& config, FlatModel& model) {
+  auto client = std::make_unique<ParameterClient>(ValueOrThrow(context.Connect()),
+                                                  context.push_encoding(), context.pull_encoding());
+  JoinRequest request = context.Identity(role);
+  request.layout = model.layout();
+  request.optimizer = config;
+  request.memory = model.gradient_memory();
+  ThrowIfError(client->Join(request, model.values()));
+  model.ScatterValues();
+  return client;
+}
+
+}  // namespace
+
+RemoteTraining::RemoteTraining(const WorkerContext& context, torch::nn::Module& model,
+                               const OptimizerConfig& config,
+                               const absl::optional<LocalSteps>& local, Overlap overlap)
+    : context_(context), model_(model), config_(ConfigFor(config, local)) {
+  if (local.has_value() && overlap == Overlap::kBackward) {
+    throw std::invalid_argument(
+        "local steps push no gradients, so overlap with backward (Overlap::kBackward, --overlap) "
+        "has none to send early; use local steps or overlap, not both");
+  }
+  if (local.has_value() && context.push_encoding().choice.sparse()) {
+    throw std::invalid_argument(
+        "local steps push parameters, most of which top-k and random-k would set to 0; choose "
+        "another push encoding");
+  }
+  ThrowIfError(CheckFits(config, model_.layout()));
+  client_ = JoinJob(context_, SessionRole::kWorker, config_, model_);
+  EndStep(RoundReport{client_->step()});
+  if (overlap == Overlap::kBackward) {
+    background_ = std::make_unique<SerialExecutor>();
+    watch_ = std::make_unique<GradientWatch>(model_, [this](uint64_t offset, uint64_t count) {
+      const SharedFloats part = model_.shared_gradients().Part(offset, count);
+      // Takes the fingerprint here, not on the sending thread, which may run only after the
+      // gradient has changed.
+      sent_early_.Note(offset, part.values);
+      background_->Run([this, offset, part] { client_->SendEarly(offset, part); });
+    });
+  }
+  if (local.has_value()) local_ = std::make_unique<LocalTraining>(*local, config, model, model_);
+}
+
+RemoteTraining::~RemoteTraining() {
+  background_ = nullptr;  // waits for its tasks
+  client_->GiveUpEarly();
+  // Errors do not matter: the server also notices that the connection ends.
+  if (!left_) client_->Leave({}).IgnoreError();
+  if (observer_ != nullptr) observer_->Leave({}).IgnoreError();
+}
+
+void RemoteTraining::ZeroGradients() {
+  Await();
+  GiveUpEarly();
+  model_.ZeroGradients();
+}
+
+void RemoteTraining::Attach(const std::string& type, const std::string& data) {
+  Await();
+  ThrowIfError(client_->Attach({type, data}));
+}
+
+// Drops a gradient of which a part has left.
+void RemoteTraining::GiveUpEarly() {
+  if (watch_ == nullptr) return;
+  if (watch_->any_left()) {
+    background_->Drain();
+    client_->GiveUpEarly();
+    sent_early_.Clear();
+  }
+  watch_->Reset();
+}
+
+void RemoteTraining::BeginStep() {
+  Await();
+  if (left_) {
+    ThrowIfError(absl::FailedPreconditionError(
+        "step() was called after leave(), when this worker no longer takes part"));
+  }
+  if (watch_ != nullptr) watch_->Check();
+  TraceCompute();
+}
+
+void RemoteTraining::EndStep(const RoundReport& report) {
+  last_report_ = report;
+  welcome_ = client_->welcome();
+  if (context_.trace() != nullptr) computing_since_ = context_.trace()->Now();
+}
+
+RoundReport RemoteTraining::Step(uint32_t samples, absl::optional<float> loss) {
+  BeginStep();
+  if (local_ != nullptr) {
+    EndStep(TakeLocalStep(samples, loss));
+  } else {
+    const SharedFloats gradient = GatherGradients();
+    if (background_ != nullptr) background_->Drain();
+    EndStep(PushGradients(gradient, samples, loss));
+  }
+  return last_report_;
+}
+
+PendingStep RemoteTraining::StepAsync(uint32_t samples, absl::optional<float> loss) {
+  std::promise<RoundReport> done;
+  if (local_ != nullptr) {
+    done.set_value(Step(samples, loss));
+    return {*this, ++async_steps_, done.get_future().share()};
+  }
+  BeginStep();
+  const SharedFloats gradient = GatherGradients();
+  if (background_ == nullptr) background_ = std::make_unique<SerialExecutor>();
+  const auto work = std::make_shared<std::packaged_task<RoundReport()>>(
+      [this, gradient, samples, loss] { return PushGradients(gradient, samples, loss); });
+  pending_ = work->get_future().share();
+  background_->Run([work] { (*work)(); });
+  return {*this, ++async_steps_, pending_};
+}
+
+void RemoteTraining::Await(uint64_t number) {
+  if (number == async_steps_) Await();
+}
+
+void RemoteTraining::Await() {
+  if (!pending_.valid()) return;
+  const std::shared_future<RoundReport> pending = std::move(pending_);
+  pending_ = {};
+  background_->Drain();
+  EndStep(pending.get());
+}
+
+// Traces the time between two steps, in which the caller runs data, forward and backward.
+void RemoteTraining::TraceCompute() const {
+  Trace* const trace = context_.trace();
+  if (trace == nullptr) return;
+  trace->Add(kTrainingRow, "compute", computing_since_, trace->Now(), client_->step());
+}
+
+RoundReport RemoteTraining::PushGradients(const SharedFloats& gradient, uint32_t samples,
+                                          absl::optional<float> loss) {
+  CheckSentEarly(gradient);
+  const RoundReport report =
+      ValueOrThrow(client_->PushPull(gradient, samples, loss, model_.values()));
+  model_.ScatterValues();
+  return report;
+}
+
+// Throws if a part of the gradient has changed since it left.
+void RemoteTraining::CheckSentEarly(const SharedFloats& gradient) {
+  const absl::optional<uint64_t> changed = sent_early_.FirstChanged(gradient.values);
+  sent_early_.Clear();
+  if (!changed.has_value()) return;
+  client_->GiveUpEarly();
+  watch_->ThrowChanged(*changed);
+}
+
+SharedFloats RemoteTraining::GatherGradients() {
+  const TraceSpan span(context_.trace(), kTrainingRow, "encode", client_->step());
+  if (watch_ != nullptr) watch_->Reset();
+  return model_.GatherGradients();
+}
+
+RoundReport RemoteTraining::TakeLocalStep(uint32_t samples, absl::optional<float> loss) {
+  // An error has left a mixture: its gradient is of no use, and the client pulls instead of
+  // pushing.
+  if (!client_->parameters_complete()) return PushParameters(loss);
+  const double factor = client_->welcome().schedule.FactorAt(client_->step());
+  return local_->Step(samples, factor) ? PushParameters(loss) : last_report_;
+}
+
+RoundReport RemoteTraining::PushParameters(absl::optional<float> loss) {
+  return ValueOrThrow(local_->Push(*client_, loss));
+}
+
+void RemoteTraining::Leave() {
+  Await();
+  GiveUpEarly();
+  if (local_ != nullptr && local_->has_steps()) last_report_ = PushParameters(absl::nullopt);
+  left_ = true;
+  ThrowIfError(client_->Leave({}));
+}
+
+void RemoteTraining::AwaitEndOfTraining() {
+  Await();
+  // Pushes the remaining local steps first, because JoinJob() overwrites the model's parameters.
+  if (local_ != nullptr && local_->has_steps()) last_report_ = PushParameters(absl::nullopt);
+  // Observes before it leaves, because a server without sessions would end.
+  observer_ = JoinJob(context_, SessionRole::kObserver, config_, model_);
+  Leave();
+  ThrowIfError(observer_->AwaitEnd(model_.values()));
+  model_.ScatterValues();
+}
+
+void RemoteTraining::Report(const Results& results) {
+  if (observer_ == nullptr) {
+    throw RemoteError(absl::FailedPreconditionError(
+        "report() may be called once, after await_end_of_training()"));
+  }
+  const std::unique_ptr<ParameterClient> observer = std::move(observer_);
+  ThrowIfError(observer->Leave(results));
+}
+
+}  // namespace sluice

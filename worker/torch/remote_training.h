@@ -1,0 +1,88 @@
+// What a RemoteOptimizer does: the joining, the pushes and pulls, and the thread beside them.
+
+#ifndef SLUICE_WORKER_TORCH_REMOTE_TRAINING_H_
+#define SLUICE_WORKER_TORCH_REMOTE_TRAINING_H_
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/base/serial_executor.h"
+#include "common/protocol/optimizer_config.h"
+#include "common/protocol/protocol_types.h"
+#include "worker/client/gradient_fingerprints.h"
+#include "worker/client/parameter_client.h"
+#include "worker/torch/flat_model.h"
+#include "worker/torch/gradient_watch.h"
+#include "worker/torch/local_training.h"
+#include "worker/torch/remote_step.h"
+#include "worker/training/local_steps.h"
+#include "worker/worker_context.h"
+
+namespace sluice {
+
+// The methods are those of RemoteOptimizer (remote_optimizer.h), with the same threads and errors.
+class RemoteTraining {
+ public:
+  // The context and the model outlive it.
+  RemoteTraining(const WorkerContext& context, torch::nn::Module& model,
+                 const OptimizerConfig& config, const absl::optional<LocalSteps>& local,
+                 Overlap overlap);
+  ~RemoteTraining();
+
+  RemoteTraining(const RemoteTraining&) = delete;
+  RemoteTraining& operator=(const RemoteTraining&) = delete;
+
+  void ZeroGradients();
+  void Attach(const std::string& type, const std::string& data);
+  RoundReport Step(uint32_t samples, absl::optional<float> loss);
+  PendingStep StepAsync(uint32_t samples, absl::optional<float> loss);
+  void Leave();
+  void AwaitEndOfTraining();
+  void Abandon() { left_ = true; }
+  void Report(const Results& results);
+
+  // The client's, when the last step ended.
+  const Welcome& welcome() const { return welcome_; }
+
+  // Waits for StepAsync(): for the call with that number, counted from 1, or for the latest.
+  void Await(uint64_t number);
+  void Await();
+
+ private:
+  void TraceCompute() const;
+  SharedFloats GatherGradients();
+  void BeginStep();
+  void EndStep(const RoundReport& report);
+  void GiveUpEarly();
+  void CheckSentEarly(const SharedFloats& gradient);
+  RoundReport PushGradients(const SharedFloats& gradient, uint32_t samples,
+                            absl::optional<float> loss);
+  RoundReport TakeLocalStep(uint32_t samples, absl::optional<float> loss);
+  RoundReport PushParameters(absl::optional<float> loss);
+
+  const WorkerContext& context_;
+  FlatModel model_;
+  std::unique_ptr<LocalTraining> local_;  // null without local steps
+  RoundReport last_report_;
+  Welcome welcome_;  // the client's, when the last step ended
+  std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<ParameterClient> observer_;  // from await_end_of_training() to report()
+  const OptimizerConfig config_;               // the server's optimizer
+  std::shared_future<RoundReport> pending_;    // valid while nobody has waited for step_async()
+  uint64_t async_steps_ = 0;
+  std::unique_ptr<SerialExecutor> background_;  // made when it is needed; its tasks use client_
+  std::unique_ptr<GradientWatch> watch_;        // null without Overlap::kBackward
+  GradientFingerprints sent_early_;             // of the parts that have left since the last step
+  absl::Time computing_since_;                  // the end of the last step; for the trace
+  bool left_ = false;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_TORCH_REMOTE_TRAINING_H_

@@ -1,0 +1,170 @@
+#include "worker/worker_context.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/error.h"
+#include "common/base/random.h"
+#include "common/net/network.h"
+#include "common/security/secret_file.h"
+#include "server/program/server_flags.h"
+#include "worker/connection/grpc/connection.h"
+#include "worker/job_flags.h"
+
+namespace sluice {
+namespace {
+
+// The ticket of a server that the command line names. It may run any job.
+absl::StatusOr<JobTicket> TicketFrom(const JobFlags& flags) {
+  JobTicket ticket;
+  ticket.address = flags.server;
+  if (flags.server_flags->token_file.empty()) return ticket;
+  auto token = ReadSecretFile(flags.server_flags->token_file);
+  if (!token.ok()) return token.status();
+  ticket.token = *std::move(token);
+  return ticket;
+}
+
+absl::Status NameFlag(absl::string_view flag, const absl::Status& status) {
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<WorkerContext> WorkerContext::From(const JobFlags& flags) {
+  WorkerContext context;
+  context.name_ = flags.name;
+  context.connect_timeout_ = absl::Seconds(flags.connect_timeout);
+  if (!absl::SimpleAtoi(flags.connections, &context.connections_)) context.connections_ = 0;
+  context.nonce_ = RandomNonce();
+  context.credentials_at_ = [security = flags.server_flags->security](const Address& address) {
+    return sluice::CredentialsAt(security, address);
+  };
+  absl::Status sound = context.TakeEncodings(flags);
+  sound.Update(context.TakeServer(flags));
+  if (!sound.ok()) return sound;
+  return context;
+}
+
+// Takes the ticket of --server, and the credentials that the flags name.
+absl::Status WorkerContext::TakeServer(const JobFlags& flags) {
+  absl::StatusOr<CredentialsSource> credentials = CredentialsSource();
+  if (flags.server.empty()) {
+    credentials = CredentialsFrom(flags.server_flags->security);
+  } else {
+    auto ticket = TicketFrom(flags);
+    if (!ticket.ok()) return ticket.status();
+    ticket_ = *std::move(ticket);
+    const auto address = ParseAddress(flags.server);
+    if (!address.ok()) return address.status();
+    credentials = CredentialsAt(*address);
+  }
+  if (!credentials.ok()) return credentials.status();
+  credentials_ = *std::move(credentials);
+  return absl::OkStatus();
+}
+
+absl::Status WorkerContext::TakeEncodings(const JobFlags& flags) {
+  auto push = ParseEncodingChoice(flags.push_encoding);
+  if (!push.ok()) return NameFlag("--push-encoding", push.status());
+  const TransformRegistry& transforms = flags.server_flags->transforms;
+  absl::Status known = CheckKnown(*push, transforms);
+  if (!known.ok()) return NameFlag("--push-encoding", known);
+  auto pull = ParseEncodingChoice(flags.pull_encoding);
+  if (!pull.ok()) return NameFlag("--pull-encoding", pull.status());
+  known = CheckKnown(*pull, transforms);
+  if (!known.ok()) return NameFlag("--pull-encoding", known);
+  if (!pull->overrides.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pull-encoding: all parameters are pulled in one encoding; found one for ",
+                     pull->overrides[0].pattern, " alone, leave it out"));
+  }
+  if (pull->sparse()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pull-encoding: with ", flags.pull_encoding,
+                     " parameters that are not sent would be 0; expected another"));
+  }
+  if (pull->momentum()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pull-encoding: parameters have no momentum; in ", flags.pull_encoding,
+                     " leave :momentum out"));
+  }
+  if (push->momentum() && !flags.error_feedback) {
+    return absl::InvalidArgumentError(
+        "--no-error-feedback: an encoding with :momentum needs error feedback; leave one out");
+  }
+  push_encoding_.choice = *std::move(push);
+  push_encoding_.error_feedback = flags.error_feedback;
+  push_encoding_.transforms = transforms;
+  pull_encoding_ = *std::move(pull);
+  return absl::OkStatus();
+}
+
+void WorkerContext::TakeTicket(JobTicket ticket) {
+  ticket_ = std::move(ticket);
+  // A launch brings credentials, unless its ranks were told to use files or plaintext.
+  if (!ticket_.credentials.key.empty()) credentials_ = SourceOf(ticket_.credentials);
+}
+
+void WorkerContext::TakePlace(absl::optional<uint32_t> index) {
+  index_ = index;
+  if (!name_.empty()) return;
+  name_ = index_.has_value() ? absl::StrCat("worker-", *index_)
+                             : absl::StrCat(HostName(), "-", getpid(), "-", RandomHex(2));
+}
+
+absl::Status WorkerContext::OpenTrace(const std::string& file) {
+  auto opened = Trace::Open(file, Existing::kContinued, name_, RealClock());
+  if (!opened.ok()) return opened.status();
+  trace_ = *std::move(opened);
+  push_encoding_.trace = trace_.get();
+  return absl::OkStatus();
+}
+
+WorkerContext WorkerContext::WorkerNamed(const std::string& name) const {
+  WorkerContext context = *this;
+  context.index_ = absl::nullopt;
+  context.name_ = name;
+  context.nonce_ = RandomNonce();
+  context.trace_ = nullptr;
+  context.push_encoding_.trace = nullptr;
+  return context;
+}
+
+absl::StatusOr<std::unique_ptr<ServerConnection>> WorkerContext::Connect() const {
+  GrpcConnectionOptions options;
+  options.address = ticket_.address;
+  options.token = ticket_.token;
+  options.credentials = credentials_;
+  options.connect_timeout = connect_timeout_;
+  options.trace = trace_.get();
+  options.connections = connections_;
+  options.pull_encoding = pull_encoding_.encoding;
+  options.transforms = push_encoding_.transforms;
+  return ConnectOverGrpc(options);
+}
+
+absl::StatusOr<CredentialsSource> WorkerContext::CredentialsAt(const Address& address) const {
+  return credentials_at_(address);
+}
+
+JoinRequest WorkerContext::Identity(SessionRole role) const {
+  JoinRequest request;
+  request.job_id = ticket_.job_id;
+  request.role = role;
+  request.worker = role == SessionRole::kWorker ? name_ : absl::StrCat(name_, "-observer");
+  request.process_nonce = nonce_;
+  request.host = HostName();
+  request.pid = static_cast<uint32_t>(getpid());
+  // Shown to people only, so a long name may be cut.
+  request.push_encoding = Shown(EncodingChoiceName(push_encoding_.choice)).substr(0, 64);
+  request.pull_encoding = Shown(EncodingChoiceName(pull_encoding_)).substr(0, 64);
+  if (role == SessionRole::kWorker) request.index = index_;
+  return request;
+}
+
+}  // namespace sluice

@@ -1,0 +1,102 @@
+// How a process of a job reaches the server, and who it is there. Job makes it from the flags and
+// the launch; Sluice's own clients use it.
+
+#ifndef SLUICE_WORKER_WORKER_CONTEXT_H_
+#define SLUICE_WORKER_WORKER_CONTEXT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/encoding/encoding_plan.h"
+#include "common/launch/job_ticket.h"
+#include "common/net/address.h"
+#include "common/protocol/protocol_types.h"
+#include "common/security/credentials_source.h"
+#include "common/trace/trace.h"
+#include "worker/compression/gradient_encoder.h"
+#include "worker/connection/server_connection.h"
+
+namespace sluice {
+
+struct JobFlags;
+
+// A value that one thread sets up and any number may then read. The server's process has one, too,
+// and uses nothing of it.
+class WorkerContext {
+ public:
+  // What the flags say. INVALID_ARGUMENT names the flag that is wrong; other errors are of files
+  // that the flags name. Without --server there is no ticket yet.
+  static absl::StatusOr<WorkerContext> From(const JobFlags& flags);
+
+  // Takes the ticket of a launch, in place of one that --server would give.
+  void TakeTicket(JobTicket ticket);
+
+  // Gives this worker its place among those of the launch, absent if it was started by hand. A
+  // worker without --name then gets its name.
+  void TakePlace(absl::optional<uint32_t> index);
+
+  // Begins the trace of this worker in that file.
+  absl::Status OpenTrace(const std::string& file);
+
+  // The context of one more worker in this process. It has no trace and no place.
+  WorkerContext WorkerNamed(const std::string& name) const;
+
+  // Opens a connection to the server. Waits for the server up to --connect-timeout; UNAVAILABLE
+  // names the address and the reason.
+  absl::StatusOr<std::unique_ptr<ServerConnection>> Connect() const;
+
+  // The request with which this worker joins; the caller fills in layout and optimizer.
+  JoinRequest Identity(SessionRole role) const;
+
+  // The server's address and the token that it asks for, for calls that ServerConnection lacks.
+  const JobTicket& ticket() const { return ticket_; }
+
+  // The place among the workers of the launch.
+  absl::optional<uint32_t> index() const { return index_; }
+
+  // The name under which this worker joins.
+  const std::string& name() const { return name_; }
+
+  // --connect-timeout.
+  absl::Duration connect_timeout() const { return connect_timeout_; }
+
+  // The credentials of the command line, to listen or connect at `address` for calls between
+  // workers (see serve_module.h); an empty source for plaintext. INVALID_ARGUMENT says why that is
+  // not allowed there.
+  absl::StatusOr<CredentialsSource> CredentialsAt(const Address& address) const;
+
+  // The trace of this worker; null without --trace.
+  Trace* trace() const { return trace_.get(); }
+
+  // The encoding of this worker's gradients.
+  const GradientEncoding& push_encoding() const { return push_encoding_; }
+
+  // The encoding in which it pulls parameters.
+  const EncodingChoice& pull_encoding() const { return pull_encoding_; }
+
+ private:
+  absl::Status TakeServer(const JobFlags& flags);
+  absl::Status TakeEncodings(const JobFlags& flags);
+
+  JobTicket ticket_;
+  CredentialsSource credentials_;   // empty: plaintext
+  absl::optional<uint32_t> index_;  // among the workers of this launch
+  std::string name_;
+  ProcessNonce nonce_;
+  absl::Duration connect_timeout_;
+  int connections_ = 0;  // 0: automatic
+  GradientEncoding push_encoding_;
+  EncodingChoice pull_encoding_;
+  std::function<absl::StatusOr<CredentialsSource>(const Address&)> credentials_at_;  // of the flags
+  std::shared_ptr<Trace> trace_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_WORKER_CONTEXT_H_
