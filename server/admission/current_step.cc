@@ -10,10 +10,11 @@ absl::optional<absl::Time> CurrentStep::HeldUpSince() const {
 }
 
 StepProgress CurrentStep::Progress() const {
-  StepProgress progress = roster_.Progress(number_);
+  StepProgress progress = roster_.Progress();
+  progress.step = number_;
   progress.accumulated = contributions_.accumulated();
   progress.skipped = contributions_.skipped();
-  progress.all_wait = holds_contributors_ && roster_.sessions().AllArePartOf(number_);
+  progress.all_wait = holds_contributors_ && roster_.sessions().AllArePart();
   progress.overdue = overdue_;
   return progress;
 }
@@ -49,17 +50,22 @@ std::vector<SessionId> CurrentStep::Delayers() const {
 std::vector<SessionId> CurrentStep::Holders(const StepProgress& progress) const {
   absl::optional<uint64_t> slowest;
   if (settings_.policy().BoundsLead()) slowest = progress.slowest;
-  return roster_.sessions().Holders(number_, slowest);
+  return roster_.sessions().Holders(slowest);
 }
 
 absl::optional<Contribution> CurrentStep::TakeNext() {
   // A complete step waits for nobody.
   return contributions_.TakeNext(settings_.consistency().order,
-                                 IsComplete() ? absl::nullopt : roster_.FirstMissing(number_));
+                                 IsComplete() ? absl::nullopt : roster_.FirstMissing());
+}
+
+void CurrentStep::Restore(Step number) {
+  number_ = number;
+  roster_.sessions().BeginStep(number_);
 }
 
 void CurrentStep::Finish() {
-  number_ = number_.Next();
+  Restore(number_.Next());
   contributions_.Clear();
   overdue_ = false;
 }
@@ -72,7 +78,7 @@ StepState CurrentStep::Describe(const InFlightLimit* in_flight) const {
   state.accumulated = progress.accumulated;
   state.skipped = progress.skipped;
   state.required = settings_.policy().Required(progress);
-  state.contributed = roster_.sessions().Contributors(number_, StepState::kNames);
+  state.contributed = roster_.sessions().Contributors(StepState::kNames);
   const bool awaits = by_clock ? state.since.has_value() : settings_.policy().OncePerStep();
   if (!awaits) return state;
   const std::vector<SessionId> holders = Holders(progress);

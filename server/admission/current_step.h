@@ -25,7 +25,7 @@ namespace sluice {
 class CurrentStep {
  public:
   // The references outlive it.
-  CurrentStep(const RuntimeSettings& settings, const Roster& roster, const PullQueue& pulls,
+  CurrentStep(const RuntimeSettings& settings, Roster& roster, const PullQueue& pulls,
               const Clock& clock)
       : settings_(settings), roster_(roster), pulls_(pulls), clock_(clock) {}
 
@@ -59,7 +59,7 @@ class CurrentStep {
   absl::optional<Contribution> TakeNext();
 
   // Sets the number, before the first contribution.
-  void Restore(Step number) { number_ = number; }
+  void Restore(Step number);
 
   // From now on each contributor waits for its answer until the step is durable. The policy then
   // completes a step that all workers wait for.
@@ -76,7 +76,7 @@ class CurrentStep {
   std::vector<SessionId> Holders(const StepProgress& progress) const;
 
   const RuntimeSettings& settings_;
-  const Roster& roster_;
+  Roster& roster_;
   const PullQueue& pulls_;
   const Clock& clock_;
   Step number_;

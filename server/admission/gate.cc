@@ -86,7 +86,7 @@ void Gate::Abandon(Abandoned why) {
 Gate::Verdict Gate::Judge(const PushHeader& header, const StepProgress& progress, absl::Time now) {
   const auto found = sessions_.FindWorker(header.session);
   if (!found.ok()) return found.status();
-  SessionRecord& record = **found;
+  const SessionRecord& record = **found;
   const auto repeated = record.answers.find(header.sequence);
   if (repeated != record.answers.end())
     return absl::make_optional(Repeat(repeated->second.outcome));
@@ -110,8 +110,8 @@ Gate::Verdict Gate::Judge(const PushHeader& header, const StepProgress& progress
 }
 
 // Makes the first answer to a push and stores it for repeated pushes.
-PushOutcome Gate::Answer(SessionRecord& record, const PushHeader& header, Disposition disposition,
-                         Step judged_at, Step step, absl::Time now) {
+PushOutcome Gate::Answer(const SessionRecord& record, const PushHeader& header,
+                         Disposition disposition, Step judged_at, Step step, absl::Time now) {
   PushOutcome outcome;
   outcome.disposition = disposition;
   outcome.step = step;
@@ -123,7 +123,8 @@ PushOutcome Gate::Answer(SessionRecord& record, const PushHeader& header, Dispos
   // Where no step waits for particular workers, a gradient that is left out is part of no step.
   const bool left_out = disposition == Disposition::kSkipped && !policy_.OncePerStep();
   if (disposition != Disposition::kStaleDropped && !left_out) answer.part_of = judged_at;
-  record.Remember(header, answer, now);
+  sessions_.Change(record,
+                   [&](SessionRecord& answered) { answered.Remember(header, answer, now); });
   return outcome;
 }
 

@@ -63,7 +63,7 @@ class Gate {
 
  private:
   Verdict Judge(const PushHeader& header, const StepProgress& progress, absl::Time now);
-  PushOutcome Answer(SessionRecord& record, const PushHeader& header, Disposition disposition,
+  PushOutcome Answer(const SessionRecord& record, const PushHeader& header, Disposition disposition,
                      Step judged_at, Step step, absl::Time now);
   void Enter(const Verdict& verdict);
 

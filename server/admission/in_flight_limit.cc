@@ -7,20 +7,24 @@
 namespace sluice {
 
 absl::optional<Arriving> InFlightLimit::LetIn(const absl::optional<Rank>& first_missing) {
-  const bool reserved_is_used = first_missing.has_value() &&
-                                std::any_of(inside_.begin(), inside_.end(), [&](const auto& entry) {
-                                  return entry.second.rank == *first_missing;
-                                });
+  const uint64_t used = inside_.size() + journaled_;
+  if (waiting_.empty() || used >= capacity_) return absl::nullopt;
+  // Otherwise only the reserved vector is free.
+  const bool any_may_enter = used < capacity_ - 1 || ReservedIsUsed(first_missing);
   const auto may_enter = [&](const Arriving& push) {
-    if (inside_.count(push.header.session) > 0) return false;
-    const bool may_use_all = reserved_is_used || push.rank == first_missing;
-    return inside_.size() + journaled_ < (may_use_all ? capacity_ : capacity_ - 1);
+    return inside_.count(push.header.session) == 0 && (any_may_enter || push.rank == first_missing);
   };
   const auto it = std::find_if(waiting_.begin(), waiting_.end(), may_enter);
   if (it == waiting_.end()) return absl::nullopt;
   absl::optional<Arriving> push = Take(it);
   inside_[push->header.session] = {push->rank, push->cancel, nullptr};
   return push;
+}
+
+bool InFlightLimit::ReservedIsUsed(const absl::optional<Rank>& first_missing) const {
+  return first_missing.has_value() &&
+         std::any_of(inside_.begin(), inside_.end(),
+                     [&](const auto& entry) { return entry.second.rank == *first_missing; });
 }
 
 void InFlightLimit::Wait(Arriving push) {

@@ -115,6 +115,7 @@ class InFlightLimit {
   using Queue = std::deque<Arriving>;
 
   Queue::const_iterator Find(PushId push) const;
+  bool ReservedIsUsed(const absl::optional<Rank>& first_missing) const;
   Arriving Take(Queue::const_iterator push);
 
   const uint32_t capacity_;

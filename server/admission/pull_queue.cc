@@ -1,6 +1,5 @@
 #include "server/admission/pull_queue.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace sluice {
@@ -25,18 +24,56 @@ PullResult PullQueue::Answer(const PullRequest& request,
 PullId PullQueue::Add(const PullRequest& request, PullCallback done) {
   last_id_ = last_id_.Next();
   waiting_.emplace(last_id_, Waiting{request, std::move(done), absl::nullopt});
+  of_session_.emplace(request.session, last_id_);
+  due_.insert(last_id_);
   return last_id_;
+}
+
+bool PullQueue::Cancel(PullId id) {
+  const auto found = waiting_.find(id);
+  if (found == waiting_.end()) return false;
+  due_.erase(id);
+  Remove(found);
+  return true;
+}
+
+void PullQueue::Remove(Queue::iterator pull) {
+  of_session_.erase({pull->second.request.session, pull->first});
+  awaiting_step_.erase(pull->first);
+  HoldUp(pull->second, absl::nullopt);
+  waiting_.erase(pull);
+}
+
+void PullQueue::Note(const PullConditions& now) {
+  const PullConditions before = std::exchange(conditions_, now);
+  if (now.serving != before.serving || now.ended_sessions != before.ended_sessions) {
+    NoteAll();
+  } else if (now.step != before.step || now.initialized != before.initialized ||
+             now.ends != before.ends || now.completes != before.completes ||
+             now.slowest != before.slowest) {
+    due_.insert(awaiting_step_.begin(), awaiting_step_.end());
+  }
+}
+
+void PullQueue::NoteSession(SessionId session) {
+  for (auto it = of_session_.lower_bound({session, PullId()});
+       it != of_session_.end() && it->first == session; ++it) {
+    due_.insert(it->second);
+  }
+}
+
+void PullQueue::NoteAll() {
+  for (const auto& entry : waiting_) due_.insert(entry.first);
 }
 
 void PullQueue::Serve(const std::shared_ptr<const Snapshot>& latest, const PullContext& context,
                       const PullJudge& judge, absl::Time now, Completions* completions) {
-  for (auto it = waiting_.begin(); it != waiting_.end();) {
-    Waiting& pull = it->second;
+  for (const PullId id : std::exchange(due_, {})) {
+    const auto found = waiting_.find(id);
+    Waiting& pull = found->second;
     const absl::StatusOr<PullTurn> turn = judge(pull.request);
     if (turn.ok() && *turn != PullTurn::kNow) {
-      const bool held_up = *turn == PullTurn::kHeldUp;
-      if (held_up && !pull.held_up_since.has_value()) pull.held_up_since = now;
-      ++it;
+      Await(*turn, now, id, pull);
       continue;
     }
     absl::StatusOr<PullResult> result;
@@ -46,23 +83,30 @@ void PullQueue::Serve(const std::shared_ptr<const Snapshot>& latest, const PullC
       result = turn.status();
     }
     completions->Add([done = std::move(pull.done), result = std::move(result)] { done(result); });
-    it = waiting_.erase(it);
+    Remove(found);
   }
+}
+
+void PullQueue::Await(PullTurn turn, absl::Time now, PullId id, Waiting& pull) {
+  if (turn == PullTurn::kAwaitsPush) {
+    awaiting_step_.erase(id);
+  } else {
+    awaiting_step_.insert(id);
+  }
+  if (turn == PullTurn::kHeldUp && !pull.held_up_since.has_value()) HoldUp(pull, now);
+}
+
+// Sets since when the pull is held up.
+void PullQueue::HoldUp(Waiting& pull, absl::optional<absl::Time> since) {
+  if (pull.held_up_since.has_value()) held_up_.erase(held_up_.find(*pull.held_up_since));
+  pull.held_up_since = since;
+  if (since.has_value()) held_up_.insert(*since);
 }
 
 void PullQueue::RestartHoldUp(absl::Time now) {
   for (auto& entry : waiting_) {
-    if (entry.second.held_up_since.has_value()) entry.second.held_up_since = now;
+    if (entry.second.held_up_since.has_value()) HoldUp(entry.second, now);
   }
-}
-
-absl::optional<absl::Time> PullQueue::held_up_since() const {
-  absl::optional<absl::Time> since;
-  for (const auto& entry : waiting_) {
-    const absl::optional<absl::Time>& held = entry.second.held_up_since;
-    if (held.has_value()) since = std::min(since.value_or(*held), *held);
-  }
-  return since;
 }
 
 }  // namespace sluice

@@ -2,7 +2,9 @@
 // hold.
 //
 // The coordinator owns the queue and calls Serve() after every change. Only the coordinator knows
-// the conditions; it passes them as a PullJudge.
+// the conditions; it passes them as a PullJudge. A pull that waits is judged again only when what
+// it waits for may have come: of a thousand workers that wait for a step, none is looked at when
+// another one pushes.
 
 #ifndef SLUICE_SERVER_ADMISSION_PULL_QUEUE_H_
 #define SLUICE_SERVER_ADMISSION_PULL_QUEUE_H_
@@ -11,6 +13,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -32,11 +36,12 @@ using PullCallback = std::function<void(absl::StatusOr<PullResult>)>;
 
 using PullId = Number<struct PullTag>;  // from 1; 0 is no pull
 
-// Whether a pull can be answered now.
+// Whether a pull can be answered now, and what it waits for.
 enum class PullTurn {
   kNow,
-  kNotYet,
-  kHeldUp,  // only the mode holds it: its worker waits for other workers
+  kAwaitsStep,  // parameters of a later step
+  kAwaitsPush,  // its own push, which is not answered, or not in the sum
+  kHeldUp,      // only the mode holds it: its worker waits for other workers
 };
 
 // The fields of the answer that are the same for all pulls at one moment.
@@ -44,6 +49,17 @@ struct PullContext {
   bool inconsistent = false;  // chunks may be of later steps, unless the pull asks for a whole step
   double learning_rate = 0;   // at the latest step
   bool last = false;          // no step will follow
+};
+
+// What a PullJudge looks at beside the record of the pull's session.
+struct PullConditions {
+  bool serving = true;
+  uint64_t ended_sessions = 0;  // how many
+  Step step;
+  bool initialized = false;
+  bool ends = false;       // the job
+  bool completes = false;  // the step
+  uint64_t slowest = 0;    // in ssp, the clock that others wait for
 };
 
 // Decides about one pull. An error ends the pull with that error.
@@ -60,9 +76,15 @@ class PullQueue {
   bool Waits(PullId id) const { return waiting_.count(id) > 0; }
 
   // Removes a pull. Returns false if it does not wait any more.
-  bool Cancel(PullId id) { return waiting_.erase(id) > 0; }
+  bool Cancel(PullId id);
 
-  // Asks `judge` about each pull, in order of arrival. Answers those whose turn has come from
+  // Say which pulls Serve() judges next, beside those that were added since it was last called:
+  // those that depend on the conditions, if they have changed; those of a session; all.
+  void Note(const PullConditions& now);
+  void NoteSession(SessionId session);
+  void NoteAll();
+
+  // Asks `judge` about these pulls, in order of arrival. Answers those whose turn has come from
   // `latest`, ends those with an error, and removes both.
   void Serve(const std::shared_ptr<const Snapshot>& latest, const PullContext& context,
              const PullJudge& judge, absl::Time now, Completions* completions);
@@ -72,7 +94,9 @@ class PullQueue {
   void RestartHoldUp(absl::Time now);
 
   // Since when the first of the held-up pulls waits, if there is one.
-  absl::optional<absl::Time> held_up_since() const;
+  absl::optional<absl::Time> held_up_since() const {
+    return held_up_.empty() ? absl::nullopt : absl::make_optional(*held_up_.begin());
+  }
   uint64_t bytes_answered() const { return bytes_answered_; }  // of parameters, as float32
 
  private:
@@ -81,14 +105,24 @@ class PullQueue {
     PullCallback done;
     absl::optional<absl::Time> held_up_since;
   };
+  using Queue = std::map<PullId, Waiting>;
 
   PullResult Answer(const PullRequest& request, const std::shared_ptr<const Snapshot>& latest,
                     const PullContext& context);
 
+  void Await(PullTurn turn, absl::Time now, PullId id, Waiting& pull);
+  void Remove(Queue::iterator pull);
+  void HoldUp(Waiting& pull, absl::optional<absl::Time> since);
+
   const Incarnation incarnation_;
   uint64_t bytes_answered_ = 0;
   PullId last_id_;
-  std::map<PullId, Waiting> waiting_;
+  PullConditions conditions_;
+  Queue waiting_;
+  std::set<std::pair<SessionId, PullId>> of_session_;
+  std::set<PullId> awaiting_step_;     // or held up
+  std::set<PullId> due_;               // to be judged by the next Serve()
+  std::multiset<absl::Time> held_up_;  // every held_up_since
 };
 
 }  // namespace sluice

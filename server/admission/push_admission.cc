@@ -141,7 +141,7 @@ void PushAdmission::LeaveOut(const absl::Status& why, Completions* completions) 
     ++refused;
   }
   gate_.LeaveOut(step_.contributions().accumulated(), refused);
-  roster_.sessions().LeaveOut(step);
+  roster_.sessions().LeaveOut();
 }
 
 void PushAdmission::AnswerUpTo(Step step, Completions* completions) {
@@ -176,9 +176,12 @@ void PushAdmission::Enter(Arrival arrival, Completions* completions) {
   const Step step = step_.number();
   const bool part_of_step = arrival.refused.ok() || settings_.policy().OncePerStep();
   const PushHeader header = arrival.push->header();
-  SessionRecord& record = **roster_.sessions().Find(header.session);
+  SessionTable& sessions = roster_.sessions();
+  const SessionRecord& record = **sessions.Find(header.session);
   // Where no step waits for particular workers, a gradient that is left out contributes to none.
-  if (part_of_step) record.Contribute(step);
+  if (part_of_step) {
+    sessions.Change(record, [step](SessionRecord& contributor) { contributor.Contribute(step); });
+  }
   Disposition disposition = Disposition::kAccepted;
   if (!arrival.refused.ok()) {
     disposition = Disposition::kSkipped;
@@ -219,8 +222,7 @@ void PushAdmission::Settle(const absl::Status& serving, Completions* completions
   // A push admitted now would be stale before it is complete.
   if (settings_.policy().OncePerStep() && step_.IsComplete()) return;
   if (durable_.has_value()) in_flight_->SetJournaled(step_.number().value() - durable_->value());
-  while (const absl::optional<Arriving> push =
-             in_flight_->LetIn(roster_.FirstMissing(step_.number()))) {
+  while (const absl::optional<Arriving> push = in_flight_->LetIn(roster_.FirstMissing())) {
     LetIn(*push, completions);
   }
 }
@@ -228,6 +230,7 @@ void PushAdmission::Settle(const absl::Status& serving, Completions* completions
 void PushAdmission::EndPushes(const absl::Status& serving, Completions* completions) {
   const SessionTable& sessions = roster_.sessions();
   const bool draining = !serving.ok();
+  if (!draining && std::exchange(ended_sessions_, sessions.ended()) == sessions.ended()) return;
   in_flight_->CancelEnded([&](SessionId session) { return sessions.IsAlive(session); },
                           completions);
   const auto leaves = [&](const Arriving& push) {

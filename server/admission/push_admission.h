@@ -142,6 +142,7 @@ class PushAdmission {
   const Clock& clock_;
   Gate gate_;
   std::unique_ptr<InFlightLimit> in_flight_;  // null before Open()
+  uint64_t ended_sessions_ = 0;               // when EndPushes() last looked for their pushes
   std::vector<SessionId> not_finite_;
   PushId last_id_;
   std::deque<Arrival> arrivals_;

@@ -13,13 +13,13 @@ Roster::Roster(const ShardOptions& options, JobListener owner)
       owner_(std::move(owner)),
       sessions_(options.max_sessions, options.session_base) {}
 
-absl::StatusOr<SessionRecord*> Roster::Join(const JoinRequest& request, JobListener listener,
-                                            Step active_from, absl::Time now,
-                                            Completions* completions) {
+absl::StatusOr<const SessionRecord*> Roster::Join(const JoinRequest& request, JobListener listener,
+                                                  Step active_from, absl::Time now,
+                                                  Completions* completions) {
   const bool first = layout_ == nullptr;
   const absl::Status adopted = Adopt(request);
   if (!adopted.ok()) return adopted;
-  SessionRecord* const earlier = sessions_.FindAlive(request.worker);
+  const SessionRecord* const earlier = sessions_.FindAlive(request.worker);
   const JobListener replaced = earlier == nullptr ? nullptr : earlier->listener;
   // Before training has started, the slowest workers are those that have not joined.
   const auto record = sessions_.Open(request, active_from, now, started_);
@@ -30,7 +30,7 @@ absl::StatusOr<SessionRecord*> Roster::Join(const JoinRequest& request, JobListe
   if (replaced) {
     completions->Add([replaced] { replaced({JobEvent::Kind::kEvicted, Step(), {}}); });
   }
-  (*record)->listener = std::move(listener);
+  sessions_.Change(**record, [&](SessionRecord& joined) { joined.listener = std::move(listener); });
   if (!first_join_.has_value()) first_join_ = now;
   return record;
 }
@@ -88,47 +88,51 @@ void Roster::Restore(const ShardCheckpoint& checkpoint, absl::Time now) {
 
 void Roster::ResumeTraining() { started_ = sessions_.CountAlive(SessionRole::kWorker) > 0; }
 
-absl::StatusOr<SessionRecord*> Roster::RenewLease(SessionId session, absl::Time now) {
-  const auto record = sessions_.Find(session);
-  if (record.ok() && (*record)->presence == Presence::kPresent) (*record)->last_seen = now;
-  return record;
+absl::Status Roster::RenewLease(SessionId session, absl::Time now) {
+  return sessions_.NoteSeen(session, now);
 }
 
 void Roster::MarkLost(SessionId session, absl::Time now) {
   const auto record = sessions_.Find(session);
   if (!record.ok()) return;
-  (*record)->presence = Presence::kLost;
-  (*record)->last_seen = now;
-  (*record)->listener = nullptr;
+  sessions_.Change(**record, [now](SessionRecord& lost) {
+    lost.presence = Presence::kLost;
+    lost.last_seen = now;
+    lost.listener = nullptr;
+  });
 }
 
 absl::Status Roster::Leave(SessionId session) {
   const auto record = sessions_.Find(session);
   if (!record.ok()) return record.status();
-  (*record)->presence = Presence::kLeft;
-  (*record)->listener = nullptr;
+  sessions_.Change(**record, [](SessionRecord& left) {
+    left.presence = Presence::kLeft;
+    left.listener = nullptr;
+  });
   return absl::OkStatus();
 }
 
-void Roster::Evict(SessionRecord& record, absl::Time now, Completions* completions) {
-  record.presence = Presence::kEvicted;
-  record.awaited_until = now + options_.lease;
+void Roster::Evict(const SessionRecord& record, absl::Time now, Completions* completions) {
   if (record.listener) {
-    completions->Add([listener = std::move(record.listener)] {
+    completions->Add([listener = record.listener] {
       listener({JobEvent::Kind::kEvicted, Step(), {}});
     });
   }
-  record.listener = nullptr;
+  sessions_.Change(record, [&](SessionRecord& evicted) {
+    evicted.presence = Presence::kEvicted;
+    evicted.awaited_until = now + options_.lease;
+    evicted.listener = nullptr;
+  });
 }
 
 absl::Status Roster::Ban(const std::string& worker, absl::Time now, Completions* completions) {
-  SessionRecord* const record = sessions_.FindAlive(worker);
+  const SessionRecord* const record = sessions_.FindAlive(worker);
   if (record == nullptr) {
     return MakeError(Reason::kNotFound,
                      absl::StrCat("no worker \"", Shown(worker),
                                   "\" takes part; ListWorkers returns the names of those that do"));
   }
-  record->banned = true;
+  sessions_.Change(*record, [](SessionRecord& banned) { banned.banned = true; });
   Evict(*record, now, completions);
   return absl::OkStatus();
 }
@@ -157,12 +161,11 @@ void Roster::CheckFinished(Step step, absl::Time now, Completions* completions) 
   deserted_ = deserted;
 }
 
-StepProgress Roster::Progress(Step step) const {
+StepProgress Roster::Progress() const {
   StepProgress progress;
-  progress.step = step;
   progress.started = started_;
-  progress.members = sessions_.CountMembers(step);
-  progress.missing = sessions_.CountMissing(step);
+  progress.members = sessions_.CountMembers();
+  progress.missing = sessions_.CountMissing();
   progress.joining = sessions_.CountAlive(SessionRole::kWorker) - progress.members;
   if (!started_) {
     const uint32_t known = sessions_.CountKnown(SessionRole::kWorker);
@@ -174,8 +177,8 @@ StepProgress Roster::Progress(Step step) const {
   return progress;
 }
 
-absl::optional<Rank> Roster::FirstMissing(Step step) const {
-  return started_ ? sessions_.FirstMissing(step) : Rank();
+absl::optional<Rank> Roster::FirstMissing() const {
+  return started_ ? sessions_.FirstMissing() : Rank();
 }
 
 void Roster::Describe(ShardStatus* state) const {

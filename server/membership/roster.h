@@ -33,8 +33,9 @@ class Roster {
   // worker become the job's; before that, an observer gets NOT_INITIALIZED. WRONG_JOB,
   // LAYOUT_MISMATCH or OPTIMIZER_MISMATCH if a request does not match the job. MODEL_TOO_LARGE or
   // BAD_OPTIMIZER if the server cannot run the model. Other errors are SessionTable::Open()'s.
-  absl::StatusOr<SessionRecord*> Join(const JoinRequest& request, JobListener listener,
-                                      Step active_from, absl::Time now, Completions* completions);
+  absl::StatusOr<const SessionRecord*> Join(const JoinRequest& request, JobListener listener,
+                                            Step active_from, absl::Time now,
+                                            Completions* completions);
 
   // Loads the members of a checkpoint. Before the first Join().
   void Restore(const ShardCheckpoint& checkpoint, absl::Time now);
@@ -43,7 +44,7 @@ class Roster {
   void ResumeTraining();
 
   // Renews the session's lease. UNKNOWN_SESSION if the session is not open.
-  absl::StatusOr<SessionRecord*> RenewLease(SessionId session, absl::Time now);
+  absl::Status RenewLease(SessionId session, absl::Time now);
 
   // Marks a session whose connection broke as lost; its lease begins to run. Ignores unknown
   // sessions.
@@ -53,7 +54,7 @@ class Roster {
   absl::Status Leave(SessionId session);
 
   // Ends the session. Its worker may join again, and the job is not over for one more lease.
-  void Evict(SessionRecord& record, absl::Time now, Completions* completions);
+  void Evict(const SessionRecord& record, absl::Time now, Completions* completions);
 
   // Ends the session of that worker or observer, whose process may not join again. NOT_FOUND if no
   // open session has that name.
@@ -72,12 +73,13 @@ class Roster {
   // Sends an event to all present sessions and the owner.
   void Announce(const JobEvent& event, Completions* completions) const;
 
-  // The fields of StepProgress that concern workers; the other fields keep their defaults.
-  StepProgress Progress(Step step) const;
+  // The fields of StepProgress that concern workers in the current step; the other fields keep
+  // their defaults.
+  StepProgress Progress() const;
 
-  // The lowest rank that may still contribute to `step`. Before training has started it is lower
-  // than every rank.
-  absl::optional<Rank> FirstMissing(Step step) const;
+  // The lowest rank that may still contribute to the current step. Before training has started it
+  // is lower than every rank.
+  absl::optional<Rank> FirstMissing() const;
 
   // Fills in the optimizer, the size of the model, and the numbers of workers and observers.
   void Describe(ShardStatus* state) const;

@@ -1,6 +1,7 @@
 #include "server/membership/session_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
@@ -16,7 +17,7 @@ void SessionTable::Restore(const std::vector<SessionRecord>& workers, bool forgo
 
 void SessionTable::RestoreWorker(const SessionRecord& worker, Step step, absl::Time now) {
   SessionRecord& record = records_[worker.worker];
-  by_session_.erase(record.session);
+  EndSession(record);
   SessionRecord later = worker;
   if (record.process_nonce == worker.process_nonce) {
     later.answers.insert(record.answers.begin(), record.answers.end());
@@ -28,52 +29,70 @@ void SessionTable::RestoreWorker(const SessionRecord& worker, Step step, absl::T
   record.joined = false;
   record.active_from = step;
   record.last_seen = now;
-  if (!record.alive()) return;
-  // No worker knows this session. It lets the lease end.
-  last_session_ = last_session_.Next();
-  record.session = last_session_;
-  by_session_.emplace(record.session, &record);
+  if (record.alive()) {
+    // No worker knows this session. It lets the lease end.
+    last_session_ = last_session_.Next();
+    record.session = last_session_;
+    by_session_.emplace(record.session, &record);
+  }
+  census_.Count(record);
 }
 
-bool SessionTable::AllArePartOf(Step step) const {
-  return std::all_of(records_.begin(), records_.end(), [step](const auto& entry) {
-    const SessionRecord& record = entry.second;
-    if (record.role != SessionRole::kWorker || !record.alive()) return true;
-    return record.IsPartOf(step);
-  });
+void SessionTable::Change(const SessionRecord& record,
+                          absl::FunctionRef<void(SessionRecord&)> change) {
+  const bool alive = record.alive();
+  change(Edit(record));
+  census_.Count(record);
+  changed_.push_back(record.session);
+  if (alive && !record.alive()) ++ended_;
 }
 
-void SessionTable::LeaveOut(Step step) {
-  for (auto& entry : records_) entry.second.LeaveOut(step);
+// For changes of what the census does not count.
+SessionRecord& SessionTable::Edit(const SessionRecord& record) {
+  return const_cast<SessionRecord&>(record);  // one of records_
 }
 
-std::vector<SessionRecord> SessionTable::PartsOf(Step step) const {
+// Another session replaces that of the record, if it is open.
+void SessionTable::EndSession(const SessionRecord& record) {
+  if (by_session_.erase(record.session) > 0 && record.alive()) ++ended_;
+}
+
+void SessionTable::BeginStep(Step step) {
+  step_ = step;
+  census_.BeginStep(step);
+}
+
+void SessionTable::LeaveOut() {
+  for (auto& entry : records_) {
+    Change(entry.second, [this](SessionRecord& record) { record.LeaveOut(step_); });
+  }
+}
+
+std::vector<SessionRecord> SessionTable::Parts() const {
   std::vector<SessionRecord> parts;
-  for (const auto& entry : records_) {
-    SessionRecord only = entry.second.OnlyOf(step);
+  for (const SessionRecord* record : census_.of_step()) {
+    SessionRecord only = record->OnlyOf(step_);
     if (!only.answers.empty()) parts.push_back(std::move(only));
   }
+  std::sort(parts.begin(), parts.end(),
+            [](const SessionRecord& a, const SessionRecord& b) { return a.worker < b.worker; });
   return parts;
 }
 
-SessionRecord* SessionTable::FindOpen(SessionId session) const {
+const SessionRecord* SessionTable::FindOpen(SessionId session) const {
   const auto it = by_session_.find(session);
   return it != by_session_.end() && it->second->alive() ? it->second : nullptr;
 }
 
-absl::StatusOr<SessionRecord*> SessionTable::Find(SessionId session) {
-  SessionRecord* const open = FindOpen(session);
+absl::StatusOr<const SessionRecord*> SessionTable::Find(SessionId session) const {
+  const SessionRecord* const open = FindOpen(session);
   if (open != nullptr) return open;
   return MakeError(Reason::kUnknownSession,
                    absl::StrCat("session ", session.value(),
                                 " is not open: it ended, or its worker joined again; join anew"));
 }
 
-absl::StatusOr<const SessionRecord*> SessionTable::Find(SessionId session) const {
-  return const_cast<SessionTable*>(this)->Find(session);
-}
-
-absl::StatusOr<SessionRecord*> SessionTable::FindWorker(SessionId session) {
+absl::StatusOr<const SessionRecord*> SessionTable::FindWorker(SessionId session) const {
   const auto record = Find(session);
   if (!record.ok() || (*record)->role == SessionRole::kWorker) return record;
   return MakeError(Reason::kNotAWorker,
@@ -81,7 +100,7 @@ absl::StatusOr<SessionRecord*> SessionTable::FindWorker(SessionId session) {
                                 " joined as an observer, which may only pull; join as a worker"));
 }
 
-SessionRecord* SessionTable::FindAlive(const std::string& worker) {
+const SessionRecord* SessionTable::FindAlive(const std::string& worker) const {
   const auto it = records_.find(worker);
   return it != records_.end() && it->second.alive() ? &it->second : nullptr;
 }
@@ -95,109 +114,69 @@ std::vector<SessionId> SessionTable::SilentSince(absl::Time deadline) const {
   return silent;
 }
 
-void SessionTable::NoteServed(SessionId session, absl::Time begin, absl::Time end) {
+absl::Status SessionTable::NoteSeen(SessionId session, absl::Time now) {
   const auto record = Find(session);
-  if (record.ok()) (*record)->served.Add(begin, end);
+  if (!record.ok()) return record.status();
+  if ((*record)->presence == Presence::kPresent) Edit(**record).last_seen = now;
+  return absl::OkStatus();
 }
 
-std::vector<SessionId> SessionTable::Holders(Step step, absl::optional<uint64_t> slowest) const {
+void SessionTable::NoteServed(SessionId session, absl::Time begin, absl::Time end) {
+  const auto record = Find(session);
+  if (record.ok()) Edit(**record).served.Add(begin, end);
+}
+
+std::vector<SessionId> SessionTable::Holders(absl::optional<uint64_t> slowest) const {
   std::vector<SessionId> holders;
   for (const auto& entry : records_) {
     const SessionRecord& record = entry.second;
-    const bool slow = record.IsMemberOf(step) && !record.excused && record.clock == slowest;
-    if (slowest.has_value() ? slow : record.IsMissingFrom(step)) holders.push_back(record.session);
+    const bool slow = record.IsMemberOf(step_) && !record.excused && record.clock == slowest;
+    if (slowest.has_value() ? slow : record.IsMissingFrom(step_)) holders.push_back(record.session);
   }
   return holders;
 }
 
-bool SessionTable::HasContributed(const std::string& worker, Step step) const {
+bool SessionTable::HasContributed(const std::string& worker) const {
   const auto it = records_.find(worker);
-  return it != records_.end() && it->second.contributed == step;
+  return it != records_.end() && it->second.contributed == step_;
 }
 
-std::vector<std::string> SessionTable::Contributors(Step step, size_t limit) const {
+std::vector<std::string> SessionTable::Contributors(size_t limit) const {
   std::vector<std::string> names;
   for (const auto& entry : records_) {
     if (names.size() == limit) break;
-    if (entry.second.contributed == step) names.push_back(entry.first);
+    if (entry.second.contributed == step_) names.push_back(entry.first);
   }
   return names;
 }
 
 bool SessionTable::AnyMayContinue(SessionRole role, absl::Time now) const {
+  if (census_.open(role) > 0) return true;
   return std::any_of(records_.begin(), records_.end(), [role, now](const auto& entry) {
     return entry.second.role == role && entry.second.MayContinue(now);
   });
 }
 
-uint32_t SessionTable::CountAlive(SessionRole role) const {
-  return Count([role](const SessionRecord& r) { return r.role == role && r.alive(); });
+uint64_t SessionTable::SlowestOfOthers(const SessionRecord& record) {
+  census_.Forget(record);
+  const uint64_t slowest = census_.slowest_clock();
+  census_.Count(record);
+  return slowest;
 }
 
-uint32_t SessionTable::CountKnown(SessionRole role) const {
-  return Count(
-      [role](const SessionRecord& r) { return r.role == role && (r.alive() || r.joined); });
-}
-
-WorkerCounts SessionTable::CountWorkers() const {
-  WorkerCounts counts;
-  for (const auto& entry : records_) {
-    const SessionRecord& record = entry.second;
-    if (record.role != SessionRole::kWorker || !record.joined) continue;
-    if (record.presence == Presence::kPresent) ++counts.connected;
-    if (record.alive()) ++counts.open;
-    if (record.presence == Presence::kEvicted && !record.banned) ++counts.evicted;
-  }
-  return counts;
-}
-
-uint32_t SessionTable::CountMembers(Step step) const {
-  return Count([step](const SessionRecord& r) { return r.IsMemberOf(step); });
-}
-
-uint32_t SessionTable::CountMissing(Step step) const {
-  return Count([step](const SessionRecord& r) { return r.IsMissingFrom(step); });
-}
-
-template <typename Predicate>
-uint32_t SessionTable::Count(const Predicate& predicate) const {
-  return std::count_if(records_.begin(), records_.end(),
-                       [&predicate](const auto& entry) { return predicate(entry.second); });
-}
-
-absl::optional<Rank> SessionTable::FirstMissing(Step step) const {
-  absl::optional<Rank> first;
-  for (const auto& entry : records_) {
-    const SessionRecord& record = entry.second;
-    if (!record.IsMissingFrom(step)) continue;
-    if (!first.has_value() || record.rank() < *first) first = record.rank();
-  }
-  return first;
-}
-
-uint64_t SessionTable::SlowestClock(const SessionRecord* except) const {
-  absl::optional<uint64_t> slowest;
-  absl::optional<uint64_t> fastest_excused;  // for when there are no others
-  for (const auto& entry : records_) {
-    const SessionRecord& record = entry.second;
-    if (record.role != SessionRole::kWorker || !record.alive() || &record == except) continue;
-    if (record.excused) {
-      fastest_excused = std::max(fastest_excused.value_or(record.clock), record.clock);
-    } else {
-      slowest = std::min(slowest.value_or(record.clock), record.clock);
-    }
-  }
-  return slowest.value_or(fastest_excused.value_or(0));
-}
-
-void SessionTable::Readmit(SessionRecord& record) {
+void SessionTable::Readmit(const SessionRecord& record) {
   if (!record.excused) return;
-  record.clock = std::max(record.clock, SlowestClock(&record));
-  record.excused = false;
+  const uint64_t slowest = SlowestOfOthers(record);
+  Change(record, [slowest](SessionRecord& readmitted) {
+    readmitted.clock = std::max(readmitted.clock, slowest);
+    readmitted.excused = false;
+  });
 }
 
 void SessionTable::ResetClocks() {
-  for (auto& entry : records_) entry.second.clock = 0;
+  for (auto& entry : records_) {
+    Change(entry.second, [](SessionRecord& record) { record.clock = 0; });
+  }
 }
 
 std::vector<SessionRecord> SessionTable::Records() const {

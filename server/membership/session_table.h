@@ -13,14 +13,17 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "common/protocol/protocol_types.h"
+#include "server/membership/census.h"
 #include "server/state/session_record.h"
 #include "server/state/worker_counts.h"
 
@@ -34,6 +37,7 @@ struct ObserverPlaces {
 };
 
 // Externally synchronized; the roster owns it. Pointers to records are valid until the next Open().
+// Records change only through this class, which counts them.
 class SessionTable {
  public:
   // The first session gets the number after `base`.
@@ -45,29 +49,39 @@ class SessionTable {
   // EVICTED if the operator evicted that process. BAD_ARGUMENT if it has no place and asks for an
   // index that another open worker has, or that is not below the limit of sessions.
   // TOO_MANY_WORKERS if the table is full and no record can be removed.
-  absl::StatusOr<SessionRecord*> Open(const JoinRequest& request, Step active_from, absl::Time now,
-                                      bool catches_up = true);
+  absl::StatusOr<const SessionRecord*> Open(const JoinRequest& request, Step active_from,
+                                            absl::Time now, bool catches_up = true);
+
+  // Changes a record of this table. `change` must not ask the table.
+  void Change(const SessionRecord& record, absl::FunctionRef<void(SessionRecord&)> change);
+
+  // From now on that step is the current one.
+  void BeginStep(Step step);
+
+  // The sessions whose records have changed since the last call. One may be named twice.
+  std::vector<SessionId> TakeChanged() { return std::exchange(changed_, {}); }
+  // How many sessions have ended.
+  uint64_t ended() const { return ended_; }
 
   // The record of an open session. UNKNOWN_SESSION if it ended or was replaced.
-  absl::StatusOr<SessionRecord*> Find(SessionId session);
   absl::StatusOr<const SessionRecord*> Find(SessionId session) const;
   bool IsAlive(SessionId session) const { return FindOpen(session) != nullptr; }
 
   // The same, with NOT_A_WORKER for an observer's session.
-  absl::StatusOr<SessionRecord*> FindWorker(SessionId session);
+  absl::StatusOr<const SessionRecord*> FindWorker(SessionId session) const;
 
   // The record with that name, or null if it has no open session.
-  SessionRecord* FindAlive(const std::string& worker);
+  const SessionRecord* FindAlive(const std::string& worker) const;
 
   // Whether there is a record of that process.
   bool Knows(const JoinRequest& request) const;
   // Whether every push of that process that counted is still recorded.
   bool Remembers(const JoinRequest& request) const;
 
-  // Whether the process that joins takes the place of a worker of its name in `step`: that worker
-  // takes part in the step and has not contributed to it, and the process does not ask for another
-  // index (ranks change at the next step).
-  bool TakesOver(const JoinRequest& request, Step step) const;
+  // Whether the process that joins takes the place of a worker of its name in the current step:
+  // that worker takes part in the step and has not contributed to it, and the process does not ask
+  // for another index (ranks change at the next step).
+  bool TakesOver(const JoinRequest& request) const;
 
   // Loads the workers of a checkpoint. Before the first Open(). All take part in `step`, and those
   // whose session was open get a lease to join again.
@@ -81,37 +95,39 @@ class SessionTable {
 
   // The open sessions that were last seen at `deadline` or before.
   std::vector<SessionId> SilentSince(absl::Time deadline) const;
+  // Notes that the session was seen, if its connection stands. UNKNOWN_SESSION if it is not open.
+  absl::Status NoteSeen(SessionId session, absl::Time now);
   // Notes that the session, if it is open, waited for this server from `begin` to `end`.
   void NoteServed(SessionId session, absl::Time begin, absl::Time end);
 
-  // The members of `step` that others wait for: those that have not contributed or, with `slowest`
-  // (ssp), those with that clock.
-  std::vector<SessionId> Holders(Step step, absl::optional<uint64_t> slowest) const;
+  // The members of the current step that others wait for: those that have not contributed or, with
+  // `slowest` (ssp), those with that clock.
+  std::vector<SessionId> Holders(absl::optional<uint64_t> slowest) const;
 
-  // Whether a process of that name has contributed to `step`.
-  bool HasContributed(const std::string& worker, Step step) const;
+  // Whether a process of that name has contributed to the current step.
+  bool HasContributed(const std::string& worker) const;
 
-  // The first `limit` names of workers that have contributed to `step`.
-  std::vector<std::string> Contributors(Step step, size_t limit) const;
+  // The first `limit` names of workers that have contributed to it.
+  std::vector<std::string> Contributors(size_t limit) const;
 
   // Whether one of that role MayContinue().
   bool AnyMayContinue(SessionRole role, absl::Time now) const;
   // The number of open sessions.
-  uint32_t CountAlive(SessionRole role) const;
+  uint32_t CountAlive(SessionRole role) const { return census_.open(role); }
   // The number of names that have an open session, or that joined in this incarnation and have
   // gone.
-  uint32_t CountKnown(SessionRole role) const;
-  WorkerCounts CountWorkers() const;
-  uint32_t CountMembers(Step step) const;
-  // The members of `step` that have not contributed to it.
-  uint32_t CountMissing(Step step) const;
-  // The lowest rank of these members.
-  absl::optional<Rank> FirstMissing(Step step) const;
-  // The lowest clock of the open workers that are not excused. If all are excused, the highest
-  // clock, so that none waits for another. 0 if there is no worker. Leaves out `except`.
-  uint64_t SlowestClock(const SessionRecord* except = nullptr) const;
+  uint32_t CountKnown(SessionRole role) const { return census_.known(role); }
+  WorkerCounts CountWorkers() const { return census_.workers(); }
+  // The workers that take part in the current step.
+  uint32_t CountMembers() const { return census_.members(); }
+  // Those of them that have not contributed to it.
+  uint32_t CountMissing() const { return census_.missing(); }
+  // The lowest rank of these.
+  absl::optional<Rank> FirstMissing() const { return census_.first_missing(); }
+  // See Census.
+  uint64_t SlowestClock() const { return census_.slowest_clock(); }
   // Ends the excuse of a worker that pushes again. Its clock continues at that of the slowest.
-  void Readmit(SessionRecord& record);
+  void Readmit(const SessionRecord& record);
   // Sets all clocks to 0.
   void ResetClocks();
 
@@ -120,32 +136,38 @@ class SessionTable {
   // The first `most` records of workers whose names are greater than `name`, in order of name.
   std::vector<SessionRecord> WorkersAfter(const std::string& name, size_t most) const;
   ObserverPlaces PlacesFor(const std::string& observer) const;
-  // Whether the latest push of each open worker is part of `step`.
-  bool AllArePartOf(Step step) const;
-  // Calls LeaveOut(step) of each record.
-  void LeaveOut(Step step);
-  // The records with pushes that are part of `step`, reduced by OnlyOf(step).
-  std::vector<SessionRecord> PartsOf(Step step) const;
+  // Whether the latest push of each open worker is part of the current step.
+  bool AllArePart() const { return census_.all_are_part(); }
+  // Calls LeaveOut() of each record for the current step.
+  void LeaveOut();
+  // The records with pushes that are part of the current step, reduced by OnlyOf(), in order of
+  // name.
+  std::vector<SessionRecord> Parts() const;
 
   // The listeners of all present sessions.
   std::vector<JobListener> Listeners() const;
 
  private:
   SessionRecord SucceedTo(const SessionRecord& earlier);
-  SessionRecord* FindOpen(SessionId session) const;  // null if it ended or was replaced
+  const SessionRecord* FindOpen(SessionId session) const;  // null if it ended or was replaced
+  void EndSession(const SessionRecord& record);
+  static SessionRecord& Edit(const SessionRecord& record);
+  uint64_t SlowestOfOthers(const SessionRecord& record);
   absl::Status ForgetOneRecord(Step step);
   std::map<std::string, SessionRecord>::iterator FindForgettable(Step step);
   absl::Status CheckIndex(const JoinRequest& request) const;
   uint32_t FreeIndex(const SessionRecord& claimant) const;
-  template <typename Predicate>
-  uint32_t Count(const Predicate& predicate) const;
 
   const uint32_t max_sessions_;
   bool restored_ = false;
   bool forgot_workers_ = false;
   SessionId last_session_;
   std::map<std::string, SessionRecord> records_;
-  absl::flat_hash_map<SessionId, SessionRecord*> by_session_;
+  absl::flat_hash_map<SessionId, const SessionRecord*> by_session_;
+  Step step_;  // the current one
+  Census census_;
+  std::vector<SessionId> changed_;
+  uint64_t ended_ = 0;
 };
 
 }  // namespace sluice

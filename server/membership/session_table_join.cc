@@ -10,8 +10,9 @@
 
 namespace sluice {
 
-absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, Step active_from,
-                                                  absl::Time now, bool catches_up) {
+absl::StatusOr<const SessionRecord*> SessionTable::Open(const JoinRequest& request,
+                                                        Step active_from, absl::Time now,
+                                                        bool catches_up) {
   const bool returns = Knows(request);
   auto it = records_.find(request.worker);
   if (returns && it->second.banned) {
@@ -32,12 +33,12 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
     it = records_.emplace(request.worker, SessionRecord()).first;
   }
   SessionRecord& record = it->second;
-  by_session_.erase(record.session);
+  EndSession(record);
   const bool keeps_place = returns && keeps_index;
   const uint32_t index = keeps_index ? record.index : FreeIndex(record);
   if (!returns) record = SucceedTo(record);
   // A late worker must not make the others wait for it to catch up.
-  if (!keeps_place && catches_up) record.clock = std::max(record.clock, SlowestClock(&record));
+  if (!keeps_place && catches_up) record.clock = std::max(record.clock, SlowestOfOthers(record));
   record.excused = false;
   last_session_ = last_session_.Next();
   record.worker = request.worker;
@@ -55,6 +56,7 @@ absl::StatusOr<SessionRecord*> SessionTable::Open(const JoinRequest& request, St
   record.last_seen = now;
   if (!keeps_place) record.active_from = active_from;
   by_session_.emplace(record.session, &record);
+  census_.Count(record);
   return &record;
 }
 
@@ -80,10 +82,10 @@ bool SessionTable::Remembers(const JoinRequest& request) const {
   return restored_ && !forgot_workers_ && !replaced;
 }
 
-bool SessionTable::TakesOver(const JoinRequest& request, Step step) const {
+bool SessionTable::TakesOver(const JoinRequest& request) const {
   const auto it = records_.find(request.worker);
   return it != records_.end() && request.role == SessionRole::kWorker &&
-         it->second.IsMissingFrom(step) &&
+         it->second.IsMissingFrom(step_) &&
          request.index.value_or(it->second.index) == it->second.index;
 }
 
@@ -131,6 +133,7 @@ absl::Status SessionTable::ForgetOneRecord(Step step) {
   }
   if (gone->second.MayBeRepeated()) forgot_workers_ = true;
   by_session_.erase(gone->second.session);
+  census_.Forget(gone->second);
   records_.erase(gone);
   return absl::OkStatus();
 }

@@ -57,9 +57,9 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   // they join. An observer takes part in no step, so it never has to wait for a boundary.
   const Step now = step_.number();
   const bool boundary = step_.contributions().empty() && admission_.empty();
-  const bool first = !roster_.started() && !roster_.sessions().HasContributed(request.worker, now);
+  const bool first = !roster_.started() && !roster_.sessions().HasContributed(request.worker);
   const bool at_once = request.role == SessionRole::kObserver || boundary || first ||
-                       roster_.sessions().TakesOver(request, now) ||
+                       roster_.sessions().TakesOver(request) ||
                        !settings_.policy().JoinsAtStepBoundary();
   Welcome welcome;
   welcome.resumed = roster_.sessions().Remembers(request);
@@ -103,8 +103,8 @@ void Coordinator::ChooseStalenessRules() {
 }
 
 absl::StatusOr<Step> Coordinator::Heartbeat(SessionId session) {
-  const auto record = roster_.RenewLease(session, running_.Now());
-  if (!record.ok()) return record.status();
+  const absl::Status renewed = roster_.RenewLease(session, running_.Now());
+  if (!renewed.ok()) return renewed;
   return step_.number();
 }
 
@@ -162,11 +162,11 @@ void Coordinator::EndOverdueWait(Completions* completions) {
   const bool anybody = by_clock || settings_.policy().OncePerStep();
   if (!anybody || (!evicts && !excuses)) return;
   for (const SessionId delayer : step_.Delayers()) {
-    SessionRecord& record = **roster_.sessions().Find(delayer);
+    const SessionRecord& record = **roster_.sessions().Find(delayer);
     if (evicts) {
       roster_.Evict(record, running_.Now(), completions);
     } else {
-      record.excused = true;
+      roster_.sessions().Change(record, [](SessionRecord& delays) { delays.excused = true; });
     }
   }
   pulls_.RestartHoldUp(running_.Now());

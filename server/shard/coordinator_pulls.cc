@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "server/shard/coordinator.h"
 
@@ -14,8 +15,13 @@ void Coordinator::Settle(Completions* completions) {
 }
 
 void Coordinator::ServePulls(Completions* completions) {
+  const std::vector<SessionId> changed = roster_.sessions().TakeChanged();
   if (pulls_.size() == 0) return;
   const StepProgress progress = step_.Progress();
+  for (const SessionId session : changed) pulls_.NoteSession(session);
+  pulls_.Note({serving_.ok(), roster_.sessions().ended(), step_.number(), initialized(), ends(),
+               settings_.policy().Completes(progress),
+               settings_.policy().BoundsLead() ? progress.slowest : 0});
   const PullContext context = {settings_.consistency().inconsistent_reads, LearningRate(), ends()};
   pulls_.Serve(
       snapshots_ == nullptr ? nullptr : snapshots_->latest(), context,
@@ -32,16 +38,16 @@ absl::StatusOr<PullTurn> Coordinator::TurnOf(const PullRequest& request,
   const SessionRecord& record = **found;
   // An observer does not wait for a step that will never be applied, but for one that is complete.
   if (observes && ends()) {
-    return settings_.policy().Completes(progress) ? PullTurn::kNotYet : PullTurn::kNow;
+    return settings_.policy().Completes(progress) ? PullTurn::kAwaitsStep : PullTurn::kNow;
   }
-  if (!initialized() || request.min_step > step_.number()) return PullTurn::kNotYet;
+  if (!initialized() || request.min_step > step_.number()) return PullTurn::kAwaitsStep;
   if (!request.after.has_value()) return PullTurn::kNow;
-  if (record.last_sequence < *request.after) return PullTurn::kNotYet;
+  if (record.last_sequence < *request.after) return PullTurn::kAwaitsPush;
   // The server may still read the gradient from the worker's memory, where the worker would write
   // the next one.
-  if (step_.contributions().IsAccumulating(record.worker)) return PullTurn::kNotYet;
+  if (step_.contributions().IsAccumulating(record.worker)) return PullTurn::kAwaitsPush;
   // The step that is about to be published may contain the push.
-  if (settings_.policy().Completes(progress)) return PullTurn::kNotYet;
+  if (settings_.policy().Completes(progress)) return PullTurn::kAwaitsStep;
   const WorkerProgress worker = {record.contributed == step_.number(), record.clock};
   return settings_.policy().MayProceed(worker, progress) ? PullTurn::kNow : PullTurn::kHeldUp;
 }

@@ -139,7 +139,7 @@ StepRecord Coordinator::MakeStepRecord(const NextAction& action) const {
   record.terms = action.terms;
   record.learning_rate = settings_.learning_rate();
   record.forgot_workers = roster_.sessions().forgot_workers();
-  record.contributors = roster_.sessions().PartsOf(step_.number());
+  record.contributors = roster_.sessions().Parts();
   return record;
 }
 

@@ -28,7 +28,7 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   action.terms.gap_aware = rules_.gap_aware;
   action.terms.ordered_momentum = rules_.ordered_momentum;
   if (rules_.ordered_momentum) {
-    action.terms.workers = std::max(roster_.sessions().CountMembers(step_.number()), 1u);
+    action.terms.workers = std::max(roster_.sessions().CountMembers(), 1u);
   }
   action.contribution = step_.TakeNext();
   if (action.contribution.has_value()) watch_.AddGradient(action.contribution->push->header());
@@ -44,6 +44,7 @@ void Coordinator::AdoptSettings(Completions* completions) {
   if (!step_.contributions().empty() || !settings_.Adopt()) return;
   ChooseStalenessRules();
   roster_.sessions().ResetClocks();
+  pulls_.NoteAll();
   roster_.Announce({JobEvent::Kind::kPolicyChanged, step_.number(), settings_.consistency()},
                    completions);
 }
@@ -55,6 +56,8 @@ void Coordinator::LeaveOut(const absl::Status& why, Completions* completions) {
 
 void Coordinator::OnAccumulated(const Contribution& contribution, Completions* completions) {
   step_.contributions().OnAccumulated(contribution.rank);
+  const SessionRecord* const worker = roster_.sessions().FindAlive(contribution.rank.second);
+  if (worker != nullptr) pulls_.NoteSession(worker->session);
   admission_.Release(contribution.push->header().session);
   Settle(completions);
 }

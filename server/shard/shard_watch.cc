@@ -27,9 +27,7 @@ AdviceFacts ShardWatch::FactsForAdvice() const {
   return facts;
 }
 
-uint32_t ShardWatch::CountWorkers() const {
-  return shard_.roster.sessions().CountMembers(shard_.step.number());
-}
+uint32_t ShardWatch::CountWorkers() const { return shard_.roster.sessions().CountMembers(); }
 
 absl::Status ShardWatch::OnWorkers(Completions* completions) {
   watch_.OnWorkers(shard_.step.number(), shard_.roster.sessions().CountWorkers());

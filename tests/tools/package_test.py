@@ -143,9 +143,10 @@ class PackageTest(unittest.TestCase):
         self.assertIn("no server: give --server", self.run_inside("cd /tmp && ! python3 -c 'import sluice; sluice.start()'"))
 
     def test_7_a_project_with_libtorch_builds_with_cmake_and_runs(self):
+        self.run_inside("apt-get -q -y install g++")
         missing = self.run_inside("! cmake -S /project/torch -B /tmp/torch")
         self.assertIn("not installed: apt install libsluice-torch-dev", missing)
-        self.run_inside("apt-get -q -y install g++ ./packages/libsluice-torch*.deb")
+        self.run_inside("apt-get -q -y install ./packages/libsluice-torch*.deb")
         self.run_inside("cmake -S /project/torch -B /tmp/torch && cmake --build /tmp/torch")
         self.assertIn("y = 2.000 x + 1.000", self.run_inside(f"cd /tmp && {LAUNCH} -n 3 /tmp/torch/line"))
 

@@ -88,7 +88,11 @@ class GateWorld {
     progress.slowest = slowest;
     return progress;
   }
-  SessionRecord& record() { return **sessions.Find(session); }
+  const SessionRecord& record() const { return **sessions.Find(session); }
+  template <typename Field, typename Value>
+  void Set(Field SessionRecord::*field, const Value& value) {
+    sessions.Change(record(), [&](SessionRecord& changed) { changed.*field = value; });
+  }
   std::string Counters() const {
     EXPECT_TRUE(gate.counters().Balanced());
     return Columns(gate.counters());
@@ -176,7 +180,7 @@ TEST(GateTest, TakesAGradientOfAnotherIncarnationForStaleWhateverItsStep) {
 TEST(GateTest, RefusesASecondContributionToAStep) {
   GateWorld world(Sync());
   world.step = 4;
-  world.record().contributed = Step(4);
+  world.Set(&SessionRecord::contributed, Step(4));
   EXPECT_THAT(
       world.Open(world.Header(1, 4)),
       IsError(Reason::kAlreadyContributed, HasSubstr("w has contributed to step 4; pull step 5")));
@@ -188,7 +192,7 @@ TEST(GateTest, RefusesASecondContributionToAStep) {
 
 TEST(GateTest, TakesAnyNumberOfContributionsInAsync) {
   GateWorld world(Async());
-  world.record().contributed = Step(0);
+  world.Set(&SessionRecord::contributed, Step(0));
   EXPECT_THAT(world.Pass(world.Header(1, 0)), Accepted(0));
   EXPECT_THAT(world.Pass(world.Header(2, 0)), Accepted(0));
 }
@@ -298,7 +302,7 @@ TEST(GateTest, MeasuresTheStalenessOfWhatCountedOnly) {
 TEST(GateTest, DropsAGradientOfAStepBeforeItsWorkersFirst) {
   GateWorld world(Sync());
   world.step = 3;
-  world.record().active_from = Step(4);
+  world.Set(&SessionRecord::active_from, Step(4));
   EXPECT_THAT(AnswerOf(world.Open(world.Header(1, 3))), Stale(3, 0));
   world.step = 4;
   EXPECT_THAT(world.Pass(world.Header(2, 4)), Accepted(4));
@@ -308,7 +312,7 @@ TEST(GateTest, TakesAGradientFromBeforeItsWorkerJoinedAgainWhereStaleOnesCount) 
   for (const Consistency& consistency : {Bounded(5), Async()}) {
     GateWorld world(consistency);
     world.step = 4;
-    world.record().active_from = Step(4);
+    world.Set(&SessionRecord::active_from, Step(4));
     EXPECT_THAT(world.Pass(world.Header(1, 3)), Accepted(4, 1));
   }
 }
@@ -329,10 +333,10 @@ TEST(GateTest, AnExcusedWorkerThatPushesGoesOnBesideTheSlowest) {
   GateWorld world(Ssp(1));
   const SessionId laggard = world.session;
   world.Join("other", 1);
-  world.record().clock = 7;
+  world.Set(&SessionRecord::clock, 7);
   world.session = laggard;
-  world.record().clock = 0;
-  world.record().excused = true;
+  world.Set(&SessionRecord::clock, 0);
+  world.Set(&SessionRecord::excused, true);
   EXPECT_THAT(world.Pass(world.Header(1, 0)), Accepted(0));
   EXPECT_FALSE(world.record().excused);
   EXPECT_EQ(world.record().clock, 8u);

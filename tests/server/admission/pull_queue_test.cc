@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
 #include "gmock/gmock.h"
@@ -9,6 +10,9 @@
 
 namespace sluice {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 // A queue of a server in its second incarnation. Answered pulls write their letter, in order.
 class PullQueueTest : public ::testing::Test {
@@ -37,7 +41,7 @@ class PullQueueTest : public ::testing::Test {
     return Serve(
         At(step),
         [step](const PullRequest& request) {
-          return request.min_step <= Step(step) ? PullTurn::kNow : PullTurn::kNotYet;
+          return request.min_step <= Step(step) ? PullTurn::kNow : PullTurn::kAwaitsStep;
         },
         inconsistent);
   }
@@ -45,6 +49,7 @@ class PullQueueTest : public ::testing::Test {
   std::string Serve(const std::shared_ptr<const Snapshot>& latest, const PullJudge& judge,
                     bool inconsistent = false) {
     Completions completions;
+    queue_.NoteAll();
     queue_.Serve(latest, {inconsistent, 0.25, /*last=*/false}, judge, now_, &completions);
     return Run(completions);
   }
@@ -54,7 +59,7 @@ class PullQueueTest : public ::testing::Test {
     EXPECT_EQ(Serve(At(0),
                     [&held_up](const PullRequest& request) {
                       return held_up.count(request.min_step.value()) > 0 ? PullTurn::kHeldUp
-                                                                         : PullTurn::kNotYet;
+                                                                         : PullTurn::kAwaitsStep;
                     }),
               "");
   }
@@ -148,7 +153,7 @@ TEST_F(PullQueueTest, EndsThoseThatAreJudgedToAndLeavesTheOthers) {
   Wait('b', 2);
   EXPECT_EQ(Serve(At(0),
                   [](const PullRequest& request) -> absl::StatusOr<PullTurn> {
-                    if (request.min_step == Step(2)) return PullTurn::kNotYet;
+                    if (request.min_step == Step(2)) return PullTurn::kAwaitsStep;
                     return MakeError(Reason::kUnknownSession, "gone");
                   }),
             "a");
@@ -158,7 +163,7 @@ TEST_F(PullQueueTest, EndsThoseThatAreJudgedToAndLeavesTheOthers) {
 
 TEST_F(PullQueueTest, EndsPullsBeforeThereAreParameters) {
   Wait('a', 1);
-  EXPECT_EQ(Serve(nullptr, [](const PullRequest&) { return PullTurn::kNotYet; }), "");
+  EXPECT_EQ(Serve(nullptr, [](const PullRequest&) { return PullTurn::kAwaitsStep; }), "");
   EXPECT_EQ(Serve(nullptr,
                   [](const PullRequest&) -> absl::StatusOr<PullTurn> {
                     return MakeError(Reason::kUnknownSession, "gone");
@@ -229,6 +234,88 @@ TEST_F(PullQueueTest, CancelsNoneThatWaitsNoMore) {
   Publish(1);
   EXPECT_FALSE(queue_.Cancel(answered));
   EXPECT_FALSE(queue_.Cancel(PullId()));
+}
+
+// ---- Which pulls are judged again ----
+
+class JudgedPullsTest : public PullQueueTest {
+ protected:
+  void WaitOf(uint64_t session) {
+    PullRequest request;
+    request.session = SessionId(session);
+    queue_.Add(request, [](const absl::StatusOr<PullResult>&) {});
+  }
+
+  // The sessions of the pulls that Serve() asks about, which all wait on as `turn` says.
+  std::vector<uint64_t> Judged(PullTurn turn) {
+    std::vector<uint64_t> judged;
+    Completions completions;
+    queue_.Serve(
+        At(0), {},
+        [&](const PullRequest& request) {
+          judged.push_back(request.session.value());
+          return turn;
+        },
+        now_, &completions);
+    return judged;
+  }
+};
+
+TEST_F(JudgedPullsTest, OneThatWasAddedIsJudgedOnce) {
+  WaitOf(7);
+  EXPECT_THAT(Judged(PullTurn::kAwaitsStep), ElementsAre(7));
+  EXPECT_THAT(Judged(PullTurn::kAwaitsStep), IsEmpty());
+}
+
+TEST_F(JudgedPullsTest, ThoseOfASessionThatIsNamedAreJudgedAgain) {
+  for (const uint64_t session : {7, 8, 7, 9}) WaitOf(session);
+  Judged(PullTurn::kAwaitsPush);
+  queue_.NoteSession(SessionId(7));
+  EXPECT_THAT(Judged(PullTurn::kAwaitsPush), ElementsAre(7, 7));
+}
+
+TEST_F(JudgedPullsTest, AChangeOfTheConditionsConcernsThoseThatAwaitAStepOrAreHeldUp) {
+  WaitOf(1);
+  Judged(PullTurn::kAwaitsStep);
+  WaitOf(2);
+  Judged(PullTurn::kHeldUp);
+  WaitOf(3);
+  Judged(PullTurn::kAwaitsPush);
+  PullConditions conditions;
+  const auto changes = {+[](PullConditions& now) { now.step = Step(1); },
+                        +[](PullConditions& now) { now.initialized = true; },
+                        +[](PullConditions& now) { now.ends = true; },
+                        +[](PullConditions& now) { now.completes = true; },
+                        +[](PullConditions& now) { now.slowest = 4; }};
+  for (const auto change : changes) {
+    change(conditions);
+    queue_.Note(conditions);
+    EXPECT_THAT(Judged(PullTurn::kHeldUp), ElementsAre(1, 2));
+    queue_.Note(conditions);
+    EXPECT_THAT(Judged(PullTurn::kHeldUp), IsEmpty());
+  }
+}
+
+TEST_F(JudgedPullsTest, TheEndOfASessionOrOfTheServerConcernsAll) {
+  for (const uint64_t session : {1, 2}) WaitOf(session);
+  Judged(PullTurn::kAwaitsPush);
+  PullConditions conditions;
+  conditions.ended_sessions = 1;
+  queue_.Note(conditions);
+  EXPECT_THAT(Judged(PullTurn::kAwaitsPush), ElementsAre(1, 2));
+  conditions.serving = false;
+  queue_.Note(conditions);
+  EXPECT_THAT(Judged(PullTurn::kAwaitsPush), ElementsAre(1, 2));
+}
+
+TEST_F(JudgedPullsTest, OneThatWasCancelledIsNot) {
+  WaitOf(1);
+  WaitOf(2);
+  EXPECT_TRUE(queue_.Cancel(PullId(1)));
+  EXPECT_THAT(Judged(PullTurn::kAwaitsStep), ElementsAre(2));
+  queue_.NoteAll();
+  EXPECT_TRUE(queue_.Cancel(PullId(2)));
+  EXPECT_THAT(Judged(PullTurn::kAwaitsStep), IsEmpty());
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ class RosterWorld {
     return request;
   }
 
-  absl::StatusOr<SessionRecord*> JoinAs(const JoinRequest& request) {
+  absl::StatusOr<const SessionRecord*> JoinAs(const JoinRequest& request) {
     Completions completions;
     auto record = roster.Join(request, ListenerOf(request.worker), Step(0), now, &completions);
     roster.Update(now, &completions);
@@ -377,15 +377,17 @@ TEST(RosterTest, AnEvictedWorkerMayJoinAgain) {
 
 TEST(RosterTest, TellsThePolicyOfAStepsWorkers) {
   RosterWorld world(Options(2));
-  (*world.roster.sessions().Find(world.Join("a")))->clock = 4;
-  EXPECT_FALSE(world.roster.Progress(Step(7)).started);
-  EXPECT_EQ(world.roster.Progress(Step(7)).slowest, 0u);  // of who has not joined yet
-  EXPECT_EQ(world.roster.Progress(Step(7)).absent, 1u);
-  SessionRecord& b = **world.roster.sessions().Find(world.Join("b"));
-  b.contributed = Step(7);
-  b.clock = 3;
-  const StepProgress progress = world.roster.Progress(Step(7));
-  EXPECT_EQ(progress.step, Step(7));
+  SessionTable& sessions = world.roster.sessions();
+  sessions.BeginStep(Step(7));
+  sessions.Change(**sessions.Find(world.Join("a")), [](SessionRecord& a) { a.clock = 4; });
+  EXPECT_FALSE(world.roster.Progress().started);
+  EXPECT_EQ(world.roster.Progress().slowest, 0u);  // of who has not joined yet
+  EXPECT_EQ(world.roster.Progress().absent, 1u);
+  sessions.Change(**sessions.Find(world.Join("b")), [](SessionRecord& b) {
+    b.contributed = Step(7);
+    b.clock = 3;
+  });
+  const StepProgress progress = world.roster.Progress();
   EXPECT_TRUE(progress.started);
   EXPECT_EQ(progress.members, 2u);
   EXPECT_EQ(progress.missing, 1u);
@@ -395,10 +397,12 @@ TEST(RosterTest, TellsThePolicyOfAStepsWorkers) {
 
 TEST(RosterTest, BeforeTheStartAnyRankMayStillBeMissing) {
   RosterWorld world(Options(2));
-  (*world.roster.sessions().Find(world.Join("a")))->contributed = Step(0);
-  EXPECT_EQ(world.roster.FirstMissing(Step(0)), Rank());
+  SessionTable& sessions = world.roster.sessions();
+  sessions.Change(**sessions.Find(world.Join("a")),
+                  [](SessionRecord& a) { a.contributed = Step(0); });
+  EXPECT_EQ(world.roster.FirstMissing(), Rank());
   world.Join("b");
-  EXPECT_EQ(world.roster.FirstMissing(Step(0)), Rank(1, "b"));
+  EXPECT_EQ(world.roster.FirstMissing(), Rank(1, "b"));
 }
 
 TEST(RosterTest, IgnoresTheLossOfASessionThatWasReplaced) {

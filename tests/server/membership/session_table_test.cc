@@ -40,19 +40,30 @@ JoinRequest Asking(JoinRequest request, uint32_t index) {
 
 class SessionTableTest : public ::testing::Test {
  protected:
-  SessionRecord& Open(const JoinRequest& request, uint64_t active_from = 0) {
+  const SessionRecord& Open(const JoinRequest& request, uint64_t active_from = 0) {
     return **table_.Open(request, Step(active_from), kNow);
   }
 
-  void MarkLost(SessionRecord& record, absl::Time at) {
-    record.presence = Presence::kLost;
-    record.last_seen = at;
+  template <typename Field, typename Value>
+  void Set(const SessionRecord& record, Field SessionRecord::*field, const Value& value) {
+    table_.Change(record, [&](SessionRecord& changed) { changed.*field = value; });
+  }
+
+  void MarkLost(const SessionRecord& record, absl::Time at) {
+    Set(record, &SessionRecord::presence, Presence::kLost);
+    Set(record, &SessionRecord::last_seen, at);
+  }
+
+  // The table when that step is the current one.
+  const SessionTable& At(uint64_t step) {
+    table_.BeginStep(Step(step));
+    return table_;
   }
 
   void Evict(SessionId session, absl::Time last_seen) {
-    SessionRecord& record = **table_.Find(session);
-    record.last_seen = last_seen;
-    record.presence = Presence::kEvicted;
+    const SessionRecord& record = **table_.Find(session);
+    Set(record, &SessionRecord::last_seen, last_seen);
+    Set(record, &SessionRecord::presence, Presence::kEvicted);
   }
 
   std::vector<std::string> Names() const {
@@ -106,11 +117,11 @@ TEST_F(SessionTableTest, ASecondSessionOfAWorkerReplacesTheFirst) {
 }
 
 TEST_F(SessionTableTest, ALostSessionStillSpeaksAndOneThatEndedDoesNot) {
-  SessionRecord& a = Open(Worker("a"));
-  a.presence = Presence::kLost;
+  const SessionRecord& a = Open(Worker("a"));
+  Set(a, &SessionRecord::presence, Presence::kLost);
   EXPECT_THAT(table_.Find(a.session), IsOk());
   for (const Presence gone : {Presence::kLeft, Presence::kEvicted}) {
-    a.presence = gone;
+    Set(a, &SessionRecord::presence, gone);
     EXPECT_THAT(table_.Find(a.session), IsError(Reason::kUnknownSession, HasSubstr("it ended")));
   }
 }
@@ -124,7 +135,7 @@ void GiveHistory(SessionRecord& record) {
 }
 
 TEST_F(SessionTableTest, AProcessThatReturnsGoesOnWithItsSequence) {
-  GiveHistory(Open(Worker("a", 11)));
+  table_.Change(Open(Worker("a", 11)), GiveHistory);
   const SessionRecord& again = Open(Worker("a", 11));
   EXPECT_EQ(again.last_sequence, Sequence(5));
   EXPECT_EQ(again.answers.count(Sequence(5)), 1u);
@@ -133,7 +144,7 @@ TEST_F(SessionTableTest, AProcessThatReturnsGoesOnWithItsSequence) {
 }
 
 TEST_F(SessionTableTest, AnotherProcessOfTheSameNameStartsAnewButHasContributed) {
-  GiveHistory(Open(Worker("a", 11)));
+  table_.Change(Open(Worker("a", 11)), GiveHistory);
   const SessionRecord& other = Open(Worker("a", 12));
   EXPECT_EQ(other.last_sequence, Sequence(0));
   EXPECT_TRUE(other.answers.empty());
@@ -142,54 +153,54 @@ TEST_F(SessionTableTest, AnotherProcessOfTheSameNameStartsAnewButHasContributed)
 }
 
 TEST_F(SessionTableTest, KnowsWhatEarlierProcessesOfTheNameHavePushed) {
-  GiveHistory(Open(Worker("a", 11)));
+  table_.Change(Open(Worker("a", 11)), GiveHistory);
   EXPECT_EQ(Open(Worker("a", 11)).pushes_before, 0u);
   MarkLost(Open(Worker("a", 12)), kNow);
-  GiveHistory(Open(Worker("a", 12)));
+  table_.Change(Open(Worker("a", 12)), GiveHistory);
   EXPECT_EQ(Open(Worker("a", 12)).pushes_before, 1u);
   Evict(Open(Worker("a", 12)).session, kNow);
   EXPECT_EQ(Open(Worker("a", 13)).pushes_before, 2u);
 }
 
 TEST_F(SessionTableTest, WhoComesAfterAProcessThatLeftBeginsAnew) {
-  GiveHistory(Open(Worker("a", 11)));
-  Open(Worker("a", 11)).presence = Presence::kLeft;
+  table_.Change(Open(Worker("a", 11)), GiveHistory);
+  Set(Open(Worker("a", 11)), &SessionRecord::presence, Presence::kLeft);
   EXPECT_EQ(Open(Worker("a", 12)).pushes_before, 0u);
 }
 
 // So a worker that continues from there pushes it again.
 TEST_F(SessionTableTest, WhatAnEarlierProcessGaveToAStepIsNotDoneBeforeIt) {
-  GiveHistory(Open(Worker("a", 11)));
+  table_.Change(Open(Worker("a", 11)), GiveHistory);
   const SessionRecord other = Open(Worker("a", 12));
   EXPECT_EQ(other.Before(Step(3)).pushes_before, 1u);
   EXPECT_EQ(other.Before(Step(2)).pushes_before, 0u);
 }
 
 TEST_F(SessionTableTest, AProcessTakesThePlaceOfOneThatIsMissingFromTheStep) {
-  SessionRecord& a = Open(Worker("a", 11), 3);
-  EXPECT_FALSE(table_.TakesOver(Worker("b", 12), Step(3)));
-  EXPECT_FALSE(table_.TakesOver(Worker("a", 12), Step(2)));
-  EXPECT_FALSE(table_.TakesOver(Observer("a"), Step(3)));
-  EXPECT_TRUE(table_.TakesOver(Worker("a", 12), Step(3)));
+  const SessionRecord& a = Open(Worker("a", 11), 3);
+  EXPECT_FALSE(At(3).TakesOver(Worker("b", 12)));
+  EXPECT_FALSE(At(2).TakesOver(Worker("a", 12)));
+  EXPECT_FALSE(At(3).TakesOver(Observer("a")));
+  EXPECT_TRUE(At(3).TakesOver(Worker("a", 12)));
   MarkLost(a, kNow);
-  EXPECT_TRUE(table_.TakesOver(Worker("a", 12), Step(3)));
-  a.contributed = Step(3);
-  EXPECT_FALSE(table_.TakesOver(Worker("a", 12), Step(3)));
-  a.contributed.reset();
-  a.presence = Presence::kEvicted;
-  EXPECT_FALSE(table_.TakesOver(Worker("a", 12), Step(3)));
+  EXPECT_TRUE(At(3).TakesOver(Worker("a", 12)));
+  Set(a, &SessionRecord::contributed, Step(3));
+  EXPECT_FALSE(At(3).TakesOver(Worker("a", 12)));
+  Set(a, &SessionRecord::contributed, absl::nullopt);
+  Set(a, &SessionRecord::presence, Presence::kEvicted);
+  EXPECT_FALSE(At(3).TakesOver(Worker("a", 12)));
 }
 
 TEST_F(SessionTableTest, AProcessThatReturnsInTimeKeepsItsPlaceInTheStep) {
   for (const Presence presence : {Presence::kPresent, Presence::kLost}) {
-    Open(Worker("a", 11), 3).presence = presence;
+    Set(Open(Worker("a", 11), 3), &SessionRecord::presence, presence);
     EXPECT_EQ(Open(Worker("a", 11), 8).active_from, Step(3));
   }
 }
 
 TEST_F(SessionTableTest, AProcessThatReturnsTooLateTakesPartFromTheStepItIsGiven) {
   for (const Presence presence : {Presence::kLeft, Presence::kEvicted}) {
-    Open(Worker("a", 11), 3).presence = presence;
+    Set(Open(Worker("a", 11), 3), &SessionRecord::presence, presence);
     EXPECT_EQ(Open(Worker("a", 11), 8).active_from, Step(8));
   }
 }
@@ -203,7 +214,7 @@ TEST_F(SessionTableTest, GivesTheLowestIndexThatNoWorkerHas) {
   EXPECT_EQ(Open(Worker("a")).index, 0u);
   EXPECT_EQ(Open(Worker("b")).index, 1u);
   EXPECT_EQ(Open(Worker("c")).index, 2u);
-  (*table_.Find(SessionId(2)))->presence = Presence::kEvicted;
+  Set(**table_.Find(SessionId(2)), &SessionRecord::presence, Presence::kEvicted);
   EXPECT_EQ(Open(Worker("d")).index, 1u);
 }
 
@@ -216,8 +227,8 @@ TEST_F(SessionTableTest, GivesTheIndexThatTheLauncherChose) {
 TEST_F(SessionTableTest, AProcessThatReturnsKeepsItsIndex) {
   Open(Worker("a", 11));
   Open(Worker("b", 12));
-  (*table_.Find(SessionId(1)))->presence = Presence::kLeft;
-  (*table_.Find(SessionId(2)))->presence = Presence::kLost;
+  Set(**table_.Find(SessionId(1)), &SessionRecord::presence, Presence::kLeft);
+  Set(**table_.Find(SessionId(2)), &SessionRecord::presence, Presence::kLost);
   EXPECT_EQ(Open(Worker("b", 12)).index, 1u);
 }
 
@@ -235,20 +246,20 @@ TEST_F(SessionTableTest, AProcessThatReturnsKeepsItsIndexThoughItAsksForThatOfAn
 TEST_F(SessionTableTest, AnotherProcessTakesOverTheIndexOfAnOpenSession) {
   Open(Worker("a", 11));
   Open(Worker("b", 12));
-  (*table_.Find(SessionId(1)))->presence = Presence::kEvicted;
+  Set(**table_.Find(SessionId(1)), &SessionRecord::presence, Presence::kEvicted);
   EXPECT_EQ(Open(Worker("b", 13)).index, 1u);
   EXPECT_EQ(Open(Asking(Worker("b", 14), 0)).index, 0u);
 }
 
 TEST_F(SessionTableTest, AnotherProcessTakesOverThePlaceInTheStepWithItsIndexOnly) {
   Open(Worker("a", 11));
-  EXPECT_TRUE(table_.TakesOver(Worker("a", 12), Step(0)));
-  EXPECT_TRUE(table_.TakesOver(Asking(Worker("a", 12), 0), Step(0)));
-  EXPECT_FALSE(table_.TakesOver(Asking(Worker("a", 12), 1), Step(0)));
+  EXPECT_TRUE(At(0).TakesOver(Worker("a", 12)));
+  EXPECT_TRUE(At(0).TakesOver(Asking(Worker("a", 12), 0)));
+  EXPECT_FALSE(At(0).TakesOver(Asking(Worker("a", 12), 1)));
 }
 
 TEST_F(SessionTableTest, AProcessThatReturnsTooLateFindsItsIndexTaken) {
-  Open(Worker("a", 11)).presence = Presence::kEvicted;
+  Set(Open(Worker("a", 11)), &SessionRecord::presence, Presence::kEvicted);
   EXPECT_EQ(Open(Worker("b", 12)).index, 0u);
   EXPECT_EQ(Open(Worker("a", 11)).index, 1u);
 }
@@ -264,7 +275,9 @@ class RestoredTableTest : public SessionTableTest {
  protected:
   RestoredTableTest() { table_.Restore({}, false, Step(5), kNow); }
 
-  void OpenThatPushed(const JoinRequest& request) { Open(request).last_sequence = Sequence(1); }
+  void OpenThatPushed(const JoinRequest& request) {
+    Set(Open(request), &SessionRecord::last_sequence, Sequence(1));
+  }
 };
 
 TEST_F(RestoredTableTest, DoesNotRememberAProcessWhoseNameAnotherTook) {
@@ -286,7 +299,7 @@ TEST_F(RestoredTableTest, RemembersAProcessThatHadNothingToLoseWhenAnotherTookIt
 
 TEST_F(RestoredTableTest, RemembersNobodyNewOnceItHasForgottenWhoWasReplaced) {
   OpenThatPushed(Worker("a", 11));
-  Open(Worker("a", 12)).presence = Presence::kLeft;
+  Set(Open(Worker("a", 12)), &SessionRecord::presence, Presence::kLeft);
   for (const char* name : {"b", "c", "d"}) Open(Worker(name));
   EXPECT_TRUE(table_.Remembers(Worker("e")));
   Open(Worker("e"));  // in the place of "a"
@@ -320,7 +333,7 @@ TEST_F(SessionTableTest, ForgetsWhoHasGoneToMakeRoom) {
   for (const char* name : {"a", "b", "c", "d"}) Open(Worker(name));
   const SessionId c = SessionId(3);
   MarkLost(**table_.Find(SessionId(2)), kNow);
-  (*table_.Find(c))->presence = Presence::kLeft;
+  Set(**table_.Find(c), &SessionRecord::presence, Presence::kLeft);
   Open(Worker("e"));
   EXPECT_THAT(table_.Find(c), IsError(Reason::kUnknownSession, HasSubstr("session 3")));
   EXPECT_THAT(table_.Open(Worker("f"), Step(0), kNow),
@@ -331,7 +344,7 @@ TEST_F(SessionTableTest, ForgetsOfThoseWhoHaveGoneFirstWhoLeftThenWhoWasEvictedL
   for (const char* name : {"a", "b", "c", "d"}) Open(Worker(name));
   Evict(SessionId(1), kNow + absl::Seconds(2));
   Evict(SessionId(2), kNow + absl::Seconds(1));
-  (*table_.Find(SessionId(4)))->presence = Presence::kLeft;
+  Set(**table_.Find(SessionId(4)), &SessionRecord::presence, Presence::kLeft);
   Open(Worker("e"));
   EXPECT_THAT(Names(), ElementsAre("a", "b", "c", "e"));
   Open(Worker("f"));
@@ -344,7 +357,7 @@ TEST_F(SessionTableTest, ForgetsOfThoseWhoHaveGoneFirstWhoLeftThenWhoWasEvictedL
 
 TEST_F(SessionTableTest, KnowsAProcessUntilItIsForgottenOrAnotherTakesItsName) {
   EXPECT_FALSE(table_.Knows(Worker("a", 11)));
-  Open(Worker("a", 11)).presence = Presence::kEvicted;
+  Set(Open(Worker("a", 11)), &SessionRecord::presence, Presence::kEvicted);
   EXPECT_TRUE(table_.Knows(Worker("a", 11)));
   EXPECT_FALSE(table_.Knows(Worker("a", 12)));
   for (const char* name : {"b", "c", "d"}) Open(Worker(name));
@@ -372,7 +385,7 @@ TEST_F(SessionTableTest, GivesAnIndexToTheSameNameAgainAndToOthersWhenItIsFree) 
   Open(Asking(Worker("a", 11), 2));
   EXPECT_EQ(Open(Asking(Worker("a", 11), 2)).index, 2u);
   EXPECT_EQ(Open(Asking(Worker("a", 12), 2)).index, 2u);
-  Open(Worker("a", 12)).presence = Presence::kEvicted;
+  Set(Open(Worker("a", 12)), &SessionRecord::presence, Presence::kEvicted);
   EXPECT_EQ(Open(Asking(Worker("b"), 2)).index, 2u);
 }
 
@@ -400,15 +413,15 @@ TEST_F(SessionTableTest, IsSilentWhoWasSeenAtTheDeadlineOrBefore) {
   MarkLost(Open(Worker("a lost")), kNow - absl::Seconds(1));
   const SessionId lost = SessionId(1);
   Open(Worker("b silent"));
-  Open(Observer("c silent")).last_seen = kNow;
-  Open(Worker("d heard")).last_seen = kNow + absl::Nanoseconds(1);
+  Set(Open(Observer("c silent")), &SessionRecord::last_seen, kNow);
+  Set(Open(Worker("d heard")), &SessionRecord::last_seen, kNow + absl::Nanoseconds(1));
   EXPECT_THAT(table_.SilentSince(kNow), ElementsAre(lost, SessionId(2), SessionId(3)));
   EXPECT_THAT(table_.SilentSince(kNow - absl::Nanoseconds(1)), ElementsAre(lost));
 }
 
 TEST_F(SessionTableTest, IsNotSilentWhoHasGone) {
-  Open(Worker("a")).presence = Presence::kLeft;
-  Open(Worker("b")).presence = Presence::kEvicted;
+  Set(Open(Worker("a")), &SessionRecord::presence, Presence::kLeft);
+  Set(Open(Worker("b")), &SessionRecord::presence, Presence::kEvicted);
   EXPECT_THAT(table_.SilentSince(kNow), IsEmpty());
 }
 
@@ -419,117 +432,116 @@ TEST_F(SessionTableTest, ASessionIsSeenWhenItIsOpened) {
 }
 
 TEST_F(SessionTableTest, RefusesAProcessThatTheOperatorRemoved) {
-  SessionRecord& a = Open(Worker("a", 11));
-  a.banned = true;
-  a.presence = Presence::kEvicted;
+  const SessionRecord& a = Open(Worker("a", 11));
+  Set(a, &SessionRecord::banned, true);
+  Set(a, &SessionRecord::presence, Presence::kEvicted);
   EXPECT_THAT(table_.Open(Worker("a", 11), Step(0), kNow),
               IsError(Reason::kEvicted, HasSubstr("a was evicted by the server's operator")));
 }
 
 TEST_F(SessionTableTest, TakesAnotherProcessOfTheNameThatTheOperatorRemoved) {
-  SessionRecord& a = Open(Worker("a", 11));
-  a.banned = true;
-  a.presence = Presence::kEvicted;
+  const SessionRecord& a = Open(Worker("a", 11));
+  Set(a, &SessionRecord::banned, true);
+  Set(a, &SessionRecord::presence, Presence::kEvicted);
   EXPECT_FALSE(Open(Worker("a", 12)).banned);
   EXPECT_THAT(table_.Open(Worker("a", 12), Step(0), kNow), IsOk());
 }
 
 TEST_F(SessionTableTest, FindsThoseAliveByName) {
-  SessionRecord& a = Open(Worker("a"));
+  const SessionRecord& a = Open(Worker("a"));
   EXPECT_EQ(table_.FindAlive("a"), &a);
   EXPECT_EQ(table_.FindAlive("b"), nullptr);
-  a.presence = Presence::kLost;
+  Set(a, &SessionRecord::presence, Presence::kLost);
   EXPECT_EQ(table_.FindAlive("a"), &a);
-  a.presence = Presence::kLeft;
+  Set(a, &SessionRecord::presence, Presence::kLeft);
   EXPECT_EQ(table_.FindAlive("a"), nullptr);
 }
 
 // ---- Clocks ----
 
 TEST_F(SessionTableTest, AmongExcusedWorkersNobodyWaitsForAnother) {
-  Open(Worker("a")).clock = 5;
-  Open(Worker("b")).clock = 3;
-  (*table_.Find(SessionId(1)))->excused = true;
-  (*table_.Find(SessionId(2)))->excused = true;
+  Set(Open(Worker("a")), &SessionRecord::clock, 5);
+  Set(Open(Worker("b")), &SessionRecord::clock, 3);
+  Set(**table_.Find(SessionId(1)), &SessionRecord::excused, true);
+  Set(**table_.Find(SessionId(2)), &SessionRecord::excused, true);
   EXPECT_EQ(table_.SlowestClock(), 5u);
 }
 
 TEST_F(SessionTableTest, TheSlowestClockIsThatOfAWorkerAliveAndNotExcused) {
   EXPECT_EQ(table_.SlowestClock(), 0u);
-  Open(Worker("a")).clock = 5;
-  Open(Worker("b")).clock = 3;
+  Set(Open(Worker("a")), &SessionRecord::clock, 5);
+  Set(Open(Worker("b")), &SessionRecord::clock, 3);
   Open(Observer("o"));
   EXPECT_EQ(table_.SlowestClock(), 3u);
-  SessionRecord& b = **table_.Find(SessionId(2));
-  EXPECT_EQ(table_.SlowestClock(&b), 5u);
-  b.excused = true;
+  const SessionRecord& b = **table_.Find(SessionId(2));
+  Set(b, &SessionRecord::excused, true);
   EXPECT_EQ(table_.SlowestClock(), 5u);
-  b.excused = false;
-  b.presence = Presence::kLost;
+  Set(b, &SessionRecord::excused, false);
+  Set(b, &SessionRecord::presence, Presence::kLost);
   EXPECT_EQ(table_.SlowestClock(), 3u);
-  b.presence = Presence::kEvicted;
+  Set(b, &SessionRecord::presence, Presence::kEvicted);
   EXPECT_EQ(table_.SlowestClock(), 5u);
 }
 
 TEST_F(SessionTableTest, WhoeverJoinsLateBeginsBesideTheSlowest) {
-  Open(Worker("a")).clock = 5;
+  Set(Open(Worker("a")), &SessionRecord::clock, 5);
   EXPECT_EQ(Open(Worker("b", 11)).clock, 5u);
-  Open(Worker("b", 11)).clock = 9;
+  Set(Open(Worker("b", 11)), &SessionRecord::clock, 9);
   EXPECT_EQ(Open(Worker("b", 12)).clock, 5u);  // another process
 }
 
 TEST_F(SessionTableTest, AProcessThatReturnsInTimeKeepsItsClock) {
-  Open(Worker("a")).clock = 5;
-  SessionRecord& b = Open(Worker("b", 11));
-  b.clock = 2;
-  b.presence = Presence::kLost;
+  Set(Open(Worker("a")), &SessionRecord::clock, 5);
+  const SessionRecord& b = Open(Worker("b", 11));
+  Set(b, &SessionRecord::clock, 2);
+  Set(b, &SessionRecord::presence, Presence::kLost);
   EXPECT_EQ(Open(Worker("b", 11)).clock, 2u);
 }
 
 TEST_F(SessionTableTest, AProcessThatReturnsTooLateCatchesUpAndLosesNothing) {
-  Open(Worker("a")).clock = 5;
-  SessionRecord& b = Open(Worker("b", 11));
+  Set(Open(Worker("a")), &SessionRecord::clock, 5);
+  const SessionRecord& b = Open(Worker("b", 11));
   for (const auto& [before, after] : {std::pair(2, 5), std::pair(8, 8)}) {
-    b.clock = before;
-    b.presence = Presence::kEvicted;
+    Set(b, &SessionRecord::clock, before);
+    Set(b, &SessionRecord::presence, Presence::kEvicted);
     EXPECT_EQ(Open(Worker("b", 11)).clock, static_cast<uint64_t>(after));
   }
 }
 
 TEST_F(SessionTableTest, WhoeverReturnsIsExcusedNoMore) {
-  Open(Worker("a", 11)).excused = true;
+  Set(Open(Worker("a", 11)), &SessionRecord::excused, true);
   EXPECT_FALSE(Open(Worker("a", 11)).excused);
 }
 
 TEST_F(SessionTableTest, AnExcusedWorkerIsReadmittedBesideTheSlowestOfTheOthers) {
-  Open(Worker("a")).clock = 5;
-  SessionRecord& b = Open(Worker("b"));
-  b.clock = 2;
-  b.excused = true;
+  Set(Open(Worker("a")), &SessionRecord::clock, 5);
+  const SessionRecord& b = Open(Worker("b"));
+  Set(b, &SessionRecord::clock, 2);
+  Set(b, &SessionRecord::excused, true);
   table_.Readmit(b);
   EXPECT_FALSE(b.excused);
   EXPECT_EQ(b.clock, 5u);
 }
 
 TEST_F(SessionTableTest, ReadmittingAWorkerThatWasNotExcusedChangesNothing) {
-  Open(Worker("a")).clock = 5;
-  SessionRecord& b = Open(Worker("b"));
-  b.clock = 2;
+  Set(Open(Worker("a")), &SessionRecord::clock, 5);
+  const SessionRecord& b = Open(Worker("b"));
+  Set(b, &SessionRecord::clock, 2);
   table_.Readmit(b);
   EXPECT_EQ(b.clock, 2u);
 }
 
 TEST_F(SessionTableTest, SetsAllClocksToZero) {
-  Open(Worker("a")).clock = 5;
-  Open(Worker("b")).clock = 7;
+  Set(Open(Worker("a")), &SessionRecord::clock, 5);
+  Set(Open(Worker("b")), &SessionRecord::clock, 7);
   table_.ResetClocks();
   for (const SessionRecord& record : table_.Records()) EXPECT_EQ(record.clock, 0u);
 }
 
 TEST_F(SessionTableTest, CountsByRoleAndPresence) {
   Open(Worker("a"));
-  Open(Worker("b")).presence = Presence::kLost;
-  Open(Worker("c")).presence = Presence::kLeft;
+  Set(Open(Worker("b")), &SessionRecord::presence, Presence::kLost);
+  Set(Open(Worker("c")), &SessionRecord::presence, Presence::kLeft);
   Open(Observer("o"));
   EXPECT_EQ(table_.CountAlive(SessionRole::kWorker), 2u);
   EXPECT_EQ(table_.CountKnown(SessionRole::kWorker), 3u);
@@ -540,62 +552,63 @@ TEST_F(SessionTableTest, CountsByRoleAndPresence) {
 
 TEST_F(SessionTableTest, CountsTheMembersOfAStepAndThoseMissingFromIt) {
   Open(Worker("a"), 2);
-  Open(Worker("b"), 2).contributed = Step(2);
+  Set(Open(Worker("b"), 2), &SessionRecord::contributed, Step(2));
   Open(Worker("c"), 3);
   Open(Observer("o"), 2);
-  EXPECT_EQ(table_.CountMembers(Step(1)), 0u);
-  EXPECT_EQ(table_.CountMembers(Step(2)), 2u);
-  EXPECT_EQ(table_.CountMembers(Step(3)), 3u);
-  EXPECT_EQ(table_.CountMissing(Step(2)), 1u);
-  EXPECT_EQ(table_.CountMissing(Step(3)), 3u);
+  EXPECT_EQ(At(1).CountMembers(), 0u);
+  EXPECT_EQ(At(2).CountMembers(), 2u);
+  EXPECT_EQ(At(3).CountMembers(), 3u);
+  EXPECT_EQ(At(2).CountMissing(), 1u);
+  EXPECT_EQ(At(3).CountMissing(), 3u);
 }
 
 TEST_F(SessionTableTest, MissesALostWorkerAndNoneThatHasGone) {
-  Open(Worker("a")).presence = Presence::kLost;
-  Open(Worker("b")).presence = Presence::kEvicted;
-  Open(Worker("c")).presence = Presence::kLeft;
-  EXPECT_EQ(table_.CountMembers(Step(0)), 1u);
-  EXPECT_EQ(table_.CountMissing(Step(0)), 1u);
+  Set(Open(Worker("a")), &SessionRecord::presence, Presence::kLost);
+  Set(Open(Worker("b")), &SessionRecord::presence, Presence::kEvicted);
+  Set(Open(Worker("c")), &SessionRecord::presence, Presence::kLeft);
+  EXPECT_EQ(At(0).CountMembers(), 1u);
+  EXPECT_EQ(At(0).CountMissing(), 1u);
 }
 
 TEST_F(SessionTableTest, AStepIsHeldUpByThoseMissingFromIt) {
   for (const char* name : {"c", "a", "b"}) Open(Worker(name));
   Open(Worker("d"), 1);
-  EXPECT_THAT(table_.Holders(Step(0), absl::nullopt),
-              ElementsAre(SessionId(2), SessionId(3), SessionId(1)));
-  (*table_.Find(SessionId(2)))->contributed = Step(0);
-  EXPECT_THAT(table_.Holders(Step(0), absl::nullopt), ElementsAre(SessionId(3), SessionId(1)));
+  EXPECT_THAT(At(0).Holders(absl::nullopt), ElementsAre(SessionId(2), SessionId(3), SessionId(1)));
+  Set(**table_.Find(SessionId(2)), &SessionRecord::contributed, Step(0));
+  EXPECT_THAT(At(0).Holders(absl::nullopt), ElementsAre(SessionId(3), SessionId(1)));
 }
 
 TEST_F(SessionTableTest, ByTheClockWorkersAreHeldUpByTheSlowest) {
-  Open(Worker("a")).clock = 5;
-  Open(Worker("b")).clock = 3;
-  Open(Worker("c")).clock = 3;
+  Set(Open(Worker("a")), &SessionRecord::clock, 5);
+  Set(Open(Worker("b")), &SessionRecord::clock, 3);
+  Set(Open(Worker("c")), &SessionRecord::clock, 3);
   Open(Observer("o"));
-  EXPECT_THAT(table_.Holders(Step(0), 3), ElementsAre(SessionId(2), SessionId(3)));
-  (*table_.Find(SessionId(2)))->excused = true;
-  EXPECT_THAT(table_.Holders(Step(0), 3), ElementsAre(SessionId(3)));
-  EXPECT_THAT(table_.Holders(Step(0), 0), IsEmpty());  // somebody who has not joined
+  EXPECT_THAT(At(0).Holders(3), ElementsAre(SessionId(2), SessionId(3)));
+  Set(**table_.Find(SessionId(2)), &SessionRecord::excused, true);
+  EXPECT_THAT(At(0).Holders(3), ElementsAre(SessionId(3)));
+  EXPECT_THAT(At(0).Holders(0), IsEmpty());  // somebody who has not joined
 }
 
 TEST_F(SessionTableTest, NamesContributorsUpToALimitThoseGoneToo) {
-  for (const char* name : {"c", "a", "b"}) Open(Worker(name)).contributed = Step(4);
-  (*table_.Find(SessionId(1)))->presence = Presence::kLeft;
-  EXPECT_THAT(table_.Contributors(Step(4), 9), ElementsAre("a", "b", "c"));
-  EXPECT_THAT(table_.Contributors(Step(4), 2), ElementsAre("a", "b"));
-  EXPECT_THAT(table_.Contributors(Step(5), 9), IsEmpty());
+  for (const char* name : {"c", "a", "b"}) {
+    Set(Open(Worker(name)), &SessionRecord::contributed, Step(4));
+  }
+  Set(**table_.Find(SessionId(1)), &SessionRecord::presence, Presence::kLeft);
+  EXPECT_THAT(At(4).Contributors(9), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(At(4).Contributors(2), ElementsAre("a", "b"));
+  EXPECT_THAT(At(5).Contributors(9), IsEmpty());
 }
 
 TEST_F(SessionTableTest, FindsTheLowestRankThatIsMissing) {
-  EXPECT_EQ(table_.FirstMissing(Step(0)), absl::nullopt);
+  EXPECT_EQ(At(0).FirstMissing(), absl::nullopt);
   Open(Asking(Worker("c"), 2));
   Open(Asking(Worker("b"), 1));
   Open(Asking(Worker("a"), 3));
   Open(Asking(Worker("d"), 0), 1);
-  EXPECT_EQ(table_.FirstMissing(Step(0)), Rank(1, "b"));
-  (*table_.Find(SessionId(2)))->contributed = Step(0);
-  EXPECT_EQ(table_.FirstMissing(Step(0)), Rank(2, "c"));
-  EXPECT_EQ(table_.FirstMissing(Step(1)), Rank(0, "d"));
+  EXPECT_EQ(At(0).FirstMissing(), Rank(1, "b"));
+  Set(**table_.Find(SessionId(2)), &SessionRecord::contributed, Step(0));
+  EXPECT_EQ(At(0).FirstMissing(), Rank(2, "c"));
+  EXPECT_EQ(At(1).FirstMissing(), Rank(0, "d"));
 }
 
 TEST_F(SessionTableTest, ListensToThoseThatArePresentOnly) {
@@ -603,12 +616,12 @@ TEST_F(SessionTableTest, ListensToThoseThatArePresentOnly) {
   const auto listener = [&told](char name) {
     return [&told, name](const JobEvent&) { told += name; };
   };
-  Open(Worker("a")).listener = listener('a');
-  SessionRecord& b = Open(Worker("b"));
-  b.listener = listener('b');
-  b.presence = Presence::kLost;
+  Set(Open(Worker("a")), &SessionRecord::listener, listener('a'));
+  const SessionRecord& b = Open(Worker("b"));
+  Set(b, &SessionRecord::listener, listener('b'));
+  Set(b, &SessionRecord::presence, Presence::kLost);
   Open(Worker("c"));
-  Open(Observer("o")).listener = listener('o');
+  Set(Open(Observer("o")), &SessionRecord::listener, listener('o'));
   for (const JobListener& present : table_.Listeners()) present(JobEvent());
   EXPECT_EQ(told, "ao");
 }
