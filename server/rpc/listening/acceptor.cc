@@ -106,6 +106,7 @@ void Acceptor::Handle(int fd, absl::Duration now) {
   // set would keep it while gRPC has a descriptor of the same connection.
   epoll_ctl(events_.get(), EPOLL_CTL_DEL, fd, nullptr);
   connections_.Remove(fd);
+  calls_.SetConnections(connections_.size());
 }
 
 void Acceptor::AcceptAll(const FileDescriptor& socket, absl::Duration now) {
@@ -133,6 +134,7 @@ void Acceptor::Take(FileDescriptor accepted, absl::Duration now) {
   }
   Watch(events_, handle.get(), 0);  // an end is always told
   connections_.Add(std::move(handle), peer, now);
+  calls_.SetConnections(connections_.size());
   options_.serve(std::move(accepted));
   connections_.Learn(options_.grpc_server);
 }

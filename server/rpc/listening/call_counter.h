@@ -5,7 +5,9 @@
 
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "common/base/file_descriptor.h"
@@ -15,10 +17,22 @@ namespace sluice {
 // May be used by any thread.
 class CallCounter {
  public:
-  // Called once for each call, before its method sees it.
+  // Called once for each call, before its method sees it. The first call wakes the acceptor, too.
   void Add() {
-    constexpr uint64_t kCallsBetweenWakes = 512;
-    if (count_.fetch_add(1, std::memory_order_relaxed) % kCallsBetweenWakes == 0) Wake();
+    if (left_.fetch_sub(1, std::memory_order_relaxed) == 1) {
+      left_.store(between_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+      Wake();
+    }
+  }
+
+  // Sets how many calls begin before the acceptor is woken: at least 512, and 16 for each
+  // connection. All connections are judged then, so the cost of that for each call stays the same
+  // with any number of connections.
+  void SetConnections(size_t connections) {
+    constexpr int64_t kFewest = 512;
+    constexpr int64_t kOfEach = 16;
+    between_.store(std::max(kFewest, kOfEach * static_cast<int64_t>(connections)),
+                   std::memory_order_relaxed);
   }
 
   // Readable when calls were added.
@@ -30,7 +44,8 @@ class CallCounter {
   }
 
  private:
-  std::atomic<uint64_t> count_{0};
+  std::atomic<int64_t> between_{512};
+  std::atomic<int64_t> left_{1};
   const FileDescriptor event_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 };
 

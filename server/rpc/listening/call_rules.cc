@@ -24,7 +24,7 @@ std::string CallJudge::Judge(const CallCounts& counts, absl::Duration now) {
 bool CallJudge::BrokeTooMany(int64_t broken, absl::Duration now) {
   const double most = static_cast<double>(rules_.broken);
   const double earned = absl::ToDoubleSeconds(now - judged_) * most;
-  allowance_ = std::min(most, allowance_ + earned) - static_cast<double>(broken - broken_);
+  allowance_ = std::min(most, allowance_ + earned - static_cast<double>(broken - broken_));
   judged_ = now;
   broken_ = broken;
   return allowance_ < 0;

@@ -51,9 +51,17 @@ TEST_F(CallRulesTest, ClosesAConnectionWhoseCallsBreakFaster) {
               HasSubstr("it broke calls off faster than 4 in a second"));
 }
 
+// Between two looks the rate is an average: nobody knows when the calls broke.
+TEST_F(CallRulesTest, LetsCallsBreakAtTheirRateBetweenLooksThatAreFarApart) {
+  EXPECT_THAT(At(absl::ZeroDuration(), {1, 1, 0}), IsEmpty());
+  EXPECT_THAT(At(absl::Seconds(100), {405, 1, 404}), IsEmpty());
+  EXPECT_THAT(At(absl::Seconds(200), {806, 1, 805}), HasSubstr("faster"));
+}
+
 TEST_F(CallRulesTest, SavesNoMoreThanOneSecondOfBrokenCalls) {
-  EXPECT_THAT(At(absl::Hours(1), {4, 0, 4}), IsEmpty());
-  EXPECT_THAT(At(absl::Hours(1), {5, 0, 5}), HasSubstr("faster"));
+  EXPECT_THAT(At(absl::Hours(1), {1, 1, 0}), IsEmpty());
+  EXPECT_THAT(At(absl::Hours(1), {5, 1, 4}), IsEmpty());
+  EXPECT_THAT(At(absl::Hours(1), {6, 1, 5}), HasSubstr("faster"));
 }
 
 TEST_F(CallRulesTest, ClosesAConnectionThatBeginsNoCallInTime) {
