@@ -10,6 +10,7 @@
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
 #include "common/base/malloc_tuning.h"
+#include "common/base/mutex_tuning.h"
 #include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
 #include "common/launch/outlive_server.h"
@@ -85,6 +86,7 @@ absl::StatusOr<Job> Job::TryStart(int* argc, char*** argv, const JobOptions& opt
 absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   InitLogging();
   KeepFreedMemory();
+  TrustLockOrder();
   const bool remote = !flags.server.empty();
   absl::StatusOr<WorkerContext> context = WorkerContext::From(flags);
   std::unique_ptr<Server> server;

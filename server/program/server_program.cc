@@ -8,6 +8,7 @@
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
 #include "common/base/malloc_tuning.h"
+#include "common/base/mutex_tuning.h"
 #include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
 #include "common/wire/versions.h"
@@ -67,6 +68,7 @@ int RunServerProgram(int argc, char** argv, const ServerProgramOptions& options)
   if (exit_code.has_value()) return *exit_code;
   InitLogging();
   KeepFreedMemoryInOneHeap();
+  TrustLockOrder();
   if (print_config) return PrintConfig(flags);
   const auto server = LaunchedByMpi() ? StartUnderMpi(flags) : StartByHand(flags);
   if (!server.ok()) return Fail(server.status());
