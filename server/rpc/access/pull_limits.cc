@@ -74,7 +74,7 @@ PullLimits::Callbacks PullLimits::Release(PullPermit& pull) {
   if (!pull.held_.has_value()) return again;
   Holders& holders = pull.observes_ ? by_observers_ : by_workers_;
   const auto held = holders.find(*pull.held_);
-  held->second.erase(&pull);
+  held->second.erase({pull.session_, &pull});
   const bool released = held->second.empty();
   if (released) holders.erase(held);
   if (pull.observes_) return again;
@@ -90,9 +90,8 @@ PullLimits::Callbacks PullLimits::Release(PullPermit& pull) {
 bool PullLimits::MayHold(const Parameters& parameters, const PullPermit& pull) const {
   size_t others = 0;  // steps that the session holds besides this one
   for (const auto& held : by_workers_) {
-    const bool of_session =
-        std::any_of(held.second.begin(), held.second.end(),
-                    [&](const PullPermit* holder) { return holder->session_ == pull.session_; });
+    const auto holder = held.second.lower_bound({pull.session_, nullptr});
+    const bool of_session = holder != held.second.end() && holder->first == pull.session_;
     if (of_session && held.first != parameters) ++others;
   }
   if (others >= kStepsOfWorker) return false;
@@ -104,11 +103,11 @@ bool PullLimits::MayHold(const Parameters& parameters, const PullPermit& pull) c
 PullLimits::Callbacks PullLimits::EndOldest(SessionId session) {
   const auto own = std::find_if(by_observers_.begin(), by_observers_.end(), [&](const auto& entry) {
     return std::all_of(entry.second.begin(), entry.second.end(),
-                       [&](const PullPermit* pull) { return pull->session_ == session; });
+                       [&](const auto& pull) { return pull.first == session; });
   });
   const auto oldest = own != by_observers_.end() ? own : by_observers_.begin();
   Callbacks ends;
-  for (PullPermit* const pull : oldest->second) {
+  for (const auto& [of, pull] : oldest->second) {
     pull->ended_ = true;
     pull->held_.reset();
     for (auto& end : pull->ends_) ends.push_back(std::move(end));
@@ -134,7 +133,7 @@ PullPermit::Turn PullPermit::Hold(const PullLimits::Parameters& parameters,
         holders.size() == PullLimits::kStepsOfObservers) {
       ends = limits_.EndOldest(session_);
     }
-    holders[parameters].insert(this);
+    holders[parameters].emplace(session_, this);
     held_ = parameters;
   }
   for (const auto& end : ends) end();

@@ -60,7 +60,8 @@ class PullLimits {
  private:
   friend class PullPermit;
   using Callbacks = std::vector<std::function<void()>>;
-  using Holders = std::map<Parameters, std::set<PullPermit*>>;
+  using Pulls = std::set<std::pair<SessionId, PullPermit*>>;
+  using Holders = std::map<Parameters, Pulls>;
 
   absl::Status Enter(SessionId session, bool observes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Leave(PullPermit& pull) ABSL_LOCKS_EXCLUDED(mu_);
