@@ -53,6 +53,15 @@ void Consume(int* argc, char*** argv, const std::vector<std::string>& remaining)
   (*argv)[kept] = nullptr;
 }
 
+// What TryStart() returns when the arguments cannot be used, or ask for a text and for no job: that
+// is CANCELLED, and one rank has the text.
+absl::Status WhyNotParsed(const CLI::ParseError& error) {
+  if (error.get_exit_code() != 0) return ShareFailure(absl::InvalidArgumentError(error.what()));
+  const absl::Status text = absl::CancelledError(error.what());
+  const absl::Status shared = ShareFailure(text);
+  return IsSaidByAnotherRank(shared) ? shared : text;
+}
+
 }  // namespace
 
 Job::Job(std::unique_ptr<WorkerContext> context, std::unique_ptr<Server> server)
@@ -67,6 +76,10 @@ Job Job::Start(int* argc, char*** argv, const JobOptions& options) {
     std::cout << CommandLine(options).app.help((*argv)[0]);
     exit(0);
   }
+  if (absl::IsCancelled(job.status())) {
+    if (!IsSaidByAnotherRank(job.status())) std::cout << job.status().message() << "\n";
+    exit(0);
+  }
   const int code = absl::IsInvalidArgument(job.status()) ? kBadUsage : 1;
   exit(ReportFailure((*argv)[0], job.status(), code));
 }
@@ -76,7 +89,7 @@ absl::StatusOr<Job> Job::TryStart(int* argc, char*** argv, const JobOptions& opt
   try {
     ParseArguments(line.app, *argc, *argv);
   } catch (const CLI::ParseError& error) {
-    return ShareFailure(absl::InvalidArgumentError(error.what()));
+    return WhyNotParsed(error);
   }
   absl::StatusOr<Job> job = Start(line.flags);
   if (job.ok()) Consume(argc, argv, line.app.remaining());

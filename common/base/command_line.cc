@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "common/base/config_file.h"
 #include "common/base/error.h"
 
 namespace sluice {
@@ -20,7 +21,9 @@ namespace {
 constexpr int kBadUsage = 2;
 constexpr char kEnvironment[] =
     "A flag that is not given has the value of its variable in the environment, which is named "
-    "SLUICE_ and the flag's name in capitals, with _ for -. A switch takes true or false.";
+    "SLUICE_ and the flag's name in capitals, with _ for -. A switch takes true or false. A flag "
+    "that is not there either has the value that the file of --config gives it.";
+constexpr char kConfigVariable[] = "SLUICE_CONFIG";
 
 // SLUICE_PUSH_ENCODING for push-encoding.
 std::string VariableOf(absl::string_view flag) {
@@ -39,11 +42,19 @@ void ReadEnvironment(CLI::App& app) {
     if (option->get_lnames().empty()) continue;
     if (option == app.get_help_ptr() || option == app.get_version_ptr()) continue;
     const std::string variable = VariableOf(option->get_lnames().front());
+    if (variable == kConfigVariable) continue;  // CLI11 reads the file before the environment
     if (IsSet(variable)) option->envname(variable);
   }
   for (CLI::App* inner : app.get_subcommands([](CLI::App*) { return true; })) {
     ReadEnvironment(*inner);
   }
+}
+
+// Adds the flags about files of flags. The environment may name a file, too.
+void AddFiles(CLI::App& app, bool reads_environment) {
+  const bool named = reads_environment && IsSet(kConfigVariable);
+  AddConfigFlags(app, named ? std::getenv(kConfigVariable) : "",
+                 [](const std::string& flag) { return IsSet(VariableOf(flag)); });
 }
 
 bool AsksForHelp(const CLI::App& app, int argc, const char* const* argv) {
@@ -83,14 +94,18 @@ void ParseArguments(CLI::App& app, int argc, const char* const* argv) {
   }
   if (app.get_help_ptr() != nullptr && app.get_version_ptr() == nullptr) AddVersionFlag(app, {});
   app.footer(absl::StrCat(app.get_footer(), app.get_footer().empty() ? "" : "\n", kEnvironment));
-  if (!AsksForHelp(app, argc, argv)) ReadEnvironment(app);
+  const bool reads_environment = !AsksForHelp(app, argc, argv);
+  AddFiles(app, reads_environment);
+  if (reads_environment) ReadEnvironment(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const std::string named = NameVariables(error.what());
+    if (error.get_exit_code() == 0) throw;
+    const std::string named = NameFile(app, NameVariables(error.what()));
     if (named == error.what()) throw;
     throw CLI::ParseError(named, static_cast<CLI::ExitCodes>(error.get_exit_code()));
   }
+  if (AsksForConfig(app)) throw CLI::CallForVersion(ConfigText(app), CLI::ExitCodes::Success);
 }
 
 absl::optional<int> ExitCodeOfUsage(CLI::App& app, int argc, const char* const* argv) {

@@ -1,4 +1,4 @@
-// Prints a server's configuration for people and scripts (--print-config).
+// Prints a server's configuration for people and scripts (--print-options).
 
 #ifndef SLUICE_SERVER_PROGRAM_CONFIG_JSON_H_
 #define SLUICE_SERVER_PROGRAM_CONFIG_JSON_H_

@@ -41,7 +41,7 @@ int Fail(const absl::Status& why) {
   return ReportFailure("sluice_server", why, absl::IsInvalidArgument(why) ? 2 : 1);
 }
 
-int PrintConfig(const ServerFlags& flags) {
+int PrintOptions(const ServerFlags& flags) {
   const auto config = DescribeConfig(flags);
   if (!config.ok()) return Fail(config.status());
   std::cout << *config << std::flush;
@@ -58,18 +58,18 @@ int RunServerProgram(int argc, char** argv, const ServerProgramOptions& options)
   flags.files = options.files;
   flags.transforms = options.transforms;
   AddServerFlags(app, flags);
-  bool print_config = false;
+  bool print_options = false;
   app.add_flag(
-      "--print-config", print_config,
-      "print as JSON how a server that is started by hand is configured by these flags, and "
-      "exit");
+      "--print-options", print_options,
+      "print as JSON how a server that is started by hand is configured by these flags, with all "
+      "limits, and exit");
   AddVersionFlag(app, WireVersions());
   const absl::optional<int> exit_code = ExitCodeOfLaunchedUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
   InitLogging();
   KeepFreedMemoryInOneHeap();
   TrustLockOrder();
-  if (print_config) return PrintConfig(flags);
+  if (print_options) return PrintOptions(flags);
   const auto server = LaunchedByMpi() ? StartUnderMpi(flags) : StartByHand(flags);
   if (!server.ok()) return Fail(server.status());
   const int code = (*server)->Serve();

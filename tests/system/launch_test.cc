@@ -375,13 +375,13 @@ TEST_F(StandaloneTest, DataThatAreCutOffAreNamed) {
 // ---- Command lines ----
 
 TEST(CommandLineTest, OfTheServerIsPrintedIfAsked) {
-  const std::string config = OutputOf(ServerProgram({"--print-config", "--mode=async"}), 0);
+  const std::string config = OutputOf(ServerProgram({"--print-options", "--mode=async"}), 0);
   EXPECT_THAT(LinesWith(config, "\"mode\""), ElementsAre("  \"mode\": \"ASYNC\","));
   EXPECT_THAT(
-      LinesWith(OutputOf(ServerProgram({"--print-config", "--mode=bounded", "--workers=3"}), 0),
+      LinesWith(OutputOf(ServerProgram({"--print-options", "--mode=bounded", "--workers=3"}), 0),
                 "\"max_staleness\": 6"),
       SizeIs(1));
-  EXPECT_THAT(OutputOf(ServerProgram({"--print-config", "--mode=bogus"}), 2),
+  EXPECT_THAT(OutputOf(ServerProgram({"--print-options", "--mode=bogus"}), 2),
               HasSubstr("\"bogus\""));
 }
 

@@ -25,7 +25,7 @@ def _with_precompiled(deps, copts, **kwargs):
         deps = deps + select({_PRECOMPILED + "clang": [], "//conditions:default": [_PRECOMPILED + header]}),
     )
 
-def sluice_library(name, deps = [], exclude = [], separate = False, copts = [], **kwargs):
+def sluice_library(name, deps = [], exclude = [], private = [], separate = False, copts = [], **kwargs):
     """Makes one library of all headers and sources of a folder, but for its main programs.
 
     The sources are compiled as one: their headers (LibTorch's, gRPC's, CLI11's) take far longer to compile
@@ -36,6 +36,7 @@ def sluice_library(name, deps = [], exclude = [], separate = False, copts = [], 
       name: of the library; that of the folder where the folder has no program of that name.
       deps: the libraries of other folders, and foreign ones.
       exclude: files that are not part of it.
+      private: headers that only its own sources include.
       separate: compile each source by itself.
       copts: COLD, others, or none.
       **kwargs: as for cc_library.
@@ -51,8 +52,8 @@ def sluice_library(name, deps = [], exclude = [], separate = False, copts = [], 
         )
     native.cc_library(
         name = name,
-        srcs = sources if separate or not sources else [together],
-        hdrs = native.glob(["*.h"], exclude = exclude),
+        srcs = (sources if separate or not sources else [together]) + private,
+        hdrs = native.glob(["*.h"], exclude = exclude + private),
         **_with_precompiled(deps, copts, **kwargs)
     )
 

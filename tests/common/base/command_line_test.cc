@@ -1,6 +1,8 @@
 #include "common/base/command_line.h"
 
 #include <cstdlib>
+#include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -151,6 +153,147 @@ TEST_F(EnvironmentTest, AFlagOfAProgramWithAHelpOfItsOwnIsNoRequestForHelp) {
   Set("SLUICE_WORKERS", "3");
   EXPECT_EQ(Parse({"-h"}), "");
   EXPECT_EQ(workers_, 3);
+}
+
+// The same program, and a file of flags.
+class ConfigFileTest : public EnvironmentTest {
+ protected:
+  ConfigFileTest() : path_(absl::StrCat(::testing::TempDir(), "/job.json")) {
+    const std::map<std::string, int> kLevels = {{"low", 0}, {"high", 1}};
+    app_.add_option("--level", level_)->transform(CLI::CheckedTransformer(kLevels));
+    app_.add_option("--hosts", hosts_);
+  }
+
+  // Parses the words with this file.
+  std::string ParseFile(const std::string& text, std::vector<const char*> words = {}) {
+    std::ofstream(path_) << text;
+    argument_ = absl::StrCat("--config=", path_);
+    words.push_back(argument_.c_str());
+    return Parse(words);
+  }
+
+  // The error of a file, which must name it.
+  std::string ErrorOf(const std::string& text) {
+    const std::string error = ParseFile(text);
+    EXPECT_THAT(error, HasSubstr(path_));
+    return error;
+  }
+
+  const std::string path_;
+  std::string argument_;
+  int level_ = 0;
+  std::vector<std::string> hosts_;
+};
+
+TEST_F(ConfigFileTest, SetsFlagsOfEveryKindAndHasComments) {
+  EXPECT_EQ(ParseFile(R"({
+    // how it is sent
+    "push-encoding": "int8", /* and by whom */ "workers": 3,
+    "test": false, "nesterov": true, "level": "high", "hosts": ["a", "b"]})"),
+            "");
+  EXPECT_EQ(encoding_, "int8");
+  EXPECT_EQ(workers_, 3);
+  EXPECT_FALSE(test_);
+  EXPECT_TRUE(nesterov_);
+  EXPECT_EQ(level_, 1);
+  EXPECT_EQ(hosts_, std::vector<std::string>({"a", "b"}));
+}
+
+TEST_F(ConfigFileTest, IsOverruledByTheEnvironmentAndTheCommandLine) {
+  Set("SLUICE_PUSH_ENCODING", "sign");
+  Set("SLUICE_WORKERS", "4");
+  EXPECT_EQ(ParseFile(R"({"push-encoding": "int8", "workers": 3, "every": 7, "directory": "d"})",
+                      {"--workers=5"}),
+            "");
+  EXPECT_EQ(encoding_, "sign");
+  EXPECT_EQ(workers_, 5);
+  EXPECT_EQ(every_, 7);
+}
+
+TEST_F(ConfigFileTest, IsNamedByTheEnvironment) {
+  std::ofstream(path_) << R"({"workers": 3})";
+  Set("SLUICE_CONFIG", path_);
+  EXPECT_EQ(Parse(), "");
+  EXPECT_EQ(workers_, 3);
+}
+
+TEST_F(ConfigFileTest, IsNotLookedForWhereTheCommandLineNamesAnother) {
+  Set("SLUICE_CONFIG", "/nowhere/job.json");
+  EXPECT_EQ(ParseFile(R"({"workers": 3})"), "");
+  EXPECT_EQ(workers_, 3);
+}
+
+TEST_F(ConfigFileTest, AMissingFileIsNamed) {
+  EXPECT_THAT(Parse({"--config=/nowhere/job.json"}), HasSubstr("/nowhere/job.json"));
+}
+
+TEST_F(ConfigFileTest, AMissingFileOfTheEnvironmentIsNamed) {
+  Set("SLUICE_CONFIG", "/nowhere/else.json");
+  EXPECT_THAT(Parse(), HasSubstr("/nowhere/else.json"));
+}
+
+TEST_F(ConfigFileTest, AnErrorOfSyntaxNamesTheLineAndTheColumn) {
+  EXPECT_THAT(ErrorOf("{\n  \"workers\": 3\n  \"every\": 4}"), HasSubstr("line 3, column 9"));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("line 1, column 1"));
+}
+
+TEST_F(ConfigFileTest, AnUnknownKeyIsToldTheNearest) {
+  EXPECT_THAT(ErrorOf(R"({"worker": 3})"),
+              HasSubstr("no flag of this program is named \"worker\"; the nearest is \"workers\""));
+}
+
+TEST_F(ConfigFileTest, RefusesWhatIsNoFlagOfAFile) {
+  for (const char* key : {"config", "print-config", "help", "version", "no-test"}) {
+    EXPECT_THAT(ErrorOf(absl::StrCat("{\"", key, "\": true}")),
+                HasSubstr("no flag of this program"))
+        << key;
+  }
+}
+
+TEST_F(ConfigFileTest, RefusesValuesOfAWrongType) {
+  EXPECT_THAT(ErrorOf(R"({"test": 1})"), HasSubstr("\"test\" is 1, expected true or false"));
+  for (const char* value : {"true", "null", "{}", "[3]", "\"\""}) {
+    EXPECT_THAT(ErrorOf(absl::StrCat("{\"workers\": ", value, "}")),
+                HasSubstr(absl::StrCat("\"workers\" is ", value, ", expected a number or a text")));
+  }
+  EXPECT_THAT(ErrorOf("[]"), HasSubstr("no JSON object"));
+  EXPECT_THAT(ErrorOf(R"({"workers": 3, "workers": 4})"), HasSubstr("\"workers\" is there twice"));
+}
+
+TEST_F(ConfigFileTest, AWrongValueNamesTheFlagAndTheFile) {
+  EXPECT_THAT(ErrorOf(R"({"workers": 30})"), HasSubstr("--workers"));
+  EXPECT_THAT(ErrorOf(R"({"workers": "many"})"), HasSubstr("--workers"));
+}
+
+TEST_F(ConfigFileTest, RefusesAFileWithoutEnd) {
+  EXPECT_THAT(Parse({"--config=/dev/zero"}), HasSubstr("/dev/zero: it is larger than 1 MiB"));
+}
+
+TEST_F(ConfigFileTest, PrintsWhatItReads) {
+  const std::string printed =
+      R"({
+  "workers": 3,
+  "test": false,
+  "nesterov": true,
+  "level": "high",
+  "hosts": [
+    "a",
+    "b"
+  ],
+  "push-encoding": "int8"
+})";
+  EXPECT_EQ(Parse({"--push-encoding=int8", "--workers=3", "--no-test", "--nesterov", "--level=high",
+                   "--hosts", "a", "b", "--print-config"}),
+            printed);
+  EXPECT_EQ(ParseFile(printed, {"--print-config"}), printed);
+}
+
+TEST_F(ConfigFileTest, PrintsDefaultsWhoseFlagsMayBeGiven) {
+  app_.get_option("--workers")->capture_default_str();
+  app_.get_option("--every")->capture_default_str();
+  EXPECT_EQ(Parse({"--print-config"}), "{\n  \"workers\": 1\n}");
+  EXPECT_EQ(Parse({"--directory=d", "--print-config"}),
+            "{\n  \"workers\": 1,\n  \"directory\": \"d\",\n  \"every\": 0\n}");
 }
 
 TEST(NameVariablesTest, NamesTheVariableOfASwitchThatIsTurnedOff) {
