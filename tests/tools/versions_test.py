@@ -16,6 +16,7 @@ PROGRAMS = {
     "worker/sluice_train": ["protocol", "gRPC", "LibTorch"],
     "tools/evaluate/sluice_evaluate": ["protocol", "gRPC", "LibTorch"],
     "tools/ctl/sluicectl": [],
+    "tools/doctor/sluice_doctor": ["protocol", "gRPC"],
     "tools/ctl/sluicectl_export": ["LibTorch"],
 }
 with open("common/base/version.h", encoding="utf-8") as header:

@@ -1,0 +1,115 @@
+#include "tools/doctor/file_checks.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/file_descriptor.h"
+#include "common/net/address.h"
+#include "common/net/listening_sockets.h"
+#include "common/net/unix_socket.h"
+#include "common/security/secret_file.h"
+#include "common/storage/file_system.h"
+#include "server/program/security_flags.h"
+
+namespace sluice {
+namespace {
+
+absl::Status TryCredentials(const TlsFiles& files) {
+  SecurityFlags flags;
+  flags.tls = files;
+  const auto source = CredentialsFrom(flags);
+  return source.ok() ? (*source)().status() : source.status();
+}
+
+// Writes a file as a server does, syncs it, and removes it.
+absl::Status TryDirectory(const std::string& directory) {
+  FileSystem& files = RealFileSystem();
+  const std::string path = absl::StrCat(directory, "/.sluice-doctor-", getpid());
+  auto file = files.Create(path);
+  if (!file.ok()) return file.status();
+  absl::Status status = (*file)->Append(std::string(4096, 'x'));
+  status.Update((*file)->Sync());
+  status.Update(files.Remove(path));
+  status.Update(files.SyncDirectory(directory));
+  return status;
+}
+
+Finding CheckDirectory(const std::string& directory) {
+  std::error_code error;
+  const auto space = std::filesystem::space(directory, error);
+  const std::string free =
+      error ? "unknown" : absl::StrFormat("%.0f MB", static_cast<double>(space.available) / 1e6);
+  return FindingOf("checkpoints", TryDirectory(directory),
+                   absl::StrCat(directory, " can be written and synced, ", free, " are free"),
+                   Verdict::kWrong, "make a directory that this user may write, with free space");
+}
+
+absl::Status TryToListen(const std::string& text) {
+  const auto address = ParseAddress(text);
+  if (!address.ok()) return address.status();
+  const absl::Status opened = ListeningSockets::Open(*address, absl::Seconds(1)).status();
+  if (opened.ok()) return opened;
+  return absl::UnavailableError(absl::StrCat(text, ": ", opened.message()));
+}
+
+absl::Status TryToConnect(const std::string& text) {
+  const auto address = ParseAddress(text);
+  if (!address.ok()) return address.status();
+  if (address->is_unix()) return ConnectUnix(address->unix_path).status();
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const std::string port = absl::StrCat(address->port);
+  const int resolved = getaddrinfo(address->host.c_str(), port.c_str(), &hints, &found);
+  if (resolved != 0) {
+    return absl::UnavailableError(absl::StrCat(address->host, ": ", gai_strerror(resolved)));
+  }
+  int error = ECONNREFUSED;
+  for (const addrinfo* one = found; one != nullptr && error != 0; one = one->ai_next) {
+    const FileDescriptor socket(::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, 0));
+    const timeval wait = {5, 0};
+    setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);  // also of connect()
+    error = connect(socket.get(), one->ai_addr, one->ai_addrlen) == 0 ? 0 : errno;
+  }
+  freeaddrinfo(found);
+  if (error == 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(text, ": ", strerror(error)));
+}
+
+}  // namespace
+
+Findings CheckNamed(const NamedThings& things) {
+  Findings findings;
+  const TlsFiles& tls = things.tls;
+  if (!tls.certificate.empty() || !tls.key.empty() || !tls.authority.empty()) {
+    findings.push_back(FindingOf("certificate", TryCredentials(tls),
+                                 "valid now, and the key belongs to it", Verdict::kWrong,
+                                 "server/rpc/access/README.md says how to make one"));
+  }
+  if (!things.token_file.empty()) {
+    findings.push_back(FindingOf("token", ReadSecretFile(things.token_file).status(),
+                                 "only this user can read it", Verdict::kWrong,
+                                 "workers and server need the same secret"));
+  }
+  if (!things.checkpoint_dir.empty()) findings.push_back(CheckDirectory(things.checkpoint_dir));
+  if (!things.listen.empty()) {
+    findings.push_back(FindingOf("listen", TryToListen(things.listen), things.listen + " is free",
+                                 Verdict::kWrong,
+                                 "end the process that has it, or choose another port"));
+  }
+  if (!things.server.empty()) {
+    findings.push_back(FindingOf("server", TryToConnect(things.server),
+                                 things.server + " accepts connections", Verdict::kWrong,
+                                 "check the address, that the server runs, and firewalls"));
+  }
+  return findings;
+}
+
+}  // namespace sluice
