@@ -66,6 +66,16 @@ class DescribeTest(unittest.TestCase):
         self.assertIn("    --a-flag-with-a-long-name) _filedir; return ;;", lines)
         self.assertTrue(any("--help --mode= --a-flag-with-a-long-name=" in line for line in lines))
 
+    def test_completes_commands_and_leaves_the_rest_to_their_programs(self):
+        told = describe.Help("Runs.\nUsage: all COMMAND\n\nSubcommands:\n"
+                             "  train                       trains, too (its_program)\n"
+                             "  help                        prints this\n")
+        self.assertEqual(describe.programs_of(told), {"train": "its_program"})
+        lines = list(describe.completion_of_commands("all", told))
+        self.assertIn('    mapfile -t COMPREPLY < <(compgen -W "train help" -- "$cur")', lines)
+        self.assertIn("    train) program=its_program ;;", lines)
+        self.assertEqual(describe.programs_of(describe.Help(HELP)), {})
+
     def test_a_page_hides_no_line_and_no_hyphen_from_the_formatter(self):
         page = list(describe.manual("program", "1.2", describe.Help(HELP.replace("take -x", ".take -x")), {}, "2026-01-02"))
         self.assertEqual(page[0], '.TH PROGRAM 1 "2026-01-02" "Sluice 1.2" "User Commands"')

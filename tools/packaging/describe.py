@@ -88,8 +88,16 @@ def help_of(program, *words):
     return Help(subprocess.run([program, *words, "--help"], check=True, capture_output=True, text=True).stdout)
 
 
+def programs_of(root):
+    """The programs that `sluice` runs, if this is its help: command -> program."""
+    runs = ((option.names, re.search(r"\((\w+)\)$", option.text)) for option in root.section("Subcommands"))
+    return {command: program.group(1) for command, program in runs if program}
+
+
 def commands_of(program, root):
     """The commands of a program, and theirs: words -> Help."""
+    if programs_of(root):
+        return {}
     found, ahead = {}, [(option.names,) for option in root.section("Subcommands")]
     while ahead:
         words = ahead.pop(0)
@@ -126,7 +134,10 @@ def manual(name, version, root, commands, date):
                 continue
             arguments = " ".join(argument.names for argument in its.section("Positionals"))
             yield from (".TP", f"\\fB{escaped(' '.join(words))}\\fR \\fI{escaped(arguments)}\\fR", escaped(its.purpose))
-    yield ".SH OPTIONS"
+    if programs_of(root):
+        yield from (".SH COMMANDS", *entries(root.section("Subcommands")))
+    else:
+        yield ".SH OPTIONS"
     for section in root.sections:
         if section.title in ("Positionals", "Subcommands"):
             continue
@@ -137,7 +148,7 @@ def manual(name, version, root, commands, date):
         yield ".SH NOTES"
         for note in root.notes:
             yield from (".PP", escaped(note))
-    others = {"sluice_server", "sluice_train", "sluice_evaluate", "sluicectl"} - {name}
+    others = {"sluice", "sluice_server", "sluice_train", "sluice_evaluate", "sluice_doctor", "sluicectl"} - {name}
     yield from (".SH SEE ALSO", ", ".join(f"{escaped(other)}(1)" for other in sorted(others)))
 
 
@@ -184,6 +195,31 @@ def completion(name, root, commands):
     yield f"complete -F _{name} {name}"
 
 
+def completion_of_commands(name, root):
+    """After a command, the completion of its program does the rest."""
+    words = " ".join(option.names for option in root.section("Subcommands"))
+    yield f"# Completes the command line of {name}."
+    yield f"_{name}() {{"
+    yield "  local cur prev words cword"
+    yield "  _init_completion || return"
+    yield "  if [[ $cword -eq 1 || ($cword -eq 2 && ${words[1]} == help) ]]; then"
+    yield f'    mapfile -t COMPREPLY < <(compgen -W "{words}" -- "$cur")'
+    yield "    return"
+    yield "  fi"
+    yield "  local program"
+    yield "  case ${words[1]} in"
+    for command, program in programs_of(root).items():
+        yield f"    {command}) program={program} ;;"
+    yield "    *) return ;;"
+    yield "  esac"
+    yield '  COMP_LINE="$program${COMP_LINE#*"${words[1]}"}" COMP_POINT=${#COMP_LINE}'
+    yield '  COMP_WORDS=("$program" "${COMP_WORDS[@]:2}") COMP_CWORD=$((COMP_CWORD - 1))'
+    yield '  declare -F "_$program" >/dev/null || _completion_loader "$program"'
+    yield '  ! declare -F "_$program" >/dev/null || "_$program"'
+    yield "}"
+    yield f"complete -F _{name} {name}"
+
+
 def main():
     if len(sys.argv) != 4:
         sys.exit(__doc__)
@@ -193,7 +229,8 @@ def main():
     commands = commands_of(program, root)
     date = time.strftime("%Y-%m-%d", time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH", time.time()))))
     for file, lines in ((f"{name}.1", manual(name, version, root, commands, date)),
-                        (name, completion(name, root, commands))):
+                        (name, completion_of_commands(name, root) if programs_of(root)
+                         else completion(name, root, commands))):
         with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
             out.writelines(line + "\n" for line in lines)
 
