@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/random.h"
+#include "common/base/version.h"
 #include "common/net/network.h"
 #include "common/security/secret_file.h"
 #include "server/program/server_flags.h"
@@ -160,6 +161,7 @@ JoinRequest WorkerContext::Identity(SessionRole role) const {
   request.process_nonce = nonce_;
   request.host = HostName();
   request.pid = static_cast<uint32_t>(getpid());
+  request.version = kVersion;
   // Shown to people only, so a long name may be cut.
   request.push_encoding = Shown(EncodingChoiceName(push_encoding_.choice)).substr(0, 64);
   request.pull_encoding = Shown(EncodingChoiceName(pull_encoding_)).substr(0, 64);

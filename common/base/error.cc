@@ -22,6 +22,7 @@ constexpr ReasonEntry kReasons[] = {
     {Reason::kBadToken, absl::StatusCode::kUnauthenticated, "BAD_TOKEN"},
     {Reason::kWrongRole, absl::StatusCode::kPermissionDenied, "WRONG_ROLE"},
     {Reason::kWrongJob, absl::StatusCode::kFailedPrecondition, "WRONG_JOB"},
+    {Reason::kVersionMismatch, absl::StatusCode::kFailedPrecondition, "VERSION_MISMATCH"},
     {Reason::kLayoutMismatch, absl::StatusCode::kFailedPrecondition, "LAYOUT_MISMATCH"},
     {Reason::kOptimizerMismatch, absl::StatusCode::kFailedPrecondition, "OPTIMIZER_MISMATCH"},
     {Reason::kNotInitialized, absl::StatusCode::kFailedPrecondition, "NOT_INITIALIZED"},

@@ -19,6 +19,7 @@ enum class Reason {
   kBadToken,
   kWrongRole,
   kWrongJob,
+  kVersionMismatch,
   kLayoutMismatch,
   kOptimizerMismatch,
   kNotInitialized,

@@ -39,6 +39,7 @@ struct JoinRequest {
   uint32_t pid = 0;
   std::string push_encoding;  // shown to people
   std::string pull_encoding;  // shown to people
+  std::string version;        // of Sluice, shown to people
   Layout layout;
   OptimizerConfig optimizer;       // ignored for observers
   absl::optional<uint32_t> index;  // place among the workers, if the launcher gave one

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kMaxHostName = 256;
 constexpr size_t kMaxEncodingName = 64;
+constexpr size_t kMaxVersion = 64;
 
 }  // namespace
 
@@ -27,6 +28,7 @@ v1::JoinRequest ToProto(const JoinRequest& request) {
   message.set_pid(request.pid);
   message.set_push_encoding(request.push_encoding);
   message.set_pull_encoding(request.pull_encoding);
+  message.set_version(request.version);
   for (const LayoutRange& range : request.layout.ranges()) {
     *message.mutable_layout()->add_ranges() = ToProto(range);
   }
@@ -51,7 +53,8 @@ absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message) {
   const std::tuple<const char*, const std::string&, size_t> names[] = {
       {"host", message.host(), kMaxHostName},
       {"push_encoding", message.push_encoding(), kMaxEncodingName},
-      {"pull_encoding", message.pull_encoding(), kMaxEncodingName}};
+      {"pull_encoding", message.pull_encoding(), kMaxEncodingName},
+      {"version", message.version(), kMaxVersion}};
   for (const auto& [field, name, most] : names) {
     if (name.size() <= most) continue;
     return BadField(field, absl::StrCat("a name of ", name.size(), " bytes"),
@@ -66,6 +69,7 @@ absl::StatusOr<JoinRequest> FromProto(const v1::JoinRequest& message) {
   request.pid = message.pid();
   request.push_encoding = message.push_encoding();
   request.pull_encoding = message.pull_encoding();
+  request.version = message.version();
   if (message.has_index()) request.index = message.index();
   auto layout = FromProto(message.layout());
   if (!layout.ok()) return layout.status();

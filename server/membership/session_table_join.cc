@@ -49,6 +49,7 @@ absl::StatusOr<const SessionRecord*> SessionTable::Open(const JoinRequest& reque
   record.pid = request.pid;
   record.push_encoding = request.push_encoding;
   record.pull_encoding = request.pull_encoding;
+  record.version = request.version;
   const uint32_t wanted = keeps_place ? index : request.index.value_or(index);
   record.index = request.role == SessionRole::kWorker ? wanted : 0;
   record.presence = Presence::kPresent;

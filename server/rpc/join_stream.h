@@ -16,6 +16,7 @@
 #include "common/wire/chunk.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
+#include "common/wire/versions.h"
 #include "server/rpc/session_resources.h"
 #include "server/shard/shard.h"
 #include "sluice/v1/parameter_server.pb.h"
@@ -49,6 +50,9 @@ class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStrea
     v1::JoinEvent event;
     *event.mutable_welcome() = ToProto(*welcome);
     event.mutable_welcome()->set_shares_memory(resources_.memories.Open(welcome->session, message));
+    event.mutable_welcome()->set_protocol(kServedRevisions.newest);
+    event.mutable_welcome()->set_version(kVersion);
+    resources_.versions.Saw(message.worker(), message.version());
     absl::MutexLock lock(&mu_);
     session_ = welcome->session;
     events_.push_front(std::move(event));  // events may have come before it
@@ -85,6 +89,10 @@ class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStrea
 
  private:
   absl::StatusOr<Welcome> Join(const v1::JoinRequest& message) {
+    // First of all: another revision may mean other things by the other fields.
+    const absl::Status fits =
+        CheckWorkerRevision(kServedRevisions, message.protocol(), message.version());
+    if (!fits.ok()) return fits;
     absl::StatusOr<JoinRequest> request = FromProto(message);
     if (!request.ok()) return request.status();
     ShareLayout(*request);

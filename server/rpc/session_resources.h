@@ -14,6 +14,7 @@
 #include "server/rpc/offer_turns.h"
 #include "server/rpc/shared_memories.h"
 #include "server/rpc/snapshot_chunks.h"
+#include "server/rpc/version_log.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
@@ -51,6 +52,7 @@ struct SessionResources {
   OfferTurns offers;
   PullLimits pulls;
   SnapshotChunks chunks;
+  VersionLog versions;
 };
 
 }  // namespace sluice

@@ -57,6 +57,7 @@ struct SessionRecord {
   uint32_t pid = 0;
   std::string push_encoding;  // JoinRequest.push_encoding, only shown
   std::string pull_encoding;  // JoinRequest.pull_encoding, only shown
+  std::string version;        // JoinRequest.version, only shown
   uint32_t index = 0;         // its rank among the workers; 0 for observers
   Presence presence = Presence::kPresent;
   absl::Time last_seen = absl::InfinitePast();      // its last call, or when its connection broke

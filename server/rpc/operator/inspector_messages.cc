@@ -187,6 +187,7 @@ v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state) {
   message.set_pid(record.pid);
   message.set_push_encoding(record.push_encoding);
   message.set_pull_encoding(record.pull_encoding);
+  message.set_version(record.version);
   for (const auto& [type, size] : record.attachments) {
     v1::AttachmentSize& attachment = *message.add_attachments();
     attachment.set_type(type);

@@ -29,7 +29,7 @@ constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
 // The messages as a person writes them, from the contract alone.
 constexpr char kJoinRequest[] = R"(
   job_id: "job-1" role: WORKER worker: "worker-2" process_nonce: 18446744073709551615
-  host: "node7" pid: 4242 index: 2
+  host: "node7" pid: 4242 index: 2 version: "0.1.0"
   layout {
     ranges { name: "conv" shape: 4 shape: 3 kind: PARAMETER dtype: FLOAT32 offset: 0 length: 12 }
     ranges { name: "scale" kind: PARAMETER dtype: FLOAT64 offset: 12 length: 1 }
@@ -100,6 +100,7 @@ TEST(WireJoinTest, ReadsEveryField) {
   EXPECT_EQ(request->host, "node7");
   EXPECT_EQ(request->pid, 4242u);
   EXPECT_EQ(request->index, absl::make_optional(2u));
+  EXPECT_EQ(request->version, "0.1.0");
   const auto& sgd = std::get<SgdOptions>(request->optimizer.options);
   EXPECT_EQ(sgd.learning_rate, 0.05);
   EXPECT_EQ(sgd.momentum, 0.9);
@@ -198,6 +199,14 @@ TEST(WireJoinTest, TakesNamesOfEncodingsOf64BytesAndRefusesLongerOnes) {
   EXPECT_THAT(at(64, 64), IsOk());
   EXPECT_THAT(at(65, 0), RefusesField("push_encoding", "a name of 65 bytes, expected at most 64"));
   EXPECT_THAT(at(0, 65), RefusesField("pull_encoding", "a name of 65 bytes, expected at most 64"));
+}
+
+TEST(WireJoinTest, TakesVersionsOf64BytesAndRefusesLongerOnes) {
+  const auto at = [](size_t size) {
+    return Join([&](auto& request) { request.set_version(std::string(size, '1')); });
+  };
+  EXPECT_THAT(at(64), IsOk());
+  EXPECT_THAT(at(65), RefusesField("version", "a name of 65 bytes, expected at most 64"));
 }
 
 TEST(WireJoinTest, RefusesANonceOfZero) {

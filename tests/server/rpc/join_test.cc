@@ -7,8 +7,12 @@
 #include <limits>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/version.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/rpc/version_log.h"
+#include "tests/testing/server/generic_call.h"
 #include "tests/testing/server/trained_server_test.h"
 
 namespace sluice {
@@ -58,6 +62,70 @@ TEST(GrpcSessionTest, TellsAProcessThatItIsKnownAndAnotherThatItIsNot) {
   another.set_process_nonce(another.process_nonce() + 1);
   EXPECT_FALSE(world.JoinAs(another)->resumed());
 }
+
+// ---- Versions ----
+
+TEST(GrpcSessionTest, TellsItsRevisionAndItsVersion) {
+  ServerWorld world(Sync(1));
+  const auto welcome = world.Join("a");  // who states neither
+  ASSERT_THAT(welcome, IsOk());
+  EXPECT_EQ(welcome->protocol(), 1u);
+  EXPECT_EQ(welcome->version(), kVersion);
+}
+
+TEST(GrpcSessionTest, LetsAWorkerOfItsRevisionAndOfAnyVersionIn) {
+  ServerWorld world(Sync(1));
+  v1::JoinRequest request = world.RequestOf("a");
+  request.set_protocol(1);
+  request.set_version("99.0");
+  EXPECT_THAT(world.JoinAs(request), IsOk());
+}
+
+TEST_F(GrpcJoinTest, RefusesAWorkerOfARevisionThatItDoesNotServeBeforeItReadsTheRest) {
+  EXPECT_THAT(JoinBut([](v1::JoinRequest& request) {
+                request.set_protocol(99);
+                request.set_version("9.9.0");
+                request.clear_layout();
+              }),
+              IsError(Reason::kVersionMismatch,
+                      AllOf(HasSubstr("the worker speaks revision 99 of the protocol (Sluice "
+                                      "9.9.0), the server serves revisions 0 to 1 (Sluice "),
+                            HasSubstr("; upgrade the server"))));
+}
+
+TEST_F(GrpcJoinTest, RefusesItInPartsToo) {
+  v1::JoinRequest request = world_.RequestOf("b");
+  request.set_protocol(99);
+  grpc::GenericStub stub(
+      grpc::CreateChannel(world_.address().ToString(), grpc::InsecureChannelCredentials()));
+  GenericCall call(stub, "/sluice.v1.ParameterServer/JoinInParts");
+  ASSERT_TRUE(call.Write(request.SerializeAsString()));
+  EXPECT_FALSE(call.Read().has_value());
+  EXPECT_THAT(call.Finish(), IsError(Reason::kVersionMismatch, HasSubstr("of an unknown version")));
+}
+
+TEST(VersionLogTest, TellsOfAnotherVersionOnceForEachWorker) {
+  VersionLog log;
+  EXPECT_EQ(log.Saw("a", "9.9"),
+            absl::StrCat("a runs Sluice 9.9, this server ", kVersion,
+                         "; they understand each other, but upgrade the older one"));
+  EXPECT_EQ(log.Saw("a", "9.9"), "");
+  EXPECT_NE(log.Saw("b", "9.9"), "");
+  EXPECT_NE(log.Saw("a", "9.8"), "");
+}
+
+TEST(VersionLogTest, SaysNothingOfItsOwnVersionOrOfNone) {
+  VersionLog log;
+  EXPECT_EQ(log.Saw("a", kVersion), "");
+  EXPECT_EQ(log.Saw("a", ""), "");
+}
+
+TEST(VersionLogTest, EscapesAndCutsWhatAPeerSays) {
+  VersionLog log;
+  EXPECT_THAT(log.Saw("a\nb", "1\n2"), HasSubstr("a\\nb runs Sluice 1\\n2, this server"));
+}
+
+// ---- Who is not let in ----
 
 TEST_F(GrpcJoinTest, NamesTheFirstParameterThatDiffersAndBothShapes) {
   EXPECT_THAT(JoinBut([](v1::JoinRequest& request) {

@@ -65,10 +65,18 @@ class GrpcConnection final : public ServerConnection {
 
   absl::StatusOr<Welcome> Join(const JoinRequest& request) override {
     session_ = nullptr;
-    session_ = std::make_unique<Session>(*streams_, ToProto(request), options_.token);
+    v1::JoinRequest message = ToProto(request);
+    message.set_protocol(options_.revisions.newest);
+    session_ = std::make_unique<Session>(*streams_, std::move(message), options_.token);
     const auto event = NextMessage(absl::InfiniteDuration());
     if (!event.ok()) return event.status();
     if (!event->has_welcome()) return UnexpectedMessage("Join", "welcome");
+    const absl::Status fits = CheckServerRevision(options_.revisions, event->welcome().protocol(),
+                                                  event->welcome().version());
+    if (!fits.ok()) {
+      session_ = nullptr;
+      return fits;
+    }
     auto welcome = FromProto(event->welcome());
     if (welcome.ok()) {
       session_->id = welcome->session;

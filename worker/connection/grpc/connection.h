@@ -12,6 +12,7 @@
 #include "common/encoding/transforms/builtin_transforms.h"
 #include "common/security/credentials_source.h"
 #include "common/trace/trace.h"
+#include "common/wire/versions.h"
 #include "worker/connection/server_connection.h"
 
 namespace sluice {
@@ -34,6 +35,8 @@ struct GrpcConnectionOptions {
   Encoding pull_encoding;
   // Decodes parameters; has the transform of every encoding that they are pulled in.
   TransformRegistry transforms = BuiltinTransforms();
+  // The protocol that this side states and needs. Tests have others.
+  Revisions revisions = kWorkerRevisions;
 };
 
 // Connects to a server. If it cannot be reached, logs that and waits up to `connect_timeout`.

@@ -360,6 +360,18 @@ TEST(InspectorTest, TellsTheEncodingsThatAWorkerNamed) {
   EXPECT_EQ(JsonAt(json, "workers.0.pullEncoding"), "bfloat16");
 }
 
+TEST(InspectorTest, TellsTheVersionThatAWorkerNamed) {
+  ServerWorld world(Sync(2));
+  ReflectionClient client(world.address().ToString());
+  v1::JoinRequest request = world.RequestOf("a");
+  request.set_version("0.2.0-rc1");
+  ASSERT_THAT(world.JoinAs(request), IsOk());
+  ASSERT_THAT(world.Join("b"), IsOk());
+  const std::string json = Inspect(client, "ListWorkers");
+  EXPECT_EQ(JsonAt(json, "workers.0.version"), "0.2.0-rc1");
+  EXPECT_EQ(JsonAt(json, "workers.1.version"), "");
+}
+
 TEST(InspectorTest, RefusesAPageTokenThatItNeverGave) {
   ServerWorld world(Sync(1));
   ReflectionClient client(world.address().ToString());
