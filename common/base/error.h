@@ -40,6 +40,7 @@ enum class Reason {
   kUnknownSession,
   kTooManyWorkers,
   kTooManyPulls,
+  kTooManyProbes,
   kModelTooLarge,
   kJournalStopped,
   kNotFound,

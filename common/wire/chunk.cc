@@ -259,6 +259,10 @@ template absl::StatusOr<TensorChunk> DecodeChunk<v1::InitializeParamsRequest>(
     const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 template absl::StatusOr<TensorChunk> DecodeChunk<v1::PullParamsResponse>(
     const grpc::ByteBuffer& bytes, const SenderMemory& memory);
+template absl::StatusOr<TensorChunk> DecodeChunk<v1::MeasureRequest>(const grpc::ByteBuffer& bytes,
+                                                                     const SenderMemory& memory);
+template absl::StatusOr<TensorChunk> DecodeChunk<v1::MeasureResponse>(const grpc::ByteBuffer& bytes,
+                                                                      const SenderMemory& memory);
 
 grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& message) {
   const grpc::Slice slice(message.SerializeAsString());

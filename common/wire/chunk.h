@@ -1,8 +1,9 @@
 // Writes and reads the messages that carry chunks of tensors, without copying the payload.
 //
-// PushGradientsRequest, InitializeParamsRequest and PullParamsResponse have their chunk in the same
-// field. These functions write and read the bytes of the three messages themselves: gRPC sends the
-// payload from where it lies in memory, and the reader uses it where it was received. The bytes are
+// PushGradientsRequest, InitializeParamsRequest, PullParamsResponse and the messages of a probe
+// have their chunk in the same field. These functions write and read the bytes of these messages
+// themselves: gRPC sends the payload from where it lies in memory, and the reader uses it where it
+// was received. The bytes are
 // exactly those of protobuf. If a message is valid protobuf but ordered differently from what
 // generated code writes, the generated parser reads it. The gRPC code of server and worker calls
 // these functions, from any thread.
@@ -22,6 +23,7 @@
 #include "common/tensor/shared_memory.h"
 #include "common/tensor/tensor_chunk.h"
 #include "sluice/v1/parameter_server.pb.h"
+#include "sluice/v1/probe.pb.h"
 
 namespace sluice {
 
@@ -61,7 +63,7 @@ grpc::ByteBuffer EncodeSharedChunk(uint64_t offset, uint64_t first, uint64_t cou
 // The sender's shared memory, as the receiver sees it; null if the sender shares none.
 using SenderMemory = std::shared_ptr<const SharedMemoryView>;
 
-// Returns the chunk of a `Message`, which is one of the three above. The chunk shares the memory of
+// Returns the chunk of a `Message`, which is one of those above. The chunk shares the memory of
 // `bytes`, or the sender's memory. Encoded elements are not decoded yet. Errors:
 //   BAD_ARGUMENT   the bytes are not such a message, or the message has no chunk
 //   BAD_CHUNK      the payload is not a whole number of elements, the elements are not in the
@@ -76,6 +78,10 @@ extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::PushGradientsRequest
 extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::InitializeParamsRequest>(
     const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::PullParamsResponse>(
+    const grpc::ByteBuffer& bytes, const SenderMemory& memory);
+extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::MeasureRequest>(
+    const grpc::ByteBuffer& bytes, const SenderMemory& memory);
+extern template absl::StatusOr<TensorChunk> DecodeChunk<v1::MeasureResponse>(
     const grpc::ByteBuffer& bytes, const SenderMemory& memory);
 
 // Encodes any other message with the generated code.

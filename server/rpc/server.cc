@@ -19,18 +19,24 @@
 #include "server/rpc/operator/open_watches.h"
 #include "server/rpc/operator/reflection.h"
 #include "server/rpc/parameter_service.h"
+#include "server/rpc/probe_service.h"
 #include "sluice/v1/admin.grpc.pb.h"
 #include "sluice/v1/inspector.grpc.pb.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
+#include "sluice/v1/probe.grpc.pb.h"
 
 namespace sluice {
 namespace {
 
 // What reflection lists.
 std::vector<std::string> ServiceNames() {
-  return {v1::ParameterServer::service_full_name(), v1::Admin::service_full_name(),
-          v1::Inspector::service_full_name(),       "grpc.health.v1.Health",
-          "grpc.reflection.v1.ServerReflection",    "grpc.reflection.v1alpha.ServerReflection"};
+  return {v1::ParameterServer::service_full_name(),
+          v1::Admin::service_full_name(),
+          v1::Inspector::service_full_name(),
+          v1::Probe::service_full_name(),
+          "grpc.health.v1.Health",
+          "grpc.reflection.v1.ServerReflection",
+          "grpc.reflection.v1alpha.ServerReflection"};
 }
 
 // The time in which a peer has to answer: with an acknowledgement in TCP, or to a ping of gRPC.
@@ -152,6 +158,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
   std::vector<std::unique_ptr<grpc::Service>> services;
   services.push_back(
       MakeGrpcParameterService(options.token, options.transforms, options.limits.join, shard));
+  services.push_back(MakeGrpcProbeService(
+      {options.token, shard.shares_memory(), options.limits.probes}, *watches));
   services.push_back(MakeGrpcAdmin(options.token, shard, durable));
   services.push_back(MakeGrpcInspector(shard, *watches));
   services.push_back(MakeGrpcHealth(shard, *watches));

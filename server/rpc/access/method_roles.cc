@@ -26,6 +26,7 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.ParameterServer/PushLane", kTraining},
     {"/sluice.v1.ParameterServer/PullLane", kTraining},
     {"/sluice.v1.ParameterServer/Leave", kSession},
+    {"/sluice.v1.Probe/Measure", kSession},
     {"/sluice.v1.Inspector/GetServerState", kLook},
     {"/sluice.v1.Inspector/ListWorkers", kLook},
     {"/sluice.v1.Inspector/ListParameters", kLook},

@@ -43,6 +43,7 @@ const std::map<std::string, std::string>& Promised() {
       {"/sluice.v1.ParameterServer/PushLane", "worker"},
       {"/sluice.v1.ParameterServer/PullLane", "worker"},
       {"/sluice.v1.ParameterServer/Leave", "worker or observer"},
+      {"/sluice.v1.Probe/Measure", "worker or observer"},
       {"/sluice.v1.Inspector/GetServerState", "worker or observer or admin"},
       {"/sluice.v1.Inspector/ListWorkers", "worker or observer or admin"},
       {"/sluice.v1.Inspector/ListParameters", "worker or observer or admin"},
