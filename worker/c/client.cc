@@ -2,18 +2,15 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
-#include "common/protocol/optimizer_options.h"
+#include "worker/c/model.h"
 #include "worker/worker_context.h"
 
 using sluice::Job;
 using sluice::Layout;
-using sluice::LayoutRange;
 using sluice::OptimizerConfig;
-using sluice::OptimizerOptions;
 using sluice::ParameterClient;
 using sluice::SessionRole;
 using sluice::SharedFloats;
@@ -25,10 +22,11 @@ sluice_client::sluice_client(const Job& job, Layout layout, OptimizerConfig opti
       optimizer_(std::move(optimizer)),
       parameters_(parameters),
       gradient_(gradient),
-      background_(std::make_unique<sluice::SerialExecutor>()) {}
+      early_coverage_(layout_.size()),
+      calls_(std::make_unique<sluice::CallThread>()) {}
 
 sluice_client::~sluice_client() {
-  background_ = nullptr;  // waits for its tasks
+  calls_ = nullptr;  // waits for its tasks
   if (client_ == nullptr) return;
   client_->GiveUpEarly();
   // Errors do not matter: the server also notices that the connection ends.
@@ -36,63 +34,43 @@ sluice_client::~sluice_client() {
   if (observer_ != nullptr) observer_->Leave({}).IgnoreError();
 }
 
-absl::Status sluice_client::CheckIdle(absl::string_view call) const {
-  if (!begun_) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(call, " was called while another call is under way; call sluice_wait() first"));
-}
-
 absl::Status sluice_client::CheckJoined(absl::string_view call) const {
-  absl::Status idle = CheckIdle(call);
+  absl::Status idle = calls_->CheckIdle(call);
   if (!idle.ok() || part_ == Part::kJoined) return idle;
   return absl::FailedPreconditionError(
       absl::StrCat(call, part_ == Part::kNew ? " was called before sluice_join()"
                                              : " was called after this worker has left"));
 }
 
-void sluice_client::Begin(Call call) {
-  begun_ = true;
-  background_->Run([this, call = std::move(call)] {
-    absl::Status result = call();
-    const absl::MutexLock lock(&mu_);
-    result_ = std::move(result);
-  });
-}
-
 absl::optional<absl::Status> sluice_client::Wait(absl::Duration longest, sluice_round* round) {
-  if (begun_) {
-    const absl::MutexLock lock(&mu_);
-    const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return result_.has_value(); };
-    if (!mu_.AwaitWithTimeout(absl::Condition(&ended), longest)) return absl::nullopt;
-    begun_ = false;
-    const absl::Status result = *std::move(result_);
-    result_.reset();
-    if (client_ != nullptr) NoteStatus();
-    if (!result.ok()) return result;
-  }
-  if (round != nullptr) {
+  const bool ends = calls_->under_way();  // else the thread may send parts now
+  const absl::optional<absl::Status> result = calls_->Wait(longest);
+  if (!result.has_value()) return absl::nullopt;
+  if (ends && client_ != nullptr) NoteStatus();
+  if (result->ok() && round != nullptr) {
     *round = {round_.step.value(), static_cast<int32_t>(round_.disposition), round_.staleness};
   }
-  return absl::OkStatus();
+  return result;
 }
 
 void sluice_client::NoteStatus() {
   const sluice::Welcome& welcome = client_->welcome();
+  const sluice::Step step = final_step_.value_or(client_->step());
   status_ = {welcome.index,
              welcome.workers,
              welcome.pushes_before,
-             client_->step().value(),
-             welcome.schedule.FactorAt(client_->step()),
+             step.value(),
+             welcome.schedule.FactorAt(step),
              client_->parameters_complete() ? 1 : 0};
 }
 
 absl::Status sluice_client::BeginJoin() {
-  const absl::Status idle = CheckIdle("sluice_join()");
+  const absl::Status idle = calls_->CheckIdle("sluice_join()");
   if (!idle.ok()) return idle;
   if (part_ != Part::kNew) {
     return absl::FailedPreconditionError("sluice_join() was called twice");
   }
-  Begin([this] {
+  calls_->Begin([this] {
     absl::Status joined = Join(SessionRole::kWorker, &client_);
     if (joined.ok()) {
       part_ = Part::kJoined;
@@ -121,16 +99,18 @@ absl::Status sluice_client::BeginPush(uint32_t samples, absl::optional<float> lo
   absl::Status ready = CheckJoined("sluice_push()");
   if (!ready.ok()) return ready;
   const SharedFloats gradient = {gradient_.floats, gradient_.owner};
-  background_->Drain();  // what is sent early
+  calls_->Drain();  // what is sent early
   const absl::optional<uint64_t> changed = sent_early_.FirstChanged(gradient.values);
-  sent_early_.Clear();
+  ForgetEarly();
   if (changed.has_value()) {
     client_->GiveUpEarly();
-    return absl::FailedPreconditionError(absl::StrCat(
-        layout_.ElementName(*changed),
-        " of the gradient has changed after sluice_send_early() has sent it; compute it first"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(layout_.ElementName(*changed),
+                     " of the gradient has changed after it was sent early; change it before that, "
+                     "or send nothing "
+                     "early (sluice_send_early(), or overlap in Python)"));
   }
-  Begin([this, gradient, samples, loss] {
+  calls_->Begin([this, gradient, samples, loss] {
     auto report = client_->PushPull(gradient, samples, loss, parameters_);
     if (report.ok()) round_ = *report;
     return report.status();
@@ -141,7 +121,7 @@ absl::Status sluice_client::BeginPush(uint32_t samples, absl::optional<float> lo
 absl::Status sluice_client::BeginLeave() {
   absl::Status ready = CheckJoined("sluice_leave()");
   if (!ready.ok()) return ready;
-  Begin([this] { return Leave(); });
+  calls_->Begin([this] { return Leave(); });
   return absl::OkStatus();
 }
 
@@ -154,7 +134,7 @@ absl::Status sluice_client::Leave() {
 absl::Status sluice_client::BeginAwaitEnd() {
   absl::Status ready = CheckJoined("sluice_await_end()");
   if (!ready.ok()) return ready;
-  Begin([this] { return AwaitEnd(); });
+  calls_->Begin([this] { return AwaitEnd(); });
   return absl::OkStatus();
 }
 
@@ -163,18 +143,18 @@ absl::Status sluice_client::AwaitEnd() {
   absl::Status status = Join(SessionRole::kObserver, &observer_);
   if (status.ok()) status = Leave();
   if (status.ok()) status = observer_->AwaitEnd(parameters_);
-  if (status.ok()) round_.step = observer_->step();
+  if (status.ok()) final_step_ = round_.step = observer_->step();
   return status;
 }
 
 absl::Status sluice_client::BeginReport(sluice::Results results) {
-  const absl::Status idle = CheckIdle("sluice_report()");
+  const absl::Status idle = calls_->CheckIdle("sluice_report()");
   if (!idle.ok()) return idle;
   if (observer_ == nullptr) {
     return absl::FailedPreconditionError(
         "sluice_report() may be called once, after sluice_await_end()");
   }
-  Begin([this, results = std::move(results)] {
+  calls_->Begin([this, results = std::move(results)] {
     const std::unique_ptr<ParameterClient> observer = std::move(observer_);
     return observer->Leave(results);
   });
@@ -185,30 +165,42 @@ absl::Status sluice_client::SendEarly(uint64_t offset, uint64_t count) {
   absl::Status ready = CheckJoined("sluice_send_early()");
   if (!ready.ok()) return ready;
   if (offset > layout_.size() || count > layout_.size() - offset) {
-    return absl::InvalidArgumentError(absl::StrCat("sluice_send_early() got elements ", offset,
-                                                   " to ", offset + count, ", the model has ",
+    return absl::InvalidArgumentError(absl::StrCat("sluice_send_early() got ", count,
+                                                   " elements from ", offset, " on, the model has ",
                                                    layout_.size()));
+  }
+  if (count == 0) return absl::OkStatus();
+  const absl::Status fresh = early_coverage_.Add(offset, count);
+  if (!fresh.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sluice_send_early() sends each element once: ", fresh.message(),
+                     "; sluice_give_up_early() drops what was sent"));
   }
   const SharedFloats part = {gradient_.floats.subspan(offset, count), gradient_.owner};
   // The fingerprint is of what the caller sees now, not of what the background finds later.
   sent_early_.Note(offset, part.values);
-  background_->Run([this, offset, part] { client_->SendEarly(offset, part); });
+  calls_->Run([this, offset, part] { client_->SendEarly(offset, part); });
   return absl::OkStatus();
+}
+
+void sluice_client::ForgetEarly() {
+  sent_early_.Clear();
+  early_coverage_ = sluice::Coverage(layout_.size());
 }
 
 absl::Status sluice_client::GiveUpEarly() {
   absl::Status ready = CheckJoined("sluice_give_up_early()");
   if (!ready.ok()) return ready;
-  background_->Drain();
+  calls_->Drain();
   client_->GiveUpEarly();
-  sent_early_.Clear();
+  ForgetEarly();
   return absl::OkStatus();
 }
 
 absl::Status sluice_client::Attach(sluice::Attachment attachment) {
   absl::Status ready = CheckJoined("sluice_attach()");
   if (!ready.ok()) return ready;
-  background_->Drain();
+  calls_->Drain();
   return client_->Attach(std::move(attachment));
 }
 
@@ -216,65 +208,6 @@ absl::Status sluice_client::Attach(sluice::Attachment attachment) {
 
 namespace sluice {
 namespace {
-
-std::map<std::string, double> ValuesOf(const sluice_option* options, size_t count) {
-  std::map<std::string, double> values;
-  for (size_t i = 0; i < count; ++i) values[options[i].name] = options[i].value;
-  return values;
-}
-
-absl::StatusOr<OptimizerConfig> ConfigOf(const sluice_optimizer& optimizer) {
-  auto options =
-      OptimizerNamed(optimizer.name, ValuesOf(optimizer.options, optimizer.option_count));
-  if (!options.ok()) return options.status();
-  OptimizerConfig config = {*options};
-  for (size_t i = 0; i < optimizer.group_count; ++i) {
-    const sluice_group& group = optimizer.groups[i];
-    options = OptimizerNamed(optimizer.name, ValuesOf(group.options, group.option_count));
-    if (!options.ok()) return options.status();
-    config.groups.push_back(
-        {{group.parameters, group.parameters + group.parameter_count}, *options});
-  }
-  const absl::Status valid = Validate(config);
-  if (!valid.ok()) return valid;
-  return config;
-}
-
-absl::StatusOr<RangeKind> KindOf(const sluice_tensor& tensor) {
-  if (tensor.kind == SLUICE_PARAMETER) return RangeKind::kParameter;
-  if (tensor.kind == SLUICE_STATISTIC) return RangeKind::kStatistic;
-  return absl::InvalidArgumentError(absl::StrCat("the kind of ", Shown(tensor.name), " is ",
-                                                 tensor.kind, ", expected SLUICE_PARAMETER or ",
-                                                 "SLUICE_STATISTIC"));
-}
-
-absl::StatusOr<DataType> TypeOf(const sluice_tensor& tensor) {
-  constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kFloat64, DataType::kFloat16,
-                                 DataType::kBFloat16};
-  if (tensor.type >= SLUICE_FLOAT32 && tensor.type <= SLUICE_BFLOAT16) return kTypes[tensor.type];
-  return absl::InvalidArgumentError(absl::StrCat("the type of ", Shown(tensor.name), " is ",
-                                                 tensor.type, ", expected SLUICE_FLOAT32 to ",
-                                                 "SLUICE_BFLOAT16"));
-}
-
-absl::StatusOr<Layout> LayoutOf(const sluice_model& model) {
-  std::vector<LayoutRange> ranges;
-  uint64_t offset = 0;
-  for (size_t i = 0; i < model.count; ++i) {
-    const sluice_tensor& tensor = model.tensors[i];
-    const auto kind = KindOf(tensor);
-    if (!kind.ok()) return kind.status();
-    const auto type = TypeOf(tensor);
-    if (!type.ok()) return type.status();
-    LayoutRange range = {
-        tensor.name, {tensor.shape, tensor.shape + tensor.dimensions}, *kind, *type, offset, 1};
-    // A product that does not fit 64 bits is not the length; Layout::Create() finds that.
-    for (const uint32_t size : range.shape) range.length *= size;
-    offset += range.length;
-    ranges.push_back(std::move(range));
-  }
-  return Layout::Create(std::move(ranges));
-}
 
 absl::StatusOr<sluice_client*> MakeClient(const Job& job, const sluice_model& model,
                                           const sluice_optimizer& optimizer, float* parameters,
@@ -300,10 +233,11 @@ absl::StatusOr<sluice_client*> MakeClient(const Job& job, const sluice_model& mo
 sluice_code sluice_client_create(sluice_job* job, const sluice_model* model,
                                  const sluice_optimizer* optimizer, float* parameters,
                                  sluice_buffer* gradient, sluice_client** client) {
-  const auto made = sluice::MakeClient(job->job, *model, *optimizer, parameters, *gradient);
-  if (!made.ok()) return sluice::CodeOf(made.status());
-  *client = *made;
-  return SLUICE_OK;
+  return sluice::Guarded([&] {
+    const auto made = sluice::MakeClient(job->job, *model, *optimizer, parameters, *gradient);
+    if (made.ok()) *client = *made;
+    return made.status();
+  });
 }
 
 void sluice_client_free(sluice_client* client) { delete client; }
@@ -325,13 +259,15 @@ sluice_code sluice_await_end(sluice_client* client) {
 sluice_code sluice_report(sluice_client* client, const char* const* names, const double* values,
                           size_t count) {
   sluice::Results results;
-  for (size_t i = 0; i < count; ++i) results[names[i]] = values[i];
+  for (size_t i = 0; i < count; ++i) {
+    if (names[i] == nullptr) return sluice::CodeOf(sluice::NoNameError("a result"));
+    results[names[i]] = values[i];
+  }
   return sluice::CodeOf(client->BeginReport(std::move(results)));
 }
 
 sluice_code sluice_wait(sluice_client* client, double seconds, sluice_round* round) {
-  const absl::Duration longest = seconds < 0 ? absl::InfiniteDuration() : absl::Seconds(seconds);
-  const absl::optional<absl::Status> result = client->Wait(longest, round);
+  const absl::optional<absl::Status> result = client->Wait(sluice::DurationOf(seconds), round);
   return result.has_value() ? sluice::CodeOf(*result) : static_cast<sluice_code>(SLUICE_PENDING);
 }
 
@@ -344,6 +280,10 @@ sluice_code sluice_give_up_early(sluice_client* client) {
 }
 
 sluice_code sluice_attach(sluice_client* client, const char* type, const void* data, size_t size) {
+  if (type == nullptr) return sluice::CodeOf(sluice::NoNameError("an attachment"));
+  if (size > sluice::kMostAttachedBytes) {  // refused in the same words, without a copy
+    return sluice::CodeOf(client->Attach({type, std::string(sluice::kMostAttachedBytes + 1, 0)}));
+  }
   return sluice::CodeOf(client->Attach({type, std::string(static_cast<const char*>(data), size)}));
 }
 

@@ -4,25 +4,23 @@
 #define SLUICE_WORKER_C_CLIENT_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "common/base/serial_executor.h"
 #include "common/protocol/optimizer_config.h"
+#include "common/tensor/coverage.h"
 #include "common/tensor/layout.h"
+#include "worker/c/call_thread.h"
 #include "worker/c/job.h"
 #include "worker/c/sluice.h"
 #include "worker/client/gradient_fingerprints.h"
 #include "worker/client/parameter_client.h"
 
-// One thread begins calls and waits for them. The calls themselves run on `background_`, which
+// One thread begins calls and waits for them. The calls themselves run on `calls_`, which
 // alone uses `client_` and `observer_` meanwhile.
 struct sluice_client {
  public:
@@ -51,15 +49,12 @@ struct sluice_client {
  private:
   enum class Part { kNew, kJoined, kLeft };
 
-  using Call = std::function<absl::Status()>;
-
-  absl::Status CheckIdle(absl::string_view call) const;
   absl::Status CheckJoined(absl::string_view call) const;
-  void Begin(Call call);
   absl::Status Join(sluice::SessionRole role, std::unique_ptr<sluice::ParameterClient>* client);
   absl::Status Leave();
   absl::Status AwaitEnd();
   void NoteStatus();
+  void ForgetEarly();
 
   const sluice::Job& job_;
   const sluice::Layout layout_;
@@ -69,13 +64,12 @@ struct sluice_client {
   std::unique_ptr<sluice::ParameterClient> client_;    // null before it joins
   std::unique_ptr<sluice::ParameterClient> observer_;  // from AwaitEnd() to the report
   sluice::GradientFingerprints sent_early_;
-  sluice::RoundReport round_;  // written by the call that works
-  Part part_ = Part::kNew;     // likewise
+  sluice::Coverage early_coverage_;          // of them
+  absl::optional<sluice::Step> final_step_;  // after AwaitEnd()
+  sluice::RoundReport round_;                // written by the call that works
+  Part part_ = Part::kNew;                   // likewise
   sluice_status status_ = {};
-  bool begun_ = false;  // a call was begun, and Wait() has not returned its result
-  absl::Mutex mu_;
-  absl::optional<absl::Status> result_ ABSL_GUARDED_BY(mu_);  // of the call that was begun
-  std::unique_ptr<sluice::SerialExecutor> background_;        // destroyed first, after its tasks
+  std::unique_ptr<sluice::CallThread> calls_;  // destroyed first, after its calls
 };
 
 #endif  // SLUICE_WORKER_C_CLIENT_H_

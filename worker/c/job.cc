@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -12,9 +13,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "common/launch/failure.h"
 #include "worker/data/sampler.h"
+#include "worker/job_flags.h"
 
 namespace sluice {
 namespace {
@@ -65,6 +68,27 @@ LastError& LastErrorOfThisThread() {
   return error;
 }
 
+// A job of a server that runs elsewhere, for an observer.
+absl::StatusOr<Job> ConnectingJob(const char* const* flags, size_t count) {
+  std::vector<const char*> words = {"sluice_connect"};
+  words.insert(words.end(), flags, flags + count);
+  CLI::App app;
+  app.set_help_flag();
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  JobFlags parsed;
+  AddConnectionFlags(app, parsed);
+  try {
+    ParseArguments(app, static_cast<int>(words.size()), words.data());
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(error.what());
+  }
+  // Without an address, rank 0 of a launch would become a server.
+  if (parsed.server.empty()) {
+    return absl::InvalidArgumentError("no server: give --server=host:port or --server=unix:/path");
+  }
+  return Job::Start(parsed);
+}
+
 }  // namespace
 
 sluice_code CodeOf(const absl::Status& status) {
@@ -84,19 +108,46 @@ const char* sluice_error_message() { return sluice::LastErrorOfThisThread().mess
 const char* sluice_error_reason() { return sluice::LastErrorOfThisThread().reason.c_str(); }
 
 int sluice_report_error(const char* program) {
-  return sluice::ReportFailure(program, sluice::LastErrorOfThisThread().status);
+  const absl::Status& last = sluice::LastErrorOfThisThread().status;
+  if (last.ok()) {
+    return sluice::ReportFailure(
+        program, absl::InternalError("no call of this thread has returned an error"));
+  }
+  return sluice::ReportFailure(program, last);
 }
 
 sluice_code sluice_start(int* argc, char** argv, sluice_job** job) {
+  if (*argc < 1) {
+    return sluice::CodeOf(absl::InvalidArgumentError(
+        "sluice_start() got no arguments, expected the program's name at least"));
+  }
+  static bool started_before = false;
+  if (started_before) {
+    return sluice::CodeOf(absl::FailedPreconditionError(
+        "sluice_start() was called twice; keep the job of the first call"));
+  }
   absl::StatusOr<sluice::Job> started = sluice::Job::TryStart(argc, &argv);
   if (!started.ok()) return sluice::CodeOf(started.status());
+  started_before = true;
   *job = new sluice_job(*std::move(started));
+  return SLUICE_OK;
+}
+
+sluice_code sluice_connect(const char* const* flags, size_t count, sluice_job** job) {
+  absl::StatusOr<sluice::Job> connected = sluice::ConnectingJob(flags, count);
+  if (!connected.ok()) return sluice::CodeOf(connected.status());
+  *job = new sluice_job(*std::move(connected));
   return SLUICE_OK;
 }
 
 int sluice_is_server(const sluice_job* job) { return job->job.is_server() ? 1 : 0; }
 
 int sluice_serve(sluice_job* job) {
+  if (!job->job.is_server()) {
+    sluice::CodeOf(absl::FailedPreconditionError(
+        "sluice_serve() was called on a worker; call it only if sluice_is_server()"));
+    return sluice_report_error("sluice_serve");
+  }
   const sluice::StopSignalsForThisThread forwarded;
   return job->job.Serve();
 }
@@ -116,9 +167,12 @@ sluice_code sluice_order(uint64_t size, uint64_t seed, uint64_t epoch, int64_t* 
   options.dataset_size = static_cast<int64_t>(size);
   options.batch_size = static_cast<int>(size);
   options.seed = seed;
-  const std::vector<int64_t> rows = sluice::Sampler(options).Batch(static_cast<int64_t>(epoch), 0);
-  std::copy(rows.begin(), rows.end(), order);
-  return SLUICE_OK;
+  return sluice::Guarded([&] {
+    const std::vector<int64_t> rows =
+        sluice::Sampler(options).Batch(static_cast<int64_t>(epoch), 0);
+    std::copy(rows.begin(), rows.end(), order);
+    return absl::OkStatus();
+  });
 }
 
 sluice_buffer* sluice_buffer_create(uint64_t elements) {

@@ -4,6 +4,8 @@
 #define SLUICE_WORKER_C_JOB_H_
 
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -28,6 +30,19 @@ namespace sluice {
 
 // Keeps the error for sluice_error_message(), and returns its code.
 sluice_code CodeOf(const absl::Status& status);
+
+// CodeOf() of a function's status; RESOURCE_EXHAUSTED if its memory cannot be had: no exception may
+// leave a function of sluice.h.
+template <typename Function>
+sluice_code Guarded(Function function) {
+  try {
+    return CodeOf(function());
+  } catch (const std::bad_alloc&) {
+    return CodeOf(absl::ResourceExhaustedError("there is not so much memory"));
+  } catch (const std::length_error&) {
+    return CodeOf(absl::ResourceExhaustedError("no memory is so large"));
+  }
+}
 
 }  // namespace sluice
 

@@ -24,8 +24,11 @@
  * signals meanwhile. Lost connections, a server that is started again, and retries of pushes are
  * the client's: a push counts at most once.
  *
- * A job is used by one thread at a time, and so is a client. Texts are UTF-8 and end with 0. A
- * process that was forked must not use the job and the clients of its parent.
+ * A program that evaluates follows a job that others train: sluice_connect(), then sluice_follow()
+ * again and again.
+ *
+ * A job is used by one thread at a time, and so are a client and a follower. Texts are UTF-8 and
+ * end with 0. A process that was forked must not use the job and the clients of its parent.
  */
 
 #ifndef SLUICE_WORKER_C_SLUICE_H_
@@ -77,7 +80,7 @@ typedef struct sluice_job sluice_job;
 /* Takes part in the launch. Under mpirun or srun, rank 0 becomes the server, and the others become
  * workers. With --server=host:port every process becomes a worker. Sluice's flags are removed from
  * `argv`, which ends with NULL; `argv[0]` is the program's name. Called once in a process, from its
- * main thread. */
+ * main thread; again is FAILED_PRECONDITION. */
 SLUICE_API sluice_code sluice_start(int* argc, char** argv, sluice_job** job);
 
 SLUICE_API int sluice_is_server(const sluice_job* job);
@@ -89,7 +92,12 @@ SLUICE_API int sluice_serve(sluice_job* job);
 /* Whether this worker should print its progress: worker 0 of a launch, or one started by hand. */
 SLUICE_API int sluice_speaks(const sluice_job* job);
 
-/* Every client of the job must have been freed before. NULL is allowed. */
+/* Reaches a server that runs elsewhere without taking part in its job: for sluice_follower_create()
+ * alone. `flags` are --server, and those that reach it: --name, --connect-timeout, --token-file and
+ * those of TLS. Others are INVALID_ARGUMENT. The server is asked later. */
+SLUICE_API sluice_code sluice_connect(const char* const* flags, size_t count, sluice_job** job);
+
+/* Every client and follower of the job must have been freed before. NULL is allowed. */
 SLUICE_API void sluice_job_free(sluice_job* job);
 
 /* ---- Model ---- */
@@ -201,7 +209,8 @@ typedef struct {
 SLUICE_API sluice_code sluice_wait(sluice_client* client, double seconds, sluice_round* round);
 
 /* Sends a part of the gradient of the next sluice_push() while the rest is still being computed.
- * Each element is sent once, and must not change until then: sluice_push() checks that. */
+ * Each element is sent once: another time is INVALID_ARGUMENT. It must not change until then:
+ * sluice_push() checks that. */
 SLUICE_API sluice_code sluice_send_early(sluice_client* client, uint64_t offset, uint64_t count);
 
 /* Drops the gradient of which parts were sent early. */
@@ -220,8 +229,44 @@ typedef struct {
   int32_t complete;            /* 0: an error has left a mixture of two steps in the parameters */
 } sluice_status;
 
-/* What holds since the last sluice_wait() that returned SLUICE_OK. */
+/* What holds since the last sluice_wait() that has ended a call, also by an error; all 0 before
+ * sluice_join() has been waited for. */
 SLUICE_API sluice_status sluice_client_status(const sluice_client* client);
+
+/* ---- Follower ---- */
+
+/* Sees the steps of a job without taking part: no step waits for it. The server stays up until its
+ * followers have seen the last step. */
+typedef struct sluice_follower sluice_follower;
+
+/* `job` is that of sluice_connect(), or a worker's. `parameters` is memory for as many floats as
+ * the model has elements; the calls below write it. `model` is that of the workers; what it points
+ * to is copied. */
+SLUICE_API sluice_code sluice_follower_create(sluice_job* job, const sluice_model* model,
+                                              sluice_buffer* parameters,
+                                              sluice_follower** follower);
+
+/* Leaves the job. Waits for what was begun, which may take until the job's next step. NULL is
+ * allowed. */
+SLUICE_API void sluice_follower_free(sluice_follower* follower);
+
+/* Begins to wait until the job has made `every` (at least 1) more steps than at the last call, or
+ * has ended, and to pull the parameters of its newest step. The first call waits for the server and
+ * for the job's first parameters, each as long as --connect-timeout. What was begun must be waited
+ * for before the next call. */
+SLUICE_API sluice_code sluice_follow(sluice_follower* follower, uint64_t every);
+
+typedef struct {
+  uint64_t step;        /* of the parameters that the buffer holds now */
+  uint64_t incarnation; /* of the server: one that was killed may have lost steps */
+  int32_t ended;        /* 1: the job has ended, and its last step was seen before */
+} sluice_followed;
+
+/* Waits for what was begun, for that many seconds or for ever, as sluice_wait() does. The buffer
+ * holds one step, except after an error and while a call is under way.
+ *   SLUICE_UNAVAILABLE  the server is gone and did not come back, or no worker has joined it */
+SLUICE_API sluice_code sluice_follower_wait(sluice_follower* follower, double seconds,
+                                            sluice_followed* followed);
 
 /* The order of an epoch's rows, the same as sluice_train's: writes a permutation of [0, size),
  * drawn from (seed, epoch), to `order`. Step g of W workers with batches of B takes the next B x W

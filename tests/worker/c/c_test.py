@@ -45,7 +45,18 @@ class CTest(unittest.TestCase):
                 "weight_decay and nesterov",
                 "buffer: the buffer of the gradient has 8 elements, the model has 9",
                 "before it joins: sluice_push() was called before sluice_join()",
-                "changed: weight[0] of the gradient has changed after sluice_send_early() has sent it; compute it first"):
+                "changed: weight[0] of the gradient has changed after it was sent early; change it before that, or send "
+                "nothing early (sluice_send_early(), or overlap in Python)",
+                "twice: sluice_send_early() sends each element once: chunk of 3 elements at offset 6 overlaps elements from 6 "
+                "on, which arrived before; sluice_give_up_early() drops what was sent",
+                "large: [BAD_ARGUMENT]",
+                "no name: the name of a tensor is NULL, expected a text",
+                "dimensions: weight has 1000000000000 dimensions, expected at most 8",
+                "again: sluice_start() was called twice; keep the job of the first call",
+                "connect: The following argument was not expected: --epochs=3",
+                "no server: no server: give --server=host:port or --server=unix:/path",
+                "at the end: step 1",
+                "followed step 0, parameter 100, then step 1, parameter 99.5; ended"):
             self.assertIn(line, ended.stdout.splitlines())
 
     def test_a_wrong_flag_or_no_server_is_an_error_and_no_exit(self):

@@ -24,15 +24,27 @@ static sluice_code Wait(sluice_client* client, sluice_round* round) {
   return code;
 }
 
+static const uint32_t kWeightShape[] = {2, 3};
+static const uint32_t kBiasShape[] = {3};
+static const sluice_tensor kTensors[] = {
+    {"weight", kWeightShape, 2, SLUICE_PARAMETER, SLUICE_FLOAT32},
+    {"bias", kBiasShape, 1, SLUICE_PARAMETER, SLUICE_FLOAT32},
+};
+
+/* Waits for the next step of a job, in short turns. */
+static sluice_code Follow(sluice_follower* follower, sluice_followed* followed) {
+  sluice_code code = sluice_follow(follower, 1);
+  if (code == SLUICE_OK) {
+    do {
+      code = sluice_follower_wait(follower, 0.01, followed);
+    } while (code == SLUICE_PENDING);
+  }
+  return code;
+}
+
 static sluice_code Create(sluice_job* job, const char* optimizer, const char* option,
                           float* parameters, sluice_buffer* gradient, sluice_client** client) {
-  const uint32_t weight_shape[] = {2, 3};
-  const uint32_t bias_shape[] = {3};
-  const sluice_tensor tensors[] = {
-      {"weight", weight_shape, 2, SLUICE_PARAMETER, SLUICE_FLOAT32},
-      {"bias", bias_shape, 1, SLUICE_PARAMETER, SLUICE_FLOAT32},
-  };
-  const sluice_model model = {tensors, 2};
+  const sluice_model model = {kTensors, 2};
   const sluice_option options[] = {{option, 0.5}};
   const sluice_option slow[] = {{option, 0.25}};
   const char* const slow_parameters[] = {"bias"};
@@ -45,11 +57,7 @@ static int Train(sluice_client* client, int steps, float* parameters, float* gra
   sluice_round round = {0, 0, 0};
   int i;
   int step;
-  if (sluice_push(client, 1, NULL) != SLUICE_FAILED_PRECONDITION) return 10;
-  printf("before it joins: %s\n", sluice_error_message());
-  if (sluice_join(client) != SLUICE_OK) return Fail("join");
   if (sluice_join(client) != SLUICE_FAILED_PRECONDITION) return 10;
-  if (Wait(client, NULL) != SLUICE_OK) return Fail("wait");
   const uint32_t place = sluice_client_status(client).index;
   printf("place %u of %u, parameter %g\n", place, sluice_client_status(client).workers,
          parameters[0]);
@@ -57,6 +65,14 @@ static int Train(sluice_client* client, int steps, float* parameters, float* gra
     const float loss = (float)step;
     for (i = 0; i < kElements; ++i) gradient[i] = (float)(place + 1);
     if (sluice_send_early(client, kWeights, kBias) != SLUICE_OK) return Fail("send early");
+    if (sluice_send_early(client, 0, 0) != SLUICE_OK) return Fail("send none early");
+    if (step == 0) {
+      if (sluice_send_early(client, kWeights, kBias) != SLUICE_INVALID_ARGUMENT) return 10;
+      printf("twice: %s\n", sluice_error_message());
+      if (sluice_attach(client, "test", &place, (size_t)1 << 40) != SLUICE_INVALID_ARGUMENT)
+        return 10;
+      printf("large: [%s]\n", sluice_error_reason());
+    }
     if (sluice_attach(client, "test", &place, sizeof place) != SLUICE_OK) return Fail("attach");
     if (sluice_push(client, 1, &loss) != SLUICE_OK) return Fail("push");
     if (Wait(client, &round) != SLUICE_OK) return Fail("wait");
@@ -70,12 +86,65 @@ static int Train(sluice_client* client, int steps, float* parameters, float* gra
   printf("changed: %s\n", sluice_error_message());
   if (sluice_await_end(client) != SLUICE_OK) return Fail("end");
   if (Wait(client, &round) != SLUICE_OK) return Fail("wait");
+  printf("at the end: step %llu\n", (unsigned long long)sluice_client_status(client).step);
   printf("final step %llu, weight %.9g, bias %.9g\n", (unsigned long long)round.step, parameters[0],
          parameters[kWeights]);
   const char* const names[] = {"best"};
   const double values[] = {0.5};
   if (sluice_report(client, names, values, 1) != SLUICE_OK) return Fail("report");
   return Wait(client, NULL) == SLUICE_OK ? 0 : Fail("wait");
+}
+
+/* What sluice.h refuses. Returns 0 if it does. */
+static int Misuse(sluice_job* job, int argc, char** argv, float* parameters,
+                  sluice_buffer* gradient) {
+  sluice_tensor wrong[] = {{NULL, kBiasShape, 1, SLUICE_PARAMETER, SLUICE_FLOAT32}};
+  const sluice_model model = {wrong, 1};
+  const sluice_optimizer optimizer = {"sgd", NULL, 0, NULL, 0};
+  const char* const training[] = {"--server=127.0.0.1:1", "--epochs=3"};
+  sluice_job* other = NULL;
+  sluice_client* client = NULL;
+  if (sluice_client_create(job, &model, &optimizer, parameters, gradient, &client) == SLUICE_OK)
+    return 10;
+  printf("no name: %s\n", sluice_error_message());
+  wrong[0].name = "weight";
+  wrong[0].dimensions = 1000000000000;
+  if (sluice_client_create(job, &model, &optimizer, parameters, gradient, &client) == SLUICE_OK)
+    return 10;
+  printf("dimensions: %s\n", sluice_error_message());
+  if (sluice_start(&argc, argv, &other) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("again: %s\n", sluice_error_message());
+  if (sluice_connect(training, 2, &other) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("connect: %s\n", sluice_error_message());
+  if (sluice_connect(NULL, 0, &other) != SLUICE_INVALID_ARGUMENT) return 10;
+  printf("no server: %s\n", sluice_error_message());
+  if (sluice_serve(job) != 1) return 10;
+  return 0;
+}
+
+/* Trains, and follows the training. */
+static int TrainAndFollow(sluice_job* job, sluice_client* client, int steps, float* parameters,
+                          float* gradient) {
+  const sluice_model model = {kTensors, 2};
+  sluice_buffer* seen = sluice_buffer_create(kElements);
+  sluice_follower* follower = NULL;
+  sluice_followed first = {0, 0, 0};
+  sluice_followed last = {0, 0, 0};
+  if (sluice_follower_create(job, &model, seen, &follower) != SLUICE_OK) return Fail("follower");
+  if (sluice_follow(follower, 0) != SLUICE_INVALID_ARGUMENT) return 10;
+  if (sluice_join(client) != SLUICE_OK || Wait(client, NULL) != SLUICE_OK) return Fail("join");
+  if (Follow(follower, &first) != SLUICE_OK) return Fail("follow");
+  const float before = sluice_buffer_floats(seen)[0];
+  const int code = Train(client, steps, parameters, gradient);
+  if (code != 0) return code;
+  if (Follow(follower, &last) != SLUICE_OK || last.ended) return Fail("follow");
+  const float after = sluice_buffer_floats(seen)[0];
+  if (Follow(follower, &last) != SLUICE_OK || !last.ended) return Fail("follow");
+  printf("followed step %llu, parameter %g, then step %llu, parameter %g; ended\n",
+         (unsigned long long)first.step, before, (unsigned long long)last.step, after);
+  sluice_follower_free(follower);
+  sluice_buffer_free(seen);
+  return 0;
 }
 
 int main(int argc, char** argv) {
@@ -98,7 +167,12 @@ int main(int argc, char** argv) {
   if (Create(job, "sgd", "learning_rate", parameters, gradient, &client) != SLUICE_OK) {
     return Fail("create");
   }
-  const int code = Train(client, atoi(argv[1]), parameters, sluice_buffer_floats(gradient));
+  if (sluice_push(client, 1, NULL) != SLUICE_FAILED_PRECONDITION) return 10;
+  printf("before it joins: %s\n", sluice_error_message());
+  int code = Misuse(job, argc, argv, parameters, gradient);
+  if (code == 0) {
+    code = TrainAndFollow(job, client, atoi(argv[1]), parameters, sluice_buffer_floats(gradient));
+  }
   sluice_client_free(client);
   sluice_buffer_free(gradient);
   sluice_buffer_free(small);

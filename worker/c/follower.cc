@@ -1,0 +1,99 @@
+#include "worker/c/follower.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "common/base/random.h"
+#include "worker/c/model.h"
+
+using sluice::Layout;
+
+sluice_follower::sluice_follower(const sluice::Job& job, Layout layout,
+                                 const sluice_buffer& parameters)
+    : job_(job), layout_(std::move(layout)), parameters_(parameters) {}
+
+absl::Status sluice_follower::BeginNext(uint64_t every) {
+  absl::Status idle = calls_.CheckIdle("sluice_follow()");
+  if (!idle.ok()) return idle;
+  if (every == 0) {
+    return absl::InvalidArgumentError(
+        "sluice_follow() got 0 for `every`, expected at least 1 step between two");
+  }
+  calls_.Begin([this, every] {
+    const absl::Status next = Next(every);
+    // The follower's code for a server that is gone, since no server answers with it.
+    return absl::IsDeadlineExceeded(next) ? absl::UnavailableError(next.message()) : next;
+  });
+  return absl::OkStatus();
+}
+
+absl::Status sluice_follower::Connect() {
+  auto connection = job_.Connect();
+  if (!connection.ok()) return connection.status();
+  sluice::JoinRequest request = job_.Identity(sluice::SessionRole::kObserver);
+  // A process may have several followers, beside a worker.
+  request.worker = absl::StrCat(job_.name(), "-follower-", sluice::RandomHex(2));
+  request.process_nonce = sluice::RandomNonce();
+  request.layout = layout_;
+  request.memory = parameters_.shared;
+  follower_ = std::make_unique<sluice::ParameterFollower>(
+      *std::move(connection), std::move(request), job_.connect_timeout());
+  return absl::OkStatus();
+}
+
+absl::Status sluice_follower::Next(uint64_t every) {
+  if (follower_ == nullptr) {
+    const absl::Status connected = Connect();
+    if (!connected.ok()) return connected;
+  }
+  const auto next = follower_->Next(every, parameters_.floats);
+  if (!next.ok()) return next.status();
+  if (next->has_value()) {
+    followed_ = {(*next)->step.value(), (*next)->incarnation.value(), 0};
+  } else {
+    followed_.ended = 1;
+  }
+  return absl::OkStatus();
+}
+
+absl::optional<absl::Status> sluice_follower::Wait(absl::Duration longest,
+                                                   sluice_followed* followed) {
+  const absl::optional<absl::Status> result = calls_.Wait(longest);
+  if (result.has_value() && result->ok() && followed != nullptr) *followed = followed_;
+  return result;
+}
+
+// ---- sluice.h ----
+
+sluice_code sluice_follower_create(sluice_job* job, const sluice_model* model,
+                                   sluice_buffer* parameters, sluice_follower** follower) {
+  if (job->job.is_server()) {
+    return sluice::CodeOf(absl::FailedPreconditionError(
+        "the process that serves cannot follow its own job; follow it from another process"));
+  }
+  return sluice::Guarded([&]() -> absl::Status {
+    auto layout = sluice::LayoutOf(*model);
+    if (!layout.ok()) return layout.status();
+    if (parameters->floats.size() != layout->size()) {
+      return absl::InvalidArgumentError(absl::StrCat("the buffer for parameters has ",
+                                                     parameters->floats.size(),
+                                                     " elements, the model has ", layout->size()));
+    }
+    *follower = new sluice_follower(job->job, *std::move(layout), *parameters);
+    return absl::OkStatus();
+  });
+}
+
+void sluice_follower_free(sluice_follower* follower) { delete follower; }
+
+sluice_code sluice_follow(sluice_follower* follower, uint64_t every) {
+  return sluice::CodeOf(follower->BeginNext(every));
+}
+
+sluice_code sluice_follower_wait(sluice_follower* follower, double seconds,
+                                 sluice_followed* followed) {
+  const auto result = follower->Wait(sluice::DurationOf(seconds), followed);
+  return result.has_value() ? sluice::CodeOf(*result) : static_cast<sluice_code>(SLUICE_PENDING);
+}

@@ -1,0 +1,40 @@
+// The follower behind sluice.h: a ParameterFollower whose calls run on a thread of their own.
+
+#ifndef SLUICE_WORKER_C_FOLLOWER_H_
+#define SLUICE_WORKER_C_FOLLOWER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/tensor/layout.h"
+#include "worker/c/call_thread.h"
+#include "worker/c/job.h"
+#include "worker/c/sluice.h"
+#include "worker/client/parameter_follower.h"
+
+// One thread begins calls and waits for them.
+struct sluice_follower {
+ public:
+  // `job` outlives this. `parameters` has the layout's size.
+  sluice_follower(const sluice::Job& job, sluice::Layout layout, const sluice_buffer& parameters);
+
+  // The functions of sluice.h.
+  absl::Status BeginNext(uint64_t every);
+  absl::optional<absl::Status> Wait(absl::Duration longest, sluice_followed* followed);
+
+ private:
+  absl::Status Connect();
+  absl::Status Next(uint64_t every);
+
+  const sluice::Job& job_;
+  const sluice::Layout layout_;
+  const sluice_buffer parameters_;
+  std::unique_ptr<sluice::ParameterFollower> follower_;  // null before the first call has connected
+  sluice_followed followed_ = {};                        // written by the call that works
+  sluice::CallThread calls_;                             // destroyed first, after its calls
+};
+
+#endif  // SLUICE_WORKER_C_FOLLOWER_H_

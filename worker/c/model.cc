@@ -1,0 +1,97 @@
+#include "worker/c/model.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "common/protocol/optimizer_options.h"
+
+namespace sluice {
+namespace {
+
+absl::StatusOr<OptimizerOptions> OptionsOf(const char* optimizer, const sluice_option* options,
+                                           size_t count) {
+  if (optimizer == nullptr) return NoNameError("the optimizer");
+  std::map<std::string, double> values;
+  for (size_t i = 0; i < count; ++i) {
+    if (options[i].name == nullptr) return NoNameError("an option of the optimizer");
+    values[options[i].name] = options[i].value;
+  }
+  return OptimizerNamed(optimizer, values);
+}
+
+absl::StatusOr<RangeKind> KindOf(const sluice_tensor& tensor) {
+  if (tensor.kind == SLUICE_PARAMETER) return RangeKind::kParameter;
+  if (tensor.kind == SLUICE_STATISTIC) return RangeKind::kStatistic;
+  return absl::InvalidArgumentError(absl::StrCat("the kind of ", Shown(tensor.name), " is ",
+                                                 tensor.kind, ", expected SLUICE_PARAMETER or ",
+                                                 "SLUICE_STATISTIC"));
+}
+
+absl::StatusOr<DataType> TypeOf(const sluice_tensor& tensor) {
+  constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kFloat64, DataType::kFloat16,
+                                 DataType::kBFloat16};
+  if (tensor.type >= SLUICE_FLOAT32 && tensor.type <= SLUICE_BFLOAT16) return kTypes[tensor.type];
+  return absl::InvalidArgumentError(absl::StrCat("the type of ", Shown(tensor.name), " is ",
+                                                 tensor.type, ", expected SLUICE_FLOAT32 to ",
+                                                 "SLUICE_BFLOAT16"));
+}
+
+}  // namespace
+
+absl::Status NoNameError(absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the name of ", what, " is NULL, expected a text"));
+}
+
+absl::Duration DurationOf(double seconds) {
+  return seconds < 0 ? absl::InfiniteDuration() : absl::Seconds(seconds);
+}
+
+absl::StatusOr<OptimizerConfig> ConfigOf(const sluice_optimizer& optimizer) {
+  auto options = OptionsOf(optimizer.name, optimizer.options, optimizer.option_count);
+  if (!options.ok()) return options.status();
+  OptimizerConfig config = {*options};
+  for (size_t i = 0; i < optimizer.group_count; ++i) {
+    const sluice_group& group = optimizer.groups[i];
+    options = OptionsOf(optimizer.name, group.options, group.option_count);
+    if (!options.ok()) return options.status();
+    const char* const* const end = group.parameters + group.parameter_count;
+    if (std::find(group.parameters, end, nullptr) != end) return NoNameError("a group's parameter");
+    config.groups.push_back({{group.parameters, end}, *options});
+  }
+  const absl::Status valid = Validate(config);
+  if (!valid.ok()) return valid;
+  return config;
+}
+
+absl::StatusOr<Layout> LayoutOf(const sluice_model& model) {
+  std::vector<LayoutRange> ranges;
+  uint64_t offset = 0;
+  for (size_t i = 0; i < model.count; ++i) {
+    const sluice_tensor& tensor = model.tensors[i];
+    if (tensor.name == nullptr) return NoNameError("a tensor");
+    if (tensor.dimensions > Layout::kMaxDimensions) {
+      return absl::InvalidArgumentError(absl::StrCat(Shown(tensor.name), " has ", tensor.dimensions,
+                                                     " dimensions, expected at most ",
+                                                     Layout::kMaxDimensions));
+    }
+    const auto kind = KindOf(tensor);
+    if (!kind.ok()) return kind.status();
+    const auto type = TypeOf(tensor);
+    if (!type.ok()) return type.status();
+    LayoutRange range = {
+        tensor.name, {tensor.shape, tensor.shape + tensor.dimensions}, *kind, *type, offset, 1};
+    // A product that does not fit 64 bits is not the length; Layout::Create() finds that.
+    for (const uint32_t size : range.shape) range.length *= size;
+    offset += range.length;
+    ranges.push_back(std::move(range));
+  }
+  return Layout::Create(std::move(ranges));
+}
+
+}  // namespace sluice

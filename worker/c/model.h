@@ -1,0 +1,30 @@
+// Sluice's own types of what sluice.h describes by structs.
+
+#ifndef SLUICE_WORKER_C_MODEL_H_
+#define SLUICE_WORKER_C_MODEL_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/protocol/optimizer_config.h"
+#include "common/tensor/layout.h"
+#include "worker/c/sluice.h"
+
+namespace sluice {
+
+// INVALID_ARGUMENT names the tensor and what is wrong with it.
+absl::StatusOr<Layout> LayoutOf(const sluice_model& model);
+
+// INVALID_ARGUMENT names the option and what is wrong with it.
+absl::StatusOr<OptimizerConfig> ConfigOf(const sluice_optimizer& optimizer);
+
+// INVALID_ARGUMENT: `what` has NULL for a name.
+absl::Status NoNameError(absl::string_view what);
+
+// For ever, if `seconds` is negative.
+absl::Duration DurationOf(double seconds);
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_C_MODEL_H_
