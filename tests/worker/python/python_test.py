@@ -97,6 +97,28 @@ class ScenarioTest(unittest.TestCase):
         said = self.play("groups_and_types", 2)
         self.assertEqual(said.count("weight 0.5 frozen 2.0 double 2.75 mean 5.0"), 2, said)
 
+    def test_parameters_that_are_not_trained_keep_their_bits(self):
+        self.assertEqual(self.play("frozen", 3).count("same True"), 3)
+
+    def test_options_that_newer_versions_of_pytorch_always_have(self):
+        self.assertIn("done", self.play("new_pytorch", 1))
+
+    def test_a_worker_follows_its_own_job_until_the_end(self):
+        said = self.play("follows", 1)
+        self.assertEqual([line for line in said if line.startswith(("step 0 w", "step 1 w", "step 2 w", "weight"))],
+                         ["step 0 weight 1.0 bias 2.0", "step 1 weight 0.5 bias 1.5", "step 2 weight 0.0 bias 1.0",
+                          "weight -0.5"])
+
+    def test_what_is_wrong_with_following_raises_an_error(self):
+        ended = launch(2, ["env", "-u", "SLUICE_SERVER", *SCENARIOS, "follows_what_is_wrong"])
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        self.assertIn("done", ended.stdout.splitlines())
+
+    def test_a_setting_that_is_unknown_is_an_error(self):
+        ended = launch(1, [*SCENARIOS, "unknown_setting", "--server=127.0.0.1:1"])
+        self.assertIn("ValueError: sluice.start() does not know --moed=async", ended.stderr)
+        self.assertNotIn("not reached", ended.stdout)
+
     def test_forked_children_leave_the_connection_alone(self):
         said = self.play("forks", 1)
         self.assertIn("weight -1.0 batches 16", said)
@@ -156,6 +178,41 @@ class ServerElsewhereTest(unittest.TestCase):
         self.assertIn("KeyboardInterrupt", errors)
         self.assertEqual(worker.returncode, -signal.SIGINT, errors)
 
+    def interrupt(self, scenario, **environment):
+        """Returns a worker whose step() was interrupted, and one that pushes when it gets a line."""
+        other = self.worker("pushes_when_told", f"--server={self.address}", "--name=other", **environment)
+        worker = self.worker(scenario, f"--server={self.address}", "--name=worker")
+        self.assertEqual(other.stdout.readline(), "joined\n")
+        self.assertEqual(worker.stdout.readline(), "waits\n")
+        worker.send_signal(signal.SIGINT)
+        self.assertEqual(worker.stdout.readline(), "interrupted\n")
+        return worker, other
+
+    def test_a_step_that_ctrl_c_has_interrupted_is_waited_for(self):
+        worker, other = self.interrupt("interrupted_and_goes_on", DOUBLE="1")
+        other.communicate("go on\n" * 2, timeout=60)
+        said, errors = worker.communicate(timeout=60)
+        self.assertEqual(said, "weight 0.5 step 1\nweight 0.0 step 2\n", errors)
+
+    def test_memory_outlives_a_step_that_ctrl_c_has_interrupted(self):
+        worker, other = self.interrupt("interrupted_and_gone")
+        other.stdin.write("go on\n")
+        other.stdin.flush()
+        said, errors = worker.communicate(timeout=60)
+        self.assertEqual((said, worker.returncode), ("weight 0.5\n", 0), errors)
+
+    def test_ctrl_c_ends_a_follower_that_waits_for_a_step(self):
+        follower = started([PYTHON, "-c", "import torch, sluice, sys\n"
+                            "for step in sluice.follow(torch.nn.Linear(3, 2), server=sys.argv[1]):\n"
+                            "    print('step', step, flush=True)", self.address])
+        self.addCleanup(self.end, follower)
+        other = self.worker("pushes_when_told", f"--server={self.address}", "--name=other")
+        self.assertEqual(other.stdout.readline(), "joined\n")
+        self.assertEqual(follower.stdout.readline(), "step 0\n")
+        follower.send_signal(signal.SIGINT)
+        said, errors = follower.communicate(timeout=60)
+        self.assertEqual((said, follower.returncode), ("", -signal.SIGINT), errors)
+
     def test_other_threads_run_while_a_worker_waits(self):
         flags = ["waits_let_threads_run", f"--server={self.address}"]
         workers = [self.worker(*flags, "--name=a"), self.worker(*flags, "--name=b")]
@@ -184,6 +241,47 @@ class ServerElsewhereTest(unittest.TestCase):
         for worker in workers:
             said, errors = worker.communicate("go on\n", timeout=60)
             self.assertEqual((said, worker.returncode), ("gone\n", 0), errors)
+
+
+class FollowTest(unittest.TestCase):
+    def test_the_example_evaluates_the_model_until_its_training_ends(self):
+        with tempfile.TemporaryDirectory() as folder:
+            address = f"unix:{folder}/server"
+            programs = [[os.path.abspath("server/sluice_server"), f"--listen={address}", "--workers=1"],
+                        [PYTHON, os.path.join(PACKAGE, "examples", "evaluate.py"), f"--server={address}"],
+                        [*IMAGES, f"--server={address}", "--max-steps=30"]]
+            processes = [started(words) for words in programs]
+            for process in processes:
+                self.addCleanup(ServerElsewhereTest.end, process)
+            said = [process.communicate(timeout=100) for process in processes]
+            self.assertEqual([process.returncode for process in processes], [0, 0, 0], said)
+            accuracy = re.search(r"test accuracy ([0-9.]+)", said[2][0]).group(1)
+            evaluations = said[1][0].splitlines()
+            self.assertEqual(evaluations[-1], f"step 30, test accuracy {accuracy}")
+            steps = [int(line.split()[1].rstrip(",")) for line in evaluations]
+            self.assertEqual(steps, sorted(set(steps)))
+
+    def test_a_server_that_is_not_there_is_an_error(self):
+        ended = subprocess.run([PYTHON, "-c", "import torch, sluice\nnext(sluice.follow(torch.nn.Linear(3, 2), "
+                                "server='127.0.0.1:1', connect_timeout=0))"],
+                               env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        self.assertIn("sluice.errors.ServerGoneError", ended.stderr)
+        self.assertIn("127.0.0.1:1", ended.stderr)
+
+
+class SamplerTest(unittest.TestCase):
+    def test_a_process_in_anothers_place_begins_after_its_batches(self):
+        program = ("import types, sluice\n"
+                   "place = types.SimpleNamespace(index=0, workers=1, batches_before=7)\n"
+                   "sampler = sluice.DistributedSampler(20, 4, place)\n"
+                   "first = [list(batch) for batch in sampler]\n"
+                   "for epoch in range(3):\n"
+                   "    sampler = sampler if epoch else sluice.DistributedSampler(20, 4, place)\n"
+                   "    sampler.set_epoch(epoch)\n"
+                   "    batches = [list(batch) for batch in sampler]\n"
+                   "    print(len(batches), batches == first)\n")
+        ended = subprocess.run([PYTHON, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        self.assertEqual(ended.stdout, "0 False\n3 True\n5 False\n", ended.stderr)
 
 
 class CheckpointTest(unittest.TestCase):
@@ -230,6 +328,24 @@ class ExamplesTest(unittest.TestCase):
         losses = self.losses(3, os.path.join(PACKAGE, "examples", "text.py"), "--max-steps=100")
         self.assertEqual(len(losses), 2)
         self.assertLess(losses[-1], 2.9)  # from 4.5
+
+
+class TypesTest(unittest.TestCase):
+    def test_the_package_and_a_users_program_have_types(self):
+        program = os.path.join(HERE, "typed_program.py")
+        with tempfile.TemporaryDirectory() as folder:
+            wrong = os.path.join(folder, "wrong.py")
+            with open(program, encoding="utf-8") as file, open(wrong, "w", encoding="utf-8") as copy:
+                copy.write(file.read().replace("len(rows), loss=loss)", "'many', loss=loss)"))
+            sources = [os.path.join(PACKAGE, "sluice", name) for name in os.listdir(os.path.join(PACKAGE, "sluice"))
+                       if name.endswith(".py")]
+            checked = subprocess.run(["mypy", "--strict", f"--cache-dir={folder}", f"--python-executable={PYTHON}", *sources,
+                                      program, wrong],
+                                     env={**ENVIRONMENT, "MYPYPATH": PACKAGE}, capture_output=True, text=True, check=False)
+            errors = [line for line in checked.stdout.splitlines() if ": error: " in line]
+            self.assertEqual(len(errors), 1, checked.stdout + checked.stderr)
+            self.assertIn("wrong.py:20: error: ", errors[0])
+            self.assertIn('incompatible type "str"; expected "int"', errors[0])
 
 
 class ImportTest(unittest.TestCase):

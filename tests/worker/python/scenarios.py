@@ -23,6 +23,8 @@ def linear(bias=2.0):
 def push(model, optimizer, gradient):
     optimizer.zero_grad()
     for parameter in model.parameters():
+        if parameter.grad is None:  # of a double
+            parameter.grad = torch.zeros_like(parameter)
         parameter.grad.fill_(gradient)
     optimizer.step()
 
@@ -56,6 +58,8 @@ def what_is_wrong(job):
         torch.optim.SGD([nn.Parameter(torch.ones(2, dtype=torch.complex64))], lr=1), job))
     expect(sluice.ModelError, "0 has shape [0]", lambda: sluice.DistributedOptimizer(
         torch.optim.SGD([nn.Parameter(torch.ones(0))], lr=1), job))
+    expect(sluice.ModelError, "has taken steps", lambda: sluice.DistributedOptimizer(
+        _stepped(sgd(linear(), momentum=0.9)), job))
     expect(ValueError, "use one of them", lambda: sluice.DistributedOptimizer(sgd(model), job, overlap=True, local_steps=2))
     expect(ValueError, "called twice", sluice.start)
     error = expect(sluice.RemoteError, "SGD's learning_rate is -1", lambda: sluice.DistributedOptimizer(
@@ -69,11 +73,34 @@ def what_is_wrong(job):
     optimizer.param_groups[0]["lr"] = 0.1
     expect(sluice.ModelError, "learning_rate was 0.5", optimizer.step)
     optimizer.param_groups[0]["lr"] = 0.5
-    model.weight.data = model.weight.data.clone()
-    expect(sluice.ModelError, "weight lies in other memory", optimizer.step)
+    taken = model.weight.data
+    for moved in (taken.clone(), torch.as_strided(taken, (2, 3), (1, 2))):
+        model.weight.data = moved
+        expect(sluice.ModelError, "weight lies in other memory", optimizer.step)
+    model.weight.data = taken
+    model.bias.requires_grad_(False)
+    expect(sluice.ModelError, "have changed since", optimizer.step)
+    model.bias.requires_grad_(True)
+    optimizer.param_groups.append({"params": [nn.Parameter(torch.ones(1))], "lr": 0.5})
+    expect(sluice.ModelError, "have changed since", optimizer.step)
+    optimizer.param_groups.pop()
+    for samples in (-1, 0, 2.0, 2**32, "3"):
+        expect(ValueError, "expected a whole number from 1 to 4294967295",
+               lambda samples=samples: optimizer.step(samples=samples))
+    expect(ValueError, "", lambda: optimizer.step(loss=torch.ones(2)))
+    model.share_memory()
+    expect(sluice.ModelError, "share_memory", optimizer.step)
     optimizer.leave()
     expect(sluice.RemoteError, "after leave()", optimizer.step)
     say("done")
+
+
+def _stepped(optimizer):
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    return optimizer
 
 
 def _with_rate(optimizer, rate):
@@ -106,7 +133,10 @@ def groups_and_types(job):
     for parameter in model[2].parameters():
         nn.init.constant_(parameter, 3)
     model[0].bias.requires_grad_(False)
-    groups = [{"params": [model[0].weight, *model[1].parameters()]}, {"params": model[2].parameters(), "lr": 0.25}]
+    model.register_buffer("mask", torch.full((2, 2), float("-inf")))
+    model.register_buffer("scratch", torch.full((2, 2), float(os.getpid())), persistent=False)
+    groups = [{"params": [model[0].weight, *model[1].parameters()]}, {"params": model[2].parameters(), "lr": 0.25},
+              {"params": [model[0].bias], "lr": 0.125}]
     optimizer = sluice.DistributedOptimizer(torch.optim.SGD(groups, lr=0.5), job, model)
     optimizer.zero_grad()
     for parameter in model.parameters():
@@ -114,6 +144,7 @@ def groups_and_types(job):
     model[1].running_mean.fill_(4 + 2 * optimizer.index)  # their mean is 5
     optimizer.step()
     optimizer.await_end()
+    assert torch.isinf(model.mask).all() and (model.scratch == os.getpid()).all()
     say("weight", model[0].weight[0, 0].item(), "frozen", model[0].bias[0].item(), "double", model[2].weight[0, 0].item(),
         "mean", model[1].running_mean[0].item())
 
@@ -155,6 +186,89 @@ def interrupted(job):
     except KeyboardInterrupt:
         say("interrupted")
         raise
+
+
+def interrupted_and_goes_on(job):
+    """Ctrl-C interrupts step(), which wait() ends: then the model has the parameters of one step."""
+    model = linear()
+    optimizer = sluice.DistributedOptimizer(sgd(model.double()), job, model)
+    _until_interrupted(model, optimizer)
+    optimizer.wait()
+    say("weight", model.weight[0, 0].item(), "step", optimizer.last.step)
+    push(model, optimizer, 1)
+    optimizer.leave()
+    say("weight", model.weight[0, 0].item(), "step", optimizer.last.step)
+
+
+def interrupted_and_gone(job):
+    """Ctrl-C interrupts step(), and the program forgets the optimizer and its model: the library has its memory."""
+    model = linear()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    _until_interrupted(model, optimizer)
+    del model, optimizer
+    gc.collect()
+    (flat, _), = sys.modules["sluice.optimizer"]._LEFT_BEHIND  # pylint: disable=protected-access
+    while flat.values[0] == 1:
+        pass
+    say("weight", flat.values[0].item())
+
+
+def _until_interrupted(model, optimizer):
+    def tell():
+        while not optimizer._client._waits[0]:  # pylint: disable=protected-access
+            pass
+        say("waits")
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        push(model, optimizer, 1)
+    except KeyboardInterrupt:
+        thread.join()
+        say("interrupted")
+
+
+def pushes_when_told(job):
+    model = linear()
+    if os.environ.get("DOUBLE"):
+        model.double()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    say("joined")
+    for _ in sys.stdin:
+        push(model, optimizer, 1)
+    optimizer.leave()
+
+
+def follows(job):
+    """A worker also follows its own job, which ends with what follows it."""
+    model, seen = linear(), linear(bias=7)
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    follower = sluice.follow(seen, job)
+    for step in range(3):
+        assert next(follower) == step == follower.step and follower.incarnation == 1
+        say("step", step, "weight", seen.weight[1, 2].item(), "bias", seen.bias[0].item())
+        push(model, optimizer, 1)
+    optimizer.leave()
+    assert list(follower) == [3] and list(follower) == []
+    say("weight", seen.weight[0, 0].item())
+
+
+def follows_what_is_wrong(job):
+    model = linear()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    error = expect(sluice.RemoteError, "weight", lambda: next(sluice.follow(nn.Linear(4, 2), job)))
+    assert error.reason == "LAYOUT_MISMATCH", error.reason
+    expect(ValueError, "leave one out", lambda: sluice.follow(model, job, server="127.0.0.1:1"))
+    expect(ValueError, "at least 1 step", lambda: sluice.follow(model, job, every=0))
+    error = expect(sluice.RemoteError, "--servre", lambda: sluice.follow(model, servre="127.0.0.1:1"))
+    assert error.code == "INVALID_ARGUMENT", error.code
+    expect(sluice.RemoteError, "no server: give --server", lambda: sluice.follow(model))
+    optimizer.leave()
+    say("done")
+
+
+def unknown_setting(_job):
+    say("not reached")
 
 
 def ends_without_leaving(job):
@@ -230,6 +344,29 @@ def keeps_a_gradient(job):
     say("gradient", gradient.sum().item())
 
 
+def new_pytorch(job):
+    """PyTorch 2.7 makes AdamW an Adam whose groups have an option more."""
+    model = linear()
+    inner = torch.optim.AdamW(model.parameters(), lr=0.5)
+    inner.param_groups[0]["decoupled_weight_decay"] = True
+    sluice.DistributedOptimizer(inner, job, model).leave()
+    say("done")
+
+
+def frozen(job):
+    """What is not trained keeps its bits, though means of three workers round."""
+    torch.manual_seed(3)
+    model = nn.Linear(50, 50)
+    model.weight.requires_grad_(False)
+    before = model.weight.clone()
+    optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
+    for _ in range(5):
+        optimizer.zero_grad()
+        optimizer.step()
+    optimizer.await_end()
+    say("same", torch.equal(before, model.weight))
+
+
 def attaches(job):
     model = linear()
     optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
@@ -242,7 +379,7 @@ def attaches(job):
 
 
 if __name__ == "__main__":
-    started = sluice.start()
+    started = sluice.start(**({"moed": "async"} if sys.argv[1] == "unknown_setting" else {}))
     if started.is_server:
         sys.exit(started.serve())
     globals()[sys.argv[1]](started)

@@ -4,20 +4,30 @@
     if job.is_server: sys.exit(job.serve())
     optimizer = sluice.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9), job, model)
 
-The rest of the training loop stays as it is.
+The rest of the training loop stays as it is. Another program can evaluate the model meanwhile:
+
+    for step in sluice.follow(model, server="host:port"): print(step, accuracy(model))
 """
+
+from typing import TYPE_CHECKING, Any
 
 from sluice.errors import DivergedError, ModelError, RemoteError, ServerGoneError
 from sluice.job import Job, start
 
 __all__ = ["DistributedOptimizer", "DistributedSampler", "DivergedError", "Job", "ModelError", "RemoteError", "Round",
-           "ServerGoneError", "load_checkpoint", "start"]
+           "ServerGoneError", "follow", "load_checkpoint", "start"]
+
+if TYPE_CHECKING:
+    from sluice.checkpoint import load_checkpoint
+    from sluice.follower import follow
+    from sluice.optimizer import DistributedOptimizer, Round
+    from sluice.sampler import DistributedSampler
 
 _WITH_TORCH = {"DistributedOptimizer": "optimizer", "Round": "optimizer", "DistributedSampler": "sampler",
-               "load_checkpoint": "checkpoint"}
+               "follow": "follower", "load_checkpoint": "checkpoint"}
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     """Imports what needs torch when it is used: a server's process, which does not train, then starts faster."""
     if name in _WITH_TORCH:
         import importlib  # pylint: disable=import-outside-toplevel

@@ -5,6 +5,7 @@ ctypes gives the interpreter's lock (GIL) back around each call, so calls that t
 
 import ctypes
 import os
+from typing import Callable, Mapping, Tuple
 
 from sluice.errors import RemoteError, error_class
 
@@ -12,7 +13,8 @@ _NAME = "libsluice.so.0"
 
 PENDING = -1
 OK = 0
-FOREVER = -1.0
+# So often a wait lets Python handle signals, such as Ctrl-C.
+_SECONDS_BETWEEN_SIGNALS = 0.1
 
 PARAMETER = 0
 STATISTIC = 1
@@ -50,6 +52,10 @@ class Status(ctypes.Structure):
                 ("step", ctypes.c_uint64), ("learning_rate_factor", ctypes.c_double), ("complete", ctypes.c_int32)]
 
 
+class Followed(ctypes.Structure):
+    _fields_ = [("step", ctypes.c_uint64), ("incarnation", ctypes.c_uint64), ("ended", ctypes.c_int32)]
+
+
 _HANDLE = ctypes.c_void_p
 _FUNCTIONS = {
     "sluice_error_message": (ctypes.c_char_p, []),
@@ -77,13 +83,18 @@ _FUNCTIONS = {
     "sluice_send_early": (ctypes.c_int32, [_HANDLE, ctypes.c_uint64, ctypes.c_uint64]),
     "sluice_give_up_early": (ctypes.c_int32, [_HANDLE]),
     "sluice_attach": (ctypes.c_int32, [_HANDLE, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]),
+    "sluice_connect": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_char_p), ctypes.c_size_t, ctypes.POINTER(_HANDLE)]),
+    "sluice_follower_create": (ctypes.c_int32, [_HANDLE, ctypes.POINTER(Model), _HANDLE, ctypes.POINTER(_HANDLE)]),
+    "sluice_follower_free": (None, [_HANDLE]),
+    "sluice_follow": (ctypes.c_int32, [_HANDLE, ctypes.c_uint64]),
+    "sluice_follower_wait": (ctypes.c_int32, [_HANDLE, ctypes.c_double, ctypes.POINTER(Followed)]),
     "sluice_order": (ctypes.c_int32, [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
                                       ctypes.POINTER(ctypes.c_int64)]),
     "sluice_client_status": (Status, [_HANDLE]),
 }
 
 
-def _load():
+def _load() -> ctypes.CDLL:
     """Returns the library: that of SLUICE_LIBRARY, the one beside this package, or the system's."""
     chosen = os.environ.get("SLUICE_LIBRARY")
     beside = os.path.join(os.path.dirname(os.path.realpath(__file__)), _NAME)
@@ -107,20 +118,28 @@ def _load():
 library = _load()
 
 
-def check(code):
+def check(code: int) -> None:
     """Raises the error of a call that has returned `code`, unless that is OK."""
     if code != OK:
         raise last_error(code)
 
 
-def last_error(code):
+def last_error(code: int) -> RemoteError:
     """Returns the error of the last call of this thread."""
-    message = library.sluice_error_message().decode("utf-8", "replace")
-    reason = library.sluice_error_reason().decode("ascii", "replace")
+    message: str = library.sluice_error_message().decode("utf-8", "replace")
+    reason: str = library.sluice_error_reason().decode("ascii", "replace")
     return error_class(code)(message, code, reason)
 
 
-def options_of(values):
+def wait(function: Callable[..., int], handle: ctypes.c_void_p, result: ctypes.Structure) -> int:
+    """Waits for what was begun with a client or a follower, and lets Python handle signals meanwhile."""
+    code = PENDING
+    while code == PENDING:
+        code = function(handle, _SECONDS_BETWEEN_SIGNALS, ctypes.byref(result))
+    return code
+
+
+def options_of(values: Mapping[str, float]) -> "Tuple[ctypes.Array[Option], int]":
     """Returns an array of Option, and its length."""
     options = (Option * max(1, len(values)))()
     for option, (name, value) in zip(options, values.items()):

@@ -1,9 +1,11 @@
 """Reads the checkpoints that a server saves, which are safetensors files."""
 
 import json
+import math
 import mmap
 import os
 import struct
+from typing import Any, Dict, List, Union
 
 import torch
 
@@ -12,7 +14,7 @@ _TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF1
 _OWN = "sluice:"  # the server's own tensors begin with this
 
 
-def load_checkpoint(path):
+def load_checkpoint(path: "Union[str, os.PathLike[str]]") -> Dict[str, torch.Tensor]:
     """Returns the model's tensors of a checkpoint by name, for model.load_state_dict(…, strict=False).
 
     Args:
@@ -22,35 +24,40 @@ def load_checkpoint(path):
       FileNotFoundError: the directory has no checkpoint.
       ValueError: the file is not a checkpoint, or was cut.
     """
+    path = os.fspath(path)
     if os.path.isdir(path):
         path = _newest(path)
     with open(path, "rb") as file:
         # Only what is read of the mapping comes into memory: the optimizer's tensors stay on disk.
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if os.path.getsize(path) else b""
+        data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if os.path.getsize(path) else b""
     if len(data) < 8:
         raise ValueError(f"{path} has {len(data)} bytes, expected a safetensors file; was it cut?")
     (size,) = struct.unpack_from("<Q", data)
     try:
         header = json.loads(data[8:8 + size])
-    except ValueError as error:
-        raise ValueError(f"{path} does not begin with the header of a safetensors file") from error
-    header.pop("__metadata__", None)
-    return {name: _tensor(path, data, 8 + size, name, entry) for name, entry in header.items()
-            if not name.startswith(_OWN)}
+        entries = {name: (_TYPES[entry["dtype"]], [int(side) for side in entry["shape"]],
+                          [int(place) for place in entry["data_offsets"]])
+                   for name, entry in header.items() if name != "__metadata__" and not name.startswith(_OWN)}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} does not begin with the header of a safetensors file of Sluice") from error
+    return {name: _tensor(path, data, 8 + size, name, *entry) for name, entry in entries.items()}
 
 
-def _tensor(path, data, base, name, entry):
-    begin, end = entry["data_offsets"]
-    if base + end > len(data):
+def _tensor(path: str, data: Any, base: int, name: str, kind: torch.dtype, shape: List[int],
+            place: List[int]) -> torch.Tensor:
+    """Returns a tensor of that type and shape, whose bytes lie at `place`, [begin, end), after `base`."""
+    count = math.prod(shape)
+    size = count * torch.empty(0, dtype=kind).element_size()
+    if len(place) != 2 or place[0] < 0 or min(shape, default=0) < 0 or place[1] - place[0] != size:
+        raise ValueError(f"{path} has {name} of shape {shape} at bytes {place}, expected {size} bytes")
+    if base + place[1] > len(data):
         raise ValueError(f"{path} ends within {name}; was it cut?")
-    kind = _TYPES[entry["dtype"]]
-    if begin == end:
-        return torch.empty(entry["shape"], dtype=kind)
-    count = (end - begin) // torch.empty(0, dtype=kind).element_size()
-    return torch.frombuffer(data, dtype=kind, count=count, offset=base + begin).reshape(entry["shape"]).clone()
+    if count == 0:
+        return torch.empty(shape, dtype=kind)
+    return torch.frombuffer(data, dtype=kind, count=count, offset=base + place[0]).reshape(shape).clone()
 
 
-def _newest(folder):
+def _newest(folder: str) -> str:
     """Returns the checkpoint of the highest step; of two with one step, that of the later incarnation."""
     found = []
     for name in os.listdir(folder):

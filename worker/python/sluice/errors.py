@@ -1,5 +1,7 @@
 """The errors that this package raises."""
 
+from typing import Type
+
 _CODES = {
     3: "INVALID_ARGUMENT", 4: "DEADLINE_EXCEEDED", 5: "NOT_FOUND", 7: "PERMISSION_DENIED", 8: "RESOURCE_EXHAUSTED",
     9: "FAILED_PRECONDITION", 10: "ABORTED", 12: "UNIMPLEMENTED", 13: "INTERNAL", 14: "UNAVAILABLE", 15: "DATA_LOSS",
@@ -16,7 +18,7 @@ class RemoteError(RuntimeError):
         system's. proto/sluice/v1/parameter_server.proto lists the words.
     """
 
-    def __init__(self, message, code=13, reason=""):
+    def __init__(self, message: str, code: int = 13, reason: str = "") -> None:
         super().__init__(message)
         self.code = _CODES.get(code, "UNKNOWN")
         self.reason = reason
@@ -34,5 +36,5 @@ class ModelError(ValueError):
     """The model or the optimizer cannot be trained with a server as it is, or has changed since it was taken."""
 
 
-def error_class(code):
+def error_class(code: int) -> Type[RemoteError]:
     return ServerGoneError if code == 14 else RemoteError

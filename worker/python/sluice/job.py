@@ -6,24 +6,45 @@ import signal
 import sys
 import threading
 import weakref
+from typing import List, Mapping, Optional, Sequence, Union
 
 from sluice import _library
 from sluice._library import library
 
-_state = {"forked": False, "started": False}
+# Of a flag: True and False switch it on and off, and None leaves it out.
+Setting = Union[str, int, float, bool, "os.PathLike[str]", None]
+
+_state = {"forked": False, "started": False, "used": False}
 
 
-def _after_fork_in_child():
+def _after_fork_in_child() -> None:
     # The child has none of the threads that the library needs: DataLoader's workers must not use it.
-    _state["forked"] = True
+    _state["forked"] = _state["used"]
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def forked():
-    """Whether this process is a fork of the one that has started the job."""
+def forked() -> bool:
+    """Whether this process is a fork of one that has used the library."""
     return _state["forked"]
+
+
+def check_not_forked() -> None:
+    if forked():
+        raise RuntimeError("this process is a fork of the one that uses the server, such as a worker of DataLoader, and "
+                           "has no connection; start it by multiprocessing's \"spawn\" if it needs one")
+
+
+def connect(settings: Mapping[str, Setting]) -> ctypes.c_void_p:
+    """Returns the handle of a job that does not take part, for sluice_follower_create(). `settings` become flags."""
+    check_not_forked()
+    _state["used"] = True
+    flags = [os.fsencode(flag) for flag in _flags_of(settings)]
+    handle = ctypes.c_void_p()
+    _library.check(library.sluice_connect((ctypes.c_char_p * max(1, len(flags)))(*flags), len(flags),
+                                          ctypes.byref(handle)))
+    return handle
 
 
 class Job:
@@ -34,7 +55,7 @@ class Job:
       speaks: whether this worker should print its progress: worker 0 of a launch, or one that was started by hand.
     """
 
-    def __init__(self, handle):
+    def __init__(self, handle: ctypes.c_void_p) -> None:
         self._handle = handle
         self.is_server = bool(library.sluice_is_server(handle))
         self.speaks = bool(library.sluice_speaks(handle))
@@ -42,22 +63,23 @@ class Job:
             # A process that serves must not end before the server has: serve() blocks until then.
             self._finalizer = weakref.finalize(self, _free, handle)
 
-    def serve(self):
+    def serve(self) -> int:
         """Serves until the job is over, and prints its closing table. Returns the exit code for sys.exit().
 
         Ctrl-C and SIGTERM end the job: the server drains and saves what it was told to save.
         """
         if not self.is_server:
             raise ValueError("serve() was called on a worker; call it only if job.is_server")
-        return library.sluice_serve(self._handle)
+        code: int = library.sluice_serve(self._handle)
+        return code
 
 
-def _free(handle):
+def _free(handle: ctypes.c_void_p) -> None:
     if not forked():
         library.sluice_job_free(handle)
 
 
-def _flags_of(settings):
+def _flags_of(settings: Mapping[str, Setting]) -> List[str]:
     """Returns command-line flags: mode="async" becomes --mode=async, overlap=True becomes --overlap."""
     flags = []
     for name, value in settings.items():
@@ -69,7 +91,7 @@ def _flags_of(settings):
     return flags
 
 
-def start(flags=None, **settings):
+def start(flags: Optional[Sequence[str]] = None, **settings: Setting) -> Job:
     """Takes part in the launch, and returns this process's Job. Called once, from the main thread.
 
     Under mpirun or srun, rank 0 becomes the server, and the other ranks become workers. With --server=host:port, or
@@ -88,10 +110,13 @@ def start(flags=None, **settings):
         raise ValueError("sluice.start() was called twice; keep the job that the first call has returned")
     if threading.current_thread() is not threading.main_thread():
         raise ValueError("sluice.start() was called from another thread than the main one, where MPI must start")
-    words = [sys.argv[0] or "python3", *_flags_of(settings), *(sys.argv[1:] if flags is None else flags)]
+    given = sys.argv[1:] if flags is None else list(flags)
+    words = [sys.argv[0] or "python3", *_flags_of(settings), *given]
     if _launched() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # So that the library's handler counts: a worker lives two seconds longer than Ctrl-C, while the server ends.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    check_not_forked()
+    _state["used"] = True
     array = (ctypes.c_char_p * (len(words) + 1))(*[os.fsencode(word) for word in words], None)
     count = ctypes.c_int(len(words))
     handle = ctypes.c_void_p()
@@ -101,7 +126,10 @@ def start(flags=None, **settings):
             sys.exit(library.sluice_report_error(array[0]))
         raise _library.last_error(code)
     _state["started"] = True
-    rest = [os.fsdecode(array[i]) for i in range(1, count.value)]
+    rest = [os.fsdecode(array[i] or b"") for i in range(1, count.value)]
+    unknown = [word for word in _flags_of(settings) if word in rest and word not in given]
+    if unknown:
+        raise ValueError(f"sluice.start() does not know {unknown[0]}; `sluice_train --help` lists the flags")
     if flags is None:
         sys.argv[1:] = rest
     elif rest:
@@ -109,6 +137,6 @@ def start(flags=None, **settings):
     return Job(handle)
 
 
-def _launched():
+def _launched() -> bool:
     """Whether mpirun or srun has started this process: then the error of a rank is every rank's."""
     return any(name in os.environ for name in ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"))

@@ -2,6 +2,7 @@
 
 import ctypes
 import weakref
+from typing import List, Sequence, Tuple
 
 import torch
 
@@ -12,20 +13,29 @@ from sluice.errors import ModelError
 _TYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}
 
 
+Named = Sequence[Tuple[str, torch.Tensor]]  # tensors with their names
+
+_ALIGNMENT = 64  # bytes: that of PyTorch's own memory
+
+
 class _Member:
     """A tensor of the model and its range of the vectors. If it is no view, it is copied at every step."""
 
-    def __init__(self, name, tensor, offset, is_parameter):
+    def __init__(self, name: str, tensor: torch.Tensor, offset: int, is_parameter: bool) -> None:
         self.name = name
         self.tensor = tensor
         self.offset = offset
         self.length = tensor.numel()
         self.is_parameter = is_parameter  # False: a statistic
-        self.is_view = tensor.dtype == torch.float32 and tensor.device.type == "cpu"
-        self.value = self.gradient = None
+        # The workers' mean of equal numbers may differ from them in the last bit, so it is not taken.
+        self.is_frozen = not is_parameter and isinstance(tensor, torch.nn.Parameter)
+        self.is_view = tensor.dtype == torch.float32 and tensor.device.type == "cpu" and not self.is_frozen
+        # FlatModel sets these: views of its vectors, and where the value lies.
+        self.value = self.gradient = tensor
+        self.address = 0
 
     @property
-    def end(self):
+    def end(self) -> int:
         return self.offset + self.length
 
 
@@ -42,79 +52,70 @@ class FlatModel:
       members: the tensors, in the vectors' order.
     """
 
-    def __init__(self, named_parameters, named_buffers, pushes_gradients=True):
+    def __init__(self, named_parameters: Named, named_buffers: Named, pushes_gradients: bool = True) -> None:
         """The first two are lists of (name, tensor). The tensors move into other memory, and keep their values."""
-        self.members = []
-        offset = 0
-        for tensors, is_parameter in ((named_parameters, True), (named_buffers, False)):
-            for name, tensor in tensors:
-                _check(name, tensor)
-                self.members.append(_Member(name, tensor, offset, is_parameter))
-                offset += tensor.numel()
-        self.size = offset
-        self._buffer = library.sluice_buffer_create(self.size)
-        if not self._buffer:
-            raise MemoryError(f"there is no memory for a gradient of {self.size} elements")
-        floats = (ctypes.c_float * self.size).from_address(library.sluice_buffer_floats(self._buffer))
-        # Whoever still has a gradient keeps `floats`, and so its memory.
-        weakref.finalize(floats, library.sluice_buffer_free, self._buffer).atexit = False
-        self.pushed = torch.frombuffer(floats, dtype=torch.float32)
+        self.members = members_of(named_parameters, named_buffers)
+        self.size = self.members[-1].end
+        self._buffer, self.pushed = shared_vector(self.size)
         self.gradients = self.pushed if pushes_gradients else torch.zeros(self.size)
-        self.values = torch.empty(self.size, dtype=torch.float32)
+        self._memory, self.values = _own_vector(self.size)
+        self._address = self.values.data_ptr()
+        self._pushed_address = self.pushed.data_ptr()
         with torch.no_grad():
             for member in self.members:
                 shape = member.tensor.shape
                 member.value = self.values[member.offset:member.end].view(shape)
                 member.gradient = self.gradients[member.offset:member.end].view(shape)
                 member.value.copy_(member.tensor)
+                member.address = member.value.data_ptr()
                 if member.is_view:
                     member.tensor.data = member.value
         self.bind_gradients()
 
-    def description(self):
+    def description(self) -> _library.Model:
         """Returns the model for sluice_client_create(); keep it until that has returned."""
-        tensors = (_library.Tensor * len(self.members))()
-        for tensor, member in zip(tensors, self.members):
-            shape = member.tensor.shape
-            tensor.name = member.name.encode()
-            tensor.shape = (ctypes.c_uint32 * max(1, len(shape)))(*shape)
-            tensor.dimensions = len(shape)
-            tensor.kind = _library.PARAMETER if member.is_parameter else _library.STATISTIC
-            tensor.type = _TYPES[member.tensor.dtype]
-        return _library.Model(tensors, len(self.members))
+        return description_of(self.members)
 
     @property
-    def buffer(self):
+    def buffer(self) -> int:
         """The memory of what is pushed, for sluice_client_create()."""
         return self._buffer
 
-    def bind_gradients(self):
+    @property
+    def address(self) -> int:
+        """Where the library writes what is pulled. PyTorch cannot free it: share_memory() moves tensors."""
+        return self._address
+
+    def bind_gradients(self) -> None:
         """Makes the gradients views again, where they can be."""
         for member in self.members:
             if member.is_parameter and member.is_view:
                 member.tensor.grad = member.gradient
 
-    def zero_gradients(self):
+    def zero_gradients(self) -> None:
         self.gradients.zero_()
         self.bind_gradients()
         for member in self.members:
             if member.is_parameter and not member.is_view:
                 member.tensor.grad = None
 
-    def check_views(self):
+    def check_views(self) -> None:
         """Raises ModelError if a tensor of the model is not where it was: then it would not be trained."""
         for member in self.members:
             tensor = member.tensor
             if tensor.shape != member.value.shape:
                 raise ModelError(f"{member.name} has shape {list(tensor.shape)}, and had {list(member.value.shape)} when "
                                  "DistributedOptimizer was made; make the optimizer after the model has its last shape")
-            if member.is_view and tensor.data_ptr() != member.value.data_ptr():
+            if member.is_view and (tensor.data_ptr() != member.address or tensor.stride() != member.value.stride()):
                 raise ModelError(
                     f"{member.name} lies in other memory than when DistributedOptimizer was made, so the server would "
-                    "not train it. Move the model (.to(), .double(), load_state_dict(assign=True)) before you make the "
-                    "optimizer, and copy values with tensor.copy_()")
+                    "not train it. Move the model (.to(), .double(), share_memory(), load_state_dict(assign=True)) and "
+                    "set its values before you make the optimizer")
+        if self.pushed.data_ptr() != self._pushed_address or self.values.data_ptr() != self._address:
+            raise ModelError("the model's parameters or gradients were moved into shared memory after "
+                             "DistributedOptimizer was made; call share_memory() before, or give other processes copies")
 
-    def gather_gradients(self):
+    def gather_gradients(self) -> None:
         """Copies into `gradients` what is not there yet: gradients that are no views, and the values of statistics."""
         with torch.no_grad():
             for member in self.members:
@@ -129,22 +130,86 @@ class FlatModel:
                     member.gradient.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
         self.bind_gradients()
 
-    def gather_values(self):
+    def gather_values(self) -> None:
         """Copies into `values` the tensors that are no views."""
         with torch.no_grad():
             for member in self.members:
                 if not member.is_view:
                     member.value.copy_(member.tensor)
 
-    def scatter_values(self):
-        """Copies `values` to the tensors that are no views."""
+    def scatter_values(self, frozen: bool = False) -> None:
+        """Copies `values` to the tensors that are no views; those that are not trained only if `frozen`."""
         with torch.no_grad():
             for member in self.members:
-                if not member.is_view:
+                if not member.is_view and (frozen or not member.is_frozen):
                     member.tensor.copy_(member.value)
 
 
-def _check(name, tensor):
+def members_of(named_parameters: Named, statistics: Named) -> List[_Member]:
+    """Returns the members of a model, in the vectors' order. The statistics are tensors that workers average.
+
+    Raises:
+      ModelError: a tensor cannot be trained with a server, or there is none.
+    """
+    members = []
+    offset = 0
+    for tensors, is_parameter in ((named_parameters, True), (statistics, False)):
+        for name, tensor in tensors:
+            _check(name, tensor)
+            members.append(_Member(name, tensor, offset, is_parameter))
+            offset += tensor.numel()
+    if not members:
+        raise ModelError("the model has no parameter that requires a gradient, and no statistics")
+    return members
+
+
+def named_statistics(model: torch.nn.Module, parameters: Named) -> Named:
+    """Returns (name, tensor) of a module's other numbers: parameters that are not trained, and running statistics.
+
+    Buffers that are no part of the model's state (persistent=False), and those with numbers that are not finite, such
+    as a mask of -inf, are each worker's own.
+    """
+    trained = {id(parameter) for _, parameter in parameters}
+    frozen = [(name, parameter) for name, parameter in model.named_parameters() if id(parameter) not in trained]
+    own = {f"{prefix}.{name}" if prefix else name for prefix, module in model.named_modules()
+           for name in module._non_persistent_buffers_set}  # pylint: disable=protected-access
+    statistics: List[Tuple[str, torch.Tensor]] = [*frozen]
+    return statistics + [(name, tensor) for name, tensor in model.named_buffers()
+                     if tensor.is_floating_point() and name not in own and bool(torch.isfinite(tensor).all())]
+
+
+def description_of(members: Sequence[_Member]) -> _library.Model:
+    """Returns the model for the library; keep it until its call has returned."""
+    tensors = (_library.Tensor * len(members))()
+    for tensor, member in zip(tensors, members):
+        shape = member.tensor.shape
+        tensor.name = member.name.encode()
+        tensor.shape = (ctypes.c_uint32 * max(1, len(shape)))(*shape)
+        tensor.dimensions = len(shape)
+        tensor.kind = _library.PARAMETER if member.is_parameter else _library.STATISTIC
+        tensor.type = _TYPES[member.tensor.dtype]
+    return _library.Model(tensors, len(members))
+
+
+def shared_vector(size: int) -> Tuple[int, torch.Tensor]:
+    """Returns memory that a server on this node can read, and a tensor of float32, [size], of its floats."""
+    buffer = library.sluice_buffer_create(size)
+    if not buffer:
+        raise MemoryError(f"there is no memory for a vector of {size} elements")
+    floats = (ctypes.c_float * size).from_address(library.sluice_buffer_floats(buffer))
+    # Whoever still has the tensor keeps `floats`, and so its memory.
+    weakref.finalize(floats, library.sluice_buffer_free, buffer).atexit = False
+    return buffer, torch.frombuffer(floats, dtype=torch.float32)
+
+
+def _own_vector(size: int) -> Tuple[object, torch.Tensor]:
+    """Returns memory that PyTorch does not own, and a tensor of float32, [size], of its floats."""
+    memory = (ctypes.c_char * (4 * size + _ALIGNMENT))()
+    return memory, torch.frombuffer(memory, dtype=torch.float32, count=size,
+                                    offset=-ctypes.addressof(memory) % _ALIGNMENT)
+
+
+def _check(name: str, tensor: torch.Tensor) -> None:
     if tensor.dtype not in _TYPES:
         raise ModelError(f"{name} has elements of {tensor.dtype}, expected float32, float64, float16 or bfloat16; a server "
                          "trains real numbers")

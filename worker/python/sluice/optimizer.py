@@ -1,19 +1,19 @@
 """A PyTorch optimizer whose parameters and state are on a server."""
 
 import ctypes
+import operator
 import weakref
 from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Set, Tuple, Union
 
 import torch
 
 from sluice import _library
 from sluice._library import library
 from sluice.errors import DivergedError, ModelError, RemoteError
-from sluice.job import forked
-from sluice.model import FlatModel
+from sluice.job import Job, check_not_forked, forked
+from sluice.model import FlatModel, Named, named_statistics
 
-# So often a wait lets Python handle signals, such as Ctrl-C.
-_SECONDS_BETWEEN_SIGNALS = 0.1
 _CHUNK = 1 << 18  # elements: what is sent early is as large as the library's own chunks
 
 DISPOSITIONS = ("accepted", "applied", "stale", "duplicate", "skipped")
@@ -37,7 +37,7 @@ class Round:
 
 # PyTorch's optimizers, with the names of their options on the server. Any other option must have the value that is
 # given here: the server does not have it.
-_OPTIMIZERS = {
+_OPTIMIZERS: Dict[Any, Tuple[str, Dict[str, Any]]] = {
     torch.optim.SGD: ("sgd", {"lr": "learning_rate", "momentum": "momentum", "dampening": "dampening",
                               "weight_decay": "weight_decay", "nesterov": "nesterov"}),
     torch.optim.Adam: ("adam", {"lr": "learning_rate", "betas": ("beta1", "beta2"), "eps": "eps",
@@ -51,14 +51,19 @@ _OPTIMIZERS = {
 }
 # How PyTorch computes, which does not matter here.
 _WITHOUT_MEANING = {"params", "foreach", "capturable", "differentiable", "fused", "initial_lr"}
+# What an optimizer always does: PyTorch 2.7 makes AdamW an Adam with this option.
+_IMPLIED = {(torch.optim.AdamW, "decoupled_weight_decay")}
+Groups = Dict[Tuple[str, ...], Dict[str, float]]  # options by the names of their parameters
+_MOST_SAMPLES = 2**32 - 1
+_LEFT_BEHIND: List[Tuple[Any, ...]] = []  # clients that Ctrl-C has interrupted, with the memory that they still write
 
 
-def _options_of(kind, group):
+def _options_of(kind: type, group: Mapping[str, Any]) -> Dict[str, float]:
     """Returns the server's options of one of PyTorch's groups."""
     name, names = _OPTIMIZERS[kind]
-    options = {}
+    options: Dict[str, float] = {}
     for key, value in group.items():
-        if key in _WITHOUT_MEANING:
+        if key in _WITHOUT_MEANING or (kind, key) in _IMPLIED:
             continue
         if key in names and isinstance(names[key], tuple):
             options.update(zip(names[key], value))
@@ -85,8 +90,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
       batches_before: those of earlier processes in this worker's place, which a process that was started again skips.
     """
 
-    def __init__(self, optimizer, job, model=None, *, overlap=False, local_steps=0, elasticity=1.0, moving_rate=1.0,
-                 outer_momentum=None, outer_nesterov=False):
+    def __init__(self, optimizer: torch.optim.Optimizer, job: Job, model: Optional[torch.nn.Module] = None, *,
+                 overlap: bool = False, local_steps: int = 0, elasticity: float = 1.0, moving_rate: float = 1.0,
+                 outer_momentum: Optional[float] = None, outer_nesterov: bool = False) -> None:
         """Joins the job, and copies the job's parameters into the model.
 
         Args:
@@ -106,18 +112,21 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """
         # Not Optimizer.__init__(), which would make groups of its own.
         self._inner = optimizer
-        self.last = None
+        self.last: Optional[Round] = None
         self._job = job
         self._local_steps = local_steps
         self._elasticity = elasticity
         self._steps_taken = self._samples_taken = 0
         self._factor = 1.0
-        self._overlap = None
-        self._client = None
+        self._overlap: Optional[_Overlap] = None
         kind = type(optimizer)
         _check_arguments(job, kind, overlap, local_steps)
+        if not local_steps and _has_stepped(optimizer):
+            raise ModelError("the optimizer has taken steps or was loaded, and the server would not have its state; give a "
+                             "new one, and start the server with --checkpoint-dir, which keeps the state")
         parameters = _named_parameters(optimizer, model)
-        self._flat = FlatModel(parameters, _named_statistics(model, parameters), not local_steps)
+        self._flat = FlatModel(parameters, [] if model is None else named_statistics(model, parameters), not local_steps)
+        self._trained = _trained(optimizer)
         self._told = [_options_of(kind, group) for group in optimizer.param_groups]
         groups = {} if local_steps else self._groups(parameters)
         if local_steps:
@@ -129,7 +138,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             chosen = (_OPTIMIZERS[kind][0], self._told[0])
         self._client = _Client(job, self._flat, *chosen, groups)
         self._client.call(library.sluice_join)
-        self._flat.scatter_values()
+        self._flat.scatter_values(frozen=True)
         if local_steps and elasticity != 1:
             self._centre = self._flat.values.clone()
         if overlap:
@@ -137,66 +146,89 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     # What PyTorch's own code and that of others reads of an optimizer.
     @property
-    def param_groups(self):
+    def param_groups(self) -> List[Dict[str, Any]]:
         return self._inner.param_groups
 
     @param_groups.setter
-    def param_groups(self, groups):
+    def param_groups(self, groups: List[Dict[str, Any]]) -> None:
         self._inner.param_groups = groups
 
-    @property
-    def state(self):
+    @property  # type: ignore[override]
+    def state(self) -> Any:
         return self._inner.state
 
-    @property
-    def defaults(self):
+    @property  # type: ignore[override]
+    def defaults(self) -> Any:
         return self._inner.defaults
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"DistributedOptimizer({self._inner!r})"
 
-    def __getstate__(self):
+    def __getstate__(self) -> NoReturn:
         raise TypeError("a DistributedOptimizer is a connection to a server, and cannot be copied or pickled")
 
-    def add_param_group(self, param_group):
+    def add_param_group(self, param_group: Dict[str, Any]) -> NoReturn:
         raise ModelError("parameters were added after DistributedOptimizer was made; add them to the optimizer before")
 
-    def state_dict(self):
+    def state_dict(self) -> Dict[str, Any]:
         """Returns the groups' options. The state is on the server, which saves it (--checkpoint-dir)."""
         return self._inner.state_dict()
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Any) -> NoReturn:
         raise ModelError("the optimizer's state is on the server; start the server with --checkpoint-dir, and it goes on "
                          "where it was")
 
-    def _groups(self, parameters):
+    def _groups(self, parameters: Named) -> Groups:
         """Returns the options of all groups but the first, by the names of their parameters."""
         names = {id(parameter): name for name, parameter in parameters}
-        return {tuple(names[id(parameter)] for parameter in group["params"] if id(parameter) in names): options
-                for group, options in list(zip(self._inner.param_groups, self._told))[1:]}
-
-    index = property(lambda self: self._client.status().index)
-    workers = property(lambda self: self._client.status().workers)
+        groups = {tuple(names[id(parameter)] for parameter in group["params"] if id(parameter) in names): options
+                  for group, options in list(zip(self._inner.param_groups, self._told))[1:]}
+        groups.pop((), None)  # none of its parameters is trained
+        return groups
 
     @property
-    def batches_before(self):
-        return self._client.status().pushes_before * max(1, self._local_steps)
+    def index(self) -> int:
+        return int(self._client.status().index)
 
-    def zero_grad(self, set_to_none=True):  # pylint: disable=unused-argument
+    @property
+    def workers(self) -> int:
+        return int(self._client.status().workers)
+
+    @property
+    def batches_before(self) -> int:
+        return int(self._client.status().pushes_before) * max(1, self._local_steps)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:  # pylint: disable=unused-argument
         """Sets all gradients to 0. They stay views of the gradient that is pushed, so none becomes None.
 
         If backward has sent parts of them already, that push is given up.
         """
+        self.wait()
         if self._overlap is not None:
             self._overlap.give_up()
         self._flat.zero_gradients()
 
-    def attach(self, kind, data):
+    def attach(self, kind: str, data: Union[bytes, bytearray, memoryview]) -> None:
         """Attaches bytes to the next push, for the program that serves: at most 8 pieces of 64 KiB together."""
-        _library.check(library.sluice_attach(self._client.handle, kind.encode(), bytes(data), len(data)))
+        self.wait()
+        content = bytes(data)
+        _library.check(library.sluice_attach(self._client.handle, kind.encode(), content, len(content)))
+
+    def wait(self) -> None:
+        """Waits for the step() that Ctrl-C has interrupted, if there is one.
+
+        Until then the library may still read the gradients and write the parameters: after KeyboardInterrupt, call this
+        before you save or use the model. All other methods call it first.
+
+        Raises: what step() raises.
+        """
+        round_ = self._client.finish()
+        if round_ is not None:
+            self.last = round_
+            self._flat.scatter_values()
 
     @torch.no_grad()
-    def step(self, closure=None, *, samples=1, loss=None):
+    def step(self, closure: Optional[Callable[[], Any]] = None, *, samples: int = 1, loss: Any = None) -> Any:
         """Pushes the gradients, waits until the job's mode lets this worker go on, and takes the new parameters.
 
         With local steps, takes a step with PyTorch's optimizer, and pushes the parameters when it is time.
@@ -218,18 +250,27 @@ class DistributedOptimizer(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         self._client.check_takes_part()
+        self.wait()
         self._flat.check_views()
+        self._check_parameters()
+        samples, value = _number_of(samples), _loss_of(loss)
         if self._local_steps:
-            self._take_local_step(samples, loss)
+            self._take_local_step(samples, value)
         else:
             self._check_options()
             self._flat.gather_gradients()
             if self._overlap is not None:
                 self._overlap.end()
-            self._push(samples, loss)
+            self._push(samples, value)
         return loss
 
-    def _check_options(self):
+    def _check_parameters(self) -> None:
+        if _trained(self._inner) != self._trained:
+            raise ModelError("the optimizer's parameters, or which of them require a gradient, have changed since "
+                             "DistributedOptimizer was made, and the server would not train the new ones; add and unfreeze "
+                             "parameters before")
+
+    def _check_options(self) -> None:
         for told, group in zip(self._told, self._inner.param_groups):
             options = _options_of(type(self._inner), group)
             if options != told:
@@ -238,12 +279,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
                     f"{name} was {told[name]:g} when DistributedOptimizer was made, and is {options.get(name):g} now. The "
                     "server has the optimizer: use its --lr-schedule, or change the rate with `sluicectl`")
 
-    def _push(self, samples, loss):
-        value = None if loss is None else ctypes.byref(ctypes.c_float(_number(loss)))
-        self.last = self._client.push(samples, value)
+    def _push(self, samples: int, loss: Optional[float]) -> None:
+        value = None if loss is None else ctypes.byref(ctypes.c_float(loss))
+        self.last = self._client.push(min(samples, _MOST_SAMPLES), value)
         self._flat.scatter_values()
 
-    def _take_local_step(self, samples, loss):
+    def _take_local_step(self, samples: int, loss: Optional[float]) -> None:
         status = self._client.status()
         if status.complete:
             self._scale_rates(status.learning_rate_factor)
@@ -254,7 +295,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 return
         self._push_parameters(loss)
 
-    def _scale_rates(self, factor):
+    def _scale_rates(self, factor: float) -> None:
         """Sets the rates of a local step by the server's schedule. Where it has none, a scheduler of PyTorch may."""
         if factor == 1 and self._factor == 1:
             return
@@ -262,7 +303,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         for group, options in zip(self._inner.param_groups, self._told):
             group["lr"] = options["learning_rate"] * factor
 
-    def _push_parameters(self, loss):
+    def _push_parameters(self, loss: Optional[float]) -> None:
         samples, self._samples_taken, self._steps_taken = max(1, self._samples_taken), 0, 0
         self._flat.gather_values()
         complete = self._client.status().complete
@@ -279,30 +320,33 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 self._flat.values[member.offset:member.end] = own[member.offset:member.end]
         self._flat.scatter_values()
 
-    def _push_the_rest(self):
+    def _push_the_rest(self) -> None:
         if self._local_steps and self._steps_taken:
             self._push_parameters(None)
 
-    def leave(self):
+    def leave(self) -> None:
         """Ends this worker's part: the others no longer wait for it. Local steps that are left are pushed first."""
+        self.wait()
         self._push_the_rest()
         self._client.leave()
 
-    def await_end(self):
+    def await_end(self) -> None:
         """Does the same as leave(), waits until all workers have left, and takes the final parameters."""
+        self.wait()
+        self._flat.check_views()
         self._push_the_rest()
         self._client.call(library.sluice_await_end)
         self._client.left = True
         self._flat.scatter_values()
 
-    def report(self, **results):
+    def report(self, **results: float) -> None:
         """Sends numbers for the server's closing table: report(test_accuracy=0.91). Once, after await_end()."""
         names = (ctypes.c_char_p * max(1, len(results)))(*[name.replace("_", " ").encode() for name in results])
         values = (ctypes.c_double * max(1, len(results)))(*results.values())
         self._client.call(library.sluice_report, names, values, len(results))
 
 
-def _check_arguments(job, kind, overlap, local_steps):
+def _check_arguments(job: Job, kind: type, overlap: bool, local_steps: int) -> None:
     if job.is_server:
         raise ValueError("this process serves; call job.serve() instead of training")
     if kind not in _OPTIMIZERS:
@@ -315,11 +359,33 @@ def _check_arguments(job, kind, overlap, local_steps):
         raise ValueError(f"local_steps is {local_steps}, expected 0 or more")
 
 
-def _number(loss):
-    return float(loss.item() if isinstance(loss, torch.Tensor) else loss)
+def _loss_of(loss: Any) -> Optional[float]:
+    """Returns a loss as a number, or None."""
+    return None if loss is None else float(loss.item() if isinstance(loss, torch.Tensor) else loss)
 
 
-def _named_parameters(optimizer, model):
+def _number_of(samples: Any) -> int:
+    try:
+        number = operator.index(samples)
+    except TypeError:
+        number = 0
+    if not 0 < number <= _MOST_SAMPLES:
+        raise ValueError(f"samples is {samples!r}, expected a whole number from 1 to {_MOST_SAMPLES}: the size of the batch")
+    return number
+
+
+def _has_stepped(optimizer: torch.optim.Optimizer) -> bool:
+    return any(float(state.get("step", 0)) > 0 or state.get("momentum_buffer") is not None
+               for state in optimizer.state.values())
+
+
+def _trained(optimizer: torch.optim.Optimizer) -> List[List[Tuple[int, bool]]]:
+    """Returns what may not change: which parameters each group has, and whether they are trained."""
+    return [[(id(parameter), parameter.requires_grad) for parameter in group["params"]]
+            for group in optimizer.param_groups]
+
+
+def _named_parameters(optimizer: torch.optim.Optimizer, model: Optional[torch.nn.Module]) -> Named:
     """Returns (name, parameter) of all parameters that the optimizer trains."""
     trained = [parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad]
     if not trained:
@@ -337,19 +403,10 @@ def _named_parameters(optimizer, model):
     return [(name, parameter) for name, parameter in named if id(parameter) in wanted]
 
 
-def _named_statistics(model, parameters):
-    """Returns (name, tensor) of the model's other numbers: running statistics, and parameters that are not trained."""
-    if model is None:
-        return []
-    trained = {id(parameter) for _, parameter in parameters}
-    frozen = [(name, parameter) for name, parameter in model.named_parameters() if id(parameter) not in trained]
-    return frozen + [(name, tensor) for name, tensor in model.named_buffers() if tensor.is_floating_point()]
-
-
 class _Client:
     """The library's client: it calls, and waits so that Python can handle signals."""
 
-    def __init__(self, job, flat, name, options, groups):
+    def __init__(self, job: Job, flat: FlatModel, name: str, options: Mapping[str, float], groups: Groups) -> None:
         self.left = False
         self._flat = flat  # its memory must outlive the client
         self._job = job
@@ -363,63 +420,72 @@ class _Client:
         model = flat.description()
         handle = ctypes.c_void_p()
         _library.check(library.sluice_client_create(job._handle, ctypes.byref(model), ctypes.byref(optimizer),
-                                                    flat.values.data_ptr(), flat.buffer, ctypes.byref(handle)))
+                                                    flat.address, flat.buffer, ctypes.byref(handle)))
         self.handle = handle
         self._waits = [False]  # in a list, since the finalizer must not hold this object
         self._finalizer = weakref.finalize(self, _close, handle, self._waits, flat, job)
 
-    def check_takes_part(self):
+    def check_takes_part(self) -> None:
         if self.left:
             raise RemoteError("step() was called after leave(), when this worker no longer takes part", 9)
 
-    def status(self):
-        return library.sluice_client_status(self.handle)
+    def status(self) -> _library.Status:
+        status: _library.Status = library.sluice_client_status(self.handle)
+        return status
 
-    def call(self, function, *arguments):
+    def call(self, function: Callable[..., int], *arguments: Any) -> Round:
         """Calls a function that begins something, and waits for it. Returns the Round."""
-        if forked():
-            raise RuntimeError("this process is a fork of the one that trains, such as a worker of DataLoader, and has no "
-                               "connection to the server")
-        if self._waits[0]:
-            self.wait()  # for a call that Ctrl-C has interrupted
+        check_not_forked()
+        self.finish()
         self._waits[0] = True  # Ctrl-C may come as soon as the function has begun
-        code = function(self.handle, *arguments)
+        try:
+            code = function(self.handle, *arguments)
+        except ctypes.ArgumentError:
+            self._waits[0] = False
+            raise
         if code != _library.OK:
             self._waits[0] = False
             raise _error(code)
         return self.wait()
 
-    def push(self, samples, loss):
+    def finish(self) -> Optional[Round]:
+        """Waits for a call that Ctrl-C has interrupted, and returns its Round; None if there is none."""
+        if not self._waits[0]:
+            return None
+        check_not_forked()
+        return self.wait()
+
+    def push(self, samples: int, loss: Any) -> Round:
         return self.call(library.sluice_push, samples, loss)
 
-    def leave(self):
+    def leave(self) -> None:
         self.call(library.sluice_leave)
         self.left = True
 
-    def wait(self):
+    def wait(self) -> Round:
         result = _library.Round()
-        while True:
-            code = library.sluice_wait(self.handle, _SECONDS_BETWEEN_SIGNALS, ctypes.byref(result))
-            if code != _library.PENDING:
-                break
+        code = _library.wait(library.sluice_wait, self.handle, result)
         self._waits[0] = False
         if code != _library.OK:
             raise _error(code)
         return Round(result.step, DISPOSITIONS[result.disposition], result.staleness)
 
 
-def _error(code):
+def _error(code: int) -> RemoteError:
     error = _library.last_error(code)
     if error.reason == "DIVERGED":
         return DivergedError(str(error), code, error.reason)
     return error
 
 
-def _close(handle, waits, *_kept):
-    """`_kept` are what the library uses until then: the vectors and the job."""
-    # A fork has none of the library's threads. A call that Ctrl-C has interrupted may wait for others for long: the
-    # process ends without it, and the server notices.
-    if forked() or waits[0]:
+def _close(handle: ctypes.c_void_p, waits: List[bool], *kept: Any) -> None:
+    """`kept` are what the library uses until then: the vectors and the job."""
+    if forked():
+        return  # it has none of the library's threads
+    if waits[0]:
+        # A call that Ctrl-C has interrupted may wait for others for long, and writes the vectors when it ends. The
+        # process ends without it, and the server notices.
+        _LEFT_BEHIND.append(kept)
         return
     library.sluice_client_free(handle)
 
@@ -427,13 +493,13 @@ def _close(handle, waits, *_kept):
 class _Overlap:
     """Sends the gradients of layers that backward has left, while it computes those of others."""
 
-    def __init__(self, flat, client):
+    def __init__(self, flat: FlatModel, client: _Client) -> None:
         self._flat = flat
         self._client = client
-        self._ready = set()
+        self._ready: Set[int] = set()
         self._sent = False
-        self._pending = None  # neighbouring elements [begin, end) that are ready and not sent
-        self._accumulators = []  # hooks live as long as these
+        self._pending: Optional[Tuple[int, int]] = None  # neighbouring elements [begin, end) that are ready and not sent
+        self._accumulators: List[Any] = []  # hooks live as long as these
         for place, member in enumerate(flat.members):
             if member.is_parameter and member.is_view:
                 # PyTorch 1.13 has no register_post_accumulate_grad_hook(): the node that accumulates has the hook.
@@ -441,7 +507,7 @@ class _Overlap:
                 accumulator.register_hook(lambda *_, place=place: self._note(place))
                 self._accumulators.append(accumulator)
 
-    def _note(self, place):
+    def _note(self, place: int) -> None:
         member = self._flat.members[place]
         gradient = member.tensor.grad
         if gradient is None or gradient.data_ptr() != member.gradient.data_ptr():
@@ -458,7 +524,7 @@ class _Overlap:
         if self._pending[1] - self._pending[0] >= _CHUNK:
             self._flush()
 
-    def _flush(self):
+    def _flush(self) -> None:
         """Sends what is pending if it is worth a message; step() sends the rest."""
         if self._pending is not None and self._pending[1] - self._pending[0] >= _CHUNK // 4:
             begin, end = self._pending
@@ -466,13 +532,13 @@ class _Overlap:
             self._sent = True
         self._pending = None
 
-    def end(self):
+    def end(self) -> None:
         """Called before a push: what comes after it belongs to the next."""
         self._ready.clear()
         self._pending = None
         self._sent = False
 
-    def give_up(self):
+    def give_up(self) -> None:
         if self._sent:
             _library.check(library.sluice_give_up_early(self._client.handle))
         self.end()

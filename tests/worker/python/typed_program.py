@@ -1,0 +1,49 @@
+"""A user's program with every public name of the package. mypy reads it, and it never runs."""
+
+import sys
+from typing import Dict, List, Optional
+
+import sluice
+import torch
+
+
+def train(job: sluice.Job, model: torch.nn.Module) -> Optional[sluice.Round]:
+    optimizer = sluice.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), job, model, overlap=True)
+    sampler = sluice.DistributedSampler(1000, 10, optimizer, seed=2)
+    sampler.set_epoch(1)
+    rows: List[int]
+    for rows in sampler:
+        optimizer.zero_grad()
+        loss = model(torch.ones(len(rows), 3)).sum()
+        loss.backward()
+        optimizer.attach("test", b"bytes")
+        optimizer.step(samples=len(rows), loss=loss)
+    place: int = optimizer.index + optimizer.workers + optimizer.batches_before
+    print(place, len(sampler), optimizer.param_groups[0]["lr"])
+    optimizer.wait()
+    optimizer.await_end()
+    optimizer.report(test_accuracy=0.5)
+    return optimizer.last
+
+
+def main() -> None:
+    job = sluice.start(mode="async", max_staleness=3, token_file=None)
+    if job.is_server:
+        sys.exit(job.serve())
+    model = torch.nn.Linear(3, 1)
+    try:
+        report = train(job, model)
+        if report is not None and job.speaks:
+            print(report.step, report.disposition.upper(), report.staleness)
+    except (sluice.DivergedError, sluice.ServerGoneError) as error:
+        print(error.code.lower(), error.reason.lower())
+    except sluice.RemoteError as error:
+        print(error.reason)
+    except sluice.ModelError as error:
+        print(error)
+    steps: List[int] = list(sluice.follow(model, job, every=10))
+    tensors: Dict[str, torch.Tensor] = sluice.load_checkpoint("run")
+    print(steps, tensors, list(sluice.follow(model, server="host:1")))
+
+
+main()

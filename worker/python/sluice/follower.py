@@ -1,0 +1,106 @@
+"""Sees the steps of a job that others train."""
+
+import ctypes
+import weakref
+from typing import List, Mapping, Optional
+
+import torch
+
+from sluice import _library
+from sluice._library import library
+from sluice.job import Job, Setting, check_not_forked, connect, forked
+from sluice.model import description_of, members_of, named_statistics, shared_vector
+
+
+def follow(model: torch.nn.Module, job: Optional[Job] = None, *, every: int = 1, **settings: Setting) -> "Follower":
+    """Returns an iterator over the steps of a job: `model` holds the parameters of each while the loop's body runs.
+
+        for step in sluice.follow(model, server="host:port"):
+            print(step, accuracy(model))
+
+    No step waits for a follower, which sees the newest step each time, and so may miss others. The server stays up
+    until its followers have seen the last step. Then the iterator ends.
+
+    Args:
+      model: a torch.nn.Module with the tensors of the workers' `model`: names, shapes, types, and which require a
+        gradient. Only its values change, between two steps of the loop.
+      job: what sluice.start() has returned, to follow the job of which this process is a worker. Default: a server
+        that runs elsewhere.
+      every: the least number of steps between two that are seen. The last step is always seen.
+      **settings: how to reach a server that runs elsewhere, as flags by their names: server="host:port" (or
+        SLUICE_SERVER=host:port in the environment), token_file, connect_timeout (seconds) and those of TLS.
+
+    Yields: the number of the step, an int.
+
+    Raises:
+      ModelError: the model has a tensor that no server trains.
+      RemoteError: the server refuses the model or this process, or a flag is wrong.
+      ServerGoneError: the server could not be reached, or no worker has joined it, within connect_timeout.
+    """
+    return Follower(model, job, every, settings)
+
+
+class Follower:
+    """What sluice.follow() returns.
+
+    Attributes:
+      step: the step that the model holds, an int; None before the first.
+      incarnation: which life of the server has made it: a server that was killed may have lost steps.
+    """
+
+    def __init__(self, model: torch.nn.Module, job: Optional[Job], every: int, settings: Mapping[str, Setting]) -> None:
+        if job is not None and settings:
+            raise ValueError(f"follow() got a job and {', '.join(settings)}; the job knows its server, so leave one out")
+        if job is not None and job.is_server:
+            raise ValueError("this process serves; follow its job from another process")
+        if every < 1:
+            raise ValueError(f"every is {every}, expected at least 1 step")
+        self.step: Optional[int] = None
+        self.incarnation: Optional[int] = None
+        parameters = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+        self._members = members_of(parameters, named_statistics(model, parameters))
+        self._every = every
+        buffer, self._values = shared_vector(self._members[-1].end)
+        description = description_of(self._members)
+        owned = connect(settings) if job is None else None
+        handle = ctypes.c_void_p()
+        code = library.sluice_follower_create(owned if job is None else job._handle, ctypes.byref(description), buffer,
+                                              ctypes.byref(handle))
+        _library.check(code)
+        self._handle = handle
+        self._waits = [False]  # in a list, since the finalizer must not hold this object
+        self._finalizer = weakref.finalize(self, _close, handle, self._waits, owned, job)
+
+    def __iter__(self) -> "Follower":
+        return self
+
+    def __next__(self) -> int:
+        check_not_forked()
+        if not self._waits[0]:  # else Ctrl-C has interrupted the wait
+            self._waits[0] = True
+            code = library.sluice_follow(self._handle, self._every)
+            if code != _library.OK:
+                self._waits[0] = False
+                raise _library.last_error(code)
+        followed = _library.Followed()
+        code = _library.wait(library.sluice_follower_wait, self._handle, followed)
+        self._waits[0] = False
+        _library.check(code)
+        if followed.ended:
+            raise StopIteration
+        with torch.no_grad():
+            for member in self._members:
+                member.tensor.copy_(self._values[member.offset:member.end].view(member.tensor.shape))
+        step: int = followed.step
+        self.step, self.incarnation = step, followed.incarnation
+        return step
+
+
+def _close(handle: ctypes.c_void_p, waits: List[bool], owned: Optional[ctypes.c_void_p], _job: Optional[Job]) -> None:
+    # A fork has none of the library's threads. A wait that Ctrl-C has interrupted may take long: the process ends
+    # without it, and the library keeps the memory that it writes.
+    if forked() or waits[0]:
+        return
+    library.sluice_follower_free(handle)
+    if owned is not None:
+        library.sluice_job_free(owned)
