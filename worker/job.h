@@ -64,9 +64,6 @@ class Job {
   // started by hand.
   bool speaks() const;
 
-  // What this worker shows the server over TLS; an empty source for plaintext.
-  const CredentialsSource& credentials() const { return credentials_; }
-
   // The name under which this worker joins.
   const std::string& name() const;
 

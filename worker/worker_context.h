@@ -71,6 +71,9 @@ class WorkerContext {
   // not allowed there.
   absl::StatusOr<CredentialsSource> CredentialsAt(const Address& address) const;
 
+  // The credentials with which it connects to the server; an empty source for plaintext.
+  const CredentialsSource& credentials() const { return credentials_; }
+
   // The trace of this worker; null without --trace.
   Trace* trace() const { return trace_.get(); }
 

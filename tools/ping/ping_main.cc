@@ -22,6 +22,7 @@
 #include "worker/connection/grpc/probe.h"
 #include "worker/job.h"
 #include "worker/job_flags.h"
+#include "worker/worker_context.h"
 
 namespace sluice {
 namespace {
@@ -59,10 +60,11 @@ absl::StatusOr<PingReport> Measure(const PingFlags& flags) {
   if (!job.ok()) return job.status();
   PingReport report;
   report.address = flags.job.server;
-  report.tls = job->credentials() != nullptr;
-  const auto probe = GrpcProbe::Connect(
-      {job->ticket().address, job->ticket().token, job->credentials(), job->connect_timeout()},
-      RealClock());
+  report.tls = job->context().credentials() != nullptr;
+  const auto probe =
+      GrpcProbe::Connect({job->context().ticket().address, job->context().ticket().token,
+                          job->context().credentials(), job->context().connect_timeout()},
+                         RealClock());
   if (!probe.ok()) return probe.status();
   auto path = MeasurePath(**probe, address->is_unix(), absl::Seconds(flags.seconds));
   if (!path.ok()) return path.status();

@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/base/random.h"
 #include "worker/c/model.h"
+#include "worker/worker_context.h"
 
 using sluice::Layout;
 
@@ -30,16 +31,16 @@ absl::Status sluice_follower::BeginNext(uint64_t every) {
 }
 
 absl::Status sluice_follower::Connect() {
-  auto connection = job_.Connect();
+  auto connection = job_.context().Connect();
   if (!connection.ok()) return connection.status();
-  sluice::JoinRequest request = job_.Identity(sluice::SessionRole::kObserver);
+  sluice::JoinRequest request = job_.context().Identity(sluice::SessionRole::kObserver);
   // A process may have several followers, beside a worker.
   request.worker = absl::StrCat(job_.name(), "-follower-", sluice::RandomHex(2));
   request.process_nonce = sluice::RandomNonce();
   request.layout = layout_;
   request.memory = parameters_.shared;
   follower_ = std::make_unique<sluice::ParameterFollower>(
-      *std::move(connection), std::move(request), job_.connect_timeout());
+      *std::move(connection), std::move(request), job_.context().connect_timeout());
   return absl::OkStatus();
 }
 
