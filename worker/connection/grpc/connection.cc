@@ -239,7 +239,8 @@ class GrpcConnection final : public ServerConnection {
 absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
     const GrpcConnectionOptions& options) {
   KeepGrpcRunning();
-  GrpcChannel channel(options.address, options.credentials);
+  GrpcChannel channel(options.address, options.credentials,
+                      options.own_connection ? Connection::kOfItsOwn : Connection::kShared);
   const absl::Duration first = std::min(kQuietWait, options.connect_timeout);
   absl::Status connected = channel.Connect(first);
   if (absl::IsUnavailable(connected) && first < options.connect_timeout) {

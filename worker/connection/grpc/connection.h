@@ -30,6 +30,9 @@ struct GrpcConnectionOptions {
   // TCP connections that share the tensors. 0: chosen by measurement. A model gets at most one for
   // each 4 MiB, and one if memory is shared.
   int connections = 1;
+  // Whether TCP is not shared with other connections of this process to the same address. gRPC
+  // shares it where it may. A unix socket never is.
+  bool own_connection = false;
   // The encoding of pulled parameters, until UsePullEncoding() changes it. Parameters that are
   // encoded go through the socket, also where memory is shared.
   Encoding pull_encoding;

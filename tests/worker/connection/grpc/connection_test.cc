@@ -5,13 +5,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/net/private_directory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -321,6 +326,38 @@ TEST(GrpcConnectionTest, OpensItsFurtherConnectionsAnewWhenItReconnects) {
   EXPECT_EQ(given, 2);
   EXPECT_THAT(PushThrough(**connection, HeaderOf(*welcome, 3, 2), values), Applied(3));
   EXPECT_EQ(given, 3);
+}
+
+// The TCP connections of this machine to that port of 127.0.0.1, see proc(5). gRPC uses sockets of
+// IPv6 for them.
+int ConnectionsTo(uint16_t port) {
+  const std::string established = absl::StrFormat("0100007F:%04X 01 ", port);
+  int count = 0;
+  for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream table(path);
+    for (std::string line; std::getline(table, line);) {
+      count += absl::StrContains(line, established) ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+TEST(GrpcConnectionTest, SharesTcpWithinAProcessUnlessToldNotTo) {
+  const ServerWorld world(Sync(1));
+  GrpcConnectionOptions options;
+  options.address = world.address().ToString();
+  std::vector<std::unique_ptr<ServerConnection>> connections;
+  const auto count_after_next = [&] {
+    auto connection = ConnectOverGrpc(options);
+    EXPECT_THAT(connection, IsOk());
+    if (connection.ok()) connections.push_back(*std::move(connection));
+    return ConnectionsTo(world.address().port);
+  };
+  EXPECT_EQ(count_after_next(), 1);
+  EXPECT_EQ(count_after_next(), 1);
+  options.own_connection = true;
+  EXPECT_EQ(count_after_next(), 2);
+  EXPECT_EQ(count_after_next(), 3);
 }
 
 TEST(GrpcConnectionTest, PresentsItsToken) {
