@@ -1,8 +1,5 @@
 #include "tools/bench/harness/process_group.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -11,34 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "tools/bench/harness/layers.h"
 #include "tools/bench/harness/mpirun.h"
+#include "tools/bench/harness/pipe.h"
 
 namespace sluice::bench {
-namespace {
-
-class Pipe {
- public:
-  Pipe() : open_(pipe2(ends_, O_CLOEXEC) == 0) {}
-  ~Pipe() {
-    for (const int end : ends_) {
-      if (open_ && end >= 0) close(end);
-    }
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-
-  bool open() const { return open_; }
-  int read_end() const { return ends_[0]; }
-  int write_end() const { return ends_[1]; }
-  // What is taken is the caller's.
-  int TakeReadEnd() { return std::exchange(ends_[0], -1); }
-  int TakeWriteEnd() { return std::exchange(ends_[1], -1); }
-
- private:
-  int ends_[2];
-  const bool open_;
-};
-
-}  // namespace
 
 std::vector<std::string> CommandOf(const Programs& programs, const std::string& program) {
   const std::string path = absl::StrCat(programs.root, "/", program);
