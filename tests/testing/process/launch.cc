@@ -45,10 +45,13 @@ class Inspection {
     return FromGrpcStatus(stub_->GetServerState(&context, {}, state));
   }
 
-  absl::Status ListWorkers(v1::ListWorkersResponse* workers) {
+  // The page that begins at `page_token`.
+  absl::Status ListWorkers(v1::ListWorkersResponse* workers, const std::string& page_token = "") {
     grpc::ClientContext context;
     context.set_deadline(deadline_);
-    return FromGrpcStatus(stub_->ListWorkers(&context, {}, workers));
+    v1::ListWorkersRequest request;
+    request.set_page_token(page_token);
+    return FromGrpcStatus(stub_->ListWorkers(&context, request, workers));
   }
 
  private:
@@ -175,6 +178,20 @@ absl::Status WaitForPresence(const std::string& address, const std::string& work
       if (found.worker() == worker && reached) return absl::OkStatus();
     }
   }
+}
+
+absl::StatusOr<uint32_t> CountWorkers(const std::string& address, const std::string& presence) {
+  Inspection inspection(address);
+  uint32_t count = 0;
+  v1::ListWorkersResponse page;
+  do {
+    const absl::Status looked = inspection.ListWorkers(&page, page.next_page_token());
+    if (!looked.ok()) return looked;
+    for (const v1::Worker& worker : page.workers()) {
+      count += v1::WorkerPresence_Name(worker.presence()) == presence ? 1 : 0;
+    }
+  } while (!page.next_page_token().empty());
+  return count;
 }
 
 std::map<std::string, std::string> ClosingRows(absl::string_view output) {

@@ -63,6 +63,9 @@ absl::StatusOr<pid_t> PidOfWorker(const std::string& address, uint32_t index);
 absl::Status WaitForPresence(const std::string& address, const std::string& worker,
                              const std::string& presence);
 
+// How many workers of the server at `address` have that presence.
+absl::StatusOr<uint32_t> CountWorkers(const std::string& address, const std::string& presence);
+
 // The rows of the closing table, by name; empty unless `output` holds exactly one.
 std::map<std::string, std::string> ClosingRows(absl::string_view output);
 
