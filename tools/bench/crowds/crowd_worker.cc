@@ -1,0 +1,116 @@
+#include "tools/bench/crowds/crowd_worker.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/random.h"
+#include "common/tensor/layout.h"
+#include "common/tensor/shared_memory.h"
+#include "tools/bench/harness/gradient.h"
+#include "worker/connection/grpc/connection.h"
+
+namespace sluice::bench {
+namespace {
+
+absl::StatusOr<JoinRequest> RequestOf(const CrowdOptions& options, uint32_t index) {
+  LayoutRange vector;
+  vector.name = "vector";
+  vector.shape = {static_cast<uint32_t>(options.elements)};
+  vector.length = options.elements;
+  const auto layout = Layout::Create({vector});
+  if (!layout.ok()) return layout.status();
+  JoinRequest request;
+  request.worker = absl::StrCat("worker-", index);
+  request.process_nonce = RandomNonce();
+  request.host = "localhost";
+  request.pid = static_cast<uint32_t>(getpid());
+  request.layout = *layout;
+  request.optimizer.options = SgdOptions{kLearningRate};
+  request.index = index;
+  return request;
+}
+
+// Without `own_connection` all workers of a process would share one TCP connection.
+absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectTo(const std::string& address) {
+  GrpcConnectionOptions options;
+  options.address = address;
+  options.own_connection = true;
+  return ConnectOverGrpc(options);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CrowdWorker>> CrowdWorker::Connect(const CrowdOptions& options,
+                                                                  uint32_t index,
+                                                                  const SharedFloats& gradient) {
+  auto request = RequestOf(options, index);
+  if (!request.ok()) return request.status();
+  auto connection = ConnectTo(options.address);
+  if (!connection.ok()) return connection.status();
+  SharedFloats pushed = gradient;
+  if (options.shared_memory) {
+    auto memory = SharedMemory::Create(options.elements);
+    if (!memory.ok()) return memory.status();
+    absl::c_copy(gradient.values, (*memory)->floats().begin());
+    pushed = {(*memory)->floats(), *memory};
+    request->memory = *std::move(memory);
+  }
+  return std::unique_ptr<CrowdWorker>(
+      new CrowdWorker(options, std::move(pushed), *std::move(request), *std::move(connection)));
+}
+
+CrowdWorker::CrowdWorker(const CrowdOptions& options, SharedFloats gradient, JoinRequest request,
+                         std::unique_ptr<ServerConnection> connection)
+    : compute_(options.compute),
+      gradient_(std::move(gradient)),
+      request_(std::move(request)),
+      parameters_(options.elements),
+      client_(std::move(connection)) {}
+
+absl::Status CrowdWorker::Join() { return client_.Join(request_, absl::MakeSpan(parameters_)); }
+
+absl::Status CrowdWorker::Work(StopFlag& stop) {
+  while (!stop.WaitFor(compute_)) {
+    const absl::Status done = DoRound();
+    if (!done.ok()) return done;
+  }
+  return client_.Leave({});
+}
+
+absl::Status CrowdWorker::DoRound() {
+  const auto start = std::chrono::steady_clock::now();
+  const auto report = client_.PushPull(gradient_, 1, absl::nullopt, absl::MakeSpan(parameters_));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  if (!report.ok()) return report.status();
+  Note(report->disposition, took.count());
+  return absl::OkStatus();
+}
+
+void CrowdWorker::Note(Disposition disposition, double seconds) {
+  const bool counts = disposition == Disposition::kAccepted || disposition == Disposition::kApplied;
+  const absl::MutexLock lock(&mu_);
+  seconds_.push_back(static_cast<float>(seconds));
+  if (counts) {
+    ++answers_.accepted;
+  } else if (disposition == Disposition::kStaleDropped) {
+    ++answers_.stale;
+  } else {
+    ++answers_.others;
+  }
+}
+
+std::vector<float> CrowdWorker::Take() {
+  const absl::MutexLock lock(&mu_);
+  return std::exchange(seconds_, {});
+}
+
+PushAnswers CrowdWorker::answers() const {
+  const absl::MutexLock lock(&mu_);
+  return answers_;
+}
+
+}  // namespace sluice::bench
