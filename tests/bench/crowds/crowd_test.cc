@@ -59,7 +59,7 @@ TEST(CrowdTest, CountsWhatTheServerCounts) {
 
 TEST(CrowdTest, GoesOnWithoutTheWorkersThatItKills) {
   const auto crowd =
-      Start(Crowd({"--modes=sync,ssp", "--kill=4", "--lease=1", "--tcp", "--sizes=240KB"}));
+      Start(Crowd({"--modes=sync,ssp", "--kill=4", "--lease=3", "--tcp", "--sizes=240KB"}));
   ASSERT_THAT(crowd->Wait(absl::Seconds(60)), IsOkAndHolds(0)) << crowd->output();
   EXPECT_THAT(LinesWith(crowd->output(), "      4 killed at once: all evicted after "), SizeIs(2))
       << crowd->output();
