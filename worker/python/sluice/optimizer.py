@@ -277,7 +277,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 name = next(name for name in told if told[name] != options.get(name))
                 raise ModelError(
                     f"{name} was {told[name]:g} when DistributedOptimizer was made, and is {options.get(name):g} now. The "
-                    "server has the optimizer: use its --lr-schedule, or change the rate with `sluicectl`")
+                    "server has the optimizer: use its --lr-schedule, or Admin.SetLearningRate while it runs")
 
     def _push(self, samples: int, loss: Optional[float]) -> None:
         value = None if loss is None else ctypes.byref(ctypes.c_float(loss))
