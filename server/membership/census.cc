@@ -19,12 +19,12 @@ Census::Tally Census::TallyOf(const SessionRecord& record) const {
   tally.role = record.role;
   tally.open = record.alive();
   tally.known = record.alive() || record.joined;
+  tally.of_step = record.contributed == step_ || record.IsPartOf(step_);
   if (record.role != SessionRole::kWorker) return tally;
   tally.connected = record.joined && record.presence == Presence::kPresent;
   tally.joined = record.joined && record.alive();
   tally.evicted = record.joined && record.presence == Presence::kEvicted && !record.banned;
   tally.part = record.alive() && record.IsPartOf(step_);
-  tally.of_step = record.contributed == step_ || record.IsPartOf(step_);
   if (!record.alive()) return tally;
   tally.member = record.IsMemberOf(step_);
   tally.missing = record.IsMissingFrom(step_);

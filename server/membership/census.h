@@ -40,8 +40,8 @@ class Census {
   absl::optional<Rank> first_missing() const;
   // Whether the latest push of each open worker is part of the current step.
   bool all_are_part() const { return part_ == open(SessionRole::kWorker); }
-  // The workers that have contributed to the current step, also those that have gone; and those
-  // whose latest push is part of it.
+  // The names that have contributed to the current step, also those that have gone or that another
+  // process has taken; and those whose latest push is part of it.
   const absl::flat_hash_set<const SessionRecord*>& of_step() const { return of_step_; }
 
   // The lowest clock of the open workers that are not excused. If all are excused, the highest

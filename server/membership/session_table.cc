@@ -71,8 +71,13 @@ void SessionTable::LeaveOut() {
 std::vector<SessionRecord> SessionTable::Parts() const {
   std::vector<SessionRecord> parts;
   for (const SessionRecord* record : census_.of_step()) {
-    SessionRecord only = record->OnlyOf(step_);
-    if (!only.answers.empty()) parts.push_back(std::move(only));
+    SessionRecord part = record->OnlyOf(step_);
+    if (part.role == SessionRole::kObserver) {
+      // The journal knows workers only. It must know that this name's earlier process was replaced.
+      part.role = SessionRole::kWorker;
+      part.presence = Presence::kEvicted;
+    }
+    parts.push_back(std::move(part));
   }
   std::sort(parts.begin(), parts.end(),
             [](const SessionRecord& a, const SessionRecord& b) { return a.worker < b.worker; });

@@ -140,8 +140,9 @@ class SessionTable {
   bool AllArePart() const { return census_.all_are_part(); }
   // Calls LeaveOut() of each record for the current step.
   void LeaveOut();
-  // The records with pushes that are part of the current step, reduced by OnlyOf(), in order of
-  // name.
+  // The records of names that have contributed to the current step, reduced by OnlyOf(), in order
+  // of name. Where another process has taken the name since, the record says so: the earlier one
+  // must not repeat its push to a server that is started again.
   std::vector<SessionRecord> Parts() const;
 
   // The listeners of all present sessions.

@@ -46,13 +46,13 @@ class Look {
     const bool worker = record.role == SessionRole::kWorker;
     if (record.alive()) ++(worker ? open_workers : open_observers);
     if (record.alive() || record.joined) ++(worker ? known_workers : known_observers);
+    if (record.contributed == step) contributors.push_back(record.worker);
     if (worker) AtWorker(record, step);
   }
 
   void AtWorker(const SessionRecord& record, Step step) {
     if (record.joined && record.presence == Presence::kPresent) ++connected;
     if (record.joined && record.presence == Presence::kEvicted && !record.banned) ++evicted;
-    if (record.contributed == step) contributors.push_back(record.worker);
     if (!record.alive()) return;
     all_are_part = all_are_part && record.IsPartOf(step);
     (record.excused ? excused_ : clocks_).push_back(record.clock);

@@ -599,6 +599,29 @@ TEST_F(SessionTableTest, NamesContributorsUpToALimitThoseGoneToo) {
   EXPECT_THAT(At(5).Contributors(9), IsEmpty());
 }
 
+TEST_F(SessionTableTest, AStepsPartsNameTheWorkerThatTookAContributorsName) {
+  table_.Change(Open(Worker("a", 11)), GiveHistory);
+  Open(Worker("a", 12));
+  const std::vector<SessionRecord> parts = At(2).Parts();
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].process_nonce, ProcessNonce(12));
+  EXPECT_TRUE(parts[0].HasReplaced(ProcessNonce(11)));
+  EXPECT_TRUE(parts[0].alive());
+}
+
+TEST_F(SessionTableTest, AStepsPartsNameAnObserverThatTookAContributorsNameAsAWorkerThatIsGone) {
+  table_.Change(Open(Worker("a", 11)), GiveHistory);
+  JoinRequest observer = Observer("a");
+  observer.process_nonce = ProcessNonce(12);
+  Open(observer);
+  const std::vector<SessionRecord> parts = At(2).Parts();
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].process_nonce, ProcessNonce(12));
+  EXPECT_TRUE(parts[0].HasReplaced(ProcessNonce(11)));
+  EXPECT_EQ(parts[0].role, SessionRole::kWorker);
+  EXPECT_FALSE(parts[0].alive());
+}
+
 TEST_F(SessionTableTest, FindsTheLowestRankThatIsMissing) {
   EXPECT_EQ(At(0).FirstMissing(), absl::nullopt);
   Open(Asking(Worker("c"), 2));
