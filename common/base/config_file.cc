@@ -5,7 +5,6 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/base/nearest.h"
 
 namespace sluice {
 namespace {
@@ -48,28 +48,12 @@ std::vector<const CLI::Option*> FlagsOf(const CLI::App& app) {
 
 std::string KeyOf(const CLI::Option& option) { return option.get_lnames().front(); }
 
-// How many letters must be changed, added or left out to make `b` of `a` (Levenshtein 1965).
-size_t Distance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 std::string UnknownKey(const std::string& key, const std::vector<const CLI::Option*>& flags) {
+  std::vector<std::string> keys;
+  for (const CLI::Option* flag : flags) keys.push_back(KeyOf(*flag));
   const std::string unknown = absl::StrCat("no flag of this program is named \"", key, "\"");
-  const auto nearest = std::min_element(flags.begin(), flags.end(), [&key](auto* a, auto* b) {
-    return Distance(key, KeyOf(*a)) < Distance(key, KeyOf(*b));
-  });
-  if (nearest == flags.end()) return absl::StrCat(unknown, ", which has none; leave it out");
-  return absl::StrCat(unknown, "; the nearest is \"", KeyOf(**nearest), "\"");
+  if (keys.empty()) return absl::StrCat(unknown, ", which has none; leave it out");
+  return absl::StrCat(unknown, "; the nearest is \"", NearestOf(key, keys), "\"");
 }
 
 // The text that the command line would have; empty if the type is wrong.

@@ -15,7 +15,8 @@ sys.path[:0] = [os.path.join(TREE, "tests", "testing"), os.path.join(TREE, "tool
 import describe  # noqa: E402
 import recorded_tests  # noqa: E402
 
-PROGRAMS = ("server/sluice_server", "worker/sluice_train", "tools/evaluate/sluice_evaluate", "tools/ctl/sluicectl")
+PROGRAMS = ("server/sluice_server", "worker/sluice_train", "tools/evaluate/sluice_evaluate", "tools/ctl/sluicectl",
+            "tools/doctor/sluice_doctor", "tools/ping/sluice_ping")
 # As CLI11 writes it: a name as long as its column, one that is longer, groups, a text below the flags.
 HELP = """Does something.
 Usage: program [OPTIONS]

@@ -13,14 +13,13 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
-#include <numeric>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "common/base/nearest.h"
 #include "common/base/version.h"
 
 namespace sluice {
@@ -63,28 +62,11 @@ const Command* Find(absl::string_view name) {
   return found == kCommands.end() ? nullptr : found;
 }
 
-// How many letters must be changed, added or left out (Levenshtein 1965).
-size_t Distance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 int RefuseCommand(absl::string_view name) {
-  const auto* const nearest = std::min_element(
-      kCommands.begin(), kCommands.end(), [name](const Command& a, const Command& b) {
-        return Distance(name, a.name) < Distance(name, b.name);
-      });
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
   std::cerr << absl::StrCat("sluice: there is no command \"", name, "\"; the nearest is ",
-                            nearest->name, "; sluice help lists all\n");
+                            NearestOf(name, names), "; sluice help lists all\n");
   return kBadUsage;
 }
 

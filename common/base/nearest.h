@@ -1,0 +1,19 @@
+// Suggests a name for one that does not exist.
+
+#ifndef SLUICE_COMMON_BASE_NEAREST_H_
+#define SLUICE_COMMON_BASE_NEAREST_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace sluice {
+
+// The first of `names` of which the fewest letters must be changed, added or left out to make
+// `name` (Levenshtein 1965); empty if there are none.
+std::string NearestOf(absl::string_view name, const std::vector<std::string>& names);
+
+}  // namespace sluice
+
+#endif  // SLUICE_COMMON_BASE_NEAREST_H_

@@ -1,0 +1,20 @@
+#include "common/base/nearest.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+TEST(NearestTest, FindsTheNameOfWhichTheFewestLettersDiffer) {
+  EXPECT_EQ(NearestOf("trian", {"evaluate", "train", "ping"}), "train");
+  EXPECT_EQ(NearestOf("mod", {"model", "mode"}), "mode");
+  EXPECT_EQ(NearestOf("", {"abc", "de"}), "de");
+}
+
+TEST(NearestTest, OfTwoThatAreAsNearTakesTheFirst) { EXPECT_EQ(NearestOf("b", {"a", "c"}), "a"); }
+
+TEST(NearestTest, FindsNothingAmongNone) { EXPECT_EQ(NearestOf("a", {}), ""); }
+
+}  // namespace
+}  // namespace sluice
