@@ -46,11 +46,11 @@ void PullQueue::Remove(Queue::iterator pull) {
 
 void PullQueue::Note(const PullConditions& now) {
   const PullConditions before = std::exchange(conditions_, now);
-  if (now.serving != before.serving || now.ended_sessions != before.ended_sessions) {
+  if (now.serving != before.serving || now.ended_sessions != before.ended_sessions ||
+      now.ends != before.ends) {
     NoteAll();
   } else if (now.step != before.step || now.initialized != before.initialized ||
-             now.ends != before.ends || now.completes != before.completes ||
-             now.slowest != before.slowest) {
+             now.completes != before.completes || now.slowest != before.slowest) {
     due_.insert(awaiting_step_.begin(), awaiting_step_.end());
   }
 }

@@ -284,7 +284,6 @@ TEST_F(JudgedPullsTest, AChangeOfTheConditionsConcernsThoseThatAwaitAStepOrAreHe
   PullConditions conditions;
   const auto changes = {+[](PullConditions& now) { now.step = Step(1); },
                         +[](PullConditions& now) { now.initialized = true; },
-                        +[](PullConditions& now) { now.ends = true; },
                         +[](PullConditions& now) { now.completes = true; },
                         +[](PullConditions& now) { now.slowest = 4; }};
   for (const auto change : changes) {
@@ -296,11 +295,14 @@ TEST_F(JudgedPullsTest, AChangeOfTheConditionsConcernsThoseThatAwaitAStepOrAreHe
   }
 }
 
-TEST_F(JudgedPullsTest, TheEndOfASessionOrOfTheServerConcernsAll) {
+TEST_F(JudgedPullsTest, TheEndOfASessionOfTheJobOrOfTheServerConcernsAll) {
   for (const uint64_t session : {1, 2}) WaitOf(session);
   Judged(PullTurn::kAwaitsPush);
   PullConditions conditions;
   conditions.ended_sessions = 1;
+  queue_.Note(conditions);
+  EXPECT_THAT(Judged(PullTurn::kAwaitsPush), ElementsAre(1, 2));
+  conditions.ends = true;
   queue_.Note(conditions);
   EXPECT_THAT(Judged(PullTurn::kAwaitsPush), ElementsAre(1, 2));
   conditions.serving = false;
