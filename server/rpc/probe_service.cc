@@ -117,6 +117,7 @@ class ProbeStream final : public ProbeReactor,
       absl::MutexLock lock(&mu_);
       ended_ = true;
       alarm_.Cancel();
+      farewell_.Cancel();
     }
     open_.End();
     self_.reset();
@@ -207,12 +208,17 @@ class ProbeStream final : public ProbeReactor,
   }
 
   // The probe's time is over, or the server is going down. A write that its caller does not read
-  // can only be cancelled; it then fails.
+  // can only be cancelled; it then fails. So can an end whose caller does not read it.
   void EndEarly(bool expired) {
+    constexpr absl::Duration kPatience = absl::Seconds(1);
     {
       absl::MutexLock lock(&mu_);
       if (ended_) return;
       if (writing_) return call_.Cancel();
+      farewell_.Set(DeadlineAfter(kPatience), [weak = weak_from_this()](bool passed) {
+        const auto self = weak.lock();
+        if (passed && self != nullptr) self->call_.Cancel();
+      });
     }
     EndWith(ToGrpcStatus(
         expired ? TooManyProbes(absl::StrCat("this probe has taken ",
@@ -242,7 +248,8 @@ class ProbeStream final : public ProbeReactor,
   absl::Mutex mu_;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
-  grpc::Alarm alarm_ ABSL_GUARDED_BY(mu_);
+  grpc::Alarm alarm_ ABSL_GUARDED_BY(mu_);     // when its time is over
+  grpc::Alarm farewell_ ABSL_GUARDED_BY(mu_);  // when its caller has not read that
 };
 
 class RefusedProbe final : public ProbeReactor {
