@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/base/error.h"
 #include "common/base/nearest.h"
 
 namespace sluice {
@@ -20,6 +21,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kLargestConfig = 1 << 20;  // bytes
+constexpr size_t kShown = 64;               // bytes of a value that is wrong
+constexpr int kDeepest = 1;                 // a list, as the value of a flag
 constexpr char kConfig[] = "--config";
 constexpr char kPrintConfig[] = "--print-config";
 
@@ -51,7 +54,7 @@ std::string KeyOf(const CLI::Option& option) { return option.get_lnames().front(
 std::string UnknownKey(const std::string& key, const std::vector<const CLI::Option*>& flags) {
   std::vector<std::string> keys;
   for (const CLI::Option* flag : flags) keys.push_back(KeyOf(*flag));
-  const std::string unknown = absl::StrCat("no flag of this program is named \"", key, "\"");
+  const std::string unknown = absl::StrCat("no flag of this program is named \"", Shown(key), "\"");
   if (keys.empty()) return absl::StrCat(unknown, ", which has none; leave it out");
   return absl::StrCat(unknown, "; the nearest is \"", NearestOf(key, keys), "\"");
 }
@@ -84,8 +87,8 @@ std::string WrongValue(const CLI::Option& option, const Json& value) {
                          : option.get_items_expected_max() > 1 ? "a list of numbers or texts"
                                                                : "a number or a text, not empty";
   return absl::StrCat("\"", KeyOf(option), "\" is ",
-                      value.dump(-1, ' ', false, Json::error_handler_t::replace), ", expected ",
-                      expected);
+                      value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, kShown),
+                      ", expected ", expected);
 }
 
 // Reads the file for CLI11, which passes its stream.
@@ -124,15 +127,18 @@ class JsonConfig : public CLI::Config {
     text.resize(static_cast<size_t>(input.gcount()));
     if (text.size() > kLargestConfig) throw ConfigError(file, "it is larger than 1 MiB");
     std::set<std::string> keys;
-    const auto once = [&](int depth, Json::parse_event_t event, Json& parsed) {
-      if (event != Json::parse_event_t::key || depth != 1) return true;
+    const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
+      using Event = Json::parse_event_t;
+      const bool begins = event == Event::object_start || event == Event::array_start;
+      if (begins && depth > kDeepest) throw ConfigError(file, "a value is no flag's: too deep");
+      if (event != Event::key || depth != 1) return true;
       const auto key = parsed.get<std::string>();
       if (keys.insert(key).second) return true;
       throw ConfigError(file, absl::StrCat("\"", key, "\" is there twice; leave one out"));
     };
     Json object;
     try {
-      object = Json::parse(text, once, true, true);
+      object = Json::parse(text, check, true, true);
     } catch (const Json::exception& error) {
       const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at …"
       throw ConfigError(file, what.substr(what.find("] ") + 2));
@@ -209,9 +215,10 @@ std::string ConfigText(const CLI::App& app) {
 
 std::string NameFile(const CLI::App& app, const std::string& error) {
   const CLI::Option* const config = app.get_config_ptr();
-  if (config == nullptr || config->count() == 0) return error;
-  const auto file = config->as<std::string>();
-  if (absl::StrContains(error, file)) return error;
+  if (config == nullptr) return error;
+  const bool given = config->count() > 0;
+  const std::string file = given ? config->as<std::string>() : config->get_default_str();
+  if (file.empty() || absl::StrContains(error, file)) return error;
   return absl::StrCat(error, " (flags are also set by ", file, ")");
 }
 

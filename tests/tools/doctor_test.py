@@ -57,7 +57,7 @@ class DoctorTest(unittest.TestCase):
     def test_too_few_files_are_counted(self):
         code, found = examine("--workers=50", few_files=True)
         self.assertEqual((code, found["descriptors"][0]), (1, "wrong"))
-        self.assertIn("may open 64 files, expected 864 for 50 workers", found["descriptors"][1])
+        self.assertIn("may open 64 files, expected 1056 for 50 workers", found["descriptors"][1])
 
     def test_a_model_that_no_memory_holds_is_wrong(self):
         code, found = examine("--model-size=1e9", "--workers=2")

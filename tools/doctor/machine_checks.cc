@@ -22,6 +22,7 @@
 #include "common/net/unix_socket.h"
 #include "common/tensor/shared_memory.h"
 #include "server/program/memory_bytes.h"
+#include "server/rpc/access/rpc_limits.h"
 
 namespace sluice {
 namespace {
@@ -125,12 +126,11 @@ Finding CheckMemory(const PlannedJob& job) {
 
 // A connection takes two descriptors, and the server has some for itself.
 Finding CheckDescriptors(const PlannedJob& job) {
-  constexpr uint64_t kOwn = 64;
-  constexpr uint64_t kConnections = 8;  // of a worker at most, and those for its streams
+  constexpr uint64_t kConnections = 8;  // of a worker at most
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
   const uint64_t workers = std::max(job.workers, uint32_t{1});
-  const uint64_t needed = kOwn + 2 * kConnections * workers;
+  const uint64_t needed = kOtherDescriptors + kDescriptorsOfConnection * kConnections * workers;
   const std::string found = absl::StrCat("a process may open ", limit.rlim_cur, " files");
   if (limit.rlim_cur >= needed) return {Verdict::kOk, "descriptors", found};
   return {Verdict::kWrong, "descriptors",

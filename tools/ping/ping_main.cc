@@ -44,7 +44,7 @@ void AddPingFlags(CLI::App& app, PingFlags& flags) {
   flags.job.connect_timeout = 10;
   app.add_option("address", flags.job.server, "the server: host:port or unix:/path");
   app.add_option("--seconds", flags.seconds, "time to measure the path, in all")
-      ->check(NumberFrom(0.1, 60))
+      ->check(NumberFrom(0.1, 10))
       ->capture_default_str();
   app.add_option("--model-size", flags.model_size, "MB (10^6 bytes) of parameters of a round")
       ->check(NumberFrom(0.001, 1e6))

@@ -260,6 +260,13 @@ TEST_F(ConfigFileTest, RefusesValuesOfAWrongType) {
   EXPECT_THAT(ErrorOf(R"({"workers": 3, "workers": 4})"), HasSubstr("\"workers\" is there twice"));
 }
 
+TEST_F(ConfigFileTest, RefusesValuesThatAreNestedHoweverDeep) {
+  for (const size_t depth : {2, 200'000}) {
+    const std::string nested = std::string(depth, '[') + std::string(depth, ']');
+    EXPECT_THAT(ErrorOf(absl::StrCat("{\"workers\": ", nested, "}")), HasSubstr("too deep"));
+  }
+}
+
 TEST_F(ConfigFileTest, AWrongValueNamesTheFlagAndTheFile) {
   EXPECT_THAT(ErrorOf(R"({"workers": 30})"), HasSubstr("--workers"));
   EXPECT_THAT(ErrorOf(R"({"workers": "many"})"), HasSubstr("--workers"));
