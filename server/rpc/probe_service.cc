@@ -160,7 +160,9 @@ class ProbeStream final : public ProbeReactor,
     v1::MeasureResponse response;
     v1::EchoAnswer& answer = *response.mutable_echo();
     answer.set_bytes(received_);
+    // The caller shares one chunk; opening it maps all of its pages.
     answer.set_shares_memory(options_.shares_memory && echo.has_memory() &&
+                             echo.memory().elements() <= kChunkElements &&
                              SharedMemoryView::Open(FromProto(echo.memory())).ok());
     answer.set_protocol(kServedRevisions.newest);
     answer.set_version(kVersion);

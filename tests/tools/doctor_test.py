@@ -92,10 +92,12 @@ class DoctorTest(unittest.TestCase):
         self.assertIn("some of --tls-cert, --tls-key and --tls-ca are missing",
                       examine(f"--tls-cert={bad}")[1]["certificate"][1])
 
-    def test_a_directory_that_is_not_there_is_named(self):
-        code, found = examine(f"--checkpoint-dir={self.folder}/none")
+    def test_a_directory_that_the_server_would_make_is_right_and_one_that_it_cannot_is_wrong(self):
+        self.assertEqual(examine(f"--checkpoint-dir={self.folder}/to/make")[1]["checkpoints"][0], "ok")
+        self.assertFalse(os.path.exists(f"{self.folder}/to"))
+        code, found = examine("--checkpoint-dir=/proc/none")
         self.assertEqual((code, found["checkpoints"][0]), (1, "wrong"))
-        self.assertIn(f"{self.folder}/none", found["checkpoints"][1])
+        self.assertIn("/proc/", found["checkpoints"][1])
 
     def test_a_wrong_command_line_is_another_exit_code(self):
         self.assertEqual(examine("--workers=0")[0], 2)

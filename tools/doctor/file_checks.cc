@@ -41,8 +41,14 @@ absl::Status TryDirectory(const std::string& directory) {
   return status;
 }
 
-Finding CheckDirectory(const std::string& directory) {
+// The server makes the directory, and those above it, if they are not there.
+Finding CheckDirectory(const std::string& wanted) {
   std::error_code error;
+  std::filesystem::path there = std::filesystem::absolute(wanted, error);
+  while (!std::filesystem::exists(there, error) && there.has_relative_path()) {
+    there = there.parent_path();
+  }
+  const std::string directory = there.string();
   const auto space = std::filesystem::space(directory, error);
   const std::string free =
       error ? "unknown" : absl::StrFormat("%.0f MB", static_cast<double>(space.available) / 1e6);

@@ -16,6 +16,8 @@ namespace sluice {
 namespace {
 
 constexpr int kRoundTrips = 200;
+// A server lets a probe move 16 GiB, which takes four seconds over a fast unix socket.
+constexpr absl::Duration kLongestFlow = absl::Seconds(2);
 constexpr double kShareOfRoundTrips = 0.1;  // of the time
 constexpr int kConnections[] = {1, 2, 4, 8};
 
@@ -91,7 +93,8 @@ absl::StatusOr<PathReport> MeasurePath(GrpcProbe& probe, bool is_unix, absl::Dur
   if (!times.ok()) return times.status();
   report.round_trip = Summarize(*times);
   const size_t counts = is_unix ? 1 : std::size(kConnections);
-  const absl::Duration each = time * (1 - kShareOfRoundTrips) / (2 * static_cast<int64_t>(counts));
+  const absl::Duration each =
+      std::min(time * (1 - kShareOfRoundTrips) / (2 * static_cast<int64_t>(counts)), kLongestFlow);
   for (size_t i = 0; i < counts; ++i) {
     const auto push = probe.Push(kConnections[i], each);
     if (!push.ok()) return push.status();
