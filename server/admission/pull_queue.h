@@ -51,7 +51,7 @@ struct PullContext {
   bool last = false;          // no step will follow
 };
 
-// What a PullJudge looks at beside the record of the pull's session.
+// The facts that a PullJudge uses, beside the record of the pull's session.
 struct PullConditions {
   bool serving = true;
   uint64_t ended_sessions = 0;  // how many

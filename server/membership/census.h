@@ -54,14 +54,14 @@ class Census {
     SessionRole role = SessionRole::kObserver;
     bool open = false;
     bool known = false;
-    // Of workers:
+    bool of_step = false;
+    // An observer has none of these.
     bool connected = false;
     bool joined = false;
     bool evicted = false;
     bool member = false;
     bool missing = false;
     bool part = false;
-    bool of_step = false;
     bool excused = false;
     uint64_t clock = 0;
     absl::optional<Step> active_from;      // if it takes part from a later step
