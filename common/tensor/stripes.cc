@@ -1,0 +1,49 @@
+#include "common/tensor/stripes.h"
+
+#include <utility>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+constexpr uint64_t kFewestUnits = 512;
+constexpr uint64_t kSmallest = 64;                // 256 bytes
+constexpr uint64_t kLargest = uint64_t{1} << 18;  // 1 MiB
+
+uint64_t UnitFor(uint64_t size) {
+  uint64_t unit = kSmallest;
+  while (unit < kLargest && 2 * unit * kFewestUnits <= size) unit *= 2;
+  return unit;
+}
+
+}  // namespace
+
+Stripes::Stripes(uint64_t size, uint32_t count)
+    : size_(size), count_(count), unit_(UnitFor(size)) {}
+
+uint64_t Stripes::Before(uint32_t stripe, uint64_t offset) const {
+  const uint64_t unit = offset / unit_;
+  const uint64_t rounds = unit / count_;
+  const uint64_t turn = unit % count_;
+  const uint64_t whole = rounds + (stripe < turn ? 1 : 0);
+  return whole * unit_ + (stripe == turn ? offset % unit_ : 0);
+}
+
+uint64_t Stripes::InVector(uint32_t stripe, uint64_t offset) const {
+  return (offset / unit_ * count_ + stripe) * unit_ + offset % unit_;
+}
+
+Layout Stripes::LayoutOf(uint32_t stripe, const Layout& layout) const {
+  if (count_ == 1) return layout;
+  std::vector<LayoutRange> ranges;
+  for (const LayoutRange& tensor : layout.ranges()) {
+    LayoutRange range = tensor;
+    range.offset = Before(stripe, tensor.offset);
+    range.length = Before(stripe, tensor.end()) - range.offset;
+    range.shape = {static_cast<uint32_t>(range.length)};
+    if (range.length > 0) ranges.push_back(std::move(range));
+  }
+  return ranges.empty() ? Layout() : Layout::Create(std::move(ranges)).value();
+}
+
+}  // namespace sluice
