@@ -1,4 +1,4 @@
-// The weighted sum of the gradients of one step. StepExecutor owns it.
+// The weighted sum of the gradients of one step. StripeExecutor owns it.
 //
 // It is one buffer, as in TensorFlow's ConditionalAccumulator: the first gradient overwrites it,
 // and later gradients are added. The accumulator does not decide which gradients count.

@@ -56,126 +56,135 @@ uint64_t Combined(const std::vector<uint64_t>& checksums) {
 
 }  // namespace
 
-// The values that all parts of one step share. Several threads call Note() and Check().
-struct CheckedOptimizer::Making {
-  // Keeps the lowest index.
-  void Note(absl::optional<uint64_t> index) {
-    uint64_t before = bad;
-    while (index.value_or(kNone) < before && !bad.compare_exchange_weak(before, *index)) {
-    }
-  }
-  // Notes the first of `made`, the elements from `begin` on, that is not finite.
-  void Check(uint64_t begin, absl::Span<const float> made) {
-    const absl::optional<size_t> first = FindNotFinite(AsPiece(made));
-    if (first.has_value()) Note(begin + *first);
-  }
-
-  VectorStep step;
-  Accumulator& sum;
-  std::vector<OptimizerSlot> slots;
-  absl::Span<uint64_t> checksums;    // one for each part; empty: none are wanted
-  std::atomic<uint64_t> bad{kNone};  // the first element that is not finite
-};
-
-CheckedOptimizer::CheckedOptimizer(const Layout& layout, const OptimizerConfig& config,
+CheckedOptimizer::CheckedOptimizer(const Layout& layout, uint64_t unit,
+                                   const OptimizerConfig& config, Accumulator& sum,
                                    Parallel& parallel)
     : group_runs_(Joined(RangeRuns(layout, config))),
       parallel_(parallel),
-      optimizer_(MakeOptimizer(config, layout.size())) {
+      sum_(sum),
+      optimizer_(MakeOptimizer(config, layout.size())),
+      bad_(kNone) {
   const bool scales = std::holds_alternative<LambOptions>(config.options);
-  if (scales) trust_.emplace(RangeRuns(layout, config));
+  if (scales) trust_.emplace(RangeRuns(layout, config), unit);
 }
 
-absl::optional<uint64_t> CheckedOptimizer::Make(VectorStep step, Accumulator& sum,
-                                                const WriteProgress& progress, uint64_t* checksum) {
-  std::vector<uint64_t> checksums(checksum == nullptr ? 0 : PartsOf(step.next.size()));
-  step.optimizer.number = steps_ + 1;
-  optimizer_->Begin(step.optimizer);
-  const double bound = step.last.has_value() ? sum.BoundWith(*step.last) : sum.bound();
-  bounds_.Begin(*optimizer_, bound, step.optimizer.divisor, step.statistics_divisor);
-  Making making{std::move(step), sum, optimizer_->slots(), absl::MakeSpan(checksums)};
-  Foresee(making);
-  if (making.bad != kNone) return making.bad;
-  ForEachPartOf(making, progress,
-                [&](uint64_t begin, uint64_t end) { MakePart(making, begin, end); });
-  if (making.bad != kNone) return making.bad;
+void CheckedOptimizer::Begin(VectorStep step) {
+  step_ = std::move(step);
+  step_.optimizer.number = steps_ + 1;
+  rates_are_sure_ = true;
+  bad_ = kNone;
+  optimizer_->Begin(step_.optimizer);
+  const double bound = step_.last.has_value() ? sum_.BoundWith(*step_.last) : sum_.bound();
+  bounds_.Begin(*optimizer_, bound, step_.optimizer.divisor, step_.statistics_divisor);
+}
+
+std::vector<TrustSquares> CheckedOptimizer::MeasureUpdates() {
+  AddLastIfForeign();
+  return trust_->Measure(step_.current, parallel_, [this](uint64_t begin, absl::Span<float> to) {
+    MakePiece(begin, Pass::kTry, to);
+    Check(begin, to);
+  });
+}
+
+void CheckedOptimizer::SetRates(TrustRates rates) {
+  rates_are_sure_ = rates.sure;
+  trust_->SetRates(std::move(rates.rates));
+}
+
+// LAMB's updates are finite, so its parameters are, if its rates are sure.
+bool CheckedOptimizer::IsSure() const {
+  return trust_.has_value() ? rates_are_sure_ && bounds_.sum_is_sure() : bounds_.is_sure();
+}
+
+// The sum is read more than once, and must read the same each time.
+void CheckedOptimizer::AddLastIfForeign() {
+  if (!step_.last.has_value() || !step_.last->gradient->foreign()) return;
+  sum_.Add(*step_.last, parallel_);
+  step_.last.reset();
+}
+
+absl::optional<uint64_t> CheckedOptimizer::Foresee() {
+  if (!IsSure() && bad_ == kNone) {
+    AddLastIfForeign();
+    ForEachPartOf(nullptr, [this](uint64_t begin, uint64_t end) { TryPart(begin, end); });
+  }
+  return bad();
+}
+
+absl::optional<uint64_t> CheckedOptimizer::bad() const {
+  return bad_ == kNone ? absl::nullopt : absl::optional<uint64_t>(bad_);
+}
+
+void CheckedOptimizer::Make(const WriteProgress& progress, uint64_t* checksum) {
+  std::vector<uint64_t> checksums(checksum == nullptr ? 0 : PartsOf(step_.next.size()));
+  ForEachPartOf(progress, [&](uint64_t begin, uint64_t end) {
+    MakePart(begin, end, absl::MakeSpan(checksums));
+  });
   if (checksum != nullptr) *checksum = Combined(checksums);
   bounds_.Commit();
   ++steps_;
-  return absl::nullopt;
 }
 
-void CheckedOptimizer::Foresee(Making& making) {
-  const bool sure = making.slots.empty() || bounds_.is_sure();
-  if (sure && !trust_.has_value()) return;
-  // The sum is read more than once, and must read the same each time.
-  if (making.step.last.has_value() && making.step.last->gradient->foreign()) {
-    making.sum.Add(*making.step.last, parallel_);
-    making.step.last.reset();
+// Keeps the lowest index.
+void CheckedOptimizer::Note(absl::optional<uint64_t> index) {
+  uint64_t before = bad_;
+  while (index.value_or(kNone) < before && !bad_.compare_exchange_weak(before, *index)) {
   }
-  if (trust_.has_value()) {
-    const auto update = [&](uint64_t begin, absl::Span<float> to) {
-      MakePiece(making, begin, Pass::kTry, to);
-      making.Check(begin, to);
-    };
-    trust_->Measure(making.step.current, making.step.optimizer.learning_rates, parallel_, update);
-    if (making.bad != kNone || (trust_->sure() && bounds_.sum_is_sure())) return;
-  }
-  ForEachPartOf(making, nullptr,
-                [&](uint64_t begin, uint64_t end) { TryPart(making, begin, end); });
 }
 
-void CheckedOptimizer::ForEachPartOf(const Making& making, const WriteProgress& progress,
+void CheckedOptimizer::Check(uint64_t begin, absl::Span<const float> made) {
+  const absl::optional<size_t> first = FindNotFinite(AsPiece(made));
+  if (first.has_value()) Note(begin + *first);
+}
+
+void CheckedOptimizer::ForEachPartOf(const WriteProgress& progress,
                                      absl::FunctionRef<void(uint64_t begin, uint64_t end)> part) {
-  const uint64_t size = making.step.next.size();
+  const uint64_t size = step_.next.size();
   const uint64_t report = progress ? kPartsPerReport * kPartElements : size;
   for (uint64_t begin = 0; begin < size; begin += report) {
     const uint64_t end = std::min(size, begin + report);
     ForParts(parallel_, end - begin,
              [&](size_t, uint64_t from, uint64_t to) { part(begin + from, begin + to); });
-    if (progress && making.bad == kNone) progress(end);
+    if (progress) progress(end);
   }
 }
 
-void CheckedOptimizer::TryPart(Making& making, uint64_t begin, uint64_t end) {
+void CheckedOptimizer::TryPart(uint64_t begin, uint64_t end) {
   alignas(64) float scratch[kPiece];
-  for (; begin < end && begin < making.bad; begin += kPiece) {
+  for (; begin < end && begin < bad_; begin += kPiece) {
     const absl::Span<float> tried = absl::MakeSpan(scratch, std::min(kPiece, end - begin));
-    MakePiece(making, begin, Pass::kTry, tried);
-    if (trust_.has_value()) trust_->Apply(begin, making.step.current, tried);
-    making.Check(begin, tried);
+    MakePiece(begin, Pass::kTry, tried);
+    if (trust_.has_value()) trust_->Apply(begin, step_.current, tried);
+    Check(begin, tried);
   }
 }
 
-void CheckedOptimizer::MakePart(Making& making, uint64_t begin, uint64_t end) {
-  const absl::Span<float> to = making.step.next;
-  const bool streams = to.size() >= kStreamedElements;
-  PartChecksum checksum(making.checksums, begin);
+void CheckedOptimizer::MakePart(uint64_t begin, uint64_t end, absl::Span<uint64_t> checksums) {
+  const std::vector<OptimizerSlot> slots = optimizer_->slots();
+  const bool streams = step_.next.size() >= kStreamedElements;
+  PartChecksum checksum(checksums, begin);
   alignas(64) float made[kPiece];
   for (; begin < end; begin += kPiece) {
     const uint64_t size = std::min(kPiece, end - begin);
-    const absl::Span<float> next = to.subspan(begin, size);
+    const absl::Span<float> next = step_.next.subspan(begin, size);
     const absl::Span<float> piece = streams ? absl::MakeSpan(made, size) : next;
-    MakePiece(making, begin, Pass::kMake, piece);
-    if (trust_.has_value()) trust_->Apply(begin, making.step.current, piece);
-    if (bounds_.measures() && !bounds_.Measure(begin, piece, making.slots)) {
-      making.Check(begin, piece);
-    }
-    checksum.Add(piece, making.slots, begin);
+    MakePiece(begin, Pass::kMake, piece);
+    if (trust_.has_value()) trust_->Apply(begin, step_.current, piece);
+    if (bounds_.measures()) bounds_.Measure(begin, piece, slots);
+    checksum.Add(piece, slots, begin);
     if (streams) StreamTo(AsPiece(piece), next);
   }
   EndStreams();
 }
 
-void CheckedOptimizer::MakePiece(Making& making, uint64_t begin, Pass pass,
-                                 absl::Span<float> made) {
+void CheckedOptimizer::MakePiece(uint64_t begin, Pass pass, absl::Span<float> made) {
   alignas(64) float with_last[kPiece];
-  absl::Span<const float> sum = making.sum.sum().subspan(begin, made.size());
-  if (making.step.last.has_value()) {
-    making.sum.SumWith(*making.step.last, begin, absl::MakeSpan(with_last, made.size()));
+  absl::Span<const float> sum = sum_.sum().subspan(begin, made.size());
+  if (step_.last.has_value()) {
+    sum_.SumWith(*step_.last, begin, absl::MakeSpan(with_last, made.size()));
     sum = absl::MakeConstSpan(with_last, made.size());
   }
-  const absl::Span<const float> current = making.step.current.subspan(begin, made.size());
+  const absl::Span<const float> current = step_.current.subspan(begin, made.size());
   const uint64_t end = begin + made.size();
   ForEachPart(group_runs_, begin, end, [&](const GroupRun& run, uint64_t from, uint64_t to) {
     const size_t at = from - begin;
@@ -183,9 +192,9 @@ void CheckedOptimizer::MakePiece(Making& making, uint64_t begin, Pass pass,
     const OptimizerPiece piece = {run.group, from, sum.subspan(at, size), current.subspan(at, size),
                                   made.subspan(at, size)};
     if (run.kind == RangeKind::kStatistic) {
-      DivideTo(piece.sum, making.step.statistics_divisor, piece.next);
+      DivideTo(piece.sum, step_.statistics_divisor, piece.next);
     } else if (pass == Pass::kTry) {
-      making.Note(optimizer_->Try(piece));
+      Note(optimizer_->Try(piece));
     } else {
       optimizer_->Apply(piece);
     }

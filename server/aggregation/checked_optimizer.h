@@ -1,18 +1,19 @@
-// Applies the job's optimizer to the whole vector of parameters, on several threads, and only if
-// every number that comes out is finite.
+// Applies the job's optimizer to a stripe of the parameters, on several threads, and only if every
+// number that comes out is finite.
 //
 // A step that would make a parameter, a statistic or a number of the optimizer NaN or infinite is
 // not made, and the optimizer's state, which a step updates in place, stays as it was. Bounds tell
 // beforehand that nearly all steps are finite (StepBounds). Others are tried first: all numbers are
-// made, checked and thrown away, block by block in the first-level cache. Without slots, new
-// parameters are checked where they are made. LAMB's pass for norms is its try.
+// made, checked and thrown away, block by block in the first-level cache. LAMB's pass for norms is
+// its try.
 //
-// StepExecutor owns one. Large vectors are cut into fixed parts that several threads work on, so
+// StripeExecutor owns one. Large vectors are cut into fixed parts that several threads work on, so
 // the number of threads never changes a bit of the result.
 
 #ifndef SLUICE_SERVER_AGGREGATION_CHECKED_OPTIMIZER_H_
 #define SLUICE_SERVER_AGGREGATION_CHECKED_OPTIMIZER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,23 +46,32 @@ struct VectorStep {
   absl::Span<float> next;
 };
 
-// Externally synchronized.
+// Externally synchronized. Indexes count the elements of the stripe.
 class CheckedOptimizer {
  public:
-  // `config` is valid and fits the layout. `parallel` outlives it.
-  CheckedOptimizer(const Layout& layout, const OptimizerConfig& config, Parallel& parallel);
+  // `layout` is that of the stripe, `unit` is Stripes::unit(). `config` is valid and fits the
+  // layout. `sum` and `parallel` outlive it.
+  CheckedOptimizer(const Layout& layout, uint64_t unit, const OptimizerConfig& config,
+                   Accumulator& sum, Parallel& parallel);
 
-  // Makes the next parameters of `step.current` and the sum. The optimizer updates PARAMETER
-  // ranges; STATISTIC ranges become the mean of the pushed values. It may move `step.last` into
-  // `sum`.
-  //
-  // Returns nothing if the step was made. Otherwise returns the index of the first element that
-  // would not be finite; the optimizer's state is then unchanged, and `step.next` is undefined.
-  // `progress`, if any, is not called after such an element was found.
-  //
-  // `checksum`, if not null, gets the checksum of what was made: the parameters and the slots.
-  absl::optional<uint64_t> Make(VectorStep step, Accumulator& sum, const WriteProgress& progress,
-                                uint64_t* checksum);
+  // Begins a step. One that was not made is forgotten.
+  void Begin(VectorStep step);
+
+  // LAMB has two more calls before Foresee(): the first measures the updates, the second takes what
+  // was computed from them.
+  bool scales() const { return trust_.has_value(); }
+  std::vector<TrustSquares> MeasureUpdates();
+  void SetRates(TrustRates rates);
+
+  // Returns the index of the first element that would not be finite, which MeasureUpdates() may
+  // have found already, or nothing. It may move the step's last gradient into the sum.
+  absl::optional<uint64_t> Foresee();
+  absl::optional<uint64_t> bad() const;
+
+  // Makes the next parameters, and updates the slots, if bad() is absent. The optimizer updates
+  // PARAMETER ranges; STATISTIC ranges become the mean of the pushed values. `checksum`, if not
+  // null, gets the checksum of what was made: the parameters and the slots.
+  void Make(const WriteProgress& progress, uint64_t* checksum);
 
   // The optimizer's state, for checkpoints: its slots and the number of steps that it has made.
   std::vector<OptimizerSlot> slots() { return optimizer_->slots(); }
@@ -74,24 +84,32 @@ class CheckedOptimizer {
 
  private:
   enum class Pass { kTry, kMake };
-  struct Making;
 
-  // Notes the first element that would not be finite. Does nothing if none can be.
-  void Foresee(Making& making);
+  bool IsSure() const;
+  void AddLastIfForeign();
   // Calls part(begin, end) for each part of the vector, on several threads.
-  void ForEachPartOf(const Making& making, const WriteProgress& progress,
+  void ForEachPartOf(const WriteProgress& progress,
                      absl::FunctionRef<void(uint64_t begin, uint64_t end)> part);
-  void TryPart(Making& making, uint64_t begin, uint64_t end);
-  void MakePart(Making& making, uint64_t begin, uint64_t end);
+  void TryPart(uint64_t begin, uint64_t end);
+  void MakePart(uint64_t begin, uint64_t end, absl::Span<uint64_t> checksums);
   // Makes the elements from `begin` on, at most kPiece; LAMB's updates in place of parameters.
-  void MakePiece(Making& making, uint64_t begin, Pass pass, absl::Span<float> made);
+  void MakePiece(uint64_t begin, Pass pass, absl::Span<float> made);
+  // Note that this element, or the first of `made`, the elements from `begin` on, that is not
+  // finite, is bad. Several threads may call them.
+  void Note(absl::optional<uint64_t> index);
+  void Check(uint64_t begin, absl::Span<const float> made);
 
   const std::vector<GroupRun> group_runs_;
   Parallel& parallel_;
+  Accumulator& sum_;
   const std::unique_ptr<Optimizer> optimizer_;
   StepBounds bounds_;
   absl::optional<TrustRatios> trust_;  // only for LAMB: scales the optimizer's updates
   uint64_t steps_ = 0;
+  // The step.
+  VectorStep step_;
+  bool rates_are_sure_ = true;  // of LAMB
+  std::atomic<uint64_t> bad_;   // the first element that is not finite; kNone
 };
 
 }  // namespace sluice

@@ -28,13 +28,13 @@ void GradientAges::Complete(StepTerms& terms) const {
   }
 }
 
-void GradientAges::BeginStep(const StepTerms& terms, absl::Span<const float> current) {
+void GradientAges::BeginStep(const StepTerms& terms, const std::vector<float>& sample) {
   if (!NeedsHistory(terms)) history_.Clear();
-  if (NeedsHistory(terms) && history_.empty()) history_.Add(current, decays_);
+  if (NeedsHistory(terms) && history_.empty()) history_.Add(sample, decays_);
 }
 
-void GradientAges::EndStep(const StepTerms& terms, absl::Span<const float> parameters) {
-  if (NeedsHistory(terms)) history_.Add(parameters, decays_);
+void GradientAges::EndStep(const StepTerms& terms, const std::vector<float>& sample) {
+  if (NeedsHistory(terms)) history_.Add(sample, decays_);
 }
 
 void GradientAges::NoteMade(const StepTerms& terms, uint32_t gradients) {

@@ -5,17 +5,15 @@
 // a gradient was computed. It keeps both for the steps that it is told of (ParameterHistory), and
 // nothing while no rule needs them. server/policy/STALENESS.md has the rules and their papers.
 //
-// StepExecutor owns one. Nothing here fails.
+// StepDirector owns one. Nothing here fails.
 
 #ifndef SLUICE_SERVER_AGGREGATION_GRADIENT_AGES_H_
 #define SLUICE_SERVER_AGGREGATION_GRADIENT_AGES_H_
 
 #include <cstdint>
-#include <utility>
+#include <vector>
 
-#include "absl/types/span.h"
 #include "server/aggregation/parameter_history.h"
-#include "server/aggregation/parameter_sample.h"
 #include "server/policy/step_terms.h"
 
 namespace sluice {
@@ -26,7 +24,7 @@ class GradientAges {
   // `sgd`: the optimizer's steps are proportional to the gradients, as those of SGD are. The rule
   // gap_aware then divides each gradient by its gap. The steps of other optimizers hardly depend on
   // the size of a gradient, so the rule divides their learning rate.
-  GradientAges(ParameterSample sample, bool sgd) : sgd_(sgd), history_(std::move(sample)) {}
+  explicit GradientAges(bool sgd) : sgd_(sgd) {}
 
   // Counts a gradient of the coming step. Returns the number by which the gradient is divided.
   double Count(uint64_t staleness, const StepTerms& terms);
@@ -35,10 +33,11 @@ class GradientAges {
   // journal summed up have no ages: then `terms` are complete, and stay as they are.
   void Complete(StepTerms& terms) const;
 
-  // Before a step: begins or ends the history, as the step's rules need it.
-  void BeginStep(const StepTerms& terms, absl::Span<const float> current);
-  // After it: `parameters` are the newest, of a step that was made or not.
-  void EndStep(const StepTerms& terms, absl::Span<const float> parameters);
+  // Before a step: begins or ends the history, as the step's rules need it. `sample` is that of the
+  // current parameters.
+  void BeginStep(const StepTerms& terms, const std::vector<float>& sample);
+  // After it: `sample` is that of the newest parameters, of a step that was made or not.
+  void EndStep(const StepTerms& terms, const std::vector<float>& sample);
 
   // A step with these complete terms was made of so many gradients.
   void NoteMade(const StepTerms& terms, uint32_t gradients);

@@ -21,13 +21,13 @@ double Distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-void ParameterHistory::Add(absl::Span<const float> parameters, uint64_t decays) {
+void ParameterHistory::Add(const std::vector<float>& sample, uint64_t decays) {
   Entry entry;
   if (entries_.size() == kSteps) {
     entry = std::move(entries_.front());
     entries_.pop_front();
   }
-  sample_.Read(parameters, &entry.sample);
+  entry.sample = sample;
   entry.decays = decays;
   if (!entries_.empty()) {
     const double step = Distance(entries_.back().sample, entry.sample);

@@ -4,18 +4,15 @@
 // Distances are measured on a ParameterSample, so that neither time nor memory grows with the
 // model, and no copy is kept for each worker. The gap is a ratio of two distances.
 //
-// StepExecutor owns one.
+// GradientAges owns one.
 
 #ifndef SLUICE_SERVER_AGGREGATION_PARAMETER_HISTORY_H_
 #define SLUICE_SERVER_AGGREGATION_PARAMETER_HISTORY_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <utility>
 #include <vector>
-
-#include "absl/types/span.h"
-#include "server/aggregation/parameter_sample.h"
 
 namespace sluice {
 
@@ -25,15 +22,13 @@ class ParameterHistory {
   // The steps that are kept: 16 MiB. A gradient that is older counts as being that old.
   static constexpr size_t kSteps = 1024;
 
-  explicit ParameterHistory(ParameterSample sample) : sample_(std::move(sample)) {}
-
   bool empty() const { return entries_.empty(); }
 
   // Forgets all steps, but not the length of a mean step.
   void Clear() { entries_.clear(); }
 
-  // Adds the newest parameters, of the layout's size. `decays` is how often momentum has decayed.
-  void Add(absl::Span<const float> parameters, uint64_t decays);
+  // Adds the sample of the newest parameters. `decays` is how often momentum has decayed.
+  void Add(const std::vector<float>& sample, uint64_t decays);
 
   // 1 + how far the newest parameters lie from those of `staleness` steps before, in mean steps
   // (Barkai et al. 2019, with the length of a mean step as C). 1 if they are the same, or if no
@@ -51,7 +46,6 @@ class ParameterHistory {
 
   const Entry& Before(uint64_t staleness) const;
 
-  const ParameterSample sample_;
   std::deque<Entry> entries_;  // the newest is last
   uint64_t steps_ = 0;         // whose lengths are in mean_step_
   double mean_step_ = 0;       // of the latest thousand that moved the sample, about

@@ -1,10 +1,6 @@
 #include "server/aggregation/parameter_sample.h"
 
 #include <algorithm>
-#include <cmath>
-
-#include "common/tensor/tensor_chunk.h"
-#include "common/tensor/vector_math.h"
 
 namespace sluice {
 namespace {
@@ -22,7 +18,7 @@ uint64_t ParametersOf(const std::vector<KindRun>& runs) {
 
 }  // namespace
 
-ParameterSample::ParameterSample(const Layout& layout) {
+ParameterSample::ParameterSample(const Layout& layout, const Stripes& stripes) {
   const std::vector<KindRun> runs = layout.Runs();
   const uint64_t count = ParametersOf(runs);
   // Block i begins at parameter i · count / blocks, rounded down to whole blocks.
@@ -35,35 +31,48 @@ ParameterSample::ParameterSample(const Layout& layout) {
     const uint64_t end = before + (run.end - run.begin);
     for (; next < blocks; ++next) {
       const uint64_t at = next * whole / blocks * kBlock;
-      const uint64_t from = std::max(at, before);
-      const uint64_t to = std::min(at + kBlock, end);
-      if (from < to) blocks_.push_back({run.begin + (from - before), to - from});
+      const uint64_t from = run.begin + (std::max(at, before) - before);
+      const uint64_t to = run.begin + (std::min(at + kBlock, end) - before);
+      ForEachUnit(stripes.unit(), from, to, [&](uint64_t unit_from, uint64_t unit_to) {
+        const uint32_t stripe = stripes.StripeOf(unit_from);
+        blocks_.push_back({stripes.Before(stripe, unit_from), unit_to - unit_from, stripe});
+      });
       if (at + kBlock > end) break;  // the next run has its rest
     }
     before = end;
   }
 }
 
-void ParameterSample::Read(absl::Span<const float> parameters, std::vector<float>* values) const {
-  values->clear();
-  for (const Block& block : blocks_) {
-    const auto from = parameters.begin() + static_cast<int64_t>(block.begin);
-    values->insert(values->end(), from, from + static_cast<int64_t>(block.size));
-  }
-}
-
-double ParameterSample::Norm(absl::Span<const float> parameters) const {
+std::vector<float> ParameterSample::Read(uint32_t stripe,
+                                         absl::Span<const float> parameters) const {
   // Blocks lie far apart: the cache misses of all, not of one after the other.
+  uint64_t size = 0;
   for (const Block& block : blocks_) {
+    if (block.stripe != stripe) continue;
+    size += block.size;
     for (uint64_t i = 0; i < block.size; i += kCacheLine) {
       __builtin_prefetch(parameters.data() + block.begin + i);
     }
   }
-  double squares = 0;
+  std::vector<float> part;
+  part.reserve(size);
   for (const Block& block : blocks_) {
-    squares += SumOfSquares(AsPiece(parameters.subspan(block.begin, block.size)));
+    if (block.stripe != stripe) continue;
+    const absl::Span<const float> from = parameters.subspan(block.begin, block.size);
+    part.insert(part.end(), from.begin(), from.end());
   }
-  return std::sqrt(squares);
+  return part;
+}
+
+std::vector<float> ParameterSample::Join(const std::vector<std::vector<float>>& parts) const {
+  std::vector<float> sample;
+  std::vector<size_t> next(parts.size());
+  for (const Block& block : blocks_) {
+    const auto from = parts[block.stripe].begin() + static_cast<int64_t>(next[block.stripe]);
+    sample.insert(sample.end(), from, from + static_cast<int64_t>(block.size));
+    next[block.stripe] += block.size;
+  }
+  return sample;
 }
 
 }  // namespace sluice

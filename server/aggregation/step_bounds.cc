@@ -51,22 +51,18 @@ void StepBounds::Begin(Optimizer& optimizer, double sum, float divisor, float st
     after_.gradient = before_.gradient;
     next_is_sure = is_sure_ && AreSafe(optimizer.After(after_));
   }
-  // Without After(), only an optimizer without slots learns anything: it has no try before the
-  // step.
-  measures_ = !next_is_sure && (after.has_value() || optimizer.slots().empty());
+  measures_ = !next_is_sure && after.has_value();
   Take(parameters_);
   for (Bits& slot : slots_) Take(slot);
 }
 
-bool StepBounds::Measure(uint64_t begin, absl::Span<const float> parameters,
+void StepBounds::Measure(uint64_t begin, absl::Span<const float> parameters,
                          const std::vector<OptimizerSlot>& slots) {
-  const float largest = LargestMagnitude(AsPiece(parameters));
-  Raise(largest, parameters_);
+  Raise(LargestMagnitude(AsPiece(parameters)), parameters_);
   for (const OptimizerSlot& slot : slots) {
     const absl::Span<const float> values = slot.values.subspan(begin, parameters.size());
     Raise(LargestMagnitude(AsPiece(values)), slots_.at(slot.index));
   }
-  return std::isfinite(largest);
 }
 
 void StepBounds::Commit() {

@@ -7,8 +7,8 @@
 // step measures what it makes, while that is in the first-level cache, and the bounds are exact
 // again.
 //
-// StepExecutor owns one. The bounds never decide what a step makes, only how: whether it needs a
-// try before it.
+// CheckedOptimizer owns one. The bounds never decide what a step makes, only how: whether it needs
+// a try before it.
 
 #ifndef SLUICE_SERVER_AGGREGATION_STEP_BOUNDS_H_
 #define SLUICE_SERVER_AGGREGATION_STEP_BOUNDS_H_
@@ -40,9 +40,9 @@ class StepBounds {
   // Whether every element must be given to Measure().
   bool measures() const { return measures_; }
 
-  // Measures the elements from `begin` on, which the step has made. Returns whether the parameters
-  // are finite. Several threads may call it at once.
-  bool Measure(uint64_t begin, absl::Span<const float> parameters,
+  // Measures the elements from `begin` on, which the step has made. Several threads may call it at
+  // once.
+  void Measure(uint64_t begin, absl::Span<const float> parameters,
                const std::vector<OptimizerSlot>& slots);
 
   // The step was made.

@@ -1,5 +1,5 @@
 // Finds the elements of the vector that belong to each group of an optimizer's parameters. Pure
-// functions; StepExecutor calls them once, when the job's layout and optimizer are known.
+// functions, which are called once, when the job's layout and optimizer are known.
 
 #ifndef SLUICE_SERVER_OPTIMIZERS_GROUP_RUNS_H_
 #define SLUICE_SERVER_OPTIMIZERS_GROUP_RUNS_H_

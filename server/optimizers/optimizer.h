@@ -1,9 +1,9 @@
 // An optimizer turns the gradient of a step into the next parameters.
 //
-// StepExecutor owns one for the job. Every optimizer works elementwise and in one pass over memory,
-// so that a cut of the vector into pieces never changes a bit. LAMB needs norms of whole tensors as
-// well: it writes updates, and TrustRatios makes parameters of them in a second pass. The config is
-// valid, and the caller has checked all sizes.
+// CheckedOptimizer owns one for its stripe of the vector. Every optimizer works elementwise and in
+// one pass over memory, so that a cut of the vector into pieces never changes a bit. LAMB needs
+// norms of whole tensors as well: it writes updates, and TrustRatios makes parameters of them in a
+// second pass. The config is valid, and the caller has checked all sizes.
 //
 // Slots are updated in place, and there is no way back. So a caller that wants finite numbers must
 // know before Apply() that the step makes them: from After(), by arithmetic on a few bounds, or

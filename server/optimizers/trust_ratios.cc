@@ -19,53 +19,73 @@ void Move(float rate, size_t count, const float* __restrict current, float* __re
   for (size_t i = 0; i < count; ++i) next[i] = current[i] - rate * next[i];
 }
 
-}  // namespace
-
-TrustRatios::TrustRatios(std::vector<GroupRun> ranges)
-    : ranges_(std::move(ranges)), rates_(ranges_.size()) {
-  for (size_t i = 0; i < ranges_.size(); ++i) {
-    const GroupRun& range = ranges_[i];
-    if (range.kind != RangeKind::kParameter) continue;
-    for (uint64_t begin = range.begin; begin < range.end; begin += kPartElements) {
-      parts_.push_back({i, begin, std::min(range.end, begin + kPartElements)});
-    }
-  }
-}
-
-void TrustRatios::MeasurePart(absl::Span<const float> current, MakeUpdate make, Part& part) {
+TrustSquares MeasurePart(uint64_t begin, uint64_t end, absl::Span<const float> current,
+                         TrustRatios::MakeUpdate make) {
   alignas(64) float update[kBlock];
   SquareSum of_current;
   SquareSum of_update;
-  for (uint64_t begin = part.begin; begin < part.end; begin += kBlock) {
-    const absl::Span<float> block = absl::MakeSpan(update, std::min(kBlock, part.end - begin));
+  for (; begin < end; begin += kBlock) {
+    const absl::Span<float> block = absl::MakeSpan(update, std::min(kBlock, end - begin));
     make(begin, block);
     of_current.Add(AsPiece(current.subspan(begin, block.size())));
     of_update.Add(AsPiece(block));
   }
-  part.current = of_current.Get();
-  part.update = of_update.Get();
+  return {of_current.Get(), of_update.Get()};
 }
 
-void TrustRatios::Measure(absl::Span<const float> current,
-                          const std::vector<double>& learning_rates, Parallel& parallel,
-                          MakeUpdate make) {
-  parallel.For(parts_.size(), [&](size_t i) { MeasurePart(current, make, parts_[i]); });
-  sure_ = true;
-  auto part = parts_.begin();
-  for (size_t i = 0; i < ranges_.size(); ++i) {
-    double of_current = 0;
-    double of_update = 0;
-    for (; part != parts_.end() && part->range == i; ++part) {
-      of_current += part->current;
-      of_update += part->update;
-    }
-    const bool both = of_current > 0 && of_update > 0;
-    const double ratio = both ? std::sqrt(of_current / of_update) : 1;
-    rates_[i] = static_cast<float>(learning_rates[ranges_[i].group] * ratio);
+// The range's sums over all its parts. `next` has the place in each stripe's list, which is after
+// the ranges before.
+TrustSquares SumOver(const GroupRun& range, const Stripes& stripes,
+                     const std::vector<std::vector<TrustSquares>>& measured,
+                     std::vector<size_t>& next) {
+  TrustSquares sum;
+  ForEachUnit(stripes.unit(), range.begin, range.end, [&](uint64_t begin, uint64_t) {
+    const uint32_t stripe = stripes.StripeOf(begin);
+    const TrustSquares& part = measured[stripe][next[stripe]++];
+    sum.current += part.current;
+    sum.update += part.update;
+  });
+  return sum;
+}
+
+}  // namespace
+
+TrustRates ComputeTrustRates(const std::vector<GroupRun>& ranges, const Stripes& stripes,
+                             const std::vector<double>& learning_rates,
+                             const std::vector<std::vector<TrustSquares>>& measured) {
+  TrustRates rates;
+  rates.rates.resize(ranges.size());
+  rates.sure = true;
+  std::vector<size_t> next(stripes.count());
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (ranges[i].kind != RangeKind::kParameter) continue;
+    const TrustSquares sum = SumOver(ranges[i], stripes, measured, next);
+    const bool both = sum.current > 0 && sum.update > 0;
+    const double ratio = both ? std::sqrt(sum.current / sum.update) : 1;
+    rates.rates[i] = static_cast<float>(learning_rates[ranges[i].group] * ratio);
     // |p − rate · u| ≤ ‖p‖ + rate · ‖u‖. NaN is not sure.
-    const double most = std::sqrt(of_current) + rates_[i] * std::sqrt(of_update);
-    sure_ = sure_ && most < kSafeMagnitude;
+    const double most = std::sqrt(sum.current) + rates.rates[i] * std::sqrt(sum.update);
+    rates.sure = rates.sure && most < kSafeMagnitude;
   }
+  return rates;
+}
+
+TrustRatios::TrustRatios(std::vector<GroupRun> ranges, uint64_t unit) : ranges_(std::move(ranges)) {
+  for (const GroupRun& range : ranges_) {
+    if (range.kind != RangeKind::kParameter) continue;
+    ForEachUnit(unit, range.begin, range.end, [this](uint64_t begin, uint64_t end) {
+      parts_.push_back({begin, end});
+    });
+  }
+}
+
+std::vector<TrustSquares> TrustRatios::Measure(absl::Span<const float> current, Parallel& parallel,
+                                               MakeUpdate make) const {
+  std::vector<TrustSquares> measured(parts_.size());
+  parallel.For(parts_.size(), [&](size_t i) {
+    measured[i] = MeasurePart(parts_[i].begin, parts_[i].end, current, make);
+  });
+  return measured;
 }
 
 void TrustRatios::Apply(uint64_t begin, absl::Span<const float> current,

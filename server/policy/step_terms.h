@@ -1,7 +1,7 @@
 // The terms of one step: with the gradients, the optimizer and its state, they decide every bit of
 // the parameters that the step makes.
 //
-// The coordinator sets them when it applies the step. StepExecutor completes them with what depends
+// The coordinator sets them when it applies the step. StepDirector completes them with what depends
 // on the ages of the gradients, and the journal records them. A later server repeats the step with
 // the recorded terms, whatever its own flags say.
 
@@ -21,7 +21,7 @@ struct StepTerms {
   // Decides the weights of the gradients, the divisor of their sum, and the order of addition.
   Consistency consistency;
   // See RuntimeSettings::LearningRates(). A journal records them after the gap was divided out of
-  // them, if the rule gap_aware does that; see StepExecutor.
+  // them, if the rule gap_aware does that; see StepDirector.
   std::vector<double> learning_rates;
   // Bounds the Euclidean norm of the reduced gradient over all PARAMETER ranges; see Guards.
   absl::optional<double> clip_norm;
@@ -30,7 +30,7 @@ struct StepTerms {
   bool gap_aware = false;
   bool ordered_momentum = false;
   uint32_t workers = 1;  // that take part; at least 1
-  // Absent: the optimizer's own momentum. StepExecutor sets it if `ordered_momentum` is set.
+  // Absent: the optimizer's own momentum. StepDirector sets it if `ordered_momentum` is set.
   absl::optional<OrderedMomentum> ordered = absl::nullopt;
 };
 

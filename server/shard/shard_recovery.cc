@@ -55,8 +55,8 @@ absl::Status Shard::Replay(const StepRecord& record, absl::Span<const float> sum
   std::shared_ptr<Snapshot> next = coordinator_.snapshots()->Make();
   executor_->Load(record.gradients, record.samples, sum);
   uint64_t checksum = 0;
-  executor_->Make(record.terms, nullptr, current->values.span(), next->values.span(), nullptr,
-                  &checksum);
+  executor_->Make(record.terms, nullptr,
+                  {current->values.span(), next->values.span(), nullptr, &checksum});
   executor_->Clear();
   if (checksum != record.checksum) return MadeOtherBits(record, checksum);
   coordinator_.Replay(record, std::move(next));

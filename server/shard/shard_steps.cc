@@ -105,8 +105,8 @@ std::shared_ptr<Snapshot> Shard::MakeStep(const NextAction& action, const Contri
   absl::optional<uint64_t> bad;
   {
     const TraceSpan span(trace_, kStepsRow, "apply", current->step);
-    bad = executor_->Make(action.terms, last, current->values.span(), next->values.span(), progress,
-                          checksum);
+    bad = executor_->Make(action.terms, last,
+                          {current->values.span(), next->values.span(), progress, checksum});
   }
   return bad.has_value() ? LeaveOut(*current, *bad) : next;
 }

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "server/admission/current_step.h"
 #include "server/admission/push_admission.h"
-#include "server/aggregation/parameter_norms.h"
+#include "server/aggregation/step_norms.h"
 #include "server/membership/roster.h"
 #include "server/policy/runtime_settings.h"
 #include "server/policy/staleness_rules.h"

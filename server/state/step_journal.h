@@ -26,7 +26,7 @@ struct StepRecord {
   // The workers that contributed, each with the answers to its pushes of this step only.
   std::vector<SessionRecord> contributors;
   bool forgot_workers = false;  // see ShardCheckpoint
-  uint64_t checksum = 0;        // of what the step made, see StepExecutor::Make()
+  uint64_t checksum = 0;        // of what the step made, see StepVectors
 };
 
 // Shard calls it from one thread at a time.

@@ -10,7 +10,7 @@ load("//tests:sluice_test.bzl", "UNOPTIMIZED")
 # and the rest tells which place is meant, the part is in [[ ]].
 MUTANTS = {
     "aborted_not_counted": ("admission", "++(why == Abandoned::kRejected ? counters_.rejected : counters_.aborted);", "if (why == Abandoned::kRejected) ++counters_.rejected;"),
-    "accumulator_not_cleared": ("aggregation", "accumulator_.Clear();", ""),
+    "accumulator_not_cleared": ("aggregation", "sum_.Clear();", ""),
     "answer_has_old_step": ("admission", "outcome.step = step;", "outcome.step = judged_at;"),
     "answers_not_kept": ("state", "answers[header.sequence] = answer;", ""),
     "arriving_bytes_renew_no_lease": ("admission", "if (std::exchange(inside.heard, arrived) != arrived) heard.push_back(entry.first);", "inside.heard = arrived;"),

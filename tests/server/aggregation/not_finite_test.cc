@@ -188,10 +188,10 @@ TEST(ForeignMemoryTest, AGradientThatChangesAfterItsCheckCannotMakeAStepInfinite
         (*memory)[77] = 1e38f;
         (*memory)[30001] = std::numeric_limits<float>::quiet_NaN();
         if (!on_the_way) executor.Add(contribution, StepTerms());
-        EXPECT_EQ(
-            executor.Make({Consistency(), {0.1}, absl::nullopt},
-                          on_the_way ? &contribution : nullptr, current, absl::MakeSpan(next)),
-            absl::nullopt);
+        EXPECT_EQ(executor.Make({Consistency(), {0.1}, absl::nullopt},
+                                on_the_way ? &contribution : nullptr,
+                                {current, absl::MakeSpan(next), nullptr}),
+                  absl::nullopt);
         executor.Clear();
         EXPECT_THAT(next,
                     ::testing::Each(::testing::Truly([](float p) { return std::isfinite(p); })));

@@ -13,8 +13,6 @@ namespace sluice {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::FloatNear;
-using ::testing::Pointwise;
 
 SgdOptions Momentum(double momentum) {
   SgdOptions options;
@@ -196,7 +194,7 @@ TEST(OrderedMomentumTest, AStepIsMadeAgainFromItsTermsToTheSameBits) {
     again.Load(1, 1, sum);
     Values next(3);
     uint64_t checksum = 0;
-    again.Make(recorded, nullptr, parameters, absl::MakeSpan(next), nullptr, &checksum);
+    again.Make(recorded, nullptr, {parameters, absl::MakeSpan(next), nullptr, &checksum});
     again.Clear();
     parameters = next;
     EXPECT_EQ(parameters, world.parameters());

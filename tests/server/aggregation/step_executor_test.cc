@@ -230,7 +230,7 @@ TEST(NotFiniteTest, TellsTheSameElementWithAnyNumberOfThreads) {
   }
 }
 
-TEST(NotFiniteTest, ReportsNoProgressAfterSuchAnElement) {
+TEST(NotFiniteTest, ReportsNoProgressOfAStepThatIsNotMade) {
   StepWorld world(ParametersOnly(3 * kWord));
   Values gradient(3 * kWord, 1);
   gradient[kWord] = -kHuge;
@@ -238,7 +238,8 @@ TEST(NotFiniteTest, ReportsNoProgressAfterSuchAnElement) {
   world.Add(gradient);
   std::vector<uint64_t> ends;
   world.Make(1, [&ends](uint64_t end) { ends.push_back(end); });
-  EXPECT_THAT(ends, ElementsAre(kWord));
+  EXPECT_EQ(world.bad(), kWord);
+  EXPECT_THAT(ends, ElementsAre());
 }
 
 // A finite sum of finite gradients whose norm is no number: the clip's share would be one.

@@ -1,6 +1,7 @@
 #include "server/optimizers/trust_ratios.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -24,10 +25,12 @@ auto Writing(const Values& update) {
 // What becomes of `current` by `update`, with a learning rate for each group.
 Values Step(const std::vector<GroupRun>& ranges, const Values& current, const Values& update,
             const std::vector<double>& learning_rates) {
-  TrustRatios ratios(ranges);
+  const Stripes stripes(current.size(), 1);
+  TrustRatios ratios(ranges, stripes.unit());
   Serial serial;
+  const auto measured = ratios.Measure(current, serial, Writing(update));
+  ratios.SetRates(ComputeTrustRates(ranges, stripes, learning_rates, {measured}).rates);
   Values next = update;
-  ratios.Measure(current, learning_rates, serial, Writing(update));
   ratios.Apply(0, current, absl::MakeSpan(next));
   return next;
 }
@@ -57,8 +60,8 @@ TEST(TrustRatiosTest, LeaveStatisticsAsTheyAreAndOutOfTheNorms) {
   EXPECT_THAT(Step(ranges, {8, 100, 8}, {2, 1000, 4}, {1}), ElementsAre(0, 1000, 0));
 }
 
-// A range of several parts has one norm.
-TEST(TrustRatiosTest, MeasureARangeOfSeveralPartsWhole) {
+// A range in several units has one norm.
+TEST(TrustRatiosTest, MeasureARangeInSeveralUnitsWhole) {
   constexpr size_t kSize = (1 << 19) + 3;
   Values update(kSize, 0);
   update.front() = 3;
@@ -72,13 +75,21 @@ TEST(TrustRatiosTest, MeasureARangeOfSeveralPartsWhole) {
 }
 
 TEST(TrustRatiosTest, ApplyToTheElementsAskedForAlone) {
-  TrustRatios ratios({{kParameter, 0, 0, 3}});
-  Serial serial;
+  TrustRatios ratios({{kParameter, 0, 0, 3}}, 64);
+  ratios.SetRates({2});
   const Values current = {2, 2, 2};
   Values next = {1, 1, 1};
-  ratios.Measure(current, {1}, serial, Writing(next));
   ratios.Apply(1, current, absl::MakeSpan(next).subspan(1, 1));
   EXPECT_THAT(next, ElementsAre(1, 0, 1));
+}
+
+// ‖p‖ + rate · ‖u‖ bounds every next parameter.
+TEST(TrustRatiosTest, AreSureIfNoParameterCanBecomeInfinite) {
+  const std::vector<GroupRun> ranges = {{kParameter, 0, 0, 1}};
+  const Stripes stripes(1, 1);
+  EXPECT_TRUE(ComputeTrustRates(ranges, stripes, {1}, {{{4, 4}}}).sure);
+  EXPECT_FALSE(ComputeTrustRates(ranges, stripes, {1e38}, {{{4, 4}}}).sure);
+  EXPECT_FALSE(ComputeTrustRates(ranges, stripes, {1}, {{{std::nan(""), 4}}}).sure);
 }
 
 }  // namespace

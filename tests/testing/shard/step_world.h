@@ -59,8 +59,8 @@ class StepWorld {
   const Values& Make(const std::vector<double>& learning_rates,
                      const WriteProgress& progress = nullptr) {
     next_.assign(parameters_.size(), kUnwritten);
-    bad_ = executor_.Make(Terms(learning_rates), last_.has_value() ? &*last_ : nullptr, parameters_,
-                          absl::MakeSpan(next_), progress, &checksum_);
+    bad_ = executor_.Make(Terms(learning_rates), last_.has_value() ? &*last_ : nullptr,
+                          {parameters_, absl::MakeSpan(next_), progress, &checksum_});
     executor_.Clear();
     last_.reset();
     if (!bad_.has_value()) parameters_ = next_;

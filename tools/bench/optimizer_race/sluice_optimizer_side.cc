@@ -53,7 +53,7 @@ class SluiceSide final : public OptimizerSide {
         next_(layout.size()) {}
 
   void Step() override {
-    executor_.Make(terms_, &contribution_, current_.span(), next_.span());
+    executor_.Make(terms_, &contribution_, {current_.span(), next_.span(), nullptr});
     executor_.Clear();
     std::swap(current_, next_);
   }

@@ -1,0 +1,175 @@
+#include "server/aggregation/step_director.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "common/tensor/tensor_chunk.h"
+#include "common/tensor/vector_math.h"
+
+namespace sluice {
+namespace {
+
+// The constant of torch::nn::utils::clip_grad_norm_.
+constexpr double kClipEpsilon = 1e-6;
+
+absl::optional<uint64_t> FirstBad(const std::vector<StripeReport>& reports) {
+  absl::optional<uint64_t> first;
+  for (const StripeReport& report : reports) {
+    if (report.bad.has_value()) first = std::min(first.value_or(*report.bad), *report.bad);
+  }
+  return first;
+}
+
+// What each report has in `member`.
+template <typename Values>
+std::vector<Values> Collect(const std::vector<StripeReport>& reports,
+                            Values StripeReport::*member) {
+  std::vector<Values> all;
+  all.reserve(reports.size());
+  for (const StripeReport& report : reports) all.push_back(report.*member);
+  return all;
+}
+
+double NormOf(const std::vector<float>& sample) { return std::sqrt(SumOfSquares(AsPiece(sample))); }
+
+}  // namespace
+
+StepDirector::StepDirector(const Layout& layout, const OptimizerConfig& optimizer,
+                           const Stripes& stripes)
+    : stripes_(stripes),
+      scales_(std::holds_alternative<LambOptions>(optimizer.options)),
+      ranges_(scales_ ? RangeRuns(layout, optimizer) : std::vector<GroupRun>()),
+      sampled_(layout, stripes),
+      ages_(std::holds_alternative<SgdOptions>(optimizer.options)) {}
+
+// ---- Gradients ----
+
+GradientWeight StepDirector::Count(uint32_t samples, uint64_t staleness, const StepTerms& terms) {
+  samples_ += samples;
+  ++count_;
+  GradientWeight weight;
+  if (terms.consistency.reduction == Reduction::kWeightedMean) {
+    weight.parameters = weight.statistics = static_cast<float>(samples);
+  }
+  // A discounted statistic would be a smaller value, not a smaller change.
+  if (terms.consistency.discount_stale) weight.parameters /= static_cast<float>(1 + staleness);
+  weight.parameters /= static_cast<float>(ages_.Count(staleness, terms));
+  return weight;
+}
+
+void StepDirector::Load(uint32_t gradients, uint64_t samples) {
+  count_ = gradients;
+  samples_ = samples;
+}
+
+void StepDirector::Clear() {
+  count_ = 0;
+  samples_ = 0;
+  ages_.Clear();
+}
+
+// ---- Orders ----
+
+StepOrder StepDirector::Begin(const StepTerms& terms) {
+  terms_ = terms;
+  return has_sample_ ? Start() : Give(StepOrder::Kind::kSample);
+}
+
+absl::optional<StepOrder> StepDirector::Next(const std::vector<StripeReport>& reports) {
+  bad_ = FirstBad(reports);
+  if (bad_.has_value()) return End();
+  switch (order_.kind) {
+    case StepOrder::Kind::kSample:
+      TakeSample(reports);
+      return Start();
+    case StepOrder::Kind::kMeasureSum:
+      return Prepare(Clipped(reports));
+    case StepOrder::Kind::kPrepare:
+      return scales_ ? Scale(reports) : Give(StepOrder::Kind::kMake);
+    case StepOrder::Kind::kScale:
+      return Give(StepOrder::Kind::kMake);
+    case StepOrder::Kind::kMake:
+      ages_.NoteMade(terms_, count_);
+      break;
+    case StepOrder::Kind::kCopy:
+      break;
+  }
+  TakeSample(reports);
+  return End();
+}
+
+StepOrder StepDirector::Give(StepOrder::Kind kind) {
+  order_ = StepOrder();
+  order_.kind = kind;
+  return order_;
+}
+
+StepOrder StepDirector::Start() {
+  norms_.before = norms_.after;
+  ages_.BeginStep(terms_, sample_);
+  if (count_ == 0) return Give(StepOrder::Kind::kCopy);
+  if (terms_.clip_norm.has_value()) return Give(StepOrder::Kind::kMeasureSum);
+  return Prepare(ReductionDivisors().parameters);
+}
+
+StepOrder StepDirector::Prepare(float divisor) {
+  ages_.Complete(terms_);
+  StepOrder order = Give(StepOrder::Kind::kPrepare);
+  order.optimizer.divisor = divisor;
+  order.optimizer.learning_rates = terms_.learning_rates;
+  order.optimizer.ordered = terms_.ordered;
+  order.statistics_divisor = ReductionDivisors().statistics;
+  return order;
+}
+
+StepOrder StepDirector::Scale(const std::vector<StripeReport>& reports) {
+  StepOrder order = Give(StepOrder::Kind::kScale);
+  order.trust = ComputeTrustRates(ranges_, stripes_, terms_.learning_rates,
+                                  Collect(reports, &StripeReport::updates));
+  return order;
+}
+
+absl::optional<StepOrder> StepDirector::End() {
+  ages_.EndStep(terms_, sample_);
+  return absl::nullopt;
+}
+
+// ---- Numbers ----
+
+StepDirector::Divisors StepDirector::ReductionDivisors() const {
+  const auto count = static_cast<float>(count_);
+  switch (terms_.consistency.reduction) {
+    case Reduction::kWeightedMean:
+      return {static_cast<float>(samples_), static_cast<float>(samples_)};
+    case Reduction::kSum:
+      return {1, count};
+    case Reduction::kMean:
+      break;
+  }
+  return {count, count};
+}
+
+// Returns a divisor that keeps the gradient's norm within its bound.
+float StepDirector::Clipped(const std::vector<StripeReport>& reports) const {
+  const float divisor = ReductionDivisors().parameters;
+  const double share = *terms_.clip_norm / (SumNorm(reports) / divisor + kClipEpsilon);
+  return share < 1 ? static_cast<float>(divisor / share) : divisor;
+}
+
+// The norm of the sum over all parameters, added in the order of the units.
+double StepDirector::SumNorm(const std::vector<StripeReport>& reports) const {
+  double squares = 0;
+  for (uint64_t unit = 0; unit < stripes_.units(); ++unit) {
+    squares += reports[unit % stripes_.count()].squares[unit / stripes_.count()];
+  }
+  return std::sqrt(squares);
+}
+
+void StepDirector::TakeSample(const std::vector<StripeReport>& reports) {
+  sample_ = sampled_.Join(Collect(reports, &StripeReport::sample));
+  has_sample_ = true;
+  norms_.after = NormOf(sample_);
+}
+
+}  // namespace sluice

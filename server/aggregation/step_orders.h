@@ -1,0 +1,49 @@
+// What StepDirector tells all stripes of the vector to do for one step, and what each of them
+// reports.
+//
+// A step takes these orders. Each is carried out on all stripes before the next one is given:
+//   kSample       once, before the first step
+//   kMeasureSum   if the gradient is clipped
+//   kPrepare      always, unless there is no gradient
+//   kScale        if the optimizer is LAMB
+//   kMake         unless a stripe reports a number that would not be finite; then the step ends
+// A step without gradients has kCopy in place of the last four.
+
+#ifndef SLUICE_SERVER_AGGREGATION_STEP_ORDERS_H_
+#define SLUICE_SERVER_AGGREGATION_STEP_ORDERS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "server/optimizers/optimizer.h"
+#include "server/optimizers/trust_ratios.h"
+
+namespace sluice {
+
+struct StepOrder {
+  enum class Kind {
+    kSample,      // read the sample
+    kMeasureSum,  // add the gradient that was kept for last, and sum up the squares of the sum
+    kPrepare,     // begin the step, and look whether it would be finite; LAMB: measure its updates
+    kScale,       // take the rates of LAMB's updates, and look whether the step would be finite
+    kMake,        // write the next parameters, update the slots, and read the sample
+    kCopy,        // copy the current parameters to the next, and read the sample
+  };
+  Kind kind = Kind::kSample;
+  OptimizerStep optimizer;       // kPrepare; each stripe counts the steps itself
+  float statistics_divisor = 1;  // kPrepare: the mean of a pushed statistic is sum / this
+  TrustRates trust;              // kScale: of all ranges of the layout
+};
+
+struct StripeReport {
+  std::vector<double> squares;        // kMeasureSum: over the parameters of each unit
+  std::vector<TrustSquares> updates;  // kPrepare: see TrustRatios::Measure()
+  // kPrepare, kScale: the first element of the whole vector that would not be finite.
+  absl::optional<uint64_t> bad;
+  std::vector<float> sample;  // kSample, kMake, kCopy: see ParameterSample::Read()
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_AGGREGATION_STEP_ORDERS_H_
