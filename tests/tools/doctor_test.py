@@ -72,7 +72,15 @@ class DoctorTest(unittest.TestCase):
             code, found = examine(f"--listen={address}")
             self.assertEqual((code, found["listen"][0]), (1, "wrong"))
             self.assertIn(f"{address}: Address already in use", found["listen"][1])
-            self.assertEqual(examine(f"--server={address}")[1]["server"][0], "ok")
+
+    def test_a_port_where_another_program_listens_is_no_server(self):
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            address = f"127.0.0.1:{other.getsockname()[1]}"
+            code, found = examine(f"--server={address}")
+            self.assertEqual((code, found["server"][0]), (1, "wrong"))
+            self.assertIn(f"no server of Sluice answers at {address}", found["server"][1])
 
     def test_a_server_that_is_not_there_is_named(self):
         code, found = examine(f"--server=unix:{self.folder}/none.sock")

@@ -1,19 +1,13 @@
 #include "tools/doctor/file_checks.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/file_descriptor.h"
 #include "common/net/address.h"
 #include "common/net/listening_sockets.h"
-#include "common/net/unix_socket.h"
 #include "common/security/secret_file.h"
 #include "common/storage/file_system.h"
 #include "server/program/security_flags.h"
@@ -65,30 +59,6 @@ absl::Status TryToListen(const std::string& text) {
   return absl::UnavailableError(absl::StrCat(text, ": ", opened.message()));
 }
 
-absl::Status TryToConnect(const std::string& text) {
-  const auto address = ParseAddress(text);
-  if (!address.ok()) return address.status();
-  if (address->is_unix()) return ConnectUnix(address->unix_path).status();
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const std::string port = absl::StrCat(address->port);
-  const int resolved = getaddrinfo(address->host.c_str(), port.c_str(), &hints, &found);
-  if (resolved != 0) {
-    return absl::UnavailableError(absl::StrCat(address->host, ": ", gai_strerror(resolved)));
-  }
-  int error = ECONNREFUSED;
-  for (const addrinfo* one = found; one != nullptr && error != 0; one = one->ai_next) {
-    const FileDescriptor socket(::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, 0));
-    const timeval wait = {5, 0};
-    setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);  // also of connect()
-    error = connect(socket.get(), one->ai_addr, one->ai_addrlen) == 0 ? 0 : errno;
-  }
-  freeaddrinfo(found);
-  if (error == 0) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(text, ": ", strerror(error)));
-}
-
 }  // namespace
 
 Findings CheckNamed(const NamedThings& things) {
@@ -109,11 +79,6 @@ Findings CheckNamed(const NamedThings& things) {
     findings.push_back(FindingOf("listen", TryToListen(things.listen), things.listen + " is free",
                                  Verdict::kWrong,
                                  "end the process that has it, or choose another port"));
-  }
-  if (!things.server.empty()) {
-    findings.push_back(FindingOf("server", TryToConnect(things.server),
-                                 things.server + " accepts connections", Verdict::kWrong,
-                                 "check the address, that the server runs, and firewalls"));
   }
   return findings;
 }

@@ -1,4 +1,4 @@
-// Checks of what flags name: certificates, a token, a directory, and addresses.
+// Checks of what flags name: credentials, a directory, and an address.
 
 #ifndef SLUICE_TOOLS_DOCTOR_FILE_CHECKS_H_
 #define SLUICE_TOOLS_DOCTOR_FILE_CHECKS_H_
@@ -16,7 +16,6 @@ struct NamedThings {
   std::string token_file;
   std::string checkpoint_dir;
   std::string listen;
-  std::string server;
 };
 
 // Uses the functions with which a server reads and opens the same. Leaves nothing behind.

@@ -14,8 +14,11 @@
 #include "common/wire/chunk.h"
 #include "common/wire/grpc_runtime.h"
 #include "common/wire/messages.h"
+#include "common/wire/settings.h"
+#include "sluice/v1/inspector.grpc.pb.h"
 #include "sluice/v1/probe.pb.h"
 #include "worker/connection/grpc/answer.h"
+#include "worker/connection/grpc/call.h"
 #include "worker/connection/grpc/stream.h"
 
 namespace sluice {
@@ -166,7 +169,21 @@ absl::StatusOr<ProbedServer> GrpcProbe::Ask() {
   stream.Write(EchoRequest(memory.ok() ? memory->get() : nullptr), Follows::kNothing);
   const auto answer = ReadEcho(stream);
   if (!answer.ok()) return Explained(answer.status());
-  return ProbedServer{answer->version(), answer->shares_memory()};
+  return ProbedServer{answer->version(), answer->protocol(), answer->shares_memory()};
+}
+
+absl::StatusOr<absl::Time> GrpcProbe::AskTime() {
+  grpc::ClientContext context;
+  Prepare(context, kCallTimeout, "");
+  v1::ServerState state;
+  const absl::Status end =
+      EndOf(v1::Inspector::NewStub(channel_.get())
+                ->GetServerState(&context, v1::GetServerStateRequest(), &state));
+  if (!end.ok()) return end;
+  if (!state.has_started() || !state.has_uptime()) {
+    return UnexpectedMessage("GetServerState", "started and uptime");
+  }
+  return FromProto(state.started()) + FromProto(state.uptime());
 }
 
 absl::StatusOr<std::vector<absl::Duration>> GrpcProbe::RoundTrips(int most,

@@ -30,6 +30,7 @@ struct GrpcProbeOptions {
 // What a server says of itself.
 struct ProbedServer {
   std::string version;         // of Sluice
+  uint32_t revision = 0;       // the latest of the protocol that it serves
   bool shares_memory = false;  // it can read the memory of workers of this process's kind
 };
 
@@ -52,6 +53,10 @@ class GrpcProbe {
                                                             const Clock& clock);
 
   absl::StatusOr<ProbedServer> Ask();
+
+  // The time of day on the server's wall clock when the server started, plus the time for which it
+  // has run. Needs no token, and over TLS a certificate with any role.
+  absl::StatusOr<absl::Time> AskTime();
 
   // The times of `most` round trips of an empty message, or of as many as take `longest`, but at
   // least one.

@@ -7,6 +7,7 @@
 
 #include "common/base/version.h"
 #include "common/net/private_directory.h"
+#include "common/wire/versions.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
@@ -36,6 +37,7 @@ void ExpectMeasures(const GrpcProbeOptions& options, int connections) {
   const auto server = probe->Ask();
   ASSERT_THAT(server, IsOk());
   EXPECT_EQ(server->version, kVersion);
+  EXPECT_EQ(server->revision, kServedRevisions.newest);
   const auto times = probe->RoundTrips(20, kPatience);
   ASSERT_THAT(times, IsOk());
   EXPECT_THAT(*times, AllOf(SizeIs(20), Each(Gt(absl::ZeroDuration()))));
@@ -79,6 +81,15 @@ TEST(GrpcProbeClientTest, MeasuresThroughTls) {
   EXPECT_THAT(
       ProbeOf({world.address(), "", SourceOf(authority.Client({Role::kAdmin}))})->Ask(),
       HasCode(absl::StatusCode::kPermissionDenied, HasSubstr("needs the role worker or observer")));
+}
+
+TEST(GrpcProbeClientTest, TellsTheServersTimeWithoutAToken) {
+  ServerWorld world(Sync(1), ParametersOnly(3), "secret");
+  const auto probe = ProbeOf({world.address().ToString()});
+  const auto first = probe->AskTime();
+  ASSERT_THAT(first, IsOk());
+  world.Pass(absl::Seconds(90));
+  EXPECT_THAT(probe->AskTime(), IsOkAndHolds(*first + absl::Seconds(90)));
 }
 
 TEST(GrpcProbeClientTest, BringsTheServersReasons) {
