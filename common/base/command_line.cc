@@ -1,6 +1,7 @@
 #include "common/base/command_line.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -80,6 +81,11 @@ std::vector<std::string> FlagsIn(absl::string_view text) {
 
 }  // namespace
 
+std::string CalledAs(absl::string_view name) {
+  const absl::string_view started_as = program_invocation_name;  // glibc's: argv[0]
+  return std::string(absl::StartsWith(started_as, "sluice ") ? started_as : name);
+}
+
 void AddVersionFlag(CLI::App& app, const std::vector<BuiltWith>& parts) {
   app.set_version_flag(
       "--version", [&app, parts] { return VersionText(app.get_name(), parts); },
@@ -92,6 +98,7 @@ void ParseArguments(CLI::App& app, int argc, const char* const* argv) {
     throw CLI::ParseError(absl::StrCat("argument ", i, " is empty; is a variable not set?"),
                           CLI::ExitCodes::ExtrasError);
   }
+  app.name(CalledAs(app.get_name()));
   if (app.get_help_ptr() != nullptr && app.get_version_ptr() == nullptr) AddVersionFlag(app, {});
   app.footer(absl::StrCat(app.get_footer(), app.get_footer().empty() ? "" : "\n", kEnvironment));
   const bool reads_environment = !AsksForHelp(app, argc, argv);

@@ -7,10 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "common/base/version.h"
 
 namespace sluice {
+
+// How a program calls itself in its help and in its errors: "sluice train" if `sluice train`
+// started it, which gives this name as argv[0]; otherwise `name`.
+std::string CalledAs(absl::string_view name);
 
 // Adds --version, which also says what the program is built with. ParseArguments() adds it to
 // programs for which this was not called.

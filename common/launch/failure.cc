@@ -70,8 +70,9 @@ int ReportFailure(absl::string_view program, const absl::Status& why) {
 int ReportFailure(absl::string_view program, const absl::Status& why, int code) {
   if (IsSaidByAnotherRank(why)) return 0;
   if (WasToldToStop()) return code;
-  std::cerr << absl::StrCat(program, ": ", NameVariables(std::string(why.message())), "\n",
-                            Explanation(program, why))
+  const std::string name = CalledAs(program);
+  std::cerr << absl::StrCat(name, ": ", NameVariables(std::string(why.message())), "\n",
+                            Explanation(name, why))
             << std::flush;
   return code;
 }

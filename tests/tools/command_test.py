@@ -67,6 +67,14 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(run().returncode, 2)
         self.assertEqual(run("help").stdout, run().stderr)
 
+    def test_programs_call_themselves_by_their_commands(self):
+        for command in ("serve", "train", "ctl", "doctor", "ping"):
+            self.assertIn(f"Usage: sluice {command} ", run(command, "--help").stdout)
+            self.assertIn(f"sluice {command} (Sluice) ", run(command, "--version").stdout)
+        for words in (("serve",), ("train", "--role=single", "--trace=x"), ("ctl", "checkpoint", "show", "/none"), ("ping",)):
+            self.assertRegex(run(*words).stderr, f"(^|\\n)sluice {words[0]}: ")
+        self.assertIn("such as sluice ping host:7070", run("ping").stderr)
+
     def test_the_version_is_said(self):
         self.assertRegex(run("version").stdout, r"^sluice \(Sluice\) \d+\.\d+\.\d+\ncommit ")
 

@@ -1,7 +1,8 @@
 // sluice: one name for all programs. "sluice train FLAGS" becomes sluice_train FLAGS.
 //
 // The program lies beside this one, in ../libexec/sluice, or where Bazel builds it. It replaces
-// this process, so flags, exit codes, signals and mpirun work as without sluice.
+// this process, so flags, exit codes, signals and mpirun work as without sluice. It calls itself
+// "sluice train" then.
 //
 // Exit codes: those of the program; 2 for an unknown command; 127 if the program is not there.
 
@@ -82,8 +83,9 @@ std::vector<std::filesystem::path> PlacesOf(const Command& command) {
 int Run(const Command& command, char** argv) {
   for (const std::filesystem::path& place : PlacesOf(command)) {
     if (access(place.c_str(), X_OK) != 0) continue;
-    std::string path = place.lexically_normal();
-    argv[0] = path.data();
+    const std::string path = place.lexically_normal();
+    std::string name = absl::StrCat("sluice ", command.name);  // see CalledAs()
+    argv[0] = name.data();
     execv(path.c_str(), argv);
     std::cerr << absl::StrCat("sluice: ", path, ": ", strerror(errno), "\n");
     return kNoProgram;

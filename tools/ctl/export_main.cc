@@ -38,7 +38,7 @@ int Main(int argc, char** argv) {
   if (exit_code.has_value()) return *exit_code;
   const absl::Status exported = Export(file, out);
   if (exported.ok()) return 0;
-  std::cerr << "sluicectl: " << exported.message() << "\n";
+  std::cerr << CalledAs("sluicectl") << ": " << exported.message() << "\n";
   return 1;
 }
 

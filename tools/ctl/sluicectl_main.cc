@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<std::string>> CheckpointsIn(const std::string& direct
 }
 
 int Fail(const absl::Status& status) {
-  std::cerr << "sluicectl: " << status.message() << "\n";
+  std::cerr << CalledAs("sluicectl") << ": " << status.message() << "\n";
   return 1;
 }
 
@@ -102,7 +102,7 @@ int Export(const std::string& file, const std::string& out) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::string program = self.parent_path() / "sluicectl_export";
-  execl(program.c_str(), program.c_str(), file.c_str(), out.c_str(), nullptr);
+  execl(program.c_str(), CalledAs(program).c_str(), file.c_str(), out.c_str(), nullptr);
   return Fail(absl::NotFoundError(absl::StrCat(program, ": ", strerror(errno))));
 }
 

@@ -150,7 +150,7 @@ int Main(int argc, char** argv) {
   InitLogging();
   const absl::Status status = Run(flags);
   if (!status.ok()) {
-    std::cerr << absl::StrCat("sluice_evaluate: ", NameVariables(std::string(status.message())),
+    std::cerr << absl::StrCat(app.get_name(), ": ", NameVariables(std::string(status.message())),
                               "\n");
   }
   return ExitCodeOf(status);

@@ -87,12 +87,12 @@ int Main(int argc, char** argv) {
   AddVersionFlag(app, WireVersions());
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
-  absl::StatusOr<PingReport> report = absl::InvalidArgumentError(
-      "found no address of a server, expected one, such as sluice_ping host:7070");
+  absl::StatusOr<PingReport> report = absl::InvalidArgumentError(absl::StrCat(
+      "found no address of a server, expected one, such as ", app.get_name(), " host:7070"));
   if (!flags.job.server.empty()) report = Measure(flags);
   if (!report.ok()) {
-    std::cerr << absl::StrCat(
-        "sluice_ping: ", NameVariables(std::string(report.status().message())), "\n");
+    std::cerr << absl::StrCat(app.get_name(), ": ",
+                              NameVariables(std::string(report.status().message())), "\n");
     return ExitCodeOf(report.status());
   }
   std::cout << (flags.json ? absl::StrCat(ReportJson(*report), "\n") : ReportText(*report));

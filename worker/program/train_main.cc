@@ -203,7 +203,7 @@ absl::Status RunWorker(const TrainFlags& flags, const Job* job, GradientGroup* g
   const bool speaks = job == nullptr ? (*learner)->place().index == 0 : job->speaks();
   const absl::Status trained = TrainAndEvaluate(flags, *data, speaks, record->get(), **learner);
   if (*record != nullptr && !(*record)->status().ok()) {
-    std::cerr << absl::StrCat("sluice_train: ", (*record)->status().message(), "\n");
+    std::cerr << absl::StrCat(CalledAs("sluice_train"), ": ", (*record)->status().message(), "\n");
   }
   return trained;
 }

@@ -14,6 +14,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "common/base/command_line.h"
 #include "worker/data/batch.h"
 #include "worker/data/idx_reader.h"
 #include "worker/torch/models/models.h"
@@ -39,7 +40,7 @@ absl::StatusOr<torch::Tensor> ReadImage(const char* path, int64_t index) {
 }
 
 int Fail(const absl::Status& status) {
-  std::cerr << "predict: " << status.message() << "\n";
+  std::cerr << sluice::CalledAs("predict") << ": " << status.message() << "\n";
   return 1;
 }
 
@@ -48,7 +49,7 @@ int Fail(const absl::Status& status) {
 int main(int argc, char** argv) {
   int64_t index = 0;
   if (argc != 4 || !absl::SimpleAtoi(argv[3], &index)) {
-    std::cerr << "usage: predict FILE IMAGES INDEX\n";
+    std::cerr << "usage: " << sluice::CalledAs("predict") << " FILE IMAGES INDEX\n";
     return 2;
   }
   const auto model = sluice::MakeModel("lenet");  // or any module of your own
