@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -21,7 +22,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kLargestConfig = 1 << 20;  // bytes
-constexpr size_t kShown = 64;               // bytes of a value that is wrong
 constexpr int kDeepest = 1;                 // a list, as the value of a flag
 constexpr char kConfig[] = "--config";
 constexpr char kPrintConfig[] = "--print-config";
@@ -71,6 +71,12 @@ std::vector<std::string> ListOf(const Json& values) {
   return texts;
 }
 
+bool IsControl(char letter) { return absl::ascii_iscntrl(static_cast<unsigned char>(letter)); }
+
+bool IsWord(const std::string& text) {
+  return !text.empty() && std::none_of(text.begin(), text.end(), IsControl);
+}
+
 // What the command line would give to `option`. Empty if the value is none for it.
 std::vector<std::string> InputsOf(const CLI::Option& option, const Json& value) {
   if (IsSwitch(option)) {
@@ -79,16 +85,44 @@ std::vector<std::string> InputsOf(const CLI::Option& option, const Json& value) 
   }
   const bool lists = value.is_array() && option.get_items_expected_max() > 1;
   std::vector<std::string> inputs = lists ? ListOf(value) : ListOf(Json::array({value}));
-  return std::count(inputs.begin(), inputs.end(), "") == 0 ? inputs : std::vector<std::string>();
+  return std::all_of(inputs.begin(), inputs.end(), IsWord) ? inputs : std::vector<std::string>();
 }
 
 std::string WrongValue(const CLI::Option& option, const Json& value) {
   const char* expected = IsSwitch(option)                      ? "true or false"
                          : option.get_items_expected_max() > 1 ? "a list of numbers or texts"
-                                                               : "a number or a text, not empty";
-  return absl::StrCat("\"", KeyOf(option), "\" is ",
-                      value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, kShown),
-                      ", expected ", expected);
+                                                               : "a number or a text, not empty "
+                                                                 "and without control characters";
+  return absl::StrCat(
+      "\"", KeyOf(option), "\" is ",
+      value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, kShownBytes),
+      ", expected ", expected);
+}
+
+// Throws if the text is UTF-16 or another program's bytes, of which the parser says only that they
+// are wrong.
+void CheckText(const std::string& file, const std::string& text) {
+  const auto at = std::find_if(text.begin(), text.end(), [](char letter) {
+    return IsControl(letter) && !absl::ascii_isspace(static_cast<unsigned char>(letter));
+  });
+  const bool utf16 = absl::StartsWith(text, "\xFF\xFE") || absl::StartsWith(text, "\xFE\xFF");
+  if (at == text.end() && !utf16) return;
+  const size_t begin = utf16 ? 0 : static_cast<size_t>(at - text.begin());
+  throw ConfigError(file, absl::StrCat("it is no text: found \"", Shown(text.substr(begin, 8)),
+                                       "\" at byte ", begin, ", expected JSON in UTF-8"));
+}
+
+// What the parser says, without its prefix "[json.exception.parse_error.101] ". It quotes what it
+// read last, of any length, which the result has escaped.
+std::string Readable(absl::string_view error) {
+  constexpr absl::string_view kQuote = "last read: '";
+  error.remove_prefix(std::min(error.find("] ") + 2, error.size()));
+  const size_t begin = error.find(kQuote);
+  const size_t end = error.rfind('\'');
+  if (begin == error.npos || end < begin + kQuote.size()) return std::string(error);
+  const size_t quoted = begin + kQuote.size();
+  return absl::StrCat(error.substr(0, quoted), Shown(error.substr(quoted, end - quoted)),
+                      error.substr(end));
 }
 
 // Reads the file for CLI11, which passes its stream.
@@ -126,6 +160,7 @@ class JsonConfig : public CLI::Config {
     input.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<size_t>(input.gcount()));
     if (text.size() > kLargestConfig) throw ConfigError(file, "it is larger than 1 MiB");
+    CheckText(file, text);
     std::set<std::string> keys;
     const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
       using Event = Json::parse_event_t;
@@ -134,14 +169,13 @@ class JsonConfig : public CLI::Config {
       if (event != Event::key || depth != 1) return true;
       const auto key = parsed.get<std::string>();
       if (keys.insert(key).second) return true;
-      throw ConfigError(file, absl::StrCat("\"", key, "\" is there twice; leave one out"));
+      throw ConfigError(file, absl::StrCat("\"", Shown(key), "\" is there twice; leave one out"));
     };
     Json object;
     try {
       object = Json::parse(text, check, true, true);
     } catch (const Json::exception& error) {
-      const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at …"
-      throw ConfigError(file, what.substr(what.find("] ") + 2));
+      throw ConfigError(file, Readable(error.what()));
     }
     if (object.is_object()) return object;
     throw ConfigError(file, "it is no JSON object; expected {\"workers\": 4, …}");

@@ -84,6 +84,6 @@ Reason ReasonFromName(absl::string_view name) {
   return Reason::kNone;
 }
 
-std::string Shown(absl::string_view word) { return absl::CEscape(word.substr(0, 64)); }
+std::string Shown(absl::string_view word) { return absl::CEscape(word.substr(0, kShownBytes)); }
 
 }  // namespace sluice

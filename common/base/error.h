@@ -7,6 +7,7 @@
 #ifndef SLUICE_COMMON_BASE_ERROR_H_
 #define SLUICE_COMMON_BASE_ERROR_H_
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
@@ -57,7 +58,10 @@ absl::Status MakeError(absl::StatusCode code, Reason reason, absl::string_view m
 // The reason of `status`; kNone if it has none.
 Reason ReasonOf(const absl::Status& status);
 
-// Makes a peer's text safe to show in an error message: returns its first 64 bytes, escaped.
+// The bytes that an error message shows of a text from elsewhere.
+inline constexpr size_t kShownBytes = 64;
+
+// Makes a peer's text safe to show in an error message: returns its first kShownBytes, escaped.
 // Escaping also keeps the message valid UTF-8 where a character was cut.
 std::string Shown(absl::string_view word);
 

@@ -237,6 +237,33 @@ TEST_F(ConfigFileTest, AnErrorOfSyntaxNamesTheLineAndTheColumn) {
   EXPECT_THAT(ErrorOf(""), HasSubstr("line 1, column 1"));
 }
 
+TEST_F(ConfigFileTest, AnErrorOfSyntaxQuotesFewBytesAndEscapesThem) {
+  const std::string error = ErrorOf(absl::StrCat("{\"workers\": \"\xE9", std::string(5000, 'x')));
+  EXPECT_THAT(error, HasSubstr("last read: '\\\"\\351x'"));
+  EXPECT_LT(ErrorOf(absl::StrCat("{\"workers\" ", std::string(5000, '7'))).size(),
+            path_.size() + 300);
+  EXPECT_LT(ErrorOf(absl::StrCat("{\"", std::string(5000, 'x'), "\": 1, \"", std::string(5000, 'x'),
+                                 "\": 2}"))
+                .size(),
+            path_.size() + 300);
+}
+
+TEST_F(ConfigFileTest, MayBeginWithAByteOrderMarkOfUtf8) {
+  EXPECT_EQ(ParseFile("\xEF\xBB\xBF{\"workers\": 3}"), "");
+  EXPECT_EQ(workers_, 3);
+}
+
+TEST_F(ConfigFileTest, RefusesBytesThatAreNoText) {
+  EXPECT_THAT(ErrorOf(std::string("\xFF\xFE{\0\"\0", 6)),
+              HasSubstr(R"(it is no text: found "\377\376{\000\"\000" at byte 0, expected JSON)"));
+  EXPECT_THAT(ErrorOf(std::string("{\"workers\": 3}\0\0", 16)),
+              HasSubstr(R"(found "\000\000" at byte 14)"));
+  EXPECT_THAT(ErrorOf(std::string("\177ELF\2\1\1\0\0", 9)), HasSubstr(R"(found "\177ELF\002)"));
+  EXPECT_THAT(
+      ErrorOf(R"({"push-encoding": "int8\u0000"})"),
+      HasSubstr(R"("push-encoding" is "int8\u0000", expected a number or a text, not empty)"));
+}
+
 TEST_F(ConfigFileTest, AnUnknownKeyIsToldTheNearest) {
   EXPECT_THAT(ErrorOf(R"({"worker": 3})"),
               HasSubstr("no flag of this program is named \"worker\"; the nearest is \"workers\""));
