@@ -20,6 +20,7 @@
 #include "common/wire/status.h"
 #include "common/wire/versions.h"
 #include "server/rpc/call_canceller.h"
+#include "server/rpc/probe_request.h"
 #include "sluice/v1/probe.grpc.pb.h"
 
 namespace sluice {
@@ -128,58 +129,35 @@ class ProbeStream final : public ProbeReactor,
 
   // Reads one request, and decides what is sent.
   absl::Status Take() {
-    const uint64_t bytes = message_.Length();
-    v1::MeasureRequest request;
-    const bool is_chunk = bytes > kMostOfSmallRequest;
-    if (!is_chunk && !DecodeMessage(message_, &request)) {
-      return MakeError(Reason::kBadArgument, "the request is not a valid MeasureRequest");
+    const auto request = ReadProbeRequest(message_);
+    if (!request.ok()) return request.status();
+    switch (request->kind) {
+      case ProbeRequest::Kind::kEcho:
+        TakeEcho(request->memory);
+        return absl::OkStatus();
+      case ProbeRequest::Kind::kChunk:
+        received_ += request->elements * sizeof(float);
+        return Move(request->elements * sizeof(float));
+      case ProbeRequest::Kind::kSend:
+        left_ = request->chunks;
+        answer_ = Answer::kChunks;
+        return Move(request->chunks * kChunkElements * sizeof(float));
     }
-    if (is_chunk || request.has_chunk()) return TakeChunk();
-    if (request.has_echo()) return TakeEcho(request.echo());
-    if (request.has_send()) return TakeSend(request.send());
-    return MakeError(Reason::kBadArgument,
-                     "the request has no field that is set, expected echo, chunk or send");
+    return absl::OkStatus();
   }
 
-  absl::Status TakeChunk() {
-    const auto chunk = DecodeChunk<v1::MeasureRequest>(message_);
-    if (!chunk.ok()) return chunk.status();
-    if (chunk->encoded.has_value()) {
-      return MakeError(Reason::kBadArgument, "the chunk is encoded, expected plain elements");
-    }
-    if (chunk->size() == 0 || chunk->size() > kChunkElements) {
-      return MakeError(Reason::kBadChunk,
-                       absl::StrCat("the chunk has ", chunk->size(), " elements, expected 1 to ",
-                                    kChunkElements));
-    }
-    received_ += chunk->size() * sizeof(float);
-    return Move(chunk->size() * sizeof(float));
-  }
-
-  absl::Status TakeEcho(const v1::Echo& echo) {
+  void TakeEcho(const absl::optional<SharedMemoryName>& memory) {
     v1::MeasureResponse response;
     v1::EchoAnswer& answer = *response.mutable_echo();
     answer.set_bytes(received_);
     // The caller shares one chunk; opening it maps all of its pages.
-    answer.set_shares_memory(options_.shares_memory && echo.has_memory() &&
-                             echo.memory().elements() <= kChunkElements &&
-                             SharedMemoryView::Open(FromProto(echo.memory())).ok());
+    answer.set_shares_memory(options_.shares_memory && memory.has_value() &&
+                             memory->elements <= kChunkElements &&
+                             SharedMemoryView::Open(*memory).ok());
     answer.set_protocol(kServedRevisions.newest);
     answer.set_version(kVersion);
     echo_ = EncodeMessage(response);
     answer_ = Answer::kEcho;
-    return absl::OkStatus();
-  }
-
-  absl::Status TakeSend(const v1::SendChunks& send) {
-    if (send.count() == 0 || send.count() > ProbeLimits::kMostAsked) {
-      return MakeError(Reason::kBadArgument,
-                       absl::StrCat("field send.count is ", send.count(), ", expected 1 to ",
-                                    ProbeLimits::kMostAsked));
-    }
-    left_ = send.count();
-    answer_ = Answer::kChunks;
-    return Move(send.count() * kChunkElements * sizeof(float));
   }
 
   absl::Status Move(uint64_t bytes) {
@@ -228,9 +206,6 @@ class ProbeStream final : public ProbeReactor,
                                              ", all its time; begin another"))
                 : MakeError(Reason::kDraining, "the server is going down")));
   }
-
-  // A larger request can only be a chunk.
-  static constexpr uint64_t kMostOfSmallRequest = 256;
 
   const ProbeOptions& options_;
   const grpc::ByteBuffer& chunk_;

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/little_endian.h"
+#include "common/encoding/checksum.h"
 #include "common/encoding/codec.h"
 #include "common/encoding/transforms/builtin_transforms.h"
 #include "common/launch/job_ticket.h"
@@ -26,6 +27,7 @@
 #include "server/durable/format/saved_state.h"
 #include "sluice/v1/module_server.pb.h"
 #include "sluice/v1/parameter_server.pb.h"
+#include "sluice/v1/probe.pb.h"
 #include "tests/testing/buffers.h"
 #include "tests/testing/durable/checkpoints.h"
 #include "tests/testing/durable/faulty_files.h"
@@ -248,6 +250,23 @@ void PutModuleMessages(Seeds& seeds) {
   seeds.Put("module_messages", reply.SerializeAsString());
 }
 
+void PutProbes(Seeds& seeds) {
+  v1::MeasureRequest request;
+  request.mutable_echo();
+  seeds.Put("probe", Byte(0) + request.SerializeAsString());
+  request.mutable_echo()->mutable_memory()->set_elements(3);
+  seeds.Put("probe", Byte(1) + request.SerializeAsString());
+  request.mutable_send()->set_count(64);
+  seeds.Put("probe", Byte(0) + request.SerializeAsString());
+  request.mutable_chunk()->set_payload(std::string(8, 'x'));
+  seeds.Put("probe", Byte(5) + request.SerializeAsString());
+  request.mutable_chunk()->set_checksum(Checksum(request.chunk().payload()));
+  seeds.Put("probe", Byte(5) + request.SerializeAsString());
+  request.mutable_chunk()->set_payload(std::string(300, 'x'));
+  request.mutable_chunk()->set_checksum(Checksum(request.chunk().payload()));
+  seeds.Put("probe", Byte(200) + request.SerializeAsString());
+}
+
 void PutTexts(Seeds& seeds) {
   for (const char* address : {"node7:7070", "[::1]:0", "unix:/tmp/s", "127.0.0.1:65535"}) {
     seeds.Put("launch_text", Byte(0) + address);
@@ -282,4 +301,5 @@ int main(int argc, char** argv) {
   sluice::PutCalls(seeds);
   sluice::PutTexts(seeds);
   sluice::PutModuleMessages(seeds);
+  sluice::PutProbes(seeds);
 }
