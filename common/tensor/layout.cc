@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/error.h"
+#include "common/base/utf8.h"
 
 namespace sluice {
 namespace {
@@ -36,6 +37,9 @@ absl::Status CheckRange(size_t index, const LayoutRange& range, uint64_t expecte
     return BadRange(index, range,
                     absl::StrCat("its name has ", range.name.size(), " bytes, expected 1 to ",
                                  Layout::kMaxNameBytes));
+  }
+  if (!IsUtf8(range.name)) {
+    return BadRange(index, range, "its name is not UTF-8; rename the tensor");
   }
   if (range.shape.size() > Layout::kMaxDimensions) {
     return BadRange(index, range,

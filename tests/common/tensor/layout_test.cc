@@ -120,6 +120,12 @@ TEST(LayoutLimitsTest, AcceptsNamesOf256BytesAndRefusesLongerAndEmptyOnes) {
               IsError(Reason::kBadLayout, HasSubstr("name has 0 bytes")));
 }
 
+TEST(LayoutLimitsTest, RefusesANameThatNoMessageCanCarry) {
+  EXPECT_THAT(Layout::Create({Range("W\xC3\xA4rme", {}, 0, 1)}), IsOk());
+  EXPECT_THAT(Layout::Create({Range("W\xE4rme", {}, 0, 1)}),
+              IsError(Reason::kBadLayout, HasSubstr(R"(("W\344rme"): its name is not UTF-8)")));
+}
+
 TEST(LayoutLimitsTest, ShowsLittleOfAHugeNameAndNoneOfItsControlCharacters) {
   const std::string name = std::string(10, '\n') + std::string(1000000, 'n');
   const absl::Status status = Layout::Create({Range(name, {}, 0, 1)}).status();
