@@ -91,6 +91,10 @@ absl::StatusOr<Job> Job::TryStart(int* argc, char*** argv, const JobOptions& opt
   } catch (const CLI::ParseError& error) {
     return WhyNotParsed(error);
   }
+  if (options.refuses_server_flags) {
+    const absl::Status placed = CheckFlagsOfServer(line.app, line.flags, *argc, *argv);
+    if (!placed.ok()) return ShareFailure(placed);
+  }
   absl::StatusOr<Job> job = Start(line.flags);
   if (job.ok()) Consume(argc, argv, line.app.remaining());
   return job;

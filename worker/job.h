@@ -32,6 +32,9 @@ struct JobOptions {
   // The transforms of encodings, if the program adds its own (common/encoding/README.md). Null:
   // Sluice's own. Only the calls below read it.
   const TransformRegistry* transforms = nullptr;
+  // Whether flags of a server in the command line of a worker whose server runs elsewhere are an
+  // error. False: they are ignored, as if a program that has several launches had written them.
+  bool refuses_server_flags = true;
 };
 
 // Owns the server if this process is one. All methods are for the main thread.

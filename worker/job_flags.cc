@@ -1,8 +1,16 @@
 #include "worker/job_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
+#include <set>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "common/base/command_line.h"
+#include "common/base/error.h"
 #include "server/program/server_flags.h"
 
 namespace sluice {
@@ -16,6 +24,19 @@ void AddConnectTimeout(CLI::App& group, JobFlags& flags) {
                   "seconds to wait for a server that cannot be reached, at the start or later")
       ->check(SecondsFrom(0))
       ->capture_default_str();
+}
+
+// Flags of a server that its workers read, too.
+constexpr absl::string_view kOfWorkersToo[] = {
+    "--token-file",          "--tls-cert", "--tls-key",     "--tls-ca", "--insecure",
+    "--insecure-on-network", "--trace",    "--max-restarts"};
+
+// Whether a program has this flag only because it may serve.
+bool IsOnlyOfServer(const std::string& flag, const CLI::App& server, const CLI::App& program) {
+  const auto own =
+      program.get_options([&flag](const CLI::Option* o) { return o->check_name(flag); });
+  return own.empty() && server.get_option_no_throw(flag) != nullptr &&
+         std::count(std::begin(kOfWorkersToo), std::end(kOfWorkersToo), flag) == 0;
 }
 
 }  // namespace
@@ -66,6 +87,26 @@ void AddConnectionFlags(CLI::App& app, JobFlags& flags) {
   group.add_option("--token-file", flags.server_flags->token_file,
                    "file whose first line is the secret that the server asks for");
   AddSecurityFlags(group, flags.server_flags->security);
+}
+
+absl::Status CheckFlagsOfServer(const CLI::App& app, const JobFlags& flags, int argc,
+                                const char* const* argv) {
+  if (flags.server.empty()) return absl::OkStatus();
+  CLI::App server;
+  server.set_help_flag();
+  ServerFlags unused;
+  AddServerFlags(server, unused);
+  std::set<std::string> found;
+  for (int i = 1; i < argc && absl::string_view(argv[i]) != "--"; ++i) {
+    const absl::string_view word = argv[i];
+    const std::string flag(word.substr(0, word.find('=')));
+    if (absl::StartsWith(flag, "--") && IsOnlyOfServer(flag, server, app)) found.insert(flag);
+  }
+  if (found.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(absl::StrJoin(found, ", "), found.size() == 1 ? " is a flag" : " are flags",
+                   " of the server, which runs elsewhere (--server=", Shown(flags.server),
+                   "); leave out here, and give to sluice_server"));
 }
 
 absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/protocol/learning_rate_schedule.h"
 
@@ -39,6 +40,12 @@ void AddJobFlags(CLI::App& app, JobFlags& flags);
 
 // Adds only the flags that an observer needs to reach a running server: address, token, TLS.
 void AddConnectionFlags(CLI::App& app, JobFlags& flags);
+
+// INVALID_ARGUMENT if the server runs elsewhere (--server), and the command line has flags that
+// only a server reads; names them. The environment and files of flags may have such flags, since
+// programs share them. `app` has parsed the command line; flags of its own are no server's.
+absl::Status CheckFlagsOfServer(const CLI::App& app, const JobFlags& flags, int argc,
+                                const char* const* argv);
 
 // The learning-rate schedule of a server with these flags.
 absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags);

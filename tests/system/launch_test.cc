@@ -353,6 +353,28 @@ TEST_F(StandaloneTest, RefusesEncodingsThatCannotBeMeant) {
   }
 }
 
+TEST_F(StandaloneTest, AWorkerRefusesFlagsOfAServerThatRunsElsewhere) {
+  const std::string elsewhere = "--server=127.0.0.1:1";
+  EXPECT_THAT(OutputOf(Train(data_, {"--mode", "ssp", elsewhere}), 2),
+              HasSubstr("--mode is a flag of the server, which runs elsewhere "
+                        "(--server=127.0.0.1:1); leave out here, and give to sluice_server\n"));
+  EXPECT_THAT(
+      OutputOf({RunfilePath("worker/torch/examples/example"), elsewhere, "--slack=3", "--lease=9"},
+               2),
+      HasSubstr("--lease, --slack are flags of the server"));
+}
+
+TEST_F(StandaloneTest, AWorkerIgnoresFlagsOfAServerInTheEnvironmentAndInFiles) {
+  const std::string file = TestPath("flags.json");
+  std::ofstream(file) << R"({"lease": 20})";
+  const auto worker = Process::Start(
+      Train(data_, {"--server=127.0.0.1:1", "--connect-timeout=0", "--config=" + file,
+                    "--trace=" + TestPath("trace"), "--insecure"}),
+      {{"SLUICE_MODE", "ssp"}});
+  ASSERT_THAT(worker, IsOk());
+  EXPECT_THAT((*worker)->Wait(kJob), IsOkAndHolds(3)) << (*worker)->output();
+}
+
 TEST_F(StandaloneTest, AWorkerGivesUpOnAServerThatIsNotThere) {
   EXPECT_THAT(OutputOf(Train(data_, {"--server=127.0.0.1:1", "--connect-timeout=1"}), 3),
               AllOf(HasSubstr("sluice_train: no server at 127.0.0.1:1 within 1s"),

@@ -126,7 +126,9 @@ sluice_code sluice_start(int* argc, char** argv, sluice_job** job) {
     return sluice::CodeOf(absl::FailedPreconditionError(
         "sluice_start() was called twice; keep the job of the first call"));
   }
-  absl::StatusOr<sluice::Job> started = sluice::Job::TryStart(argc, &argv);
+  sluice::JobOptions options;
+  options.refuses_server_flags = false;  // a program's own settings may be among them (Python's)
+  absl::StatusOr<sluice::Job> started = sluice::Job::TryStart(argc, &argv, options);
   if (!started.ok()) return sluice::CodeOf(started.status());
   started_before = true;
   *job = new sluice_job(*std::move(started));

@@ -253,6 +253,10 @@ int Main(int argc, char** argv) {
   AddVersionFlag(app, versions);
   const absl::optional<int> exit_code = ExitCodeOfLaunchedUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
+  if (flags.role == "job") {
+    const absl::Status placed = CheckFlagsOfServer(app, flags.job, argc, argv);
+    if (!placed.ok()) return Fail(ShareFailure(placed));
+  }
   const auto optimizer = OptimizerFrom(flags.optimizer);
   if (!optimizer.ok()) return Fail(ShareFailure(optimizer.status()));
   flags.learner.model = flags.model.model;

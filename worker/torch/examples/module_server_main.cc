@@ -82,6 +82,8 @@ int main(int argc, char** argv) {
   app.add_option("--threads", threads, "of arithmetic, for each trainer")->capture_default_str();
   sluice::AddJobFlags(app, flags);
   if (const auto code = sluice::ExitCodeOfLaunchedUsage(app, argc, argv)) return *code;
+  const absl::Status placed = sluice::CheckFlagsOfServer(app, flags, argc, argv);
+  if (!placed.ok()) return sluice::ReportFailure("module_server", sluice::ShareFailure(placed));
   auto job = sluice::Job::Start(flags);
   if (!job.ok()) return sluice::ReportFailure("module_server", job.status());
   if (job->is_server()) return job->Serve();
