@@ -5,7 +5,8 @@
 // holds, and how many of its pushes counted, as it was told.
 //
 //   pushing_worker_program --steps=N --gradient=G [--stop-at-step=S [--in-push] [--die]]
-//   [--bad-from-step=S [--bad-above-rate=R]] and a job's flags
+//   [--bad-from-step=S [--bad-above-rate=R]] and a job's flags, of which --push-encoding holds for
+//   whole pushes, not for the half one of --in-push
 
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -219,7 +220,8 @@ absl::Status Work(const Flags& flags, const Job& job) {
   request.memory = *memory;
   auto connection = job.context().Connect();
   if (!connection.ok()) return connection.status();
-  ParameterClient client(*std::move(connection));
+  ParameterClient client(*std::move(connection), job.context().push_encoding(),
+                         job.context().pull_encoding());
   std::vector<float> parameters(flags.elements, 0.0F);
   const absl::Status joined = client.Join(request, absl::MakeSpan(parameters));
   if (!joined.ok()) return joined;
