@@ -51,6 +51,24 @@ class NumpyWorkerTest(example_job.JobTest):
         self.assertEqual([line.split()[-1] for line in lines], ["APPLIED"] * 5)
         self.expect_bits(trained(range(5), workers=1))
 
+    def test_a_call_that_the_server_cancels_is_repeated_in_another_session(self):
+        self.serve("--workers=1")
+        # As a server that ends: the call stops, and no reason comes with that.
+        self.work("--max-steps=3", changes="""
+pull, pulls = worker.Worker.pull, []
+def cancelled_once(self, **condition):
+    pulls.append(condition)
+    if "after" not in condition or len(pulls) != 3:
+        return pull(self, **condition)
+    answers = self.server.PullParams(worker.ps.PullParamsRequest(session=self.welcome.session, min_step=9), metadata=self.token)
+    answers.cancel()
+    return next(answers)
+worker.Worker.pull = cancelled_once""")
+        rows, lines = self.end()
+        self.expect_pushes(rows, accepted=3, duplicate=1)
+        self.expect_bits(trained(range(3), workers=1))
+        self.assertEqual([line.split()[-1] for line in lines], ["APPLIED"] * 3)
+
     def test_goes_on_to_the_same_bits_when_the_server_is_killed(self):
         flags = ["--workers=2", "--durability=journal"]
         self.serve(*flags)

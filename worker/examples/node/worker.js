@@ -14,10 +14,10 @@ const PROTO = loader.loadSync(['sluice/v1/parameter_server.proto', 'google/rpc/e
   includeDirs: [`${__dirname}/../../../proto`], keepCase: true, longs: String, enums: String, defaults: true,
 });
 
-// The reason that the server gave for an error, or else the name of gRPC's status.
+// The reason that the server gave for an error, or else gRPC's status. A server that ends may cancel calls.
 function reasonOf(error) {
   const [status] = error.metadata?.get('grpc-status-details-bin') ?? [];
-  if (!status) return grpc.status[error.code] ?? error.code;
+  if (!status) return error.code === grpc.status.CANCELLED ? 'UNAVAILABLE' : grpc.status[error.code] ?? error.code;
   const [detail] = PROTO['google.rpc.Status'].deserialize(status).details;
   return PROTO['google.rpc.ErrorInfo'].deserialize(detail.value).reason;
 }

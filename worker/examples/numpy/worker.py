@@ -20,8 +20,8 @@ EXIT_CODES = {"BAD_OPTIMIZER": 2, "NOT_FINITE": 2, "UNAVAILABLE": 3, "DRAINING":
 
 
 def reason_of(error):
-    """The reason that the server gave for an error, or else the name of gRPC's status."""
-    info = error_pb2.ErrorInfo(reason=error.code().name)
+    """The reason that the server gave for an error, or else gRPC's status. A server that ends may cancel calls."""
+    info = error_pb2.ErrorInfo(reason=error.code().name.replace("CANCELLED", "UNAVAILABLE"))
     details = dict(error.trailing_metadata() or ()).get("grpc-status-details-bin", b"")
     for detail in error_pb2.Status.FromString(details).details:
         detail.Unpack(info)
