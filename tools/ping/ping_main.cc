@@ -15,6 +15,7 @@
 #include "common/base/command_line.h"
 #include "common/launch/failure.h"
 #include "common/net/address.h"
+#include "common/security/cipher_rate.h"
 #include "common/wire/versions.h"
 #include "tools/ping/measure.h"
 #include "tools/ping/recommendation.h"
@@ -30,6 +31,8 @@ namespace {
 constexpr char kExitCodes[] =
     "Exit codes: 0 done; 1 it failed, for example because of the token or because the server is "
     "older than this program; 2 bad command line; 3 no server answered for --connect-timeout.";
+
+constexpr absl::Duration kCipherTime = absl::Milliseconds(100);
 
 struct PingFlags {
   double seconds = 5;
@@ -69,6 +72,11 @@ absl::StatusOr<PingReport> Measure(const PingFlags& flags) {
   auto path = MeasurePath(**probe, address->is_unix(), absl::Seconds(flags.seconds));
   if (!path.ok()) return path.status();
   report.path = *std::move(path);
+  if (report.tls) {
+    const auto cipher = MeasureCipher(kCipherTime, [] { return RealClock().Now(); });
+    if (!cipher.ok()) return cipher.status();
+    report.cipher_rate = *cipher;
+  }
   report.elements = flags.elements();
   report.encodings = PriceEncodings(report.elements, RealClock());
   report.recommendation = Recommend(

@@ -15,6 +15,7 @@ namespace sluice {
 struct PingReport {
   std::string address;
   bool tls = false;
+  double cipher_rate = 0;  // with TLS: bytes per second that a core of this machine encrypts
   PathReport path;
   std::vector<PricedEncoding> encodings;  // for `elements`
   uint64_t elements = 0;                  // of the model

@@ -10,12 +10,14 @@
 #include "tests/testing/process/launch.h"
 #include "tests/testing/process/process.h"
 #include "tests/testing/process/programs.h"
+#include "tests/testing/server/certificates.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 Words Ping(const Words& flags) {
@@ -37,6 +39,7 @@ TEST(SluicePingTest, WritesJson) {
   EXPECT_EQ(JsonNumberAt(json, "model_bytes"), 4e6);
   EXPECT_EQ(JsonAt(json, "shares_memory"), "false");
   EXPECT_EQ(JsonAt(json, "tls"), "false");
+  EXPECT_EQ(JsonNumberAt(json, "tls_cipher_bytes_per_s"), 0);
   EXPECT_EQ(JsonAt(json, "rates"), "[4]");
   EXPECT_EQ(JsonAt(json, "rounds"), "[24]");
   EXPECT_GT(JsonNumberAt(json, "rates.0.push_bytes_per_s"), 0);
@@ -53,6 +56,21 @@ TEST(SluicePingTest, UsesOneConnectionOfAUnixSocketAndFindsSharedMemory) {
   EXPECT_EQ(JsonAt(json, "rates"), "[1]");
   EXPECT_EQ(JsonAt(json, "shares_memory"), "true");
   EXPECT_EQ(JsonAt(json, "recommended.push_encoding"), "float32");
+}
+
+TEST(SluicePingTest, TellsWhatTheCipherOfTlsTakes) {
+  const TestAuthority authority;
+  const Standalone server(
+      With({"--workers=1"}, TlsFlags(WriteCredentials(authority.Server(), TestPath("server")))));
+  const Words caller =
+      TlsFlags(WriteCredentials(authority.Client({Role::kWorker}), TestPath("caller")));
+  EXPECT_THAT(OutputOf(Ping(With({server.address()}, caller)), 0),
+              ContainsRegex(
+                  "\nTLS            takes at least [0-9]+ % of a core here for the fastest push: a "
+                  "core of this machine encrypts [1-9][0-9]* MB/s\n"));
+  const std::string json = OutputOf(Ping(With({server.address(), "--json"}, caller)), 0);
+  EXPECT_EQ(JsonAt(json, "tls"), "true");
+  EXPECT_GT(JsonNumberAt(json, "tls_least_share_of_core"), 0);
 }
 
 TEST(SluicePingTest, EndsWithTwoForAWrongCommandLine) {
