@@ -4,14 +4,18 @@
 #include <cstddef>
 #include <cstring>
 
+#include "common/tensor/vector_clones.h"
+
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
 namespace sluice {
 
-void CopyTo(FloatPiece from, absl::Span<float> to) {
-  if (!to.empty()) std::memcpy(to.data(), from.data(), to.size() * sizeof(float));
+SLUICE_VECTOR_CLONES SLUICE_LOOP_OF_COPIES void CopyTo(FloatPiece from, absl::Span<float> to) {
+  const UnalignedFloat* __restrict in = from.data();
+  float* __restrict out = to.data();
+  for (size_t i = 0; i < to.size(); ++i) out[i] = in[i].value;
 }
 
 #ifdef __SSE2__

@@ -116,10 +116,13 @@ float LargestMagnitude(FloatPiece values) {
 }
 
 void CopyWithin(float bound, FloatPiece from, absl::Span<float> to) {
-  CopyTo(from, to);
-  // The compiler must compare the copies, and not read `from` again.
-  asm volatile("" ::: "memory");
-  DropLarger(bound, to.data(), to.size());
+  for (size_t begin = 0; begin < to.size(); begin += kBlock) {
+    const absl::Span<float> block = to.subspan(begin, kBlock);
+    CopyTo(from.subspan(begin, block.size()), block);
+    // The compiler must compare the copies, and not read `from` again.
+    asm volatile("" ::: "memory");
+    DropLarger(bound, block.data(), block.size());
+  }
 }
 
 absl::optional<size_t> FindNotFinite(FloatPiece values) {

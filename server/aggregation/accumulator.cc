@@ -26,8 +26,8 @@ void ForEachWeighted(const std::vector<KindRun>& runs, const Addend& addend, uin
   });
 }
 
-void Set(FloatPiece piece, float weight, absl::Span<float> to) {
-  weight == 1 ? CopyTo(piece, to) : ScaleTo(piece, weight, to);
+bool IsOne(const GradientWeight& weight) {
+  return weight.parameters == 1 && weight.statistics == 1;
 }
 
 void Increase(FloatPiece piece, float weight, absl::Span<float> to) {
@@ -60,18 +60,23 @@ double Accumulator::BoundWith(const Addend& last) const {
 }
 
 void Accumulator::AddPart(const Addend& addend, uint64_t begin, uint64_t end) {
-  ForEachWeighted(runs_, addend, begin, end, [&](uint64_t offset, FloatPiece piece, float weight) {
-    const absl::Span<float> to = sum_.span().subspan(offset, piece.size());
-    count_ == 0 ? Set(piece, weight, to) : Increase(piece, weight, to);
-  });
+  AddOnto(addend, begin, sum_.span().subspan(begin, end - begin));
 }
 
 void Accumulator::SumWith(const Addend& last, uint64_t begin, absl::Span<float> to) const {
   if (count_ > 0) CopyTo(AsPiece(sum_.span().subspan(begin, to.size())), to);
+  AddOnto(last, begin, to);
+}
+
+void Accumulator::AddOnto(const Addend& addend, uint64_t begin, absl::Span<float> to) const {
+  if (count_ == 0 && IsOne(addend.weight)) {
+    addend.gradient->CopyTo(begin, to);
+    return;
+  }
   const uint64_t end = begin + to.size();
-  ForEachWeighted(runs_, last, begin, end, [&](uint64_t offset, FloatPiece piece, float weight) {
+  ForEachWeighted(runs_, addend, begin, end, [&](uint64_t offset, FloatPiece piece, float weight) {
     const absl::Span<float> part = to.subspan(offset - begin, piece.size());
-    count_ == 0 ? Set(piece, weight, part) : Increase(piece, weight, part);
+    count_ == 0 ? ScaleTo(piece, weight, part) : Increase(piece, weight, part);
   });
 }
 

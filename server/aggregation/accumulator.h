@@ -61,6 +61,9 @@ class Accumulator {
 
  private:
   void AddPart(const Addend& addend, uint64_t begin, uint64_t end);
+  // Adds elements [begin, begin + to.size()) of the addend to `to`. If nothing was added yet, it
+  // overwrites `to`.
+  void AddOnto(const Addend& addend, uint64_t begin, absl::Span<float> to) const;
 
   const std::vector<KindRun> runs_;
   FloatBuffer sum_;

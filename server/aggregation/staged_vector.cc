@@ -166,23 +166,30 @@ void StagedVector::Seal() {
   sealed_ = true;
 }
 
-void StagedVector::ForEachPiece(
-    uint64_t begin, uint64_t end,
-    absl::FunctionRef<void(uint64_t offset, FloatPiece floats)> piece) const {
+template <typename Piece>
+void StagedVector::ForEachPlaced(uint64_t begin, uint64_t end, const Piece& piece) const {
   CHECK(sealed_);
   auto at = std::partition_point(pieces_.begin(), pieces_.end(),
                                  [begin](const Placed& placed) { return placed.end() <= begin; });
   for (; at != pieces_.end() && at->offset < end; ++at) {
     const uint64_t from = std::max(begin, at->offset);
     const uint64_t to = std::min(end, at->end());
-    const FloatPiece floats = at->floats.subspan(from - at->offset, to - from);
-    foreign_ ? ForEachCopy(from, floats, largest_, piece) : piece(from, floats);
+    piece(from, at->floats.subspan(from - at->offset, to - from));
   }
 }
 
-void StagedVector::CopyTo(absl::Span<float> to) const {
-  ForEachPiece(0, to.size(), [&](uint64_t offset, FloatPiece floats) {
-    sluice::CopyTo(floats, to.subspan(offset, floats.size()));
+void StagedVector::ForEachPiece(
+    uint64_t begin, uint64_t end,
+    absl::FunctionRef<void(uint64_t offset, FloatPiece floats)> piece) const {
+  ForEachPlaced(begin, end, [&](uint64_t offset, FloatPiece floats) {
+    foreign_ ? ForEachCopy(offset, floats, largest_, piece) : piece(offset, floats);
+  });
+}
+
+void StagedVector::CopyTo(uint64_t begin, absl::Span<float> to) const {
+  ForEachPlaced(begin, begin + to.size(), [&](uint64_t offset, FloatPiece floats) {
+    const absl::Span<float> part = to.subspan(offset - begin, floats.size());
+    foreign_ ? CopyWithin(largest_, floats, part) : sluice::CopyTo(floats, part);
   });
 }
 

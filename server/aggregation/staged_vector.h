@@ -75,8 +75,8 @@ class StagedVector {
   void ForEachPiece(uint64_t begin, uint64_t end,
                     absl::FunctionRef<void(uint64_t offset, FloatPiece floats)> piece) const;
 
-  // Copies the vector to `to`. The vector is complete, and `to` has the layout's size.
-  void CopyTo(absl::Span<float> to) const;
+  // Copies elements [begin, begin + to.size()) to `to`. All of them have arrived.
+  void CopyTo(uint64_t begin, absl::Span<float> to) const;
 
   // The square root of the sum of the squares of the vector's PARAMETER elements.
   double ParameterNorm() const;
@@ -88,6 +88,10 @@ class StagedVector {
 
     uint64_t end() const { return offset + floats.size(); }
   };
+
+  // As ForEachPiece(), but foreign memory is passed as it is.
+  template <typename Piece>
+  void ForEachPlaced(uint64_t begin, uint64_t end, const Piece& piece) const;
 
   std::shared_ptr<const Layout> layout_;
   Coverage coverage_;

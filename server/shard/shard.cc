@@ -147,7 +147,7 @@ absl::StatusOr<InitializeOutcome> Shard::FinishInitialize(
     first = coordinator_.snapshots()->Make();
   }
   parameters->Seal();
-  parameters->CopyTo(first->values.span());
+  parameters->CopyTo(0, first->values.span());
   InitializeOutcome outcome;
   {
     CompletingLock lock(&mu_);

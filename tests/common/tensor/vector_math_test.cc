@@ -183,6 +183,19 @@ TEST(CopyWithinTest, CopiesWhatIsWithinTheBoundAndNothingElse) {
   EXPECT_TRUE(to.intact());
 }
 
+TEST(CopyWithinTest, KeepsTheBoundInEveryBlock) {
+  Values from(5000, 1);
+  Values expected = from;
+  for (const size_t i : {0, 2047, 2048, 4095, 4096, 4999}) {
+    from[i] = -3;
+    expected[i] = 0;
+  }
+  Fenced to{Values(from.size(), 7)};
+  CopyWithin(2, AsPiece(from), to.span());
+  EXPECT_EQ(to.middle(), expected);
+  EXPECT_TRUE(to.intact());
+}
+
 // What came over the wire lies anywhere.
 TEST(VectorMathTest, ReadsFloatsAtAnyAddress) {
   const Values numbers = Numbers(100, 14);

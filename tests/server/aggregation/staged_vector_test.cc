@@ -31,7 +31,7 @@ std::shared_ptr<const Layout> Shared(Layout layout) {
 Values Copy(StagedVector& vector, size_t size) {
   vector.Seal();
   Values values(size, -1);
-  vector.CopyTo(absl::MakeSpan(values));
+  vector.CopyTo(0, absl::MakeSpan(values));
   return values;
 }
 
@@ -81,6 +81,22 @@ TEST(StagedVectorTest, ForeignMemoryThatIsWrittenAfterTheCheckKeepsItsBound) {
   expected[1] = expected[20000] = expected[size - 1] = 0;
   expected[20001] = -1;
   EXPECT_TRUE(Copy(vector, size) == expected);
+  Values shown;
+  for (const auto& piece : PiecesOf(vector, 0, size)) {
+    EXPECT_EQ(piece.first, shown.size());
+    shown.insert(shown.end(), piece.second.begin(), piece.second.end());
+  }
+  EXPECT_TRUE(shown == expected);
+}
+
+TEST(StagedVectorTest, CopiesAPart) {
+  StagedVector vector(Shared(ParametersOnly(6)));
+  ASSERT_THAT(vector.Add(ChunkOf(0, {1, 2})), IsOk());
+  ASSERT_THAT(vector.Add(ChunkOf(2, {3, 4, 5, 6})), IsOk());
+  vector.Seal();
+  Values part(3, -1);
+  vector.CopyTo(1, absl::MakeSpan(part));
+  EXPECT_THAT(part, ElementsAre(2, 3, 4));
 }
 
 TEST(StagedVectorTest, CopiesASmallPieceOfForeignMemory) {
