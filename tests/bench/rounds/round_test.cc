@@ -19,9 +19,9 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 // All that need nothing beyond what Sluice is built from.
-const std::vector<std::string> kRows = {"sluice-unix",  "sluice-tcp",     "plain-unix",
-                                        "plain-tcp",    "plain-sgd-unix", "plain-sgd-tcp",
-                                        "mpi-sendrecv", "mpi-allreduce"};
+const std::vector<std::string> kRows = {"sluice-unix",   "sluice-tcp",   "sluice-tcp-tls",
+                                        "plain-unix",    "plain-tcp",    "plain-sgd-unix",
+                                        "plain-sgd-tcp", "mpi-sendrecv", "mpi-allreduce"};
 
 // Those that need Python's packages, or a kernel that lets a user choose TCP's congestion control.
 const std::vector<std::string> kOptionalRows = {

@@ -91,6 +91,7 @@ std::vector<Row> AllRows(const std::string& python) {
   return {
       Direct("sluice-unix", kSockets, {"--side=sluice", "--socket=unix"}),
       Direct("sluice-tcp", kSockets, {"--side=sluice", "--socket=tcp"}),
+      Direct("sluice-tcp-tls", kSockets, {"--side=sluice", "--socket=tcp", "--tls"}),
       Direct("sluice-shm", kSockets, {"--side=sluice", "--socket=unix", "--shared-memory"}),
       PythonWorker(python, "python-unix", {}),
       PythonWorker(python, "python-shm", {"--shared-memory"}),

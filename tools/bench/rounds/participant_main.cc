@@ -41,6 +41,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--threads", flags.sluice.threads, "that do the arithmetic of Sluice's server")
       ->envname("OMP_NUM_THREADS");
   app.add_flag("--shared-memory", flags.sluice.shared_memory, "for Sluice's tensors");
+  app.add_flag("--tls", flags.sluice.tls, "on Sluice's side, with --socket=tcp");
   AddParticipantFlags(app, flags.participant);
 }
 

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "server/server.h"
 #include "tools/bench/harness/endpoint.h"
 #include "tools/bench/harness/gradient.h"
+#include "tools/bench/rounds/cell_credentials.h"
 #include "worker/client/parameter_client.h"
 #include "worker/connection/grpc/connection.h"
 
@@ -42,6 +44,15 @@ absl::StatusOr<JoinRequest> JoinAs(const Participant& participant) {
   return request;
 }
 
+ServerOptions OptionsFor(const Participant& participant, const SluiceOptions& sluice_options) {
+  ServerOptions options;
+  options.shard.job_id = "bench";
+  options.shard.expected_workers = participant.workers;
+  options.threads = sluice_options.threads;
+  if (sluice_options.shared_memory) options.shard.snapshots = SnapshotMemory::kShared;
+  return options;
+}
+
 }  // namespace
 
 absl::Status RunSluiceServer(const Participant& participant, SocketKind socket,
@@ -50,19 +61,21 @@ absl::Status RunSluiceServer(const Participant& participant, SocketKind socket,
   KeepFreedMemoryInOneHeap();
   const auto endpoint = MakeEndpoint(socket);
   if (!endpoint.ok()) return endpoint.status();
-  ServerOptions options;
-  options.shard.job_id = "bench";
-  options.shard.expected_workers = participant.workers;
+  ServerOptions options = OptionsFor(participant, sluice_options);
   options.listen = endpoint->address;
-  options.threads = sluice_options.threads;
-  if (sluice_options.shared_memory) options.shard.snapshots = SnapshotMemory::kShared;
+  absl::StatusOr<CellCredentials> credentials = CellCredentials();
+  if (sluice_options.tls) credentials = MakeCellCredentials();
+  if (!credentials.ok()) return credentials.status();
+  options.credentials = credentials->server;
   auto started = Server::Start(options);
   if (!started.ok()) return started.status();
   // Never destroyed, since gRPC 1.51 sometimes waits 10 s for the poller of a closed connection.
   Server* const server = started->release();
   absl::Status answered;
   std::thread answers([&] {
-    answered = AnswerParent(server->address().ToString(), nullptr);
+    const bool tls = credentials->directory != nullptr;
+    const std::string directory = tls ? credentials->directory->path() : "";
+    answered = AnswerParent(JoinAddress({server->address().ToString(), directory}), nullptr);
     kill(getpid(), SIGTERM);  // Serve() takes it, if it still waits for workers
   });
   const int code = server->Serve();
@@ -75,7 +88,9 @@ absl::Status RunSluiceWorker(const Participant& participant, const SluiceOptions
   InitLogging();
   KeepFreedMemory();
   GrpcConnectionOptions options;
-  options.address = participant.address;
+  const CellAddress cell = SplitAddress(participant.address);
+  options.address = cell.address;
+  options.credentials = WorkerCredentials(cell.directory);
   auto connection = ConnectOverGrpc(options);
   if (!connection.ok()) return connection.status();
   auto request = JoinAs(participant);

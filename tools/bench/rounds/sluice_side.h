@@ -14,6 +14,7 @@ namespace sluice::bench {
 struct SluiceOptions {
   uint32_t threads = 1;        // for the server's arithmetic
   bool shared_memory = false;  // for gradients and parameters; the calls go through the socket
+  bool tls = false;            // over TCP, with certificates of the cell
 };
 
 // Serves a sync job of `participant.workers` workers until they have left.
