@@ -79,9 +79,9 @@ absl::Status ServerIncarnation::ContinueFrom(const ShardStatus& left) {
 }
 
 absl::Status ServerIncarnation::Listen(const ServerOptions& options) {
-  auto door = StartGrpcServer(
-      {*options.listen, options.token, options.credentials, options.limits, options.transforms},
-      shard_, durable_.get());
+  auto door = StartGrpcServer({*options.listen, options.token, options.credentials, options.limits,
+                               options.transforms, options.shard.expected_workers},
+                              shard_, durable_.get());
   if (!door.ok()) return door.status();
   grpc_server_ = *std::move(door);
   return absl::OkStatus();

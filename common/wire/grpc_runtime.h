@@ -11,6 +11,16 @@ namespace sluice {
 // exit that much later.
 void KeepGrpcRunning();
 
+// The most bytes that gRPC allocates at once to read from a connection of a server. A gradient that
+// is held keeps such blocks, and each connection keeps the rest of the last one.
+constexpr int kReadBlockBytes = 64 << 10;
+
+// Lets gRPC allocate one block before it reads from a connection. Otherwise (1.51.1) it allocates
+// twice as many bytes as the peer has sent at once, some MB for each connection, and keeps what is
+// not filled for the next message. Mains of servers call this before they start threads. It has no
+// effect if the environment has GRPC_EXPERIMENTS.
+void BoundReadBuffers();
+
 }  // namespace sluice
 
 #endif  // SLUICE_COMMON_WIRE_GRPC_RUNTIME_H_

@@ -11,6 +11,7 @@
 #include "common/base/mutex_tuning.h"
 #include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
+#include "common/wire/grpc_runtime.h"
 #include "common/wire/versions.h"
 #include "server/program/launch.h"
 #include "server/program/server_flags.h"
@@ -68,6 +69,7 @@ int RunServerProgram(int argc, char** argv, const ServerProgramOptions& options)
   if (exit_code.has_value()) return *exit_code;
   InitLogging();
   KeepFreedMemoryInOneHeap();
+  BoundReadBuffers();
   TrustLockOrder();
   if (print_options) return PrintOptions(flags);
   const auto server = LaunchedByMpi() ? StartUnderMpi(flags) : StartByHand(flags);

@@ -63,6 +63,7 @@ class GrpcServerOnAddress final : public GrpcServer {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     SetLimits(options.limits, builder);
+    BoundReadAhead(options.workers, builder);
     // A worker that is stopped, or whose node is gone, answers no ping. Then its streams end and
     // its lease begins.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(kPeerTimeout));
@@ -92,6 +93,16 @@ class GrpcServerOnAddress final : public GrpcServer {
     // gRPC unpacks a message before it looks at the message's size.
     builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
     builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  }
+
+  // The peer may send what the window allows before the server reads. gRPC opens it to 4 MiB as
+  // long as it probes how much the connection carries.
+  static void BoundReadAhead(uint32_t workers, grpc::ServerBuilder& builder) {
+    builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kReadBlockBytes);
+    const absl::optional<int> bytes = ReadAheadBytes(workers);
+    if (!bytes.has_value()) return;
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, *bytes);
   }
 
   static bool UsesTls(const GrpcServerOptions& options) {

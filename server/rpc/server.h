@@ -39,6 +39,8 @@ struct GrpcServerOptions {
   RpcLimits limits = {};
   // Workers may use the encodings whose transforms are in here.
   TransformRegistry transforms = BuiltinTransforms();
+  // As many are expected. The more they are, the less each may send ahead.
+  uint32_t workers = 1;
 };
 
 // Starts to listen. `durable` is where Admin saves checkpoints; null: nowhere. Both references

@@ -12,4 +12,13 @@ int ConnectionsThatFit(const RpcLimits& limits, uint64_t descriptors) {
       std::min<uint64_t>(static_cast<uint64_t>(limits.connections), std::max(fit, kFewest)));
 }
 
+absl::optional<int> ReadAheadBytes(uint32_t connections) {
+  constexpr uint32_t kInAll = 64 << 20;
+  constexpr uint32_t kEnough = 4 << 20;
+  constexpr uint32_t kFewest = 64 << 10;
+  const uint32_t of_each = kInAll / std::max(connections, 1U);
+  if (of_each >= kEnough) return absl::nullopt;
+  return static_cast<int>(std::max(of_each, kFewest));
+}
+
 }  // namespace sluice

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "common/wire/join.h"
 
 namespace sluice {
@@ -48,6 +49,12 @@ struct RpcLimits {
 // All other descriptors are for connections; each connection takes two.
 inline constexpr int kOtherDescriptors = 256;
 inline constexpr int kDescriptorsOfConnection = 2;
+
+// Returns how many bytes one of so many connections may send ahead: bytes of messages that the
+// server does not read yet. All together send at most 64 MiB ahead, but each at least 64 KiB, with
+// which a message is still received at full speed. With 16 connections or fewer gRPC decides, and
+// lets each send 4 MiB or more; then the result is absent.
+absl::optional<int> ReadAheadBytes(uint32_t connections);
 
 // Returns how many connections may be open at once if the process may open `descriptors` files:
 // limits.connections, or fewer, but at least 16.
