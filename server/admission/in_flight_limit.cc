@@ -6,19 +6,42 @@
 
 namespace sluice {
 
-absl::optional<Arriving> InFlightLimit::LetIn(const absl::optional<Rank>& first_missing) {
+absl::optional<Arriving> InFlightLimit::LetIn(const absl::optional<Rank>& first_missing,
+                                              ReductionOrder order) {
   const uint64_t used = inside_.size() + journaled_;
   if (waiting_.empty() || used >= capacity_) return absl::nullopt;
   // Otherwise only the reserved vector is free.
   const bool any_may_enter = used < capacity_ - 1 || ReservedIsUsed(first_missing);
-  const auto may_enter = [&](const Arriving& push) {
-    return inside_.count(push.header.session) == 0 && (any_may_enter || push.rank == first_missing);
-  };
-  const auto it = std::find_if(waiting_.begin(), waiting_.end(), may_enter);
-  if (it == waiting_.end()) return absl::nullopt;
-  absl::optional<Arriving> push = Take(it);
+  const Queue::iterator next =
+      any_may_enter ? FirstWaiting(order) : FirstWaitingOf(first_missing.value_or(Rank()));
+  if (next == waiting_.end()) return absl::nullopt;
+  absl::optional<Arriving> push = Take(next);
   inside_[push->header.session] = {push->rank, push->cancel, nullptr};
   return push;
+}
+
+bool InFlightLimit::IsInside(Queue::const_iterator push) const {
+  return inside_.count(push->second.header.session) > 0;
+}
+
+InFlightLimit::Queue::iterator InFlightLimit::FirstWaiting(ReductionOrder order) {
+  if (order == ReductionOrder::kRank) return FirstWaitingFrom({Rank(), PushId()});
+  auto push = waiting_.begin();
+  while (push != waiting_.end() && IsInside(push)) ++push;
+  return push;
+}
+
+InFlightLimit::Queue::iterator InFlightLimit::FirstWaitingFrom(const Turn& turn) {
+  for (auto it = turns_.lower_bound(turn); it != turns_.end(); ++it) {
+    const auto push = waiting_.find(it->second);
+    if (!IsInside(push)) return push;
+  }
+  return waiting_.end();
+}
+
+InFlightLimit::Queue::iterator InFlightLimit::FirstWaitingOf(const Rank& rank) {
+  const auto push = FirstWaitingFrom({rank, PushId()});
+  return push != waiting_.end() && push->second.rank == rank ? push : waiting_.end();
 }
 
 bool InFlightLimit::ReservedIsUsed(const absl::optional<Rank>& first_missing) const {
@@ -29,7 +52,9 @@ bool InFlightLimit::ReservedIsUsed(const absl::optional<Rank>& first_missing) co
 
 void InFlightLimit::Wait(Arriving push) {
   ++waiting_of_[push.header.session];
-  waiting_.push_back(std::move(push));
+  turns_.emplace(push.rank, push.id);
+  const PushId id = push.id;
+  waiting_.emplace(id, std::move(push));
 }
 
 bool InFlightLimit::MayWait(SessionId session) const {
@@ -37,24 +62,17 @@ bool InFlightLimit::MayWait(SessionId session) const {
   return found == waiting_of_.end() || found->second < kMostWaiting;
 }
 
-InFlightLimit::Queue::const_iterator InFlightLimit::Find(PushId push) const {
-  const auto it =
-      std::lower_bound(waiting_.begin(), waiting_.end(), push,
-                       [](const Arriving& waiting, PushId id) { return waiting.id < id; });
-  return it != waiting_.end() && it->id == push ? it : waiting_.end();
-}
-
 bool InFlightLimit::Cancel(PushId push) {
-  const auto it = Find(push);
+  const auto it = waiting_.find(push);
   if (it == waiting_.end()) return false;
   Take(it);
   return true;
 }
 
-Arriving InFlightLimit::Take(Queue::const_iterator push) {
-  const auto it = waiting_.begin() + (push - waiting_.cbegin());
-  Arriving taken = std::move(*it);
-  waiting_.erase(it);
+Arriving InFlightLimit::Take(Queue::iterator push) {
+  Arriving taken = std::move(push->second);
+  waiting_.erase(push);
+  turns_.erase({taken.rank, taken.id});
   const auto of_session = waiting_of_.find(taken.header.session);
   if (--of_session->second == 0) waiting_of_.erase(of_session);
   return taken;
@@ -86,8 +104,8 @@ std::vector<SessionId> InFlightLimit::Served() const {
   for (const auto& entry : inside_) {
     if (entry.second.whole) served.push_back(entry.first);
   }
-  for (const Arriving& push : waiting_) {
-    if (inside_.count(push.header.session) == 0) served.push_back(push.header.session);
+  for (auto push = waiting_.begin(); push != waiting_.end(); ++push) {
+    if (!IsInside(push)) served.push_back(push->second.header.session);
   }
   return served;
 }
@@ -104,12 +122,9 @@ void InFlightLimit::CancelEnded(const std::function<bool(SessionId)>& is_alive,
 std::vector<Arriving> InFlightLimit::TakeWaiting(
     const std::function<bool(const Arriving&)>& leaves) {
   std::vector<Arriving> taken;
-  for (size_t i = 0; i < waiting_.size();) {
-    if (leaves(waiting_[i])) {
-      taken.push_back(Take(waiting_.begin() + i));
-    } else {
-      ++i;
-    }
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    const auto push = it++;
+    if (leaves(push->second)) taken.push_back(Take(push));
   }
   return taken;
 }

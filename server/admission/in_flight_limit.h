@@ -8,21 +8,24 @@
 // A step that the journal holds in memory, because it is not on the disk yet, also occupies a
 // vector.
 //
-// One vector is reserved for the worker of the lowest rank that the step waits for. In rank order
-// all other gradients wait for this one, so it must get in even if the limit is reached.
+// In rank order a gradient is held until those of all lower ranks are accumulated. So the waiting
+// push of the lowest rank is admitted first, and one vector is reserved for the worker of the
+// lowest rank that the step waits for: it gets in even if all other vectors are held.
 
 #ifndef SLUICE_SERVER_ADMISSION_IN_FLIGHT_LIMIT_H_
 #define SLUICE_SERVER_ADMISSION_IN_FLIGHT_LIMIT_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
+#include "common/protocol/consistency.h"
 #include "common/protocol/protocol_types.h"
 #include "server/aggregation/contributions.h"
 #include "server/aggregation/pending_push.h"
@@ -51,6 +54,9 @@ class InFlightLimit {
   // `capacity` is the number of vectors, at least kFewest.
   explicit InFlightLimit(uint32_t capacity) : capacity_(capacity) {}
 
+  // Changes it. If more are in flight, they stay, and the next enters when fewer are.
+  void SetCapacity(uint32_t capacity) { capacity_ = capacity; }
+
   // The most pushes of one session that may wait. A worker sends one push after the other; further
   // ones are repeats of a push whose first call has not ended yet. Each holds its header and
   // attachments.
@@ -63,7 +69,7 @@ class InFlightLimit {
   bool MayWait(SessionId session) const;
 
   // Whether that push waits.
-  bool Waits(PushId push) const { return Find(push) != waiting_.end(); }
+  bool Waits(PushId push) const { return waiting_.count(push) > 0; }
 
   // Removes a push whose stream has ended. Returns false if it does not wait any more.
   bool Cancel(PushId push);
@@ -71,9 +77,10 @@ class InFlightLimit {
   // Sets how many vectors the journal holds.
   void SetJournaled(uint64_t vectors) { journaled_ = vectors; }
 
-  // Admits and returns the first waiting push that may enter. Returns nothing if none may.
-  // `first_missing` is the lowest rank that the step waits for, if any.
-  absl::optional<Arriving> LetIn(const absl::optional<Rank>& first_missing);
+  // Admits and returns a waiting push: the first to come or, in rank order, the one of the lowest
+  // rank. Returns nothing if none may enter. `first_missing` is the lowest rank that the step waits
+  // for, if any.
+  absl::optional<Arriving> LetIn(const absl::optional<Rank>& first_missing, ReductionOrder order);
 
   // Sets the counter of bytes that have arrived of the session's admitted push.
   void NoteArrived(SessionId session, ArrivedBytes arrived);
@@ -112,15 +119,23 @@ class InFlightLimit {
     bool whole = false;
   };
 
-  using Queue = std::deque<Arriving>;
+  using Queue = std::map<PushId, Arriving>;
+  using Turn = std::pair<Rank, PushId>;
 
-  Queue::const_iterator Find(PushId push) const;
+  // Of those whose session has no push in flight: the first to enter, the first at or after
+  // `turn`, and the first of a rank. The end of `waiting_` if there is none.
+  Queue::iterator FirstWaiting(ReductionOrder order);
+  Queue::iterator FirstWaitingFrom(const Turn& turn);
+  Queue::iterator FirstWaitingOf(const Rank& rank);
+  // Whether the session of that waiting push has another one in flight.
+  bool IsInside(Queue::const_iterator push) const;
   bool ReservedIsUsed(const absl::optional<Rank>& first_missing) const;
-  Arriving Take(Queue::const_iterator push);
+  Arriving Take(Queue::iterator push);
 
-  const uint32_t capacity_;
+  uint32_t capacity_;
   uint64_t journaled_ = 0;
-  Queue waiting_;                           // in order of their ids
+  Queue waiting_;
+  std::set<Turn> turns_;                    // those that wait, in order of their ranks
   std::map<SessionId, size_t> waiting_of_;  // how many wait, of sessions with any
   std::map<SessionId, Inside> inside_;
 };

@@ -222,7 +222,8 @@ void PushAdmission::Settle(const absl::Status& serving, Completions* completions
   // A push admitted now would be stale before it is complete.
   if (settings_.policy().OncePerStep() && step_.IsComplete()) return;
   if (durable_.has_value()) in_flight_->SetJournaled(step_.number().value() - durable_->value());
-  while (const absl::optional<Arriving> push = in_flight_->LetIn(roster_.FirstMissing())) {
+  const ReductionOrder order = settings_.consistency().order;
+  while (const absl::optional<Arriving> push = in_flight_->LetIn(roster_.FirstMissing(), order)) {
     LetIn(*push, completions);
   }
 }

@@ -59,6 +59,8 @@ class PushAdmission {
 
   // Sets the in-flight limit when the model is known, before the first push.
   void Open(uint32_t vectors) { in_flight_ = std::make_unique<InFlightLimit>(vectors); }
+  // Changes it, after Open().
+  void SetLimit(uint32_t vectors) { in_flight_->SetCapacity(vectors); }
 
   // Takes a new push. `start` is called when the push is refused, answered or admitted; `cancel` as
   // described in in_flight_limit.h. Returns the id of a push that waits, else 0.

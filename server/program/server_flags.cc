@@ -46,6 +46,7 @@ absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t
   options.max_in_flight_bytes = flags.max_in_flight_mb.has_value()
                                     ? static_cast<uint64_t>(*flags.max_in_flight_mb * 1e6)
                                     : MemoryBytes() / kInFlightShare;
+  options.ample_in_flight = !flags.max_in_flight_mb.has_value();
   return options;
 }
 
@@ -83,8 +84,9 @@ void AddLimitFlags(CLI::App& group, ServerFlags& flags) {
   AddOptional(
       group, "--max-in-flight", flags.max_in_flight_mb,
       "in-flight limit: MB of gradients that the server receives at once, or has not yet written "
-      "to its journal; beyond it workers are slowed down; three gradients always fit (default: a "
-      "quarter of the memory that this process may use)")
+      "to its journal; beyond it workers are slowed down; three gradients always fit (default: 128 "
+      "MB or 64 gradients, whichever is more, but at most a quarter of the memory that this process "
+      "may use)")
       ->check(NumberFrom(0, 1e12));
   group
       .add_option("--max-streams", flags.max_streams,

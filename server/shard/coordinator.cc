@@ -21,9 +21,26 @@ absl::Status ResultsTooEarly() {
                    "the end of training, or leave without results");
 }
 
+// Gradients in flight beyond these make no step faster, unless the worker of a low rank is late.
+constexpr uint64_t kAmpleVectors = 64;
+constexpr uint64_t kAmpleBytes = 128'000'000;
+
+// When the wait for a worker is over, all gradients that have arrived make the step. Those that
+// wait at their header would be lost.
+bool AllMustArrive(const Consistency& consistency) {
+  return consistency.order == ReductionOrder::kRank &&
+         consistency.on_max_step_wait == StepWaitAction::kProceed &&
+         consistency.max_step_wait < absl::InfiniteDuration();
+}
+
 // How many gradients may be in flight.
-uint32_t MaxInFlight(const Layout& layout, uint64_t bytes) {
-  const uint64_t vectors = bytes / std::max<uint64_t>(layout.size() * sizeof(float), 1);
+uint32_t MaxInFlight(const Layout& layout, const ShardOptions& options,
+                     const Consistency& consistency) {
+  const uint64_t bytes = std::max<uint64_t>(layout.size() * sizeof(float), 1);
+  uint64_t vectors = options.max_in_flight_bytes / bytes;
+  if (options.ample_in_flight && !AllMustArrive(consistency)) {
+    vectors = std::min(vectors, std::max(kAmpleVectors, kAmpleBytes / bytes));
+  }
   return static_cast<uint32_t>(
       std::min<uint64_t>(std::max<uint64_t>(vectors, InFlightLimit::kFewest), UINT32_MAX));
 }
@@ -93,8 +110,13 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
 void Coordinator::OpenModel() {
   const Layout& layout = *roster_.layout();
   snapshots_ = absl::make_unique<SnapshotStore>(layout.size(), options_.snapshots);
-  admission_.Open(MaxInFlight(layout, options_.max_in_flight_bytes));
+  admission_.Open(MaxInFlight(layout, options_, settings_.consistency()));
   ChooseStalenessRules();
+}
+
+void Coordinator::FitInFlightLimit() {
+  if (snapshots_ == nullptr) return;  // the layout is not known
+  admission_.SetLimit(MaxInFlight(*roster_.layout(), options_, settings_.consistency()));
 }
 
 void Coordinator::ChooseStalenessRules() {

@@ -126,6 +126,7 @@ class Coordinator {
  private:
   void OpenModel();
   void ChooseStalenessRules();  // at the start, and when the policy changed
+  void FitInFlightLimit();      // when the policy changed
   void RestoreSettings(const Consistency& consistency, absl::optional<double> learning_rate);
   void AdoptSettings(Completions* completions);
   void NoteWhoIsServed();

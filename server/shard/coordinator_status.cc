@@ -109,6 +109,7 @@ void Coordinator::Replay(const StepRecord& record, std::shared_ptr<Snapshot> nex
   }
   RestoreSettings(record.terms.consistency, record.learning_rate);
   ChooseStalenessRules();
+  FitInFlightLimit();
   step_.Restore(record.step);
   if (record.forgot_workers) roster_.sessions().ForgetWorkers();
   for (const SessionRecord& worker : record.contributors) {

@@ -43,6 +43,7 @@ NextAction Coordinator::DecideNext(Completions* completions) {
 void Coordinator::AdoptSettings(Completions* completions) {
   if (!step_.contributions().empty() || !settings_.Adopt()) return;
   ChooseStalenessRules();
+  FitInFlightLimit();
   roster_.sessions().ResetClocks();
   pulls_.NoteAll();
   roster_.Announce({JobEvent::Kind::kPolicyChanged, step_.number(), settings_.consistency()},

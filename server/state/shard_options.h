@@ -65,6 +65,10 @@ struct ShardOptions {
   // Memory for gradients in flight, and for steps that the journal holds until they are on the
   // disk; at least three vectors in all. Other pushes wait at their header.
   uint64_t max_in_flight_bytes = std::numeric_limits<uint64_t>::max();
+  // Whether fewer gradients may be in flight than that memory holds, where fewer are ample: 64, or
+  // as many as 128 MB hold. Not where a step that waits too long proceeds in the order of ranks,
+  // because it is then made of the gradients that have arrived.
+  bool ample_in_flight = false;
   LearningRateSchedule schedule;
   Guards guards;
   SnapshotMemory snapshots = SnapshotMemory::kPrivate;

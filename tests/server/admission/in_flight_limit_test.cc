@@ -34,9 +34,10 @@ class InFlightLimitTest : public ::testing::Test {
 
   // Admits as many as possible. Returns their sessions in order.
   static std::vector<uint64_t> LetIn(InFlightLimit& limit,
-                                     const absl::optional<Rank>& first_missing = kNobody) {
+                                     const absl::optional<Rank>& first_missing = kNobody,
+                                     ReductionOrder order = ReductionOrder::kArrival) {
     std::vector<uint64_t> in;
-    while (const absl::optional<Arriving> push = limit.LetIn(first_missing)) {
+    while (const absl::optional<Arriving> push = limit.LetIn(first_missing, order)) {
       in.push_back(push->header.session.value());
     }
     return in;
@@ -99,6 +100,40 @@ TEST_F(InFlightLimitTest, KeepsTheLastVectorForWhomTheStepWaitsFor) {
   EXPECT_THAT(LetIn(limit, Of(2)), IsEmpty());
   limit.Release(SessionId(1));
   EXPECT_THAT(LetIn(limit, Of(2)), ElementsAre(2));
+}
+
+TEST_F(InFlightLimitTest, InRankOrderTheLowestWaitingRankEntersFirst) {
+  InFlightLimit limit(4);
+  for (const uint64_t session : {6, 3, 8, 2, 9}) Wait(limit, session);
+  EXPECT_THAT(LetIn(limit, Of(1), ReductionOrder::kRank), ElementsAre(2, 3, 6));
+  EXPECT_TRUE(limit.Cancel(PushId(3)));  // of 8
+  limit.Release(SessionId(2));
+  Wait(limit, 4);
+  EXPECT_THAT(LetIn(limit, Of(1), ReductionOrder::kRank), ElementsAre(4));
+  Wait(limit, 1);
+  EXPECT_THAT(LetIn(limit, Of(1), ReductionOrder::kRank), ElementsAre(1));
+  limit.Release(SessionId(1));
+  EXPECT_THAT(LetIn(limit, Of(9), ReductionOrder::kRank), ElementsAre(9));
+}
+
+TEST_F(InFlightLimitTest, InRankOrderTheNextEntersIfTheLowestHasAPushInFlight) {
+  InFlightLimit limit(4);
+  for (const uint64_t session : {2, 1, 1}) Wait(limit, session);
+  EXPECT_THAT(LetIn(limit, Of(1), ReductionOrder::kRank), ElementsAre(1, 2));
+  EXPECT_TRUE(limit.Waits(PushId(3)));
+}
+
+TEST_F(InFlightLimitTest, AnotherCapacityCountsFromTheNextPush) {
+  InFlightLimit limit(4);
+  for (const uint64_t session : {1, 2, 3, 4, 5}) Wait(limit, session);
+  EXPECT_THAT(LetIn(limit), ElementsAre(1, 2, 3));
+  limit.SetCapacity(3);
+  limit.Release(SessionId(1));
+  EXPECT_THAT(LetIn(limit), IsEmpty());
+  limit.Release(SessionId(2));
+  EXPECT_THAT(LetIn(limit), ElementsAre(4));
+  limit.SetCapacity(4);
+  EXPECT_THAT(LetIn(limit), ElementsAre(5));
 }
 
 TEST_F(InFlightLimitTest, HasOnePushOfASessionAtATime) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/shard/shard.h"
@@ -213,6 +214,48 @@ TEST(RoomTest, InOrderOfRanksNoOrderOfArrivalDeadlocks) {
     }
     EXPECT_EQ(world.Parameters(), AfterStep(kGradients));
   } while (std::next_permutation(arrival.begin(), arrival.end()));
+}
+
+// How many of 66 workers with a model of 4 MB may push at once.
+size_t AdmittedOf66(ShardOptions options) {
+  ShardWorld world(options, ParametersOnly(1 << 20));
+  std::vector<std::string> workers;
+  for (int i = 0; i < 66; ++i) workers.push_back(absl::StrCat("worker-", i));
+  world.Start(workers);
+  std::vector<TestStart> starts;
+  for (const std::string& worker : workers) {
+    starts.push_back(world.BeginAs(world.NextHeader(worker, 0)));
+  }
+  size_t admitted = 0;
+  world.shard().Drain();  // ends those that wait
+  for (TestStart& start : starts) {
+    if (!start.let_in()) continue;
+    ++admitted;
+    world.shard().AbandonPush(start.Take(), Abandoned::kAborted);
+  }
+  return admitted;
+}
+
+TEST(RoomTest, WhereAmpleIsEnough64GradientsAreInFlight) {
+  ShardOptions options = InOrderOfRanks(66);
+  EXPECT_EQ(AdmittedOf66(options), 66u);
+  options.ample_in_flight = true;
+  EXPECT_EQ(AdmittedOf66(options), 64u);
+  options.max_in_flight_bytes = 20 << 20;
+  EXPECT_EQ(AdmittedOf66(options), 5u);
+}
+
+// The step would be made without those that wait.
+TEST(RoomTest, AllArriveWhereAStepMayProceedInOrderOfRanks) {
+  ShardOptions options = InOrderOfRanks(66);
+  options.ample_in_flight = true;
+  options.consistency.max_step_wait = absl::Seconds(5);
+  options.consistency.on_max_step_wait = StepWaitAction::kEvict;
+  EXPECT_EQ(AdmittedOf66(options), 64u);
+  options.consistency.on_max_step_wait = StepWaitAction::kProceed;
+  EXPECT_EQ(AdmittedOf66(options), 66u);
+  options.consistency.order = ReductionOrder::kArrival;
+  EXPECT_EQ(AdmittedOf66(options), 64u);
 }
 
 TEST(RoomTest, APushThatWaitsIsJudgedAgainWhenThereIsRoom) {

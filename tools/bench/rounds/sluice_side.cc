@@ -14,6 +14,7 @@
 #include "common/base/malloc_tuning.h"
 #include "common/base/random.h"
 #include "common/tensor/layout.h"
+#include "common/wire/grpc_runtime.h"
 #include "server/server.h"
 #include "tools/bench/harness/endpoint.h"
 #include "tools/bench/harness/gradient.h"
@@ -48,6 +49,7 @@ ServerOptions OptionsFor(const Participant& participant, const SluiceOptions& sl
   ServerOptions options;
   options.shard.job_id = "bench";
   options.shard.expected_workers = participant.workers;
+  options.shard.ample_in_flight = true;
   options.threads = sluice_options.threads;
   if (sluice_options.shared_memory) options.shard.snapshots = SnapshotMemory::kShared;
   return options;
@@ -59,6 +61,7 @@ absl::Status RunSluiceServer(const Participant& participant, SocketKind socket,
                              const SluiceOptions& sluice_options) {
   InitLogging();
   KeepFreedMemoryInOneHeap();
+  BoundReadBuffers();
   const auto endpoint = MakeEndpoint(socket);
   if (!endpoint.ok()) return endpoint.status();
   ServerOptions options = OptionsFor(participant, sluice_options);
