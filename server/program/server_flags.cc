@@ -85,7 +85,8 @@ void AddLimitFlags(CLI::App& group, ServerFlags& flags) {
       group, "--max-in-flight", flags.max_in_flight_mb,
       "in-flight limit: MB of gradients that the server receives at once, or has not yet written "
       "to its journal; beyond it workers are slowed down; three gradients always fit (default: 128 "
-      "MB or 64 gradients, whichever is more, but at most a quarter of the memory that this process "
+      "MB or 64 gradients, whichever is more, but at most a quarter of the memory that this "
+      "process "
       "may use)")
       ->check(NumberFrom(0, 1e12));
   group
