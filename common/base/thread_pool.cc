@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "common/base/thread_name.h"
+
 namespace sluice {
 
 // One For(), on the caller's stack. The threads that work on it are counted, and the caller returns
@@ -22,7 +24,12 @@ uint32_t ThreadPool::UsableCores() {
 }
 
 ThreadPool::ThreadPool(uint32_t threads) {
-  for (uint32_t i = 1; i < threads; ++i) threads_.emplace_back([this] { Serve(); });
+  for (uint32_t i = 1; i < threads; ++i) {
+    threads_.emplace_back([this] {
+      NameThisThread("sluice-math");
+      Serve();
+    });
+  }
 }
 
 ThreadPool::~ThreadPool() {

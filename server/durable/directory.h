@@ -150,7 +150,7 @@ class DurableDirectory {
   std::atomic<int> saving_{0};
   StopFlag end_;
   std::unique_ptr<Journal> journal_;  // null in memory mode
-  SerialExecutor executor_;
+  SerialExecutor executor_{"sluice-save"};
 };
 
 }  // namespace sluice

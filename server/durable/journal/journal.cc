@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "common/base/thread_name.h"
 #include "common/tensor/tensor_chunk.h"
 #include "server/durable/format/numbered_name.h"
 #include "server/durable/format/saved_state.h"
@@ -49,7 +50,10 @@ Journal::Journal(FileSystem& files, std::string directory, Incarnation incarnati
       directory_(std::move(directory)),
       incarnation_(incarnation),
       listener_(std::move(listener)),
-      thread_([this] { Work(); }) {}
+      thread_([this] {
+        NameThisThread("sluice-journal");
+        Work();
+      }) {}
 
 Journal::~Journal() {
   {
