@@ -19,8 +19,13 @@ ServerIncarnation::ServerIncarnation(const ServerOptions& options,
             if (event.kind == JobEvent::Kind::kDeserted) deserted_ = true;
             if (event.kind == JobEvent::Kind::kDraining) drained_ = true;
           },
-          std::make_unique<ThreadPool>(options.threads), trace),
+          std::make_unique<ThreadPool>(options.threads), trace, Executors::OnThreads()),
       durable_(std::move(durable)) {}
+
+ServerIncarnation::~ServerIncarnation() {
+  grpc_server_ = nullptr;
+  shard_.executors().Drain();
+}
 
 absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::Start(
     const ServerOptions& options, Trace* trace) {
@@ -91,6 +96,7 @@ void ServerIncarnation::Shutdown(const absl::Status& why, absl::Duration grace) 
   if (durable_ != nullptr) durable_->FlushJournal();
   shard_.FailHeldAnswers(why);
   grpc_server_->Shutdown(grace);
+  shard_.executors().Drain();  // a push that was cancelled may have completed a step
 }
 
 }  // namespace sluice

@@ -35,8 +35,12 @@ class ServerIncarnation {
                                                                        Trace* trace,
                                                                        const ShardStatus& left);
 
+  // Ends the calls, then waits for the work that they have begun.
+  ~ServerIncarnation();
+
   // First waits until the journal is on the disk, unless it cannot be written. Answers that are
-  // still held then fail with `why`. Then ends all calls, within `grace`.
+  // still held then fail with `why`. Then ends all calls, within `grace`, and waits for the work
+  // that they have begun.
   void Shutdown(const absl::Status& why, absl::Duration grace);
 
   // Whether training is over and all workers and observers have gone.

@@ -129,8 +129,10 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       .add_option("--shared-memory", flags.shared_memory,
                   "whether workers of this node push and pull through shared memory: on or off")
       ->default_str("on");
-  AddOptional(group, "--threads", flags.threads,
-              "threads that do the arithmetic (default: one for each core, at most 8)")
+  AddOptional(
+      group, "--threads", flags.threads,
+      "threads that do the arithmetic of a step or of an encoding (default: one for each core, at "
+      "most 8)")
       ->check(CLI::Range(1, 1024));
   group
       .add_option("--log-step-wait", flags.log_step_wait,

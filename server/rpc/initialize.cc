@@ -12,8 +12,8 @@
 namespace sluice {
 namespace {
 
-// gRPC reads one message after the other. The turn and the end of the session come on other
-// threads, and several threads may end the call; Answer() lets the first one do it.
+// gRPC reads one message after the other. The turn, the end of the session and the parameters' copy
+// come on other threads, and several threads may end the call; Answer() lets the first one do it.
 class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
                                public std::enable_shared_from_this<InitializeStream> {
  public:
@@ -33,7 +33,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     } else if (ok) {
       AddChunk();
     } else {
-      Answer(shard_.FinishInitialize(std::move(parameters_)));
+      Offer();
     }
   }
 
@@ -117,6 +117,14 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     } else {
       Answer(added);
     }
+  }
+
+  // The session may end meanwhile, and with it the call.
+  void Offer() {
+    const auto parameters = std::make_shared<std::unique_ptr<StagedVector>>(std::move(parameters_));
+    shard_.executors().arrivals->Run([self = shared_from_this(), parameters] {
+      self->Answer(self->shard_.FinishInitialize(std::move(*parameters)));
+    });
   }
 
   void Answer(const absl::StatusOr<InitializeOutcome>& outcome) {

@@ -6,6 +6,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/error.h"
+#include "common/base/parallel.h"
 #include "common/wire/chunk.h"
 #include "common/wire/status.h"
 #include "server/rpc/call_canceller.h"
@@ -71,8 +72,8 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     if (ok) shard_.wire_bytes().AddReceived(message_.Length());
     if (push_ == nullptr) {
       Begin(ok);
-    } else if (ok && push_->Add(DecodeChunk<v1::PushGradientsRequest>(message_))) {
-      StartRead(&message_);
+    } else if (ok) {
+      Take(DecodeChunk<v1::PushGradientsRequest>(message_));
     } else {
       End(push_->error());
     }
@@ -103,6 +104,21 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       End(absl::OkStatus());
     } else {
       StartRead(&message_);
+    }
+  }
+
+  // A large chunk, which can only be an encoded one, is decoded by another thread.
+  void Take(absl::StatusOr<TensorChunk> chunk) {
+    if (!chunk.ok() || chunk->size() <= kPartElements) return Add(std::move(chunk));
+    const auto large = std::make_shared<TensorChunk>(*std::move(chunk));
+    shard_.executors().arrivals->Run([this, large] { Add(std::move(*large)); });
+  }
+
+  void Add(absl::StatusOr<TensorChunk> chunk) {
+    if (push_->Add(std::move(chunk))) {
+      StartRead(&message_);
+    } else {
+      End(push_->error());
     }
   }
 

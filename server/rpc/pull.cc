@@ -104,7 +104,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       Finish(grpc::Status::CANCELLED);
       return;
     }
-    Write(result->header, std::move(result->snapshot));
+    Write(result->header, result->snapshot);
   }
 
   // Parameters in shared memory, and those of an inconsistent pull, keep no step in memory.
@@ -121,39 +121,51 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     return encoding_.plain() && may_share_ && snapshot.values.memory() != nullptr;
   }
 
-  void Write(const PullHeader& header, std::shared_ptr<const Snapshot> snapshot) {
+  void Write(const PullHeader& header, const std::shared_ptr<const Snapshot>& snapshot) {
     span_.Begin(shard_, "pull", name_.session, header.step);
-    v1::PullParamsResponse response;
-    *response.mutable_header() = ToProto(header);
+    *header_.mutable_header() = ToProto(header);
     if (inconsistent_) {
       size_ = snapshot->values.size();
-    } else if (snapshot != nullptr) {
-      const TraceSpan encode(shard_.trace(), span_.row(), "encode");
-      const absl::Status chosen = ChooseChunks(snapshot, response.mutable_header());
-      if (!chosen.ok()) {
-        Finish(ToGrpcStatus(chosen));
-        return;
-      }
+      WriteHeader();
+    } else if (snapshot == nullptr) {
+      WriteHeader();
+    } else if (Shares(*snapshot)) {
+      Share(*snapshot, header_.mutable_header()->mutable_shared());
+      WriteHeader();
+    } else {
+      AwaitChunks(snapshot);
     }
-    message_ = EncodeMessage(response);
-    next_ = &message_;
-    if (chunks_ != nullptr && name_.call != 0) lanes_.Open(name_, chunks_);
-    WriteNext();
   }
 
-  absl::Status ChooseChunks(const std::shared_ptr<const Snapshot>& snapshot,
-                            v1::PullHeader* header) {
-    if (!encoding_.plain()) {
-      auto encoded = snapshot_chunks_.Of(snapshot, encoding_, request_.session);
-      if (!encoded.ok()) return encoded.status();
-      header->set_step(encoded->step.value());
-      chunks_ = std::make_shared<SharedChunks>(std::move(encoded->chunks), permit_);
-    } else if (Shares(*snapshot)) {
-      Share(*snapshot, header->mutable_shared());
+  // The call cannot end before WriteChunks(): nothing is being read or written.
+  void AwaitChunks(const std::shared_ptr<const Snapshot>& snapshot) {
+    encode_.emplace(shard_.trace(), span_.row(), "encode");
+    const auto ready = [this](absl::StatusOr<SnapshotChunks::Encoded> encoded) {
+      WriteChunks(std::move(encoded));
+    };
+    if (encoding_.plain()) {
+      snapshot_chunks_.Get(snapshot, checksums_, ready);
     } else {
-      chunks_ = std::make_shared<SharedChunks>(snapshot_chunks_.Of(snapshot, checksums_), permit_);
+      snapshot_chunks_.Get(snapshot, encoding_, request_.session, ready);
     }
-    return absl::OkStatus();
+  }
+
+  void WriteChunks(absl::StatusOr<SnapshotChunks::Encoded> encoded) {
+    encode_.reset();
+    if (!encoded.ok()) {
+      Finish(ToGrpcStatus(encoded.status()));
+      return;
+    }
+    header_.mutable_header()->set_step(encoded->step.value());
+    chunks_ = std::make_shared<SharedChunks>(std::move(encoded->chunks), permit_);
+    if (name_.call != 0) lanes_.Open(name_, chunks_);
+    WriteHeader();
+  }
+
+  void WriteHeader() {
+    message_ = EncodeMessage(header_);
+    next_ = &message_;
+    WriteNext();
   }
 
   // The reader compares the generation to see whether the snapshot is still there.
@@ -203,7 +215,9 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   std::shared_ptr<PullPermit> permit_;  // null if the request is refused
   LaneName name_;                       // of this call; number 0: it has no lanes
   CallSpan span_;                       // while it is written
-  grpc::ByteBuffer message_;            // the header; in an inconsistent read also each chunk
+  absl::optional<TraceSpan> encode_;    // while its chunks are made
+  v1::PullParamsResponse header_;
+  grpc::ByteBuffer message_;  // the header; in an inconsistent read also each chunk
   const grpc::ByteBuffer* next_ = nullptr;
   std::shared_ptr<SharedChunks> chunks_;  // the chunks; null: none, or inconsistent
   bool inconsistent_ = false;             // chunks are read from the newest snapshot, one by one

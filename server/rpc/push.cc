@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/error.h"
+#include "common/base/parallel.h"
 #include "common/wire/chunk.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
@@ -112,12 +113,23 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   void Take() {
     absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::PushGradientsRequest>(message_, memory_);
     if (unmapped_ && ReasonOf(chunk.status()) == Reason::kBadChunk) chunk = Unmapped();
-    const bool none = ReasonOf(chunk.status()) == Reason::kBadArgument;
-    if (none ? TakeSummary(chunk.status()) : TakeChunk(std::move(chunk))) {
+    if (!chunk.ok() || chunk->size() <= kPartElements) return GoOnIf(TakeOne(std::move(chunk)));
+    // The next message is read after that, so nothing else happens to the call meanwhile.
+    const auto large = std::make_shared<TensorChunk>(*std::move(chunk));
+    shard_.executors().arrivals->Run([this, large] { GoOnIf(TakeChunk(std::move(*large))); });
+  }
+
+  void GoOnIf(bool taken) {
+    if (taken) {
       StartRead(&message_);
     } else {
       End();
     }
+  }
+
+  bool TakeOne(absl::StatusOr<TensorChunk> chunk) {
+    const bool none = ReasonOf(chunk.status()) == Reason::kBadArgument;
+    return none ? TakeSummary(chunk.status()) : TakeChunk(std::move(chunk));
   }
 
   static absl::Status Unmapped() {

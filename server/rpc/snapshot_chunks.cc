@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
+#include "common/base/parallel.h"
 #include "common/tensor/shared_floats.h"
 #include "server/rpc/lane_table.h"
 
@@ -43,31 +44,79 @@ grpc::ByteBuffer EncodePart(const std::shared_ptr<const Snapshot>& snapshot, uin
   return EncodeChunk(offset, Share({values.begin(), values.end()}), checksums);
 }
 
-std::shared_ptr<const ChunkMessages> SnapshotChunks::Of(
-    const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums) {
+// Without checksums the messages only refer to the snapshot, so they are made at once.
+void SnapshotChunks::Get(const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums,
+                         Ready ready) {
+  auto chunks = checksums == Checksums::kOff ? FindOrMakePlain(snapshot, checksums)
+                                             : FindPlain(*snapshot, checksums);
+  if (chunks != nullptr) return ready(Encoded{snapshot->step, std::move(chunks)});
+  RunIfLarge(*snapshot, [this, snapshot, checksums, ready = std::move(ready)] {
+    ready(Encoded{snapshot->step, FindOrMakePlain(snapshot, checksums)});
+  });
+}
+
+std::shared_ptr<const ChunkMessages> SnapshotChunks::FindPlain(const Snapshot& snapshot,
+                                                               Checksums checksums) {
   absl::MutexLock lock(&mu_);
-  Plain& plain = plain_[checksums == Checksums::kOn ? 1 : 0];
+  const Plain& plain = plain_[checksums == Checksums::kOn ? 1 : 0];
   std::shared_ptr<const ChunkMessages> chunks = plain.chunks.lock();
   // The chunks own their snapshot, so its memory has not been used for another snapshot.
-  if (chunks != nullptr && plain.snapshot.lock() == snapshot) return chunks;
+  return chunks != nullptr && plain.snapshot.lock().get() == &snapshot ? chunks : nullptr;
+}
+
+std::shared_ptr<const ChunkMessages> SnapshotChunks::FindOrMakePlain(
+    const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums) {
+  Plain& plain = plain_[checksums == Checksums::kOn ? 1 : 0];
+  // Other pulls of the snapshot wait here, and then find the chunks.
+  absl::MutexLock encode_lock(&plain.encode_mu);
+  std::shared_ptr<const ChunkMessages> chunks = FindPlain(*snapshot, checksums);
+  if (chunks != nullptr) return chunks;
   chunks = std::make_shared<const ChunkMessages>(Encode(snapshot, checksums));
+  absl::MutexLock lock(&mu_);
   plain.snapshot = snapshot;
   plain.chunks = chunks;
   return chunks;
 }
 
-absl::StatusOr<SnapshotChunks::Encoded> SnapshotChunks::Of(
-    const std::shared_ptr<const Snapshot>& snapshot, const Encoding& encoding, SessionId session) {
-  const auto used = Use(encoding, session);
-  if (!used.ok()) return used.status();
-  InEncoding& state = **used;
+void SnapshotChunks::Get(const std::shared_ptr<const Snapshot>& snapshot, const Encoding& encoding,
+                         SessionId session, Ready ready) {
+  auto used = Use(encoding, session);
+  if (!used.ok()) return ready(used.status());
+  Encoded found = FindEncoded(**used, *snapshot);
+  if (found.chunks != nullptr) return ready(std::move(found));
+  RunIfLarge(*snapshot, [this, snapshot, state = *std::move(used), ready = std::move(ready)] {
+    ready(FindOrEncode(*state, *snapshot));
+  });
+}
+
+// Has no chunks if the step must be encoded.
+SnapshotChunks::Encoded SnapshotChunks::FindEncoded(const InEncoding& state,
+                                                    const Snapshot& snapshot) {
+  absl::MutexLock lock(&mu_);
+  return state.latest.step < snapshot.step ? Encoded() : state.latest;
+}
+
+SnapshotChunks::Encoded SnapshotChunks::FindOrEncode(InEncoding& state, const Snapshot& snapshot) {
   // Other pulls with this encoding wait here, and then find the encoded snapshot.
-  absl::MutexLock lock(&state.mu);
-  if (state.latest.chunks == nullptr || state.latest.step < snapshot->step) {
-    const auto parts = state.encoder.Encode(*snapshot, shard_.parallel());
-    state.latest = {snapshot->step, std::make_shared<const ChunkMessages>(MessagesOf(parts))};
-  }
-  return state.latest;
+  absl::MutexLock encode_lock(&state.encode_mu);
+  Encoded encoded = FindEncoded(state, snapshot);
+  if (encoded.chunks != nullptr) return encoded;
+  const auto parts = state.encoder.Encode(snapshot, shard_.parallel());
+  encoded = {snapshot.step, std::make_shared<const ChunkMessages>(MessagesOf(parts))};
+  Encoded replaced = encoded;  // freed after the lock is released
+  absl::MutexLock lock(&mu_);
+  std::swap(state.latest, replaced);
+  return encoded;
+}
+
+void SnapshotChunks::RunIfLarge(const Snapshot& snapshot, std::function<void()> task) {
+  if (snapshot.values.size() <= kPartElements) return task();
+  shard_.executors().encodings->Run(std::move(task));
+}
+
+// Its memory may be as large as the model.
+void SnapshotChunks::Free(EncodingPtr unused) {
+  if (unused != nullptr) shard_.executors().encodings->Run([unused = std::move(unused)] {});
 }
 
 void SnapshotChunks::Begin(SessionId session) {
@@ -76,12 +125,15 @@ void SnapshotChunks::Begin(SessionId session) {
 }
 
 void SnapshotChunks::End(SessionId session) {
-  EncodingPtr unused;  // destroyed after the lock is released
-  absl::MutexLock lock(&mu_);
-  const auto found = uses_.find(session);
-  if (found == uses_.end()) return;
-  unused = StopUsing(found->second);
-  uses_.erase(found);
+  EncodingPtr unused;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto found = uses_.find(session);
+    if (found == uses_.end()) return;
+    unused = StopUsing(found->second);
+    uses_.erase(found);
+  }
+  Free(std::move(unused));
 }
 
 absl::StatusOr<SnapshotChunks::EncodingPtr> SnapshotChunks::Use(const Encoding& encoding,
@@ -93,21 +145,24 @@ absl::StatusOr<SnapshotChunks::EncodingPtr> SnapshotChunks::Use(const Encoding& 
                                   "bfloat16, int8, or float32 with a compressor"));
   }
   const std::string name = EncodingName(encoding);
-  EncodingPtr unused;  // destroyed after the lock is released
-  absl::MutexLock lock(&mu_);
-  const auto user = uses_.find(session);
-  if (user == uses_.end()) return NoSessionOfLane(session);
-  if (user->second == name) return encodings_.at(name);
-  unused = StopUsing(user->second);
-  EncodingPtr made = FindOrMake(name, encoding);
-  if (made == nullptr) {
-    return MakeError(Reason::kBadArgument,
-                     absl::StrCat("sessions pull parameters in ", kMostEncodings,
-                                  " encodings already; ask for one of those, not for ", name));
+  EncodingPtr unused, made;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto user = uses_.find(session);
+    if (user == uses_.end()) return NoSessionOfLane(session);
+    if (user->second == name) return encodings_.at(name);
+    unused = StopUsing(user->second);
+    made = FindOrMake(name, encoding);
+    if (made != nullptr) {
+      ++made->users;
+      user->second = name;
+    }
   }
-  ++made->users;
-  user->second = name;
-  return made;
+  Free(std::move(unused));
+  if (made != nullptr) return made;
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("sessions pull parameters in ", kMostEncodings,
+                                " encodings already; ask for one of those, not for ", name));
 }
 
 // Returns null if too many encodings are in use.

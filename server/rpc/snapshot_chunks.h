@@ -1,6 +1,6 @@
 // The messages that answer pulls. They are made once for each snapshot and encoding, and all pulls
 // share them. While a session uses an encoding, it takes up to twice the model's memory: for the
-// encoded parameters and for the error feedback.
+// encoded parameters and for the error feedback. What takes long is done by Executors::encodings.
 
 #ifndef SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
 #define SLUICE_SERVER_RPC_SNAPSHOT_CHUNKS_H_
@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -62,20 +63,24 @@ class SnapshotChunks {
   // The transforms that encodings may use.
   const TransformRegistry& transforms() const { return transforms_; }
 
-  // The chunks of `snapshot` without encoding. While a pull uses them, other pulls share them. They
-  // refer to the snapshot's memory and keep it alive.
-  std::shared_ptr<const ChunkMessages> Of(const std::shared_ptr<const Snapshot>& snapshot,
-                                          Checksums checksums);
-
-  // The chunks of `snapshot` in an encoding that is not plain. If a later snapshot has been encoded
-  // already, returns the chunks of that one. BAD_ARGUMENT if the encoding is sparse, or if
-  // kMostEncodings others are in use. UNKNOWN_SESSION if the session has ended.
+  // The chunks of a step.
   struct Encoded {
     Step step;
     std::shared_ptr<const ChunkMessages> chunks;
   };
-  absl::StatusOr<Encoded> Of(const std::shared_ptr<const Snapshot>& snapshot,
-                             const Encoding& encoding, SessionId session);
+  // Called once: before the call returns, or by Executors::encodings.
+  using Ready = std::function<void(absl::StatusOr<Encoded>)>;
+
+  // The chunks of `snapshot` without encoding. While a pull uses them, other pulls share them. They
+  // refer to the snapshot's memory and keep it alive.
+  void Get(const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums, Ready ready)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The chunks of `snapshot` in an encoding that is not plain. If a later snapshot has been encoded
+  // already, gives the chunks of that one. BAD_ARGUMENT if the encoding is sparse, or if
+  // kMostEncodings others are in use. UNKNOWN_SESSION if the session has ended.
+  void Get(const std::shared_ptr<const Snapshot>& snapshot, const Encoding& encoding,
+           SessionId session, Ready ready) ABSL_LOCKS_EXCLUDED(mu_);
 
   // A session has begun or ended. A session uses the encoding that it asked for last. When no
   // session uses an encoding any more, the encoding is freed, with its error feedback.
@@ -87,8 +92,9 @@ class SnapshotChunks {
 
  private:
   struct Plain {
-    std::weak_ptr<const Snapshot> snapshot;
-    std::weak_ptr<const ChunkMessages> chunks;
+    absl::Mutex encode_mu;                      // held while the chunks are made
+    std::weak_ptr<const Snapshot> snapshot;     // guarded by SnapshotChunks::mu_
+    std::weak_ptr<const ChunkMessages> chunks;  // likewise
   };
 
   // The latest encoded snapshot, for one encoding.
@@ -96,10 +102,10 @@ class SnapshotChunks {
     InEncoding(const Layout& layout, const Encoding& encoding, const TransformRegistry& transforms)
         : encoder(layout, encoding, transforms) {}
 
-    int users = 0;  // sessions; guarded by SnapshotChunks::mu_
-    absl::Mutex mu;
-    SnapshotEncoder encoder ABSL_GUARDED_BY(mu);
-    Encoded latest ABSL_GUARDED_BY(mu);  // has no chunks at first
+    int users = 0;   // sessions; guarded by SnapshotChunks::mu_
+    Encoded latest;  // has no chunks at first; likewise
+    absl::Mutex encode_mu;
+    SnapshotEncoder encoder ABSL_GUARDED_BY(encode_mu);
   };
 
   using EncodingPtr = std::shared_ptr<InEncoding>;
@@ -109,11 +115,20 @@ class SnapshotChunks {
   EncodingPtr FindOrMake(const std::string& name, const Encoding& encoding)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   EncodingPtr StopUsing(std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Free(EncodingPtr unused) ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<const ChunkMessages> FindPlain(const Snapshot& snapshot, Checksums checksums)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<const ChunkMessages> FindOrMakePlain(
+      const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  Encoded FindEncoded(const InEncoding& state, const Snapshot& snapshot) ABSL_LOCKS_EXCLUDED(mu_);
+  Encoded FindOrEncode(InEncoding& state, const Snapshot& snapshot) ABSL_LOCKS_EXCLUDED(mu_);
+  void RunIfLarge(const Snapshot& snapshot, std::function<void()> task);
 
   const TransformRegistry& transforms_;
   Shard& shard_;
   absl::Mutex mu_;
-  Plain plain_[2] ABSL_GUARDED_BY(mu_);  // [0]: without checksums, [1]: with
+  Plain plain_[2];  // [0]: without checksums, [1]: with
   std::map<std::string, EncodingPtr> encodings_ ABSL_GUARDED_BY(mu_);  // by name
   // The name of the encoding that each open session uses; empty: it has asked for none yet.
   std::map<SessionId, std::string> uses_ ABSL_GUARDED_BY(mu_);

@@ -23,12 +23,13 @@ absl::Status CheckNorm(const PendingPush& push, const Guards& guards) {
 }  // namespace
 
 Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
-             std::unique_ptr<Parallel> parallel, Trace* trace)
+             std::unique_ptr<Parallel> parallel, Trace* trace, Executors executors)
     : options_(options),
       clock_(clock),
       parallel_(std::move(parallel)),
       trace_(trace),
-      coordinator_(options, clock, std::move(owner)) {
+      coordinator_(options, clock, std::move(owner)),
+      executors_(std::move(executors)) {
   if (parallel_ == nullptr) parallel_ = absl::make_unique<Serial>();
 }
 
@@ -174,23 +175,37 @@ bool Shard::CancelPush(PushId id) {
 }
 
 void Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
-  absl::Status sound = push->gradient().CheckComplete();
+  absl::Status complete = push->gradient().CheckComplete();
   push->Seal();
-  if (sound.ok()) sound = CheckNorm(*push, options_.guards);
   PushCallback answer = ReportingAttachments(push->header(), std::move(done));
-  Queue({std::move(push), std::move(answer), std::move(sound)});
+  Arrival arrival = {std::move(push), std::move(answer), std::move(complete)};
+  if (!options_.guards.max_push_norm.has_value() || !arrival.refused.ok()) {
+    return Queue(std::move(arrival));
+  }
+  if (!IsLarge()) return CheckNormAndQueue(std::move(arrival));
+  const auto large = std::make_shared<Arrival>(std::move(arrival));
+  executors_.arrivals->Run([this, large] { CheckNormAndQueue(std::move(*large)); });
 }
 
-// Attachments are reported once: a repeated push has another disposition.
-PushCallback Shard::ReportingAttachments(const PushHeader& header, PushCallback done) const {
+void Shard::CheckNormAndQueue(Arrival arrival) {
+  arrival.refused = CheckNorm(*arrival.push, options_.guards);
+  Queue(std::move(arrival));
+}
+
+// Attachments are reported once: a repeated push has another disposition. A push is answered when
+// the program has taken its attachments, so its worker waits for a slow program.
+PushCallback Shard::ReportingAttachments(const PushHeader& header, PushCallback done) {
   if (header.attachments == nullptr || options_.on_attachments == nullptr) return done;
   return
       [this, worker = NameOf(header.session), step = header.step, attachments = header.attachments,
-       done = std::move(done)](absl::StatusOr<PushOutcome> outcome) {
+       done = std::move(done)](const absl::StatusOr<PushOutcome>& outcome) {
         const bool counted = outcome.ok() && (outcome->disposition == Disposition::kAccepted ||
                                               outcome->disposition == Disposition::kApplied);
-        if (counted) options_.on_attachments(worker, step, *attachments);
-        done(std::move(outcome));
+        if (!counted) return done(outcome);
+        executors_.hooks->Run([this, worker, step, attachments, done, outcome] {
+          options_.on_attachments(worker, step, *attachments);
+          done(outcome);
+        });
       };
 }
 

@@ -1,5 +1,6 @@
 // A shard is the core of the server: a vector of parameters and everything that changes it. It has
-// no gRPC, no thread and no clock of its own. gRPC's threads call it, and Server calls Tick().
+// no gRPC and no clock, and only the threads that it is given. gRPC's threads call it, and Server
+// calls Tick().
 //
 // The path of a push (push_admission.h says more):
 // 1. BeginPush() judges the header. A refused push is answered at once; its payload is never read.
@@ -9,10 +10,11 @@
 //    result is not finite, the step is made without its gradients: only the step's number changes.
 // 5. The push is answered; with a journal, only after its step is durable. Then pulls are answered.
 //
-// The mutex protects the Coordinator, which decides everything. The thread that finds work due and
-// nobody working does all of it, in Advance(): the call that brings the last gradient of a step
-// also applies the step. Arithmetic, journal writes and callbacks run outside the mutex. A refused
-// push, a push that breaks off, and a lost worker change no parameter.
+// The mutex protects the Coordinator, which decides everything. A thread that finds work due and
+// nobody working has all of it done, in Advance(): by executors.steps, or by itself if the model
+// has at most kPartElements and no step is noted in a file. Arithmetic, journal writes and
+// callbacks run outside the mutex. A refused push, a push that breaks off, and a lost worker change
+// no parameter.
 
 #ifndef SLUICE_SERVER_SHARD_SHARD_H_
 #define SLUICE_SERVER_SHARD_SHARD_H_
@@ -39,6 +41,7 @@
 #include "server/aggregation/step_executor.h"
 #include "server/shard/checkpoint_requests.h"
 #include "server/shard/coordinator.h"
+#include "server/shard/executors.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/shard_checkpoint.h"
 #include "server/state/shard_options.h"
@@ -52,9 +55,11 @@ namespace sluice {
 class Shard {
  public:
   // `options` are valid. `clock` and `trace`, which may be null, outlive the shard. `owner` gets
-  // all events, kDeserted too. Without `parallel` the calling thread does the arithmetic alone.
+  // all events, kDeserted too. Without `parallel` one thread does the arithmetic alone. The
+  // destructor first waits for the executors.
   Shard(const ShardOptions& options, const Clock& clock, JobListener owner = nullptr,
-        std::unique_ptr<Parallel> parallel = nullptr, Trace* trace = nullptr);
+        std::unique_ptr<Parallel> parallel = nullptr, Trace* trace = nullptr,
+        Executors executors = Executors::Inline());
   // Start: optional, in this order, before several threads use the shard.
   absl::Status Restore(const ShardCheckpoint& checkpoint);  // DATA_LOSS if its slots do not fit
   // Makes the next journaled step again. FAILED_PRECONDITION if it comes out with other bits.
@@ -122,6 +127,9 @@ class Shard {
   std::shared_ptr<const Snapshot> snapshot() const;  // the latest; null before initialization
   std::string NameOf(SessionId session) const;       // of its worker or observer; empty if unknown
   Parallel& parallel() { return *parallel_; }
+  // For what the rpc layer does with whole vectors. Drain them, when no calls come any more, before
+  // what steps use is destroyed: the journal, and what listeners and callbacks refer to.
+  Executors& executors() { return executors_; }
   Trace* trace() const { return trace_; }  // null if the server has none
   // Whether tensors may go through shared memory to and from processes of this node.
   bool shares_memory() const { return options_.snapshots == SnapshotMemory::kShared; }
@@ -132,9 +140,14 @@ class Shard {
 
   absl::StatusOr<Step> ChangeSettings(absl::FunctionRef<absl::StatusOr<Step>(Coordinator&)> change)
       ABSL_LOCKS_EXCLUDED(mu_);
-  PushCallback ReportingAttachments(const PushHeader& header, PushCallback done) const;
+  PushCallback ReportingAttachments(const PushHeader& header, PushCallback done);
+  void CheckNormAndQueue(Arrival arrival) ABSL_LOCKS_EXCLUDED(mu_);
   bool StartAdvancing() ABSL_LOCKS_EXCLUDED(mu_);
   void Advance() ABSL_LOCKS_EXCLUDED(mu_);
+  NextAction DecideNext() ABSL_LOCKS_EXCLUDED(mu_);
+  void DoAll(NextAction action) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(NextAction action) ABSL_LOCKS_EXCLUDED(mu_);
+  bool IsLarge() const ABSL_LOCKS_EXCLUDED(mu_);
   void Queue(Arrival arrival) ABSL_LOCKS_EXCLUDED(mu_);
   void Accumulate(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
   void Apply(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
@@ -157,6 +170,7 @@ class Shard {
   StepJournal* journal_ = nullptr;
   std::function<void(Step)> step_listener_;
   std::unique_ptr<StepExecutor> executor_;  // null at first; only the advancing thread uses it
+  Executors executors_;                     // destroyed first, after their tasks
 };
 
 }  // namespace sluice

@@ -26,27 +26,48 @@ absl::Status WouldNotBeFinite(const Layout& layout, uint64_t element, Step step,
 
 }  // namespace
 
-// Does all work that is due, on one thread at a time. A thread that finds another one working may
-// return, because that one clears advancing_ only under the lock in which it saw that no work is
-// due.
+// Has all work done that is due, on one thread at a time. A thread that finds another one working
+// may return, because that one clears advancing_ only under the lock in which it saw that no work
+// is due. Therefore also at most one task of executors_.steps waits or runs.
 void Shard::Advance() {
   if (!StartAdvancing()) return;
-  for (bool idle = false; !idle;) {
-    NextAction action;
-    {
-      CompletingLock lock(&mu_);
-      action = coordinator_.DecideNext(lock.completions());
-      idle = action.idle();
-      if (idle) advancing_ = false;
-    }
-    if (action.checkpoint) {
-      MakeCheckpoint();
-    } else if (action.apply) {
-      Apply(action);
-    } else if (!idle) {
-      Accumulate(action);
-    }
+  NextAction first = DecideNext();
+  if (first.idle()) return;
+  if (!IsLarge()) return DoAll(std::move(first));
+  const auto action = std::make_shared<NextAction>(std::move(first));
+  executors_.steps->Run([this, action] { DoAll(std::move(*action)); });
+}
+
+// If nothing is due, another thread may begin to advance.
+NextAction Shard::DecideNext() {
+  CompletingLock lock(&mu_);
+  NextAction action = coordinator_.DecideNext(lock.completions());
+  if (action.idle()) advancing_ = false;
+  return action;
+}
+
+void Shard::DoAll(NextAction action) {
+  while (!action.idle()) {
+    Do(std::move(action));
+    action = DecideNext();
   }
+}
+
+// The gradient is released at the end, before more work is decided on.
+void Shard::Do(NextAction action) {
+  if (action.checkpoint) {
+    MakeCheckpoint();
+  } else if (action.apply) {
+    Apply(action);
+  } else {
+    Accumulate(action);
+  }
+}
+
+// Whether a step takes longer than another thread takes to wake up. The listener writes a file.
+bool Shard::IsLarge() const {
+  const std::shared_ptr<const Layout> model = layout();
+  return step_listener_ != nullptr || (model != nullptr && model->size() > kPartElements);
 }
 
 bool Shard::StartAdvancing() {
@@ -74,6 +95,7 @@ void Shard::Apply(const NextAction& action) {
   if (journal_ != nullptr) AppendToJournal(action, checksum);
   executor_->Clear();
   if (step_listener_) step_listener_(next->step);
+  const std::shared_ptr<const Snapshot> replaced = snapshot();  // may be freed, after the lock
   CompletingLock lock(&mu_);
   if (last != nullptr) coordinator_.OnAccumulated(*last, lock.completions());
   coordinator_.OnApplied(std::move(next), executor_->norms(), lock.completions());

@@ -13,9 +13,10 @@ SnapshotEncoder::SnapshotEncoder(const Layout& layout, const Encoding& encoding,
     : transforms_(transforms),
       choice_({encoding, {}, {}}),
       chunks_(PlanChunks(layout, choice_)),
-      left_over_(encoding.lossy() ? layout.size() : 0) {}
+      left_over_size_(encoding.lossy() ? layout.size() : 0) {}
 
 std::vector<SnapshotPart> SnapshotEncoder::Encode(const Snapshot& snapshot, Parallel& parallel) {
+  if (left_over_.size() != left_over_size_) left_over_ = FloatBuffer::Zeroed(left_over_size_);
   std::vector<SnapshotPart> parts(chunks_.size());
   parallel.For(parts.size(), [&](size_t i) {
     const PlannedChunk& chunk = chunks_[i];
@@ -38,10 +39,10 @@ EncodedChunk SnapshotEncoder::EncodeChunk(const PlannedChunk& chunk, const Snaps
   ChunkContext context;
   context.seed = snapshot.step.value() ^ chunk.begin << 32;
   context.columns = chunk.columns;
-  if (left_over_.empty()) {
+  if (left_over_size_ == 0) {
     return EncodeValues(chunk.begin, values, *chunk.encoding, context, transforms_);
   }
-  const absl::Span<float> left = absl::MakeSpan(left_over_).subspan(chunk.begin, size);
+  const absl::Span<float> left = left_over_.span().subspan(chunk.begin, size);
   return EncodeWithFeedback(chunk.begin, values, left, *chunk.encoding, context, transforms_, left);
 }
 

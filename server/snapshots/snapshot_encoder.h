@@ -11,6 +11,7 @@
 #include "common/encoding/encoding_plan.h"
 #include "common/encoding/transform_registry.h"
 #include "common/tensor/chunk_encoding.h"
+#include "common/tensor/float_buffer.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/shared_floats.h"
 #include "server/snapshots/snapshot_store.h"
@@ -46,7 +47,8 @@ class SnapshotEncoder {
   const TransformRegistry& transforms_;
   const EncodingChoice choice_;
   const std::vector<PlannedChunk> chunks_;
-  std::vector<float> left_over_;  // error feedback; empty if the encoding is lossless
+  const uint64_t left_over_size_;  // 0 if the encoding is lossless
+  FloatBuffer left_over_;          // error feedback; empty before the first snapshot
 };
 
 }  // namespace sluice

@@ -17,9 +17,10 @@ class SnapshotStore::Pool {
     return std::move(spare_);
   }
 
+  // Frees the spare one that there was, after the lock is released: that takes long.
   void Return(std::unique_ptr<Snapshot> snapshot) {
     absl::MutexLock lock(&mu_);
-    spare_ = std::move(snapshot);
+    spare_.swap(snapshot);
   }
 
  private:

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/error.h"
+#include "common/base/executor.h"
+#include "common/base/parallel.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/rpc/operator/inspector_messages.h"
@@ -27,7 +29,8 @@ constexpr uint32_t kMaxPage = 100;
 constexpr size_t kMaxPageBytes = 63 << 10;
 constexpr char kAfter[] = "after:";  // and a worker's name: the token of the page that follows it
 constexpr uint32_t kMaxValues = 1024;
-constexpr uint64_t kAllValues = 16;  // a tensor of at most this size is shown whole
+constexpr uint64_t kAllValues = 16;    // a tensor of at most this size is shown whole
+constexpr size_t kMostSummaries = 16;  // of large tensors, at once
 
 grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Status& status) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
@@ -70,7 +73,13 @@ class Page {
 
 class GrpcInspector final : public v1::Inspector::CallbackService {
  public:
-  GrpcInspector(const Shard& shard, OpenWatches& watches) : shard_(shard), watches_(watches) {}
+  GrpcInspector(Shard& shard, OpenWatches& watches)
+      : shard_(shard),
+        watches_(watches),
+        summaries_(*shard.executors().summaries, kMostSummaries) {}
+
+  // Calls are answered before a summary's task has ended.
+  ~GrpcInspector() override { shard_.executors().summaries->Drain(); }
 
   grpc::ServerUnaryReactor* GetServerState(CallbackServerContext* context,
                                            const v1::GetServerStateRequest*,
@@ -94,7 +103,17 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
   grpc::ServerUnaryReactor* GetParameter(CallbackServerContext* context,
                                          const v1::GetParameterRequest* request,
                                          v1::GetParameterResponse* response) override {
-    return Reply(context, AnswerGetParameter(*request, *response));
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    const auto answer = [this, reactor, request, response] {
+      reactor->Finish(ToGrpcStatus(AnswerGetParameter(*request, *response)));
+    };
+    const LayoutRange* const range = Find(request->name());
+    if (range == nullptr || range->length <= kPartElements) {
+      answer();
+    } else if (!summaries_.TryRun(answer)) {
+      reactor->Finish(ToGrpcStatus(TooManySummaries()));
+    }
+    return reactor;
   }
 
   grpc::ServerWriteReactor<v1::ServerState>* WatchState(
@@ -103,6 +122,19 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
   }
 
  private:
+  // Null if no tensor has that name.
+  const LayoutRange* Find(const std::string& name) const {
+    const std::shared_ptr<const Layout> layout = shard_.layout();  // never replaced
+    return layout == nullptr ? nullptr : layout->Find(name);
+  }
+
+  absl::Status TooManySummaries() const {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(summaries_.most(),
+                     " calls wait for statistics of large tensors, the limit; "
+                     "call again when one was answered"));
+  }
+
   absl::Status AnswerListWorkers(const v1::ListWorkersRequest& request,
                                  v1::ListWorkersResponse& response) const {
     absl::string_view after = request.page_token();
@@ -178,13 +210,14 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
     return absl::OkStatus();
   }
 
-  const Shard& shard_;
+  Shard& shard_;
   OpenWatches& watches_;
+  BoundedExecutor summaries_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcInspector(const Shard& shard, OpenWatches& watches) {
+std::unique_ptr<grpc::Service> MakeGrpcInspector(Shard& shard, OpenWatches& watches) {
   return std::make_unique<GrpcInspector>(shard, watches);
 }
 

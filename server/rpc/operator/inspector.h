@@ -15,7 +15,7 @@
 namespace sluice {
 
 // The gRPC server calls the service from many threads. `shard` and `watches` outlive it.
-std::unique_ptr<grpc::Service> MakeGrpcInspector(const Shard& shard, OpenWatches& watches);
+std::unique_ptr<grpc::Service> MakeGrpcInspector(Shard& shard, OpenWatches& watches);
 
 }  // namespace sluice
 

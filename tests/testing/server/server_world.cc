@@ -24,8 +24,10 @@ bool NothingInProgress(const Shard& shard) { return shard.Describe().counters.in
 
 ServerWorld::ServerWorld(const ShardOptions& options, const Layout& layout,
                          const std::string& token, const RpcLimits& limits,
-                         const TransformRegistry& transforms)
-    : layout_(layout), token_(token), shard_(options, clock_) {
+                         const TransformRegistry& transforms, Executors executors)
+    : layout_(layout),
+      token_(token),
+      shard_(options, clock_, nullptr, nullptr, nullptr, std::move(executors)) {
   auto door = StartGrpcServer({AnyPort(), token, nullptr, limits, transforms}, shard_);
   EXPECT_TRUE(door.ok()) << door.status();
   door_ = *std::move(door);

@@ -21,6 +21,7 @@
 #include "common/protocol/protocol_types.h"
 #include "server/rpc/access/rpc_limits.h"
 #include "server/rpc/server.h"
+#include "server/shard/executors.h"
 #include "server/shard/shard.h"
 #include "sluice/v1/admin.grpc.pb.h"
 #include "sluice/v1/inspector.grpc.pb.h"
@@ -54,7 +55,8 @@ class ServerWorld {
   // Serves on a free port. The clock is fake, so no lease ends by itself. All calls carry `token`.
   explicit ServerWorld(const ShardOptions& options, const Layout& layout = ParametersOnly(3),
                        const std::string& token = "", const RpcLimits& limits = {},
-                       const TransformRegistry& transforms = BuiltinTransforms());
+                       const TransformRegistry& transforms = BuiltinTransforms(),
+                       Executors executors = Executors::Inline());
   ~ServerWorld();
 
   ServerWorld(const ServerWorld&) = delete;
