@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/net/local_tcp.h"
 #include "common/net/unix_socket.h"
 
 namespace sluice {
@@ -113,7 +114,9 @@ absl::Status ListeningSockets::OpenTcp(absl::Duration unacknowledged) {
 
 FileDescriptor ListeningSockets::Accept(const FileDescriptor& listening) const {
   if (address_.is_unix()) return AcceptUnix(listening);
-  return FileDescriptor(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  FileDescriptor accepted(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (accepted.ok()) SendWithoutPaceIfLocal(accepted.get());
+  return accepted;
 }
 
 }  // namespace sluice

@@ -29,7 +29,7 @@ class ListeningSockets {
   const std::vector<FileDescriptor>& sockets() const { return sockets_; }
 
   // Accepts the next connection that waits at one of the sockets. If there is none, the descriptor
-  // is not ok and errno says why.
+  // is not ok and errno says why. A connection within this machine is tuned (local_tcp.h).
   FileDescriptor Accept(const FileDescriptor& listening) const;
 
  private:

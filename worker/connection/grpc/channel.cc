@@ -10,12 +10,14 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
+#include "common/net/address.h"
 #include "common/net/unix_socket.h"
 #include "common/security/secret.h"
 #include "common/wire/deadline.h"
 #include "common/wire/status.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 #include "worker/connection/grpc/call.h"
+#include "worker/connection/grpc/local_sockets.h"
 
 namespace sluice {
 namespace {
@@ -24,7 +26,12 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(100);  // between two 
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
 constexpr absl::Duration kProbe = absl::Seconds(1);
 
-grpc::ChannelArguments Arguments(Connection connection) {
+bool IsLoopback(const std::string& target) {
+  const auto address = ParseAddress(target);
+  return address.ok() && address->IsLocal() && !address->is_unix();
+}
+
+grpc::ChannelArguments Arguments(const std::string& target, Connection connection) {
   grpc::ChannelArguments arguments;
   // Nodes of a cluster reach each other directly, even if the environment names a proxy.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -40,6 +47,7 @@ grpc::ChannelArguments Arguments(Connection connection) {
     arguments.SetMaxReceiveMessageSize(kMaxTensorMessage);
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // as many as it takes
   }
+  if (IsLoopback(target)) SendWithoutPace(arguments);
   return arguments;
 }
 
@@ -63,7 +71,7 @@ GrpcChannel::GrpcChannel(const std::string& address, CredentialsSource credentia
     unix_path_ = std::string(path);
   } else if (credentials_ == nullptr) {
     channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                         Arguments(connection_));
+                                         Arguments(address_, connection_));
   }
 }
 
@@ -87,8 +95,8 @@ absl::Status GrpcChannel::RenewCredentials() {
   options.pem_root_certs = std::move(now->authority);
   options.pem_private_key = std::move(now->key);
   options.pem_cert_chain = std::move(now->certificate);
-  channel_ =
-      grpc::CreateCustomChannel(address_, grpc::SslCredentials(options), Arguments(connection_));
+  channel_ = grpc::CreateCustomChannel(address_, grpc::SslCredentials(options),
+                                       Arguments(address_, connection_));
   Wipe(options.pem_private_key);
   return absl::OkStatus();
 }
@@ -100,7 +108,7 @@ absl::Status GrpcChannel::ConnectToUnix(absl::Duration timeout) {
     auto connected = ConnectUnix(unix_path_);
     if (connected.ok()) {
       channel_ = grpc::CreateCustomInsecureChannelFromFd(address_, connected->Release(),
-                                                         Arguments(connection_));
+                                                         Arguments(address_, connection_));
       return absl::OkStatus();
     }
     if (RealClock().Now() >= end) return connected.status();

@@ -2,10 +2,12 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -412,6 +414,33 @@ TEST(GrpcConnectionTest, ReachesTheNextServerOnItsUnixSocket) {
 }
 
 // ---- A server that is not there ----
+
+// The congestion control of this process's TCP sockets of which one end has the port.
+std::vector<std::string> CongestionAt(uint16_t port) {
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    sockaddr_in6 own = {}, peer = {};
+    socklen_t size = sizeof(own), peer_size = sizeof(peer);
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) != 0) continue;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) continue;
+    if (ntohs(own.sin6_port) != port && ntohs(peer.sin6_port) != port) continue;
+    char name[16] = "";
+    socklen_t length = sizeof(name);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) == 0) found.emplace_back(name);
+  }
+  return found;
+}
+
+TEST(GrpcConnectionTest, SendsWithoutPaceWithinAMachine) {
+  const ServerWorld world(Sync(1));
+  GrpcConnectionOptions options;
+  options.address = world.address().ToString();
+  const auto connection = ConnectOverGrpc(options);
+  ASSERT_THAT(connection, IsOk());
+  // The worker's socket, and the server's two descriptors of the other end.
+  EXPECT_THAT(CongestionAt(world.address().port), ::testing::ElementsAre("reno", "reno", "reno"));
+}
 
 // A port of this machine that is taken; connections to it are refused until Listen().
 class TakenPort {
