@@ -61,7 +61,7 @@ void sluice_client::NoteStatus() {
              welcome.pushes_before,
              step.value(),
              welcome.schedule.FactorAt(step),
-             client_->parameters_complete() ? 1 : 0};
+             complete_ && client_->parameters_complete() ? 1 : 0};
 }
 
 absl::Status sluice_client::BeginJoin() {
@@ -91,6 +91,7 @@ absl::Status sluice_client::Join(SessionRole role, std::unique_ptr<ParameterClie
   request.optimizer = optimizer_;
   request.memory = gradient_.shared;
   absl::Status joined = joining->Join(request, parameters_);
+  if (role == SessionRole::kObserver) complete_ = joining->parameters_complete();
   if (joined.ok()) *client = std::move(joining);
   return joined;
 }
@@ -142,7 +143,10 @@ absl::Status sluice_client::AwaitEnd() {
   // Observes before it leaves, because a server without sessions would end.
   absl::Status status = Join(SessionRole::kObserver, &observer_);
   if (status.ok()) status = Leave();
-  if (status.ok()) status = observer_->AwaitEnd(parameters_);
+  if (status.ok()) {
+    status = observer_->AwaitEnd(parameters_);
+    complete_ = observer_->parameters_complete();
+  }
   if (status.ok()) final_step_ = round_.step = observer_->step();
   return status;
 }

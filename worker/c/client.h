@@ -68,6 +68,7 @@ struct sluice_client {
   absl::optional<sluice::Step> final_step_;  // after AwaitEnd()
   sluice::RoundReport round_;                // written by the call that works
   Part part_ = Part::kNew;                   // likewise
+  bool complete_ = true;                     // the observer's parameters; likewise
   sluice_status status_ = {};
   std::unique_ptr<sluice::CallThread> calls_;  // destroyed first, after its calls
 };

@@ -172,7 +172,7 @@ SLUICE_API void sluice_client_free(sluice_client* client);
  * parameters or the gradient are used. */
 
 /* Joins the job. If the job has no parameters yet, those in `parameters` become the job's;
- * otherwise the job's replace them. Called first. */
+ * otherwise the job's replace them. The gradient's buffer holds zeroes afterwards. Called first. */
 SLUICE_API sluice_code sluice_join(sluice_client* client);
 
 /* Pushes the gradient, which was computed on `samples` samples and on the parameters that the

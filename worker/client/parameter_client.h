@@ -47,7 +47,8 @@ class ParameterClient {
 
   // Joins a job. On entry `parameters` hold the model's own. If the job has no parameters yet, they
   // become the job's; otherwise the job's replace them. After an error they are the model's own
-  // again.
+  // again: a worker keeps a copy of them until this returns, in `request.memory` if it has that,
+  // which holds zeroes then. An observer keeps none, and after an error has perhaps a mixture.
   absl::Status Join(const JoinRequest& request, absl::Span<float> parameters);
 
   // Pushes a gradient that was computed on `samples` samples and on the parameters that this worker
@@ -92,7 +93,9 @@ class ParameterClient {
   // Whether this process has pushed in an earlier session.
   enum class Earlier { kNothing, kPushed };
   absl::Status Begin(Earlier earlier, absl::Span<float> parameters);
-  absl::Status TryToBegin(Earlier earlier, const SharedFloats* own, absl::Span<float> parameters);
+  absl::Status BeginWith(absl::Span<const float> own, Earlier earlier,
+                         absl::Span<float> parameters);
+  absl::Status TryToBegin(Earlier earlier, absl::Span<float> parameters);
   absl::Status TakeOthers(const PullRequest& request, absl::Span<float> parameters);
   absl::Status Rejoin();
   void LogReturn() const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
 #include "worker/client/parameter_client.h"
@@ -62,17 +63,34 @@ absl::Status ParameterClient::OpenSession() {
   return absl::OkStatus();
 }
 
-// Offers `parameters` to a job that has none, and fills them with the job's. If the session breaks,
-// it does so in a later one. A mixture is not offered.
+// A worker that joins first takes back its own parameters after an error. Its gradient is not there
+// yet, so the gradient's memory keeps them if this knows it: a vector of its own would be the
+// third. A worker that joins again keeps none, because its gradient is still to be pushed: then a
+// pull that breaks off leaves a mixture, as in PushPull().
 absl::Status ParameterClient::Begin(Earlier earlier, absl::Span<float> parameters) {
-  // A pull that breaks off leaves a mixture in `parameters`.
-  absl::optional<SharedFloats> own;
-  if (complete_) own = Share({parameters.begin(), parameters.end()});
+  if (earlier == Earlier::kPushed || request_.role != SessionRole::kWorker) {
+    return BeginWith({}, earlier, parameters);
+  }
+  const bool fits =
+      request_.memory != nullptr && request_.memory->floats().size() == parameters.size();
+  std::vector<float> vector(fits ? 0 : parameters.size());
+  const absl::Span<float> own = fits ? request_.memory->floats() : absl::MakeSpan(vector);
+  std::copy(parameters.begin(), parameters.end(), own.begin());
+  absl::Status begun = BeginWith(own, earlier, parameters);
+  if (fits) std::fill(own.begin(), own.end(), 0.0F);
+  return begun;
+}
+
+// Offers `parameters` to a job that has none, and fills them with the job's. If the session breaks,
+// it does so in a later one. A mixture is not offered. After an error `parameters` are `own` again,
+// unless that is empty.
+absl::Status ParameterClient::BeginWith(absl::Span<const float> own, Earlier earlier,
+                                        absl::Span<float> parameters) {
   for (int attempt = 0;; ++attempt) {
-    const absl::Status begun = TryToBegin(earlier, own.has_value() ? &*own : nullptr, parameters);
+    const absl::Status begun = TryToBegin(earlier, parameters);
     if (begun.ok()) return begun;
-    if (own.has_value()) std::copy(own->values.begin(), own->values.end(), parameters.begin());
-    complete_ = own.has_value();
+    std::copy(own.begin(), own.end(), parameters.begin());
+    complete_ = complete_ || !own.empty();
     if (!IsLost(begun) || attempt == kMaxRejoins) return begun;
     LOG(WARNING) << Shown(request_.worker) << " joins again: " << begun.message();
     const absl::Status rejoined = Rejoin();
@@ -80,22 +98,20 @@ absl::Status ParameterClient::Begin(Earlier earlier, absl::Span<float> parameter
   }
 }
 
-// `own` are null if they are a mixture.
-absl::Status ParameterClient::TryToBegin(Earlier earlier, const SharedFloats* own,
-                                         absl::Span<float> parameters) {
+absl::Status ParameterClient::TryToBegin(Earlier earlier, absl::Span<float> parameters) {
   PullRequest first;
   first.session = welcome_.session;
   first.min_step = welcome_.step;
   // With `after` the server answers only when it does not read this worker's memory any more.
   if (earlier == Earlier::kPushed) first.after = welcome_.last_sequence;
   if (!server_has_parameters_ && request_.role == SessionRole::kWorker) {
-    if (own == nullptr) return TakeOthers(first, parameters);
-    auto initialized = connection_->Initialize(welcome_.session, *own);
+    if (!complete_) return TakeOthers(first, parameters);
+    auto initialized = connection_->Initialize(welcome_.session, parameters);
     // The server receives one offer at a time; the others wait.
     while (absl::IsDeadlineExceeded(initialized.status())) {
       LOG(WARNING) << Shown(request_.worker)
                    << " offers its parameters again: " << initialized.status().message();
-      initialized = connection_->Initialize(welcome_.session, *own);
+      initialized = connection_->Initialize(welcome_.session, parameters);
     }
     if (!initialized.ok()) return initialized.status();
     // The worker has these parameters, and needs only the pull's header.

@@ -90,10 +90,11 @@ class ServerConnection {
   // earlier if an event may have changed the server's answer.
   virtual void AwaitRetry(absl::Duration longest) = 0;
 
-  // Offers the job its first parameters. The server accepts the first offer only.
+  // Offers the job its first parameters. The server accepts the first offer only. What is being
+  // sent is a copy, a chunk at a time: nobody reads `parameters` after the call.
   // DEADLINE_EXCEEDED: its turn has not come; offer again.
   virtual absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
-                                                       const SharedFloats& parameters) = 0;
+                                                       absl::Span<const float> parameters) = 0;
 
   // Starts to push a gradient of `elements` elements, and returns at once.
   virtual std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,

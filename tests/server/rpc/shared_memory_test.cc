@@ -212,7 +212,7 @@ TEST(SharedConnectionTest, PushesAndPullsThroughSharedMemory) {
   join.memory = memory;
   const auto welcome = connection->Join(join);
   ASSERT_THAT(welcome, IsOk());
-  ASSERT_THAT(connection->Initialize(welcome->session, Share(Values(kSize, 10))), IsOk());
+  ASSERT_THAT(connection->Initialize(welcome->session, Values(kSize, 10)), IsOk());
   for (uint64_t step = 0; step < 5; ++step) {
     std::fill(memory->floats().begin(), memory->floats().end(), static_cast<float>(step));
     PushHeader header;

@@ -2,7 +2,7 @@
 // of its gradients is --gradient, and the optimizer is SGD with learning rate 1, so that without
 // momentum the parameters are exactly minus the sum of the steps' reduced gradients. On request it
 // stops on the way, there to be killed, or reports losses that rise. At its end it says what it
-// holds, and how many of its pushes counted, as it was told.
+// holds, how many of its pushes counted, as it was told, and how much memory it needed.
 //
 //   pushing_worker_program --steps=N --gradient=G [--stop-at-step=S [--in-push] [--die]]
 //   [--bad-from-step=S [--bad-above-rate=R]] and a job's flags, of which --push-encoding holds for
@@ -10,6 +10,7 @@
 
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -203,11 +204,20 @@ absl::optional<float> LossAt(const Flags& flags, Step step, double rate) {
   return late && rate > flags.bad_above_rate ? 7.0F : 2.0F;
 }
 
+// The most memory that this process ever held, with what it shares, in bytes.
+int64_t PeakMemory() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{1024} * usage.ru_maxrss;
+}
+
 void SayEnd(Step step, uint64_t counted, const std::vector<float>& parameters) {
   const auto range = std::minmax_element(parameters.begin(), parameters.end());
-  std::cout << absl::StrFormat("parameters at step %d: %.9g to %.9g\npushes that counted: %d\n",
-                               step.value(), *range.first, *range.second, counted)
-            << std::flush;
+  std::cout
+      << absl::StrFormat(
+             "parameters at step %d: %.9g to %.9g\npushes that counted: %d\npeak memory: %d\n",
+             step.value(), *range.first, *range.second, counted, PeakMemory())
+      << std::flush;
 }
 
 absl::Status Work(const Flags& flags, const Job& job) {
@@ -215,7 +225,6 @@ absl::Status Work(const Flags& flags, const Job& job) {
   // As RemoteOptimizer: the server reads it there, if it can.
   auto memory = SharedMemory::Create(flags.elements);
   if (!memory.ok()) return memory.status();
-  std::fill((*memory)->floats().begin(), (*memory)->floats().end(), flags.gradient);
   const SharedFloats gradient = {(*memory)->floats(), *memory};
   request.memory = *memory;
   auto connection = job.context().Connect();
@@ -225,6 +234,8 @@ absl::Status Work(const Flags& flags, const Job& job) {
   std::vector<float> parameters(flags.elements, 0.0F);
   const absl::Status joined = client.Join(request, absl::MakeSpan(parameters));
   if (!joined.ok()) return joined;
+  // Not before it has joined, as programs do: until then it holds a copy of its parameters.
+  std::fill((*memory)->floats().begin(), (*memory)->floats().end(), flags.gradient);
   std::cout << absl::StrCat("joined at step ", client.step().value(), "\n") << std::flush;
   RoundLog rounds(flags.report_every > 0 ? absl::Seconds(flags.report_every)
                                          : absl::InfiniteDuration());

@@ -113,13 +113,13 @@ void ShardConnection::AwaitRetry(absl::Duration) {
 }
 
 absl::StatusOr<InitializeOutcome> ShardConnection::Initialize(SessionId session,
-                                                              const SharedFloats& parameters) {
+                                                              absl::Span<const float> parameters) {
   if (before_initialize_) before_initialize_();
   if (Takes(delayed_offers_)) return absl::DeadlineExceededError("Deadline Exceeded");
   auto start = shard_->BeginInitialize(session);
   if (!start.ok()) return start.status();
   if (start->parameters == nullptr) return start->answer;
-  const absl::Status added = start->parameters->Add(ChunkOf(0, parameters.values));
+  const absl::Status added = start->parameters->Add(ChunkOf(0, parameters));
   if (!added.ok()) return added;
   return shard_->FinishInitialize(std::move(start->parameters));
 }

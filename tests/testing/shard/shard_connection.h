@@ -66,7 +66,7 @@ class ShardConnection final : public ServerConnection {
   absl::StatusOr<JobEvent> NextEvent(absl::Duration longest) override;
   void AwaitRetry(absl::Duration longest) override;
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
-                                               const SharedFloats& parameters) override;
+                                               absl::Span<const float> parameters) override;
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch) override;
   void UsePullEncoding(const Encoding& /*encoding*/) override {}

@@ -74,7 +74,7 @@ class SlowLink final : public ServerConnection {
   }
   void AwaitRetry(absl::Duration longest) override { connection_->AwaitRetry(longest); }
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
-                                               const SharedFloats& parameters) override {
+                                               absl::Span<const float> parameters) override {
     return connection_->Initialize(session, parameters);
   }
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,

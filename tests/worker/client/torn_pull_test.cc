@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/tensor/shared_memory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/outcome.h"
@@ -174,6 +175,23 @@ TEST_F(TornPullTest, LeavesAModelAsItWasIfJoiningFails) {
   twin_->TearPull([this] { twin_->LoseServer(); });
   EXPECT_THAT(Join(), HasCode(absl::StatusCode::kUnavailable, HasSubstr("come back")));
   EXPECT_EQ(parameters_, Values({10, 10, 10}));
+}
+
+TEST_F(TornPullTest, KeepsAModelsOwnParametersInTheMemoryOfItsGradientMeanwhile) {
+  ASSERT_THAT(world_.Join("b"), IsOk());
+  ASSERT_THAT(world_.Initialize({4, 5, 6}), IsOk());
+  JoinRequest request = WorkerRequest("a");
+  const auto memory = SharedMemory::Create(parameters_.size());
+  ASSERT_THAT(memory, IsOk());
+  request.memory = *memory;
+  twin_->TearPull([&] {
+    EXPECT_THAT((*memory)->floats(), ::testing::ElementsAre(10, 10, 10));
+    twin_->LoseServer();
+  });
+  EXPECT_THAT(client_->Join(request, absl::MakeSpan(parameters_)),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("come back")));
+  EXPECT_EQ(parameters_, Values({10, 10, 10}));
+  EXPECT_THAT((*memory)->floats(), ::testing::ElementsAre(0, 0, 0));
 }
 
 TEST_F(TornPullTest, OffersAModelsOwnParametersThoughAPullHadBegunToReplaceThem) {

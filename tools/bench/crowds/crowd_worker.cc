@@ -51,16 +51,13 @@ absl::StatusOr<std::unique_ptr<CrowdWorker>> CrowdWorker::Connect(const CrowdOpt
   if (!request.ok()) return request.status();
   auto connection = ConnectTo(options.address);
   if (!connection.ok()) return connection.status();
-  SharedFloats pushed = gradient;
   if (options.shared_memory) {
     auto memory = SharedMemory::Create(options.elements);
     if (!memory.ok()) return memory.status();
-    absl::c_copy(gradient.values, (*memory)->floats().begin());
-    pushed = {(*memory)->floats(), *memory};
     request->memory = *std::move(memory);
   }
   return std::unique_ptr<CrowdWorker>(
-      new CrowdWorker(options, std::move(pushed), *std::move(request), *std::move(connection)));
+      new CrowdWorker(options, gradient, *std::move(request), *std::move(connection)));
 }
 
 CrowdWorker::CrowdWorker(const CrowdOptions& options, SharedFloats gradient, JoinRequest request,
@@ -71,7 +68,14 @@ CrowdWorker::CrowdWorker(const CrowdOptions& options, SharedFloats gradient, Joi
       parameters_(options.elements),
       client_(std::move(connection)) {}
 
-absl::Status CrowdWorker::Join() { return client_.Join(request_, absl::MakeSpan(parameters_)); }
+absl::Status CrowdWorker::Join() {
+  const absl::Status joined = client_.Join(request_, absl::MakeSpan(parameters_));
+  if (!joined.ok() || request_.memory == nullptr) return joined;
+  const absl::Span<float> memory = request_.memory->floats();  // holds zeroes now
+  absl::c_copy(gradient_.values, memory.begin());
+  gradient_ = {memory, request_.memory};
+  return joined;
+}
 
 absl::Status CrowdWorker::Work(StopFlag& stop) {
   while (!stop.WaitFor(compute_)) {

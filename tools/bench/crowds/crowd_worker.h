@@ -67,7 +67,7 @@ class CrowdWorker {
   void Note(Disposition disposition, double seconds);
 
   const absl::Duration compute_;
-  const SharedFloats gradient_;
+  SharedFloats gradient_;
   const JoinRequest request_;
   std::vector<float> parameters_;
   ParameterClient client_;

@@ -18,11 +18,15 @@ uint32_t Mix(uint32_t value) {
 
 std::vector<float> SyntheticGradient(uint64_t elements) {
   std::vector<float> gradient(elements);
-  for (uint64_t i = 0; i < elements; ++i) {
+  WriteSyntheticGradient(absl::MakeSpan(gradient));
+  return gradient;
+}
+
+void WriteSyntheticGradient(absl::Span<float> gradient) {
+  for (size_t i = 0; i < gradient.size(); ++i) {
     const auto noise = static_cast<int32_t>(Mix(static_cast<uint32_t>(i)));
     gradient[i] = std::ldexp(static_cast<float>(noise), -40);
   }
-  return gradient;
 }
 
 absl::Status CheckParameters(absl::Span<const float> gradient, uint64_t steps,

@@ -17,6 +17,7 @@ inline constexpr double kLearningRate = 1.0 / 64;
 // mantissa. So a codec can compress them about as little as a real gradient.
 // peers/participant.py makes the same values.
 std::vector<float> SyntheticGradient(uint64_t elements);
+void WriteSyntheticGradient(absl::Span<float> gradient);
 
 // Returns an error unless `parameters` are what plain SGD makes of zeros in `steps` steps with
 // `gradient`. All workers push the same gradient, so it is also their mean.

@@ -3,12 +3,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/logging.h"
 #include "common/base/malloc_tuning.h"
@@ -55,6 +55,13 @@ ServerOptions OptionsFor(const Participant& participant, const SluiceOptions& sl
   return options;
 }
 
+// As a program does, it writes the gradient after it has joined: there are never three vectors.
+SharedFloats GradientIn(const std::shared_ptr<const SharedMemory>& memory, uint64_t elements) {
+  if (memory == nullptr) return Share(SyntheticGradient(elements));
+  WriteSyntheticGradient(memory->floats());
+  return {memory->floats(), memory};
+}
+
 }  // namespace
 
 absl::Status RunSluiceServer(const Participant& participant, SocketKind socket,
@@ -98,18 +105,16 @@ absl::Status RunSluiceWorker(const Participant& participant, const SluiceOptions
   if (!connection.ok()) return connection.status();
   auto request = JoinAs(participant);
   if (!request.ok()) return request.status();
-  SharedFloats gradient = Share(SyntheticGradient(participant.elements));
   if (sluice_options.shared_memory) {
     auto memory = SharedMemory::Create(participant.elements);
     if (!memory.ok()) return memory.status();
-    absl::c_copy(gradient.values, (*memory)->floats().begin());
-    gradient = {(*memory)->floats(), *memory};
     request->memory = *std::move(memory);
   }
   std::vector<float> parameters(participant.elements);
   ParameterClient client(*std::move(connection));
   const absl::Status joined = client.Join(*request, absl::MakeSpan(parameters));
   if (!joined.ok()) return joined;
+  const SharedFloats gradient = GradientIn(request->memory, participant.elements);
   const absl::Status answered = AnswerParent("", [&] {
     return client.PushPull(gradient, 1, absl::nullopt, absl::MakeSpan(parameters)).status();
   });

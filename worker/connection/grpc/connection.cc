@@ -39,16 +39,17 @@ constexpr int kMostAutomatic = 8;  // connections with --connections=auto
 
 constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParams";
 
-// Writes the header and then the chunks. If the server answers before it has read all of them, the
-// rest is not sent.
-void WriteVector(const google::protobuf::MessageLite& header, const SharedFloats& vector,
+// Writes the header and then copies of the chunks. If the server answers before it has read all of
+// them, the rest is not sent.
+void WriteVector(const google::protobuf::MessageLite& header, absl::Span<const float> vector,
                  Checksums checksums, GrpcStream& stream) {
-  if (!stream.Write(EncodeMessage(header), Follows::kMoreAtOnce)) return;
-  uint64_t unsent = vector.values.size();
-  ForEachChunk(0, vector, checksums, [&](const grpc::ByteBuffer& chunk, uint64_t count) {
-    unsent -= count;
-    return stream.Write(chunk, unsent == 0 ? Follows::kNothing : Follows::kMore);
-  });
+  bool open = stream.Write(EncodeMessage(header), Follows::kMoreAtOnce);
+  for (uint64_t begin = 0; open && begin < vector.size(); begin += kChunkElements) {
+    const auto part = vector.subspan(begin, kChunkElements);
+    const bool last = begin + part.size() == vector.size();
+    open = stream.Write(EncodeChunk(begin, Share({part.begin(), part.end()}), checksums),
+                        last ? Follows::kNothing : Follows::kMore);
+  }
 }
 
 class GrpcConnection final : public ServerConnection {
@@ -117,8 +118,8 @@ class GrpcConnection final : public ServerConnection {
   }
 
   absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
-                                               const SharedFloats& parameters) override {
-    GrpcStream stream(*streams_, kInitializeParams, TransferTimeout(parameters.values.size()),
+                                               absl::Span<const float> parameters) override {
+    GrpcStream stream(*streams_, kInitializeParams, TransferTimeout(parameters.size()),
                       options_.token);
     v1::InitializeParamsRequest header;
     header.mutable_header()->set_session(session.value());

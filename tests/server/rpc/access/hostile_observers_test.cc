@@ -35,7 +35,7 @@ class HostileObserversTest : public ::testing::Test {
     const auto welcome = worker_->Join(WorkerRequest("a"));
     EXPECT_THAT(welcome, IsOk());
     session_ = welcome->session;
-    EXPECT_THAT(worker_->Initialize(session_, Share({1, 2, 3})), IsOk());
+    EXPECT_THAT(worker_->Initialize(session_, std::vector<float>{1, 2, 3}), IsOk());
   }
 
   std::unique_ptr<ServerConnection> Connect(Role role) const {

@@ -69,7 +69,7 @@ void ExpectRoundTrip(uint32_t size) {
     gradient[i] = static_cast<float>(i % 7);
     expected[i] = parameters[i] - gradient[i];
   }
-  const auto initialized = connection->Initialize(welcome->session, Share(parameters));
+  const auto initialized = connection->Initialize(welcome->session, parameters);
   ASSERT_THAT(initialized, IsOk());
   EXPECT_TRUE(initialized->accepted);
   EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(gradient)), Applied(1));
@@ -101,7 +101,7 @@ TEST(GrpcConnectionTest, KeepsItsParametersIfTheyAreTheLatest) {
   const auto connection = ConnectTo(world.address().ToString());
   const auto welcome = connection->Join(WorkerRequest("a"));
   ASSERT_THAT(welcome, IsOk());
-  ASSERT_THAT(connection->Initialize(welcome->session, Share(Values({1, 2, 3}))), IsOk());
+  ASSERT_THAT(connection->Initialize(welcome->session, Values({1, 2, 3})), IsOk());
   PullRequest request = PullOf(*welcome, 0);
   request.have_step = Step(0);
   Values held = {7, 8, 9};
@@ -167,7 +167,7 @@ TEST(GrpcConnectionTest, StopsSendingAPushThatWasAnsweredAtItsHeader) {
   const auto welcome = connection->Join(WorkerRequest("a", size));
   ASSERT_THAT(welcome, IsOk());
   const Values ones(size, 1);
-  ASSERT_THAT(connection->Initialize(welcome->session, Share(ones)), IsOk());
+  ASSERT_THAT(connection->Initialize(welcome->session, ones), IsOk());
   EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(ones)), Applied(1));
   EXPECT_THAT(PushThrough(*connection, HeaderOf(*welcome, 1, 0), Share(ones)),
               Repeated(Disposition::kApplied, 1));
@@ -316,7 +316,7 @@ TEST(GrpcConnectionTest, OpensItsFurtherConnectionsAnewWhenItReconnects) {
   auto welcome = (*connection)->Join(WorkerRequest("a", kSize));
   ASSERT_THAT(welcome, IsOk());
   const SharedFloats values = Share(Values(kSize, 1));
-  ASSERT_THAT((*connection)->Initialize(welcome->session, values), IsOk());
+  ASSERT_THAT((*connection)->Initialize(welcome->session, values.values), IsOk());
   fails = true;
   EXPECT_THAT(PushThrough(**connection, HeaderOf(*welcome, 1, 0), values), Applied(1));
   fails = false;
@@ -368,7 +368,7 @@ TEST(GrpcConnectionTest, PresentsItsToken) {
   const auto friendly = ConnectTo(address, "secret");
   const auto welcome = friendly->Join(WorkerRequest("a"));
   ASSERT_THAT(welcome, IsOk());
-  EXPECT_THAT(friendly->Initialize(welcome->session, Share(Values({1, 2, 3}))), IsOk());
+  EXPECT_THAT(friendly->Initialize(welcome->session, Values({1, 2, 3})), IsOk());
   EXPECT_THAT(PushThrough(*friendly, HeaderOf(*welcome, 1, 0), Share(Values({1, 1, 1}))),
               Applied(1));
   Values parameters(3);
