@@ -104,9 +104,9 @@ absl::Status CheckFlagsOfServer(const CLI::App& app, const JobFlags& flags, int 
   }
   if (found.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(absl::StrJoin(found, ", "), found.size() == 1 ? " is a flag" : " are flags",
-                   " of the server, which runs elsewhere (--server=", Shown(flags.server),
-                   "); leave out here, and give to sluice_server"));
+      absl::StrCat("flags of the server, which runs elsewhere (--server=", Shown(flags.server),
+                   "), were given here: ", absl::StrJoin(found, ", "),
+                   "; leave them out, and give them to sluice_server"));
 }
 
 absl::StatusOr<LearningRateSchedule> ScheduleFrom(const JobFlags& flags) {

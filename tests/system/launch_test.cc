@@ -355,13 +355,14 @@ TEST_F(StandaloneTest, RefusesEncodingsThatCannotBeMeant) {
 
 TEST_F(StandaloneTest, AWorkerRefusesFlagsOfAServerThatRunsElsewhere) {
   const std::string elsewhere = "--server=127.0.0.1:1";
-  EXPECT_THAT(OutputOf(Train(data_, {"--mode", "ssp", elsewhere}), 2),
-              HasSubstr("--mode is a flag of the server, which runs elsewhere "
-                        "(--server=127.0.0.1:1); leave out here, and give to sluice_server\n"));
+  EXPECT_THAT(
+      OutputOf(Train(data_, {"--mode", "ssp", elsewhere}), 2),
+      HasSubstr("flags of the server, which runs elsewhere (--server=127.0.0.1:1), were given "
+                "here: --mode; leave them out, and give them to sluice_server\n"));
   EXPECT_THAT(
       OutputOf({RunfilePath("worker/torch/examples/example"), elsewhere, "--slack=3", "--lease=9"},
                2),
-      HasSubstr("--lease, --slack are flags of the server"));
+      HasSubstr("were given here: --lease, --slack; leave them out"));
 }
 
 TEST_F(StandaloneTest, AWorkerIgnoresFlagsOfAServerInTheEnvironmentAndInFiles) {
