@@ -8,16 +8,25 @@ namespace sluice {
 
 absl::optional<Arriving> InFlightLimit::LetIn(const absl::optional<Rank>& first_missing,
                                               ReductionOrder order) {
+  if (waiting_.empty()) return absl::nullopt;
   const uint64_t used = inside_.size() + journaled_;
-  if (waiting_.empty() || used >= capacity_) return absl::nullopt;
+  const bool full = used >= capacity_;
+  exceeded_ = exceeded_ && inside_.size() >= capacity_;
+  // All that are in flight may be held until the reserved one is there.
+  if (full && !(exceeded_ && !ReservedIsUsed(first_missing))) return absl::nullopt;
   // Otherwise only the reserved vector is free.
-  const bool any_may_enter = used < capacity_ - 1 || ReservedIsUsed(first_missing);
+  const bool any_may_enter = !full && (used < capacity_ - 1 || ReservedIsUsed(first_missing));
   const Queue::iterator next =
       any_may_enter ? FirstWaiting(order) : FirstWaitingOf(first_missing.value_or(Rank()));
   if (next == waiting_.end()) return absl::nullopt;
   absl::optional<Arriving> push = Take(next);
   inside_[push->header.session] = {push->rank, push->cancel, nullptr};
   return push;
+}
+
+void InFlightLimit::SetCapacity(uint32_t capacity) {
+  exceeded_ = exceeded_ || (capacity < capacity_ && inside_.size() >= capacity);
+  capacity_ = capacity;
 }
 
 bool InFlightLimit::IsInside(Queue::const_iterator push) const {

@@ -54,8 +54,9 @@ class InFlightLimit {
   // `capacity` is the number of vectors, at least kFewest.
   explicit InFlightLimit(uint32_t capacity) : capacity_(capacity) {}
 
-  // Changes it. If more are in flight, they stay, and the next enters when fewer are.
-  void SetCapacity(uint32_t capacity) { capacity_ = capacity; }
+  // Changes it. If as many are in flight, or more, they stay. Until there are fewer, only the
+  // reserved vector is free: it is then beyond the capacity.
+  void SetCapacity(uint32_t capacity);
 
   // The most pushes of one session that may wait. A worker sends one push after the other; further
   // ones are repeats of a push whose first call has not ended yet. Each holds its header and
@@ -133,6 +134,7 @@ class InFlightLimit {
   Arriving Take(Queue::iterator push);
 
   uint32_t capacity_;
+  bool exceeded_ = false;  // since a smaller SetCapacity() as many were in flight, or more
   uint64_t journaled_ = 0;
   Queue waiting_;
   std::set<Turn> turns_;                    // those that wait, in order of their ranks

@@ -136,6 +136,30 @@ TEST_F(InFlightLimitTest, AnotherCapacityCountsFromTheNextPush) {
   EXPECT_THAT(LetIn(limit), ElementsAre(5));
 }
 
+// All that are in flight may be held until the gradient of the lowest rank is there.
+TEST_F(InFlightLimitTest, TheReservedVectorIsFreeEvenIfASmallerCapacityIsExceeded) {
+  InFlightLimit limit(10);
+  for (const uint64_t session : {5, 6, 7, 8, 9}) Wait(limit, session);
+  EXPECT_THAT(LetIn(limit, Of(1)), ElementsAre(5, 6, 7, 8, 9));
+  limit.SetCapacity(3);
+  for (const uint64_t session : {4, 1, 2}) Wait(limit, session);
+  EXPECT_THAT(LetIn(limit, Of(1)), ElementsAre(1));
+  EXPECT_THAT(LetIn(limit, Of(1)), IsEmpty());
+  limit.Release(SessionId(1));
+  EXPECT_THAT(LetIn(limit, Of(2)), ElementsAre(2));
+}
+
+TEST_F(InFlightLimitTest, TheSameCapacityAgainFreesNothing) {
+  InFlightLimit limit(3);
+  for (const uint64_t session : {5, 6}) Wait(limit, session);
+  EXPECT_THAT(LetIn(limit, Of(1)), ElementsAre(5, 6));
+  Wait(limit, 1);
+  EXPECT_THAT(LetIn(limit, Of(1)), ElementsAre(1));
+  limit.SetCapacity(3);
+  Wait(limit, 2);
+  EXPECT_THAT(LetIn(limit, Of(2)), IsEmpty());
+}
+
 TEST_F(InFlightLimitTest, HasOnePushOfASessionAtATime) {
   InFlightLimit limit(10);
   Wait(limit, 1);
