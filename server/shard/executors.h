@@ -21,8 +21,8 @@ struct Executors {
   // Waits until no task is left.
   void Drain();
 
-  std::unique_ptr<Executor> arrivals;   // checks and decodes large chunks; takes offers
-  std::unique_ptr<Executor> steps;      // accumulates, applies, takes checkpoints; one thread
+  std::unique_ptr<Executor> arrivals;  // checks and decodes large chunks; copies initial parameters
+  std::unique_ptr<Executor> steps;     // accumulates, applies, takes checkpoints; one thread
   std::unique_ptr<Executor> encodings;  // makes the messages of large pulls
   std::unique_ptr<Executor> summaries;  // for the Inspector
   std::unique_ptr<Executor> hooks;      // ShardOptions::on_attachments; one thread

@@ -33,6 +33,9 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
   if (parallel_ == nullptr) parallel_ = absl::make_unique<Serial>();
 }
 
+// A task may give tasks to other executors, so all of them are there until none is left.
+Shard::~Shard() { executors_.Drain(); }
+
 // ---- Membership ----
 
 absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener listener) {

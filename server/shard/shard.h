@@ -60,6 +60,7 @@ class Shard {
   Shard(const ShardOptions& options, const Clock& clock, JobListener owner = nullptr,
         std::unique_ptr<Parallel> parallel = nullptr, Trace* trace = nullptr,
         Executors executors = Executors::Inline());
+  ~Shard();
   // Start: optional, in this order, before several threads use the shard.
   absl::Status Restore(const ShardCheckpoint& checkpoint);  // DATA_LOSS if its slots do not fit
   // Makes the next journaled step again. FAILED_PRECONDITION if it comes out with other bits.
@@ -170,7 +171,7 @@ class Shard {
   StepJournal* journal_ = nullptr;
   std::function<void(Step)> step_listener_;
   std::unique_ptr<StepExecutor> executor_;  // null at first; only the advancing thread uses it
-  Executors executors_;                     // destroyed first, after their tasks
+  Executors executors_;
 };
 
 }  // namespace sluice
