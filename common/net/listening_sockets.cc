@@ -115,7 +115,7 @@ absl::Status ListeningSockets::OpenTcp(absl::Duration unacknowledged) {
 FileDescriptor ListeningSockets::Accept(const FileDescriptor& listening) const {
   if (address_.is_unix()) return AcceptUnix(listening);
   FileDescriptor accepted(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (accepted.ok()) SendWithoutPaceIfLocal(accepted.get());
+  if (accepted.ok()) SendWithoutPacingIfLocal(accepted.get());
   return accepted;
 }
 

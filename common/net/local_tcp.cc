@@ -9,7 +9,7 @@
 namespace sluice {
 namespace {
 
-constexpr absl::string_view kWithoutPace = "reno";
+constexpr absl::string_view kWithoutPacing = "reno";
 
 // The IP address of one end of a socket.
 struct End {
@@ -40,13 +40,13 @@ bool IsWithinMachine(int socket) {
 
 }  // namespace
 
-void SendWithoutPace(int socket) {
-  setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kWithoutPace.data(),
-             static_cast<socklen_t>(kWithoutPace.size()));
+void SendWithoutPacing(int socket) {
+  setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kWithoutPacing.data(),
+             static_cast<socklen_t>(kWithoutPacing.size()));
 }
 
-void SendWithoutPaceIfLocal(int socket) {
-  if (IsWithinMachine(socket)) SendWithoutPace(socket);
+void SendWithoutPacingIfLocal(int socket) {
+  if (IsWithinMachine(socket)) SendWithoutPacing(socket);
 }
 
 }  // namespace sluice

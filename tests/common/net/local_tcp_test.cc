@@ -39,7 +39,7 @@ FileDescriptor AcceptFrom(in_addr_t from, const ListeningSockets& listening,
   return listening.Accept(listening.sockets()[0]);
 }
 
-TEST(LocalTcpTest, AServerSendsWithoutPaceWithinItsMachine) {
+TEST(LocalTcpTest, AServerSendsWithoutPacingWithinItsMachine) {
   for (const char* address : {"127.0.0.1:0", "0.0.0.0:0"}) {
     const auto listening = ListeningSockets::Open(*ParseAddress(address), absl::Seconds(10));
     ASSERT_THAT(listening, IsOk());
@@ -62,9 +62,9 @@ TEST(LocalTcpTest, TheTwoEndsMayHaveDifferentLoopbackAddresses) {
 TEST(LocalTcpTest, ASocketThatIsNotConnectedKeepsWhatTheSystemChose) {
   const FileDescriptor socket = TcpSocket();
   const std::string chosen = CongestionOf(socket);
-  SendWithoutPaceIfLocal(socket.get());
+  SendWithoutPacingIfLocal(socket.get());
   EXPECT_EQ(CongestionOf(socket), chosen);
-  SendWithoutPace(socket.get());
+  SendWithoutPacing(socket.get());
   EXPECT_EQ(CongestionOf(socket), "reno");
 }
 

@@ -33,7 +33,7 @@ constexpr int kLocalWindow = 8 << 20;
 void TuneForOwnMachine(const Address& address, grpc::ChannelArguments& arguments) {
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kLocalWindow);
-  if (!address.is_unix()) SendWithoutPace(arguments);
+  if (!address.is_unix()) SendWithoutPacing(arguments);
 }
 
 grpc::ChannelArguments Arguments(const std::string& target, Connection connection) {

@@ -25,7 +25,7 @@ namespace sluice {
 namespace {
 
 bool Mutate(int socket, grpc_socket_mutator*) {
-  SendWithoutPace(socket);
+  SendWithoutPacing(socket);
   return true;
 }
 
@@ -38,7 +38,7 @@ constexpr grpc_socket_mutator_vtable kFunctions = {Mutate, Compare, Destroy, {}}
 
 }  // namespace
 
-void SendWithoutPace(grpc::ChannelArguments& arguments) {
+void SendWithoutPacing(grpc::ChannelArguments& arguments) {
   auto* const mutator = new grpc_socket_mutator();
   grpc_socket_mutator_init(mutator, &kFunctions);
   arguments.SetSocketMutator(mutator);  // and owns it

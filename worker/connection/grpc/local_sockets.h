@@ -7,9 +7,9 @@
 
 namespace sluice {
 
-// The sockets of a channel with these arguments send without pace (common/net/local_tcp.h). Call
+// The sockets of a channel with these arguments send without pacing (common/net/local_tcp.h). Call
 // it only for channels to loopback addresses.
-void SendWithoutPace(grpc::ChannelArguments& arguments);
+void SendWithoutPacing(grpc::ChannelArguments& arguments);
 
 }  // namespace sluice
 
