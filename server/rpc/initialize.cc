@@ -119,16 +119,21 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     }
   }
 
-  // The session may end meanwhile, and with it the call.
+  // From here only the task answers. So the call keeps its turn, and no second vector arrives, also
+  // if the session ends meanwhile.
   void Offer() {
+    if (!MayAnswer()) return;
     const auto parameters = std::make_shared<std::unique_ptr<StagedVector>>(std::move(parameters_));
     shard_.executors().arrivals->Run([self = shared_from_this(), parameters] {
-      self->Answer(self->shard_.FinishInitialize(std::move(*parameters)));
+      self->Send(self->shard_.FinishInitialize(std::move(*parameters)));
     });
   }
 
   void Answer(const absl::StatusOr<InitializeOutcome>& outcome) {
-    if (!MayAnswer()) return;
+    if (MayAnswer()) Send(outcome);
+  }
+
+  void Send(const absl::StatusOr<InitializeOutcome>& outcome) {
     if (outcome.ok()) {
       v1::InitializeParamsResponse response;
       response.set_accepted(outcome->accepted);
