@@ -17,8 +17,8 @@ constexpr int kReadBlockBytes = 64 << 10;
 
 // Lets gRPC allocate one block before it reads from a connection. Otherwise (1.51.1) it allocates
 // twice as many bytes as the peer has sent at once, some MB for each connection, and keeps what is
-// not filled for the next message. Mains of servers call this before they start threads. It has no
-// effect if the environment has GRPC_EXPERIMENTS.
+// not filled for the next message. Mains of servers call this before they start threads: it changes
+// the environment variable GRPC_EXPERIMENTS. It has no effect if that names "tcp_read_chunks".
 void BoundReadBuffers();
 
 }  // namespace sluice
