@@ -213,6 +213,18 @@ class ServerElsewhereTest(unittest.TestCase):
         said, errors = follower.communicate(timeout=60)
         self.assertEqual((said, follower.returncode), ("", -signal.SIGINT), errors)
 
+    def test_a_follower_that_ctrl_c_has_interrupted_is_freed_when_its_step_is_made(self):
+        follower = self.worker("forgets_an_interrupted_follower")
+        workers = [self.worker("pushes_when_told", f"--server={self.address}", f"--name={name}") for name in "ab"]
+        self.assertEqual(follower.stdout.readline(), "waits\n")
+        follower.send_signal(signal.SIGINT)
+        self.assertEqual([follower.stdout.readline() for _ in range(2)], ["interrupted\n", "forgotten\n"])
+        for worker in workers:
+            worker.stdin.write("go on\n")
+            worker.stdin.flush()
+        said, errors = follower.communicate(timeout=60)
+        self.assertEqual((said, follower.returncode), ("freed\n", 0), errors)
+
     def test_other_threads_run_while_a_worker_waits(self):
         flags = ["waits_let_threads_run", f"--server={self.address}"]
         workers = [self.worker(*flags, "--name=a"), self.worker(*flags, "--name=b")]

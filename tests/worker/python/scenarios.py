@@ -192,7 +192,7 @@ def interrupted_and_goes_on(job):
     """Ctrl-C interrupts step(), which wait() ends: then the model has the parameters of one step."""
     model = linear()
     optimizer = sluice.DistributedOptimizer(sgd(model.double()), job, model)
-    _until_interrupted(model, optimizer)
+    _until_interrupted(lambda: push(model, optimizer, 1), optimizer._client._waits)  # pylint: disable=protected-access
     optimizer.wait()
     say("weight", model.weight[0, 0].item(), "step", optimizer.last.step)
     push(model, optimizer, 1)
@@ -204,7 +204,7 @@ def interrupted_and_gone(job):
     """Ctrl-C interrupts step(), and the program forgets the optimizer and its model: the library has its memory."""
     model = linear()
     optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
-    _until_interrupted(model, optimizer)
+    _until_interrupted(lambda: push(model, optimizer, 1), optimizer._client._waits)  # pylint: disable=protected-access
     del model, optimizer
     gc.collect()
     (flat, _), = sys.modules["sluice.optimizer"]._LEFT_BEHIND  # pylint: disable=protected-access
@@ -213,16 +213,17 @@ def interrupted_and_gone(job):
     say("weight", flat.values[0].item())
 
 
-def _until_interrupted(model, optimizer):
+def _until_interrupted(call, waits):
+    """Calls a function until Ctrl-C, and says when it waits: when `waits` holds True."""
     def tell():
-        while not optimizer._client._waits[0]:  # pylint: disable=protected-access
+        while not waits[0]:
             pass
         say("waits")
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()
     try:
-        push(model, optimizer, 1)
+        call()
     except KeyboardInterrupt:
         thread.join()
         say("interrupted")
@@ -251,6 +252,19 @@ def follows(job):
     optimizer.leave()
     assert list(follower) == [3] and list(follower) == []
     say("weight", seen.weight[0, 0].item())
+
+
+def forgets_an_interrupted_follower(_job):
+    """Ctrl-C interrupts a follower, and the program goes on without it."""
+    follower = sluice.follow(linear(), server=os.environ["SLUICE_SERVER"])
+    assert next(follower) == 0
+    _until_interrupted(lambda: next(follower), follower._waits)  # pylint: disable=protected-access
+    del follower
+    gc.collect()
+    freeing, = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
+    say("forgotten")
+    freeing.join()
+    say("freed")
 
 
 def follows_what_is_wrong(job):

@@ -1,6 +1,7 @@
 """Sees the steps of a job that others train."""
 
 import ctypes
+import threading
 import weakref
 from typing import List, Mapping, Optional
 
@@ -77,14 +78,14 @@ class Follower:
     def __next__(self) -> int:
         check_not_forked()
         if not self._waits[0]:  # else Ctrl-C has interrupted the wait
-            self._waits[0] = True
+            self._set_waits(True)  # Ctrl-C may come as soon as the function has begun
             code = library.sluice_follow(self._handle, self._every)
             if code != _library.OK:
-                self._waits[0] = False
+                self._set_waits(False)
                 raise _library.last_error(code)
         followed = _library.Followed()
         code = _library.wait(library.sluice_follower_wait, self._handle, followed)
-        self._waits[0] = False
+        self._set_waits(False)
         _library.check(code)
         if followed.ended:
             raise StopIteration
@@ -95,12 +96,21 @@ class Follower:
         self.step, self.incarnation = step, followed.incarnation
         return step
 
+    def _set_waits(self, waits: bool) -> None:
+        self._waits[0] = waits
+        self._finalizer.atexit = not waits  # a wait may take long, and the process ends without it
 
-def _close(handle: ctypes.c_void_p, waits: List[bool], owned: Optional[ctypes.c_void_p], _job: Optional[Job]) -> None:
-    # A fork has none of the library's threads. A wait that Ctrl-C has interrupted may take long: the process ends
-    # without it, and the library keeps the memory that it writes.
-    if forked() or waits[0]:
+
+def _close(handle: ctypes.c_void_p, waits: List[bool], owned: Optional[ctypes.c_void_p], job: Optional[Job]) -> None:
+    if forked():  # it has none of the library's threads
         return
+    if waits[0]:  # Ctrl-C has interrupted it: what was begun may last until the job's next step
+        threading.Thread(target=_free, args=(handle, owned, job), daemon=True).start()
+    else:
+        _free(handle, owned, job)
+
+
+def _free(handle: ctypes.c_void_p, owned: Optional[ctypes.c_void_p], _job: Optional[Job]) -> None:
     library.sluice_follower_free(handle)
     if owned is not None:
         library.sluice_job_free(owned)
