@@ -19,6 +19,7 @@
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
+#include "common/base/progress_line.h"
 #include "common/wire/versions.h"
 #include "tools/evaluate/directory_source.h"
 #include "tools/evaluate/evaluation_report.h"
@@ -45,6 +46,7 @@ struct EvaluateFlags {
   DirectoryOptions directory;
   double interval = absl::ToDoubleSeconds(DirectoryOptions().interval);
   std::string json;
+  bool quiet = false;
   JobFlags job;
 
   absl::Duration patience() const { return absl::Seconds(job.connect_timeout); }
@@ -69,6 +71,7 @@ void AddEvaluateFlags(CLI::App& app, EvaluateFlags& flags) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--json", flags.json, "file to which each evaluation appends a JSON object");
+  app.add_flag("--quiet", flags.quiet, "do not say on stderr how far a long evaluation is");
   AddModelFlags(app, flags.model);
   AddConnectionFlags(app, flags.job);
 }
@@ -99,14 +102,20 @@ absl::StatusOr<std::unique_ptr<ParameterSource>> MakeSource(const EvaluateFlags&
   return MakeServerSource(**job, flags.directory.every, flags.patience(), model);
 }
 
+absl::StatusOr<Evaluation> Measure(Evaluator& model, const Dataset& data,
+                                   const ProgressOutput& progress) {
+  ProgressLine line("evaluating", data.size(), progress, RealClock());
+  return model.Measure(data, [&](int64_t samples) { line.Reach(samples); });
+}
+
 absl::Status EvaluateAll(ParameterSource& source, const Dataset& data, Evaluator& model,
-                         EvaluationReport& report) {
+                         const ProgressOutput& progress, EvaluationReport& report) {
   for (;;) {
     const auto next = source.Next(model);
     if (!next.ok()) return next.status();
     if (!next->has_value()) return report.Finish();
     const absl::Time began = RealClock().Now();
-    const auto evaluation = model.Measure(data);
+    const auto evaluation = Measure(model, data, progress);
     if (!evaluation.ok()) return evaluation.status();
     const absl::Status added = report.Add(**next, *evaluation, RealClock().Now() - began);
     if (!added.ok()) return added;
@@ -125,7 +134,8 @@ absl::Status Run(const EvaluateFlags& flags) {
   absl::optional<Job> job;
   const auto source = MakeSource(flags, *model, &job);
   if (!source.ok()) return source.status();
-  return EvaluateAll(**source, *data, *model, **report);
+  const ProgressOutput progress = flags.quiet ? ProgressOutput() : ProgressOutput::OnStderr();
+  return EvaluateAll(**source, *data, *model, progress, **report);
 }
 
 int ExitCodeOf(const absl::Status& status) {

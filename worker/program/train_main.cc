@@ -169,9 +169,9 @@ absl::Status TrainAndEvaluate(const TrainFlags& flags, const Splits& data, bool 
   const bool shows = speaks && flags.progress != "off";
   Progress progress(shows ? std::cout : silent, RenewsLine(flags.progress), RealClock());
   if (record != nullptr) record->Begin(learner.place());
-  const auto note = [&](int epoch, const LearnReport& report, int64_t samples) {
-    progress.Note(epoch, report, samples);
-    if (record != nullptr) record->Note(epoch, report, samples);
+  const auto note = [&](const TrainedBatch& batch) {
+    progress.Note(batch);
+    if (record != nullptr) record->Note(batch.epoch, batch.report, batch.samples);
   };
   const absl::Status trained = Train(flags.trainer, data.train, learner, note);
   progress.Finish();

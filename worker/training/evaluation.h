@@ -2,6 +2,7 @@
 #define SLUICE_WORKER_TRAINING_EVALUATION_H_
 
 #include <cstdint>
+#include <functional>
 
 namespace sluice {
 
@@ -15,6 +16,9 @@ struct Evaluation {
   double top1 = 0;  // share of the samples
   double top5 = 0;  // share of the samples
 };
+
+// Told after each batch how many samples are done.
+using EvaluationListener = std::function<void(int64_t samples)>;
 
 }  // namespace sluice
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/progress_line.h"
 
 namespace sluice {
 namespace {
@@ -15,15 +17,16 @@ constexpr absl::Duration kPlainInterval = absl::Seconds(5);
 Progress::Progress(std::ostream& out, bool terminal, const Clock& clock)
     : out_(out), terminal_(terminal), clock_(clock), written_(clock.Now()) {}
 
-void Progress::Note(int epoch, const LearnReport& report, int64_t samples) {
-  samples_ += samples;
+void Progress::Note(const TrainedBatch& batch) {
+  samples_ += batch.samples;
   ++batches_;
-  loss_sum_ += report.loss;
-  max_staleness_ = std::max(max_staleness_, report.staleness);
-  epoch_ = epoch;
-  step_ = report.step;
+  loss_sum_ += batch.report.loss;
+  max_staleness_ = std::max(max_staleness_, batch.report.staleness);
+  epoch_ = batch.epoch;
+  step_ = batch.report.step;
+  left_ = batch.left.value_or(0);
   const absl::Time now = clock_.Now();
-  NotePace(now, report, samples);
+  NotePace(now, batch);
   if (now - written_ >= (terminal_ ? kTerminalInterval : kPlainInterval)) Write(now);
 }
 
@@ -40,14 +43,21 @@ absl::optional<Pace> Progress::pace() const {
               absl::FDivDuration(pace_exchange_, time)};
 }
 
-void Progress::NotePace(absl::Time now, const LearnReport& report, int64_t samples) {
+void Progress::NotePace(absl::Time now, const TrainedBatch& batch) {
   last_ = now;
   if (!first_.has_value()) {
     first_ = now;
     return;
   }
-  pace_samples_ += samples;
-  pace_exchange_ += report.exchange;
+  ++pace_batches_;
+  pace_samples_ += batch.samples;
+  pace_exchange_ += batch.report.exchange;
+}
+
+// Supposes that the rest is as fast as the batches of the pace.
+std::string Progress::TimeLeft() const {
+  if (left_ == 0 || pace_batches_ == 0) return "";
+  return absl::StrCat("  ", TextOf((last_ - *first_) * left_ / pace_batches_), " left");
 }
 
 void Progress::Write(absl::Time now) {
@@ -56,7 +66,7 @@ void Progress::Write(absl::Time now) {
        << absl::StrFormat("epoch %d  step %d  loss %.4f  %.0f images/s  staleness %d", epoch_ + 1,
                           step_.value(), loss_sum_ / static_cast<double>(batches_),
                           static_cast<double>(samples_) / seconds, max_staleness_)
-       << (terminal_ ? "" : "\n") << std::flush;
+       << TimeLeft() << (terminal_ ? "" : "\n") << std::flush;
   line_open_ = true;
   written_ = now;
   samples_ = batches_ = 0;

@@ -6,11 +6,12 @@
 
 #include <cstdint>
 #include <ostream>
+#include <string>
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/base/clock.h"
-#include "worker/training/learner.h"
+#include "worker/training/trainer.h"
 
 namespace sluice {
 
@@ -27,8 +28,8 @@ class Progress {
   // Writes to `out`; `terminal` says whether that is a terminal. `out` and `clock` outlive this.
   Progress(std::ostream& out, bool terminal, const Clock& clock);
 
-  // Notes a batch of `samples`. Writes a line if the last one is old enough.
-  void Note(int epoch, const LearnReport& report, int64_t samples);
+  // Notes a batch. Writes a line if the last one is old enough.
+  void Note(const TrainedBatch& batch);
 
   // Writes the last line, if any batch was noted.
   void Finish();
@@ -37,8 +38,9 @@ class Progress {
   absl::optional<Pace> pace() const;
 
  private:
-  void NotePace(absl::Time now, const LearnReport& report, int64_t samples);
+  void NotePace(absl::Time now, const TrainedBatch& batch);
   void Write(absl::Time now);
+  std::string TimeLeft() const;
 
   std::ostream& out_;
   const bool terminal_;
@@ -51,8 +53,10 @@ class Progress {
   uint64_t max_staleness_ = 0;
   int epoch_ = 0;
   Step step_;
+  int64_t left_ = 0;                  // batches; 0 if unknown
   absl::optional<absl::Time> first_;  // end of the first batch; the pace counts from then on
   absl::Time last_;
+  int64_t pace_batches_ = 0;
   int64_t pace_samples_ = 0;
   absl::Duration pace_exchange_;
 };

@@ -57,8 +57,9 @@ absl::Status Train(const TrainerOptions& options, const Dataset& data, Learner& 
     const int64_t samples = (*batch)->size();
     const auto report = learner.Learn(**std::move(batch));
     if (!report.ok()) return report.status();
-    const auto epoch = static_cast<int>(step / per_epoch);
-    if (listener) listener(epoch, *report, samples);
+    TrainedBatch trained{static_cast<int>(step / per_epoch), samples, absl::nullopt, *report};
+    if (options.until_step == Step()) trained.left = batches.end - step - 1;
+    if (listener) listener(trained);
     if (options.until_step > Step() && report->step >= options.until_step) break;
   }
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "worker/data/batch.h"
 #include "worker/data/dataset.h"
 #include "worker/training/learner.h"
@@ -29,8 +30,16 @@ inline constexpr int kMostDataThreads = 64;
 // before the worker joins, so that others do not wait for one that cannot train.
 absl::Status Validate(const TrainerOptions& options, const Dataset& data);
 
-// Called after each batch, with its number of samples. `epoch` counts from 0.
-using BatchListener = std::function<void(int epoch, const LearnReport& report, int64_t samples)>;
+struct TrainedBatch {
+  int epoch = 0;  // counts from 0
+  int64_t samples = 0;
+  absl::optional<int64_t>
+      left;  // batches until the end; absent if TrainerOptions::until_step is it
+  LearnReport report;
+};
+
+// Called after each batch.
+using BatchListener = std::function<void(const TrainedBatch& batch)>;
 
 // Trains `learner` on its part of `data`, without the batches that earlier processes in its place
 // have done. `listener`, unless it is null, is told of every batch. Does not call

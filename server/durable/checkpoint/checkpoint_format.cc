@@ -59,7 +59,7 @@ absl::Status TooLong(uint64_t header, uint64_t most) {
                    " can be read again; give the model's tensors shorter names"));
 }
 
-// Reads a file from its beginning to its end, and computes the checksum of what was read.
+// Writes a file, and computes the checksum of what was written.
 class Writer {
  public:
   explicit Writer(WritableFile& file) : file_(file) {}
@@ -81,9 +81,11 @@ class Writer {
   Checksummer sum_;
 };
 
+// Reads a file from its beginning to its end, and computes the checksum of what was read.
 class Reader {
  public:
-  explicit Reader(const ReadableFile& file) : file_(file) {}
+  Reader(const ReadableFile& file, const ReadListener& listener)
+      : file_(file), listener_(listener) {}
 
   absl::Status Read(absl::Span<char> to) {
     for (; !to.empty(); to.remove_prefix(std::min<size_t>(kPiece, to.size()))) {
@@ -92,6 +94,7 @@ class Reader {
       if (!read.ok()) return read;
       sum_.Add({piece.data(), piece.size()});
       offset_ += piece.size();
+      if (listener_ != nullptr) listener_(offset_);
     }
     return absl::OkStatus();
   }
@@ -119,6 +122,7 @@ class Reader {
 
  private:
   const ReadableFile& file_;
+  const ReadListener& listener_;
   Checksummer sum_;
   uint64_t offset_ = 0;
 };
@@ -170,8 +174,9 @@ absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& fi
   return written.ok() ? writer.WriteChecksum() : written;
 }
 
-absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file) {
-  Reader reader(file);
+absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file,
+                                               const ReadListener& listener) {
+  Reader reader(file, listener);
   auto checkpoint = ReadHeader(file, reader);
   if (!checkpoint.ok()) return checkpoint.status();
   // The header's lengths were compared with the file's, so these sizes are safe.

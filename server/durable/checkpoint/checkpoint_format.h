@@ -12,6 +12,7 @@
 #define SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_FORMAT_H_
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/statusor.h"
 #include "common/storage/file_system.h"
@@ -25,8 +26,13 @@ namespace sluice {
 absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file,
                              uint64_t most_header = kMostSafeTensorsHeader);
 
-// Reads a checkpoint and checks every byte. DATA_LOSS says what is wrong with the file.
-absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file);
+// Told after each piece of a file, by the thread that reads, how many bytes were read so far.
+using ReadListener = std::function<void(uint64_t bytes)>;
+
+// Reads a checkpoint and checks every byte. DATA_LOSS says what is wrong with the file. `listener`
+// may be null.
+absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file,
+                                               const ReadListener& listener = nullptr);
 
 }  // namespace sluice
 

@@ -22,7 +22,7 @@ class ProgressWorld {
     report.loss = loss;
     report.step = Step(step);
     report.staleness = staleness;
-    progress_.Note(epoch, report, samples);
+    progress_.Note({epoch, samples, left, report});
   }
 
   // What was written since the last look.
@@ -39,6 +39,7 @@ class ProgressWorld {
   }
 
   int epoch = 0;
+  absl::optional<int64_t> left;
 
  private:
   FakeClock clock_;
@@ -81,6 +82,22 @@ TEST(ProgressTest, RenewsItsLineOnATerminalFiveTimesASecond) {
   EXPECT_EQ(world.Written(), "\r\033[Kepoch 1  step 2  loss 2.0000  500 images/s  staleness 0");
   world.Note(absl::Milliseconds(200), 1, 3);
   EXPECT_EQ(world.Written(), "\r\033[Kepoch 1  step 3  loss 1.0000  250 images/s  staleness 0");
+}
+
+TEST(ProgressTest, TellsTheTimeLeftIfItIsKnown) {
+  ProgressWorld world(false);
+  world.left = 97;
+  world.Note(absl::Seconds(9), 1, 1);  // it waited for the other workers
+  EXPECT_EQ(world.Written(), "epoch 1  step 1  loss 1.0000  6 images/s  staleness 0\n");
+  world.left = 96;
+  world.Note(absl::Seconds(2), 1, 2);
+  world.left = 95;
+  world.Note(absl::Seconds(3), 1, 3);
+  EXPECT_EQ(world.Written(),
+            "epoch 1  step 3  loss 1.0000  20 images/s  staleness 0  3 min 57 s left\n");
+  world.left = 0;
+  world.Note(absl::Seconds(5), 1, 4);
+  EXPECT_EQ(world.Written(), "epoch 1  step 4  loss 1.0000  10 images/s  staleness 0\n");
 }
 
 TEST(ProgressTest, WritesTheRestWhenItFinishes) {
@@ -126,7 +143,7 @@ void NoteBatch(FakeClock& clock, Progress& progress, absl::Duration took, absl::
   clock.Advance(took);
   LearnReport report;
   report.exchange = exchange;
-  progress.Note(0, report, samples);
+  progress.Note({0, samples, absl::nullopt, report});
 }
 
 TEST(PaceTest, IsThatOfAllBatchesButTheFirst) {

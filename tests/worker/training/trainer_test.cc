@@ -209,12 +209,23 @@ TEST(TrainerTest, RefusesChangesThatDoNotFitTheData) {
 TEST(TrainerTest, TellsTheListenerOfEveryBatch) {
   std::vector<std::string> told;
   FakeLearner learner;
-  const auto listener = [&](int epoch, const LearnReport& report, int64_t samples) {
-    told.push_back(absl::StrCat("epoch ", epoch, " step ", report.step.value(), ": ", samples));
+  const auto listener = [&](const TrainedBatch& batch) {
+    told.push_back(absl::StrCat("epoch ", batch.epoch, " step ", batch.report.step.value(), ": ",
+                                batch.samples, ", ", batch.left.value_or(-1), " left"));
   };
   EXPECT_THAT(Train(Batches(2, 2), DataOf(4), learner, listener), IsOk());
-  EXPECT_THAT(told, ElementsAre("epoch 0 step 1: 2", "epoch 0 step 2: 2", "epoch 1 step 3: 2",
-                                "epoch 1 step 4: 2"));
+  EXPECT_THAT(told, ElementsAre("epoch 0 step 1: 2, 3 left", "epoch 0 step 2: 2, 2 left",
+                                "epoch 1 step 3: 2, 1 left", "epoch 1 step 4: 2, 0 left"));
+}
+
+TEST(TrainerTest, KnowsNotHowManyBatchesAreLeftIfAStepOfTheServerIsTheEnd) {
+  std::vector<absl::optional<int64_t>> told;
+  FakeLearner learner;
+  TrainerOptions options = Batches(2, 2);
+  options.until_step = Step(1);
+  const auto listener = [&](const TrainedBatch& batch) { told.push_back(batch.left); };
+  EXPECT_THAT(Train(options, DataOf(4), learner, listener), IsOk());
+  EXPECT_THAT(told, ElementsAre(absl::nullopt));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ Evaluation SumsOf(const torch::Tensor& logits, const torch::Tensor& labels) {
   return sums;
 }
 
-Evaluation Evaluate(Classifier& model, const Dataset& data) {
+Evaluation Evaluate(Classifier& model, const Dataset& data, const EvaluationListener& listener) {
   const torch::NoGradGuard no_grad;
   model.eval();
   const int64_t batch_size =
@@ -55,6 +55,7 @@ Evaluation Evaluate(Classifier& model, const Dataset& data) {
     all.loss += sums.loss;
     all.top1 += sums.top1;
     all.top5 += sums.top5;
+    if (listener != nullptr) listener(all.samples);
   }
   const auto samples = static_cast<double>(all.samples);
   return {all.samples, all.loss / samples, all.top1 / samples, all.top5 / samples};

@@ -8,8 +8,10 @@
 namespace sluice {
 
 // Evaluates the model on all of `data`, which must not be empty. Leaves the model in evaluation
-// mode, in which BatchNorm uses its running statistics. Throws LibTorch's exceptions.
-Evaluation Evaluate(Classifier& model, const Dataset& data);
+// mode, in which BatchNorm uses its running statistics. Throws LibTorch's exceptions. `listener`
+// may be null.
+Evaluation Evaluate(Classifier& model, const Dataset& data,
+                    const EvaluationListener& listener = nullptr);
 
 // Returns loss, top-1 and top-5 as sums over the samples, not as means and shares: Evaluate() adds
 // the sums of several batches. `logits` is [n, classes] of floats, `labels` is [n] of int64.

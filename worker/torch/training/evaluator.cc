@@ -45,10 +45,11 @@ absl::Status Evaluator::Load(const std::string& path) {
   return loaded;
 }
 
-absl::StatusOr<Evaluation> Evaluator::Measure(const Dataset& data) {
+absl::StatusOr<Evaluation> Evaluator::Measure(const Dataset& data,
+                                              const EvaluationListener& listener) {
   return Guarded([&] {
     state_->flat.ScatterValues();
-    return Evaluate(*state_->model, data);
+    return Evaluate(*state_->model, data, listener);
   });
 }
 

@@ -41,8 +41,9 @@ class Evaluator {
   // runs on its node, and then shares its parameters in memory. Null if there is none.
   const std::shared_ptr<const SharedMemory>& memory() const;
 
-  // Evaluates the values on `data`, which must not be empty.
-  absl::StatusOr<Evaluation> Measure(const Dataset& data);
+  // Evaluates the values on `data`, which must not be empty. `listener` may be null.
+  absl::StatusOr<Evaluation> Measure(const Dataset& data,
+                                     const EvaluationListener& listener = nullptr);
 
  private:
   struct State;
