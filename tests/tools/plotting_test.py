@@ -62,10 +62,13 @@ class SweepTest(unittest.TestCase):
             self.assertEqual(first.returncode, 0, first.stderr)
             self.assertEqual(len(first.stdout.splitlines()), 4)
             self.assertEqual(first.stdout.count("**single**"), 1)
+            self.assertEqual([line.split(",")[0] for line in first.stderr.splitlines()],
+                             [f"sweep: run {run} of 4" for run in range(1, 5)])
             again = self.sweep("--program=/bin/false", "--learning-rates=0.01", *common, *flags)
             self.assertEqual(again.stdout, first.stdout)
             more = self.sweep(f"--program={TRAIN}", "--learning-rates=0.01,0.02", *common, *flags)
             self.assertEqual(len(more.stdout.splitlines()), 6)
+            self.assertIn("sweep: run 4 of 4, 0 min left: ", more.stderr)
             with open(f"{folder}/results.tsv", encoding="utf-8") as lines:
                 self.assertEqual(len(lines.readlines()), 8)
 

@@ -29,6 +29,10 @@ class Results:
             self._note(key, self._run(flags))
         return self._known[key]
 
+    def missing(self, runs):
+        """Returns how many of these lists of flags have no result yet."""
+        return sum(" ".join(flags) not in self._known for flags in runs)
+
     def _note(self, key, line):
         with self._lock:
             self._known[key] = line

@@ -8,6 +8,7 @@ import os
 import statistics
 import subprocess
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from results import Results
@@ -184,12 +185,29 @@ def parse():
     return parser.parse_args()
 
 
+class Countdown:
+    """Puts before a result which of the runs it is, and how long the others will take."""
+
+    def __init__(self):
+        self.runs = 0  # to make
+        self._made = 0
+        self._began = time.monotonic()
+
+    def __call__(self, line):
+        self._made += 1
+        left = (time.monotonic() - self._began) / self._made * (self.runs - self._made)
+        return f"sweep: run {self._made} of {self.runs}, {left / 60:.0f} min left: {line}"
+
+
 def main():
     arguments = parse()
-    made = Results(lambda flags: run(arguments, flags), arguments.results)
+    countdown = Countdown()
+    made = Results(lambda flags: run(arguments, flags), arguments.results, countdown)
     cells = cells_of(arguments)
+    runs = [flags for runs in cells.values() for flags in runs]
+    countdown.runs = made.missing(runs)
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        list(pool.map(made.make, [flags for runs in cells.values() for flags in runs]))
+        list(pool.map(made.make, runs))
     results = {cell: [json.loads(made.make(flags)) for flags in runs] for cell, runs in cells.items()}
     print(table(results))
     if arguments.picture:
