@@ -71,14 +71,23 @@ void StepDirector::Clear() {
 
 // ---- Orders ----
 
+absl::optional<uint64_t> StepDirector::Make(const StepTerms& terms, CarryOrder carry) {
+  absl::optional<StepOrder> order = Begin(terms);
+  while (order.has_value()) order = Next(carry(*order));
+  return bad_;
+}
+
 StepOrder StepDirector::Begin(const StepTerms& terms) {
   terms_ = terms;
+  bad_.reset();
   return has_sample_ ? Start() : Give(StepOrder::Kind::kSample);
 }
 
 absl::optional<StepOrder> StepDirector::Next(const std::vector<StripeReport>& reports) {
-  bad_ = FirstBad(reports);
-  if (bad_.has_value()) return End();
+  if (!bad_.has_value()) {
+    bad_ = FirstBad(reports);
+    if (bad_.has_value()) return Give(StepOrder::Kind::kCopy);
+  }
   switch (order_.kind) {
     case StepOrder::Kind::kSample:
       TakeSample(reports);
@@ -96,7 +105,8 @@ absl::optional<StepOrder> StepDirector::Next(const std::vector<StripeReport>& re
       break;
   }
   TakeSample(reports);
-  return End();
+  ages_.EndStep(terms_, sample_);
+  return absl::nullopt;
 }
 
 StepOrder StepDirector::Give(StepOrder::Kind kind) {
@@ -128,11 +138,6 @@ StepOrder StepDirector::Scale(const std::vector<StripeReport>& reports) {
   order.trust = ComputeTrustRates(ranges_, stripes_, terms_.learning_rates,
                                   Collect(reports, &StripeReport::updates));
   return order;
-}
-
-absl::optional<StepOrder> StepDirector::End() {
-  ages_.EndStep(terms_, sample_);
-  return absl::nullopt;
 }
 
 // ---- Numbers ----

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/optional.h"
 #include "common/protocol/consistency.h"
 #include "common/protocol/optimizer_config.h"
@@ -27,6 +28,9 @@
 
 namespace sluice {
 
+// Carries out an order on all stripes of the vector, and returns their reports in order.
+using CarryOrder = absl::FunctionRef<std::vector<StripeReport>(const StepOrder&)>;
+
 // Externally synchronized.
 class StepDirector {
  public:
@@ -38,15 +42,16 @@ class StepDirector {
   // Counts the gradients whose sum the journal has.
   void Load(uint32_t gradients, uint64_t samples);
 
-  // Returns the first order of the step that the counted gradients make.
-  StepOrder Begin(const StepTerms& terms);
-  // Takes the reports on the latest order, one for each stripe, and returns the next order, or
-  // nothing if the step has ended. Then bad() says whether it was made.
-  absl::optional<StepOrder> Next(const std::vector<StripeReport>& reports);
+  // Makes a step of the counted gradients: gives its orders to `carry`, one after the other. The
+  // optimizer updates PARAMETER ranges; clipping follows torch::nn::utils::clip_grad_norm_.
+  // STATISTIC ranges become the mean of the pushed values. Without gradients the next parameters
+  // are a copy of the current ones.
+  //
+  // Returns nothing if the step was made. Otherwise it was abandoned: the next parameters are a
+  // copy, the optimizer's state is unchanged, and the first element of the vector is returned whose
+  // parameter, or whose state in the optimizer, would not be finite.
+  absl::optional<uint64_t> Make(const StepTerms& terms, CarryOrder carry);
 
-  // Absent if the latest step was made. Otherwise the first element of the vector whose parameter,
-  // or whose state in the optimizer, would not be finite.
-  const absl::optional<uint64_t>& bad() const { return bad_; }
   // The terms of that step, complete: a step that is made again with them has the same bits.
   const StepTerms& terms() const { return terms_; }
   const StepNorms& norms() const { return norms_; }
@@ -60,6 +65,11 @@ class StepDirector {
   void NoteRestored() { ages_.NoteRestored(); }
 
  private:
+  // The first order of a step, and the next one after these reports on the latest; nothing if the
+  // step has ended.
+  StepOrder Begin(const StepTerms& terms);
+  absl::optional<StepOrder> Next(const std::vector<StripeReport>& reports);
+
   struct Divisors {
     float parameters = 1;
     float statistics = 1;
@@ -69,7 +79,6 @@ class StepDirector {
   StepOrder Start();
   StepOrder Prepare(float divisor);
   StepOrder Scale(const std::vector<StripeReport>& reports);
-  absl::optional<StepOrder> End();
   Divisors ReductionDivisors() const;
   float Clipped(const std::vector<StripeReport>& reports) const;
   double SumNorm(const std::vector<StripeReport>& reports) const;

@@ -6,8 +6,9 @@
 //   kMeasureSum   if the gradient is clipped
 //   kPrepare      always, unless there is no gradient
 //   kScale        if the optimizer is LAMB
-//   kMake         unless a stripe reports a number that would not be finite; then the step ends
-// A step without gradients has kCopy in place of the last four.
+//   kMake         unless a stripe reports a number that would not be finite
+// A step that would not be finite is abandoned with kCopy. A step without gradients has kCopy in
+// place of the last four.
 
 #ifndef SLUICE_SERVER_AGGREGATION_STEP_ORDERS_H_
 #define SLUICE_SERVER_AGGREGATION_STEP_ORDERS_H_

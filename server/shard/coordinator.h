@@ -26,7 +26,7 @@
 #include "server/admission/push_admission.h"
 #include "server/aggregation/contributions.h"
 #include "server/aggregation/pending_push.h"
-#include "server/aggregation/step_executor.h"
+#include "server/aggregation/step_norms.h"
 #include "server/membership/roster.h"
 #include "server/policy/runtime_settings.h"
 #include "server/policy/staleness_rules.h"

@@ -43,15 +43,20 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
   {
     CompletingLock lock(&mu_);
     welcome = coordinator_.Join(request, std::move(listener), lock.completions());
-    if (welcome.ok() && executor_ == nullptr) {
-      const Roster& roster = coordinator_.roster();
-      executor_ = absl::make_unique<StepExecutor>(*roster.layout(), roster.optimizer(), *parallel_);
+    if (welcome.ok() && director_ == nullptr) {
+      OpenModel(*coordinator_.roster().layout(), coordinator_.roster().optimizer());
       LOG_IF(INFO, coordinator_.staleness_rules().any())
           << "rules for stale gradients: " << coordinator_.staleness_rules().ToString();
     }
   }
   Tick();
   return welcome;
+}
+
+void Shard::OpenModel(const Layout& layout, const OptimizerConfig& optimizer) {
+  const Stripes whole(layout.size(), 1);
+  director_ = absl::make_unique<StepDirector>(layout, optimizer, whole);
+  stripe_ = absl::make_unique<StripeExecutor>(layout, optimizer, whole, 0, *parallel_);
 }
 
 absl::StatusOr<Step> Shard::Heartbeat(SessionId session) {

@@ -38,7 +38,8 @@
 #include "server/admission/gate.h"
 #include "server/admission/pull_queue.h"
 #include "server/aggregation/pending_push.h"
-#include "server/aggregation/step_executor.h"
+#include "server/aggregation/step_director.h"
+#include "server/aggregation/stripe_executor.h"
 #include "server/shard/checkpoint_requests.h"
 #include "server/shard/coordinator.h"
 #include "server/shard/executors.h"
@@ -152,13 +153,14 @@ class Shard {
   void Queue(Arrival arrival) ABSL_LOCKS_EXCLUDED(mu_);
   void Accumulate(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
   void Apply(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
-  std::shared_ptr<Snapshot> MakeStep(const NextAction& action, const Contribution* last,
-                                     uint64_t* checksum) ABSL_LOCKS_EXCLUDED(mu_);
-  std::shared_ptr<Snapshot> LeaveOut(const Snapshot& current, uint64_t bad)
+  Addend Weighed(const Contribution& contribution, const StepTerms& terms);
+  std::shared_ptr<Snapshot> MakeStep(const NextAction& action, uint64_t* checksum)
       ABSL_LOCKS_EXCLUDED(mu_);
+  void LeaveOut(uint64_t bad, Step step) ABSL_LOCKS_EXCLUDED(mu_);
   void AppendToJournal(const NextAction& action, uint64_t checksum) ABSL_LOCKS_EXCLUDED(mu_);
   void MakeCheckpoint() ABSL_LOCKS_EXCLUDED(mu_);
   void RequestPeriodicCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OpenModel(const Layout& layout, const OptimizerConfig& optimizer);
   const ShardOptions options_;
   const Clock& clock_;
   std::unique_ptr<Parallel> parallel_;
@@ -170,7 +172,9 @@ class Shard {
   CheckpointRequests checkpoints_ ABSL_GUARDED_BY(mu_);
   StepJournal* journal_ = nullptr;
   std::function<void(Step)> step_listener_;
-  std::unique_ptr<StepExecutor> executor_;  // null at first; only the advancing thread uses it
+  // Null before the model is known. Only the advancing thread uses them.
+  std::unique_ptr<StepDirector> director_;
+  std::unique_ptr<StripeExecutor> stripe_;
   Executors executors_;
 };
 

@@ -31,8 +31,8 @@ absl::Status MadeOtherBits(const StepRecord& record, uint64_t checksum) {
 
 absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
   absl::MutexLock lock(&mu_);
-  executor_ = absl::make_unique<StepExecutor>(*checkpoint.layout, checkpoint.optimizer, *parallel_);
-  const std::vector<OptimizerSlot> slots = executor_->slots();
+  OpenModel(*checkpoint.layout, checkpoint.optimizer);
+  const std::vector<OptimizerSlot> slots = stripe_->slots();
   const bool same =
       std::equal(slots.begin(), slots.end(), checkpoint.slots.begin(), checkpoint.slots.end(),
                  [](const OptimizerSlot& a, const SlotCheckpoint& b) { return a.name == b.name; });
@@ -44,7 +44,8 @@ absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
   for (size_t i = 0; i < slots.size(); ++i) {
     Copy(checkpoint.slots[i].values.span(), slots[i].values, *parallel_);
   }
-  executor_->set_optimizer_steps(checkpoint.optimizer_steps);
+  stripe_->set_optimizer_steps(checkpoint.optimizer_steps);
+  if (checkpoint.optimizer_steps > 0) director_->NoteRestored();
   coordinator_.Restore(checkpoint);
   return absl::OkStatus();
 }
@@ -53,11 +54,15 @@ absl::Status Shard::Replay(const StepRecord& record, absl::Span<const float> sum
   absl::MutexLock lock(&mu_);
   const std::shared_ptr<const Snapshot> current = coordinator_.snapshots()->latest();
   std::shared_ptr<Snapshot> next = coordinator_.snapshots()->Make();
-  executor_->Load(record.gradients, record.samples, sum);
+  director_->Load(record.gradients, record.samples);
+  if (record.gradients > 0) stripe_->Load(sum);
   uint64_t checksum = 0;
-  executor_->Make(record.terms, nullptr,
-                  {current->values.span(), next->values.span(), nullptr, &checksum});
-  executor_->Clear();
+  const StepVectors vectors = {current->values.span(), next->values.span(), nullptr, &checksum};
+  director_->Make(record.terms, [&](const StepOrder& order) {
+    return std::vector<StripeReport>{stripe_->Carry(order, vectors)};
+  });
+  director_->Clear();
+  stripe_->Clear();
   if (checksum != record.checksum) return MadeOtherBits(record, checksum);
   coordinator_.Replay(record, std::move(next));
   return absl::OkStatus();
@@ -106,11 +111,11 @@ void Shard::AppendToJournal(const NextAction& action, uint64_t checksum) {
     absl::MutexLock lock(&mu_);
     record = coordinator_.MakeStepRecord(action);
   }
-  record.terms = executor_->terms();
-  record.gradients = executor_->gradients();
-  record.samples = executor_->samples();
+  record.terms = director_->terms();
+  record.gradients = director_->gradients();
+  record.samples = director_->samples();
   record.checksum = checksum;
-  journal_->Append(record, executor_->sum());
+  journal_->Append(record, record.gradients == 0 ? absl::Span<const float>() : stripe_->sum());
 }
 
 // ---- Checkpoints ----
@@ -152,12 +157,12 @@ void Shard::MakeCheckpoint() {
   }
   {
     const TraceSpan span(trace_, kStepsRow, "checkpoint", checkpoint->step);
-    for (const OptimizerSlot& slot : executor_->slots()) {
+    for (const OptimizerSlot& slot : stripe_->slots()) {
       checkpoint->slots.push_back({slot.name, FloatBuffer(slot.values.size())});
       Copy(slot.values, checkpoint->slots.back().values.span(), *parallel_);
     }
   }
-  checkpoint->optimizer_steps = executor_->optimizer_steps();
+  checkpoint->optimizer_steps = stripe_->optimizer_steps();
   checkpoint->pause = clock_.Now() - began;
   for (const CheckpointCallback& taken : callbacks)
     taken(std::shared_ptr<const ShardCheckpoint>(checkpoint));

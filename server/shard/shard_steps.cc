@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
-#include "common/tensor/vector_copy.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
@@ -80,31 +79,36 @@ bool Shard::StartAdvancing() {
 void Shard::Accumulate(const NextAction& action) {
   {
     const TraceSpan span(trace_, kStepsRow, "add");
-    executor_->Add(*action.contribution, action.terms);
+    stripe_->Add(Weighed(*action.contribution, action.terms));
   }
   CompletingLock lock(&mu_);
   coordinator_.OnAccumulated(*action.contribution, lock.completions());
 }
 
+Addend Shard::Weighed(const Contribution& contribution, const StepTerms& terms) {
+  const PendingPush& push = *contribution.push;
+  return {&push.gradient(),
+          director_->Count(push.header().samples, contribution.staleness, terms)};
+}
+
 void Shard::Apply(const NextAction& action) {
-  const Contribution* const last =
-      action.contribution.has_value() ? &*action.contribution : nullptr;
   uint64_t checksum = 0;
-  std::shared_ptr<Snapshot> next =
-      MakeStep(action, last, journal_ != nullptr ? &checksum : nullptr);
+  std::shared_ptr<Snapshot> next = MakeStep(action, journal_ != nullptr ? &checksum : nullptr);
   if (journal_ != nullptr) AppendToJournal(action, checksum);
-  executor_->Clear();
+  director_->Clear();
+  stripe_->Clear();
   if (step_listener_) step_listener_(next->step);
   const std::shared_ptr<const Snapshot> replaced = snapshot();  // may be freed, after the lock
   CompletingLock lock(&mu_);
-  if (last != nullptr) coordinator_.OnAccumulated(*last, lock.completions());
-  coordinator_.OnApplied(std::move(next), executor_->norms(), lock.completions());
+  if (action.contribution.has_value()) {
+    coordinator_.OnAccumulated(*action.contribution, lock.completions());
+  }
+  coordinator_.OnApplied(std::move(next), director_->norms(), lock.completions());
   if (checkpoints_.IsDue(coordinator_.step())) RequestPeriodicCheckpoint();
 }
 
 // `checksum` is null if nobody needs it.
-std::shared_ptr<Snapshot> Shard::MakeStep(const NextAction& action, const Contribution* last,
-                                          uint64_t* checksum) {
+std::shared_ptr<Snapshot> Shard::MakeStep(const NextAction& action, uint64_t* checksum) {
   std::shared_ptr<const Snapshot> current;
   std::shared_ptr<Snapshot> next;
   {
@@ -120,36 +124,33 @@ std::shared_ptr<Snapshot> Shard::MakeStep(const NextAction& action, const Contri
       coordinator_.snapshots()->Grow(next, written);
     };
   }
-  if (journal_ != nullptr && last != nullptr) {  // the journal takes the whole sum
-    executor_->Add(*last, action.terms);
-    last = nullptr;
+  if (action.contribution.has_value()) {
+    const Addend last = Weighed(*action.contribution, action.terms);
+    // The journal takes the whole sum.
+    journal_ != nullptr ? stripe_->Add(last) : stripe_->Keep(last);
   }
+  const StepVectors vectors = {current->values.span(), next->values.span(), progress, checksum};
   absl::optional<uint64_t> bad;
   {
     const TraceSpan span(trace_, kStepsRow, "apply", current->step);
-    bad = executor_->Make(action.terms, last,
-                          {current->values.span(), next->values.span(), progress, checksum});
+    bad = director_->Make(action.terms, [&](const StepOrder& order) {
+      return std::vector<StripeReport>{stripe_->Carry(order, vectors)};
+    });
   }
-  return bad.has_value() ? LeaveOut(*current, *bad) : next;
+  if (bad.has_value()) LeaveOut(*bad, next->step);
+  return next;
 }
 
-// The gradients of the step would make element `bad` NaN or infinite. Returns a step without them.
-std::shared_ptr<Snapshot> Shard::LeaveOut(const Snapshot& current, uint64_t bad) {
-  const uint32_t gradients = executor_->gradients();
-  executor_->Clear();
-  std::shared_ptr<Snapshot> next;
+// The gradients of `step` would have made element `bad` NaN or infinite.
+void Shard::LeaveOut(uint64_t bad, Step step) {
   absl::Status why;
   {
     CompletingLock lock(&mu_);
-    // A new one: pulls with inconsistent reads may hold parts of the step that is given up.
-    next = coordinator_.snapshots()->Make();
-    next->step = current.step.Next();
-    why = WouldNotBeFinite(*coordinator_.roster().layout(), bad, next->step, gradients);
+    why = WouldNotBeFinite(*coordinator_.roster().layout(), bad, step, director_->gradients());
     coordinator_.LeaveOut(why, lock.completions());
   }
   LOG_EVERY_N(WARNING, 100) << why.message();
-  CopyTo(AsPiece(current.values.span()), next->values.span());
-  return next;
+  director_->Clear();
 }
 
 }  // namespace sluice

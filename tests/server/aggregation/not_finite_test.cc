@@ -11,7 +11,7 @@
 #include "common/base/thread_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/aggregation/step_executor.h"
+#include "server/aggregation/staged_vector.h"
 #include "tests/testing/shard/step_world.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
@@ -94,7 +94,7 @@ class NotFiniteOptimizerTest : public ::testing::TestWithParam<Case> {
     world->Make(0);
     const std::vector<OptimizerSlot> slots = world->executor().slots();
     for (size_t i = 0; i < one.slots.size(); ++i) slots[i].values[kBad] = one.slots[i];
-    if (!one.slots.empty()) world->executor().set_optimizer_steps(50);
+    if (!one.slots.empty()) world->set_optimizer_steps(50);
     return world;
   }
 
@@ -159,18 +159,16 @@ INSTANTIATE_TEST_SUITE_P(All, NotFiniteOptimizerTest, ::testing::ValuesIn(Cases(
 
 // ---- Foreign memory ----
 
-// A push of one chunk in memory that the test can still write, as that of another process.
-Contribution ForeignContribution(const std::shared_ptr<Values>& memory) {
-  Contribution contribution;
-  contribution.push = std::make_unique<PendingPush>(
-      PushHeader(), std::make_shared<const Layout>(ParametersOnly(memory->size())));
+// A gradient of one chunk in memory that the test can still write, as that of another process.
+StagedVector ForeignGradient(const std::shared_ptr<Values>& memory) {
+  StagedVector gradient(std::make_shared<const Layout>(ParametersOnly(memory->size())));
   TensorChunk chunk;
   chunk.pieces = {AsPiece(*memory)};
   chunk.owner = memory;
   chunk.foreign = true;
-  EXPECT_THAT(contribution.push->Add(std::move(chunk)), IsOk());
-  contribution.push->Seal();
-  return contribution;
+  EXPECT_THAT(gradient.Add(std::move(chunk)), IsOk());
+  gradient.Seal();
+  return gradient;
 }
 
 // Every optimizer makes a finite step, whether the gradient is added before or on the way.
@@ -179,20 +177,21 @@ TEST(ForeignMemoryTest, AGradientThatChangesAfterItsCheckCannotMakeAStepInfinite
   for (const OptimizerOptions& options : AllOptimizers()) {
     for (const bool on_the_way : {false, true}) {
       Serial serial;
-      StepExecutor executor(ParametersOnly(kLarge), {options}, serial);
+      const Stripes whole(kLarge, 1);
+      StepDirector director(ParametersOnly(kLarge), {options}, whole);
+      StripeExecutor stripe(ParametersOnly(kLarge), {options}, whole, 0, serial);
       Values current(kLarge, 1);
       Values next(kLarge);
       for (int step = 0; step < 3; ++step) {
         const auto memory = std::make_shared<Values>(kLarge, 2.0f);
-        const Contribution contribution = ForeignContribution(memory);
+        const StagedVector gradient = ForeignGradient(memory);
         (*memory)[77] = 1e38f;
         (*memory)[30001] = std::numeric_limits<float>::quiet_NaN();
-        if (!on_the_way) executor.Add(contribution, StepTerms());
-        EXPECT_EQ(executor.Make({Consistency(), {0.1}, absl::nullopt},
-                                on_the_way ? &contribution : nullptr,
-                                {current, absl::MakeSpan(next), nullptr}),
+        const Addend addend = {&gradient, director.Count(1, 0, StepTerms())};
+        on_the_way ? stripe.Keep(addend) : stripe.Add(addend);
+        EXPECT_EQ(MakeOn(stripe, director, {Consistency(), {0.1}, absl::nullopt},
+                         {current, absl::MakeSpan(next), nullptr}),
                   absl::nullopt);
-        executor.Clear();
         EXPECT_THAT(next,
                     ::testing::Each(::testing::Truly([](float p) { return std::isfinite(p); })));
         current.swap(next);

@@ -5,7 +5,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/aggregation/step_executor.h"
 #include "tests/testing/shard/step_world.h"
 #include "tests/testing/vectors.h"
 
@@ -74,7 +73,7 @@ TEST(GapAwareTest, DividesTheLearningRateOfAnOptimizerThatNormalizes) {
     world->Add({3}, 1, 1);
   }
   EXPECT_EQ(divided.Make(0.5), slower.Make(0.25));
-  EXPECT_THAT(divided.executor().terms().learning_rates, ElementsAre(0.25));
+  EXPECT_THAT(divided.director().terms().learning_rates, ElementsAre(0.25));
 }
 
 TEST(GapAwareTest, AStepThatIsNotMadeIsAStepWithoutALength) {
@@ -150,7 +149,7 @@ TEST(OrderedMomentumTest, DecaysOnceForAsManyGradientsAsThereAreWorkers) {
   const auto step = [&] {
     world.Add({1});
     world.Make();
-    decays.push_back(world.executor().terms().ordered->decays);
+    decays.push_back(world.director().terms().ordered->decays);
   };
   for (int i = 0; i < 7; ++i) step();
   EXPECT_THAT(decays, ElementsAre(false, false, false, true, false, false, true));
@@ -169,7 +168,7 @@ TEST(OrderedMomentumTest, StepsOfSeveralGradientsKeepTheRestOfARound) {
   for (int step = 0; step < 9; ++step) {
     for (int gradient = 0; gradient < 3; ++gradient) world.Add({1});
     world.Make();
-    decays.push_back(world.executor().terms().ordered->decays);
+    decays.push_back(world.director().terms().ordered->decays);
   }
   EXPECT_THAT(decays, ElementsAre(false, false, true, true, true, false, true, true, true));
 }
@@ -181,7 +180,9 @@ TEST(OrderedMomentumTest, AStepIsMadeAgainFromItsTermsToTheSameBits) {
   world.gap_aware = world.ordered_momentum = true;
   world.workers = 2;
   Serial serial;
-  StepExecutor again(layout, {Momentum(0.9)}, serial);
+  const Stripes whole(layout.size(), 1);
+  StepDirector director(layout, {Momentum(0.9)}, whole);
+  StripeExecutor stripe(layout, {Momentum(0.9)}, whole, 0, serial);
   Values parameters(3);
   for (uint64_t i = 0; i < 9; ++i) {
     const auto x = static_cast<float>(i + 1);
@@ -189,13 +190,13 @@ TEST(OrderedMomentumTest, AStepIsMadeAgainFromItsTermsToTheSameBits) {
     const Values sum(world.executor().sum().begin(), world.executor().sum().end());
     world.Make(0.1);
     StepTerms recorded;
-    recorded.learning_rates = world.executor().terms().learning_rates;
-    recorded.ordered = world.executor().terms().ordered;
-    again.Load(1, 1, sum);
+    recorded.learning_rates = world.director().terms().learning_rates;
+    recorded.ordered = world.director().terms().ordered;
+    director.Load(1, 1);
+    stripe.Load(sum);
     Values next(3);
     uint64_t checksum = 0;
-    again.Make(recorded, nullptr, {parameters, absl::MakeSpan(next), nullptr, &checksum});
-    again.Clear();
+    MakeOn(stripe, director, recorded, {parameters, absl::MakeSpan(next), nullptr, &checksum});
     parameters = next;
     EXPECT_EQ(parameters, world.parameters());
     EXPECT_EQ(checksum, world.checksum());

@@ -152,7 +152,7 @@ TEST_P(OptimizerTest, ItsLifeGoesOnInAnother) {
   for (size_t i = 0; i < from.size(); ++i) {
     std::copy(from[i].values.begin(), from[i].values.end(), to[i].values.begin());
   }
-  second.executor().set_optimizer_steps(first.executor().optimizer_steps());
+  second.set_optimizer_steps(first.executor().optimizer_steps());
   second.set_parameters(first.parameters());
   for (StepWorld* const world : {&first, &second}) world->Add(Numbers(kSize, 99));
   EXPECT_EQ(first.Make(0.01), second.Make(0.01));
@@ -265,7 +265,7 @@ TEST_P(OptimizerTest, AStepInDoubtMakesTheSameBits) {
       world->Add(Numbers(kSize, step));
       world->Keep(Numbers(kSize, 100 + step));
     }
-    doubted.executor().set_optimizer_steps(step);  // forgets what is known of the slots
+    doubted.set_optimizer_steps(step);  // forgets what is known of the slots
     ASSERT_TRUE(sure.Make(0.01) == doubted.Make(0.01)) << step;
     ASSERT_EQ(sure.checksum(), doubted.checksum()) << step;
   }
@@ -287,8 +287,10 @@ TEST_P(OptimizerTest, HoldsEachSlotOnce) {
   world.Add(Values(kSize, 1));
   world.Make(0.01);
   const size_t before = bytes();
-  const auto executor =
-      std::make_unique<StepExecutor>(layout, OptimizerConfig{GetParam().options, {}}, serial);
+  const OptimizerConfig optimizer = {GetParam().options, {}};
+  const Stripes whole(layout.size(), 1);
+  const auto director = std::make_unique<StepDirector>(layout, optimizer, whole);
+  const auto stripe = std::make_unique<StripeExecutor>(layout, optimizer, whole, 0, serial);
   const Values sum(kSize, 1);
   const Values current(kSize, 1);
   Values next(kSize);
@@ -300,9 +302,10 @@ TEST_P(OptimizerTest, HoldsEachSlotOnce) {
   };
   expect_slots();
   for (int step = 0; step < 3; ++step) {
-    executor->Load(1, 1, sum);
-    executor->Make({Consistency(), {0.01}, absl::nullopt}, nullptr,
-                   {current, absl::MakeSpan(next), nullptr});
+    director->Load(1, 1);
+    stripe->Load(sum);
+    MakeOn(*stripe, *director, {Consistency(), {0.01}, absl::nullopt},
+           {current, absl::MakeSpan(next), nullptr});
     expect_slots();
   }
 }

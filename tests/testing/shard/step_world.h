@@ -1,4 +1,4 @@
-// A StepExecutor and the parameters that it updates:
+// A StepDirector, the only stripe of its vector, and the parameters that they update:
 //
 //   StepWorld world(ParametersOnly(1));
 //   world.Add({2});
@@ -18,12 +18,27 @@
 #include "common/protocol/consistency.h"
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/layout.h"
+#include "common/tensor/stripes.h"
 #include "gtest/gtest.h"
-#include "server/aggregation/step_executor.h"
+#include "server/aggregation/staged_vector.h"
+#include "server/aggregation/step_director.h"
+#include "server/aggregation/stripe_executor.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {
+
+// Makes a step on the only stripe, of the gradients that both know, and clears both. Returns what
+// StepDirector::Make() does.
+inline absl::optional<uint64_t> MakeOn(StripeExecutor& stripe, StepDirector& director,
+                                       const StepTerms& terms, const StepVectors& vectors) {
+  const auto bad = director.Make(terms, [&](const StepOrder& order) {
+    return std::vector<StripeReport>{stripe.Carry(order, vectors)};
+  });
+  stripe.Clear();
+  director.Clear();
+  return bad;
+}
 
 // By default a step subtracts the reduced gradient.
 class StepWorld {
@@ -35,17 +50,19 @@ class StepWorld {
         parallel_(std::move(parallel)),
         groups_(optimizer.groups.size()),
         clip_norm_(clip_norm),
-        executor_(layout, optimizer, *parallel_),
+        director_(layout, optimizer, Stripes(layout.size(), 1)),
+        executor_(layout, optimizer, Stripes(layout.size(), 1), 0, *parallel_),
         parameters_(layout.size()) {}
 
   void Add(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
-    executor_.Add(ContributionOf(gradient, samples, staleness), Terms({}));
+    const std::unique_ptr<StagedVector> staged = Staged(gradient);
+    executor_.Add({staged.get(), director_.Count(samples, staleness, Terms({}))});
   }
 
-  // Keeps a gradient that is not added before the next step: Make() passes it to the StepExecutor,
-  // which adds it while it makes the step.
+  // Keeps a gradient, the last of its step, which is added while the step is made.
   void Keep(const Values& gradient, uint32_t samples = 1, uint64_t staleness = 0) {
-    last_ = ContributionOf(gradient, samples, staleness);
+    last_ = Staged(gradient);
+    executor_.Keep({last_.get(), director_.Count(samples, staleness, Terms({}))});
   }
 
   // Makes a step, in which all groups have this learning rate. Returns the new parameters, or the
@@ -59,11 +76,11 @@ class StepWorld {
   const Values& Make(const std::vector<double>& learning_rates,
                      const WriteProgress& progress = nullptr) {
     next_.assign(parameters_.size(), kUnwritten);
-    bad_ = executor_.Make(Terms(learning_rates), last_.has_value() ? &*last_ : nullptr,
-                          {parameters_, absl::MakeSpan(next_), progress, &checksum_});
-    executor_.Clear();
-    last_.reset();
-    if (!bad_.has_value()) parameters_ = next_;
+    checksum_ = 0;
+    const StepVectors vectors = {parameters_, absl::MakeSpan(next_), progress, &checksum_};
+    bad_ = MakeOn(executor_, director_, Terms(learning_rates), vectors);
+    last_ = nullptr;
+    parameters_ = next_;
     return parameters_;
   }
 
@@ -77,11 +94,17 @@ class StepWorld {
   // The checksum of the latest step.
   uint64_t checksum() const { return checksum_; }
 
-  // The result of the latest Make(): if the step was not made, the index of the first element that
+  // What StepDirector::Make() returned last: if the step was abandoned, the first element that
   // would not be finite.
   const absl::optional<uint64_t>& bad() const { return bad_; }
 
-  StepExecutor& executor() { return executor_; }
+  const StepDirector& director() const { return director_; }
+  StripeExecutor& executor() { return executor_; }
+  // The slots were written, as if the optimizer had made that many steps.
+  void set_optimizer_steps(uint64_t steps) {
+    executor_.set_optimizer_steps(steps);
+    director_.NoteRestored();
+  }
 
   static constexpr float kUnwritten = 4711;
   Consistency consistency;
@@ -101,23 +124,20 @@ class StepWorld {
     terms.workers = workers;
     return terms;
   }
-  Contribution ContributionOf(const Values& gradient, uint32_t samples, uint64_t staleness) const {
-    PushHeader header;
-    header.samples = samples;
-    Contribution contribution;
-    contribution.push = std::make_unique<PendingPush>(header, layout_);
-    contribution.staleness = staleness;
-    EXPECT_THAT(contribution.push->Add(ChunkOf(0, gradient)), IsOk());
-    contribution.push->Seal();
-    return contribution;
+  std::unique_ptr<StagedVector> Staged(const Values& gradient) const {
+    auto staged = std::make_unique<StagedVector>(layout_);
+    EXPECT_THAT(staged->Add(ChunkOf(0, gradient)), IsOk());
+    staged->Seal();
+    return staged;
   }
 
   const std::shared_ptr<const Layout> layout_;
   const std::unique_ptr<Parallel> parallel_;
   const size_t groups_;
   const absl::optional<double> clip_norm_;
-  StepExecutor executor_;
-  absl::optional<Contribution> last_;
+  StepDirector director_;
+  StripeExecutor executor_;
+  std::unique_ptr<StagedVector> last_;
   absl::optional<uint64_t> bad_;
   Values parameters_;
   Values next_;

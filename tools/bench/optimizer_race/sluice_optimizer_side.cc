@@ -5,9 +5,13 @@
 #include "absl/types/optional.h"
 #include "common/base/thread_pool.h"
 #include "common/protocol/consistency.h"
+#include "common/protocol/protocol_types.h"
 #include "common/tensor/float_buffer.h"
 #include "common/tensor/layout.h"
-#include "server/aggregation/step_executor.h"
+#include "common/tensor/tensor_chunk.h"
+#include "server/aggregation/staged_vector.h"
+#include "server/aggregation/step_director.h"
+#include "server/aggregation/stripe_executor.h"
 #include "tools/bench/optimizer_race/optimizer_side.h"
 
 namespace sluice::bench {
@@ -26,19 +30,17 @@ Layout LayoutOf(const std::vector<uint64_t>& tensors) {
   return Layout::Create(std::move(ranges)).value();
 }
 
-// A push that has arrived in chunks; the chunks refer to `gradient`.
-Contribution ContributionOf(absl::Span<const float> gradient, const Layout& layout) {
-  Contribution contribution;
-  contribution.push =
-      std::make_unique<PendingPush>(PushHeader(), std::make_shared<const Layout>(layout));
+// A gradient that has arrived in chunks, which refer to `gradient`.
+StagedVector Staged(absl::Span<const float> gradient, const Layout& layout) {
+  StagedVector staged(std::make_shared<const Layout>(layout));
   for (uint64_t begin = 0; begin < gradient.size(); begin += kChunkElements) {
     TensorChunk chunk;
     chunk.offset = begin;
     chunk.pieces = {AsPiece(gradient.subspan(begin, kChunkElements))};
-    contribution.push->Add(std::move(chunk)).IgnoreError();  // it is ours, and finite
+    staged.Add(std::move(chunk)).IgnoreError();  // it is ours, and finite
   }
-  contribution.push->Seal();
-  return contribution;
+  staged.Seal();
+  return staged;
 }
 
 class SluiceSide final : public OptimizerSide {
@@ -46,15 +48,21 @@ class SluiceSide final : public OptimizerSide {
   SluiceSide(const OptimizerOptions& options, const Layout& layout,
              absl::Span<const float> gradient, uint32_t threads)
       : pool_(threads),
-        executor_(layout, {options}, pool_),
-        contribution_(ContributionOf(gradient, layout)),
+        director_(layout, {options}, Stripes(layout.size(), 1)),
+        stripe_(layout, {options}, Stripes(layout.size(), 1), 0, pool_),
+        gradient_(Staged(gradient, layout)),
         terms_({Consistency(), {LearningRateOf(options)}, absl::nullopt}),
         current_(FloatBuffer::Zeroed(layout.size())),
         next_(layout.size()) {}
 
   void Step() override {
-    executor_.Make(terms_, &contribution_, {current_.span(), next_.span(), nullptr});
-    executor_.Clear();
+    stripe_.Keep({&gradient_, director_.Count(1, 0, terms_)});
+    const StepVectors vectors = {current_.span(), next_.span(), nullptr};
+    director_.Make(terms_, [&](const StepOrder& order) {
+      return std::vector<StripeReport>{stripe_.Carry(order, vectors)};
+    });
+    stripe_.Clear();
+    director_.Clear();
     std::swap(current_, next_);
   }
 
@@ -64,8 +72,9 @@ class SluiceSide final : public OptimizerSide {
 
  private:
   ThreadPool pool_;
-  StepExecutor executor_;
-  const Contribution contribution_;
+  StepDirector director_;
+  StripeExecutor stripe_;
+  const StagedVector gradient_;
   const StepTerms terms_;
   FloatBuffer current_;
   FloatBuffer next_;

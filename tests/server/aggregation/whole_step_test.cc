@@ -1,4 +1,4 @@
-#include "server/aggregation/step_executor.h"
+// Steps of a vector that is one stripe.
 
 #include <algorithm>
 #include <cmath>
@@ -28,14 +28,14 @@ Layout Mixed() { return LayoutOf({{"w", 1}, {"mean", 1, RangeKind::kStatistic}, 
 
 // ---- Reduction ----
 
-TEST(StepExecutorTest, ParametersMoveByTheMeanAndStatisticsBecomeIt) {
+TEST(WholeStepTest, ParametersMoveByTheMeanAndStatisticsBecomeIt) {
   StepWorld world(Mixed());
   world.Add({2, 10, 6});
   world.Add({4, 30, 0});
   EXPECT_THAT(world.Make(), ElementsAre(-3, 20, -3));
 }
 
-TEST(StepExecutorTest, ForgetsWhatAStepWasMadeOf) {
+TEST(WholeStepTest, ForgetsWhatAStepWasMadeOf) {
   StepWorld world(Mixed());
   world.Add({2, 10, 6});
   world.Add({2, 10, 6});
@@ -44,7 +44,7 @@ TEST(StepExecutorTest, ForgetsWhatAStepWasMadeOf) {
   EXPECT_THAT(world.Make(), ElementsAre(-3, 5, -7));
 }
 
-TEST(StepExecutorTest, WeighsBySamples) {
+TEST(WholeStepTest, WeighsBySamples) {
   StepWorld world(Mixed());
   world.consistency.reduction = Reduction::kWeightedMean;
   world.Add({2, 10, 8}, 1);
@@ -54,14 +54,14 @@ TEST(StepExecutorTest, WeighsBySamples) {
   EXPECT_THAT(world.Make(), ElementsAre(-12, 9, -9));
 }
 
-TEST(StepExecutorTest, IgnoresSamplesUnlessAskedToWeighThem) {
+TEST(WholeStepTest, IgnoresSamplesUnlessAskedToWeighThem) {
   StepWorld world(Mixed());
   world.Add({2, 10, 8}, 1);
   world.Add({6, 30, 0}, 3);
   EXPECT_THAT(world.Make(), ElementsAre(-4, 20, -4));
 }
 
-TEST(StepExecutorTest, SumsParametersButNotStatistics) {
+TEST(WholeStepTest, SumsParametersButNotStatistics) {
   StepWorld world(Mixed());
   world.consistency.reduction = Reduction::kSum;
   world.Add({2, 10, 6});
@@ -69,7 +69,7 @@ TEST(StepExecutorTest, SumsParametersButNotStatistics) {
   EXPECT_THAT(world.Make(), ElementsAre(-6, 20, -6));
 }
 
-TEST(StepExecutorTest, DiscountsStaleGradientsButNotStatistics) {
+TEST(WholeStepTest, DiscountsStaleGradientsButNotStatistics) {
   StepWorld world(Mixed());
   world.consistency.discount_stale = true;
   world.Add({4, 10, 4}, 1, 3);
@@ -77,13 +77,13 @@ TEST(StepExecutorTest, DiscountsStaleGradientsButNotStatistics) {
   EXPECT_THAT(world.Make(), ElementsAre(-(1 + 4) / 2.0, 20, -1 / 2.0));
 }
 
-TEST(StepExecutorTest, IgnoresStalenessUnlessAskedToDiscountIt) {
+TEST(WholeStepTest, IgnoresStalenessUnlessAskedToDiscountIt) {
   StepWorld world(Mixed());
   world.Add({4, 10, 4}, 1, 3);
   EXPECT_THAT(world.Make(), ElementsAre(-4, 10, -4));
 }
 
-TEST(StepExecutorTest, DiscountsWhatItWeighs) {
+TEST(WholeStepTest, DiscountsWhatItWeighs) {
   StepWorld world(Mixed());
   world.consistency.reduction = Reduction::kWeightedMean;
   world.consistency.discount_stale = true;
@@ -92,7 +92,7 @@ TEST(StepExecutorTest, DiscountsWhatItWeighs) {
   EXPECT_THAT(world.Make(), ElementsAre(-(3 * 8 / 2 + 4) / 4.0, (3 * 10 + 30) / 4.0, -3));
 }
 
-TEST(StepExecutorTest, OfNothingMakesAnEqualStep) {
+TEST(WholeStepTest, OfNothingMakesAnEqualStep) {
   StepWorld world(Mixed());
   world.Add({2, 10, 6});
   const Values before = world.Make();
@@ -101,7 +101,7 @@ TEST(StepExecutorTest, OfNothingMakesAnEqualStep) {
 
 // ---- The optimizer ----
 
-TEST(StepExecutorTest, TakesEachStepsOwnLearningRate) {
+TEST(WholeStepTest, TakesEachStepsOwnLearningRate) {
   StepWorld world(ParametersOnly(1));
   world.Add({2});
   EXPECT_THAT(world.Make(0.5), ElementsAre(-1));
@@ -110,7 +110,7 @@ TEST(StepExecutorTest, TakesEachStepsOwnLearningRate) {
 }
 
 // Momentum must begin with the first gradient, not with the first step.
-TEST(StepExecutorTest, AStepOfNothingIsNotTheOptimizersFirst) {
+TEST(WholeStepTest, AStepOfNothingIsNotTheOptimizersFirst) {
   SgdOptions options;
   options.momentum = 0.5;
   options.dampening = 0.75;
@@ -123,20 +123,20 @@ TEST(StepExecutorTest, AStepOfNothingIsNotTheOptimizersFirst) {
 }
 
 // An executor continues another one with its parameters, slots and number of steps.
-TEST(StepExecutorTest, AnOptimizersLifeGoesOnWithItsSlotsAndSteps) {
+TEST(WholeStepTest, AnOptimizersLifeGoesOnWithItsSlotsAndSteps) {
   SgdOptions options;
   options.momentum = 0.5;
   options.dampening = 0.75;
   StepWorld world(ParametersOnly(1), absl::nullopt, {options});
   EXPECT_EQ(world.executor().optimizer_steps(), 0u);
   world.executor().slots()[0].values[0] = 16;
-  world.executor().set_optimizer_steps(7);
+  world.set_optimizer_steps(7);
   world.Add({8});
   EXPECT_THAT(world.Make(), ElementsAre(-(0.5 * 16 + 0.25 * 8)));
   EXPECT_EQ(world.executor().optimizer_steps(), 8u);
 }
 
-TEST(StepExecutorTest, AveragesParametersAndStatisticsAlike) {
+TEST(WholeStepTest, AveragesParametersAndStatisticsAlike) {
   AveragingOptions options;
   options.moving_rate = 0.5;
   StepWorld world(Mixed(), absl::nullopt, {options});
@@ -253,7 +253,7 @@ TEST(NotFiniteTest, ClippingMakesNoNanOfAnInfiniteSum) {
 
 // ---- The last contribution ----
 
-TEST(StepExecutorTest, CountsAContributionThatIsAddedOnTheWay) {
+TEST(WholeStepTest, CountsAContributionThatIsAddedOnTheWay) {
   StepWorld world(Mixed());
   world.Add({2, 10, 6});
   world.Keep({4, 30, 0});
@@ -262,7 +262,7 @@ TEST(StepExecutorTest, CountsAContributionThatIsAddedOnTheWay) {
   EXPECT_THAT(world.Make(), ElementsAre(-4, 5, -4));
 }
 
-TEST(StepExecutorTest, WeighsAContributionThatIsAddedOnTheWay) {
+TEST(WholeStepTest, WeighsAContributionThatIsAddedOnTheWay) {
   StepWorld world(Mixed());
   world.consistency.reduction = Reduction::kWeightedMean;
   world.consistency.discount_stale = true;
@@ -271,7 +271,7 @@ TEST(StepExecutorTest, WeighsAContributionThatIsAddedOnTheWay) {
   EXPECT_THAT(world.Make(), ElementsAre(-(3 * 8 / 2 + 4) / 4.0, (3 * 10 + 30) / 4.0, -3));
 }
 
-TEST(StepExecutorTest, ClipsAContributionThatIsKeptForLast) {
+TEST(WholeStepTest, ClipsAContributionThatIsKeptForLast) {
   StepWorld kept(ParametersOnly(2), 1);
   kept.Add({6, 8});
   kept.Keep({0, 0});
@@ -290,7 +290,7 @@ Layout Long() {
   return LayoutOf({{"a", kWord - 1}, {"mean", kWord + 1, RangeKind::kStatistic}, {"b", 5}});
 }
 
-TEST(StepExecutorTest, TellsHowFarItHasWritten) {
+TEST(WholeStepTest, TellsHowFarItHasWritten) {
   StepWorld world(Long());
   world.Add(Values(2 * kWord + 5, 2));
   std::vector<uint64_t> ends;
@@ -298,7 +298,7 @@ TEST(StepExecutorTest, TellsHowFarItHasWritten) {
   EXPECT_THAT(ends, ElementsAre(kWord, 2 * kWord, 2 * kWord + 5));
 }
 
-TEST(StepExecutorTest, TheEdgesOfPartsShowInNoElement) {
+TEST(WholeStepTest, TheEdgesOfPartsShowInNoElement) {
   StepWorld world(Long());
   for (const bool on_the_way : {false, true}) {
     const Values before = world.parameters();
@@ -314,7 +314,7 @@ TEST(StepExecutorTest, TheEdgesOfPartsShowInNoElement) {
   }
 }
 
-TEST(StepExecutorTest, HasWrittenWhatItTellsOf) {
+TEST(WholeStepTest, HasWrittenWhatItTellsOf) {
   StepWorld world(ParametersOnly(2 * kWord));
   world.Add(Values(2 * kWord, 1));
   std::vector<float> last_written;
@@ -329,7 +329,7 @@ TEST(StepExecutorTest, HasWrittenWhatItTellsOf) {
 
 // ---- Checksums ----
 
-TEST(StepExecutorTest, EqualStepsHaveEqualChecksumsAndOthersHaveNot) {
+TEST(WholeStepTest, EqualStepsHaveEqualChecksumsAndOthersHaveNot) {
   StepWorld a(Mixed());
   StepWorld b(Mixed());
   StepWorld other(Mixed());
@@ -346,7 +346,7 @@ TEST(StepExecutorTest, EqualStepsHaveEqualChecksumsAndOthersHaveNot) {
 }
 
 // Other bits in a slot may be seen in the parameters only many steps later.
-TEST(StepExecutorTest, ChecksumsCoverTheOptimizersSlots) {
+TEST(WholeStepTest, ChecksumsCoverTheOptimizersSlots) {
   SgdOptions momentum;
   momentum.momentum = 0.5;
   for (const OptimizerOptions& options :
@@ -355,7 +355,7 @@ TEST(StepExecutorTest, ChecksumsCoverTheOptimizersSlots) {
     Values parameters[2];
     for (const int changed : {0, 1}) {
       StepWorld world(ParametersOnly(3), absl::nullopt, {options});
-      world.executor().set_optimizer_steps(7);
+      world.set_optimizer_steps(7);
       world.executor().slots().back().values[1] = changed == 0 ? 1.0f : 1.5f;
       world.Add({1, 1, 1});
       parameters[changed] = world.Make(0);
@@ -367,7 +367,7 @@ TEST(StepExecutorTest, ChecksumsCoverTheOptimizersSlots) {
 }
 
 // A change of the last element of each part changes it.
-TEST(StepExecutorTest, ChecksumsCoverEveryPart) {
+TEST(WholeStepTest, ChecksumsCoverEveryPart) {
   std::set<uint64_t> checksums;
   for (const OptimizerOptions& options :
        {OptimizerOptions(SgdOptions()), OptimizerOptions(LambOptions())}) {
@@ -384,7 +384,7 @@ TEST(StepExecutorTest, ChecksumsCoverEveryPart) {
   EXPECT_EQ(checksums.size(), 8u);
 }
 
-TEST(StepExecutorTest, HowManyThreadsWorkChangesNoBit) {
+TEST(WholeStepTest, HowManyThreadsWorkChangesNoBit) {
   const uint32_t size = 2 * kWord + 5;
   Values gradient(size);
   for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = 1.0f / static_cast<float>(i + 1);
