@@ -4,21 +4,18 @@
 
 namespace sluice {
 
-PullResult PullQueue::Answer(const PullRequest& request,
-                             const std::shared_ptr<const Snapshot>& latest,
-                             const PullContext& context) {
-  PullResult result;
-  result.header.step = latest->step;
-  result.header.incarnation = incarnation_;
-  result.header.learning_rate = context.learning_rate;
-  result.header.last = context.last;
-  result.header.not_modified = request.have_step == latest->step;
-  if (!result.header.not_modified) {
-    result.header.inconsistent = context.inconsistent && !request.whole;
-    result.snapshot = latest;
-    bytes_answered_ += latest->values.size() * sizeof(float);
+PullResult PullQueue::Release(PullId id, const PullRequest& request, const PullContext& context) {
+  PullHeader header;
+  header.step = context.step;
+  header.incarnation = incarnation_;
+  header.learning_rate = context.learning_rate;
+  header.last = context.last;
+  header.not_modified = request.have_step == context.step;
+  if (!header.not_modified) {
+    header.inconsistent = context.inconsistent && !request.whole;
+    bytes_answered_ += context.bytes;
   }
-  return result;
+  return release_(id, header);
 }
 
 PullId PullQueue::Add(const PullRequest& request, PullCallback done) {
@@ -66,8 +63,8 @@ void PullQueue::NoteAll() {
   for (const auto& entry : waiting_) due_.insert(entry.first);
 }
 
-void PullQueue::Serve(const std::shared_ptr<const Snapshot>& latest, const PullContext& context,
-                      const PullJudge& judge, absl::Time now, Completions* completions) {
+void PullQueue::Serve(const PullContext& context, const PullJudge& judge, absl::Time now,
+                      Completions* completions) {
   for (const PullId id : std::exchange(due_, {})) {
     const auto found = waiting_.find(id);
     Waiting& pull = found->second;
@@ -78,7 +75,7 @@ void PullQueue::Serve(const std::shared_ptr<const Snapshot>& latest, const PullC
     }
     absl::StatusOr<PullResult> result;
     if (turn.ok()) {
-      result = Answer(pull.request, latest, context);
+      result = Release(id, pull.request, context);
     } else {
       result = turn.status();
     }

@@ -1,5 +1,5 @@
-// The queue of pulls. Each pull is answered from the latest snapshot as soon as its conditions
-// hold.
+// The queue of pulls. Each pull is released as soon as its conditions hold, and then answered with
+// the parameters of that moment.
 //
 // The coordinator owns the queue and calls Serve() after every change. Only the coordinator knows
 // the conditions; it passes them as a PullJudge. A pull that waits is judged again only when what
@@ -21,20 +21,13 @@
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "common/protocol/protocol_types.h"
-#include "server/snapshots/snapshot_store.h"
+#include "server/holder/pull_result.h"
 #include "server/state/completions.h"
 
 namespace sluice {
 
-struct PullResult {
-  PullHeader header;
-  std::shared_ptr<const Snapshot> snapshot;  // null if the worker has this step already
-};
-
 // Called exactly once, outside all locks, from any thread. Never called if the pull was cancelled.
 using PullCallback = std::function<void(absl::StatusOr<PullResult>)>;
-
-using PullId = Number<struct PullTag>;  // from 1; 0 is no pull
 
 // Whether a pull can be answered now, and what it waits for.
 enum class PullTurn {
@@ -46,8 +39,10 @@ enum class PullTurn {
 
 // The fields of the answer that are the same for all pulls at one moment.
 struct PullContext {
+  Step step;                  // the latest
+  uint64_t bytes = 0;         // of its parameters, as float32
   bool inconsistent = false;  // chunks may be of later steps, unless the pull asks for a whole step
-  double learning_rate = 0;   // at the latest step
+  double learning_rate = 0;   // at that step
   bool last = false;          // no step will follow
 };
 
@@ -68,8 +63,9 @@ using PullJudge = std::function<absl::StatusOr<PullTurn>(const PullRequest&)>;
 // Externally synchronized.
 class PullQueue {
  public:
-  // `incarnation` is the server's, for the answers.
-  explicit PullQueue(Incarnation incarnation) : incarnation_(incarnation) {}
+  // `incarnation` is the server's, for the answers. `release` attaches the parameters to them.
+  PullQueue(Incarnation incarnation, PullRelease release)
+      : incarnation_(incarnation), release_(std::move(release)) {}
 
   PullId Add(const PullRequest& request, PullCallback done);
 
@@ -84,10 +80,10 @@ class PullQueue {
   void NoteSession(SessionId session);
   void NoteAll();
 
-  // Asks `judge` about these pulls, in order of arrival. Answers those whose turn has come from
-  // `latest`, ends those with an error, and removes both.
-  void Serve(const std::shared_ptr<const Snapshot>& latest, const PullContext& context,
-             const PullJudge& judge, absl::Time now, Completions* completions);
+  // Asks `judge` about these pulls, in order of arrival. Releases those whose turn has come, ends
+  // those with an error, and removes both.
+  void Serve(const PullContext& context, const PullJudge& judge, absl::Time now,
+             Completions* completions);
 
   size_t size() const { return waiting_.size(); }
   // Sets the time since which held-up pulls wait to `now`.
@@ -107,14 +103,14 @@ class PullQueue {
   };
   using Queue = std::map<PullId, Waiting>;
 
-  PullResult Answer(const PullRequest& request, const std::shared_ptr<const Snapshot>& latest,
-                    const PullContext& context);
+  PullResult Release(PullId id, const PullRequest& request, const PullContext& context);
 
   void Await(PullTurn turn, absl::Time now, PullId id, Waiting& pull);
   void Remove(Queue::iterator pull);
   void HoldUp(Waiting& pull, absl::optional<absl::Time> since);
 
   const Incarnation incarnation_;
+  const PullRelease release_;
   uint64_t bytes_answered_ = 0;
   PullId last_id_;
   PullConditions conditions_;

@@ -47,7 +47,8 @@ uint32_t MaxInFlight(const Layout& layout, const ShardOptions& options,
 
 }  // namespace
 
-Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobListener owner)
+Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobListener owner,
+                         PullRelease release)
     : options_(options),
       clock_(clock),
       created_(clock.Now()),
@@ -56,7 +57,7 @@ Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobLis
       incarnations_(options.incarnation),
       settings_(options.consistency, options.schedule),
       roster_(options, std::move(owner)),
-      pulls_(options.incarnation),
+      pulls_(options.incarnation, std::move(release)),
       step_(settings_, roster_, pulls_, running_),
       admission_(options, settings_, incarnations_, roster_, step_, running_),
       watch_({options_, settings_, rules_, roster_, step_, admission_}) {}
@@ -66,7 +67,8 @@ Coordinator::Coordinator(const ShardOptions& options, const Clock& clock, JobLis
 absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListener listener,
                                           Completions* completions) {
   if (draining()) return serving_;
-  if (snapshots_ == nullptr && request.role == SessionRole::kWorker) {
+  const bool opens = !has_model();
+  if (opens && request.role == SessionRole::kWorker) {
     const absl::Status fits = CheckRules(settings_.consistency(), request.optimizer);
     if (!fits.ok()) return fits;
   }
@@ -83,7 +85,7 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
   const auto record = roster_.Join(request, std::move(listener), at_once ? now : now.Next(),
                                    running_.Now(), completions);
   if (!record.ok()) return record.status();
-  if (snapshots_ == nullptr) OpenModel();
+  if (opens) OpenModel();
   GoDown(watch_.OnWorkers(completions), completions);
   welcome.session = (*record)->session;
   welcome.job_id = options_.job_id;
@@ -108,19 +110,17 @@ absl::StatusOr<Welcome> Coordinator::Join(const JoinRequest& request, JobListene
 }
 
 void Coordinator::OpenModel() {
-  const Layout& layout = *roster_.layout();
-  snapshots_ = absl::make_unique<SnapshotStore>(layout.size(), options_.snapshots);
-  admission_.Open(MaxInFlight(layout, options_, settings_.consistency()));
+  admission_.Open(MaxInFlight(*roster_.layout(), options_, settings_.consistency()));
   ChooseStalenessRules();
 }
 
 void Coordinator::FitInFlightLimit() {
-  if (snapshots_ == nullptr) return;  // the layout is not known
+  if (!has_model()) return;
   admission_.SetLimit(MaxInFlight(*roster_.layout(), options_, settings_.consistency()));
 }
 
 void Coordinator::ChooseStalenessRules() {
-  if (snapshots_ == nullptr) return;  // the optimizer is not known
+  if (!has_model()) return;
   rules_ = ChooseRules(settings_.consistency(), roster_.optimizer());
 }
 
@@ -217,7 +217,7 @@ bool Coordinator::Suspend(const absl::Status& why, Completions* completions) {
 absl::StatusOr<Step> Coordinator::SetConsistency(const Consistency& consistency) {
   const absl::Status valid = consistency.Validate();
   if (!valid.ok()) return valid;
-  if (snapshots_ != nullptr) {
+  if (has_model()) {
     const absl::Status fits = CheckRules(consistency, roster_.optimizer());
     if (!fits.ok()) return fits;
   }
@@ -239,23 +239,19 @@ absl::Status Coordinator::RequestCheckpoint() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<InitializeStart> Coordinator::BeginInitialize(SessionId session) {
+absl::StatusOr<absl::optional<InitializeOutcome>> Coordinator::BeginInitialize(SessionId session) {
   if (draining()) return serving_;
   const auto record = roster_.sessions().FindWorker(session);
   if (!record.ok()) return record.status();
-  InitializeStart start;
-  start.answer.step = step_.number();
-  if (!initialized()) start.parameters = absl::make_unique<StagedVector>(roster_.layout());
-  return start;
+  absl::optional<InitializeOutcome> answer;
+  if (initialized()) answer.emplace().step = step_.number();
+  return answer;
 }
 
-bool Coordinator::Initialize(std::shared_ptr<Snapshot> first, Completions* completions) {
-  if (initialized()) return false;
-  first->step = step_.number();
-  snapshots_->Publish(std::move(first));
+void Coordinator::OnInitialized(Completions* completions) {
+  initialized_ = true;
   times_.initialized = running_.Now();
   Settle(completions);
-  return true;
 }
 
 // ---- Pushes ----

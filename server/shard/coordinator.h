@@ -27,13 +27,13 @@
 #include "server/aggregation/contributions.h"
 #include "server/aggregation/pending_push.h"
 #include "server/aggregation/step_norms.h"
+#include "server/holder/pull_result.h"
 #include "server/membership/roster.h"
 #include "server/policy/runtime_settings.h"
 #include "server/policy/staleness_rules.h"
 #include "server/shard/next_action.h"
 #include "server/shard/running_clock.h"
 #include "server/shard/shard_watch.h"
-#include "server/snapshots/snapshot_store.h"
 #include "server/state/completions.h"
 #include "server/state/incarnation_history.h"
 #include "server/state/job_results.h"
@@ -47,12 +47,14 @@ namespace sluice {
 // Externally synchronized.
 class Coordinator {
  public:
-  // The arguments are those of Shard.
-  Coordinator(const ShardOptions& options, const Clock& clock, JobListener owner);
+  // The other arguments are those of Shard. `release` is called by the methods that take
+  // Completions.
+  Coordinator(const ShardOptions& options, const Clock& clock, JobListener owner,
+              PullRelease release);
 
   // Recovery: Shard's methods of these names. Before any other method.
   void Restore(const ShardCheckpoint& checkpoint);
-  void Replay(const StepRecord& record, std::shared_ptr<Snapshot> next);
+  void Replay(const StepRecord& record);
   void BeginIncarnation(const std::map<Incarnation, Step>& incarnations);
   void set_lost_steps(uint64_t steps) { lost_steps_ = steps; }
 
@@ -67,7 +69,7 @@ class Coordinator {
   // Lets DecideNext() return a checkpoint as its next action. NOT_INITIALIZED if there are no
   // parameters.
   absl::Status RequestCheckpoint();
-  // The checkpoint, except the values of the optimizer's slots. Call it while no step is being
+  // The checkpoint, except the parameters and the optimizer's state. Call it while no step is being
   // applied.
   ShardCheckpoint Checkpoint() const;
 
@@ -84,7 +86,8 @@ class Coordinator {
   // See Shard::Drain() and Suspend(). Nothing happens if `why` is OK, or if it was called before.
   void GoDown(const absl::Status& why, Completions* completions);
   bool Suspend(const absl::Status& why, Completions* completions);
-  absl::StatusOr<InitializeStart> BeginInitialize(SessionId session);
+  // Returns the answer, or nothing if the parameters are wanted.
+  absl::StatusOr<absl::optional<InitializeOutcome>> BeginInitialize(SessionId session);
   PushId BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
                    std::function<void()> cancel, Completions* completions);
   bool CancelPush(PushId id) { return admission_.Cancel(id); }
@@ -106,24 +109,24 @@ class Coordinator {
   // The step that is being applied is made without its gradients; see PushAdmission::LeaveOut().
   void LeaveOut(const absl::Status& why, Completions* completions);
 
-  // The action is done: the contribution is in the sum; the step is applied and `next` holds it. If
+  // The action is done: the contribution is in the sum; the step is applied and published. If
   // training diverges, the job may end with it.
   void OnAccumulated(const Contribution& contribution, Completions* completions);
-  void OnApplied(std::shared_ptr<Snapshot> next, const StepNorms& norms, Completions* completions);
+  void OnApplied(const StepNorms& norms, Completions* completions);
 
-  // Publishes the initial parameters, unless there are parameters. Returns whether it did.
-  bool Initialize(std::shared_ptr<Snapshot> first, Completions* completions);
+  // The initial parameters are published. There were none.
+  void OnInitialized(Completions* completions);
+  bool initialized() const { return initialized_; }
   void CountReceived(uint64_t bytes) { bytes_received_ += bytes; }
 
   ShardStatus Describe() const;
   Step step() const { return step_.number(); }
-  // Null before the first worker joined.
-  SnapshotStore* snapshots() const { return snapshots_.get(); }
   const Roster& roster() const { return roster_; }
   const StalenessRules& staleness_rules() const { return rules_; }
   const Results& results() const { return results_.all(); }
 
  private:
+  bool has_model() const { return roster_.layout() != nullptr; }  // a worker has joined
   void OpenModel();
   void ChooseStalenessRules();  // at the start, and when the policy changed
   void FitInFlightLimit();      // when the policy changed
@@ -138,7 +141,6 @@ class Coordinator {
   void ServePulls(Completions* completions);
   void AnswerPublished(Completions* completions);
   absl::StatusOr<PullTurn> TurnOf(const PullRequest& request, const StepProgress& progress) const;
-  bool initialized() const { return snapshots_ != nullptr && snapshots_->latest() != nullptr; }
   double LearningRate() const;
   Phase phase() const;
 
@@ -162,10 +164,10 @@ class Coordinator {
   uint64_t bytes_received_ = 0;
   StepTimes times_;
   JobResults results_;
-  Consistency own_consistency_;               // the earlier incarnation was started with it
-  std::unique_ptr<SnapshotStore> snapshots_;  // null until the model is known
-  StalenessRules rules_;                      // none until then
-  ShardWatch watch_;                          // looks at the others
+  Consistency own_consistency_;  // the earlier incarnation was started with it
+  bool initialized_ = false;     // there are parameters
+  StalenessRules rules_;         // none until the model is known
+  ShardWatch watch_;             // looks at the others
 };
 
 }  // namespace sluice

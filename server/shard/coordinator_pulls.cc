@@ -22,11 +22,12 @@ void Coordinator::ServePulls(Completions* completions) {
   pulls_.Note({serving_.ok(), roster_.sessions().ended(), step_.number(), initialized(), ends(),
                settings_.policy().Completes(progress),
                settings_.policy().BoundsLead() ? progress.slowest : 0});
-  const PullContext context = {settings_.consistency().inconsistent_reads, LearningRate(), ends()};
+  const PullContext context = {step_.number(),
+                               has_model() ? roster_.layout()->size() * sizeof(float) : 0,
+                               settings_.consistency().inconsistent_reads, LearningRate(), ends()};
   pulls_.Serve(
-      snapshots_ == nullptr ? nullptr : snapshots_->latest(), context,
-      [&](const PullRequest& request) { return TurnOf(request, progress); }, running_.Now(),
-      completions);
+      context, [&](const PullRequest& request) { return TurnOf(request, progress); },
+      running_.Now(), completions);
 }
 
 absl::StatusOr<PullTurn> Coordinator::TurnOf(const PullRequest& request,

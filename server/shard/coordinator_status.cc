@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/base/error.h"
-#include "common/tensor/vector_copy.h"
 #include "server/shard/coordinator.h"
 
 namespace sluice {
@@ -75,7 +74,6 @@ ShardCheckpoint Coordinator::Checkpoint() const {
       checkpoint.forgot_workers = true;
     }
   }
-  checkpoint.parameters = snapshots_->latest();
   checkpoint.ended = ends();
   watch_.Describe(&checkpoint);
   return checkpoint;
@@ -89,10 +87,7 @@ void Coordinator::Restore(const ShardCheckpoint& checkpoint) {
   step_.Restore(checkpoint.step);
   roster_.Restore(checkpoint, running_.Now());
   OpenModel();
-  std::shared_ptr<Snapshot> parameters = snapshots_->Make();
-  CopyTo(AsPiece(checkpoint.parameters->values.span()), parameters->values.span());
-  parameters->step = checkpoint.step;
-  snapshots_->Publish(std::move(parameters));
+  initialized_ = true;
   times_.initialized = running_.Now();
 }
 
@@ -103,7 +98,7 @@ void Coordinator::RestoreSettings(const Consistency& consistency,
   settings_.Restore(same ? consistency : options_.consistency, learning_rate);
 }
 
-void Coordinator::Replay(const StepRecord& record, std::shared_ptr<Snapshot> next) {
+void Coordinator::Replay(const StepRecord& record) {
   if (record.incarnation != incarnations_.current()) {
     incarnations_ = IncarnationHistory(record.incarnation, incarnations_, step_.number());
   }
@@ -116,8 +111,6 @@ void Coordinator::Replay(const StepRecord& record, std::shared_ptr<Snapshot> nex
     roster_.sessions().RestoreWorker(worker, record.step, running_.Now());
   }
   roster_.ResumeTraining();
-  next->step = record.step;
-  snapshots_->Publish(std::move(next));
 }
 
 void Coordinator::BeginIncarnation(const std::map<Incarnation, Step>& incarnations) {

@@ -63,13 +63,10 @@ void Coordinator::OnAccumulated(const Contribution& contribution, Completions* c
   Settle(completions);
 }
 
-void Coordinator::OnApplied(std::shared_ptr<Snapshot> next, const StepNorms& norms,
-                            Completions* completions) {
+void Coordinator::OnApplied(const StepNorms& norms, Completions* completions) {
   applying_ = false;
   step_.Finish();
   times_.last_step = running_.Now();
-  next->step = step_.number();
-  snapshots_->Publish(std::move(next));
   AnswerPublished(completions);
   GoDown(watch_.OnStep(norms, completions), completions);
   AdoptSettings(completions);

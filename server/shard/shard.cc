@@ -26,12 +26,15 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
              std::unique_ptr<Parallel> parallel, Trace* trace, Executors executors)
     : options_(options),
       clock_(clock),
-      parallel_(std::move(parallel)),
+      parallel_(parallel == nullptr ? absl::make_unique<Serial>() : std::move(parallel)),
       trace_(trace),
-      coordinator_(options, clock, std::move(owner)),
-      executors_(std::move(executors)) {
-  if (parallel_ == nullptr) parallel_ = absl::make_unique<Serial>();
-}
+      holder_(options.snapshots, *parallel_),
+      coordinator_(options, clock, std::move(owner),
+                   [this](PullId, const PullHeader& header) {
+                     mu_.AssertHeld();
+                     return holder_.Release(header);
+                   }),
+      executors_(std::move(executors)) {}
 
 // A task may give tasks to other executors, so all of them are there until none is left.
 Shard::~Shard() { executors_.Drain(); }
@@ -44,7 +47,7 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
     CompletingLock lock(&mu_);
     welcome = coordinator_.Join(request, std::move(listener), lock.completions());
     if (welcome.ok() && director_ == nullptr) {
-      OpenModel(*coordinator_.roster().layout(), coordinator_.roster().optimizer());
+      OpenModel(coordinator_.roster().layout(), coordinator_.roster().optimizer());
       LOG_IF(INFO, coordinator_.staleness_rules().any())
           << "rules for stale gradients: " << coordinator_.staleness_rules().ToString();
     }
@@ -53,10 +56,12 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
   return welcome;
 }
 
-void Shard::OpenModel(const Layout& layout, const OptimizerConfig& optimizer) {
-  const Stripes whole(layout.size(), 1);
-  director_ = absl::make_unique<StepDirector>(layout, optimizer, whole);
-  stripe_ = absl::make_unique<StripeExecutor>(layout, optimizer, whole, 0, *parallel_);
+void Shard::OpenModel(const std::shared_ptr<const Layout>& layout,
+                      const OptimizerConfig& optimizer) {
+  const Stripes whole(layout->size(), 1);
+  director_ = absl::make_unique<StepDirector>(*layout, optimizer, whole);
+  holder_.Open(layout, optimizer, whole, 0);
+  stripe_ = holder_.executor();
 }
 
 absl::StatusOr<Step> Shard::Heartbeat(SessionId session) {
@@ -143,7 +148,15 @@ bool Shard::Suspend(const absl::Status& why) {
 
 absl::StatusOr<InitializeStart> Shard::BeginInitialize(SessionId session) {
   absl::MutexLock lock(&mu_);
-  return coordinator_.BeginInitialize(session);
+  const auto answer = coordinator_.BeginInitialize(session);
+  if (!answer.ok()) return answer.status();
+  InitializeStart start;
+  if (answer->has_value()) {
+    start.answer = **answer;
+  } else {
+    start.parameters = holder_.MakeOffer();
+  }
+  return start;
 }
 
 absl::StatusOr<InitializeOutcome> Shard::FinishInitialize(
@@ -153,7 +166,7 @@ absl::StatusOr<InitializeOutcome> Shard::FinishInitialize(
   std::shared_ptr<Snapshot> first;
   {
     absl::MutexLock lock(&mu_);
-    first = coordinator_.snapshots()->Make();
+    first = holder_.MakeFirst(coordinator_.step());
   }
   parameters->Seal();
   parameters->CopyTo(0, first->values.span());
@@ -161,9 +174,13 @@ absl::StatusOr<InitializeOutcome> Shard::FinishInitialize(
   {
     CompletingLock lock(&mu_);
     coordinator_.CountReceived(parameters->bytes());
-    outcome.accepted = coordinator_.Initialize(std::move(first), lock.completions());
+    outcome.accepted = !coordinator_.initialized();
     outcome.step = coordinator_.step();
-    if (outcome.accepted) RequestPeriodicCheckpoint();
+    if (outcome.accepted) {
+      holder_.Publish(std::move(first));
+      coordinator_.OnInitialized(lock.completions());
+      RequestPeriodicCheckpoint();
+    }
   }
   Advance();
   return outcome;
@@ -249,7 +266,7 @@ bool Shard::CancelPull(PullId id) {
 
 std::shared_ptr<const Snapshot> Shard::Newest(uint64_t end) const {
   absl::MutexLock lock(&mu_);
-  return coordinator_.snapshots()->newest(end);
+  return holder_.newest(end);
 }
 
 // ---- State ----
@@ -292,8 +309,7 @@ std::shared_ptr<const Layout> Shard::layout() const {
 
 std::shared_ptr<const Snapshot> Shard::snapshot() const {
   absl::MutexLock lock(&mu_);
-  const SnapshotStore* const snapshots = coordinator_.snapshots();
-  return snapshots == nullptr ? nullptr : snapshots->latest();
+  return holder_.latest();
 }
 
 std::string Shard::NameOf(SessionId session) const {

@@ -10,7 +10,12 @@
 //    result is not finite, the step is made without its gradients: only the step's number changes.
 // 5. The push is answered; with a journal, only after its step is durable. Then pulls are answered.
 //
-// The mutex protects the Coordinator, which decides everything. A thread that finds work due and
+// The Coordinator decides everything and has no vector. The Holder has all vectors and decides
+// nothing. The shard joins the two for one server, by direct calls: it tells the holder what the
+// coordinator and the StepDirector have decided. With several servers, the first will tell it to
+// all holders.
+//
+// The mutex protects the Coordinator and the Holder. A thread that finds work due and
 // nobody working has all of it done, in Advance(): by executors.steps, or by itself if the model
 // has at most kPartElements and no step is noted in a file. Arithmetic, journal writes and
 // callbacks run outside the mutex. A refused push, a push that breaks off, and a lost worker change
@@ -40,6 +45,7 @@
 #include "server/aggregation/pending_push.h"
 #include "server/aggregation/step_director.h"
 #include "server/aggregation/stripe_executor.h"
+#include "server/holder/holder.h"
 #include "server/shard/checkpoint_requests.h"
 #include "server/shard/coordinator.h"
 #include "server/shard/executors.h"
@@ -154,19 +160,21 @@ class Shard {
   void Accumulate(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
   void Apply(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
   Addend Weighed(const Contribution& contribution, const StepTerms& terms);
-  std::shared_ptr<Snapshot> MakeStep(const NextAction& action, uint64_t* checksum)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  SnapshotPair MakeStep(const NextAction& action, uint64_t* checksum) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::optional<uint64_t> MakeOn(const StepVectors& vectors, const StepTerms& terms);
   void LeaveOut(uint64_t bad, Step step) ABSL_LOCKS_EXCLUDED(mu_);
   void AppendToJournal(const NextAction& action, uint64_t checksum) ABSL_LOCKS_EXCLUDED(mu_);
   void MakeCheckpoint() ABSL_LOCKS_EXCLUDED(mu_);
   void RequestPeriodicCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void OpenModel(const Layout& layout, const OptimizerConfig& optimizer);
+  void OpenModel(const std::shared_ptr<const Layout>& layout, const OptimizerConfig& optimizer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   const ShardOptions options_;
   const Clock& clock_;
   std::unique_ptr<Parallel> parallel_;
   WireBytes wire_bytes_;
   Trace* const trace_;
   mutable absl::Mutex mu_;
+  Holder holder_ ABSL_GUARDED_BY(mu_);
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);
   bool advancing_ ABSL_GUARDED_BY(mu_) = false;
   CheckpointRequests checkpoints_ ABSL_GUARDED_BY(mu_);
@@ -174,7 +182,7 @@ class Shard {
   std::function<void(Step)> step_listener_;
   // Null before the model is known. Only the advancing thread uses them.
   std::unique_ptr<StepDirector> director_;
-  std::unique_ptr<StripeExecutor> stripe_;
+  StripeExecutor* stripe_ = nullptr;  // the holder's
   Executors executors_;
 };
 

@@ -1,22 +1,16 @@
 // The part of Shard that deals with recovery, the journal and checkpoints.
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/tensor/vector_copy.h"
+#include "server/holder/stripe_slots.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
 namespace {
-
-void Copy(absl::Span<const float> from, absl::Span<float> to, Parallel& parallel) {
-  ForParts(parallel, from.size(), [&](size_t, uint64_t begin, uint64_t end) {
-    CopyTo(AsPiece(from.subspan(begin, end - begin)), to.subspan(begin, end - begin));
-  });
-}
 
 absl::Status MadeOtherBits(const StepRecord& record, uint64_t checksum) {
   return absl::FailedPreconditionError(absl::StrCat(
@@ -31,40 +25,30 @@ absl::Status MadeOtherBits(const StepRecord& record, uint64_t checksum) {
 
 absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
   absl::MutexLock lock(&mu_);
-  OpenModel(*checkpoint.layout, checkpoint.optimizer);
-  const std::vector<OptimizerSlot> slots = stripe_->slots();
-  const bool same =
-      std::equal(slots.begin(), slots.end(), checkpoint.slots.begin(), checkpoint.slots.end(),
-                 [](const OptimizerSlot& a, const SlotCheckpoint& b) { return a.name == b.name; });
-  if (!same) {
-    return absl::DataLossError(absl::StrCat("the checkpoint has ", checkpoint.slots.size(),
-                                            " optimizer slots; expected the ", slots.size(),
-                                            " slots of its optimizer, by name"));
-  }
-  for (size_t i = 0; i < slots.size(); ++i) {
-    Copy(checkpoint.slots[i].values.span(), slots[i].values, *parallel_);
-  }
+  OpenModel(checkpoint.layout, checkpoint.optimizer);
+  const absl::Status restored = RestoreSlots(checkpoint.slots, *stripe_, *parallel_);
+  if (!restored.ok()) return restored;
   stripe_->set_optimizer_steps(checkpoint.optimizer_steps);
   if (checkpoint.optimizer_steps > 0) director_->NoteRestored();
+  std::shared_ptr<Snapshot> parameters = holder_.MakeFirst(checkpoint.step);
+  CopyTo(AsPiece(checkpoint.parameters->values.span()), parameters->values.span());
+  holder_.Publish(std::move(parameters));
   coordinator_.Restore(checkpoint);
   return absl::OkStatus();
 }
 
 absl::Status Shard::Replay(const StepRecord& record, absl::Span<const float> sum) {
   absl::MutexLock lock(&mu_);
-  const std::shared_ptr<const Snapshot> current = coordinator_.snapshots()->latest();
-  std::shared_ptr<Snapshot> next = coordinator_.snapshots()->Make();
+  SnapshotPair step = holder_.BeginStep();
   director_->Load(record.gradients, record.samples);
   if (record.gradients > 0) stripe_->Load(sum);
   uint64_t checksum = 0;
-  const StepVectors vectors = {current->values.span(), next->values.span(), nullptr, &checksum};
-  director_->Make(record.terms, [&](const StepOrder& order) {
-    return std::vector<StripeReport>{stripe_->Carry(order, vectors)};
-  });
+  MakeOn(step.Vectors(nullptr, &checksum), record.terms);
   director_->Clear();
   stripe_->Clear();
   if (checksum != record.checksum) return MadeOtherBits(record, checksum);
-  coordinator_.Replay(record, std::move(next));
+  holder_.Publish(std::move(step.next));
+  coordinator_.Replay(record);
   return absl::OkStatus();
 }
 
@@ -153,14 +137,12 @@ void Shard::MakeCheckpoint() {
   {
     absl::MutexLock lock(&mu_);
     *checkpoint = coordinator_.Checkpoint();
+    checkpoint->parameters = holder_.latest();
     callbacks = checkpoints_.TakeAll();
   }
   {
     const TraceSpan span(trace_, kStepsRow, "checkpoint", checkpoint->step);
-    for (const OptimizerSlot& slot : stripe_->slots()) {
-      checkpoint->slots.push_back({slot.name, FloatBuffer(slot.values.size())});
-      Copy(slot.values, checkpoint->slots.back().values.span(), *parallel_);
-    }
+    checkpoint->slots = CopySlots(*stripe_, *parallel_);
   }
   checkpoint->optimizer_steps = stripe_->optimizer_steps();
   checkpoint->pause = clock_.Now() - began;

@@ -87,41 +87,37 @@ void Shard::Accumulate(const NextAction& action) {
 
 Addend Shard::Weighed(const Contribution& contribution, const StepTerms& terms) {
   const PendingPush& push = *contribution.push;
-  return {&push.gradient(),
-          director_->Count(push.header().samples, contribution.staleness, terms)};
+  return {&push.gradient(), director_->Count(push.header().samples, contribution.staleness, terms)};
 }
 
 void Shard::Apply(const NextAction& action) {
   uint64_t checksum = 0;
-  std::shared_ptr<Snapshot> next = MakeStep(action, journal_ != nullptr ? &checksum : nullptr);
+  SnapshotPair step = MakeStep(action, journal_ != nullptr ? &checksum : nullptr);
   if (journal_ != nullptr) AppendToJournal(action, checksum);
   director_->Clear();
   stripe_->Clear();
-  if (step_listener_) step_listener_(next->step);
-  const std::shared_ptr<const Snapshot> replaced = snapshot();  // may be freed, after the lock
-  CompletingLock lock(&mu_);
+  if (step_listener_) step_listener_(step.next->step);
+  CompletingLock lock(&mu_);  // step.current may be freed, after that
   if (action.contribution.has_value()) {
     coordinator_.OnAccumulated(*action.contribution, lock.completions());
   }
-  coordinator_.OnApplied(std::move(next), director_->norms(), lock.completions());
+  holder_.Publish(std::move(step.next));
+  coordinator_.OnApplied(director_->norms(), lock.completions());
   if (checkpoints_.IsDue(coordinator_.step())) RequestPeriodicCheckpoint();
 }
 
 // `checksum` is null if nobody needs it.
-std::shared_ptr<Snapshot> Shard::MakeStep(const NextAction& action, uint64_t* checksum) {
-  std::shared_ptr<const Snapshot> current;
-  std::shared_ptr<Snapshot> next;
+SnapshotPair Shard::MakeStep(const NextAction& action, uint64_t* checksum) {
+  SnapshotPair step;
   {
     absl::MutexLock lock(&mu_);
-    current = coordinator_.snapshots()->latest();
-    next = coordinator_.snapshots()->Make();
-    next->step = current->step.Next();
+    step = holder_.BeginStep();
   }
   WriteProgress progress;
   if (action.terms.consistency.inconsistent_reads) {
     progress = [&](uint64_t written) {
       absl::MutexLock lock(&mu_);
-      coordinator_.snapshots()->Grow(next, written);
+      holder_.Grow(step.next, written);
     };
   }
   if (action.contribution.has_value()) {
@@ -129,16 +125,19 @@ std::shared_ptr<Snapshot> Shard::MakeStep(const NextAction& action, uint64_t* ch
     // The journal takes the whole sum.
     journal_ != nullptr ? stripe_->Add(last) : stripe_->Keep(last);
   }
-  const StepVectors vectors = {current->values.span(), next->values.span(), progress, checksum};
   absl::optional<uint64_t> bad;
   {
-    const TraceSpan span(trace_, kStepsRow, "apply", current->step);
-    bad = director_->Make(action.terms, [&](const StepOrder& order) {
-      return std::vector<StripeReport>{stripe_->Carry(order, vectors)};
-    });
+    const TraceSpan span(trace_, kStepsRow, "apply", step.current->step);
+    bad = MakeOn(step.Vectors(progress, checksum), action.terms);
   }
-  if (bad.has_value()) LeaveOut(*bad, next->step);
-  return next;
+  if (bad.has_value()) LeaveOut(*bad, step.next->step);
+  return step;
+}
+
+absl::optional<uint64_t> Shard::MakeOn(const StepVectors& vectors, const StepTerms& terms) {
+  return director_->Make(terms, [&](const StepOrder& order) {
+    return std::vector<StripeReport>{stripe_->Carry(order, vectors)};
+  });
 }
 
 // The gradients of `step` would have made element `bad` NaN or infinite.

@@ -32,7 +32,7 @@ MUTANTS = {
     "fifth_push_waits": ("admission", "found->second < kMostWaiting", "found->second <= kMostWaiting"),
     "gone_workers_keep_their_index": ("membership", "[[other_worker && record.alive()]]) taken", "other_worker"),
     "held_up_pulls_not_judged_again": ("admission", "due_.insert(awaiting_step_.begin(), awaiting_step_.end());", ""),
-    "have_step_ignored": ("admission", "request.have_step == latest->step", "request.have_step.has_value()"),
+    "have_step_ignored": ("admission", "request.have_step == context.step", "request.have_step.has_value()"),
     "high_water_mark_reset": ("membership", "record.presence = Presence::kPresent;", "record.presence = Presence::kPresent; record.last_sequence = Sequence(); record.answers.clear();"),
     "late_joiner_at_once": ("shard", "at_once ? now : now.Next()", "now"),
     "limit_admits_one_more": ("admission", "full = [[used >= capacity_]];", "used > capacity_"),

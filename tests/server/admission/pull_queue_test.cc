@@ -17,11 +17,17 @@ using ::testing::IsEmpty;
 // A queue of a server in its second incarnation. Answered pulls write their letter, in order.
 class PullQueueTest : public ::testing::Test {
  protected:
-  static std::shared_ptr<const Snapshot> At(uint64_t step) {
+  // At that step, whose parameters are 40 bytes.
+  static PullContext At(uint64_t step, bool inconsistent = false, bool last = false) {
+    return {Step(step), 40, inconsistent, 0.25, last};
+  }
+
+  // The snapshot of the step that the queue names, as a holder attaches it.
+  static PullResult Release(PullId /*pull*/, const PullHeader& header) {
+    if (header.not_modified) return {header, nullptr};
     auto snapshot = std::make_shared<Snapshot>();
-    snapshot->step = Step(step);
-    snapshot->values = FloatBuffer(10);
-    return snapshot;
+    snapshot->step = header.step;
+    return {header, snapshot};
   }
 
   PullId Wait(char name, uint64_t min_step, absl::optional<Step> have_step = absl::nullopt,
@@ -38,19 +44,15 @@ class PullQueueTest : public ::testing::Test {
 
   // Answers the pulls that wait for no later step.
   std::string Publish(uint64_t step, bool inconsistent = false) {
-    return Serve(
-        At(step),
-        [step](const PullRequest& request) {
-          return request.min_step <= Step(step) ? PullTurn::kNow : PullTurn::kAwaitsStep;
-        },
-        inconsistent);
+    return Serve(At(step, inconsistent), [step](const PullRequest& request) {
+      return request.min_step <= Step(step) ? PullTurn::kNow : PullTurn::kAwaitsStep;
+    });
   }
 
-  std::string Serve(const std::shared_ptr<const Snapshot>& latest, const PullJudge& judge,
-                    bool inconsistent = false) {
+  std::string Serve(const PullContext& context, const PullJudge& judge) {
     Completions completions;
     queue_.NoteAll();
-    queue_.Serve(latest, {inconsistent, 0.25, /*last=*/false}, judge, now_, &completions);
+    queue_.Serve(context, judge, now_, &completions);
     return Run(completions);
   }
 
@@ -70,7 +72,7 @@ class PullQueueTest : public ::testing::Test {
     return answered_;
   }
 
-  PullQueue queue_{Incarnation(2)};
+  PullQueue queue_{Incarnation(2), Release};
   absl::Time now_ = absl::FromUnixSeconds(1000);
   absl::StatusOr<PullResult> last_;
 
@@ -142,7 +144,7 @@ TEST_F(PullQueueTest, SaysWhetherTheStepIsTheLast) {
   Wait('b', 1);
   Completions completions;
   queue_.Serve(
-      At(1), {false, 0.25, /*last=*/true}, [](const PullRequest&) { return PullTurn::kNow; }, now_,
+      At(1, false, /*last=*/true), [](const PullRequest&) { return PullTurn::kNow; }, now_,
       &completions);
   ASSERT_EQ(Run(completions), "b");
   EXPECT_TRUE(last_->header.last);
@@ -163,8 +165,8 @@ TEST_F(PullQueueTest, EndsThoseThatAreJudgedToAndLeavesTheOthers) {
 
 TEST_F(PullQueueTest, EndsPullsBeforeThereAreParameters) {
   Wait('a', 1);
-  EXPECT_EQ(Serve(nullptr, [](const PullRequest&) { return PullTurn::kAwaitsStep; }), "");
-  EXPECT_EQ(Serve(nullptr,
+  EXPECT_EQ(Serve({}, [](const PullRequest&) { return PullTurn::kAwaitsStep; }), "");
+  EXPECT_EQ(Serve({},
                   [](const PullRequest&) -> absl::StatusOr<PullTurn> {
                     return MakeError(Reason::kUnknownSession, "gone");
                   }),
@@ -251,7 +253,7 @@ class JudgedPullsTest : public PullQueueTest {
     std::vector<uint64_t> judged;
     Completions completions;
     queue_.Serve(
-        At(0), {},
+        At(0),
         [&](const PullRequest& request) {
           judged.push_back(request.session.value());
           return turn;

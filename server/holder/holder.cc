@@ -1,0 +1,26 @@
+#include "server/holder/holder.h"
+
+namespace sluice {
+
+void Holder::Open(const std::shared_ptr<const Layout>& layout, const OptimizerConfig& optimizer,
+                  const Stripes& stripes, uint32_t stripe) {
+  layout_ = stripes.count() == 1
+                ? layout
+                : std::make_shared<const Layout>(stripes.LayoutOf(stripe, *layout));
+  snapshots_ = std::make_unique<SnapshotStore>(layout_->size(), memory_);
+  executor_ = std::make_unique<StripeExecutor>(*layout, optimizer, stripes, stripe, parallel_);
+}
+
+std::shared_ptr<Snapshot> Holder::MakeFirst(Step step) {
+  std::shared_ptr<Snapshot> first = snapshots_->Make();
+  first->step = step;
+  return first;
+}
+
+SnapshotPair Holder::BeginStep() {
+  SnapshotPair pair = {snapshots_->latest(), snapshots_->Make()};
+  pair.next->step = pair.current->step.Next();
+  return pair;
+}
+
+}  // namespace sluice

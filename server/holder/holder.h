@@ -1,0 +1,96 @@
+// One server's stripe of all that is as large as the model: the sum of a step's gradients, the
+// optimizer's slots, and the published snapshots. It decides nothing: the owner tells it what to
+// do, as the coordinator and the StepDirector have decided. One server holds the whole vector,
+// which is a single stripe.
+//
+// The owner has a mutex, and calls the holder with it. No method takes a time that grows with the
+// model, unless its comment says so. What does is done without the mutex, by the one thread that
+// makes steps: with executor(), from and to the vectors of BeginStep().
+
+#ifndef SLUICE_SERVER_HOLDER_HOLDER_H_
+#define SLUICE_SERVER_HOLDER_HOLDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/base/parallel.h"
+#include "common/protocol/optimizer_config.h"
+#include "common/protocol/protocol_types.h"
+#include "common/tensor/layout.h"
+#include "common/tensor/stripes.h"
+#include "server/aggregation/staged_vector.h"
+#include "server/aggregation/stripe_executor.h"
+#include "server/holder/pull_result.h"
+#include "server/snapshots/snapshot_store.h"
+
+namespace sluice {
+
+// The snapshots from which and to which a step goes.
+struct SnapshotPair {
+  std::shared_ptr<const Snapshot> current;
+  std::shared_ptr<Snapshot> next;  // has its step; its values are undefined
+
+  // `checksum` may be null; see StepVectors.
+  StepVectors Vectors(WriteProgress progress, uint64_t* checksum) const {
+    return {current->values.span(), next->values.span(), std::move(progress), checksum};
+  }
+};
+
+// Externally synchronized, but for executor().
+class Holder {
+ public:
+  // `parallel` outlives it.
+  Holder(SnapshotMemory memory, Parallel& parallel) : memory_(memory), parallel_(parallel) {}
+
+  // Makes room for that stripe of the model, which is known now. Before all other methods, except
+  // latest(). `layout` is that of the whole vector; `optimizer` is valid and fits it.
+  void Open(const std::shared_ptr<const Layout>& layout, const OptimizerConfig& optimizer,
+            const Stripes& stripes, uint32_t stripe);
+
+  // Null before Open(). Only the thread that makes steps uses it.
+  StripeExecutor* executor() { return executor_.get(); }
+
+  // Where an offer of initial parameters arrives.
+  std::unique_ptr<StagedVector> MakeOffer() const {
+    return std::make_unique<StagedVector>(layout_);
+  }
+  // A snapshot for the first parameters, to be written and published.
+  std::shared_ptr<Snapshot> MakeFirst(Step step);
+
+  // The snapshots of the step that follows the latest.
+  SnapshotPair BeginStep();
+  // For inconsistent reads: elements [0, written) of the step that is being made are final.
+  void Grow(const std::shared_ptr<const Snapshot>& next, uint64_t written) {
+    snapshots_->Grow(next, written);
+  }
+  // Makes it the latest.
+  void Publish(std::shared_ptr<const Snapshot> snapshot) {
+    snapshots_->Publish(std::move(snapshot));
+  }
+
+  // The latest snapshot; null before the first.
+  std::shared_ptr<const Snapshot> latest() const {
+    return snapshots_ == nullptr ? nullptr : snapshots_->latest();
+  }
+  // See SnapshotStore.
+  std::shared_ptr<const Snapshot> newest(uint64_t end) const { return snapshots_->newest(end); }
+
+  // See PullRelease.
+  PullResult Release(const PullHeader& header) const {
+    return {header, header.not_modified ? nullptr : snapshots_->latest()};
+  }
+
+ private:
+  const SnapshotMemory memory_;
+  Parallel& parallel_;
+  std::shared_ptr<const Layout> layout_;  // of the stripe
+  std::unique_ptr<SnapshotStore> snapshots_;
+  std::unique_ptr<StripeExecutor> executor_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_HOLDER_HOLDER_H_

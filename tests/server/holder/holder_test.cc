@@ -1,0 +1,74 @@
+#include "server/holder/holder.h"
+
+#include <memory>
+
+#include "common/base/parallel.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+// Holds one of two stripes of a vector of three units: units 0 and 2, or unit 1.
+class HolderTest : public ::testing::Test {
+ protected:
+  explicit HolderTest(uint32_t stripe = 0) {
+    const auto layout = std::make_shared<const Layout>(ParametersOnly(192));
+    holder_.Open(layout, {SgdOptions()}, Stripes(layout->size(), 2), stripe);
+  }
+
+  std::shared_ptr<const Snapshot> PublishFirst(uint64_t step) {
+    const std::shared_ptr<Snapshot> first = holder_.MakeFirst(Step(step));
+    holder_.Publish(first);
+    return first;
+  }
+
+  Serial serial_;
+  Holder holder_{SnapshotMemory::kPrivate, serial_};
+};
+
+TEST_F(HolderTest, HasNoSnapshotBeforeTheFirst) {
+  EXPECT_EQ(holder_.latest(), nullptr);
+  const auto first = PublishFirst(4);
+  EXPECT_EQ(holder_.latest(), first);
+  EXPECT_EQ(first->step, Step(4));
+}
+
+TEST_F(HolderTest, HasRoomForItsStripeAlone) {
+  EXPECT_EQ(PublishFirst(0)->values.size(), 128u);
+  const std::unique_ptr<StagedVector> offer = holder_.MakeOffer();
+  EXPECT_THAT(offer->Add(ChunkOf(0, Values(128, 1))), IsOk());
+  EXPECT_THAT(offer->CheckComplete(), IsOk());
+}
+
+TEST_F(HolderTest, BeginsAStepThatFollowsTheLatest) {
+  const auto first = PublishFirst(4);
+  SnapshotPair step = holder_.BeginStep();
+  EXPECT_EQ(step.current, first);
+  EXPECT_EQ(step.next->step, Step(5));
+  EXPECT_EQ(holder_.latest(), first);
+  holder_.Publish(step.next);
+  EXPECT_EQ(holder_.latest(), step.next);
+}
+
+TEST_F(HolderTest, ReleasesAPullWithTheLatestParameters) {
+  const auto first = PublishFirst(4);
+  PullHeader header;
+  header.step = Step(4);
+  header.learning_rate = 0.5;
+  const PullResult result = holder_.Release(header);
+  EXPECT_EQ(result.header.learning_rate, 0.5);
+  EXPECT_EQ(result.snapshot, first);
+}
+
+TEST_F(HolderTest, ReleasesAPullWithoutParametersThatItsWorkerHas) {
+  PublishFirst(4);
+  PullHeader header;
+  header.not_modified = true;
+  EXPECT_EQ(holder_.Release(header).snapshot, nullptr);
+}
+
+}  // namespace
+}  // namespace sluice
