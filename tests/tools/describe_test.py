@@ -67,6 +67,30 @@ class DescribeTest(unittest.TestCase):
         self.assertIn("    --a-flag-with-a-long-name) _filedir; return ;;", lines)
         self.assertTrue(any("--help --mode= --a-flag-with-a-long-name=" in line for line in lines))
 
+    def test_completes_the_flags_of_each_command(self):
+        told = describe.help_of("tools/ctl/sluicectl")
+        commands = describe.commands_of("tools/ctl/sluicectl", told)
+        with tempfile.NamedTemporaryFile("w", suffix=".bash") as file:
+            file.write("\n".join(describe.completion("sluicectl", told, commands)))
+            file.flush()
+            # What the package bash-completion would do, for these lines.
+            script = ("_init_completion() { cur=${words_now[-1]} prev=${words_now[-2]} words=(\"${words_now[@]}\")\n"
+                      "cword=$((${#words[@]} - 1)) split=false; }\n"
+                      "_filedir() { COMPREPLY=(a-file); }\ncompopt() { :; }\n"
+                      f". {file.name}\nwords_now=(\"$@\"); _sluicectl; echo \"${{COMPREPLY[*]}}\"")
+
+            def completed(*words):
+                return subprocess.run(["bash", "-c", script, "bash", "sluicectl", *words], check=True,
+                                      capture_output=True, text=True).stdout.split()
+            self.assertIn("status", completed(""))
+            self.assertEqual(completed("policy", ""), ["show", "set"])
+            self.assertEqual(completed("policy", "set", "--mode", "b"), ["backup", "bounded"])
+            self.assertEqual(completed("--json", "workers", "--a"), ["--all"])
+            self.assertEqual(completed("workers", "--sor"), ["--sort="])
+            self.assertEqual(completed("drain", "--y"), ["--yes"])
+            self.assertEqual(completed("status", "--serv"), ["--server="])
+            self.assertEqual(completed("checkpoint", "verify", ""), ["a-file"])
+
     def test_completes_commands_and_leaves_the_rest_to_their_programs(self):
         told = describe.Help("Runs.\nUsage: all COMMAND\n\nSubcommands:\n"
                              "  train                       trains, too (its_program)\n"
@@ -94,11 +118,16 @@ class DescribeTest(unittest.TestCase):
                     page = file.read()
                 subprocess.run(["bash", "-n", f"{folder}/{name}"], check=True)
             told = describe.help_of(program)
-            self.assertEqual(page.count("\n.TP\n"), len(told.options()) +
-                             sum(not its.section("Subcommands") for its in describe.commands_of(program, told).values()))
+            commands = describe.commands_of(program, told)
+            leaves = [its for its in commands.values() if not its.section("Subcommands")]
+            self.assertEqual(page.count("\n.TP\n"), len(told.options()) + len(leaves) +
+                             sum(len(describe.own_options(its)) for its in leaves))
             for option in told.options():
                 self.assertRegex(option.names, r"^(-\w,)?--[a-z]")
                 self.assertNotEqual(option.text, "", option.names)
+            for words, its in commands.items():
+                self.assertTrue(its.purpose, words)
+                self.assertTrue(all(option.text for option in its.options()), words)
 
 
 if __name__ == "__main__":

@@ -88,6 +88,11 @@ def help_of(program, *words):
     return Help(subprocess.run([program, *words, "--help"], check=True, capture_output=True, text=True).stdout)
 
 
+def own_options(its):
+    """The options of a command, without --help."""
+    return [option for option in its.options() if option.names != "-h,--help"]
+
+
 def programs_of(root):
     """The programs that `sluice` runs, if this is its help: command -> program."""
     runs = ((option.names, re.search(r"\((\w+)\)$", option.text)) for option in root.section("Subcommands"))
@@ -134,6 +139,8 @@ def manual(name, version, root, commands, date):
                 continue
             arguments = " ".join(argument.names for argument in its.section("Positionals"))
             yield from (".TP", f"\\fB{escaped(' '.join(words))}\\fR \\fI{escaped(arguments)}\\fR", escaped(its.purpose))
+            if own_options(its):
+                yield from (".RS", *entries(own_options(its)), ".RE")
     if programs_of(root):
         yield from (".SH COMMANDS", *entries(root.section("Subcommands")))
     else:
@@ -170,26 +177,53 @@ def cases(options):
         yield f"    {' | '.join(flags)}) {action}; return ;;"
 
 
+def words_for(options):
+    return [flag + ("=" if option.value else "") for option in options for flag in option.flags()]
+
+
+def choose(words):
+    return f'mapfile -t COMPREPLY < <(compgen -W "{" ".join(words)}" -- "$cur")'
+
+
+def completion_of_command(path, its):
+    """Completes after a command: its commands, or its flags and files."""
+    choices = [option.names for option in its.section("Subcommands")]
+    if choices:
+        yield f'    "{" ".join(path)}") {choose(choices)}; return ;;'
+        return
+    yield f'    "{" ".join(path)}"*)'
+    yield f'      flags+=" {" ".join(words_for(own_options(its)))}"'
+    yield '      case "$prev" in'
+    yield from ("  " + line for line in cases(own_options(its)))
+    yield "      esac"
+    yield '      [[ $split == true || $cur == -* ]] || { _filedir; return; }'
+    yield "      ;;"
+
+
 def completion(name, root, commands):
-    words = [flag + ("=" if option.value else "") for option in root.options() for flag in option.flags()]
+    words = words_for(root.options())
     yield f"# Completes the command line of {name}."
     yield f"_{name}() {{"
     yield "  local cur prev words cword split"
     yield "  _init_completion -s || return"
     if commands:
-        yield '  case "${words[*]:1:cword-1}" in'
-        for path, its in commands.items():
-            choices = [option.names for option in its.section("Subcommands")]
-            action = f'mapfile -t COMPREPLY < <(compgen -W "{" ".join(choices)}" -- "$cur")' if choices else "_filedir"
-            pattern = f'"{" ".join(path)}"' + ("" if choices else "*")
-            yield f"    {pattern}) {action}; return ;;"
-        yield "  esac"
         words += [option.names for option in root.section("Subcommands")]
+    yield f'  local flags="{" ".join(words)}"'
+    if commands:
+        yield "  local path='' word"
+        yield '  for word in "${words[@]:1:cword-1}"; do'
+        yield '    [[ $word == -* ]] || path+="${path:+ }$word"'
+        yield "  done"
+        # The longest come first: "policy set" before what begins with a shorter one.
+        yield '  case "$path" in'
+        for path in sorted(commands, key=lambda its: -len(its)):
+            yield from completion_of_command(path, commands[path])
+        yield "  esac"
     yield '  case "$prev" in'
     yield from cases(root.options())
     yield "  esac"
     yield '  [[ $split == false ]] || return'
-    yield f'  mapfile -t COMPREPLY < <(compgen -W "{" ".join(words)}" -- "$cur")'
+    yield '  mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$cur")'
     yield '  [[ ${COMPREPLY-} != *= ]] || compopt -o nospace'
     yield "}"
     yield f"complete -F _{name} {name}"

@@ -1,0 +1,112 @@
+// The screens that sluicectl makes of the server's messages.
+
+#include "tools/ctl/render/status_text.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/json.h"
+#include "tests/tools/ctl/messages.h"
+#include "tools/ctl/render/json.h"
+#include "tools/ctl/render/parameters_text.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(StatusTextTest, ShowsAllOfAServerOnOneScreen) {
+  EXPECT_EQ(
+      StatusText(TrainingState(), FourWorkers(), "node7:7070"),
+      "job 2515a06c at node7:7070: TRAINING, step 110, incarnation 1, up 15.5 s\n"
+      "rules         sync; mean, in the order of rank; a worker may delay a step for 2.0 s, then "
+      "evict\n"
+      "optimizer     sgd, learning rate 0.01, schedule cosine\n"
+      "rate          16.6 steps/s on average (60.3 ms each); the last was 42.2 ms ago\n"
+      "workers       2 present, 1 lost, 1 left, 0 evicted; 1 observer\n"
+      "this step     1 of 3 gradients, waiting for 2.2 ms\n"
+      "awaited       worker-0 (lag 1, seen 42.5 ms ago), worker-1 (lag 3, seen 1 min 30 s ago, "
+      "2.0 kB of its push came)\n"
+      "pushes        333 received: 331 accepted, 1 stale, 0 skipped, 0 duplicate, 0 rejected, 0 "
+      "aborted, 1 in progress\n"
+      "staleness     mean 0.50, most 4\n"
+      "received      81.9 MB of tensors, 257.8 kB through sockets (0.3 %)\n"
+      "sent          81.9 MB of tensors, 0 B through sockets (0.0 %)\n"
+      "model         10 tensors, 61706 elements, 246.8 kB\n"
+      "warning       the loss rises\\033[2J\n"
+      "warning       it stays (over since step 60)\n");
+}
+
+TEST(StatusTextTest, ShowsAServerThatWaitsForItsFirstWorker) {
+  const auto state = MessageOf<v1::ServerState>(R"(
+    job_id: "j" incarnation: 1 phase: WAITING_FOR_WORKERS consistency { mode: ASYNC reduction: MEAN order: ARRIVAL }
+    current { required: 1 missing: 2 absent: 2 } uptime { seconds: 1 } staleness {} pushes {})");
+  const std::string text = StatusText(state, {}, "unix:/s");
+  EXPECT_THAT(text, HasSubstr("job j at unix:/s: WAITING_FOR_WORKERS, step 0,"));
+  EXPECT_THAT(text, HasSubstr("\noptimizer     not known yet, the first worker brings it\n"));
+  EXPECT_THAT(text, HasSubstr("\nrate          no step yet\n"));
+  EXPECT_THAT(text, HasSubstr("\nawaited       2 that have not joined yet\n"));
+  EXPECT_THAT(text, HasSubstr("\nreceived      0 B of tensors, 0 B through sockets (-)\n"));
+  EXPECT_THAT(text, HasSubstr("\nwarnings      none\n"));
+}
+
+TEST(StatusTextTest, ShowsWhatANewerServerMayAdd) {
+  auto state = TrainingState();
+  state.set_phase(static_cast<v1::ServerPhase>(99));
+  state.mutable_consistency()->set_mode(static_cast<v1::ConsistencyMode>(99));
+  EXPECT_THAT(StatusText(state, {}, "a:1"), HasSubstr("\nrules         unknown to this program ("));
+}
+
+TEST(WatchLineTest, NamesWhoIsAwaitedAndWhichWarningsLast) {
+  EXPECT_EQ(WatchLine(TrainingState()),
+            "TRAINING step 110: 3 workers, 1 of 3 gradients, waiting for 2.2 ms, awaited: worker-0 "
+            "(lag 1, "
+            "seen 42.5 ms ago), worker-1 (lag 3, seen 1 min 30 s ago, 2.0 kB of its push came), "
+            "LOSS_RISES\n");
+}
+
+TEST(PolicyTextTest, NamesTheRulesAndWhatHasNoEffect) {
+  EXPECT_EQ(
+      PolicySetText(MessageOf<v1::SetPolicyResponse>(
+          R"(step: 9 consistency { mode: SSP slack: 3 reduction: SUM order: ARRIVAL discount_stale: true }
+                   ignored: "quorum" ignored: "max_step_wait")")),
+      "from step 9 on: ssp, slack 3; sum, in the order of arrival, stale gradients discounted\n"
+      "without effect in these rules: quorum, max_step_wait\n");
+}
+
+TEST(ParametersTextTest, ListsTensorsAndTheirSum) {
+  EXPECT_EQ(ParametersText(MessageOf<v1::ListParametersResponse>(R"(
+                parameters { name: "conv1.weight" shape: 6 shape: 1 shape: 5 shape: 5 kind: PARAMETER length: 150 }
+                parameters { name: "bn.mean" shape: 6 kind: STATISTIC offset: 150 length: 6 })")),
+            "NAME          SHAPE         ELEMENTS   SIZE  KIND\n"
+            "conv1.weight  [6, 1, 5, 5]       150  600 B  parameter\n"
+            "bn.mean       [6]                  6   24 B  statistic\n"
+            "2 tensors, 156 elements, 624 B\n");
+}
+
+TEST(ParameterTextTest, ShowsStatisticsAndValues) {
+  EXPECT_EQ(ParameterText(MessageOf<v1::GetParameterResponse>(R"(
+                parameter { name: "b" shape: 2 kind: PARAMETER offset: 4 length: 2 } step: 7
+                statistics { min: -1 max: 2 mean: 0.5 standard_deviation: 1.5 l2_norm: 2.23607 zero_share: 0.25 }
+                values: -1 values: 2)")),
+            "b [2] at step 7: 2 elements from 4 on\n"
+            "min -1, max 2, mean 0.5, standard deviation 1.5, norm 2.23607, zeros 25.0 %\n"
+            "values from 0 on: -1 2\n");
+}
+
+TEST(JsonLineTest, HasTheNamesOfTheProtoAndAllFields) {
+  const std::string json = JsonLine(TrainingState());
+  EXPECT_EQ(JsonAt(json, "jobId"), "2515a06c");
+  EXPECT_EQ(JsonAt(json, "lostSteps"), "0");
+  EXPECT_EQ(JsonAt(json, "pushes.duplicate"), "0");
+  EXPECT_EQ(json.find('\n'), json.size() - 1);
+}
+
+TEST(JsonLineTest, EscapesWhatATerminalWouldObey) {
+  v1::EvictWorkerRequest request;
+  request.set_worker("a\x1b[2J\x7f\xc2\x9b");
+  EXPECT_EQ(JsonLine(request), "{\"worker\":\"a\\u001b[2J\\u007f\\u009b\"}\n");
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,76 @@
+// Asks and changes a running server: the Inspector and Admin services, as sluicectl uses them.
+//
+// Answers are the messages of proto/, so that their JSON is what any other client sees.
+
+#ifndef SLUICE_TOOLS_CTL_CLIENT_OPERATOR_CLIENT_H_
+#define SLUICE_TOOLS_CTL_CLIENT_OPERATOR_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/security/credentials_source.h"
+#include "sluice/v1/admin.pb.h"
+#include "sluice/v1/inspector.pb.h"
+#include "worker/connection/grpc/channel.h"
+
+namespace sluice {
+
+struct OperatorOptions {
+  std::string address;                 // gRPC target: "host:port" or "unix:/path"
+  std::string token = {};              // empty if the server asks for none
+  CredentialsSource credentials = {};  // for mutual TLS; empty: plaintext
+  absl::Duration connect_timeout = absl::Seconds(10);
+};
+
+// Used by one thread. Every call has a deadline. Errors are the server's,
+// and:
+//   UNAVAILABLE    no server can be reached, or the connection broke
+//   UNIMPLEMENTED  the server is older than the call
+// An error of the server never has the code UNAVAILABLE without a reason.
+class OperatorClient {
+ public:
+  static absl::StatusOr<std::unique_ptr<OperatorClient>> Connect(const OperatorOptions& options);
+
+  // Connects again after the connection broke.
+  absl::Status Reconnect(absl::Duration timeout);
+
+  const std::string& address() const { return options_.address; }
+
+  absl::StatusOr<v1::ServerState> GetState();
+  // All pages as one.
+  absl::StatusOr<v1::ListWorkersResponse> ListWorkers();
+  absl::StatusOr<v1::ListParametersResponse> ListParameters();
+  absl::StatusOr<v1::GetParameterResponse> GetParameter(const v1::GetParameterRequest& request);
+
+  // Calls `take` with the state now and after each change, until the server ends or `take` returns
+  // false. OK in both cases.
+  using TakeState = std::function<bool(const v1::ServerState&)>;
+  absl::Status WatchState(absl::Duration min_interval, const TakeState& take);
+
+  absl::StatusOr<v1::SetPolicyResponse> SetPolicy(const v1::SetPolicyRequest& request);
+  absl::StatusOr<v1::SetLearningRateResponse> SetLearningRate(double learning_rate);
+  absl::StatusOr<v1::EvictWorkerResponse> EvictWorker(const std::string& worker);
+  // Waits up to ten minutes for the disk.
+  absl::StatusOr<v1::SaveCheckpointResponse> SaveCheckpoint();
+  absl::StatusOr<v1::DrainResponse> Drain();
+
+ private:
+  explicit OperatorClient(OperatorOptions options);
+
+  // `call` makes the gRPC call with a prepared context.
+  template <typename Response, typename Call>
+  absl::StatusOr<Response> Ask(absl::Duration timeout, const Call& call);
+  absl::Status Explained(const absl::Status& status) const;
+
+  const OperatorOptions options_;
+  GrpcChannel channel_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TOOLS_CTL_CLIENT_OPERATOR_CLIENT_H_

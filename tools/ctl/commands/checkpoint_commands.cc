@@ -1,0 +1,196 @@
+// checkpoint: saves one of a running server, and works with the files that servers wrote.
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/command_line.h"
+#include "common/storage/file_system.h"
+#include "server/durable/checkpoint/checkpoint_format.h"
+#include "server/durable/checkpoint/checkpoint_store.h"
+#include "server/durable/format/saved_state.h"
+#include "tools/ctl/commands/command.h"
+#include "tools/ctl/render/json.h"
+#include "tools/ctl/render/text.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The bytes of names that are no UTF-8 become U+FFFD.
+std::string LineOf(const Json& json) {
+  return absl::StrCat(json.dump(-1, ' ', true, Json::error_handler_t::replace), "\n");
+}
+
+absl::StatusOr<ShardCheckpoint> Read(const std::string& path) {
+  const auto file = RealFileSystem().Open(path);
+  if (!file.ok()) return file.status();
+  return ReadCheckpoint(**file);
+}
+
+// An error of a file, which is no error of a connection, whatever its code.
+absl::Status FileError(const absl::Status& status) { return absl::DataLossError(status.message()); }
+
+// Returns the paths of the files, newest first.
+absl::StatusOr<std::vector<std::string>> CheckpointsIn(const std::string& directory) {
+  const auto names = CheckpointStore(RealFileSystem(), directory, 1).List();
+  if (!names.ok()) return names.status();
+  std::vector<std::string> paths;
+  for (const CheckpointName& name : *names) {
+    paths.push_back(absl::StrCat(directory, "/", name.FileName()));
+  }
+  return paths;
+}
+
+absl::Status List(const std::string& directory, const CommonFlags& flags) {
+  const auto names = CheckpointStore(RealFileSystem(), directory, 1).List();
+  if (!names.ok()) return FileError(names.status());
+  std::vector<std::vector<std::string>> rows;
+  Json files = Json::array();
+  for (const CheckpointName& name : *names) {
+    const auto file = RealFileSystem().Open(absl::StrCat(directory, "/", name.FileName()));
+    if (!file.ok()) return FileError(file.status());
+    const uint64_t bytes = (*file)->size();
+    rows.push_back({absl::StrCat(name.step.value()), absl::StrCat(name.incarnation.value()),
+                    absl::StrCat(bytes), name.FileName()});
+    files.push_back({{"step", name.step.value()},
+                     {"incarnation", name.incarnation.value()},
+                     {"bytes", bytes},
+                     {"file", name.FileName()}});
+  }
+  std::cout << (flags.json
+                    ? LineOf({{"checkpoints", files}})
+                    : TableText({{"STEP", true}, {"INCARNATION", true}, {"BYTES", true}, {"FILE"}},
+                                rows));
+  return absl::OkStatus();
+}
+
+// One line about a file that can be read.
+std::string WholeText(const std::string& path, const ShardCheckpoint& checkpoint) {
+  return absl::StrFormat("%s: whole: step %d of job %s, %d tensors, %d elements, %d slots\n",
+                         Printable(path), checkpoint.step.value(), Printable(checkpoint.job_id),
+                         checkpoint.layout->ranges().size(), checkpoint.layout->size(),
+                         checkpoint.slots.size());
+}
+
+// Returns whether the file is undamaged, and prints the result.
+bool VerifyFile(const std::string& path, const CommonFlags& flags) {
+  const auto checkpoint = Read(path);
+  if (flags.json) {
+    Json result = {{"path", path}, {"whole", checkpoint.ok()}};
+    if (checkpoint.ok()) {
+      result["step"] = checkpoint->step.value();
+    } else {
+      result["error"] = std::string(checkpoint.status().message());
+    }
+    std::cout << LineOf(result);
+  } else if (!checkpoint.ok()) {
+    std::cout << Printable(path) << ": DAMAGED: " << Printable(checkpoint.status().message())
+              << "\n";
+  } else if (!flags.quiet) {
+    std::cout << WholeText(path, *checkpoint);
+  }
+  return checkpoint.ok();
+}
+
+absl::Status Verify(const std::vector<std::string>& paths, const CommonFlags& flags) {
+  int damaged = 0;
+  for (const std::string& path : paths) {
+    const auto inside = CheckpointsIn(path);
+    for (const std::string& file : inside.ok() ? *inside : std::vector<std::string>{path}) {
+      if (!VerifyFile(file, flags)) ++damaged;
+    }
+  }
+  if (damaged == 0) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("found ",
+                                          CountText(static_cast<uint64_t>(damaged), "damaged file"),
+                                          "; remove what is damaged, or copy it here again"));
+}
+
+absl::Status Show(const std::string& path, const CommonFlags& flags) {
+  const auto checkpoint = Read(path);
+  if (!checkpoint.ok()) {
+    return absl::DataLossError(absl::StrCat(path, ": ", checkpoint.status().message()));
+  }
+  const auto state = nlohmann::json::parse(EncodeSavedState(*checkpoint));
+  std::cout << state.dump(flags.json ? -1 : 2) << "\n";
+  return absl::OkStatus();
+}
+
+// Runs the program for this, which lies beside this one: only it needs LibTorch.
+absl::Status Export(const std::string& file, const std::string& out) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string program = self.parent_path() / "sluicectl_export";
+  execl(program.c_str(), CalledAs(program).c_str(), file.c_str(), out.c_str(), nullptr);
+  return absl::NotFoundError(absl::StrCat(program, ": ", strerror(errno)));
+}
+
+absl::Status Save(const CommonFlags& flags) {
+  const auto client = ConnectOperator(flags.connection);
+  if (!client.ok()) return client.status();
+  const auto saved = (*client)->SaveCheckpoint();
+  if (!saved.ok()) return saved.status();
+  if (flags.json) {
+    std::cout << JsonLine(*saved);
+  } else if (!flags.quiet) {
+    std::cout << absl::StrCat("step ", saved->step(),
+                              " is saved on the server's machine: ", Printable(saved->path()),
+                              "\n");
+  }
+  return absl::OkStatus();
+}
+
+struct CheckpointFlags {
+  std::string directory;
+  std::vector<std::string> paths;
+  std::string file;
+  std::string out;
+};
+
+void AddFileCommands(CLI::App& checkpoint, std::vector<Command>& commands) {
+  auto own = std::make_shared<CheckpointFlags>();
+  CLI::App& list =
+      *checkpoint.add_subcommand("list", "lists the checkpoints of a directory, newest first");
+  list.add_option("directory", own->directory, "a server's --checkpoint-dir")->required();
+  commands.push_back(
+      {&list, [own](const CommonFlags& flags) { return List(own->directory, flags); }});
+  CLI::App& verify =
+      *checkpoint.add_subcommand("verify", "reads and checks every byte of checkpoints");
+  verify.add_option("paths", own->paths, "files, or directories of them")->required();
+  commands.push_back(
+      {&verify, [own](const CommonFlags& flags) { return Verify(own->paths, flags); }});
+  CLI::App& show =
+      *checkpoint.add_subcommand("show", "prints all but the values of the tensors, as JSON");
+  show.add_option("file", own->file, "a checkpoint")->required();
+  commands.push_back({&show, [own](const CommonFlags& flags) { return Show(own->file, flags); }});
+  CLI::App& exported = *checkpoint.add_subcommand(
+      "export", "writes the model's tensors to a file for PyTorch's torch.load()");
+  exported.add_option("file", own->file, "a checkpoint")->required();
+  exported.add_option("out", own->out, "the file to write, for example model.pt")->required();
+  commands.push_back(
+      {&exported, [own](const CommonFlags&) { return Export(own->file, own->out); }});
+}
+
+}  // namespace
+
+void AddCheckpointCommands(CLI::App& app, std::vector<Command>& commands) {
+  CLI::App& checkpoint = *app.add_subcommand(
+      "checkpoint", "saves a checkpoint, and works with the files of checkpoints");
+  checkpoint.require_subcommand(1);
+  commands.push_back(
+      {checkpoint.add_subcommand("save", "saves a checkpoint now, on the server's machine"), Save});
+  AddFileCommands(checkpoint, commands);
+}
+
+}  // namespace sluice

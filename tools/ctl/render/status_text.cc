@@ -1,0 +1,197 @@
+#include "tools/ctl/render/status_text.h"
+
+#include <array>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/wire/settings.h"
+#include "server/policy/mode_options.h"
+#include "tools/ctl/render/text.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kLabelWidth = 14;
+
+std::string Line(absl::string_view label, absl::string_view text) {
+  return absl::StrFormat("%-*s%s\n", kLabelWidth, label, text);
+}
+
+// The word of an enum in the server's flags: "weighted-mean" for WEIGHTED_MEAN.
+std::string FlagWord(absl::string_view name) {
+  std::string word = absl::AsciiStrToLower(name);
+  for (char& letter : word) {
+    if (letter == '_') letter = '-';
+  }
+  return word;
+}
+
+std::string StepWaitText(const v1::Consistency& consistency) {
+  if (!consistency.has_max_step_wait()) return "";
+  return absl::StrCat("; a worker may delay a step for ",
+                      TimeText(FromProto(consistency.max_step_wait())), ", then ",
+                      FlagWord(v1::StepWaitAction_Name(consistency.on_max_step_wait())));
+}
+
+std::string OptimizerText(const v1::ServerState& state) {
+  if (!state.has_optimizer()) return "not known yet, the first worker brings it";
+  const auto* const field = v1::OptimizerConfig::descriptor()->FindFieldByNumber(
+      static_cast<int>(state.optimizer().optimizer_case()));
+  const std::string name = field == nullptr ? "unknown" : field->name();
+  const std::string rate = absl::StrFormat("learning rate %.6g", state.learning_rate());
+  const std::string schedule =
+      FlagWord(v1::LearningRateSchedule::Kind_Name(state.schedule().kind()));
+  return absl::StrCat(name, ", ", rate, ", schedule ", schedule);
+}
+
+std::string StepRateText(const v1::ServerState& state) {
+  if (!state.has_mean_step_time()) return "no step yet";
+  const absl::Duration mean = FromProto(state.mean_step_time());
+  const double rate = mean > absl::ZeroDuration() ? 1 / absl::ToDoubleSeconds(mean) : 0;
+  return absl::StrCat(RateText(rate), " steps/s on average (", TimeText(mean),
+                      " each); the last was ", TimeText(FromProto(state.since_last_step())),
+                      " ago");
+}
+
+std::string GradientsText(const v1::StepState& step) {
+  std::string text =
+      absl::StrCat(step.accumulated(), " of ", CountText(step.required(), "gradient"));
+  if (step.skipped() > 0) absl::StrAppend(&text, ", ", step.skipped(), " skipped");
+  if (step.has_waiting()) {
+    absl::StrAppend(&text, ", waiting for ", TimeText(FromProto(step.waiting())));
+  }
+  return text;
+}
+
+std::string PushesText(const v1::PushCounters& pushes) {
+  return absl::StrCat(pushes.received(), " received: ", pushes.accepted(), " accepted, ",
+                      pushes.stale(), " stale, ", pushes.skipped(), " skipped, ",
+                      pushes.duplicate(), " duplicate, ", pushes.rejected(), " rejected, ",
+                      pushes.aborted(), " aborted, ", pushes.in_progress(), " in progress");
+}
+
+std::string TrafficText(uint64_t bytes, uint64_t wire) {
+  return absl::StrCat(BytesText(bytes), " of tensors, ", BytesText(wire), " through sockets (",
+                      ShareText(wire, bytes), ")");
+}
+
+std::string WarningsText(const v1::ServerState& state) {
+  if (state.warnings().empty()) return Line("warnings", "none");
+  std::string text;
+  for (const v1::TrainingWarning& warning : state.warnings()) {
+    const std::string over =
+        warning.has_over() ? absl::StrCat(" (over since step ", warning.over(), ")") : "";
+    absl::StrAppend(&text, Line("warning", absl::StrCat(Printable(warning.text()), over)));
+  }
+  return text;
+}
+
+std::string PhaseText(v1::ServerPhase phase) { return v1::ServerPhase_Name(phase); }
+
+}  // namespace
+
+std::string RulesText(const v1::Consistency& message) {
+  const auto consistency = FromProto(message);
+  if (!consistency.ok()) {
+    return absl::StrCat("unknown to this program (", Printable(consistency.status().message()),
+                        ")");
+  }
+  std::string text =
+      absl::StrCat(DescribeMode(*consistency), "; ", ReductionName(consistency->reduction),
+                   ", in the order of ", ReductionOrderName(consistency->order));
+  if (message.discount_stale()) absl::StrAppend(&text, ", stale gradients discounted");
+  if (message.inconsistent_reads()) absl::StrAppend(&text, ", inconsistent reads");
+  return absl::StrCat(text, StepWaitText(message));
+}
+
+std::string PresencesText(const v1::ListWorkersResponse& workers) {
+  std::array<int, v1::WorkerPresence_ARRAYSIZE> counts = {};
+  for (const v1::Worker& worker : workers.workers()) {
+    if (v1::WorkerPresence_IsValid(worker.presence())) ++counts.at(worker.presence());
+  }
+  return absl::StrCat(counts[v1::PRESENT], " present, ", counts[v1::LOST], " lost, ",
+                      counts[v1::LEFT], " left, ", counts[v1::EVICTED], " evicted");
+}
+
+std::string AwaitedText(const v1::StepState& step) {
+  if (step.missing() == 0) return "nobody";
+  std::vector<std::string> names;
+  for (const v1::AwaitedWorker& worker : step.awaited()) {
+    std::string text = absl::StrCat(Printable(worker.worker()), " (lag ", worker.lag(), ", seen ",
+                                    TimeText(FromProto(worker.since_last_seen())), " ago");
+    if (worker.bytes_arrived() > 0) {
+      absl::StrAppend(&text, ", ", BytesText(worker.bytes_arrived()), " of its push came");
+    }
+    names.push_back(absl::StrCat(text, ")"));
+  }
+  const uint32_t more = step.missing() - static_cast<uint32_t>(names.size());
+  if (step.absent() > 0) {
+    names.push_back(absl::StrCat(step.absent(), " that have not joined yet"));
+  } else if (more > 0) {
+    names.push_back(absl::StrCat(more, " more"));
+  }
+  return absl::StrJoin(names, ", ");
+}
+
+std::string HeadLine(const v1::ServerState& state, const std::string& address) {
+  return absl::StrCat("job ", Printable(state.job_id()), " at ", Printable(address), ": ",
+                      PhaseText(state.phase()), ", step ", state.step(), ", incarnation ",
+                      state.incarnation(), ", up ", TimeText(FromProto(state.uptime())), "\n");
+}
+
+std::string StatusText(const v1::ServerState& state, const v1::ListWorkersResponse& workers,
+                       const std::string& address) {
+  const v1::Staleness& staleness = state.staleness();
+  return absl::StrCat(
+      HeadLine(state, address), Line("rules", RulesText(state.consistency())),
+      Line("optimizer", OptimizerText(state)), Line("rate", StepRateText(state)),
+      Line("workers",
+           absl::StrCat(PresencesText(workers), "; ", CountText(state.observers(), "observer"))),
+      Line("this step", GradientsText(state.current())),
+      Line("awaited", AwaitedText(state.current())), Line("pushes", PushesText(state.pushes())),
+      Line("staleness", absl::StrFormat("mean %.2f, most %d", staleness.mean(), staleness.max())),
+      Line("received", TrafficText(state.bytes_received(), state.wire_bytes_received())),
+      Line("sent", TrafficText(state.bytes_sent(), state.wire_bytes_sent())),
+      Line("model", absl::StrCat(CountText(state.tensors(), "tensor"), ", ",
+                                 CountText(state.elements(), "element"), ", ",
+                                 BytesText(state.elements() * sizeof(float)))),
+      WarningsText(state));
+}
+
+std::string WatchLine(const v1::ServerState& state) {
+  std::string line = absl::StrCat(
+      PhaseText(state.phase()), " step ", state.step(), ": ", CountText(state.workers(), "worker"),
+      ", ", GradientsText(state.current()), ", awaited: ", AwaitedText(state.current()));
+  for (const v1::TrainingWarning& warning : state.warnings()) {
+    if (!warning.has_over()) absl::StrAppend(&line, ", ", v1::WarningKind_Name(warning.kind()));
+  }
+  return absl::StrCat(line, "\n");
+}
+
+std::string PolicyText(const v1::ServerState& state) {
+  std::string text = absl::StrCat(Line("rules", RulesText(state.consistency())),
+                                  Line("optimizer", OptimizerText(state)));
+  if (!state.has_staleness_rules()) return text;
+  const v1::StalenessRules& rules = state.staleness_rules();
+  std::vector<std::string> used;
+  if (rules.discount_stale()) used.emplace_back("discount-stale");
+  if (rules.gap_aware()) used.emplace_back("gap-aware");
+  if (rules.ordered_momentum()) used.emplace_back("ordered-momentum");
+  absl::StrAppend(
+      &text, Line("stale", absl::StrCat(used.empty() ? "no rule" : absl::StrJoin(used, ", "), ": ",
+                                        Printable(rules.reason()))));
+  return text;
+}
+
+std::string PolicySetText(const v1::SetPolicyResponse& response) {
+  std::string text =
+      absl::StrCat("from step ", response.step(), " on: ", RulesText(response.consistency()), "\n");
+  if (response.ignored().empty()) return text;
+  return absl::StrCat(text, "without effect in these rules: ",
+                      Printable(absl::StrJoin(response.ignored(), ", ")), "\n");
+}
+
+}  // namespace sluice
