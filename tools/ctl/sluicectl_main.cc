@@ -23,7 +23,7 @@ namespace sluice {
 namespace {
 
 constexpr void (*kGroups[])(CLI::App&, std::vector<Command>&) = {AddLookCommands, AddChangeCommands,
-                                                                 AddCheckpointCommands};
+                                                                 AddCheckpointCommands, AddContextCommands};
 
 void AddCommonFlags(CLI::App& app, CommonFlags& flags) {
   app.add_flag("--json", flags.json, "print JSON, one object in a line, instead of text");
@@ -45,6 +45,7 @@ int Main(int argc, char** argv) {
   for (const auto add : kGroups) add(app, commands);
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
+  NoteGiven(argc, argv, flags.connection);
   signal(SIGPIPE, SIG_IGN);  // a server or a reader may go at any time
   const auto chosen = std::find_if(commands.begin(), commands.end(),
                                    [](const Command& command) { return command.app->parsed(); });

@@ -1,5 +1,6 @@
 // sluicectl as an operator runs it, against a real server in this process.
 
+#include <cstdlib>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,7 @@ constexpr char kProgram[] = "tools/ctl/sluicectl";
 class OperatorCommandsTest : public ::testing::Test {
  protected:
   OperatorCommandsTest() {
+    setenv("SLUICE_CONTEXTS", "/none", 1);  // not this user's
     EXPECT_THAT(world_.Join("a"), IsOk());
     EXPECT_THAT(world_.Join("b"), IsOk());
     EXPECT_THAT(world_.Initialize("a", {1, 2, 3}), IsOk());

@@ -33,6 +33,7 @@ struct Command {
 void AddLookCommands(CLI::App& app, std::vector<Command>& commands);
 void AddChangeCommands(CLI::App& app, std::vector<Command>& commands);
 void AddCheckpointCommands(CLI::App& app, std::vector<Command>& commands);
+void AddContextCommands(CLI::App& app, std::vector<Command>& commands);
 
 // Lines of the table of exit codes, for --help.
 extern const char kExitCodes[];
