@@ -1,0 +1,65 @@
+// The open connections of a listener: how many there are, whose they are, and until when each must
+// have moved on.
+
+#ifndef SLUICE_SERVER_WEB_HTTP_HTTP_CONNECTIONS_H_
+#define SLUICE_SERVER_WEB_HTTP_HTTP_CONNECTIONS_H_
+
+#include <cstddef>
+#include <map>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+
+namespace sluice {
+
+struct HttpLimits {
+  size_t connections = 128;    // at once; further ones are closed
+  size_t served = 96;          // of these; requests of the others get 503
+  size_t of_one_address = 64;  // at once, of an address that is not loopback
+  size_t streams = 64;         // of events, at once; further ones get 503
+  size_t header_bytes = 16384;
+  size_t body_bytes = 16384;
+  // For a handshake, a request with its answer, or an event of a stream; and for the silence
+  // between two requests of a connection.
+  absl::Duration exchange = absl::Seconds(20);
+};
+
+// Safe to use from any thread. A connection is named by its descriptor, from before the library
+// that serves it gets the descriptor until just before the library closes it.
+class HttpConnections {
+ public:
+  HttpConnections(const HttpLimits& limits, const Clock& clock) : limits_(limits), clock_(clock) {}
+
+  // Returns false if there is no place for a connection of this numeric address.
+  bool Add(int fd, const std::string& peer);
+  void Remove(int fd);
+
+  // It has begun something, for which it has `exchange` time.
+  void Renew(int fd);
+  // It is a stream that waits for the next event, for as long as that takes.
+  void Rest(int fd);
+
+  // Whether there are more than the listener serves.
+  bool crowded() const;
+
+  // Shuts down those whose time is over. The library then notices that they have ended.
+  void Sweep();
+
+ private:
+  struct Connection {
+    std::string peer;
+    absl::Time until;
+  };
+
+  const HttpLimits limits_;
+  const Clock& clock_;
+  mutable absl::Mutex mu_;
+  std::map<int, Connection> open_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_WEB_HTTP_HTTP_CONNECTIONS_H_
