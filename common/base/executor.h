@@ -24,6 +24,9 @@ class Executor {
 
   // Waits until all tasks are done. The caller, which is no task, then sees their effects.
   virtual void Drain() = 0;
+
+  // How many tasks wait or run.
+  virtual size_t tasks() const = 0;
 };
 
 // Runs each task on the calling thread.
@@ -31,6 +34,7 @@ class InlineExecutor final : public Executor {
  public:
   void Run(std::function<void()> task) override { task(); }
   void Drain() override {}
+  size_t tasks() const override { return 0; }  // none that others must wait for
 };
 
 // Lets few tasks into another executor at a time, and refuses the others.

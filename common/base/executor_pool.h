@@ -3,6 +3,7 @@
 #ifndef SLUICE_COMMON_BASE_EXECUTOR_POOL_H_
 #define SLUICE_COMMON_BASE_EXECUTOR_POOL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -30,13 +31,17 @@ class ExecutorPool final : public Executor {
 
   void Run(std::function<void()> task) override ABSL_LOCKS_EXCLUDED(mu_);
   void Drain() override ABSL_LOCKS_EXCLUDED(mu_);
+  size_t tasks() const override ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return tasks_.size() + busy_;
+  }
 
  private:
   void Work() ABSL_LOCKS_EXCLUDED(mu_);
   bool Take(std::function<void()>* task) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteDone() ABSL_LOCKS_EXCLUDED(mu_);
 
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   absl::CondVar work_;  // a task was queued, or the executor ends
   absl::CondVar idle_;  // all tasks are done
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mu_);

@@ -4,6 +4,7 @@
 #ifndef SLUICE_COMMON_BASE_SERIAL_EXECUTOR_H_
 #define SLUICE_COMMON_BASE_SERIAL_EXECUTOR_H_
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@ class SerialExecutor final : public Executor {
   // Queues `task` and returns at once.
   void Run(std::function<void()> task) override { pool_.Run(std::move(task)); }
   void Drain() override { pool_.Drain(); }
+  size_t tasks() const override { return pool_.tasks(); }
 
  private:
   ExecutorPool pool_;

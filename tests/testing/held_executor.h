@@ -43,6 +43,7 @@ class HeldExecutor final : public Executor {
 
   // Releases what a test holds.
   void Drain() override { Release(); }
+  size_t tasks() const override { return waiting(); }
 
   // Runs the task that has waited longest on the calling thread. False if none waits.
   bool RunNext() ABSL_LOCKS_EXCLUDED(mu_) {

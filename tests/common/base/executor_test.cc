@@ -68,6 +68,22 @@ TEST(ExecutorPoolTest, HasFreedWhatATaskOwnsWhenItIsDrained) {
   EXPECT_TRUE(watched.expired());
 }
 
+TEST(ExecutorPoolTest, CountsTheTasksThatRunOrWait) {
+  absl::Notification begun, may_end;
+  SerialExecutor executor;
+  EXPECT_EQ(executor.tasks(), 0u);
+  executor.Run([&] {
+    begun.Notify();
+    may_end.WaitForNotification();
+  });
+  executor.Run([] {});
+  begun.WaitForNotification();
+  EXPECT_EQ(executor.tasks(), 2u);
+  may_end.Notify();
+  executor.Drain();
+  EXPECT_EQ(executor.tasks(), 0u);
+}
+
 TEST(ExecutorPoolTest, NamesItsThreads) {
   char name[16] = "";
   ExecutorPool pool(1, "sluice-step");
