@@ -30,6 +30,7 @@
 #include "server/aggregation/contributions.h"
 #include "server/aggregation/pending_push.h"
 #include "server/state/completions.h"
+#include "server/state/shard_status.h"
 
 namespace sluice {
 
@@ -107,6 +108,12 @@ class InFlightLimit {
 
   // Whether no push is admitted or waits.
   bool empty() const { return inside_.empty() && waiting_.empty(); }
+
+  // The status for people, if a vector has so many bytes.
+  InFlightStatus Describe(uint64_t vector_bytes) const {
+    return {(inside_.size() + journaled_) * vector_bytes, capacity_ * vector_bytes,
+            waiting_.size()};
+  }
 
   // The number of bytes of the session's admitted push that have arrived.
   uint64_t BytesOf(SessionId session) const;

@@ -24,7 +24,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "common/base/clock.h"
 #include "common/base/serial_executor.h"
 #include "common/base/stop_flag.h"
 #include "common/storage/file_lock.h"
@@ -87,6 +89,11 @@ class DurableDirectory {
   // Returns when all steps that were made are durable, or at once while they cannot be written.
   void FlushJournal();
   uint64_t checkpoint_every() const { return options_.checkpoint_every; }
+  // When a checkpoint was saved last, by RealClock(); before the first, when this was opened.
+  absl::Time saved_at() const ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return saved_at_;
+  }
   bool journals() const { return options_.durability == Durability::kJournal; }
 
   // Saves a checkpoint on the executor's thread, which then calls `done`, if any.
@@ -147,6 +154,7 @@ class DurableDirectory {
   mutable absl::Mutex mu_;
   bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint for the journal's steps
   Step durable_ ABSL_GUARDED_BY(mu_);           // the last step in the journal
+  absl::Time saved_at_ ABSL_GUARDED_BY(mu_) = RealClock().Now();
   std::atomic<int> saving_{0};
   StopFlag end_;
   std::unique_ptr<Journal> journal_;  // null in memory mode

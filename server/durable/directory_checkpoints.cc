@@ -102,6 +102,10 @@ absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardCheckpoint&
   }
   LOG(INFO) << "saved " << *path << " in " << absl::FormatDuration(RealClock().Now() - began)
             << "; training paused for " << absl::FormatDuration(checkpoint.pause);
+  {
+    absl::MutexLock lock(&mu_);
+    saved_at_ = RealClock().Now();
+  }
   if (journal_ != nullptr) NoteSaved();
   return SavedCheckpoint{*std::move(path), checkpoint.step};
 }

@@ -50,6 +50,7 @@ void StartJournal(DurableDirectory& directory, Shard& shard,
     LOG_IF(INFO, stopped.ok()) << "the journal is written again";
     shard.SetJournalError(stopped);
   };
+  listener.on_span = shard.on_span();
   StepJournal* const journal = directory.StartJournal(std::move(listener));
   if (journal != nullptr) {
     shard.EnableJournal(journal);

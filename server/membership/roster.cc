@@ -183,6 +183,7 @@ absl::optional<Rank> Roster::FirstMissing() const {
 
 void Roster::Describe(ShardStatus* state) const {
   state->workers = sessions_.CountAlive(SessionRole::kWorker);
+  state->worker_counts = sessions_.CountWorkers();
   state->observers = sessions_.CountAlive(SessionRole::kObserver);
   if (layout_ == nullptr) return;
   state->optimizer = optimizer_;

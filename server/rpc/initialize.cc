@@ -8,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/wire/chunk.h"
 #include "common/wire/status.h"
+#include "server/rpc/arrived_chunk.h"
 
 namespace sluice {
 namespace {
@@ -110,9 +111,11 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   void AddChunk() {
     absl::StatusOr<TensorChunk> chunk = DecodeChunk<v1::InitializeParamsRequest>(message_);
+    const ArrivedChunk arrived(chunk, message_);
     const absl::Status added =
         chunk.ok() ? parameters_->Add(*std::move(chunk), nullptr, &transforms_) : chunk.status();
     if (added.ok()) {
+      arrived.Count(shard_);
       StartRead(&message_);
     } else {
       Answer(added);

@@ -9,6 +9,7 @@
 #include "common/base/parallel.h"
 #include "common/wire/chunk.h"
 #include "common/wire/status.h"
+#include "server/rpc/arrived_chunk.h"
 #include "server/rpc/call_canceller.h"
 
 namespace sluice {
@@ -115,7 +116,9 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
   void Add(absl::StatusOr<TensorChunk> chunk) {
+    const ArrivedChunk arrived(chunk, message_);
     if (push_->Add(std::move(chunk))) {
+      arrived.Count(shard_);
       StartRead(&message_);
     } else {
       End(push_->error());

@@ -157,6 +157,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       return;
     }
     header_.mutable_header()->set_step(encoded->step.value());
+    shard_.wire_bytes().AddChunksSent(encoded->chunks->bytes);
     chunks_ = std::make_shared<SharedChunks>(std::move(encoded->chunks), permit_);
     if (name_.call != 0) lanes_.Open(name_, chunks_);
     WriteHeader();
@@ -200,6 +201,8 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void ReadNext() {
     const uint64_t end = std::min<uint64_t>(size_, read_ + kChunkElements);
     message_ = EncodePart(shard_.Newest(end), read_, end, checksums_);
+    shard_.wire_bytes().AddChunkSent(ValueTransform::kFloat32,
+                                     {(end - read_) * sizeof(float), message_.Length()});
     read_ = end;
   }
 

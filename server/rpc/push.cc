@@ -8,6 +8,7 @@
 #include "common/wire/chunk.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
+#include "server/rpc/arrived_chunk.h"
 #include "server/rpc/call_canceller.h"
 #include "server/rpc/call_wait.h"
 #include "server/shard/call_span.h"
@@ -141,7 +142,10 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   bool TakeChunk(absl::StatusOr<TensorChunk> chunk) {
     const bool encoded = chunk.ok() && chunk->encoded.has_value();
     const TraceSpan decode(encoded ? shard_.trace() : nullptr, span_.row(), "decode");
-    return gathered_->Add(std::move(chunk));
+    const ArrivedChunk arrived(chunk, message_);
+    if (!gathered_->Add(std::move(chunk))) return false;
+    arrived.Count(shard_);
+    return true;
   }
 
   bool TakeSummary(const absl::Status& otherwise) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/parallel.h"
 #include "common/tensor/shared_floats.h"
@@ -14,8 +15,8 @@ namespace {
 ChunkMessages Encode(const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums) {
   ChunkMessages chunks;
   ForEachChunk(0, {snapshot->values.span(), snapshot}, checksums,
-               [&](grpc::ByteBuffer chunk, uint64_t) {
-                 chunks.push_back(std::move(chunk));
+               [&](grpc::ByteBuffer chunk, uint64_t elements) {
+                 chunks.Add(std::move(chunk), ValueTransform::kFloat32, elements);
                  return true;
                });
   return chunks;
@@ -25,13 +26,15 @@ ChunkMessages MessagesOf(const std::vector<SnapshotPart>& parts) {
   ChunkMessages chunks;
   for (const SnapshotPart& part : parts) {
     if (part.encoded.has_value()) {
-      chunks.push_back(EncodeChunk(*part.encoded));
+      const ChunkEncoding& how = part.encoded->how;
+      chunks.Add(EncodeChunk(*part.encoded), how.transform, how.count);
       continue;
     }
-    ForEachChunk(part.offset, part.floats, Checksums::kOn, [&](grpc::ByteBuffer chunk, uint64_t) {
-      chunks.push_back(std::move(chunk));
-      return true;
-    });
+    ForEachChunk(part.offset, part.floats, Checksums::kOn,
+                 [&](grpc::ByteBuffer chunk, uint64_t elements) {
+                   chunks.Add(std::move(chunk), ValueTransform::kFloat32, elements);
+                   return true;
+                 });
   }
   return chunks;
 }
@@ -71,6 +74,7 @@ std::shared_ptr<const ChunkMessages> SnapshotChunks::FindOrMakePlain(
   absl::MutexLock encode_lock(&plain.encode_mu);
   std::shared_ptr<const ChunkMessages> chunks = FindPlain(*snapshot, checksums);
   if (chunks != nullptr) return chunks;
+  const SpanTimer timer(shard_.on_span(), RealClock(), ServerSpan::kEncode);
   chunks = std::make_shared<const ChunkMessages>(Encode(snapshot, checksums));
   absl::MutexLock lock(&mu_);
   plain.snapshot = snapshot;
@@ -101,6 +105,7 @@ SnapshotChunks::Encoded SnapshotChunks::FindOrEncode(InEncoding& state, const Sn
   absl::MutexLock encode_lock(&state.encode_mu);
   Encoded encoded = FindEncoded(state, snapshot);
   if (encoded.chunks != nullptr) return encoded;
+  const SpanTimer timer(shard_.on_span(), RealClock(), ServerSpan::kEncode);
   const auto parts = state.encoder.Encode(snapshot, shard_.parallel());
   encoded = {snapshot.step, std::make_shared<const ChunkMessages>(MessagesOf(parts))};
   Encoded replaced = encoded;  // freed after the lock is released

@@ -30,7 +30,17 @@
 namespace sluice {
 
 // Encoded PullParamsResponses, one chunk each, in order of their offsets.
-using ChunkMessages = std::vector<grpc::ByteBuffer>;
+struct ChunkMessages {
+  void Add(grpc::ByteBuffer message, ValueTransform transform, uint64_t elements) {
+    ChunkBytes& of_transform = bytes[static_cast<size_t>(transform)];
+    of_transform.tensor += elements * sizeof(float);
+    of_transform.wire += message.Length();
+    all.push_back(std::move(message));
+  }
+
+  std::vector<grpc::ByteBuffer> all;
+  BytesByTransform bytes{};
+};
 
 // The chunks of one pull, shared by its own call and its lanes. May be used by any thread.
 class SharedChunks {
@@ -42,7 +52,7 @@ class SharedChunks {
   // The next chunk that no call has taken yet; null if none is left. Valid as long as this object.
   const grpc::ByteBuffer* Take() {
     const size_t index = next_.fetch_add(1, std::memory_order_relaxed);
-    return index < chunks_->size() ? &(*chunks_)[index] : nullptr;
+    return index < chunks_->all.size() ? &chunks_->all[index] : nullptr;
   }
 
   PullPermit& permit() { return *permit_; }

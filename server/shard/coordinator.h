@@ -132,6 +132,7 @@ class Coordinator {
   void FitInFlightLimit();      // when the policy changed
   void RestoreSettings(const Consistency& consistency, absl::optional<double> learning_rate);
   void AdoptSettings(Completions* completions);
+  absl::Duration SinceFirstGradient() const;  // of the current step; 0 without any
   void NoteWhoIsServed();
   void EndOverdueWait(Completions* completions);
   void Settle(Completions* completions);

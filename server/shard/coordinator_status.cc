@@ -41,6 +41,10 @@ ShardStatus Coordinator::Describe() const {
   state.staleness = admission_.gate().staleness();
   state.traffic.bytes_received = bytes_received_;
   state.traffic.bytes_sent = pulls_.bytes_answered();
+  if (admission_.in_flight() != nullptr) {
+    state.in_flight = admission_.in_flight()->Describe(state.elements * sizeof(float));
+  }
+  state.journal_stopped = !journal_error_.ok();
   state.created = created_;
   state.uptime = clock_.Now() - created_;
   state.now = running_.Now();

@@ -34,10 +34,16 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   if (action.contribution.has_value()) watch_.AddGradient(action.contribution->push->header());
   action.apply = applying_ =
       initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
+  if (action.apply && options_.on_span != nullptr) action.waited = SinceFirstGradient();
   // A step that is still to be applied must come before the end of training.
   if (action.idle()) roster_.CheckFinished(step_.number(), running_.Now(), completions);
   Settle(completions);
   return action;
+}
+
+absl::Duration Coordinator::SinceFirstGradient() const {
+  const absl::optional<absl::Time> first = step_.contributions().since();
+  return first.has_value() ? running_.Now() - *first : absl::ZeroDuration();
 }
 
 void Coordinator::AdoptSettings(Completions* completions) {

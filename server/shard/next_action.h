@@ -3,6 +3,7 @@
 #ifndef SLUICE_SERVER_SHARD_NEXT_ACTION_H_
 #define SLUICE_SERVER_SHARD_NEXT_ACTION_H_
 
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "server/aggregation/contributions.h"
 #include "server/policy/step_terms.h"
@@ -19,6 +20,7 @@ struct NextAction {
   bool apply = false;
   bool checkpoint = false;
   StepTerms terms;
+  absl::Duration waited;  // to apply: since the first gradient of the step
 
   bool idle() const { return !contribution.has_value() && !apply && !checkpoint; }
 };

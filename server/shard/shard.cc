@@ -34,6 +34,7 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
                      mu_.AssertHeld();
                      return holder_.Release(header);
                    }),
+      stopwatch_(options_.on_span, clock),
       executors_(std::move(executors)) {}
 
 // A task may give tasks to other executors, so all of them are there until none is left.
@@ -279,6 +280,8 @@ ShardStatus Shard::Describe() const {
   }
   state.traffic.wire_bytes_received = wire_bytes_.received();
   state.traffic.wire_bytes_sent = wire_bytes_.sent();
+  state.traffic.received_by_transform = wire_bytes_.received_by_transform();
+  state.traffic.sent_by_transform = wire_bytes_.sent_by_transform();
   return state;
 }
 

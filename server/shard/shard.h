@@ -49,6 +49,7 @@
 #include "server/shard/checkpoint_requests.h"
 #include "server/shard/coordinator.h"
 #include "server/shard/executors.h"
+#include "server/shard/step_stopwatch.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/shard_checkpoint.h"
 #include "server/state/shard_options.h"
@@ -142,6 +143,7 @@ class Shard {
   // Whether tensors may go through shared memory to and from processes of this node.
   bool shares_memory() const { return options_.snapshots == SnapshotMemory::kShared; }
   WireBytes& wire_bytes() { return wire_bytes_; }  // the rpc layer counts its messages
+  const SpanListener& on_span() const { return options_.on_span; }  // may be null
 
  private:
   static constexpr char kStepsRow[] = "steps";  // the row of the trace
@@ -180,7 +182,8 @@ class Shard {
   CheckpointRequests checkpoints_ ABSL_GUARDED_BY(mu_);
   StepJournal* journal_ = nullptr;
   std::function<void(Step)> step_listener_;
-  // Null before the model is known. Only the advancing thread uses them.
+  // Only the advancing thread uses them. The last two are null before the model is known.
+  StepStopwatch stopwatch_;
   std::unique_ptr<StepDirector> director_;
   StripeExecutor* stripe_ = nullptr;  // the holder's
   Executors executors_;

@@ -58,6 +58,7 @@ void Shard::Do(NextAction action) {
     MakeCheckpoint();
   } else if (action.apply) {
     Apply(action);
+    stopwatch_.OnPublished();
   } else {
     Accumulate(action);
   }
@@ -79,7 +80,9 @@ bool Shard::StartAdvancing() {
 void Shard::Accumulate(const NextAction& action) {
   {
     const TraceSpan span(trace_, kStepsRow, "add");
+    stopwatch_.Begin();
     stripe_->Add(Weighed(*action.contribution, action.terms));
+    stopwatch_.OnAccumulated();
   }
   CompletingLock lock(&mu_);
   coordinator_.OnAccumulated(*action.contribution, lock.completions());
@@ -92,7 +95,9 @@ Addend Shard::Weighed(const Contribution& contribution, const StepTerms& terms) 
 
 void Shard::Apply(const NextAction& action) {
   uint64_t checksum = 0;
+  stopwatch_.Begin();
   SnapshotPair step = MakeStep(action, journal_ != nullptr ? &checksum : nullptr);
+  stopwatch_.OnApplied(action.waited);
   if (journal_ != nullptr) AppendToJournal(action, checksum);
   director_->Clear();
   stripe_->Clear();

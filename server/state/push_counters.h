@@ -42,6 +42,8 @@ class StalenessHistogram {
   const std::array<uint64_t, kLast + 1>& counts() const { return counts_; }
   double mean() const { return total_ == 0 ? 0 : static_cast<double>(sum_) / total_; }
   uint64_t max() const { return max_; }
+  uint64_t total() const { return total_; }  // gradients
+  uint64_t sum() const { return sum_; }      // of their staleness
 
  private:
   std::array<uint64_t, kLast + 1> counts_{};

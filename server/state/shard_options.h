@@ -18,6 +18,7 @@
 #include "common/tensor/layout.h"
 #include "server/policy/divergence.h"
 #include "server/snapshots/snapshot_store.h"
+#include "server/state/server_span.h"
 #include "server/state/training_warning.h"
 
 namespace sluice {
@@ -73,6 +74,7 @@ struct ShardOptions {
   Guards guards;
   SnapshotMemory snapshots = SnapshotMemory::kPrivate;
   AttachmentHook on_attachments;  // may be null
+  SpanListener on_span;           // may be null; hears how long the parts of the work take
 };
 
 }  // namespace sluice

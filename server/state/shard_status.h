@@ -18,6 +18,8 @@
 #include "server/policy/staleness_rules.h"
 #include "server/state/push_counters.h"
 #include "server/state/training_warning.h"
+#include "server/state/wire_bytes.h"
+#include "server/state/worker_counts.h"
 
 namespace sluice {
 
@@ -31,6 +33,16 @@ struct TrafficCounters {
   // Bytes of the messages that carried them. Tensors in shared memory are not included.
   uint64_t wire_bytes_received = 0;
   uint64_t wire_bytes_sent = 0;
+  // The same for each encoding, of the messages with parts of vectors alone.
+  BytesByTransform received_by_transform;
+  BytesByTransform sent_by_transform;
+};
+
+// Vectors of gradients in memory, as InFlightLimit counts them.
+struct InFlightStatus {
+  uint64_t bytes = 0;
+  uint64_t limit = 0;    // bytes; 0 before the first worker has joined
+  uint64_t waiting = 0;  // pushes that wait at their header
 };
 
 struct StepTimes {
@@ -75,12 +87,15 @@ struct ShardStatus {
   double base_learning_rate = 0;  // the same without the schedule
   uint32_t workers = 0;
   uint32_t expected_workers = 0;  // of ShardOptions
+  WorkerCounts worker_counts;
   uint32_t observers = 0;
   StepState current;
   uint32_t waiting_pulls = 0;
   PushCounters counters;
   StalenessHistogram staleness;
   TrafficCounters traffic;
+  InFlightStatus in_flight;
+  bool journal_stopped = false;  // pushes are refused, because it cannot be written
   uint32_t tensors = 0;
   uint64_t elements = 0;
   absl::Time created;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/thread_name.h"
 #include "common/tensor/tensor_chunk.h"
 #include "server/durable/format/numbered_name.h"
@@ -140,7 +141,12 @@ bool Journal::MakeDurable(const std::deque<Entry>& entries) {
   for (const Entry& entry : entries) {
     if (!WriteWhenPossible(entry)) return false;
   }
-  return NoteSync(segment_->Sync()).ok();
+  return NoteSync(SyncSteps()).ok();
+}
+
+absl::Status Journal::SyncSteps() {
+  const SpanTimer timer(listener_.on_span, RealClock(), ServerSpan::kJournalSync);
+  return segment_->Sync();
 }
 
 // Returns whether the entry is written. It tries until it is, unless the journal ends or a sync

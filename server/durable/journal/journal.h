@@ -24,6 +24,7 @@
 #include "common/base/stop_flag.h"
 #include "common/storage/file_system.h"
 #include "common/tensor/float_buffer.h"
+#include "server/state/server_span.h"
 #include "server/state/step_journal.h"
 
 namespace sluice {
@@ -52,6 +53,7 @@ struct JournalListener {
   // A sync of steps or of the directory's names failed. Nobody knows what is on the disk, and the
   // journal writes nothing more.
   std::function<void(const absl::Status&)> fatal;
+  SpanListener on_span;  // kJournalSync: the steps that waited are synced together; may be null
 };
 
 // Append(), Flush() and BeginSegment() may be called from any thread.
@@ -96,6 +98,7 @@ class Journal final : public StepJournal {
   bool WriteWhenPossible(const Entry& entry) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Write(const Entry& entry);
   absl::Status OpenSegment(Step after);
+  absl::Status SyncSteps();
   absl::Status NoteSync(const absl::Status& synced);
   void ReportJournalError(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   bool WaitOutJournalError(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);

@@ -256,6 +256,17 @@ TEST_F(InFlightLimitTest, KnowsHowMuchOfAPushHasArrived) {
   EXPECT_EQ(limit.BytesOf(SessionId(1)), 0u);
 }
 
+TEST_F(InFlightLimitTest, DescribesWhatIsInFlightInBytes) {
+  InFlightLimit limit(3);
+  for (const uint64_t session : {1, 2, 3, 4}) Wait(limit, session);
+  limit.SetJournaled(1);
+  LetIn(limit);
+  const InFlightStatus status = limit.Describe(100);
+  EXPECT_EQ(status.bytes, 200u);  // a push and a step; the last vector is reserved
+  EXPECT_EQ(status.limit, 300u);
+  EXPECT_EQ(status.waiting, 3u);
+}
+
 TEST_F(InFlightLimitTest, HearsOfSessionsWhoseBytesArrive) {
   InFlightLimit limit(10);
   for (const uint64_t session : {1, 2, 3}) Wait(limit, session);

@@ -68,6 +68,18 @@ TEST_F(DurableDirectoryTest, ALifeBeginsThoughThereIsNoRoomForTheNameOfItsJob) {
   EXPECT_EQ(directory->incarnation(), Incarnation(2));
 }
 
+TEST_F(DurableDirectoryTest, KnowsWhenItSavedACheckpointLast) {
+  Life life(options_, files_);
+  life.world().Start({"a"});
+  const absl::Time opened = life.directory().saved_at();
+  ASSERT_THAT(SaveCheckpointAndWait(life.world().shard(), life.directory()), IsOk());
+  const absl::Time saved = life.directory().saved_at();
+  EXPECT_GT(saved, opened);
+  files_.SetRoom(0);
+  EXPECT_FALSE(SaveCheckpointAndWait(life.world().shard(), life.directory()).ok());
+  EXPECT_EQ(life.directory().saved_at(), saved);
+}
+
 // The names of a killed server's files are synced before the next one removes any: else the machine
 // could lose the checkpoint that was found, and not what was removed because of it.
 TEST_F(DurableDirectoryTest, NoIncarnationHasTheNumberOfAnotherWhateverACrashLosesOfWhatWasFound) {

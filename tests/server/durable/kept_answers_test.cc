@@ -121,8 +121,10 @@ TEST_F(KeptAnswersTest, NoPushIsTakenWhileStepsCannotBeKept) {
   world_->shard().SetJournalError(MakeError(Reason::kJournalStopped, "the disk is full"));
   const TestStart refused = world_->BeginAs(world_->NextHeader("a", 0));
   EXPECT_THAT(refused.status(), IsError(Reason::kJournalStopped, HasSubstr("full")));
+  EXPECT_TRUE(world_->shard().Describe().journal_stopped);
   EXPECT_EQ(world_->Pull(0).step(), 0u);
   world_->shard().SetJournalError(absl::OkStatus());
+  EXPECT_FALSE(world_->shard().Describe().journal_stopped);
   const auto a = Push("a", 0, {1, 1, 1});
   world_->shard().OnDurable(Step(1));
   EXPECT_TRUE(a->has_value());

@@ -322,6 +322,29 @@ TEST_F(GrpcEncodingTest, BytesOnTheWireAreCountedAsTheKernelCountsThem) {
   EXPECT_EQ(traffic.bytes_received, 11 * 4u * kSize);
 }
 
+TEST_F(GrpcEncodingTest, BytesAreCountedInEachEncoding) {
+  {
+    EncodingWorker worker(world_.address().ToString(), "int8", "bfloat16");
+    for (int i = 0; i < 10; ++i) worker.Round(Wave(0.01f));
+    worker.Leave();
+  }
+  const TrafficCounters traffic = world_.shard().Describe().traffic;
+  const auto received = [&](ValueTransform transform) {
+    return traffic.received_by_transform[static_cast<size_t>(transform)];
+  };
+  const auto sent = [&](ValueTransform transform) {
+    return traffic.sent_by_transform[static_cast<size_t>(transform)];
+  };
+  EXPECT_EQ(received(ValueTransform::kFloat32).tensor, 4u * kSize);  // the initial parameters
+  EXPECT_EQ(received(ValueTransform::kInt8).tensor, 10 * 4u * kSize);
+  EXPECT_EQ(sent(ValueTransform::kBfloat16).tensor, traffic.bytes_sent);
+  EXPECT_GT(received(ValueTransform::kInt8).wire, 10u * kSize);
+  EXPECT_LT(received(ValueTransform::kInt8).wire, 10 * 1.05 * kSize);
+  EXPECT_LT(received(ValueTransform::kFloat32).wire + received(ValueTransform::kInt8).wire,
+            traffic.wire_bytes_received);
+  EXPECT_LT(sent(ValueTransform::kBfloat16).wire, traffic.wire_bytes_sent);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Encodings, GrpcEncodingOfBothTest,
     ::testing::Values(std::make_pair("float32/planes/zstd", "float32/planes/zstd"),

@@ -36,7 +36,7 @@ std::shared_ptr<const Snapshot> SnapshotOf(uint64_t step, float value) {
 
 Values Decoded(const ChunkMessages& messages) {
   Values values(kSize);
-  for (const grpc::ByteBuffer& message : messages) {
+  for (const grpc::ByteBuffer& message : messages.all) {
     const auto chunk = DecodeChunk<v1::PullParamsResponse>(message);
     EXPECT_THAT(chunk, IsOk());
     const auto to = absl::MakeSpan(values).subspan(chunk->offset, chunk->size());
@@ -96,7 +96,7 @@ TEST_F(SnapshotChunksTest, HaveChecksumsOnlyForThoseWhoAskForThem) {
   const auto snapshot = SnapshotOf(1, 1);
   const auto with = Of(snapshot, Checksums::kOn);
   const auto without = Of(snapshot, Checksums::kOff);
-  EXPECT_GT((*with)[0].Length(), (*without)[0].Length());
+  EXPECT_GT(with->all[0].Length(), without->all[0].Length());
 }
 
 // What rounding loses of a step is added to the next step, once.
@@ -117,6 +117,20 @@ TEST_F(SnapshotChunksTest, ThoseOfAnEncodedLaterStepSaySo) {
   ASSERT_THAT(older, IsOk());
   EXPECT_EQ(older->step, Step(2));
   EXPECT_EQ(Decoded(*older->chunks), Values(kSize, 2));
+}
+
+TEST_F(SnapshotChunksTest, KnowTheirBytesInEachEncoding) {
+  const auto plain = Of(SnapshotOf(1, 1), Checksums::kOff);
+  const ChunkBytes& whole = plain->bytes[static_cast<size_t>(ValueTransform::kFloat32)];
+  EXPECT_EQ(whole.tensor, 4u * kSize);
+  EXPECT_EQ(whole.wire, plain->all[0].Length());
+  const auto encoded = Of(SnapshotOf(2, 1), *ParseEncoding("bfloat16"), kSession);
+  ASSERT_THAT(encoded, IsOk());
+  const BytesByTransform& bytes = encoded->chunks->bytes;
+  EXPECT_EQ(bytes[static_cast<size_t>(ValueTransform::kBfloat16)].tensor, 4u * kSize);
+  EXPECT_EQ(bytes[static_cast<size_t>(ValueTransform::kBfloat16)].wire,
+            encoded->chunks->all[0].Length());
+  EXPECT_EQ(bytes[static_cast<size_t>(ValueTransform::kFloat32)].wire, 0u);
 }
 
 }  // namespace

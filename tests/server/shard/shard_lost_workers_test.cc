@@ -30,6 +30,22 @@ TEST(LostWorkersTest, HalfOfTheWorkersLostIsAWarningUntilTheyAreBack) {
   EXPECT_EQ(world.shard().Describe().warnings[0].over, Step(0));
 }
 
+TEST(LostWorkersTest, AreCountedUntilTheyAreBack) {
+  ShardWorld world(Async(1));
+  world.Start({"a", "b", "c"});
+  world.Lose("b");
+  const WorkerCounts lost = world.shard().Describe().worker_counts;
+  EXPECT_EQ(lost.connected, 2u);
+  EXPECT_EQ(lost.open, 3u);
+  EXPECT_EQ(lost.evicted, 0u);
+  world.Pass(absl::Seconds(11));
+  const WorkerCounts evicted = world.shard().Describe().worker_counts;
+  EXPECT_EQ(evicted.open, 2u);
+  EXPECT_EQ(evicted.evicted, 1u);
+  ASSERT_THAT(world.Join("b"), IsOk());
+  EXPECT_EQ(world.shard().Describe().worker_counts.evicted, 0u);
+}
+
 TEST(LostWorkersTest, AWorkerOfAnotherNameTakesThePlaceOfOneThatIsLost) {
   ShardWorld world(Async(1));
   world.Start({"a", "b"});

@@ -34,6 +34,7 @@ class JournalTest : public ::testing::Test {
     listener.durable = [this](Step step) { Hear(absl::StrCat("durable ", step.value())); };
     listener.journal_error = [this](const absl::Status& why) { Hear(why.ok() ? "ok" : "error"); };
     listener.fatal = [this](const absl::Status&) { Hear("fatal"); };
+    listener.on_span = [this](ServerSpan span, absl::Duration) { spans_.push_back(span); };
     journal_.emplace(files_, kDirectory, Incarnation(1), std::move(listener));
   }
 
@@ -88,6 +89,7 @@ class JournalTest : public ::testing::Test {
   }
 
   FaultyFiles disk_;
+  std::vector<ServerSpan> spans_;  // the journal's thread writes it
 
  private:
   absl::Status Ask(FileOperation operation) {
@@ -153,6 +155,16 @@ TEST_F(JournalTest, AFailedSyncOfTheSegmentBeforeIsFinal) {
   EXPECT_THAT(HeardInAll(), ElementsAre("durable 1", "fatal"));
   EXPECT_EQ(sync.calls(), 1);
   EXPECT_THAT(StepsOnDisk(), ElementsAre(1));
+}
+
+TEST_F(JournalTest, TellsHowLongEachSyncOfStepsTakes) {
+  for (uint64_t step = 1; step <= 3; ++step) {
+    Append(step);
+    Heard(step);  // each is synced alone
+  }
+  HeardInAll();
+  EXPECT_THAT(spans_, ElementsAre(ServerSpan::kJournalSync, ServerSpan::kJournalSync,
+                                  ServerSpan::kJournalSync));
 }
 
 TEST_F(JournalTest, StepsThatAreWrittenTogetherIntoTwoSegmentsAreAllOnTheDisk) {
