@@ -15,14 +15,17 @@
 #ifndef SLUICE_SERVER_ADMISSION_IN_FLIGHT_LIMIT_H_
 #define SLUICE_SERVER_ADMISSION_IN_FLIGHT_LIMIT_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "common/protocol/consistency.h"
@@ -34,7 +37,16 @@
 
 namespace sluice {
 
-using PushId = Number<struct PushTag>;  // from 1; 0 is no push
+// The end of a push's wait at its header.
+struct Admission {
+  PushId push;         // admitted: its gradient may be sent; 0 if the push is answered without it
+  PushOutcome answer;  // only if `push` is 0
+  PushHeader header;   // the rest: only of an admitted push
+  std::shared_ptr<std::atomic<uint64_t>> arrived;  // is to count the bytes that arrive
+};
+
+// Called once, or never if the push was cancelled, outside all locks, from any thread.
+using AdmissionCallback = std::function<void(const absl::StatusOr<Admission>&)>;
 
 // A push that waits at its header. `cancel` closes its stream. It is called at most once, if the
 // session ends while the push is arriving.
@@ -42,7 +54,7 @@ struct Arriving {
   PushId id;
   PushHeader header;
   Rank rank;
-  PushStartCallback start;
+  AdmissionCallback start;
   std::function<void()> cancel;
 };
 

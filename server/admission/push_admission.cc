@@ -9,10 +9,10 @@ namespace sluice {
 namespace {
 
 // Passes the answer of a push that was not admitted to its `start` callback.
-std::function<void(const absl::StatusOr<PushOutcome>&)> AnswerToStart(PushStartCallback start) {
+std::function<void(const absl::StatusOr<PushOutcome>&)> AnswerToStart(AdmissionCallback start) {
   return [start = std::move(start)](const absl::StatusOr<PushOutcome>& answer) {
     if (answer.ok()) {
-      start(PushStart{nullptr, *answer});
+      start(Admission{PushId(), *answer, {}, nullptr});
     } else {
       start(answer.status());
     }
@@ -37,7 +37,7 @@ PushAdmission::PushAdmission(const ShardOptions& options, const RuntimeSettings&
       clock_(clock),
       gate_(settings.policy(), incarnations, roster.sessions()) {}
 
-PushId PushAdmission::Begin(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+PushId PushAdmission::Begin(const absl::StatusOr<PushHeader>& header, AdmissionCallback start,
                             std::function<void()> cancel, Completions* completions) {
   const Gate::Verdict verdict = gate_.Open(header, step_.Progress(), clock_.Now());
   if (!verdict.ok()) {
@@ -62,13 +62,13 @@ bool PushAdmission::Cancel(PushId push) {
   return true;
 }
 
-void PushAdmission::Abandon(const PendingPush& push, Abandoned why) {
+void PushAdmission::Abandon(SessionId session, Abandoned why) {
   gate_.Abandon(why);
-  in_flight_->Release(push.header().session);
+  in_flight_->Release(session);
 }
 
 void PushAdmission::Queue(Arrival arrival) {
-  in_flight_->NoteWhole(arrival.push->header().session);
+  in_flight_->NoteWhole(arrival.header.session);
   arrivals_.push_back(std::move(arrival));
 }
 
@@ -82,7 +82,7 @@ void PushAdmission::TakeArrivals(Completions* completions) {
 }
 
 void PushAdmission::Take(Arrival arrival, Completions* completions) {
-  const PushHeader& header = arrival.push->header();
+  const PushHeader& header = arrival.header;
   const bool not_finite = ReasonOf(arrival.refused) == Reason::kNotFinite;
   const bool skips = guards_.skip_not_finite && not_finite;
   absl::Status refused = arrival.refused;
@@ -92,6 +92,7 @@ void PushAdmission::Take(Arrival arrival, Completions* completions) {
       Enter(std::move(arrival), completions);
       return;
     }
+    if (arrival.refused.ok()) dropped_.push_back(arrival.push);
     if (verdict.ok()) {
       in_flight_->Release(header.session);
       Answer(header, **verdict, std::move(arrival.done), completions);
@@ -175,7 +176,7 @@ void PushAdmission::Enter(Arrival arrival, Completions* completions) {
   const absl::Time now = clock_.Now();
   const Step step = step_.number();
   const bool part_of_step = arrival.refused.ok() || settings_.policy().OncePerStep();
-  const PushHeader header = arrival.push->header();
+  const PushHeader& header = arrival.header;
   SessionTable& sessions = roster_.sessions();
   const SessionRecord& record = **sessions.Find(header.session);
   // Where no step waits for particular workers, a gradient that is left out contributes to none.
@@ -190,7 +191,7 @@ void PushAdmission::Enter(Arrival arrival, Completions* completions) {
     in_flight_->Release(header.session);
   } else {
     const uint64_t staleness = step.value() - header.step.value();
-    step_.contributions().Add({std::move(arrival.push), record.rank(), staleness},
+    step_.contributions().Add({arrival.push, header, record.rank(), staleness},
                               settings_.consistency().order, now);
     if (step_.IsComplete()) disposition = Disposition::kApplied;
   }
@@ -258,11 +259,11 @@ void PushAdmission::LetIn(const Arriving& push, Completions* completions) {
     Answer(push.header, **verdict, AnswerToStart(push.start), completions);
     return;
   }
-  const auto start =
-      std::make_shared<PushStart>();  // shared, because std::function must be copyable
-  start->push = std::make_unique<PendingPush>(push.header, roster_.layout());
-  in_flight_->NoteArrived(push.header.session, start->push->arrived());
-  completions->Add([tell = push.start, start] { tell(std::move(*start)); });
+  const auto arrived = std::make_shared<std::atomic<uint64_t>>(0);
+  in_flight_->NoteArrived(push.header.session, arrived);
+  completions->Add([start = push.start, admission = Admission{push.id, {}, push.header, arrived}] {
+    start(admission);
+  });
 }
 
 }  // namespace sluice

@@ -2,12 +2,14 @@
 //
 // 1. Begin() asks the gate about the header. A push that may continue waits at the in-flight limit,
 //    until Settle() admits it or Cancel() ends it.
-// 2. Settle() admits waiting pushes and calls their `start` with a PendingPush, which the rpc layer
-//    fills with chunks.
-// 3. Queue() takes the complete push, or the error found in its payload. Abandon() ends a push that
-//    broke off.
+// 2. Settle() admits waiting pushes and calls their `start`. The holder makes room for the
+// gradient,
+//    and the rpc layer fills it with chunks.
+// 3. Queue() is told that the push is complete, or the error found in its payload. Abandon() ends a
+//    push that broke off.
 // 4. TakeArrivals() asks the gate again and adds accepted gradients to the current step's
-//    contributions. Release() frees the memory when a gradient is accumulated.
+//    contributions. TakeDropped() names the others, which the holder need not keep. Release() frees
+//    the place at the limit when a gradient is accumulated.
 // 5. The push is answered. An answer APPLIED waits until the step is published. With a journal, the
 //    answer to any push that is part of a step waits until that step is durable. Other answers are
 //    given at once.
@@ -42,9 +44,11 @@
 
 namespace sluice {
 
-// A push whose payload has arrived.
+// A push whose payload has arrived. The holder keeps it, unless it is refused.
 struct Arrival {
-  std::unique_ptr<PendingPush> push;
+  PushId push;
+  PushHeader header;   // with the summary, if there was one
+  uint64_t bytes = 0;  // of the payload, as float32
   PushCallback done;
   absl::Status refused;  // the error found in the payload, or OK
 };
@@ -64,7 +68,7 @@ class PushAdmission {
 
   // Takes a new push. `start` is called when the push is refused, answered or admitted; `cancel` as
   // described in in_flight_limit.h. Returns the id of a push that waits, else 0.
-  PushId Begin(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+  PushId Begin(const absl::StatusOr<PushHeader>& header, AdmissionCallback start,
                std::function<void()> cancel, Completions* completions);
 
   // Ends a push that waits: its stream has ended, and `start` is not called. Returns false if it
@@ -72,8 +76,8 @@ class PushAdmission {
   bool Cancel(PushId push);
   bool Waits(PushId push) const { return in_flight_ != nullptr && in_flight_->Waits(push); }
 
-  // Ends an admitted push that is not complete.
-  void Abandon(const PendingPush& push, Abandoned why);
+  // Ends the session's admitted push, which is not complete.
+  void Abandon(SessionId session, Abandoned why);
 
   // Queues an admitted push for TakeArrivals().
   void Queue(Arrival arrival);
@@ -81,7 +85,10 @@ class PushAdmission {
   // Adds queued pushes to the current step until it is complete.
   void TakeArrivals(Completions* completions);
 
-  // Frees the memory of a push whose gradient was accumulated.
+  // The pushes that came with a gradient since the last call, and do not count.
+  std::vector<PushId> TakeDropped() { return std::exchange(dropped_, {}); }
+
+  // Frees the place of a push whose gradient was accumulated.
   void Release(SessionId session) { in_flight_->Release(session); }
 
   // From now on no push is answered as counted before its step is durable. `durable` is the last
@@ -146,6 +153,7 @@ class PushAdmission {
   std::unique_ptr<InFlightLimit> in_flight_;  // null before Open()
   uint64_t ended_sessions_ = 0;               // when EndPushes() last looked for their pushes
   std::vector<SessionId> not_finite_;
+  std::vector<PushId> dropped_;
   PushId last_id_;
   std::deque<Arrival> arrivals_;
   // Held answers, by the step that must be published, or durable, before they are given.

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,9 +17,10 @@
 
 namespace sluice {
 
-// A push that counts and is not accumulated yet.
+// A push that counts and is not accumulated yet. The holder keeps its gradient.
 struct Contribution {
-  std::unique_ptr<PendingPush> push;
+  PushId push;
+  PushHeader header;
   Rank rank;
   uint64_t staleness = 0;
 };

@@ -13,10 +13,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/error.h"
+#include "common/base/ids.h"
 #include "common/protocol/protocol_types.h"
 #include "server/aggregation/staged_vector.h"
 
 namespace sluice {
+
+using PushId = Number<struct PushTag>;  // from 1; 0 is no push
 
 // The number of bytes of a push that have arrived. Any thread may read it.
 using ArrivedBytes = std::shared_ptr<const std::atomic<uint64_t>>;
@@ -26,8 +29,14 @@ using ArrivedBytes = std::shared_ptr<const std::atomic<uint64_t>>;
 // synchronized, except that any thread may read the number in arrived().
 class PendingPush {
  public:
-  PendingPush(const PushHeader& header, std::shared_ptr<const Layout> layout)
-      : header_(header), layout_(layout), gradient_(std::move(layout)) {}
+  // Counts the bytes that arrive in `arrived`, which is not null.
+  PendingPush(PushId id, const PushHeader& header, std::shared_ptr<const Layout> layout,
+              std::shared_ptr<std::atomic<uint64_t>> arrived)
+      : id_(id),
+        header_(header),
+        layout_(layout),
+        gradient_(std::move(layout)),
+        arrived_(std::move(arrived)) {}
 
   // Takes a chunk. Returns the errors of StagedVector::Add(), and BAD_ARGUMENT after the summary.
   absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr,
@@ -60,6 +69,7 @@ class PendingPush {
   // Ends the arrival. Call it before the gradient is read.
   void Seal() { gradient_.Seal(); }
 
+  PushId id() const { return id_; }
   const PushHeader& header() const { return header_; }
   const StagedVector& gradient() const { return gradient_; }
   const std::shared_ptr<const Layout>& layout() const { return layout_; }
@@ -70,12 +80,12 @@ class PendingPush {
     return MakeError(Reason::kBadArgument, "nothing may follow the summary of a push");
   }
 
+  const PushId id_;
   PushHeader header_;
   bool summarized_ = false;
   const std::shared_ptr<const Layout> layout_;
   StagedVector gradient_;
-  const std::shared_ptr<std::atomic<uint64_t>> arrived_ =
-      std::make_shared<std::atomic<uint64_t>>(0);
+  const std::shared_ptr<std::atomic<uint64_t>> arrived_;
 };
 
 // The result of Shard::BeginPush().

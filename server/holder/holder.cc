@@ -11,6 +11,15 @@ void Holder::Open(const std::shared_ptr<const Layout>& layout, const OptimizerCo
   executor_ = std::make_unique<StripeExecutor>(*layout, optimizer, stripes, stripe, parallel_);
 }
 
+void Holder::Keep(std::unique_ptr<PendingPush> push) {
+  const PushId id = push->id();
+  kept_.emplace(id, std::move(push));
+}
+
+std::unique_ptr<PendingPush> Holder::Take(PushId push) {
+  return std::move(kept_.extract(push).mapped());
+}
+
 std::shared_ptr<Snapshot> Holder::MakeFirst(Step step) {
   std::shared_ptr<Snapshot> first = snapshots_->Make();
   first->step = step;

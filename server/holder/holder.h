@@ -1,7 +1,7 @@
-// One server's stripe of all that is as large as the model: the sum of a step's gradients, the
-// optimizer's slots, and the published snapshots. It decides nothing: the owner tells it what to
-// do, as the coordinator and the StepDirector have decided. One server holds the whole vector,
-// which is a single stripe.
+// One server's stripe of all that is as large as the model: the gradients that have arrived, their
+// sum, the optimizer's slots, and the published snapshots. It decides nothing: the owner tells it
+// what to do, as the coordinator and the StepDirector have decided. One server holds the whole
+// vector, which is a single stripe.
 //
 // The owner has a mutex, and calls the holder with it. No method takes a time that grows with the
 // model, unless its comment says so. What does is done without the mutex, by the one thread that
@@ -11,6 +11,7 @@
 #define SLUICE_SERVER_HOLDER_HOLDER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -21,6 +22,7 @@
 #include "common/protocol/protocol_types.h"
 #include "common/tensor/layout.h"
 #include "common/tensor/stripes.h"
+#include "server/aggregation/pending_push.h"
 #include "server/aggregation/staged_vector.h"
 #include "server/aggregation/stripe_executor.h"
 #include "server/holder/pull_result.h"
@@ -52,6 +54,14 @@ class Holder {
 
   // Null before Open(). Only the thread that makes steps uses it.
   StripeExecutor* executor() { return executor_.get(); }
+
+  // The stripe's layout; null before Open().
+  const std::shared_ptr<const Layout>& layout() const { return layout_; }
+
+  // Keeps a gradient that has arrived, until it is taken to be added, or dropped.
+  void Keep(std::unique_ptr<PendingPush> push);
+  std::unique_ptr<PendingPush> Take(PushId push);  // one that is kept
+  void Drop(PushId push) { kept_.erase(push); }    // one that is kept
 
   // Where an offer of initial parameters arrives.
   std::unique_ptr<StagedVector> MakeOffer() const {
@@ -87,6 +97,7 @@ class Holder {
   const SnapshotMemory memory_;
   Parallel& parallel_;
   std::shared_ptr<const Layout> layout_;  // of the stripe
+  std::map<PushId, std::unique_ptr<PendingPush>> kept_;
   std::unique_ptr<SnapshotStore> snapshots_;
   std::unique_ptr<StripeExecutor> executor_;
 };

@@ -256,7 +256,7 @@ void Coordinator::OnInitialized(Completions* completions) {
 
 // ---- Pushes ----
 
-PushId Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+PushId Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, AdmissionCallback start,
                               std::function<void()> cancel, Completions* completions) {
   absl::StatusOr<PushHeader> acceptable = header;
   if (!initialized()) acceptable = NotInitializedError();
@@ -268,15 +268,16 @@ PushId Coordinator::BeginPush(const absl::StatusOr<PushHeader>& header, PushStar
   return admission_.Waits(id) ? id : PushId();
 }
 
-void Coordinator::AbandonPush(const PendingPush& push, Abandoned why, Completions* completions) {
-  bytes_received_ += push.gradient().bytes();
-  admission_.Abandon(push, why);
+void Coordinator::AbandonPush(SessionId session, uint64_t bytes, Abandoned why,
+                              Completions* completions) {
+  bytes_received_ += bytes;
+  admission_.Abandon(session, why);
   Settle(completions);
 }
 
 void Coordinator::Queue(Arrival arrival) {
-  bytes_received_ += arrival.push->gradient().bytes();
-  roster_.RenewLease(arrival.push->header().session, running_.Now()).IgnoreError();
+  bytes_received_ += arrival.bytes;
+  roster_.RenewLease(arrival.header.session, running_.Now()).IgnoreError();
   admission_.Queue(std::move(arrival));
 }
 

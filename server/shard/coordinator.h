@@ -25,7 +25,6 @@
 #include "server/admission/pull_queue.h"
 #include "server/admission/push_admission.h"
 #include "server/aggregation/contributions.h"
-#include "server/aggregation/pending_push.h"
 #include "server/aggregation/step_norms.h"
 #include "server/holder/pull_result.h"
 #include "server/membership/roster.h"
@@ -88,10 +87,11 @@ class Coordinator {
   bool Suspend(const absl::Status& why, Completions* completions);
   // Returns the answer, or nothing if the parameters are wanted.
   absl::StatusOr<absl::optional<InitializeOutcome>> BeginInitialize(SessionId session);
-  PushId BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+  PushId BeginPush(const absl::StatusOr<PushHeader>& header, AdmissionCallback start,
                    std::function<void()> cancel, Completions* completions);
   bool CancelPush(PushId id) { return admission_.Cancel(id); }
-  void AbandonPush(const PendingPush& push, Abandoned why, Completions* completions);
+  // The session's admitted push broke off, after so many bytes of its payload.
+  void AbandonPush(SessionId session, uint64_t bytes, Abandoned why, Completions* completions);
   PullId Pull(const PullRequest& request, PullCallback done, Completions* completions);
   bool CancelPull(PullId id) { return pulls_.Cancel(id); }
 

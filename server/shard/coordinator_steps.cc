@@ -22,6 +22,7 @@ NextAction Coordinator::DecideNext(Completions* completions) {
   admission_.TakeArrivals(completions);
   GoDown(watch_.OnArrivals(completions), completions);
   NextAction action;
+  action.dropped = admission_.TakeDropped();
   action.terms.consistency = settings_.consistency();
   action.terms.learning_rates = settings_.LearningRates(roster_.optimizer(), step_.number());
   action.terms.clip_norm = options_.guards.clip_norm;
@@ -31,7 +32,7 @@ NextAction Coordinator::DecideNext(Completions* completions) {
     action.terms.workers = std::max(roster_.sessions().CountMembers(), 1u);
   }
   action.contribution = step_.TakeNext();
-  if (action.contribution.has_value()) watch_.AddGradient(action.contribution->push->header());
+  if (action.contribution.has_value()) watch_.AddGradient(action.contribution->header);
   action.apply = applying_ =
       initialized() && step_.IsComplete() && !step_.contributions().HasWaiting();
   if (action.apply && options_.on_span != nullptr) action.waited = SinceFirstGradient();
@@ -65,7 +66,7 @@ void Coordinator::OnAccumulated(const Contribution& contribution, Completions* c
   step_.contributions().OnAccumulated(contribution.rank);
   const SessionRecord* const worker = roster_.sessions().FindAlive(contribution.rank.second);
   if (worker != nullptr) pulls_.NoteSession(worker->session);
-  admission_.Release(contribution.push->header().session);
+  admission_.Release(contribution.header.session);
   Settle(completions);
 }
 

@@ -3,6 +3,8 @@
 #ifndef SLUICE_SERVER_SHARD_NEXT_ACTION_H_
 #define SLUICE_SERVER_SHARD_NEXT_ACTION_H_
 
+#include <vector>
+
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "server/aggregation/contributions.h"
@@ -15,11 +17,13 @@ namespace sluice {
 // 2. `apply`: apply the step, after accumulating `contribution`, if there is one.
 // 3. `contribution`: accumulate it.
 // 4. None of these: idle.
+// Before that, whatever it is, the holder drops the gradients of `dropped`, which do not count.
 struct NextAction {
   absl::optional<Contribution> contribution;
   bool apply = false;
   bool checkpoint = false;
   StepTerms terms;
+  std::vector<PushId> dropped;
   absl::Duration waited;  // to apply: since the first gradient of the step
 
   bool idle() const { return !contribution.has_value() && !apply && !checkpoint; }

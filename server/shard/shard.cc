@@ -192,7 +192,15 @@ absl::StatusOr<InitializeOutcome> Shard::FinishInitialize(
 PushId Shard::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
                         std::function<void()> cancel) {
   CompletingLock lock(&mu_);
-  return coordinator_.BeginPush(header, std::move(start), std::move(cancel), lock.completions());
+  const auto admit = [start = std::move(start),
+                      layout = holder_.layout()](const absl::StatusOr<Admission>& admission) {
+    if (!admission.ok()) return start(admission.status());
+    if (admission->push == PushId()) return start(PushStart{nullptr, admission->answer});
+    start(PushStart{absl::make_unique<PendingPush>(admission->push, admission->header, layout,
+                                                   admission->arrived),
+                    {}});
+  };
+  return coordinator_.BeginPush(header, admit, std::move(cancel), lock.completions());
 }
 
 bool Shard::CancelPush(PushId id) {
@@ -201,21 +209,18 @@ bool Shard::CancelPush(PushId id) {
 }
 
 void Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
-  absl::Status complete = push->gradient().CheckComplete();
+  const absl::Status complete = push->gradient().CheckComplete();
   push->Seal();
   PushCallback answer = ReportingAttachments(push->header(), std::move(done));
-  Arrival arrival = {std::move(push), std::move(answer), std::move(complete)};
-  if (!options_.guards.max_push_norm.has_value() || !arrival.refused.ok()) {
-    return Queue(std::move(arrival));
+  if (!options_.guards.max_push_norm.has_value() || !complete.ok()) {
+    return Queue(std::move(push), complete, std::move(answer));
   }
-  if (!IsLarge()) return CheckNormAndQueue(std::move(arrival));
-  const auto large = std::make_shared<Arrival>(std::move(arrival));
-  executors_.arrivals->Run([this, large] { CheckNormAndQueue(std::move(*large)); });
-}
-
-void Shard::CheckNormAndQueue(Arrival arrival) {
-  arrival.refused = CheckNorm(*arrival.push, options_.guards);
-  Queue(std::move(arrival));
+  const auto shared = std::make_shared<std::unique_ptr<PendingPush>>(std::move(push));
+  const auto check_norm = [this, shared, answer = std::move(answer)] {
+    const absl::Status fits = CheckNorm(**shared, options_.guards);
+    Queue(std::move(*shared), fits, answer);
+  };
+  IsLarge() ? executors_.arrivals->Run(check_norm) : check_norm();
 }
 
 // Attachments are reported once: a repeated push has another disposition. A push is answered when
@@ -237,12 +242,17 @@ PushCallback Shard::ReportingAttachments(const PushHeader& header, PushCallback 
 
 void Shard::RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why,
                        PushCallback done) {
-  Queue({std::move(push), std::move(done), why});
+  Queue(std::move(push), why, std::move(done));
 }
 
-void Shard::Queue(Arrival arrival) {
+void Shard::Queue(std::unique_ptr<PendingPush> push, const absl::Status& refused,
+                  PushCallback done) {
+  Arrival arrival = {push->id(), push->header(), push->gradient().bytes(), std::move(done),
+                     refused};
+  if (!refused.ok()) push = nullptr;  // its memory is free before others are told
   {
     absl::MutexLock lock(&mu_);
+    if (push != nullptr) holder_.Keep(std::move(push));
     coordinator_.Queue(std::move(arrival));
   }
   Advance();
@@ -250,7 +260,8 @@ void Shard::Queue(Arrival arrival) {
 
 void Shard::AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) {
   CompletingLock lock(&mu_);
-  coordinator_.AbandonPush(*push, why, lock.completions());
+  coordinator_.AbandonPush(push->header().session, push->gradient().bytes(), why,
+                           lock.completions());
 }
 
 // ---- Pulls ----

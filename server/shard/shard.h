@@ -150,19 +150,25 @@ class Shard {
 
   absl::StatusOr<Step> ChangeSettings(absl::FunctionRef<absl::StatusOr<Step>(Coordinator&)> change)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // An action, and the gradient of its contribution.
+  struct Work {
+    NextAction action;
+    std::unique_ptr<PendingPush> gradient;
+  };
+
   PushCallback ReportingAttachments(const PushHeader& header, PushCallback done);
-  void CheckNormAndQueue(Arrival arrival) ABSL_LOCKS_EXCLUDED(mu_);
   bool StartAdvancing() ABSL_LOCKS_EXCLUDED(mu_);
   void Advance() ABSL_LOCKS_EXCLUDED(mu_);
-  NextAction DecideNext() ABSL_LOCKS_EXCLUDED(mu_);
-  void DoAll(NextAction action) ABSL_LOCKS_EXCLUDED(mu_);
-  void Do(NextAction action) ABSL_LOCKS_EXCLUDED(mu_);
+  Work DecideNext() ABSL_LOCKS_EXCLUDED(mu_);
+  void DoAll(Work work) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(Work work) ABSL_LOCKS_EXCLUDED(mu_);
   bool IsLarge() const ABSL_LOCKS_EXCLUDED(mu_);
-  void Queue(Arrival arrival) ABSL_LOCKS_EXCLUDED(mu_);
-  void Accumulate(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
-  void Apply(const NextAction& action) ABSL_LOCKS_EXCLUDED(mu_);
-  Addend Weighed(const Contribution& contribution, const StepTerms& terms);
-  SnapshotPair MakeStep(const NextAction& action, uint64_t* checksum) ABSL_LOCKS_EXCLUDED(mu_);
+  void Queue(std::unique_ptr<PendingPush> push, const absl::Status& refused, PushCallback done)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  void Accumulate(const Work& work) ABSL_LOCKS_EXCLUDED(mu_);
+  void Apply(const Work& work) ABSL_LOCKS_EXCLUDED(mu_);
+  Addend Weighed(const Work& work);
+  SnapshotPair MakeStep(const Work& work, uint64_t* checksum) ABSL_LOCKS_EXCLUDED(mu_);
   absl::optional<uint64_t> MakeOn(const StepVectors& vectors, const StepTerms& terms);
   void LeaveOut(uint64_t bad, Step step) ABSL_LOCKS_EXCLUDED(mu_);
   void AppendToJournal(const NextAction& action, uint64_t checksum) ABSL_LOCKS_EXCLUDED(mu_);

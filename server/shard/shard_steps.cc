@@ -30,37 +30,41 @@ absl::Status WouldNotBeFinite(const Layout& layout, uint64_t element, Step step,
 // is due. Therefore also at most one task of executors_.steps waits or runs.
 void Shard::Advance() {
   if (!StartAdvancing()) return;
-  NextAction first = DecideNext();
-  if (first.idle()) return;
+  Work first = DecideNext();
+  if (first.action.idle()) return;
   if (!IsLarge()) return DoAll(std::move(first));
-  const auto action = std::make_shared<NextAction>(std::move(first));
-  executors_.steps->Run([this, action] { DoAll(std::move(*action)); });
+  const auto work = std::make_shared<Work>(std::move(first));
+  executors_.steps->Run([this, work] { DoAll(std::move(*work)); });
 }
 
 // If nothing is due, another thread may begin to advance.
-NextAction Shard::DecideNext() {
+Shard::Work Shard::DecideNext() {
   CompletingLock lock(&mu_);
-  NextAction action = coordinator_.DecideNext(lock.completions());
-  if (action.idle()) advancing_ = false;
-  return action;
+  Work work = {coordinator_.DecideNext(lock.completions()), nullptr};
+  if (work.action.idle()) advancing_ = false;
+  for (const PushId push : work.action.dropped) holder_.Drop(push);
+  if (work.action.contribution.has_value()) {
+    work.gradient = holder_.Take(work.action.contribution->push);
+  }
+  return work;
 }
 
-void Shard::DoAll(NextAction action) {
-  while (!action.idle()) {
-    Do(std::move(action));
-    action = DecideNext();
+void Shard::DoAll(Work work) {
+  while (!work.action.idle()) {
+    Do(std::move(work));
+    work = DecideNext();
   }
 }
 
 // The gradient is released at the end, before more work is decided on.
-void Shard::Do(NextAction action) {
-  if (action.checkpoint) {
+void Shard::Do(Work work) {
+  if (work.action.checkpoint) {
     MakeCheckpoint();
-  } else if (action.apply) {
-    Apply(action);
+  } else if (work.action.apply) {
+    Apply(work);
     stopwatch_.OnPublished();
   } else {
-    Accumulate(action);
+    Accumulate(work);
   }
 }
 
@@ -77,34 +81,35 @@ bool Shard::StartAdvancing() {
   return true;
 }
 
-void Shard::Accumulate(const NextAction& action) {
+void Shard::Accumulate(const Work& work) {
   {
     const TraceSpan span(trace_, kStepsRow, "add");
     stopwatch_.Begin();
-    stripe_->Add(Weighed(*action.contribution, action.terms));
+    stripe_->Add(Weighed(work));
     stopwatch_.OnAccumulated();
   }
   CompletingLock lock(&mu_);
-  coordinator_.OnAccumulated(*action.contribution, lock.completions());
+  coordinator_.OnAccumulated(*work.action.contribution, lock.completions());
 }
 
-Addend Shard::Weighed(const Contribution& contribution, const StepTerms& terms) {
-  const PendingPush& push = *contribution.push;
-  return {&push.gradient(), director_->Count(push.header().samples, contribution.staleness, terms)};
+Addend Shard::Weighed(const Work& work) {
+  const Contribution& contribution = *work.action.contribution;
+  return {&work.gradient->gradient(),
+          director_->Count(contribution.header.samples, contribution.staleness, work.action.terms)};
 }
 
-void Shard::Apply(const NextAction& action) {
+void Shard::Apply(const Work& work) {
   uint64_t checksum = 0;
   stopwatch_.Begin();
-  SnapshotPair step = MakeStep(action, journal_ != nullptr ? &checksum : nullptr);
-  stopwatch_.OnApplied(action.waited);
-  if (journal_ != nullptr) AppendToJournal(action, checksum);
+  SnapshotPair step = MakeStep(work, journal_ != nullptr ? &checksum : nullptr);
+  stopwatch_.OnApplied(work.action.waited);
+  if (journal_ != nullptr) AppendToJournal(work.action, checksum);
   director_->Clear();
   stripe_->Clear();
   if (step_listener_) step_listener_(step.next->step);
   CompletingLock lock(&mu_);  // step.current may be freed, after that
-  if (action.contribution.has_value()) {
-    coordinator_.OnAccumulated(*action.contribution, lock.completions());
+  if (work.action.contribution.has_value()) {
+    coordinator_.OnAccumulated(*work.action.contribution, lock.completions());
   }
   holder_.Publish(std::move(step.next));
   coordinator_.OnApplied(director_->norms(), lock.completions());
@@ -112,28 +117,28 @@ void Shard::Apply(const NextAction& action) {
 }
 
 // `checksum` is null if nobody needs it.
-SnapshotPair Shard::MakeStep(const NextAction& action, uint64_t* checksum) {
+SnapshotPair Shard::MakeStep(const Work& work, uint64_t* checksum) {
   SnapshotPair step;
   {
     absl::MutexLock lock(&mu_);
     step = holder_.BeginStep();
   }
   WriteProgress progress;
-  if (action.terms.consistency.inconsistent_reads) {
+  if (work.action.terms.consistency.inconsistent_reads) {
     progress = [&](uint64_t written) {
       absl::MutexLock lock(&mu_);
       holder_.Grow(step.next, written);
     };
   }
-  if (action.contribution.has_value()) {
-    const Addend last = Weighed(*action.contribution, action.terms);
+  if (work.gradient != nullptr) {
+    const Addend last = Weighed(work);
     // The journal takes the whole sum.
     journal_ != nullptr ? stripe_->Add(last) : stripe_->Keep(last);
   }
   absl::optional<uint64_t> bad;
   {
     const TraceSpan span(trace_, kStepsRow, "apply", step.current->step);
-    bad = MakeOn(step.Vectors(progress, checksum), action.terms);
+    bad = MakeOn(step.Vectors(progress, checksum), work.action.terms);
   }
   if (bad.has_value()) LeaveOut(*bad, step.next->step);
   return step;

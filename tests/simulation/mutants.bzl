@@ -36,7 +36,7 @@ MUTANTS = {
     "high_water_mark_reset": ("membership", "record.presence = Presence::kPresent;", "record.presence = Presence::kPresent; record.last_sequence = Sequence(); record.answers.clear();"),
     "late_joiner_at_once": ("shard", "at_once ? now : now.Next()", "now"),
     "limit_admits_one_more": ("admission", "full = [[used >= capacity_]];", "used > capacity_"),
-    "limit_never_released": ("shard", "admission_.Release(contribution.push->header().session);", "(void)contribution;"),
+    "limit_never_released": ("shard", "admission_.Release(contribution.header.session);", "(void)contribution;"),
     "late_joiner_never_counted": ("membership", "changed.push_back(it->second);", ""),
     "lost_lease_never_ends": ("membership", "record.alive() && record.last_seen <= deadline", "record.presence == Presence::kPresent && record.last_seen <= deadline"),
     "old_sequence_counts": ("admission", "header.sequence <= record.last_sequence", "header.sequence < Sequence()"),

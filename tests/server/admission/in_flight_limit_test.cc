@@ -246,7 +246,8 @@ TEST_F(InFlightLimitTest, KnowsHowMuchOfAPushHasArrived) {
   Wait(limit, 1);
   EXPECT_THAT(LetIn(limit), ElementsAre(1));
   EXPECT_EQ(limit.BytesOf(SessionId(1)), 0u);
-  PendingPush push(PushHeader(), std::make_shared<const Layout>(ParametersOnly(4)));
+  PendingPush push(PushId(1), PushHeader(), std::make_shared<const Layout>(ParametersOnly(4)),
+                   std::make_shared<std::atomic<uint64_t>>(0));
   limit.NoteArrived(SessionId(1), push.arrived());
   EXPECT_EQ(limit.BytesOf(SessionId(1)), 0u);
   ASSERT_THAT(push.Add(ChunkOf(1, {1, 2, 3})), IsOk());

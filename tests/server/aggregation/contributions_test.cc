@@ -1,11 +1,9 @@
 #include "server/aggregation/contributions.h"
 
-#include <memory>
 #include <string>
 
 #include "common/protocol/protocol_types.h"
 #include "gtest/gtest.h"
-#include "tests/testing/vectors.h"
 
 namespace sluice {
 namespace {
@@ -24,8 +22,7 @@ class ContributionsTest : public ::testing::Test {
     PushHeader header;
     header.sequence = Sequence(number);
     Contribution contribution;
-    contribution.push =
-        std::make_unique<PendingPush>(header, std::make_shared<const Layout>(ParametersOnly(1)));
+    contribution.header = header;
     contribution.rank = rank;
     contribution.staleness = 10 * number;
     contributions_.Add(std::move(contribution), order, now);
@@ -35,8 +32,8 @@ class ContributionsTest : public ::testing::Test {
   uint64_t Take(ReductionOrder order, const absl::optional<Rank>& first_missing = kNobody) {
     const absl::optional<Contribution> next = contributions_.TakeNext(order, first_missing);
     if (!next.has_value()) return 0;
-    EXPECT_EQ(next->staleness, 10 * next->push->header().sequence.value());
-    return next->push->header().sequence.value();
+    EXPECT_EQ(next->staleness, 10 * next->header.sequence.value());
+    return next->header.sequence.value();
   }
 
   Contributions contributions_;

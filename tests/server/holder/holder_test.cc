@@ -1,6 +1,8 @@
 #include "server/holder/holder.h"
 
+#include <atomic>
 #include <memory>
+#include <utility>
 
 #include "common/base/parallel.h"
 #include "gmock/gmock.h"
@@ -25,6 +27,17 @@ class HolderTest : public ::testing::Test {
     return first;
   }
 
+  // Returns the memory of its gradient.
+  std::weak_ptr<const void> Keep(uint64_t id) {
+    auto push = std::make_unique<PendingPush>(PushId(id), PushHeader(), holder_.layout(),
+                                              std::make_shared<std::atomic<uint64_t>>(0));
+    TensorChunk chunk = ChunkOf(0, Values(128, 1));
+    const std::weak_ptr<const void> memory = chunk.owner;
+    push->Place(std::move(chunk));
+    holder_.Keep(std::move(push));
+    return memory;
+  }
+
   Serial serial_;
   Holder holder_{SnapshotMemory::kPrivate, serial_};
 };
@@ -41,6 +54,16 @@ TEST_F(HolderTest, HasRoomForItsStripeAlone) {
   const std::unique_ptr<StagedVector> offer = holder_.MakeOffer();
   EXPECT_THAT(offer->Add(ChunkOf(0, Values(128, 1))), IsOk());
   EXPECT_THAT(offer->CheckComplete(), IsOk());
+}
+
+TEST_F(HolderTest, KeepsGradientsUntilTheyAreTakenOrDropped) {
+  const std::weak_ptr<const void> first = Keep(1);
+  const std::weak_ptr<const void> second = Keep(2);
+  EXPECT_EQ(holder_.Take(PushId(2))->id(), PushId(2));
+  EXPECT_TRUE(second.expired());
+  EXPECT_FALSE(first.expired());
+  holder_.Drop(PushId(1));
+  EXPECT_TRUE(first.expired());
 }
 
 TEST_F(HolderTest, BeginsAStepThatFollowsTheLatest) {
