@@ -25,6 +25,7 @@ _PKG_CONFIG = {
     "grpc": ["grpc++"],
     "json": ["nlohmann_json"],
     "microhttpd": ["libmicrohttpd"],
+    "ncurses": ["ncursesw"],
     "openssl": ["openssl"],
     "protobuf": ["protobuf"],
     "xxhash": ["libxxhash"],

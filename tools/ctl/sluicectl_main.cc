@@ -22,7 +22,7 @@
 namespace sluice {
 namespace {
 
-constexpr void (*kGroups[])(CLI::App&, std::vector<Command>&) = {AddLookCommands, AddChangeCommands,
+constexpr void (*kGroups[])(CLI::App&, std::vector<Command>&) = {AddLookCommands, AddTopCommand, AddChangeCommands,
                                                                  AddCheckpointCommands, AddContextCommands};
 
 void AddCommonFlags(CLI::App& app, CommonFlags& flags) {

@@ -41,6 +41,35 @@ absl::StatusOr<List> ReadPages(const AskPage& ask) {
 
 }  // namespace
 
+class OperatorClient::OpenCall {
+ public:
+  OpenCall(OperatorClient& client, absl::Duration timeout) : client_(client) {
+    Prepare(context_, timeout, client.options_.token);
+    absl::MutexLock lock(&client.mu_);
+    client.call_ = this;
+    if (client.cancelled_) context_.TryCancel();
+  }
+  ~OpenCall() {
+    absl::MutexLock lock(&client_.mu_);
+    client_.call_ = nullptr;
+  }
+
+  OpenCall(const OpenCall&) = delete;
+  OpenCall& operator=(const OpenCall&) = delete;
+
+  grpc::ClientContext& context() { return context_; }
+
+ private:
+  OperatorClient& client_;
+  grpc::ClientContext context_;
+};
+
+void OperatorClient::Cancel() {
+  absl::MutexLock lock(&mu_);
+  cancelled_ = true;
+  if (call_ != nullptr) call_->context().TryCancel();
+}
+
 OperatorClient::OperatorClient(OperatorOptions options)
     : options_(std::move(options)),
       channel_(options_.address, options_.credentials, Connection::kOfItsOwn) {}
@@ -65,10 +94,9 @@ absl::Status OperatorClient::Reconnect(absl::Duration timeout) {
 
 template <typename Response, typename Call>
 absl::StatusOr<Response> OperatorClient::Ask(absl::Duration timeout, const Call& call) {
-  grpc::ClientContext context;
-  Prepare(context, timeout, options_.token);
+  OpenCall underway(*this, timeout);
   Response response;
-  const grpc::Status status = call(&context, &response);
+  const grpc::Status status = call(&underway.context(), &response);
   if (!status.ok()) return Explained(FromGrpcStatus(status));
   return response;
 }
@@ -144,16 +172,15 @@ absl::StatusOr<v1::GetParameterResponse> OperatorClient::GetParameter(
 }
 
 absl::Status OperatorClient::WatchState(absl::Duration min_interval, const TakeState& take) {
-  grpc::ClientContext context;
-  Prepare(context, absl::InfiniteDuration(), options_.token);
+  OpenCall underway(*this, absl::InfiniteDuration());
   v1::WatchStateRequest request;
   *request.mutable_min_interval() = ToProto(min_interval);
   const auto stub = v1::Inspector::NewStub(channel_.get());
-  const auto states = stub->WatchState(&context, request);
+  const auto states = stub->WatchState(&underway.context(), request);
   v1::ServerState state;
   bool wanted = true;
   while (wanted && states->Read(&state)) wanted = take(state);
-  if (!wanted) context.TryCancel();
+  if (!wanted) underway.context().TryCancel();
   const grpc::Status end = states->Finish();
   return wanted && !end.ok() ? Explained(FromGrpcStatus(end)) : absl::OkStatus();
 }

@@ -10,8 +10,10 @@
 #include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/security/credentials_source.h"
 #include "sluice/v1/admin.pb.h"
@@ -27,7 +29,7 @@ struct OperatorOptions {
   absl::Duration connect_timeout = absl::Seconds(10);
 };
 
-// Used by one thread. Every call has a deadline. Errors are the server's,
+// Used by one thread, except for Cancel(). Every call has a deadline. Errors are the server's,
 // and:
 //   UNAVAILABLE    no server can be reached, or the connection broke
 //   UNIMPLEMENTED  the server is older than the call
@@ -38,6 +40,9 @@ class OperatorClient {
 
   // Connects again after the connection broke.
   absl::Status Reconnect(absl::Duration timeout);
+
+  // Ends the call that is under way, and each later one, with UNAVAILABLE. Any thread may call it.
+  void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::string& address() const { return options_.address; }
 
@@ -60,6 +65,9 @@ class OperatorClient {
   absl::StatusOr<v1::DrainResponse> Drain();
 
  private:
+  // The context of the call under way; Cancel() reaches it while this object lives.
+  class OpenCall;
+
   explicit OperatorClient(OperatorOptions options);
 
   // `call` makes the gRPC call with a prepared context.
@@ -69,6 +77,9 @@ class OperatorClient {
 
   const OperatorOptions options_;
   GrpcChannel channel_;
+  absl::Mutex mu_;
+  OpenCall* call_ ABSL_GUARDED_BY(mu_) = nullptr;  // or none
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace sluice
