@@ -45,7 +45,7 @@ TEST(StatusTextTest, ShowsAServerThatWaitsForItsFirstWorker) {
   EXPECT_THAT(text, HasSubstr("job j at unix:/s: WAITING_FOR_WORKERS, step 0,"));
   EXPECT_THAT(text, HasSubstr("\noptimizer     not known yet, the first worker brings it\n"));
   EXPECT_THAT(text, HasSubstr("\nrate          no step yet\n"));
-  EXPECT_THAT(text, HasSubstr("\nawaited       2 that have not joined yet\n"));
+  EXPECT_THAT(text, HasSubstr("\nawaited       2 workers that did not join yet\n"));
   EXPECT_THAT(text, HasSubstr("\nreceived      0 B of tensors, 0 B through sockets (-)\n"));
   EXPECT_THAT(text, HasSubstr("\nwarnings      none\n"));
 }

@@ -129,7 +129,7 @@ std::string AwaitedText(const v1::StepState& step) {
   }
   const uint32_t more = step.missing() - static_cast<uint32_t>(names.size());
   if (step.absent() > 0) {
-    names.push_back(absl::StrCat(step.absent(), " that have not joined yet"));
+    names.push_back(absl::StrCat(CountText(step.absent(), "worker"), " that did not join yet"));
   } else if (more > 0) {
     names.push_back(absl::StrCat(more, " more"));
   }
