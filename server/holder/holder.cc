@@ -1,5 +1,9 @@
 #include "server/holder/holder.h"
 
+#include <glog/logging.h>
+
+#include <utility>
+
 namespace sluice {
 
 void Holder::Open(const std::shared_ptr<const Layout>& layout, const OptimizerConfig& optimizer,
@@ -17,7 +21,9 @@ void Holder::Keep(std::unique_ptr<PendingPush> push) {
 }
 
 std::unique_ptr<PendingPush> Holder::Take(PushId push) {
-  return std::move(kept_.extract(push).mapped());
+  auto kept = kept_.extract(push);
+  CHECK(!kept.empty()) << "push " << push.value() << " has not arrived here";
+  return std::move(kept.mapped());
 }
 
 std::shared_ptr<Snapshot> Holder::MakeFirst(Step step) {

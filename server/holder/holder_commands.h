@@ -1,0 +1,136 @@
+// What the sequencer of several servers tells the holders of the vector, and what they report, as
+// plain values.
+//
+// The sequencer decides on server 0. It sends one log of commands to each holder, also to the one
+// on its own server. All logs have the same commands in the same order, and a holder executes its
+// log in that order. So whatever depends on the order is the same everywhere: a pull that is
+// released gets the snapshot that is the latest at that place of the log, on every holder.
+//
+//   OpenModel       first, and once
+//   AdmitPush       a push may be sent: take its stream; then report HaveReport
+//   DropPush        it does not count: end its stream, and forget its gradient
+//   TakeParameters  it was an offer of initial parameters; they are the first snapshot
+//   AddPush         it counts: add its gradient to the sum of the step
+//   StepOrder       carry it out; then report StripeReport. The next command of a step is sent when
+//                   all holders have reported
+//   PublishStep     after kMake or kCopy: what it made is the latest snapshot
+//   ReleasePull     answer a pull
+//   EndSession      forget the streams of a session
+//   TakeCheckpoint  copy the stripe's state; report DurableReport when it is saved
+//
+// A link (HolderLink) delivers each message once and in order, in both directions. If its
+// connection breaks, it sends again what was not acknowledged, and ignores what comes twice
+// (ordered_messages.h). So no command is executed twice, and none needs a meaning for that.
+//
+// What workers send is in no log: their streams may come to a holder before or after the command
+// that concerns them.
+
+#ifndef SLUICE_SERVER_HOLDER_HOLDER_COMMANDS_H_
+#define SLUICE_SERVER_HOLDER_HOLDER_COMMANDS_H_
+
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "common/base/ids.h"
+#include "common/protocol/optimizer_config.h"
+#include "common/protocol/protocol_types.h"
+#include "common/tensor/layout.h"
+#include "server/aggregation/accumulator.h"
+#include "server/aggregation/pending_push.h"
+#include "server/aggregation/step_orders.h"
+
+namespace sluice {
+
+// How a worker names a push to all holders. Each time it sends the push it makes another attempt,
+// so that no push is put together from parts of two attempts.
+struct PushName {
+  SessionId session;
+  Sequence sequence;
+  uint32_t attempt = 0;
+
+  friend bool operator<(const PushName& a, const PushName& b) {
+    return std::tie(a.session, a.sequence, a.attempt) < std::tie(b.session, b.sequence, b.attempt);
+  }
+};
+
+// How a worker names a pull to all holders.
+struct PullName {
+  SessionId session;
+  uint64_t number = 0;
+
+  friend bool operator<(const PullName& a, const PullName& b) {
+    return std::tie(a.session, a.number) < std::tie(b.session, b.number);
+  }
+};
+
+// ---- Commands: from the sequencer to all holders ----
+
+struct OpenModel {
+  std::shared_ptr<const Layout> layout;  // of the whole vector
+  OptimizerConfig optimizer;
+};
+
+struct AdmitPush {
+  PushId push;  // by which later commands and reports name this attempt
+  PushName name;
+  bool measures_norm = false;  // whether HaveReport::norm is wanted
+};
+
+struct DropPush {
+  PushId push;  // 0 if it was not admitted
+  PushName name;
+};
+
+struct TakeParameters {
+  PushId push;  // all holders have it
+  Step step;    // the number of the first snapshot
+};
+
+struct AddPush {
+  PushId push;  // all holders have it
+  GradientWeight weight;
+  bool last = false;  // StepOrders follow; see StripeExecutor::Keep()
+};
+
+struct PublishStep {};
+
+struct ReleasePull {
+  PullName pull;
+  PullHeader header;  // of the latest step at this place of the log
+};
+
+struct EndSession {
+  SessionId session;
+};
+
+struct TakeCheckpoint {
+  Step step;  // the latest at this place of the log
+};
+
+using HolderCommand = std::variant<OpenModel, AdmitPush, DropPush, TakeParameters, AddPush,
+                                   StepOrder, PublishStep, ReleasePull, EndSession, TakeCheckpoint>;
+
+// ---- Reports: from a holder to the sequencer ----
+
+// The holder's part of a push has ended. The push has arrived when all holders have said so.
+struct HaveReport {
+  PushId push;
+  absl::Status refused;         // the error found in the part, or OK: the holder keeps it
+  absl::optional<double> norm;  // of the part's parameters, if it was asked for
+  uint64_t bytes = 0;           // of the part, as float32
+};
+
+// All steps up to this one are on the holder's disk. Answers of a step wait for all holders.
+struct DurableReport {
+  Step step;
+};
+
+using HolderReport = std::variant<HaveReport, StripeReport, DurableReport>;
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_HOLDER_HOLDER_COMMANDS_H_

@@ -1,0 +1,231 @@
+#include "server/holder/holder_follower.h"
+
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "server/holder/stripe_slots.h"
+
+namespace sluice {
+namespace {
+
+absl::Status SessionHasEnded(SessionId session) {
+  return MakeError(Reason::kUnknownSession,
+                   absl::StrCat("session ", session.value(), " has ended; join again"));
+}
+
+// The worker hears from the sequencer what became of its push, so no worker waits for this.
+absl::Status Dropped() { return absl::CancelledError("the push was answered by the sequencer"); }
+
+// The names of one session: from the first to the end.
+template <typename Map>
+std::pair<typename Map::iterator, typename Map::iterator> OfSession(Map& map, SessionId session) {
+  typename Map::key_type first;
+  first.session = session;
+  const auto begin = map.lower_bound(first);
+  auto end = begin;
+  while (end != map.end() && end->first.session == session) ++end;
+  return {begin, end};
+}
+
+}  // namespace
+
+HolderFollower::HolderFollower(const Place& place, SnapshotMemory memory, Parallel& parallel,
+                               ReportListener report, CheckpointListener checkpoint)
+    : place_(place),
+      report_(std::move(report)),
+      checkpoint_(std::move(checkpoint)),
+      parallel_(parallel),
+      holder_(memory, parallel) {}
+
+void HolderFollower::Execute(const HolderCommand& command) {
+  std::visit([this](const auto& one) { Do(one); }, command);
+}
+
+void HolderFollower::Do(const OpenModel& command) {
+  absl::MutexLock lock(&mu_);
+  holder_.Open(command.layout, command.optimizer, Stripes(command.layout->size(), place_.stripes),
+               place_.stripe);
+  stripe_ = holder_.executor();
+}
+
+// ---- Pushes ----
+
+void HolderFollower::BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start) {
+  const PushName name = {header.session, header.sequence, attempt};
+  std::unique_ptr<PendingPush> push;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto admitted = admitted_.extract(name);
+    if (admitted.empty()) {
+      streams_.emplace(name, WaitingStream{header, std::move(start)});
+      return;
+    }
+    push = Start(admitted.mapped(), header);
+  }
+  start(std::move(push));
+}
+
+void HolderFollower::Do(const AdmitPush& command) {
+  StreamCallback start;
+  std::unique_ptr<PendingPush> push;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto stream = streams_.extract(command.name);
+    if (stream.empty()) {
+      admitted_.emplace(command.name, command);
+      return;
+    }
+    start = std::move(stream.mapped().start);
+    push = Start(command, stream.mapped().header);
+  }
+  start(std::move(push));
+}
+
+std::unique_ptr<PendingPush> HolderFollower::Start(const AdmitPush& admitted,
+                                                   const PushHeader& header) {
+  arriving_.emplace(admitted.push, admitted);
+  return std::make_unique<PendingPush>(admitted.push, header, holder_.layout(),
+                                       std::make_shared<std::atomic<uint64_t>>(0));
+}
+
+void HolderFollower::EndPush(std::unique_ptr<PendingPush> push, const absl::Status& fault) {
+  HaveReport have = {push->id(), fault, absl::nullopt, push->gradient().bytes()};
+  if (have.refused.ok()) have.refused = push->gradient().CheckComplete();
+  push->Seal();
+  if (have.refused.ok() && MeasuresNorm(push->id())) have.norm = push->gradient().ParameterNorm();
+  {
+    absl::MutexLock lock(&mu_);
+    if (arriving_.erase(push->id()) == 0) return;
+    if (have.refused.ok()) holder_.Keep(std::move(push));
+  }
+  report_(have);
+}
+
+bool HolderFollower::MeasuresNorm(PushId push) const {
+  absl::MutexLock lock(&mu_);
+  const auto arriving = arriving_.find(push);
+  return arriving != arriving_.end() && arriving->second.measures_norm;
+}
+
+void HolderFollower::Do(const DropPush& command) {
+  StreamCallback start;
+  {
+    absl::MutexLock lock(&mu_);
+    admitted_.erase(command.name);
+    arriving_.erase(command.push);
+    holder_.Drop(command.push);
+    const auto stream = streams_.extract(command.name);
+    if (!stream.empty()) start = std::move(stream.mapped().start);
+  }
+  if (start) start(Dropped());
+}
+
+std::unique_ptr<PendingPush> HolderFollower::Take(PushId push) {
+  absl::MutexLock lock(&mu_);
+  return holder_.Take(push);
+}
+
+// ---- Steps ----
+
+void HolderFollower::Do(const TakeParameters& command) {
+  const std::unique_ptr<PendingPush> push = Take(command.push);
+  std::shared_ptr<Snapshot> first;
+  {
+    absl::MutexLock lock(&mu_);
+    first = holder_.MakeFirst(command.step);
+  }
+  push->gradient().CopyTo(0, first->values.span());
+  absl::MutexLock lock(&mu_);
+  holder_.Publish(std::move(first));
+}
+
+void HolderFollower::Do(const AddPush& command) {
+  std::unique_ptr<PendingPush> push = Take(command.push);
+  const Addend addend = {&push->gradient(), command.weight};
+  if (!command.last) return stripe_->Add(addend);
+  stripe_->Keep(addend);
+  last_ = std::move(push);
+}
+
+void HolderFollower::Do(const StepOrder& order) {
+  if (step_.next == nullptr) {
+    absl::MutexLock lock(&mu_);
+    step_ = holder_.BeginStep();
+  }
+  report_(stripe_->Carry(order, step_.Vectors(nullptr, nullptr)));
+}
+
+void HolderFollower::Do(const PublishStep& /*command*/) {
+  stripe_->Clear();
+  last_ = nullptr;
+  const SnapshotPair made = std::exchange(step_, {});  // its current one may be freed at the end
+  absl::MutexLock lock(&mu_);
+  holder_.Publish(made.next);
+}
+
+void HolderFollower::Do(const TakeCheckpoint& /*command*/) {
+  checkpoint_({latest(), CopySlots(*stripe_, parallel_), stripe_->optimizer_steps()});
+}
+
+std::shared_ptr<const Snapshot> HolderFollower::latest() const {
+  absl::MutexLock lock(&mu_);
+  return holder_.latest();
+}
+
+// ---- Pulls ----
+
+void HolderFollower::Pull(const PullName& name, PullCallback done) {
+  PullResult result;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto released = released_.extract(name);
+    if (released.empty()) {
+      pulls_.emplace(name, std::move(done));
+      return;
+    }
+    result = std::move(released.mapped());
+  }
+  done(result);
+}
+
+void HolderFollower::Do(const ReleasePull& command) {
+  PullCallback done;
+  PullResult result;
+  {
+    absl::MutexLock lock(&mu_);
+    result = holder_.Release(command.header);
+    const auto pull = pulls_.extract(command.pull);
+    if (pull.empty()) {
+      released_.emplace(command.pull, std::move(result));
+      return;
+    }
+    done = std::move(pull.mapped());
+  }
+  done(result);
+}
+
+// Gradients that have arrived stay: they may count.
+void HolderFollower::Do(const EndSession& command) {
+  std::vector<StreamCallback> streams;
+  std::vector<PullCallback> pulls;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto waiting = OfSession(streams_, command.session);
+    for (auto it = waiting.first; it != waiting.second; ++it) streams.push_back(it->second.start);
+    streams_.erase(waiting.first, waiting.second);
+    const auto admitted = OfSession(admitted_, command.session);
+    admitted_.erase(admitted.first, admitted.second);
+    const auto asked = OfSession(pulls_, command.session);
+    for (auto it = asked.first; it != asked.second; ++it) pulls.push_back(it->second);
+    pulls_.erase(asked.first, asked.second);
+    const auto released = OfSession(released_, command.session);
+    released_.erase(released.first, released.second);
+  }
+  const absl::Status why = SessionHasEnded(command.session);
+  for (const StreamCallback& start : streams) start(why);
+  for (const PullCallback& done : pulls) done(why);
+}
+
+}  // namespace sluice

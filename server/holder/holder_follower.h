@@ -1,0 +1,113 @@
+// A holder of a job with several servers: it follows the sequencer's log, and joins it to the
+// streams that workers send to this server. holder_commands.h has the protocol.
+//
+// The link's thread executes the commands, one after the other. Other threads bring the streams.
+// The mutex protects what both use. Arithmetic and callbacks run outside it.
+
+#ifndef SLUICE_SERVER_HOLDER_HOLDER_FOLLOWER_H_
+#define SLUICE_SERVER_HOLDER_HOLDER_FOLLOWER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/parallel.h"
+#include "server/aggregation/pending_push.h"
+#include "server/holder/holder.h"
+#include "server/holder/holder_commands.h"
+#include "server/holder/pull_result.h"
+#include "server/state/shard_checkpoint.h"
+
+namespace sluice {
+
+// A stripe's state after a step.
+struct StripeCheckpoint {
+  std::shared_ptr<const Snapshot> parameters;
+  std::vector<SlotCheckpoint> slots;
+  uint64_t optimizer_steps = 0;
+};
+
+class HolderFollower {
+ public:
+  // Which holder this is, of how many.
+  struct Place {
+    uint32_t stripe = 0;
+    uint32_t stripes = 1;
+  };
+  using ReportListener = std::function<void(const HolderReport&)>;
+  using CheckpointListener = std::function<void(StripeCheckpoint)>;
+  // Gets the push when it is admitted, or the error if it never is.
+  using StreamCallback = std::function<void(absl::StatusOr<std::unique_ptr<PendingPush>>)>;
+  using PullCallback = std::function<void(const absl::StatusOr<PullResult>&)>;
+
+  // `parallel` outlives it. The listeners are called outside all locks, by the thread that executes
+  // a command or brings a stream.
+  HolderFollower(const Place& place, SnapshotMemory memory, Parallel& parallel,
+                 ReportListener report, CheckpointListener checkpoint);
+
+  // Executes the next command of the log. One thread at a time; all other methods: any thread.
+  void Execute(const HolderCommand& command) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // A worker's stream has brought its header. `start` is called once, when the push is admitted; an
+  // attempt has one stream. The stream waits at its header until then.
+  void BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Its payload is here, or `fault` is the error that was found in it. Nothing happens if the push
+  // was dropped meanwhile.
+  void EndPush(std::unique_ptr<PendingPush> push, const absl::Status& fault)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // `done` is called once, when the pull is released.
+  void Pull(const PullName& name, PullCallback done) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The latest snapshot of the stripe; null before the first.
+  std::shared_ptr<const Snapshot> latest() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct WaitingStream {
+    PushHeader header;
+    StreamCallback start;
+  };
+
+  void Do(const OpenModel& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const AdmitPush& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const DropPush& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const TakeParameters& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const AddPush& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const StepOrder& order) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const PublishStep& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const ReleasePull& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const EndSession& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const TakeCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
+
+  std::unique_ptr<PendingPush> Start(const AdmitPush& admitted, const PushHeader& header)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool MeasuresNorm(PushId push) const ABSL_LOCKS_EXCLUDED(mu_);
+  std::unique_ptr<PendingPush> Take(PushId push) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const Place place_;
+  const ReportListener report_;
+  const CheckpointListener checkpoint_;
+  Parallel& parallel_;
+  mutable absl::Mutex mu_;
+  Holder holder_ ABSL_GUARDED_BY(mu_);
+  std::map<PushName, WaitingStream> streams_ ABSL_GUARDED_BY(mu_);  // not admitted yet
+  std::map<PushName, AdmitPush> admitted_ ABSL_GUARDED_BY(mu_);     // their streams have not come
+  std::map<PushId, AdmitPush> arriving_ ABSL_GUARDED_BY(mu_);
+  std::map<PullName, PullCallback> pulls_ ABSL_GUARDED_BY(mu_);   // not released yet
+  std::map<PullName, PullResult> released_ ABSL_GUARDED_BY(mu_);  // that have not come
+  // Only the thread that executes commands uses these.
+  StripeExecutor* stripe_ = nullptr;   // the holder's
+  std::unique_ptr<PendingPush> last_;  // the step's last gradient
+  SnapshotPair step_;                  // empty unless a step is made
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_HOLDER_HOLDER_FOLLOWER_H_

@@ -1,0 +1,241 @@
+// A follower that holds the whole vector of two parameters, and streams that come before and after
+// the command that concerns them.
+
+#include "server/holder/holder_follower.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "common/base/parallel.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/holder/holder_link.h"
+#include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr PushName kPush = {SessionId(1), Sequence(1), 0};
+
+PullHeader At(uint64_t step) {
+  PullHeader header;
+  header.step = Step(step);
+  return header;
+}
+
+class HolderFollowerTest : public ::testing::Test {
+ protected:
+  HolderFollowerTest() {
+    link_.Send(OpenModel{std::make_shared<const Layout>(ParametersOnly(2)), {SgdOptions()}});
+  }
+
+  // A stream of the push with that attempt. Its start is in push_, or its error in ended_.
+  void Begin(uint32_t attempt = 0) {
+    PushHeader header;
+    header.session = kPush.session;
+    header.sequence = kPush.sequence;
+    follower_.BeginPush(header, attempt, [this](absl::StatusOr<std::unique_ptr<PendingPush>> push) {
+      ++starts_;
+      if (!push.ok()) ended_ = push.status();
+      push_ = push.ok() ? *std::move(push) : nullptr;
+    });
+  }
+
+  void End(const Values& gradient) {
+    const absl::Status added = push_->Add(ChunkOf(0, gradient));
+    follower_.EndPush(std::move(push_), added);
+  }
+
+  void PublishFirst(const Values& parameters) {
+    link_.Send(AdmitPush{PushId(1), kPush});
+    Begin();
+    End(parameters);
+    link_.Send(TakeParameters{PushId(1), Step(0)});
+    haves_.clear();
+    starts_ = 0;
+  }
+
+  void AskFor(uint64_t number) {
+    follower_.Pull({kPush.session, number}, [this](const absl::StatusOr<PullResult>& result) {
+      answers_.push_back(result.ok() ? ValuesOf(result->snapshot->values.span()) : Values());
+      if (!result.ok()) ended_ = result.status();
+    });
+  }
+
+  // Makes the step of an SGD with learning rate 1 that `gradient` makes.
+  void MakeStep(const Values& gradient) {
+    const PushId id(++pushes_);
+    link_.Send(AdmitPush{id, kPush});
+    Begin();
+    End(gradient);
+    link_.Send(AddPush{id, {}, /*last=*/true});
+    StepOrder prepare;
+    prepare.kind = StepOrder::Kind::kPrepare;
+    prepare.optimizer.divisor = 1;
+    prepare.optimizer.learning_rates = {1};
+    StepOrder make;
+    make.kind = StepOrder::Kind::kMake;
+    link_.Send(prepare);
+    link_.Send(make);
+    link_.Send(PublishStep());
+  }
+
+  Serial serial_;
+  std::vector<HaveReport> haves_;
+  int carried_ = 0;
+  std::vector<StripeCheckpoint> checkpoints_;
+  HolderFollower follower_{
+      {0, 1},
+      SnapshotMemory::kPrivate,
+      serial_,
+      [this](const HolderReport& report) {
+        if (std::holds_alternative<HaveReport>(report)) {
+          haves_.push_back(std::get<HaveReport>(report));
+        } else {
+          ++carried_;
+        }
+      },
+      [this](StripeCheckpoint checkpoint) { checkpoints_.push_back(std::move(checkpoint)); }};
+  LocalLink link_{follower_};
+  uint64_t pushes_ = 1;
+  int starts_ = 0;
+  std::unique_ptr<PendingPush> push_;
+  absl::Status ended_;
+  std::vector<Values> answers_;
+};
+
+TEST_F(HolderFollowerTest, AStreamWaitsAtItsHeaderUntilItsPushIsAdmitted) {
+  Begin();
+  EXPECT_EQ(starts_, 0);
+  link_.Send(AdmitPush{PushId(1), kPush});
+  ASSERT_NE(push_, nullptr);
+  EXPECT_EQ(push_->id(), PushId(1));
+}
+
+TEST_F(HolderFollowerTest, AStreamMayComeAfterItsPushIsAdmitted) {
+  link_.Send(AdmitPush{PushId(1), kPush});
+  Begin();
+  ASSERT_NE(push_, nullptr);
+}
+
+TEST_F(HolderFollowerTest, OneAttemptIsAdmittedAndNotAnother) {
+  link_.Send(AdmitPush{PushId(1), kPush});
+  Begin(/*attempt=*/1);
+  EXPECT_EQ(starts_, 0);
+}
+
+TEST_F(HolderFollowerTest, ReportsWhatItHas) {
+  link_.Send(AdmitPush{PushId(1), kPush, /*measures_norm=*/true});
+  Begin();
+  End({3, 4});
+  ASSERT_EQ(haves_.size(), 1u);
+  EXPECT_EQ(haves_[0].push, PushId(1));
+  EXPECT_THAT(haves_[0].refused, IsOk());
+  EXPECT_EQ(haves_[0].norm, 5.0);
+  EXPECT_EQ(haves_[0].bytes, 8u);
+}
+
+TEST_F(HolderFollowerTest, MeasuresNoNormUnlessAsked) {
+  link_.Send(AdmitPush{PushId(1), kPush});
+  Begin();
+  End({3, 4});
+  EXPECT_EQ(haves_.at(0).norm, absl::nullopt);
+}
+
+TEST_F(HolderFollowerTest, ReportsWhatIsWrongWithAPush) {
+  link_.Send(AdmitPush{PushId(1), kPush, /*measures_norm=*/true});
+  Begin();
+  End({3});
+  ASSERT_EQ(haves_.size(), 1u);
+  EXPECT_EQ(ReasonOf(haves_[0].refused), Reason::kBadChunk);
+  EXPECT_EQ(haves_[0].norm, absl::nullopt);
+}
+
+TEST_F(HolderFollowerTest, ForgetsADroppedPushWhereverItIs) {
+  Begin();
+  link_.Send(DropPush{PushId(), kPush});  // it waited at its header
+  EXPECT_THAT(ended_, HasCode(absl::StatusCode::kCancelled, ::testing::_));
+  link_.Send(AdmitPush{PushId(2), kPush});
+  link_.Send(DropPush{PushId(2), kPush});  // its stream had not come
+  Begin(/*attempt=*/0);
+  EXPECT_EQ(push_, nullptr);
+  link_.Send(AdmitPush{PushId(3), kPush});
+  link_.Send(DropPush{PushId(3), kPush});  // it was arriving
+  End({3, 4});
+  EXPECT_THAT(haves_, IsEmpty());
+}
+
+TEST_F(HolderFollowerTest, FreesTheMemoryOfADroppedGradient) {
+  link_.Send(AdmitPush{PushId(1), kPush});
+  Begin();
+  TensorChunk chunk = ChunkOf(0, {3, 4});
+  const std::weak_ptr<const void> memory = chunk.owner;
+  ASSERT_THAT(push_->Reserve(chunk), IsOk());
+  push_->Place(std::move(chunk));
+  follower_.EndPush(std::move(push_), absl::OkStatus());
+  EXPECT_EQ(haves_.size(), 1u);
+  EXPECT_FALSE(memory.expired());
+  link_.Send(DropPush{PushId(1), kPush});
+  EXPECT_TRUE(memory.expired());
+}
+
+TEST_F(HolderFollowerTest, MakesTheStepsThatItIsTold) {
+  PublishFirst({1, 2});
+  MakeStep({4, -4});
+  EXPECT_EQ(carried_, 2);
+  EXPECT_THAT(follower_.latest()->values.span(), ElementsAre(-3, 6));
+  EXPECT_EQ(follower_.latest()->step, Step(1));
+  MakeStep({1, 1});
+  EXPECT_THAT(follower_.latest()->values.span(), ElementsAre(-4, 5));
+}
+
+TEST_F(HolderFollowerTest, AnswersAPullWithTheLatestOfItsPlaceInTheLog) {
+  PublishFirst({1, 2});
+  AskFor(1);
+  EXPECT_THAT(answers_, IsEmpty());
+  link_.Send(ReleasePull{{kPush.session, 1}, At(0)});
+  link_.Send(ReleasePull{{kPush.session, 2}, At(0)});
+  MakeStep({1, 1});
+  AskFor(2);  // it comes late
+  EXPECT_THAT(answers_, ElementsAre(ElementsAre(1, 2), ElementsAre(1, 2)));
+}
+
+TEST_F(HolderFollowerTest, ForgetsTheStreamsOfAnEndedSession) {
+  PublishFirst({1, 2});
+  Begin(/*attempt=*/1);
+  AskFor(1);
+  link_.Send(ReleasePull{{kPush.session, 2}, At(0)});
+  link_.Send(EndSession{kPush.session});
+  EXPECT_EQ(starts_, 1);
+  EXPECT_EQ(ReasonOf(ended_), Reason::kUnknownSession);
+  EXPECT_THAT(answers_, ElementsAre(IsEmpty()));
+  AskFor(2);
+  EXPECT_EQ(answers_.size(), 1u);
+}
+
+TEST_F(HolderFollowerTest, KeepsTheStreamsOfOtherSessions) {
+  PublishFirst({1, 2});
+  AskFor(1);
+  link_.Send(EndSession{SessionId(2)});
+  link_.Send(EndSession{SessionId(0)});
+  link_.Send(ReleasePull{{kPush.session, 1}, At(0)});
+  EXPECT_THAT(answers_, ElementsAre(ElementsAre(1, 2)));
+}
+
+TEST_F(HolderFollowerTest, CopiesItsStateForACheckpoint) {
+  PublishFirst({1, 2});
+  MakeStep({1, 1});
+  link_.Send(TakeCheckpoint{Step(1)});
+  ASSERT_EQ(checkpoints_.size(), 1u);
+  EXPECT_EQ(checkpoints_[0].parameters, follower_.latest());
+  EXPECT_EQ(checkpoints_[0].optimizer_steps, 1u);
+  EXPECT_THAT(checkpoints_[0].slots, IsEmpty());  // plain SGD has none
+}
+
+}  // namespace
+}  // namespace sluice
