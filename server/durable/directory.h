@@ -48,6 +48,12 @@ struct SavedCheckpoint {
   Step step;
 };
 
+// The newest checkpoint that a directory has saved.
+struct LastSaved {
+  Step step;
+  absl::Time at;  // by RealClock()
+};
+
 using SaveCallback = std::function<void(absl::StatusOr<SavedCheckpoint>)>;
 
 // StartJournal() and what precedes it are called by one thread. After that, any thread may call.
@@ -92,7 +98,7 @@ class DurableDirectory {
   // When a checkpoint was saved last, by RealClock(); before the first, when this was opened.
   absl::Time saved_at() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
-    return saved_at_;
+    return last_saved_.has_value() ? last_saved_->at : opened_;
   }
   bool journals() const { return options_.durability == Durability::kJournal; }
 
@@ -112,6 +118,12 @@ class DurableDirectory {
   absl::Status GoBackTo(const CheckpointName& checkpoint);
   std::string PathOf(const CheckpointName& checkpoint) const {
     return PathOf(checkpoint.FileName());
+  }
+
+  // Absent if this object has saved none.
+  absl::optional<LastSaved> last_saved() const ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return last_saved_;
   }
 
   // Does the same as Save(), unless an earlier checkpoint is still being saved. The log says
@@ -142,6 +154,7 @@ class DurableDirectory {
 
   const DurableOptions options_;
   FileSystem& files_;
+  const absl::Time opened_ = RealClock().Now();
   std::unique_ptr<FileLock> lock_;
   CheckpointStore checkpoints_;  // after Open(), only the executor's thread uses it
   std::unique_ptr<ShardCheckpoint> restored_;
@@ -154,7 +167,7 @@ class DurableDirectory {
   mutable absl::Mutex mu_;
   bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint for the journal's steps
   Step durable_ ABSL_GUARDED_BY(mu_);           // the last step in the journal
-  absl::Time saved_at_ ABSL_GUARDED_BY(mu_) = RealClock().Now();
+  absl::optional<LastSaved> last_saved_ ABSL_GUARDED_BY(mu_);
   std::atomic<int> saving_{0};
   StopFlag end_;
   std::unique_ptr<Journal> journal_;  // null in memory mode

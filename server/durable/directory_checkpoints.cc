@@ -102,11 +102,9 @@ absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardCheckpoint&
   }
   LOG(INFO) << "saved " << *path << " in " << absl::FormatDuration(RealClock().Now() - began)
             << "; training paused for " << absl::FormatDuration(checkpoint.pause);
-  {
-    absl::MutexLock lock(&mu_);
-    saved_at_ = RealClock().Now();
-  }
   if (journal_ != nullptr) NoteSaved();
+  absl::MutexLock lock(&mu_);
+  last_saved_ = LastSaved{checkpoint.step, RealClock().Now()};
   return SavedCheckpoint{*std::move(path), checkpoint.step};
 }
 

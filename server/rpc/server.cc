@@ -172,7 +172,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
   services.push_back(MakeGrpcProbeService(
       {options.token, shard.shares_memory(), options.limits.probes}, *watches));
   services.push_back(MakeGrpcAdmin(options.token, shard, durable));
-  services.push_back(MakeGrpcInspector(shard, *watches));
+  services.push_back(MakeGrpcInspector(shard, *watches, durable));
   services.push_back(MakeGrpcHealth(shard, *watches));
   services.push_back(MakeGrpcReflection(ServiceNames()));
   auto server = std::make_unique<GrpcServerOnAddress>(std::move(watches), std::move(services));

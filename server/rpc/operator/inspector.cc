@@ -73,9 +73,10 @@ class Page {
 
 class GrpcInspector final : public v1::Inspector::CallbackService {
  public:
-  GrpcInspector(Shard& shard, OpenWatches& watches)
+  GrpcInspector(Shard& shard, OpenWatches& watches, const DurableDirectory* durable)
       : shard_(shard),
         watches_(watches),
+        durable_(durable),
         summaries_(*shard.executors().summaries, kMostSummaries) {}
 
   // Calls are answered before a summary's task has ended.
@@ -84,7 +85,7 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
   grpc::ServerUnaryReactor* GetServerState(CallbackServerContext* context,
                                            const v1::GetServerStateRequest*,
                                            v1::ServerState* response) override {
-    *response = ToProto(shard_.Describe());
+    *response = ToProto(shard_.Describe(), durable_);
     return Reply(context, absl::OkStatus());
   }
 
@@ -118,7 +119,7 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
 
   grpc::ServerWriteReactor<v1::ServerState>* WatchState(
       CallbackServerContext*, const v1::WatchStateRequest* request) override {
-    return ServeWatch(*request, shard_, watches_);
+    return ServeWatch(*request, shard_, durable_, watches_);
   }
 
  private:
@@ -212,13 +213,15 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
 
   Shard& shard_;
   OpenWatches& watches_;
+  const DurableDirectory* const durable_;  // or null
   BoundedExecutor summaries_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcInspector(Shard& shard, OpenWatches& watches) {
-  return std::make_unique<GrpcInspector>(shard, watches);
+std::unique_ptr<grpc::Service> MakeGrpcInspector(Shard& shard, OpenWatches& watches,
+                                                 const DurableDirectory* durable) {
+  return std::make_unique<GrpcInspector>(shard, watches, durable);
 }
 
 }  // namespace sluice

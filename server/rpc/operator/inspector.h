@@ -9,13 +9,16 @@
 
 #include <memory>
 
+#include "server/durable/directory.h"
 #include "server/rpc/operator/open_watches.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
 
-// The gRPC server calls the service from many threads. `shard` and `watches` outlive it.
-std::unique_ptr<grpc::Service> MakeGrpcInspector(Shard& shard, OpenWatches& watches);
+// The gRPC server calls the service from many threads. `durable` is where checkpoints are
+// saved; null: nowhere. All three outlive it.
+std::unique_ptr<grpc::Service> MakeGrpcInspector(Shard& shard, OpenWatches& watches,
+                                                 const DurableDirectory* durable);
 
 }  // namespace sluice
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/clock.h"
 #include "common/wire/encoding.h"
 #include "common/wire/messages.h"
 
@@ -176,6 +177,15 @@ v1::ServerState ToProto(const ShardStatus& state) {
     *message.mutable_mean_step_time() = ToProto(state.MeanStepTime());
     *message.mutable_since_last_step() = ToProto(state.now - *state.times.last_step);
   }
+  return message;
+}
+
+v1::ServerState ToProto(const ShardStatus& state, const DurableDirectory* durable) {
+  v1::ServerState message = ToProto(state);
+  const auto saved = durable == nullptr ? absl::nullopt : durable->last_saved();
+  if (!saved.has_value()) return message;
+  message.mutable_last_checkpoint()->set_step(saved->step.value());
+  *message.mutable_last_checkpoint()->mutable_since() = ToProto(RealClock().Now() - saved->at);
   return message;
 }
 

@@ -4,6 +4,7 @@
 #define SLUICE_SERVER_RPC_OPERATOR_INSPECTOR_MESSAGES_H_
 
 #include "absl/time/time.h"
+#include "server/durable/directory.h"
 #include "server/snapshots/tensor_statistics.h"
 #include "server/state/session_record.h"
 #include "server/state/shard_status.h"
@@ -12,6 +13,8 @@
 namespace sluice {
 
 v1::ServerState ToProto(const ShardStatus& state);
+// The same with the newest checkpoint of `durable`, which may be null.
+v1::ServerState ToProto(const ShardStatus& state, const DurableDirectory* durable);
 // `state` was read at about the same time; lags and times since are relative to it.
 v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state);
 v1::TensorStatistics ToProto(const TensorStatistics& statistics);

@@ -38,13 +38,15 @@ std::string AspectOf(const ShardStatus& state) {
 }  // namespace
 
 grpc::ServerWriteReactor<v1::ServerState>* ServeWatch(const v1::WatchStateRequest& request,
-                                                      const Shard& shard, OpenWatches& watches) {
-  const auto look = [&shard, last = std::string()](v1::ServerState* message) mutable {
+                                                      const Shard& shard,
+                                                      const DurableDirectory* durable,
+                                                      OpenWatches& watches) {
+  const auto look = [&shard, durable, last = std::string()](v1::ServerState* message) mutable {
     const ShardStatus state = shard.Describe();
     std::string aspect = AspectOf(state);
     if (last == aspect) return false;
     last = std::move(aspect);  // never empty
-    *message = ToProto(state);
+    *message = ToProto(state, durable);
     return true;
   };
   return new WatchStream<v1::ServerState>(watches, IntervalOf(request), look);

@@ -5,6 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "server/durable/directory.h"
 #include "server/rpc/operator/open_watches.h"
 #include "server/shard/shard.h"
 #include "sluice/v1/inspector.pb.h"
@@ -12,9 +13,12 @@
 namespace sluice {
 
 // Serves one call: looks at the shard once per interval and writes the state when it has changed.
-// The reactor deletes itself when the call is done; `shard` and `watches` outlive it.
+// The reactor deletes itself when the call is done; `shard`, `durable`, which may be null, and
+// `watches` outlive it.
 grpc::ServerWriteReactor<v1::ServerState>* ServeWatch(const v1::WatchStateRequest& request,
-                                                      const Shard& shard, OpenWatches& watches);
+                                                      const Shard& shard,
+                                                      const DurableDirectory* durable,
+                                                      OpenWatches& watches);
 
 }  // namespace sluice
 

@@ -1,6 +1,7 @@
 // sluicectl as an operator runs it, against a real server in this process.
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -188,6 +189,28 @@ TEST_F(OperatorCommandsTest, AServerThatCannotBeReachedEndsWithThree) {
                         "--connect-timeout=0.1", "status"},
                        3),
               HasSubstr("sluicectl: no server at 127.0.0.1:"));
+}
+
+TEST(OperatorCheckpointTest, SaveTellsTheFileAndStatusItsStep) {
+  const std::string directory = TestPath("saved");
+  std::filesystem::remove_all(directory);
+  const Standalone server({"--workers=1", "--checkpoint-dir=" + directory});
+  const auto worker = Start({"tests/testing/process/pushing_worker_program", server.flag(),
+                             "--steps=9", "--gradient=1", "--stop-at-step=3"});
+  ASSERT_THAT(worker->WaitForOutput("stopped at step 3"), IsOk());
+  EXPECT_EQ(OutputOf({kProgram, server.flag(), "checkpoint", "save"}, 0),
+            absl::StrCat("step 3 is saved on the server's machine: ", directory,
+                         "/checkpoint-000001-000000000003.safetensors\n"));
+  EXPECT_EQ(
+      JsonAt(OutputOf({kProgram, server.flag(), "status", "--json"}, 0), "lastCheckpoint.step"),
+      "3");
+  EXPECT_EQ(JsonAt(OutputOf({kProgram, server.flag(), "watch", "--changes=1", "--json"}, 0),
+                   "lastCheckpoint.step"),
+            "3");
+  EXPECT_THAT(OutputOf({kProgram, server.flag(), "status"}, 0),
+              HasSubstr("\ncheckpoint    step 3, saved "));
+  EXPECT_THAT(OutputOf({kProgram, "checkpoint", "verify", directory}, 0),
+              HasSubstr(": whole: step 3 of job "));
 }
 
 TEST(OperatorAccessTest, AWrongTokenEndsWithFour) {

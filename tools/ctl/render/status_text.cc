@@ -78,6 +78,12 @@ std::string TrafficText(uint64_t bytes, uint64_t wire) {
                       ShareText(wire, bytes), ")");
 }
 
+std::string CheckpointText(const v1::ServerState& state) {
+  if (!state.has_last_checkpoint()) return "none saved by this server process";
+  return absl::StrCat("step ", state.last_checkpoint().step(), ", saved ",
+                      TimeText(FromProto(state.last_checkpoint().since())), " ago");
+}
+
 std::string WarningsText(const v1::ServerState& state) {
   if (state.warnings().empty()) return Line("warnings", "none");
   std::string text;
@@ -158,7 +164,7 @@ std::string StatusText(const v1::ServerState& state, const v1::ListWorkersRespon
       Line("model", absl::StrCat(CountText(state.tensors(), "tensor"), ", ",
                                  CountText(state.elements(), "element"), ", ",
                                  BytesText(state.elements() * sizeof(float)))),
-      WarningsText(state));
+      Line("checkpoint", CheckpointText(state)), WarningsText(state));
 }
 
 std::string WatchLine(const v1::ServerState& state) {
