@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/random.h"
 #include "server/admission/draining.h"
 #include "server/closing_table.h"
@@ -26,6 +27,7 @@ constexpr int kEveryWorkerLost = 3;
 constexpr int kUnbalancedCounters = 4;
 constexpr int kNotSaved = 5;
 constexpr int kDiverged = 7;
+constexpr char kMetricsPath[] = "/metrics";
 // So many steps after the first suspect one, the log says that the last checkpoint is suspect.
 constexpr uint64_t kSuspiciousSteps = 10;
 // So often a job goes back: an eighth of the learning rate would not help either.
@@ -119,9 +121,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     const absl::Status placed = server->ChoosePrivateSocket();
     if (!placed.ok()) return placed;
   }
+  const absl::Status serves = server->ServeMetrics();
+  if (!serves.ok()) return serves;
   auto begun = ServerIncarnation::Start(server->options_, server->trace_.get());
   if (!begun.ok()) return begun.status();
-  server->incarnation_ = *std::move(begun);
+  server->TakeIncarnation(*std::move(begun));
   server->options_.listen = server->incarnation_->address();
   // Of the shard, which may continue with an operator's rules.
   const ShardStatus state = server->shard().Describe();
@@ -130,6 +134,35 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   LOG(INFO) << "mode " << DescribeMode(state.consistency) << "; the first step waits for "
             << state.expected_workers << " workers";
   return server;
+}
+
+// Before the incarnation, which may take long to load a checkpoint: an address in use is told soon.
+absl::Status Server::ServeMetrics() {
+  if (!options_.metrics.has_value()) return absl::OkStatus();
+  options_.shard.on_span = metrics_.BeginIncarnation();
+  HttpRoute route;
+  route.path = kMetricsPath;
+  route.handle = [this](const HttpRequest&) {
+    return HttpText(200, metrics_.Text(), ServerMetrics::kContentType);
+  };
+  http_.Add(*options_.metrics, {route});
+  const absl::Status listens = http_.Start();
+  if (!listens.ok()) return listens;
+  const HttpServer& listener = *http_.Of(kMetricsPath);
+  options_.metrics->address = listener.address();
+  LOG(INFO) << "metrics at " << absl::StripSuffix(listener.url(), "/") << kMetricsPath;
+  return absl::OkStatus();
+}
+
+void Server::TakeIncarnation(std::unique_ptr<ServerIncarnation> incarnation) {
+  incarnation_ = std::move(incarnation);
+  metrics_.Attach(incarnation_->shard(), incarnation_->durable());
+}
+
+// And its lock of the directory.
+void Server::EndIncarnation() {
+  metrics_.Detach();
+  incarnation_ = nullptr;
 }
 
 absl::Status Server::ChoosePrivateSocket() {
@@ -231,11 +264,12 @@ absl::StatusOr<bool> Server::GoBack(const ShardStatus& state) {
   options_.shard.goes_on = true;
   options_.shard.session_base = SessionId(RandomNonce().value() >> 1);
   const absl::Status removed = durable.GoBackTo(*checkpoint);
-  incarnation_ = nullptr;  // and its lock of the directory
+  EndIncarnation();
   if (!removed.ok()) return removed;
+  if (options_.metrics.has_value()) options_.shard.on_span = metrics_.BeginIncarnation();
   auto again = ServerIncarnation::StartAgain(options_, trace_.get(), state);
   if (!again.ok()) return again.status();
-  incarnation_ = *std::move(again);
+  TakeIncarnation(*std::move(again));
   return true;
 }
 

@@ -16,9 +16,11 @@
 #include "common/net/private_directory.h"
 #include "common/trace/trace.h"
 #include "server/incarnation.h"
+#include "server/metrics/server_metrics.h"
 #include "server/server_options.h"
 #include "server/shard/shard.h"
 #include "server/step_wait_log.h"
+#include "server/web/http/http_server.h"
 
 namespace sluice {
 
@@ -52,6 +54,9 @@ class Server {
  private:
   Server(ServerOptions options, std::unique_ptr<Trace> trace);
 
+  absl::Status ServeMetrics();
+  void TakeIncarnation(std::unique_ptr<ServerIncarnation> incarnation);
+  void EndIncarnation();
   absl::Status ChoosePrivateSocket();
   absl::StatusOr<int> AwaitEnd();
   bool IsOver() const;
@@ -65,7 +70,9 @@ class Server {
   IdleMemory idle_memory_;
   const std::unique_ptr<Trace> trace_;  // or null
   std::unique_ptr<PrivateDirectory> directory_;
+  ServerMetrics metrics_;
   std::unique_ptr<ServerIncarnation> incarnation_;  // null only after an error of GoBack()
+  HttpListeners http_;                              // reads the others, so it is destroyed first
   int returns_ = 0;                                 // how often it has gone back
 };
 

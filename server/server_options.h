@@ -16,6 +16,7 @@
 #include "server/durable/durable_options.h"
 #include "server/rpc/access/rpc_limits.h"
 #include "server/state/shard_options.h"
+#include "server/web/http/http_server.h"
 
 namespace sluice {
 
@@ -45,6 +46,8 @@ struct ServerOptions {
   DurableOptions durable;
   // The file system of that directory; outlives the server.
   FileSystem* files = &RealFileSystem();
+  // Where /metrics is served; absent: nowhere.
+  absl::optional<HttpOptions> metrics;
   // The file of the server's trace; empty: none.
   std::string trace_file;
   Existing existing_trace = Existing::kEmptied;

@@ -80,6 +80,7 @@ v1::ServerConfig ConfigOf(const ServerOptions& options, const TlsFiles& tls) {
   config.set_threads(options.threads);
   config.set_shared_memory(shard.snapshots == SnapshotMemory::kShared);
   config.set_trace(options.trace_file);
+  if (options.metrics.has_value()) config.set_metrics(options.metrics->address.ToString());
   if (!options.durable.directory.empty()) {
     *config.mutable_checkpoints() = ToConfig(options.durable);
   }

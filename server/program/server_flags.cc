@@ -14,6 +14,7 @@
 #include "server/program/config_json.h"
 #include "server/program/memory_bytes.h"
 #include "server/program/optional_flag.h"
+#include "server/web/http/http_server.h"
 
 namespace sluice {
 namespace {
@@ -113,7 +114,31 @@ void AddAddressFlags(CLI::App& group, ServerFlags& flags) {
                    "network interface whose address the server tells other nodes");
   group.add_option("--token-file", flags.token_file,
                    "file whose first line is a secret that workers must present");
+  group.add_option("--metrics", flags.metrics,
+                   "address on which to serve metrics for Prometheus, at /metrics: host:port or "
+                   "[ipv6]:port, beyond loopback with TLS or a token (default: none)");
   AddSecurityFlags(group, flags.security);
+}
+
+// The options of an HTTP listener at the address that `flag` names. `token` is the server's.
+absl::StatusOr<HttpOptions> HttpOptionsFrom(const std::string& flag, const std::string& given,
+                                            const SecurityFlags& security,
+                                            const std::string& token) {
+  auto address = ParseAddress(given);
+  if (!address.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, ": ", address.status().message()));
+  }
+  HttpOptions options;
+  options.address = *std::move(address);
+  options.token = token;
+  if (!options.address.IsLocal()) {
+    auto credentials = CredentialsFrom(security);
+    if (!credentials.ok()) return credentials.status();
+    options.credentials = *std::move(credentials);
+  }
+  const absl::Status safe = CheckHttpOptions(options, security.insecure_on_network, flag);
+  if (!safe.ok()) return safe;
+  return options;
 }
 
 }  // namespace
@@ -178,10 +203,16 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
   options.limits.connections_of_one_address = flags.max_connections_per_address;
   options.limits.handshake = absl::Seconds(flags.handshake_timeout);
   options.threads = flags.threads.value_or(std::min(ThreadPool::UsableCores(), kMostThreads));
-  if (flags.token_file.empty()) return options;
-  auto token = ReadSecretFile(flags.token_file);
-  if (!token.ok()) return token.status();
-  options.token = *std::move(token);
+  if (!flags.token_file.empty()) {
+    auto token = ReadSecretFile(flags.token_file);
+    if (!token.ok()) return token.status();
+    options.token = *std::move(token);
+  }
+  if (!flags.metrics.empty()) {
+    auto metrics = HttpOptionsFrom("--metrics", flags.metrics, flags.security, options.token);
+    if (!metrics.ok()) return metrics.status();
+    options.metrics = *std::move(metrics);
+  }
   return options;
 }
 

@@ -38,6 +38,7 @@ struct ServerFlags {
   std::string advertise;
   std::string interface;
   std::string token_file;
+  std::string metrics;  // address; empty: none
   SecurityFlags security;
   std::string trace;  // file; a worker has this flag too
   bool wait_for_more = false;

@@ -27,6 +27,7 @@ _PKG_CONFIG = {
     "microhttpd": ["libmicrohttpd"],
     "ncurses": ["ncursesw"],
     "openssl": ["openssl"],
+    "prometheus": ["prometheus-cpp-core"],
     "protobuf": ["protobuf"],
     "xxhash": ["libxxhash"],
     "zlib": ["zlib"],

@@ -77,6 +77,11 @@ TEST(ConfigTest, TellsWhatTheFlagsComeTo) {
   EXPECT_EQ(JsonAt(config, "tls"), "absent");
 }
 
+TEST(ConfigTest, TellsWhereTheMetricsAre) {
+  EXPECT_EQ(JsonAt(ConfigOf({"--metrics=127.0.0.1:9464"}), "metrics"), "127.0.0.1:9464");
+  EXPECT_EQ(JsonAt(ConfigOf({}), "metrics"), "");
+}
+
 TEST(ConfigTest, AStartTimeoutOf0IsNone) {
   EXPECT_EQ(JsonAt(ConfigOf({"--listen=127.0.0.1:7070", "--start-timeout=0"}), "start_timeout"),
             "absent");

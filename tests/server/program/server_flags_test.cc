@@ -279,6 +279,27 @@ TEST(ServerFlagsTest, RefusesNumbersThatNothingCanBeMadeOf) {
   EXPECT_THAT(ComplaintAbout("--lease=1e-9"), HasSubstr("--lease"));
 }
 
+TEST(ServerFlagsTest, ServesMetricsOnlyWhereTheyAreAskedFor) {
+  const auto without = ServerOptionsFrom(ParseServerFlags({}), 0);
+  ASSERT_THAT(without, IsOk());
+  EXPECT_FALSE(without->metrics.has_value());
+  const auto on_loopback = ServerOptionsFrom(ParseServerFlags({"--metrics=localhost:9464"}), 0);
+  ASSERT_THAT(on_loopback, IsOk());
+  EXPECT_EQ(on_loopback->metrics->address.ToString(), "localhost:9464");
+}
+
+TEST(ServerFlagsTest, ServesMetricsBeyondLoopbackOnlyWithCredentials) {
+  const std::string metrics = "--metrics=0.0.0.0:9464";
+  EXPECT_THAT(ServerOptionsFrom(ParseServerFlags({metrics}), 0),
+              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("--tls-cert")));
+  EXPECT_THAT(ServerOptionsFrom(ParseServerFlags({metrics, "--insecure-on-network"}), 0),
+              HasCode(absl::StatusCode::kInvalidArgument, HasSubstr("--token-file")));
+  const auto with_tls = ServerOptionsFrom(
+      ParseServerFlags({metrics, "--tls-cert=c.pem", "--tls-key=k.pem", "--tls-ca=a.pem"}), 0);
+  ASSERT_THAT(with_tls, IsOk());
+  EXPECT_TRUE(with_tls->metrics->credentials != nullptr);
+}
+
 // CLI11 takes it for the name of a group of options, and never returns.
 TEST(ServerFlagsTest, RefusesAnEmptyArgument) {
   CLI::App app;

@@ -1,0 +1,38 @@
+#include "server/metrics/server_figures.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "common/base/clock.h"
+
+namespace sluice {
+
+ServerFigures FiguresOf(Shard& shard, const DurableDirectory* durable) {
+  ServerFigures figures;
+  figures.status = shard.Describe();
+  const Executors& executors = shard.executors();
+  figures.executor_tasks = {{"arrive", executors.arrivals->tasks()},
+                            {"step", executors.steps->tasks()},
+                            {"encode", executors.encodings->tasks()},
+                            {"summary", executors.summaries->tasks()},
+                            {"hook", executors.hooks->tasks()}};
+  if (durable != nullptr) figures.checkpoint_age = RealClock().Now() - durable->saved_at();
+  return figures;
+}
+
+ProcessFigures FiguresOfThisProcess() {
+  ProcessFigures figures;
+  uint64_t all = 0;
+  uint64_t resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;  // pages
+  figures.resident_bytes = resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  figures.cpu =
+      absl::DurationFromTimeval(usage.ru_utime) + absl::DurationFromTimeval(usage.ru_stime);
+  return figures;
+}
+
+}  // namespace sluice

@@ -1,0 +1,27 @@
+// Turns the figures of a server into Prometheus' metrics. README.md lists them.
+
+#ifndef SLUICE_SERVER_METRICS_SHARD_FAMILIES_H_
+#define SLUICE_SERVER_METRICS_SHARD_FAMILIES_H_
+
+#include <prometheus/metric_family.h>
+
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/metrics/server_figures.h"
+
+namespace sluice {
+
+// A step that has waited for less names nobody: otherwise each scrape would show other workers, and
+// Prometheus would store a series for each.
+inline constexpr absl::Duration kNamedAfter = absl::Seconds(1);
+
+// At most StepState::kNames workers are named. Any thread may call it.
+std::vector<prometheus::MetricFamily> ShardFamilies(const ServerFigures& figures);
+
+// Of this process: they need no shard.
+std::vector<prometheus::MetricFamily> ProcessFamilies(const ProcessFigures& figures);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_METRICS_SHARD_FAMILIES_H_

@@ -1,0 +1,61 @@
+#include "server/metrics/server_metrics.h"
+
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/shard/shard_world.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+ShardOptions Heard(ShardOptions options, SpanListener listener) {
+  options.on_span = std::move(listener);
+  return options;
+}
+
+TEST(ServerMetricsTest, HasTheNumbersOfTheShardAndTheTimesOfItsSteps) {
+  ServerMetrics metrics;
+  ShardWorld world(Heard(Async(1), metrics.BeginIncarnation()));
+  metrics.Attach(world.shard(), nullptr);
+  world.Start({"a"});
+  EXPECT_THAT(world.Push("a", 0, {1, 2, 3}), IsOk());
+  world.clock().Advance(absl::Seconds(4));
+  EXPECT_THAT(world.Push("a", 1, {1, 2, 3}), IsOk());
+  EXPECT_THAT(metrics.Text(),
+              AllOf(HasSubstr("\nsluice_step 2\n"), HasSubstr("{disposition=\"accepted\"} 2\n"),
+                    HasSubstr("sluice_step_seconds_count{server=\"0\"} 2\n"),
+                    HasSubstr("sluice_step_seconds_sum{server=\"0\"} 4\n"),
+                    HasSubstr("sluice_step_seconds_bucket{server=\"0\",le=\"2.5\"} 1\n"),
+                    HasSubstr("sluice_in_flight_limit_bytes{server=\"0\"}")));
+}
+
+TEST(ServerMetricsTest, HasOnlyTheProcessBetweenIncarnations) {
+  ServerMetrics metrics;
+  EXPECT_THAT(metrics.Text(),
+              AllOf(HasSubstr("\nprocess_resident_memory_bytes "), Not(HasSubstr("sluice_step"))));
+  {
+    ShardWorld world(Heard(Sync(1), metrics.BeginIncarnation()));
+    metrics.Attach(world.shard(), nullptr);
+    EXPECT_THAT(metrics.Text(), HasSubstr("\nsluice_step 0\n"));
+    metrics.Detach();
+  }
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("sluice_step")));
+}
+
+TEST(ServerMetricsTest, EachIncarnationBeginsWithEmptyHistograms) {
+  ServerMetrics metrics;
+  const SpanListener first = metrics.BeginIncarnation();
+  ShardWorld world(Heard(Sync(1), metrics.BeginIncarnation()));
+  metrics.Attach(world.shard(), nullptr);
+  first(ServerSpan::kJournalSync, absl::Seconds(1));  // it is late
+  EXPECT_THAT(metrics.Text(), HasSubstr("sluice_journal_sync_seconds_count{server=\"0\"} 0\n"));
+}
+
+}  // namespace
+}  // namespace sluice
