@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -31,6 +32,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kSteps = 10;
@@ -103,6 +105,12 @@ std::string MetricsOf(Process& server) {
   const auto target = server.WaitForOutput("metrics at http://(127.0.0.1:[0-9]+)/metrics");
   EXPECT_THAT(target, IsOk());
   return target.value_or("");
+}
+
+std::string Scrape(const std::string& target) {
+  RawClient client(*ParseAddress(target));
+  client.Ask("GET /metrics", "Host: localhost\r\nConnection: close\r\n");
+  return client.ReadAll();
 }
 
 // That number of GetServerState's answer.
@@ -178,9 +186,28 @@ TEST(ScrapedJobTest, UnderMpirunTheServerOfRank0IsRead) {
       RankDeath::kIsRecovered);
   const std::string target = MetricsOf(*job);
   ASSERT_THAT(job->WaitForOutput("stopped at step 2"), IsOk());
-  RawClient client(*ParseAddress(target));
-  client.Ask("GET /metrics", "Host: localhost\r\nConnection: close\r\n");
-  EXPECT_THAT(client.ReadAll(), HasSubstr("\nsluice_step 2\n"));
+  EXPECT_THAT(Scrape(target), HasSubstr("\nsluice_step 2\n"));
+}
+
+// The worker's gradients are bad from step 100 on, unless the learning rate is below 0.6.
+TEST(ScrapedJobTest, AServerThatGoesBackCountsFrom0AtTheSameAddress) {
+  Standalone server({"--metrics=127.0.0.1:0", "--on-divergence=restore", "--lease=2",
+                     "--wait-for-more",
+                     absl::StrCat("--checkpoint-dir=", TestPath("checkpoints"))});
+  const std::string target = MetricsOf(server.process());
+  OutputOf({RunfilePath("tests/testing/process/pushing_worker_program"), server.flag(),
+            "--steps=1000", "--gradient=1", "--batch-time=0.002", "--elements=3",
+            "--bad-from-step=100", "--bad-above-rate=0.6"},
+           0);
+  const std::string all_steps = "\nsluice_step_seconds_count{server=\"0\"} 1000\n";
+  const absl::Time until = absl::Now() + Process::kPatience;
+  std::string metrics = Scrape(target);
+  while (!absl::StrContains(metrics, all_steps) && absl::Now() < until) metrics = Scrape(target);
+  EXPECT_THAT(metrics,
+              AllOf(HasSubstr(all_steps), HasSubstr("\nsluice_incarnation 2\n"),
+                    HasSubstr("\nsluice_step 1000\n"), HasSubstr("\nsluice_learning_rate 0.5\n"),
+                    HasSubstr("{disposition=\"accepted\"} 1000\n"),
+                    HasSubstr("sluice_training_warning{kind=\"went_back\"} 1\n")));
 }
 
 TEST(ScrapedJobTest, AServerThatMayNotOrCannotListenThereSaysWhy) {
