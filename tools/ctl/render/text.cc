@@ -92,7 +92,7 @@ std::string CountText(uint64_t count, absl::string_view noun) {
 std::string RateText(double per_second) {
   constexpr double kWhole = 100;  // from here on without digits behind the point
   if (per_second >= kWhole) return absl::StrFormat("%.0f", per_second);
-  return absl::StrFormat(per_second >= 1 ? "%.1f" : "%.2f", per_second);
+  return absl::StrFormat("%.*f", per_second >= 1 ? 1 : 2, per_second);
 }
 
 std::string ShareText(uint64_t part, uint64_t whole) {
