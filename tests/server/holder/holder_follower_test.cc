@@ -67,13 +67,17 @@ class HolderFollowerTest : public ::testing::Test {
     });
   }
 
-  // Makes the step of an SGD with learning rate 1 that `gradient` makes.
-  void MakeStep(const Values& gradient) {
+  void Add(const Values& gradient, bool last) {
     const PushId id(++pushes_);
     link_.Send(AdmitPush{id, kPush});
     Begin();
     End(gradient);
-    link_.Send(AddPush{id, {}, /*last=*/true});
+    link_.Send(AddPush{id, {}, last});
+  }
+
+  // Makes the step of an SGD with learning rate 1 that `gradient` makes.
+  void MakeStep(const Values& gradient) {
+    Add(gradient, /*last=*/true);
     StepOrder prepare;
     prepare.kind = StepOrder::Kind::kPrepare;
     prepare.optimizer.divisor = 1;
@@ -192,6 +196,16 @@ TEST_F(HolderFollowerTest, MakesTheStepsThatItIsTold) {
   EXPECT_EQ(follower_.latest()->step, Step(1));
   MakeStep({1, 1});
   EXPECT_THAT(follower_.latest()->values.span(), ElementsAre(-4, 5));
+}
+
+TEST_F(HolderFollowerTest, StartsEachStepWithAnEmptySum) {
+  PublishFirst({1, 2});
+  Add({1, 1}, /*last=*/false);
+  MakeStep({2, 4});
+  EXPECT_THAT(follower_.latest()->values.span(), ElementsAre(-2, -3));
+  Add({1, 1}, /*last=*/false);
+  MakeStep({0, 1});
+  EXPECT_THAT(follower_.latest()->values.span(), ElementsAre(-3, -5));
 }
 
 TEST_F(HolderFollowerTest, AnswersAPullWithTheLatestOfItsPlaceInTheLog) {

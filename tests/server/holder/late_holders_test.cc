@@ -20,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/aggregation/step_director.h"
+#include "server/holder/gathered_reports.h"
 #include "server/holder/holder_follower.h"
 #include "server/holder/holder_link.h"
 #include "tests/server/holder/late_link.h"
@@ -60,7 +61,7 @@ class Gradients {
 class Job {
  public:
   Job(uint32_t holders, uint64_t seed)
-      : stripes_(Model().size(), holders), seed_(seed), dice_(seed) {
+      : stripes_(Model().size(), holders), seed_(seed), dice_(seed), reports_(holders) {
     const OptimizerOptions options[] = {Momentum(), AdamOptions(), LambOptions()};
     optimizer_.options = options[seed % 3];
     director_ = std::make_unique<StepDirector>(Model(), optimizer_, stripes_);
@@ -139,9 +140,11 @@ class Job {
   void Hear(uint32_t index, const HolderReport& report) {
     if (const auto* const have = std::get_if<HaveReport>(&report)) {
       EXPECT_THAT(have->refused, IsOk());
-      EXPECT_TRUE(have_[have->push].insert(index).second) << "a report came twice";
+      EXPECT_TRUE(have_.insert({have->push, index}).second) << "a report came twice";
+      if (reports_.Take(index, *have).has_value()) arrived_.insert(have->push);
     } else {
-      carried_[index].push_back(std::get<StripeReport>(report));
+      EXPECT_FALSE(carried_.has_value()) << "a report came twice";
+      carried_ = reports_.Take(index, std::get<StripeReport>(report));
     }
   }
 
@@ -150,15 +153,10 @@ class Job {
   }
 
   std::vector<StripeReport> Carry(const StepOrder& order) {
-    carried_.clear();
+    carried_.reset();
     Send(order);
-    Pump([this] { return carried_.size() == stripes_.count(); });
-    std::vector<StripeReport> reports;
-    for (auto& [index, carried] : carried_) {
-      EXPECT_EQ(carried.size(), 1u);
-      reports.push_back(std::move(carried[0]));
-    }
-    return reports;
+    Pump([this] { return carried_.has_value(); });
+    return *carried_;
   }
 
   // ---- Workers ----
@@ -166,6 +164,7 @@ class Job {
   PushId BeginPush(uint32_t worker, const Values& gradient) {
     const PushName name = {SessionId(worker + 1), Sequence(step_ + 1), ++attempts_};
     const PushId push(++pushes_);
+    reports_.Await(push);
     Send(AdmitPush{push, name});
     for (uint32_t i = 0; i < stripes_.count(); ++i) Stream(i, name, gradient);
     return push;
@@ -176,9 +175,13 @@ class Job {
     for (float& value : gradient) value += 1;
     const PushName name = {SessionId(worker + 1), Sequence(step_ + 1), ++attempts_};
     const PushId push(dice_() % 2 == 0 ? ++pushes_ : 0);
-    if (push != PushId()) Send(AdmitPush{push, name});
+    if (push != PushId()) {
+      reports_.Await(push);
+      Send(AdmitPush{push, name});
+    }
     Stream(dice_() % stripes_.count(), name, gradient);
     for (uint32_t i = dice_() % 50; i > 0; --i) Act();
+    reports_.Forget(push);
     Send(DropPush{push, name});
   }
 
@@ -221,7 +224,7 @@ class Job {
 
   // ---- Time ----
 
-  bool HasArrived(PushId push) { return have_[push].size() == stripes_.count(); }
+  bool HasArrived(PushId push) const { return arrived_.count(push) > 0; }
 
   bool Idle() const {
     return std::all_of(late_.begin(), late_.end(),
@@ -278,8 +281,10 @@ class Job {
   uint64_t pushes_ = 0;
   uint64_t pulls_ = 0;
   uint32_t attempts_ = 0;
-  std::map<PushId, std::set<uint32_t>> have_;
-  std::map<uint32_t, std::vector<StripeReport>> carried_;
+  GatheredReports reports_;
+  std::set<std::pair<PushId, uint32_t>> have_;  // which holder has reported on which push
+  std::set<PushId> arrived_;
+  absl::optional<std::vector<StripeReport>> carried_;     // the latest order, by all holders
   std::map<uint64_t, std::map<uint32_t, Values>> parts_;  // pull -> holder -> parameters
 };
 

@@ -1,0 +1,53 @@
+#include "server/holder/gathered_reports.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+HaveReport Joined(PushId push, const std::map<uint32_t, HaveReport>& parts) {
+  HaveReport whole;
+  whole.push = push;
+  double squares = 0;
+  bool measured = true;
+  for (const auto& [holder, part] : parts) {
+    if (whole.refused.ok()) whole.refused = part.refused;
+    whole.bytes += part.bytes;
+    measured = measured && part.norm.has_value();
+    squares += std::pow(part.norm.value_or(0), 2);
+  }
+  if (measured) whole.norm = std::sqrt(squares);
+  return whole;
+}
+
+}  // namespace
+
+absl::optional<HaveReport> GatheredReports::Take(uint32_t holder, const HaveReport& report) {
+  const auto parts = parts_.find(report.push);
+  if (parts == parts_.end()) return absl::nullopt;
+  parts->second.emplace(holder, report);
+  if (parts->second.size() < holders()) return absl::nullopt;
+  const HaveReport whole = Joined(report.push, parts->second);
+  parts_.erase(parts);
+  return whole;
+}
+
+absl::optional<std::vector<StripeReport>> GatheredReports::Take(uint32_t holder,
+                                                                const StripeReport& report) {
+  if (!carried_[holder].has_value()) carried_[holder] = report;
+  const auto is_there = [](const absl::optional<StripeReport>& one) { return one.has_value(); };
+  if (!std::all_of(carried_.begin(), carried_.end(), is_there)) return absl::nullopt;
+  std::vector<StripeReport> all;
+  all.reserve(carried_.size());
+  for (absl::optional<StripeReport>& one : carried_) all.push_back(*std::exchange(one, {}));
+  return all;
+}
+
+Step GatheredReports::Take(uint32_t holder, const DurableReport& report) {
+  durable_[holder] = std::max(durable_[holder], report.step);
+  return *std::min_element(durable_.begin(), durable_.end());
+}
+
+}  // namespace sluice

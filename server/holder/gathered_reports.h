@@ -1,0 +1,50 @@
+// Gathers the reports of all holders, for the sequencer: a push has arrived, an order is carried
+// out, and a step is durable, when every holder has said so.
+
+#ifndef SLUICE_SERVER_HOLDER_GATHERED_REPORTS_H_
+#define SLUICE_SERVER_HOLDER_GATHERED_REPORTS_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "common/base/ids.h"
+#include "server/holder/holder_commands.h"
+
+namespace sluice {
+
+// Externally synchronized. Holders are numbered from 0. It counts holders, and not reports: one
+// that reports again changes nothing.
+class GatheredReports {
+ public:
+  explicit GatheredReports(uint32_t holders) : durable_(holders), carried_(holders) {}
+
+  // The push is admitted. Reports on others count for nothing.
+  void Await(PushId push) { parts_.try_emplace(push); }
+  // It is dropped.
+  void Forget(PushId push) { parts_.erase(push); }
+  // Returns the report on the whole push, when the last holder has reported: the error of the first
+  // holder that has one, the norm over all parts if all measured it, and the sum of their bytes.
+  absl::optional<HaveReport> Take(uint32_t holder, const HaveReport& report);
+
+  // Returns the reports of all holders on the latest order, when the last one has come.
+  absl::optional<std::vector<StripeReport>> Take(uint32_t holder, const StripeReport& report);
+
+  // Returns the last step that is durable on all holders.
+  Step Take(uint32_t holder, const DurableReport& report);
+
+ private:
+  using Parts = std::map<uint32_t, HaveReport>;  // by holder
+
+  uint32_t holders() const { return static_cast<uint32_t>(durable_.size()); }
+
+  std::vector<Step> durable_;
+  std::vector<absl::optional<StripeReport>> carried_;
+  std::map<PushId, Parts> parts_;  // of pushes that are awaited
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_HOLDER_GATHERED_REPORTS_H_

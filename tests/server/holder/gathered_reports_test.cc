@@ -1,0 +1,100 @@
+#include "server/holder/gathered_reports.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/base/error.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint32_t kHolders = 3;
+
+HaveReport Part(uint64_t push, absl::optional<double> norm = absl::nullopt) {
+  return {PushId(push), absl::OkStatus(), norm, 8};
+}
+
+StripeReport BadAt(uint64_t element) {
+  StripeReport report;
+  report.bad = element;
+  return report;
+}
+
+class GatheredReportsTest : public ::testing::Test {
+ protected:
+  GatheredReportsTest() { reports_.Await(PushId(1)); }
+
+  GatheredReports reports_{kHolders};
+};
+
+TEST_F(GatheredReportsTest, APushHasArrivedWhenAllHoldersHaveIt) {
+  reports_.Await(PushId(2));
+  EXPECT_FALSE(reports_.Take(2, Part(1)).has_value());
+  EXPECT_FALSE(reports_.Take(0, Part(2)).has_value());
+  EXPECT_FALSE(reports_.Take(0, Part(1)).has_value());
+  const absl::optional<HaveReport> whole = reports_.Take(1, Part(1));
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_EQ(whole->push, PushId(1));
+  EXPECT_THAT(whole->refused, IsOk());
+  EXPECT_EQ(whole->bytes, 24u);
+  EXPECT_EQ(whole->norm, absl::nullopt);
+}
+
+TEST_F(GatheredReportsTest, CountsHoldersAndNotReports) {
+  for (const uint32_t holder : {0, 0, 0, 2, 2}) {
+    EXPECT_FALSE(reports_.Take(holder, Part(1)).has_value());
+  }
+  const absl::optional<HaveReport> whole = reports_.Take(1, Part(1));
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_EQ(whole->bytes, 24u);
+}
+
+TEST_F(GatheredReportsTest, TheNormIsThatOfTheWholeGradient) {
+  reports_.Take(0, Part(1, 2));
+  reports_.Take(1, Part(1, 3));
+  EXPECT_EQ(reports_.Take(2, Part(1, 6))->norm, 7.0);
+}
+
+TEST_F(GatheredReportsTest, OneRefusedPartRefusesThePush) {
+  HaveReport bad = Part(1);
+  bad.refused = MakeError(Reason::kNotFinite, "of holder 2");
+  reports_.Take(2, bad);
+  bad.refused = MakeError(Reason::kBadChunk, "of holder 1");
+  reports_.Take(1, bad);
+  EXPECT_EQ(ReasonOf(reports_.Take(0, Part(1))->refused), Reason::kBadChunk);
+}
+
+TEST_F(GatheredReportsTest, ForgetsADroppedPush) {
+  reports_.Take(0, Part(1));
+  reports_.Take(1, Part(1));
+  reports_.Forget(PushId(1));
+  for (const uint32_t holder : {2, 0, 1}) {
+    EXPECT_FALSE(reports_.Take(holder, Part(1)).has_value());
+  }
+}
+
+TEST_F(GatheredReportsTest, AnOrderIsCarriedOutWhenAllHoldersHaveReported) {
+  for (const uint64_t order : {10, 20}) {
+    EXPECT_FALSE(reports_.Take(1, BadAt(order + 1)).has_value());
+    EXPECT_FALSE(reports_.Take(1, BadAt(order + 9)).has_value());
+    EXPECT_FALSE(reports_.Take(0, BadAt(order)).has_value());
+    const auto all = reports_.Take(2, BadAt(order + 2));
+    ASSERT_TRUE(all.has_value());
+    ASSERT_EQ(all->size(), kHolders);
+    for (uint32_t i = 0; i < kHolders; ++i) EXPECT_EQ((*all)[i].bad, order + i);
+  }
+}
+
+TEST_F(GatheredReportsTest, AStepIsDurableWhenItIsOnAllHolders) {
+  EXPECT_EQ(reports_.Take(0, DurableReport{Step(5)}), Step(0));
+  EXPECT_EQ(reports_.Take(2, DurableReport{Step(3)}), Step(0));
+  EXPECT_EQ(reports_.Take(1, DurableReport{Step(4)}), Step(3));
+  EXPECT_EQ(reports_.Take(2, DurableReport{Step(2)}), Step(3));  // late
+  EXPECT_EQ(reports_.Take(2, DurableReport{Step(9)}), Step(4));
+}
+
+}  // namespace
+}  // namespace sluice
