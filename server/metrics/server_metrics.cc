@@ -8,6 +8,7 @@
 
 #include "server/metrics/server_figures.h"
 #include "server/metrics/shard_families.h"
+#include "server/metrics/span_histograms.h"
 
 namespace sluice {
 namespace {

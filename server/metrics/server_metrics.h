@@ -9,11 +9,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "server/durable/directory.h"
-#include "server/metrics/span_histograms.h"
 #include "server/shard/shard.h"
 #include "server/state/server_span.h"
 
 namespace sluice {
+
+class SpanHistograms;
 
 // Any thread may call any method.
 class ServerMetrics {
