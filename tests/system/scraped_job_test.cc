@@ -189,6 +189,14 @@ TEST(ScrapedJobTest, UnderMpirunTheServerOfRank0IsRead) {
   EXPECT_THAT(Scrape(target), HasSubstr("\nsluice_step 2\n"));
 }
 
+TEST(ScrapedJobTest, PromtoolHasNothingToSayAgainstNamesAndHelp) {
+  Standalone server({"--metrics=127.0.0.1:0"});
+  const std::string response = Scrape(MetricsOf(server.process()));
+  const std::string file = TestPath("metrics");
+  std::ofstream(file) << response.substr(response.find("# HELP"));
+  EXPECT_EQ(OutputOf({"sh", "-c", absl::StrCat("promtool check metrics < ", file)}, 0), "");
+}
+
 // The worker's gradients are bad from step 100 on, unless the learning rate is below 0.6.
 TEST(ScrapedJobTest, AServerThatGoesBackCountsFrom0AtTheSameAddress) {
   Standalone server({"--metrics=127.0.0.1:0", "--on-divergence=restore", "--lease=2",
