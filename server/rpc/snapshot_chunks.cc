@@ -15,8 +15,8 @@ namespace {
 ChunkMessages Encode(const std::shared_ptr<const Snapshot>& snapshot, Checksums checksums) {
   ChunkMessages chunks;
   ForEachChunk(0, {snapshot->values.span(), snapshot}, checksums,
-               [&](grpc::ByteBuffer chunk, uint64_t elements) {
-                 chunks.Add(std::move(chunk), ValueTransform::kFloat32, elements);
+               [&](const grpc::ByteBuffer& chunk, uint64_t elements) {
+                 chunks.Add(chunk, ValueTransform::kFloat32, elements);
                  return true;
                });
   return chunks;
@@ -31,8 +31,8 @@ ChunkMessages MessagesOf(const std::vector<SnapshotPart>& parts) {
       continue;
     }
     ForEachChunk(part.offset, part.floats, Checksums::kOn,
-                 [&](grpc::ByteBuffer chunk, uint64_t elements) {
-                   chunks.Add(std::move(chunk), ValueTransform::kFloat32, elements);
+                 [&](const grpc::ByteBuffer& chunk, uint64_t elements) {
+                   chunks.Add(chunk, ValueTransform::kFloat32, elements);
                    return true;
                  });
   }

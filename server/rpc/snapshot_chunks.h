@@ -31,11 +31,11 @@ namespace sluice {
 
 // Encoded PullParamsResponses, one chunk each, in order of their offsets.
 struct ChunkMessages {
-  void Add(grpc::ByteBuffer message, ValueTransform transform, uint64_t elements) {
+  void Add(const grpc::ByteBuffer& message, ValueTransform transform, uint64_t elements) {
     ChunkBytes& of_transform = bytes[static_cast<size_t>(transform)];
     of_transform.tensor += elements * sizeof(float);
     of_transform.wire += message.Length();
-    all.push_back(std::move(message));
+    all.push_back(message);
   }
 
   std::vector<grpc::ByteBuffer> all;
