@@ -1,0 +1,81 @@
+// The past of a job in bounded memory, coarser with age: rows of 1 s for 5 minutes, of 10 s for an
+// hour, of a minute for 12 hours, of 10 minutes for a week. Some 0.9 MB when all are full.
+
+#ifndef SLUICE_SERVER_WEB_HISTORY_HISTORY_H_
+#define SLUICE_SERVER_WEB_HISTORY_HISTORY_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/web/history/sample.h"
+
+namespace sluice {
+
+// Something that happened to the job.
+struct HistoryEvent {
+  double time = 0;  // seconds since 1970
+  uint64_t step = 0;
+  std::string kind;  // joined, left, lost, evicted, policy, rate, checkpoint, warning, server
+  std::string text;  // for people; it may contain what a worker calls itself
+};
+
+// A plain value, externally synchronized.
+class History {
+ public:
+  static constexpr size_t kMostEvents = 200;  // the oldest make room
+  static constexpr size_t kMostEventBytes = 300;
+  struct Ring {
+    double period;  // seconds
+    size_t rows;
+  };
+  static constexpr std::array<Ring, 4> kRings = {{{1, 300}, {10, 360}, {60, 720}, {600, 1008}}};
+
+  // Adds what was seen at sample.values[kTime], which does not go back.
+  void Add(const Sample& sample);
+  // Of checkpoints that follow each other only the last one stays.
+  void Add(HistoryEvent event);
+
+  // The lane of a worker; kLanes if there is none for it. A new worker takes a free lane, or that
+  // of a worker that is not in `alive`, whose past is then forgotten.
+  size_t LaneOf(const std::string& worker, const absl::flat_hash_set<std::string>& alive);
+  const std::array<std::string, kLanes>& lanes() const { return lanes_; }  // names; empty: free
+
+  // All rows in order of time: each time is in the finest ring that still has it.
+  std::vector<Sample> Rows() const;
+  const std::deque<HistoryEvent>& events() const { return events_; }
+  Sample Newest() const { return newest_; }  // that was added
+
+  // The bytes of a file, and back. DATA_LOSS if they are damaged, or of another version; then
+  // nothing has changed.
+  std::string Encode() const;
+  absl::Status Decode(absl::string_view bytes);
+
+ private:
+  // A row that is not over yet.
+  struct OpenRow {
+    Sample row;
+    std::array<uint32_t, kColumns.size()> counts{};  // of values in a mean
+    std::array<uint32_t, kLanes> loss_counts{};
+    int64_t number = -1;  // time / period; -1: it is empty
+  };
+
+  static void Merge(const Sample& sample, OpenRow* open);
+  void AddToRing(const Sample& sample, size_t ring);
+  void Forget(size_t lane);
+
+  Sample newest_;
+  std::array<std::deque<Sample>, kRings.size()> rings_;
+  std::array<OpenRow, kRings.size()> open_;
+  std::array<std::string, kLanes> lanes_;
+  std::deque<HistoryEvent> events_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_WEB_HISTORY_HISTORY_H_

@@ -1,0 +1,75 @@
+// What the history keeps of one moment of the job.
+
+#ifndef SLUICE_SERVER_WEB_HISTORY_SAMPLE_H_
+#define SLUICE_SERVER_WEB_HISTORY_SAMPLE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace sluice {
+
+// How a coarser row is made of finer ones: of a counter the last value counts, of a gauge the mean,
+// of a peak the largest.
+enum class ColumnKind { kCounter, kGauge, kPeak };
+
+struct Column {
+  const char* name;
+  ColumnKind kind;
+};
+
+// The columns of a row. Their order is that of the file.
+inline constexpr std::array<Column, 20> kColumns = {{
+    {"time", ColumnKind::kCounter},  // seconds since 1970
+    {"step", ColumnKind::kCounter},
+    {"steps_per_second", ColumnKind::kGauge},
+    {"loss", ColumnKind::kGauge},  // mean of the workers that pushed since the row before
+    {"learning_rate", ColumnKind::kGauge},
+    {"accepted", ColumnKind::kCounter},  // pushes, as are the next five
+    {"stale", ColumnKind::kCounter},
+    {"skipped", ColumnKind::kCounter},
+    {"duplicate", ColumnKind::kCounter},
+    {"rejected", ColumnKind::kCounter},
+    {"aborted", ColumnKind::kCounter},
+    {"bytes_received", ColumnKind::kCounter},  // as float32
+    {"bytes_sent", ColumnKind::kCounter},
+    {"wire_bytes_received", ColumnKind::kCounter},
+    {"wire_bytes_sent", ColumnKind::kCounter},
+    {"workers", ColumnKind::kGauge},
+    {"waiting", ColumnKind::kPeak},         // seconds that the current step has waited
+    {"in_progress", ColumnKind::kPeak},     // pushes that arrive or are queued
+    {"memory", ColumnKind::kPeak},          // resident bytes of the server's process
+    {"checkpoint_age", ColumnKind::kPeak},  // seconds since the last checkpoint
+}};
+
+inline constexpr size_t kTime = 0;
+inline constexpr size_t kLoss = 3;
+
+// What the server knows of a worker at that moment.
+enum class Activity : char {
+  kNone = ' ',  // there is none
+  kComputes = 'c',
+  kPushes = 'p',  // a part of its gradient has arrived
+  kWaits = 'w',   // it has contributed to the step, and waits for its end
+  kLost = 'l',    // its connection broke, and its lease runs
+};
+
+inline constexpr size_t kLanes = 16;  // workers whose own history is kept
+
+// NaN: unknown.
+struct Sample {
+  std::array<double, kColumns.size()> values;
+  std::array<float, kLanes> losses;
+  std::array<Activity, kLanes> activities;
+
+  Sample() {
+    values.fill(std::numeric_limits<double>::quiet_NaN());
+    losses.fill(std::numeric_limits<float>::quiet_NaN());
+    activities.fill(Activity::kNone);
+  }
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_WEB_HISTORY_SAMPLE_H_

@@ -1,0 +1,71 @@
+// The bytes of a history's file: back, damaged, cut, foreign.
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/web/history/history.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::_;
+using ::testing::SizeIs;
+
+History Filled() {
+  History history;
+  history.LaneOf("worker <0>", {});
+  for (int i = 0; i < 700; ++i) {
+    Sample sample;
+    sample.values[kTime] = 5000 + i;
+    sample.values[1] = i;
+    sample.losses[0] = 1.5F;
+    sample.activities[0] = Activity::kComputes;
+    history.Add(sample);
+  }
+  history.Add({5000, 7, "joined", "worker <0>"});
+  return history;
+}
+
+TEST(HistoryFileTest, ComesBackWithAllRowsThatWereOver) {
+  const History written = Filled();
+  History read;
+  ASSERT_THAT(read.Decode(written.Encode()), IsOk());
+  EXPECT_EQ(read.Encode(), written.Encode());
+  const std::vector<Sample> rows = read.Rows();
+  ASSERT_THAT(rows, SizeIs(written.Rows().size() - 1));  // the second of now was not over
+  EXPECT_EQ(rows.back().values[kTime], 5698);
+  EXPECT_EQ(rows.back().losses[0], 1.5F);
+  EXPECT_EQ(rows.back().activities[0], Activity::kComputes);
+  EXPECT_EQ(read.lanes()[0], "worker <0>");
+  ASSERT_THAT(read.events(), SizeIs(1));
+  EXPECT_EQ(read.events().front().step, 7);
+}
+
+TEST(HistoryFileTest, RefusesEveryCutAndLeavesTheHistoryAlone) {
+  const std::string bytes = Filled().Encode();
+  History read;
+  for (size_t size = 0; size < bytes.size(); size += size < 100 ? 1 : 4999) {
+    EXPECT_THAT(read.Decode(bytes.substr(0, size)), HasCode(absl::StatusCode::kDataLoss, _));
+  }
+  EXPECT_THAT(read.Rows(), SizeIs(0));
+}
+
+TEST(HistoryFileTest, RefusesEveryFlippedByte) {
+  const std::string bytes = Filled().Encode();
+  History read;
+  for (size_t at = 0; at < bytes.size(); at += at < 100 ? 1 : 4999) {
+    std::string flipped = bytes;
+    flipped[at] = static_cast<char>(flipped[at] ^ 0x10);
+    EXPECT_THAT(read.Decode(flipped), HasCode(absl::StatusCode::kDataLoss, _)) << at;
+  }
+}
+
+TEST(HistoryFileTest, RefusesBytesAfterTheEnd) {
+  History read;
+  EXPECT_THAT(read.Decode(absl::StrCat(Filled().Encode(), "x")),
+              HasCode(absl::StatusCode::kDataLoss, _));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,191 @@
+// The rows and events that a job makes, second by second.
+
+#include "server/web/history/job_watch.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+SessionRecord Worker(const std::string& name, uint64_t accepted = 0, float loss = 0) {
+  SessionRecord record;
+  record.worker = name;
+  record.joined = true;
+  record.accepted = accepted;
+  record.loss = loss;
+  return record;
+}
+
+// A job of which each Look() is a second later.
+class JobWatchTest : public ::testing::Test {
+ protected:
+  JobWatchTest() {
+    state_.now = absl::FromUnixSeconds(5000);
+    state_.incarnation = Incarnation(1);
+  }
+
+  const Sample& Look() {
+    watch_.Look(state_, sessions_, surroundings_, history_);
+    state_.now += absl::Seconds(1);
+    row_ = history_.Newest();
+    return row_;
+  }
+
+  double Value(const std::string& name) const {
+    for (size_t i = 0; i < kColumns.size(); ++i) {
+      if (name == kColumns[i].name) return row_.values[i];
+    }
+    ADD_FAILURE() << "no column " << name;
+    return 0;
+  }
+
+  // "kind: text" of each event.
+  std::vector<std::string> Events() const {
+    std::vector<std::string> events;
+    for (const HistoryEvent& event : history_.events()) {
+      events.push_back(event.kind + ": " + event.text);
+    }
+    return events;
+  }
+
+  ShardStatus state_;
+  std::vector<SessionRecord> sessions_;
+  Surroundings surroundings_;
+  History history_;
+  JobWatch watch_;
+  Sample row_;
+};
+
+TEST_F(JobWatchTest, MakesARowOfWhatTheShardReports) {
+  state_.step = Step(40);
+  Look();
+  state_.step = Step(52);
+  state_.learning_rate = 0.25;
+  state_.counters.accepted = 7;
+  state_.counters.stale = 3;
+  state_.traffic.wire_bytes_received = 1234;
+  state_.workers = 3;
+  state_.current.since = state_.now - absl::Seconds(4);
+  surroundings_.memory = 777;
+  Look();
+  EXPECT_EQ(Value("time"), 5001);
+  EXPECT_EQ(Value("step"), 52);
+  EXPECT_EQ(Value("steps_per_second"), 12);
+  EXPECT_EQ(Value("learning_rate"), 0.25);
+  EXPECT_EQ(Value("accepted"), 7);
+  EXPECT_EQ(Value("stale"), 3);
+  EXPECT_EQ(Value("wire_bytes_received"), 1234);
+  EXPECT_EQ(Value("workers"), 3);
+  EXPECT_EQ(Value("waiting"), 4);
+  EXPECT_EQ(Value("memory"), 777);
+  EXPECT_TRUE(std::isnan(Value("checkpoint_age")));
+}
+
+TEST_F(JobWatchTest, KnowsNoSpeedBeforeTheFirstStepAndAcrossIncarnations) {
+  Look();
+  Look();
+  EXPECT_TRUE(std::isnan(Value("steps_per_second")));
+  state_.step = Step(10);
+  Look();
+  EXPECT_EQ(Value("steps_per_second"), 10);
+  state_.incarnation = Incarnation(2);
+  state_.step = Step(5);
+  Look();
+  EXPECT_TRUE(std::isnan(Value("steps_per_second")));
+}
+
+TEST_F(JobWatchTest, TheLossIsTheMeanOfWorkersThatPushedSinceTheRowBefore) {
+  sessions_ = {Worker("a", 1, 2), Worker("b", 1, 4)};
+  Look();
+  EXPECT_EQ(Value("loss"), 3);
+  sessions_[0] = Worker("a", 2, 1);  // b has not pushed again
+  const Sample& row = Look();
+  EXPECT_EQ(Value("loss"), 1);
+  EXPECT_EQ(row.losses[0], 1);
+  EXPECT_TRUE(std::isnan(row.losses[1]));
+  Look();
+  EXPECT_TRUE(std::isnan(Value("loss")));
+}
+
+TEST_F(JobWatchTest, TellsWhatEachWorkerDoes) {
+  state_.step = Step(5);
+  sessions_ = {Worker("computes"), Worker("lost"), Worker("pushes"), Worker("waits")};
+  sessions_[1].presence = Presence::kLost;
+  sessions_[3].contributed = Step(5);
+  AwaitedWorker awaited;
+  awaited.worker = "pushes";
+  awaited.bytes_arrived = 100;
+  state_.current.awaited = {awaited};
+  Look();
+  std::vector<Activity> activities;
+  for (const WorkerRow& worker : watch_.workers()) activities.push_back(worker.activity);
+  EXPECT_THAT(activities, ElementsAre(Activity::kComputes, Activity::kLost, Activity::kPushes,
+                                      Activity::kWaits));
+  EXPECT_EQ(row_.activities[2], Activity::kPushes);
+  EXPECT_TRUE(watch_.workers()[2].awaited);
+}
+
+TEST_F(JobWatchTest, NotesWhoComesAndGoesOnce) {
+  sessions_ = {Worker("a")};
+  Look();
+  Look();
+  sessions_[0].presence = Presence::kLost;
+  Look();
+  sessions_[0].presence = Presence::kEvicted;
+  Look();
+  sessions_[0].presence = Presence::kPresent;
+  Look();
+  sessions_[0].presence = Presence::kLeft;
+  Look();
+  Look();
+  EXPECT_THAT(Events(), ElementsAre("server: the server has started", "joined: a", "lost: a",
+                                    "evicted: a", "joined: a", "left: a"));
+  EXPECT_THAT(watch_.workers(), IsEmpty());
+}
+
+TEST_F(JobWatchTest, AWorkerThatCameAndWentBetweenTwoLooksIsInTheEventsAndTheLoss) {
+  Look();
+  sessions_ = {Worker("brief", 3, 0.5)};
+  sessions_[0].presence = Presence::kLeft;
+  Look();
+  EXPECT_EQ(Value("loss"), 0.5);
+  EXPECT_THAT(Events(),
+              ElementsAre("server: the server has started", "joined: brief", "left: brief"));
+}
+
+TEST_F(JobWatchTest, NotesRestartsCheckpointsWarningsAndWhatAnOperatorChanges) {
+  state_.base_learning_rate = 0.5;
+  Look();
+  surroundings_.checkpoint = Step(20);
+  Look();
+  state_.warnings = {{WarningKind::kLossRises, Step(3), absl::nullopt, "the loss rises"}};
+  state_.base_learning_rate = 0.25;
+  Look();
+  Look();
+  EXPECT_EQ(Value("checkpoint_age"), 2);
+  state_.incarnation = Incarnation(2);
+  Look();
+  EXPECT_THAT(Events(), ElementsAre("server: the server has started",
+                                    "checkpoint: a checkpoint of step 20 is saved",
+                                    "rate: the learning rate is 0.25", "warning: the loss rises",
+                                    "server: the server has started again, as number 2"));
+}
+
+TEST_F(JobWatchTest, AThousandWorkersHaveAsManyLanesAsThereAre) {
+  for (int i = 0; i < 1000; ++i) sessions_.push_back(Worker("worker-" + std::to_string(i), 1, 2));
+  const Sample& row = Look();
+  EXPECT_THAT(watch_.workers(), SizeIs(1000));
+  EXPECT_EQ(Value("loss"), 2);
+  for (const float loss : row.losses) EXPECT_EQ(loss, 2);
+  EXPECT_THAT(history_.events(), SizeIs(History::kMostEvents));
+}
+
+}  // namespace
+}  // namespace sluice
