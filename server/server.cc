@@ -121,7 +121,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     const absl::Status placed = server->ChoosePrivateSocket();
     if (!placed.ok()) return placed;
   }
-  const absl::Status serves = server->ServeMetrics();
+  const absl::Status serves = server->ServeHttp();
   if (!serves.ok()) return serves;
   auto begun = ServerIncarnation::Start(server->options_, server->trace_.get());
   if (!begun.ok()) return begun.status();
@@ -137,21 +137,31 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
 }
 
 // Before the incarnation, which may take long to load a checkpoint: an address in use is told soon.
-absl::Status Server::ServeMetrics() {
-  if (!options_.metrics.has_value()) return absl::OkStatus();
+absl::Status Server::ServeHttp() {
+  if (options_.metrics.has_value()) http_.Add(*options_.metrics, MetricsRoutes());
+  if (options_.page.has_value()) {
+    page_ = MakePage();
+    http_.Add(*options_.page, page_->Routes());
+  }
+  const absl::Status listens = http_.Start();
+  if (!listens.ok()) return listens;
+  if (options_.metrics.has_value()) {
+    const HttpServer& listener = *http_.Of(kMetricsPath);
+    options_.metrics->address = listener.address();
+    LOG(INFO) << "metrics at " << absl::StripSuffix(listener.url(), "/") << kMetricsPath;
+  }
+  if (page_ != nullptr) LOG(INFO) << "the live page is at " << http_.Of("/")->url();
+  return absl::OkStatus();
+}
+
+std::vector<HttpRoute> Server::MetricsRoutes() {
   options_.shard.on_span = metrics_.BeginIncarnation();
   HttpRoute route;
   route.path = kMetricsPath;
   route.handle = [this](const HttpRequest&) {
     return HttpText(200, metrics_.Text(), ServerMetrics::kContentType);
   };
-  http_.Add(*options_.metrics, {route});
-  const absl::Status listens = http_.Start();
-  if (!listens.ok()) return listens;
-  const HttpServer& listener = *http_.Of(kMetricsPath);
-  options_.metrics->address = listener.address();
-  LOG(INFO) << "metrics at " << absl::StripSuffix(listener.url(), "/") << kMetricsPath;
-  return absl::OkStatus();
+  return {route};
 }
 
 void Server::TakeIncarnation(std::unique_ptr<ServerIncarnation> incarnation) {
@@ -178,6 +188,26 @@ absl::Status Server::ChoosePrivateSocket() {
   return absl::OkStatus();
 }
 
+std::unique_ptr<LivePage> Server::MakePage() const {
+  LivePageOptions page;
+  if (!options_.durable.directory.empty()) {
+    page.history_file = options_.durable.directory + "/page-history";
+    page.journals = options_.durable.durability == Durability::kJournal;
+  }
+  page.files = options_.files;
+  page.memory_limit = options_.memory_limit;
+  page.in_flight_limit = options_.shard.max_in_flight_bytes;
+  return std::make_unique<LivePage>(page);
+}
+
+LivePageInput Server::PageInput(const ShardStatus& state) const {
+  const Shard& shard = incarnation_->shard();
+  const DurableDirectory* const durable = incarnation_->durable();
+  const auto saved = durable == nullptr ? absl::nullopt : durable->last_saved();
+  return {state, shard.Sessions(), shard.results(),
+          saved.has_value() ? absl::make_optional(saved->step) : absl::nullopt};
+}
+
 int Server::Serve() {
   const absl::StatusOr<int> signal = AwaitEnd();
   if (!signal.ok()) {
@@ -195,6 +225,7 @@ int Server::Serve() {
   directory_.reset();
   incarnation_->Shutdown(DrainingError(), options_.grace);
   const absl::Status saved = SaveLast();
+  if (page_ != nullptr) page_->End(PageInput(shard.Describe()));
   const PushCounters counters = shard.Describe().counters;
   if (!counters.Balanced() || counters.in_progress > 0) {
     LOG(ERROR) << "the counters of pushes do not balance; this is a bug of the server";
@@ -218,6 +249,7 @@ absl::StatusOr<int> Server::AwaitEnd() {
     const ShardStatus state = shard.Describe();
     const absl::optional<std::string> waits = step_wait_log_.Look(state);
     if (waits.has_value()) LOG(WARNING) << *waits;
+    if (page_ != nullptr) page_->Look(state.now, [&] { return PageInput(state); });
     const bool trains = state.phase == Phase::kTraining && state.workers > 0;
     if (!state.goes_back || !trains) continue;
     const absl::StatusOr<bool> goes_on = GoBack(state);

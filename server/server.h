@@ -21,6 +21,7 @@
 #include "server/shard/shard.h"
 #include "server/step_wait_log.h"
 #include "server/web/http/http_server.h"
+#include "server/web/page/live_page.h"
 
 namespace sluice {
 
@@ -54,10 +55,13 @@ class Server {
  private:
   Server(ServerOptions options, std::unique_ptr<Trace> trace);
 
-  absl::Status ServeMetrics();
+  absl::Status ServeHttp();
+  std::vector<HttpRoute> MetricsRoutes();
   void TakeIncarnation(std::unique_ptr<ServerIncarnation> incarnation);
   void EndIncarnation();
   absl::Status ChoosePrivateSocket();
+  std::unique_ptr<LivePage> MakePage() const;
+  LivePageInput PageInput(const ShardStatus& state) const;
   absl::StatusOr<int> AwaitEnd();
   bool IsOver() const;
   absl::StatusOr<bool> GoBack(const ShardStatus& state);
@@ -72,6 +76,7 @@ class Server {
   std::unique_ptr<PrivateDirectory> directory_;
   ServerMetrics metrics_;
   std::unique_ptr<ServerIncarnation> incarnation_;  // null only after an error of GoBack()
+  std::unique_ptr<LivePage> page_;                  // or null
   HttpListeners http_;                              // reads the others, so it is destroyed first
   int returns_ = 0;                                 // how often it has gone back
 };

@@ -48,6 +48,9 @@ struct ServerOptions {
   FileSystem* files = &RealFileSystem();
   // Where /metrics is served; absent: nowhere.
   absl::optional<HttpOptions> metrics;
+  // Where the live page is served; absent: nowhere. Both may have one address.
+  absl::optional<HttpOptions> page;
+  uint64_t memory_limit = 0;  // bytes that this process may use; 0: unknown
   // The file of the server's trace; empty: none.
   std::string trace_file;
   Existing existing_trace = Existing::kEmptied;

@@ -118,6 +118,9 @@ void AddAddressFlags(CLI::App& group, ServerFlags& flags) {
                    "address on which to serve metrics for Prometheus, at /metrics: host:port or "
                    "[ipv6]:port, beyond loopback with TLS or a token (default: none)");
   AddSecurityFlags(group, flags.security);
+  group.add_option("--page", flags.page,
+                   "address on which to serve a page for browsers that shows the job as it runs, for "
+                   "example 127.0.0.1:8080; beyond loopback with TLS or a token (default: none)");
 }
 
 // The options of an HTTP listener at the address that `flag` names. `token` is the server's.
@@ -131,7 +134,7 @@ absl::StatusOr<HttpOptions> HttpOptionsFrom(const std::string& flag, const std::
   HttpOptions options;
   options.address = *std::move(address);
   options.token = token;
-  if (!options.address.IsLocal()) {
+  if (!options.address.IsLocal()) {  // on loopback plaintext is safe, and needs no certificate
     auto credentials = CredentialsFrom(security);
     if (!credentials.ok()) return credentials.status();
     options.credentials = *std::move(credentials);
@@ -203,6 +206,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
   options.limits.connections_of_one_address = flags.max_connections_per_address;
   options.limits.handshake = absl::Seconds(flags.handshake_timeout);
   options.threads = flags.threads.value_or(std::min(ThreadPool::UsableCores(), kMostThreads));
+  options.memory_limit = MemoryBytes();
   if (!flags.token_file.empty()) {
     auto token = ReadSecretFile(flags.token_file);
     if (!token.ok()) return token.status();
@@ -212,6 +216,11 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
     auto metrics = HttpOptionsFrom("--metrics", flags.metrics, flags.security, options.token);
     if (!metrics.ok()) return metrics.status();
     options.metrics = *std::move(metrics);
+  }
+  if (!flags.page.empty()) {
+    auto page = HttpOptionsFrom("--page", flags.page, flags.security, options.token);
+    if (!page.ok()) return page.status();
+    options.page = *std::move(page);
   }
   return options;
 }

@@ -40,6 +40,7 @@ struct ServerFlags {
   std::string token_file;
   std::string metrics;  // address; empty: none
   SecurityFlags security;
+  std::string page;   // address
   std::string trace;  // file; a worker has this flag too
   bool wait_for_more = false;
   uint32_t max_restarts = 0;                           // under mpirun; see launch.h

@@ -1,0 +1,194 @@
+// Charts of the history with uPlot. Lines differ in dashes, not in colour alone; events are marks.
+
+import { quantile, smoothed } from '/series.js';
+import { bytes, number } from '/panels.js';
+
+const DASHES = [[], [8, 4], [2, 3], [12, 4, 2, 4], [5, 5], [1, 4]];
+const HEIGHT = 190;
+const MARKS = { joined: '+', left: '−', lost: '?', evicted: '×', policy: 'P', rate: 'R', checkpoint: 'C', warning: '!', server: 'S' };
+
+const DISPOSITIONS = ['accepted', 'stale', 'skipped', 'duplicate', 'rejected', 'aborted'];
+
+function color(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+function line(label, index, width = 1.5) {
+  return { label, stroke: color(`c${index % 6}`), dash: DASHES[index % 6], width, spanGaps: true, points: { size: 4 } };
+}
+
+// Each has a title, its series for the shown part, and what to say beside the title.
+const CHARTS = [
+  { id: 'loss', title: 'Loss', byStep: true, read: readLoss },
+  {
+    id: 'speed', title: 'Steps per second',
+    read: (series, begin) => {
+      const rates = series.column('steps_per_second', begin);
+      const median = quantile(rates, 0.5);
+      const slow = quantile(rates, 0.01);
+      const note = median === null ? '' : `median ${number(median)}, slowest 1 %: ${number(slow)}` +
+        (slow > 0 ? ` (p99 of a step ${number(1000 / slow)} ms)` : '');
+      return { lines: [line('steps/s', 0)], data: [rates], note };
+    },
+  },
+  {
+    id: 'rate', title: 'Learning rate', byStep: true,
+    read: (series, begin) => ({ lines: [line('learning rate', 0)], data: [series.column('learning_rate', begin)] }),
+  },
+  {
+    id: 'waiting', title: 'Time that the current step has waited, s',
+    read: (series, begin) => ({ lines: [line('seconds', 1)], data: [series.column('waiting', begin)] }),
+  },
+  {
+    id: 'dispositions', title: 'Pushes per second',
+    read: (series, begin) => ({
+      lines: DISPOSITIONS.map((name, i) => line(name, i)),
+      data: DISPOSITIONS.map((name) => series.rate(name, begin)),
+    }),
+  },
+  {
+    id: 'traffic', title: 'Bytes per second on the wire', format: bytes,
+    read: (series, begin) => ({
+      lines: [line('received', 0), line('sent', 1)],
+      data: ['wire_bytes_received', 'wire_bytes_sent'].map((name) => series.rate(name, begin)),
+    }),
+  },
+  {
+    id: 'memory', title: 'Memory of the server', format: bytes,
+    read: (series, begin) => ({ lines: [line('memory', 0)], data: [series.column('memory', begin)] }),
+  },
+  {
+    id: 'queue', title: 'Pushes that arrive or are queued',
+    read: (series, begin) => ({ lines: [line('pushes', 2)], data: [series.column('in_progress', begin)] }),
+  },
+];
+
+function readLoss(series, begin) {
+  const mean = series.column('loss', begin);
+  const lines = [line('mean', 5, 1), line('smoothed', 0, 2.5)];
+  const data = [mean, smoothed(mean)];
+  const named = series.lanes.filter((lane) => lane.losses.some((loss) => loss !== null));
+  if (named.length > 1) {
+    named.slice(0, 8).forEach((lane, i) => {
+      lines.push({ ...line(lane.name, i + 1, 1), alpha: 0.8 });
+      data.push(lane.losses.slice(begin));
+    });
+  }
+  const last = data[1].findLast((value) => value !== null);
+  return { lines, data, note: last === undefined ? 'no worker has reported one' : `smoothed ${number(last)}` };
+}
+
+// A mark at each event: a dashed line, and its letter above.
+function drawEvents(chart, events, axis) {
+  const { ctx, bbox } = chart;
+  ctx.save();
+  ctx.strokeStyle = color('dim');
+  ctx.fillStyle = color('dim');
+  ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textAlign = 'center';
+  ctx.setLineDash([3 * devicePixelRatio, 5 * devicePixelRatio]);
+  let free = -Infinity;
+  for (const event of events) {
+    const x = Math.round(chart.valToPos(event[axis], 'x', true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.globalAlpha = 0.5;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.globalAlpha = 1;
+    if (x < free) continue;
+    ctx.fillText(MARKS[event.kind] ?? '·', x, bbox.top - 3 * devicePixelRatio);
+    free = x + 10 * devicePixelRatio;
+  }
+  ctx.restore();
+}
+
+class Chart {
+  constructor(parent, kind) {
+    this.kind = kind;
+    this.root = document.createElement('section');
+    this.root.className = 'panel';
+    this.root.id = `chart-${kind.id}`;
+    const title = document.createElement('h2');
+    title.textContent = `${kind.title} `;
+    this.note = document.createElement('small');
+    title.append(this.note);
+    this.place = document.createElement('div');
+    this.place.setAttribute('role', 'img');
+    this.root.append(title, this.place);
+    parent.append(this.root);
+  }
+
+  draw(series, begin, axis) {
+    const kind = this.kind;
+    const by = kind.byStep ? axis : 'time';
+    const { lines, data, note } = kind.read(series, begin);
+    this.note.textContent = note ?? '';
+    this.place.setAttribute('aria-label', `${kind.title}. ${note ?? ''}`);
+    const all = [series.column(by, begin), ...data];
+    const key = `${by} ${lines.map((one) => one.label).join('|')}`;
+    if (this.plot && this.key === key) {
+      this.events = series.events;
+      this.plot.setData(all);
+      return;
+    }
+    this.plot?.destroy();
+    this.key = key;
+    this.events = series.events;
+    this.plot = new uPlot(this.options(by, lines), all, this.place); // eslint-disable-line no-undef
+  }
+
+  options(by, lines) {
+    const axis = { stroke: color('dim'), grid: { stroke: color('grid'), width: 1 }, ticks: { stroke: color('grid') } };
+    const format = this.kind.format ?? number;
+    return {
+      width: this.width(), height: HEIGHT,
+      padding: [14, 8, 0, 0],
+      scales: { x: { time: by === 'time' }, y: { range: (_, low, high) => rangeOf(low, high) } },
+      series: [{ label: by }, ...lines],
+      axes: [axis, { ...axis, size: 60, values: (_, values) => values.map((value) => format(value)) }],
+      legend: { show: lines.length > 1, live: false },
+      cursor: { drag: { x: false, y: false } },
+      hooks: { draw: [(chart) => drawEvents(chart, this.events, by)] },
+    };
+  }
+
+  width() {
+    return Math.max(200, this.place.clientWidth);
+  }
+
+  resize() {
+    this.plot?.setSize({ width: this.width(), height: HEIGHT });
+  }
+
+  forget() {
+    this.key = '';
+  }
+}
+
+// From 0 where nothing is negative, and never of no height.
+function rangeOf(low, high) {
+  if (low === null || !Number.isFinite(low)) return [0, 1];
+  const bottom = Math.min(0, low);
+  const top = high > bottom ? high + (high - bottom) * 0.05 : bottom + 1;
+  return [bottom, top];
+}
+
+export class Charts {
+  constructor(parent) {
+    this.charts = CHARTS.map((kind) => new Chart(parent, kind));
+    new ResizeObserver(() => this.charts.forEach((chart) => chart.resize())).observe(parent);
+  }
+
+  draw(series, begin, axis) {
+    for (const chart of this.charts) chart.draw(series, begin, axis);
+  }
+
+  // With the colours of another theme.
+  repaint() {
+    for (const chart of this.charts) chart.forget();
+  }
+}
+
+export { color };

@@ -1,0 +1,87 @@
+// Loads the history, follows the server's events, and draws. Nothing is stored in the browser.
+
+import { Charts, color } from '/charts.js';
+import { showLanes, showState } from '/panels.js';
+import { Series } from '/series.js';
+
+const RETRY_MS = 1000;
+const at = (id) => document.getElementById(id);
+const chosen = (name) => document.querySelector(`input[name=${name}]:checked`).value;
+
+const charts = new Charts(at('charts'));
+let token = '';
+let series = null;
+let state = null;
+let asked = false; // a frame is due
+
+function headers() {
+  return token ? { Authorization: `Bearer ${token}` } : {};
+}
+
+async function ask(path) {
+  const response = await fetch(path, { headers: headers(), cache: 'no-store' });
+  if (response.status === 401) at('login').hidden = false;
+  if (!response.ok) throw new Error(`${path}: ${response.status}`);
+  at('login').hidden = true;
+  return response;
+}
+
+function draw() {
+  asked = false;
+  if (series === null || state === null) return;
+  const begin = series.begin(Number(chosen('span')));
+  showState(state, series);
+  showLanes(series, begin, color);
+  charts.draw(series, begin, chosen('axis'));
+}
+
+function drawSoon() {
+  if (asked) return;
+  asked = true;
+  requestAnimationFrame(draw);
+}
+
+function take(next) {
+  state = next;
+  series.add(next);
+  at('link').textContent = 'live';
+  drawSoon();
+}
+
+// One event of the stream is "data: JSON" and an empty line.
+async function follow() {
+  const response = await ask('/api/events');
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    text += value;
+    const events = text.split('\n\n');
+    text = events.pop();
+    for (const event of events) take(JSON.parse(event.slice('data: '.length)));
+  }
+}
+
+async function run() {
+  for (;;) {
+    try {
+      series = new Series(await (await ask('/api/history')).json());
+      take(await (await ask('/api/state')).json());
+      await follow();
+    } catch (error) {
+      at('link').title = String(error);
+    }
+    at('link').textContent = state === null ? 'no connection yet; trying again' : 'the server does not answer; this is its last state';
+    await new Promise((resolve) => { setTimeout(resolve, RETRY_MS); });
+  }
+}
+
+for (const name of ['choices', 'axes']) at(name).addEventListener('change', drawSoon);
+at('enter').addEventListener('click', () => { token = at('token').value; });
+at('token').addEventListener('keydown', (event) => { if (event.key === 'Enter') token = at('token').value; });
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { charts.repaint(); drawSoon(); });
+addEventListener('resize', drawSoon);
+// The tests read what is drawn.
+globalThis.sluicePage = { get series() { return series; }, get state() { return state; } };
+run();

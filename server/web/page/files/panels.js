@@ -1,0 +1,210 @@
+// The parts of the page that are no charts. What comes from the server is text, never markup.
+
+const STATES = { c: 'computes', p: 'pushes', w: 'waits', l: 'lost', ' ': '' };
+const HEIGHTS = { c: 1, p: 0.7, w: 0.3, l: 0.15 };
+const COLORS = { c: 'c0', p: 'c2', w: 'c5', l: 'bad' };
+const at = (id) => document.getElementById(id);
+
+export function number(value) {
+  if (value === null || value === undefined) return '–';
+  if (value === 0) return '0';
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-4) return value.toExponential(2);
+  if (Number.isInteger(value)) return String(value);
+  return String(Number(value.toPrecision(4)));
+}
+
+export function bytes(value) {
+  if (value === null || value === undefined) return '–';
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  let unit = 0;
+  while (Math.abs(value) >= 1000 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${Number(value.toPrecision(3))} ${units[unit]}`;
+}
+
+export function duration(seconds) {
+  if (seconds < 90) return `${number(Math.round(seconds * 10) / 10)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172800) return `${number(Math.round(seconds / 360) / 10)} h`;
+  return `${Math.round(seconds / 86400)} d`;
+}
+
+// Puts rows of [name, value] into a list of definitions.
+function fill(list, rows) {
+  list.replaceChildren(...rows.map(([name, value]) => {
+    const row = document.createElement('div');
+    const term = document.createElement('dt');
+    const data = document.createElement('dd');
+    term.textContent = name;
+    data.textContent = value;
+    row.append(term, data);
+    return row;
+  }));
+}
+
+function showHead(state) {
+  at('job').textContent = state.job;
+  at('phase').textContent = state.diverged ? 'diverged' : state.phase;
+  document.title = `${state.phase} · step ${state.step} · Sluice`;
+  fill(at('facts'), [
+    ['step', state.step],
+    ['steps/s', number(state.row.steps_per_second)],
+    ['workers', state.phase === 'waiting for workers' ? `${state.workers} of ${state.expected_workers}` : state.workers],
+    ['mode', state.mode],
+    ['learning rate', state.learning_rate > 0 ? number(state.learning_rate) : 'of the workers'],
+    ['running for', duration(state.uptime)],
+    ...Object.entries(state.results).map(([name, value]) => [name, number(value)]),
+  ]);
+}
+
+function showAwaited(state) {
+  const step = state.current;
+  const names = step.awaited.map((one) => `${one.worker} (last seen ${duration(one.since_last_seen)} ago, ` +
+    `${bytes(one.bytes_arrived)} of its push here)`);
+  const more = step.missing - step.awaited.length - step.absent;
+  if (more > 0) names.push(`${more} more`);
+  if (step.absent > 0) names.push(`${step.absent} that have not joined yet`);
+  const waits = step.waiting !== null && step.waiting >= 1;
+  at('awaited').hidden = !waits || names.length === 0;
+  if (waits) at('awaited').textContent = `Step ${state.step} has waited ${duration(step.waiting)} for ${names.join(', ')}.`;
+}
+
+function showWarnings(state) {
+  at('warnings').hidden = state.warnings.length === 0;
+  at('warnings').replaceChildren(...state.warnings.map((warning) => {
+    const item = document.createElement('li');
+    item.textContent = `Warning since step ${warning.since}` +
+      `${warning.over === null ? '' : `, over at step ${warning.over}`}: ${warning.text}`;
+    return item;
+  }));
+}
+
+function cell(text) {
+  const made = document.createElement('td');
+  made.textContent = text;
+  return made;
+}
+
+function showWorkers(state) {
+  const waits = state.current.waiting !== null && state.current.waiting >= 1;
+  const { activities, losses, workers } = state.summary;
+  const parts = Object.entries(activities).map(([key, count]) => `${count} ${STATES[key]}`);
+  if (losses) parts.push(`loss ${number(losses[0])} to ${number(losses[2])}, median ${number(losses[1])}`);
+  at('summary').textContent = parts.join(' · ');
+  at('workers').replaceChildren(...state.table.map((worker) => {
+    const row = document.createElement('tr');
+    const awaited = worker.awaited && waits;
+    row.className = awaited ? 'awaited' : '';
+    row.append(...[worker.name, (awaited ? 'awaited, ' : '') + STATES[worker.activity], worker.lag, worker.accepted,
+      worker.stale, worker.loss === 0 ? '–' : number(worker.loss), worker.since_push < 0 ? '–' : `${duration(worker.since_push)} ago`].map(cell));
+    return row;
+  }));
+  at('unlisted').hidden = workers <= state.table.length;
+  at('unlisted').textContent = `${workers - state.table.length} more workers are not listed. First come those that are ` +
+    'awaited, then those that are furthest behind, then the newest.';
+}
+
+function showStaleness(state) {
+  const { counts, bound, mean, max } = state.staleness;
+  at('staleness-title').textContent = `mean ${number(mean)}, largest ${max}` + (bound === null ? ', no bound' : `, bound ${bound}`);
+  const last = Math.max(bound ?? 0, counts.findLastIndex((count) => count > 0), 3);
+  const most = Math.max(1, ...counts);
+  at('staleness').replaceChildren(...counts.slice(0, last + 1).map((count, staleness) => {
+    const item = document.createElement('li');
+    const bar = document.createElement('i');
+    bar.style.height = `${(100 * count) / most}px`;
+    item.className = bound === null ? '' : staleness === bound ? 'bound' : staleness > bound ? 'beyond' : '';
+    const label = staleness === counts.length - 1 ? `${staleness}+` : staleness;
+    item.append(number(count), bar, String(label));
+    item.title = `${count} gradients of staleness ${label}`;
+    return item;
+  }));
+}
+
+function showResources(state) {
+  const row = state.row;
+  const moved = (plain, wire) => `${bytes(wire)} on the wire for ${bytes(plain)}`;
+  const list = (kinds) => Object.entries(kinds).map(([name, count]) => `${name} × ${count}`).join(', ') || '–';
+  const saved = state.checkpoint === null ? 'none yet' : `step ${state.checkpoint}, ${duration(row.checkpoint_age ?? 0)} ago`;
+  fill(at('resources'), [
+    ['memory of the server', bytes(row.memory) + (state.memory_limit > 0 ? ` of ${bytes(state.memory_limit)}` : '')],
+    ['in-flight limit', state.in_flight_limit > 0 ? `at most ${bytes(state.in_flight_limit)}` : 'none'],
+    ['pushes in progress', state.pushes.in_progress],
+    ['pulls that wait', state.waiting_pulls],
+    ['received', moved(row.bytes_received, row.wire_bytes_received)],
+    ['sent', moved(row.bytes_sent, row.wire_bytes_sent)],
+    ['encoding of gradients', list(state.encodings.push)],
+    ['encoding of parameters', list(state.encodings.pull)],
+    ['parameters', `${bytes(4 * state.elements)} in ${state.tensors} tensors`],
+    ['last checkpoint', state.saves ? saved : 'this server saves none'],
+    ['journal', state.journal ? 'every step' : 'none'],
+    ['incarnation', state.incarnation + (state.lost_steps > 0 ? `, ${state.lost_steps} steps were lost` : '')],
+  ]);
+}
+
+function showEvents(series) {
+  at('events').replaceChildren(...series.events.slice(-60).reverse().map((event) => {
+    const item = document.createElement('li');
+    const time = document.createElement('time');
+    const kind = document.createElement('b');
+    time.textContent = `${new Date(event.time * 1000).toLocaleTimeString()} · step ${event.step}`;
+    kind.textContent = event.kind;
+    item.append(time, kind, event.text);
+    return item;
+  }));
+}
+
+export function showState(state, series) {
+  showHead(state);
+  showAwaited(state);
+  showWarnings(state);
+  showWorkers(state);
+  showStaleness(state);
+  fill(at('pushes'), Object.entries(state.pushes).map(([name, count]) => [name.replace('_', ' '), count]));
+  showResources(state);
+  showEvents(series);
+}
+
+// A lane for each worker: the higher the block, the more it does.
+export function showLanes(series, begin, color) {
+  const lanes = series.lanes.filter((lane) => lane.name !== '');
+  at('lane-key').textContent = lanes.length === 0 ? '' :
+    'A second of a worker: full height: it computes or we have not heard of it since · two thirds: its push arrives · ' +
+    'a third: it waits for the step · a line: its connection is lost';
+  const place = at('lanes');
+  while (place.children.length > lanes.length) place.lastChild.remove();
+  lanes.forEach((lane, i) => drawLane(place.children[i] ?? addLane(place), lane, begin, color));
+}
+
+function addLane(place) {
+  const row = document.createElement('div');
+  row.className = 'lane';
+  row.append(document.createElement('span'), document.createElement('canvas'));
+  place.append(row);
+  return row;
+}
+
+function drawLane(row, lane, begin, color) {
+  const [name, canvas] = row.children;
+  name.textContent = lane.name;
+  name.title = lane.name;
+  canvas.setAttribute('role', 'img');
+  canvas.setAttribute('aria-label', `${lane.name}: now ${STATES[lane.activities.at(-1)] || 'gone'}`);
+  const width = Math.max(1, Math.round(canvas.clientWidth * devicePixelRatio));
+  const height = Math.round(16 * devicePixelRatio);
+  canvas.width = width;
+  canvas.height = height;
+  const shown = lane.activities.slice(begin);
+  const paint = canvas.getContext('2d');
+  [...shown].forEach((activity, i) => {
+    if (!(activity in HEIGHTS)) return;
+    const left = Math.floor((i * width) / shown.length);
+    const right = Math.ceil(((i + 1) * width) / shown.length);
+    const tall = Math.max(1, Math.round(height * HEIGHTS[activity]));
+    paint.fillStyle = color(COLORS[activity]);
+    paint.fillRect(left, height - tall, right - left, tall);
+  });
+}

@@ -1,0 +1,102 @@
+// The rows of the job's history, as columns, and what can be computed from them.
+
+const KEPT = 4000; // rows in this page
+
+export class Series {
+  constructor(history) {
+    this.columns = history.columns ?? {};
+    this.columns.time ??= [];
+    this.lanes = history.lanes;
+    this.events = history.events;
+  }
+
+  get times() {
+    return this.columns.time;
+  }
+
+  // Adds the newest row of a state. Returns false if it was there already.
+  add(state) {
+    const row = state.row;
+    const last = this.times.at(-1);
+    if (last !== undefined && row.time <= last) return false;
+    for (const name of Object.keys(row)) {
+      if (name !== 'losses' && name !== 'activities') (this.columns[name] ??= []).push(row[name]);
+    }
+    this.lanes.forEach((lane, i) => {
+      if (lane.name !== state.lanes[i]) {
+        lane.name = state.lanes[i];
+        lane.losses = lane.losses.map(() => null);
+        lane.activities = ' '.repeat(lane.activities.length);
+      }
+      lane.losses.push(row.losses[i]);
+      lane.activities += row.activities[i];
+    });
+    if (this.times.length > KEPT) this.dropOldest();
+    this.addEvents(state.events);
+    return true;
+  }
+
+  dropOldest() {
+    for (const values of Object.values(this.columns)) values.shift();
+    for (const lane of this.lanes) {
+      lane.losses.shift();
+      lane.activities = lane.activities.slice(1);
+    }
+  }
+
+  addEvents(newest) {
+    const seen = new Set(this.events.map(keyOf));
+    for (const event of newest.filter((one) => !seen.has(keyOf(one)))) {
+      // As in the server's history: of checkpoints that follow each other only the last one stays.
+      if (event.kind === 'checkpoint' && this.events.at(-1)?.kind === 'checkpoint') this.events.pop();
+      this.events.push(event);
+    }
+    this.events = this.events.slice(-200);
+  }
+
+  // The index of the first row that is not older than so many seconds before the newest.
+  begin(span) {
+    const from = (this.times.at(-1) ?? 0) - span;
+    let low = 0;
+    let high = this.times.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.times[middle] < from) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  column(name, begin) {
+    return (this.columns[name] ?? []).slice(begin);
+  }
+
+  // How fast a counter grows, per second. Unknown where it has begun anew.
+  rate(name, begin) {
+    const values = this.columns[name] ?? [];
+    return this.times.slice(begin).map((time, i) => {
+      const at = begin + i;
+      if (at === 0) return null;
+      const grown = values[at] - values[at - 1];
+      return grown < 0 ? null : grown / (time - this.times[at - 1]);
+    });
+  }
+}
+
+function keyOf(event) {
+  return `${event.time} ${event.kind} ${event.text}`;
+}
+
+// The exponential moving average with a weight of a tenth for each new value.
+export function smoothed(values) {
+  let average = null;
+  return values.map((value) => {
+    if (value !== null) average = average === null ? value : average + (value - average) / 10;
+    return average;
+  });
+}
+
+export function quantile(values, share) {
+  const sorted = values.filter((value) => value !== null).sort((a, b) => a - b);
+  return sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] : null;
+}

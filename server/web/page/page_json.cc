@@ -1,0 +1,241 @@
+#include "server/web/page/page_json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "server/policy/mode_options.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::json;
+
+// The text of a number with the digits that a float has, as JSON; null for NaN.
+Json Short(float value) {
+  if (!std::isfinite(value)) return nullptr;
+  const double scale = value == 0 ? 1 : std::pow(10, 5 - std::floor(std::log10(std::fabs(value))));
+  return std::round(double{value} * scale) / scale;
+}
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+const char* NameOfPhase(Phase phase) {
+  switch (phase) {
+    case Phase::kTraining:
+      return "training";
+    case Phase::kFinished:
+      return "finished";
+    case Phase::kDraining:
+      return "draining";
+    case Phase::kWaitingForWorkers:
+      break;
+  }
+  return "waiting for workers";
+}
+
+std::string NameOf(Activity activity) { return std::string(1, static_cast<char>(activity)); }
+
+Json CurrentStep(const ShardStatus& state) {
+  const StepState& step = state.current;
+  Json awaited = Json::array();
+  for (const AwaitedWorker& worker : step.awaited) {
+    awaited.push_back({{"worker", worker.worker},
+                       {"since_last_seen", absl::ToDoubleSeconds(worker.since_last_seen)},
+                       {"lag", worker.lag},
+                       {"bytes_arrived", worker.bytes_arrived}});
+  }
+  Json waiting = nullptr;
+  if (step.since.has_value()) waiting = absl::ToDoubleSeconds(state.now - *step.since);
+  return {{"accumulated", step.accumulated}, {"required", step.required}, {"missing", step.missing},
+          {"absent", step.absent},           {"waiting", waiting},        {"awaited", awaited}};
+}
+
+Json Pushes(const PushCounters& counters) {
+  return {{"received", counters.received},   {"accepted", counters.accepted},
+          {"stale", counters.stale},         {"skipped", counters.skipped},
+          {"duplicate", counters.duplicate}, {"rejected", counters.rejected},
+          {"aborted", counters.aborted},     {"in_progress", counters.in_progress}};
+}
+
+Json Staleness(const ShardStatus& state) {
+  Json bound = nullptr;
+  const ConsistencyMode mode = state.consistency.mode;
+  if (mode == ConsistencyMode::kSync || mode == ConsistencyMode::kBackup) bound = 0;
+  if (mode == ConsistencyMode::kBounded && state.consistency.max_staleness.has_value()) {
+    bound = *state.consistency.max_staleness;
+  }
+  return {{"counts", state.staleness.counts()},
+          {"mean", state.staleness.mean()},
+          {"max", state.staleness.max()},
+          {"bound", bound}};
+}
+
+Json Warnings(const std::vector<TrainingWarning>& warnings) {
+  Json list = Json::array();
+  for (const TrainingWarning& warning : warnings) {
+    Json one = {{"since", warning.since.value()}, {"text", warning.text}};
+    one["over"] = warning.over.has_value() ? Json(warning.over->value()) : Json(nullptr);
+    list.push_back(one);
+  }
+  return list;
+}
+
+// How many workers use each encoding.
+Json Encodings(const std::vector<SessionRecord>& sessions) {
+  std::map<std::string, int> push;
+  std::map<std::string, int> pull;
+  for (const SessionRecord& record : sessions) {
+    if (record.role != SessionRole::kWorker || !record.alive()) continue;
+    ++push[record.push_encoding.empty() ? "float32" : record.push_encoding];
+    ++pull[record.pull_encoding.empty() ? "float32" : record.pull_encoding];
+    if (push.size() + pull.size() > 20) break;
+  }
+  return {{"push", push}, {"pull", pull}};
+}
+
+// Those that matter most come first.
+std::vector<WorkerRow> MostImportant(std::vector<WorkerRow> workers) {
+  const auto before = [](const WorkerRow& a, const WorkerRow& b) {
+    if (a.awaited != b.awaited) return a.awaited;
+    if (a.lag != b.lag) return a.lag > b.lag;
+    if (a.joined != b.joined) return a.joined > b.joined;
+    return a.name < b.name;
+  };
+  const size_t count = std::min(workers.size(), LivePage::kMostWorkers);
+  std::partial_sort(workers.begin(), workers.begin() + static_cast<ptrdiff_t>(count), workers.end(),
+                    before);
+  workers.resize(count);
+  return workers;
+}
+
+Json Table(const std::vector<WorkerRow>& workers, const History& history) {
+  Json rows = Json::array();
+  for (const WorkerRow& worker : MostImportant(workers)) {
+    const auto& lanes = history.lanes();
+    const auto lane = std::find(lanes.begin(), lanes.end(), worker.name);
+    rows.push_back({{"name", worker.name},
+                    {"activity", NameOf(worker.activity)},
+                    {"awaited", worker.awaited},
+                    {"lag", worker.lag},
+                    {"accepted", worker.accepted},
+                    {"stale", worker.stale},
+                    {"loss", Short(worker.loss)},
+                    {"since_push", worker.seconds_since_push},
+                    {"lane", lane == lanes.end() ? -1 : lane - lanes.begin()}});
+  }
+  return rows;
+}
+
+// How many workers do what, and the range of their losses.
+Json Summary(const std::vector<WorkerRow>& workers) {
+  std::map<std::string, int> activities;
+  std::vector<float> losses;
+  for (const WorkerRow& worker : workers) {
+    ++activities[NameOf(worker.activity)];
+    if (std::isfinite(worker.loss) && worker.loss != 0) losses.push_back(worker.loss);
+  }
+  std::sort(losses.begin(), losses.end());
+  Json summary = {{"workers", workers.size()}, {"activities", activities}};
+  if (losses.empty()) return summary;
+  summary["losses"] = {Short(losses.front()), Short(losses[losses.size() / 2]),
+                       Short(losses.back())};
+  return summary;
+}
+
+Json RowOf(const Sample& sample) {
+  Json row;
+  for (size_t i = 0; i < kColumns.size(); ++i) row[kColumns[i].name] = sample.values[i];
+  Json losses = Json::array();
+  std::string activities;
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    losses.push_back(Short(sample.losses[lane]));
+    activities.push_back(static_cast<char>(sample.activities[lane]));
+  }
+  row["losses"] = losses;
+  row["activities"] = activities;
+  return row;
+}
+
+Json Events(const History& history, size_t most) {
+  Json events = Json::array();
+  const auto& all = history.events();
+  for (size_t i = all.size() - std::min(most, all.size()); i < all.size(); ++i) {
+    events.push_back({{"time", all[i].time},
+                      {"step", all[i].step},
+                      {"kind", all[i].kind},
+                      {"text", all[i].text}});
+  }
+  return events;
+}
+
+}  // namespace
+
+std::string StateJson(const LivePageInput& input, const LivePageOptions& options,
+                      const std::vector<WorkerRow>& workers, const History& history) {
+  constexpr size_t kNewestEvents = 20;
+  const ShardStatus& state = input.state;
+  const Sample newest = history.Newest();
+  Json json = {{"job", state.job_id},
+               {"incarnation", state.incarnation.value()},
+               {"phase", NameOfPhase(state.phase)},
+               {"diverged", state.diverged},
+               {"step", state.step.value()},
+               {"mode", DescribeMode(state.consistency)},
+               {"uptime", absl::ToDoubleSeconds(state.uptime)},
+               {"learning_rate", state.learning_rate},
+               {"tensors", state.tensors},
+               {"elements", state.elements},
+               {"workers", state.workers},
+               {"expected_workers", state.expected_workers},
+               {"observers", state.observers},
+               {"waiting_pulls", state.waiting_pulls},
+               {"current", CurrentStep(state)},
+               {"pushes", Pushes(state.counters)},
+               {"staleness", Staleness(state)},
+               {"warnings", Warnings(state.warnings)},
+               {"encodings", Encodings(input.sessions)},
+               {"results", input.results},
+               {"lost_steps", state.lost_steps},
+               {"memory_limit", options.memory_limit},
+               {"in_flight_limit", options.in_flight_limit},
+               {"journal", options.journals},
+               {"saves", !options.history_file.empty()}};
+  json["checkpoint"] =
+      input.checkpoint.has_value() ? Json(input.checkpoint->value()) : Json(nullptr);
+  json["lanes"] = history.lanes();
+  json["table"] = Table(workers, history);
+  json["summary"] = Summary(workers);
+  json["row"] = RowOf(newest);
+  json["events"] = Events(history, kNewestEvents);
+  return Dump(json);
+}
+
+std::string HistoryJson(const History& history) {
+  const std::vector<Sample> rows = history.Rows();
+  Json columns;
+  for (size_t i = 0; i < kColumns.size(); ++i) {
+    Json values = Json::array();
+    for (const Sample& row : rows) values.push_back(row.values[i]);
+    columns[kColumns[i].name] = std::move(values);
+  }
+  Json lanes = Json::array();
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    Json losses = Json::array();
+    std::string activities;
+    for (const Sample& row : rows) {
+      losses.push_back(Short(row.losses[lane]));
+      activities.push_back(static_cast<char>(row.activities[lane]));
+    }
+    lanes.push_back(
+        {{"name", history.lanes()[lane]}, {"losses", losses}, {"activities", activities}});
+  }
+  return Dump(
+      {{"columns", columns}, {"lanes", lanes}, {"events", Events(history, History::kMostEvents)}});
+}
+
+}  // namespace sluice

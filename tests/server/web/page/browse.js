@@ -1,0 +1,47 @@
+// Opens the page in Chromium, waits until it shows a state, and prints as JSON what it holds and has done.
+//
+//   node browse.js '{"url": …, "until": JavaScript of `state`, "read": JavaScript, "shots": prefix of PNGs}'
+
+const { chromium } = require('playwright-core');
+
+const PATIENCE_MS = 40000;
+const VIEWS = [['light', 1280], ['light', 390], ['dark', 1280], ['dark', 390]];
+
+// The page's rules forbid Playwright's own waiting, which evaluates text in the page.
+async function reach(page, expression) {
+  const deadline = Date.now() + PATIENCE_MS;
+  while (!await page.evaluate(expression)) {
+    if (Date.now() > deadline) throw new Error(`never came: ${expression}`);
+    await page.waitForTimeout(100);
+  }
+}
+
+async function main() {
+  const task = JSON.parse(process.argv[2]);
+  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  const said = [];
+  const hosts = new Set();
+  page.on('console', (message) => { if (message.type() === 'error') said.push(message.text()); });
+  page.on('pageerror', (error) => said.push(String(error)));
+  page.on('dialog', (dialog) => { said.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+  page.on('request', (request) => hosts.add(new URL(request.url()).host));
+  await page.goto(task.url);
+  await reach(page, `(() => { const state = globalThis.sluicePage?.state ?? null; return state !== null && (${task.until}); })()`);
+  const read = await page.evaluate(task.read ?? '({})');
+  const wide = [];
+  for (const [colorScheme, width] of task.shots || task.narrow ? VIEWS : []) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height: 900 });
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+    wide.push(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
+    if (task.shots) await page.screenshot({ path: `${task.shots}-${colorScheme}-${width}.png`, fullPage: true });
+  }
+  await browser.close();
+  console.log(JSON.stringify({ read, said, hosts: [...hosts], wide }));
+}
+
+main().catch((error) => {
+  console.error(`browse.js: ${error.stack}`);
+  process.exit(1);
+});

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""The live page of a real job, as a real browser shows it, and as the Inspector counts it."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path[:0] = [os.path.join(HERE, *["..", "..", "..", part]) for part in ("worker/examples", "testing")]
+# pylint: disable=wrong-import-position
+import example_job  # noqa: E402
+import recorded_tests  # noqa: E402
+from example_job import CACHE, PATIENCE, stubs  # noqa: E402
+
+BROWSER = "/usr/bin/chromium"
+DRIVER = os.path.join(CACHE, "sluice/page-test/node_modules")  # as tools/setup has it
+EVIL = "<img src=x onerror=alert(1)>"
+NOBODY_LEFT = "state.phase === 'finished'"
+EVERYTHING = """({
+  state: sluicePage.state,
+  columns: sluicePage.series.columns,
+  events: sluicePage.series.events,
+  text: document.body.innerText,
+  images: document.images.length,
+  charts: document.querySelectorAll('.uplot canvas').length,
+  unnamed: [...document.querySelectorAll('[role=img]')].filter((one) => !one.ariaLabel).length,
+})"""
+
+
+class PageTest(example_job.JobTest):
+    """The job stays when its workers have left, so that its end can be looked at."""
+
+    def setUp(self):
+        super().setUp()
+        self.address = "127.0.0.1:0"
+
+    def serve(self, *flags, host="127.0.0.1"):
+        super().serve("--wait-for-more", f"--page={host}:0", *flags)
+        self.url = self.await_log(r"the live page is at (\S+)")
+        self.address = self.await_log(r"listening on ([^ ,\n]+)")
+
+    def await_log(self, pattern):
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            running = self.server.process.poll() is None
+            log = os.pread(self.server.output.fileno(), 1 << 20, 0).decode()
+            found = re.search(pattern, log)
+            if found:
+                return found.group(1)
+            if not running or time.monotonic() > deadline:
+                self.fail(f"no line with {pattern}:\n{log}")
+            try:
+                self.server.process.wait(0.05)
+            except subprocess.TimeoutExpired:
+                pass
+
+    def get(self, path, **headers):
+        with urllib.request.urlopen(urllib.request.Request(self.url + path, headers=headers), timeout=PATIENCE) as answer:
+            return answer.read().decode()
+
+    def await_page(self, reached):
+        """Waits for a state of /api/events, and returns it."""
+        with urllib.request.urlopen(self.url + "api/events", timeout=PATIENCE) as stream:
+            for line in stream:
+                if line.startswith(b"data: "):
+                    state = json.loads(line[len("data: "):])
+                    if reached(state):
+                        return state
+        return self.fail("the stream of events has ended")
+
+    def inspect(self):
+        stubs()
+        import grpc  # pylint: disable=import-outside-toplevel
+        from sluice.v1 import inspector_pb2, inspector_pb2_grpc  # pylint: disable=import-outside-toplevel
+        with grpc.insecure_channel(self.address) as channel:
+            inspector = inspector_pb2_grpc.InspectorStub(channel)
+            return inspector.GetServerState(inspector_pb2.GetServerStateRequest())
+
+    def train(self, *names, steps=30):
+        for name in names:
+            self.work(f"--max-steps={steps}", f"--name={name}")
+        for worker in self.workers:
+            code, output = worker.end()
+            self.assertEqual(code, 0, output)
+
+
+class PageApiTest(PageTest):
+    def test_the_last_row_has_the_inspectors_numbers(self):
+        self.serve("--workers=2")
+        self.train("a", EVIL)
+        state = self.await_page(lambda state: state["phase"] == "finished")
+        truth = self.inspect()
+        row = state["row"]
+        self.assertEqual((state["step"], row["step"]), (truth.step, truth.step))
+        self.assertEqual(truth.step, 30)
+        for name in ("received", "accepted", "stale", "skipped", "duplicate", "rejected", "aborted", "in_progress"):
+            self.assertEqual(state["pushes"][name], getattr(truth.pushes, name), name)
+        self.assertEqual(row["accepted"], 60)
+        for name in ("bytes_received", "bytes_sent", "wire_bytes_received", "wire_bytes_sent"):
+            self.assertEqual(row[name], getattr(truth, name), name)
+        self.assertEqual(sum(state["staleness"]["counts"]), 60)
+        history = json.loads(self.get("api/history"))
+        self.assertEqual(history["columns"]["step"][-1], 30)
+        self.assertEqual(history["columns"]["accepted"][-1], 60)
+        kinds = [(event["kind"], event["text"]) for event in history["events"] if event["kind"] in ("joined", "left")]
+        self.assertEqual(sorted(kinds), [("joined", EVIL), ("joined", "a"), ("left", EVIL), ("left", "a")])
+
+    def test_the_history_survives_a_restart_and_a_damaged_file_is_told(self):
+        self.serve("--workers=1")
+        self.train("a")
+        before = self.await_page(lambda state: state["phase"] == "finished")["row"]["time"]
+        self.server.stop(signal.SIGTERM)
+        file = f"{self.folder}/checkpoints/page-history"
+        self.assertTrue(os.path.exists(file))
+        self.address = "127.0.0.1:0"
+        self.serve("--workers=1")
+        self.await_page(lambda state: True)
+        history = json.loads(self.get("api/history"))
+        self.assertIn("the server has started again, as number 2", [event["text"] for event in history["events"]])
+        self.assertLess(history["columns"]["time"][0], before)
+        self.server.stop(signal.SIGTERM)
+        with open(file, "r+b") as damaged:
+            damaged.seek(100)
+            damaged.write(b"damaged")
+        self.address = "127.0.0.1:0"
+        self.serve("--workers=1")
+        self.await_log(r"the page's history begins anew, because (\S+) cannot be read: its checksum is wrong")
+        state = self.await_page(lambda state: True)
+        self.assertGreater(state["row"]["time"], before)
+        self.assertGreater(json.loads(self.get("api/history"))["columns"]["time"][0], before)
+
+    def test_an_unsafe_address_is_refused_in_a_sentence_with_code_2(self):
+        for flags, words in ((["--page=0.0.0.0:0"], "is beyond loopback, where the network could read all of it"),
+                             (["--page=0.0.0.0:0", "--insecure-on-network"], "give --token-file"),
+                             (["--page=unix:/tmp/page"], "no browser can open"),
+                             (["--page=8080"], '"8080" has no port')):
+            example_job.JobTest.serve(self, *flags)
+            code, said = self.server.end()
+            self.assertEqual(code, 2, said)
+            self.assertEqual(said.count("\n"), 1, said)
+            self.assertIn(words, said)
+
+    def test_an_address_that_is_in_use_ends_the_server(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            example_job.JobTest.serve(self, f"--page=127.0.0.1:{taken.getsockname()[1]}")
+            code, said = self.server.end()
+        self.assertEqual(code, 1, said)
+        self.assertIn("Address already in use", said)
+
+
+class TlsPageTest(PageTest):
+    """Beyond loopback, with certificates of an authority that the test makes."""
+
+    def setUp(self):
+        super().setUp()
+        new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        self.openssl("req", "-x509", *new, "-days", "2", "-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.pem")
+        self.issue("server", "DNS:node7,IP:127.0.0.1")
+        self.issue("observer", "URI:sluice:observer")
+        self.issue("nobody", "URI:other")
+
+    def openssl(self, *words):
+        subprocess.run(["openssl", *words], cwd=self.folder, check=True, capture_output=True)
+
+    def issue(self, who, names):
+        with open(f"{self.folder}/ext", "w", encoding="ascii") as file:
+            file.write(f"subjectAltName={names}\n")
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={who}",
+                     "-keyout", f"{who}.key", "-out", "request")
+        self.openssl("x509", "-req", "-in", "request", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+                     "-extfile", "ext", "-out", f"{who}.pem")
+        os.chmod(f"{self.folder}/{who}.key", 0o600)
+
+    def serve(self, *flags, host="0.0.0.0"):
+        path = f"{self.folder}/token"
+        with open(path, "w", opener=lambda name, how: os.open(name, how, 0o600), encoding="ascii") as file:
+            file.write("open sesame\n")
+        super().serve("--workers=1", f"--tls-cert={self.folder}/server.pem", f"--tls-key={self.folder}/server.key",
+                      f"--tls-ca={self.folder}/ca.pem", f"--token-file={path}", *flags, host=host)
+        self.url = self.url.replace("0.0.0.0", "127.0.0.1")
+
+    def ask(self, path, who=None, **headers):
+        """The status of an answer."""
+        context = ssl.create_default_context(cafile=f"{self.folder}/ca.pem")
+        if who:
+            context.load_cert_chain(f"{self.folder}/{who}.pem", f"{self.folder}/{who}.key")
+        request = urllib.request.Request(self.url + path, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def test_a_role_or_the_token_reads_the_job_and_others_only_the_empty_page(self):
+        self.serve()
+        self.assertTrue(self.url.startswith("https://"), self.url)
+        self.assertEqual(self.ask(""), 200)
+        for path in ("api/state", "api/history", "api/events"):
+            self.assertEqual(self.ask(path), 401)
+            self.assertEqual(self.ask(path, who="nobody"), 401)
+            self.assertEqual(self.ask(path, Authorization="Bearer wrong"), 401)
+        self.assertEqual(self.ask("api/history", who="observer"), 200)
+        self.assertEqual(self.ask("api/history", Authorization="Bearer open sesame"), 200)
+
+    def test_it_is_called_by_the_names_of_its_certificate(self):
+        self.serve()
+        self.assertEqual(self.ask("", Host="node7:8080"), 200)
+        self.assertEqual(self.ask("", Host="node8:8080"), 421)
+
+    def test_the_next_connection_shows_a_certificate_that_was_replaced(self):
+        self.serve()
+        self.assertEqual(self.ask("", Host="node8"), 421)
+        self.issue("server", "DNS:node8,IP:127.0.0.1")
+        self.assertEqual(self.ask("", Host="node8"), 200)
+        self.assertEqual(self.ask("api/history", who="observer"), 200)
+
+
+class BrowserTest(PageTest):
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("node") or not os.path.exists(BROWSER) or not os.path.isdir(DRIVER):
+            self.skipTest("Chromium, Node or what drives the browser is missing: `tools/setup page` installs them")
+
+    def browse(self, **task):
+        ended = subprocess.run(["node", os.path.join(HERE, "browse.js"), json.dumps({"url": self.url, **task})],
+                               env={**os.environ, "NODE_PATH": DRIVER, "HOME": self.folder}, timeout=2 * PATIENCE,
+                               capture_output=True, text=True, check=False)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return json.loads(ended.stdout)
+
+    def test_shows_the_inspectors_numbers_and_a_workers_name_as_text(self):
+        self.serve("--workers=2")
+        self.train("a", EVIL)
+        seen = self.browse(until=NOBODY_LEFT, read=EVERYTHING, narrow=True)
+        truth = self.inspect()
+        page = seen["read"]
+        self.assertEqual(seen["said"], [], "no error of the page, and no dialog")
+        self.assertEqual(seen["hosts"], [self.url.split("/")[2]])
+        self.assertEqual(seen["wide"], [0, 0, 0, 0], "nothing sticks out at 1280 and 390 pixels")
+        self.assertEqual(page["images"], 0)
+        self.assertIn(EVIL, page["text"])
+        self.assertEqual(page["charts"], 8)
+        self.assertEqual(page["unnamed"], 0)
+        columns = {name: values[-1] for name, values in page["columns"].items()}
+        self.assertEqual(columns["step"], truth.step)
+        self.assertEqual(columns["accepted"], truth.pushes.accepted)
+        self.assertEqual(columns["stale"], truth.pushes.stale)
+        self.assertEqual(columns["wire_bytes_received"], truth.wire_bytes_received)
+        self.assertEqual(page["state"]["learning_rate"], truth.learning_rate)
+        self.assertTrue(any(loss for loss in page["columns"]["loss"]), page["columns"]["loss"])
+
+    def test_names_the_worker_that_is_awaited(self):
+        self.serve("--workers=2", "--lease=60")
+        self.work("--max-steps=3", "--name=swift")
+        self.work("--max-steps=3", f"--name={EVIL}", changes=self.held_at(batch=2))
+        seen = self.browse(until="state.current.waiting >= 1 && state.current.awaited.length === 1", read=EVERYTHING)
+        self.assertIn(f"for {EVIL} (last seen", seen["read"]["text"])
+        self.assertEqual(seen["said"], [])
+        self.let_go()
+
+
+if __name__ == "__main__":
+    recorded_tests.main()
