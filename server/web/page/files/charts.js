@@ -4,6 +4,7 @@ import { quantile, smoothed } from '/series.js';
 import { bytes, number } from '/panels.js';
 
 const DASHES = [[], [8, 4], [2, 3], [12, 4, 2, 4], [5, 5], [1, 4]];
+const GLYPHS = ['──', '╌╌', '···', '─·─', '┄┄', '· ·']; // the same in the legend
 const HEIGHT = 190;
 const MARKS = { joined: '+', left: '−', lost: '?', evicted: '×', policy: 'P', rate: 'R', checkpoint: 'C', warning: '!', server: 'S' };
 
@@ -14,7 +15,8 @@ function color(name) {
 }
 
 function line(label, index, width = 1.5) {
-  return { label, stroke: color(`c${index % 6}`), dash: DASHES[index % 6], width, spanGaps: true, points: { size: 4 } };
+  const kind = index % DASHES.length;
+  return { label: `${GLYPHS[kind]} ${label}`, stroke: color(`c${kind}`), dash: DASHES[kind], width, points: { size: 4 } };
 }
 
 // Each has a title, its series for the shown part, and what to say beside the title.
@@ -66,16 +68,30 @@ const CHARTS = [
 function readLoss(series, begin) {
   const mean = series.column('loss', begin);
   const lines = [line('mean', 5, 1), line('smoothed', 0, 2.5)];
-  const data = [mean, smoothed(mean)];
+  const data = [spanned(mean), smoothed(mean)];
   const named = series.lanes.filter((lane) => lane.losses.some((loss) => loss !== null));
   if (named.length > 1) {
     named.slice(0, 8).forEach((lane, i) => {
       lines.push({ ...line(lane.name, i + 1, 1), alpha: 0.8 });
-      data.push(lane.losses.slice(begin));
+      data.push(spanned(lane.losses.slice(begin)));
     });
   }
   const last = data[1].findLast((value) => value !== null);
   return { lines, data, note: last === undefined ? 'no worker has reported one' : `smoothed ${number(last)}` };
+}
+
+// uPlot draws a line across what is undefined, and none across null.
+function spanned(values) {
+  return values.map((value) => value ?? undefined);
+}
+
+// Breaks all lines where the server was not there.
+function broken(columns, gaps) {
+  if (!gaps.includes(true)) return columns;
+  return columns.map((values, column) => values.flatMap((value, i) => {
+    if (!gaps[i]) return [value];
+    return [column === 0 ? (values[i - 1] + value) / 2 : null, value];
+  }));
 }
 
 // A mark at each event: a dashed line, and its letter above.
@@ -87,8 +103,9 @@ function drawEvents(chart, events, axis) {
   ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
   ctx.textAlign = 'center';
   ctx.setLineDash([3 * devicePixelRatio, 5 * devicePixelRatio]);
-  let free = -Infinity;
-  for (const event of events) {
+  const taken = []; // where letters stand; checkpoints, which are many, come last
+  const isRare = (event) => event.kind !== 'checkpoint';
+  for (const event of [...events.filter(isRare), ...events.filter((one) => !isRare(one))]) {
     const x = Math.round(chart.valToPos(event[axis], 'x', true));
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
     ctx.globalAlpha = 0.5;
@@ -97,9 +114,9 @@ function drawEvents(chart, events, axis) {
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
     ctx.globalAlpha = 1;
-    if (x < free) continue;
+    if (taken.some((other) => Math.abs(x - other) < 10 * devicePixelRatio)) continue;
     ctx.fillText(MARKS[event.kind] ?? '·', x, bbox.top - 3 * devicePixelRatio);
-    free = x + 10 * devicePixelRatio;
+    taken.push(x);
   }
   ctx.restore();
 }
@@ -126,7 +143,7 @@ class Chart {
     const { lines, data, note } = kind.read(series, begin);
     this.note.textContent = note ?? '';
     this.place.setAttribute('aria-label', `${kind.title}. ${note ?? ''}`);
-    const all = [series.column(by, begin), ...data];
+    const all = broken([series.column(by, begin), ...data], series.gaps(begin));
     const key = `${by} ${lines.map((one) => one.label).join('|')}`;
     if (this.plot && this.key === key) {
       this.events = series.events;

@@ -45,6 +45,11 @@ function fill(list, rows) {
   }));
 }
 
+function rateOf(state) {
+  if (state.learning_rate > 0) return number(state.learning_rate);
+  return state.tensors > 0 ? 'of the workers' : '–';
+}
+
 function showHead(state) {
   at('job').textContent = state.job;
   at('phase').textContent = state.diverged ? 'diverged' : state.phase;
@@ -54,7 +59,7 @@ function showHead(state) {
     ['steps/s', number(state.row.steps_per_second)],
     ['workers', state.phase === 'waiting for workers' ? `${state.workers} of ${state.expected_workers}` : state.workers],
     ['mode', state.mode],
-    ['learning rate', state.learning_rate > 0 ? number(state.learning_rate) : 'of the workers'],
+    ['learning rate', rateOf(state)],
     ['running for', duration(state.uptime)],
     ...Object.entries(state.results).map(([name, value]) => [name, number(value)]),
   ]);
@@ -176,7 +181,21 @@ export function showLanes(series, begin, color) {
     'a third: it waits for the step · a line: its connection is lost';
   const place = at('lanes');
   while (place.children.length > lanes.length) place.lastChild.remove();
-  lanes.forEach((lane, i) => drawLane(place.children[i] ?? addLane(place), lane, begin, color));
+  const spans = spansOf(series, begin);
+  lanes.forEach((lane, i) => drawLane(place.children[i] ?? addLane(place), lane, spans, color));
+}
+
+// Of each row from `begin` on: its index, and where it begins and ends as shares of the time shown.
+function spansOf(series, begin) {
+  const { times } = series;
+  const gaps = series.gaps(begin);
+  const first = times[begin] - 1;
+  const length = times.at(-1) - first;
+  return gaps.map((gap, i) => {
+    const index = begin + i;
+    const from = gap || i === 0 ? times[index] - 1 : times[index - 1];
+    return { index, from: (from - first) / length, to: (times[index] - first) / length };
+  });
 }
 
 function addLane(place) {
@@ -187,7 +206,7 @@ function addLane(place) {
   return row;
 }
 
-function drawLane(row, lane, begin, color) {
+function drawLane(row, lane, spans, color) {
   const [name, canvas] = row.children;
   name.textContent = lane.name;
   name.title = lane.name;
@@ -197,14 +216,13 @@ function drawLane(row, lane, begin, color) {
   const height = Math.round(16 * devicePixelRatio);
   canvas.width = width;
   canvas.height = height;
-  const shown = lane.activities.slice(begin);
   const paint = canvas.getContext('2d');
-  [...shown].forEach((activity, i) => {
-    if (!(activity in HEIGHTS)) return;
-    const left = Math.floor((i * width) / shown.length);
-    const right = Math.ceil(((i + 1) * width) / shown.length);
+  for (const { index, from, to } of spans) {
+    const activity = lane.activities[index];
+    if (!(activity in HEIGHTS)) continue;
+    const left = Math.floor(from * width);
     const tall = Math.max(1, Math.round(height * HEIGHTS[activity]));
     paint.fillStyle = color(COLORS[activity]);
-    paint.fillRect(left, height - tall, right - left, tall);
-  });
+    paint.fillRect(left, height - tall, Math.ceil(to * width) - left, tall);
+  }
 }

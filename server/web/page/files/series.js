@@ -67,6 +67,16 @@ export class Series {
     return low;
   }
 
+  // For each row from `begin` on, whether nothing was seen before it for far longer than between the rows before:
+  // the server was not there.
+  gaps(begin) {
+    const { times } = this;
+    return times.slice(begin).map((time, i) => {
+      const at = begin + i;
+      return i > 0 && time - times[at - 1] > 5 && time - times[at - 1] > 3 * (times[at - 1] - (times[at - 2] ?? -Infinity));
+    });
+  }
+
   column(name, begin) {
     return (this.columns[name] ?? []).slice(begin);
   }
