@@ -121,6 +121,23 @@ TEST(ServerFlagsTest, TellsWorkersTheirLease) {
   EXPECT_EQ(StandaloneTerms({"--lease=2.5"}).lease, absl::Milliseconds(2500));
 }
 
+TEST(ServerFlagsTest, HasAPageOnlyIfAsked) {
+  EXPECT_FALSE(ServerOptionsFrom(ParseServerFlags({}), 0)->page.has_value());
+  const auto options = ServerOptionsFrom(ParseServerFlags({"--page=127.0.0.1:8080"}), 3);
+  ASSERT_THAT(options, IsOk());
+  ASSERT_TRUE(options->page.has_value());
+  EXPECT_EQ(options->page->address.ToString(), "127.0.0.1:8080");
+  EXPECT_EQ(options->page->credentials, nullptr);
+}
+
+TEST(ServerFlagsTest, RefusesAPageThatOthersOnTheNetworkCouldRead) {
+  for (const uint32_t launched_workers : {0U, 3U}) {
+    EXPECT_THAT(ServerOptionsFrom(ParseServerFlags({"--page=node7:8080"}), launched_workers),
+                HasCode(absl::StatusCode::kInvalidArgument,
+                        StartsWith("--page=node7:8080 is beyond loopback")));
+  }
+}
+
 TEST(ServerFlagsTest, LetsNoMoreWorkersInThanItMay) {
   const auto server =
       StartStandaloneServer(ParseServerFlags({"--listen=127.0.0.1:0", "--max-workers=1"}));
