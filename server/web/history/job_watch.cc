@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/policy/mode_options.h"
 
 namespace sluice {
@@ -92,8 +93,23 @@ void JobWatch::LookAtPresence(const SessionRecord& record, const Known* before) 
   // A server that continues knows those who were there before.
   if (!changed || (before == nullptr && !record.joined)) return;
   const bool came_and_went = before == nullptr && record.presence != Presence::kPresent;
-  if (came_and_went) AddEvent(KindOfPresence(Presence::kPresent), record.worker);
-  AddEvent(KindOfPresence(record.presence), record.worker);
+  if (came_and_went) changes_[KindOfPresence(Presence::kPresent)].push_back(record.worker);
+  changes_[KindOfPresence(record.presence)].push_back(record.worker);
+}
+
+// Of a crowd only one event is made, so that it does not push out all others.
+void JobWatch::AddChanges() {
+  constexpr size_t kMostOfAKind = 8;
+  for (const char* const kind : {"joined", "lost", "evicted", "left"}) {
+    std::vector<std::string>& names = changes_[kind];
+    if (names.size() <= kMostOfAKind) {
+      for (std::string& name : names) AddEvent(kind, std::move(name));
+      continue;
+    }
+    const size_t count = names.size();
+    names.resize(kMostOfAKind);
+    AddEvent(kind, absl::StrCat(count, " workers: ", absl::StrJoin(names, ", "), ", …"));
+  }
 }
 
 void JobWatch::LookAtWorkers(const ShardStatus& state, const std::vector<SessionRecord>& sessions) {
@@ -101,6 +117,7 @@ void JobWatch::LookAtWorkers(const ShardStatus& state, const std::vector<Session
   for (const AwaitedWorker& worker : state.current.awaited) awaited[worker.worker] = &worker;
   workers_.clear();
   alive_.clear();
+  changes_.clear();
   losses_ = 0;
   for (const SessionRecord& record : sessions) {
     if (record.alive()) alive_.insert(record.worker);
@@ -110,6 +127,7 @@ void JobWatch::LookAtWorkers(const ShardStatus& state, const std::vector<Session
     const auto slow = awaited.find(record.worker);
     AddWorker(state, record, slow == awaited.end() ? nullptr : slow->second);
   }
+  AddChanges();
 }
 
 void JobWatch::AddWorker(const ShardStatus& state, const SessionRecord& record,

@@ -60,6 +60,7 @@ class JobWatch {
   void LookAtWarnings(const ShardStatus& state);
   void LookAtWorkers(const ShardStatus& state, const std::vector<SessionRecord>& sessions);
   void LookAtPresence(const SessionRecord& record, const Known* before);
+  void AddChanges();
   void AddWorker(const ShardStatus& state, const SessionRecord& record,
                  const AwaitedWorker* awaited);
   void AddToLoss(float loss);
@@ -72,8 +73,9 @@ class JobWatch {
   Step step_;
   std::vector<WorkerRow> workers_;
   std::map<std::string, Known> known_;
-  absl::flat_hash_set<std::string> alive_;  // names
-  uint32_t losses_ = 0;                     // reported since the last look
+  absl::flat_hash_set<std::string> alive_;                   // names
+  std::map<std::string, std::vector<std::string>> changes_;  // names by kind of event
+  uint32_t losses_ = 0;                                      // reported since the last look
   absl::optional<ShardStatus> last_;
   absl::optional<Step> checkpoint_;
   double checkpoint_time_ = 0;

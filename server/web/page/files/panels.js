@@ -123,7 +123,9 @@ function showStaleness(state) {
     bar.style.height = `${(100 * count) / most}px`;
     item.className = bound === null ? '' : staleness === bound ? 'bound' : staleness > bound ? 'beyond' : '';
     const label = staleness === counts.length - 1 ? `${staleness}+` : staleness;
-    item.append(number(count), bar, String(label));
+    // Many bars have no room for numbers; the title has them.
+    const few = last < 12;
+    item.append(few ? number(count) : '', bar, few || staleness % 8 === 0 ? String(label) : '\u00a0');
     item.title = `${count} gradients of staleness ${label}`;
     return item;
   }));
