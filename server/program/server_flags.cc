@@ -118,9 +118,10 @@ void AddAddressFlags(CLI::App& group, ServerFlags& flags) {
                    "address on which to serve metrics for Prometheus, at /metrics: host:port or "
                    "[ipv6]:port, beyond loopback with TLS or a token (default: none)");
   AddSecurityFlags(group, flags.security);
-  group.add_option("--page", flags.page,
-                   "address on which to serve a page for browsers that shows the job as it runs, for "
-                   "example 127.0.0.1:8080; beyond loopback with TLS or a token (default: none)");
+  group.add_option(
+      "--page", flags.page,
+      "address on which to serve a page for browsers that shows the job as it runs, for "
+      "example 127.0.0.1:8080; beyond loopback with TLS or a token (default: none)");
 }
 
 // The options of an HTTP listener at the address that `flag` names. `token` is the server's.
