@@ -80,6 +80,8 @@ TEST(ConfigTest, TellsWhatTheFlagsComeTo) {
 TEST(ConfigTest, TellsWhereTheMetricsAre) {
   EXPECT_EQ(JsonAt(ConfigOf({"--metrics=127.0.0.1:9464"}), "metrics"), "127.0.0.1:9464");
   EXPECT_EQ(JsonAt(ConfigOf({}), "metrics"), "");
+  EXPECT_EQ(JsonAt(ConfigOf({"--page=127.0.0.1:8080"}), "page"), "127.0.0.1:8080");
+  EXPECT_EQ(JsonAt(ConfigOf({}), "page"), "");
 }
 
 TEST(ConfigTest, AStartTimeoutOf0IsNone) {
