@@ -5,6 +5,7 @@
 - The folders have no cycle.
 - A foreign library is included only by the files that the list names.
 - Words that only a few files may use, for example absl::Now(), stand only there.
+- No two headers define a type of the same name, since a program that has both may mix them up without an error.
 
 Prints each breach with the line of the list that would allow it, and writes a test case for each check.
 """
@@ -16,6 +17,7 @@ import xml.sax.saxutils
 from fnmatch import fnmatchcase
 
 TOPS = ("common", "server", "worker", "tools", "tests")
+TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)(?: final)?\s*[:{]", re.MULTILINE)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)', re.MULTILINE)
 
 
@@ -113,6 +115,17 @@ def words_outside_their_files(fences, sources):
     ]
 
 
+def types_defined_twice(sources):
+    first = {}
+    return [
+        f"{file} and {first[name]} both define {name}; rename one"
+        for file, text in sources
+        if file.endswith(".h") and not file.startswith("tests/")
+        for name in TYPE.findall(text)
+        if first.setdefault(name, file) != file
+    ]
+
+
 def sources_under(root):
     """All (file, text) of the sources under root."""
     found = []
@@ -138,13 +151,15 @@ def planted_breaches():
         ("server/b/b.cc", "../c/c.h"),
         ("tests/server/b/b_test.cc", "server/c/c.h"),
     ]
-    sources = [("common/a/clock.cc", "Now();"), ("common/a/x.cc", "\nNow();  // Now()"), ("tests/x.cc", "Now();")]
+    sources = [("common/a/clock.cc", "Now();"), ("common/a/x.cc", "\nNow();  // Now()"), ("tests/x.cc", "Now();"),
+               ("common/a/a.h", "struct X {\n};\nclass Y;\n"), ("server/b/b.h", "class X final : public Y {\n};\nclass Y {\n};\n")]
     found = (
         edges_not_listed(fences, includes)
         + edges_not_used(fences, includes)
         + cycles(fences)
         + libraries_outside_their_door(fences, includes)
         + words_outside_their_files(fences, sources)
+        + types_defined_twice(sources)
     )
     expected = [
         'common/a/x.cc: server/b/b.h; if that is meant, add "server/b" to the line "common/a:"',
@@ -153,6 +168,7 @@ def planted_breaches():
         "server/c includes itself by way of others",
         "common/a/x.cc includes zstd.h: zstd may be included only by common/a/z.cc",
         "common/a/x.cc:2 says Now(): clock may be used only by common/a/clock.cc",
+        "server/b/b.h and common/a/a.h both define X; rename one",
     ]
     return [] if found == expected else [f"expected {expected}, found {found}"]
 
@@ -171,6 +187,7 @@ def main():
         "FoldersHaveNoCycle": cycles(fences),
         "LibrariesStayBehindTheirDoors": libraries_outside_their_door(fences, includes),
         "WordsStayInTheirFiles": words_outside_their_files(fences, sources),
+        "TypesHaveNamesOfTheirOwn": types_defined_twice(sources),
         "NoticesPlantedBreaches": planted_breaches(),
     }
     rows = []

@@ -41,7 +41,7 @@ void Put(const std::string& text, std::string* to) {
   absl::StrAppend(to, text);
 }
 
-void Put(const Sample& row, std::string* to) {
+void Put(const HistorySample& row, std::string* to) {
   for (const double value : row.values) Put(value, to);
   for (size_t lane = 0; lane < kLanes; ++lane) {
     Put(static_cast<double>(row.losses[lane]), to);
@@ -71,8 +71,8 @@ class Taker {
     return number;
   }
   std::string Text() { return std::string(Bytes(Integer())); }
-  Sample Row() {
-    Sample row;
+  HistorySample Row() {
+    HistorySample row;
     for (double& value : row.values) value = Real();
     for (size_t lane = 0; lane < kLanes; ++lane) {
       row.losses[lane] = static_cast<float>(Real());
@@ -93,7 +93,7 @@ class Taker {
 
 // ---- Rows ----
 
-void History::Merge(const Sample& sample, OpenRow* open) {
+void History::Merge(const HistorySample& sample, OpenRow* open) {
   for (size_t i = 0; i < kColumns.size(); ++i) {
     double& value = open->row.values[i];
     const double next = sample.values[i];
@@ -110,7 +110,7 @@ void History::Merge(const Sample& sample, OpenRow* open) {
   }
 }
 
-void History::AddToRing(const Sample& sample, size_t ring) {
+void History::AddToRing(const HistorySample& sample, size_t ring) {
   const auto number = static_cast<int64_t>(sample.values[kTime] / kRings[ring].period);
   OpenRow& open = open_[ring];
   if (open.number >= 0 && number > open.number) {
@@ -122,13 +122,13 @@ void History::AddToRing(const Sample& sample, size_t ring) {
   Merge(sample, &open);
 }
 
-void History::Add(const Sample& sample) {
+void History::Add(const HistorySample& sample) {
   newest_ = sample;
   for (size_t ring = 0; ring < kRings.size(); ++ring) AddToRing(sample, ring);
 }
 
-std::vector<Sample> History::Rows() const {
-  std::vector<Sample> rows;  // from the newest to the oldest
+std::vector<HistorySample> History::Rows() const {
+  std::vector<HistorySample> rows;  // from the newest to the oldest
   double oldest = std::numeric_limits<double>::infinity();
   for (size_t ring = 0; ring < kRings.size(); ++ring) {
     if (ring == 0 && open_[0].number >= 0) rows.push_back(open_[0].row);
@@ -165,12 +165,12 @@ size_t History::LaneOf(const std::string& worker, const absl::flat_hash_set<std:
 }
 
 void History::Forget(size_t lane) {
-  const auto forget = [lane](Sample& row) {
+  const auto forget = [lane](HistorySample& row) {
     row.losses[lane] = std::numeric_limits<float>::quiet_NaN();
     row.activities[lane] = Activity::kNone;
   };
   for (auto& ring : rings_) {
-    for (Sample& row : ring) forget(row);
+    for (HistorySample& row : ring) forget(row);
   }
   for (OpenRow& open : open_) {
     forget(open.row);
@@ -184,7 +184,7 @@ std::string History::Encode() const {
   std::string body;
   for (const auto& ring : rings_) {
     Put(uint64_t{ring.size()}, &body);
-    for (const Sample& row : ring) Put(row, &body);
+    for (const HistorySample& row : ring) Put(row, &body);
   }
   for (const std::string& name : lanes_) Put(name, &body);
   Put(uint64_t{events_.size()}, &body);

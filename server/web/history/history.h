@@ -37,7 +37,7 @@ class History {
   static constexpr std::array<Ring, 4> kRings = {{{1, 300}, {10, 360}, {60, 720}, {600, 1008}}};
 
   // Adds what was seen at sample.values[kTime], which does not go back.
-  void Add(const Sample& sample);
+  void Add(const HistorySample& sample);
   // Of checkpoints that follow each other only the last one stays.
   void Add(HistoryEvent event);
 
@@ -47,9 +47,9 @@ class History {
   const std::array<std::string, kLanes>& lanes() const { return lanes_; }  // names; empty: free
 
   // All rows in order of time: each time is in the finest ring that still has it.
-  std::vector<Sample> Rows() const;
+  std::vector<HistorySample> Rows() const;
   const std::deque<HistoryEvent>& events() const { return events_; }
-  Sample Newest() const { return newest_; }  // that was added
+  HistorySample Newest() const { return newest_; }  // that was added
 
   // The bytes of a file, and back. DATA_LOSS if they are damaged, or of another version; then
   // nothing has changed.
@@ -59,18 +59,18 @@ class History {
  private:
   // A row that is not over yet.
   struct OpenRow {
-    Sample row;
+    HistorySample row;
     std::array<uint32_t, kColumns.size()> counts{};  // of values in a mean
     std::array<uint32_t, kLanes> loss_counts{};
     int64_t number = -1;  // time / period; -1: it is empty
   };
 
-  static void Merge(const Sample& sample, OpenRow* open);
-  void AddToRing(const Sample& sample, size_t ring);
+  static void Merge(const HistorySample& sample, OpenRow* open);
+  void AddToRing(const HistorySample& sample, size_t ring);
   void Forget(size_t lane);
 
-  Sample newest_;
-  std::array<std::deque<Sample>, kRings.size()> rings_;
+  HistorySample newest_;
+  std::array<std::deque<HistorySample>, kRings.size()> rings_;
   std::array<OpenRow, kRings.size()> open_;
   std::array<std::string, kLanes> lanes_;
   std::deque<HistoryEvent> events_;

@@ -40,7 +40,7 @@ const char* KindOfPresence(Presence presence) {
 void JobWatch::Look(const ShardStatus& state, const std::vector<SessionRecord>& sessions,
                     const Surroundings& surroundings, History& history) {
   history_ = &history;
-  sample_ = Sample();
+  sample_ = HistorySample();
   time_ = SecondsSince1970(state.now);
   step_ = state.step;
   LookAtServer(state, surroundings);
@@ -142,7 +142,7 @@ void JobWatch::AddWorker(const ShardStatus& state, const SessionRecord& record,
   const bool has_loss = pushed && std::isfinite(record.loss) && record.loss != 0;
   if (has_loss) AddToLoss(record.loss);
   if (!record.alive()) return;
-  WorkerRow row;
+  SeenWorker row;
   row.name = record.worker;
   row.activity = ActivityOf(record, state.step, awaited);
   row.awaited = awaited != nullptr;
@@ -164,7 +164,7 @@ void JobWatch::AddToLoss(float loss) {
   mean = losses_ == 1 ? loss : mean + (loss - mean) / losses_;
 }
 
-void JobWatch::AddToLane(const WorkerRow& row, bool has_loss) {
+void JobWatch::AddToLane(const SeenWorker& row, bool has_loss) {
   const size_t lane = history_->LaneOf(row.name, alive_);
   if (lane == kLanes) return;
   sample_.activities[lane] = row.activity;

@@ -25,7 +25,7 @@ struct Surroundings {
 };
 
 // What the page shows of a worker.
-struct WorkerRow {
+struct SeenWorker {
   std::string name;
   Activity activity = Activity::kNone;
   bool awaited = false;  // others wait for it
@@ -46,7 +46,7 @@ class JobWatch {
             const Surroundings& surroundings, History& history);
 
   // Of the latest look: those that are alive, in the order of their ranks.
-  const std::vector<WorkerRow>& workers() const { return workers_; }
+  const std::vector<SeenWorker>& workers() const { return workers_; }
 
  private:
   struct Known {
@@ -64,14 +64,14 @@ class JobWatch {
   void AddWorker(const ShardStatus& state, const SessionRecord& record,
                  const AwaitedWorker* awaited);
   void AddToLoss(float loss);
-  void AddToLane(const WorkerRow& row, bool has_loss);
+  void AddToLane(const SeenWorker& row, bool has_loss);
   void FillColumns(const ShardStatus& state, const Surroundings& surroundings);
 
   History* history_ = nullptr;  // during Look()
-  Sample sample_;
+  HistorySample sample_;
   double time_ = 0;
   Step step_;
-  std::vector<WorkerRow> workers_;
+  std::vector<SeenWorker> workers_;
   std::map<std::string, Known> known_;
   absl::flat_hash_set<std::string> alive_;                   // names
   std::map<std::string, std::vector<std::string>> changes_;  // names by kind of event

@@ -14,13 +14,13 @@ namespace sluice {
 // of a peak the largest.
 enum class ColumnKind { kCounter, kGauge, kPeak };
 
-struct Column {
+struct HistoryColumn {
   const char* name;
   ColumnKind kind;
 };
 
 // The columns of a row. Their order is that of the file.
-inline constexpr std::array<Column, 20> kColumns = {{
+inline constexpr std::array<HistoryColumn, 20> kColumns = {{
     {"time", ColumnKind::kCounter},  // seconds since 1970
     {"step", ColumnKind::kCounter},
     {"steps_per_second", ColumnKind::kGauge},
@@ -58,12 +58,12 @@ enum class Activity : char {
 inline constexpr size_t kLanes = 16;  // workers whose own history is kept
 
 // NaN: unknown.
-struct Sample {
+struct HistorySample {
   std::array<double, kColumns.size()> values;
   std::array<float, kLanes> losses;
   std::array<Activity, kLanes> activities;
 
-  Sample() {
+  HistorySample() {
     values.fill(std::numeric_limits<double>::quiet_NaN());
     losses.fill(std::numeric_limits<float>::quiet_NaN());
     activities.fill(Activity::kNone);

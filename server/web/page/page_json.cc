@@ -99,8 +99,8 @@ Json Encodings(const std::vector<SessionRecord>& sessions) {
 }
 
 // Those that matter most come first.
-std::vector<WorkerRow> MostImportant(std::vector<WorkerRow> workers) {
-  const auto before = [](const WorkerRow& a, const WorkerRow& b) {
+std::vector<SeenWorker> MostImportant(std::vector<SeenWorker> workers) {
+  const auto before = [](const SeenWorker& a, const SeenWorker& b) {
     if (a.awaited != b.awaited) return a.awaited;
     if (a.lag != b.lag) return a.lag > b.lag;
     if (a.joined != b.joined) return a.joined > b.joined;
@@ -113,9 +113,9 @@ std::vector<WorkerRow> MostImportant(std::vector<WorkerRow> workers) {
   return workers;
 }
 
-Json Table(const std::vector<WorkerRow>& workers, const History& history) {
+Json Table(const std::vector<SeenWorker>& workers, const History& history) {
   Json rows = Json::array();
-  for (const WorkerRow& worker : MostImportant(workers)) {
+  for (const SeenWorker& worker : MostImportant(workers)) {
     const auto& lanes = history.lanes();
     const auto lane = std::find(lanes.begin(), lanes.end(), worker.name);
     rows.push_back({{"name", worker.name},
@@ -132,10 +132,10 @@ Json Table(const std::vector<WorkerRow>& workers, const History& history) {
 }
 
 // How many workers do what, and the range of their losses.
-Json Summary(const std::vector<WorkerRow>& workers) {
+Json Summary(const std::vector<SeenWorker>& workers) {
   std::map<std::string, int> activities;
   std::vector<float> losses;
-  for (const WorkerRow& worker : workers) {
+  for (const SeenWorker& worker : workers) {
     ++activities[NameOf(worker.activity)];
     if (std::isfinite(worker.loss) && worker.loss != 0) losses.push_back(worker.loss);
   }
@@ -147,7 +147,7 @@ Json Summary(const std::vector<WorkerRow>& workers) {
   return summary;
 }
 
-Json RowOf(const Sample& sample) {
+Json RowOf(const HistorySample& sample) {
   Json row;
   for (size_t i = 0; i < kColumns.size(); ++i) row[kColumns[i].name] = sample.values[i];
   Json losses = Json::array();
@@ -176,10 +176,10 @@ Json Events(const History& history, size_t most) {
 }  // namespace
 
 std::string StateJson(const LivePageInput& input, const LivePageOptions& options,
-                      const std::vector<WorkerRow>& workers, const History& history) {
+                      const std::vector<SeenWorker>& workers, const History& history) {
   constexpr size_t kNewestEvents = 20;
   const ShardStatus& state = input.state;
-  const Sample newest = history.Newest();
+  const HistorySample newest = history.Newest();
   Json json = {{"job", state.job_id},
                {"incarnation", state.incarnation.value()},
                {"phase", NameOfPhase(state.phase)},
@@ -216,18 +216,18 @@ std::string StateJson(const LivePageInput& input, const LivePageOptions& options
 }
 
 std::string HistoryJson(const History& history) {
-  const std::vector<Sample> rows = history.Rows();
+  const std::vector<HistorySample> rows = history.Rows();
   Json columns;
   for (size_t i = 0; i < kColumns.size(); ++i) {
     Json values = Json::array();
-    for (const Sample& row : rows) values.push_back(row.values[i]);
+    for (const HistorySample& row : rows) values.push_back(row.values[i]);
     columns[kColumns[i].name] = std::move(values);
   }
   Json lanes = Json::array();
   for (size_t lane = 0; lane < kLanes; ++lane) {
     Json losses = Json::array();
     std::string activities;
-    for (const Sample& row : rows) {
+    for (const HistorySample& row : rows) {
       losses.push_back(Short(row.losses[lane]));
       activities.push_back(static_cast<char>(row.activities[lane]));
     }

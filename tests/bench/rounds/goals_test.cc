@@ -16,7 +16,7 @@ constexpr char kHeading[] = "goals, by the medians above\n";
 
 TEST(GoalsTest, IsMetByTheRatioOfTheMedians) {
   const Goal goal = {{"ours", 1, 2}, {"theirs", 1, 2}, 1.5};
-  const Verdict verdict =
+  const GoalVerdict verdict =
       Judge({goal}, {MakeResult("ours", 1, 2, {9, 2, 1}), MakeResult("theirs", 1, 2, {3, 3, 8})});
   EXPECT_EQ(verdict.text,
             std::string(kHeading) +
@@ -27,7 +27,7 @@ TEST(GoalsTest, IsMetByTheRatioOfTheMedians) {
 
 TEST(GoalsTest, TellsByHowMuchItIsMissed) {
   const Goal goal = {{"ours", 102, 1}, {"theirs", 102, 1}, 12};
-  const Verdict verdict =
+  const GoalVerdict verdict =
       Judge({goal}, {MakeResult("ours", 102, 1, {1}), MakeResult("theirs", 102, 1, {9})});
   EXPECT_EQ(verdict.text,
             std::string(kHeading) +
@@ -38,7 +38,7 @@ TEST(GoalsTest, TellsByHowMuchItIsMissed) {
 
 TEST(GoalsTest, ComparesTheThroughputOfAllWorkers) {
   const Goal goal = {{"ours", 1, 8}, {"ours", 1, 2}, 0.85, 4};
-  const Verdict verdict =
+  const GoalVerdict verdict =
       Judge({goal}, {MakeResult("ours", 1, 2, {1}), MakeResult("ours", 1, 8, {5})});
   EXPECT_THAT(verdict.text, HasSubstr("MISSED    0.80, at least  0.85,  5.9 % off  1.0 MB, ours: "
                                       "throughput with 8 workers / with 2"));
@@ -46,7 +46,7 @@ TEST(GoalsTest, ComparesTheThroughputOfAllWorkers) {
 
 TEST(GoalsTest, LeavesOutWhatWasNotMeasured) {
   const Goal goal = {{"ours", 1, 1}, {"theirs", 1, 1}, 1};
-  const Verdict verdict =
+  const GoalVerdict verdict =
       Judge({goal, goal}, {MakeResult("ours", 1, 1, {1}), MakeResult("theirs", 1, 2, {1}),
                            MakeResult("theirs", 2, 1, {1})});
   EXPECT_EQ(verdict.text, std::string(kHeading) + "  none: this run has none of their cells\n");
@@ -75,7 +75,7 @@ std::vector<Result> JustGoodEnough() {
 }
 
 TEST(GoalsTest, AllOfThemAreDecidedByTheDefaultRun) {
-  const Verdict verdict = Judge(AllGoals(), JustGoodEnough());
+  const GoalVerdict verdict = Judge(AllGoals(), JustGoodEnough());
   EXPECT_THAT(verdict.text, Not(HasSubstr("MISSED")));
   EXPECT_EQ(std::count(verdict.text.begin(), verdict.text.end(), '\n'), 1 + 2 * 8);
 }
@@ -92,7 +92,7 @@ TEST(GoalsTest, EachIsMissedByARowThatIsALittleFaster) {
 }
 
 TEST(GoalsTest, ThoseOfSharedMemoryAreInTheRunThatHasTheRow) {
-  const Verdict verdict = Judge(
+  const GoalVerdict verdict = Judge(
       AllGoals(), {MakeResult("sluice-shm", 102, 1, {10}), MakeResult("plain-unix", 102, 1, {14.1}),
                    MakeResult("rpc-shm", 102, 1, {30.1}), MakeResult("mpi-sendrecv", 102, 1, {9})});
   EXPECT_EQ(std::count(verdict.text.begin(), verdict.text.end(), '\n'), 1 + 3);

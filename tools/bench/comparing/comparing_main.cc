@@ -151,7 +151,7 @@ absl::StatusOr<nlohmann::json> Train(const Flags& flags, const Data& data, const
   timed = &paced;
   const absl::Status trained = sluice::Train(flags.trainer, data.train, paced, nullptr);
   if (!trained.ok() && !absl::IsCancelled(trained)) return trained;
-  const Usage usage = paced.usage();
+  const PacedUsage usage = paced.usage();
   const absl::Status finished = paced.Finish(false);
   if (!finished.ok()) return finished;
   nlohmann::json result = {{"rank", paced.place().index},

@@ -59,7 +59,7 @@ bool PacedLearner::MayGoOn() {
   return batches_ % kBatchesBetweenVotes != 0 || !IsTrueSomewhere(late, *group_);
 }
 
-Usage PacedLearner::usage() const {
+PacedUsage PacedLearner::usage() const {
   return {elapsed(), CpuOfThisProcess() - cpu_before_, exchange_, batches_};
 }
 

@@ -21,7 +21,7 @@ struct PaceOptions {
 };
 
 // What the process has used since the first batch.
-struct Usage {
+struct PacedUsage {
   absl::Duration wall;
   absl::Duration cpu;       // user and system, of all threads
   absl::Duration exchange;  // the time of `wall` that was spent with the server or the group
@@ -43,7 +43,7 @@ class PacedLearner final : public Learner {
   }
   absl::Status Report(const Results& results) override { return learner_->Report(results); }
 
-  Usage usage() const;
+  PacedUsage usage() const;
 
   // Since the first batch; zero before.
   absl::Duration elapsed() const;

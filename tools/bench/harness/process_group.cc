@@ -21,8 +21,9 @@ std::vector<std::string> CommandOf(const Programs& programs, const std::string& 
 absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Start(const Cell& cell,
                                                                   const Programs& programs) {
   std::unique_ptr<ProcessGroup> process_group(new ProcessGroup(cell, programs));
-  const absl::Status started = cell.row.launch == Launch::kMpirun ? process_group->StartByMpirun()
-                                                                  : process_group->StartDirectly();
+  const absl::Status started = cell.row.launch == RowLaunch::kMpirun
+                                   ? process_group->StartByMpirun()
+                                   : process_group->StartDirectly();
   if (!started.ok()) return started;
   return process_group;
 }

@@ -33,7 +33,7 @@ Row Congestion(const char* name, const std::string& algorithm) {
 
 Row Mpi(const char* name, const char* program, Flags flags) {
   Row row = Direct(name, program, std::move(flags));
-  row.launch = Launch::kMpirun;
+  row.launch = RowLaunch::kMpirun;
   row.server_is_told = true;
   row.needs.push_back({"openmpi-bin (tools/setup)", {"mpirun", "--version"}});
   return row;

@@ -14,7 +14,7 @@ struct Need {
   std::vector<std::string> probe;  // a command that exits with 0 if it is there
 };
 
-enum class Launch {
+enum class RowLaunch {
   kDirect,  // starts each participant itself, the server first
   kMpirun,  // starts all by one mpirun; rank 0 is the server if there is one
 };
@@ -25,7 +25,7 @@ struct Row {
   std::string name;                // in the table, in JSON, in --rows: "plain-unix"
   std::string program;             // that each participant runs
   std::vector<std::string> flags;  // besides those of participant.h
-  Launch launch = Launch::kDirect;
+  RowLaunch launch = RowLaunch::kDirect;
   bool has_server = true;       // false: workers exchange gradients directly
   bool server_is_told = false;  // the server gets "round", too, not only the workers
   bool takes_layers = false;    // the vector is cut into a model's arrays (layers.h)

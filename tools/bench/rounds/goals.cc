@@ -75,8 +75,8 @@ std::vector<Goal> AllGoals() {
   return goals;
 }
 
-Verdict Judge(const std::vector<Goal>& goals, const std::vector<Result>& results) {
-  Verdict verdict;
+GoalVerdict Judge(const std::vector<Goal>& goals, const std::vector<Result>& results) {
+  GoalVerdict verdict;
   for (const Goal& goal : goals) {
     const Result* const ours = Find(goal.ours, results);
     const Result* const theirs = Find(goal.theirs, results);

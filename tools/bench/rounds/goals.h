@@ -29,13 +29,13 @@ struct Goal {
 // Returns the goals of Sluice over sockets, then those through shared memory.
 std::vector<Goal> AllGoals();
 
-struct Verdict {
+struct GoalVerdict {
   std::string text;  // a heading, and a line for each goal whose cells were measured
   uint32_t missed = 0;
 };
 
 // Compares the medians of `results` with the goals.
-Verdict Judge(const std::vector<Goal>& goals, const std::vector<Result>& results);
+GoalVerdict Judge(const std::vector<Goal>& goals, const std::vector<Result>& results);
 
 // Returns how many float32 numbers a vector of `megabytes` million bytes has, rounded up.
 uint64_t ElementsOf(double megabytes);

@@ -146,7 +146,7 @@ bool Measure(const RoundFlags& flags, const std::vector<Row>& wanted, std::ostre
       MeasureCells(MakeCells(flags, available.rows), flags.programs, flags.rounds, flags.passes);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   circumstances.seconds = took.count();
-  const Verdict verdict = Judge(AllGoals(), outcome.results);
+  const GoalVerdict verdict = Judge(AllGoals(), outcome.results);
   std::cout << Table(circumstances, outcome.results) << "\n" << verdict.text << std::flush;
   for (const std::string& line : outcome.failures) std::cout << "failed: " << line << std::endl;
   json << JsonLines(outcome.results) << std::flush;

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
-#include "tools/ctl/top/sampler.h"
+#include "tools/ctl/top/state_sampler.h"
 #include "tools/ctl/top/top_screen.h"
 #include "tools/ctl/top/top_view.h"
 
@@ -43,7 +43,7 @@ class NotedSignals {
 // Gives the view what has come. Returns the error that ends the loop, if one does.
 class Feeder {
  public:
-  Feeder(Sampler& sampler, absl::Duration patience)
+  Feeder(StateSampler& sampler, absl::Duration patience)
       : sampler_(sampler), patience_(patience), reached_(RealClock().Now()) {}
 
   absl::Status Feed(TopView& view) {
@@ -62,7 +62,7 @@ class Feeder {
   }
 
  private:
-  Sampler& sampler_;
+  StateSampler& sampler_;
   const absl::Duration patience_;
   absl::Time reached_;  // when the server answered last
 };
@@ -87,7 +87,7 @@ absl::Status RunTop(std::unique_ptr<OperatorClient> client, const TopOptions& op
     const NotedSignals signals;
     const auto screen = TopScreen::Open();
     if (!screen.ok()) return screen.status();
-    Sampler sampler(std::move(client), options.interval);
+    StateSampler sampler(std::move(client), options.interval);
     Feeder feeder(sampler, options.patience);
     ended = Loop(**screen, feeder, view);
   }

@@ -16,7 +16,7 @@ History Filled() {
   History history;
   history.LaneOf("worker <0>", {});
   for (int i = 0; i < 700; ++i) {
-    Sample sample;
+    HistorySample sample;
     sample.values[kTime] = 5000 + i;
     sample.values[1] = i;
     sample.losses[0] = 1.5F;
@@ -32,7 +32,7 @@ TEST(HistoryFileTest, ComesBackWithAllRowsThatWereOver) {
   History read;
   ASSERT_THAT(read.Decode(written.Encode()), IsOk());
   EXPECT_EQ(read.Encode(), written.Encode());
-  const std::vector<Sample> rows = read.Rows();
+  const std::vector<HistorySample> rows = read.Rows();
   ASSERT_THAT(rows, SizeIs(written.Rows().size() - 1));  // the second of now was not over
   EXPECT_EQ(rows.back().values[kTime], 5698);
   EXPECT_EQ(rows.back().losses[0], 1.5F);

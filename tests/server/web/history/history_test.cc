@@ -21,8 +21,8 @@ constexpr size_t kStep = 1;
 constexpr size_t kRate = 2;
 constexpr size_t kWaiting = 16;
 
-Sample At(double time, double step) {
-  Sample sample;
+HistorySample At(double time, double step) {
+  HistorySample sample;
   sample.values[kTime] = time;
   sample.values[kStep] = step;
   return sample;
@@ -30,7 +30,7 @@ Sample At(double time, double step) {
 
 std::vector<double> Column(const History& history, size_t column) {
   std::vector<double> values;
-  for (const Sample& row : history.Rows()) values.push_back(row.values[column]);
+  for (const HistorySample& row : history.Rows()) values.push_back(row.values[column]);
   return values;
 }
 
@@ -71,14 +71,14 @@ TEST(HistoryTest, ACoarseRowHasTheLastCounterTheMeanGaugeAndTheLargestPeak) {
   const double rates[] = {1, kNothing, 3};
   const double waits[] = {5, 9, 2};
   for (int i = 0; i < 3; ++i) {
-    Sample sample = At(i, 100 + i);
+    HistorySample sample = At(i, 100 + i);
     sample.values[kRate] = rates[i];
     sample.values[kWaiting] = waits[i];
     sample.losses[0] = static_cast<float>(i + 1);
     history.Add(sample);
   }
   for (int i = 0; i < 400; ++i) history.Add(At(10 + i, 200));  // the first row is of 10 s now
-  const Sample row = history.Rows().front();
+  const HistorySample row = history.Rows().front();
   EXPECT_EQ(row.values[kStep], 102);
   EXPECT_EQ(row.values[kRate], 2);
   EXPECT_EQ(row.values[kWaiting], 9);
@@ -95,13 +95,13 @@ TEST(HistoryTest, KeepsTheLaneOfAWorkerAndGivesThatOfOneThatIsGoneToAnother) {
   EXPECT_EQ(history.LaneOf("3", alive), 3);
   alive.insert("late");
   EXPECT_EQ(history.LaneOf("late", alive), kLanes);
-  Sample sample = At(1, 1);
+  HistorySample sample = At(1, 1);
   sample.losses.fill(0.5);
   sample.activities.fill(Activity::kWaits);
   history.Add(sample);
   alive.erase("3");
   EXPECT_EQ(history.LaneOf("late", alive), 3);
-  const Sample row = history.Rows().front();
+  const HistorySample row = history.Rows().front();
   EXPECT_TRUE(std::isnan(row.losses[3]));
   EXPECT_EQ(row.activities[3], Activity::kNone);
   EXPECT_EQ(row.losses[4], 0.5);

@@ -31,7 +31,7 @@ class JobWatchTest : public ::testing::Test {
     state_.incarnation = Incarnation(1);
   }
 
-  const Sample& Look() {
+  const HistorySample& Look() {
     watch_.Look(state_, sessions_, surroundings_, history_);
     state_.now += absl::Seconds(1);
     row_ = history_.Newest();
@@ -60,7 +60,7 @@ class JobWatchTest : public ::testing::Test {
   Surroundings surroundings_;
   History history_;
   JobWatch watch_;
-  Sample row_;
+  HistorySample row_;
 };
 
 TEST_F(JobWatchTest, MakesARowOfWhatTheShardReports) {
@@ -106,7 +106,7 @@ TEST_F(JobWatchTest, TheLossIsTheMeanOfWorkersThatPushedSinceTheRowBefore) {
   Look();
   EXPECT_EQ(Value("loss"), 3);
   sessions_[0] = Worker("a", 2, 1);  // b has not pushed again
-  const Sample& row = Look();
+  const HistorySample& row = Look();
   EXPECT_EQ(Value("loss"), 1);
   EXPECT_EQ(row.losses[0], 1);
   EXPECT_TRUE(std::isnan(row.losses[1]));
@@ -125,7 +125,7 @@ TEST_F(JobWatchTest, TellsWhatEachWorkerDoes) {
   state_.current.awaited = {awaited};
   Look();
   std::vector<Activity> activities;
-  for (const WorkerRow& worker : watch_.workers()) activities.push_back(worker.activity);
+  for (const SeenWorker& worker : watch_.workers()) activities.push_back(worker.activity);
   EXPECT_THAT(activities, ElementsAre(Activity::kComputes, Activity::kLost, Activity::kPushes,
                                       Activity::kWaits));
   EXPECT_EQ(row_.activities[2], Activity::kPushes);
@@ -180,7 +180,7 @@ TEST_F(JobWatchTest, NotesRestartsCheckpointsWarningsAndWhatAnOperatorChanges) {
 
 TEST_F(JobWatchTest, AThousandWorkersHaveAsManyLanesAsThereAre) {
   for (int i = 0; i < 1000; ++i) sessions_.push_back(Worker("worker-" + std::to_string(i), 1, 2));
-  const Sample& row = Look();
+  const HistorySample& row = Look();
   EXPECT_THAT(watch_.workers(), SizeIs(1000));
   EXPECT_EQ(Value("loss"), 2);
   for (const float loss : row.losses) EXPECT_EQ(loss, 2);

@@ -1,4 +1,4 @@
-#include "tools/ctl/top/sampler.h"
+#include "tools/ctl/top/state_sampler.h"
 
 #include <utility>
 
@@ -11,23 +11,23 @@ constexpr absl::Duration kReconnectTime = absl::Seconds(1);
 
 }  // namespace
 
-Sampler::Sampler(std::unique_ptr<OperatorClient> client, absl::Duration interval)
+StateSampler::StateSampler(std::unique_ptr<OperatorClient> client, absl::Duration interval)
     : client_(std::move(client)), interval_(interval) {
   thread_.Run([this] { Run(); });
 }
 
-Sampler::~Sampler() {
+StateSampler::~StateSampler() {
   stop_.Raise();
   client_->Cancel();
   thread_.Drain();
 }
 
-absl::optional<absl::StatusOr<Sample>> Sampler::Take() {
+absl::optional<absl::StatusOr<Sample>> StateSampler::Take() {
   absl::MutexLock lock(&mu_);
   return std::exchange(latest_, absl::nullopt);
 }
 
-void Sampler::Run() {
+void StateSampler::Run() {
   do {
     auto sample = Ask();
     const bool lost = absl::IsUnavailable(sample.status());
@@ -39,7 +39,7 @@ void Sampler::Run() {
   } while (!stop_.WaitFor(interval_));
 }
 
-absl::StatusOr<Sample> Sampler::Ask() {
+absl::StatusOr<Sample> StateSampler::Ask() {
   auto state = client_->GetState();
   if (!state.ok()) return state.status();
   auto workers = client_->ListWorkers();

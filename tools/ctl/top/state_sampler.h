@@ -1,7 +1,7 @@
 // Asks a server again and again, on a thread of its own, so that the terminal never waits for it.
 
-#ifndef SLUICE_TOOLS_CTL_TOP_SAMPLER_H_
-#define SLUICE_TOOLS_CTL_TOP_SAMPLER_H_
+#ifndef SLUICE_TOOLS_CTL_TOP_STATE_SAMPLER_H_
+#define SLUICE_TOOLS_CTL_TOP_STATE_SAMPLER_H_
 
 #include <memory>
 
@@ -19,13 +19,13 @@
 namespace sluice {
 
 // Any thread may call Take().
-class Sampler {
+class StateSampler {
  public:
   // Begins. Between two samples it pauses for `interval`. When the connection breaks, it connects
   // again; an error that this cannot mend ends it.
-  Sampler(std::unique_ptr<OperatorClient> client, absl::Duration interval);
+  StateSampler(std::unique_ptr<OperatorClient> client, absl::Duration interval);
   // Breaks off a call that is under way.
-  ~Sampler();
+  ~StateSampler();
 
   // The latest sample or error that was not taken yet; absent if there is none.
   absl::optional<absl::StatusOr<Sample>> Take() ABSL_LOCKS_EXCLUDED(mu_);
@@ -44,4 +44,4 @@ class Sampler {
 
 }  // namespace sluice
 
-#endif  // SLUICE_TOOLS_CTL_TOP_SAMPLER_H_
+#endif  // SLUICE_TOOLS_CTL_TOP_STATE_SAMPLER_H_
