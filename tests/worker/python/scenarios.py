@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Workers in Python that play a scenario each: scenarios.py NAME [FLAG…]. python_test.py starts them."""
 
+import functools
 import gc
 import os
 import signal
@@ -192,7 +193,7 @@ def interrupted_and_goes_on(job):
     """Ctrl-C interrupts step(), which wait() ends: then the model has the parameters of one step."""
     model = linear()
     optimizer = sluice.DistributedOptimizer(sgd(model.double()), job, model)
-    _until_interrupted(lambda: push(model, optimizer, 1), optimizer._client._waits)  # pylint: disable=protected-access
+    _until_interrupted(functools.partial(push, model, optimizer, 1), optimizer._client._waits)  # pylint: disable=protected-access
     optimizer.wait()
     say("weight", model.weight[0, 0].item(), "step", optimizer.last.step)
     push(model, optimizer, 1)
@@ -204,7 +205,7 @@ def interrupted_and_gone(job):
     """Ctrl-C interrupts step(), and the program forgets the optimizer and its model: the library has its memory."""
     model = linear()
     optimizer = sluice.DistributedOptimizer(sgd(model), job, model)
-    _until_interrupted(lambda: push(model, optimizer, 1), optimizer._client._waits)  # pylint: disable=protected-access
+    _until_interrupted(functools.partial(push, model, optimizer, 1), optimizer._client._waits)  # pylint: disable=protected-access
     del model, optimizer
     gc.collect()
     (flat, _), = sys.modules["sluice.optimizer"]._LEFT_BEHIND  # pylint: disable=protected-access
@@ -258,7 +259,7 @@ def forgets_an_interrupted_follower(_job):
     """Ctrl-C interrupts a follower, and the program goes on without it."""
     follower = sluice.follow(linear(), server=os.environ["SLUICE_SERVER"])
     assert next(follower) == 0
-    _until_interrupted(lambda: next(follower), follower._waits)  # pylint: disable=protected-access
+    _until_interrupted(functools.partial(next, follower), follower._waits)  # pylint: disable=protected-access
     del follower
     gc.collect()
     freeing, = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
