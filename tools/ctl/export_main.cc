@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/command_line.h"
+#include "common/base/progress_line.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
 #include "worker/torch/state_dict.h"
@@ -16,10 +17,11 @@
 namespace sluice {
 namespace {
 
-absl::Status Export(const std::string& path, const std::string& out) {
+absl::Status Export(const std::string& path, const std::string& out,
+                    const ProgressOutput& progress) {
   const auto file = RealFileSystem().Open(path);
   if (!file.ok()) return file.status();
-  const auto checkpoint = ReadCheckpoint(**file);
+  const auto checkpoint = ReadCheckpoint(**file, path, progress);
   if (!checkpoint.ok()) {
     return absl::DataLossError(absl::StrCat(path, ": ", checkpoint.status().message()));
   }
@@ -33,10 +35,13 @@ int Main(int argc, char** argv) {
   std::string out;
   app.add_option("file", file, "a checkpoint")->required();
   app.add_option("out", out, "the file to write, for example model.pt")->required();
+  bool quiet = false;
+  app.add_flag("--quiet", quiet, "do not say on stderr how much of a large file is read");
   AddVersionFlag(app, {TorchVersion()});
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
   if (exit_code.has_value()) return *exit_code;
-  const absl::Status exported = Export(file, out);
+  const absl::Status exported =
+      Export(file, out, quiet ? ProgressOutput() : ProgressOutput::OnStderr());
   if (exported.ok()) return 0;
   std::cerr << CalledAs("sluicectl") << ": " << exported.message() << "\n";
   return 1;

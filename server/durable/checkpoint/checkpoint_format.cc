@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/little_endian.h"
 #include "common/encoding/checksum.h"
 #include "common/storage/safetensors.h"
@@ -193,6 +194,12 @@ absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file,
   if (read.ok()) read = reader.CheckChecksum();
   if (!read.ok()) return read;
   return checkpoint;
+}
+
+absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file, const std::string& path,
+                                               const ProgressOutput& output) {
+  ProgressLine progress(absl::StrCat("reading ", path), file.size(), output, RealClock());
+  return ReadCheckpoint(file, [&](uint64_t bytes) { progress.Reach(bytes); });
 }
 
 }  // namespace sluice

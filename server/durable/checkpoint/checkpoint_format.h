@@ -13,8 +13,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "absl/status/statusor.h"
+#include "common/base/progress_line.h"
 #include "common/storage/file_system.h"
 #include "common/storage/safetensors.h"
 #include "server/state/shard_checkpoint.h"
@@ -33,6 +35,10 @@ using ReadListener = std::function<void(uint64_t bytes)>;
 // may be null.
 absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file,
                                                const ReadListener& listener = nullptr);
+
+// The same. `output` says how far it is; `path` names the file there.
+absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file, const std::string& path,
+                                               const ProgressOutput& output);
 
 }  // namespace sluice
 

@@ -7,7 +7,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/clock.h"
 #include "common/base/progress_line.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
 #include "server/durable/format/numbered_name.h"
@@ -146,9 +145,7 @@ absl::StatusOr<ShardCheckpoint> CheckpointStore::Load(const CheckpointName& name
   const std::string path = PathOf(name.FileName());
   const auto file = files_.Open(path);
   if (!file.ok()) return file.status();
-  ProgressLine progress(absl::StrCat("reading ", path), (*file)->size(), ProgressOutput::InLog(),
-                        RealClock());
-  auto checkpoint = ReadCheckpoint(**file, [&](uint64_t bytes) { progress.Reach(bytes); });
+  auto checkpoint = ReadCheckpoint(**file, path, ProgressOutput::InLog());
   if (!checkpoint.ok()) {
     return absl::Status(checkpoint.status().code(),
                         absl::StrCat(path, ": ", checkpoint.status().message()));

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/command_line.h"
+#include "common/base/progress_line.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
@@ -32,10 +33,10 @@ std::string LineOf(const Json& json) {
   return absl::StrCat(json.dump(-1, ' ', true, Json::error_handler_t::replace), "\n");
 }
 
-absl::StatusOr<ShardCheckpoint> Read(const std::string& path) {
+absl::StatusOr<ShardCheckpoint> Read(const std::string& path, const CommonFlags& flags) {
   const auto file = RealFileSystem().Open(path);
   if (!file.ok()) return file.status();
-  return ReadCheckpoint(**file);
+  return ReadCheckpoint(**file, path, flags.quiet ? ProgressOutput() : ProgressOutput::OnStderr());
 }
 
 // An error of a file, which is no error of a connection, whatever its code.
@@ -85,7 +86,7 @@ std::string WholeText(const std::string& path, const ShardCheckpoint& checkpoint
 
 // Returns whether the file is undamaged, and prints the result.
 bool VerifyFile(const std::string& path, const CommonFlags& flags) {
-  const auto checkpoint = Read(path);
+  const auto checkpoint = Read(path, flags);
   if (flags.json) {
     Json result = {{"path", path}, {"whole", checkpoint.ok()}};
     if (checkpoint.ok()) {
@@ -118,7 +119,7 @@ absl::Status Verify(const std::vector<std::string>& paths, const CommonFlags& fl
 }
 
 absl::Status Show(const std::string& path, const CommonFlags& flags) {
-  const auto checkpoint = Read(path);
+  const auto checkpoint = Read(path, flags);
   if (!checkpoint.ok()) {
     return absl::DataLossError(absl::StrCat(path, ": ", checkpoint.status().message()));
   }
@@ -128,11 +129,12 @@ absl::Status Show(const std::string& path, const CommonFlags& flags) {
 }
 
 // Runs the program for this, which lies beside this one: only it needs LibTorch.
-absl::Status Export(const std::string& file, const std::string& out) {
+absl::Status Export(const std::string& file, const std::string& out, const CommonFlags& flags) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::string program = self.parent_path() / "sluicectl_export";
-  execl(program.c_str(), CalledAs(program).c_str(), file.c_str(), out.c_str(), nullptr);
+  execl(program.c_str(), CalledAs(program).c_str(), file.c_str(), out.c_str(),
+        flags.quiet ? "--quiet" : nullptr, nullptr);
   return absl::NotFoundError(absl::StrCat(program, ": ", strerror(errno)));
 }
 
@@ -179,7 +181,7 @@ void AddFileCommands(CLI::App& checkpoint, std::vector<Command>& commands) {
   exported.add_option("file", own->file, "a checkpoint")->required();
   exported.add_option("out", own->out, "the file to write, for example model.pt")->required();
   commands.push_back(
-      {&exported, [own](const CommonFlags&) { return Export(own->file, own->out); }});
+      {&exported, [own](const CommonFlags& flags) { return Export(own->file, own->out, flags); }});
 }
 
 }  // namespace

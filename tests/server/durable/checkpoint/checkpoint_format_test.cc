@@ -1,8 +1,10 @@
 #include "server/durable/checkpoint/checkpoint_format.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -59,6 +61,14 @@ TEST_F(CheckpointFormatTest, ComesBackWhole) {
   EXPECT_EQ(a.last_sequence, Sequence(2));
   ASSERT_THAT(a.answers, SizeIs(2));
   EXPECT_EQ(a.answers.at(Sequence(2)).outcome.disposition, Disposition::kAccepted);
+}
+
+TEST_F(CheckpointFormatTest, TellsHowMuchItHasRead) {
+  std::vector<uint64_t> told;
+  EXPECT_THAT(ReadCheckpoint(**files_.Open(kPath), [&](uint64_t bytes) { told.push_back(bytes); }),
+              IsOk());
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_EQ(told.back(), bytes().size());
 }
 
 TEST_F(CheckpointFormatTest, KeepsEarlierLivesAndTheOperatorsRate) {
