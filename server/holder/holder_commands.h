@@ -23,7 +23,11 @@
 // (ordered_messages.h). So no command is executed twice, and none needs a meaning for that.
 //
 // What workers send is in no log: their streams may come to a holder before or after the command
-// that concerns them.
+// that concerns them. The names of a session's pushes rise: after a command on one, the sequencer
+// admits none with a lower name. So a holder remembers one name per session. It ends the streams
+// that wait with lower names, and answers those that come later at once. The sequencer sends
+// commands on sessions that have joined, and an EndSession for each; what comes of a session after
+// that is answered at once too.
 
 #ifndef SLUICE_SERVER_HOLDER_HOLDER_COMMANDS_H_
 #define SLUICE_SERVER_HOLDER_HOLDER_COMMANDS_H_
@@ -46,7 +50,7 @@
 namespace sluice {
 
 // How a worker names a push to all holders. Each time it sends the push it makes another attempt,
-// so that no push is put together from parts of two attempts.
+// with a higher number, so that no push is put together from parts of two attempts.
 struct PushName {
   SessionId session;
   Sequence sequence;

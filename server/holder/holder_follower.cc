@@ -1,6 +1,8 @@
 #include "server/holder/holder_follower.h"
 
+#include <algorithm>
 #include <atomic>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,16 +20,25 @@ absl::Status SessionHasEnded(SessionId session) {
 // The worker hears from the sequencer what became of its push, so no worker waits for this.
 absl::Status Dropped() { return absl::CancelledError("the push was answered by the sequencer"); }
 
-// The names of one session: from the first to the end.
+// Takes out what the session of `last` has under this or a lower name.
 template <typename Map>
-std::pair<typename Map::iterator, typename Map::iterator> OfSession(Map& map, SessionId session) {
+std::vector<typename Map::mapped_type> TakeUpTo(const typename Map::key_type& last, Map& map) {
   typename Map::key_type first;
-  first.session = session;
+  first.session = last.session;
   const auto begin = map.lower_bound(first);
-  auto end = begin;
-  while (end != map.end() && end->first.session == session) ++end;
-  return {begin, end};
+  const auto end = map.upper_bound(last);
+  std::vector<typename Map::mapped_type> taken;
+  for (auto it = begin; it != end; ++it) taken.push_back(std::move(it->second));
+  map.erase(begin, end);
+  return taken;
 }
+
+PushName LastPushOf(SessionId session) {
+  return {session, Sequence(std::numeric_limits<uint64_t>::max()),
+          std::numeric_limits<uint32_t>::max()};
+}
+
+PullName LastPullOf(SessionId session) { return {session, std::numeric_limits<uint64_t>::max()}; }
 
 }  // namespace
 
@@ -54,33 +65,55 @@ void HolderFollower::Do(const OpenModel& command) {
 
 void HolderFollower::BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start) {
   const PushName name = {header.session, header.sequence, attempt};
-  std::unique_ptr<PendingPush> push;
+  absl::StatusOr<std::unique_ptr<PendingPush>> push;
   {
     absl::MutexLock lock(&mu_);
     const auto admitted = admitted_.extract(name);
-    if (admitted.empty()) {
+    const absl::Status never = WhyNever(name);
+    if (!admitted.empty()) {
+      push = Start(admitted.mapped(), header);
+    } else if (!never.ok()) {
+      push = never;
+    } else {
       streams_.emplace(name, WaitingStream{header, std::move(start)});
       return;
     }
-    push = Start(admitted.mapped(), header);
   }
   start(std::move(push));
 }
 
+absl::Status HolderFollower::WhyNever(const PushName& name) const {
+  if (ended_.Contains(name.session)) return SessionHasEnded(name.session);
+  const auto told = told_.find(name.session);
+  return told == told_.end() || told->second < name ? absl::OkStatus() : Dropped();
+}
+
+std::vector<HolderFollower::StreamCallback> HolderFollower::GoOnTo(const PushName& name) {
+  std::vector<StreamCallback> passed;
+  if (ended_.Contains(name.session)) return passed;
+  PushName& told = told_[name.session];
+  told = std::max(told, name);
+  for (WaitingStream& stream : TakeUpTo(name, streams_)) passed.push_back(std::move(stream.start));
+  return passed;
+}
+
 void HolderFollower::Do(const AdmitPush& command) {
+  std::vector<StreamCallback> passed;
   StreamCallback start;
   std::unique_ptr<PendingPush> push;
   {
     absl::MutexLock lock(&mu_);
     const auto stream = streams_.extract(command.name);
+    passed = GoOnTo(command.name);
     if (stream.empty()) {
       admitted_.emplace(command.name, command);
-      return;
+    } else {
+      start = std::move(stream.mapped().start);
+      push = Start(command, stream.mapped().header);
     }
-    start = std::move(stream.mapped().start);
-    push = Start(command, stream.mapped().header);
   }
-  start(std::move(push));
+  for (const StreamCallback& one : passed) one(Dropped());
+  if (start) start(std::move(push));
 }
 
 std::unique_ptr<PendingPush> HolderFollower::Start(const AdmitPush& admitted,
@@ -110,16 +143,15 @@ bool HolderFollower::MeasuresNorm(PushId push) const {
 }
 
 void HolderFollower::Do(const DropPush& command) {
-  StreamCallback start;
+  std::vector<StreamCallback> passed;
   {
     absl::MutexLock lock(&mu_);
     admitted_.erase(command.name);
     arriving_.erase(command.push);
     holder_.Drop(command.push);
-    const auto stream = streams_.extract(command.name);
-    if (!stream.empty()) start = std::move(stream.mapped().start);
+    passed = GoOnTo(command.name);
   }
-  if (start) start(Dropped());
+  for (const StreamCallback& one : passed) one(Dropped());
 }
 
 std::unique_ptr<PendingPush> HolderFollower::Take(PushId push) {
@@ -177,15 +209,18 @@ std::shared_ptr<const Snapshot> HolderFollower::latest() const {
 // ---- Pulls ----
 
 void HolderFollower::Pull(const PullName& name, PullCallback done) {
-  PullResult result;
+  absl::StatusOr<PullResult> result;
   {
     absl::MutexLock lock(&mu_);
     const auto released = released_.extract(name);
-    if (released.empty()) {
+    if (!released.empty()) {
+      result = std::move(released.mapped());
+    } else if (ended_.Contains(name.session)) {
+      result = SessionHasEnded(name.session);
+    } else {
       pulls_.emplace(name, std::move(done));
       return;
     }
-    result = std::move(released.mapped());
   }
   done(result);
 }
@@ -208,23 +243,20 @@ void HolderFollower::Do(const ReleasePull& command) {
 
 // Gradients that have arrived stay: they may count.
 void HolderFollower::Do(const EndSession& command) {
-  std::vector<StreamCallback> streams;
+  std::vector<WaitingStream> streams;
   std::vector<PullCallback> pulls;
+  std::vector<PullResult> released;  // freed without the mutex
   {
     absl::MutexLock lock(&mu_);
-    const auto waiting = OfSession(streams_, command.session);
-    for (auto it = waiting.first; it != waiting.second; ++it) streams.push_back(it->second.start);
-    streams_.erase(waiting.first, waiting.second);
-    const auto admitted = OfSession(admitted_, command.session);
-    admitted_.erase(admitted.first, admitted.second);
-    const auto asked = OfSession(pulls_, command.session);
-    for (auto it = asked.first; it != asked.second; ++it) pulls.push_back(it->second);
-    pulls_.erase(asked.first, asked.second);
-    const auto released = OfSession(released_, command.session);
-    released_.erase(released.first, released.second);
+    streams = TakeUpTo(LastPushOf(command.session), streams_);
+    TakeUpTo(LastPushOf(command.session), admitted_);
+    pulls = TakeUpTo(LastPullOf(command.session), pulls_);
+    released = TakeUpTo(LastPullOf(command.session), released_);
+    told_.erase(command.session);
+    ended_.Add(command.session);
   }
   const absl::Status why = SessionHasEnded(command.session);
-  for (const StreamCallback& start : streams) start(why);
+  for (const WaitingStream& stream : streams) stream.start(why);
   for (const PullCallback& done : pulls) done(why);
 }
 

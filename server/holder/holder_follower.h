@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/parallel.h"
 #include "server/aggregation/pending_push.h"
+#include "server/holder/ended_sessions.h"
 #include "server/holder/holder.h"
 #include "server/holder/holder_commands.h"
 #include "server/holder/pull_result.h"
@@ -55,7 +56,9 @@ class HolderFollower {
   void Execute(const HolderCommand& command) ABSL_LOCKS_EXCLUDED(mu_);
 
   // A worker's stream has brought its header. `start` is called once, when the push is admitted; an
-  // attempt has one stream. The stream waits at its header until then.
+  // attempt has one stream. The stream waits at its header until then. CANCELLED if the sequencer
+  // has dropped it, or has gone on to a later push of the session; UNKNOWN_SESSION if the session
+  // has ended. Both also if that was before the stream came.
   void BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Its payload is here, or `fault` is the error that was found in it. Nothing happens if the push
@@ -63,7 +66,8 @@ class HolderFollower {
   void EndPush(std::unique_ptr<PendingPush> push, const absl::Status& fault)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // `done` is called once, when the pull is released.
+  // `done` is called once, when the pull is released. UNKNOWN_SESSION if its session has ended,
+  // also if that was before.
   void Pull(const PullName& name, PullCallback done) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The latest snapshot of the stripe; null before the first.
@@ -86,6 +90,10 @@ class HolderFollower {
   void Do(const EndSession& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const TakeCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Why a stream that was not admitted never is; OK if it may be.
+  absl::Status WhyNever(const PushName& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The log has come to this name. Returns the streams that wait with this or a lower one.
+  std::vector<StreamCallback> GoOnTo(const PushName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::unique_ptr<PendingPush> Start(const AdmitPush& admitted, const PushHeader& header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MeasuresNorm(PushId push) const ABSL_LOCKS_EXCLUDED(mu_);
@@ -97,6 +105,8 @@ class HolderFollower {
   Parallel& parallel_;
   mutable absl::Mutex mu_;
   Holder holder_ ABSL_GUARDED_BY(mu_);
+  EndedSessions ended_ ABSL_GUARDED_BY(mu_);
+  std::map<SessionId, PushName> told_ ABSL_GUARDED_BY(mu_);  // the latest in the log, until the end
   std::map<PushName, WaitingStream> streams_ ABSL_GUARDED_BY(mu_);  // not admitted yet
   std::map<PushName, AdmitPush> admitted_ ABSL_GUARDED_BY(mu_);     // their streams have not come
   std::map<PushId, AdmitPush> arriving_ ABSL_GUARDED_BY(mu_);

@@ -22,6 +22,8 @@ using ::testing::IsEmpty;
 
 constexpr PushName kPush = {SessionId(1), Sequence(1), 0};
 
+PushName Attempt(uint32_t attempt) { return {kPush.session, kPush.sequence, attempt}; }
+
 PullHeader At(uint64_t step) {
   PullHeader header;
   header.step = Step(step);
@@ -164,14 +166,48 @@ TEST_F(HolderFollowerTest, ForgetsADroppedPushWhereverItIs) {
   Begin();
   link_.Send(DropPush{PushId(), kPush});  // it waited at its header
   EXPECT_THAT(ended_, HasCode(absl::StatusCode::kCancelled, ::testing::_));
-  link_.Send(AdmitPush{PushId(2), kPush});
-  link_.Send(DropPush{PushId(2), kPush});  // its stream had not come
-  Begin(/*attempt=*/0);
+  link_.Send(AdmitPush{PushId(2), Attempt(1)});
+  link_.Send(DropPush{PushId(2), Attempt(1)});  // its stream had not come
+  Begin(/*attempt=*/1);
   EXPECT_EQ(push_, nullptr);
-  link_.Send(AdmitPush{PushId(3), kPush});
-  link_.Send(DropPush{PushId(3), kPush});  // it was arriving
+  link_.Send(AdmitPush{PushId(3), Attempt(2)});
+  Begin(/*attempt=*/2);
+  link_.Send(DropPush{PushId(3), Attempt(2)});  // it was arriving
   End({3, 4});
   EXPECT_THAT(haves_, IsEmpty());
+}
+
+TEST_F(HolderFollowerTest, AnswersAStreamThatComesAfterItsPushWasDropped) {
+  link_.Send(DropPush{PushId(), Attempt(1)});
+  Begin(/*attempt=*/1);
+  EXPECT_EQ(starts_, 1);
+  EXPECT_THAT(ended_, HasCode(absl::StatusCode::kCancelled, ::testing::_));
+  Begin(/*attempt=*/0);  // an earlier one, of which the log never told
+  EXPECT_EQ(starts_, 2);
+  EXPECT_THAT(ended_, HasCode(absl::StatusCode::kCancelled, ::testing::_));
+  Begin(/*attempt=*/2);  // a later one waits
+  EXPECT_EQ(starts_, 2);
+  link_.Send(AdmitPush{PushId(1), Attempt(2)});
+  EXPECT_EQ(starts_, 3);
+  ASSERT_NE(push_, nullptr);
+}
+
+TEST_F(HolderFollowerTest, EndsTheEarlierStreamsOfASessionThatGoesOn) {
+  Begin(/*attempt=*/0);
+  link_.Send(AdmitPush{PushId(1), Attempt(1)});
+  EXPECT_EQ(starts_, 1);
+  EXPECT_THAT(ended_, HasCode(absl::StatusCode::kCancelled, ::testing::_));
+  Begin(/*attempt=*/1);
+  EXPECT_EQ(starts_, 2);
+  ASSERT_NE(push_, nullptr);
+}
+
+TEST_F(HolderFollowerTest, AdmitsALateStreamThoughALaterPushWasDropped) {
+  link_.Send(AdmitPush{PushId(1), Attempt(0)});
+  link_.Send(DropPush{PushId(), Attempt(1)});
+  Begin(/*attempt=*/0);
+  ASSERT_NE(push_, nullptr);
+  EXPECT_EQ(push_->id(), PushId(1));
 }
 
 TEST_F(HolderFollowerTest, FreesTheMemoryOfADroppedGradient) {
@@ -228,8 +264,20 @@ TEST_F(HolderFollowerTest, ForgetsTheStreamsOfAnEndedSession) {
   EXPECT_EQ(starts_, 1);
   EXPECT_EQ(ReasonOf(ended_), Reason::kUnknownSession);
   EXPECT_THAT(answers_, ElementsAre(IsEmpty()));
-  AskFor(2);
-  EXPECT_EQ(answers_.size(), 1u);
+}
+
+TEST_F(HolderFollowerTest, AnswersWhatComesAfterItsSessionHasEnded) {
+  PublishFirst({1, 2});
+  link_.Send(ReleasePull{{kPush.session, 1}, At(0)});
+  link_.Send(EndSession{kPush.session});
+  link_.Send(DropPush{PushId(), Attempt(1)});  // its header came late too
+  Begin(/*attempt=*/1);
+  EXPECT_EQ(starts_, 1);
+  EXPECT_EQ(ReasonOf(ended_), Reason::kUnknownSession);
+  ended_ = absl::OkStatus();
+  AskFor(1);
+  EXPECT_THAT(answers_, ElementsAre(IsEmpty()));
+  EXPECT_EQ(ReasonOf(ended_), Reason::kUnknownSession);
 }
 
 TEST_F(HolderFollowerTest, KeepsTheStreamsOfOtherSessions) {
