@@ -15,6 +15,7 @@
 //                   all holders have reported
 //   PublishStep     after kMake or kCopy: what it made is the latest snapshot
 //   ReleasePull     answer a pull
+//   DropPull        its worker does not wait for it: forget it
 //   EndSession      forget the streams of a session
 //   TakeCheckpoint  copy the stripe's state; report DurableReport when it is saved
 //
@@ -28,6 +29,11 @@
 // that wait with lower names, and answers those that come later at once. The sequencer sends
 // commands on sessions that have joined, and an EndSession for each; what comes of a session after
 // that is answered at once too.
+//
+// A call that breaks off at a holder is cancelled there (HolderFollower::CancelPush, CancelPull),
+// and no command is needed to end it. A pull that is released keeps its snapshot until it comes. If
+// it may never come, because the worker's call to the sequencer broke off or the worker asks again,
+// the sequencer drops it.
 
 #ifndef SLUICE_SERVER_HOLDER_HOLDER_COMMANDS_H_
 #define SLUICE_SERVER_HOLDER_HOLDER_COMMANDS_H_
@@ -61,7 +67,7 @@ struct PushName {
   }
 };
 
-// How a worker names a pull to all holders.
+// How a worker names a pull to all holders: with a number from 1, which rises within a session.
 struct PullName {
   SessionId session;
   uint64_t number = 0;
@@ -107,6 +113,10 @@ struct ReleasePull {
   PullHeader header;  // of the latest step at this place of the log
 };
 
+struct DropPull {
+  PullName pull;  // and all of the session with lower numbers
+};
+
 struct EndSession {
   SessionId session;
 };
@@ -115,8 +125,9 @@ struct TakeCheckpoint {
   Step step;  // the latest at this place of the log
 };
 
-using HolderCommand = std::variant<OpenModel, AdmitPush, DropPush, TakeParameters, AddPush,
-                                   StepOrder, PublishStep, ReleasePull, EndSession, TakeCheckpoint>;
+using HolderCommand =
+    std::variant<OpenModel, AdmitPush, DropPush, TakeParameters, AddPush, StepOrder, PublishStep,
+                 ReleasePull, DropPull, EndSession, TakeCheckpoint>;
 
 // ---- Reports: from a holder to the sequencer ----
 

@@ -20,6 +20,12 @@ absl::Status SessionHasEnded(SessionId session) {
 // The worker hears from the sequencer what became of its push, so no worker waits for this.
 absl::Status Dropped() { return absl::CancelledError("the push was answered by the sequencer"); }
 
+absl::Status PullDropped() {
+  return absl::CancelledError(
+      "the sequencer has dropped the pull, because its worker asked again "
+      "or its call broke off; pull again with a higher number");
+}
+
 // Takes out what the session of `last` has under this or a lower name.
 template <typename Map>
 std::vector<typename Map::mapped_type> TakeUpTo(const typename Map::key_type& last, Map& map) {
@@ -86,6 +92,15 @@ absl::Status HolderFollower::WhyNever(const PushName& name) const {
   if (ended_.Contains(name.session)) return SessionHasEnded(name.session);
   const auto told = told_.find(name.session);
   return told == told_.end() || told->second < name ? absl::OkStatus() : Dropped();
+}
+
+bool HolderFollower::CancelPush(const PushName& name) {
+  StreamCallback start;  // freed without the mutex
+  absl::MutexLock lock(&mu_);
+  const auto stream = streams_.extract(name);
+  if (stream.empty()) return false;
+  start = std::move(stream.mapped().start);
+  return true;
 }
 
 std::vector<HolderFollower::StreamCallback> HolderFollower::GoOnTo(const PushName& name) {
@@ -213,16 +228,47 @@ void HolderFollower::Pull(const PullName& name, PullCallback done) {
   {
     absl::MutexLock lock(&mu_);
     const auto released = released_.extract(name);
+    const absl::Status never = WhyNever(name);
     if (!released.empty()) {
       result = std::move(released.mapped());
-    } else if (ended_.Contains(name.session)) {
-      result = SessionHasEnded(name.session);
+    } else if (!never.ok()) {
+      result = never;
     } else {
       pulls_.emplace(name, std::move(done));
       return;
     }
   }
   done(result);
+}
+
+absl::Status HolderFollower::WhyNever(const PullName& name) const {
+  if (ended_.Contains(name.session)) return SessionHasEnded(name.session);
+  const auto dropped = dropped_.find(name.session);
+  return dropped == dropped_.end() || dropped->second < name.number ? absl::OkStatus()
+                                                                    : PullDropped();
+}
+
+bool HolderFollower::CancelPull(const PullName& name) {
+  PullCallback done;  // freed without the mutex
+  absl::MutexLock lock(&mu_);
+  const auto pull = pulls_.extract(name);
+  if (pull.empty()) return false;
+  done = std::move(pull.mapped());
+  return true;
+}
+
+void HolderFollower::Do(const DropPull& command) {
+  std::vector<PullCallback> pulls;
+  std::vector<PullResult> released;  // freed without the mutex
+  {
+    absl::MutexLock lock(&mu_);
+    if (ended_.Contains(command.pull.session)) return;
+    uint64_t& dropped = dropped_[command.pull.session];
+    dropped = std::max(dropped, command.pull.number);
+    pulls = TakeUpTo(command.pull, pulls_);
+    released = TakeUpTo(command.pull, released_);
+  }
+  for (const PullCallback& done : pulls) done(PullDropped());
 }
 
 void HolderFollower::Do(const ReleasePull& command) {
@@ -253,6 +299,7 @@ void HolderFollower::Do(const EndSession& command) {
     pulls = TakeUpTo(LastPullOf(command.session), pulls_);
     released = TakeUpTo(LastPullOf(command.session), released_);
     told_.erase(command.session);
+    dropped_.erase(command.session);
     ended_.Add(command.session);
   }
   const absl::Status why = SessionHasEnded(command.session);

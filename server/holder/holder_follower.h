@@ -61,14 +61,20 @@ class HolderFollower {
   // has ended. Both also if that was before the stream came.
   void BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // The call of a stream that waits at its header has ended. Returns whether it waited: then
+  // `start` is never called. If not, `start` has been called, or another thread is about to call
+  // it.
+  bool CancelPush(const PushName& name) ABSL_LOCKS_EXCLUDED(mu_);
   // Its payload is here, or `fault` is the error that was found in it. Nothing happens if the push
   // was dropped meanwhile.
   void EndPush(std::unique_ptr<PendingPush> push, const absl::Status& fault)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // `done` is called once, when the pull is released. UNKNOWN_SESSION if its session has ended,
-  // also if that was before.
+  // `done` is called once, when the pull is released. CANCELLED if the sequencer has dropped it,
+  // UNKNOWN_SESSION if its session has ended. Both also if that was before the pull came.
   void Pull(const PullName& name, PullCallback done) ABSL_LOCKS_EXCLUDED(mu_);
+  // The call of a pull that waits has ended. Returns whether it waited, as CancelPush() does.
+  bool CancelPull(const PullName& name) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The latest snapshot of the stripe; null before the first.
   std::shared_ptr<const Snapshot> latest() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -87,11 +93,13 @@ class HolderFollower {
   void Do(const StepOrder& order) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const PublishStep& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const ReleasePull& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const DropPull& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const EndSession& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const TakeCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Why a stream that was not admitted never is; OK if it may be.
+  // Why a stream that was not admitted never is, or a pull that was not released; OK if it may be.
   absl::Status WhyNever(const PushName& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status WhyNever(const PullName& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The log has come to this name. Returns the streams that wait with this or a lower one.
   std::vector<StreamCallback> GoOnTo(const PushName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::unique_ptr<PendingPush> Start(const AdmitPush& admitted, const PushHeader& header)
@@ -107,6 +115,7 @@ class HolderFollower {
   Holder holder_ ABSL_GUARDED_BY(mu_);
   EndedSessions ended_ ABSL_GUARDED_BY(mu_);
   std::map<SessionId, PushName> told_ ABSL_GUARDED_BY(mu_);  // the latest in the log, until the end
+  std::map<SessionId, uint64_t> dropped_ ABSL_GUARDED_BY(mu_);  // pulls up to this one; as told_
   std::map<PushName, WaitingStream> streams_ ABSL_GUARDED_BY(mu_);  // not admitted yet
   std::map<PushName, AdmitPush> admitted_ ABSL_GUARDED_BY(mu_);     // their streams have not come
   std::map<PushId, AdmitPush> arriving_ ABSL_GUARDED_BY(mu_);

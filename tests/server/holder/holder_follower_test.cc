@@ -280,6 +280,73 @@ TEST_F(HolderFollowerTest, AnswersWhatComesAfterItsSessionHasEnded) {
   EXPECT_EQ(ReasonOf(ended_), Reason::kUnknownSession);
 }
 
+TEST_F(HolderFollowerTest, NeverStartsAStreamThatIsCancelled) {
+  const auto alive = std::make_shared<int>();
+  PushHeader header;
+  header.session = kPush.session;
+  header.sequence = kPush.sequence;
+  follower_.BeginPush(header, 0, [this, alive](const auto& /*push*/) { ++starts_; });
+  EXPECT_EQ(alive.use_count(), 2);
+  EXPECT_TRUE(follower_.CancelPush(kPush));
+  EXPECT_EQ(alive.use_count(), 1);
+  EXPECT_FALSE(follower_.CancelPush(kPush));
+  link_.Send(AdmitPush{PushId(1), kPush});
+  link_.Send(EndSession{kPush.session});
+  EXPECT_EQ(starts_, 0);
+}
+
+TEST_F(HolderFollowerTest, CancelsNoStreamThatHasStarted) {
+  Begin();
+  EXPECT_FALSE(follower_.CancelPush(Attempt(1)));
+  link_.Send(AdmitPush{PushId(1), kPush});
+  EXPECT_EQ(starts_, 1);
+  EXPECT_FALSE(follower_.CancelPush(kPush));
+  End({3, 4});
+  EXPECT_EQ(haves_.size(), 1u);
+}
+
+TEST_F(HolderFollowerTest, NeverAnswersAPullThatIsCancelled) {
+  PublishFirst({1, 2});
+  const auto alive = std::make_shared<int>();
+  follower_.Pull({kPush.session, 1},
+                 [this, alive](const auto& /*result*/) { answers_.emplace_back(); });
+  EXPECT_EQ(alive.use_count(), 2);
+  EXPECT_FALSE(follower_.CancelPull({kPush.session, 2}));
+  EXPECT_TRUE(follower_.CancelPull({kPush.session, 1}));
+  EXPECT_EQ(alive.use_count(), 1);
+  EXPECT_FALSE(follower_.CancelPull({kPush.session, 1}));
+  link_.Send(ReleasePull{{kPush.session, 1}, At(0)});
+  link_.Send(EndSession{kPush.session});
+  EXPECT_THAT(answers_, IsEmpty());
+}
+
+TEST_F(HolderFollowerTest, DropsTheSnapshotOfAReleasedPullThatNeverComes) {
+  PublishFirst({1, 2});
+  const std::weak_ptr<const Snapshot> first = follower_.latest();
+  link_.Send(ReleasePull{{kPush.session, 1}, At(0)});
+  link_.Send(ReleasePull{{kPush.session, 2}, At(0)});
+  MakeStep({1, 1});
+  MakeStep({1, 1});
+  link_.Send(DropPull{{kPush.session, 1}});
+  EXPECT_FALSE(first.expired());  // the second pull has it
+  link_.Send(DropPull{{kPush.session, 2}});
+  EXPECT_TRUE(first.expired());
+}
+
+TEST_F(HolderFollowerTest, AnswersADroppedPullWheneverItComes) {
+  PublishFirst({1, 2});
+  AskFor(1);
+  AskFor(3);
+  link_.Send(DropPull{{kPush.session, 2}});
+  EXPECT_THAT(answers_, ElementsAre(IsEmpty()));
+  EXPECT_THAT(ended_, HasCode(absl::StatusCode::kCancelled, ::testing::_));
+  link_.Send(DropPull{{kPush.session, 1}});
+  AskFor(2);
+  EXPECT_THAT(answers_, ElementsAre(IsEmpty(), IsEmpty()));
+  link_.Send(ReleasePull{{kPush.session, 3}, At(0)});
+  EXPECT_THAT(answers_, ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(1, 2)));
+}
+
 TEST_F(HolderFollowerTest, KeepsTheStreamsOfOtherSessions) {
   PublishFirst({1, 2});
   AskFor(1);
