@@ -13,7 +13,6 @@ HaveReport Joined(PushId push, const std::map<uint32_t, HaveReport>& parts) {
   double squares = 0;
   bool measured = true;
   for (const auto& [holder, part] : parts) {
-    if (whole.refused.ok()) whole.refused = part.refused;
     whole.bytes += part.bytes;
     measured = measured && part.norm.has_value();
     squares += std::pow(part.norm.value_or(0), 2);
@@ -27,9 +26,11 @@ HaveReport Joined(PushId push, const std::map<uint32_t, HaveReport>& parts) {
 absl::optional<HaveReport> GatheredReports::Take(uint32_t holder, const HaveReport& report) {
   const auto parts = parts_.find(report.push);
   if (parts == parts_.end()) return absl::nullopt;
-  parts->second.emplace(holder, report);
-  if (parts->second.size() < holders()) return absl::nullopt;
-  const HaveReport whole = Joined(report.push, parts->second);
+  if (!parts->second.emplace(holder, report).second) return absl::nullopt;
+  if (report.refused.ok() && parts->second.size() < holders()) return absl::nullopt;
+  HaveReport whole = Joined(report.push, parts->second);
+  whole.refused = report.refused;
+  if (!whole.refused.ok()) whole.norm = absl::nullopt;
   parts_.erase(parts);
   return whole;
 }

@@ -1,5 +1,5 @@
 // Gathers the reports of all holders, for the sequencer: a push has arrived, an order is carried
-// out, and a step is durable, when every holder has said so.
+// out, and a step is durable, when every holder has said so. A push is refused when one has.
 
 #ifndef SLUICE_SERVER_HOLDER_GATHERED_REPORTS_H_
 #define SLUICE_SERVER_HOLDER_GATHERED_REPORTS_H_
@@ -23,10 +23,12 @@ class GatheredReports {
 
   // The push is admitted. Reports on others count for nothing.
   void Await(PushId push) { parts_.try_emplace(push); }
-  // It is dropped.
+  // It is dropped, or its session has ended.
   void Forget(PushId push) { parts_.erase(push); }
-  // Returns the report on the whole push, when the last holder has reported: the error of the first
-  // holder that has one, the norm over all parts if all measured it, and the sum of their bytes.
+  // Returns the report on the whole push once: when the last holder has its part, with the norm
+  // over all parts if all measured it, and the sum of their bytes. Or when the first holder refuses
+  // its part, with the error, without a norm, and with the bytes that were reported. Others may not
+  // have had their parts then, so drop the push there.
   absl::optional<HaveReport> Take(uint32_t holder, const HaveReport& report);
 
   // Returns the reports of all holders on the latest order, when the last one has come.

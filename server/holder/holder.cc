@@ -2,6 +2,8 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace sluice {
@@ -24,6 +26,18 @@ std::unique_ptr<PendingPush> Holder::Take(PushId push) {
   auto kept = kept_.extract(push);
   CHECK(!kept.empty()) << "push " << push.value() << " has not arrived here";
   return std::move(kept.mapped());
+}
+
+std::vector<std::unique_ptr<PendingPush>> Holder::TakeSession(SessionId session,
+                                                              absl::Span<const PushId> except) {
+  std::vector<std::unique_ptr<PendingPush>> taken;
+  for (auto kept = kept_.begin(); kept != kept_.end();) {
+    const bool stays = kept->second->header().session != session ||
+                       std::find(except.begin(), except.end(), kept->first) != except.end();
+    if (!stays) taken.push_back(std::move(kept->second));
+    kept = stays ? std::next(kept) : kept_.erase(kept);
+  }
+  return taken;
 }
 
 std::shared_ptr<Snapshot> Holder::MakeFirst(Step step) {

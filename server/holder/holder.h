@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "common/base/ids.h"
@@ -62,6 +63,9 @@ class Holder {
   void Keep(std::unique_ptr<PendingPush> push);
   std::unique_ptr<PendingPush> Take(PushId push);  // one that is kept
   void Drop(PushId push) { kept_.erase(push); }    // one that is kept
+  // Those of the session that are kept, without `except`. The caller frees them without its mutex.
+  std::vector<std::unique_ptr<PendingPush>> TakeSession(SessionId session,
+                                                        absl::Span<const PushId> except);
 
   // Where an offer of initial parameters arrives.
   std::unique_ptr<StagedVector> MakeOffer() const {

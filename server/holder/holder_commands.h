@@ -16,7 +16,7 @@
 //   PublishStep     after kMake or kCopy: what it made is the latest snapshot
 //   ReleasePull     answer a pull
 //   DropPull        its worker does not wait for it: forget it
-//   EndSession      forget the streams of a session
+//   EndSession      forget the streams and pushes of a session
 //   TakeCheckpoint  copy the stripe's state; report DurableReport when it is saved
 //
 // A link (HolderLink) delivers each message once and in order, in both directions. If its
@@ -42,6 +42,7 @@
 #include <memory>
 #include <tuple>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
@@ -119,6 +120,9 @@ struct DropPull {
 
 struct EndSession {
   SessionId session;
+  // Its pushes that all holders have, and that may count. They stay until AddPush or DropPush. All
+  // others end here, as with DropPush.
+  std::vector<PushId> keep = {};
 };
 
 struct TakeCheckpoint {
@@ -131,7 +135,9 @@ using HolderCommand =
 
 // ---- Reports: from a holder to the sequencer ----
 
-// The holder's part of a push has ended. The push has arrived when all holders have said so.
+// The holder's part of a push has ended. The push has arrived when all holders have said so. It is
+// refused when one has refused its part: the sequencer sends DropPush then, because the worker may
+// stop before its streams have come to the others.
 struct HaveReport {
   PushId push;
   absl::Status refused;         // the error found in the part, or OK: the holder keeps it

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -287,13 +288,21 @@ void HolderFollower::Do(const ReleasePull& command) {
   done(result);
 }
 
-// Gradients that have arrived stay: they may count.
+void HolderFollower::StopArrivals(SessionId session) {
+  for (auto it = arriving_.begin(); it != arriving_.end();) {
+    it = it->second.name.session == session ? arriving_.erase(it) : std::next(it);
+  }
+}
+
 void HolderFollower::Do(const EndSession& command) {
   std::vector<WaitingStream> streams;
   std::vector<PullCallback> pulls;
-  std::vector<PullResult> released;  // freed without the mutex
+  std::vector<PullResult> released;                   // freed without the mutex
+  std::vector<std::unique_ptr<PendingPush>> dropped;  // likewise
   {
     absl::MutexLock lock(&mu_);
+    StopArrivals(command.session);
+    dropped = holder_.TakeSession(command.session, command.keep);
     streams = TakeUpTo(LastPushOf(command.session), streams_);
     TakeUpTo(LastPushOf(command.session), admitted_);
     pulls = TakeUpTo(LastPullOf(command.session), pulls_);

@@ -66,7 +66,7 @@ class HolderFollower {
   // it.
   bool CancelPush(const PushName& name) ABSL_LOCKS_EXCLUDED(mu_);
   // Its payload is here, or `fault` is the error that was found in it. Nothing happens if the push
-  // was dropped meanwhile.
+  // was dropped meanwhile, or its session has ended.
   void EndPush(std::unique_ptr<PendingPush> push, const absl::Status& fault)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -104,6 +104,7 @@ class HolderFollower {
   std::vector<StreamCallback> GoOnTo(const PushName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::unique_ptr<PendingPush> Start(const AdmitPush& admitted, const PushHeader& header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StopArrivals(SessionId session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MeasuresNorm(PushId push) const ABSL_LOCKS_EXCLUDED(mu_);
   std::unique_ptr<PendingPush> Take(PushId push) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -58,13 +58,35 @@ TEST_F(GatheredReportsTest, TheNormIsThatOfTheWholeGradient) {
   EXPECT_EQ(reports_.Take(2, Part(1, 6))->norm, 7.0);
 }
 
-TEST_F(GatheredReportsTest, OneRefusedPartRefusesThePush) {
+TEST_F(GatheredReportsTest, TheFirstRefusedPartRefusesThePush) {
+  EXPECT_FALSE(reports_.Take(2, Part(1, 3)).has_value());
+  HaveReport bad = Part(1, 4);
+  bad.refused = MakeError(Reason::kNotFinite, "of holder 1");
+  const absl::optional<HaveReport> whole = reports_.Take(1, bad);
+  ASSERT_TRUE(whole.has_value());  // holder 0 has said nothing, and perhaps never will
+  EXPECT_EQ(whole->push, PushId(1));
+  EXPECT_EQ(ReasonOf(whole->refused), Reason::kNotFinite);
+  EXPECT_EQ(whole->norm, absl::nullopt);
+  EXPECT_EQ(whole->bytes, 16u);
+}
+
+TEST_F(GatheredReportsTest, TellsARefusalOnce) {
   HaveReport bad = Part(1);
-  bad.refused = MakeError(Reason::kNotFinite, "of holder 2");
-  reports_.Take(2, bad);
-  bad.refused = MakeError(Reason::kBadChunk, "of holder 1");
-  reports_.Take(1, bad);
-  EXPECT_EQ(ReasonOf(reports_.Take(0, Part(1))->refused), Reason::kBadChunk);
+  bad.refused = MakeError(Reason::kBadChunk, "of holder 0");
+  ASSERT_TRUE(reports_.Take(0, bad).has_value());
+  for (const uint32_t holder : {0, 1, 2}) {
+    EXPECT_FALSE(reports_.Take(holder, bad).has_value());
+    EXPECT_FALSE(reports_.Take(holder, Part(1)).has_value());
+  }
+}
+
+TEST_F(GatheredReportsTest, AHolderThatHasItsPartCannotRefuseIt) {
+  HaveReport bad = Part(1);
+  bad.refused = MakeError(Reason::kBadChunk, "of holder 0");
+  EXPECT_FALSE(reports_.Take(0, Part(1)).has_value());
+  EXPECT_FALSE(reports_.Take(0, bad).has_value());
+  EXPECT_FALSE(reports_.Take(1, Part(1)).has_value());
+  EXPECT_THAT(reports_.Take(2, Part(1))->refused, IsOk());
 }
 
 TEST_F(GatheredReportsTest, ForgetsADroppedPush) {

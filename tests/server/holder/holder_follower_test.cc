@@ -53,6 +53,18 @@ class HolderFollowerTest : public ::testing::Test {
     follower_.EndPush(std::move(push_), added);
   }
 
+  // A push arrives. Returns its gradient's memory.
+  std::weak_ptr<const void> Arrive(uint64_t id, const Values& gradient) {
+    link_.Send(AdmitPush{PushId(id), kPush});
+    Begin();
+    TensorChunk chunk = ChunkOf(0, gradient);
+    std::weak_ptr<const void> memory = chunk.owner;
+    EXPECT_THAT(push_->Reserve(chunk), IsOk());
+    push_->Place(std::move(chunk));
+    follower_.EndPush(std::move(push_), absl::OkStatus());
+    return memory;
+  }
+
   void PublishFirst(const Values& parameters) {
     link_.Send(AdmitPush{PushId(1), kPush});
     Begin();
@@ -80,6 +92,10 @@ class HolderFollowerTest : public ::testing::Test {
   // Makes the step of an SGD with learning rate 1 that `gradient` makes.
   void MakeStep(const Values& gradient) {
     Add(gradient, /*last=*/true);
+    MakeStepOfSum();
+  }
+
+  void MakeStepOfSum() {
     StepOrder prepare;
     prepare.kind = StepOrder::Kind::kPrepare;
     prepare.optimizer.divisor = 1;
@@ -211,16 +227,38 @@ TEST_F(HolderFollowerTest, AdmitsALateStreamThoughALaterPushWasDropped) {
 }
 
 TEST_F(HolderFollowerTest, FreesTheMemoryOfADroppedGradient) {
-  link_.Send(AdmitPush{PushId(1), kPush});
-  Begin();
-  TensorChunk chunk = ChunkOf(0, {3, 4});
-  const std::weak_ptr<const void> memory = chunk.owner;
-  ASSERT_THAT(push_->Reserve(chunk), IsOk());
-  push_->Place(std::move(chunk));
-  follower_.EndPush(std::move(push_), absl::OkStatus());
+  const std::weak_ptr<const void> memory = Arrive(1, {3, 4});
   EXPECT_EQ(haves_.size(), 1u);
   EXPECT_FALSE(memory.expired());
   link_.Send(DropPush{PushId(1), kPush});
+  EXPECT_TRUE(memory.expired());
+}
+
+TEST_F(HolderFollowerTest, AnEndedSessionKeepsOnlyThePushesThatMayCount) {
+  PublishFirst({1, 2});
+  const std::weak_ptr<const void> counts = Arrive(2, {1, 1});
+  const std::weak_ptr<const void> refused = Arrive(3, {9, 9});
+  link_.Send(EndSession{SessionId(2)});
+  EXPECT_FALSE(refused.expired());
+  link_.Send(EndSession{kPush.session, {PushId(2)}});
+  EXPECT_TRUE(refused.expired());
+  EXPECT_FALSE(counts.expired());
+  link_.Send(AddPush{PushId(2), {}, /*last=*/true});
+  MakeStepOfSum();
+  EXPECT_TRUE(counts.expired());
+  EXPECT_THAT(follower_.latest()->values.span(), ElementsAre(0, 1));
+}
+
+TEST_F(HolderFollowerTest, ReportsNothingOnAPushWhoseSessionEndedMeanwhile) {
+  link_.Send(AdmitPush{PushId(1), kPush});
+  Begin();
+  link_.Send(EndSession{SessionId(2)});
+  link_.Send(EndSession{kPush.session});
+  TensorChunk chunk = ChunkOf(0, {3, 4});
+  const std::weak_ptr<const void> memory = chunk.owner;
+  EXPECT_THAT(push_->Add(std::move(chunk)), IsOk());
+  follower_.EndPush(std::move(push_), absl::OkStatus());
+  EXPECT_THAT(haves_, IsEmpty());
   EXPECT_TRUE(memory.expired());
 }
 
