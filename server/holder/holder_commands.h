@@ -24,16 +24,11 @@
 // (ordered_messages.h). So no command is executed twice, and none needs a meaning for that.
 //
 // What workers send is in no log: their streams may come to a holder before or after the command
-// that concerns them. The names of a session's pushes rise: after a command on one, the sequencer
-// admits none with a lower name. So a holder remembers one name per session. It ends the streams
-// that wait with lower names, and answers those that come later at once. The sequencer sends
-// commands on sessions that have joined, and an EndSession for each; what comes of a session after
-// that is answered at once too.
-//
-// A call that breaks off at a holder is cancelled there (HolderFollower::CancelPush, CancelPull),
-// and no command is needed to end it. A pull that is released keeps its snapshot until it comes. If
-// it may never come, because the worker's call to the sequencer broke off or the worker asks again,
-// the sequencer drops it.
+// that concerns them. A holder answers at once what comes after its end (told_names.h): after a
+// command on a push, the sequencer admits none of the session with a lower name. It sends commands
+// only on sessions that have joined, and an EndSession for each. A call that breaks off at a holder
+// needs no command. A released pull keeps its snapshot until it comes. If it may never come, as its
+// worker's call to the sequencer broke off or the worker asks again, the sequencer drops it.
 
 #ifndef SLUICE_SERVER_HOLDER_HOLDER_COMMANDS_H_
 #define SLUICE_SERVER_HOLDER_HOLDER_COMMANDS_H_
@@ -120,9 +115,7 @@ struct DropPull {
 
 struct EndSession {
   SessionId session;
-  // Its pushes that all holders have, and that may count. They stay until AddPush or DropPush. All
-  // others end here, as with DropPush.
-  std::vector<PushId> keep = {};
+  std::vector<PushId> keep = {};  // that all holders have, and that may count; others are dropped
 };
 
 struct TakeCheckpoint {

@@ -1,31 +1,14 @@
 #include "server/holder/holder_follower.h"
 
-#include <algorithm>
 #include <atomic>
 #include <iterator>
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "common/base/error.h"
 #include "server/holder/stripe_slots.h"
 
 namespace sluice {
 namespace {
-
-absl::Status SessionHasEnded(SessionId session) {
-  return MakeError(Reason::kUnknownSession,
-                   absl::StrCat("session ", session.value(), " has ended; join again"));
-}
-
-// The worker hears from the sequencer what became of its push, so no worker waits for this.
-absl::Status Dropped() { return absl::CancelledError("the push was answered by the sequencer"); }
-
-absl::Status PullDropped() {
-  return absl::CancelledError(
-      "the sequencer has dropped the pull, because its worker asked again "
-      "or its call broke off; pull again with a higher number");
-}
 
 // Takes out what the session of `last` has under this or a lower name.
 template <typename Map>
@@ -76,7 +59,7 @@ void HolderFollower::BeginPush(const PushHeader& header, uint32_t attempt, Strea
   {
     absl::MutexLock lock(&mu_);
     const auto admitted = admitted_.extract(name);
-    const absl::Status never = WhyNever(name);
+    const absl::Status never = told_.WhyNever(name);
     if (!admitted.empty()) {
       push = Start(admitted.mapped(), header);
     } else if (!never.ok()) {
@@ -87,12 +70,6 @@ void HolderFollower::BeginPush(const PushHeader& header, uint32_t attempt, Strea
     }
   }
   start(std::move(push));
-}
-
-absl::Status HolderFollower::WhyNever(const PushName& name) const {
-  if (ended_.Contains(name.session)) return SessionHasEnded(name.session);
-  const auto told = told_.find(name.session);
-  return told == told_.end() || told->second < name ? absl::OkStatus() : Dropped();
 }
 
 bool HolderFollower::CancelPush(const PushName& name) {
@@ -106,14 +83,13 @@ bool HolderFollower::CancelPush(const PushName& name) {
 
 std::vector<HolderFollower::StreamCallback> HolderFollower::GoOnTo(const PushName& name) {
   std::vector<StreamCallback> passed;
-  if (ended_.Contains(name.session)) return passed;
-  PushName& told = told_[name.session];
-  told = std::max(told, name);
+  told_.GoOnTo(name);
   for (WaitingStream& stream : TakeUpTo(name, streams_)) passed.push_back(std::move(stream.start));
   return passed;
 }
 
 void HolderFollower::Do(const AdmitPush& command) {
+  absl::Status why;
   std::vector<StreamCallback> passed;
   StreamCallback start;
   std::unique_ptr<PendingPush> push;
@@ -121,6 +97,7 @@ void HolderFollower::Do(const AdmitPush& command) {
     absl::MutexLock lock(&mu_);
     const auto stream = streams_.extract(command.name);
     passed = GoOnTo(command.name);
+    why = told_.WhyNever(command.name);
     if (stream.empty()) {
       admitted_.emplace(command.name, command);
     } else {
@@ -128,7 +105,7 @@ void HolderFollower::Do(const AdmitPush& command) {
       push = Start(command, stream.mapped().header);
     }
   }
-  for (const StreamCallback& one : passed) one(Dropped());
+  for (const StreamCallback& one : passed) one(why);
   if (start) start(std::move(push));
 }
 
@@ -159,6 +136,7 @@ bool HolderFollower::MeasuresNorm(PushId push) const {
 }
 
 void HolderFollower::Do(const DropPush& command) {
+  absl::Status why;
   std::vector<StreamCallback> passed;
   {
     absl::MutexLock lock(&mu_);
@@ -166,8 +144,9 @@ void HolderFollower::Do(const DropPush& command) {
     arriving_.erase(command.push);
     holder_.Drop(command.push);
     passed = GoOnTo(command.name);
+    why = told_.WhyNever(command.name);
   }
-  for (const StreamCallback& one : passed) one(Dropped());
+  for (const StreamCallback& one : passed) one(why);
 }
 
 std::unique_ptr<PendingPush> HolderFollower::Take(PushId push) {
@@ -229,7 +208,7 @@ void HolderFollower::Pull(const PullName& name, PullCallback done) {
   {
     absl::MutexLock lock(&mu_);
     const auto released = released_.extract(name);
-    const absl::Status never = WhyNever(name);
+    const absl::Status never = told_.WhyNever(name);
     if (!released.empty()) {
       result = std::move(released.mapped());
     } else if (!never.ok()) {
@@ -242,13 +221,6 @@ void HolderFollower::Pull(const PullName& name, PullCallback done) {
   done(result);
 }
 
-absl::Status HolderFollower::WhyNever(const PullName& name) const {
-  if (ended_.Contains(name.session)) return SessionHasEnded(name.session);
-  const auto dropped = dropped_.find(name.session);
-  return dropped == dropped_.end() || dropped->second < name.number ? absl::OkStatus()
-                                                                    : PullDropped();
-}
-
 bool HolderFollower::CancelPull(const PullName& name) {
   PullCallback done;  // freed without the mutex
   absl::MutexLock lock(&mu_);
@@ -259,17 +231,17 @@ bool HolderFollower::CancelPull(const PullName& name) {
 }
 
 void HolderFollower::Do(const DropPull& command) {
+  absl::Status why;
   std::vector<PullCallback> pulls;
   std::vector<PullResult> released;  // freed without the mutex
   {
     absl::MutexLock lock(&mu_);
-    if (ended_.Contains(command.pull.session)) return;
-    uint64_t& dropped = dropped_[command.pull.session];
-    dropped = std::max(dropped, command.pull.number);
+    told_.Drop(command.pull);
+    why = told_.WhyNever(command.pull);
     pulls = TakeUpTo(command.pull, pulls_);
     released = TakeUpTo(command.pull, released_);
   }
-  for (const PullCallback& done : pulls) done(PullDropped());
+  for (const PullCallback& done : pulls) done(why);
 }
 
 void HolderFollower::Do(const ReleasePull& command) {
@@ -295,6 +267,7 @@ void HolderFollower::StopArrivals(SessionId session) {
 }
 
 void HolderFollower::Do(const EndSession& command) {
+  absl::Status why;
   std::vector<WaitingStream> streams;
   std::vector<PullCallback> pulls;
   std::vector<PullResult> released;                   // freed without the mutex
@@ -307,11 +280,9 @@ void HolderFollower::Do(const EndSession& command) {
     TakeUpTo(LastPushOf(command.session), admitted_);
     pulls = TakeUpTo(LastPullOf(command.session), pulls_);
     released = TakeUpTo(LastPullOf(command.session), released_);
-    told_.erase(command.session);
-    dropped_.erase(command.session);
-    ended_.Add(command.session);
+    told_.End(command.session);
+    why = told_.WhyNever(LastPullOf(command.session));
   }
-  const absl::Status why = SessionHasEnded(command.session);
   for (const WaitingStream& stream : streams) stream.start(why);
   for (const PullCallback& done : pulls) done(why);
 }

@@ -19,10 +19,10 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/parallel.h"
 #include "server/aggregation/pending_push.h"
-#include "server/holder/ended_sessions.h"
 #include "server/holder/holder.h"
 #include "server/holder/holder_commands.h"
 #include "server/holder/pull_result.h"
+#include "server/holder/told_names.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {
@@ -97,9 +97,6 @@ class HolderFollower {
   void Do(const EndSession& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const TakeCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Why a stream that was not admitted never is, or a pull that was not released; OK if it may be.
-  absl::Status WhyNever(const PushName& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status WhyNever(const PullName& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The log has come to this name. Returns the streams that wait with this or a lower one.
   std::vector<StreamCallback> GoOnTo(const PushName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::unique_ptr<PendingPush> Start(const AdmitPush& admitted, const PushHeader& header)
@@ -114,9 +111,7 @@ class HolderFollower {
   Parallel& parallel_;
   mutable absl::Mutex mu_;
   Holder holder_ ABSL_GUARDED_BY(mu_);
-  EndedSessions ended_ ABSL_GUARDED_BY(mu_);
-  std::map<SessionId, PushName> told_ ABSL_GUARDED_BY(mu_);  // the latest in the log, until the end
-  std::map<SessionId, uint64_t> dropped_ ABSL_GUARDED_BY(mu_);  // pulls up to this one; as told_
+  ToldNames told_ ABSL_GUARDED_BY(mu_);
   std::map<PushName, WaitingStream> streams_ ABSL_GUARDED_BY(mu_);  // not admitted yet
   std::map<PushName, AdmitPush> admitted_ ABSL_GUARDED_BY(mu_);     // their streams have not come
   std::map<PushId, AdmitPush> arriving_ ABSL_GUARDED_BY(mu_);
