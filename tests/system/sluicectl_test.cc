@@ -57,6 +57,12 @@ TEST_F(SluicectlTest, VerifiesAWholeOne) {
   EXPECT_THAT(output_, HasSubstr("whole: step 2 of job job, 3 tensors, 6 elements, 2 slots"));
 }
 
+TEST_F(SluicectlTest, VerifiesNothingInADirectoryWithoutCheckpoints) {
+  std::filesystem::remove(path_);
+  EXPECT_EQ(Run({"verify", directory_}), 1);
+  EXPECT_THAT(output_, HasSubstr(absl::StrCat("found no checkpoint in ", directory_)));
+}
+
 TEST_F(SluicectlTest, NamesADamagedOne) {
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 1);
   EXPECT_EQ(Run({"verify", path_}), 1);

@@ -104,13 +104,30 @@ bool VerifyFile(const std::string& path, const CommonFlags& flags) {
   return checkpoint.ok();
 }
 
-absl::Status Verify(const std::vector<std::string>& paths, const CommonFlags& flags) {
-  int damaged = 0;
+// The files that `paths` name: each itself, or the checkpoints in it if it is a directory.
+absl::StatusOr<std::vector<std::string>> FilesAt(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
   for (const std::string& path : paths) {
     const auto inside = CheckpointsIn(path);
-    for (const std::string& file : inside.ok() ? *inside : std::vector<std::string>{path}) {
-      if (!VerifyFile(file, flags)) ++damaged;
+    if (!inside.ok()) {
+      files.push_back(path);
+    } else if (inside->empty()) {
+      return absl::DataLossError(absl::StrCat(
+          "found no checkpoint in ", path, ", expected at least one; give a server's directory of ",
+          "--checkpoint-dir, or a file"));
+    } else {
+      files.insert(files.end(), inside->begin(), inside->end());
     }
+  }
+  return files;
+}
+
+absl::Status Verify(const std::vector<std::string>& paths, const CommonFlags& flags) {
+  const auto files = FilesAt(paths);
+  if (!files.ok()) return files.status();
+  int damaged = 0;
+  for (const std::string& file : *files) {
+    if (!VerifyFile(file, flags)) ++damaged;
   }
   if (damaged == 0) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("found ",
