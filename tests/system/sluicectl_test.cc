@@ -63,6 +63,15 @@ TEST_F(SluicectlTest, VerifiesNothingInADirectoryWithoutCheckpoints) {
   EXPECT_THAT(output_, HasSubstr(absl::StrCat("found no checkpoint in ", directory_)));
 }
 
+TEST_F(SluicectlTest, FailsIfItsOutputIsCut) {
+  const std::string program = RunfilePath("tools/ctl/sluicectl");
+  const auto process =
+      Start({"/bin/sh", "-c",
+             absl::StrCat(program, " checkpoint list --json ", directory_, " > /dev/full")});
+  EXPECT_THAT(process->Wait(), IsOkAndHolds(1));
+  EXPECT_THAT(process->output(), HasSubstr("could not write all of the output to stdout"));
+}
+
 TEST_F(SluicectlTest, NamesADamagedOne) {
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 1);
   EXPECT_EQ(Run({"verify", path_}), 1);

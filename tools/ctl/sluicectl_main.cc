@@ -31,6 +31,14 @@ void AddCommonFlags(CLI::App& app, CommonFlags& flags) {
   AddConnectionFlags(app, flags.connection);
 }
 
+// OK if all that was printed has been written.
+absl::Status EndOutput() {
+  std::cout.flush();
+  if (std::cout.good()) return absl::OkStatus();
+  return absl::DataLossError(
+      "could not write all of the output to stdout; is its disk full, or has its reader ended?");
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Shows and changes a running server, and works with the checkpoints of servers.",
                "sluicectl");
@@ -49,7 +57,8 @@ int Main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);  // a server or a reader may go at any time
   const auto chosen = std::find_if(commands.begin(), commands.end(),
                                    [](const Command& command) { return command.app->parsed(); });
-  const absl::Status done = chosen->run(flags);
+  absl::Status done = chosen->run(flags);
+  done.Update(EndOutput());
   if (!done.ok()) {
     std::cerr << absl::StrCat(app.get_name(), ": ",
                               Printable(NameVariables(std::string(done.message()))), "\n");
