@@ -72,6 +72,15 @@ TEST_F(SluicectlTest, FailsIfItsOutputIsCut) {
   EXPECT_THAT(process->output(), HasSubstr("could not write all of the output to stdout"));
 }
 
+TEST_F(SluicectlTest, ANameCannotMoveTheCursor) {
+  ShardCheckpoint checkpoint = CheckpointAt(3);
+  checkpoint.job_id = "x\xc2\x9by";  // U+009B begins a command to a terminal
+  const auto path = CheckpointStore(RealFileSystem(), directory_, 3).Save(checkpoint);
+  ASSERT_THAT(path, IsOk());
+  EXPECT_EQ(Run({"show", *path}), 0);
+  EXPECT_THAT(output_, AllOf(HasSubstr("x\\u009by"), Not(HasSubstr("\x9b"))));
+}
+
 TEST_F(SluicectlTest, NamesADamagedOne) {
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 1);
   EXPECT_EQ(Run({"verify", path_}), 1);

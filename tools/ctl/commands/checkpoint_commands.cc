@@ -28,9 +28,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The bytes of names that are no UTF-8 become U+FFFD.
-std::string LineOf(const Json& json) {
-  return absl::StrCat(json.dump(-1, ' ', true, Json::error_handler_t::replace), "\n");
+// In ASCII, so that no name moves the cursor. Bytes of names that are no UTF-8 become U+FFFD. An
+// indent of -1 makes it one line.
+template <typename AnyJson>
+std::string LineOf(const AnyJson& json, int indent = -1) {
+  return absl::StrCat(json.dump(indent, ' ', true, AnyJson::error_handler_t::replace), "\n");
 }
 
 absl::StatusOr<ShardCheckpoint> Read(const std::string& path, const CommonFlags& flags) {
@@ -70,7 +72,7 @@ absl::Status List(const std::string& directory, const CommonFlags& flags) {
                      {"file", name.FileName()}});
   }
   std::cout << (flags.json
-                    ? LineOf({{"checkpoints", files}})
+                    ? LineOf(Json{{"checkpoints", files}})
                     : TableText({{"STEP", true}, {"INCARNATION", true}, {"BYTES", true}, {"FILE"}},
                                 rows));
   return absl::OkStatus();
@@ -141,7 +143,7 @@ absl::Status Show(const std::string& path, const CommonFlags& flags) {
     return absl::DataLossError(absl::StrCat(path, ": ", checkpoint.status().message()));
   }
   const auto state = nlohmann::json::parse(EncodeSavedState(*checkpoint));
-  std::cout << state.dump(flags.json ? -1 : 2) << "\n";
+  std::cout << LineOf(state, flags.json ? -1 : 2);
   return absl::OkStatus();
 }
 
