@@ -1,6 +1,7 @@
 // An operator looks at checkpoints.
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -79,6 +80,17 @@ TEST_F(SluicectlTest, ANameCannotMoveTheCursor) {
   ASSERT_THAT(path, IsOk());
   EXPECT_EQ(Run({"show", *path}), 0);
   EXPECT_THAT(output_, AllOf(HasSubstr("x\\u009by"), Not(HasSubstr("\x9b"))));
+}
+
+// In the place of sluicectl_export, which needs LibTorch, is a program that prints its arguments.
+TEST_F(SluicectlTest, ExportsPathsThatBeginWithADash) {
+  const std::string program = absl::StrCat(directory_, "/sluicectl");
+  std::filesystem::copy_file(RunfilePath("tools/ctl/sluicectl"), program);
+  std::ofstream(absl::StrCat(program, "_export")) << "#!/bin/sh\nprintf '<%s>' \"$@\"\n";
+  std::filesystem::permissions(absl::StrCat(program, "_export"), std::filesystem::perms::owner_all);
+  const auto process = Start({program, "checkpoint", "export", "--quiet", "--", "-a", "-b"});
+  EXPECT_THAT(process->Wait(), IsOkAndHolds(0));
+  EXPECT_EQ(process->output(), "<--quiet><--><-a><-b>");
 }
 
 TEST_F(SluicectlTest, NamesADamagedOne) {

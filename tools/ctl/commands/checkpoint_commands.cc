@@ -151,9 +151,18 @@ absl::Status Show(const std::string& path, const CommonFlags& flags) {
 absl::Status Export(const std::string& file, const std::string& out, const CommonFlags& flags) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) {
+    return absl::NotFoundError(absl::StrCat("cannot find the directory of this program by ",
+                                            "/proc/self/exe: ", error.message(),
+                                            "; mount /proc, or run sluicectl_export itself"));
+  }
   const std::string program = self.parent_path() / "sluicectl_export";
-  execl(program.c_str(), CalledAs(program).c_str(), file.c_str(), out.c_str(),
-        flags.quiet ? "--quiet" : nullptr, nullptr);
+  std::vector<std::string> words = {CalledAs(program), "--", file, out};
+  if (flags.quiet) words.insert(words.begin() + 1, "--quiet");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execv(program.c_str(), arguments.data());
   return absl::NotFoundError(absl::StrCat(program, ": ", strerror(errno)));
 }
 
