@@ -164,6 +164,15 @@ class TopTest(unittest.TestCase):
         text = self.expect_restored(3)
         self.assertRegex(text, r"(?m)^sluicectl: lost the server at 127.0.0.1:\d+: ")
 
+    def test_says_how_long_a_server_that_hangs_has_not_answered(self):
+        self.begin()
+        self.server.send_signal(signal.SIGSTOP)
+        self.terminal.wait_until(r"^OLD +no answer for \d+ s; waiting")
+        self.server.send_signal(signal.SIGCONT)
+        wait_for("new sample", lambda: "OLD " not in self.terminal.text())
+        self.terminal.type("q")
+        self.expect_restored(0)
+
     def test_an_unknown_terminal_is_named(self):
         self.terminal.type(f"TERM=nothing tools/ctl/sluicectl top --server={self.address}; echo code=$?", "Enter")
         text = self.terminal.wait_until("^code=2")

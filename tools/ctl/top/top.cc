@@ -17,6 +17,9 @@ namespace {
 // The longest pause in which neither a signal nor a new sample is seen.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 
+// The time in which a server answers. If it takes longer, the screen says that it is old.
+constexpr absl::Duration kTimely = absl::Seconds(2);
+
 volatile std::sig_atomic_t stop_signal = 0;
 
 // Notes the signals that end a program, as long as it lives.
@@ -43,14 +46,21 @@ class NotedSignals {
 // Gives the view what has come. Returns the error that ends the loop, if one does.
 class Feeder {
  public:
-  Feeder(StateSampler& sampler, absl::Duration patience)
-      : sampler_(sampler), patience_(patience), reached_(RealClock().Now()) {}
+  Feeder(StateSampler& sampler, const TopOptions& options)
+      : sampler_(sampler),
+        patience_(options.patience),
+        timely_(options.interval + kTimely),
+        reached_(RealClock().Now()) {}
 
   absl::Status Feed(TopView& view) {
     auto sample = sampler_.Take();
-    if (!sample.has_value()) return absl::OkStatus();
     const absl::Time now = RealClock().Now();
-    if (sample->ok()) {
+    if (!sample.has_value()) {
+      NoteSilence(now - reached_, view);
+      return absl::OkStatus();
+    }
+    failed_ = !sample->ok();
+    if (!failed_) {
       reached_ = now;
       view.Take(**std::move(sample));
       return absl::OkStatus();
@@ -62,9 +72,17 @@ class Feeder {
   }
 
  private:
+  // An error that the view shows says more.
+  void NoteSilence(absl::Duration silent, TopView& view) const {
+    if (failed_ || silent <= timely_) return;
+    view.SetTrouble(absl::StrCat("no answer for ", absl::ToInt64Seconds(silent), " s; waiting"));
+  }
+
   StateSampler& sampler_;
   const absl::Duration patience_;
-  absl::Time reached_;  // when the server answered last
+  const absl::Duration timely_;
+  bool failed_ = false;  // to ask last
+  absl::Time reached_;   // when the server answered last
 };
 
 absl::Status Loop(TopScreen& screen, Feeder& feeder, TopView& view) {
@@ -88,7 +106,7 @@ absl::Status RunTop(std::unique_ptr<OperatorClient> client, const TopOptions& op
     const auto screen = TopScreen::Open();
     if (!screen.ok()) return screen.status();
     StateSampler sampler(std::move(client), options.interval);
-    Feeder feeder(sampler, options.patience);
+    Feeder feeder(sampler, options);
     ended = Loop(**screen, feeder, view);
   }
   if (stop_signal != 0 && stop_signal != SIGINT) raise(stop_signal);
