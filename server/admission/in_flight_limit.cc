@@ -11,9 +11,9 @@ absl::optional<Arriving> InFlightLimit::LetIn(const absl::optional<Rank>& first_
   if (waiting_.empty()) return absl::nullopt;
   const uint64_t used = inside_.size() + journaled_;
   const bool full = used >= capacity_;
-  exceeded_ = exceeded_ && inside_.size() >= capacity_;
+  EndExcess();
   // All that are in flight may be held until the reserved one is there.
-  if (full && !(exceeded_ && !ReservedIsUsed(first_missing))) return absl::nullopt;
+  if (full && (inside_.size() >= most_ || ReservedIsUsed(first_missing))) return absl::nullopt;
   // Otherwise only the reserved vector is free.
   const bool any_may_enter = !full && (used < capacity_ - 1 || ReservedIsUsed(first_missing));
   const Queue::iterator next =
@@ -25,8 +25,16 @@ absl::optional<Arriving> InFlightLimit::LetIn(const absl::optional<Rank>& first_
 }
 
 void InFlightLimit::SetCapacity(uint32_t capacity) {
-  exceeded_ = exceeded_ || (capacity < capacity_ && inside_.size() >= capacity);
+  EndExcess();
+  if (capacity < capacity_ && inside_.size() >= capacity) {
+    const size_t most = inside_.size() + 1;
+    most_ = most_ == 0 ? most : std::min(most_, most);
+  }
   capacity_ = capacity;
+}
+
+void InFlightLimit::EndExcess() {
+  if (inside_.size() < capacity_) most_ = 0;
 }
 
 bool InFlightLimit::IsInside(Queue::const_iterator push) const {

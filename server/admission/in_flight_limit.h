@@ -68,7 +68,7 @@ class InFlightLimit {
   explicit InFlightLimit(uint32_t capacity) : capacity_(capacity) {}
 
   // Changes it. If as many are in flight, or more, they stay. Until there are fewer, only the
-  // reserved vector is free: it is then beyond the capacity.
+  // reserved vector is free: it is then one more than those that are in flight now.
   void SetCapacity(uint32_t capacity);
 
   // The most pushes of one session that may wait. A worker sends one push after the other; further
@@ -151,9 +151,11 @@ class InFlightLimit {
   bool IsInside(Queue::const_iterator push) const;
   bool ReservedIsUsed(const absl::optional<Rank>& first_missing) const;
   Arriving Take(Queue::iterator push);
+  // Sets most_ to 0 if fewer are in flight than the capacity.
+  void EndExcess();
 
   uint32_t capacity_;
-  bool exceeded_ = false;  // since a smaller SetCapacity() as many were in flight, or more
+  size_t most_ = 0;  // in flight, as long as they exceed a smaller SetCapacity(); else 0
   uint64_t journaled_ = 0;
   Queue waiting_;
   std::set<Turn> turns_;                    // those that wait, in order of their ranks

@@ -149,6 +149,35 @@ TEST_F(InFlightLimitTest, TheReservedVectorIsFreeEvenIfASmallerCapacityIsExceede
   EXPECT_THAT(LetIn(limit, Of(2)), ElementsAre(2));
 }
 
+// A push is in flight until its gradient is added, though the step waits for the next rank already.
+TEST_F(InFlightLimitTest, NoMoreThanOnePushIsBeyondASmallerCapacity) {
+  InFlightLimit limit(10);
+  for (const uint64_t session : {5, 6, 7, 8}) Wait(limit, session);
+  EXPECT_THAT(LetIn(limit, Of(1)), ElementsAre(5, 6, 7, 8));
+  limit.SetCapacity(4);
+  for (const uint64_t session : {1, 2, 3}) Wait(limit, session);
+  EXPECT_THAT(LetIn(limit, Of(1)), ElementsAre(1));
+  EXPECT_THAT(LetIn(limit, Of(2)), IsEmpty());
+  limit.SetCapacity(3);
+  EXPECT_THAT(LetIn(limit, Of(2)), IsEmpty());
+  limit.Release(SessionId(1));
+  EXPECT_THAT(LetIn(limit, Of(2)), ElementsAre(2));
+  EXPECT_THAT(LetIn(limit, Of(3)), IsEmpty());
+}
+
+TEST_F(InFlightLimitTest, ALargerCapacityEndsTheExcess) {
+  InFlightLimit limit(10);
+  for (const uint64_t session : {5, 6, 7}) Wait(limit, session);
+  EXPECT_THAT(LetIn(limit, Of(1)), ElementsAre(5, 6, 7));
+  limit.SetCapacity(3);
+  limit.SetCapacity(5);
+  for (const uint64_t session : {8, 9, 1}) Wait(limit, session);
+  EXPECT_THAT(LetIn(limit, Of(1)), ElementsAre(8, 1));
+  limit.SetCapacity(4);
+  Wait(limit, 2);
+  EXPECT_THAT(LetIn(limit, Of(2)), ElementsAre(2));
+}
+
 TEST_F(InFlightLimitTest, TheSameCapacityAgainFreesNothing) {
   InFlightLimit limit(3);
   for (const uint64_t session : {5, 6}) Wait(limit, session);
