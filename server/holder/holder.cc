@@ -40,6 +40,11 @@ std::vector<std::unique_ptr<PendingPush>> Holder::TakeSession(SessionId session,
   return taken;
 }
 
+std::unique_ptr<PendingPush> Holder::Drop(PushId push) {
+  auto kept = kept_.extract(push);
+  return kept.empty() ? nullptr : std::move(kept.mapped());
+}
+
 std::shared_ptr<Snapshot> Holder::MakeFirst(Step step) {
   std::shared_ptr<Snapshot> first = snapshots_->Make();
   first->step = step;

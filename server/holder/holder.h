@@ -62,10 +62,12 @@ class Holder {
   // Keeps a gradient that has arrived, until it is taken to be added, or dropped.
   void Keep(std::unique_ptr<PendingPush> push);
   std::unique_ptr<PendingPush> Take(PushId push);  // one that is kept
-  void Drop(PushId push) { kept_.erase(push); }    // one that is kept
-  // Those of the session that are kept, without `except`. The caller frees them without its mutex.
-  std::vector<std::unique_ptr<PendingPush>> TakeSession(SessionId session,
-                                                        absl::Span<const PushId> except);
+  // Null if it is not kept. The caller frees it without the mutex: that takes a time that grows
+  // with the model.
+  [[nodiscard]] std::unique_ptr<PendingPush> Drop(PushId push);
+  // Those of the session that are kept, without `except`. Freed likewise.
+  [[nodiscard]] std::vector<std::unique_ptr<PendingPush>> TakeSession(
+      SessionId session, absl::Span<const PushId> except);
 
   // Where an offer of initial parameters arrives.
   std::unique_ptr<StagedVector> MakeOffer() const {

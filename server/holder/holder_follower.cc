@@ -138,11 +138,12 @@ bool HolderFollower::MeasuresNorm(PushId push) const {
 void HolderFollower::Do(const DropPush& command) {
   absl::Status why;
   std::vector<StreamCallback> passed;
+  std::unique_ptr<PendingPush> dropped;  // freed without the mutex
   {
     absl::MutexLock lock(&mu_);
     admitted_.erase(command.name);
     arriving_.erase(command.push);
-    holder_.Drop(command.push);
+    dropped = holder_.Drop(command.push);
     passed = GoOnTo(command.name);
     why = told_.WhyNever(command.name);
   }

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
@@ -39,13 +40,20 @@ void Shard::Advance() {
 
 // If nothing is due, another thread may begin to advance.
 Shard::Work Shard::DecideNext() {
-  CompletingLock lock(&mu_);
-  Work work = {coordinator_.DecideNext(lock.completions()), nullptr};
-  if (work.action.idle()) advancing_ = false;
-  for (const PushId push : work.action.dropped) holder_.Drop(push);
-  if (work.action.contribution.has_value()) {
-    work.gradient = holder_.Take(work.action.contribution->push);
+  Work work;
+  Completions completions;
+  std::vector<std::unique_ptr<PendingPush>> dropped;
+  {
+    absl::MutexLock lock(&mu_);
+    work.action = coordinator_.DecideNext(&completions);
+    if (work.action.idle()) advancing_ = false;
+    for (const PushId push : work.action.dropped) dropped.push_back(holder_.Drop(push));
+    if (work.action.contribution.has_value()) {
+      work.gradient = holder_.Take(work.action.contribution->push);
+    }
   }
+  dropped.clear();  // takes long, so without the mutex; and before others are let in
+  completions.Run();
   return work;
 }
 

@@ -62,7 +62,10 @@ TEST_F(HolderTest, KeepsGradientsUntilTheyAreTakenOrDropped) {
   EXPECT_EQ(holder_.Take(PushId(2))->id(), PushId(2));
   EXPECT_TRUE(second.expired());
   EXPECT_FALSE(first.expired());
-  holder_.Drop(PushId(1));
+  std::unique_ptr<PendingPush> dropped = holder_.Drop(PushId(1));
+  EXPECT_EQ(holder_.Drop(PushId(1)), nullptr);
+  EXPECT_FALSE(first.expired());
+  dropped = nullptr;
   EXPECT_TRUE(first.expired());
 }
 

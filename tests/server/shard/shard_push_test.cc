@@ -1,16 +1,22 @@
 // A push counts at most once, only from a worker with an open session, and as a whole or not at
 // all.
 
+#include <functional>
 #include <limits>
+#include <memory>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/shard/shard.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
 
 namespace sluice {
 namespace {
@@ -20,6 +26,24 @@ using ::testing::HasSubstr;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// A chunk with `elements`, which calls `freed` when its memory is freed.
+TensorChunk ChunkThatTells(const Values& elements, std::function<void()> freed) {
+  TensorChunk chunk = ChunkOf(0, elements);
+  chunk.owner = std::shared_ptr<const void>(
+      chunk.owner.get(), [owner = chunk.owner, freed = std::move(freed)](const void*) { freed(); });
+  return chunk;
+}
+
+// Whether another thread can look at the shard now, so that no thread holds its mutex.
+bool CanBeDescribed(const Shard& shard) {
+  const auto described = std::make_shared<absl::Notification>();
+  std::thread([&shard, described] {
+    shard.Describe();
+    described->Notify();
+  }).detach();
+  return described->WaitForNotificationWithTimeout(absl::Seconds(10));
+}
 
 // ---- At most once ----
 
@@ -221,6 +245,26 @@ TEST(RefusedPushTest, EntersAMalformedHeaderInTheBooks) {
   EXPECT_THAT(world.BeginAs(MakeError(Reason::kMissingHeader, "no header")).status(),
               IsError(Reason::kMissingHeader, HasSubstr("no header")));
   EXPECT_EQ(world.Counters(), "1 received: 1 rejected");
+}
+
+// ---- Gradients that are not added ----
+
+// To free a large one takes long: heartbeats and headers do not wait for it, its own answer does.
+TEST(DroppedGradientTest, IsFreedOutsideTheMutexBeforeItIsAnswered) {
+  ShardWorld world(Backup(1, 2));
+  world.Start({"a", "b"});
+  std::unique_ptr<PendingPush> late = world.Begin("a", 0);
+  ASSERT_THAT(world.Push("b", 0, {2, 2, 2}), Applied(1));
+  std::vector<std::string> events;
+  const auto freed = [&] {
+    events.emplace_back(CanBeDescribed(world.shard()) ? "freed" : "freed under the mutex");
+  };
+  ASSERT_THAT(late->Add(ChunkThatTells({4, 4, 4}, freed)), IsOk());
+  world.shard().FinishPush(std::move(late), [&](const absl::StatusOr<PushOutcome>& outcome) {
+    EXPECT_THAT(outcome, Stale(1, 1));
+    events.emplace_back("answered");
+  });
+  EXPECT_THAT(events, ElementsAre("freed", "answered"));
 }
 
 // ---- All or nothing ----
