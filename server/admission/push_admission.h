@@ -3,8 +3,7 @@
 // 1. Begin() asks the gate about the header. A push that may continue waits at the in-flight limit,
 //    until Settle() admits it or Cancel() ends it.
 // 2. Settle() admits waiting pushes and calls their `start`. The holder makes room for the
-// gradient,
-//    and the rpc layer fills it with chunks.
+//    gradient, and the rpc layer fills it with chunks.
 // 3. Queue() is told that the push is complete, or the error found in its payload. Abandon() ends a
 //    push that broke off.
 // 4. TakeArrivals() asks the gate again and adds accepted gradients to the current step's
