@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "server/policy/mode_options.h"
 
 namespace sluice {
@@ -128,6 +130,17 @@ void JobWatch::LookAtWorkers(const ShardStatus& state, const std::vector<Session
     AddWorker(state, record, slow == awaited.end() ? nullptr : slow->second);
   }
   AddChanges();
+  Forget(sessions);
+}
+
+// The shard forgets sessions that are long over. Names may be new each time, so what is kept of
+// them must go too.
+void JobWatch::Forget(const std::vector<SessionRecord>& all_but) {
+  absl::flat_hash_set<absl::string_view> names;
+  for (const SessionRecord& record : all_but) names.insert(record.worker);
+  for (auto it = known_.begin(); it != known_.end();) {
+    it = names.contains(it->first) ? std::next(it) : known_.erase(it);
+  }
 }
 
 void JobWatch::AddWorker(const ShardStatus& state, const SessionRecord& record,

@@ -61,6 +61,7 @@ class JobWatch {
   void LookAtWorkers(const ShardStatus& state, const std::vector<SessionRecord>& sessions);
   void LookAtPresence(const SessionRecord& record, const Known* before);
   void AddChanges();
+  void Forget(const std::vector<SessionRecord>& all_but);
   void AddWorker(const ShardStatus& state, const SessionRecord& record,
                  const AwaitedWorker* awaited);
   void AddToLoss(float loss);
@@ -72,7 +73,7 @@ class JobWatch {
   double time_ = 0;
   Step step_;
   std::vector<SeenWorker> workers_;
-  std::map<std::string, Known> known_;
+  std::map<std::string, Known> known_;                       // workers of the latest look
   absl::flat_hash_set<std::string> alive_;                   // names
   std::map<std::string, std::vector<std::string>> changes_;  // names by kind of event
   uint32_t losses_ = 0;                                      // reported since the last look

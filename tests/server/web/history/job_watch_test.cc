@@ -160,6 +160,20 @@ TEST_F(JobWatchTest, AWorkerThatCameAndWentBetweenTwoLooksIsInTheEventsAndTheLos
               ElementsAre("server: the server has started", "joined: brief", "left: brief"));
 }
 
+TEST_F(JobWatchTest, AWorkerThatTheShardHasForgottenIsANewOneWhenItComesAgain) {
+  sessions_ = {Worker("again", 3, 0.5)};
+  sessions_[0].presence = Presence::kLeft;
+  Look();
+  sessions_.clear();
+  Look();
+  sessions_ = {Worker("again", 1, 0.25)};
+  sessions_[0].presence = Presence::kLeft;
+  Look();
+  EXPECT_EQ(Value("loss"), 0.25);
+  EXPECT_THAT(Events(), ElementsAre("server: the server has started", "joined: again",
+                                    "left: again", "joined: again", "left: again"));
+}
+
 TEST_F(JobWatchTest, NotesRestartsCheckpointsWarningsAndWhatAnOperatorChanges) {
   state_.base_learning_rate = 0.5;
   Look();
