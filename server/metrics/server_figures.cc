@@ -18,7 +18,9 @@ ServerFigures FiguresOf(Shard& shard, const DurableDirectory* durable) {
                             {"encode", executors.encodings->tasks()},
                             {"summary", executors.summaries->tasks()},
                             {"hook", executors.hooks->tasks()}};
-  if (durable != nullptr) figures.checkpoint_age = RealClock().Now() - durable->saved_at();
+  if (durable != nullptr && durable->checkpoint_every() > 0) {
+    figures.checkpoint_age = RealClock().Now() - durable->saved_at();
+  }
   return figures;
 }
 

@@ -21,7 +21,7 @@ struct ServerFigures {
   ShardStatus status;
   std::map<std::string, size_t> executor_tasks;  // that wait or run, by the executor's name
   // Since a checkpoint was saved or, before the first, since the incarnation began. Absent: the
-  // server saves none.
+  // server saves none while it trains (no directory, or --checkpoint-every=0).
   absl::optional<absl::Duration> checkpoint_age;
 };
 

@@ -1,9 +1,13 @@
 #include "server/metrics/server_metrics.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/durable/directory.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -55,6 +59,23 @@ TEST(ServerMetricsTest, EachIncarnationBeginsWithEmptyHistograms) {
   metrics.Attach(world.shard(), nullptr);
   first(ServerSpan::kJournalSync, absl::Seconds(1));  // it is late
   EXPECT_THAT(metrics.Text(), HasSubstr("sluice_journal_sync_seconds_count{server=\"0\"} 0\n"));
+}
+
+TEST(ServerMetricsTest, HasTheAgeOfACheckpointOnlyIfSomeAreDueDuringTraining) {
+  ServerMetrics metrics;
+  ShardWorld world(Heard(Sync(1), metrics.BeginIncarnation()));
+  for (const uint64_t every : {0, 5}) {
+    DurableOptions options;
+    options.directory = absl::StrCat(::testing::TempDir(), "/every-", every);
+    options.checkpoint_every = every;
+    const auto durable = DurableDirectory::Open(options);
+    ASSERT_THAT(durable, IsOk());
+    metrics.Attach(world.shard(), durable->get());
+    const bool has_age =
+        absl::StrContains(metrics.Text(), "\nsluice_checkpoint_age_seconds{server=\"0\"} ");
+    EXPECT_EQ(has_age, every > 0) << every;
+    metrics.Detach();
+  }
 }
 
 }  // namespace
