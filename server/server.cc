@@ -204,7 +204,7 @@ LivePageInput Server::PageInput(const ShardStatus& state) const {
   const Shard& shard = incarnation_->shard();
   const DurableDirectory* const durable = incarnation_->durable();
   const auto saved = durable == nullptr ? absl::nullopt : durable->last_saved();
-  return {state, shard.Sessions(), shard.results(),
+  return {RealClock().Now(), state, shard.Sessions(), shard.results(),
           saved.has_value() ? absl::make_optional(saved->step) : absl::nullopt};
 }
 
@@ -249,7 +249,7 @@ absl::StatusOr<int> Server::AwaitEnd() {
     const ShardStatus state = shard.Describe();
     const absl::optional<std::string> waits = step_wait_log_.Look(state);
     if (waits.has_value()) LOG(WARNING) << *waits;
-    if (page_ != nullptr) page_->Look(state.now, [&] { return PageInput(state); });
+    if (page_ != nullptr) page_->Look(RealClock().Now(), [&] { return PageInput(state); });
     const bool trains = state.phase == Phase::kTraining && state.workers > 0;
     if (!state.goes_back || !trains) continue;
     const absl::StatusOr<bool> goes_on = GoBack(state);

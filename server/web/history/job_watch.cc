@@ -43,7 +43,7 @@ void JobWatch::Look(const ShardStatus& state, const std::vector<SessionRecord>& 
                     const Surroundings& surroundings, History& history) {
   history_ = &history;
   sample_ = HistorySample();
-  time_ = SecondsSince1970(state.now);
+  time_ = SecondsSince1970(surroundings.time);
   step_ = state.step;
   LookAtServer(state, surroundings);
   LookAtWarnings(state);

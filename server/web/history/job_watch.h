@@ -19,6 +19,7 @@ namespace sluice {
 
 // What the shard does not know.
 struct Surroundings {
+  absl::Time time;      // of day, by RealClock(): the shard's own clock stands still in pauses
   uint64_t memory = 0;  // resident bytes of the process
   // The last checkpoint of this process; absent: there is none.
   absl::optional<Step> checkpoint;

@@ -121,7 +121,7 @@ void LivePage::End(LivePageInput last) {
 }
 
 void LivePage::Take(const LivePageInput& input) {
-  const Surroundings surroundings = {ResidentBytes(), input.checkpoint};
+  const Surroundings surroundings = {input.time, ResidentBytes(), input.checkpoint};
   std::string json;
   {
     const absl::MutexLock lock(&mu_);
@@ -130,9 +130,9 @@ void LivePage::Take(const LivePageInput& input) {
     state_ = std::make_shared<const std::string>(json);
   }
   feed_.Publish(absl::StrCat("data: ", json, "\n\n"));
-  if (input.state.now - saved_ < kBetweenSaves) return;
+  if (input.time - saved_ < kBetweenSaves) return;
   if (saved_ != absl::InfinitePast()) Save();
-  saved_ = input.state.now;
+  saved_ = input.time;
 }
 
 void LivePage::Save() {

@@ -40,6 +40,7 @@ struct LivePageOptions {
 
 // What the page is made of, at one moment.
 struct LivePageInput {
+  absl::Time time;  // of day, by RealClock()
   ShardStatus state;
   std::vector<SessionRecord> sessions;
   Results results;
@@ -60,7 +61,8 @@ class LivePage {
   // Valid as long as the page lives.
   std::vector<HttpRoute> Routes();
 
-  // Call it often. Once in kPeriod it asks `get`, unless it is still busy with the last answer.
+  // Call it often, with RealClock()'s time. Once in kPeriod it asks `get`, unless it is still busy
+  // with the last answer.
   void Look(absl::Time now, absl::FunctionRef<LivePageInput()> get);
 
   // Shows the last state, and saves the history. Nothing is published afterwards.

@@ -27,12 +27,14 @@ SessionRecord Worker(const std::string& name, uint64_t accepted = 0, float loss 
 class JobWatchTest : public ::testing::Test {
  protected:
   JobWatchTest() {
-    state_.now = absl::FromUnixSeconds(5000);
+    surroundings_.time = absl::FromUnixSeconds(5000);
+    state_.now = absl::FromUnixSeconds(7);
     state_.incarnation = Incarnation(1);
   }
 
   const HistorySample& Look() {
     watch_.Look(state_, sessions_, surroundings_, history_);
+    surroundings_.time += absl::Seconds(1);
     state_.now += absl::Seconds(1);
     row_ = history_.Newest();
     return row_;
@@ -86,6 +88,20 @@ TEST_F(JobWatchTest, MakesARowOfWhatTheShardReports) {
   EXPECT_EQ(Value("waiting"), 4);
   EXPECT_EQ(Value("memory"), 777);
   EXPECT_TRUE(std::isnan(Value("checkpoint_age")));
+}
+
+TEST_F(JobWatchTest, APauseOfTheShardsClockShowsInTheTimesAndNotInTheSpeed) {
+  state_.step = Step(1);
+  surroundings_.checkpoint = Step(1);
+  Look();
+  surroundings_.time += absl::Seconds(600);
+  state_.step = Step(4);
+  state_.warnings = {{WarningKind::kLossRises, Step(3), absl::nullopt, "the loss rises"}};
+  Look();
+  EXPECT_EQ(Value("time"), 5601);
+  EXPECT_EQ(Value("steps_per_second"), 3);
+  EXPECT_EQ(Value("checkpoint_age"), 601);
+  EXPECT_EQ(history_.events().back().time, 5601);
 }
 
 TEST_F(JobWatchTest, KnowsNoSpeedBeforeTheFirstStepAndAcrossIncarnations) {
