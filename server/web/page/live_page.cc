@@ -89,13 +89,21 @@ HttpResponse LivePage::StateResponse() const {
   return JsonResponse(state_);
 }
 
-HttpResponse LivePage::HistoryResponse() const {
+// All who ask between two rows share a text. It is made without the mutex, so meanwhile a row may
+// come; then it is not kept.
+HttpResponse LivePage::HistoryResponse() {
   History copy;
+  uint64_t rows_taken = 0;
   {
     const absl::MutexLock lock(&mu_);
+    if (history_json_ != nullptr) return JsonResponse(history_json_);
+    rows_taken = rows_taken_;
     copy = history_;
   }
-  return JsonResponse(std::make_shared<const std::string>(HistoryJson(copy)));
+  auto json = std::make_shared<const std::string>(HistoryJson(copy));
+  const absl::MutexLock lock(&mu_);
+  if (rows_taken == rows_taken_) history_json_ = json;
+  return JsonResponse(std::move(json));
 }
 
 void LivePage::Look(absl::Time now, absl::FunctionRef<LivePageInput()> get) {
@@ -126,6 +134,8 @@ void LivePage::Take(const LivePageInput& input) {
   {
     const absl::MutexLock lock(&mu_);
     watch_.Look(input.state, input.sessions, surroundings, history_);
+    ++rows_taken_;
+    history_json_ = nullptr;
     json = StateJson(input, options_, watch_.workers(), history_);
     state_ = std::make_shared<const std::string>(json);
   }

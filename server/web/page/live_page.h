@@ -72,7 +72,7 @@ class LivePage {
   void Take(const LivePageInput& input) ABSL_LOCKS_EXCLUDED(mu_);
   void Load();
   void Save() ABSL_LOCKS_EXCLUDED(mu_);
-  HttpResponse HistoryResponse() const ABSL_LOCKS_EXCLUDED(mu_);
+  HttpResponse HistoryResponse() ABSL_LOCKS_EXCLUDED(mu_);
   HttpResponse StateResponse() const ABSL_LOCKS_EXCLUDED(mu_);
 
   const LivePageOptions options_;
@@ -83,6 +83,9 @@ class LivePage {
   mutable absl::Mutex mu_;
   History history_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const std::string> state_ ABSL_GUARDED_BY(mu_);
+  // Of the history as it is, once somebody has asked; else null. It takes long to make, and a MB.
+  std::shared_ptr<const std::string> history_json_ ABSL_GUARDED_BY(mu_);
+  uint64_t rows_taken_ ABSL_GUARDED_BY(mu_) = 0;
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
   SerialExecutor executor_{"sluice-page"};  // destroyed first
 };
