@@ -79,7 +79,7 @@ ssize_t ReadStream(void* self, uint64_t, char* to, size_t most) {
 
 void DeleteStream(void* self) {
   auto* const stream = static_cast<HttpStream*>(self);
-  --stream->site.streams;
+  if (--stream->site.streams == 0 && stream->site.ends) stream->site.no_streams.Raise();
   delete stream;
 }
 

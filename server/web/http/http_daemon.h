@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/file_descriptor.h"
+#include "common/base/stop_flag.h"
 #include "common/security/certificates.h"
 #include "server/web/http/http_connections.h"
 #include "server/web/http/http_route.h"
@@ -29,6 +30,8 @@ struct HttpSite {
   std::string host;                // a name at which it may be called, beside those below
   HttpConnections* connections = nullptr;
   std::atomic<size_t> streams{0};  // that are open
+  std::atomic<bool> ends{false};   // the feeds are closed, or soon will be
+  StopFlag no_streams;             // raised when it ends and the last stream is over
 };
 
 // Has a thread, which serves all connections and calls the routes. Before the destructor, the feeds

@@ -17,8 +17,8 @@
 
 namespace sluice {
 
-// Safe to use from any thread. One listener serves a feed, and closes it when it ends; nothing is
-// published at that time.
+// Safe to use from any thread. One listener serves a feed, and closes it when it ends. Then nobody
+// reads it, and what is published reaches nobody.
 class HttpFeed {
  public:
   struct Message {
@@ -32,15 +32,20 @@ class HttpFeed {
   void Publish(std::string text);
 
   // The newest message if it is newer than number `after`. If there is none, calls `park`, and
-  // later `wake`, once, when there is one or the feed is closed. `park` is called under the feed's
-  // mutex and must not use the feed; `wake` is called by the publisher's thread.
+  // later `wake`, once, when there is one or the feed is closed. Who is late still gets the last
+  // message of a closed feed. Both are called under the feed's mutex and must not use the feed;
+  // `wake` by the publisher's thread or the one that closes.
   Message Next(uint64_t after, absl::FunctionRef<void()> park, std::function<void()> wake);
 
-  void Close();  // wakes all readers
+  // Wakes all readers. Afterwards, no `wake` is under way.
+  void Close();
 
  private:
+  void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   absl::Mutex mu_;
   Message newest_ ABSL_GUARDED_BY(mu_);
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::function<void()>> parked_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -27,6 +27,8 @@ constexpr absl::Duration kUnacknowledged = absl::Seconds(10);
 constexpr int kSweepMilliseconds = 1000;  // how often connections whose time is over are closed
 // The pause before it accepts again, after the system had no memory or no free descriptor.
 constexpr int kPauseMilliseconds = 100;
+// How long streams have to send the last message when the listener ends.
+constexpr absl::Duration kFarewell = absl::Seconds(1);
 constexpr absl::Duration kBetweenLogLines = absl::Seconds(10);
 
 std::string NumericPeer(int socket) {
@@ -62,9 +64,11 @@ class HttpServerOnSockets final : public HttpServer {
   ~HttpServerOnSockets() override {
     eventfd_write(end_.get(), 1);
     if (thread_.joinable()) thread_.join();
+    site_.ends = true;
     for (const HttpRoute& route : site_.routes) {
       if (route.feed != nullptr) route.feed->Close();
     }
+    if (site_.streams > 0) site_.no_streams.WaitFor(kFarewell);
   }
 
   absl::Status Start() {

@@ -68,5 +68,19 @@ TEST(HttpFeedTest, AClosedFeedWakesItsReadersAndParksNobody) {
   EXPECT_EQ(reader.parked, 1);
 }
 
+TEST(HttpFeedTest, TheLastMessageIsReadBeforeTheEnd) {
+  HttpFeed feed;
+  Reader parked{feed};
+  Reader late{feed};
+  parked.Read();
+  feed.Publish("last");
+  feed.Close();
+  EXPECT_EQ(parked.woken, 1);
+  EXPECT_EQ(parked.Read(), "last");
+  EXPECT_EQ(parked.Read(), "closed");
+  EXPECT_EQ(late.Read(), "last");
+  EXPECT_EQ(late.Read(), "closed");
+}
+
 }  // namespace
 }  // namespace sluice

@@ -189,13 +189,14 @@ TEST_F(HttpServerTest, StreamsEventsAsTheyArePublished) {
   EXPECT_THAT(client.ReadUntil("two\n\n"), HasSubstr("data: two\n\n"));
 }
 
-TEST_F(HttpServerTest, EndsItsStreamsWhenItEnds) {
+TEST_F(HttpServerTest, EndsItsStreamsWithTheLastMessageWhenItEnds) {
   Serve();
   RawClient waiting(server_->address());
   waiting.Ask("GET /events");
   EXPECT_EQ(waiting.Status(), 200);
+  feed_.Publish("data: last\n\n");
   server_ = nullptr;
-  waiting.ReadAll();  // returns
+  EXPECT_THAT(waiting.ReadAll(), HasSubstr("data: last\n\n"));
 }
 
 TEST_F(HttpServerTest, SaysWhyItCannotListen) {
