@@ -24,6 +24,7 @@ namespace sluice {
 namespace {
 
 constexpr absl::Duration kUnacknowledged = absl::Seconds(10);
+constexpr int kMostAccepts = 64;          // at once, of a socket
 constexpr int kSweepMilliseconds = 1000;  // how often connections whose time is over are closed
 // The pause before it accepts again, after the system had no memory or no free descriptor.
 constexpr int kPauseMilliseconds = 100;
@@ -113,16 +114,17 @@ class HttpServerOnSockets final : public HttpServer {
       poll(waits.data(), waits.size(), kSweepMilliseconds);
       if (waits[0].revents != 0) return;
       bool accepts = true;
-      for (const FileDescriptor& socket : listening_.sockets()) accepts &= AcceptAll(socket);
+      for (const FileDescriptor& socket : listening_.sockets()) accepts &= AcceptSome(socket);
       Sweep();
       pollfd end = {end_.get(), POLLIN, 0};
       if (!accepts) poll(&end, 1, kPauseMilliseconds);
     }
   }
 
-  // Returns false if the system has no memory or no free descriptor.
-  bool AcceptAll(const FileDescriptor& socket) {
-    while (true) {
+  // Not all: a flood of connections would keep it from Sweep() and from its end. Returns false if
+  // the system has no memory or no free descriptor.
+  bool AcceptSome(const FileDescriptor& socket) {
+    for (int i = 0; i < kMostAccepts; ++i) {
       FileDescriptor accepted = listening_.Accept(socket);
       if (accepted.ok()) {
         Take(std::move(accepted));
@@ -130,6 +132,7 @@ class HttpServerOnSockets final : public HttpServer {
         return errno == EAGAIN;
       }
     }
+    return true;
   }
 
   void Take(FileDescriptor accepted) {
