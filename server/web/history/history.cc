@@ -16,7 +16,7 @@ namespace sluice {
 namespace {
 
 // The first line of a file: it changes with the columns, the lanes and the rings.
-constexpr absl::string_view kMagic = "sluice history 1\n";
+constexpr absl::string_view kMagic = "sluice history 2\n";
 
 // Adds `value` to the mean of `*count` values; NaN is no value.
 template <typename Number>
@@ -92,6 +92,12 @@ class Taker {
 }  // namespace
 
 // ---- Rows ----
+
+void History::BeginJob(const std::string& job_id) {
+  if (job_id_ == job_id) return;
+  *this = History();
+  job_id_ = job_id;
+}
 
 void History::Merge(const HistorySample& sample, OpenRow* open) {
   for (size_t i = 0; i < kColumns.size(); ++i) {
@@ -182,6 +188,7 @@ void History::Forget(size_t lane) {
 
 std::string History::Encode() const {
   std::string body;
+  Put(job_id_, &body);
   for (const auto& ring : rings_) {
     Put(uint64_t{ring.size()}, &body);
     for (const HistorySample& row : ring) Put(row, &body);
@@ -206,6 +213,7 @@ absl::Status History::Decode(absl::string_view bytes) {
   if (checksum != Checksum(bytes)) return absl::DataLossError("its checksum is wrong");
   Taker taker(bytes);
   History read;
+  read.job_id_ = taker.Text();
   for (auto& ring : read.rings_) {
     for (uint64_t rows = taker.Integer(); rows > 0 && taker.ok(); --rows) {
       ring.push_back(taker.Row());

@@ -36,6 +36,9 @@ class History {
   };
   static constexpr std::array<Ring, 4> kRings = {{{1, 300}, {10, 360}, {60, 720}, {600, 1008}}};
 
+  // What follows is of that job. What there is of another one is forgotten.
+  void BeginJob(const std::string& job_id);
+
   // Adds what was seen at sample.values[kTime], which does not go back.
   void Add(const HistorySample& sample);
   // Of checkpoints that follow each other only the last one stays.
@@ -69,6 +72,7 @@ class History {
   void AddToRing(const HistorySample& sample, size_t ring);
   void Forget(size_t lane);
 
+  std::string job_id_;
   HistorySample newest_;
   std::array<std::deque<HistorySample>, kRings.size()> rings_;
   std::array<OpenRow, kRings.size()> open_;

@@ -42,6 +42,7 @@ const char* KindOfPresence(Presence presence) {
 void JobWatch::Look(const ShardStatus& state, const std::vector<SessionRecord>& sessions,
                     const Surroundings& surroundings, History& history) {
   history_ = &history;
+  history.BeginJob(state.job_id);
   sample_ = HistorySample();
   time_ = SecondsSince1970(surroundings.time);
   step_ = state.step;

@@ -14,6 +14,7 @@ using ::testing::SizeIs;
 
 History Filled() {
   History history;
+  history.BeginJob("job <1>");
   history.LaneOf("worker <0>", {});
   for (int i = 0; i < 700; ++i) {
     HistorySample sample;
@@ -40,6 +41,18 @@ TEST(HistoryFileTest, ComesBackWithAllRowsThatWereOver) {
   EXPECT_EQ(read.lanes()[0], "worker <0>");
   ASSERT_THAT(read.events(), SizeIs(1));
   EXPECT_EQ(read.events().front().step, 7);
+}
+
+TEST(HistoryFileTest, TheFileOfAnotherJobIsForgottenWhenAJobBegins) {
+  const std::string bytes = Filled().Encode();
+  History read;
+  ASSERT_THAT(read.Decode(bytes), IsOk());
+  read.BeginJob("job <1>");
+  EXPECT_EQ(read.Encode(), bytes);
+  read.BeginJob("job <2>");
+  EXPECT_THAT(read.Rows(), SizeIs(0));
+  EXPECT_THAT(read.events(), SizeIs(0));
+  EXPECT_EQ(read.lanes()[0], "");
 }
 
 TEST(HistoryFileTest, RefusesEveryCutAndLeavesTheHistoryAlone) {

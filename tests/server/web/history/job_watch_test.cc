@@ -104,6 +104,16 @@ TEST_F(JobWatchTest, APauseOfTheShardsClockShowsInTheTimesAndNotInTheSpeed) {
   EXPECT_EQ(history_.events().back().time, 5601);
 }
 
+TEST_F(JobWatchTest, AJobDoesNotGoOnWithTheHistoryOfAnother) {
+  history_.BeginJob("another");
+  history_.Add({4000, 7, "joined", "a worker of it"});
+  state_.job_id = "this";
+  Look();
+  Look();
+  EXPECT_THAT(Events(), ElementsAre("server: the server has started"));
+  EXPECT_THAT(history_.Rows(), SizeIs(2));
+}
+
 TEST_F(JobWatchTest, KnowsNoSpeedBeforeTheFirstStepAndAcrossIncarnations) {
   Look();
   Look();
