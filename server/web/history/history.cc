@@ -81,6 +81,14 @@ class Taker {
     }
     return row;
   }
+  HistoryEvent Event() {
+    HistoryEvent event;
+    event.time = Real();
+    event.step = Integer();
+    event.kind = Text();
+    event.text = Text();
+    return event;
+  }
   bool ok() const { return ok_; }
   bool done() const { return ok_ && rest_.empty(); }
 
@@ -128,7 +136,19 @@ void History::AddToRing(const HistorySample& sample, size_t ring) {
   Merge(sample, &open);
 }
 
+// Also times that are no number. What happened at `time` is of now, so it stays.
+void History::ForgetSince(double time) {
+  for (auto& ring : rings_) {
+    const auto stays = [time](const HistorySample& row) { return row.values[kTime] < time; };
+    const auto end = std::stable_partition(ring.begin(), ring.end(), stays);
+    ring.erase(end, ring.end());
+  }
+  const auto happened = [time](const HistoryEvent& event) { return event.time <= time; };
+  events_.erase(std::stable_partition(events_.begin(), events_.end(), happened), events_.end());
+}
+
 void History::Add(const HistorySample& sample) {
+  if (std::exchange(from_file_, false)) ForgetSince(sample.values[kTime]);
   newest_ = sample;
   for (size_t ring = 0; ring < kRings.size(); ++ring) AddToRing(sample, ring);
 }
@@ -214,21 +234,19 @@ absl::Status History::Decode(absl::string_view bytes) {
   Taker taker(bytes);
   History read;
   read.job_id_ = taker.Text();
-  for (auto& ring : read.rings_) {
-    for (uint64_t rows = taker.Integer(); rows > 0 && taker.ok(); --rows) {
-      ring.push_back(taker.Row());
+  for (size_t ring = 0; ring < kRings.size(); ++ring) {
+    const uint64_t rows = taker.Integer();
+    if (rows > kRings[ring].rows) return absl::DataLossError("it has too many rows");
+    for (uint64_t row = 0; row < rows && taker.ok(); ++row) {
+      read.rings_[ring].push_back(taker.Row());
     }
   }
   for (std::string& name : read.lanes_) name = taker.Text();
-  for (uint64_t events = taker.Integer(); events > 0 && taker.ok(); --events) {
-    HistoryEvent event;
-    event.time = taker.Real();
-    event.step = taker.Integer();
-    event.kind = taker.Text();
-    event.text = taker.Text();
-    read.events_.push_back(std::move(event));
-  }
+  const uint64_t events = taker.Integer();
+  if (events > kMostEvents) return absl::DataLossError("it has too many events");
+  for (uint64_t i = 0; i < events && taker.ok(); ++i) read.events_.push_back(taker.Event());
   if (!taker.done()) return absl::DataLossError("it is incomplete");
+  read.from_file_ = true;
   *this = std::move(read);
   return absl::OkStatus();
 }

@@ -39,7 +39,8 @@ class History {
   // What follows is of that job. What there is of another one is forgotten.
   void BeginJob(const std::string& job_id);
 
-  // Adds what was seen at sample.values[kTime], which does not go back.
+  // Adds what was seen at sample.values[kTime], which does not go back. The first one after
+  // Decode() removes what the file has of later times: the clock was another one.
   void Add(const HistorySample& sample);
   // Of checkpoints that follow each other only the last one stays.
   void Add(HistoryEvent event);
@@ -69,10 +70,12 @@ class History {
   };
 
   static void Merge(const HistorySample& sample, OpenRow* open);
+  void ForgetSince(double time);
   void AddToRing(const HistorySample& sample, size_t ring);
   void Forget(size_t lane);
 
   std::string job_id_;
+  bool from_file_ = false;  // since Decode(), until something is added
   HistorySample newest_;
   std::array<std::deque<HistorySample>, kRings.size()> rings_;
   std::array<OpenRow, kRings.size()> open_;

@@ -1,6 +1,11 @@
 // The bytes of a history's file: back, damaged, cut, foreign.
 
+#include <algorithm>
+#include <cstring>
+
 #include "absl/strings/str_cat.h"
+#include "common/base/little_endian.h"
+#include "common/encoding/checksum.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/web/history/history.h"
@@ -10,6 +15,7 @@ namespace sluice {
 namespace {
 
 using ::testing::_;
+using ::testing::Contains;
 using ::testing::SizeIs;
 
 History Filled() {
@@ -55,6 +61,25 @@ TEST(HistoryFileTest, TheFileOfAnotherJobIsForgottenWhenAJobBegins) {
   EXPECT_EQ(read.lanes()[0], "");
 }
 
+TEST(HistoryFileTest, WhatTheFileHasOfTheFutureIsForgotten) {
+  History written = Filled();  // from 5000 to 5699
+  written.Add({5600, 8, "left", "worker <0>"});
+  History read;
+  ASSERT_THAT(read.Decode(written.Encode()), IsOk());
+  HistorySample sample;
+  for (const double time : {5500, 5501}) {  // the clock was set back
+    sample.values[kTime] = time;
+    read.Add(sample);
+  }
+  std::vector<double> times;
+  for (const HistorySample& row : read.Rows()) times.push_back(row.values[kTime]);
+  EXPECT_THAT(times, Contains(5499));
+  EXPECT_EQ(times.back(), 5501);
+  EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
+  ASSERT_THAT(read.events(), SizeIs(1));
+  EXPECT_EQ(read.events().front().kind, "joined");
+}
+
 TEST(HistoryFileTest, RefusesEveryCutAndLeavesTheHistoryAlone) {
   const std::string bytes = Filled().Encode();
   History read;
@@ -72,6 +97,17 @@ TEST(HistoryFileTest, RefusesEveryFlippedByte) {
     flipped[at] = static_cast<char>(flipped[at] ^ 0x10);
     EXPECT_THAT(read.Decode(flipped), HasCode(absl::StatusCode::kDataLoss, _)) << at;
   }
+}
+
+TEST(HistoryFileTest, RefusesMoreRowsThanItKeeps) {
+  const std::string bytes = Filled().Encode();
+  const size_t header = bytes.find('\n') + 1 + sizeof(uint64_t);
+  const std::string job = bytes.substr(header, sizeof(uint64_t) + strlen("job <1>"));
+  const std::string body = absl::StrCat(job, LittleEndian64(301));
+  const std::string file = absl::StrCat(bytes.substr(0, header - sizeof(uint64_t)),
+                                        LittleEndian64(Checksum(body)), body);
+  History read;
+  EXPECT_THAT(read.Decode(file), HasCode(absl::StatusCode::kDataLoss, "it has too many rows"));
 }
 
 TEST(HistoryFileTest, RefusesBytesAfterTheEnd) {
