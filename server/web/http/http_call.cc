@@ -121,7 +121,9 @@ bool HttpCall::Begin() {
 }
 
 absl::optional<HttpResponse> HttpCall::Refusal() {
-  if (site_.connections->crowded()) return HttpText(503, "Too many connections; try again.\n");
+  if (site_.connections->crowded_out(SocketOf(connection_))) {
+    return HttpText(503, "Too many connections; try again.\n");
+  }
   absl::optional<HttpResponse> refusal = WrongPlace();
   if (!refusal.has_value()) refusal = WrongCaller();
   if (!refusal.has_value()) refusal = WrongOrigin();

@@ -16,10 +16,11 @@
 namespace sluice {
 
 struct HttpLimits {
-  size_t connections = 128;    // at once; further ones are closed
-  size_t served = 96;          // of these; requests of the others get 503
-  size_t of_one_address = 64;  // at once, of an address that is not loopback
-  size_t streams = 64;         // of events, at once; further ones get 503
+  size_t connections = 128;  // at once; further ones are closed
+  size_t served = 96;        // of these; requests of the others get 503
+  // At once, of an address that is not loopback; of IPv6, of a network /64, which one peer may own.
+  size_t of_one_address = 48;
+  size_t streams = 64;  // of events, at once; further ones get 503
   size_t header_bytes = 16384;
   size_t body_bytes = 16384;
   // For a handshake, a request with its answer, or an event of a stream; and for the silence
@@ -42,15 +43,16 @@ class HttpConnections {
   // It is a stream that waits for the next event, for as long as that takes.
   void Rest(int fd);
 
-  // Whether there are more than the listener serves.
-  bool crowded() const;
+  // Whether it is beyond those that the listener serves. A connection that is served stays so.
+  bool crowded_out(int fd) const;
 
   // Shuts down those whose time is over. The library then notices that they have ended.
   void Sweep();
 
  private:
   struct Connection {
-    std::string peer;
+    std::string peer;  // or its network
+    bool served;
     absl::Time until;
   };
 

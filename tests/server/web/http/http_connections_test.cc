@@ -59,12 +59,23 @@ TEST_F(HttpConnectionsTest, AnAddressBeyondLoopbackHasFewerPlaces) {
   EXPECT_TRUE(connections_.Add(2, "10.0.0.2"));
 }
 
-TEST_F(HttpConnectionsTest, IsCrowdedAboveWhatIsServed) {
+TEST_F(HttpConnectionsTest, AnIpv6NetworkIsOneAddress) {
+  EXPECT_TRUE(connections_.Add(0, "2001:db8:0:1::1"));
+  EXPECT_TRUE(connections_.Add(1, "2001:db8:0:1:ffff::2"));
+  EXPECT_FALSE(connections_.Add(2, "2001:db8:0:1::3"));
+  EXPECT_TRUE(connections_.Add(2, "2001:db8:0:2::1"));
+}
+
+TEST_F(HttpConnectionsTest, AConnectionThatIsServedIsNotCrowdedOutByLaterOnes) {
+  for (int fd = 0; fd < 4; ++fd) connections_.Add(fd, "::1");
+  EXPECT_FALSE(connections_.crowded_out(0));
+  EXPECT_FALSE(connections_.crowded_out(1));
+  EXPECT_TRUE(connections_.crowded_out(2));
+  EXPECT_TRUE(connections_.crowded_out(3));
+  connections_.Remove(0);
+  EXPECT_TRUE(connections_.crowded_out(2));
   connections_.Add(0, "::1");
-  connections_.Add(1, "::1");
-  EXPECT_FALSE(connections_.crowded());
-  connections_.Add(2, "::1");
-  EXPECT_TRUE(connections_.crowded());
+  EXPECT_FALSE(connections_.crowded_out(0));
 }
 
 TEST_F(HttpConnectionsTest, EndsAConnectionThatHasNotMovedOnInTime) {
