@@ -53,13 +53,18 @@ async function follow() {
   const response = await ask('/api/events');
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    text += value;
-    const events = text.split('\n\n');
-    text = events.pop();
-    for (const event of events) take(JSON.parse(event.slice('data: '.length)));
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      text += value;
+      const events = text.split('\n\n');
+      text = events.pop();
+      for (const event of events) take(JSON.parse(event.slice('data: '.length)));
+    }
+  } finally {
+    // Else each failure leaves a connection open, and a browser has six. It fails if the stream has failed.
+    reader.cancel().catch(() => {});
   }
 }
 
