@@ -13,7 +13,6 @@ namespace sluice {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST(StatusTextTest, ShowsAllOfAServerOnOneScreen) {
   EXPECT_EQ(
