@@ -47,6 +47,7 @@ constexpr ReasonEntry kReasons[] = {
     {Reason::kModelTooLarge, absl::StatusCode::kResourceExhausted, "MODEL_TOO_LARGE"},
     {Reason::kJournalStopped, absl::StatusCode::kResourceExhausted, "JOURNAL_STOPPED"},
     {Reason::kNotFound, absl::StatusCode::kNotFound, "NOT_FOUND"},
+    {Reason::kNotFirstServer, absl::StatusCode::kFailedPrecondition, "NOT_FIRST_SERVER"},
     {Reason::kDraining, absl::StatusCode::kUnavailable, "DRAINING"},
     {Reason::kDiverged, absl::StatusCode::kFailedPrecondition, "DIVERGED"},
 };

@@ -45,6 +45,7 @@ enum class Reason {
   kModelTooLarge,
   kJournalStopped,
   kNotFound,
+  kNotFirstServer,
   kDraining,
   kDiverged,
 };

@@ -12,6 +12,8 @@ absl::string_view DispositionName(Disposition disposition) {
       return "stale";
     case Disposition::kSkipped:
       return "skipped";
+    case Disposition::kPartTaken:
+      return "part taken";
     case Disposition::kDuplicate:
       break;
   }

@@ -14,9 +14,10 @@ enum class Disposition {
   kStaleDropped,  // it was too old, and does not count
   kDuplicate,     // this push was answered before; it counted at most once
   kSkipped,       // it was not finite, and the server skips such gradients
+  kPartTaken,     // of several servers, this one has its part; the first one answers for the push
 };
 
-// "accepted", "applied", "stale", "duplicate", "skipped".
+// "accepted", "applied", "stale", "duplicate", "skipped", "part taken".
 absl::string_view DispositionName(Disposition disposition);
 
 }  // namespace sluice

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -66,6 +67,9 @@ struct Welcome {
   uint64_t pushes_before = 0;
   uint64_t lost_steps = 0;        // steps that an earlier incarnation had made, and that are lost
   LearningRateSchedule schedule;  // workers apply it to their local steps
+  // The addresses of the servers, each of which holds one stripe; the first decides. Empty: the one
+  // server holds the whole vector.
+  std::vector<std::string> servers = {};
 };
 
 struct PushHeader {
@@ -77,6 +81,8 @@ struct PushHeader {
   absl::optional<float> loss;
   absl::optional<EncodingReport> encodings;        // if it has changed since the last push
   std::shared_ptr<const Attachments> attachments;  // null if there are none
+  // With several servers: rises within the session with each push, also a repeated one, from 1.
+  uint32_t attempt = 0;
 };
 
 // The facts that a worker learns only after it has begun to send a gradient. The server uses them
@@ -107,6 +113,8 @@ struct PullRequest {
   // continue.
   absl::optional<Sequence> after;
   bool whole = false;  // parameters of one step, even where reads are inconsistent
+  // With several servers: rises within the session with each pull, from 1.
+  uint64_t number = 0;
 };
 
 struct PullHeader {

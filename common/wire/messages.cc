@@ -110,6 +110,7 @@ v1::Welcome ToProto(const Welcome& welcome) {
   message.set_pushes_before(welcome.pushes_before);
   message.set_lost_steps(welcome.lost_steps);
   *message.mutable_schedule() = ToProto(welcome.schedule);
+  for (const std::string& server : welcome.servers) message.add_servers()->set_address(server);
   return message;
 }
 
@@ -133,6 +134,9 @@ absl::StatusOr<Welcome> FromProto(const v1::Welcome& message) {
   const auto schedule = FromProto(message.schedule());
   if (!schedule.ok()) return schedule.status();
   welcome.schedule = *schedule;
+  for (const v1::HolderAddress& server : message.servers()) {
+    welcome.servers.push_back(server.address());
+  }
   welcome.lease = FromProto(message.lease());
   if (welcome.lease < absl::ZeroDuration()) {
     return BadField("lease", absl::FormatDuration(welcome.lease), "0 or more");
@@ -197,6 +201,7 @@ v1::PullParamsRequest ToProto(const PullRequest& request) {
   if (request.have_step.has_value()) message.set_have_step(request.have_step->value());
   if (request.after.has_value()) message.set_after(request.after->value());
   message.set_consistent(request.whole);
+  message.set_number(request.number);
   return message;
 }
 
@@ -207,6 +212,7 @@ PullRequest FromProto(const v1::PullParamsRequest& message) {
   if (message.has_have_step()) request.have_step = Step(message.have_step());
   if (message.has_after()) request.after = Sequence(message.after());
   request.whole = message.consistent();
+  request.number = message.number();
   return request;
 }
 

@@ -21,6 +21,8 @@ v1::Disposition DispositionToProto(Disposition disposition) {
       return v1::STALE_DROPPED;
     case Disposition::kSkipped:
       return v1::SKIPPED;
+    case Disposition::kPartTaken:
+      return v1::PART_TAKEN;
     case Disposition::kDuplicate:
       break;
   }
@@ -38,6 +40,8 @@ absl::StatusOr<Disposition> DispositionFromProto(absl::string_view field,
       return Disposition::kStaleDropped;
     case v1::SKIPPED:
       return Disposition::kSkipped;
+    case v1::PART_TAKEN:
+      return Disposition::kPartTaken;
     case v1::DUPLICATE:
       return Disposition::kDuplicate;
     default:
@@ -75,6 +79,7 @@ v1::PushHeader ToProto(const PushHeader& header) {
   message.set_step(header.step.value());
   message.set_incarnation(header.incarnation.value());
   message.set_samples(header.samples);
+  message.set_attempt(header.attempt);
   if (header.loss.has_value()) message.set_loss(*header.loss);
   if (header.attachments != nullptr) PutAttachments(*header.attachments, &message);
   if (header.encodings.has_value()) *message.mutable_encodings() = ToProto(*header.encodings);
@@ -90,6 +95,7 @@ absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message) {
   header.step = Step(message.step());
   header.incarnation = Incarnation(message.incarnation());
   header.samples = message.samples();
+  header.attempt = message.attempt();
   if (message.has_loss()) header.loss = message.loss();
   if (message.has_encodings()) {
     auto encodings = FromProto(message.encodings());

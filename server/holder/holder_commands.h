@@ -18,6 +18,7 @@
 //   DropPull        its worker does not wait for it: forget it
 //   EndSession      forget the streams and pushes of a session
 //   TakeCheckpoint  copy the stripe's state; report DurableReport when it is saved
+//   EndJob          last: the holder's process ends
 //
 // A link (HolderLink) delivers each message once and in order, in both directions. If its
 // connection breaks, it sends again what was not acknowledged, and ignores what comes twice
@@ -122,9 +123,14 @@ struct TakeCheckpoint {
   Step step;  // the latest at this place of the log
 };
 
+// The job is over: the holder's process ends with that code.
+struct EndJob {
+  int exit_code = 0;
+};
+
 using HolderCommand =
     std::variant<OpenModel, AdmitPush, DropPush, TakeParameters, AddPush, StepOrder, PublishStep,
-                 ReleasePull, DropPull, EndSession, TakeCheckpoint>;
+                 ReleasePull, DropPull, EndSession, TakeCheckpoint, EndJob>;
 
 // ---- Reports: from a holder to the sequencer ----
 

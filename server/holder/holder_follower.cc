@@ -197,6 +197,16 @@ void HolderFollower::Do(const TakeCheckpoint& /*command*/) {
   checkpoint_({latest(), CopySlots(*stripe_, parallel_), stripe_->optimizer_steps()});
 }
 
+void HolderFollower::Do(const EndJob& command) {
+  absl::MutexLock lock(&mu_);
+  exit_code_ = command.exit_code;
+}
+
+absl::optional<int> HolderFollower::exit_code() const {
+  absl::MutexLock lock(&mu_);
+  return exit_code_;
+}
+
 std::shared_ptr<const Snapshot> HolderFollower::latest() const {
   absl::MutexLock lock(&mu_);
   return holder_.latest();

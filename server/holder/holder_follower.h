@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
 #include "common/base/parallel.h"
 #include "server/aggregation/pending_push.h"
 #include "server/holder/holder.h"
@@ -76,6 +77,9 @@ class HolderFollower {
   // The call of a pull that waits has ended. Returns whether it waited, as CancelPush() does.
   bool CancelPull(const PullName& name) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // EndJob's, once it has come.
+  absl::optional<int> exit_code() const ABSL_LOCKS_EXCLUDED(mu_);
+
   // The latest snapshot of the stripe; null before the first.
   std::shared_ptr<const Snapshot> latest() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -96,6 +100,7 @@ class HolderFollower {
   void Do(const DropPull& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const EndSession& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const TakeCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const EndJob& command) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The log has come to this name. Returns the streams that wait with this or a lower one.
   std::vector<StreamCallback> GoOnTo(const PushName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -112,6 +117,7 @@ class HolderFollower {
   mutable absl::Mutex mu_;
   Holder holder_ ABSL_GUARDED_BY(mu_);
   ToldNames told_ ABSL_GUARDED_BY(mu_);
+  absl::optional<int> exit_code_ ABSL_GUARDED_BY(mu_);
   std::map<PushName, WaitingStream> streams_ ABSL_GUARDED_BY(mu_);  // not admitted yet
   std::map<PushName, AdmitPush> admitted_ ABSL_GUARDED_BY(mu_);     // their streams have not come
   std::map<PushId, AdmitPush> arriving_ ABSL_GUARDED_BY(mu_);
