@@ -1,10 +1,9 @@
 #include "common/base/idle_memory.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>  // defines __GLIBC__, where that is the C library
-#include <fstream>
+
+#include "common/base/process_memory.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -17,12 +16,8 @@ namespace {
 // free bytes does not fall when they are given back.
 uint64_t FreeBytes() {
 #ifdef __GLIBC__
-  uint64_t size = 0;
-  uint64_t resident = 0;
-  uint64_t shared = 0;
-  std::ifstream("/proc/self/statm") >> size >> resident >> shared;
-  const uint64_t own =
-      (resident - std::min(resident, shared)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const ProcessMemory memory = ReadProcessMemory();
+  const uint64_t own = memory.resident - std::min(memory.resident, memory.shared);
   const auto heap = mallinfo2();
   const uint64_t used = heap.uordblks + heap.hblkhd;
   return own - std::min(own, used);

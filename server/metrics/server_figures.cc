@@ -1,11 +1,9 @@
 #include "server/metrics/server_figures.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
-
-#include <fstream>
 
 #include "common/base/clock.h"
+#include "common/base/process_memory.h"
 
 namespace sluice {
 
@@ -26,10 +24,7 @@ ServerFigures FiguresOf(Shard& shard, const DurableDirectory* durable) {
 
 ProcessFigures FiguresOfThisProcess() {
   ProcessFigures figures;
-  uint64_t all = 0;
-  uint64_t resident = 0;
-  std::ifstream("/proc/self/statm") >> all >> resident;  // pages
-  figures.resident_bytes = resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  figures.resident_bytes = ReadProcessMemory().resident;
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
   figures.cpu =

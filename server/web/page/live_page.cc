@@ -1,13 +1,12 @@
 #include "server/web/page/live_page.h"
 
 #include <glog/logging.h>
-#include <unistd.h>
 
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "common/base/process_memory.h"
 #include "server/web/page/page_files.h"
 #include "server/web/page/page_json.h"
 
@@ -15,13 +14,6 @@ namespace sluice {
 namespace {
 
 constexpr uint64_t kMostFileBytes = 16 << 20;  // no history is larger
-
-uint64_t ResidentBytes() {
-  uint64_t size = 0;
-  uint64_t resident = 0;
-  std::ifstream("/proc/self/statm") >> size >> resident;
-  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 absl::StatusOr<std::string> ReadWhole(FileSystem& files, const std::string& path) {
   const auto file = files.Open(path);
@@ -129,7 +121,7 @@ void LivePage::End(LivePageInput last) {
 }
 
 void LivePage::Take(const LivePageInput& input) {
-  const Surroundings surroundings = {input.time, ResidentBytes(), input.checkpoint};
+  const Surroundings surroundings = {input.time, ReadProcessMemory().resident, input.checkpoint};
   std::string json;
   {
     const absl::MutexLock lock(&mu_);

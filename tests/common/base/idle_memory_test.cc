@@ -1,14 +1,12 @@
 #include "common/base/idle_memory.h"
 
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <vector>
 
 #include "common/base/malloc_tuning.h"
+#include "common/base/process_memory.h"
 #include "gtest/gtest.h"
 
 namespace sluice {
@@ -18,13 +16,7 @@ constexpr uint64_t kBlock = 1 << 20;
 constexpr int kBlocks = 256;
 constexpr absl::Duration kStep = IdleMemory::kLook;
 
-// Of this process, in memory.
-uint64_t Resident() {
-  uint64_t all = 0;
-  uint64_t resident = 0;
-  std::ifstream("/proc/self/statm") >> all >> resident;
-  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
+uint64_t Resident() { return ReadProcessMemory().resident; }
 
 std::vector<std::unique_ptr<char[]>> Blocks() {
   std::vector<std::unique_ptr<char[]>> blocks;
