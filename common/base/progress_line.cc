@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/time_text.h"
 
 namespace sluice {
 namespace {
@@ -33,13 +34,6 @@ ProgressOutput ProgressOutput::InLog() {
   ProgressOutput output;
   output.lines = [](const std::string& line) { LOG(INFO) << line; };
   return output;
-}
-
-std::string TextOf(absl::Duration time) {
-  const int64_t seconds = absl::ToInt64Seconds(time);
-  if (seconds < 60) return absl::StrCat(seconds, " s");
-  if (seconds < 3600) return absl::StrCat(seconds / 60, " min ", seconds % 60, " s");
-  return absl::StrCat(seconds / 3600, " h ", seconds / 60 % 60, " min");
 }
 
 ProgressLine::ProgressLine(std::string doing, uint64_t total, ProgressOutput output,
@@ -78,7 +72,7 @@ std::string ProgressLine::Share(uint64_t done) const {
 std::string ProgressLine::TimeLeft(uint64_t done, absl::Time now) const {
   if (done == 0) return "";
   const double rest = static_cast<double>(total_ - done) / static_cast<double>(done);
-  return absl::StrCat(", ", TextOf((now - began_) * rest), " left");
+  return absl::StrCat(", ", WholeTimeText((now - began_) * rest), " left");
 }
 
 std::string ProgressLine::Bar(uint64_t done) const {

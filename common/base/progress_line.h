@@ -24,9 +24,6 @@ struct ProgressOutput {
   std::function<void(const std::string&)> lines;  // gets a line without its end every 10 s
 };
 
-// "5 s", "3 min 10 s", "2 h 5 min".
-std::string TextOf(absl::Duration time);
-
 // Used by one thread. Removes the bar in the end.
 class ProgressLine {
  public:

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/progress_line.h"
+#include "common/base/time_text.h"
 
 namespace sluice {
 namespace {
@@ -57,7 +57,7 @@ void Progress::NotePace(absl::Time now, const TrainedBatch& batch) {
 // Supposes that the rest is as fast as the batches of the pace.
 std::string Progress::TimeLeft() const {
   if (left_ == 0 || pace_batches_ == 0) return "";
-  return absl::StrCat("  ", TextOf((last_ - *first_) * left_ / pace_batches_), " left");
+  return absl::StrCat("  ", WholeTimeText((last_ - *first_) * left_ / pace_batches_), " left");
 }
 
 void Progress::Write(absl::Time now) {

@@ -84,12 +84,5 @@ TEST_F(ProgressLineTest, SaysNothingWithoutAnOutput) {
   line.Reach(8);
 }
 
-TEST(TextOfTest, NamesTheTwoLargestUnits) {
-  EXPECT_EQ(TextOf(absl::Milliseconds(900)), "0 s");
-  EXPECT_EQ(TextOf(absl::Seconds(59)), "59 s");
-  EXPECT_EQ(TextOf(absl::Seconds(190)), "3 min 10 s");
-  EXPECT_EQ(TextOf(absl::Seconds(7525)), "2 h 5 min");
-}
-
 }  // namespace
 }  // namespace sluice

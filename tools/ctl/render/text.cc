@@ -7,16 +7,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/time_text.h"
 
 namespace sluice {
 namespace {
-
-// Two units, of which the smaller one is left out if it is 0.
-std::string TwoUnits(int64_t large, absl::string_view large_unit, int64_t small,
-                     absl::string_view small_unit) {
-  const std::string text = absl::StrCat(large, " ", large_unit);
-  return small == 0 ? text : absl::StrCat(text, " ", small, " ", small_unit);
-}
 
 std::string ShortTimeText(absl::Duration time) {
   if (time < absl::Milliseconds(1)) {
@@ -26,15 +20,6 @@ std::string ShortTimeText(absl::Duration time) {
     return absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(time));
   }
   return absl::StrFormat("%.1f s", absl::ToDoubleSeconds(time));
-}
-
-std::string LongTimeText(int64_t seconds) {
-  constexpr int64_t kMinute = 60;
-  constexpr int64_t kHour = 60 * kMinute;
-  constexpr int64_t kDay = 24 * kHour;
-  if (seconds < kHour) return TwoUnits(seconds / kMinute, "min", seconds % kMinute, "s");
-  if (seconds < kDay) return TwoUnits(seconds / kHour, "h", seconds % kHour / kMinute, "min");
-  return TwoUnits(seconds / kDay, "d", seconds % kDay / kHour, "h");
 }
 
 void AppendCell(const Column& column, const std::string& cell, size_t width, bool last,
@@ -82,7 +67,7 @@ std::string TimeText(absl::Duration time) {
   if (time < absl::ZeroDuration()) return absl::StrCat("-", TimeText(-time));
   if (time == absl::InfiniteDuration()) return "for ever";
   if (time < absl::Minutes(1)) return ShortTimeText(time);
-  return LongTimeText(absl::ToInt64Seconds(time));
+  return WholeTimeText(time);
 }
 
 std::string CountText(uint64_t count, absl::string_view noun) {
