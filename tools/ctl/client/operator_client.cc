@@ -70,12 +70,12 @@ void OperatorClient::Cancel() {
   if (call_ != nullptr) call_->context().TryCancel();
 }
 
-OperatorClient::OperatorClient(OperatorOptions options)
+OperatorClient::OperatorClient(GrpcEndpoint options)
     : options_(std::move(options)),
       channel_(options_.address, options_.credentials, Connection::kOfItsOwn) {}
 
 absl::StatusOr<std::unique_ptr<OperatorClient>> OperatorClient::Connect(
-    const OperatorOptions& options) {
+    const GrpcEndpoint& options) {
   KeepGrpcRunning();
   auto client = absl::WrapUnique(new OperatorClient(options));
   const absl::Status connected = client->Reconnect(options.connect_timeout);

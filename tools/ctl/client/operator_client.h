@@ -22,13 +22,6 @@
 
 namespace sluice {
 
-struct OperatorOptions {
-  std::string address;                 // gRPC target: "host:port" or "unix:/path"
-  std::string token = {};              // empty if the server asks for none
-  CredentialsSource credentials = {};  // for mutual TLS; empty: plaintext
-  absl::Duration connect_timeout = absl::Seconds(10);
-};
-
 // Used by one thread, except for Cancel(). Every call has a deadline. Errors are the server's,
 // and:
 //   UNAVAILABLE    no server can be reached, or the connection broke
@@ -36,7 +29,7 @@ struct OperatorOptions {
 // An error of the server never has the code UNAVAILABLE without a reason.
 class OperatorClient {
  public:
-  static absl::StatusOr<std::unique_ptr<OperatorClient>> Connect(const OperatorOptions& options);
+  static absl::StatusOr<std::unique_ptr<OperatorClient>> Connect(const GrpcEndpoint& options);
 
   // Connects again after the connection broke.
   absl::Status Reconnect(absl::Duration timeout);
@@ -68,14 +61,14 @@ class OperatorClient {
   // The context of the call under way; Cancel() reaches it while this object lives.
   class OpenCall;
 
-  explicit OperatorClient(OperatorOptions options);
+  explicit OperatorClient(GrpcEndpoint options);
 
   // `call` makes the gRPC call with a prepared context.
   template <typename Response, typename Call>
   absl::StatusOr<Response> Ask(absl::Duration timeout, const Call& call);
   absl::Status Explained(const absl::Status& status) const;
 
-  const OperatorOptions options_;
+  const GrpcEndpoint options_;
   GrpcChannel channel_;
   absl::Mutex mu_;
   OpenCall* call_ ABSL_GUARDED_BY(mu_) = nullptr;  // or none

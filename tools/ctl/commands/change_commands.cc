@@ -186,7 +186,7 @@ absl::Status SetLearningRate(double learning_rate, const CommonFlags& flags) {
 }
 
 absl::Status Evict(const std::string& worker, bool yes, const CommonFlags& flags) {
-  const auto options = OperatorOptionsFrom(flags.connection);
+  const auto options = EndpointFrom(flags.connection);
   if (!options.ok()) return options.status();
   const absl::Status wanted =
       Confirm(yes, absl::StrCat("Evict ", Printable(worker), " from the job at ", options->address,
@@ -200,7 +200,7 @@ absl::Status Evict(const std::string& worker, bool yes, const CommonFlags& flags
 }
 
 absl::Status Drain(bool yes, const CommonFlags& flags) {
-  const auto options = OperatorOptionsFrom(flags.connection);
+  const auto options = EndpointFrom(flags.connection);
   if (!options.ok()) return options.status();
   const absl::Status wanted =
       Confirm(yes, absl::StrCat("End the job at ", options->address,

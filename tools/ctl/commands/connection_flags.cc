@@ -76,7 +76,7 @@ absl::StatusOr<ConnectionFlags> WithContext(ConnectionFlags flags) {
   return flags;
 }
 
-absl::StatusOr<OperatorOptions> OperatorOptionsFrom(const ConnectionFlags& given) {
+absl::StatusOr<GrpcEndpoint> EndpointFrom(const ConnectionFlags& given) {
   const auto chosen = WithContext(given);
   if (!chosen.ok()) return chosen.status();
   const ConnectionFlags& flags = *chosen;
@@ -89,7 +89,7 @@ absl::StatusOr<OperatorOptions> OperatorOptionsFrom(const ConnectionFlags& given
   if (!address.ok()) return absl::InvalidArgumentError(address.status().message());
   auto credentials = CredentialsAt(flags.security, *address);
   if (!credentials.ok()) return credentials.status();
-  OperatorOptions options;
+  GrpcEndpoint options;
   options.address = flags.server;
   options.credentials = *std::move(credentials);
   options.connect_timeout = absl::Seconds(flags.connect_timeout);
@@ -101,7 +101,7 @@ absl::StatusOr<OperatorOptions> OperatorOptionsFrom(const ConnectionFlags& given
 }
 
 absl::StatusOr<std::unique_ptr<OperatorClient>> ConnectOperator(const ConnectionFlags& flags) {
-  const auto options = OperatorOptionsFrom(flags);
+  const auto options = EndpointFrom(flags);
   if (!options.ok()) return options.status();
   return OperatorClient::Connect(*options);
 }

@@ -37,7 +37,7 @@ absl::StatusOr<ConnectionFlags> WithContext(ConnectionFlags flags);
 
 // The options that the flags and the context say. INVALID_ARGUMENT names what is wrong or missing;
 // other errors are of files that the flags name.
-absl::StatusOr<OperatorOptions> OperatorOptionsFrom(const ConnectionFlags& flags);
+absl::StatusOr<GrpcEndpoint> EndpointFrom(const ConnectionFlags& flags);
 
 // Connects as the flags say.
 absl::StatusOr<std::unique_ptr<OperatorClient>> ConnectOperator(const ConnectionFlags& flags);

@@ -127,7 +127,7 @@ absl::StatusOr<Contexts> ContextsFrom(const ContextJson& json) {
   return contexts;
 }
 
-absl::Status WriteWhole(const std::string& path, const std::string& text) {
+absl::Status WriteNewFile(const std::string& path, const std::string& text) {
   const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (file.get() < 0) return SystemError(path);
   for (size_t written = 0; written < text.size();) {
@@ -201,7 +201,7 @@ absl::Status WriteContexts(const std::string& path, const Contexts& contexts) {
   const absl::Status made = MakeFolder(std::filesystem::path(path).parent_path());
   if (!made.ok()) return made;
   const std::string unfinished = absl::StrCat(path, ".", RandomHex(4));
-  absl::Status written = WriteWhole(unfinished, TextOf(contexts, 2) + "\n");
+  absl::Status written = WriteNewFile(unfinished, TextOf(contexts, 2) + "\n");
   if (written.ok() && rename(unfinished.c_str(), path.c_str()) != 0) written = SystemError(path);
   if (!written.ok()) unlink(unfinished.c_str());
   return written;

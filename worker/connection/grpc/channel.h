@@ -25,6 +25,14 @@ enum class Connection {
 
 inline constexpr int kMaxTensorMessage = (64 << 20) + (64 << 10);
 
+// Where a server is, and what it asks of its callers.
+struct GrpcEndpoint {
+  std::string address;                 // gRPC target: "host:port" or "unix:/path"
+  std::string token = {};              // empty if the server asks for none
+  CredentialsSource credentials = {};  // for mutual TLS; empty: plaintext
+  absl::Duration connect_timeout = absl::Seconds(10);
+};
+
 // Used by one thread.
 class GrpcChannel {
  public:

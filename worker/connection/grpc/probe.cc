@@ -141,13 +141,13 @@ double ProbedFlow::rate() const {
   return time > absl::ZeroDuration() ? static_cast<double>(bytes) / absl::ToDoubleSeconds(time) : 0;
 }
 
-GrpcProbe::GrpcProbe(GrpcProbeOptions options, const Clock& clock)
+GrpcProbe::GrpcProbe(GrpcEndpoint options, const Clock& clock)
     : options_(std::move(options)),
       clock_(clock),
       channel_(options_.address, options_.credentials),
       lanes_(options_.address, options_.credentials) {}
 
-absl::StatusOr<std::unique_ptr<GrpcProbe>> GrpcProbe::Connect(const GrpcProbeOptions& options,
+absl::StatusOr<std::unique_ptr<GrpcProbe>> GrpcProbe::Connect(const GrpcEndpoint& options,
                                                               const Clock& clock) {
   KeepGrpcRunning();
   auto probe = absl::WrapUnique(new GrpcProbe(options, clock));

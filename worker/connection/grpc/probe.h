@@ -20,13 +20,6 @@
 
 namespace sluice {
 
-struct GrpcProbeOptions {
-  std::string address;                 // gRPC target: "host:port" or "unix:/path"
-  std::string token = {};              // empty if the server asks for none
-  CredentialsSource credentials = {};  // for mutual TLS; empty: plaintext
-  absl::Duration connect_timeout = absl::Seconds(10);
-};
-
 // What a server says of itself.
 struct ProbedServer {
   std::string version;         // of Sluice
@@ -49,7 +42,7 @@ struct ProbedFlow {
 class GrpcProbe {
  public:
   // Connects. `clock` outlives the probe.
-  static absl::StatusOr<std::unique_ptr<GrpcProbe>> Connect(const GrpcProbeOptions& options,
+  static absl::StatusOr<std::unique_ptr<GrpcProbe>> Connect(const GrpcEndpoint& options,
                                                             const Clock& clock);
 
   absl::StatusOr<ProbedServer> Ask();
@@ -71,14 +64,14 @@ class GrpcProbe {
   // Moves chunks through one connection until `end`, and returns the bytes of payload.
   using Mover = std::function<absl::StatusOr<uint64_t>(grpc::GenericStub&, absl::Time end)>;
 
-  GrpcProbe(GrpcProbeOptions options, const Clock& clock);
+  GrpcProbe(GrpcEndpoint options, const Clock& clock);
 
   absl::StatusOr<ProbedFlow> Move(int connections, absl::Duration time, const Mover& mover);
   absl::StatusOr<uint64_t> PushUntil(grpc::GenericStub& stub, absl::Time end) const;
   absl::StatusOr<uint64_t> PullUntil(grpc::GenericStub& stub, absl::Time end) const;
   absl::Status Explained(const absl::Status& status) const;
 
-  const GrpcProbeOptions options_;
+  const GrpcEndpoint options_;
   const Clock& clock_;
   GrpcChannel channel_;
   GrpcLanes lanes_;

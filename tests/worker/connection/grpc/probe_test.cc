@@ -25,14 +25,14 @@ using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-std::unique_ptr<GrpcProbe> ProbeOf(const GrpcProbeOptions& options) {
+std::unique_ptr<GrpcProbe> ProbeOf(const GrpcEndpoint& options) {
   auto probe = GrpcProbe::Connect(options, RealClock());
   EXPECT_THAT(probe.status(), IsOk());
   return *std::move(probe);
 }
 
 // All that a probe does, with so many connections.
-void ExpectMeasures(const GrpcProbeOptions& options, int connections) {
+void ExpectMeasures(const GrpcEndpoint& options, int connections) {
   const auto probe = ProbeOf(options);
   const auto server = probe->Ask();
   ASSERT_THAT(server, IsOk());
@@ -102,7 +102,7 @@ TEST(GrpcProbeClientTest, BringsTheServersReasons) {
 }
 
 TEST(GrpcProbeClientTest, TellsThatThereIsNoServer) {
-  GrpcProbeOptions options = {"127.0.0.1:1"};
+  GrpcEndpoint options = {"127.0.0.1:1"};
   options.connect_timeout = absl::Milliseconds(50);
   EXPECT_THAT(GrpcProbe::Connect(options, RealClock()).status(),
               HasCode(absl::StatusCode::kUnavailable, HasSubstr("no server at 127.0.0.1:1")));
