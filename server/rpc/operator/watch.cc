@@ -21,8 +21,14 @@ absl::Duration IntervalOf(const v1::WatchStateRequest& request) {
   return std::max(FromProto(request.min_interval()), kShortestWatchInterval);
 }
 
+// The step of the last checkpoint; empty if there is none.
+std::string SavedStep(const DurableDirectory* durable) {
+  const auto saved = durable == nullptr ? absl::nullopt : durable->last_saved();
+  return saved.has_value() ? absl::StrCat(saved->step.value()) : "";
+}
+
 // The part of the state whose change a watcher is told of; times are not part of it.
-std::string AspectOf(const ShardStatus& state) {
+std::string AspectOf(const ShardStatus& state, const DurableDirectory* durable) {
   std::vector<std::string> names = state.current.contributed;
   for (const AwaitedWorker& worker : state.current.awaited) {
     names.push_back(absl::StrCat("-", worker.worker));
@@ -32,7 +38,8 @@ std::string AspectOf(const ShardStatus& state) {
   }
   return absl::StrCat(state.step.value(), " ", static_cast<int>(state.phase), " ", state.workers,
                       " ", state.observers, " ", state.current.accumulated, " ",
-                      state.current.skipped, " ", absl::StrJoin(names, "\n"));
+                      state.current.skipped, " ", SavedStep(durable), " ",
+                      absl::StrJoin(names, "\n"));
 }
 
 }  // namespace
@@ -43,7 +50,7 @@ grpc::ServerWriteReactor<v1::ServerState>* ServeWatch(const v1::WatchStateReques
                                                       OpenWatches& watches) {
   const auto look = [&shard, durable, last = std::string()](v1::ServerState* message) mutable {
     const ShardStatus state = shard.Describe();
-    std::string aspect = AspectOf(state);
+    std::string aspect = AspectOf(state, durable);
     if (last == aspect) return false;
     last = std::move(aspect);  // never empty
     *message = ToProto(state, durable);

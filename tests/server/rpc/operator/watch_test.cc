@@ -4,13 +4,19 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/durable/directory.h"
+#include "server/durable/recovery.h"
+#include "server/durable/save_checkpoint.h"
+#include "server/rpc/server.h"
 #include "tests/testing/json.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/server/reflection_client.h"
 #include "tests/testing/server/server_world.h"
+#include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -116,6 +122,33 @@ TEST(GrpcWatchEndTest, EndsWithOkThoughNothingHasChanged) {
   EXPECT_FALSE(watch->Next().has_value());
   EXPECT_THAT(watch->Finish(), IsOk());
   stopping.join();
+}
+
+TEST(GrpcWatchSavedTest, TellsANewCheckpoint) {
+  ShardWorld world(Sync(1));
+  DurableOptions options;
+  options.directory = absl::StrCat(::testing::TempDir(), "/watched");
+  const auto durable = DurableDirectory::Open(options);
+  ASSERT_THAT(durable, IsOk());
+  ASSERT_THAT(Recover(**durable, world.shard()), IsOk());
+  GrpcServerOptions server;
+  server.address.host = "127.0.0.1";
+  const auto door = *StartGrpcServer(server, world.shard(), durable->get());
+  world.Start({"a"});
+  ASSERT_THAT(SaveCheckpointAndWait(world.shard(), **durable), IsOk());
+  ReflectionClient client(door->address().ToString());
+  auto watch = client.Open("sluice.v1.Inspector/WatchState", R"({"minInterval": "0.1s"})");
+  ASSERT_THAT(watch, IsOk());
+  const auto saved = [&watch] {
+    return JsonAt(watch->Next().value_or("{}"), "lastCheckpoint.step");
+  };
+  EXPECT_EQ(saved(), "0");
+  EXPECT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
+  EXPECT_EQ(saved(), "0");  // the step alone
+  ASSERT_THAT(SaveCheckpointAndWait(world.shard(), **durable), IsOk());
+  EXPECT_EQ(saved(), "1");
+  watch->Cancel();
+  door->Shutdown(absl::ZeroDuration());
 }
 
 TEST_F(GrpcWatchTest, TakesANegativeIntervalForTheShortest) {
