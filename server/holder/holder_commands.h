@@ -7,6 +7,7 @@
 // released gets the snapshot that is the latest at that place of the log, on every holder.
 //
 //   OpenModel       first, and once
+//   OpenSession     a worker or an observer has joined: its calls may come
 //   AdmitPush       a push may be sent: take its stream; then report HaveReport
 //   DropPush        it does not count: end its stream, and forget its gradient
 //   TakeParameters  it was an offer of initial parameters; they are the first snapshot
@@ -27,7 +28,7 @@
 // What workers send is in no log: their streams may come to a holder before or after the command
 // that concerns them. A holder answers at once what comes after its end (told_names.h): after a
 // command on a push, the sequencer admits none of the session with a lower name. It sends commands
-// only on sessions that have joined, and an EndSession for each. A call that breaks off at a holder
+// only between a session's OpenSession and its EndSession. A call that breaks off at a holder
 // needs no command. A released pull keeps its snapshot until it comes. If it may never come, as its
 // worker's call to the sequencer broke off or the worker asks again, the sequencer drops it.
 
@@ -81,6 +82,11 @@ struct OpenModel {
   OptimizerConfig optimizer;
 };
 
+struct OpenSession {
+  SessionId session;
+  SessionRole role = SessionRole::kWorker;
+};
+
 struct AdmitPush {
   PushId push;  // by which later commands and reports name this attempt
   PushName name;
@@ -129,8 +135,8 @@ struct EndJob {
 };
 
 using HolderCommand =
-    std::variant<OpenModel, AdmitPush, DropPush, TakeParameters, AddPush, StepOrder, PublishStep,
-                 ReleasePull, DropPull, EndSession, TakeCheckpoint, EndJob>;
+    std::variant<OpenModel, OpenSession, AdmitPush, DropPush, TakeParameters, AddPush, StepOrder,
+                 PublishStep, ReleasePull, DropPull, EndSession, TakeCheckpoint, EndJob>;
 
 // ---- Reports: from a holder to the sequencer ----
 

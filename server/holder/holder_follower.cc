@@ -53,32 +53,38 @@ void HolderFollower::Do(const OpenModel& command) {
 
 // ---- Pushes ----
 
-void HolderFollower::BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start) {
+void HolderFollower::Do(const OpenSession& command) {
+  absl::MutexLock lock(&mu_);
+  told_.Open(command.session);
+}
+
+void HolderFollower::BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start,
+                               std::function<void()> cancel) {
   const PushName name = {header.session, header.sequence, attempt};
+  WaitingStream stream = {header, std::move(start), std::move(cancel)};
+  stream.header.attempt = attempt;
   absl::StatusOr<std::unique_ptr<PendingPush>> push;
   {
     absl::MutexLock lock(&mu_);
     const auto admitted = admitted_.extract(name);
     const absl::Status never = told_.WhyNever(name);
     if (!admitted.empty()) {
-      push = Start(admitted.mapped(), header);
+      push = Start(admitted.mapped(), stream);
     } else if (!never.ok()) {
       push = never;
     } else {
-      streams_.emplace(name, WaitingStream{header, std::move(start)});
+      streams_.emplace(name, std::move(stream));
       return;
     }
   }
-  start(std::move(push));
+  stream.start(std::move(push));
 }
 
 bool HolderFollower::CancelPush(const PushName& name) {
-  StreamCallback start;  // freed without the mutex
+  decltype(streams_)::node_type stream;  // freed without the mutex
   absl::MutexLock lock(&mu_);
-  const auto stream = streams_.extract(name);
-  if (stream.empty()) return false;
-  start = std::move(stream.mapped().start);
-  return true;
+  stream = streams_.extract(name);
+  return !stream.empty();
 }
 
 std::vector<HolderFollower::StreamCallback> HolderFollower::GoOnTo(const PushName& name) {
@@ -95,14 +101,14 @@ void HolderFollower::Do(const AdmitPush& command) {
   std::unique_ptr<PendingPush> push;
   {
     absl::MutexLock lock(&mu_);
-    const auto stream = streams_.extract(command.name);
+    auto stream = streams_.extract(command.name);
     passed = GoOnTo(command.name);
     why = told_.WhyNever(command.name);
     if (stream.empty()) {
       admitted_.emplace(command.name, command);
     } else {
       start = std::move(stream.mapped().start);
-      push = Start(command, stream.mapped().header);
+      push = Start(command, stream.mapped());
     }
   }
   for (const StreamCallback& one : passed) one(why);
@@ -110,44 +116,49 @@ void HolderFollower::Do(const AdmitPush& command) {
 }
 
 std::unique_ptr<PendingPush> HolderFollower::Start(const AdmitPush& admitted,
-                                                   const PushHeader& header) {
-  arriving_.emplace(admitted.push, admitted);
-  return std::make_unique<PendingPush>(admitted.push, header, holder_.layout(),
+                                                   WaitingStream& stream) {
+  arriving_.emplace(admitted.push, Arrival{admitted, std::move(stream.cancel)});
+  return std::make_unique<PendingPush>(admitted.push, stream.header, holder_.layout(),
                                        std::make_shared<std::atomic<uint64_t>>(0));
 }
 
-void HolderFollower::EndPush(std::unique_ptr<PendingPush> push, const absl::Status& fault) {
+absl::Status HolderFollower::EndPush(std::unique_ptr<PendingPush> push, const absl::Status& fault) {
+  const PushHeader& header = push->header();
+  const PushName name = {header.session, header.sequence, header.attempt};
   HaveReport have = {push->id(), fault, absl::nullopt, push->gradient().bytes()};
   if (have.refused.ok()) have.refused = push->gradient().CheckComplete();
   push->Seal();
   if (have.refused.ok() && MeasuresNorm(push->id())) have.norm = push->gradient().ParameterNorm();
   {
     absl::MutexLock lock(&mu_);
-    if (arriving_.erase(push->id()) == 0) return;
+    if (arriving_.erase(push->id()) == 0) return told_.WhyNever(name);
     if (have.refused.ok()) holder_.Keep(std::move(push));
   }
   report_(have);
+  return have.refused;
 }
 
 bool HolderFollower::MeasuresNorm(PushId push) const {
   absl::MutexLock lock(&mu_);
   const auto arriving = arriving_.find(push);
-  return arriving != arriving_.end() && arriving->second.measures_norm;
+  return arriving != arriving_.end() && arriving->second.admitted.measures_norm;
 }
 
 void HolderFollower::Do(const DropPush& command) {
   absl::Status why;
   std::vector<StreamCallback> passed;
-  std::unique_ptr<PendingPush> dropped;  // freed without the mutex
+  std::unique_ptr<PendingPush> dropped;     // freed without the mutex
+  decltype(arriving_)::node_type arriving;  // likewise
   {
     absl::MutexLock lock(&mu_);
     admitted_.erase(command.name);
-    arriving_.erase(command.push);
+    arriving = arriving_.extract(command.push);
     dropped = holder_.Drop(command.push);
     passed = GoOnTo(command.name);
     why = told_.WhyNever(command.name);
   }
   for (const StreamCallback& one : passed) one(why);
+  if (!arriving.empty()) Cancel(arriving.mapped());
 }
 
 std::unique_ptr<PendingPush> HolderFollower::Take(PushId push) {
@@ -271,21 +282,28 @@ void HolderFollower::Do(const ReleasePull& command) {
   done(result);
 }
 
-void HolderFollower::StopArrivals(SessionId session) {
+std::vector<HolderFollower::Arrival> HolderFollower::StopArrivals(SessionId session) {
+  std::vector<Arrival> stopped;
   for (auto it = arriving_.begin(); it != arriving_.end();) {
-    it = it->second.name.session == session ? arriving_.erase(it) : std::next(it);
+    const auto next = std::next(it);
+    if (it->second.admitted.name.session == session) {
+      stopped.push_back(std::move(arriving_.extract(it).mapped()));
+    }
+    it = next;
   }
+  return stopped;
 }
 
 void HolderFollower::Do(const EndSession& command) {
   absl::Status why;
   std::vector<WaitingStream> streams;
   std::vector<PullCallback> pulls;
+  std::vector<Arrival> arrivals;
   std::vector<PullResult> released;                   // freed without the mutex
   std::vector<std::unique_ptr<PendingPush>> dropped;  // likewise
   {
     absl::MutexLock lock(&mu_);
-    StopArrivals(command.session);
+    arrivals = StopArrivals(command.session);
     dropped = holder_.TakeSession(command.session, command.keep);
     streams = TakeUpTo(LastPushOf(command.session), streams_);
     TakeUpTo(LastPushOf(command.session), admitted_);
@@ -296,6 +314,7 @@ void HolderFollower::Do(const EndSession& command) {
   }
   for (const WaitingStream& stream : streams) stream.start(why);
   for (const PullCallback& done : pulls) done(why);
+  for (const Arrival& one : arrivals) Cancel(one);
 }
 
 }  // namespace sluice

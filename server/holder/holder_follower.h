@@ -59,16 +59,18 @@ class HolderFollower {
   // A worker's stream has brought its header. `start` is called once, when the push is admitted; an
   // attempt has one stream. The stream waits at its header until then. CANCELLED if the sequencer
   // has dropped it, or has gone on to a later push of the session; UNKNOWN_SESSION if the session
-  // has ended. Both also if that was before the stream came.
-  void BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // has ended. Both also if that was before the stream came. `cancel`, if any, may be called from
+  // then on until EndPush() has returned, if the push is dropped or its session ends.
+  void BeginPush(const PushHeader& header, uint32_t attempt, StreamCallback start,
+                 std::function<void()> cancel = nullptr) ABSL_LOCKS_EXCLUDED(mu_);
   // The call of a stream that waits at its header has ended. Returns whether it waited: then
   // `start` is never called. If not, `start` has been called, or another thread is about to call
   // it.
   bool CancelPush(const PushName& name) ABSL_LOCKS_EXCLUDED(mu_);
-  // Its payload is here, or `fault` is the error that was found in it. Nothing happens if the push
-  // was dropped meanwhile, or its session has ended.
-  void EndPush(std::unique_ptr<PendingPush> push, const absl::Status& fault)
+  // Its payload is here, or `fault` is the error that was found in it. Returns the answer to the
+  // stream: OK if the part is taken, or the error in it; or CANCELLED or UNKNOWN_SESSION, as above,
+  // if the push was dropped meanwhile or its session has ended: then nothing happens.
+  absl::Status EndPush(std::unique_ptr<PendingPush> push, const absl::Status& fault)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // `done` is called once, when the pull is released. CANCELLED if the sequencer has dropped it,
@@ -87,9 +89,15 @@ class HolderFollower {
   struct WaitingStream {
     PushHeader header;
     StreamCallback start;
+    std::function<void()> cancel;
+  };
+  struct Arrival {
+    AdmitPush admitted;
+    std::function<void()> cancel;  // or null
   };
 
   void Do(const OpenModel& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const OpenSession& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const AdmitPush& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const DropPush& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const TakeParameters& command) ABSL_LOCKS_EXCLUDED(mu_);
@@ -102,11 +110,15 @@ class HolderFollower {
   void Do(const TakeCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const EndJob& command) ABSL_LOCKS_EXCLUDED(mu_);
 
+  static void Cancel(const Arrival& arrival) {
+    if (arrival.cancel) arrival.cancel();
+  }
+
   // The log has come to this name. Returns the streams that wait with this or a lower one.
   std::vector<StreamCallback> GoOnTo(const PushName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::unique_ptr<PendingPush> Start(const AdmitPush& admitted, const PushHeader& header)
+  std::unique_ptr<PendingPush> Start(const AdmitPush& admitted, WaitingStream& stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void StopArrivals(SessionId session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<Arrival> StopArrivals(SessionId session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MeasuresNorm(PushId push) const ABSL_LOCKS_EXCLUDED(mu_);
   std::unique_ptr<PendingPush> Take(PushId push) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -120,7 +132,7 @@ class HolderFollower {
   absl::optional<int> exit_code_ ABSL_GUARDED_BY(mu_);
   std::map<PushName, WaitingStream> streams_ ABSL_GUARDED_BY(mu_);  // not admitted yet
   std::map<PushName, AdmitPush> admitted_ ABSL_GUARDED_BY(mu_);     // their streams have not come
-  std::map<PushId, AdmitPush> arriving_ ABSL_GUARDED_BY(mu_);
+  std::map<PushId, Arrival> arriving_ ABSL_GUARDED_BY(mu_);
   std::map<PullName, PullCallback> pulls_ ABSL_GUARDED_BY(mu_);   // not released yet
   std::map<PullName, PullResult> released_ ABSL_GUARDED_BY(mu_);  // that have not come
   // Only the thread that executes commands uses these.

@@ -26,6 +26,10 @@ absl::Status PullDropped() {
 
 }  // namespace
 
+void ToldNames::Open(SessionId session) {
+  if (!ended_.Contains(session)) open_[session];
+}
+
 void ToldNames::GoOnTo(const PushName& push) {
   if (ended_.Contains(push.session)) return;
   PushName& told = open_[push.session].push;

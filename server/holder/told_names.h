@@ -18,6 +18,7 @@ namespace sluice {
 // Externally synchronized.
 class ToldNames {
  public:
+  void Open(SessionId session);
   // A command was on this push. None with a lower name is admitted from now on.
   void GoOnTo(const PushName& push);
   // This pull and those with lower numbers are dropped.

@@ -41,16 +41,19 @@ class HolderFollowerTest : public ::testing::Test {
     PushHeader header;
     header.session = kPush.session;
     header.sequence = kPush.sequence;
-    follower_.BeginPush(header, attempt, [this](absl::StatusOr<std::unique_ptr<PendingPush>> push) {
-      ++starts_;
-      if (!push.ok()) ended_ = push.status();
-      push_ = push.ok() ? *std::move(push) : nullptr;
-    });
+    follower_.BeginPush(
+        header, attempt,
+        [this](absl::StatusOr<std::unique_ptr<PendingPush>> push) {
+          ++starts_;
+          if (!push.ok()) ended_ = push.status();
+          push_ = push.ok() ? *std::move(push) : nullptr;
+        },
+        [this] { ++cancels_; });
   }
 
   void End(const Values& gradient) {
     const absl::Status added = push_->Add(ChunkOf(0, gradient));
-    follower_.EndPush(std::move(push_), added);
+    answer_ = follower_.EndPush(std::move(push_), added);
   }
 
   // A push arrives. Returns its gradient's memory.
@@ -61,7 +64,7 @@ class HolderFollowerTest : public ::testing::Test {
     std::weak_ptr<const void> memory = chunk.owner;
     EXPECT_THAT(push_->Reserve(chunk), IsOk());
     push_->Place(std::move(chunk));
-    follower_.EndPush(std::move(push_), absl::OkStatus());
+    answer_ = follower_.EndPush(std::move(push_), absl::OkStatus());
     return memory;
   }
 
@@ -126,6 +129,8 @@ class HolderFollowerTest : public ::testing::Test {
   LocalLink link_{follower_};
   uint64_t pushes_ = 1;
   int starts_ = 0;
+  int cancels_ = 0;
+  absl::Status answer_;  // to the latest stream
   std::unique_ptr<PendingPush> push_;
   absl::Status ended_;
   std::vector<Values> answers_;
@@ -188,8 +193,11 @@ TEST_F(HolderFollowerTest, ForgetsADroppedPushWhereverItIs) {
   EXPECT_EQ(push_, nullptr);
   link_.Send(AdmitPush{PushId(3), Attempt(2)});
   Begin(/*attempt=*/2);
+  EXPECT_EQ(cancels_, 0);
   link_.Send(DropPush{PushId(3), Attempt(2)});  // it was arriving
+  EXPECT_EQ(cancels_, 1);
   End({3, 4});
+  EXPECT_THAT(answer_, HasCode(absl::StatusCode::kCancelled, ::testing::_));
   EXPECT_THAT(haves_, IsEmpty());
 }
 
@@ -253,11 +261,14 @@ TEST_F(HolderFollowerTest, ReportsNothingOnAPushWhoseSessionEndedMeanwhile) {
   link_.Send(AdmitPush{PushId(1), kPush});
   Begin();
   link_.Send(EndSession{SessionId(2)});
+  EXPECT_EQ(cancels_, 0);
   link_.Send(EndSession{kPush.session});
+  EXPECT_EQ(cancels_, 1);
   TensorChunk chunk = ChunkOf(0, {3, 4});
   const std::weak_ptr<const void> memory = chunk.owner;
   EXPECT_THAT(push_->Add(std::move(chunk)), IsOk());
-  follower_.EndPush(std::move(push_), absl::OkStatus());
+  answer_ = follower_.EndPush(std::move(push_), absl::OkStatus());
+  EXPECT_EQ(ReasonOf(answer_), Reason::kUnknownSession);
   EXPECT_THAT(haves_, IsEmpty());
   EXPECT_TRUE(memory.expired());
 }

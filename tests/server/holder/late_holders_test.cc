@@ -198,7 +198,7 @@ class Job {
             const auto shared = std::make_shared<std::unique_ptr<PendingPush>>(*std::move(push));
             events_.push_back([this, holder, part, shared] {
               const absl::Status added = (*shared)->Add(ChunkOf(0, part));
-              followers_[holder]->EndPush(std::move(*shared), added);
+              followers_[holder]->EndPush(std::move(*shared), added).IgnoreError();
             });
           });
     });
