@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/tensor/tensor_chunk.h"
-#include "server/shard/shard.h"
+#include "server/state/wire_bytes.h"
 
 namespace sluice {
 
@@ -21,8 +21,8 @@ class ArrivedChunk {
   }
 
   // The chunk was taken, so it is valid. Chunks in shared memory do not count.
-  void Count(Shard& shard) const {
-    if (bytes_.wire > 0) shard.wire_bytes().AddChunkReceived(transform_, bytes_);
+  void Count(WireBytes& wire_bytes) const {
+    if (bytes_.wire > 0) wire_bytes.AddChunkReceived(transform_, bytes_);
   }
 
  private:

@@ -19,8 +19,8 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
                                public std::enable_shared_from_this<InitializeStream> {
  public:
   InitializeStream(grpc::ByteBuffer* response, const TransformRegistry& transforms,
-                   OfferTurns& turns, Shard& shard)
-      : response_(response), transforms_(transforms), turns_(turns), shard_(shard) {}
+                   OfferTurns& turns, ParameterStore& store)
+      : response_(response), transforms_(transforms), turns_(turns), store_(store) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -28,7 +28,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void OnReadDone(bool ok) override {
-    if (ok) shard_.wire_bytes().AddReceived(message_.Length());
+    if (ok) store_.wire_bytes().AddReceived(message_.Length());
     if (parameters_ == nullptr) {
       Begin(ok);
     } else if (ok) {
@@ -61,7 +61,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       return;
     }
     session_ = SessionId(first.header().session());
-    const absl::StatusOr<InitializeStart> start = shard_.BeginInitialize(session_);
+    const absl::StatusOr<InitializeStart> start = store_.BeginInitialize(session_);
     if (!start.ok()) {
       Answer(start.status());
     } else if (start->parameters == nullptr) {
@@ -91,7 +91,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   // Another offer may have become the parameters meanwhile.
   void GoOn() {
-    absl::StatusOr<InitializeStart> start = shard_.BeginInitialize(session_);
+    absl::StatusOr<InitializeStart> start = store_.BeginInitialize(session_);
     if (!start.ok()) {
       Answer(start.status());
     } else if (start->parameters == nullptr) {
@@ -115,7 +115,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     const absl::Status added =
         chunk.ok() ? parameters_->Add(*std::move(chunk), nullptr, &transforms_) : chunk.status();
     if (added.ok()) {
-      arrived.Count(shard_);
+      arrived.Count(store_.wire_bytes());
       StartRead(&message_);
     } else {
       Answer(added);
@@ -127,8 +127,8 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   void Offer() {
     if (!MayAnswer()) return;
     const auto parameters = std::make_shared<std::unique_ptr<StagedVector>>(std::move(parameters_));
-    shard_.executors().arrivals->Run([self = shared_from_this(), parameters] {
-      self->Send(self->shard_.FinishInitialize(std::move(*parameters)));
+    store_.executors().arrivals->Run([self = shared_from_this(), parameters] {
+      self->Send(self->store_.FinishInitialize(std::move(*parameters)));
     });
   }
 
@@ -154,7 +154,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   grpc::ByteBuffer* const response_;
   const TransformRegistry& transforms_;
   OfferTurns& turns_;
-  Shard& shard_;
+  ParameterStore& store_;
   SessionId session_;
   grpc::ByteBuffer message_;
   std::unique_ptr<StagedVector> parameters_;  // null before its turn
@@ -169,8 +169,9 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServeInitialize(grpc::ByteBuffer* response,
                                                            const TransformRegistry& transforms,
-                                                           OfferTurns& turns, Shard& shard) {
-  const auto stream = std::make_shared<InitializeStream>(response, transforms, turns, shard);
+                                                           OfferTurns& turns,
+                                                           ParameterStore& store) {
+  const auto stream = std::make_shared<InitializeStream>(response, transforms, turns, store);
   stream->Start();
   return stream.get();
 }

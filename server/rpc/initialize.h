@@ -7,16 +7,17 @@
 
 #include "common/encoding/transform_registry.h"
 #include "server/rpc/offer_turns.h"
-#include "server/shard/shard.h"
+#include "server/shard/parameter_store.h"
 
 namespace sluice {
 
 // Serves one call: its header waits in `turns`, then its chunks are collected. Its messages are the
 // bytes of InitializeParamsRequest and InitializeParamsResponse. The reactor deletes itself when
-// the call is done; `transforms`, `turns` and `shard` outlive it.
+// the call is done; `transforms`, `turns` and `store` outlive it.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServeInitialize(grpc::ByteBuffer* response,
                                                            const TransformRegistry& transforms,
-                                                           OfferTurns& turns, Shard& shard);
+                                                           OfferTurns& turns,
+                                                           ParameterStore& store);
 
 }  // namespace sluice
 

@@ -64,13 +64,13 @@ class Wait {
 
 class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
-  PushLaneStream(grpc::ByteBuffer* response, PushLanes& table, Shard& shard)
-      : response_(response), wait_(table, this), shard_(shard) {}
+  PushLaneStream(grpc::ByteBuffer* response, PushLanes& table, ParameterStore& store)
+      : response_(response), wait_(table, this), store_(store) {}
 
   void Start() { StartRead(&message_); }
 
   void OnReadDone(bool ok) override {
-    if (ok) shard_.wire_bytes().AddReceived(message_.Length());
+    if (ok) store_.wire_bytes().AddReceived(message_.Length());
     if (push_ == nullptr) {
       Begin(ok);
     } else if (ok) {
@@ -112,13 +112,13 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   void Take(absl::StatusOr<TensorChunk> chunk) {
     if (!chunk.ok() || chunk->size() <= kPartElements) return Add(std::move(chunk));
     const auto large = std::make_shared<TensorChunk>(*std::move(chunk));
-    shard_.executors().arrivals->Run([this, large] { Add(std::move(*large)); });
+    store_.executors().arrivals->Run([this, large] { Add(std::move(*large)); });
   }
 
   void Add(absl::StatusOr<TensorChunk> chunk) {
     const ArrivedChunk arrived(chunk, message_);
     if (push_->Add(std::move(chunk))) {
-      arrived.Count(shard_);
+      arrived.Count(store_.wire_bytes());
       StartRead(&message_);
     } else {
       End(push_->error());
@@ -132,15 +132,15 @@ class PushLaneStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
 
   grpc::ByteBuffer* const response_;
   Wait<GatheredPush> wait_;
-  Shard& shard_;
+  ParameterStore& store_;
   grpc::ByteBuffer message_;
   std::shared_ptr<GatheredPush> push_;  // null before it was found
 };
 
 class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  PullLaneStream(grpc::CallbackServerContext& context, PullLanes& table, Shard& shard)
-      : call_(std::make_shared<CallCanceller>(context)), wait_(table, this), shard_(shard) {}
+  PullLaneStream(grpc::CallbackServerContext& context, PullLanes& table, ParameterStore& store)
+      : call_(std::make_shared<CallCanceller>(context)), wait_(table, this), store_(store) {}
 
   void Start(const grpc::ByteBuffer& request) {
     v1::Lane lane;
@@ -183,7 +183,7 @@ class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   // The write's completion may run on another thread at once, so nothing may follow the write.
   void WriteNext() {
     const grpc::ByteBuffer* const chunk = chunk_;
-    shard_.wire_bytes().AddSent(chunk->Length());
+    store_.wire_bytes().AddSent(chunk->Length());
     chunk_ = chunks_->Take();
     if (chunk_ == nullptr) {
       StartWriteAndFinish(chunk, grpc::WriteOptions(), grpc::Status::OK);
@@ -194,7 +194,7 @@ class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   const std::shared_ptr<CallCanceller> call_;
   Wait<SharedChunks> wait_;
-  Shard& shard_;
+  ParameterStore& store_;
   std::shared_ptr<SharedChunks> chunks_;     // null before they were found
   const grpc::ByteBuffer* chunk_ = nullptr;  // the next to write; null: none
 };
@@ -202,16 +202,16 @@ class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 }  // namespace
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePushLane(grpc::ByteBuffer* response, Lanes& lanes,
-                                                         Shard& shard) {
-  auto* const stream = new PushLaneStream(response, lanes.pushes, shard);
+                                                         ParameterStore& store) {
+  auto* const stream = new PushLaneStream(response, lanes.pushes, store);
   stream->Start();
   return stream;
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullLane(grpc::CallbackServerContext& context,
                                                           const grpc::ByteBuffer& request,
-                                                          Lanes& lanes, Shard& shard) {
-  auto* const stream = new PullLaneStream(context, lanes.pulls, shard);
+                                                          Lanes& lanes, ParameterStore& store) {
+  auto* const stream = new PullLaneStream(context, lanes.pulls, store);
   stream->Start(request);
   return stream;
 }

@@ -8,7 +8,7 @@
 
 #include "server/rpc/pull.h"
 #include "server/rpc/push.h"
-#include "server/shard/shard.h"
+#include "server/shard/parameter_store.h"
 
 namespace sluice {
 
@@ -28,15 +28,15 @@ struct Lanes {
 };
 
 // Serves one call of PushLane. Its messages are the bytes of PushGradientsRequest and
-// PushLaneResponse. The reactor deletes itself when the call is done; `lanes` and `shard` outlive
+// PushLaneResponse. The reactor deletes itself when the call is done; `lanes` and `store` outlive
 // it.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePushLane(grpc::ByteBuffer* response, Lanes& lanes,
-                                                         Shard& shard);
+                                                         ParameterStore& store);
 
 // Serves one call of PullLane, whose messages are the bytes of Lane and PullParamsResponse.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePullLane(grpc::CallbackServerContext& context,
                                                           const grpc::ByteBuffer& request,
-                                                          Lanes& lanes, Shard& shard);
+                                                          Lanes& lanes, ParameterStore& store);
 
 }  // namespace sluice
 

@@ -17,19 +17,19 @@
 namespace sluice {
 namespace {
 
-// First waits in the shard, then perhaps until other pulls release a step, then writes. If the call
+// First waits in the store, then perhaps until other pulls release a step, then writes. If the call
 // is cancelled while it waits, two threads may notice; the one that ends the wait finishes the
 // call.
 class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                          public std::enable_shared_from_this<PullStream> {
  public:
   PullStream(grpc::CallbackServerContext& context, PullLimits& limits, SnapshotChunks& chunks,
-             PullLanes& lanes, Shard& shard)
+             PullLanes& lanes, ParameterStore& store)
       : call_(std::make_shared<CallCanceller>(context)),
         limits_(limits),
         snapshot_chunks_(chunks),
         lanes_(lanes),
-        shard_(shard),
+        store_(store),
         checksums_(ChecksumsFor(context.peer())) {}
 
   void Start(const grpc::ByteBuffer& bytes) {
@@ -82,13 +82,13 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   // The call may end on another thread before this returns.
   void Ask() {
     const std::shared_ptr<PullStream> self = shared_from_this();
-    const PullId id = shard_.Pull(
+    const PullId id = store_.Pull(
         request_, [this](absl::StatusOr<PullResult> result) { Begin(std::move(result)); });
     if (id != PullId() && wait_.Begin(id)) CancelWait(id);
   }
 
   void CancelWait(PullId id) {
-    const bool waited = shard_.CancelPull(id) || (permit_ != nullptr && permit_->Cancel());
+    const bool waited = store_.CancelPull(id) || (permit_ != nullptr && permit_->Cancel());
     if (waited) Finish(grpc::Status::CANCELLED);
   }
 
@@ -122,7 +122,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   }
 
   void Write(const PullHeader& header, const std::shared_ptr<const Snapshot>& snapshot) {
-    span_.Begin(shard_, "pull", name_.session, header.step);
+    span_.Begin(store_, "pull", name_.session, header.step);
     *header_.mutable_header() = ToProto(header);
     if (inconsistent_) {
       size_ = snapshot->values.size();
@@ -139,7 +139,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   // The call cannot end before WriteChunks(): nothing is being read or written.
   void AwaitChunks(const std::shared_ptr<const Snapshot>& snapshot) {
-    encode_.emplace(shard_.trace(), span_.row(), "encode");
+    encode_.emplace(store_.trace(), span_.row(), "encode");
     const auto ready = [this](absl::StatusOr<SnapshotChunks::Encoded> encoded) {
       WriteChunks(std::move(encoded));
     };
@@ -157,7 +157,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       return;
     }
     header_.mutable_header()->set_step(encoded->step.value());
-    shard_.wire_bytes().AddChunksSent(encoded->chunks->bytes);
+    store_.wire_bytes().AddChunksSent(encoded->chunks->bytes);
     chunks_ = std::make_shared<SharedChunks>(std::move(encoded->chunks), permit_);
     if (name_.call != 0) lanes_.Open(name_, chunks_);
     WriteHeader();
@@ -180,7 +180,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   // last write also finishes the call.
   void WriteNext() {
     const grpc::ByteBuffer* const message = next_;
-    shard_.wire_bytes().AddSent(message->Length());
+    store_.wire_bytes().AddSent(message->Length());
     if (HasNext()) {
       StartWrite(message);
     } else {
@@ -200,8 +200,8 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   void ReadNext() {
     const uint64_t end = std::min<uint64_t>(size_, read_ + kChunkElements);
-    message_ = EncodePart(shard_.Newest(end), read_, end, checksums_);
-    shard_.wire_bytes().AddChunkSent(ValueTransform::kFloat32,
+    message_ = EncodePart(store_.Newest(end), read_, end, checksums_);
+    store_.wire_bytes().AddChunkSent(ValueTransform::kFloat32,
                                      {(end - read_) * sizeof(float), message_.Length()});
     read_ = end;
   }
@@ -210,7 +210,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   PullLimits& limits_;
   SnapshotChunks& snapshot_chunks_;
   PullLanes& lanes_;
-  Shard& shard_;
+  ParameterStore& store_;
   const Checksums checksums_;  // of chunks without encoding
   PullRequest request_;
   bool may_share_ = false;
@@ -227,7 +227,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   uint64_t size_ = 0;                     // of the vector, in such a pull
   uint64_t read_ = 0;                     // number of elements read
   std::shared_ptr<PullStream> self_;      // until the call is done
-  CallWait<PullId> wait_;                 // in the shard
+  CallWait<PullId> wait_;                 // in the store
 };
 
 }  // namespace
@@ -235,8 +235,8 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(grpc::CallbackServerContext& context,
                                                       const grpc::ByteBuffer& request,
                                                       PullLimits& limits, SnapshotChunks& chunks,
-                                                      PullLanes& lanes, Shard& shard) {
-  const auto stream = std::make_shared<PullStream>(context, limits, chunks, lanes, shard);
+                                                      PullLanes& lanes, ParameterStore& store) {
+  const auto stream = std::make_shared<PullStream>(context, limits, chunks, lanes, store);
   stream->Start(request);
   return stream.get();
 }

@@ -8,20 +8,20 @@
 #include "server/rpc/access/pull_limits.h"
 #include "server/rpc/lane_table.h"
 #include "server/rpc/snapshot_chunks.h"
-#include "server/shard/shard.h"
+#include "server/shard/parameter_store.h"
 
 namespace sluice {
 
 using PullLanes = LaneTable<SharedChunks>;
 
-// Serves one call: waits in the shard, perhaps waits in `limits`, then writes the snapshot's
+// Serves one call: waits in the store, perhaps waits in `limits`, then writes the snapshot's
 // chunks. Its messages are the bytes of PullParamsRequest and PullParamsResponse. The reactor
-// deletes itself when the call is done. `limits`, `chunks`, `lanes` and `shard` outlive the
+// deletes itself when the call is done. `limits`, `chunks`, `lanes` and `store` outlive the
 // reactor.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServePull(grpc::CallbackServerContext& context,
                                                       const grpc::ByteBuffer& request,
                                                       PullLimits& limits, SnapshotChunks& chunks,
-                                                      PullLanes& lanes, Shard& shard);
+                                                      PullLanes& lanes, ParameterStore& store);
 
 }  // namespace sluice
 

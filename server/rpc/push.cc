@@ -16,22 +16,22 @@
 namespace sluice {
 namespace {
 
-// gRPC reads one message after the other, so no lock is needed. The shard may cancel the stream
-// while it ends or after it has ended, so the shard's callback holds it weakly, and it uses the
+// gRPC reads one message after the other, so no lock is needed. The store may cancel the stream
+// while it ends or after it has ended, so the store's callback holds it weakly, and it uses the
 // call and not its context.
 class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
                          public std::enable_shared_from_this<PushStream> {
  public:
   PushStream(grpc::CallbackServerContext* context, grpc::ByteBuffer* response,
              const SharedMemories& memories, PushLanes& lanes, const TransformRegistry& transforms,
-             Shard& shard)
+             ParameterStore& store)
       : context_(context),
         call_(*context),
         response_(response),
         memories_(memories),
         lanes_(lanes),
         transforms_(transforms),
-        shard_(shard) {}
+        store_(store) {}
 
   void Start() {
     self_ = shared_from_this();
@@ -39,7 +39,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void OnReadDone(bool ok) override {
-    if (ok) shard_.wire_bytes().AddReceived(message_.Length());
+    if (ok) store_.wire_bytes().AddReceived(message_.Length());
     if (gathered_ == nullptr) {
       Begin(ok);
     } else if (ok) {
@@ -60,7 +60,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     // Only here it is known whether the stream of an incomplete push was ended by its sender or
     // broke.
     if (push_ != nullptr) {
-      shard_.AbandonPush(std::move(push_),
+      store_.AbandonPush(std::move(push_),
                          context_->IsCancelled() ? Abandoned::kAborted : Abandoned::kRejected);
     }
     if (name_.call != 0) lanes_.Close(name_);
@@ -69,7 +69,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
  private:
   void Begin(bool ok) {
-    const PushId id = shard_.BeginPush(
+    const PushId id = store_.BeginPush(
         ok ? ReadHeader() : NoHeader(),
         [this](absl::StatusOr<PushStart> start) { GoOn(std::move(start)); },
         [weak = weak_from_this()] {
@@ -79,7 +79,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   void CancelWait(PushId id) {
-    if (shard_.CancelPush(id)) Finish(grpc::Status::CANCELLED);
+    if (store_.CancelPush(id)) Finish(grpc::Status::CANCELLED);
   }
 
   absl::StatusOr<PushHeader> ReadHeader() {
@@ -103,9 +103,9 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       const absl::optional<SenderMemory> memory = memories_.Find(header.session);
       memory_ = memory.value_or(nullptr);
       unmapped_ = !memory.has_value();
-      span_.Begin(shard_, "push", header.session, header.step);
+      span_.Begin(store_, "push", header.session, header.step);
       gathered_ =
-          std::make_shared<GatheredPush>(std::move(start->push), transforms_, shard_.parallel());
+          std::make_shared<GatheredPush>(std::move(start->push), transforms_, store_.parallel());
       if (name_.call != 0) lanes_.Open(name_, gathered_);
       StartRead(&message_);
     }
@@ -117,7 +117,7 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     if (!chunk.ok() || chunk->size() <= kPartElements) return GoOnIf(TakeOne(std::move(chunk)));
     // The next message is read after that, so nothing else happens to the call meanwhile.
     const auto large = std::make_shared<TensorChunk>(*std::move(chunk));
-    shard_.executors().arrivals->Run([this, large] { GoOnIf(TakeChunk(std::move(*large))); });
+    store_.executors().arrivals->Run([this, large] { GoOnIf(TakeChunk(std::move(*large))); });
   }
 
   void GoOnIf(bool taken) {
@@ -141,10 +141,10 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   bool TakeChunk(absl::StatusOr<TensorChunk> chunk) {
     const bool encoded = chunk.ok() && chunk->encoded.has_value();
-    const TraceSpan decode(encoded ? shard_.trace() : nullptr, span_.row(), "decode");
+    const TraceSpan decode(encoded ? store_.trace() : nullptr, span_.row(), "decode");
     const ArrivedChunk arrived(chunk, message_);
     if (!gathered_->Add(std::move(chunk))) return false;
-    arrived.Count(shard_);
+    arrived.Count(store_.wire_bytes());
     return true;
   }
 
@@ -163,9 +163,9 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     const PushCallback done = [this](const auto& outcome) { Answer(outcome); };
     const absl::Status complete = gathered.push->gradient().CheckComplete();
     if (!gathered.error.ok()) {
-      shard_.RefusePush(std::move(gathered.push), gathered.error, done);
+      store_.RefusePush(std::move(gathered.push), gathered.error, done);
     } else if (complete.ok()) {
-      shard_.FinishPush(std::move(gathered.push), done);
+      store_.FinishPush(std::move(gathered.push), done);
     } else {
       push_ = std::move(gathered.push);
       Answer(complete);
@@ -183,16 +183,16 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   const SharedMemories& memories_;
   PushLanes& lanes_;
   const TransformRegistry& transforms_;
-  Shard& shard_;
+  ParameterStore& store_;
   SenderMemory memory_;    // null if the worker shares none
   bool unmapped_ = false;  // the worker may have shared memory until its session's stream ended
   grpc::ByteBuffer message_;
   LaneName name_;                           // of this call; number 0: it has no lanes
-  std::shared_ptr<GatheredPush> gathered_;  // null before the shard admits the push
+  std::shared_ptr<GatheredPush> gathered_;  // null before the store admits the push
   std::unique_ptr<PendingPush> push_;       // an incomplete push whose stream has ended
   CallSpan span_;                           // while it arrives
   std::shared_ptr<PushStream> self_;        // until the call is done
-  CallWait<PushId> wait_;                   // in the shard
+  CallWait<PushId> wait_;                   // in the store
 };
 
 }  // namespace
@@ -202,9 +202,9 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* ServePush(grpc::CallbackServerContext
                                                      const SharedMemories& memories,
                                                      PushLanes& lanes,
                                                      const TransformRegistry& transforms,
-                                                     Shard& shard) {
+                                                     ParameterStore& store) {
   const auto stream =
-      std::make_shared<PushStream>(context, response, memories, lanes, transforms, shard);
+      std::make_shared<PushStream>(context, response, memories, lanes, transforms, store);
   stream->Start();
   return stream.get();
 }

@@ -9,22 +9,22 @@
 #include "server/aggregation/gathered_push.h"
 #include "server/rpc/lane_table.h"
 #include "server/rpc/shared_memories.h"
-#include "server/shard/shard.h"
+#include "server/shard/parameter_store.h"
 
 namespace sluice {
 
 using PushLanes = LaneTable<GatheredPush>;
 
-// Serves one call: the shard judges the header, then the chunks are collected, then the shard takes
+// Serves one call: the store judges the header, then the chunks are collected, then the store takes
 // the gradient. Its messages are the bytes of PushGradientsRequest and PushGradientsResponse. The
-// reactor deletes itself when the call is done; `memories`, `lanes`, `transforms` and `shard`
+// reactor deletes itself when the call is done; `memories`, `lanes`, `transforms` and `store`
 // outlive it.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePush(grpc::CallbackServerContext* context,
                                                      grpc::ByteBuffer* response,
                                                      const SharedMemories& memories,
                                                      PushLanes& lanes,
                                                      const TransformRegistry& transforms,
-                                                     Shard& shard);
+                                                     ParameterStore& store);
 
 }  // namespace sluice
 

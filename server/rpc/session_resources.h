@@ -15,15 +15,15 @@
 #include "server/rpc/shared_memories.h"
 #include "server/rpc/snapshot_chunks.h"
 #include "server/rpc/version_log.h"
-#include "server/shard/shard.h"
+#include "server/shard/parameter_store.h"
 
 namespace sluice {
 
 // May be used by any thread.
 struct SessionResources {
-  // `transforms` and `shard` outlive it.
-  SessionResources(const TransformRegistry& transforms, Shard& shard)
-      : memories(shard.shares_memory()), chunks(transforms, shard) {}
+  // `transforms` and `store` outlive it.
+  SessionResources(const TransformRegistry& transforms, ParameterStore& store)
+      : memories(store.shares_memory()), chunks(transforms, store) {}
 
   // The session's stream has begun on `connection`, or ended.
   void Begin(SessionId session, SessionRole role, std::string connection) {

@@ -74,7 +74,7 @@ std::shared_ptr<const ChunkMessages> SnapshotChunks::FindOrMakePlain(
   absl::MutexLock encode_lock(&plain.encode_mu);
   std::shared_ptr<const ChunkMessages> chunks = FindPlain(*snapshot, checksums);
   if (chunks != nullptr) return chunks;
-  const SpanTimer timer(shard_.on_span(), RealClock(), ServerSpan::kEncode);
+  const SpanTimer timer(store_.on_span(), RealClock(), ServerSpan::kEncode);
   chunks = std::make_shared<const ChunkMessages>(Encode(snapshot, checksums));
   absl::MutexLock lock(&mu_);
   plain.snapshot = snapshot;
@@ -105,8 +105,8 @@ SnapshotChunks::Encoded SnapshotChunks::FindOrEncode(InEncoding& state, const Sn
   absl::MutexLock encode_lock(&state.encode_mu);
   Encoded encoded = FindEncoded(state, snapshot);
   if (encoded.chunks != nullptr) return encoded;
-  const SpanTimer timer(shard_.on_span(), RealClock(), ServerSpan::kEncode);
-  const auto parts = state.encoder.Encode(snapshot, shard_.parallel());
+  const SpanTimer timer(store_.on_span(), RealClock(), ServerSpan::kEncode);
+  const auto parts = state.encoder.Encode(snapshot, store_.parallel());
   encoded = {snapshot.step, std::make_shared<const ChunkMessages>(MessagesOf(parts))};
   Encoded replaced = encoded;  // freed after the lock is released
   absl::MutexLock lock(&mu_);
@@ -116,12 +116,12 @@ SnapshotChunks::Encoded SnapshotChunks::FindOrEncode(InEncoding& state, const Sn
 
 void SnapshotChunks::RunIfLarge(const Snapshot& snapshot, std::function<void()> task) {
   if (snapshot.values.size() <= kPartElements) return task();
-  shard_.executors().encodings->Run(std::move(task));
+  store_.executors().encodings->Run(std::move(task));
 }
 
 // Its memory may be as large as the model.
 void SnapshotChunks::Free(EncodingPtr unused) {
-  if (unused != nullptr) shard_.executors().encodings->Run([unused = std::move(unused)] {});
+  if (unused != nullptr) store_.executors().encodings->Run([unused = std::move(unused)] {});
 }
 
 void SnapshotChunks::Begin(SessionId session) {
@@ -176,7 +176,7 @@ SnapshotChunks::EncodingPtr SnapshotChunks::FindOrMake(const std::string& name,
   const auto found = encodings_.find(name);
   if (found != encodings_.end()) return found->second;
   if (encodings_.size() == kMostEncodings) return nullptr;
-  auto made = std::make_shared<InEncoding>(*shard_.layout(), encoding, transforms_);
+  auto made = std::make_shared<InEncoding>(*store_.layout(), encoding, transforms_);
   return encodings_.emplace(name, std::move(made)).first->second;
 }
 

@@ -23,7 +23,7 @@
 #include "common/encoding/transform_registry.h"
 #include "common/wire/chunk.h"
 #include "server/rpc/access/pull_limits.h"
-#include "server/shard/shard.h"
+#include "server/shard/parameter_store.h"
 #include "server/snapshots/snapshot_encoder.h"
 #include "server/snapshots/snapshot_store.h"
 
@@ -66,9 +66,9 @@ class SharedChunks {
 // The chunks of the latest snapshots. May be used by any thread.
 class SnapshotChunks {
  public:
-  // `transforms` and `shard` outlive it.
-  SnapshotChunks(const TransformRegistry& transforms, Shard& shard)
-      : transforms_(transforms), shard_(shard) {}
+  // `transforms` and `store` outlive it.
+  SnapshotChunks(const TransformRegistry& transforms, ParameterStore& store)
+      : transforms_(transforms), store_(store) {}
 
   // The transforms that encodings may use.
   const TransformRegistry& transforms() const { return transforms_; }
@@ -136,7 +136,7 @@ class SnapshotChunks {
   void RunIfLarge(const Snapshot& snapshot, std::function<void()> task);
 
   const TransformRegistry& transforms_;
-  Shard& shard_;
+  ParameterStore& store_;
   absl::Mutex mu_;
   Plain plain_[2];  // [0]: without checksums, [1]: with
   std::map<std::string, EncodingPtr> encodings_ ABSL_GUARDED_BY(mu_);  // by name

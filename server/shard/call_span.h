@@ -10,19 +10,19 @@
 #include "absl/time/time.h"
 #include "common/protocol/protocol_types.h"
 #include "common/trace/trace.h"
-#include "server/shard/shard.h"
+#include "server/shard/parameter_store.h"
 
 namespace sluice {
 
-// Externally synchronized. Does nothing if the shard has no trace.
+// Externally synchronized. Does nothing if the store has no trace.
 class CallSpan {
  public:
   // Begins the span in the row "<name> <worker>". `name` is a string literal.
-  void Begin(const Shard& shard, const char* name, SessionId session, Step step) {
-    trace_ = shard.trace();
+  void Begin(const ParameterStore& store, const char* name, SessionId session, Step step) {
+    trace_ = store.trace();
     if (trace_ == nullptr) return;
     name_ = name;
-    row_ = absl::StrCat(name, " ", shard.NameOf(session));
+    row_ = absl::StrCat(name, " ", store.NameOf(session));
     step_ = step;
     begin_ = trace_->Now();
   }

@@ -49,6 +49,7 @@
 #include "server/shard/checkpoint_requests.h"
 #include "server/shard/coordinator.h"
 #include "server/shard/executors.h"
+#include "server/shard/parameter_store.h"
 #include "server/shard/step_stopwatch.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/shard_checkpoint.h"
@@ -60,7 +61,7 @@
 namespace sluice {
 
 // Any thread may call any method, unless a comment says otherwise. Errors: parameter_server.proto.
-class Shard {
+class Shard final : public ParameterStore {
  public:
   // `options` are valid. `clock` and `trace`, which may be null, outlive the shard. `owner` gets
   // all events, kDeserted too. Without `parallel` one thread does the arithmetic alone. The
@@ -68,7 +69,7 @@ class Shard {
   Shard(const ShardOptions& options, const Clock& clock, JobListener owner = nullptr,
         std::unique_ptr<Parallel> parallel = nullptr, Trace* trace = nullptr,
         Executors executors = Executors::Inline());
-  ~Shard();
+  ~Shard() override;
   // Start: optional, in this order, before several threads use the shard.
   absl::Status Restore(const ShardCheckpoint& checkpoint);  // DATA_LOSS if its slots do not fit
   // Makes the next journaled step again. FAILED_PRECONDITION if it comes out with other bits.
@@ -92,28 +93,22 @@ class Shard {
   void ConnectionLost(SessionId session);  // the stream of Join broke; the lease begins to run
   absl::StatusOr<Step> Leave(SessionId session, const Results& results);  // returns the step
   void Tick();  // ends leases and waits that are over; call it every `options.tick`
-  // The first complete offer of initial parameters becomes step 0. BAD_CHUNK if it has a gap.
-  absl::StatusOr<InitializeStart> BeginInitialize(SessionId session);
-  absl::StatusOr<InitializeOutcome> FinishInitialize(std::unique_ptr<StagedVector> parameters);
-  // Takes a header, or the error that it was received with, which is counted. Calls `start` when
-  // the push is refused, answered or admitted. An admitted push must end with exactly one of the
-  // next three methods. `cancel`, if any, is called if its session ends while it arrives. Returns
-  // an id for CancelPush(), or 0 if the push did not wait. BAD_ARGUMENT if too many pushes wait.
+  // See ParameterStore.
+  absl::StatusOr<InitializeStart> BeginInitialize(SessionId session) override;
+  absl::StatusOr<InitializeOutcome> FinishInitialize(
+      std::unique_ptr<StagedVector> parameters) override;
   PushId BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
-                   std::function<void()> cancel = nullptr);
-  bool CancelPush(PushId id);  // the stream ended; true: it waited, `start` will not be called
-  void FinishPush(std::unique_ptr<PendingPush> push, PushCallback done);  // the payload is here
-  // The payload is invalid. `why` is the error that PendingPush or GatheredPush returned.
-  void RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why, PushCallback done);
-  void AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why);  // ends without an answer
-
-  // Calls `done`, perhaps before it returns, when the shard has reached `request.min_step` and the
-  // mode lets the worker continue. Returns an id for CancelPull(), or 0 if the pull did not wait.
-  PullId Pull(const PullRequest& request, PullCallback done);
-  bool CancelPull(PullId id);  // true: `done` will not be called
-  // Returns the newest snapshot whose elements before `end` are final. Call it after
-  // initialization.
-  std::shared_ptr<const Snapshot> Newest(uint64_t end) const;
+                   std::function<void()> cancel = nullptr) override;
+  bool CancelPush(PushId id) override;
+  void FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) override;
+  void RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why,
+                  PushCallback done) override;
+  void AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) override;
+  // A pull may be answered when the shard has reached `request.min_step` and the mode lets the
+  // worker continue.
+  PullId Pull(const PullRequest& request, PullCallback done) override;
+  bool CancelPull(PullId id) override;
+  std::shared_ptr<const Snapshot> Newest(uint64_t end) const override;
 
   absl::StatusOr<Step> SetConsistency(const Consistency& consistency);  // returns the first step
   absl::StatusOr<Step> SetLearningRate(double learning_rate);           // that has the setting
@@ -131,19 +126,18 @@ class Shard {
   std::vector<SessionRecord> Sessions() const;  // in order of name; copies all, not for peers
   std::vector<SessionRecord> WorkersAfter(const std::string& name, size_t most) const;  // a page
   ObserverPlaces PlacesFor(const std::string& observer) const;
-  Results results() const;                           // that leaving workers reported
-  std::shared_ptr<const Layout> layout() const;      // null before the first worker joined
-  std::shared_ptr<const Snapshot> snapshot() const;  // the latest; null before initialization
-  std::string NameOf(SessionId session) const;       // of its worker or observer; empty if unknown
-  Parallel& parallel() { return *parallel_; }
-  // For what the rpc layer does with whole vectors. Drain them, when no calls come any more, before
-  // what steps use is destroyed: the journal, and what listeners and callbacks refer to.
-  Executors& executors() { return executors_; }
-  Trace* trace() const { return trace_; }  // null if the server has none
-  // Whether tensors may go through shared memory to and from processes of this node.
-  bool shares_memory() const { return options_.snapshots == SnapshotMemory::kShared; }
-  WireBytes& wire_bytes() { return wire_bytes_; }  // the rpc layer counts its messages
-  const SpanListener& on_span() const { return options_.on_span; }  // may be null
+  Results results() const;                                // that leaving workers reported
+  std::shared_ptr<const Layout> layout() const override;  // null before the first worker joined
+  std::shared_ptr<const Snapshot> snapshot() const;       // the latest; null before initialization
+  std::string NameOf(SessionId session) const override;   // of its worker or observer
+  Parallel& parallel() override { return *parallel_; }
+  // Drain them, when no calls come any more, before what steps use is destroyed: the journal, and
+  // what listeners and callbacks refer to.
+  Executors& executors() override { return executors_; }
+  Trace* trace() const override { return trace_; }
+  bool shares_memory() const override { return options_.snapshots == SnapshotMemory::kShared; }
+  WireBytes& wire_bytes() override { return wire_bytes_; }
+  const SpanListener& on_span() const override { return options_.on_span; }
 
  private:
   static constexpr char kStepsRow[] = "steps";  // the row of the trace

@@ -1,0 +1,74 @@
+// Where the calls of workers that carry vectors go: offers of initial parameters, pushes and pulls.
+// On the first server, or the only one, it is the Shard.
+
+#ifndef SLUICE_SERVER_SHARD_PARAMETER_STORE_H_
+#define SLUICE_SERVER_SHARD_PARAMETER_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/parallel.h"
+#include "common/protocol/protocol_types.h"
+#include "common/tensor/layout.h"
+#include "common/trace/trace.h"
+#include "server/admission/gate.h"
+#include "server/admission/pull_queue.h"
+#include "server/aggregation/pending_push.h"
+#include "server/shard/executors.h"
+#include "server/snapshots/snapshot_store.h"
+#include "server/state/server_span.h"
+#include "server/state/wire_bytes.h"
+
+namespace sluice {
+
+// Any thread may call any method. Errors: parameter_server.proto.
+class ParameterStore {
+ public:
+  virtual ~ParameterStore() = default;
+
+  // The first complete offer of initial parameters becomes step 0. BAD_CHUNK if it has a gap.
+  virtual absl::StatusOr<InitializeStart> BeginInitialize(SessionId session) = 0;
+  virtual absl::StatusOr<InitializeOutcome> FinishInitialize(
+      std::unique_ptr<StagedVector> parameters) = 0;
+
+  // Takes a header, or the error that it was received with, which is counted. Calls `start` when
+  // the push is refused, answered or admitted. An admitted push must end with exactly one of the
+  // last three methods. `cancel`, if any, is called if its session ends while it arrives. Returns
+  // an id for CancelPush(), or 0 if the push did not wait. BAD_ARGUMENT if too many pushes wait.
+  virtual PushId BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                           std::function<void()> cancel) = 0;
+  // The stream ended. Returns true if it waited: then `start` will not be called.
+  virtual bool CancelPush(PushId id) = 0;
+  // The payload is here.
+  virtual void FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) = 0;
+  // The payload is invalid. `why` is the error that PendingPush or GatheredPush returned.
+  virtual void RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why,
+                          PushCallback done) = 0;
+  // It ends without an answer.
+  virtual void AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) = 0;
+
+  // Calls `done`, perhaps before it returns, when the pull may be answered. Returns an id for
+  // CancelPull(), or 0 if the pull did not wait.
+  virtual PullId Pull(const PullRequest& request, PullCallback done) = 0;
+  virtual bool CancelPull(PullId id) = 0;  // true: `done` will not be called
+  // The newest snapshot whose elements before `end` are final. Call it after initialization.
+  virtual std::shared_ptr<const Snapshot> Newest(uint64_t end) const = 0;
+
+  virtual std::shared_ptr<const Layout> layout() const = 0;  // null before it is known
+  virtual std::string NameOf(SessionId session) const = 0;   // for traces; empty if unknown
+  // Whether tensors may go through shared memory to and from processes of this node.
+  virtual bool shares_memory() const = 0;
+  virtual Parallel& parallel() = 0;
+  virtual Executors& executors() = 0;   // for what the rpc layer does with whole vectors
+  virtual Trace* trace() const = 0;     // null if there is none
+  virtual WireBytes& wire_bytes() = 0;  // the rpc layer counts its messages
+  virtual const SpanListener& on_span() const = 0;  // may be null
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_SHARD_PARAMETER_STORE_H_
