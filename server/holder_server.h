@@ -34,8 +34,9 @@ struct HolderServerOptions {
   CredentialsSource credentials;
   // Where to listen; port 0 means any free port. Absent: a unix socket in a private directory.
   absl::optional<Address> listen;
-  // Where workers reach it, if `listen` is no address that they can use; empty: `listen`.
-  std::string advertised;
+  // The host by which workers reach it, joined with the port that it listens on; empty: that of the
+  // address it listens on. Not for a unix socket.
+  std::string advertised_host;
   // The private directory; empty: a new one is made.
   std::string directory;
   RpcLimits limits;
@@ -70,6 +71,9 @@ class HolderServer {
   // come, has gone for good, or does not end the job after a signal; 2 if it refuses this server,
   // for example because it runs another job or has this index already. The log says why.
   virtual int Serve() = 0;
+
+  // After Serve(): whether the first server has ended the job, and so says why.
+  virtual bool ended_by_first_server() const = 0;
 };
 
 }  // namespace sluice

@@ -24,6 +24,12 @@ struct ServerOptions {
   ShardOptions shard;
   // Where to listen; port 0 means any free port. Absent: a unix socket in a private directory.
   absl::optional<Address> listen;
+  // The number of the job's servers. This is the first one; the others are HolderServers, and hold
+  // one stripe of the vector each.
+  uint32_t servers = 1;
+  // With several servers: the host by which workers reach this one, joined with the port that it
+  // listens on; empty: that of `listen`. Not for a unix socket.
+  std::string advertised_host;
   // The private directory; empty: a new one is made.
   std::string directory;
   // Workers and Admin's callers must present this token; empty: none.
