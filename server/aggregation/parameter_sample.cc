@@ -43,6 +43,12 @@ ParameterSample::ParameterSample(const Layout& layout, const Stripes& stripes) {
   }
 }
 
+uint64_t ParameterSample::SizeIn(uint32_t stripe) const {
+  uint64_t size = 0;
+  for (const Block& block : blocks_) size += block.stripe == stripe ? block.size : 0;
+  return size;
+}
+
 std::vector<float> ParameterSample::Read(uint32_t stripe,
                                          absl::Span<const float> parameters) const {
   // Blocks lie far apart: the cache misses of all, not of one after the other.

@@ -26,6 +26,9 @@ class ParameterSample {
   // `layout` is that of the whole vector, which `stripes` cuts.
   ParameterSample(const Layout& layout, const Stripes& stripes);
 
+  // The size of the part of the sample that lies in that stripe.
+  uint64_t SizeIn(uint32_t stripe) const;
+
   // Returns the part of the sample that lies in that stripe. `parameters` are those of the stripe.
   std::vector<float> Read(uint32_t stripe, absl::Span<const float> parameters) const;
 

@@ -34,6 +34,9 @@ class OrderedSender {
     while (!kept_.empty() && kept_.front().number <= number) kept_.pop_front();
   }
 
+  // The number of the latest message; 0: none was added.
+  uint64_t last() const { return last_; }
+
   // What to send on a new connection, in order.
   const std::deque<Numbered>& kept() const { return kept_; }
 

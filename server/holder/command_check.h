@@ -1,0 +1,69 @@
+// Checks the sequencer's log at a holder: that the next command may stand at this place. A follower
+// executes commands without checks, so a command that breaks the rules is refused before.
+
+#ifndef SLUICE_SERVER_HOLDER_COMMAND_CHECK_H_
+#define SLUICE_SERVER_HOLDER_COMMAND_CHECK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "common/base/ids.h"
+#include "server/holder/holder_commands.h"
+
+namespace sluice {
+
+// Externally synchronized.
+class CommandCheck {
+ public:
+  // OK, and the command is part of the log now; or BAD_ARGUMENT with the rule that it breaks, and
+  // the log has ended.
+  absl::Status Take(const HolderCommand& command);
+
+  // The follower has reported this.
+  void Note(const HolderReport& report);
+
+ private:
+  struct Push {
+    SessionId session;
+    bool is_here = false;  // the follower keeps its gradient
+  };
+
+  absl::Status Check(const OpenModel& command);
+  absl::Status Check(const OpenSession& command);
+  absl::Status Check(const AdmitPush& command);
+  absl::Status Check(const DropPush& command);
+  absl::Status Check(const TakeParameters& command);
+  absl::Status Check(const AddPush& command);
+  absl::Status Check(const StepOrder& order);
+  absl::Status Check(const PublishStep& command);
+  absl::Status Check(const ReleasePull& command) const;
+  absl::Status Check(const DropPull& command) const;
+  absl::Status Check(const EndSession& command);
+  absl::Status Check(const TakeCheckpoint& command) const;
+  absl::Status Check(const EndJob& command);
+
+  absl::Status CheckOpen(SessionId session) const;
+  absl::Status CheckPrepare(const StepOrder& order) const;
+  absl::Status TakePush(PushId push);
+
+  bool open_ = false;  // the model is known
+  size_t ranges_ = 0;  // of the model
+  size_t groups_ = 0;  // of its optimizer
+  bool has_parameters_ = false;
+  bool ended_ = false;  // EndJob has come
+  std::set<SessionId> sessions_;
+  std::map<PushId, Push> pushes_;
+  // Of the step that is being made.
+  uint64_t added_ = 0;
+  bool last_ = false;                       // the last gradient was added
+  absl::optional<StepOrder::Kind> latest_;  // order, but for kSample
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_HOLDER_COMMAND_CHECK_H_

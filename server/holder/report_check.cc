@@ -1,0 +1,90 @@
+#include "server/holder/report_check.h"
+
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "common/tensor/stripes.h"
+#include "server/aggregation/parameter_sample.h"
+
+namespace sluice {
+namespace {
+
+// The parts for which TrustRatios measures squares.
+size_t UpdatesOf(const Layout& stripe, uint64_t unit) {
+  size_t parts = 0;
+  for (const LayoutRange& range : stripe.ranges()) {
+    if (range.kind != RangeKind::kParameter) continue;
+    ForEachUnit(unit, range.offset, range.end(), [&parts](uint64_t, uint64_t) { ++parts; });
+  }
+  return parts;
+}
+
+absl::Status BadReport(absl::string_view what) {
+  return MakeError(Reason::kBadArgument, absl::StrCat("the holder reports ", what));
+}
+
+absl::Status CheckSize(absl::string_view field, size_t found, size_t expected) {
+  if (found == expected) return absl::OkStatus();
+  return BadReport(absl::StrCat(found, " ", field, ", expected ", expected));
+}
+
+}  // namespace
+
+void ReportCheck::Note(const HolderCommand& command) {
+  if (const auto* const model = std::get_if<OpenModel>(&command)) Note(*model);
+  if (const auto* const order = std::get_if<StepOrder>(&command)) orders_.push_back(order->kind);
+}
+
+void ReportCheck::Note(const OpenModel& command) {
+  const Stripes stripes(command.layout->size(), stripes_);
+  const uint64_t size = stripes.SizeOf(stripe_);
+  size_ = stripes.size();
+  stripe_bytes_ = size * sizeof(float);
+  scales_ = std::holds_alternative<LambOptions>(command.optimizer.options);
+  full_.squares = (size + stripes.unit() - 1) / stripes.unit();
+  full_.updates = UpdatesOf(stripes.LayoutOf(stripe_, *command.layout), stripes.unit());
+  full_.sample = ParameterSample(*command.layout, stripes).SizeIn(stripe_);
+}
+
+absl::Status ReportCheck::Take(const HolderReport& report) {
+  return std::visit([this](const auto& one) { return Check(one); }, report);
+}
+
+absl::Status ReportCheck::Check(const HaveReport& report) {
+  if (report.bytes <= stripe_bytes_) return absl::OkStatus();
+  return BadReport(absl::StrCat(report.bytes, " bytes of push ", report.push.value(),
+                                ", expected at most ", stripe_bytes_));
+}
+
+absl::Status ReportCheck::Check(const StripeReport& report) {
+  if (orders_.empty()) return BadReport("that it has carried out an order, but it has none");
+  const Sizes sizes = SizesOf(orders_.front());
+  orders_.pop_front();
+  absl::Status fits = CheckSize("squares", report.squares.size(), sizes.squares);
+  if (fits.ok()) fits = CheckSize("updates", report.updates.size(), sizes.updates);
+  if (fits.ok()) fits = CheckSize("samples", report.sample.size(), sizes.sample);
+  if (!fits.ok() || report.bad.value_or(0) < size_) return fits;
+  return BadReport(absl::StrCat("the bad element ", *report.bad, " of a vector of ", size_));
+}
+
+ReportCheck::Sizes ReportCheck::SizesOf(StepOrder::Kind kind) const {
+  Sizes sizes;
+  switch (kind) {
+    case StepOrder::Kind::kMeasureSum:
+      sizes.squares = full_.squares;
+      break;
+    case StepOrder::Kind::kPrepare:
+      sizes.updates = scales_ ? full_.updates : 0;
+      break;
+    case StepOrder::Kind::kScale:
+      break;
+    default:
+      sizes.sample = full_.sample;
+  }
+  return sizes;
+}
+
+absl::Status ReportCheck::Check(const DurableReport& /*report*/) { return absl::OkStatus(); }
+
+}  // namespace sluice

@@ -1,0 +1,54 @@
+// Checks a holder's reports at the sequencer, which computes with them: that they have the sizes
+// and the place that its commands ask for.
+
+#ifndef SLUICE_SERVER_HOLDER_REPORT_CHECK_H_
+#define SLUICE_SERVER_HOLDER_REPORT_CHECK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <set>
+
+#include "absl/status/status.h"
+#include "server/holder/holder_commands.h"
+
+namespace sluice {
+
+// Externally synchronized.
+class ReportCheck {
+ public:
+  // Of the holder of that stripe of so many.
+  ReportCheck(uint32_t stripe, uint32_t stripes) : stripe_(stripe), stripes_(stripes) {}
+
+  // The command is about to be sent.
+  void Note(const HolderCommand& command);
+
+  // OK, or BAD_ARGUMENT with what is wrong.
+  absl::Status Take(const HolderReport& report);
+
+ private:
+  // How long the lists of a StripeReport are.
+  struct Sizes {
+    size_t squares = 0;
+    size_t updates = 0;
+    size_t sample = 0;
+  };
+
+  void Note(const OpenModel& command);
+  absl::Status Check(const HaveReport& report);
+  absl::Status Check(const StripeReport& report);
+  static absl::Status Check(const DurableReport& report);
+  Sizes SizesOf(StepOrder::Kind kind) const;
+
+  const uint32_t stripe_;
+  const uint32_t stripes_;
+  uint64_t size_ = 0;  // of the vector
+  uint64_t stripe_bytes_ = 0;
+  bool scales_ = false;  // LAMB
+  Sizes full_;
+  std::deque<StepOrder::Kind> orders_;  // that are not reported yet
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_HOLDER_REPORT_CHECK_H_

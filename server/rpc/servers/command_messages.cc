@@ -1,0 +1,309 @@
+#include "server/rpc/servers/command_messages.h"
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "common/wire/field.h"
+#include "common/wire/messages.h"
+
+namespace sluice {
+namespace {
+
+using Kind = StepOrder::Kind;
+
+void Put(const PushName& name, v1::PushName* message) {
+  message->set_session(name.session.value());
+  message->set_sequence(name.sequence.value());
+  message->set_attempt(name.attempt);
+}
+
+void Put(const PullName& name, v1::PullName* message) {
+  message->set_session(name.session.value());
+  message->set_number(name.number);
+}
+
+PushName NameOf(const v1::PushName& message) {
+  return {SessionId(message.session()), Sequence(message.sequence()), message.attempt()};
+}
+
+PullName NameOf(const v1::PullName& message) {
+  return {SessionId(message.session()), message.number()};
+}
+
+// ---- Commands ----
+
+void Put(const OpenModel& command, v1::SequencerMessage* message) {
+  v1::OpenModel& model = *message->mutable_open_model();
+  for (const LayoutRange& range : command.layout->ranges()) {
+    *model.mutable_layout()->add_ranges() = ToProto(range);
+  }
+  *model.mutable_optimizer() = ToProto(command.optimizer);
+}
+
+void Put(const OpenSession& command, v1::SequencerMessage* message) {
+  message->mutable_open_session()->set_session(command.session.value());
+  message->mutable_open_session()->set_role(command.role == SessionRole::kWorker ? v1::WORKER
+                                                                                 : v1::OBSERVER);
+}
+
+void Put(const AdmitPush& command, v1::SequencerMessage* message) {
+  message->mutable_admit_push()->set_push(command.push.value());
+  Put(command.name, message->mutable_admit_push()->mutable_name());
+  message->mutable_admit_push()->set_measures_norm(command.measures_norm);
+}
+
+void Put(const DropPush& command, v1::SequencerMessage* message) {
+  message->mutable_drop_push()->set_push(command.push.value());
+  Put(command.name, message->mutable_drop_push()->mutable_name());
+}
+
+void Put(const TakeParameters& command, v1::SequencerMessage* message) {
+  message->mutable_take_parameters()->set_push(command.push.value());
+  message->mutable_take_parameters()->set_step(command.step.value());
+}
+
+void Put(const AddPush& command, v1::SequencerMessage* message) {
+  v1::AddPush& add = *message->mutable_add_push();
+  add.set_push(command.push.value());
+  add.set_parameters(command.weight.parameters);
+  add.set_statistics(command.weight.statistics);
+  add.set_last(command.last);
+}
+
+v1::StepOrder::Kind KindToProto(Kind kind) {
+  switch (kind) {
+    case Kind::kSample:
+      return v1::StepOrder::SAMPLE;
+    case Kind::kMeasureSum:
+      return v1::StepOrder::MEASURE_SUM;
+    case Kind::kPrepare:
+      return v1::StepOrder::PREPARE;
+    case Kind::kScale:
+      return v1::StepOrder::SCALE;
+    case Kind::kMake:
+      return v1::StepOrder::MAKE;
+    case Kind::kCopy:
+      break;
+  }
+  return v1::StepOrder::COPY;
+}
+
+void Put(const StepOrder& command, v1::SequencerMessage* message) {
+  v1::StepOrder& order = *message->mutable_step_order();
+  order.set_kind(KindToProto(command.kind));
+  if (command.kind == Kind::kPrepare) {
+    order.set_divisor(command.optimizer.divisor);
+    for (const double rate : command.optimizer.learning_rates) order.add_learning_rates(rate);
+    order.set_ordered_momentum(command.optimizer.ordered.has_value());
+    const OrderedMomentum ordered = command.optimizer.ordered.value_or(OrderedMomentum());
+    order.set_decays(ordered.decays);
+    order.set_lateness(ordered.lateness);
+    order.set_statistics_divisor(command.statistics_divisor);
+  } else if (command.kind == Kind::kScale) {
+    for (const float rate : command.trust.rates) order.add_trust_rates(rate);
+    order.set_trust_sure(command.trust.sure);
+  }
+}
+
+void Put(const PublishStep& /*command*/, v1::SequencerMessage* message) {
+  message->mutable_publish_step();
+}
+
+void Put(const ReleasePull& command, v1::SequencerMessage* message) {
+  Put(command.pull, message->mutable_release_pull()->mutable_pull());
+  *message->mutable_release_pull()->mutable_header() = ToProto(command.header);
+}
+
+void Put(const DropPull& command, v1::SequencerMessage* message) {
+  Put(command.pull, message->mutable_drop_pull()->mutable_pull());
+}
+
+void Put(const EndSession& command, v1::SequencerMessage* message) {
+  message->mutable_end_session()->set_session(command.session.value());
+  for (const PushId push : command.keep) message->mutable_end_session()->add_keep(push.value());
+}
+
+void Put(const TakeCheckpoint& command, v1::SequencerMessage* message) {
+  message->mutable_take_checkpoint()->set_step(command.step.value());
+}
+
+void Put(const EndJob& command, v1::SequencerMessage* message) {
+  message->mutable_end_job()->set_exit_code(command.exit_code);
+}
+
+using Command = absl::StatusOr<HolderCommand>;
+
+absl::Status CheckFinite(absl::string_view field, double number) {
+  if (std::isfinite(number)) return absl::OkStatus();
+  return BadField(field, absl::StrCat(number), "a finite number");
+}
+
+absl::Status CheckPositive(absl::string_view field, double number) {
+  if (std::isfinite(number) && number > 0) return absl::OkStatus();
+  return BadField(field, absl::StrCat(number), "a finite number above 0");
+}
+
+absl::Status CheckNotNegative(absl::string_view field, double number) {
+  if (std::isfinite(number) && number >= 0) return absl::OkStatus();
+  return BadField(field, absl::StrCat(number), "a finite number, 0 or more");
+}
+
+Command Read(const v1::OpenModel& message) {
+  auto layout = FromProto(message.layout());
+  if (!layout.ok()) return layout.status();
+  auto optimizer = FromProto(message.optimizer());
+  if (!optimizer.ok()) return optimizer.status();
+  const absl::Status fits = CheckFits(*optimizer, *layout);
+  if (!fits.ok()) return fits;
+  return OpenModel{std::make_shared<const Layout>(*std::move(layout)), *std::move(optimizer)};
+}
+
+Command Read(const v1::OpenSession& message) {
+  if (message.role() != v1::WORKER && message.role() != v1::OBSERVER) {
+    return BadField("role", absl::StrCat(static_cast<int>(message.role())), "WORKER or OBSERVER");
+  }
+  return OpenSession{SessionId(message.session()),
+                     message.role() == v1::WORKER ? SessionRole::kWorker : SessionRole::kObserver};
+}
+
+Command Read(const v1::AdmitPush& message) {
+  if (message.push() == 0) return BadField("push", "0", "a number from 1 on");
+  return AdmitPush{PushId(message.push()), NameOf(message.name()), message.measures_norm()};
+}
+
+Command Read(const v1::DropPush& message) {
+  return DropPush{PushId(message.push()), NameOf(message.name())};
+}
+
+Command Read(const v1::TakeParameters& message) {
+  return TakeParameters{PushId(message.push()), Step(message.step())};
+}
+
+Command Read(const v1::AddPush& message) {
+  absl::Status sound = CheckFinite("parameters", message.parameters());
+  if (sound.ok()) sound = CheckFinite("statistics", message.statistics());
+  if (!sound.ok()) return sound;
+  return AddPush{
+      PushId(message.push()), {message.parameters(), message.statistics()}, message.last()};
+}
+
+absl::StatusOr<Kind> KindFromProto(v1::StepOrder::Kind kind) {
+  switch (kind) {
+    case v1::StepOrder::SAMPLE:
+      return Kind::kSample;
+    case v1::StepOrder::MEASURE_SUM:
+      return Kind::kMeasureSum;
+    case v1::StepOrder::PREPARE:
+      return Kind::kPrepare;
+    case v1::StepOrder::SCALE:
+      return Kind::kScale;
+    case v1::StepOrder::MAKE:
+      return Kind::kMake;
+    case v1::StepOrder::COPY:
+      return Kind::kCopy;
+    default:
+      return BadField("kind", absl::StrCat(static_cast<int>(kind)), "a known kind of order");
+  }
+}
+
+absl::Status ReadPrepare(const v1::StepOrder& message, StepOrder* order) {
+  absl::Status sound = CheckPositive("divisor", message.divisor());
+  if (sound.ok()) sound = CheckPositive("statistics_divisor", message.statistics_divisor());
+  if (sound.ok()) sound = CheckNotNegative("lateness", message.lateness());
+  for (const double rate : message.learning_rates()) {
+    if (sound.ok()) sound = CheckNotNegative("learning_rates", rate);
+  }
+  if (!sound.ok()) return sound;
+  order->optimizer.divisor = message.divisor();
+  order->optimizer.learning_rates.assign(message.learning_rates().begin(),
+                                         message.learning_rates().end());
+  if (message.ordered_momentum()) {
+    order->optimizer.ordered = OrderedMomentum{message.decays(), message.lateness()};
+  }
+  order->statistics_divisor = message.statistics_divisor();
+  return absl::OkStatus();
+}
+
+Command Read(const v1::StepOrder& message) {
+  const auto kind = KindFromProto(message.kind());
+  if (!kind.ok()) return kind.status();
+  StepOrder order;
+  order.kind = *kind;
+  const absl::Status sound =
+      order.kind == Kind::kPrepare ? ReadPrepare(message, &order) : absl::OkStatus();
+  if (!sound.ok()) return sound;
+  if (order.kind == Kind::kScale) {
+    order.trust.rates.assign(message.trust_rates().begin(), message.trust_rates().end());
+    order.trust.sure = message.trust_sure();
+  }
+  return order;
+}
+
+Command Read(const v1::PublishStep& /*message*/) { return PublishStep(); }
+
+Command Read(const v1::ReleasePull& message) {
+  if (message.pull().number() == 0) return BadField("number", "0", "a number from 1 on");
+  return ReleasePull{NameOf(message.pull()), FromProto(message.header())};
+}
+
+Command Read(const v1::DropPull& message) { return DropPull{NameOf(message.pull())}; }
+
+Command Read(const v1::EndSession& message) {
+  EndSession command = {SessionId(message.session())};
+  for (const uint64_t push : message.keep()) command.keep.push_back(PushId(push));
+  return command;
+}
+
+Command Read(const v1::TakeCheckpoint& message) { return TakeCheckpoint{Step(message.step())}; }
+
+Command Read(const v1::EndJob& message) {
+  if (message.exit_code() >= 0 && message.exit_code() <= 255) return EndJob{message.exit_code()};
+  return BadField("exit_code", absl::StrCat(message.exit_code()), "0 to 255");
+}
+
+}  // namespace
+
+v1::SequencerMessage ToProto(const HolderCommand& command) {
+  v1::SequencerMessage message;
+  std::visit([&message](const auto& one) { Put(one, &message); }, command);
+  return message;
+}
+
+absl::StatusOr<HolderCommand> FromProto(const v1::SequencerMessage& message) {
+  switch (message.message_case()) {
+    case v1::SequencerMessage::kOpenModel:
+      return Read(message.open_model());
+    case v1::SequencerMessage::kOpenSession:
+      return Read(message.open_session());
+    case v1::SequencerMessage::kAdmitPush:
+      return Read(message.admit_push());
+    case v1::SequencerMessage::kDropPush:
+      return Read(message.drop_push());
+    case v1::SequencerMessage::kTakeParameters:
+      return Read(message.take_parameters());
+    case v1::SequencerMessage::kAddPush:
+      return Read(message.add_push());
+    case v1::SequencerMessage::kStepOrder:
+      return Read(message.step_order());
+    case v1::SequencerMessage::kPublishStep:
+      return Read(message.publish_step());
+    case v1::SequencerMessage::kReleasePull:
+      return Read(message.release_pull());
+    case v1::SequencerMessage::kDropPull:
+      return Read(message.drop_pull());
+    case v1::SequencerMessage::kEndSession:
+      return Read(message.end_session());
+    case v1::SequencerMessage::kTakeCheckpoint:
+      return Read(message.take_checkpoint());
+    case v1::SequencerMessage::kEndJob:
+      return Read(message.end_job());
+    default:
+      return BadField("message", absl::StrCat(static_cast<int>(message.message_case())),
+                      "a command");
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,153 @@
+#include "server/rpc/servers/grpc_holder_link.h"
+
+#include <glog/logging.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "server/rpc/servers/command_messages.h"
+#include "server/rpc/servers/report_messages.h"
+
+namespace sluice {
+
+GrpcHolderLink::GrpcHolderLink(const Place& place, const Clock& clock)
+    : place_(place), clock_(clock), check_(place.index, place.servers) {}
+
+void GrpcHolderLink::Listen(HolderReportListener report,
+                            std::function<void(const std::string& why)> lost) {
+  report_ = std::move(report);
+  lost_listener_ = std::move(lost);
+}
+
+std::string GrpcHolderLink::Name() const {
+  return absl::StrCat("server ", place_.index, " of ", place_.servers);
+}
+
+void GrpcHolderLink::Send(const HolderCommand& command) {
+  absl::MutexLock lock(&mu_);
+  if (lost_) return;
+  check_.Note(command);
+  end_.Send(ToProto(command));
+  if (end_.kept() > kMostKept) {
+    Lose(absl::StrCat(Name(), " is away, and ", end_.kept(), " commands wait for it"));
+  }
+}
+
+// ---- Calls ----
+
+// Another process may take the place of one that was told nothing.
+absl::Status GrpcHolderLink::CheckProcess(const v1::HolderHello& hello) {
+  const ProcessNonce process(hello.process_nonce());
+  if (process_ == process || process_ == ProcessNonce()) return absl::OkStatus();
+  if (call_ != nullptr) {
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("another process follows as ", Name(), ", at ", state_.address,
+                                  "; start each server of the job with an index of its own"));
+  }
+  if (end_.sent() == 0) return absl::OkStatus();
+  const std::string why = absl::StrCat(
+      Name(), " was started again, and its part of the parameters is lost; the job cannot go on");
+  Lose(why);
+  return MakeError(Reason::kNotInitialized, why);
+}
+
+absl::Status GrpcHolderLink::Begin(const v1::HolderHello& hello, uint64_t taken,
+                                   v1::SequencerHello answer, std::shared_ptr<FollowCall> call) {
+  std::shared_ptr<FollowCall> earlier;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!closed_.ok()) return closed_;
+    const absl::Status known = CheckProcess(hello);
+    if (!known.ok()) return known;
+    const ProcessNonce process(hello.process_nonce());
+    if (process != process_) end_ = LinkEnd<v1::SequencerMessage>();
+    const absl::Status heard = end_.Hear(taken);
+    if (!heard.ok()) return heard;
+    process_ = process;
+    state_ = {hello.address(), true, clock_.Now()};
+    earlier = std::exchange(call_, call);
+    v1::SequencerMessage message;
+    message.set_taken(end_.taken());
+    *message.mutable_hello() = std::move(answer);
+    call->Write(std::make_shared<const v1::SequencerMessage>(std::move(message)));
+    end_.Begin(*call, taken).IgnoreError();  // it was heard above
+  }
+  LOG(INFO) << Name() << " follows, at " << Shown(hello.address());
+  if (earlier != nullptr) earlier->End(absl::UnavailableError("the holder has called again"));
+  return absl::OkStatus();
+}
+
+void GrpcHolderLink::End(const FollowCall& call) {
+  absl::MutexLock lock(&mu_);
+  if (call_.get() != &call) return;
+  end_.End();
+  call_ = nullptr;
+  state_.connected = false;
+  state_.since = clock_.Now();
+  LOG_IF(WARNING, closed_.ok()) << "the connection to " << Name() << " is broken";
+}
+
+absl::Status GrpcHolderLink::Take(const FollowCall& call, const v1::HolderMessage& message) {
+  absl::MutexLock receive_lock(&receive_mu_);
+  absl::Status taken;
+  {
+    absl::MutexLock lock(&mu_);
+    if (call_.get() != &call) return absl::UnavailableError("the holder has called again");
+    taken = end_.Hear(message.taken());
+  }
+  if (taken.ok()) taken = TakeReport(message);
+  if (taken.ok()) return taken;
+  absl::MutexLock lock(&mu_);
+  Lose(absl::StrCat(Name(), " breaks the protocol: ", taken.message()));
+  return taken;
+}
+
+absl::Status GrpcHolderLink::TakeReport(const v1::HolderMessage& message) {
+  const bool any = message.message_case() != v1::HolderMessage::MESSAGE_NOT_SET;
+  if (message.number() == 0 && !any) return absl::OkStatus();
+  const absl::StatusOr<HolderReport> report = FromProto(message);
+  if (!report.ok()) return report.status();
+  {
+    absl::MutexLock lock(&mu_);
+    if (!end_.Take(message.number())) return absl::OkStatus();
+    const absl::Status sound = check_.Take(*report);
+    if (!sound.ok()) return sound;
+  }
+  report_(place_.index, *report);
+  return absl::OkStatus();
+}
+
+// ---- State ----
+
+void GrpcHolderLink::Lose(const std::string& why) {
+  if (std::exchange(lost_, true)) return;
+  lost_listener_(why);
+}
+
+HolderLinkState GrpcHolderLink::state() const {
+  absl::MutexLock lock(&mu_);
+  return state_;
+}
+
+void GrpcHolderLink::Acknowledge() {
+  absl::MutexLock lock(&mu_);
+  end_.Acknowledge();
+}
+
+bool GrpcHolderLink::AllTaken() const {
+  absl::MutexLock lock(&mu_);
+  return call_ == nullptr || end_.kept() == 0;
+}
+
+void GrpcHolderLink::Close(const absl::Status& why) {
+  std::shared_ptr<FollowCall> call;
+  {
+    absl::MutexLock lock(&mu_);
+    closed_ = why;
+    call = call_;
+  }
+  if (call != nullptr) call->End(why);
+}
+
+}  // namespace sluice

@@ -1,0 +1,203 @@
+#include "server/rpc/servers/holder_links.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "common/base/version.h"
+#include "common/wire/caller.h"
+#include "common/wire/field.h"
+#include "common/wire/status.h"
+#include "server/rpc/servers/queued_stream.h"
+#include "sluice/v1/sequencer.grpc.pb.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMaxAddress = 256;  // bytes
+
+using FollowReactor = grpc::ServerBidiReactor<v1::HolderMessage, v1::SequencerMessage>;
+
+// The link keeps the latest stream, perhaps longer than the call is open.
+class FollowStream final : public QueuedStream<FollowReactor, v1::SequencerMessage, FollowCall>,
+                           public std::enable_shared_from_this<FollowStream> {
+ public:
+  explicit FollowStream(HolderLinks& links) : links_(links) {}
+
+  void Start() {
+    self_ = shared_from_this();
+    StartRead(&message_);
+  }
+
+  void OnReadDone(bool ok) override {
+    const absl::Status taken = ok ? Take() : absl::UnavailableError("the connection broke");
+    if (taken.ok()) {
+      StartRead(&message_);
+    } else {
+      End(taken);
+    }
+  }
+
+  void OnDone() override { self_.reset(); }
+
+  void End(const absl::Status& why) override {
+    GrpcHolderLink* const link = link_;
+    if (link != nullptr) link->End(*this);
+    StopWriting([this, why] { Finish(ToGrpcStatus(why)); });
+  }
+
+ private:
+  absl::Status Take() {
+    GrpcHolderLink* const link = link_;
+    if (link == nullptr) return Begin();
+    auto whole = parts_.Add(std::exchange(message_, v1::HolderMessage()));
+    if (!whole.ok()) return whole.status();
+    if (!whole->has_value()) return absl::OkStatus();
+    if ((*whole)->has_hello()) return BadField("hello", "sent twice", "only the first message");
+    return link->Take(*this, **whole);
+  }
+
+  absl::Status Begin() {
+    if (!message_.has_hello()) {
+      return BadField("hello", "absent", "the first message of the call");
+    }
+    const auto link = links_.Find(message_.hello());
+    if (!link.ok()) return link.status();
+    const absl::Status begun =
+        (*link)->Begin(message_.hello(), message_.taken(), links_.Hello(), shared_from_this());
+    if (begun.ok()) link_ = *link;
+    return begun;
+  }
+
+  HolderLinks& links_;
+  std::atomic<GrpcHolderLink*> link_{nullptr};  // once it has begun
+  v1::HolderMessage message_;
+  MessageParts<v1::HolderMessage> parts_;
+  std::shared_ptr<FollowStream> self_;  // until the call is done
+};
+
+class RefusedFollow final : public FollowReactor {
+ public:
+  explicit RefusedFollow(const absl::Status& why) { Finish(ToGrpcStatus(why)); }
+  void OnDone() override { delete this; }
+};
+
+class GrpcSequencer final : public v1::Sequencer::CallbackService {
+ public:
+  GrpcSequencer(std::string token, HolderLinks& links) : token_(std::move(token)), links_(links) {}
+
+  FollowReactor* Follow(grpc::CallbackServerContext* context) override {
+    const absl::Status allowed = CheckToken(*context, token_);
+    if (!allowed.ok()) return new RefusedFollow(allowed);
+    const auto stream = std::make_shared<FollowStream>(links_);
+    stream->Start();
+    return stream.get();
+  }
+
+ private:
+  const std::string token_;
+  HolderLinks& links_;
+};
+
+}  // namespace
+
+HolderLinks::HolderLinks(HolderLinksOptions options, const Clock& clock)
+    : options_(std::move(options)) {
+  for (uint32_t i = 1; i < options_.servers; ++i) {
+    links_.push_back(
+        std::make_unique<GrpcHolderLink>(GrpcHolderLink::Place{i, options_.servers}, clock));
+  }
+}
+
+void HolderLinks::Listen(HolderReportListener report,
+                         std::function<void(const std::string& why)> lost) {
+  for (const auto& link : links_) link->Listen(report, lost);
+}
+
+std::vector<HolderLink*> HolderLinks::links() const {
+  std::vector<HolderLink*> links;
+  for (const auto& link : links_) links.push_back(link.get());
+  return links;
+}
+
+std::vector<HolderLinkState> HolderLinks::states() const {
+  std::vector<HolderLinkState> states;
+  for (const auto& link : links_) states.push_back(link->state());
+  return states;
+}
+
+absl::Status HolderLinks::CheckAllCame() const {
+  for (size_t i = 0; i < links_.size(); ++i) {
+    if (!links_[i]->state().address.empty()) continue;
+    return absl::UnavailableError(
+        absl::StrCat("server ", i + 1, " of ", options_.servers, " has not come yet"));
+  }
+  return absl::OkStatus();
+}
+
+void HolderLinks::Tick() {
+  for (const auto& link : links_) link->Acknowledge();
+}
+
+bool HolderLinks::AllTaken() const {
+  return std::all_of(links_.begin(), links_.end(),
+                     [](const auto& link) { return link->AllTaken(); });
+}
+
+void HolderLinks::Close(const absl::Status& why) {
+  for (const auto& link : links_) link->Close(why);
+}
+
+// The version comes first: servers of another one may mean other things by their fields.
+absl::StatusOr<GrpcHolderLink*> HolderLinks::Find(const v1::HolderHello& hello) const {
+  if (hello.version() != kVersion) {
+    return MakeError(
+        Reason::kVersionMismatch,
+        absl::StrCat("the server ", hello.index(), " is Sluice ", Shown(hello.version()),
+                     ", the first server ", kVersion, "; all servers of a job need one version"));
+  }
+  if (!hello.job_id().empty() && hello.job_id() != options_.job_id) {
+    return MakeError(Reason::kWrongJob,
+                     absl::StrCat("the first server runs the job ", options_.job_id,
+                                  ", not the job ", Shown(hello.job_id())));
+  }
+  if (hello.servers() != options_.servers) {
+    return MakeError(Reason::kWrongJob,
+                     absl::StrCat("the job of the first server has ", options_.servers,
+                                  " servers, not ", hello.servers()));
+  }
+  if (hello.index() == 0 || hello.index() >= options_.servers) {
+    return BadField("index", absl::StrCat(hello.index()),
+                    absl::StrCat("1 to ", options_.servers - 1));
+  }
+  if (hello.process_nonce() == 0) {
+    return BadField("process_nonce", "0", "a random number that is not 0");
+  }
+  if (hello.address().empty() || hello.address().size() > kMaxAddress) {
+    return BadField("address", absl::StrCat("a text of ", hello.address().size(), " bytes"),
+                    absl::StrCat("1 to ", kMaxAddress));
+  }
+  const uint64_t heard = hello.sequencer_nonce();
+  if (heard == 0 || heard == options_.process_nonce.value()) return links_[hello.index() - 1].get();
+  return MakeError(Reason::kNotInitialized,
+                   "the first server was started again, and its part of the parameters is lost; "
+                   "the job cannot go on");
+}
+
+v1::SequencerHello HolderLinks::Hello() const {
+  v1::SequencerHello hello;
+  hello.set_job_id(options_.job_id);
+  hello.set_process_nonce(options_.process_nonce.value());
+  hello.set_incarnation(options_.incarnation.value());
+  return hello;
+}
+
+std::unique_ptr<grpc::Service> MakeGrpcSequencer(std::string token, HolderLinks& links) {
+  return std::make_unique<GrpcSequencer>(std::move(token), links);
+}
+
+}  // namespace sluice

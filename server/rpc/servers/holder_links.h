@@ -1,0 +1,76 @@
+// The sequencer's links to the holders of a job: the service Sequencer, which they call, and what
+// is sent to and heard from them. sequencer.proto has the protocol.
+//
+// A link outlives its calls. While the connection to a holder is broken, commands are kept. They
+// are few, because training waits for that holder; a link that keeps kMostKept of them is lost.
+
+#ifndef SLUICE_SERVER_RPC_SERVERS_HOLDER_LINKS_H_
+#define SLUICE_SERVER_RPC_SERVERS_HOLDER_LINKS_H_
+
+#include <grpcpp/impl/service_type.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "server/holder/holder_link.h"
+#include "server/rpc/servers/grpc_holder_link.h"
+
+namespace sluice {
+
+struct HolderLinksOptions {
+  std::string job_id;
+  uint32_t servers = 2;  // of the job, with the sequencer's own
+  Incarnation incarnation;
+  ProcessNonce process_nonce;  // of the sequencer's process
+};
+
+// Any thread may call any method.
+class HolderLinks {
+ public:
+  // `clock` outlives it.
+  HolderLinks(HolderLinksOptions options, const Clock& clock);
+
+  // Who hears the reports of each holder, and once why a holder is lost for good: then the job
+  // cannot go on. Call it before the service is registered. `lost` may be called under the locks of
+  // who sends commands, so it takes none of them.
+  void Listen(HolderReportListener report, std::function<void(const std::string& why)> lost);
+
+  // To the holders 1, 2, … Valid as long as this object.
+  std::vector<HolderLink*> links() const;
+  // In the same order.
+  std::vector<HolderLinkState> states() const;
+
+  // OK if each holder has come once; else UNAVAILABLE without a reason: "server 2 of 3 has not come
+  // yet".
+  absl::Status CheckAllCame() const;
+
+  // Acknowledges what was heard. Call it several times a second.
+  void Tick();
+  // Whether every holder that is connected has taken all commands.
+  bool AllTaken() const;
+  // Ends the calls, and refuses others, with `why`.
+  void Close(const absl::Status& why);
+
+  // For a call of Follow: the link of the holder that `hello` names, or the error.
+  absl::StatusOr<GrpcHolderLink*> Find(const v1::HolderHello& hello) const;
+  v1::SequencerHello Hello() const;
+
+ private:
+  const HolderLinksOptions options_;
+  std::vector<std::unique_ptr<GrpcHolderLink>> links_;  // of holders 1, 2, …
+};
+
+// The service. Holders must present `token`, unless it is empty. `links` outlives it.
+std::unique_ptr<grpc::Service> MakeGrpcSequencer(std::string token, HolderLinks& links);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_RPC_SERVERS_HOLDER_LINKS_H_

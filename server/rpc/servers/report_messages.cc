@@ -1,0 +1,112 @@
+#include "server/rpc/servers/report_messages.h"
+
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "common/wire/field.h"
+
+namespace sluice {
+namespace {
+
+void Put(const HaveReport& report, v1::HolderMessage* message) {
+  v1::HolderHave& have = *message->mutable_have();
+  have.set_push(report.push.value());
+  have.set_bytes(report.bytes);
+  if (report.norm.has_value()) have.set_norm(*report.norm);
+  if (report.refused.ok()) return;
+  have.mutable_refused()->set_code(static_cast<int>(report.refused.code()));
+  have.mutable_refused()->set_message(std::string(report.refused.message()));
+  const Reason reason = ReasonOf(report.refused);
+  if (reason != Reason::kNone) {
+    have.mutable_refused()->set_reason(std::string(ReasonName(reason)));
+  }
+}
+
+void Put(const StripeReport& report, v1::HolderMessage* message) {
+  v1::HolderCarried& carried = *message->mutable_carried();
+  carried.mutable_squares()->Add(report.squares.begin(), report.squares.end());
+  for (const TrustSquares& squares : report.updates) {
+    carried.add_updates(squares.current);
+    carried.add_updates(squares.update);
+  }
+  if (report.bad.has_value()) carried.set_bad(*report.bad);
+  carried.mutable_sample()->Add(report.sample.begin(), report.sample.end());
+}
+
+void Put(const DurableReport& report, v1::HolderMessage* message) {
+  message->mutable_durable()->set_step(report.step.value());
+}
+
+using Report = absl::StatusOr<HolderReport>;
+
+absl::Status Read(const v1::HolderFault& message, absl::Status* fault) {
+  const int code = message.code();
+  if (code < 1 || code > 16) return BadField("code", absl::StrCat(code), "1 to 16");
+  const Reason reason = ReasonFromName(message.reason());
+  if (reason == Reason::kNone && !message.reason().empty()) {
+    return BadField("reason", Shown(message.reason()), "one that is documented");
+  }
+  const auto as_code = static_cast<absl::StatusCode>(code);
+  *fault = reason == Reason::kNone ? absl::Status(as_code, message.message())
+                                   : MakeError(as_code, reason, message.message());
+  return absl::OkStatus();
+}
+
+Report Read(const v1::HolderHave& message) {
+  HaveReport have;
+  have.push = PushId(message.push());
+  have.bytes = message.bytes();
+  if (message.has_norm()) {
+    if (!std::isfinite(message.norm()) || message.norm() < 0) {
+      return BadField("norm", absl::StrCat(message.norm()), "a finite number, 0 or more");
+    }
+    have.norm = message.norm();
+  }
+  if (message.has_refused()) {
+    const absl::Status sound = Read(message.refused(), &have.refused);
+    if (!sound.ok()) return sound;
+  }
+  return have;
+}
+
+Report Read(const v1::HolderCarried& message) {
+  StripeReport report;
+  report.squares.assign(message.squares().begin(), message.squares().end());
+  if (message.updates_size() % 2 != 0) {
+    return BadField("updates", absl::StrCat(message.updates_size(), " numbers"), "pairs");
+  }
+  for (int i = 0; i < message.updates_size(); i += 2) {
+    report.updates.push_back({message.updates(i), message.updates(i + 1)});
+  }
+  if (message.has_bad()) report.bad = message.bad();
+  report.sample.assign(message.sample().begin(), message.sample().end());
+  return report;
+}
+
+Report Read(const v1::HolderDurable& message) { return DurableReport{Step(message.step())}; }
+
+}  // namespace
+
+v1::HolderMessage ToProto(const HolderReport& report) {
+  v1::HolderMessage message;
+  std::visit([&message](const auto& one) { Put(one, &message); }, report);
+  return message;
+}
+
+absl::StatusOr<HolderReport> FromProto(const v1::HolderMessage& message) {
+  switch (message.message_case()) {
+    case v1::HolderMessage::kHave:
+      return Read(message.have());
+    case v1::HolderMessage::kCarried:
+      return Read(message.carried());
+    case v1::HolderMessage::kDurable:
+      return Read(message.durable());
+    default:
+      return BadField("message", absl::StrCat(static_cast<int>(message.message_case())),
+                      "a report");
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,22 @@
+// Translates the reports of holders to the messages of sequencer.proto, and back.
+//
+// FromProto() checks every field; its error is BAD_ARGUMENT and names the field. Whether a report
+// answers a command is ReportCheck's to say. ToProto() cannot fail. Any thread may call these
+// functions.
+
+#ifndef SLUICE_SERVER_RPC_SERVERS_REPORT_MESSAGES_H_
+#define SLUICE_SERVER_RPC_SERVERS_REPORT_MESSAGES_H_
+
+#include "absl/status/statusor.h"
+#include "server/holder/holder_commands.h"
+#include "sluice/v1/sequencer.pb.h"
+
+namespace sluice {
+
+// The message has neither `number` nor `taken`, which the link knows.
+v1::HolderMessage ToProto(const HolderReport& report);
+absl::StatusOr<HolderReport> FromProto(const v1::HolderMessage& message);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_RPC_SERVERS_REPORT_MESSAGES_H_
