@@ -1,0 +1,218 @@
+#include "server/rpc/servers/sequencer_link.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/base/error.h"
+#include "common/base/version.h"
+#include "common/security/secret.h"
+#include "common/wire/field.h"
+#include "common/wire/status.h"
+#include "server/rpc/servers/command_messages.h"
+#include "server/rpc/servers/queued_stream.h"
+#include "server/rpc/servers/report_messages.h"
+#include "sluice/v1/sequencer.grpc.pb.h"
+
+namespace sluice {
+namespace {
+
+using CallReactor = grpc::ClientBidiReactor<v1::HolderMessage, v1::SequencerMessage>;
+
+constexpr int kPingMilliseconds = 10000;  // a server whose node is gone answers no ping
+
+grpc::ChannelArguments ChannelArguments() {
+  grpc::ChannelArguments arguments;
+  // Nodes of a cluster reach each other directly, even if the environment names a proxy.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMilliseconds);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingMilliseconds);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // as many as it takes
+  // Each call has a connection of its own, as the one before has broken.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return arguments;
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const SequencerLinkOptions& options) {
+  absl::string_view path = options.target;
+  if (options.credentials == nullptr || absl::ConsumePrefix(&path, "unix:")) {
+    return grpc::CreateCustomChannel(options.target, grpc::InsecureChannelCredentials(),
+                                     ChannelArguments());
+  }
+  auto now = options.credentials();
+  if (!now.ok()) return now.status();
+  grpc::SslCredentialsOptions tls;
+  tls.pem_root_certs = std::move(now->authority);
+  tls.pem_private_key = std::move(now->key);
+  tls.pem_cert_chain = std::move(now->certificate);
+  auto channel =
+      grpc::CreateCustomChannel(options.target, grpc::SslCredentials(tls), ChannelArguments());
+  Wipe(tls.pem_private_key);
+  return channel;
+}
+
+v1::HolderHello HelloOf(const SequencerLinkOptions& options, ProcessNonce sequencer) {
+  v1::HolderHello hello;
+  hello.set_job_id(options.job_id);
+  hello.set_index(options.index);
+  hello.set_servers(options.servers);
+  hello.set_process_nonce(options.process_nonce.value());
+  hello.set_address(options.address);
+  hello.set_version(kVersion);
+  hello.set_sequencer_nonce(sequencer.value());
+  return hello;
+}
+
+}  // namespace
+
+// One call. The link keeps it until the next one.
+class SequencerLink::Stream final : public QueuedStream<CallReactor, v1::HolderMessage> {
+ public:
+  explicit Stream(SequencerLink& link) : link_(link) {}
+
+  void Start(std::shared_ptr<grpc::Channel> channel, const std::string& token,
+             std::shared_ptr<const v1::HolderMessage> hello) {
+    channel_ = std::move(channel);
+    if (!token.empty()) context_.AddMetadata("authorization", absl::StrCat("Bearer ", token));
+    stub_ = v1::Sequencer::NewStub(channel_);
+    stub_->async()->Follow(&context_, this);
+    AddHold();  // reports are written at any time
+    StartRead(&message_);
+    Write(std::move(hello));
+    StartCall();
+  }
+
+  void OnReadDone(bool ok) override {
+    fault_ = ok ? Take() : absl::OkStatus();
+    if (ok && fault_.ok()) return StartRead(&message_);
+    if (!fault_.ok()) context_.TryCancel();
+    StopWriting([this] { RemoveHold(); });
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    link_.End(fault_.ok() ? FromGrpcStatus(status) : fault_);
+  }
+
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  absl::Status Take() {
+    auto whole = parts_.Add(std::exchange(message_, v1::SequencerMessage()));
+    if (!whole.ok()) return whole.status();
+    return whole->has_value() ? link_.Take(**whole) : absl::OkStatus();
+  }
+
+  SequencerLink& link_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Sequencer::Stub> stub_;
+  grpc::ClientContext context_;
+  v1::SequencerMessage message_;
+  MessageParts<v1::SequencerMessage> parts_;
+  absl::Status fault_;  // that this side has found
+};
+
+SequencerLink::SequencerLink(SequencerLinkOptions options,
+                             std::function<void(const HolderCommand&)> execute)
+    : options_(std::move(options)), execute_(std::move(execute)) {}
+
+SequencerLink::~SequencerLink() {
+  std::shared_ptr<Stream> stream;
+  {
+    absl::MutexLock lock(&mu_);
+    stream = stream_;
+  }
+  if (stream == nullptr) return;
+  stream->Cancel();
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(
+      +[](absl::optional<absl::Status>* ended) { return ended->has_value(); }, &ended_));
+}
+
+absl::Status SequencerLink::Call() {
+  auto channel = MakeChannel(options_);
+  if (!channel.ok()) return channel.status();
+  const auto stream = std::make_shared<Stream>(*this);
+  v1::HolderMessage message;
+  {
+    absl::MutexLock lock(&mu_);
+    stream_ = stream;
+    ended_.reset();
+    accepted_ = false;
+    message.set_taken(end_.taken());
+    *message.mutable_hello() = HelloOf(options_, sequencer_);
+  }
+  stream->Start(*std::move(channel), options_.token,
+                std::make_shared<const v1::HolderMessage>(std::move(message)));
+  return absl::OkStatus();
+}
+
+void SequencerLink::End(const absl::Status& why) {
+  absl::MutexLock lock(&mu_);
+  end_.End();
+  accepted_ = false;
+  const bool cancelled = why.ok() || absl::IsCancelled(why);  // as a server does that ends
+  ended_ = cancelled ? absl::UnavailableError("the first server has ended the call") : why;
+}
+
+// ---- Messages ----
+
+absl::Status SequencerLink::TakeHello(const v1::SequencerMessage& message) {
+  if (accepted_) return BadField("hello", "sent twice", "only the first message");
+  if (!message.has_hello()) return BadField("hello", "absent", "the first message of the call");
+  const ProcessNonce process(message.hello().process_nonce());
+  if (sequencer_ != ProcessNonce() && sequencer_ != process) {
+    return MakeError(Reason::kNotInitialized,
+                     "the first server was started again, and its part of the parameters is lost; "
+                     "the job cannot go on");
+  }
+  sequencer_ = process;
+  accepted_ = true;
+  return end_.Begin(*stream_, message.taken());
+}
+
+absl::Status SequencerLink::Take(const v1::SequencerMessage& message) {
+  absl::StatusOr<HolderCommand> command;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!accepted_ || message.has_hello()) return TakeHello(message);
+    const absl::Status heard = end_.Hear(message.taken());
+    if (!heard.ok() || message.number() == 0) return heard;
+    command = FromProto(message);
+    if (!command.ok()) return command.status();
+    if (!end_.Take(message.number())) return absl::OkStatus();
+    const absl::Status stands = check_.Take(*command);
+    if (!stands.ok()) return stands;
+  }
+  execute_(*command);
+  return absl::OkStatus();
+}
+
+void SequencerLink::Report(const HolderReport& report) {
+  absl::MutexLock lock(&mu_);
+  check_.Note(report);
+  end_.Send(ToProto(report));
+}
+
+void SequencerLink::Acknowledge() {
+  absl::MutexLock lock(&mu_);
+  end_.Acknowledge();
+}
+
+absl::optional<absl::Status> SequencerLink::ended() const {
+  absl::MutexLock lock(&mu_);
+  return ended_;
+}
+
+bool SequencerLink::accepted() const {
+  absl::MutexLock lock(&mu_);
+  return accepted_;
+}
+
+bool SequencerLink::idle() const {
+  absl::MutexLock lock(&mu_);
+  return stream_ == nullptr || ended_.has_value() || stream_->idle();
+}
+
+}  // namespace sluice

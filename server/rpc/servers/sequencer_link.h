@@ -1,0 +1,80 @@
+// A holder's link to the sequencer: calls Follow, executes each command once and in order, and
+// sends reports. sequencer.proto has the protocol.
+
+#ifndef SLUICE_SERVER_RPC_SERVERS_SEQUENCER_LINK_H_
+#define SLUICE_SERVER_RPC_SERVERS_SEQUENCER_LINK_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
+#include "common/base/ids.h"
+#include "common/security/credentials_source.h"
+#include "server/holder/command_check.h"
+#include "server/holder/holder_commands.h"
+#include "server/rpc/servers/link_end.h"
+#include "sluice/v1/sequencer.pb.h"
+
+namespace sluice {
+
+struct SequencerLinkOptions {
+  std::string target;             // gRPC's, of the first server
+  CredentialsSource credentials;  // for mutual TLS, over TCP alone; empty: plaintext
+  std::string token;              // empty: none
+  std::string job_id;             // empty: the job that the first server runs
+  uint32_t index = 1;
+  uint32_t servers = 2;
+  ProcessNonce process_nonce;
+  std::string address;  // where workers reach this server
+};
+
+// Any thread may call any method, but only one calls Call() and ended().
+class SequencerLink {
+ public:
+  // `execute` gets the commands, one at a time, outside all locks.
+  SequencerLink(SequencerLinkOptions options, std::function<void(const HolderCommand&)> execute);
+  // Ends the call and waits for it.
+  ~SequencerLink();
+
+  // Begins a call; the one before has ended. Errors are those of the credentials.
+  absl::Status Call();
+  // How the latest call has ended; absent while it is open. UNAVAILABLE without a reason: call
+  // again. Any other error is for good.
+  absl::optional<absl::Status> ended() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether the sequencer has taken this server in the latest call.
+  bool accepted() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Sends a report, now or when a call is open.
+  void Report(const HolderReport& report) ABSL_LOCKS_EXCLUDED(mu_);
+  // Acknowledges what was executed. Call it several times a second.
+  void Acknowledge() ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether nothing is left to write in the open call.
+  bool idle() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  class Stream;
+
+  void Begin(const std::shared_ptr<Stream>& stream) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Take(const v1::SequencerMessage& message) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status TakeHello(const v1::SequencerMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void End(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const SequencerLinkOptions options_;
+  const std::function<void(const HolderCommand&)> execute_;
+  mutable absl::Mutex mu_;
+  LinkEnd<v1::HolderMessage> end_ ABSL_GUARDED_BY(mu_);
+  CommandCheck check_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<Stream> stream_ ABSL_GUARDED_BY(mu_);  // of the latest call; null: none
+  absl::optional<absl::Status> ended_ ABSL_GUARDED_BY(mu_);
+  bool accepted_ ABSL_GUARDED_BY(mu_) = false;
+  ProcessNonce sequencer_ ABSL_GUARDED_BY(mu_);  // 0: none was heard
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_RPC_SERVERS_SEQUENCER_LINK_H_
