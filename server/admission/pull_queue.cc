@@ -4,7 +4,7 @@
 
 namespace sluice {
 
-PullResult PullQueue::Release(PullId id, const PullRequest& request, const PullContext& context) {
+PullResult PullQueue::Release(const PullRequest& request, const PullContext& context) {
   PullHeader header;
   header.step = context.step;
   header.incarnation = incarnation_;
@@ -15,7 +15,7 @@ PullResult PullQueue::Release(PullId id, const PullRequest& request, const PullC
     header.inconsistent = context.inconsistent && !request.whole;
     bytes_answered_ += context.bytes;
   }
-  return release_(id, header);
+  return release_(request, header);
 }
 
 PullId PullQueue::Add(const PullRequest& request, PullCallback done) {
@@ -26,12 +26,13 @@ PullId PullQueue::Add(const PullRequest& request, PullCallback done) {
   return last_id_;
 }
 
-bool PullQueue::Cancel(PullId id) {
+absl::optional<PullRequest> PullQueue::Cancel(PullId id) {
   const auto found = waiting_.find(id);
-  if (found == waiting_.end()) return false;
+  if (found == waiting_.end()) return absl::nullopt;
+  const PullRequest request = found->second.request;
   due_.erase(id);
   Remove(found);
-  return true;
+  return request;
 }
 
 void PullQueue::Remove(Queue::iterator pull) {
@@ -75,7 +76,7 @@ void PullQueue::Serve(const PullContext& context, const PullJudge& judge, absl::
     }
     absl::StatusOr<PullResult> result;
     if (turn.ok()) {
-      result = Release(id, pull.request, context);
+      result = Release(pull.request, context);
     } else {
       result = turn.status();
     }

@@ -71,8 +71,8 @@ class PullQueue {
 
   bool Waits(PullId id) const { return waiting_.count(id) > 0; }
 
-  // Removes a pull. Returns false if it does not wait any more.
-  bool Cancel(PullId id);
+  // Removes a pull, and returns it; nothing if it does not wait any more.
+  absl::optional<PullRequest> Cancel(PullId id);
 
   // Say which pulls Serve() judges next, beside those that were added since it was last called:
   // those that depend on the conditions, if they have changed; those of a session; all.
@@ -103,7 +103,7 @@ class PullQueue {
   };
   using Queue = std::map<PullId, Waiting>;
 
-  PullResult Release(PullId id, const PullRequest& request, const PullContext& context);
+  PullResult Release(const PullRequest& request, const PullContext& context);
 
   void Await(PullTurn turn, absl::Time now, PullId id, Waiting& pull);
   void Remove(Queue::iterator pull);

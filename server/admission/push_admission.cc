@@ -49,8 +49,7 @@ PushId PushAdmission::Begin(const absl::StatusOr<PushHeader>& header, AdmissionC
     completions->Add([start, why = TooManyWaiting(header->session)] { start(why); });
   } else {
     const Rank rank = (*roster_.sessions().Find(header->session))->rank();
-    last_id_ = last_id_.Next();
-    in_flight_->Wait({last_id_, *header, rank, std::move(start), std::move(cancel)});
+    in_flight_->Wait({NextId(), *header, rank, std::move(start), std::move(cancel)});
     return last_id_;
   }
   return PushId();
@@ -165,6 +164,19 @@ void PushAdmission::Hold(Step step, Held held, Completions* completions) {
 void PushAdmission::FailHeldAnswers(const absl::Status& why, Completions* completions) {
   if (!durable_.has_value()) return;
   journal_closed_ = why;
+  FailHeld(why, completions);
+}
+
+void PushAdmission::FailAll(const absl::Status& why, Completions* completions) {
+  for (Arrival& arrival : std::exchange(arrivals_, {})) {
+    gate_.Abandon(Abandoned::kAborted);
+    in_flight_->Release(arrival.header.session);
+    completions->Add([done = std::move(arrival.done), why] { done(why); });
+  }
+  FailHeld(why, completions);
+}
+
+void PushAdmission::FailHeld(const absl::Status& why, Completions* completions) {
   for (auto& entry : held_) {
     completions->Add([tell = std::move(entry.second.tell), why] { tell(why); });
   }

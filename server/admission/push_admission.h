@@ -73,6 +73,8 @@ class PushAdmission {
   // Ends a push that waits: its stream has ended, and `start` is not called. Returns false if it
   // does not wait any more.
   bool Cancel(PushId push);
+  // An id for what is not a push, and goes another way.
+  PushId NextId() { return last_id_ = last_id_.Next(); }
   bool Waits(PushId push) const { return in_flight_ != nullptr && in_flight_->Waits(push); }
 
   // Ends the session's admitted push, which is not complete.
@@ -107,6 +109,9 @@ class PushAdmission {
   // later.
   void FailHeldAnswers(const absl::Status& why, Completions* completions);
 
+  // No step is made any more: answers with `why` all pushes that are whole.
+  void FailAll(const absl::Status& why, Completions* completions);
+
   // Ends the pushes of sessions that are not open and, unless `serving` is OK, all waiting pushes,
   // with that error: the server drains. Then admits waiting pushes up to the in-flight limit.
   void Settle(const absl::Status& serving, Completions* completions);
@@ -137,6 +142,7 @@ class PushAdmission {
   void Answer(const PushHeader& header, const PushOutcome& outcome, AnswerCallback tell,
               Completions* completions);
   void Hold(Step step, Held held, Completions* completions);
+  void FailHeld(const absl::Status& why, Completions* completions);
   absl::optional<Step> DurableWith(const PushHeader& header) const;
   void Take(Arrival arrival, Completions* completions);
   void Enter(Arrival arrival, Completions* completions);

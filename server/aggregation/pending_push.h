@@ -101,9 +101,12 @@ using PushCallback = std::function<void(absl::StatusOr<PushOutcome>)>;
 
 // The result of Shard::BeginInitialize().
 struct InitializeStart {
-  std::unique_ptr<StagedVector> parameters;  // to be filled; null if the shard has parameters
-  InitializeOutcome answer;                  // only if `parameters` is null
+  std::unique_ptr<PendingPush> parameters;  // to be filled; null if the shard has parameters
+  InitializeOutcome answer;                 // only if `parameters` is null
 };
+
+// Called exactly once, outside all locks, from any thread.
+using InitializeCallback = std::function<void(const absl::StatusOr<InitializeOutcome>&)>;
 
 }  // namespace sluice
 

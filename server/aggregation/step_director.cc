@@ -73,7 +73,11 @@ void StepDirector::Clear() {
 
 absl::optional<uint64_t> StepDirector::Make(const StepTerms& terms, CarryOrder carry) {
   absl::optional<StepOrder> order = Begin(terms);
-  while (order.has_value()) order = Next(carry(*order));
+  while (order.has_value()) {
+    const std::vector<StripeReport> reports = carry(*order);
+    if (reports.empty()) return absl::nullopt;
+    order = Next(reports);
+  }
   return bad_;
 }
 

@@ -28,7 +28,8 @@
 
 namespace sluice {
 
-// Carries out an order on all stripes of the vector, and returns their reports in order.
+// Carries out an order on all stripes of the vector, and returns their reports in order; none if
+// that is not possible any more.
 using CarryOrder = absl::FunctionRef<std::vector<StripeReport>(const StepOrder&)>;
 
 // Externally synchronized.
@@ -47,9 +48,10 @@ class StepDirector {
   // STATISTIC ranges become the mean of the pushed values. Without gradients the next parameters
   // are a copy of the current ones.
   //
-  // Returns nothing if the step was made. Otherwise it was abandoned: the next parameters are a
-  // copy, the optimizer's state is unchanged, and the first element of the vector is returned whose
-  // parameter, or whose state in the optimizer, would not be finite.
+  // Returns nothing if the step was made, or if `carry` did not carry out an order. Otherwise it
+  // was abandoned: the next parameters are a copy, the optimizer's state is unchanged, and the
+  // first element of the vector is returned whose parameter, or whose state in the optimizer, would
+  // not be finite.
   absl::optional<uint64_t> Make(const StepTerms& terms, CarryOrder carry);
 
   // The terms of that step, complete: a step that is made again with them has the same bits.

@@ -46,6 +46,13 @@ absl::optional<std::vector<StripeReport>> GatheredReports::Take(uint32_t holder,
   return all;
 }
 
+uint32_t GatheredReports::FirstMissing() const {
+  const auto missing =
+      std::find_if(carried_.begin(), carried_.end(),
+                   [](const absl::optional<StripeReport>& one) { return !one.has_value(); });
+  return static_cast<uint32_t>(missing - carried_.begin());
+}
+
 Step GatheredReports::Take(uint32_t holder, const DurableReport& report) {
   durable_[holder] = std::max(durable_[holder], report.step);
   return *std::min_element(durable_.begin(), durable_.end());

@@ -34,6 +34,9 @@ class GatheredReports {
   // Returns the reports of all holders on the latest order, when the last one has come.
   absl::optional<std::vector<StripeReport>> Take(uint32_t holder, const StripeReport& report);
 
+  // The first holder that has not reported on the latest order.
+  uint32_t FirstMissing() const;
+
   // Returns the last step that is durable on all holders.
   Step Take(uint32_t holder, const DurableReport& report);
 

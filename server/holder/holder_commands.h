@@ -53,15 +53,16 @@
 
 namespace sluice {
 
-// How a worker names a push to all holders. Each time it sends the push it makes another attempt,
-// with a higher number, so that no push is put together from parts of two attempts.
+// How a worker names a push to all holders, or an offer of parameters, which has the sequence 0.
+// Each time it sends one it makes another attempt, with a higher number than all before it in the
+// session, so that no push is put together from parts of two attempts.
 struct PushName {
   SessionId session;
   Sequence sequence;
   uint32_t attempt = 0;
 
   friend bool operator<(const PushName& a, const PushName& b) {
-    return std::tie(a.session, a.sequence, a.attempt) < std::tie(b.session, b.sequence, b.attempt);
+    return std::tie(a.session, a.attempt, a.sequence) < std::tie(b.session, b.attempt, b.sequence);
   }
 };
 

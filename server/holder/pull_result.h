@@ -21,7 +21,7 @@ struct PullResult {
 
 // Releases a pull: attaches the parameters of step header.step, which is the latest, to its answer.
 // It is called when that is decided, with the mutex under which it is decided.
-using PullRelease = std::function<PullResult(PullId, const PullHeader& header)>;
+using PullRelease = std::function<PullResult(const PullRequest&, const PullHeader& header)>;
 
 }  // namespace sluice
 

@@ -9,6 +9,7 @@
 #include "common/wire/chunk.h"
 #include "common/wire/status.h"
 #include "server/rpc/arrived_chunk.h"
+#include "server/rpc/call_wait.h"
 
 namespace sluice {
 namespace {
@@ -44,10 +45,12 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       cancelled_ = true;
     }
     if (turns_.Cancel(this)) Answer(absl::CancelledError());
+    CancelGathering(gathering_.Cancel());
   }
 
   void OnDone() override {
-    parameters_ = nullptr;  // before the next offer's begin
+    // Before the next offer's begin.
+    if (parameters_ != nullptr) store_.AbandonInitialize(std::move(parameters_));
     turns_.Leave(this);
     self_.reset();
   }
@@ -61,11 +64,12 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       return;
     }
     session_ = SessionId(first.header().session());
-    const absl::StatusOr<InitializeStart> start = store_.BeginInitialize(session_);
-    if (!start.ok()) {
-      Answer(start.status());
-    } else if (start->parameters == nullptr) {
-      Answer(start->answer);
+    attempt_ = first.header().attempt();
+    const auto answer = store_.JudgeOffer(session_, attempt_);
+    if (!answer.ok()) {
+      Answer(answer.status());
+    } else if (answer->has_value()) {
+      Answer(**answer);
     } else {
       AwaitTurn();
     }
@@ -91,7 +95,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   // Another offer may have become the parameters meanwhile.
   void GoOn() {
-    absl::StatusOr<InitializeStart> start = store_.BeginInitialize(session_);
+    absl::StatusOr<InitializeStart> start = store_.BeginInitialize(session_, attempt_);
     if (!start.ok()) {
       Answer(start.status());
     } else if (start->parameters == nullptr) {
@@ -102,9 +106,13 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   // The lock keeps Answer() from finishing the call before its read has begun.
-  void Receive(std::unique_ptr<StagedVector> parameters) {
-    absl::MutexLock lock(&mu_);
-    if (answered_) return;
+  void Receive(std::unique_ptr<PendingPush> parameters) {
+    absl::ReleasableMutexLock lock(&mu_);
+    if (answered_) {
+      lock.Release();
+      store_.AbandonInitialize(std::move(parameters));
+      return;
+    }
     parameters_ = std::move(parameters);
     StartRead(&message_);
   }
@@ -126,10 +134,16 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   // if the session ends meanwhile.
   void Offer() {
     if (!MayAnswer()) return;
-    const auto parameters = std::make_shared<std::unique_ptr<StagedVector>>(std::move(parameters_));
+    const auto parameters = std::make_shared<std::unique_ptr<PendingPush>>(std::move(parameters_));
     store_.executors().arrivals->Run([self = shared_from_this(), parameters] {
-      self->Send(self->store_.FinishInitialize(std::move(*parameters)));
+      const PushId id = self->store_.FinishInitialize(
+          std::move(*parameters), [self](const auto& outcome) { self->Send(outcome); });
+      if (id != PushId() && self->gathering_.Begin(id)) self->CancelGathering(id);
     });
+  }
+
+  void CancelGathering(PushId id) {
+    if (id != PushId() && store_.CancelGathering(id)) Send(absl::CancelledError());
   }
 
   void Answer(const absl::StatusOr<InitializeOutcome>& outcome) {
@@ -156,9 +170,11 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   OfferTurns& turns_;
   ParameterStore& store_;
   SessionId session_;
+  uint32_t attempt_ = 0;
   grpc::ByteBuffer message_;
-  std::unique_ptr<StagedVector> parameters_;  // null before its turn
-  std::shared_ptr<InitializeStream> self_;    // until the call is done
+  std::unique_ptr<PendingPush> parameters_;  // null before its turn
+  CallWait<PushId> gathering_;               // in the store
+  std::shared_ptr<InitializeStream> self_;   // until the call is done
 
   absl::Mutex mu_;
   bool answered_ ABSL_GUARDED_BY(mu_) = false;

@@ -53,7 +53,10 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   }
 
   // If two threads notice that the push is cancelled while it waits, one of them ends the call.
-  void OnCancel() override { CancelWait(wait_.Cancel()); }
+  void OnCancel() override {
+    CancelWait(wait_.Cancel());
+    CancelGathering(gathering_.Cancel());
+  }
 
   void OnDone() override {
     if (gathered_ != nullptr && push_ == nullptr) push_ = gathered_->End().push;
@@ -165,11 +168,22 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     if (!gathered.error.ok()) {
       store_.RefusePush(std::move(gathered.push), gathered.error, done);
     } else if (complete.ok()) {
-      store_.FinishPush(std::move(gathered.push), done);
+      Gather(std::move(gathered.push), done);
     } else {
       push_ = std::move(gathered.push);
       Answer(complete);
     }
+  }
+
+  // Other servers may not have their parts yet, and the call may end before they have.
+  void Gather(std::unique_ptr<PendingPush> push, const PushCallback& done) {
+    const std::shared_ptr<PushStream> self = shared_from_this();  // it may be answered at once
+    const PushId id = store_.FinishPush(std::move(push), done);
+    if (id != PushId() && gathering_.Begin(id)) CancelGathering(id);
+  }
+
+  void CancelGathering(PushId id) {
+    if (id != PushId() && store_.CancelGathering(id)) Finish(grpc::Status::CANCELLED);
   }
 
   void Answer(const absl::StatusOr<PushOutcome>& outcome) {
@@ -192,7 +206,8 @@ class PushStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
   std::unique_ptr<PendingPush> push_;       // an incomplete push whose stream has ended
   CallSpan span_;                           // while it arrives
   std::shared_ptr<PushStream> self_;        // until the call is done
-  CallWait<PushId> wait_;                   // in the store
+  CallWait<PushId> wait_;                   // in the store, at its header
+  CallWait<PushId> gathering_;              // there, for the parts of other servers
 };
 
 }  // namespace

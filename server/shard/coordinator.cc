@@ -239,7 +239,8 @@ absl::Status Coordinator::RequestCheckpoint() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<absl::optional<InitializeOutcome>> Coordinator::BeginInitialize(SessionId session) {
+absl::StatusOr<absl::optional<InitializeOutcome>> Coordinator::BeginInitialize(
+    SessionId session) const {
   if (draining()) return serving_;
   const auto record = roster_.sessions().FindWorker(session);
   if (!record.ok()) return record.status();

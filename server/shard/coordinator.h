@@ -65,6 +65,8 @@ class Coordinator {
   // Refuses new pushes with `error`, unless it is OK.
   void SetJournalError(const absl::Status& error) { journal_error_ = error; }
   void FailHeldAnswers(const absl::Status& why, Completions* completions);
+  // No step is made any more: answers all pushes that have arrived.
+  void FailPushes(const absl::Status& why, Completions* completions);
   // Lets DecideNext() return a checkpoint as its next action. NOT_INITIALIZED if there are no
   // parameters.
   absl::Status RequestCheckpoint();
@@ -86,14 +88,15 @@ class Coordinator {
   void GoDown(const absl::Status& why, Completions* completions);
   bool Suspend(const absl::Status& why, Completions* completions);
   // Returns the answer, or nothing if the parameters are wanted.
-  absl::StatusOr<absl::optional<InitializeOutcome>> BeginInitialize(SessionId session);
+  absl::StatusOr<absl::optional<InitializeOutcome>> BeginInitialize(SessionId session) const;
+  PushId NameOffer() { return admission_.NextId(); }
   PushId BeginPush(const absl::StatusOr<PushHeader>& header, AdmissionCallback start,
                    std::function<void()> cancel, Completions* completions);
   bool CancelPush(PushId id) { return admission_.Cancel(id); }
   // The session's admitted push broke off, after so many bytes of its payload.
   void AbandonPush(SessionId session, uint64_t bytes, Abandoned why, Completions* completions);
   PullId Pull(const PullRequest& request, PullCallback done, Completions* completions);
-  bool CancelPull(PullId id) { return pulls_.Cancel(id); }
+  absl::optional<PullRequest> CancelPull(PullId id) { return pulls_.Cancel(id); }
 
   // Ends leases and waits that are over.
   void Tick(Completions* completions);

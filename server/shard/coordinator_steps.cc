@@ -96,6 +96,11 @@ void Coordinator::FailHeldAnswers(const absl::Status& why, Completions* completi
   admission_.FailHeldAnswers(draining() ? serving_ : why, completions);
 }
 
+void Coordinator::FailPushes(const absl::Status& why, Completions* completions) {
+  admission_.FailAll(draining() ? serving_ : why, completions);
+  Settle(completions);
+}
+
 // Answers pushes whose step is published and, with a journal, durable.
 void Coordinator::AnswerPublished(Completions* completions) {
   admission_.AnswerUpTo(std::min(durable_.value_or(step_.number()), step_.number()), completions);

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "common/base/parallel.h"
 #include "common/protocol/protocol_types.h"
 #include "common/tensor/layout.h"
@@ -30,10 +31,16 @@ class ParameterStore {
  public:
   virtual ~ParameterStore() = default;
 
-  // The first complete offer of initial parameters becomes step 0. BAD_CHUNK if it has a gap.
-  virtual absl::StatusOr<InitializeStart> BeginInitialize(SessionId session) = 0;
-  virtual absl::StatusOr<InitializeOutcome> FinishInitialize(
-      std::unique_ptr<StagedVector> parameters) = 0;
+  // The first complete offer of initial parameters becomes step 0. JudgeOffer() returns the answer
+  // to an offer that is not to be sent, as BeginInitialize() does. An offer that was begun must end
+  // with one of the next two. `done` gets BAD_CHUNK if it has a gap. Returns what FinishPush()
+  // does.
+  virtual absl::StatusOr<absl::optional<InitializeOutcome>> JudgeOffer(SessionId session,
+                                                                       uint32_t attempt) = 0;
+  virtual absl::StatusOr<InitializeStart> BeginInitialize(SessionId session, uint32_t attempt) = 0;
+  virtual PushId FinishInitialize(std::unique_ptr<PendingPush> parameters,
+                                  InitializeCallback done) = 0;
+  virtual void AbandonInitialize(std::unique_ptr<PendingPush> parameters) = 0;
 
   // Takes a header, or the error that it was received with, which is counted. Calls `start` when
   // the push is refused, answered or admitted. An admitted push must end with exactly one of the
@@ -43,13 +50,17 @@ class ParameterStore {
                            std::function<void()> cancel) = 0;
   // The stream ended. Returns true if it waited: then `start` will not be called.
   virtual bool CancelPush(PushId id) = 0;
-  // The payload is here.
-  virtual void FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) = 0;
+  // The payload is here. Returns an id for CancelGathering(), or 0 if no other server has a part.
+  virtual PushId FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) = 0;
   // The payload is invalid. `why` is the error that PendingPush or GatheredPush returned.
   virtual void RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why,
                           PushCallback done) = 0;
   // It ends without an answer.
   virtual void AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) = 0;
+
+  // The call of a finished push or offer ended. True: parts are missing on other servers, so it is
+  // abandoned, and `done` will not be called.
+  virtual bool CancelGathering(PushId id) = 0;
 
   // Calls `done`, perhaps before it returns, when the pull may be answered. Returns an id for
   // CancelPull(), or 0 if the pull did not wait.

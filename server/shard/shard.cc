@@ -16,8 +16,9 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
       trace_(trace),
       holder_(options.snapshots, *parallel_),
       coordinator_(options, clock, std::move(owner),
-                   [this](PullId, const PullHeader& header) {
+                   [this](const PullRequest& request, const PullHeader& header) {
                      mu_.AssertHeld();
+                     others_.Release({request.session, request.number}, header);
                      return holder_.Release(header);
                    }),
       stopwatch_(options_.on_span, clock),
@@ -33,6 +34,7 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
   {
     CompletingLock lock(&mu_);
     welcome = coordinator_.Join(request, std::move(listener), lock.completions());
+    if (welcome.ok()) others_.Open(welcome->session);
     if (welcome.ok() && director_ == nullptr) {
       OpenModel(coordinator_.roster().layout(), coordinator_.roster().optimizer());
       LOG_IF(INFO, coordinator_.staleness_rules().any())
@@ -45,10 +47,11 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
 
 void Shard::OpenModel(const std::shared_ptr<const Layout>& layout,
                       const OptimizerConfig& optimizer) {
-  const Stripes whole(layout->size(), 1);
-  director_ = absl::make_unique<StepDirector>(*layout, optimizer, whole);
-  holder_.Open(layout, optimizer, whole, 0);
+  const Stripes stripes(layout->size(), others_.holders());
+  director_ = absl::make_unique<StepDirector>(*layout, optimizer, stripes);
+  holder_.Open(layout, optimizer, stripes, 0);
   stripe_ = holder_.executor();
+  others_.Send(sluice::OpenModel{layout, optimizer});
 }
 
 absl::StatusOr<Step> Shard::Heartbeat(SessionId session) {
@@ -133,56 +136,129 @@ bool Shard::Suspend(const absl::Status& why) {
 
 // ---- Initial parameters ----
 
-absl::StatusOr<InitializeStart> Shard::BeginInitialize(SessionId session) {
+absl::StatusOr<absl::optional<InitializeOutcome>> Shard::JudgeOffer(SessionId session,
+                                                                    uint32_t attempt) {
   absl::MutexLock lock(&mu_);
   const auto answer = coordinator_.BeginInitialize(session);
+  const bool answered = !answer.ok() || answer->has_value();
+  if (answered) others_.Pass({session, Sequence(), attempt});
+  return answer;
+}
+
+absl::StatusOr<InitializeStart> Shard::BeginInitialize(SessionId session, uint32_t attempt) {
+  const auto answer = JudgeOffer(session, attempt);
   if (!answer.ok()) return answer.status();
   InitializeStart start;
   if (answer->has_value()) {
     start.answer = **answer;
-  } else {
-    start.parameters = holder_.MakeOffer();
+    return start;
   }
+  absl::MutexLock lock(&mu_);
+  const PushName name = {session, Sequence(), attempt};
+  const absl::Status begun = others_.Begin(name);
+  if (!begun.ok()) return begun;
+  const PushId id = coordinator_.NameOffer();
+  PushHeader header;
+  header.session = session;
+  header.attempt = attempt;
+  start.parameters = absl::make_unique<PendingPush>(id, header, holder_.layout(),
+                                                    std::make_shared<std::atomic<uint64_t>>(0));
+  others_.Admit(id, name, /*measures_norm=*/false);
   return start;
 }
 
-absl::StatusOr<InitializeOutcome> Shard::FinishInitialize(
-    std::unique_ptr<StagedVector> parameters) {
-  const absl::Status complete = parameters->CheckComplete();
-  if (!complete.ok()) return complete;
+PushId Shard::FinishInitialize(std::unique_ptr<PendingPush> parameters, InitializeCallback done) {
+  const absl::Status complete = parameters->gradient().CheckComplete();
+  parameters->Seal();
+  const uint64_t bytes = parameters->gradient().bytes();
+  if (!leads()) {
+    done(complete.ok() ? Adopt(std::move(parameters), bytes) : complete);
+    return PushId();
+  }
+  const HaveReport own = {parameters->id(), complete, absl::nullopt, bytes};
+  CompletingLock lock(&mu_);
+  if (complete.ok()) holder_.Keep(std::move(parameters));
+  // Copying takes a time that grows with the model, so no link's thread does it.
+  const auto gathered = [this, done = std::move(done)](const HaveReport& whole) {
+    executors_.arrivals->Run([this, whole, done] { OnOfferGathered(whole, done); });
+  };
+  others_.FinishOwn(own, gathered, lock.completions());
+  return own.push;
+}
+
+void Shard::OnOfferGathered(const HaveReport& whole, const InitializeCallback& done) {
+  std::unique_ptr<PendingPush> offer;
+  {
+    absl::MutexLock lock(&mu_);
+    offer = holder_.Drop(whole.push);
+  }
+  done(whole.refused.ok() ? Adopt(std::move(offer), whole.bytes) : whole.refused);
+}
+
+absl::StatusOr<InitializeOutcome> Shard::Adopt(std::unique_ptr<PendingPush> offer, uint64_t bytes) {
   std::shared_ptr<Snapshot> first;
   {
     absl::MutexLock lock(&mu_);
     first = holder_.MakeFirst(coordinator_.step());
   }
-  parameters->Seal();
-  parameters->CopyTo(0, first->values.span());
+  offer->gradient().CopyTo(0, first->values.span());
   InitializeOutcome outcome;
   {
     CompletingLock lock(&mu_);
-    coordinator_.CountReceived(parameters->bytes());
+    coordinator_.CountReceived(bytes);
+    if (leads()) {  // the others have dropped it when its session ended
+      const auto session = coordinator_.roster().sessions().Find(offer->header().session);
+      if (!session.ok()) return session.status();
+    }
     outcome.accepted = !coordinator_.initialized();
     outcome.step = coordinator_.step();
     if (outcome.accepted) {
+      others_.TakeParameters(offer->id(), outcome.step);
       holder_.Publish(std::move(first));
       coordinator_.OnInitialized(lock.completions());
       RequestPeriodicCheckpoint();
+    } else {
+      others_.Drop(offer->id());
     }
   }
   Advance();
   return outcome;
 }
 
+void Shard::AbandonInitialize(std::unique_ptr<PendingPush> parameters) {
+  absl::MutexLock lock(&mu_);
+  others_.Drop(parameters->id());
+}
+
 // ---- Pulls ----
 
 PullId Shard::Pull(const PullRequest& request, PullCallback done) {
   CompletingLock lock(&mu_);
+  if (leads()) {
+    const PullName name = {request.session, request.number};
+    const absl::Status begun = others_.BeginPull(name);
+    if (!begun.ok()) {
+      lock.completions()->Add([done = std::move(done), begun] { done(begun); });
+      return PullId();
+    }
+    done = [this, name, done = std::move(done)](const absl::StatusOr<PullResult>& result) {
+      if (!result.ok()) DropPull(name);
+      done(result);
+    };
+  }
   return coordinator_.Pull(request, std::move(done), lock.completions());
+}
+
+void Shard::DropPull(const PullName& name) {
+  absl::MutexLock lock(&mu_);
+  others_.DropPull(name);
 }
 
 bool Shard::CancelPull(PullId id) {
   absl::MutexLock lock(&mu_);
-  return coordinator_.CancelPull(id);
+  const absl::optional<PullRequest> cancelled = coordinator_.CancelPull(id);
+  if (cancelled.has_value()) others_.DropPull({cancelled->session, cancelled->number});
+  return cancelled.has_value();
 }
 
 std::shared_ptr<const Snapshot> Shard::Newest(uint64_t end) const {
@@ -197,6 +273,7 @@ ShardStatus Shard::Describe() const {
   {
     absl::MutexLock lock(&mu_);
     state = coordinator_.Describe();
+    others_.Describe(&state);
   }
   state.traffic.wire_bytes_received = wire_bytes_.received();
   state.traffic.wire_bytes_sent = wire_bytes_.sent();

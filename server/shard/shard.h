@@ -11,9 +11,11 @@
 // 5. The push is answered; with a journal, only after its step is durable. Then pulls are answered.
 //
 // The Coordinator decides everything and has no vector. The Holder has all vectors and decides
-// nothing. The shard joins the two for one server, by direct calls: it tells the holder what the
-// coordinator and the StepDirector have decided. With several servers, the first will tell it to
-// all holders.
+// nothing. The shard joins the two by direct calls: it tells the holder what the coordinator and
+// the StepDirector have decided. With several servers it leads: it also sends this to the holders
+// on the other servers (HolderGroup), with the mutex, so that all have it in the order of the
+// decisions. A payload has arrived, and a step is made, when all holders have said so. Steps then
+// run on executors.steps only, which waits for the holders.
 //
 // The mutex protects the Coordinator and the Holder. A thread that finds work due and
 // nobody working has all of it done, in Advance(): by executors.steps, or by itself if the model
@@ -46,9 +48,12 @@
 #include "server/aggregation/step_director.h"
 #include "server/aggregation/stripe_executor.h"
 #include "server/holder/holder.h"
+#include "server/holder/holder_commands.h"
+#include "server/holder/holder_link.h"
 #include "server/shard/checkpoint_requests.h"
 #include "server/shard/coordinator.h"
 #include "server/shard/executors.h"
+#include "server/shard/holder_group.h"
 #include "server/shard/parameter_store.h"
 #include "server/shard/step_stopwatch.h"
 #include "server/snapshots/snapshot_store.h"
@@ -70,6 +75,16 @@ class Shard final : public ParameterStore {
         std::unique_ptr<Parallel> parallel = nullptr, Trace* trace = nullptr,
         Executors executors = Executors::Inline());
   ~Shard() override;
+  // Leads the holders on the other servers: link i goes to holder i + 1. The links outlive the
+  // shard. Once, before the first Join(), without recovery, journal, or checkpoints. `pump` is for
+  // tests: it replaces the wait for holders, and returns when `until` is true.
+  using Pump = std::function<void(absl::FunctionRef<bool()> until)>;
+  void Lead(std::vector<HolderLink*> links, Pump pump = nullptr);
+  void OnReport(uint32_t holder, const HolderReport& report);  // `holder`: from 1
+  // The server goes down: waits for no holder from now on, and makes no step. A step that is being
+  // made is not published. Pushes that are not part of a published step get `why`, an error.
+  void StopWaiting(const absl::Status& why);
+  void EndHolders(int exit_code);  // sends EndJob, the last command; after StopWaiting()
   // Start: optional, in this order, before several threads use the shard.
   absl::Status Restore(const ShardCheckpoint& checkpoint);  // DATA_LOSS if its slots do not fit
   // Makes the next journaled step again. FAILED_PRECONDITION if it comes out with other bits.
@@ -94,16 +109,20 @@ class Shard final : public ParameterStore {
   absl::StatusOr<Step> Leave(SessionId session, const Results& results);  // returns the step
   void Tick();  // ends leases and waits that are over; call it every `options.tick`
   // See ParameterStore.
-  absl::StatusOr<InitializeStart> BeginInitialize(SessionId session) override;
-  absl::StatusOr<InitializeOutcome> FinishInitialize(
-      std::unique_ptr<StagedVector> parameters) override;
+  absl::StatusOr<absl::optional<InitializeOutcome>> JudgeOffer(SessionId session,
+                                                               uint32_t attempt = 0) override;
+  absl::StatusOr<InitializeStart> BeginInitialize(SessionId session, uint32_t attempt = 0) override;
+  PushId FinishInitialize(std::unique_ptr<PendingPush> parameters,
+                          InitializeCallback done) override;
+  void AbandonInitialize(std::unique_ptr<PendingPush> parameters) override;
   PushId BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
                    std::function<void()> cancel = nullptr) override;
   bool CancelPush(PushId id) override;
-  void FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) override;
+  PushId FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) override;
   void RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why,
                   PushCallback done) override;
   void AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) override;
+  bool CancelGathering(PushId id) override;
   // A pull may be answered when the shard has reached `request.min_step` and the mode lets the
   // worker continue.
   PullId Pull(const PullRequest& request, PullCallback done) override;
@@ -150,6 +169,18 @@ class Shard final : public ParameterStore {
     std::unique_ptr<PendingPush> gradient;
   };
 
+  bool leads() const { return leads_; }
+  void TellHolders(const PushName& name, const absl::StatusOr<Admission>& admission)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  void EndSessions() ABSL_LOCKS_EXCLUDED(mu_);
+  void DropPull(const PullName& name) ABSL_LOCKS_EXCLUDED(mu_);
+  void Gather(std::unique_ptr<PendingPush> push, const HaveReport& own, PushCallback done)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  void OnGathered(Arrival arrival, const HaveReport& whole) ABSL_LOCKS_EXCLUDED(mu_);
+  void OnOfferGathered(const HaveReport& whole, const InitializeCallback& done)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<InitializeOutcome> Adopt(std::unique_ptr<PendingPush> offer, uint64_t bytes)
+      ABSL_LOCKS_EXCLUDED(mu_);
   PushCallback ReportingAttachments(const PushHeader& header, PushCallback done);
   bool StartAdvancing() ABSL_LOCKS_EXCLUDED(mu_);
   void Advance() ABSL_LOCKS_EXCLUDED(mu_);
@@ -161,9 +192,12 @@ class Shard final : public ParameterStore {
       ABSL_LOCKS_EXCLUDED(mu_);
   void Accumulate(const Work& work) ABSL_LOCKS_EXCLUDED(mu_);
   void Apply(const Work& work) ABSL_LOCKS_EXCLUDED(mu_);
-  Addend Weighed(const Work& work);
+  Addend Weighed(const Work& work, bool last) ABSL_LOCKS_EXCLUDED(mu_);
   SnapshotPair MakeStep(const Work& work, uint64_t* checksum) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::optional<uint64_t> MakeOn(const StepVectors& vectors, const StepTerms& terms);
+  absl::optional<uint64_t> MakeOn(const StepVectors& vectors, const StepTerms& terms)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<StripeReport> CarryOnAll(const StepOrder& order, const StepVectors& vectors)
+      ABSL_LOCKS_EXCLUDED(mu_);
   void LeaveOut(uint64_t bad, Step step) ABSL_LOCKS_EXCLUDED(mu_);
   void AppendToJournal(const NextAction& action, uint64_t checksum) ABSL_LOCKS_EXCLUDED(mu_);
   void MakeCheckpoint() ABSL_LOCKS_EXCLUDED(mu_);
@@ -176,7 +210,10 @@ class Shard final : public ParameterStore {
   WireBytes wire_bytes_;
   Trace* const trace_;
   mutable absl::Mutex mu_;
+  bool leads_ = false;  // there are other holders
+  Pump pump_;
   Holder holder_ ABSL_GUARDED_BY(mu_);
+  HolderGroup others_ ABSL_GUARDED_BY(mu_);
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);
   bool advancing_ ABSL_GUARDED_BY(mu_) = false;
   CheckpointRequests checkpoints_ ABSL_GUARDED_BY(mu_);

@@ -11,13 +11,16 @@
 namespace sluice {
 namespace {
 
-absl::Status CheckNorm(const PendingPush& push, const Guards& guards) {
-  if (!guards.max_push_norm.has_value()) return absl::OkStatus();
-  const double norm = push.gradient().ParameterNorm();
-  if (norm <= *guards.max_push_norm) return absl::OkStatus();
+// `norm` is the gradient's, if it was measured.
+absl::Status CheckNorm(absl::optional<double> norm, const Guards& guards) {
+  if (!norm.has_value() || *norm <= *guards.max_push_norm) return absl::OkStatus();
   return MakeError(Reason::kNormTooLarge,
-                   absl::StrCat("the gradient's norm is ", norm, ", this server takes at most ",
+                   absl::StrCat("the gradient's norm is ", *norm, ", this server takes at most ",
                                 *guards.max_push_norm, "; look for the batch that caused it"));
+}
+
+PushName PushNameOf(const PushHeader& header) {
+  return {header.session, header.sequence, header.attempt};
 }
 
 }  // namespace
@@ -25,15 +28,32 @@ absl::Status CheckNorm(const PendingPush& push, const Guards& guards) {
 PushId Shard::BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
                         std::function<void()> cancel) {
   CompletingLock lock(&mu_);
-  auto admit = [start = std::move(start),
+  PushName name = header.ok() ? PushNameOf(*header) : PushName();
+  const absl::Status begun = others_.Begin(name);
+  if (!begun.ok()) name = PushName();
+  auto admit = [this, name, start = std::move(start),
                 layout = holder_.layout()](const absl::StatusOr<Admission>& admission) {
+    if (leads()) TellHolders(name, admission);
     if (!admission.ok()) return start(admission.status());
     if (admission->push == PushId()) return start(PushStart{nullptr, admission->answer});
     start(PushStart{absl::make_unique<PendingPush>(admission->push, admission->header, layout,
                                                    admission->arrived),
                     {}});
   };
+  if (!begun.ok()) {
+    return coordinator_.BeginPush(begun, std::move(admit), std::move(cancel), lock.completions());
+  }
   return coordinator_.BeginPush(header, std::move(admit), std::move(cancel), lock.completions());
+}
+
+// If the session has ended meanwhile, the holders hear of that.
+void Shard::TellHolders(const PushName& name, const absl::StatusOr<Admission>& admission) {
+  absl::MutexLock lock(&mu_);
+  if (admission.ok() && admission->push != PushId()) {
+    others_.Admit(admission->push, name, options_.guards.max_push_norm.has_value());
+  } else {
+    others_.Pass(name);
+  }
 }
 
 bool Shard::CancelPush(PushId id) {
@@ -41,19 +61,72 @@ bool Shard::CancelPush(PushId id) {
   return coordinator_.CancelPush(id);
 }
 
-void Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
+PushId Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
   const absl::Status complete = push->gradient().CheckComplete();
   push->Seal();
+  const PushId gathers = leads() ? push->id() : PushId();
   PushCallback answer = ReportingAttachments(push->header(), std::move(done));
+  HaveReport own = {push->id(), complete, absl::nullopt, push->gradient().bytes()};
   if (!options_.guards.max_push_norm.has_value() || !complete.ok()) {
-    return Queue(std::move(push), complete, std::move(answer));
+    Gather(std::move(push), own, std::move(answer));
+    return gathers;
   }
   const auto shared = std::make_shared<std::unique_ptr<PendingPush>>(std::move(push));
-  const auto check_norm = [this, shared, answer = std::move(answer)] {
-    const absl::Status fits = CheckNorm(**shared, options_.guards);
-    Queue(std::move(*shared), fits, answer);
+  auto measure = [this, shared, own, answer = std::move(answer)]() mutable {
+    own.norm = (*shared)->gradient().ParameterNorm();
+    Gather(std::move(*shared), own, answer);
   };
-  IsLarge() ? executors_.arrivals->Run(check_norm) : check_norm();
+  IsLarge() ? executors_.arrivals->Run(measure) : measure();
+  return gathers;
+}
+
+// The part of this server is here, or refused.
+void Shard::Gather(std::unique_ptr<PendingPush> push, const HaveReport& own, PushCallback done) {
+  if (!leads()) {
+    const absl::Status refused =
+        own.refused.ok() ? CheckNorm(own.norm, options_.guards) : own.refused;
+    return Queue(std::move(push), refused, std::move(done));
+  }
+  const Arrival arrival = {push->id(), push->header(), own.bytes, std::move(done), {}};
+  if (!own.refused.ok()) push = nullptr;
+  const auto gathered = [this, arrival](const HaveReport& whole) { OnGathered(arrival, whole); };
+  CompletingLock lock(&mu_);
+  if (push != nullptr) holder_.Keep(std::move(push));
+  others_.FinishOwn(own, gathered, lock.completions());
+}
+
+void Shard::OnGathered(Arrival arrival, const HaveReport& whole) {
+  arrival.bytes = whole.bytes;
+  arrival.refused = whole.refused.ok() ? CheckNorm(whole.norm, options_.guards) : whole.refused;
+  std::unique_ptr<PendingPush> refused;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!arrival.refused.ok()) {
+      refused = holder_.Drop(arrival.push);
+      others_.Drop(arrival.push);
+    }
+    coordinator_.Queue(std::move(arrival));
+  }
+  refused = nullptr;  // its memory is free before others are told
+  Advance();
+}
+
+bool Shard::CancelGathering(PushId id) {
+  std::unique_ptr<PendingPush> own;
+  Completions completions;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!others_.Cancel(id)) return false;
+    own = holder_.Drop(id);
+    const bool offer = own->header().sequence == Sequence();
+    if (!offer) {
+      coordinator_.AbandonPush(own->header().session, own->gradient().bytes(), Abandoned::kAborted,
+                               &completions);
+    }
+  }
+  own = nullptr;
+  completions.Run();
+  return true;
 }
 
 // Attachments are reported once: a repeated push has another disposition. A push is answered when
@@ -75,7 +148,8 @@ PushCallback Shard::ReportingAttachments(const PushHeader& header, PushCallback 
 
 void Shard::RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why,
                        PushCallback done) {
-  Queue(std::move(push), why, std::move(done));
+  const HaveReport own = {push->id(), why, absl::nullopt, push->gradient().bytes()};
+  Gather(std::move(push), own, std::move(done));
 }
 
 void Shard::Queue(std::unique_ptr<PendingPush> push, const absl::Status& refused,
@@ -93,6 +167,7 @@ void Shard::Queue(std::unique_ptr<PendingPush> push, const absl::Status& refused
 
 void Shard::AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) {
   CompletingLock lock(&mu_);
+  others_.Drop(push->id());
   coordinator_.AbandonPush(push->header().session, push->gradient().bytes(), why,
                            lock.completions());
 }

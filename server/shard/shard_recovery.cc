@@ -19,11 +19,16 @@ absl::Status MadeOtherBits(const StepRecord& record, uint64_t checksum) {
       absl::Hex(checksum, absl::kZeroPad16), ", so it is another build or another processor"));
 }
 
+absl::Status NoCheckpoints() {
+  return absl::UnimplementedError("a job of several servers takes and restores no checkpoints");
+}
+
 }  // namespace
 
 // ---- Recovery ----
 
 absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
+  if (leads()) return NoCheckpoints();
   absl::MutexLock lock(&mu_);
   OpenModel(checkpoint.layout, checkpoint.optimizer);
   const absl::Status restored = RestoreSlots(checkpoint.slots, *stripe_, *parallel_);
@@ -119,7 +124,7 @@ void Shard::TakeCheckpoint(CheckpointCallback taken) {
   absl::Status wanted;
   {
     absl::MutexLock lock(&mu_);
-    wanted = coordinator_.RequestCheckpoint();
+    wanted = leads() ? NoCheckpoints() : coordinator_.RequestCheckpoint();
     if (wanted.ok()) checkpoints_.Add(taken);
   }
   if (!wanted.ok()) {

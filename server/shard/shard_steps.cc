@@ -30,6 +30,7 @@ absl::Status WouldNotBeFinite(const Layout& layout, uint64_t element, Step step,
 // may return, because that one clears advancing_ only under the lock in which it saw that no work
 // is due. Therefore also at most one task of executors_.steps waits or runs.
 void Shard::Advance() {
+  EndSessions();
   if (!StartAdvancing()) return;
   Work first = DecideNext();
   if (first.action.idle()) return;
@@ -45,9 +46,16 @@ Shard::Work Shard::DecideNext() {
   std::vector<std::unique_ptr<PendingPush>> dropped;
   {
     absl::MutexLock lock(&mu_);
-    work.action = coordinator_.DecideNext(&completions);
+    if (others_.stopped()) {
+      coordinator_.FailPushes(others_.why_stopped(), &completions);
+    } else {
+      work.action = coordinator_.DecideNext(&completions);
+    }
     if (work.action.idle()) advancing_ = false;
-    for (const PushId push : work.action.dropped) dropped.push_back(holder_.Drop(push));
+    for (const PushId push : work.action.dropped) {
+      dropped.push_back(holder_.Drop(push));
+      others_.Drop(push);
+    }
     if (work.action.contribution.has_value()) {
       work.gradient = holder_.Take(work.action.contribution->push);
     }
@@ -78,6 +86,7 @@ void Shard::Do(Work work) {
 
 // Whether a step takes longer than another thread takes to wake up. The listener writes a file.
 bool Shard::IsLarge() const {
+  if (leads()) return true;
   const std::shared_ptr<const Layout> model = layout();
   return step_listener_ != nullptr || (model != nullptr && model->size() > kPartElements);
 }
@@ -93,17 +102,23 @@ void Shard::Accumulate(const Work& work) {
   {
     const TraceSpan span(trace_, kStepsRow, "add");
     stopwatch_.Begin();
-    stripe_->Add(Weighed(work));
+    stripe_->Add(Weighed(work, /*last=*/false));
     stopwatch_.OnAccumulated();
   }
   CompletingLock lock(&mu_);
   coordinator_.OnAccumulated(*work.action.contribution, lock.completions());
 }
 
-Addend Shard::Weighed(const Work& work) {
+// Counts the gradient, and tells the other holders to add it too.
+Addend Shard::Weighed(const Work& work, bool last) {
   const Contribution& contribution = *work.action.contribution;
-  return {&work.gradient->gradient(),
-          director_->Count(contribution.header.samples, contribution.staleness, work.action.terms)};
+  const GradientWeight weight =
+      director_->Count(contribution.header.samples, contribution.staleness, work.action.terms);
+  if (leads()) {
+    absl::MutexLock lock(&mu_);
+    others_.Add(contribution.push, weight, last);
+  }
+  return {&work.gradient->gradient(), weight};
 }
 
 void Shard::Apply(const Work& work) {
@@ -116,6 +131,8 @@ void Shard::Apply(const Work& work) {
   stripe_->Clear();
   if (step_listener_) step_listener_(step.next->step);
   CompletingLock lock(&mu_);  // step.current may be freed, after that
+  if (others_.stopped()) return;
+  others_.Send(PublishStep());
   if (work.action.contribution.has_value()) {
     coordinator_.OnAccumulated(*work.action.contribution, lock.completions());
   }
@@ -139,7 +156,7 @@ SnapshotPair Shard::MakeStep(const Work& work, uint64_t* checksum) {
     };
   }
   if (work.gradient != nullptr) {
-    const Addend last = Weighed(work);
+    const Addend last = Weighed(work, /*last=*/true);
     // The journal takes the whole sum.
     journal_ != nullptr ? stripe_->Add(last) : stripe_->Keep(last);
   }
@@ -153,9 +170,28 @@ SnapshotPair Shard::MakeStep(const Work& work, uint64_t* checksum) {
 }
 
 absl::optional<uint64_t> Shard::MakeOn(const StepVectors& vectors, const StepTerms& terms) {
-  return director_->Make(terms, [&](const StepOrder& order) {
-    return std::vector<StripeReport>{stripe_->Carry(order, vectors)};
-  });
+  return director_->Make(terms, [&](const StepOrder& order) { return CarryOnAll(order, vectors); });
+}
+
+std::vector<StripeReport> Shard::CarryOnAll(const StepOrder& order, const StepVectors& vectors) {
+  if (!leads()) return {stripe_->Carry(order, vectors)};
+  {
+    absl::MutexLock lock(&mu_);
+    others_.Order(order, clock_.Now());
+  }
+  const StripeReport own = stripe_->Carry(order, vectors);
+  {
+    absl::MutexLock lock(&mu_);
+    others_.OnReport(0, own);
+  }
+  const auto may_go_on = [this] {
+    absl::MutexLock lock(&mu_);
+    return others_.MayGoOn();
+  };
+  if (pump_ != nullptr) pump_(may_go_on);
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(&others_, &HolderGroup::MayGoOn));
+  return others_.TakeCarried();
 }
 
 // The gradients of `step` would have made element `bad` NaN or infinite.

@@ -73,6 +73,12 @@ struct StepState {
   std::vector<AwaitedWorker> awaited;    // the first kNames
 };
 
+// Another server that the current step waits for.
+struct AwaitedHolder {
+  uint32_t server = 0;  // its index
+  absl::Time since;     // when the order was given that it has not carried out
+};
+
 struct ShardStatus {
   std::string job_id;
   Incarnation incarnation;
@@ -95,6 +101,8 @@ struct ShardStatus {
   StalenessHistogram staleness;
   TrafficCounters traffic;
   InFlightStatus in_flight;
+  uint32_t servers = 1;
+  absl::optional<AwaitedHolder> awaited_holder;
   bool journal_stopped = false;  // pushes are refused, because it cannot be written
   uint32_t tensors = 0;
   uint64_t elements = 0;

@@ -18,6 +18,7 @@
 #include "server/shard/shard.h"
 #include "tests/simulation/dice.h"
 #include "tests/testing/fake_clock.h"
+#include "tests/testing/shard/finish_offer.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {
@@ -43,7 +44,7 @@ class Race {
     }
     auto first = shard_.BeginInitialize(workers_[0].welcome.session).value();
     EXPECT_TRUE(first.parameters->Add(ChunkOf(0, Values{0})).ok());
-    EXPECT_TRUE(shard_.FinishInitialize(std::move(first.parameters)).ok());
+    EXPECT_TRUE(FinishOffer(shard_, std::move(first.parameters)).ok());
   }
 
   StalenessHistogram Run(int pushes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/error.h"
+#include "tests/testing/shard/finish_offer.h"
 
 namespace sluice {
 namespace {
@@ -149,7 +150,7 @@ void World::Initialize(SessionId session, const Values& parameters) {
     if (start->parameters != nullptr && ok()) {
       oracle_->Initialize(parameters);
       start->parameters->Add(ChunkOf(0, parameters)).IgnoreError();
-      ExpectReason(shard_->FinishInitialize(std::move(start->parameters)).status(), Reason::kNone);
+      ExpectReason(FinishOffer(*shard_, std::move(start->parameters)).status(), Reason::kNone);
     }
   }
   End();

@@ -15,6 +15,7 @@
 #include "sluice/v1/parameter_server.pb.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/testing/buffers.h"
+#include "tests/testing/shard/finish_offer.h"
 
 namespace sluice {
 namespace {
@@ -121,7 +122,7 @@ void CallServer::Initialize(const std::string& header, const std::string& chunk)
   const absl::Status added = start->parameters->Add(*std::move(decoded), nullptr, &transforms_);
   CheckRefused(added);
   if (!added.ok()) return;
-  const auto outcome = shard_->FinishInitialize(std::move(start->parameters));
+  const auto outcome = FinishOffer(*shard_, std::move(start->parameters));
   CheckRefused(outcome.status());
   if (outcome.ok() && journals_) TakeCheckpoint();
   Check();

@@ -23,7 +23,7 @@ class PullQueueTest : public ::testing::Test {
   }
 
   // The snapshot of the step that the queue names, as a holder attaches it.
-  static PullResult Release(PullId /*pull*/, const PullHeader& header) {
+  static PullResult Release(const PullRequest& /*pull*/, const PullHeader& header) {
     if (header.not_modified) return {header, nullptr};
     auto snapshot = std::make_shared<Snapshot>();
     snapshot->step = header.step;

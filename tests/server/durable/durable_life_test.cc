@@ -19,6 +19,7 @@
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/process/record_sheet.h"
 #include "tests/testing/seed.h"
+#include "tests/testing/shard/finish_offer.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -94,7 +95,7 @@ class Story {
       auto start = shard.BeginInitialize(welcome->session);
       ASSERT_THAT(start, IsOk());
       ASSERT_THAT(start->parameters->Add(ChunkOf(0, Values(kPushes))), IsOk());
-      ASSERT_THAT(shard.FinishInitialize(std::move(start->parameters)), IsOk());
+      ASSERT_THAT(FinishOffer(shard, std::move(start->parameters)), IsOk());
     }
     // The push that is not answered yet is repeated.
     for (; next_ <= kPushes; ++next_) {

@@ -16,6 +16,7 @@
 #include "server/rpc/snapshot_chunks.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/server/server_world.h"
+#include "tests/testing/shard/finish_offer.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -218,7 +219,7 @@ class HostilePullsTest : public ::testing::Test {
     for (int i = 0; i < 8; ++i) EXPECT_THAT(world_.Join(absl::StrCat("w", i)), IsOk());
     auto start = world_.shard().BeginInitialize(SessionId(world_.session("w0")));
     EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, 10))), IsOk());
-    EXPECT_THAT(world_.shard().FinishInitialize(std::move(start->parameters)), IsOk());
+    EXPECT_THAT(FinishOffer(world_.shard(), std::move(start->parameters)), IsOk());
     snapshots_.push_back(world_.shard().snapshot());
   }
 
@@ -307,7 +308,7 @@ TEST(HostileInconsistentPullsTest, KeepNoStep) {
   ASSERT_THAT(world.Join("a"), IsOk());
   auto start = world.shard().BeginInitialize(SessionId(world.session("a")));
   EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, 10))), IsOk());
-  EXPECT_THAT(world.shard().FinishInitialize(std::move(start->parameters)), IsOk());
+  EXPECT_THAT(FinishOffer(world.shard(), std::move(start->parameters)), IsOk());
   StalledPull pull(world, world.session("a"));
   EXPECT_EQ(pull.Step(), 0u);
   const std::weak_ptr<const Snapshot> first = world.shard().snapshot();

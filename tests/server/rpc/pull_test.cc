@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/server/trained_server_test.h"
+#include "tests/testing/shard/finish_offer.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -94,7 +95,7 @@ TEST(GrpcEncodedPullTest, NamesTheStepOfItsChunksThoughALaterPullHadThemEncoded)
   auto start = world.shard().BeginInitialize(SessionId(world.session("a")));
   ASSERT_THAT(start, IsOk());
   EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, 10))), IsOk());
-  EXPECT_THAT(world.shard().FinishInitialize(std::move(start->parameters)), IsOk());
+  EXPECT_THAT(FinishOffer(world.shard(), std::move(start->parameters)), IsOk());
   waiting.join();
   EXPECT_EQ(earlier, later);
 }
@@ -265,7 +266,7 @@ class GrpcSlowPullTest : public ::testing::Test {
   static void Initialize(ServerWorld& world) {
     auto start = world.shard().BeginInitialize(SessionId(world.session("a")));
     EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, 10))), IsOk());
-    EXPECT_THAT(world.shard().FinishInitialize(std::move(start->parameters)), IsOk());
+    EXPECT_THAT(FinishOffer(world.shard(), std::move(start->parameters)), IsOk());
   }
   static void PushOnes(ServerWorld& world) {
     world.shard().BeginPush(

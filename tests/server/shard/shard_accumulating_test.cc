@@ -8,6 +8,7 @@
 #include "server/shard/shard.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/finish_offer.h"
 #include "tests/testing/shard/shard_client.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
@@ -47,7 +48,7 @@ TEST(ShardAccumulatingTest, NobodyGoesOnWhileTheGradientIsStillRead) {
   TensorChunk chunk;
   chunk.pieces.push_back(AsPiece({&zero, 1}));
   ASSERT_THAT(offer->parameters->Add(chunk), IsOk());
-  ASSERT_THAT(shard.FinishInitialize(std::move(offer->parameters)), IsOk());
+  ASSERT_THAT(FinishOffer(shard, std::move(offer->parameters)), IsOk());
 
   PullRequest go_on;
   go_on.session = welcome->session;

@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "server/shard/shard.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/finish_offer.h"
 #include "tests/testing/shard/shard_client.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
@@ -327,7 +328,7 @@ TEST(ShardConcurrencyTest, OneOfManyOffersOfParametersWins) {
       auto start = world.shard().BeginInitialize(world.session(Name(thread)));
       if (start->parameters == nullptr) return;
       EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, thread))), IsOk());
-      if (!world.shard().FinishInitialize(std::move(start->parameters))->accepted) return;
+      if (!FinishOffer(world.shard(), std::move(start->parameters))->accepted) return;
       ++winners;
       winner = thread;
     });

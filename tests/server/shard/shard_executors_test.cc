@@ -16,6 +16,7 @@
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/held_executor.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/finish_offer.h"
 #include "tests/testing/shard/shard_client.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
@@ -64,7 +65,7 @@ class ShardExecutorsTest : public ::testing::Test {
     auto offer = shard_->BeginInitialize(welcome->session);
     EXPECT_THAT(offer, IsOk());
     EXPECT_THAT(offer->parameters->Add(ChunkOf(0, Values(elements_, 0))), IsOk());
-    EXPECT_THAT(shard_->FinishInitialize(std::move(offer->parameters)), IsOk());
+    EXPECT_THAT(FinishOffer(*shard_, std::move(offer->parameters)), IsOk());
     session_ = welcome->session;
     for (HeldExecutor* const held : {steps_, arrivals_, hooks_}) {
       if (held != nullptr) held->Hold();

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "server/shard/shard.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/finish_offer.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
 
@@ -56,8 +57,8 @@ TEST(InitializeTest, OfTwoConcurrentOffersTheFirstWholeOneWins) {
   auto of_b = std::move(world.shard().BeginInitialize(world.session("b"))->parameters);
   ASSERT_THAT(of_a->Add(ChunkOf(0, {1, 1, 1})), IsOk());
   ASSERT_THAT(of_b->Add(ChunkOf(0, {2, 2, 2})), IsOk());
-  EXPECT_THAT(world.shard().FinishInitialize(std::move(of_b)), Initialized(true, 0));
-  EXPECT_THAT(world.shard().FinishInitialize(std::move(of_a)), Initialized(false, 0));
+  EXPECT_THAT(FinishOffer(world.shard(), std::move(of_b)), Initialized(true, 0));
+  EXPECT_THAT(FinishOffer(world.shard(), std::move(of_a)), Initialized(false, 0));
   EXPECT_THAT(world.Parameters(), ElementsAre(2, 2, 2));
 }
 
@@ -68,7 +69,7 @@ TEST(InitializeTest, ALateOfferLeavesTheStepsThatWereTaken) {
   ASSERT_THAT(late->Add(ChunkOf(0, {9, 9, 9})), IsOk());
   ASSERT_THAT(world.Initialize({0, 0, 0}), IsOk());
   ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
-  EXPECT_THAT(world.shard().FinishInitialize(std::move(late)), Initialized(false, 1));
+  EXPECT_THAT(FinishOffer(world.shard(), std::move(late)), Initialized(false, 1));
   EXPECT_THAT(world.Parameters(), ElementsAre(-1, -1, -1));
 }
 

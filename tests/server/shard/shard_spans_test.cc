@@ -13,6 +13,7 @@
 #include "server/shard/shard.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/finish_offer.h"
 #include "tests/testing/shard/shard_client.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
@@ -115,7 +116,7 @@ TEST_F(ShardSpansTest, AccumulatingIsTheSumOfAllGradientsButTheLast) {
   }
   auto offer = shard.BeginInitialize(shard.Sessions()[0].session);
   EXPECT_THAT(offer->parameters->Add(ChunkOf(0, {0, 0, 0})), IsOk());
-  EXPECT_THAT(shard.FinishInitialize(std::move(offer->parameters)), IsOk());
+  EXPECT_THAT(FinishOffer(shard, std::move(offer->parameters)), IsOk());
   for (ShardClient& worker : workers) worker.Push(0, 1);
   // The step first measures the norm, and then writes.
   EXPECT_THAT(Take(), ElementsAre("wait 2", "accumulate 2", "apply 2", "publish 0", "step 4"));

@@ -9,6 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/encoding/transforms/builtin_transforms.h"
+#include "tests/testing/shard/finish_offer.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {
@@ -121,7 +122,7 @@ absl::StatusOr<InitializeOutcome> ShardConnection::Initialize(SessionId session,
   if (start->parameters == nullptr) return start->answer;
   const absl::Status added = start->parameters->Add(ChunkOf(0, parameters));
   if (!added.ok()) return added;
-  return shard_->FinishInitialize(std::move(start->parameters));
+  return FinishOffer(*shard_, std::move(start->parameters));
 }
 
 // A push into the shard, which may tell of it when this is gone.

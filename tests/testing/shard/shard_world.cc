@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/testing/outcome.h"
+#include "tests/testing/shard/finish_offer.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -156,7 +157,7 @@ absl::StatusOr<InitializeOutcome> ShardWorld::Initialize(const Values& parameter
   if (start->parameters == nullptr) return start->answer;
   const absl::Status added = start->parameters->Add(ChunkOf(0, parameters));
   if (!added.ok()) return added;
-  return shard_.FinishInitialize(std::move(start->parameters));
+  return FinishOffer(shard_, std::move(start->parameters));
 }
 
 PushHeader ShardWorld::NextHeader(const std::string& name, uint64_t step) {

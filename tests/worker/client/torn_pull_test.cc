@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/server/connect.h"
+#include "tests/testing/shard/finish_offer.h"
 #include "tests/testing/shard/shard_connection.h"
 #include "tests/testing/shard/shard_world.h"
 #include "tests/testing/status.h"
@@ -148,7 +149,7 @@ TEST_F(TornPullTest, TakesTheParametersThatAnotherWorkerOffersToSuchAServer) {
     ASSERT_THAT(start, IsOk());
     ASSERT_NE(start->parameters, nullptr) << "a mixture was offered";
     ASSERT_THAT(start->parameters->Add(ChunkOf(0, Values({4, 5, 6}))), IsOk());
-    ASSERT_THAT(other_.shard().FinishInitialize(std::move(start->parameters)), IsOk());
+    ASSERT_THAT(FinishOffer(other_.shard(), std::move(start->parameters)), IsOk());
   });
   EXPECT_THAT(Push({1, 2, 3}), Round(0, Disposition::kStaleDropped));
   offering.join();

@@ -136,7 +136,10 @@ absl::Status VirtualRun::Initialize() {
   const absl::Status added =
       start->parameters->Add(WholeChunk(Share(workload_.first_parameters())));
   if (!added.ok()) return added;
-  return shard_.FinishInitialize(std::move(start->parameters)).status();
+  absl::Status initialized;
+  shard_.FinishInitialize(std::move(start->parameters),
+                          [&](const auto& outcome) { initialized = outcome.status(); });
+  return initialized;
 }
 
 absl::Status VirtualRun::Play() {

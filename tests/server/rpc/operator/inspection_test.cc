@@ -19,6 +19,7 @@
 #include "tests/testing/json.h"
 #include "tests/testing/server/reflection_client.h"
 #include "tests/testing/server/server_world.h"
+#include "tests/testing/shard/finish_offer.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -167,7 +168,7 @@ Layout LargeLayout() {
 float ElementAt(uint64_t index) { return static_cast<float>(index % 7) - 2; }
 
 // Stages ElementAt() of the whole vector.
-void StageLargeModel(StagedVector& vector) {
+void StageLargeModel(PendingPush& vector) {
   for (uint64_t offset = 0; offset < kElements; offset += kChunkElements) {
     Values elements(std::min(kChunkElements, kElements - offset));
     for (uint64_t i = 0; i < elements.size(); ++i) elements[i] = ElementAt(offset + i);
@@ -185,7 +186,7 @@ class LargeModelTest : public ::testing::Test {
     auto start = world_->shard().BeginInitialize(session);
     ASSERT_THAT(start, IsOk());
     StageLargeModel(*start->parameters);
-    ASSERT_THAT(world_->shard().FinishInitialize(std::move(start->parameters)), IsOk());
+    ASSERT_THAT(FinishOffer(world_->shard(), std::move(start->parameters)), IsOk());
   }
   static void TearDownTestSuite() {
     delete world_;

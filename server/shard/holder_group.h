@@ -1,0 +1,130 @@
+// The holders on the other servers of a job, for its sequencer: sends each command to all of them,
+// and gathers what they report with what the holder on the sequencer's own server does.
+// holder_commands.h has the protocol.
+//
+// A push, or an offer of parameters, is here from Admit() until Add(), TakeParameters(), Drop() or
+// Cancel(). It is whole when all holders have their parts. It ends early when one has refused its
+// part, and when its session ends.
+
+#ifndef SLUICE_SERVER_SHARD_HOLDER_GROUP_H_
+#define SLUICE_SERVER_SHARD_HOLDER_GROUP_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "server/holder/gathered_reports.h"
+#include "server/holder/holder_commands.h"
+#include "server/holder/holder_link.h"
+#include "server/state/completions.h"
+#include "server/state/shard_status.h"
+
+namespace sluice {
+
+// Externally synchronized; Shard owns it. Holder 0 is the one on this server. Without links,
+// methods that send do nothing.
+class HolderGroup {
+ public:
+  // Gets the report on the whole push, as GatheredReports makes it. If the push ended early, this
+  // is the report of holder 0, or the one with the error.
+  using GatheredCallback = std::function<void(const HaveReport&)>;
+
+  HolderGroup() : reports_(1) {}
+
+  // Link i leads to holder i + 1. Before all other methods. The links outlive the group.
+  void Lead(std::vector<HolderLink*> links);
+  uint32_t holders() const { return static_cast<uint32_t>(links_.size()) + 1; }
+  void Send(const HolderCommand& command);
+
+  // ---- Sessions. All others are ignored, also in names: they have ended, or never joined.
+
+  void Open(SessionId session);
+  // Tells the holders which sessions have ended. `ended` is how many have, in all. The pushes that
+  // are whole may still count. The others end, and their callbacks are called.
+  void EndSessions(uint64_t ended, absl::FunctionRef<bool(SessionId)> is_alive,
+                   Completions* completions);
+
+  // ---- Pushes, and offers of parameters, which have the sequence 0.
+
+  // A header has come. BAD_ARGUMENT if its attempt is not higher than those before it.
+  absl::Status Begin(const PushName& name);
+  void Admit(PushId push, const PushName& name, bool measures_norm);
+  // The push is answered without its payload.
+  void Pass(const PushName& name);
+  // Holder 0 has its part, or has refused it. `whole` is called once, unless Cancel() is. It is
+  // called also if the session has ended.
+  void FinishOwn(const HaveReport& own, GatheredCallback whole, Completions* completions);
+  void OnReport(uint32_t holder, const HaveReport& report, Completions* completions);
+  // Forgets a push of which holder 0 has its part, and another one does not. False if it is not
+  // such a push: then `whole` was called, or is about to be, or FinishOwn() was not called.
+  bool Cancel(PushId push);
+  // Nothing happens if the push is not here.
+  void Drop(PushId push);
+  void Add(PushId push, const GradientWeight& weight, bool last);
+  void TakeParameters(PushId push, Step step);
+
+  // ---- Pulls
+
+  // Drops the earlier pulls of the session. BAD_ARGUMENT if its number is not higher than theirs.
+  absl::Status BeginPull(const PullName& pull);
+  void Release(const PullName& pull, const PullHeader& header);
+  void DropPull(const PullName& pull);
+
+  // ---- Steps
+
+  // Gives an order, at the time `now`.
+  void Order(const StepOrder& order, absl::Time now);
+  // Nothing happens if no order was given.
+  void OnReport(uint32_t holder, const StripeReport& report);
+  // Whether all holders have carried it out; also after Stop().
+  bool MayGoOn() const { return carried_.has_value() || stopped(); }
+  // Their reports, in order; after Stop() none.
+  std::vector<StripeReport> TakeCarried();
+
+  // Waits for no holder from now on. Ends all pushes that are not whole with `why`, an error.
+  void Stop(const absl::Status& why, Completions* completions);
+  bool stopped() const { return !stopped_.ok(); }
+  const absl::Status& why_stopped() const { return stopped_; }
+  // Sends the last command.
+  void End(int exit_code);
+
+  void Describe(ShardStatus* status) const;
+
+ private:
+  struct Push {
+    PushName name;
+    HaveReport own;             // once `gathered` is there
+    GatheredCallback gathered;  // null before FinishOwn()
+    absl::optional<HaveReport> whole;
+  };
+  struct Session {
+    uint32_t attempt = 0;  // the latest
+    uint64_t pull = 0;     // the latest
+  };
+  using Pushes = std::map<PushId, Push>;
+
+  void EndSession(SessionId session, Completions* completions);
+  // Calls back if holder 0 has ended its part. Forgets the push if it was refused.
+  void Tell(Pushes::iterator push, Completions* completions);
+  Pushes::iterator EndEarly(Pushes::iterator push, const absl::Status& why,
+                            Completions* completions);
+
+  std::vector<HolderLink*> links_;
+  GatheredReports reports_;
+  std::map<SessionId, Session> sessions_;  // the open ones
+  uint64_t ended_ = 0;
+  Pushes pushes_;
+  absl::optional<absl::Time> ordered_;  // when the order was given that is not carried out
+  absl::optional<std::vector<StripeReport>> carried_;
+  absl::Status stopped_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_SHARD_HOLDER_GROUP_H_

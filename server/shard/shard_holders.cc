@@ -1,0 +1,49 @@
+// The part of Shard that leads the holders on other servers.
+
+#include <utility>
+#include <variant>
+
+#include "server/shard/shard.h"
+
+namespace sluice {
+
+void Shard::Lead(std::vector<HolderLink*> links, Pump pump) {
+  absl::MutexLock lock(&mu_);
+  leads_ = !links.empty();
+  pump_ = std::move(pump);
+  others_.Lead(std::move(links));
+}
+
+void Shard::OnReport(uint32_t holder, const HolderReport& report) {
+  CompletingLock lock(&mu_);
+  if (const auto* const have = std::get_if<HaveReport>(&report)) {
+    others_.OnReport(holder, *have, lock.completions());
+  } else if (const auto* const carried = std::get_if<StripeReport>(&report)) {
+    others_.OnReport(holder, *carried);
+  }
+}
+
+// Sessions end in many ways, each of which is followed by Advance().
+void Shard::EndSessions() {
+  if (!leads()) return;
+  CompletingLock lock(&mu_);
+  const SessionTable& sessions = coordinator_.roster().sessions();
+  others_.EndSessions(
+      sessions.ended(), [&](SessionId session) { return sessions.IsAlive(session); },
+      lock.completions());
+}
+
+void Shard::StopWaiting(const absl::Status& why) {
+  {
+    CompletingLock lock(&mu_);
+    others_.Stop(why, lock.completions());
+  }
+  Advance();
+}
+
+void Shard::EndHolders(int exit_code) {
+  absl::MutexLock lock(&mu_);
+  others_.End(exit_code);
+}
+
+}  // namespace sluice
