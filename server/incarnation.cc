@@ -5,22 +5,45 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/random.h"
 #include "common/base/thread_pool.h"
+#include "server/admission/draining.h"
 #include "server/durable/recovery.h"
 #include "server/durable/save_checkpoint.h"
 
 namespace sluice {
 
+namespace {
+
+std::unique_ptr<HolderLinks> MakeHolderLinks(const ServerOptions& options) {
+  if (options.servers == 1) return nullptr;
+  return std::make_unique<HolderLinks>(HolderLinksOptions{options.shard.job_id, options.servers,
+                                                          options.shard.incarnation, RandomNonce()},
+                                       RealClock());
+}
+
+}  // namespace
+
 ServerIncarnation::ServerIncarnation(const ServerOptions& options,
                                      std::unique_ptr<DurableDirectory> durable, Trace* trace)
-    : shard_(
+    : holders_(MakeHolderLinks(options)),
+      shard_(
           options.shard, RealClock(),
           [this](const JobEvent& event) {
             if (event.kind == JobEvent::Kind::kDeserted) deserted_ = true;
             if (event.kind == JobEvent::Kind::kDraining) drained_ = true;
           },
           std::make_unique<ThreadPool>(options.threads), trace, Executors::OnThreads()),
-      durable_(std::move(durable)) {}
+      durable_(std::move(durable)) {
+  if (holders_ == nullptr) return;
+  shard_.Lead(holders_->links());
+  holders_->Listen(
+      [this](uint32_t holder, const HolderReport& report) { shard_.OnReport(holder, report); },
+      [this](const std::string& why) {
+        absl::MutexLock lock(&mu_);
+        if (lost_holder_.empty()) lost_holder_ = why;
+      });
+}
 
 ServerIncarnation::~ServerIncarnation() {
   grpc_server_ = nullptr;
@@ -84,17 +107,35 @@ absl::Status ServerIncarnation::ContinueFrom(const ShardStatus& left) {
 }
 
 absl::Status ServerIncarnation::Listen(const ServerOptions& options) {
-  auto door = StartGrpcServer({*options.listen, options.token, options.credentials, options.limits,
-                               options.transforms, options.shard.expected_workers},
-                              shard_, durable_.get());
+  auto door =
+      StartGrpcServer({*options.listen, options.token, options.credentials, options.limits,
+                       options.transforms, options.advertised_host, options.shard.expected_workers},
+                      shard_, durable_.get(), holders_.get());
   if (!door.ok()) return door.status();
   grpc_server_ = *std::move(door);
   return absl::OkStatus();
 }
 
+void ServerIncarnation::Tick() {
+  shard_.Tick();
+  if (holders_ != nullptr) holders_->Tick();
+}
+
+std::string ServerIncarnation::lost_holder() const {
+  absl::MutexLock lock(&mu_);
+  return lost_holder_;
+}
+
+void ServerIncarnation::EndHolders(int exit_code) {
+  if (holders_ == nullptr) return;
+  shard_.StopWaiting(DrainingError());
+  shard_.EndHolders(exit_code);
+}
+
 void ServerIncarnation::Shutdown(const absl::Status& why, absl::Duration grace) {
   if (durable_ != nullptr) durable_->FlushJournal();
   shard_.FailHeldAnswers(why);
+  if (holders_ != nullptr) holders_->Close(absl::UnavailableError("the first server has ended"));
   grpc_server_->Shutdown(grace);
   shard_.executors().Drain();  // a push that was cancelled may have completed a step
 }

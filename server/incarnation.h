@@ -6,14 +6,18 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/net/address.h"
 #include "common/trace/trace.h"
 #include "server/durable/directory.h"
 #include "server/rpc/server.h"
+#include "server/rpc/servers/holder_links.h"
 #include "server/server_options.h"
 #include "server/shard/shard.h"
 
@@ -43,6 +47,17 @@ class ServerIncarnation {
   // that they have begun.
   void Shutdown(const absl::Status& why, absl::Duration grace);
 
+  // Ends leases and waits that are over. Call it every `options.shard.tick`.
+  void Tick();
+
+  // With several servers. Why one of the others is lost for good; empty: none is.
+  std::string lost_holder() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Makes no step from now on, and tells the other servers that the job is over: that they end with
+  // that code. Once, before Shutdown().
+  void EndHolders(int exit_code);
+  // Whether those that are connected have heard it.
+  bool HoldersHaveEnded() const { return holders_ == nullptr || holders_->AllTaken(); }
+
   // Whether training is over and all workers and observers have gone.
   bool deserted() const { return deserted_; }
   // Whether Drain() or a divergence has ended the job.
@@ -63,6 +78,10 @@ class ServerIncarnation {
 
   std::atomic<bool> deserted_{false};
   std::atomic<bool> drained_{false};
+  mutable absl::Mutex mu_;
+  std::string lost_holder_ ABSL_GUARDED_BY(mu_);
+  // Null if there is one server.
+  const std::unique_ptr<HolderLinks> holders_;
   Shard shard_;
   // Or null. It tells the shard which steps are durable. It outlives grpc_server_, whose callers
   // wait for checkpoints.

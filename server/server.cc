@@ -1,28 +1,29 @@
 #include "server/server.h"
 
 #include <glog/logging.h>
-#include <signal.h>
+#include <string.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/base/error.h"
 #include "common/base/random.h"
 #include "server/admission/draining.h"
 #include "server/closing_table.h"
 #include "server/durable/save_checkpoint.h"
 #include "server/policy/mode_options.h"
+#include "server/private_socket.h"
 #include "server/rpc/access/rpc_limits.h"
 #include "server/rpc/listening/open_files.h"
+#include "server/stop_signals.h"
 
 namespace sluice {
 namespace {
 
-// How often leases are checked, and so how late they may end.
-constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr int kNotRestored = 1;
+constexpr int kHolderLost = 1;
 constexpr int kEveryWorkerLost = 3;
 constexpr int kUnbalancedCounters = 4;
 constexpr int kNotSaved = 5;
@@ -34,21 +35,6 @@ constexpr uint64_t kSuspiciousSteps = 10;
 constexpr int kMostReturns = 3;
 // How long calls that are under way may take to end before it goes back.
 constexpr absl::Duration kLastCalls = absl::Milliseconds(100);
-
-sigset_t StopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  return signals;
-}
-
-// Waits for one tick. Returns the signal that arrived, or 0.
-int WaitForStopSignal() {
-  const sigset_t signals = StopSignals();
-  const timespec tick = absl::ToTimespec(kTick);
-  return std::max(sigtimedwait(&signals, nullptr, &tick), 0);
-}
 
 // Each connection takes two of the files that this process may have open.
 void RaiseOpenFiles(const ServerOptions& options) {
@@ -107,19 +93,20 @@ Server::Server(ServerOptions options, std::unique_ptr<Trace> trace)
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   RaiseOpenFiles(options);
-  const sigset_t signals = StopSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  BlockStopSignals();
   std::unique_ptr<Trace> trace;
   if (!options.trace_file.empty()) {
     auto opened = Trace::Open(options.trace_file, options.existing_trace, "server", RealClock());
     if (!opened.ok()) return opened.status();
     trace = *std::move(opened);
   }
-  options.shard.tick = kTick;
+  options.shard.tick = kServerTick;
   std::unique_ptr<Server> server(new Server(std::move(options), std::move(trace)));
   if (!server->options_.listen.has_value()) {
-    const absl::Status placed = server->ChoosePrivateSocket();
-    if (!placed.ok()) return placed;
+    auto chosen = ChoosePrivateSocket(server->options_.directory);
+    if (!chosen.ok()) return chosen.status();
+    server->options_.listen = chosen->address;
+    server->directory_ = std::move(chosen->directory);
   }
   const absl::Status serves = server->ServeHttp();
   if (!serves.ok()) return serves;
@@ -175,19 +162,6 @@ void Server::EndIncarnation() {
   incarnation_ = nullptr;
 }
 
-absl::Status Server::ChoosePrivateSocket() {
-  std::string directory = options_.directory;
-  if (directory.empty()) {
-    auto made = PrivateDirectory::Create();
-    if (!made.ok()) return made.status();
-    directory_ = *std::move(made);
-    directory = directory_->path();
-  }
-  options_.listen.emplace();
-  options_.listen->unix_path = absl::StrCat(directory, "/server.sock");
-  return absl::OkStatus();
-}
-
 std::unique_ptr<LivePage> Server::MakePage() const {
   LivePageOptions page;
   if (!options_.durable.directory.empty()) {
@@ -220,7 +194,14 @@ int Server::Serve() {
     LOG(INFO) << "draining after " << strsignal(*signal);
     shard.Drain();
   }
+  const std::string lost = incarnation_->lost_holder();
+  if (!lost.empty()) {
+    LOG(ERROR) << lost;
+    shard.Drain(MakeError(Reason::kDraining, lost));
+  }
   if (shard.Describe().diverged) AwaitFarewell();
+  const int outcome = lost.empty() ? Outcome(finished) : kHolderLost;
+  EndHolders(outcome);
   // Nobody needs the socket's name any more, and a launcher may kill this process soon.
   directory_.reset();
   incarnation_->Shutdown(DrainingError(), options_.grace);
@@ -232,10 +213,21 @@ int Server::Serve() {
     return kUnbalancedCounters;
   }
   if (!saved.ok()) return kNotSaved;
-  if (shard.Describe().diverged) return kDiverged;
-  if (!finished || AnyLeftInGoodOrder(shard.Sessions())) return 0;
-  LOG(ERROR) << "every worker was lost";
-  return kEveryWorkerLost;
+  LOG_IF(ERROR, outcome == kEveryWorkerLost) << "every worker was lost";
+  return outcome;
+}
+
+// The exit code, as far as it is known before the last calls have ended.
+int Server::Outcome(bool finished) const {
+  if (shard().Describe().diverged) return kDiverged;
+  return !finished || AnyLeftInGoodOrder(shard().Sessions()) ? 0 : kEveryWorkerLost;
+}
+
+// The other servers end when they have heard it. One that is away hears nothing.
+void Server::EndHolders(int exit_code) {
+  incarnation_->EndHolders(exit_code);
+  const absl::Time until = RealClock().Now() + options_.grace;
+  while (!incarnation_->HoldersHaveEnded() && RealClock().Now() < until) WaitForStopSignal();
 }
 
 // Returns the signal that ended it, or 0 if the job is over; or the error of GoBack().
@@ -244,7 +236,7 @@ absl::StatusOr<int> Server::AwaitEnd() {
     const int signal = WaitForStopSignal();
     if (signal != 0) return signal;
     Shard& shard = incarnation_->shard();
-    shard.Tick();
+    incarnation_->Tick();
     idle_memory_.Look(RealClock().Now());
     const ShardStatus state = shard.Describe();
     const absl::optional<std::string> waits = step_wait_log_.Look(state);
@@ -260,7 +252,8 @@ absl::StatusOr<int> Server::AwaitEnd() {
 }
 
 bool Server::IsOver() const {
-  return incarnation_->drained() || (options_.exit_when_finished && incarnation_->deserted());
+  return incarnation_->drained() || !incarnation_->lost_holder().empty() ||
+         (options_.exit_when_finished && incarnation_->deserted());
 }
 
 // ---- Divergence ----
@@ -311,7 +304,7 @@ void Server::AwaitFarewell() {
   const absl::Time until = RealClock().Now() + options_.shard.lease;
   while (AnyIsPresent(shard().Sessions()) && RealClock().Now() < until &&
          WaitForStopSignal() == 0) {
-    incarnation_->shard().Tick();
+    incarnation_->Tick();
   }
 }
 

@@ -38,10 +38,10 @@ class Server {
 
   // Serves until the job is over, or until SIGINT, SIGTERM or Admin's Drain; then it drains. All
   // calls have ended when it returns. Returns the process's exit code: 0; 1 if it could not go back
-  // to a checkpoint, which the log explains; 3 if training ended because every worker was lost; 4
-  // if the counters of pushes do not balance, which is a bug; 5 if the last checkpoint could not be
-  // saved; 7 if training diverged and the job ended because of that. No last checkpoint is saved
-  // with code 1, or if training diverged.
+  // to a checkpoint, or if another server of the job was lost, which the log explains; 3 if
+  // training ended because every worker was lost; 4 if the counters of pushes do not balance, which
+  // is a bug; 5 if the last checkpoint could not be saved; 7 if training diverged and the job ended
+  // because of that. No last checkpoint is saved with code 1, or if training diverged.
   int Serve();
 
   // After Serve(): the table for people, of the last incarnation; see closing_table.h. Empty after
@@ -59,13 +59,14 @@ class Server {
   std::vector<HttpRoute> MetricsRoutes();
   void TakeIncarnation(std::unique_ptr<ServerIncarnation> incarnation);
   void EndIncarnation();
-  absl::Status ChoosePrivateSocket();
   std::unique_ptr<LivePage> MakePage() const;
   LivePageInput PageInput(const ShardStatus& state) const;
   absl::StatusOr<int> AwaitEnd();
   bool IsOver() const;
   absl::StatusOr<bool> GoBack(const ShardStatus& state);
   void AwaitFarewell();
+  int Outcome(bool finished) const;
+  void EndHolders(int exit_code);
   absl::Status SaveLast();
   std::string HowToGoBack(const ShardStatus& state);
 

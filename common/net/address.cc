@@ -74,4 +74,10 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text) {
   return address;
 }
 
+Address AdvertisedAs(const Address& address, const std::string& host) {
+  Address advertised = address;
+  if (!host.empty() && !address.is_unix()) advertised.host = host;
+  return advertised;
+}
+
 }  // namespace sluice

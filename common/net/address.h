@@ -26,6 +26,10 @@ struct Address {
   std::string ToString() const;
 };
 
+// Where others reach a server that listens on `address`, if its host is called `host` by them. The
+// same address if that is empty, or for a unix socket.
+Address AdvertisedAs(const Address& address, const std::string& host);
+
 // BAD_ARGUMENT quotes the text and shows the expected forms. Port 0 is allowed: it means any free
 // port.
 absl::StatusOr<Address> ParseAddress(absl::string_view text);

@@ -9,7 +9,7 @@ namespace sluice {
 namespace {
 
 constexpr absl::string_view kScheme = "sluice:";
-constexpr Role kRoles[] = {Role::kWorker, Role::kObserver, Role::kAdmin};
+constexpr Role kRoles[] = {Role::kWorker, Role::kObserver, Role::kAdmin, Role::kServer};
 
 absl::string_view Name(Role role) {
   switch (role) {
@@ -19,6 +19,8 @@ absl::string_view Name(Role role) {
       return "observer";
     case Role::kAdmin:
       return "admin";
+    case Role::kServer:
+      return "server";
   }
   return "";
 }

@@ -15,10 +15,11 @@ enum class Role {
   kWorker = 1,    // trains
   kObserver = 2,  // reads: the Inspector, and sessions that only pull
   kAdmin = 4,     // changes the job: Admin
+  kServer = 8,    // is a server of a job that has several
 };
 
 // The URI of a role among a certificate's subject alternative names: "sluice:worker",
-// "sluice:observer" or "sluice:admin". And back; absent for any other URI.
+// "sluice:observer", "sluice:admin" or "sluice:server". And back; absent for any other URI.
 std::string RoleUri(Role role);
 absl::optional<Role> RoleFromUri(absl::string_view uri);
 
@@ -28,7 +29,9 @@ class Roles {
   constexpr Roles() = default;
   constexpr Roles(Role role) : bits_(static_cast<int>(role)) {}  // one role is a set of roles
 
-  static constexpr Roles All() { return Roles(Role::kWorker) | Role::kObserver | Role::kAdmin; }
+  static constexpr Roles All() {
+    return Roles(Role::kWorker) | Role::kObserver | Role::kAdmin | Role::kServer;
+  }
 
   constexpr bool empty() const { return bits_ == 0; }
   constexpr bool Has(Role role) const { return (bits_ & static_cast<int>(role)) != 0; }

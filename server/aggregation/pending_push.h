@@ -105,7 +105,8 @@ struct InitializeStart {
   InitializeOutcome answer;                 // only if `parameters` is null
 };
 
-// Called exactly once, outside all locks, from any thread.
+// Each is called exactly once, as a PushStartCallback is.
+using InitializeStartCallback = std::function<void(absl::StatusOr<InitializeStart>)>;
 using InitializeCallback = std::function<void(const absl::StatusOr<InitializeOutcome>&)>;
 
 }  // namespace sluice

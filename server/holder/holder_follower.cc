@@ -218,6 +218,11 @@ absl::optional<int> HolderFollower::exit_code() const {
   return exit_code_;
 }
 
+std::shared_ptr<const Layout> HolderFollower::layout() const {
+  absl::MutexLock lock(&mu_);
+  return holder_.layout();
+}
+
 std::shared_ptr<const Snapshot> HolderFollower::latest() const {
   absl::MutexLock lock(&mu_);
   return holder_.latest();

@@ -20,7 +20,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
                                public std::enable_shared_from_this<InitializeStream> {
  public:
   InitializeStream(grpc::ByteBuffer* response, const TransformRegistry& transforms,
-                   OfferTurns& turns, ParameterStore& store)
+                   OfferTurns* turns, ParameterStore& store)
       : response_(response), transforms_(transforms), turns_(turns), store_(store) {}
 
   void Start() {
@@ -44,14 +44,15 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       absl::MutexLock lock(&mu_);
       cancelled_ = true;
     }
-    if (turns_.Cancel(this)) Answer(absl::CancelledError());
+    if (turns_ != nullptr && turns_->Cancel(this)) Answer(absl::CancelledError());
+    CancelWait(wait_.Cancel());
     CancelGathering(gathering_.Cancel());
   }
 
   void OnDone() override {
     // Before the next offer's begin.
     if (parameters_ != nullptr) store_.AbandonInitialize(std::move(parameters_));
-    turns_.Leave(this);
+    if (turns_ != nullptr) turns_->Leave(this);
     self_.reset();
   }
 
@@ -70,8 +71,10 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
       Answer(answer.status());
     } else if (answer->has_value()) {
       Answer(**answer);
-    } else {
+    } else if (turns_ != nullptr) {
       AwaitTurn();
+    } else {
+      GoOn();
     }
   }
 
@@ -83,9 +86,9 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     const auto end = [weak = weak_from_this()] {
       if (const auto stream = weak.lock()) stream->Answer(OfferLostSession(stream->session_));
     };
-    const absl::Status waits = turns_.Wait({this, session_, go, end});
+    const absl::Status waits = turns_->Wait({this, session_, go, end});
     if (!waits.ok()) return Answer(waits);
-    if (WasCancelled() && turns_.Cancel(this)) Answer(absl::CancelledError());
+    if (WasCancelled() && turns_->Cancel(this)) Answer(absl::CancelledError());
   }
 
   bool WasCancelled() {
@@ -93,9 +96,24 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
     return cancelled_;
   }
 
-  // Another offer may have become the parameters meanwhile.
+  // The call may end on another thread before this returns.
   void GoOn() {
-    absl::StatusOr<InitializeStart> start = store_.BeginInitialize(session_, attempt_);
+    const std::shared_ptr<InitializeStream> self = shared_from_this();
+    const PushId id = store_.BeginInitialize(
+        session_, attempt_,
+        [self](absl::StatusOr<InitializeStart> start) { self->Take(std::move(start)); },
+        [weak = weak_from_this()] {
+          if (const auto stream = weak.lock()) stream->Answer(OfferLostSession(stream->session_));
+        });
+    if (id != PushId() && wait_.Begin(id)) CancelWait(id);
+  }
+
+  void CancelWait(PushId id) {
+    if (id != PushId() && store_.CancelPush(id)) Answer(absl::CancelledError());
+  }
+
+  // Another offer may have become the parameters meanwhile.
+  void Take(absl::StatusOr<InitializeStart> start) {
     if (!start.ok()) {
       Answer(start.status());
     } else if (start->parameters == nullptr) {
@@ -167,12 +185,13 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
   grpc::ByteBuffer* const response_;
   const TransformRegistry& transforms_;
-  OfferTurns& turns_;
+  OfferTurns* const turns_;  // null: the store has them
   ParameterStore& store_;
   SessionId session_;
   uint32_t attempt_ = 0;
   grpc::ByteBuffer message_;
   std::unique_ptr<PendingPush> parameters_;  // null before its turn
+  CallWait<PushId> wait_;                    // in the store
   CallWait<PushId> gathering_;               // in the store
   std::shared_ptr<InitializeStream> self_;   // until the call is done
 
@@ -185,7 +204,7 @@ class InitializeStream final : public grpc::ServerReadReactor<grpc::ByteBuffer>,
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServeInitialize(grpc::ByteBuffer* response,
                                                            const TransformRegistry& transforms,
-                                                           OfferTurns& turns,
+                                                           OfferTurns* turns,
                                                            ParameterStore& store) {
   const auto stream = std::make_shared<InitializeStream>(response, transforms, turns, store);
   stream->Start();

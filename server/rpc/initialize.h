@@ -16,7 +16,7 @@ namespace sluice {
 // the call is done; `transforms`, `turns` and `store` outlive it.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServeInitialize(grpc::ByteBuffer* response,
                                                            const TransformRegistry& transforms,
-                                                           OfferTurns& turns,
+                                                           OfferTurns* turns,
                                                            ParameterStore& store);
 
 }  // namespace sluice

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -96,9 +97,14 @@ class JoinStream : public Reactor, public std::enable_shared_from_this<JoinStrea
     absl::StatusOr<JoinRequest> request = FromProto(message);
     if (!request.ok()) return request.status();
     ShareLayout(*request);
-    return shard_.Join(*request, [weak = this->weak_from_this()](const JobEvent& event) {
+    absl::StatusOr<std::vector<std::string>> servers = std::vector<std::string>();
+    if (resources_.servers) servers = resources_.servers();
+    if (!servers.ok()) return servers.status();
+    auto welcome = shard_.Join(*request, [weak = this->weak_from_this()](const JobEvent& event) {
       if (const std::shared_ptr<JoinStream> stream = weak.lock()) stream->Tell(event);
     });
+    if (welcome.ok()) welcome->servers = *std::move(servers);
+    return welcome;
   }
 
   // Compares the layouts here, because the shard would do it under its mutex. A layout may have a

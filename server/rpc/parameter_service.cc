@@ -1,6 +1,5 @@
 #include "server/rpc/parameter_service.h"
 
-#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,34 +15,14 @@
 #include "server/rpc/lane.h"
 #include "server/rpc/pull.h"
 #include "server/rpc/push.h"
+#include "server/rpc/raw_calls.h"
 #include "server/rpc/session_resources.h"
 #include "server/rpc/turns.h"
-#include "sluice/v1/parameter_server.grpc.pb.h"
 
 namespace sluice {
 namespace {
 
 using grpc::CallbackServerContext;
-
-// Refuses a streaming call before it begins.
-template <typename Reactor>
-class RefusedStream final : public Reactor {
- public:
-  explicit RefusedStream(const absl::Status& status) { this->Finish(ToGrpcStatus(status)); }
-  void OnDone() override { delete this; }
-};
-
-// All calls get their messages as bytes, and decode them once the caller's token was checked.
-template <typename Base>
-using RawTensorCalls = v1::ParameterServer::WithRawCallbackMethod_InitializeParams<
-    v1::ParameterServer::WithRawCallbackMethod_PushGradients<
-        v1::ParameterServer::WithRawCallbackMethod_PullParams<
-            v1::ParameterServer::WithRawCallbackMethod_PushLane<
-                v1::ParameterServer::WithRawCallbackMethod_PullLane<Base>>>>>;
-using ServiceBase = RawTensorCalls<v1::ParameterServer::WithRawCallbackMethod_Join<
-    v1::ParameterServer::WithRawCallbackMethod_JoinInParts<
-        v1::ParameterServer::WithRawCallbackMethod_Heartbeat<
-            v1::ParameterServer::WithRawCallbackMethod_Leave<v1::ParameterServer::Service>>>>>;
 
 template <typename Request>
 absl::StatusOr<Request> Decode(const grpc::ByteBuffer& bytes) {
@@ -53,14 +32,16 @@ absl::StatusOr<Request> Decode(const grpc::ByteBuffer& bytes) {
                    absl::StrCat("the request is not a valid ", Request::descriptor()->name()));
 }
 
-class GrpcParameterService final : public ServiceBase {
+class GrpcParameterService final : public RawParameterServer {
  public:
   GrpcParameterService(std::string token, TransformRegistry transforms, absl::Duration join_time,
-                       Shard& shard)
+                       JobServers servers, Shard& shard)
       : token_(std::move(token)),
         transforms_(std::move(transforms)),
         join_time_(join_time),
-        shard_(shard) {}
+        shard_(shard) {
+    resources_.servers = std::move(servers);
+  }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Join(CallbackServerContext* context,
                                                    const grpc::ByteBuffer* bytes) override {
@@ -87,7 +68,7 @@ class GrpcParameterService final : public ServiceBase {
   grpc::ServerReadReactor<grpc::ByteBuffer>* InitializeParams(CallbackServerContext* context,
                                                               grpc::ByteBuffer* response) override {
     return IfAllowed(*context, [&] {
-      return ServeInitialize(response, transforms_, resources_.offers, shard_);
+      return ServeInitialize(response, transforms_, &resources_.offers, shard_);
     });
   }
 
@@ -140,12 +121,9 @@ class GrpcParameterService final : public ServiceBase {
     return CheckToken(context, token_);
   }
 
-  // Returns the reactor that `serve` makes, or one that refuses the caller.
   template <typename Serve>
   auto IfAllowed(const CallbackServerContext& context, Serve serve) const -> decltype(serve()) {
-    const absl::Status allowed = Authorize(context);
-    if (allowed.ok()) return serve();
-    return new RefusedStream<std::remove_pointer_t<decltype(serve())>>(allowed);
+    return ServeIfAllowed(context, token_, std::move(serve));
   }
 
   absl::Status AnswerHeartbeat(const CallbackServerContext& context, const grpc::ByteBuffer& bytes,
@@ -198,9 +176,10 @@ class GrpcParameterService final : public ServiceBase {
 
 std::unique_ptr<grpc::Service> MakeGrpcParameterService(std::string token,
                                                         TransformRegistry transforms,
-                                                        absl::Duration join_time, Shard& shard) {
+                                                        absl::Duration join_time,
+                                                        JobServers servers, Shard& shard) {
   return std::make_unique<GrpcParameterService>(std::move(token), std::move(transforms), join_time,
-                                                shard);
+                                                std::move(servers), shard);
 }
 
 }  // namespace sluice

@@ -11,16 +11,18 @@
 
 #include "absl/time/time.h"
 #include "common/encoding/transform_registry.h"
+#include "server/rpc/session_resources.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
 
 // Callers must present `token`, unless it is empty. Workers may use the encodings whose transforms
-// `transforms` has. The parts of a request to join must come within `join_time`. The gRPC server
-// calls the service from many threads. `shard` outlives it.
+// `transforms` has. The parts of a request to join must come within `join_time`. `servers` is null
+// if there is one server. The gRPC server calls the service from many threads. `shard` outlives it.
 std::unique_ptr<grpc::Service> MakeGrpcParameterService(std::string token,
                                                         TransformRegistry transforms,
-                                                        absl::Duration join_time, Shard& shard);
+                                                        absl::Duration join_time,
+                                                        JobServers servers, Shard& shard);
 
 }  // namespace sluice
 

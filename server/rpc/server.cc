@@ -20,23 +20,23 @@
 #include "server/rpc/operator/reflection.h"
 #include "server/rpc/parameter_service.h"
 #include "server/rpc/probe_service.h"
+#include "server/rpc/stripe_service.h"
 #include "sluice/v1/admin.grpc.pb.h"
 #include "sluice/v1/inspector.grpc.pb.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 #include "sluice/v1/probe.grpc.pb.h"
+#include "sluice/v1/sequencer.grpc.pb.h"
 
 namespace sluice {
 namespace {
 
-// What reflection lists.
-std::vector<std::string> ServiceNames() {
-  return {v1::ParameterServer::service_full_name(),
-          v1::Admin::service_full_name(),
-          v1::Inspector::service_full_name(),
-          v1::Probe::service_full_name(),
-          "grpc.health.v1.Health",
-          "grpc.reflection.v1.ServerReflection",
-          "grpc.reflection.v1alpha.ServerReflection"};
+// What reflection lists, with the services that only some servers have.
+std::vector<std::string> ServiceNames(std::vector<std::string> names) {
+  names.insert(names.end(),
+               {v1::ParameterServer::service_full_name(), v1::Probe::service_full_name(),
+                "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
+                "grpc.reflection.v1alpha.ServerReflection"});
+  return names;
 }
 
 // The time in which a peer has to answer: with an acknowledgement in TCP, or to a ping of gRPC.
@@ -163,18 +163,46 @@ class GrpcServerOnAddress final : public GrpcServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOptions& options,
-                                                            Shard& shard,
-                                                            DurableDirectory* durable) {
+                                                            Shard& shard, DurableDirectory* durable,
+                                                            HolderLinks* holders) {
   auto watches = std::make_unique<OpenWatches>();
+  std::vector<std::string> names = {v1::Admin::service_full_name(),
+                                    v1::Inspector::service_full_name()};
+  JobServers servers;
   std::vector<std::unique_ptr<grpc::Service>> services;
-  services.push_back(
-      MakeGrpcParameterService(options.token, options.transforms, options.limits.join, shard));
+  if (holders != nullptr) {
+    servers = [holders] { return holders->Addresses(); };
+    services.push_back(MakeGrpcSequencer(options.token, *holders));
+    names.push_back(v1::Sequencer::service_full_name());
+  }
+  services.push_back(MakeGrpcParameterService(options.token, options.transforms,
+                                              options.limits.join, servers, shard));
   services.push_back(MakeGrpcProbeService(
       {options.token, shard.shares_memory(), options.limits.probes}, *watches));
   services.push_back(MakeGrpcAdmin(options.token, shard, durable));
   services.push_back(MakeGrpcInspector(shard, *watches, durable));
-  services.push_back(MakeGrpcHealth(shard, *watches));
-  services.push_back(MakeGrpcReflection(ServiceNames()));
+  const auto drains = [&shard] { return shard.Describe().phase == Phase::kDraining; };
+  services.push_back(MakeGrpcHealth(drains, *watches));
+  services.push_back(MakeGrpcReflection(ServiceNames(std::move(names))));
+  auto server = std::make_unique<GrpcServerOnAddress>(std::move(watches), std::move(services));
+  const absl::Status started = server->Start(options);
+  if (!started.ok()) return started;
+  if (holders != nullptr) {
+    holders->SetAddress(AdvertisedAs(server->address(), options.advertised_host).ToString());
+  }
+  return std::unique_ptr<GrpcServer>(std::move(server));
+}
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> StartStripeServer(const GrpcServerOptions& options,
+                                                              const std::string& first_server,
+                                                              HeldStripe& stripe) {
+  auto watches = std::make_unique<OpenWatches>();
+  std::vector<std::unique_ptr<grpc::Service>> services;
+  services.push_back(
+      MakeGrpcStripeService(options.token, options.transforms, first_server, stripe));
+  services.push_back(MakeGrpcProbeService({options.token, false, options.limits.probes}, *watches));
+  services.push_back(MakeGrpcHealth([] { return false; }, *watches));
+  services.push_back(MakeGrpcReflection(ServiceNames({})));
   auto server = std::make_unique<GrpcServerOnAddress>(std::move(watches), std::move(services));
   const absl::Status started = server->Start(options);
   if (!started.ok()) return started;

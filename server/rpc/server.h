@@ -13,6 +13,8 @@
 #include "common/security/credentials_source.h"
 #include "server/durable/directory.h"
 #include "server/rpc/access/rpc_limits.h"
+#include "server/rpc/servers/holder_links.h"
+#include "server/shard/held_stripe.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
@@ -39,16 +41,27 @@ struct GrpcServerOptions {
   RpcLimits limits = {};
   // Workers may use the encodings whose transforms are in here.
   TransformRegistry transforms = BuiltinTransforms();
+  // Where other machines reach this server: a host, which is joined with the port that it listens
+  // on; empty: that of `address`. Only with several servers.
+  std::string advertised_host = {};
   // As many are expected. The more they are, the less each may send ahead.
   uint32_t workers = 1;
 };
 
-// Starts to listen. `durable` is where Admin saves checkpoints; null: nowhere. Both references
-// outlive the server. UNAVAILABLE says why it cannot listen, for example because the port is in
-// use. Other errors are those of the credentials.
+// Starts to listen. `durable` is where Admin saves checkpoints; null: nowhere. With several
+// servers `holders` has the links to the others, else it is null. All three outlive the server.
+// UNAVAILABLE says why it cannot listen, for example because the port is in use. Other errors are
+// those of the credentials.
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOptions& options,
                                                             Shard& shard,
-                                                            DurableDirectory* durable = nullptr);
+                                                            DurableDirectory* durable = nullptr,
+                                                            HolderLinks* holders = nullptr);
+
+// The same for a server that holds a stripe: without Admin and Inspector. `first_server` is the
+// address of the first server, for people. `stripe` outlives it, and has executed no command yet.
+absl::StatusOr<std::unique_ptr<GrpcServer>> StartStripeServer(const GrpcServerOptions& options,
+                                                              const std::string& first_server,
+                                                              HeldStripe& stripe);
 
 }  // namespace sluice
 

@@ -4,9 +4,12 @@
 #ifndef SLUICE_SERVER_RPC_SESSION_RESOURCES_H_
 #define SLUICE_SERVER_RPC_SESSION_RESOURCES_H_
 
+#include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/encoding/transform_registry.h"
 #include "server/rpc/access/pull_limits.h"
 #include "server/rpc/access/session_owners.h"
@@ -19,11 +22,14 @@
 
 namespace sluice {
 
+// The addresses of a job's servers, the first one's first; or UNAVAILABLE if not all have come.
+using JobServers = std::function<absl::StatusOr<std::vector<std::string>>()>;
+
 // May be used by any thread.
 struct SessionResources {
   // `transforms` and `store` outlive it.
   SessionResources(const TransformRegistry& transforms, ParameterStore& store)
-      : memories(store.shares_memory()), chunks(transforms, store) {}
+      : memories(store.shares_memory()), pulls(!store.is_striped()), chunks(transforms, store) {}
 
   // The session's stream has begun on `connection`, or ended.
   void Begin(SessionId session, SessionRole role, std::string connection) {
@@ -46,6 +52,7 @@ struct SessionResources {
     chunks.End(session);
   }
 
+  JobServers servers;  // for the Welcome; null: one server
   SessionOwners owners;
   SharedMemories memories;
   Lanes lanes;

@@ -34,8 +34,10 @@ void HolderGroup::Send(const HolderCommand& command) {
 
 // ---- Sessions ----
 
-void HolderGroup::Open(SessionId session) {
-  if (!links_.empty()) sessions_.try_emplace(session);
+void HolderGroup::Open(SessionId session, SessionRole role) {
+  if (links_.empty()) return;
+  sessions_.try_emplace(session);
+  Send(OpenSession{session, role});
 }
 
 void HolderGroup::EndSessions(uint64_t ended, absl::FunctionRef<bool(SessionId)> is_alive,

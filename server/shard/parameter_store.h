@@ -32,12 +32,14 @@ class ParameterStore {
   virtual ~ParameterStore() = default;
 
   // The first complete offer of initial parameters becomes step 0. JudgeOffer() returns the answer
-  // to an offer that is not to be sent, as BeginInitialize() does. An offer that was begun must end
-  // with one of the next two. `done` gets BAD_CHUNK if it has a gap. Returns what FinishPush()
-  // does.
+  // to an offer that is not to be sent. BeginInitialize() calls `start` when the offer is answered
+  // or admitted, and returns what BeginPush() does; so does `cancel`. An offer that was begun must
+  // end with one of the next two. `done` gets BAD_CHUNK if it has a gap. FinishInitialize() returns
+  // what FinishPush() does.
   virtual absl::StatusOr<absl::optional<InitializeOutcome>> JudgeOffer(SessionId session,
                                                                        uint32_t attempt) = 0;
-  virtual absl::StatusOr<InitializeStart> BeginInitialize(SessionId session, uint32_t attempt) = 0;
+  virtual PushId BeginInitialize(SessionId session, uint32_t attempt, InitializeStartCallback start,
+                                 std::function<void()> cancel) = 0;
   virtual PushId FinishInitialize(std::unique_ptr<PendingPush> parameters,
                                   InitializeCallback done) = 0;
   virtual void AbandonInitialize(std::unique_ptr<PendingPush> parameters) = 0;
@@ -69,8 +71,12 @@ class ParameterStore {
   // The newest snapshot whose elements before `end` are final. Call it after initialization.
   virtual std::shared_ptr<const Snapshot> Newest(uint64_t end) const = 0;
 
-  virtual std::shared_ptr<const Layout> layout() const = 0;  // null before it is known
-  virtual std::string NameOf(SessionId session) const = 0;   // for traces; empty if unknown
+  // Whether there are other servers with other stripes of the vector. Then a pull cannot be asked
+  // for again, and the sequencer lets in one offer of parameters at a time.
+  virtual bool is_striped() const = 0;
+  // Of what is held here: the whole vector, or a stripe. Null before the model is known.
+  virtual std::shared_ptr<const Layout> held_layout() const = 0;
+  virtual std::string NameOf(SessionId session) const = 0;  // for traces; empty if unknown
   // Whether tensors may go through shared memory to and from processes of this node.
   virtual bool shares_memory() const = 0;
   virtual Parallel& parallel() = 0;

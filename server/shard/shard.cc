@@ -34,12 +34,12 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
   {
     CompletingLock lock(&mu_);
     welcome = coordinator_.Join(request, std::move(listener), lock.completions());
-    if (welcome.ok()) others_.Open(welcome->session);
     if (welcome.ok() && director_ == nullptr) {
       OpenModel(coordinator_.roster().layout(), coordinator_.roster().optimizer());
       LOG_IF(INFO, coordinator_.staleness_rules().any())
           << "rules for stale gradients: " << coordinator_.staleness_rules().ToString();
     }
+    if (welcome.ok()) others_.Open(welcome->session, request.role);
   }
   Tick();
   return welcome;
@@ -305,6 +305,11 @@ Results Shard::results() const {
 std::shared_ptr<const Layout> Shard::layout() const {
   absl::MutexLock lock(&mu_);
   return coordinator_.roster().layout();
+}
+
+std::shared_ptr<const Layout> Shard::held_layout() const {
+  absl::MutexLock lock(&mu_);
+  return holder_.layout();
 }
 
 std::shared_ptr<const Snapshot> Shard::snapshot() const {

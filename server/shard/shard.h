@@ -111,7 +111,12 @@ class Shard final : public ParameterStore {
   // See ParameterStore.
   absl::StatusOr<absl::optional<InitializeOutcome>> JudgeOffer(SessionId session,
                                                                uint32_t attempt = 0) override;
-  absl::StatusOr<InitializeStart> BeginInitialize(SessionId session, uint32_t attempt = 0) override;
+  absl::StatusOr<InitializeStart> BeginInitialize(SessionId session, uint32_t attempt = 0);
+  PushId BeginInitialize(SessionId session, uint32_t attempt, InitializeStartCallback start,
+                         std::function<void()> /*cancel*/) override {
+    start(BeginInitialize(session, attempt));
+    return PushId();
+  }
   PushId FinishInitialize(std::unique_ptr<PendingPush> parameters,
                           InitializeCallback done) override;
   void AbandonInitialize(std::unique_ptr<PendingPush> parameters) override;
@@ -145,10 +150,13 @@ class Shard final : public ParameterStore {
   std::vector<SessionRecord> Sessions() const;  // in order of name; copies all, not for peers
   std::vector<SessionRecord> WorkersAfter(const std::string& name, size_t most) const;  // a page
   ObserverPlaces PlacesFor(const std::string& observer) const;
-  Results results() const;                                // that leaving workers reported
-  std::shared_ptr<const Layout> layout() const override;  // null before the first worker joined
-  std::shared_ptr<const Snapshot> snapshot() const;       // the latest; null before initialization
-  std::string NameOf(SessionId session) const override;   // of its worker or observer
+  Results results() const;  // that leaving workers reported
+  bool is_striped() const override { return leads_; }
+  std::shared_ptr<const Layout> held_layout() const override;
+  std::shared_ptr<const Layout> layout()
+      const;  // of the vector; null before the first worker joined
+  std::shared_ptr<const Snapshot> snapshot() const;      // the latest; null before initialization
+  std::string NameOf(SessionId session) const override;  // of its worker or observer
   Parallel& parallel() override { return *parallel_; }
   // Drain them, when no calls come any more, before what steps use is destroyed: the journal, and
   // what listeners and callbacks refer to.

@@ -15,6 +15,7 @@ constexpr Roles kTraining = Role::kWorker;
 constexpr Roles kSession = Roles(Role::kWorker) | Role::kObserver;  // see also GrpcParameterService
 constexpr Roles kLook = Roles::All();
 constexpr Roles kChange = Role::kAdmin;
+constexpr Roles kFollow = Role::kServer;
 
 constexpr Entry kTable[] = {
     {"/sluice.v1.ParameterServer/Join", kSession},
@@ -26,6 +27,7 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.ParameterServer/PushLane", kTraining},
     {"/sluice.v1.ParameterServer/PullLane", kTraining},
     {"/sluice.v1.ParameterServer/Leave", kSession},
+    {"/sluice.v1.Sequencer/Follow", kFollow},
     {"/sluice.v1.Probe/Measure", kSession},
     {"/sluice.v1.Inspector/GetServerState", kLook},
     {"/sluice.v1.Inspector/ListWorkers", kLook},

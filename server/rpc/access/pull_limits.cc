@@ -49,6 +49,13 @@ absl::Status PullLimits::Enter(SessionId session, bool observes) {
   return absl::OkStatus();
 }
 
+// Another server may tell this one of a session only after the session's first pull has come.
+void PullLimits::Recognize(PullPermit& pull) {
+  if (!pull.observes_ || workers_.count(pull.session_) == 0) return;
+  pull.observes_ = false;
+  if (pull.counts_) --of_observers_;
+}
+
 void PullLimits::Leave(PullPermit& pull) {
   Callbacks again;
   {
@@ -88,6 +95,7 @@ PullLimits::Callbacks PullLimits::Release(PullPermit& pull) {
 }
 
 bool PullLimits::MayHold(const Parameters& parameters, const PullPermit& pull) const {
+  if (!waits_) return true;
   size_t others = 0;  // steps that the session holds besides this one
   for (const auto& held : by_workers_) {
     const auto holder = held.second.lower_bound({pull.session_, nullptr});
@@ -123,6 +131,7 @@ PullPermit::Turn PullPermit::Hold(const PullLimits::Parameters& parameters,
   {
     absl::MutexLock lock(&limits_.mu_);
     if (ended_) return Turn::kEnded;
+    limits_.Recognize(*this);
     if (!observes_ && !limits_.MayHold(parameters, *this)) {
       again_ = std::move(again);
       limits_.waiting_.push_back(this);

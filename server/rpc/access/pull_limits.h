@@ -9,6 +9,8 @@
 //    connection or its call ends.
 // 3. The pulls of observers hold fewer steps still. A pull that would hold one step more ends the
 //    pulls that hold the oldest step. So observers never make a worker wait.
+// With several servers no pull of a worker waits, because all servers must send the same step. Then
+// only rule 1 bounds the steps in memory.
 
 #ifndef SLUICE_SERVER_RPC_ACCESS_PULL_LIMITS_H_
 #define SLUICE_SERVER_RPC_ACCESS_PULL_LIMITS_H_
@@ -36,6 +38,9 @@ class PullPermit;
 // May be used by any thread. Outlives its permits. Callbacks run outside its lock.
 class PullLimits {
  public:
+  // `waits`: whether pulls of workers may wait, and be asked for again.
+  explicit PullLimits(bool waits = true) : waits_(waits) {}
+
   // Pulls under way of one session: the current one, and earlier ones that their caller has read or
   // cancelled, because a busy server notices their end late.
   static constexpr size_t kMostOfWorker = 64;
@@ -63,6 +68,7 @@ class PullLimits {
   using Pulls = std::set<std::pair<SessionId, PullPermit*>>;
   using Holders = std::map<Parameters, Pulls>;
 
+  void Recognize(PullPermit& pull) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Enter(SessionId session, bool observes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Leave(PullPermit& pull) ABSL_LOCKS_EXCLUDED(mu_);
   void StopCounting(PullPermit& pull) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -71,6 +77,7 @@ class PullLimits {
   Callbacks Release(PullPermit& pull) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Callbacks EndOldest(SessionId session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const bool waits_;
   absl::Mutex mu_;
   std::set<SessionId> workers_ ABSL_GUARDED_BY(mu_);
   std::map<SessionId, size_t> under_way_ ABSL_GUARDED_BY(mu_);  // of sessions with any
@@ -114,8 +121,8 @@ class PullPermit {
 
   PullLimits& limits_;
   const SessionId session_;
-  const bool observes_;
   // Guarded by limits_.mu_.
+  bool observes_;
   bool counts_ = true;
   bool ended_ = false;
   absl::optional<PullLimits::Parameters> held_;

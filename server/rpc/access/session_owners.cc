@@ -26,7 +26,9 @@ absl::Status SessionOwners::CheckObserves(SessionId session, absl::string_view c
         absl::StrCat("the caller's certificate does not have the role worker; session ",
                      session.value(), " is a worker's"));
   }
-  if (owner != owners_.end() && owner->second.connection == connection) return absl::OkStatus();
+  const bool uses = owner != owners_.end() && (owner->second.connection == connection ||
+                                               owner->second.connection == kAnyConnection);
+  if (uses) return absl::OkStatus();
   return MakeError(Reason::kUnknownSession,
                    absl::StrCat("session ", session.value(),
                                 " is not one that was joined on this connection; an observer uses "

@@ -28,6 +28,8 @@ class SessionOwners {
   void OpenObserver(SessionId session, std::string connection) {
     Open(session, {false, std::move(connection)});
   }
+  // In place of a connection, for OpenObserver(): any may use the session.
+  static constexpr char kAnyConnection[] = "*";
   // Join's stream has ended.
   void Close(SessionId session);
 

@@ -1,6 +1,7 @@
 #include "server/rpc/operator/health.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
@@ -21,7 +22,8 @@ bool IsServed(const std::string& service) {
 
 class GrpcHealth final : public health::Health::CallbackService {
  public:
-  GrpcHealth(const Shard& shard, OpenWatches& watches) : shard_(shard), watches_(watches) {}
+  GrpcHealth(std::function<bool()> drains, OpenWatches& watches)
+      : drains_(std::move(drains)), watches_(watches) {}
 
   grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
                                   const health::HealthCheckRequest* request,
@@ -52,19 +54,18 @@ class GrpcHealth final : public health::Health::CallbackService {
 
  private:
   health::HealthCheckResponse::ServingStatus Status() const {
-    const bool draining = shard_.Describe().phase == Phase::kDraining;
-    return draining ? health::HealthCheckResponse::NOT_SERVING
-                    : health::HealthCheckResponse::SERVING;
+    return drains_() ? health::HealthCheckResponse::NOT_SERVING
+                     : health::HealthCheckResponse::SERVING;
   }
 
-  const Shard& shard_;
+  const std::function<bool()> drains_;
   OpenWatches& watches_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcHealth(const Shard& shard, OpenWatches& watches) {
-  return std::make_unique<GrpcHealth>(shard, watches);
+std::unique_ptr<grpc::Service> MakeGrpcHealth(std::function<bool()> drains, OpenWatches& watches) {
+  return std::make_unique<GrpcHealth>(std::move(drains), watches);
 }
 
 }  // namespace sluice

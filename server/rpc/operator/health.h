@@ -1,4 +1,4 @@
-// gRPC's standard health service. Its answer is SERVING until the shard drains, then NOT_SERVING,
+// gRPC's standard health service. Its answer is SERVING until the server drains, then NOT_SERVING,
 // for the services of this server and for "". For another name Check() gets NOT_FOUND, and Watch()
 // answers SERVICE_UNKNOWN.
 
@@ -8,15 +8,15 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/service_type.h>
 
+#include <functional>
 #include <memory>
 
 #include "server/rpc/operator/open_watches.h"
-#include "server/shard/shard.h"
 
 namespace sluice {
 
-// `shard` and `watches` outlive the service.
-std::unique_ptr<grpc::Service> MakeGrpcHealth(const Shard& shard, OpenWatches& watches);
+// `drains`: whether the server drains; any thread calls it. `watches` outlives the service.
+std::unique_ptr<grpc::Service> MakeGrpcHealth(std::function<bool()> drains, OpenWatches& watches);
 
 }  // namespace sluice
 

@@ -130,13 +130,24 @@ std::vector<HolderLinkState> HolderLinks::states() const {
   return states;
 }
 
-absl::Status HolderLinks::CheckAllCame() const {
-  for (size_t i = 0; i < links_.size(); ++i) {
-    if (!links_[i]->state().address.empty()) continue;
-    return absl::UnavailableError(
-        absl::StrCat("server ", i + 1, " of ", options_.servers, " has not come yet"));
+void HolderLinks::SetAddress(std::string address) {
+  absl::MutexLock lock(&mu_);
+  address_ = std::move(address);
+}
+
+absl::StatusOr<std::vector<std::string>> HolderLinks::Addresses() const {
+  std::vector<std::string> addresses(1);
+  {
+    absl::MutexLock lock(&mu_);
+    addresses[0] = address_;
   }
-  return absl::OkStatus();
+  for (const HolderLinkState& state : states()) addresses.push_back(state.address);
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    if (!addresses[i].empty()) continue;
+    return absl::UnavailableError(
+        absl::StrCat("server ", i, " of ", options_.servers, " has not come yet"));
+  }
+  return addresses;
 }
 
 void HolderLinks::Tick() {

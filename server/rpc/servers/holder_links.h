@@ -16,7 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
@@ -48,9 +51,11 @@ class HolderLinks {
   // In the same order.
   std::vector<HolderLinkState> states() const;
 
-  // OK if each holder has come once; else UNAVAILABLE without a reason: "server 2 of 3 has not come
-  // yet".
-  absl::Status CheckAllCame() const;
+  // Where workers reach the sequencer; once, when it listens.
+  void SetAddress(std::string address) ABSL_LOCKS_EXCLUDED(mu_);
+  // Where workers reach each server, the sequencer first. UNAVAILABLE without a reason unless each
+  // holder has come: "server 2 of 3 has not come yet".
+  absl::StatusOr<std::vector<std::string>> Addresses() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Acknowledges what was heard. Call it several times a second.
   void Tick();
@@ -66,6 +71,8 @@ class HolderLinks {
  private:
   const HolderLinksOptions options_;
   std::vector<std::unique_ptr<GrpcHolderLink>> links_;  // of holders 1, 2, …
+  mutable absl::Mutex mu_;
+  std::string address_ ABSL_GUARDED_BY(mu_);  // empty: it does not listen yet
 };
 
 // The service. Holders must present `token`, unless it is empty. `links` outlives it.

@@ -35,12 +35,6 @@ class QueuedStream : public Base, public Writer {
     if (last_) std::exchange(last_, nullptr)();
   }
 
-  // Whether all messages are written.
-  bool idle() const ABSL_LOCKS_EXCLUDED(write_mu_) {
-    absl::MutexLock lock(&write_mu_);
-    return queue_.empty();
-  }
-
  protected:
   // Writes nothing more, but for the message that is being written. Then calls `last`, perhaps
   // before it returns. Only the first call does anything.
@@ -53,7 +47,7 @@ class QueuedStream : public Base, public Writer {
   }
 
  private:
-  mutable absl::Mutex write_mu_;
+  absl::Mutex write_mu_;
   // The first one is being written.
   std::deque<std::shared_ptr<const Message>> queue_ ABSL_GUARDED_BY(write_mu_);
   bool stopped_ ABSL_GUARDED_BY(write_mu_) = false;

@@ -117,7 +117,7 @@ SequencerLink::SequencerLink(SequencerLinkOptions options,
                              std::function<void(const HolderCommand&)> execute)
     : options_(std::move(options)), execute_(std::move(execute)) {}
 
-SequencerLink::~SequencerLink() {
+void SequencerLink::Stop() {
   std::shared_ptr<Stream> stream;
   {
     absl::MutexLock lock(&mu_);
@@ -208,11 +208,6 @@ absl::optional<absl::Status> SequencerLink::ended() const {
 bool SequencerLink::accepted() const {
   absl::MutexLock lock(&mu_);
   return accepted_;
-}
-
-bool SequencerLink::idle() const {
-  absl::MutexLock lock(&mu_);
-  return stream_ == nullptr || ended_.has_value() || stream_->idle();
 }
 
 }  // namespace sluice

@@ -38,8 +38,7 @@ class SequencerLink {
  public:
   // `execute` gets the commands, one at a time, outside all locks.
   SequencerLink(SequencerLinkOptions options, std::function<void(const HolderCommand&)> execute);
-  // Ends the call and waits for it.
-  ~SequencerLink();
+  ~SequencerLink() { Stop(); }
 
   // Begins a call; the one before has ended. Errors are those of the credentials.
   absl::Status Call();
@@ -49,12 +48,13 @@ class SequencerLink {
   // Whether the sequencer has taken this server in the latest call.
   bool accepted() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Ends the call, if one is open, and waits for it. No command is executed afterwards.
+  void Stop() ABSL_LOCKS_EXCLUDED(mu_);
+
   // Sends a report, now or when a call is open.
   void Report(const HolderReport& report) ABSL_LOCKS_EXCLUDED(mu_);
   // Acknowledges what was executed. Call it several times a second.
   void Acknowledge() ABSL_LOCKS_EXCLUDED(mu_);
-  // Whether nothing is left to write in the open call.
-  bool idle() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   class Stream;

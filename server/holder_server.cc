@@ -1,0 +1,210 @@
+#include "server/holder_server.h"
+
+#include <glog/logging.h>
+#include <string.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/error.h"
+#include "common/base/random.h"
+#include "common/base/thread_pool.h"
+#include "server/private_socket.h"
+#include "server/rpc/listening/open_files.h"
+#include "server/rpc/server.h"
+#include "server/rpc/servers/sequencer_link.h"
+#include "server/shard/held_stripe.h"
+#include "server/stop_signals.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kNoFirstServer = 1;
+constexpr int kRefused = 2;
+constexpr absl::Duration kCallPause = absl::Milliseconds(200);  // between two calls of Follow
+constexpr absl::Duration kUnknownSessions = absl::Seconds(10);  // see HeldStripe::EndUnknown()
+
+bool CallsAgain(const absl::Status& ended) {
+  return absl::IsUnavailable(ended) && ReasonOf(ended) == Reason::kNone;
+}
+
+absl::Status CheckIndex(const HolderServerOptions& options) {
+  if (options.index >= 1 && options.index < options.servers) return absl::OkStatus();
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("server ", options.index, " of ", options.servers,
+                                " holds no stripe beside the first server's; expected an index "
+                                "from 1 to the number of servers minus 1"));
+}
+
+class FollowingServer final : public HolderServer {
+ public:
+  explicit FollowingServer(HolderServerOptions options)
+      : options_(std::move(options)),
+        stripe_({options_.index, options_.servers}, std::make_unique<ThreadPool>(options_.threads),
+                Executors::OnThreads(),
+                [this](const HolderReport& report) { link_->Report(report); }) {}
+
+  ~FollowingServer() override { Shutdown(absl::ZeroDuration()); }
+
+  absl::Status Listen() {
+    if (!options_.listen.has_value()) {
+      auto chosen = ChoosePrivateSocket(options_.directory);
+      if (!chosen.ok()) return chosen.status();
+      options_.listen = chosen->address;
+      directory_ = std::move(chosen->directory);
+    }
+    GrpcServerOptions grpc = {*options_.listen, options_.token, options_.credentials,
+                              options_.limits, options_.transforms};
+    grpc.workers = options_.expected_workers;
+    auto started = StartStripeServer(grpc, options_.sequencer, stripe_);
+    if (!started.ok()) return started.status();
+    grpc_server_ = *std::move(started);
+    options_.listen = grpc_server_->address();
+    link_ = std::make_unique<SequencerLink>(
+        LinkOptions(), [this](const HolderCommand& command) { stripe_.Execute(command); });
+    LOG(INFO) << "server " << options_.index << " of " << options_.servers << ": listening on "
+              << address().ToString()
+              << (options_.credentials != nullptr ? ", with mutual TLS" : "");
+    return absl::OkStatus();
+  }
+
+  const Address& address() const override { return *options_.listen; }
+
+  int Serve() override {
+    absl::optional<int> code;
+    until_ = RealClock().Now() + options_.connect_timeout;
+    while (!code.has_value()) code = Look(WaitForStopSignal());
+    ended_by_first_ = stripe_.exit_code().has_value();
+    if (ended_by_first_) AwaitFarewell();
+    directory_ = nullptr;
+    Shutdown(options_.grace);
+    return *code;
+  }
+
+  bool ended_by_first_server() const override { return ended_by_first_; }
+
+ private:
+  SequencerLinkOptions LinkOptions() const {
+    SequencerLinkOptions link;
+    link.target = options_.sequencer;
+    link.credentials = options_.credentials;
+    link.token = options_.token;
+    link.job_id = options_.job_id;
+    link.index = options_.index;
+    link.servers = options_.servers;
+    link.process_nonce = RandomNonce();
+    link.address = AdvertisedAs(address(), options_.advertised_host).ToString();
+    return link;
+  }
+
+  // One tick. Returns the exit code if this server ends.
+  absl::optional<int> Look(int signal) {
+    if (stripe_.exit_code().has_value()) return stripe_.exit_code();
+    const absl::Time now = RealClock().Now();
+    if (signal != 0) Stop(signal, now);
+    if (now > stops_at_) {
+      LOG(ERROR) << "ends without the first server, which has not ended the job";
+      return kNoFirstServer;
+    }
+    link_->Acknowledge();
+    if (link_->accepted()) NoteConnected(now);
+    if (now > until_) return GiveUp();
+    if (calls_at_.has_value()) return now < *calls_at_ ? absl::optional<int>() : Call();
+    const absl::optional<absl::Status> ended = link_->ended();
+    return ended.has_value() ? AfterCall(*ended, now) : absl::nullopt;
+  }
+
+  void Stop(int signal, absl::Time now) {
+    LOG(INFO) << "ends after " << strsignal(signal) << ", when the first server ends the job";
+    stops_at_ = std::min(stops_at_, now + options_.grace);
+  }
+
+  void NoteConnected(absl::Time now) {
+    LOG_IF(INFO, !connected_) << "follows the first server, at " << options_.sequencer;
+    connected_ = true;
+    until_ = now + options_.lease;
+    if (now < unknown_at_) return;
+    stripe_.EndUnknown();
+    unknown_at_ = now + kUnknownSessions;
+  }
+
+  absl::optional<int> Call() {
+    calls_at_.reset();
+    const absl::Status begun = link_->Call();
+    if (begun.ok()) return absl::nullopt;
+    LOG(ERROR) << begun.message();
+    return kRefused;
+  }
+
+  absl::optional<int> AfterCall(const absl::Status& ended, absl::Time now) {
+    if (!CallsAgain(ended)) return GiveUpFor(ended);
+    LOG_IF(WARNING, connected_) << "the connection to the first server is broken: "
+                                << ended.message();
+    LOG_IF(INFO, why_.empty() && !connected_)
+        << "waits for the first server, at " << options_.sequencer << ": " << ended.message();
+    connected_ = false;
+    why_ = std::string(ended.message());
+    calls_at_ = now + kCallPause;
+    return absl::nullopt;
+  }
+
+  int GiveUpFor(const absl::Status& ended) {
+    const bool no_method = absl::IsUnimplemented(ended);
+    LOG(ERROR) << "the first server, at " << options_.sequencer << ", refuses server "
+               << options_.index << " of " << options_.servers << ": "
+               << (no_method ? "it runs a job with one server" : ended.message());
+    return ReasonOf(ended) == Reason::kNotInitialized ? kNoFirstServer : kRefused;
+  }
+
+  int GiveUp() {
+    LOG(ERROR) << "cannot reach the first server, at " << options_.sequencer
+               << ", any more: " << (why_.empty() ? "it does not answer" : why_);
+    return kNoFirstServer;
+  }
+
+  // The first server waits until this one has taken the end of the job, then it ends the call.
+  void AwaitFarewell() {
+    LOG(INFO) << "the first server has ended the job";
+    const absl::Time until = RealClock().Now() + options_.grace;
+    link_->Acknowledge();
+    while (!link_->ended().has_value() && RealClock().Now() < until) WaitForStopSignal();
+  }
+
+  void Shutdown(absl::Duration grace) {
+    if (grpc_server_ == nullptr) return;
+    grpc_server_->Shutdown(grace);
+    link_->Stop();
+    stripe_.executors().Drain();
+    grpc_server_ = nullptr;
+  }
+
+  HolderServerOptions options_;
+  std::unique_ptr<PrivateDirectory> directory_;
+  HeldStripe stripe_;
+  std::unique_ptr<GrpcServer> grpc_server_;
+  std::unique_ptr<SequencerLink> link_;
+  // Only the main thread uses these.
+  absl::optional<absl::Time> calls_at_ = absl::InfinitePast();  // absent: a call is open
+  absl::Time until_ = absl::InfiniteFuture();     // so long it does without the first server
+  absl::Time stops_at_ = absl::InfiniteFuture();  // after a signal
+  absl::Time unknown_at_ = absl::InfinitePast();
+  bool connected_ = false;
+  bool ended_by_first_ = false;
+  std::string why_;  // the latest call has ended
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HolderServer>> HolderServer::Start(HolderServerOptions options) {
+  const absl::Status index = CheckIndex(options);
+  if (!index.ok()) return index;
+  RaiseOpenFilesLimit();
+  BlockStopSignals();
+  auto server = std::make_unique<FollowingServer>(std::move(options));
+  const absl::Status listens = server->Listen();
+  if (!listens.ok()) return listens;
+  return std::unique_ptr<HolderServer>(std::move(server));
+}
+
+}  // namespace sluice

@@ -1,0 +1,104 @@
+#include "server/rpc/stripe_service.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "server/rpc/access/observer.h"
+#include "server/rpc/initialize.h"
+#include "server/rpc/pull.h"
+#include "server/rpc/push.h"
+#include "server/rpc/raw_calls.h"
+#include "server/rpc/session_resources.h"
+
+namespace sluice {
+namespace {
+
+class GrpcStripeService final : public RawParameterServer {
+ public:
+  GrpcStripeService(std::string token, TransformRegistry transforms, std::string first_server,
+                    HeldStripe& stripe)
+      : token_(std::move(token)),
+        transforms_(std::move(transforms)),
+        first_server_(std::move(first_server)),
+        stripe_(stripe) {
+    // An observer joins at the first server, so no connection here is the one of its Join.
+    stripe.Listen({[this](SessionId session, SessionRole role) {
+                     resources_.Begin(session, role, SessionOwners::kAnyConnection);
+                   },
+                   [this](SessionId session) { resources_.End(session); }});
+  }
+
+  using Context = grpc::CallbackServerContext;
+  using Bytes = grpc::ByteBuffer;
+
+  grpc::ServerReadReactor<Bytes>* InitializeParams(Context* context, Bytes* response) override {
+    return ServeIfAllowed(*context, token_,
+                          [&] { return ServeInitialize(response, transforms_, nullptr, stripe_); });
+  }
+
+  grpc::ServerReadReactor<Bytes>* PushGradients(Context* context, Bytes* response) override {
+    return ServeIfAllowed(*context, token_, [&] {
+      return ServePush(context, response, resources_.memories, resources_.lanes.pushes, transforms_,
+                       stripe_);
+    });
+  }
+
+  grpc::ServerWriteReactor<Bytes>* PullParams(Context* context, const Bytes* request) override {
+    absl::Status allowed = CheckToken(*context, token_);
+    if (allowed.ok()) allowed = CheckMayPull(*context, *request, resources_.owners);
+    if (!allowed.ok()) return new RefusedStream<grpc::ServerWriteReactor<Bytes>>(allowed);
+    return ServePull(*context, *request, resources_.pulls, resources_.chunks,
+                     resources_.lanes.pulls, stripe_);
+  }
+
+  grpc::ServerWriteReactor<Bytes>* Join(Context* context, const Bytes* /*bytes*/) override {
+    return Refuse<grpc::ServerWriteReactor<Bytes>>(*context);
+  }
+  grpc::ServerBidiReactor<Bytes, Bytes>* JoinInParts(Context* context) override {
+    return Refuse<grpc::ServerBidiReactor<Bytes, Bytes>>(*context);
+  }
+  grpc::ServerReadReactor<Bytes>* PushLane(Context* context, Bytes* /*response*/) override {
+    return Refuse<grpc::ServerReadReactor<Bytes>>(*context);
+  }
+  grpc::ServerWriteReactor<Bytes>* PullLane(Context* context, const Bytes* /*request*/) override {
+    return Refuse<grpc::ServerWriteReactor<Bytes>>(*context);
+  }
+  grpc::ServerUnaryReactor* Heartbeat(Context* context, const Bytes* /*request*/,
+                                      Bytes* /*response*/) override {
+    return Refuse<grpc::ServerUnaryReactor>(*context);
+  }
+  grpc::ServerUnaryReactor* Leave(Context* context, const Bytes* /*request*/,
+                                  Bytes* /*response*/) override {
+    return Refuse<grpc::ServerUnaryReactor>(*context);
+  }
+
+ private:
+  template <typename Reactor>
+  Reactor* Refuse(const Context& context) const {
+    absl::Status why = CheckToken(context, token_);
+    if (why.ok()) {
+      why = MakeError(Reason::kNotFirstServer,
+                      absl::StrCat("this server holds a stripe only; call the first server, at ",
+                                   first_server_));
+    }
+    return new RefusedStream<Reactor>(why);
+  }
+
+  const std::string token_;
+  const TransformRegistry transforms_;
+  const std::string first_server_;
+  HeldStripe& stripe_;
+  SessionResources resources_{transforms_, stripe_};
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeGrpcStripeService(std::string token,
+                                                     TransformRegistry transforms,
+                                                     std::string first_server, HeldStripe& stripe) {
+  return std::make_unique<GrpcStripeService>(std::move(token), std::move(transforms),
+                                             std::move(first_server), stripe);
+}
+
+}  // namespace sluice

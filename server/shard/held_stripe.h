@@ -1,0 +1,108 @@
+// The parameters of a server that holds one stripe of the vector: joins the calls of workers to a
+// follower of the sequencer's log (holder_follower.h). Admission and answers are the sequencer's.
+
+#ifndef SLUICE_SERVER_SHARD_HELD_STRIPE_H_
+#define SLUICE_SERVER_SHARD_HELD_STRIPE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/parallel.h"
+#include "server/holder/holder_follower.h"
+#include "server/shard/early_calls.h"
+#include "server/shard/executors.h"
+#include "server/shard/parameter_store.h"
+
+namespace sluice {
+
+// Any thread may call any method, unless a comment says otherwise.
+class HeldStripe final : public ParameterStore {
+ public:
+  // Called by the thread that executes commands: `open` before the first other command on the
+  // session, `end` after the last.
+  struct SessionListener {
+    std::function<void(SessionId, SessionRole)> open;
+    std::function<void(SessionId)> end;
+  };
+
+  // Reports go to `report`, from any thread, outside all locks.
+  HeldStripe(const HolderFollower::Place& place, std::unique_ptr<Parallel> parallel,
+             Executors executors, HolderFollower::ReportListener report);
+  ~HeldStripe() override;
+
+  void Listen(SessionListener listener);  // once, before the first command
+  // Executes the next command of the log, which CommandCheck has let through. One thread at a time.
+  void Execute(const HolderCommand& command) ABSL_LOCKS_EXCLUDED(mu_);
+  // EndJob's, once it has come.
+  absl::optional<int> exit_code() const { return follower_.exit_code(); }
+  // Ends the calls of sessions of which the log says nothing, at the second call: UNKNOWN_SESSION.
+  // Call it every few seconds while the log comes in.
+  void EndUnknown() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The sequencer judges offers.
+  absl::StatusOr<absl::optional<InitializeOutcome>> JudgeOffer(SessionId session,
+                                                               uint32_t attempt) override;
+  PushId BeginInitialize(SessionId session, uint32_t attempt, InitializeStartCallback start,
+                         std::function<void()> cancel) override ABSL_LOCKS_EXCLUDED(mu_);
+  PushId FinishInitialize(std::unique_ptr<PendingPush> parameters,
+                          InitializeCallback done) override;
+  void AbandonInitialize(std::unique_ptr<PendingPush> parameters) override;
+
+  // A push that has come is answered PART_TAKEN.
+  PushId BeginPush(const absl::StatusOr<PushHeader>& header, PushStartCallback start,
+                   std::function<void()> cancel) override ABSL_LOCKS_EXCLUDED(mu_);
+  bool CancelPush(PushId id) override ABSL_LOCKS_EXCLUDED(mu_);
+  PushId FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) override;
+  void RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why,
+                  PushCallback done) override;
+  void AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) override;
+  bool CancelGathering(PushId /*id*/) override { return false; }
+
+  PullId Pull(const PullRequest& request, PullCallback done) override ABSL_LOCKS_EXCLUDED(mu_);
+  bool CancelPull(PullId id) override ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<const Snapshot> Newest(uint64_t /*end*/) const override {
+    return follower_.latest();
+  }
+
+  bool is_striped() const override { return true; }
+  std::shared_ptr<const Layout> held_layout() const override { return follower_.layout(); }
+  std::string NameOf(SessionId /*session*/) const override { return ""; }
+  bool shares_memory() const override { return false; }
+  Parallel& parallel() override { return *parallel_; }
+  Executors& executors() override { return executors_; }
+  Trace* trace() const override { return nullptr; }
+  WireBytes& wire_bytes() override { return wire_bytes_; }
+  const SpanListener& on_span() const override { return on_span_; }
+
+ private:
+  // The answer to a call that ends while it waits.
+  using EndCall = std::function<void(const absl::Status& why)>;
+
+  PushId Await(const PushHeader& header, HolderFollower::StreamCallback start,
+               std::function<void()> cancel) ABSL_LOCKS_EXCLUDED(mu_);
+  bool RemovePush(PushId id) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status End(std::unique_ptr<PendingPush> push, const absl::Status& fault);
+
+  const std::unique_ptr<Parallel> parallel_;
+  Executors executors_;
+  WireBytes wire_bytes_;
+  const SpanListener on_span_;
+  SessionListener listener_;
+  HolderFollower follower_;
+  absl::Mutex mu_;
+  std::set<SessionId> open_ ABSL_GUARDED_BY(mu_);
+  EarlyCalls<PushId, PushName> pushes_ ABSL_GUARDED_BY(mu_);
+  EarlyCalls<PullId, PullName> pulls_ ABSL_GUARDED_BY(mu_);
+  std::map<PushId, EndCall> push_ends_ ABSL_GUARDED_BY(mu_);
+  std::map<PullId, EndCall> pull_ends_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_SHARD_HELD_STRIPE_H_
