@@ -33,12 +33,17 @@ PullName LastPullOf(SessionId session) { return {session, std::numeric_limits<ui
 }  // namespace
 
 HolderFollower::HolderFollower(const Place& place, SnapshotMemory memory, Parallel& parallel,
-                               ReportListener report, CheckpointListener checkpoint)
+                               ReportListener report, CheckpointListener checkpoint,
+                               std::unique_ptr<Executor> arithmetic)
     : place_(place),
       report_(std::move(report)),
       checkpoint_(std::move(checkpoint)),
       parallel_(parallel),
-      holder_(memory, parallel) {}
+      holder_(memory, parallel),
+      arithmetic_(arithmetic == nullptr ? std::make_unique<InlineExecutor>()
+                                        : std::move(arithmetic)) {}
+
+HolderFollower::~HolderFollower() { arithmetic_->Drain(); }
 
 void HolderFollower::Execute(const HolderCommand& command) {
   std::visit([this](const auto& one) { Do(one); }, command);
@@ -168,6 +173,7 @@ std::unique_ptr<PendingPush> HolderFollower::Take(PushId push) {
 
 // ---- Steps ----
 
+// Done at once: no push can be admitted, and no pull released, before there are parameters.
 void HolderFollower::Do(const TakeParameters& command) {
   const std::unique_ptr<PendingPush> push = Take(command.push);
   std::shared_ptr<Snapshot> first;
@@ -181,11 +187,13 @@ void HolderFollower::Do(const TakeParameters& command) {
 }
 
 void HolderFollower::Do(const AddPush& command) {
-  std::unique_ptr<PendingPush> push = Take(command.push);
-  const Addend addend = {&push->gradient(), command.weight};
-  if (!command.last) return stripe_->Add(addend);
-  stripe_->Keep(addend);
-  last_ = std::move(push);
+  const auto push = std::make_shared<std::unique_ptr<PendingPush>>(Take(command.push));
+  arithmetic_->Run([this, command, push] {
+    const Addend addend = {&(*push)->gradient(), command.weight};
+    if (!command.last) return stripe_->Add(addend);
+    stripe_->Keep(addend);
+    last_ = std::move(*push);
+  });
 }
 
 void HolderFollower::Do(const StepOrder& order) {
@@ -193,19 +201,27 @@ void HolderFollower::Do(const StepOrder& order) {
     absl::MutexLock lock(&mu_);
     step_ = holder_.BeginStep();
   }
-  report_(stripe_->Carry(order, step_.Vectors(nullptr, nullptr)));
+  arithmetic_->Run([this, order, step = step_] {
+    report_(stripe_->Carry(order, step.Vectors(nullptr, nullptr)));
+  });
 }
 
 void HolderFollower::Do(const PublishStep& /*command*/) {
-  stripe_->Clear();
-  last_ = nullptr;
-  const SnapshotPair made = std::exchange(step_, {});  // its current one may be freed at the end
-  absl::MutexLock lock(&mu_);
-  holder_.Publish(made.next);
+  const SnapshotPair made = std::exchange(step_, {});
+  {
+    absl::MutexLock lock(&mu_);
+    holder_.Publish(made.next);
+  }
+  arithmetic_->Run([this, made] {  // its current snapshot may be freed at the end
+    stripe_->Clear();
+    last_ = nullptr;
+  });
 }
 
 void HolderFollower::Do(const TakeCheckpoint& /*command*/) {
-  checkpoint_({latest(), CopySlots(*stripe_, parallel_), stripe_->optimizer_steps()});
+  arithmetic_->Run([this, parameters = latest()] {
+    checkpoint_({parameters, CopySlots(*stripe_, parallel_), stripe_->optimizer_steps()});
+  });
 }
 
 void HolderFollower::Do(const EndJob& command) {

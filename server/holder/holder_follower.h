@@ -3,6 +3,10 @@
 //
 // The link's thread executes the commands, one after the other. Other threads bring the streams.
 // The mutex protects what both use. Arithmetic and callbacks run outside it.
+//
+// The arithmetic of steps and checkpoints runs on an executor of its own, in the order of the
+// commands, so that pushes are admitted and pulls released meanwhile. A command decides at its
+// place of the log what the arithmetic works on.
 
 #ifndef SLUICE_SERVER_HOLDER_HOLDER_FOLLOWER_H_
 #define SLUICE_SERVER_HOLDER_HOLDER_FOLLOWER_H_
@@ -18,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
+#include "common/base/executor.h"
 #include "common/base/parallel.h"
 #include "server/aggregation/pending_push.h"
 #include "server/holder/holder.h"
@@ -48,10 +53,13 @@ class HolderFollower {
   using StreamCallback = std::function<void(absl::StatusOr<std::unique_ptr<PendingPush>>)>;
   using PullCallback = std::function<void(const absl::StatusOr<PullResult>&)>;
 
-  // `parallel` outlives it. The listeners are called outside all locks, by the thread that executes
-  // a command or brings a stream.
+  // `parallel` outlives it. The listeners are called outside all locks, by the executor, or by the
+  // thread that executes a command or brings a stream. `arithmetic` runs one task after the other;
+  // without it, the thread that executes the commands does. The destructor first waits for it.
   HolderFollower(const Place& place, SnapshotMemory memory, Parallel& parallel,
-                 ReportListener report, CheckpointListener checkpoint);
+                 ReportListener report, CheckpointListener checkpoint,
+                 std::unique_ptr<Executor> arithmetic = nullptr);
+  ~HolderFollower();
 
   // Executes the next command of the log. One thread at a time; all other methods: any thread.
   void Execute(const HolderCommand& command) ABSL_LOCKS_EXCLUDED(mu_);
@@ -137,10 +145,12 @@ class HolderFollower {
   std::map<PushId, Arrival> arriving_ ABSL_GUARDED_BY(mu_);
   std::map<PullName, PullCallback> pulls_ ABSL_GUARDED_BY(mu_);   // not released yet
   std::map<PullName, PullResult> released_ ABSL_GUARDED_BY(mu_);  // that have not come
-  // Only the thread that executes commands uses these.
+  SnapshotPair
+      step_;  // empty unless a step is made; only the thread that executes commands uses it
+  // Only the executor's tasks use them, once the model is open.
   StripeExecutor* stripe_ = nullptr;   // the holder's
   std::unique_ptr<PendingPush> last_;  // the step's last gradient
-  SnapshotPair step_;                  // empty unless a step is made
+  const std::unique_ptr<Executor> arithmetic_;
 };
 
 }  // namespace sluice

@@ -21,9 +21,10 @@ TEST(ToldNamesTest, NoPushBelowTheLatestIsAdmitted) {
   ToldNames told;
   EXPECT_THAT(told.WhyNever(Push(1, 0)), IsOk());
   told.GoOnTo(Push(2, 3));
-  told.GoOnTo(Push(1, 9));  // late: it takes nothing back
+  told.GoOnTo(Push(9, 1));  // late: it takes nothing back
   EXPECT_THAT(told.WhyNever(Push(2, 3)), IsCancelled());
-  EXPECT_THAT(told.WhyNever(Push(1, 10)), IsCancelled());
+  EXPECT_THAT(told.WhyNever(Push(10, 1)), IsCancelled());
+  EXPECT_THAT(told.WhyNever(Push(0, 4)), IsOk()) << "an offer, after a push that was too early";
   EXPECT_THAT(told.WhyNever(Push(2, 4)), IsOk());
   EXPECT_THAT(told.WhyNever(PushName{SessionId(2), Sequence(1), 0}), IsOk());
 }
