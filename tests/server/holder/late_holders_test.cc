@@ -23,7 +23,7 @@
 #include "server/holder/gathered_reports.h"
 #include "server/holder/holder_follower.h"
 #include "server/holder/holder_link.h"
-#include "tests/server/holder/late_link.h"
+#include "tests/testing/holder/late_link.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"

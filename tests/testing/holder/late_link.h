@@ -1,8 +1,8 @@
 // A link to a holder on another server, of which messages are late and come twice, and whose
 // connection breaks. Nothing happens by itself: a test calls Act().
 
-#ifndef SLUICE_TESTS_SERVER_HOLDER_LATE_LINK_H_
-#define SLUICE_TESTS_SERVER_HOLDER_LATE_LINK_H_
+#ifndef SLUICE_TESTS_TESTING_HOLDER_LATE_LINK_H_
+#define SLUICE_TESTS_TESTING_HOLDER_LATE_LINK_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -80,4 +80,4 @@ class LateLink final : public HolderLink {
 
 }  // namespace sluice
 
-#endif  // SLUICE_TESTS_SERVER_HOLDER_LATE_LINK_H_
+#endif  // SLUICE_TESTS_TESTING_HOLDER_LATE_LINK_H_
