@@ -1,7 +1,8 @@
 // A worker's connection to a server: the calls of the ParameterServer service, as values.
 //
-// ParameterClient and ParameterFollower use it. There are two implementations: one over gRPC
-// (grpc/connection.h), and one for tests that calls a shard in the same process.
+// ParameterClient and ParameterFollower use it. There are three implementations: one over gRPC
+// (grpc/connection.h), one for tests that calls a shard in the same process, and one to a job with
+// several servers that consists of a connection to each (striped_connection.h).
 
 #ifndef SLUICE_WORKER_CONNECTION_SERVER_CONNECTION_H_
 #define SLUICE_WORKER_CONNECTION_SERVER_CONNECTION_H_
@@ -17,6 +18,7 @@
 #include "common/protocol/protocol_types.h"
 #include "common/tensor/chunk_encoding.h"
 #include "common/tensor/shared_floats.h"
+#include "common/tensor/stripe_span.h"
 
 namespace sluice {
 
@@ -31,9 +33,13 @@ class PendingPull {
  public:
   virtual ~PendingPull() = default;
 
-  // Waits for the step that was asked for, and writes it to `parameters`, which have the layout's
-  // size. Called once. DEADLINE_EXCEEDED: the step has not been made yet; pull again.
-  virtual absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) = 0;
+  // Waits for the step that was asked for, and writes it to `parameters`, which have the size of
+  // what the server holds. Called once. DEADLINE_EXCEEDED: the step has not been made yet; pull
+  // again.
+  virtual absl::StatusOr<PullHeader> Read(const StripeSpan<float>& parameters) = 0;
+
+  // Any thread may call this. Read() then ends soon, with any error unless it was done.
+  virtual void Cancel() = 0;
 
   // After Read(): whether it may have written to the parameters. If it also returned an error, they
   // may be a mixture of two steps.
@@ -64,9 +70,26 @@ class OutgoingPush {
   // `summary` is used with BatchIs::kInSummary only.
   virtual absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) = 0;
 
+  // Any thread may call this. The method that runs, and those called later, then end soon.
+  virtual void Cancel() = 0;
+
   // After Finish(): the gradient's transfer, from its first part to the answer. Unknown with
   // BatchIs::kInSummary, since parts then leave when they are computed.
   virtual Transfer transfer() const = 0;
+};
+
+// An offer of initial parameters that was started. Destroying it cancels it.
+class PendingOffer {
+ public:
+  virtual ~PendingOffer() = default;
+
+  // Sends `parameters`, which have the size that was announced, and waits for the answer. Called
+  // once. What is being sent is a copy, a chunk at a time: nobody reads `parameters` after the
+  // call.
+  virtual absl::StatusOr<InitializeOutcome> Send(const StripeSpan<const float>& parameters) = 0;
+
+  // Any thread may call this. Send() then ends soon, with any error unless it was done.
+  virtual void Cancel() = 0;
 };
 
 // Holds one session at a time. It is used by one thread at a time. Calls return the errors that
@@ -90,11 +113,17 @@ class ServerConnection {
   // earlier if an event may have changed the server's answer.
   virtual void AwaitRetry(absl::Duration longest) = 0;
 
-  // Offers the job its first parameters. The server accepts the first offer only. What is being
-  // sent is a copy, a chunk at a time: nobody reads `parameters` after the call.
-  // DEADLINE_EXCEEDED: its turn has not come; offer again.
-  virtual absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
-                                                       absl::Span<const float> parameters) = 0;
+  // Starts to offer the job its first parameters, `elements` of them, and returns at once. The
+  // server accepts the first offer only. See PushHeader::attempt. DEADLINE_EXCEEDED of Send(): its
+  // turn has not come; offer again.
+  virtual std::unique_ptr<PendingOffer> StartOffer(SessionId session, uint32_t attempt,
+                                                   uint64_t elements) = 0;
+
+  // Makes an offer, and waits for its answer.
+  absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
+                                               absl::Span<const float> parameters) {
+    return StartOffer(session, 0, parameters.size())->Send(parameters);
+  }
 
   // Starts to push a gradient of `elements` elements, and returns at once.
   virtual std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,

@@ -24,6 +24,15 @@ bool Takes(int& failures) {
 
 // One pull, shared with the shard that answers it.
 struct PullAnswer {
+  // The first answer counts.
+  void Give(absl::StatusOr<PullResult> answer) {
+    absl::MutexLock lock(&mu);
+    if (given.HasBeenNotified()) return;
+    result = std::move(answer);
+    given.Notify();
+  }
+
+  absl::Mutex mu;
   absl::Notification given;
   absl::StatusOr<PullResult> result = absl::UnknownError("not answered");
 };
@@ -31,7 +40,8 @@ struct PullAnswer {
 class BrokenPull final : public PendingPull {
  public:
   explicit BrokenPull(absl::Status why) : why_(std::move(why)) {}
-  absl::StatusOr<PullHeader> Read(absl::Span<float>) override { return why_; }
+  absl::StatusOr<PullHeader> Read(const StripeSpan<float>&) override { return why_; }
+  void Cancel() override {}
   bool wrote() const override { return false; }
   Transfer transfer() const override { return {}; }
 
@@ -113,16 +123,35 @@ void ShardConnection::AwaitRetry(absl::Duration) {
   if (on_await_retry_) on_await_retry_();
 }
 
-absl::StatusOr<InitializeOutcome> ShardConnection::Initialize(SessionId session,
-                                                              absl::Span<const float> parameters) {
-  if (before_initialize_) before_initialize_();
-  if (Takes(delayed_offers_)) return absl::DeadlineExceededError("Deadline Exceeded");
-  auto start = shard_->BeginInitialize(session);
-  if (!start.ok()) return start.status();
-  if (start->parameters == nullptr) return start->answer;
-  const absl::Status added = start->parameters->Add(ChunkOf(0, parameters));
-  if (!added.ok()) return added;
-  return FinishOffer(*shard_, std::move(start->parameters));
+// An offer to the shard, which answers at once.
+class ShardConnection::Offer final : public PendingOffer {
+ public:
+  Offer(ShardConnection& connection, SessionId session)
+      : connection_(connection), session_(session) {}
+
+  absl::StatusOr<InitializeOutcome> Send(const StripeSpan<const float>& parameters) override {
+    if (connection_.before_initialize_) connection_.before_initialize_();
+    if (Takes(connection_.delayed_offers_)) return absl::DeadlineExceededError("Deadline Exceeded");
+    auto start = connection_.shard_->BeginInitialize(session_);
+    if (!start.ok()) return start.status();
+    if (start->parameters == nullptr) return start->answer;
+    Values values(parameters.size());
+    Gather(parameters, 0, values.size(), values.data());
+    const absl::Status added = start->parameters->Add(ChunkOf(0, values));
+    if (!added.ok()) return added;
+    return FinishOffer(*connection_.shard_, std::move(start->parameters));
+  }
+
+  void Cancel() override {}
+
+ private:
+  ShardConnection& connection_;
+  const SessionId session_;
+};
+
+std::unique_ptr<PendingOffer> ShardConnection::StartOffer(SessionId session, uint32_t /*attempt*/,
+                                                          uint64_t /*elements*/) {
+  return std::make_unique<Offer>(*this, session);
 }
 
 // A push into the shard, which may tell of it when this is gone.
@@ -150,6 +179,8 @@ class ShardConnection::Push final : public OutgoingPush {
   bool Send(uint64_t offset, const SharedFloats& part) override {
     return Add(ChunkOf(offset, part.values));
   }
+
+  void Cancel() override {}
 
   Transfer transfer() const override { return {}; }
 
@@ -234,13 +265,14 @@ class ShardConnection::Pull final : public PendingPull {
         shard_(*connection.shard_),
         late_(Takes(connection.delayed_pulls_)) {
     id_ = shard_.Pull(request, [answer = answer_](absl::StatusOr<PullResult> result) {
-      answer->result = std::move(result);
-      answer->given.Notify();
+      answer->Give(std::move(result));
     });
   }
   ~Pull() override { shard_.CancelPull(id_); }
 
-  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
+  void Cancel() override { answer_->Give(absl::CancelledError("cancelled")); }
+
+  absl::StatusOr<PullHeader> Read(const StripeSpan<float>& parameters) override {
     if (late_) return absl::DeadlineExceededError("Deadline Exceeded");
     answer_->given.WaitForNotification();
     const absl::StatusOr<PullResult>& result = answer_->result;
@@ -249,7 +281,11 @@ class ShardConnection::Pull final : public PendingPull {
     wrote_ = true;
     const absl::Span<const float> values = result->snapshot->values.span();
     const bool torn = connection_.torn_pull_ != nullptr;
-    std::copy_n(values.begin(), torn ? values.size() / 2 : values.size(), parameters.begin());
+    const float* next = values.data();
+    parameters.ForEachPiece(0, torn ? values.size() / 2 : values.size(), [&](absl::Span<float> to) {
+      std::copy_n(next, to.size(), to.begin());
+      next += to.size();
+    });
     if (!torn) return result->header;
     const absl::Status why = connection_.Break();
     std::exchange(connection_.torn_pull_, nullptr)();

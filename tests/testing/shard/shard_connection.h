@@ -19,7 +19,7 @@ namespace sluice {
 
 // Like every connection, it is used by one thread at a time, and its destructor ends its session.
 // Where the connection over gRPC has a deadline, this one blocks without a limit. Calls are late or
-// get lost only if a test asks for that with the methods below.
+// get lost only if a test asks for that with the methods below. Only pulls can be cancelled.
 class ShardConnection final : public ServerConnection {
  public:
   // `shard` outlives the connection.
@@ -65,8 +65,8 @@ class ShardConnection final : public ServerConnection {
   // If nothing happens and `longest` is finite, it is over at once.
   absl::StatusOr<JobEvent> NextEvent(absl::Duration longest) override;
   void AwaitRetry(absl::Duration longest) override;
-  absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
-                                               absl::Span<const float> parameters) override;
+  std::unique_ptr<PendingOffer> StartOffer(SessionId session, uint32_t attempt,
+                                           uint64_t elements) override;
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch) override;
   void UsePullEncoding(const Encoding& /*encoding*/) override {}
@@ -76,6 +76,7 @@ class ShardConnection final : public ServerConnection {
 
  private:
   class Events;
+  class Offer;
   class Push;
   class Pull;
 

@@ -20,9 +20,10 @@ class SlowPull final : public PendingPull {
  public:
   SlowPull(std::unique_ptr<PendingPull> pull, double link) : pull_(std::move(pull)), link_(link) {}
 
-  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
+  absl::StatusOr<PullHeader> Read(const StripeSpan<float>& parameters) override {
     return pull_->Read(parameters);
   }
+  void Cancel() override { pull_->Cancel(); }
   bool wrote() const override { return pull_->wrote(); }
   Transfer transfer() const override { return AtSpeed(pull_->transfer(), link_); }
 
@@ -46,6 +47,7 @@ class SlowPush final : public OutgoingPush {
     stale_ = outcome.ok() && outcome->disposition == Disposition::kStaleDropped;
     return outcome;
   }
+  void Cancel() override { push_->Cancel(); }
   Transfer transfer() const override {
     if (stale_) return {kChunkElements * sizeof(float), absl::Hours(1)};
     return AtSpeed(push_->transfer(), link_);
@@ -73,9 +75,9 @@ class SlowLink final : public ServerConnection {
     return connection_->NextEvent(longest);
   }
   void AwaitRetry(absl::Duration longest) override { connection_->AwaitRetry(longest); }
-  absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
-                                               absl::Span<const float> parameters) override {
-    return connection_->Initialize(session, parameters);
+  std::unique_ptr<PendingOffer> StartOffer(SessionId session, uint32_t attempt,
+                                           uint64_t elements) override {
+    return connection_->StartOffer(session, attempt, elements);
   }
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
                                           BatchIs batch) override {

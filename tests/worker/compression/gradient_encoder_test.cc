@@ -46,6 +46,8 @@ class Receiver final : public OutgoingPush {
 
   absl::StatusOr<PushOutcome> Finish(const PushSummary&) override { return PushOutcome(); }
 
+  void Cancel() override { ended = true; }
+
   Transfer transfer() const override { return {}; }
 
   Values values;

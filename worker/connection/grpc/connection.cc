@@ -22,11 +22,13 @@
 #include "worker/connection/grpc/channel.h"
 #include "worker/connection/grpc/heartbeat.h"
 #include "worker/connection/grpc/lanes.h"
+#include "worker/connection/grpc/offer.h"
 #include "worker/connection/grpc/pull.h"
 #include "worker/connection/grpc/push.h"
 #include "worker/connection/grpc/session_events.h"
 #include "worker/connection/grpc/stream.h"
 #include "worker/connection/shared_parameters.h"
+#include "worker/connection/striped_connection.h"
 
 namespace sluice {
 namespace {
@@ -36,21 +38,6 @@ constexpr absl::Duration kQuietWait = absl::Seconds(1);  // a longer wait is log
 // A further connection is not worth it for fewer elements.
 constexpr uint64_t kElementsPerConnection = 4 * kChunkElements;
 constexpr int kMostAutomatic = 8;  // connections with --connections=auto
-
-constexpr char kInitializeParams[] = "/sluice.v1.ParameterServer/InitializeParams";
-
-// Writes the header and then copies of the chunks. If the server answers before it has read all of
-// them, the rest is not sent.
-void WriteVector(const google::protobuf::MessageLite& header, absl::Span<const float> vector,
-                 Checksums checksums, GrpcStream& stream) {
-  bool open = stream.Write(EncodeMessage(header), Follows::kMoreAtOnce);
-  for (uint64_t begin = 0; open && begin < vector.size(); begin += kChunkElements) {
-    const auto part = vector.subspan(begin, kChunkElements);
-    const bool last = begin + part.size() == vector.size();
-    open = stream.Write(EncodeChunk(begin, Share({part.begin(), part.end()}), checksums),
-                        last ? Follows::kNothing : Follows::kMore);
-  }
-}
 
 class GrpcConnection final : public ServerConnection {
  public:
@@ -81,8 +68,9 @@ class GrpcConnection final : public ServerConnection {
     auto welcome = FromProto(event->welcome());
     if (welcome.ok()) {
       session_->id = welcome->session;
-      ChooseConnections(request.layout.size());
-      if (event->welcome().shares_memory()) session_->memory = request.memory;
+      const bool alone = welcome->servers.size() < 2;
+      ChooseConnections(alone ? request.layout.size() : 0);
+      if (alone && event->welcome().shares_memory()) session_->memory = request.memory;
       if (options_.trace != nullptr) {
         CompareClocks(*stub_, welcome->session, options_.token, *options_.trace);
       }
@@ -117,16 +105,9 @@ class GrpcConnection final : public ServerConnection {
     never.WaitFor(longest);
   }
 
-  absl::StatusOr<InitializeOutcome> Initialize(SessionId session,
-                                               absl::Span<const float> parameters) override {
-    GrpcStream stream(*streams_, kInitializeParams, TransferTimeout(parameters.size()),
-                      options_.token);
-    v1::InitializeParamsRequest header;
-    header.mutable_header()->set_session(session.value());
-    WriteVector(header, parameters, checksums_, stream);
-    const auto answer = ReadAnswer<v1::InitializeParamsResponse>("InitializeParams", stream);
-    if (!answer.ok()) return answer.status();
-    return InitializeOutcome{answer->accepted(), Step(answer->step())};
+  std::unique_ptr<PendingOffer> StartOffer(SessionId session, uint32_t attempt,
+                                           uint64_t elements) override {
+    return StartGrpcOffer(*streams_, session, attempt, elements, checksums_, options_.token);
   }
 
   std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
@@ -181,7 +162,8 @@ class GrpcConnection final : public ServerConnection {
     std::unique_ptr<Heartbeat> heartbeat;
   };
 
-  // `elements` is the model's size.
+  // `elements` is the model's size. If it lies on several servers, one connection to each is used,
+  // and no memory is shared.
   void ChooseConnections(uint64_t elements) {
     const bool automatic = options_.connections == 0;
     int most = automatic ? kMostAutomatic : options_.connections;
@@ -235,11 +217,8 @@ class GrpcConnection final : public ServerConnection {
   SharedParameters shared_parameters_;
 };
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
-    const GrpcConnectionOptions& options) {
-  KeepGrpcRunning();
+// Connects to one server.
+absl::StatusOr<std::unique_ptr<ServerConnection>> Dial(const GrpcConnectionOptions& options) {
   GrpcChannel channel(options.address, options.credentials,
                       options.own_connection ? Connection::kOfItsOwn : Connection::kShared);
   const absl::Duration first = std::min(kQuietWait, options.connect_timeout);
@@ -258,6 +237,21 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
   }
   return std::unique_ptr<ServerConnection>(
       std::make_unique<GrpcConnection>(options, std::move(channel)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
+    const GrpcConnectionOptions& options) {
+  KeepGrpcRunning();
+  auto first = Dial(options);
+  if (!first.ok()) return first;
+  return MakeStripedConnection(*std::move(first), [options](const std::string& address) {
+    GrpcConnectionOptions other = options;
+    other.address = address;
+    other.trace = nullptr;  // the trace shows the stripe of the first server
+    return Dial(other);
+  });
 }
 
 }  // namespace sluice

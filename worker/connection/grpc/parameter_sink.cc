@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/encoding/codec.h"
+#include "common/tensor/float_buffer.h"
 #include "common/tensor/vector_copy.h"
 #include "common/wire/chunk.h"
 #include "worker/connection/call_retry.h"
@@ -13,21 +14,40 @@ namespace {
 
 constexpr char kDecodeRow[] = "pull";  // of the trace
 
-absl::Status Write(const TensorChunk& chunk, const TransformRegistry& transforms,
-                   absl::Span<float> parameters) {
-  const bool streams = parameters.size() >= kStreamedElements;
+// Copies received elements to the vector, from element `offset` of the stripe on.
+void Scatter(FloatPiece from, uint64_t offset, bool streams, const StripeSpan<float>& parameters) {
+  parameters.ForEachPiece(offset, offset + from.size(), [&](absl::Span<float> to) {
+    streams ? StreamTo(from.first(to.size()), to) : CopyTo(from.first(to.size()), to);
+    from.remove_prefix(to.size());
+  });
+}
+
+// Decodes elements where they belong if that is one piece of memory, else elsewhere first.
+absl::Status Decode(const EncodedChunk& chunk, const TransformRegistry& transforms, bool streams,
+                    const StripeSpan<float>& parameters) {
+  const auto to = parameters.OnePiece(chunk.offset, chunk.offset + chunk.how.count);
+  if (to.has_value()) {
+    return DecodeValues(chunk, *to, transforms, streams ? Writes::kPastCaches : Writes::kToCaches);
+  }
+  FloatBuffer decoded(chunk.how.count);
+  const absl::Status sound = DecodeValues(chunk, decoded.span(), transforms, Writes::kToCaches);
+  if (sound.ok()) Scatter(AsPiece(decoded.span()), chunk.offset, streams, parameters);
+  return sound;
+}
+
+absl::Status Write(const TensorChunk& chunk, const TransformRegistry& transforms, bool streams,
+                   const StripeSpan<float>& parameters) {
+  absl::Status written;
   if (chunk.encoded.has_value()) {
-    return DecodeValues(*chunk.encoded, parameters.subspan(chunk.offset, chunk.size()), transforms,
-                        streams ? Writes::kPastCaches : Writes::kToCaches);
+    written = Decode(*chunk.encoded, transforms, streams, parameters);
   }
   uint64_t offset = chunk.offset;
   for (const FloatPiece& piece : chunk.pieces) {
-    const absl::Span<float> to = parameters.subspan(offset, piece.size());
-    streams ? StreamTo(piece, to) : CopyTo(piece, to);
+    Scatter(piece, offset, streams, parameters);
     offset += piece.size();
   }
   EndStreams();
-  return absl::OkStatus();
+  return written;
 }
 
 }  // namespace
@@ -44,7 +64,7 @@ absl::Status GrpcParameterSink::Take(const grpc::ByteBuffer& message) {
     const absl::Status added = coverage_.Add(chunk->offset, chunk->size());
     if (!added.ok()) return added;
   }
-  const absl::Status written = Write(*chunk, transforms_, parameters_);
+  const absl::Status written = Write(*chunk, transforms_, size_ >= kStreamedElements, parameters_);
   if (!written.ok()) return written;
   absl::MutexLock lock(&mu_);
   written_ += chunk->size();
@@ -66,10 +86,10 @@ void GrpcParameterSink::EndLane(const absl::Status& status) {
 
 absl::Status GrpcParameterSink::AwaitComplete() {
   const auto settled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return written_ == parameters_.size() || lanes_ == 0;
+    return written_ == size_ || lanes_ == 0;
   };
   absl::MutexLock lock(&mu_, absl::Condition(&settled));
-  if (written_ == parameters_.size()) return absl::OkStatus();
+  if (written_ == size_) return absl::OkStatus();
   const absl::Status incomplete = coverage_.CheckComplete();
   if (!had_lanes_) return incomplete;
   if (IsCorrupt(lane_error_)) return lane_error_;

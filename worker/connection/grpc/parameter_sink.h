@@ -10,9 +10,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/types/span.h"
 #include "common/encoding/transform_registry.h"
 #include "common/tensor/coverage.h"
+#include "common/tensor/stripe_span.h"
 #include "common/trace/trace.h"
 
 namespace sluice {
@@ -22,11 +22,13 @@ class GrpcParameterSink {
  public:
   // Writes to `parameters`. They outlive the sink, and so do `transforms`, and `trace` unless it is
   // null.
-  GrpcParameterSink(absl::Span<float> parameters, const TransformRegistry& transforms, Trace* trace)
+  GrpcParameterSink(const StripeSpan<float>& parameters, const TransformRegistry& transforms,
+                    Trace* trace)
       : parameters_(parameters),
+        size_(parameters.size()),
         transforms_(transforms),
         trace_(trace),
-        coverage_(parameters.size()) {}
+        coverage_(size_) {}
 
   // Decodes a PullParamsResponse that holds a chunk. INTERNAL if it holds none; otherwise the
   // errors of DecodeChunk(), Coverage and DecodeValues().
@@ -49,7 +51,8 @@ class GrpcParameterSink {
   uint64_t bytes() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  const absl::Span<float> parameters_;
+  const StripeSpan<float> parameters_;
+  const uint64_t size_;  // of the parameters
   const TransformRegistry& transforms_;
   Trace* const trace_;
   mutable absl::Mutex mu_;

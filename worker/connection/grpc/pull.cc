@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/wire/chunk.h"
 #include "common/wire/encoding.h"
@@ -39,7 +41,7 @@ class GrpcPullCall {
   }
 
   // As PendingPull::Read.
-  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) {
+  absl::StatusOr<PullHeader> Read(const StripeSpan<float>& parameters) {
     absl::StatusOr<PullHeader> header = ReadAll(parameters);
     if (!ended_) stream_.Cancel();  // otherwise a faulty server could send without end
     const grpc::Status finished = stream_.Finish();
@@ -52,6 +54,7 @@ class GrpcPullCall {
     return header;
   }
 
+  void Cancel() { stream_.Cancel(); }
   const Transfer& transfer() const { return transfer_; }
   bool wrote() const { return wrote_; }
 
@@ -71,7 +74,7 @@ class GrpcPullCall {
     return Next(&bytes) && DecodeMessage(bytes, message) && message->has_header();
   }
 
-  absl::StatusOr<PullHeader> ReadAll(absl::Span<float> parameters) {
+  absl::StatusOr<PullHeader> ReadAll(const StripeSpan<float>& parameters) {
     GrpcParameterSink sink(parameters, *options_.transforms, options_.trace);
     absl::StatusOr<PullHeader> header = ReadInto(sink, parameters);
     wrote_ = wrote_ || sink.wrote();
@@ -79,7 +82,8 @@ class GrpcPullCall {
   }
 
   // When it returns, no lane writes to the sink any more.
-  absl::StatusOr<PullHeader> ReadInto(GrpcParameterSink& sink, absl::Span<float> parameters) {
+  absl::StatusOr<PullHeader> ReadInto(GrpcParameterSink& sink,
+                                      const StripeSpan<float>& parameters) {
     std::vector<std::unique_ptr<GrpcPullLane>> lanes;
     for (const std::shared_ptr<GrpcLane>& lane : options_.lanes.lanes) {
       lanes.push_back(std::make_unique<GrpcPullLane>(lane, options_.lanes.name, options_.timeout,
@@ -96,11 +100,12 @@ class GrpcPullCall {
       return header;
     }
     if (message.header().has_shared()) {
-      if (shared_ == nullptr) return UnexpectedMessage("PullParams", "chunks");
+      const auto to = parameters.OnePiece(0, parameters.size());
+      if (shared_ == nullptr || !to.has_value()) return UnexpectedMessage("PullParams", "chunks");
       const TraceSpan decode(options_.trace, kPullRow, "decode");
       const v1::SharedParameters& where = message.header().shared();
       wrote_ = true;
-      sharing_ = shared_->Read(FromProto(where.memory()), where.generation(), parameters);
+      sharing_ = shared_->Read(FromProto(where.memory()), where.generation(), *to);
       if (Next(&bytes)) return UnexpectedMessage("PullParams", "end");
       return header;
     }
@@ -135,22 +140,37 @@ class GrpcPull final : public PendingPull {
         options_(options),
         call_(std::make_unique<GrpcPullCall>(stub, request, shared, options)) {}
 
-  absl::StatusOr<PullHeader> Read(absl::Span<float> parameters) override {
+  absl::StatusOr<PullHeader> Read(const StripeSpan<float>& parameters) override {
     const auto header = call_->Read(parameters);
     if (!header.ok() || call_->sharing().ok()) return header;
     VLOG(1) << "parameters come through the socket: " << call_->sharing().message();
     wrote_ = true;
-    call_ = std::make_unique<GrpcPullCall>(stub_, request_, nullptr, options_);
+    StartAgain();
     return call_->Read(parameters);
+  }
+
+  void Cancel() override {
+    absl::MutexLock lock(&mu_);
+    cancelled_ = true;
+    call_->Cancel();
   }
 
   bool wrote() const override { return wrote_ || call_->wrote(); }
   Transfer transfer() const override { return call_->transfer(); }
 
  private:
+  void StartAgain() {
+    auto call = std::make_unique<GrpcPullCall>(stub_, request_, nullptr, options_);
+    absl::MutexLock lock(&mu_);
+    call_ = std::move(call);
+    if (cancelled_) call_->Cancel();
+  }
+
   grpc::GenericStub& stub_;
   const PullRequest request_;
   const GrpcPullOptions options_;
+  absl::Mutex mu_;  // while call_ is replaced, and while another thread cancels it
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   std::unique_ptr<GrpcPullCall> call_;
   bool wrote_ = false;  // by an earlier call
 };

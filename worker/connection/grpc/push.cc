@@ -42,7 +42,7 @@ class GrpcPush final : public OutgoingPush {
     }
     // The server's lanes wait for this header, so it is sent at once.
     const Follows follows = options.lanes.lanes.empty() ? Follows::kMoreAtOnce : Follows::kMore;
-    open_ = stream_.Write(EncodeMessage(message), follows);
+    open_ = stream_.Write(EncodeMessage(message), Complete() ? Follows::kNothing : follows);
     for (const std::shared_ptr<GrpcLane>& lane : options.lanes.lanes) {
       lanes_.push_back(std::make_unique<GrpcPushLane>(lane, options.lanes.name,
                                                       Timeout(elements, batch), options.token));
@@ -89,9 +89,14 @@ class GrpcPush final : public OutgoingPush {
     return FromProto(*answer);
   }
 
+  void Cancel() override { stream_.Cancel(); }
+
   Transfer transfer() const override { return transfer_; }
 
  private:
+  // Whether nothing follows in the push's own call. A stripe may have no elements at all.
+  bool Complete() const { return lanes_.empty() && batch_ == BatchIs::kInHeader && unsent_ == 0; }
+
   bool Write(const grpc::ByteBuffer& chunk, uint64_t elements) {
     if (sent_bytes_ == 0) first_sent_ = RealClock().Now();
     sent_bytes_ += chunk.Length();
@@ -99,8 +104,7 @@ class GrpcPush final : public OutgoingPush {
     for (const auto& lane : lanes_) {
       if (lane->Offer(chunk)) return true;
     }
-    const bool last = lanes_.empty() && batch_ == BatchIs::kInHeader && unsent_ == 0;
-    open_ = stream_.Write(chunk, last ? Follows::kNothing : Follows::kMore);
+    open_ = stream_.Write(chunk, Complete() ? Follows::kNothing : Follows::kMore);
     return open_;
   }
 

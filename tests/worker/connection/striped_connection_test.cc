@@ -1,0 +1,473 @@
+// What is sent to which of several servers, and how a call ends of which one stream fails.
+
+#include "worker/connection/striped_connection.h"
+
+#include <array>
+#include <numeric>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/status.h"
+#include "tests/worker/connection/fake_server.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::_;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr auto kDeadlineExceeded = absl::StatusCode::kDeadlineExceeded;
+constexpr auto kInternal = absl::StatusCode::kInternal;
+constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
+constexpr uint32_t kServers = 3;
+constexpr absl::Duration kPatience = absl::Hours(1);
+
+Values Counting(uint64_t size) {
+  Values values(size);
+  std::iota(values.begin(), values.end(), 0.0F);
+  return values;
+}
+
+// A connection to three servers.
+class StripedConnectionTest : public ::testing::Test {
+ protected:
+  StripedConnectionTest() {
+    for (uint32_t i = 0; i < kServers; ++i) {
+      addresses_.push_back(absl::StrCat("host:", i));
+      servers_[i].outcome.disposition = i == 0 ? Disposition::kAccepted : Disposition::kPartTaken;
+      servers_[i].header.step = Step(7);
+      servers_[i].header.incarnation = Incarnation(1);
+    }
+    servers_[0].welcome.servers = addresses_;
+  }
+
+  absl::StatusOr<Welcome> Join(uint32_t size, absl::Duration patience = kPatience) {
+    stripes_ = Stripes(size, kServers);
+    connection_ = MakeStripedConnection(
+        std::make_unique<FakeConnection>(servers_[0]),
+        [this](const std::string& address) { return Dial(address); }, patience);
+    return JoinAgain();
+  }
+
+  absl::StatusOr<Welcome> JoinAgain() {
+    JoinRequest request;
+    request.layout = ParametersOnly(static_cast<uint32_t>(stripes_.size()));
+    return connection_->Join(request);
+  }
+
+  absl::StatusOr<std::unique_ptr<ServerConnection>> Dial(const std::string& address) {
+    dialed_.push_back(address);
+    if (address == unreachable_) return absl::UnavailableError("nobody listens");
+    const uint32_t server = static_cast<uint32_t>(address.back() - '0');
+    return std::unique_ptr<ServerConnection>(std::make_unique<FakeConnection>(servers_[server]));
+  }
+
+  std::unique_ptr<OutgoingPush> StartPush() {
+    return connection_->StartPush(PushHeader(), stripes_.size(), BatchIs::kInHeader);
+  }
+
+  absl::StatusOr<PushOutcome> Push(const Values& gradient) {
+    const auto push = StartPush();
+    push->Send(0, Share(gradient));
+    return push->Finish({});
+  }
+
+  absl::StatusOr<PullHeader> Pull() {
+    pulled_ = Values(stripes_.size(), -1);
+    const auto pull = connection_->StartPull(PullRequest());
+    auto header = pull->Read(absl::MakeSpan(pulled_));
+    wrote_ = pull->wrote();
+    transfer_ = pull->transfer();
+    return header;
+  }
+
+  // The end of a call that gets to that phase.
+  absl::Status Meet(Phase phase) {
+    if (phase == Phase::kRead) return Pull().status();
+    const Values vector = Counting(stripes_.size());
+    if (phase == Phase::kOffer) return connection_->Initialize(SessionId(1), vector).status();
+    return Push(vector).status();
+  }
+
+  // What was received, put together again.
+  Values Joined() const {
+    Values values(stripes_.size());
+    for (uint32_t i = 0; i < kServers; ++i) {
+      for (uint64_t k = 0; k < servers_[i].received.size(); ++k) {
+        values[stripes_.InVector(i, k)] = servers_[i].received[k];
+      }
+    }
+    return values;
+  }
+
+  void OfferForPull(const Values& vector) {
+    for (uint32_t i = 0; i < kServers; ++i) {
+      const StripeSpan<const float> span(stripes_, i, 0, vector);
+      servers_[i].parameters.resize(span.size());
+      Gather(span, 0, span.size(), servers_[i].parameters.data());
+    }
+  }
+
+  void ExpectNothingOpen() {
+    for (FakeServer& server : servers_) EXPECT_EQ(server.open, 0);
+  }
+
+  std::array<FakeServer, kServers> servers_;
+  std::vector<std::string> addresses_;
+  std::vector<std::string> dialed_;
+  std::string unreachable_;
+  Stripes stripes_{0, kServers};
+  std::unique_ptr<ServerConnection> connection_;
+  Values pulled_;
+  bool wrote_ = false;
+  Transfer transfer_;
+};
+
+// ---- One server ----
+
+TEST_F(StripedConnectionTest, OneServerIsUsedAsItIs) {
+  for (const size_t named : {0, 1}) {
+    servers_[0].welcome.servers.resize(named);
+    ASSERT_THAT(Join(1000), IsOk());
+    EXPECT_THAT(Push(Counting(1000)), IsOk());
+    EXPECT_EQ(servers_[0].received, Counting(1000));
+    EXPECT_THAT(servers_[0].sends, ElementsAre(1000));
+    servers_[0].parameters = Counting(1000);
+    EXPECT_THAT(Pull(), IsOk());
+    EXPECT_EQ(pulled_, Counting(1000));
+  }
+  EXPECT_THAT(servers_[0].attempts, Each(0));
+  EXPECT_THAT(servers_[0].pulls, Each(0));
+  EXPECT_THAT(dialed_, ElementsAre());
+}
+
+// ---- What is sent ----
+
+TEST_F(StripedConnectionTest, EachServerGetsItsStripe) {
+  for (const uint32_t size : {5u, 64u, 65u, 191u, 192u, 193u, 1000u, 70'001u, 500'000u}) {
+    ASSERT_THAT(Join(size), IsOk());
+    EXPECT_THAT(Push(Counting(size)), IsOk());
+    for (uint32_t i = 0; i < kServers; ++i) {
+      EXPECT_EQ(servers_[i].received.size(), stripes_.SizeOf(i));
+    }
+    EXPECT_TRUE(Joined() == Counting(size)) << size;
+    OfferForPull(Counting(size));
+    EXPECT_THAT(Pull(), IsOk());
+    EXPECT_TRUE(pulled_ == Counting(size)) << size;
+    EXPECT_TRUE(wrote_);
+    Values offered = Counting(size);
+    std::reverse(offered.begin(), offered.end());
+    EXPECT_THAT(connection_->Initialize(SessionId(1), offered), IsOk());
+    EXPECT_TRUE(Joined() == offered) << size;
+  }
+}
+
+TEST_F(StripedConnectionTest, PartsOfAPushMayComeInAnyOrder) {
+  ASSERT_THAT(Join(1000), IsOk());
+  const auto push = connection_->StartPush(PushHeader(), 1000, BatchIs::kInSummary);
+  const SharedFloats gradient = Share(Counting(1000));
+  for (const auto& part : std::vector<std::pair<size_t, size_t>>{
+           {900, 100}, {0, 1}, {1, 62}, {63, 2}, {65, 600}, {665, 0}, {665, 235}}) {
+    EXPECT_TRUE(push->Send(part.first, gradient.Part(part.first, part.second)));
+  }
+  EXPECT_THAT(push->Finish({32, 0.5F}), IsOk());
+  EXPECT_TRUE(Joined() == Counting(1000));
+  for (const FakeServer& server : servers_) {
+    EXPECT_EQ(server.summary.samples, 32u);
+    EXPECT_THAT(server.batches, ElementsAre(BatchIs::kInSummary));
+  }
+}
+
+TEST_F(StripedConnectionTest, SmallUnitsAreSentTogether) {
+  const uint32_t size = kServers * 3 * kChunkElements;
+  ASSERT_THAT(Join(size), IsOk());
+  ASSERT_LT(stripes_.unit(), kChunkElements / 8);
+  EXPECT_THAT(Push(Counting(size)), IsOk());
+  EXPECT_THAT(servers_[1].sends, ElementsAre(kChunkElements, kChunkElements, kChunkElements));
+}
+
+TEST_F(StripedConnectionTest, LargeUnitsAreSentFromWhereTheyLie) {
+  const uint32_t size = 1 << 24;
+  ASSERT_THAT(Join(size), IsOk());
+  ASSERT_EQ(stripes_.unit(), 1 << 15);
+  const SharedFloats gradient = Share(Values(size));
+  const auto push = StartPush();
+  EXPECT_TRUE(push->Send(0, gradient));
+  EXPECT_THAT(servers_[1].sends, AllOf(SizeIs(171), Each(1 << 15)));
+  EXPECT_EQ(servers_[1].last_sent, gradient.values.data() + size - (1 << 15));
+}
+
+TEST_F(StripedConnectionTest, NumbersRiseWithinASession) {
+  ASSERT_THAT(Join(100), IsOk());
+  EXPECT_THAT(connection_->Initialize(SessionId(1), Counting(100)), IsOk());
+  EXPECT_THAT(Push(Counting(100)), IsOk());
+  EXPECT_THAT(Push(Counting(100)), IsOk());
+  OfferForPull(Counting(100));
+  EXPECT_THAT(Pull(), IsOk());
+  EXPECT_THAT(Pull(), IsOk());
+  ASSERT_THAT(JoinAgain(), IsOk());
+  EXPECT_THAT(Push(Counting(100)), IsOk());
+  EXPECT_THAT(Pull(), IsOk());
+  for (const FakeServer& server : servers_) {
+    EXPECT_THAT(server.attempts, ElementsAre(1, 2, 3, 1));
+    EXPECT_THAT(server.pulls, ElementsAre(1, 2, 1));
+  }
+  EXPECT_THAT(dialed_, ElementsAre("host:1", "host:2"));
+  EXPECT_EQ(servers_[1].joins, 0);
+}
+
+TEST_F(StripedConnectionTest, EveryServerLearnsTheEncodingOfPulls) {
+  Encoding encoding;
+  encoding.transform = ValueTransform::kFloat16;
+  ASSERT_THAT(Join(100), IsOk());
+  connection_->UsePullEncoding(encoding);
+  for (const FakeServer& server : servers_)
+    EXPECT_EQ(server.encoding.transform, encoding.transform);
+}
+
+TEST_F(StripedConnectionTest, ATransferIsThatOfAllServersAtOnce) {
+  ASSERT_THAT(Join(1000), IsOk());
+  const auto push = StartPush();
+  push->Send(0, Share(Counting(1000)));
+  EXPECT_THAT(push->Finish({}), IsOk());
+  EXPECT_EQ(push->transfer().bytes, 4000u);
+  EXPECT_EQ(push->transfer().time, absl::Seconds(4 * stripes_.SizeOf(0)));
+  OfferForPull(Counting(1000));
+  EXPECT_THAT(Pull(), IsOk());
+  EXPECT_EQ(transfer_.bytes, 4000u);
+  EXPECT_EQ(transfer_.time, absl::Seconds(4 * stripes_.SizeOf(0)));
+}
+
+TEST_F(StripedConnectionTest, EncodedGradientsAreRefused) {
+  ASSERT_THAT(Join(100), IsOk());
+  const auto push = StartPush();
+  EXPECT_FALSE(push->Send(EncodedChunk()));
+  EXPECT_THAT(push->Finish({}), IsError(Reason::kBadArgument, HasSubstr("several servers")));
+}
+
+// ---- Connections ----
+
+TEST_F(StripedConnectionTest, NamesTheServerThatCannotBeReached) {
+  unreachable_ = "host:2";
+  EXPECT_THAT(Join(100), HasCode(kUnavailable, "server 3 of 3 at host:2: nobody listens"));
+  EXPECT_THAT(connection_->Reconnect(), HasCode(kUnavailable, _));
+  unreachable_.clear();
+  EXPECT_THAT(connection_->Reconnect(), IsOk());
+  EXPECT_EQ(servers_[1].reconnects, 2);
+  EXPECT_EQ(servers_[2].reconnects, 0);
+  servers_[1].reconnect = absl::UnavailableError("it is gone");
+  EXPECT_THAT(connection_->Reconnect(),
+              HasCode(kUnavailable, "server 2 of 3 at host:1: it is gone"));
+  servers_[0].reconnect = absl::UnavailableError("it is gone");
+  EXPECT_THAT(connection_->Reconnect(), HasCode(kUnavailable, "it is gone"));
+}
+
+TEST_F(StripedConnectionTest, AServerThatHasMovedIsDialedAgain) {
+  ASSERT_THAT(Join(100), IsOk());
+  servers_[0].welcome.servers[1] = "other:1";
+  ASSERT_THAT(JoinAgain(), IsOk());
+  EXPECT_THAT(dialed_, ElementsAre("host:1", "host:2", "other:1"));
+}
+
+// ---- Failures ----
+
+struct Place {
+  Phase phase;
+  uint32_t server;
+};
+
+std::string PlaceName(const ::testing::TestParamInfo<Place>& info) {
+  static constexpr const char* kNames[] = {"Sending", "AwaitingTheAnswer", "Pulling", "Offering"};
+  return absl::StrCat(kNames[static_cast<int>(info.param.phase)], "Server", info.param.server);
+}
+
+std::vector<Place> AllPlaces() {
+  std::vector<Place> places;
+  for (const Phase phase : {Phase::kSend, Phase::kFinish, Phase::kRead, Phase::kOffer}) {
+    for (uint32_t server = 0; server < kServers; ++server) places.push_back({phase, server});
+  }
+  return places;
+}
+
+class StripedFailureTest : public StripedConnectionTest,
+                           public ::testing::WithParamInterface<Place> {
+ protected:
+  // All servers wait in that phase, except the one that fails there.
+  void Arrange(const absl::Status& fault) {
+    for (uint32_t i = 0; i < kServers; ++i) {
+      if (i == GetParam().server) {
+        servers_[i].fails = {GetParam().phase};
+        servers_[i].fault = fault;
+      } else {
+        servers_[i].blocks = {GetParam().phase};
+      }
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, StripedFailureTest, ::testing::ValuesIn(AllPlaces()), PlaceName);
+
+TEST_P(StripedFailureTest, EndsTheOtherCalls) {
+  ASSERT_THAT(Join(1000, absl::ZeroDuration()), IsOk());
+  Arrange(MakeError(Reason::kCorruptChunk, "a bit fell over"));
+  const absl::Status end = Meet(GetParam().phase);
+  const uint32_t failed = GetParam().server;
+  EXPECT_THAT(end, IsError(Reason::kCorruptChunk, HasSubstr("a bit fell over")));
+  EXPECT_EQ(end.message() == "a bit fell over", failed == 0) << end;
+  for (uint32_t i = 0; i < kServers; ++i) EXPECT_EQ(servers_[i].cancelled, i == failed ? 0 : 1);
+  ExpectNothingOpen();
+}
+
+TEST_P(StripedFailureTest, KeepsTheCodeOfAnErrorWithoutReason) {
+  ASSERT_THAT(Join(1000, absl::ZeroDuration()), IsOk());
+  Arrange(absl::DeadlineExceededError("Deadline Exceeded"));
+  EXPECT_THAT(Meet(GetParam().phase), HasCode(kDeadlineExceeded, _));
+  ExpectNothingOpen();
+}
+
+// Two calls wait without end; only a cancelled call returns.
+TEST_P(StripedFailureTest, CancelEndsEveryCall) {
+  ASSERT_THAT(Join(1000), IsOk());
+  for (FakeServer& server : servers_) server.blocks = {GetParam().phase};
+  Values vector = Counting(1000);
+  std::unique_ptr<OutgoingPush> push;
+  std::unique_ptr<PendingPull> pull;
+  std::unique_ptr<PendingOffer> offer;
+  std::thread caller;
+  if (GetParam().phase == Phase::kRead) {
+    pull = connection_->StartPull(PullRequest());
+    caller = std::thread([&] { EXPECT_FALSE(pull->Read(absl::MakeSpan(vector)).ok()); });
+    pull->Cancel();
+  } else if (GetParam().phase == Phase::kOffer) {
+    offer = connection_->StartOffer(SessionId(1), 0, 1000);
+    caller = std::thread([&] { EXPECT_FALSE(offer->Send(absl::MakeConstSpan(vector)).ok()); });
+    offer->Cancel();
+  } else {
+    push = StartPush();
+    caller = std::thread([&] {
+      push->Send(0, Share(vector));
+      EXPECT_FALSE(push->Finish({}).ok());
+    });
+    push->Cancel();
+  }
+  caller.join();
+}
+
+// ---- The sequencer's answer ----
+
+TEST_F(StripedConnectionTest, TheSequencersAnswerEndsAPush) {
+  ASSERT_THAT(Join(1000), IsOk());
+  servers_[1].blocks = {Phase::kFinish};
+  servers_[2].blocks = {Phase::kFinish};
+  EXPECT_THAT(Push(Counting(1000)), IsOk());
+  EXPECT_EQ(servers_[1].cancelled, 1);
+  EXPECT_EQ(servers_[2].cancelled, 1);
+}
+
+TEST_F(StripedConnectionTest, TheSequencersAnswerEndsAnOffer) {
+  ASSERT_THAT(Join(1000), IsOk());
+  servers_[0].initialized = {false, Step(5)};
+  servers_[1].blocks = {Phase::kOffer};
+  const auto outcome = connection_->Initialize(SessionId(1), Counting(1000));
+  ASSERT_THAT(outcome, IsOk());
+  EXPECT_FALSE(outcome->accepted);
+  EXPECT_EQ(outcome->step, Step(5));
+  EXPECT_EQ(servers_[1].cancelled, 1);
+}
+
+// A holder drops what the sequencer has answered, and may be heard first.
+TEST_F(StripedConnectionTest, TheSequencersAnswerCountsAlsoIfAnotherServerIsFaster) {
+  ASSERT_THAT(Join(1000), IsOk());
+  absl::Notification dropped;
+  servers_[0].outcome.disposition = Disposition::kStaleDropped;
+  servers_[0].blocks = {Phase::kFinish};
+  servers_[0].go = &dropped;
+  for (const Phase phase : {Phase::kSend, Phase::kFinish}) {
+    servers_[2].fails = {phase};
+    servers_[2].fault = absl::CancelledError("the push was answered by the sequencer");
+    servers_[2].on_fault = [&] {
+      if (!dropped.HasBeenNotified()) dropped.Notify();
+    };
+    const auto outcome = Push(Counting(1000));
+    ASSERT_THAT(outcome, IsOk());
+    EXPECT_EQ(outcome->disposition, Disposition::kStaleDropped);
+    EXPECT_EQ(servers_[0].cancelled, 0);
+  }
+}
+
+TEST_F(StripedConnectionTest, TheSequencersErrorSaysMore) {
+  ASSERT_THAT(Join(1000), IsOk());
+  absl::Notification dropped;
+  servers_[0].fails = {Phase::kRead};
+  servers_[0].fault = MakeError(Reason::kDraining, "the server is going down");
+  servers_[0].on_fault = [&] { dropped.WaitForNotification(); };
+  servers_[1].fails = {Phase::kRead};
+  servers_[1].fault = absl::CancelledError("the pull was dropped");
+  servers_[1].on_fault = [&] { dropped.Notify(); };
+  EXPECT_THAT(Pull(), IsError(Reason::kDraining, HasSubstr("going down")));
+}
+
+TEST_F(StripedConnectionTest, OnlyTheSequencerAnswersAPush) {
+  ASSERT_THAT(Join(1000), IsOk());
+  servers_[0].outcome.disposition = Disposition::kPartTaken;
+  EXPECT_THAT(Push(Counting(1000)), HasCode(kInternal, _));
+  servers_[0].outcome.disposition = Disposition::kAccepted;
+  servers_[0].blocks = {Phase::kFinish};
+  servers_[1].outcome.disposition = Disposition::kAccepted;
+  ASSERT_THAT(Join(1000, absl::ZeroDuration()), IsOk());
+  EXPECT_THAT(Push(Counting(1000)), HasCode(kInternal, HasSubstr("server 2 of 3")));
+}
+
+// ---- Pulls ----
+
+TEST_F(StripedConnectionTest, APullThatFailsHalfwayHasWritten) {
+  ASSERT_THAT(Join(1000, absl::ZeroDuration()), IsOk());
+  OfferForPull(Counting(1000));
+  servers_[1].fails = {Phase::kRead};
+  servers_[1].fault = absl::UnavailableError("it broke");
+  EXPECT_THAT(Pull(), HasCode(kUnavailable, _));
+  EXPECT_TRUE(wrote_);
+  servers_[0].blocks = {Phase::kRead};
+  servers_[2].blocks = {Phase::kRead};
+  EXPECT_THAT(Pull(), HasCode(kUnavailable, _));
+  EXPECT_FALSE(wrote_);
+}
+
+TEST_F(StripedConnectionTest, AllServersSendOneStep) {
+  ASSERT_THAT(Join(1000), IsOk());
+  OfferForPull(Counting(1000));
+  servers_[2].header.step = Step(8);
+  EXPECT_THAT(Pull(), HasCode(kInternal,
+                              "server 3 of 3 at host:2: it sent step 8 of incarnation 1, and the "
+                              "first server step 7 of incarnation 1"));
+  EXPECT_TRUE(wrote_);
+  servers_[2].header.step = Step(7);
+  servers_[2].header.incarnation = Incarnation(2);
+  EXPECT_THAT(Pull(), HasCode(kUnavailable, _));
+  servers_[2].header.incarnation = Incarnation(1);
+  servers_[2].header.not_modified = true;
+  EXPECT_THAT(Pull(), HasCode(kInternal, _));
+}
+
+TEST_F(StripedConnectionTest, TheHeaderIsTheSequencers) {
+  ASSERT_THAT(Join(1000), IsOk());
+  for (FakeServer& server : servers_) server.header.not_modified = true;
+  servers_[0].header.last = true;
+  servers_[0].header.learning_rate = 0.25;
+  const auto header = Pull();
+  ASSERT_THAT(header, IsOk());
+  EXPECT_TRUE(header->not_modified);
+  EXPECT_TRUE(header->last);
+  EXPECT_EQ(header->learning_rate, 0.25);
+  EXPECT_FALSE(wrote_);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,255 @@
+#include "worker/connection/striped_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "common/tensor/float_buffer.h"
+#include "worker/connection/calls_at_once.h"
+
+namespace sluice {
+namespace {
+
+using Others = CallsAtOnce::Others;
+
+// Units of at least so many elements are sent from where they lie. Smaller ones are copied together
+// first, since each message costs as much as a copy of some 64 KiB.
+constexpr uint64_t kSentFromMemory = uint64_t{1} << 15;
+
+template <typename Call>
+std::function<void(uint32_t)> CancelOf(const std::vector<std::unique_ptr<Call>>& calls) {
+  return [&calls](uint32_t server) { calls[server]->Cancel(); };
+}
+
+// The transfer of both, which went on at the same time.
+Transfer Together(const Transfer& a, const Transfer& b) {
+  if (a.bytes == 0 || b.bytes == 0) return a.bytes == 0 ? b : a;
+  return {a.bytes + b.bytes, std::max(a.time, b.time)};
+}
+
+template <typename Call>
+Transfer Together(const std::vector<std::unique_ptr<Call>>& calls) {
+  Transfer sum;
+  for (const auto& call : calls) sum = Together(sum, call->transfer());
+  return sum;
+}
+
+// The error of one server. It says which, unless that is the sequencer.
+absl::Status From(uint32_t server, const StripedCallOptions& options, const absl::Status& status) {
+  if (status.ok() || server == 0) return status;
+  return NamedError(server, options.servers, status);
+}
+
+}  // namespace
+
+absl::Status NamedError(uint32_t server, const std::vector<std::string>& servers,
+                        const absl::Status& status) {
+  absl::Status named(status.code(), absl::StrCat("server ", server + 1, " of ", servers.size(),
+                                                 " at ", servers[server], ": ", status.message()));
+  status.ForEachPayload([&named](absl::string_view type, const absl::Cord& payload) {
+    named.SetPayload(type, payload);
+  });
+  return named;
+}
+
+// ---- Push ----
+
+namespace {
+
+class StripedPush final : public OutgoingPush {
+ public:
+  StripedPush(std::vector<std::unique_ptr<OutgoingPush>> pushes, const StripedCallOptions& options)
+      : options_(options),
+        pushes_(std::move(pushes)),
+        ended_(pushes_.size(), 0),
+        calls_(options.threads, options.stripes.count(), options.patience, CancelOf(pushes_)) {}
+
+  bool Send(uint64_t offset, const SharedFloats& part) override {
+    if (!open_) return false;
+    const absl::Status sent = calls_.Run(Others::kGoOn, [&](uint32_t server) {
+      ended_[server] = SendStripe(server, offset, part) ? 0 : 1;
+      return ended_[server] == 0 ? absl::OkStatus() : absl::CancelledError("the call has ended");
+    });
+    open_ = sent.ok();
+    return open_;
+  }
+
+  bool Send(const EncodedChunk& /*chunk*/) override {
+    refused_ =
+        MakeError(Reason::kBadArgument, "an encoded gradient cannot be pushed to several servers");
+    open_ = false;
+    return false;
+  }
+
+  absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
+    if (!refused_.ok()) return refused_;
+    PushOutcome outcome;
+    const absl::Status finished = calls_.Run(Others::kEnd, [&](uint32_t server) {
+      auto answer = pushes_[server]->Finish(summary);
+      if (!answer.ok()) return From(server, options_, answer.status());
+      if (server == 0) outcome = *answer;
+      return From(server, options_, CheckAnswer(server, *answer));
+    });
+    if (!finished.ok()) return finished;
+    return outcome;
+  }
+
+  void Cancel() override {
+    for (const auto& push : pushes_) push->Cancel();
+  }
+
+  Transfer transfer() const override { return Together(pushes_); }
+
+ private:
+  // Sends the elements of one stripe that are in `part`.
+  bool SendStripe(uint32_t server, uint64_t offset, const SharedFloats& part) {
+    const StripeSpan<const float> span(options_.stripes, server, offset, part.values);
+    const uint64_t unit = options_.stripes.unit();
+    bool open = true;
+    ForEachUnit(unit < kSentFromMemory ? kChunkElements : unit, span.begin(), span.end(),
+                [&](uint64_t begin, uint64_t end) {
+                  open = open && pushes_[server]->Send(begin, Chunk(span, begin, end, part.owner));
+                });
+    return open;
+  }
+
+  static SharedFloats Chunk(const StripeSpan<const float>& span, uint64_t begin, uint64_t end,
+                            const std::shared_ptr<const void>& owner) {
+    const auto piece = span.OnePiece(begin, end);
+    if (piece.has_value()) return {*piece, owner};
+    const auto copy = std::make_shared<FloatBuffer>(end - begin);
+    Gather(span, begin, end, copy->span().data());
+    return {copy->span(), copy};
+  }
+
+  absl::Status CheckAnswer(uint32_t server, const PushOutcome& answer) const {
+    if ((answer.disposition == Disposition::kPartTaken) != (server > 0)) {
+      return absl::InternalError(absl::StrCat(
+          "the answer to a push is \"", DispositionName(answer.disposition), "\", expected ",
+          server == 0 ? "what became of it" : "that the part was taken"));
+    }
+    if (server == 0 || ended_[server] == 0) return absl::OkStatus();
+    return absl::UnavailableError("it took its part of a push before that was sent");
+  }
+
+  const StripedCallOptions options_;
+  const std::vector<std::unique_ptr<OutgoingPush>> pushes_;
+  std::vector<char> ended_;  // whether a push has ended before all was sent
+  bool open_ = true;
+  absl::Status refused_;
+  CallsAtOnce calls_;
+};
+
+// ---- Pull ----
+
+bool SameStep(const PullHeader& a, const PullHeader& b) {
+  return a.step == b.step && a.not_modified == b.not_modified;
+}
+
+class StripedPull final : public PendingPull {
+ public:
+  StripedPull(std::vector<std::unique_ptr<PendingPull>> pulls, const StripedCallOptions& options)
+      : options_(options),
+        pulls_(std::move(pulls)),
+        headers_(pulls_.size()),
+        calls_(options.threads, options.stripes.count(), options.patience, CancelOf(pulls_)) {}
+
+  absl::StatusOr<PullHeader> Read(const StripeSpan<float>& parameters) override {
+    const auto vector = parameters.OnePiece(0, parameters.size());
+    if (!vector.has_value()) return absl::InternalError("a stripe cannot be striped again");
+    const absl::Status read = calls_.Run(Others::kGoOn, [&](uint32_t server) {
+      const StripeSpan<float> stripe(options_.stripes, server, 0, *vector);
+      auto header = pulls_[server]->Read(stripe);
+      if (header.ok()) headers_[server] = *header;
+      return From(server, options_, header.status());
+    });
+    if (!read.ok()) return read;
+    for (uint32_t server = 1; server < headers_.size(); ++server) {
+      const absl::Status same = CheckHeader(server);
+      if (!same.ok()) return From(server, options_, same);
+    }
+    return headers_[0];
+  }
+
+  void Cancel() override {
+    for (const auto& pull : pulls_) pull->Cancel();
+  }
+
+  bool wrote() const override {
+    return std::any_of(pulls_.begin(), pulls_.end(),
+                       [](const auto& pull) { return pull->wrote(); });
+  }
+
+  Transfer transfer() const override { return Together(pulls_); }
+
+ private:
+  absl::Status CheckHeader(uint32_t server) const {
+    const PullHeader& first = headers_[0];
+    const PullHeader& other = headers_[server];
+    const std::string difference =
+        absl::StrCat("it sent step ", other.step.value(), " of incarnation ",
+                     other.incarnation.value(), other.not_modified ? ", not modified" : "",
+                     ", and the first server step ", first.step.value(), " of incarnation ",
+                     first.incarnation.value(), first.not_modified ? ", not modified" : "");
+    if (other.incarnation != first.incarnation) return absl::UnavailableError(difference);
+    return SameStep(first, other) ? absl::OkStatus() : absl::InternalError(difference);
+  }
+
+  const StripedCallOptions options_;
+  const std::vector<std::unique_ptr<PendingPull>> pulls_;
+  std::vector<PullHeader> headers_;
+  CallsAtOnce calls_;
+};
+
+// ---- Offer ----
+
+class StripedOffer final : public PendingOffer {
+ public:
+  StripedOffer(std::vector<std::unique_ptr<PendingOffer>> offers, const StripedCallOptions& options)
+      : options_(options),
+        offers_(std::move(offers)),
+        calls_(options.threads, options.stripes.count(), options.patience, CancelOf(offers_)) {}
+
+  absl::StatusOr<InitializeOutcome> Send(const StripeSpan<const float>& parameters) override {
+    const auto vector = parameters.OnePiece(0, parameters.size());
+    if (!vector.has_value()) return absl::InternalError("a stripe cannot be striped again");
+    InitializeOutcome outcome;
+    const absl::Status sent = calls_.Run(Others::kEnd, [&](uint32_t server) {
+      const StripeSpan<const float> stripe(options_.stripes, server, 0, *vector);
+      const auto answer = offers_[server]->Send(stripe);
+      if (server == 0 && answer.ok()) outcome = *answer;
+      return From(server, options_, answer.status());
+    });
+    if (!sent.ok()) return sent;
+    return outcome;
+  }
+
+  void Cancel() override {
+    for (const auto& offer : offers_) offer->Cancel();
+  }
+
+ private:
+  const StripedCallOptions options_;
+  const std::vector<std::unique_ptr<PendingOffer>> offers_;
+  CallsAtOnce calls_;
+};
+
+}  // namespace
+
+std::unique_ptr<OutgoingPush> JoinPushes(std::vector<std::unique_ptr<OutgoingPush>> pushes,
+                                         const StripedCallOptions& options) {
+  return std::make_unique<StripedPush>(std::move(pushes), options);
+}
+
+std::unique_ptr<PendingPull> JoinPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
+                                       const StripedCallOptions& options) {
+  return std::make_unique<StripedPull>(std::move(pulls), options);
+}
+
+std::unique_ptr<PendingOffer> JoinOffers(std::vector<std::unique_ptr<PendingOffer>> offers,
+                                         const StripedCallOptions& options) {
+  return std::make_unique<StripedOffer>(std::move(offers), options);
+}
+
+}  // namespace sluice

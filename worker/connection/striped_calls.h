@@ -1,0 +1,50 @@
+// A push, a pull and an offer of parameters that consist of one call to each of a job's servers,
+// which carries the stripe of that server. striped_connection.h makes them.
+
+#ifndef SLUICE_WORKER_CONNECTION_STRIPED_CALLS_H_
+#define SLUICE_WORKER_CONNECTION_STRIPED_CALLS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/executor.h"
+#include "common/tensor/stripes.h"
+#include "worker/connection/server_connection.h"
+
+namespace sluice {
+
+struct StripedCallOptions {
+  Stripes stripes;                   // of the vector
+  std::vector<std::string> servers;  // their addresses, for errors
+  Executor& threads;                 // one for each server; outlives the call
+  absl::Duration patience;           // see CallsAtOnce
+};
+
+// The error of a server, with the server's number and address in its text.
+absl::Status NamedError(uint32_t server, const std::vector<std::string>& servers,
+                        const absl::Status& status);
+
+// The vectors have an element for each server, the sequencer's first. An error that another server
+// has found names that server.
+
+// Cannot send encoded chunks: BAD_ARGUMENT. Finish() returns the sequencer's outcome, and ends the
+// other calls then.
+std::unique_ptr<OutgoingPush> JoinPushes(std::vector<std::unique_ptr<OutgoingPush>> pushes,
+                                         const StripedCallOptions& options);
+
+// Read() returns the sequencer's header. INTERNAL if the servers' steps differ; UNAVAILABLE if
+// their incarnations do, so that the caller joins again.
+std::unique_ptr<PendingPull> JoinPulls(std::vector<std::unique_ptr<PendingPull>> pulls,
+                                       const StripedCallOptions& options);
+
+// Send() returns the sequencer's outcome, and ends the other calls then.
+std::unique_ptr<PendingOffer> JoinOffers(std::vector<std::unique_ptr<PendingOffer>> offers,
+                                         const StripedCallOptions& options);
+
+}  // namespace sluice
+
+#endif  // SLUICE_WORKER_CONNECTION_STRIPED_CALLS_H_

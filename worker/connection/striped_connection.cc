@@ -1,0 +1,160 @@
+#include "worker/connection/striped_connection.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "common/base/executor_pool.h"
+#include "common/tensor/stripes.h"
+#include "worker/connection/striped_calls.h"
+
+namespace sluice {
+namespace {
+
+class StripedConnection final : public ServerConnection {
+ public:
+  StripedConnection(std::unique_ptr<ServerConnection> first, DialServer dial,
+                    absl::Duration patience)
+      : first_(std::move(first)), dial_(std::move(dial)), patience_(patience) {}
+
+  absl::StatusOr<Welcome> Join(const JoinRequest& request) override {
+    auto welcome = first_->Join(request);
+    if (!welcome.ok()) return welcome;
+    attempts_ = 0;
+    pulls_ = 0;
+    TakeServers(welcome->servers.size() > 1 ? welcome->servers : std::vector<std::string>());
+    stripes_ = Stripes(request.layout.size(), count());
+    const absl::Status dialed = DialMissing();
+    if (!dialed.ok()) return dialed;
+    return welcome;
+  }
+
+  absl::Status Reconnect() override {
+    absl::Status back = first_->Reconnect();
+    for (uint32_t i = 1; back.ok() && i < servers_.size(); ++i) {
+      if (servers_[i] == nullptr) continue;
+      back = servers_[i]->Reconnect();
+      if (!back.ok()) return NamedError(i, addresses_, back);
+    }
+    return back.ok() ? DialMissing() : back;
+  }
+
+  absl::StatusOr<JobEvent> NextEvent(absl::Duration longest) override {
+    return first_->NextEvent(longest);
+  }
+  void AwaitRetry(absl::Duration longest) override { first_->AwaitRetry(longest); }
+  absl::Status Leave(SessionId session, const Results& results) override {
+    return first_->Leave(session, results);
+  }
+  bool stays_on_machine() const override { return first_->stays_on_machine(); }
+  bool measures_push() const override { return first_->measures_push(); }
+
+  void UsePullEncoding(const Encoding& encoding) override {
+    pull_encoding_ = encoding;
+    first_->UsePullEncoding(encoding);
+    for (const auto& server : servers_) {
+      if (server != nullptr) server->UsePullEncoding(encoding);
+    }
+  }
+
+  std::unique_ptr<PendingOffer> StartOffer(SessionId session, uint32_t attempt,
+                                           uint64_t elements) override {
+    if (servers_.empty()) return first_->StartOffer(session, attempt, elements);
+    ++attempts_;
+    std::vector<std::unique_ptr<PendingOffer>> offers;
+    ForEachServer([&](ServerConnection& server, uint32_t stripe) {
+      offers.push_back(server.StartOffer(session, attempts_, stripes_.SizeOf(stripe)));
+    });
+    return JoinOffers(std::move(offers), OptionsWith(*push_threads_));
+  }
+
+  std::unique_ptr<OutgoingPush> StartPush(const PushHeader& header, uint64_t elements,
+                                          BatchIs batch) override {
+    if (servers_.empty()) return first_->StartPush(header, elements, batch);
+    PushHeader numbered = header;
+    numbered.attempt = ++attempts_;
+    std::vector<std::unique_ptr<OutgoingPush>> pushes;
+    ForEachServer([&](ServerConnection& server, uint32_t stripe) {
+      pushes.push_back(server.StartPush(numbered, stripes_.SizeOf(stripe), batch));
+    });
+    return JoinPushes(std::move(pushes), OptionsWith(*push_threads_));
+  }
+
+  std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override {
+    if (servers_.empty()) return first_->StartPull(request);
+    PullRequest numbered = request;
+    numbered.number = ++pulls_;
+    std::vector<std::unique_ptr<PendingPull>> pulls;
+    ForEachServer(
+        [&](ServerConnection& server, uint32_t) { pulls.push_back(server.StartPull(numbered)); });
+    return JoinPulls(std::move(pulls), OptionsWith(*pull_threads_));
+  }
+
+ private:
+  uint32_t count() const { return servers_.empty() ? 1 : static_cast<uint32_t>(servers_.size()); }
+
+  // Keeps the connections to servers that are still there.
+  void TakeServers(const std::vector<std::string>& addresses) {
+    const bool as_many = servers_.size() == addresses.size();
+    servers_.resize(addresses.size());
+    addresses_.resize(addresses.size());
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      if (addresses_[i] != addresses[i]) servers_[i] = nullptr;
+    }
+    addresses_ = addresses;
+    if (as_many) return;
+    push_threads_ = addresses.empty() ? nullptr : MakeThreads("push");
+    pull_threads_ = addresses.empty() ? nullptr : MakeThreads("pull");
+  }
+
+  std::unique_ptr<ExecutorPool> MakeThreads(const std::string& name) const {
+    return std::make_unique<ExecutorPool>(count(), name);
+  }
+
+  absl::Status DialMissing() {
+    for (uint32_t i = 1; i < servers_.size(); ++i) {
+      if (servers_[i] != nullptr) continue;
+      auto dialed = dial_(addresses_[i]);
+      if (!dialed.ok()) return NamedError(i, addresses_, dialed.status());
+      servers_[i] = *std::move(dialed);
+      if (pull_encoding_.has_value()) servers_[i]->UsePullEncoding(*pull_encoding_);
+    }
+    return absl::OkStatus();
+  }
+
+  // Calls act(connection, stripe) for each server.
+  template <typename Act>
+  void ForEachServer(const Act& act) {
+    act(*first_, 0);
+    for (uint32_t i = 1; i < servers_.size(); ++i) act(*servers_[i], i);
+  }
+
+  StripedCallOptions OptionsWith(Executor& threads) const {
+    return {stripes_, addresses_, threads, patience_};
+  }
+
+  const std::unique_ptr<ServerConnection> first_;
+  const DialServer dial_;
+  const absl::Duration patience_;
+  // Empty if there is one server. The first element is null in `servers_`, and another one while
+  // that server cannot be reached: then there is no session.
+  std::vector<std::unique_ptr<ServerConnection>> servers_;
+  std::vector<std::string> addresses_;
+  Stripes stripes_ = Stripes(0, 1);
+  absl::optional<Encoding> pull_encoding_;  // unless it is as when the connection was made
+  uint32_t attempts_ = 0;                   // of this session
+  uint64_t pulls_ = 0;                      // of this session
+  // Pulls have their own, since a pull may be read while a push goes on.
+  std::unique_ptr<ExecutorPool> push_threads_;
+  std::unique_ptr<ExecutorPool> pull_threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<ServerConnection> MakeStripedConnection(std::unique_ptr<ServerConnection> first,
+                                                        DialServer dial, absl::Duration patience) {
+  return std::make_unique<StripedConnection>(std::move(first), std::move(dial), patience);
+}
+
+}  // namespace sluice
