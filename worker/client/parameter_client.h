@@ -36,7 +36,9 @@ namespace sluice {
 class ParameterClient {
  public:
   // Gradients are pushed in `encoding`. `pull` matters only if it is automatic: otherwise the
-  // connection's own encoding of parameters is used. `clock` times encodings, and outlives this.
+  // connection's own encoding of parameters is used. With several servers gradients cannot be
+  // encoded: an automatic choice is none then, and Join() refuses another. `clock` times encodings,
+  // and outlives this.
   explicit ParameterClient(std::unique_ptr<ServerConnection> connection,
                            GradientEncoding encoding = {}, EncodingChoice pull = {},
                            const Clock& clock = RealClock())
@@ -90,6 +92,7 @@ class ParameterClient {
  private:
   absl::Status PrepareEncodings();
   absl::Status OpenSession();
+  absl::Status FitEncodings();
   // Whether this process has pushed in an earlier session.
   enum class Earlier { kNothing, kPushed };
   absl::Status Begin(Earlier earlier, absl::Span<float> parameters);

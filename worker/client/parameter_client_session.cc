@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "worker/client/parameter_client.h"
 #include "worker/connection/call_retry.h"
@@ -60,6 +61,24 @@ absl::Status ParameterClient::OpenSession() {
   welcome_ = *std::move(welcome);
   server_has_parameters_ = welcome_.initialized;
   request_.job_id = welcome_.job_id;  // another job at this address is refused later
+  return FitEncodings();
+}
+
+// Several servers take gradients only as they are.
+absl::Status ParameterClient::FitEncodings() {
+  const size_t servers = welcome_.servers.size();
+  if (servers < 2 || (encoder_ == nullptr && auto_ == nullptr)) return absl::OkStatus();
+  if (encoder_ != nullptr && !encoding_.choice.automatic()) {
+    connection_->Leave(welcome_.session, {}).IgnoreError();
+    return MakeError(Reason::kBadArgument,
+                     absl::StrCat("--push-encoding=", EncodingChoiceName(encoding_.choice),
+                                  " with several servers: the job has ", servers,
+                                  ", which take gradients only as they are; leave the flag out"));
+  }
+  LOG(INFO) << Shown(request_.worker) << " chooses no encoding: the job has " << servers
+            << " servers, and nothing is encoded automatically with several";
+  encoder_ = nullptr;
+  auto_ = nullptr;
   return absl::OkStatus();
 }
 
