@@ -64,7 +64,7 @@ absl::Status WhyNotParsed(const CLI::ParseError& error) {
 
 }  // namespace
 
-Job::Job(std::unique_ptr<WorkerContext> context, std::unique_ptr<Server> server)
+Job::Job(std::unique_ptr<WorkerContext> context, std::unique_ptr<JobServer> server)
     : context_(std::move(context)), server_(std::move(server)) {}
 Job::Job(Job&&) noexcept = default;
 Job::~Job() = default;
@@ -106,18 +106,17 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   TrustLockOrder();
   const bool remote = !flags.server.empty();
   absl::StatusOr<WorkerContext> context = WorkerContext::From(flags);
-  std::unique_ptr<Server> server;
+  std::unique_ptr<JobServer> server;
   absl::optional<uint32_t> index;
   if (LaunchedByMpi()) {
     auto launch = TakePartInLaunch(*flags.server_flags,
-                                   remote ? ServerPlace::kElsewhere : ServerPlace::kRankZero,
+                                   remote ? ServerPlace::kElsewhere : ServerPlace::kFirstRanks,
                                    [&context](const MpiWorld&) { return context.status(); });
     if (!launch.ok()) return launch.status();
     if (!remote && launch->server == nullptr) OutliveServer();
     if (!remote) context->TakeTicket(std::move(launch->ticket));
     server = std::move(launch->server);
-    const int first_worker = remote ? 0 : 1;
-    if (launch->world.rank >= first_worker) index = launch->world.rank - first_worker;
+    if (launch->world.rank >= launch->servers) index = launch->world.rank - launch->servers;
   } else {
     absl::Status sound = context.status();
     sound.Update(CheckStartedByHand(*flags.server_flags));
@@ -136,11 +135,7 @@ absl::StatusOr<Job> Job::Start(const JobFlags& flags) {
   return Job(std::make_unique<WorkerContext>(*std::move(context)), std::move(server));
 }
 
-int Job::Serve() {
-  const int code = server_->Serve();
-  std::cout << server_->ClosingTable() << std::flush;
-  return code;
-}
+int Job::Serve() { return server_->Serve(); }
 
 bool Job::speaks() const { return context_->index().value_or(0) == 0; }
 

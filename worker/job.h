@@ -1,7 +1,8 @@
-// Starts a process as the server or a worker of a job, and tells a worker how to reach the server.
+// Starts a process as a server or a worker of a job, and tells a worker how to reach the server.
 //
 // A program's main() calls it first. Launched by mpirun, rank 0 becomes the server and the others
-// become workers. With --server=host:port every process becomes a worker, with MPI or without.
+// become workers; with --servers=S the first S ranks become servers. With --server=host:port every
+// process becomes a worker, with MPI or without.
 //
 //   auto job = sluice::Job::Start(&argc, &argv);
 //   if (job.is_server()) return job.Serve();
@@ -18,7 +19,7 @@
 
 namespace sluice {
 
-class Server;
+class JobServer;
 class TransformRegistry;
 class WorkerContext;
 struct JobFlags;
@@ -59,8 +60,8 @@ class Job {
 
   bool is_server() const { return server_ != nullptr; }
 
-  // Serves until the job is over, then prints the closing table. Returns the process's exit code,
-  // which server.h lists. Only if is_server().
+  // Serves until the job is over; then rank 0 prints the closing table. Returns the process's exit
+  // code, which server.h lists. Only if is_server().
   int Serve();
 
   // Whether this worker should print its progress: worker 0 of a launch, and every worker that was
@@ -79,10 +80,10 @@ class Job {
   const WorkerContext& context() const { return *context_; }
 
  private:
-  Job(std::unique_ptr<WorkerContext> context, std::unique_ptr<Server> server);
+  Job(std::unique_ptr<WorkerContext> context, std::unique_ptr<JobServer> server);
 
   std::unique_ptr<WorkerContext> context_;
-  std::unique_ptr<Server> server_;  // null on a worker
+  std::unique_ptr<JobServer> server_;  // null on a worker
 };
 
 }  // namespace sluice

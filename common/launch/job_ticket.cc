@@ -14,6 +14,7 @@ std::string EncodeTicket(const JobTicket& ticket) {
   message.set_certificate(ticket.credentials.certificate);
   message.set_key(ticket.credentials.key);
   message.set_authority(ticket.credentials.authority);
+  message.set_servers(ticket.servers);
   std::string bytes = message.SerializeAsString();
   Wipe(*message.mutable_key());
   return bytes;
@@ -22,13 +23,14 @@ std::string EncodeTicket(const JobTicket& ticket) {
 absl::StatusOr<JobTicket> DecodeTicket(absl::string_view bytes) {
   v1::JobTicket message;
   const bool parsed = message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-  if (!parsed || message.address().empty()) {
+  if (!parsed || message.address().empty() || message.servers() == 0) {
     return absl::DataLossError(absl::StrCat(
         "rank 0 broadcast ", bytes.size(),
         " bytes that are no job ticket; do all ranks run the same version of Sluice?"));
   }
   JobTicket ticket{message.address(), message.job_id(), message.token()};
   ticket.credentials = {message.certificate(), message.key(), message.authority()};
+  ticket.servers = message.servers();
   Wipe(*message.mutable_key());
   return ticket;
 }

@@ -3,6 +3,7 @@
 #ifndef SLUICE_COMMON_LAUNCH_JOB_TICKET_H_
 #define SLUICE_COMMON_LAUNCH_JOB_TICKET_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,12 +13,13 @@
 namespace sluice {
 
 struct JobTicket {
-  std::string address;  // gRPC target of the server
+  std::string address;  // gRPC target of the first server
   std::string job_id;   // empty: whichever job the server runs
   std::string token;    // secret; empty if the server has none
   // The workers' credentials for mutual TLS; secret. Empty if the server uses plaintext, or if
   // workers bring their own.
   Credentials credentials = {};
+  uint32_t servers = 1;  // of the job: the first ranks of the launch
 };
 
 // Encodes a ticket, which holds secrets, and decodes it. DATA_LOSS for other bytes.

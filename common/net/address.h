@@ -23,6 +23,8 @@ struct Address {
   bool is_unix() const { return !unix_path.empty(); }
   // True for a unix socket or loopback, which other nodes cannot reach.
   bool IsLocal() const;
+  // True for "0.0.0.0" and "::", which mean every address of the machine that listens.
+  bool IsWildcard() const { return host == "0.0.0.0" || host == "::"; }
   std::string ToString() const;
 };
 

@@ -62,7 +62,8 @@ v1::CheckpointConfig ToConfig(const DurableOptions& durable) {
   return config;
 }
 
-v1::ServerConfig ConfigOf(const ServerOptions& options, const TlsFiles& tls) {
+v1::ServerConfig ConfigOf(const ServerOptions& options, const TlsFiles& tls,
+                          const ServerList& list) {
   const ShardOptions& shard = options.shard;
   v1::ServerConfig config;
   if (options.listen.has_value()) config.set_listen(options.listen->ToString());
@@ -85,20 +86,22 @@ v1::ServerConfig ConfigOf(const ServerOptions& options, const TlsFiles& tls) {
   if (!options.durable.directory.empty()) {
     *config.mutable_checkpoints() = ToConfig(options.durable);
   }
+  for (const Address& address : list.addresses) config.add_servers(address.ToString());
+  config.set_index(list.index);
   *config.mutable_limits() = LimitsOf(options);
   return config;
 }
 
 }  // namespace
 
-std::string ConfigJson(const ServerOptions& options, const TlsFiles& tls) {
+std::string ConfigJson(const ServerOptions& options, const TlsFiles& tls, const ServerList& list) {
   google::protobuf::util::JsonPrintOptions layout;
   layout.add_whitespace = true;
   layout.always_print_primitive_fields = true;
   layout.preserve_proto_field_names = true;
   std::string json;
   const auto printed =
-      google::protobuf::util::MessageToJsonString(ConfigOf(options, tls), &json, layout);
+      google::protobuf::util::MessageToJsonString(ConfigOf(options, tls, list), &json, layout);
   return printed.ok() ? json : printed.ToString() + "\n";
 }
 

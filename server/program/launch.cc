@@ -23,6 +23,26 @@ bool IsFinalCode(int code) { return (code >= 2 && code <= 5) || code == 7; }
 
 std::string RankName(const MpiWorld& world) { return absl::StrCat("rank ", world.rank); }
 
+// Whether the rank is a server, but not the first one.
+bool IsHolder(const MpiWorld& world, const JobTicket& ticket) {
+  return world.rank > 0 && world.rank < static_cast<int>(ticket.servers);
+}
+
+absl::Status CannotRestart(uint32_t servers) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--max-restarts is given with --servers=", servers,
+      ": a server of several cannot be started again, because it has nothing to continue from; "
+      "leave one of the flags out"));
+}
+
+// Whether this launch can have a supervisor on each rank.
+absl::Status CheckRestarts(const ServerFlags& flags, ServerPlace place) {
+  if (place == ServerPlace::kElsewhere || flags.max_restarts == 0) return absl::OkStatus();
+  const auto servers = LaunchedServers(flags.servers);
+  if (!servers.ok()) return servers.status();
+  return *servers == 1 ? absl::OkStatus() : CannotRestart(*servers);
+}
+
 // ---- A program without a supervisor ----
 
 absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place,
@@ -42,6 +62,11 @@ absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place
   Wipe(told->blob);
   if (!ticket.ok()) return ticket.status();
   launch.ticket = *std::move(ticket);
+  launch.servers = static_cast<int>(launch.ticket.servers);
+  if (launch.server != nullptr || !IsHolder(launch.world, launch.ticket)) return launch;
+  auto holder = StartLaunchedHolder(flags, launch.world, launch.ticket);
+  if (!holder.ok()) return holder.status();
+  launch.server = *std::move(holder);
   return launch;
 }
 
@@ -124,10 +149,11 @@ absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place, const
   }
   if (!told.ok()) return told.status();
   LaunchBrief brief = {told->world};
-  if (place == ServerPlace::kRankZero) {
+  if (place == ServerPlace::kFirstRanks) {
     auto ticket = DecodeTicket(told->blob);
     Wipe(told->blob);
     if (!ticket.ok()) return ticket.status();
+    if (IsHolder(brief.world, *ticket)) return CannotRestart(ticket->servers);
     brief.server = ServerIdentity{*std::move(ticket)};
   }
   return SuperviseWorker(flags, brief);
@@ -149,6 +175,7 @@ absl::StatusOr<Launch> TakePartSupervised(const ServerFlags& flags, ServerPlace 
   if (place == ServerPlace::kElsewhere) return launch;
   if (launch.world.rank > 0) {
     launch.ticket = brief->server->ticket;
+    launch.servers = static_cast<int>(launch.ticket.servers);
     return launch;
   }
   auto started = StartLaunchedServer(flags, *brief);
@@ -161,6 +188,7 @@ absl::StatusOr<Launch> TakePartSupervised(const ServerFlags& flags, ServerPlace 
     return brief->server.has_value() ? started.status() : SaidForAllRanks(started.status());
   }
   launch.ticket = started->identity.ticket;
+  launch.servers = static_cast<int>(launch.ticket.servers);
   launch.server = std::move(started->server);
   return launch;
 }
@@ -172,6 +200,8 @@ absl::StatusOr<Launch> TakePartInLaunch(const ServerFlags& flags, ServerPlace pl
   const auto supervised = SupervisorSocket::Inherited();
   if (supervised.has_value()) return TakePartSupervised(flags, place, check, *supervised);
   if (flags.max_restarts == 0) return TakePartAlone(flags, place, check);
+  const absl::Status restarts = CheckRestarts(flags, place);
+  if (!restarts.ok()) return ShareFailure(restarts);
   const auto code = Supervise(flags, place, check);
   if (!code.ok()) return code.status();
   exit(*code);

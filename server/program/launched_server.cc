@@ -18,10 +18,6 @@ constexpr int kTokenBytes = 32;
 // grace. A worker in a long batch uses all of it.
 constexpr absl::Duration kGraceUnderMpirun = absl::Milliseconds(500);
 
-bool IsWildcard(const Address& address) {
-  return address.host == "0.0.0.0" || address.host == "::";
-}
-
 // Where a launched server listens, and the host name that the other ranks use to reach it.
 struct Place {
   absl::optional<Address> listen;  // absent: a private unix socket
@@ -49,7 +45,7 @@ absl::StatusOr<Place> ChoosePlace(const ServerFlags& flags, const MpiWorld& worl
   auto listen = ParseAddress(flags.listen);
   if (!listen.ok()) return listen.status();
   Place place = {*std::move(listen), flags.advertise};
-  if (place.advertised_host.empty() && !world.one_node && IsWildcard(*place.listen)) {
+  if (place.advertised_host.empty() && !world.one_node && place.listen->IsWildcard()) {
     auto host = RoutableHost(flags.interface);
     if (!host.ok()) return host.status();
     place.advertised_host = *std::move(host);
@@ -66,11 +62,24 @@ absl::Status CheckPrivateSocketIsPlain(const SecurityFlags& flags) {
       "leave --tls-cert, --tls-key and --tls-ca out, or give --listen=host:port");
 }
 
+// Launches make credentials for one server: nobody knows the hosts of the others yet, and a
+// certificate must name them.
+absl::Status CheckLaunchMakesCredentials(uint32_t servers) {
+  if (servers == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--servers=", servers,
+                   " on TCP, for which a launch makes no certificates; give --tls-cert, "
+                   "--tls-key and --tls-ca, or, where everybody on the network is trusted, "
+                   "--insecure-on-network"));
+}
+
 // Gives a server on TCP credentials of this launch, unless the flags choose.
-absl::Status MakeCredentials(const SecurityFlags& flags, const Place& place,
+absl::Status MakeCredentials(const SecurityFlags& flags, const Place& place, uint32_t servers,
                              ServerIdentity* identity) {
   if (!place.listen.has_value()) return CheckPrivateSocketIsPlain(flags);
   if (place.listen->is_unix() || ChoosesSecurity(flags)) return absl::OkStatus();
+  const absl::Status able = CheckLaunchMakesCredentials(servers);
+  if (!able.ok()) return able;
   std::vector<std::string> hosts = {HostName(), place.listen->host};
   if (!place.advertised_host.empty()) hosts.push_back(place.advertised_host);
   auto made = MakeLaunchCredentials(hosts, absl::Now());
@@ -96,23 +105,26 @@ absl::StatusOr<LaunchedServer> StartAnew(const ServerFlags& flags, const LaunchB
   if (!place.ok()) return place.status();
   if (options.token.empty()) options.token = RandomHex(kTokenBytes);
   LaunchedServer launched;
-  const absl::Status made = MakeCredentials(flags.security, *place, &launched.identity);
+  const absl::Status made =
+      MakeCredentials(flags.security, *place, options.servers, &launched.identity);
   if (!made.ok()) return made;
   auto credentials = CredentialsOf(launched.identity, flags.security, place->listen);
   if (!credentials.ok()) return credentials.status();
   options.credentials = *std::move(credentials);
   options.listen = place->listen;
+  options.advertised_host = place->advertised_host;
   options.directory = brief.directory;
   auto server = Server::Start(options);
   if (!server.ok()) return server.status();
-  launched.server = *std::move(server);
-  Address reached_at = launched.server->address();
+  Address reached_at = (*server)->address();
   launched.identity.listen = reached_at.ToString();
   if (!place->advertised_host.empty()) reached_at.host = place->advertised_host;
   JobTicket& ticket = launched.identity.ticket;
   ticket.address = reached_at.ToString();
-  ticket.job_id = launched.server->shard().Describe().job_id;
+  ticket.job_id = (*server)->shard().Describe().job_id;
   ticket.token = options.token;
+  ticket.servers = options.servers;
+  launched.server = std::make_unique<JobServer>(*std::move(server));
   return launched;
 }
 
@@ -130,22 +142,70 @@ absl::StatusOr<LaunchedServer> TakeOver(const ServerFlags& flags, const ServerId
   options.existing_trace = Existing::kContinued;
   auto server = Server::Start(options);
   if (!server.ok()) return server.status();
-  return LaunchedServer{*std::move(server), identity};
+  return LaunchedServer{std::make_unique<JobServer>(*std::move(server)), identity};
+}
+
+absl::Status CheckWorkersAreLeft(const MpiWorld& world, uint32_t servers) {
+  if (static_cast<uint32_t>(world.size) > servers) return absl::OkStatus();
+  const std::string serving =
+      servers == 1 ? "rank 0 is the server" : absl::StrCat("the first ", servers, " ranks serve");
+  return absl::InvalidArgumentError(absl::StrCat(
+      serving, ", and no rank is left to be a worker; start at least ", servers + 1, " ranks"));
+}
+
+// Where a server listens that is not the first one. Its port is any free one, since the servers of
+// one node have the same flags.
+absl::StatusOr<Place> ChoosePlaceOfHolder(const ServerFlags& flags, const MpiWorld& world,
+                                          const JobTicket& ticket) {
+  const auto first = ParseAddress(ticket.address);
+  if (!first.ok()) return first.status();
+  if (first->is_unix()) return Place();
+  auto place =
+      flags.listen.empty() && !world.one_node ? ChooseTcp(flags) : ChoosePlace(flags, world);
+  if (!place.ok()) return place;
+  if (!place->listen.has_value()) place->listen = *first;  // all are on one node
+  place->listen->port = 0;
+  return place;
 }
 
 }  // namespace
 
 absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
                                                    const LaunchBrief& brief) {
-  if (brief.world.size < 2) {
-    return absl::InvalidArgumentError(
-        "rank 0 is the server, and no rank is left to be a worker; start at least 2 ranks");
-  }
-  auto options = ServerOptionsFrom(flags, static_cast<uint32_t>(brief.world.size - 1));
+  const auto servers = LaunchedServers(flags.servers);
+  if (!servers.ok()) return servers.status();
+  const absl::Status left = CheckWorkersAreLeft(brief.world, *servers);
+  if (!left.ok()) return left;
+  const uint32_t workers = static_cast<uint32_t>(brief.world.size) - *servers;
+  auto options = ServerOptionsFrom(flags, workers, *servers);
   if (!options.ok()) return options.status();
   options->grace = kGraceUnderMpirun;
   if (brief.server.has_value()) return TakeOver(flags, *brief.server, *std::move(options));
   return StartAnew(flags, brief, *std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedHolder(const ServerFlags& flags,
+                                                               const MpiWorld& world,
+                                                               const JobTicket& ticket) {
+  const uint32_t workers = static_cast<uint32_t>(world.size) - ticket.servers;
+  const auto given = ServerOptionsFrom(flags, workers, ticket.servers);
+  if (!given.ok()) return given.status();
+  const auto place = ChoosePlaceOfHolder(flags, world, ticket);
+  if (!place.ok()) return place.status();
+  auto credentials = CredentialsOf(ServerIdentity(), flags.security, place->listen);
+  if (!credentials.ok()) return credentials.status();
+  HolderServerOptions options = HolderOptionsFrom(*given);
+  options.index = static_cast<uint32_t>(world.rank);
+  options.sequencer = ticket.address;
+  options.job_id = ticket.job_id;
+  options.token = ticket.token;
+  options.credentials = *std::move(credentials);
+  options.listen = place->listen;
+  options.advertised_host = place->advertised_host;
+  options.grace = kGraceUnderMpirun;
+  auto holder = HolderServer::Start(std::move(options));
+  if (!holder.ok()) return holder.status();
+  return std::make_unique<JobServer>(*std::move(holder), JobServer::Speaker::kFirstServer);
 }
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Starts the server of a launch by mpirun, on rank 0.
+// Starts the servers of a launch by mpirun: the first one on rank 0, the others on the next ranks.
 
 #ifndef SLUICE_SERVER_PROGRAM_LAUNCHED_SERVER_H_
 #define SLUICE_SERVER_PROGRAM_LAUNCHED_SERVER_H_
@@ -6,25 +6,34 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "common/launch/job_ticket.h"
 #include "common/launch/launch_brief.h"
+#include "common/launch/mpi_bootstrap.h"
+#include "server/program/job_server.h"
 #include "server/program/server_flags.h"
-#include "server/server.h"
 
 namespace sluice {
 
 struct LaunchedServer {
-  std::unique_ptr<Server> server;
+  std::unique_ptr<JobServer> server;
   ServerIdentity identity;
 };
 
-// Starts a server with a new job id and token. If all ranks are on one node, it listens on a
-// private unix socket; otherwise on TCP, with new credentials for mutual TLS. Flags may choose
+// Starts the first server, with a new job id and token. If all ranks are on one node, it listens on
+// a private unix socket; otherwise on TCP, with new credentials for mutual TLS. Flags may choose
 // another token, address or credentials. If the brief names a server, an earlier process of this
 // rank has died, and the new server takes over its address, job id, token and credentials.
-// INVALID_ARGUMENT if there are fewer than two ranks, or if the flags contradict each other. Other
-// errors are Server::Start()'s.
+// INVALID_ARGUMENT if no rank is left to be a worker, if the flags contradict each other, or if
+// several servers on TCP have no credentials of their own. Other errors are Server::Start()'s.
 absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
                                                    const LaunchBrief& brief);
+
+// Starts the server of a rank from 1 to ticket.servers - 1. It listens on a private unix socket if
+// the first server listens on a unix socket; otherwise on a TCP port that the system chooses, at
+// the host of --listen or --advertise. Errors are HolderServer::Start()'s.
+absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedHolder(const ServerFlags& flags,
+                                                               const MpiWorld& world,
+                                                               const JobTicket& ticket);
 
 }  // namespace sluice
 

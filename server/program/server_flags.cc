@@ -105,6 +105,7 @@ void AddLimitFlags(CLI::App& group, ServerFlags& flags) {
 }
 
 void AddAddressFlags(CLI::App& group, ServerFlags& flags) {
+  AddServersFlags(group, flags.servers);
   group.add_option("--listen", flags.listen,
                    "address to listen on: host:port, [ipv6]:port or unix:/path (default under "
                    "mpirun: a private unix socket on one node, any TCP port on several)");
@@ -182,14 +183,19 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
       ->capture_default_str();
 }
 
-absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
-                                                uint32_t launched_workers) {
+absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32_t launched_workers,
+                                                uint32_t servers) {
   auto shard = ShardOptionsFrom(flags, launched_workers);
   if (!shard.ok()) return shard.status();
   ServerOptions options;
   options.shard = *std::move(shard);
   options.shard.job_id = RandomHex(4);
   options.durable = flags.durable;
+  options.servers = servers;
+  const absl::Status fit = CheckFitSeveralServers(options);
+  if (!fit.ok()) return fit;
+  // Each worker's connection has parts at other servers, which have no memory in common with it.
+  if (servers > 1) options.shard.snapshots = SnapshotMemory::kPrivate;
   const bool goes_back = options.shard.guards.on_divergence == DivergenceAction::kRestore;
   if (goes_back && options.durable.directory.empty()) {
     return absl::InvalidArgumentError(
@@ -226,37 +232,81 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
   return options;
 }
 
+HolderServerOptions HolderOptionsFrom(const ServerOptions& options) {
+  HolderServerOptions holder;
+  holder.servers = options.servers;
+  holder.token = options.token;
+  holder.limits = options.limits;
+  holder.transforms = options.transforms;
+  holder.threads = options.threads;
+  holder.expected_workers = options.shard.expected_workers;
+  holder.grace = options.grace;
+  return holder;
+}
+
 namespace {
 
-// Returns the options of a server that was started by hand. Without --listen they have no address.
-absl::StatusOr<ServerOptions> StandaloneOptions(const ServerFlags& flags) {
-  auto options = ServerOptionsFrom(flags, 0);
-  if (!options.ok() || flags.listen.empty()) return options;
-  auto listen = ParseAddress(flags.listen);
-  if (!listen.ok()) return listen.status();
-  auto credentials = CredentialsAt(flags.security, *listen);
-  if (!credentials.ok()) return credentials.status();
-  options->listen = *std::move(listen);
-  options->credentials = *std::move(credentials);
-  return options;
+// The options of a server that was started by hand. Without --listen and --servers it has no
+// address.
+struct StandaloneOptions {
+  ServerOptions server;
+  ServerList list;
+};
+
+absl::StatusOr<StandaloneOptions> StandaloneOptionsFrom(const ServerFlags& flags) {
+  auto list = ListedServers(flags.servers, flags.listen);
+  if (!list.ok()) return list.status();
+  auto options = ServerOptionsFrom(flags, 0, list->size());
+  if (!options.ok()) return options.status();
+  if (!list->addresses.empty()) {
+    options->listen = list->addresses[list->index];
+  } else if (!flags.listen.empty()) {
+    auto listen = ParseAddress(flags.listen);
+    if (!listen.ok()) return listen.status();
+    options->listen = *std::move(listen);
+  }
+  if (options->listen.has_value()) {
+    auto credentials = CredentialsAt(flags.security, *options->listen);
+    if (!credentials.ok()) return credentials.status();
+    options->credentials = *std::move(credentials);
+  }
+  return StandaloneOptions{*std::move(options), *std::move(list)};
+}
+
+absl::StatusOr<std::unique_ptr<JobServer>> StartListedHolder(const StandaloneOptions& given,
+                                                             const SecurityFlags& security) {
+  const Address& first = given.list.addresses[0];
+  const auto usable = CredentialsAt(security, first);
+  if (!usable.ok()) return usable.status();
+  HolderServerOptions options = HolderOptionsFrom(given.server);
+  options.index = given.list.index;
+  options.sequencer = first.ToString();
+  options.listen = given.server.listen;
+  options.credentials = given.server.credentials;
+  auto holder = HolderServer::Start(std::move(options));
+  if (!holder.ok()) return holder.status();
+  return std::make_unique<JobServer>(*std::move(holder), JobServer::Speaker::kEveryServer);
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> DescribeConfig(const ServerFlags& flags) {
-  const auto options = StandaloneOptions(flags);
+  const auto options = StandaloneOptionsFrom(flags);
   if (!options.ok()) return options.status();
-  return ConfigJson(*options, flags.security.tls);
+  return ConfigJson(options->server, flags.security.tls, options->list);
 }
 
-absl::StatusOr<std::unique_ptr<Server>> StartStandaloneServer(const ServerFlags& flags) {
-  if (flags.listen.empty()) {
+absl::StatusOr<std::unique_ptr<JobServer>> StartStandaloneServer(const ServerFlags& flags) {
+  auto options = StandaloneOptionsFrom(flags);
+  if (!options.ok()) return options.status();
+  if (!options->server.listen.has_value()) {
     return absl::InvalidArgumentError(
         "no address to listen on; give --listen=host:port, or launch with mpirun");
   }
-  const auto options = StandaloneOptions(flags);
-  if (!options.ok()) return options.status();
-  return Server::Start(*options);
+  if (options->list.index > 0) return StartListedHolder(*options, flags.security);
+  auto server = Server::Start(std::move(options->server));
+  if (!server.ok()) return server.status();
+  return std::make_unique<JobServer>(*std::move(server));
 }
 
 }  // namespace sluice

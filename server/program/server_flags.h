@@ -4,12 +4,15 @@
 #define SLUICE_SERVER_PROGRAM_SERVER_FLAGS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "common/encoding/transforms/builtin_transforms.h"
+#include "server/program/job_server.h"
 #include "server/program/security_flags.h"
+#include "server/program/servers_flags.h"
 #include "server/program/training_flags.h"
 #include "server/server.h"
 
@@ -34,6 +37,7 @@ struct ServerFlags {
   absl::optional<uint32_t> threads;
   bool shared_memory = true;
   double log_step_wait = 5;  // seconds
+  ServersFlags servers;
   std::string listen;
   std::string advertise;
   std::string interface;
@@ -54,16 +58,20 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags);
 
 // Returns the options of a server with a new job id, except address and credentials.
 // `launched_workers` is 0 if the number of workers is unknown. The token is empty unless
-// --token-file is given.
-absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags,
-                                                uint32_t launched_workers);
+// --token-file is given. `servers` is the number of the job's servers.
+absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32_t launched_workers,
+                                                uint32_t servers = 1);
+
+// The options of a server that holds a stripe of the job, from those of its first server: all but
+// index, first server, address and credentials.
+HolderServerOptions HolderOptionsFrom(const ServerOptions& options);
 
 // Returns the configuration (see ConfigJson()) of a server that is started without mpirun with
-// these flags. --listen is not required.
+// these flags. Neither --listen nor --servers is required.
 absl::StatusOr<std::string> DescribeConfig(const ServerFlags& flags);
 
-// Starts a server that was not launched by mpirun. INVALID_ARGUMENT without --listen.
-absl::StatusOr<std::unique_ptr<Server>> StartStandaloneServer(const ServerFlags& flags);
+// Starts a server that was not launched by mpirun. INVALID_ARGUMENT without --listen and --servers.
+absl::StatusOr<std::unique_ptr<JobServer>> StartStandaloneServer(const ServerFlags& flags);
 
 }  // namespace sluice
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/command_line.h"
 #include "common/base/logging.h"
 #include "common/base/malloc_tuning.h"
@@ -19,19 +20,32 @@
 namespace sluice {
 namespace {
 
-absl::StatusOr<std::unique_ptr<Server>> StartUnderMpi(const ServerFlags& flags) {
-  auto launch =
-      TakePartInLaunch(flags, ServerPlace::kRankZero, [](const MpiWorld& world) -> absl::Status {
-        if (world.rank == 0) return absl::OkStatus();
-        return absl::InvalidArgumentError(
-            "sluice_server is not rank 0; name it first: mpirun -n 1 sluice_server : -n 3 "
-            "my_program");
-      });
-  if (!launch.ok()) return launch.status();
-  return std::move(launch->server);
+absl::Status CheckRankServes(const MpiWorld& world, uint32_t servers) {
+  if (world.rank < static_cast<int>(servers)) return absl::OkStatus();
+  if (servers == 1) {
+    return absl::InvalidArgumentError(
+        "sluice_server is not rank 0; name it first: mpirun -n 1 sluice_server : -n 3 my_program");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("sluice_server is rank ", world.rank, ", and --servers=", servers,
+                   " are the ranks 0 to ", servers - 1, "; name it first: mpirun -n ", servers,
+                   " sluice_server --servers=", servers, " : -n 3 my_program"));
 }
 
-absl::StatusOr<std::unique_ptr<Server>> StartByHand(const ServerFlags& flags) {
+absl::StatusOr<std::unique_ptr<JobServer>> StartUnderMpi(const ServerFlags& flags) {
+  const auto servers = LaunchedServers(flags.servers);
+  if (!servers.ok()) return ShareFailure(servers.status());
+  auto launch = TakePartInLaunch(flags, ServerPlace::kFirstRanks, [&](const MpiWorld& world) {
+    return CheckRankServes(world, *servers);
+  });
+  if (!launch.ok()) return launch.status();
+  if (launch->server != nullptr) return std::move(launch->server);
+  return absl::InvalidArgumentError(
+      absl::StrCat("sluice_server is rank ", launch->world.rank, " and has --servers=", *servers,
+                   ", but rank 0 has --servers=", launch->servers, "; give all ranks the same"));
+}
+
+absl::StatusOr<std::unique_ptr<JobServer>> StartByHand(const ServerFlags& flags) {
   const absl::Status by_hand = CheckStartedByHand(flags);
   if (!by_hand.ok()) return by_hand;
   return StartStandaloneServer(flags);
@@ -74,9 +88,7 @@ int RunServerProgram(int argc, char** argv, const ServerProgramOptions& options)
   if (print_options) return PrintOptions(flags);
   const auto server = LaunchedByMpi() ? StartUnderMpi(flags) : StartByHand(flags);
   if (!server.ok()) return Fail(server.status());
-  const int code = (*server)->Serve();
-  std::cout << (*server)->ClosingTable() << std::flush;
-  return code;
+  return (*server)->Serve();
 }
 
 }  // namespace sluice

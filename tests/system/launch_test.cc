@@ -196,6 +196,30 @@ TEST_F(MpirunTest, OneRankPrintsTheHelp) {
   EXPECT_THAT(LinesWith(Mpirun({{3, Train(data_, {"--help"})}}), "Usage: sluice_train"), SizeIs(1));
 }
 
+TEST_F(MpirunTest, OneRankSaysWhatSeveralServersLack) {
+  const std::pair<Words, const char*> lacking[] = {
+      {{"--max-restarts=1"}, "--max-restarts is given with --servers=2"},
+      {{"--checkpoint-dir=" + TestPath("checkpoints")}, "--checkpoint-dir is given with 2 servers"},
+      {{"--listen=127.0.0.1:0"}, "--servers=2 on TCP, for which a launch makes no certificates"}};
+  for (const auto& [flags, says] : lacking) {
+    const auto job = sluice::Mpirun({{4, With(Train(data_, {"--servers=2"}), flags)}});
+    EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(2)) << job->output();
+    EXPECT_THAT(LinesWith(job->output(), says), SizeIs(1)) << job->output();
+  }
+}
+
+TEST_F(MpirunTest, RefusesSeveralServersThatAreNotTheFirstRanks) {
+  EXPECT_THAT(FailingMpirun({{2, ServerProgram()}, {1, Train(data_)}}),
+              HasSubstr("sluice_server is not rank 0; name it first"));
+  EXPECT_THAT(
+      FailingMpirun({{3, ServerProgram({"--servers=2"})}, {1, Train(data_)}}),
+      HasSubstr("sluice_server is rank 2, and --servers=2 are the ranks 0 to 1; name it first: "
+                "mpirun -n 2 sluice_server --servers=2 : -n 3 my_program"));
+  EXPECT_THAT(
+      FailingMpirun({{1, ServerProgram()}, {1, ServerProgram({"--servers=2"})}, {1, Train(data_)}}),
+      HasSubstr("sluice_server is rank 1 and has --servers=2, but rank 0 has --servers=1"));
+}
+
 TEST_F(MpirunTest, RefusesAServerThatIsNotNamedFirst) {
   EXPECT_THAT(FailingMpirun({{1, Train(data_)}, {1, ServerProgram()}}),
               HasSubstr("sluice_server is not rank 0; name it first"));

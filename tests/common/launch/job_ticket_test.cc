@@ -45,6 +45,15 @@ TEST(JobTicketTest, CarriesTheCredentialsOfItsWorkers) {
   EXPECT_EQ(read->credentials.authority, "authority");
 }
 
+TEST(JobTicketTest, SaysHowManyServersThereAre) {
+  JobTicket ticket{"node7:7070", "job-1", "secret"};
+  EXPECT_EQ(DecodeTicket(EncodeTicket(ticket))->servers, 1U);
+  ticket.servers = 3;
+  EXPECT_EQ(DecodeTicket(EncodeTicket(ticket))->servers, 3U);
+  ticket.servers = 0;
+  EXPECT_THAT(DecodeTicket(EncodeTicket(ticket)), IsNoTicket());
+}
+
 TEST(JobTicketTest, RefusesForeignBytes) {
   for (const char* bytes : {"", "node7:7070", "\xff\xff\xff\xff", "{\"address\": \"x\"}"}) {
     EXPECT_THAT(DecodeTicket(bytes), IsNoTicket()) << bytes;

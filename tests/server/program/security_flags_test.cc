@@ -22,7 +22,7 @@ auto IsRefusedFor(const std::string& why) {
 }
 
 // Where a server started with these flags, in a launch over TCP, and what it tells its workers.
-JobTicket TicketOfTcp(std::vector<std::string> arguments, std::unique_ptr<Server>* server) {
+JobTicket TicketOfTcp(std::vector<std::string> arguments, std::unique_ptr<JobServer>* server) {
   arguments.push_back("--listen=127.0.0.1:0");
   auto launched = Launch(arguments, RanksOnOneNode(2));
   EXPECT_THAT(launched, IsOk());
@@ -32,7 +32,7 @@ JobTicket TicketOfTcp(std::vector<std::string> arguments, std::unique_ptr<Server
 }
 
 TEST(SecurityFlagsTest, ALaunchOverTcpBringsItsOwnCredentials) {
-  std::unique_ptr<Server> server, other;
+  std::unique_ptr<JobServer> server, other;
   const JobTicket ticket = TicketOfTcp({}, &server);
   EXPECT_THAT(JoinWith(ticket), IsOk());
   // Who knows address and token alone, or another launch's credentials, gets no further than the
@@ -55,7 +55,7 @@ TEST(SecurityFlagsTest, ALaunchOnOneNodeNeedsNone) {
 }
 
 TEST(SecurityFlagsTest, ALaunchSpeaksPlaintextIfToldTo) {
-  std::unique_ptr<Server> server;
+  std::unique_ptr<JobServer> server;
   const JobTicket ticket = TicketOfTcp({"--insecure"}, &server);
   EXPECT_EQ(ticket.credentials.key, "");
   EXPECT_THAT(JoinWith(ticket), IsOk());

@@ -1,0 +1,162 @@
+#include "server/program/servers_flags.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/program/server_flags.h"
+#include "tests/testing/json.h"
+#include "tests/testing/server/server_flags.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kThree[] = "--servers=host1:7070,[::1]:7070,unix:/run/third";
+
+auto IsWrong(const std::string& why) {
+  return HasCode(absl::StatusCode::kInvalidArgument, HasSubstr(why));
+}
+
+ServersFlags Parse(const std::vector<std::string>& arguments) {
+  return ParseServerFlags(arguments).servers;
+}
+
+std::vector<std::string> Texts(const ServerList& list) {
+  std::vector<std::string> texts;
+  for (const Address& address : list.addresses) texts.push_back(address.ToString());
+  return texts;
+}
+
+// ---- Under mpirun ----
+
+TEST(ServersFlagsTest, LaunchesOneServerUnlessToldOtherwise) {
+  EXPECT_THAT(LaunchedServers(Parse({})), IsOkAndHolds(1U));
+  EXPECT_THAT(LaunchedServers(Parse({"--servers=3"})), IsOkAndHolds(3U));
+  EXPECT_THAT(LaunchedServers(Parse({"--servers=256"})), IsOkAndHolds(256U));
+}
+
+TEST(ServersFlagsTest, RefusesWhatIsNoNumberOfLaunchedServers) {
+  for (const char* number : {"0", "257", "-1", "many", "a:1,b:2"}) {
+    EXPECT_THAT(LaunchedServers(Parse({absl::StrCat("--servers=", number)})),
+                IsWrong(absl::StrCat("--servers=", number,
+                                     ": under mpirun it is the number of ranks that serve, 1 to "
+                                     "256")))
+        << number;
+  }
+  EXPECT_THAT(LaunchedServers(Parse({"--servers=2", "--index=1"})),
+              IsWrong("--index=1 is for servers that are started by hand"));
+}
+
+TEST(ServersFlagsTest, LeavesARankToBeAWorker) {
+  EXPECT_THAT(Launch({"--servers=3"}, RanksOnOneNode(3)),
+              IsWrong("the first 3 ranks serve, and no rank is left to be a worker; start at least "
+                      "4 ranks"));
+  EXPECT_THAT(Launch({"--servers=3"}, RanksOnOneNode(2)), IsWrong("start at least 4 ranks"));
+}
+
+TEST(ServersFlagsTest, TellsTheOtherRanksHowManyServersThereAre) {
+  const auto alone = Launch({}, RanksOnOneNode(5));
+  ASSERT_THAT(alone, IsOk());
+  EXPECT_EQ(alone->identity.ticket.servers, 1U);
+  const auto three = Launch({"--servers=3"}, RanksOnOneNode(5));
+  ASSERT_THAT(three, IsOk());
+  EXPECT_EQ(three->identity.ticket.servers, 3U);
+}
+
+TEST(ServersFlagsTest, MakesNoCertificatesForSeveralServers) {
+  EXPECT_THAT(Launch({"--servers=2", "--interface=lo"}, RanksOnManyNodes(4)),
+              IsWrong("--servers=2 on TCP, for which a launch makes no certificates; give "
+                      "--tls-cert"));
+}
+
+// ---- By hand ----
+
+TEST(ServersFlagsTest, IsAloneWithoutAList) {
+  const auto list = ListedServers(Parse({}), "host1:7070");
+  ASSERT_THAT(list, IsOk());
+  EXPECT_THAT(list->addresses, IsEmpty());
+  EXPECT_EQ(list->size(), 1U);
+}
+
+TEST(ServersFlagsTest, ListsTheServersInTheOrderOfTheirIndices) {
+  for (const uint32_t index : {0U, 1U, 2U}) {
+    const auto list = ListedServers(Parse({kThree, absl::StrCat("--index=", index)}), "");
+    ASSERT_THAT(list, IsOk());
+    EXPECT_THAT(Texts(*list), ElementsAre("host1:7070", "[::1]:7070", "unix:/run/third"));
+    EXPECT_EQ(list->index, index);
+  }
+}
+
+TEST(ServersFlagsTest, RefusesWrongLists) {
+  const auto refusal = [](const std::string& list) {
+    return ListedServers(Parse({"--servers=" + list, "--index=0"}), "").status();
+  };
+  EXPECT_THAT(refusal("3"), IsWrong("--servers=3: without mpirun, expected the addresses of all "
+                                    "servers of the job: --servers=host1:7070,host2:7070"));
+  EXPECT_THAT(refusal("a:1"), IsWrong("expected 2 to 256 addresses, found 1; a server that is the "
+                                      "only one has --listen in place of it"));
+  EXPECT_THAT(refusal("a:1,b:2,a:1"), IsWrong("--servers=a:1,b:2,a:1: a:1 is there twice"));
+  EXPECT_THAT(refusal("a:1,b:0"), IsWrong("b:0 means any free port"));
+  EXPECT_THAT(refusal("0.0.0.0:1,b:2"), IsWrong("0.0.0.0:1 means every address of a machine"));
+  EXPECT_THAT(refusal("[::]:1,b:2"), IsWrong("[::]:1 means every address of a machine"));
+  EXPECT_THAT(refusal("a:1,"), IsWrong("address \"\" has no port"));
+  EXPECT_THAT(refusal("a:1,b"), IsWrong("address \"b\" has no port"));
+}
+
+TEST(ServersFlagsTest, RefusesAnIndexThatIsNotInTheList) {
+  EXPECT_THAT(ListedServers(Parse({kThree, "--index=3"}), ""),
+              IsWrong("--index=3, expected 0 to 2: which address of --servers is this server's"));
+  EXPECT_THAT(ListedServers(Parse({kThree}), ""), IsWrong("--index=(absent), expected 0 to 2"));
+  EXPECT_THAT(ListedServers(Parse({"--index=1"}), "a:1"),
+              IsWrong("--index=1 has no list of servers; give --servers="));
+}
+
+TEST(ServersFlagsTest, RefusesASecondAddressToListenOn) {
+  EXPECT_THAT(
+      StartStandaloneServer(ParseServerFlags({kThree, "--index=0", "--listen=127.0.0.1:0"})),
+      IsWrong("--listen and --servers are given; leave --listen out"));
+}
+
+TEST(ServersFlagsTest, AsksForCertificatesOnTheNetworkAsWithOneServer) {
+  EXPECT_THAT(StartStandaloneServer(ParseServerFlags({kThree, "--index=0"})),
+              IsWrong("in plaintext at host1:7070 the network could read"));
+  EXPECT_THAT(StartStandaloneServer(ParseServerFlags({kThree, "--index=1"})),
+              IsWrong("in plaintext at host1:7070 the network could read"));
+}
+
+TEST(ServersFlagsTest, PrintsTheListOfServers) {
+  const auto config = DescribeConfig(ParseServerFlags({kThree, "--index=2"}));
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(JsonAt(*config, "servers.1"), "[::1]:7070");
+  EXPECT_EQ(JsonAt(*config, "index"), "2");
+  EXPECT_EQ(JsonAt(*config, "listen"), "unix:/run/third");
+}
+
+// ---- What several servers lack ----
+
+TEST(ServersFlagsTest, RefusesWhatSeveralServersLack) {
+  const std::pair<const char*, const char*> lacking[] = {
+      {"--checkpoint-dir=/nonexistent/x", "--checkpoint-dir is given with 3 servers"},
+      {"--inconsistent-reads", "--inconsistent-reads is given with 3 servers"}};
+  for (const auto& [flag, says] : lacking) {
+    const ServerFlags flags = ParseServerFlags({flag, "--mode=async"});
+    EXPECT_THAT(ServerOptionsFrom(flags, 4, 3), IsError(Reason::kBadArgument, HasSubstr(says)));
+    EXPECT_THAT(ServerOptionsFrom(flags, 4, 1), IsOk());
+  }
+}
+
+TEST(ServersFlagsTest, LeavesSharedMemoryToASingleServer) {
+  const ServerFlags flags = ParseServerFlags({});
+  EXPECT_EQ(ServerOptionsFrom(flags, 2, 1)->shard.snapshots, SnapshotMemory::kShared);
+  EXPECT_EQ(ServerOptionsFrom(flags, 2, 2)->shard.snapshots, SnapshotMemory::kPrivate);
+}
+
+}  // namespace
+}  // namespace sluice
