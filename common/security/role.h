@@ -15,7 +15,7 @@ enum class Role {
   kWorker = 1,    // trains
   kObserver = 2,  // reads: the Inspector, and sessions that only pull
   kAdmin = 4,     // changes the job: Admin
-  kServer = 8,    // is a server of a job that has several
+  kServer = 8,    // is one of several servers of the job: Sequencer
 };
 
 // The URI of a role among a certificate's subject alternative names: "sluice:worker",

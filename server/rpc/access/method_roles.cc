@@ -13,7 +13,7 @@ struct Entry {
 
 constexpr Roles kTraining = Role::kWorker;
 constexpr Roles kSession = Roles(Role::kWorker) | Role::kObserver;  // see also GrpcParameterService
-constexpr Roles kLook = Roles::All();
+constexpr Roles kLook = Roles(Role::kWorker) | Role::kObserver | Role::kAdmin;
 constexpr Roles kChange = Role::kAdmin;
 constexpr Roles kFollow = Role::kServer;
 

@@ -6,7 +6,7 @@ namespace sluice {
 namespace {
 
 TEST(RoleTest, IsWrittenAsAUri) {
-  for (const Role role : {Role::kWorker, Role::kObserver, Role::kAdmin}) {
+  for (const Role role : {Role::kWorker, Role::kObserver, Role::kAdmin, Role::kServer}) {
     EXPECT_EQ(RoleFromUri(RoleUri(role)), role);
   }
   EXPECT_EQ(RoleUri(Role::kObserver), "sluice:observer");
