@@ -12,7 +12,8 @@ absl::StatusOr<LaunchCredentials> MakeLaunchCredentials(std::vector<std::string>
   const auto authority = CertificateAuthority::Create(validity);
   if (!authority.ok()) return authority.status();
   hosts.insert(hosts.end(), {"localhost", "127.0.0.1", "::1"});
-  auto server = (*authority)->Issue({"Sluice server", std::move(hosts), {}, validity});
+  auto server =
+      (*authority)->Issue({"Sluice server", std::move(hosts), {RoleUri(Role::kServer)}, validity});
   if (!server.ok()) return server.status();
   auto worker = (*authority)->Issue({"Sluice worker", {}, {RoleUri(Role::kWorker)}, validity});
   if (!worker.ok()) return worker.status();

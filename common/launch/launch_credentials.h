@@ -1,4 +1,5 @@
-// Credentials for the processes of one launch. Rank 0 makes them in memory; no file holds them.
+// Credentials for the processes of one launch. Rank 0 makes them in memory; no file holds them. It
+// gives the servers' to the ranks that serve, and only the workers' to all.
 
 #ifndef SLUICE_COMMON_LAUNCH_LAUNCH_CREDENTIALS_H_
 #define SLUICE_COMMON_LAUNCH_LAUNCH_CREDENTIALS_H_
@@ -18,12 +19,12 @@ inline constexpr absl::Duration kLaunchClockSkew = absl::Hours(24);
 inline constexpr absl::Duration kLongestLaunch = absl::Hours(30 * 24);
 
 struct LaunchCredentials {
-  Credentials server;
+  Credentials server;  // shared by all servers; has the role server
   Credentials worker;  // shared by all workers; has the role worker
 };
 
 // Makes the credentials with an authority that is destroyed before this returns, so that nobody can
-// get a certificate later. `hosts` are the names and addresses of the server besides loopback.
+// get a certificate later. `hosts` are the names and addresses of all servers besides loopback.
 // Errors are CertificateAuthority's.
 absl::StatusOr<LaunchCredentials> MakeLaunchCredentials(std::vector<std::string> hosts,
                                                         absl::Time now);

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 
 #include <cstdint>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/launch/failure.h"
+#include "common/security/secret.h"
 
 namespace sluice {
 namespace {
@@ -59,6 +61,45 @@ void Broadcast(MpiCalls& mpi, int root, std::string& blob) {
           root, MPI_COMM_WORLD);
 }
 
+// What each rank noted, on rank 0; empty elsewhere.
+std::vector<std::string> Gather(MpiCalls& mpi, const MpiWorld& world, const std::string& note) {
+  const int size = static_cast<int>(note.size());
+  std::vector<int> sizes(world.size);
+  mpi.Run("MPI_Gather", MPI_Gather, static_cast<const void*>(&size), 1, MPI_INT,
+          static_cast<void*>(sizes.data()), 1, MPI_INT, 0, MPI_COMM_WORLD);
+  std::vector<int> begins(world.size);
+  std::partial_sum(sizes.begin(), sizes.end() - 1, begins.begin() + 1);
+  std::string all(begins.back() + sizes.back(), '\0');
+  mpi.Run("MPI_Gatherv", MPI_Gatherv, static_cast<const void*>(note.data()), size, MPI_BYTE,
+          static_cast<void*>(all.data()), static_cast<const int*>(sizes.data()),
+          static_cast<const int*>(begins.data()), MPI_BYTE, 0, MPI_COMM_WORLD);
+  std::vector<std::string> notes;
+  if (!mpi.status().ok() || world.rank != 0) return notes;
+  for (int i = 0; i < world.size; ++i) notes.push_back(all.substr(begins[i], sizes[i]));
+  return notes;
+}
+
+// Hands rank 0's `blob` to the ranks 1 to `first` - 1, each by a message of its own. What they get
+// is in `blob`; it is empty on all other ranks.
+void HandToFirst(MpiCalls& mpi, const MpiWorld& world, int first, std::string& blob) {
+  mpi.Run("MPI_Bcast", MPI_Bcast, static_cast<void*>(&first), 1, MPI_INT, 0, MPI_COMM_WORLD);
+  if (!mpi.status().ok()) return;
+  int size = static_cast<int>(blob.size());
+  for (int rank = 1; rank < first && world.rank == 0; ++rank) {
+    mpi.Run("MPI_Send", MPI_Send, static_cast<const void*>(&size), 1, MPI_INT, rank, 0,
+            MPI_COMM_WORLD);
+    mpi.Run("MPI_Send", MPI_Send, static_cast<const void*>(blob.data()), size, MPI_BYTE, rank, 0,
+            MPI_COMM_WORLD);
+  }
+  if (world.rank == 0) Wipe(blob);
+  if (world.rank == 0 || world.rank >= first) return;
+  mpi.Run("MPI_Recv", MPI_Recv, static_cast<void*>(&size), 1, MPI_INT, 0, 0, MPI_COMM_WORLD,
+          MPI_STATUS_IGNORE);
+  blob.resize(size);
+  mpi.Run("MPI_Recv", MPI_Recv, static_cast<void*>(blob.data()), size, MPI_BYTE, 0, 0,
+          MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 // The lowest rank whose `own` is an error; the number of ranks if there is none.
 int LowestFailed(MpiCalls& mpi, const MpiWorld& world, const absl::Status& own) {
   const int failed = own.ok() ? world.size : world.rank;
@@ -95,6 +136,17 @@ bool LaunchedByMpi() {
 
 absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const RankCheck& check,
                                                 const BlobMaker& make_blob) {
+  const auto make = [&](const MpiWorld& world,
+                        const std::vector<std::string>&) -> absl::StatusOr<MpiBlobs> {
+    auto blob = make_blob(world);
+    if (!blob.ok()) return blob.status();
+    return MpiBlobs{*std::move(blob)};
+  };
+  return MpiBootstrap("", check, make);
+}
+
+absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const std::string& note, const RankCheck& check,
+                                                const BlobsMaker& make_blobs) {
   MpiCalls mpi;
   // Rank 0 starts the server's threads in between; only this thread calls MPI.
   int provided = 0;
@@ -104,16 +156,23 @@ absl::StatusOr<MpiBootstrapResult> MpiBootstrap(const RankCheck& check,
   result.world = ReadWorld(mpi);
   absl::Status error =
       Share(mpi, result.world, mpi.status().ok() ? check(result.world) : absl::OkStatus());
+  MpiBlobs given;
   if (error.ok()) {
-    absl::StatusOr<std::string> blob = std::string();
-    if (mpi.status().ok() && result.world.rank == 0) blob = make_blob(result.world);
-    error = Share(mpi, result.world, blob.status());
-    if (error.ok()) result.blob = *std::move(blob);
+    const std::vector<std::string> notes = Gather(mpi, result.world, note);
+    absl::StatusOr<MpiBlobs> blobs = MpiBlobs();
+    if (mpi.status().ok() && result.world.rank == 0) blobs = make_blobs(result.world, notes);
+    error = Share(mpi, result.world, blobs.status());
+    if (error.ok()) given = *std::move(blobs);
   }
-  if (error.ok()) Broadcast(mpi, 0, result.blob);
+  if (error.ok()) {
+    Broadcast(mpi, 0, given.for_all);
+    HandToFirst(mpi, result.world, given.first, given.for_first);
+  }
   mpi.Run("MPI_Finalize", MPI_Finalize);
   if (!mpi.status().ok()) return mpi.status();
   if (!error.ok()) return error;
+  result.blob = std::move(given.for_all);
+  result.for_first = std::move(given.for_first);
   return result;
 }
 

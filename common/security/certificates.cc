@@ -229,7 +229,8 @@ absl::StatusOr<Credentials> CertificateAuthority::Issue(const CertificateOrder& 
   const Key key(EVP_EC_gen("P-256"));
   if (key == nullptr) return OpenSslError("a key");
   const Certificate certificate = Draft(key.get(), order.name, order.validity);
-  const char* const purpose = order.hosts.empty() ? "clientAuth" : "serverAuth";
+  const char* const of_server = order.uris.empty() ? "serverAuth" : "serverAuth,clientAuth";
+  const char* const purpose = order.hosts.empty() ? "clientAuth" : of_server;
   const bool issued = certificate != nullptr &&
                       AddExtension(certificate.get(), NID_basic_constraints, "critical,CA:FALSE") &&
                       AddExtension(certificate.get(), NID_key_usage, "critical,digitalSignature") &&

@@ -37,7 +37,7 @@ struct Validity {
 struct CertificateOrder {
   std::string name;                // shown to people
   std::vector<std::string> hosts;  // of a server: its host names and numeric addresses
-  std::vector<std::string> uris;   // of a client: its roles, see role.h
+  std::vector<std::string> uris;   // of a client: its roles, see role.h; a server may also be one
   Validity validity;
 };
 
@@ -51,8 +51,8 @@ class CertificateAuthority {
   CertificateAuthority(const CertificateAuthority&) = delete;
   CertificateAuthority& operator=(const CertificateAuthority&) = delete;
 
-  // Makes a new key and its certificate: for a server if the order names hosts, otherwise for a
-  // client. The returned credentials trust certificates of this authority.
+  // Makes a new key and its certificate: for a server if the order names hosts, for a client if it
+  // names roles or no hosts. The returned credentials trust certificates of this authority.
   absl::StatusOr<Credentials> Issue(const CertificateOrder& order) const;
 
  private:

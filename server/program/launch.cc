@@ -23,11 +23,6 @@ bool IsFinalCode(int code) { return (code >= 2 && code <= 5) || code == 7; }
 
 std::string RankName(const MpiWorld& world) { return absl::StrCat("rank ", world.rank); }
 
-// Whether the rank is a server, but not the first one.
-bool IsHolder(const MpiWorld& world, const JobTicket& ticket) {
-  return world.rank > 0 && world.rank < static_cast<int>(ticket.servers);
-}
-
 absl::Status CannotRestart(uint32_t servers) {
   return absl::InvalidArgumentError(absl::StrCat(
       "--max-restarts is given with --servers=", servers,
@@ -45,28 +40,44 @@ absl::Status CheckRestarts(const ServerFlags& flags, ServerPlace place) {
 
 // ---- A program without a supervisor ----
 
+// Starts the first server, and makes what the other ranks need.
+absl::StatusOr<MpiBlobs> StartFirst(const ServerFlags& flags, const MpiWorld& world,
+                                    const std::vector<std::string>& hosts, Launch* launch) {
+  auto started = StartLaunchedServer(flags, {world}, hosts);
+  if (!started.ok()) return started.status();
+  launch->server = std::move(started->server);
+  const JobTicket& ticket = started->identity.ticket;
+  MpiBlobs blobs = {EncodeTicket(ticket)};
+  if (ticket.servers == 1) return blobs;
+  blobs.for_first = EncodeTicket(started->ticket_of_holders);
+  blobs.first = static_cast<int>(ticket.servers);
+  return blobs;
+}
+
 absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place,
                                      const RankCheck& check) {
   Launch launch;
-  auto told = MpiBootstrap(check, [&](const MpiWorld& world) -> absl::StatusOr<std::string> {
-    if (place == ServerPlace::kElsewhere) return std::string();
-    auto started = StartLaunchedServer(flags, {world});
-    if (!started.ok()) return started.status();
-    launch.server = std::move(started->server);
-    return EncodeTicket(started->identity.ticket);
-  });
+  auto told = MpiBootstrap(
+      place == ServerPlace::kElsewhere ? std::string() : HostsOfRank(flags), check,
+      [&](const MpiWorld& world, const std::vector<std::string>& hosts) {
+        return place == ServerPlace::kElsewhere ? absl::StatusOr<MpiBlobs>(MpiBlobs())
+                                                : StartFirst(flags, world, hosts, &launch);
+      });
   if (!told.ok()) return told.status();
   launch.world = told->world;
   if (place == ServerPlace::kElsewhere) return launch;
-  auto ticket = DecodeTicket(told->blob);
+  const bool is_holder = !told->for_first.empty();
+  auto ticket = DecodeTicket(is_holder ? told->for_first : told->blob);
+  Wipe(told->for_first);
   Wipe(told->blob);
   if (!ticket.ok()) return ticket.status();
+  launch.servers = static_cast<int>(ticket->servers);
+  if (is_holder) {
+    auto holder = StartLaunchedHolder(flags, launch.world, *ticket);
+    if (!holder.ok()) return holder.status();
+    launch.server = *std::move(holder);
+  }
   launch.ticket = *std::move(ticket);
-  launch.servers = static_cast<int>(launch.ticket.servers);
-  if (launch.server != nullptr || !IsHolder(launch.world, launch.ticket)) return launch;
-  auto holder = StartLaunchedHolder(flags, launch.world, launch.ticket);
-  if (!holder.ok()) return holder.status();
-  launch.server = *std::move(holder);
   return launch;
 }
 
@@ -153,7 +164,8 @@ absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place, const
     auto ticket = DecodeTicket(told->blob);
     Wipe(told->blob);
     if (!ticket.ok()) return ticket.status();
-    if (IsHolder(brief.world, *ticket)) return CannotRestart(ticket->servers);
+    const bool serves = brief.world.rank < static_cast<int>(ticket->servers);
+    if (serves) return CannotRestart(ticket->servers);
     brief.server = ServerIdentity{*std::move(ticket)};
   }
   return SuperviseWorker(flags, brief);

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "common/base/random.h"
 #include "common/launch/launch_credentials.h"
@@ -62,53 +64,42 @@ absl::Status CheckPrivateSocketIsPlain(const SecurityFlags& flags) {
       "leave --tls-cert, --tls-key and --tls-ca out, or give --listen=host:port");
 }
 
-// Launches make credentials for one server: nobody knows the hosts of the others yet, and a
-// certificate must name them.
-absl::Status CheckLaunchMakesCredentials(uint32_t servers) {
-  if (servers == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--servers=", servers,
-                   " on TCP, for which a launch makes no certificates; give --tls-cert, "
-                   "--tls-key and --tls-ca, or, where everybody on the network is trusted, "
-                   "--insecure-on-network"));
-}
-
-// Gives a server on TCP credentials of this launch, unless the flags choose.
-absl::Status MakeCredentials(const SecurityFlags& flags, const Place& place, uint32_t servers,
-                             ServerIdentity* identity) {
+// Gives servers on TCP credentials of this launch, unless the flags choose.
+absl::Status MakeCredentials(const SecurityFlags& flags, const Place& place,
+                             std::vector<std::string> hosts, ServerIdentity* identity) {
   if (!place.listen.has_value()) return CheckPrivateSocketIsPlain(flags);
   if (place.listen->is_unix() || ChoosesSecurity(flags)) return absl::OkStatus();
-  const absl::Status able = CheckLaunchMakesCredentials(servers);
-  if (!able.ok()) return able;
-  std::vector<std::string> hosts = {HostName(), place.listen->host};
+  hosts.push_back(HostName());
+  hosts.push_back(place.listen->host);
   if (!place.advertised_host.empty()) hosts.push_back(place.advertised_host);
-  auto made = MakeLaunchCredentials(hosts, absl::Now());
+  auto made = MakeLaunchCredentials(std::move(hosts), absl::Now());
   if (!made.ok()) return made.status();
   identity->ticket.credentials = std::move(made->worker);
   identity->credentials = std::move(made->server);
   return absl::OkStatus();
 }
 
-// The server's credentials at that place; an empty source, for plaintext, on a private socket.
-absl::StatusOr<CredentialsSource> CredentialsOf(const ServerIdentity& identity,
+// A server's credentials at that place: those of the launch, if there are any; an empty source, for
+// plaintext, on a private socket.
+absl::StatusOr<CredentialsSource> CredentialsOf(const Credentials& of_launch,
                                                 const SecurityFlags& flags,
                                                 const absl::optional<Address>& listen) {
-  if (!identity.credentials.key.empty()) return SourceOf(identity.credentials);
+  if (!of_launch.key.empty()) return SourceOf(of_launch);
   if (!listen.has_value()) return CredentialsSource();
   return CredentialsAt(flags, *listen);
 }
 
 // A server that begins a launch.
 absl::StatusOr<LaunchedServer> StartAnew(const ServerFlags& flags, const LaunchBrief& brief,
-                                         ServerOptions options) {
+                                         std::vector<std::string> hosts, ServerOptions options) {
   const auto place = ChoosePlace(flags, brief.world);
   if (!place.ok()) return place.status();
   if (options.token.empty()) options.token = RandomHex(kTokenBytes);
   LaunchedServer launched;
   const absl::Status made =
-      MakeCredentials(flags.security, *place, options.servers, &launched.identity);
+      MakeCredentials(flags.security, *place, std::move(hosts), &launched.identity);
   if (!made.ok()) return made;
-  auto credentials = CredentialsOf(launched.identity, flags.security, place->listen);
+  auto credentials = CredentialsOf(launched.identity.credentials, flags.security, place->listen);
   if (!credentials.ok()) return credentials.status();
   options.credentials = *std::move(credentials);
   options.listen = place->listen;
@@ -125,6 +116,8 @@ absl::StatusOr<LaunchedServer> StartAnew(const ServerFlags& flags, const LaunchB
   ticket.token = options.token;
   ticket.servers = options.servers;
   launched.server = std::make_unique<JobServer>(*std::move(server));
+  launched.ticket_of_holders = ticket;
+  launched.ticket_of_holders.credentials = launched.identity.credentials;
   return launched;
 }
 
@@ -133,7 +126,7 @@ absl::StatusOr<LaunchedServer> TakeOver(const ServerFlags& flags, const ServerId
                                         ServerOptions options) {
   const auto listen = ParseAddress(identity.listen);
   if (!listen.ok()) return listen.status();
-  auto credentials = CredentialsOf(identity, flags.security, *listen);
+  auto credentials = CredentialsOf(identity.credentials, flags.security, *listen);
   if (!credentials.ok()) return credentials.status();
   options.listen = *listen;
   options.credentials = *std::move(credentials);
@@ -142,7 +135,7 @@ absl::StatusOr<LaunchedServer> TakeOver(const ServerFlags& flags, const ServerId
   options.existing_trace = Existing::kContinued;
   auto server = Server::Start(options);
   if (!server.ok()) return server.status();
-  return LaunchedServer{std::make_unique<JobServer>(*std::move(server)), identity};
+  return LaunchedServer{std::make_unique<JobServer>(*std::move(server)), identity, {}};
 }
 
 absl::Status CheckWorkersAreLeft(const MpiWorld& world, uint32_t servers) {
@@ -170,8 +163,20 @@ absl::StatusOr<Place> ChoosePlaceOfHolder(const ServerFlags& flags, const MpiWor
 
 }  // namespace
 
+std::string HostsOfRank(const ServerFlags& flags) {
+  std::vector<std::string> hosts = {HostName()};
+  if (!flags.advertise.empty()) hosts.push_back(flags.advertise);
+  const auto listen = ParseAddress(flags.listen);
+  if (listen.ok() && !listen->host.empty()) hosts.push_back(listen->host);
+  // A rank without such an address may not need it; if it does, the start of its server says why.
+  const auto routable = RoutableHost(flags.interface);
+  if (routable.ok()) hosts.push_back(*routable);
+  return absl::StrJoin(hosts, ",");
+}
+
 absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
-                                                   const LaunchBrief& brief) {
+                                                   const LaunchBrief& brief,
+                                                   const std::vector<std::string>& hosts) {
   const auto servers = LaunchedServers(flags.servers);
   if (!servers.ok()) return servers.status();
   const absl::Status left = CheckWorkersAreLeft(brief.world, *servers);
@@ -181,7 +186,13 @@ absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
   if (!options.ok()) return options.status();
   options->grace = kGraceUnderMpirun;
   if (brief.server.has_value()) return TakeOver(flags, *brief.server, *std::move(options));
-  return StartAnew(flags, brief, *std::move(options));
+  std::vector<std::string> of_others;
+  for (size_t rank = 1; rank < *servers && rank < hosts.size(); ++rank) {
+    for (const absl::string_view host : absl::StrSplit(hosts[rank], ',', absl::SkipEmpty())) {
+      of_others.emplace_back(host);
+    }
+  }
+  return StartAnew(flags, brief, std::move(of_others), *std::move(options));
 }
 
 absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedHolder(const ServerFlags& flags,
@@ -192,7 +203,7 @@ absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedHolder(const ServerFlags
   if (!given.ok()) return given.status();
   const auto place = ChoosePlaceOfHolder(flags, world, ticket);
   if (!place.ok()) return place.status();
-  auto credentials = CredentialsOf(ServerIdentity(), flags.security, place->listen);
+  auto credentials = CredentialsOf(ticket.credentials, flags.security, place->listen);
   if (!credentials.ok()) return credentials.status();
   HolderServerOptions options = HolderOptionsFrom(*given);
   options.index = static_cast<uint32_t>(world.rank);

@@ -4,6 +4,8 @@
 #define SLUICE_SERVER_PROGRAM_LAUNCHED_SERVER_H_
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/launch/job_ticket.h"
@@ -14,23 +16,33 @@
 
 namespace sluice {
 
+// The names and addresses by which other ranks may reach a server of this rank, separated by
+// commas. Rank 0 needs those of all servers for their certificate.
+std::string HostsOfRank(const ServerFlags& flags);
+
 struct LaunchedServer {
   std::unique_ptr<JobServer> server;
   ServerIdentity identity;
+  // What the ranks of the other servers get in place of identity.ticket: the same, but with the
+  // servers' credentials.
+  JobTicket ticket_of_holders;
 };
 
 // Starts the first server, with a new job id and token. If all ranks are on one node, it listens on
 // a private unix socket; otherwise on TCP, with new credentials for mutual TLS. Flags may choose
 // another token, address or credentials. If the brief names a server, an earlier process of this
 // rank has died, and the new server takes over its address, job id, token and credentials.
-// INVALID_ARGUMENT if no rank is left to be a worker, if the flags contradict each other, or if
-// several servers on TCP have no credentials of their own. Other errors are Server::Start()'s.
+// `hosts` are those of all ranks (HostsOfRank()), if there are other servers. INVALID_ARGUMENT if
+// no rank is left to be a worker, or if the flags contradict each other. Other errors are
+// Server::Start()'s.
 absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
-                                                   const LaunchBrief& brief);
+                                                   const LaunchBrief& brief,
+                                                   const std::vector<std::string>& hosts = {});
 
-// Starts the server of a rank from 1 to ticket.servers - 1. It listens on a private unix socket if
-// the first server listens on a unix socket; otherwise on a TCP port that the system chooses, at
-// the host of --listen or --advertise. Errors are HolderServer::Start()'s.
+// Starts the server of a rank from 1 to ticket.servers - 1, with LaunchedServer::ticket_of_holders.
+// It listens on a private unix socket if the first server listens on a unix socket; otherwise on a
+// TCP port that the system chooses, at the host of --listen or --advertise. Errors are
+// HolderServer::Start()'s.
 absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedHolder(const ServerFlags& flags,
                                                                const MpiWorld& world,
                                                                const JobTicket& ticket);

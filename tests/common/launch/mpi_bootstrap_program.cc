@@ -5,6 +5,13 @@
 //
 // The ranks that are named refuse to take part; with "blob", rank 0 refuses to broadcast. Then
 // every rank says what it heard of it.
+//
+//   mpi_bootstrap_program BLOB first N
+//
+// Rank 0 hands the bytes of BLOB to the ranks below N only. Each rank notes its process id, and
+// says what it noted and how many bytes it got; rank 0 says what the others noted, by rank.
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -14,6 +21,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/launch/failure.h"
 #include "common/launch/mpi_bootstrap.h"
 
@@ -26,10 +34,27 @@ std::string ReadFile(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
 }
 
+int HandToFirst(const std::string& path, int first) {
+  std::vector<std::string> told;
+  const auto make = [&](const MpiWorld&, const std::vector<std::string>& notes) {
+    told = notes;
+    return absl::StatusOr<sluice::MpiBlobs>({"all", ReadFile(path), first});
+  };
+  const std::string note = absl::StrCat(getpid());
+  const auto result = sluice::MpiBootstrap(
+      note, [](const MpiWorld&) { return absl::OkStatus(); }, make);
+  if (!result.ok()) return 1;
+  std::cout << absl::StrCat("rank ", result->world.rank, " noted ", note, ", got ", result->blob,
+                            " and ", result->for_first.size(), " bytes, was told ",
+                            absl::StrJoin(told, ","), "\n");
+  return result->for_first.empty() || result->for_first == ReadFile(path) ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
+  if (argc == 4 && std::string(argv[2]) == "first") return HandToFirst(argv[1], std::stoi(argv[3]));
   const std::string path = argv[1];
   const std::vector<std::string> refusals(argv + 2, argv + argc);
   const auto refuse = [&refusals](const std::string& word, const std::string& who) {

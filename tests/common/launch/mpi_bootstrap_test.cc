@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
@@ -23,6 +25,7 @@ namespace {
 
 using ::testing::Each;
 using ::testing::Eq;
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
@@ -81,6 +84,29 @@ TEST_F(MpiBootstrapTest, TellsEveryRankItsPlaceAndAsksRankZeroAloneForTheBlob) {
               UnorderedElementsAre("rank 0 of 3, one_node=1, launched=1, blob made for 0/3",
                                    "rank 1 of 3, one_node=1, launched=1, blob made for none",
                                    "rank 2 of 3, one_node=1, launched=1, blob made for none"));
+}
+
+TEST_F(MpiBootstrapTest, TellsRankZeroWhatEachRankNoted) {
+  Mpirun(4, "secret", {"first", "1"});
+  ASSERT_THAT(lines_, SizeIs(4));
+  std::sort(lines_.begin(), lines_.end());
+  std::vector<std::string> notes;
+  for (const std::string& line : lines_) {
+    notes.push_back(line.substr(13, line.find(',') - 13));  // "rank 0 noted 123, got …"
+  }
+  EXPECT_EQ(lines_[0], absl::StrCat("rank 0 noted ", notes[0], ", got all and 0 bytes, was told ",
+                                    absl::StrJoin(notes, ",")));
+  EXPECT_EQ(lines_[3], absl::StrCat("rank 3 noted ", notes[3], ", got all and 0 bytes, was told "));
+}
+
+TEST_F(MpiBootstrapTest, HandsABlobToTheFirstRanksAlone) {
+  Mpirun(5, std::string(100'000, 's'), {"first", "3"});
+  ASSERT_THAT(lines_, SizeIs(5));
+  std::sort(lines_.begin(), lines_.end());
+  for (int rank = 0; rank < 5; ++rank) {
+    const char* const got = rank == 1 || rank == 2 ? "got all and 100000 bytes" : "all and 0 bytes";
+    EXPECT_THAT(lines_[rank], HasSubstr(got));
+  }
 }
 
 TEST_F(MpiBootstrapTest, GivesEveryRankTheBlobOfRankZero) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/security/certificate_facts.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/program/server_flags.h"
@@ -14,9 +15,12 @@
 namespace sluice {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kThree[] = "--servers=host1:7070,[::1]:7070,unix:/run/third";
 
@@ -70,10 +74,27 @@ TEST(ServersFlagsTest, TellsTheOtherRanksHowManyServersThereAre) {
   EXPECT_EQ(three->identity.ticket.servers, 3U);
 }
 
-TEST(ServersFlagsTest, MakesNoCertificatesForSeveralServers) {
-  EXPECT_THAT(Launch({"--servers=2", "--interface=lo"}, RanksOnManyNodes(4)),
-              IsWrong("--servers=2 on TCP, for which a launch makes no certificates; give "
-                      "--tls-cert"));
+// Only ranks that serve can show that they are servers, at the host of each of them.
+TEST(ServersFlagsTest, GivesTheServersACertificateAndTheWorkersAnother) {
+  const auto launched =
+      StartLaunchedServer(ParseServerFlags({"--servers=3", "--interface=lo"}),
+                          {RanksOnManyNodes(5)}, {"node0", "node1,10.0.0.1", "node2", "node3", ""});
+  ASSERT_THAT(launched, IsOk());
+  const JobTicket& workers = launched->identity.ticket;
+  const JobTicket& holders = launched->ticket_of_holders;
+  EXPECT_EQ(holders.address, workers.address);
+  EXPECT_EQ(holders.token, workers.token);
+  EXPECT_EQ(holders.credentials.key, launched->identity.credentials.key);
+  EXPECT_NE(workers.credentials.key, holders.credentials.key);
+  const auto of_servers = FactsOf(holders.credentials.certificate);
+  const auto of_workers = FactsOf(workers.credentials.certificate);
+  ASSERT_THAT(of_servers, IsOk());
+  ASSERT_THAT(of_workers, IsOk());
+  EXPECT_THAT(of_servers->hosts, AllOf(Contains("node1"), Contains("10.0.0.1"), Contains("node2"),
+                                       Not(Contains("node3"))));
+  EXPECT_EQ(of_servers->roles, Roles(Role::kServer));
+  EXPECT_TRUE(of_servers->may_serve && of_servers->may_call);
+  EXPECT_EQ(of_workers->roles, Roles(Role::kWorker));
 }
 
 // ---- By hand ----
