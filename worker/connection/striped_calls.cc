@@ -45,8 +45,8 @@ absl::Status From(uint32_t server, const StripedCallOptions& options, const absl
 
 absl::Status NamedError(uint32_t server, const std::vector<std::string>& servers,
                         const absl::Status& status) {
-  absl::Status named(status.code(), absl::StrCat("server ", server + 1, " of ", servers.size(),
-                                                 " at ", servers[server], ": ", status.message()));
+  absl::Status named(status.code(), absl::StrCat("server ", server, " of ", servers.size(), " at ",
+                                                 servers[server], ": ", status.message()));
   status.ForEachPayload([&named](absl::string_view type, const absl::Cord& payload) {
     named.SetPayload(type, payload);
   });

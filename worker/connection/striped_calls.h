@@ -24,7 +24,7 @@ struct StripedCallOptions {
   absl::Duration patience;           // see CallsAtOnce
 };
 
-// The error of a server, with the server's number and address in its text.
+// The error of a server, with the server's index and address in its text.
 absl::Status NamedError(uint32_t server, const std::vector<std::string>& servers,
                         const absl::Status& status);
 

@@ -38,7 +38,8 @@ class FakeServer {
   Values parameters;  // what pulls bring
 
   // ---- What it has seen ----
-  Values received;                   // of the latest push or offer
+  Values received;  // of the latest push or offer
+  int calls_of_send = 0;
   std::vector<size_t> sends;         // the sizes of its parts
   const float* last_sent = nullptr;  // where the last of them lay
   std::vector<uint32_t> attempts;    // of pushes and offers
@@ -88,6 +89,7 @@ class FakePush final : public OutgoingPush {
   explicit FakePush(FakeServer& server) : server_(server), call_(server) {}
 
   bool Send(uint64_t offset, const SharedFloats& part) override {
+    ++server_.calls_of_send;
     if (!call_.Enter(Phase::kSend).ok()) return false;
     if (part.values.empty()) return true;
     std::copy(part.values.begin(), part.values.end(), server_.received.begin() + offset);

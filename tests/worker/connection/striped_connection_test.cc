@@ -256,7 +256,7 @@ TEST_F(StripedConnectionTest, EncodedGradientsAreRefused) {
 
 TEST_F(StripedConnectionTest, NamesTheServerThatCannotBeReached) {
   unreachable_ = "host:2";
-  EXPECT_THAT(Join(100), HasCode(kUnavailable, "server 3 of 3 at host:2: nobody listens"));
+  EXPECT_THAT(Join(100), HasCode(kUnavailable, "server 2 of 3 at host:2: nobody listens"));
   EXPECT_THAT(connection_->Reconnect(), HasCode(kUnavailable, _));
   unreachable_.clear();
   EXPECT_THAT(connection_->Reconnect(), IsOk());
@@ -264,7 +264,7 @@ TEST_F(StripedConnectionTest, NamesTheServerThatCannotBeReached) {
   EXPECT_EQ(servers_[2].reconnects, 0);
   servers_[1].reconnect = absl::UnavailableError("it is gone");
   EXPECT_THAT(connection_->Reconnect(),
-              HasCode(kUnavailable, "server 2 of 3 at host:1: it is gone"));
+              HasCode(kUnavailable, "server 1 of 3 at host:1: it is gone"));
   servers_[0].reconnect = absl::UnavailableError("it is gone");
   EXPECT_THAT(connection_->Reconnect(), HasCode(kUnavailable, "it is gone"));
 }
@@ -360,6 +360,20 @@ TEST_P(StripedFailureTest, CancelEndsEveryCall) {
   caller.join();
 }
 
+TEST_F(StripedConnectionTest, APushThatHasEndedIsSentNoMore) {
+  const uint32_t size = kServers * 3 * kChunkElements;
+  ASSERT_THAT(Join(size, absl::ZeroDuration()), IsOk());
+  servers_[0].blocks = {Phase::kFinish};
+  servers_[1].fails = {Phase::kSend};
+  servers_[1].fault = absl::UnavailableError("it broke");
+  const auto push = StartPush();
+  const SharedFloats gradient = Share(Values(size));
+  EXPECT_FALSE(push->Send(0, gradient));
+  EXPECT_FALSE(push->Send(0, gradient));
+  EXPECT_EQ(servers_[1].calls_of_send, 1);
+  EXPECT_THAT(push->Finish({}), HasCode(kUnavailable, "server 1 of 3 at host:1: it broke"));
+}
+
 // ---- The sequencer's answer ----
 
 TEST_F(StripedConnectionTest, TheSequencersAnswerEndsAPush) {
@@ -422,7 +436,7 @@ TEST_F(StripedConnectionTest, OnlyTheSequencerAnswersAPush) {
   servers_[0].blocks = {Phase::kFinish};
   servers_[1].outcome.disposition = Disposition::kAccepted;
   ASSERT_THAT(Join(1000, absl::ZeroDuration()), IsOk());
-  EXPECT_THAT(Push(Counting(1000)), HasCode(kInternal, HasSubstr("server 2 of 3")));
+  EXPECT_THAT(Push(Counting(1000)), HasCode(kInternal, HasSubstr("server 1 of 3")));
 }
 
 // ---- Pulls ----
@@ -445,7 +459,7 @@ TEST_F(StripedConnectionTest, AllServersSendOneStep) {
   OfferForPull(Counting(1000));
   servers_[2].header.step = Step(8);
   EXPECT_THAT(Pull(), HasCode(kInternal,
-                              "server 3 of 3 at host:2: it sent step 8 of incarnation 1, and the "
+                              "server 2 of 3 at host:2: it sent step 8 of incarnation 1, and the "
                               "first server step 7 of incarnation 1"));
   EXPECT_TRUE(wrote_);
   servers_[2].header.step = Step(7);
