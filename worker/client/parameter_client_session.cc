@@ -161,6 +161,7 @@ absl::Status ParameterClient::Rejoin() {
   if (end.has_value() && !end->diverged.empty()) return WentDown(end->diverged);
   absl::Status joined;
   for (int attempt = 0; attempt < kMaxRejoins; ++attempt) {
+    if (attempt > 0) connection_->AwaitRetry(PauseBeforeRejoin(attempt));
     const absl::Status connected = connection_->Reconnect();
     if (!connected.ok()) return connected;
     joined = OpenSession();

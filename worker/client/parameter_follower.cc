@@ -88,6 +88,7 @@ absl::Status ParameterFollower::Join() {
       }
       connection_->AwaitRetry(kPause);
     } else if (IsLost(joined) && ++lost <= kMaxRejoins) {
+      if (lost > 1) connection_->AwaitRetry(PauseBeforeRejoin(lost - 1));
       const absl::Status back = AwaitServer();
       if (!back.ok()) return back;
     } else {

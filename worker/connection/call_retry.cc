@@ -1,6 +1,7 @@
 #include "worker/connection/call_retry.h"
 
-#include "absl/time/time.h"
+#include <algorithm>
+
 #include "common/base/error.h"
 
 namespace sluice {
@@ -16,6 +17,14 @@ bool IsLost(const absl::Status& status) {
   const Reason reason = ReasonOf(status);
   return reason == Reason::kUnknownSession ||
          ((absl::IsUnavailable(status) || absl::IsCancelled(status)) && reason == Reason::kNone);
+}
+
+absl::Duration PauseBeforeRejoin(int attempts) {
+  constexpr absl::Duration kFirst = absl::Milliseconds(50);
+  constexpr absl::Duration kLongest = absl::Seconds(5);
+  constexpr int kDoublings = 7;  // until it is the longest
+  if (attempts == 0) return absl::ZeroDuration();
+  return std::min(kFirst * (1 << std::min(attempts - 1, kDoublings)), kLongest);
 }
 
 absl::optional<JobEvent> EndToldBy(ServerConnection& connection) {

@@ -5,6 +5,7 @@
 #define SLUICE_WORKER_CONNECTION_CALL_RETRY_H_
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/protocol/protocol_types.h"
 #include "worker/connection/server_connection.h"
@@ -13,6 +14,11 @@ namespace sluice {
 
 // A client gives up after this many attempts in a row to join again.
 inline constexpr int kMaxRejoins = 20;
+
+// The pause before it joins for the next time, after so many attempts: a server may be reached that
+// takes nobody yet, because other servers of its job have not come. All pauses together are more
+// than a minute.
+absl::Duration PauseBeforeRejoin(int attempts);
 
 // A client gives up a pull after this many corrupt answers.
 inline constexpr int kMaxRepeats = 3;

@@ -600,8 +600,11 @@ TEST(ParameterClientJoinTest, JoinsAgainWhenTheServerGoesDownMeanwhile) {
   ShardConnection& twin = *connection;
   TestWorker a("a", std::move(connection), {10, 10, 10});
   twin.BreakJoins(3);
+  int pauses = 0;
+  twin.OnAwaitRetry([&pauses] { ++pauses; });
   ASSERT_THAT(a.Join(), IsOk());
   EXPECT_EQ(twin.reconnects(), 3);
+  EXPECT_EQ(pauses, 2);  // the first time it joins again at once
   EXPECT_THAT(a.PushPull({1, 1, 1}), Round(1, Disposition::kApplied));
   EXPECT_EQ(a.parameters, Values({9, 9, 9}));
 }
