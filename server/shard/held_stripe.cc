@@ -11,7 +11,8 @@ HeldStripe::HeldStripe(const HolderFollower::Place& place, std::unique_ptr<Paral
                        Executors executors, HolderFollower::ReportListener report)
     : parallel_(std::move(parallel)),
       executors_(std::move(executors)),
-      follower_(place, SnapshotMemory::kPrivate, *parallel_, std::move(report), nullptr) {}
+      follower_(place, SnapshotMemory::kPrivate, *parallel_, std::move(report), nullptr,
+                std::exchange(executors_.steps, std::make_unique<InlineExecutor>())) {}
 
 HeldStripe::~HeldStripe() { executors_.Drain(); }
 

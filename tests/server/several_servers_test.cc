@@ -1,0 +1,303 @@
+// Jobs with several servers in this process, and a worker that is made of the calls it sends.
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/error.h"
+#include "common/net/private_directory.h"
+#include "common/tensor/stripes.h"
+#include "common/wire/messages.h"
+#include "common/wire/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/holder_server.h"
+#include "server/server.h"
+#include "sluice/v1/parameter_server.grpc.pb.h"
+#include "tests/testing/server/connect.h"
+#include "tests/testing/server/messages.h"
+#include "tests/testing/server/request_stream.h"
+#include "tests/testing/shard/shard_world.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr uint32_t kElements = 1000;
+
+// One server in a thread of its own, which starts and serves it.
+template <typename Options, typename AServer>
+class Running {
+ public:
+  explicit Running(Options options)
+      : thread_([this, options = std::move(options)]() mutable {
+          auto server = AServer::Start(std::move(options));
+          ASSERT_THAT(server, IsOk());
+          address_ = (*server)->address().ToString();
+          started_.Notify();
+          exit_code_ = (*server)->Serve();
+        }) {
+    started_.WaitForNotification();
+  }
+  ~Running() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  const std::string& address() const { return address_; }
+  // Waits until it has ended.
+  int exit_code() {
+    if (thread_.joinable()) thread_.join();
+    return exit_code_;
+  }
+
+ private:
+  absl::Notification started_;
+  std::string address_;
+  int exit_code_ = -1;
+  std::thread thread_;
+};
+
+using RunningServer = Running<ServerOptions, Server>;
+using RunningHolder = Running<HolderServerOptions, HolderServer>;
+
+class SeveralServersTest : public ::testing::TestWithParam<uint32_t> {
+ protected:
+  SeveralServersTest() : directory_(*PrivateDirectory::Create()) {}
+
+  Address SocketOf(uint32_t index) const {
+    Address address;
+    address.unix_path = absl::StrCat(directory_->path(), "/", index, ".sock");
+    return address;
+  }
+
+  ServerOptions FirstOptions(uint32_t servers) const {
+    ServerOptions options;
+    options.shard = Sync(1);
+    options.listen = SocketOf(0);
+    options.token = "secret";
+    options.servers = servers;
+    return options;
+  }
+
+  HolderServerOptions HolderOptions(uint32_t index, uint32_t servers) const {
+    HolderServerOptions options;
+    options.index = index;
+    options.servers = servers;
+    options.sequencer = SocketOf(0).ToString();
+    options.token = "secret";
+    options.listen = SocketOf(index);
+    return options;
+  }
+
+  const std::unique_ptr<PrivateDirectory> directory_;
+};
+
+class HandMadeWorker {
+ public:
+  using Push = RequestStream<v1::PushGradientsRequest, v1::PushGradientsResponse>;
+  using Offer = RequestStream<v1::InitializeParamsRequest, v1::InitializeParamsResponse>;
+
+  // Joins at `first`, again and again until all servers have come.
+  explicit HandMadeWorker(const std::string& first) {
+    Connect(first);
+    do {
+      joining_ = Context();
+      events_ = stubs_[0]->Join(joining_.get(), ToProto(WorkerRequest("a", kElements)));
+      v1::JoinEvent event;
+      if (events_->Read(&event)) welcome_ = event.welcome();
+    } while (welcome_.session() == 0 && absl::IsUnavailable(FromGrpcStatus(events_->Finish())));
+    for (int i = 1; i < welcome_.servers_size(); ++i) Connect(welcome_.servers(i).address());
+  }
+
+  const v1::Welcome& welcome() const { return welcome_; }
+  v1::ParameterServer::Stub& stub(size_t server) { return *stubs_[server]; }
+
+  std::unique_ptr<grpc::ClientContext> Context() const {
+    auto context = std::make_unique<grpc::ClientContext>();
+    context->AddMetadata("authorization", "Bearer secret");
+    return context;
+  }
+
+  uint32_t servers() const { return static_cast<uint32_t>(stubs_.size()); }
+
+  // The part of the vector that the server holds.
+  Values PartOf(const Values& vector, uint32_t server) const {
+    const Stripes stripes(vector.size(), servers());
+    Values part;
+    for (size_t i = 0; i < vector.size(); ++i) {
+      if (stripes.StripeOf(i) == server) part.push_back(vector[i]);
+    }
+    return part;
+  }
+
+  absl::Status Offered(const Values& parameters) {
+    std::vector<std::unique_ptr<Offer>> offers;
+    ++attempt_;
+    for (uint32_t i = 0; i < servers(); ++i) {
+      offers.push_back(std::make_unique<Offer>(Context(), [&](auto* context, auto* response) {
+        return stubs_[i]->InitializeParams(context, response);
+      }));
+      v1::InitializeParamsRequest header = HeaderOf(welcome_.session());
+      header.mutable_header()->set_attempt(attempt_);
+      offers[i]->Write(header);
+      offers[i]->Write(ParametersOf(0, PartOf(parameters, i)));
+      offers[i]->End();
+    }
+    absl::Status status;
+    for (auto& offer : offers) {
+      const auto answer = offer->Answer();
+      if (status.ok()) status = answer.status();
+    }
+    return status;
+  }
+
+  // Returns the dispositions that the servers answer.
+  std::vector<v1::Disposition> Pushed(const Values& gradient, uint64_t step) {
+    std::vector<std::unique_ptr<Push>> pushes;
+    v1::PushHeader header;
+    header.set_session(welcome_.session());
+    header.set_sequence(++sequence_);
+    header.set_step(step);
+    header.set_incarnation(welcome_.incarnation());
+    header.set_samples(1);
+    header.set_attempt(++attempt_);
+    for (uint32_t i = 0; i < servers(); ++i) {
+      pushes.push_back(std::make_unique<Push>(Context(), [&](auto* context, auto* response) {
+        return stubs_[i]->PushGradients(context, response);
+      }));
+      pushes[i]->Write(HeaderOf(header));
+      pushes[i]->Write(GradientOf(0, PartOf(gradient, i)));
+      pushes[i]->End();
+    }
+    std::vector<v1::Disposition> dispositions;
+    for (auto& push : pushes) {
+      const auto answer = push->Answer();
+      EXPECT_THAT(answer, IsOk());
+      dispositions.push_back(answer.ok() ? answer->disposition() : v1::DISPOSITION_UNSPECIFIED);
+    }
+    return dispositions;
+  }
+
+  // The vector of the step, which all servers send.
+  Values Pulled(uint64_t min_step) {
+    v1::PullParamsRequest request;
+    request.set_session(welcome_.session());
+    request.set_min_step(min_step);
+    request.set_number(++pulls_);
+    std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+    std::vector<std::unique_ptr<grpc::ClientReader<v1::PullParamsResponse>>> readers;
+    for (auto& stub : stubs_) {
+      contexts.push_back(Context());
+      readers.push_back(stub->PullParams(contexts.back().get(), request));
+    }
+    std::vector<Values> parts;
+    for (auto& reader : readers) parts.push_back(Read(*reader, min_step));
+    return Joined(parts);
+  }
+
+  absl::Status Left() {
+    v1::LeaveRequest request;
+    request.set_session(welcome_.session());
+    v1::LeaveResponse response;
+    return FromGrpcStatus(stubs_[0]->Leave(Context().get(), request, &response));
+  }
+
+ private:
+  void Connect(const std::string& address) {
+    stubs_.push_back(v1::ParameterServer::NewStub(
+        grpc::CreateChannel(address, grpc::InsecureChannelCredentials())));
+  }
+
+  static Values Read(grpc::ClientReader<v1::PullParamsResponse>& reader, uint64_t step) {
+    v1::PullParamsResponse message;
+    EXPECT_TRUE(reader.Read(&message));
+    EXPECT_EQ(message.header().step(), step);
+    Values part;
+    while (reader.Read(&message)) {
+      const std::string& bytes = message.chunk().payload();
+      const auto* const floats = reinterpret_cast<const float*>(bytes.data());
+      part.insert(part.end(), floats, floats + bytes.size() / sizeof(float));
+    }
+    EXPECT_THAT(FromGrpcStatus(reader.Finish()), IsOk());
+    return part;
+  }
+
+  Values Joined(const std::vector<Values>& parts) const {
+    const Stripes stripes(kElements, servers());
+    Values vector(kElements);
+    for (uint32_t i = 0; i < parts.size(); ++i) {
+      EXPECT_EQ(parts[i].size(), stripes.SizeOf(i));
+      for (size_t k = 0; k < parts[i].size(); ++k) vector[stripes.InVector(i, k)] = parts[i][k];
+    }
+    return vector;
+  }
+
+  std::vector<std::unique_ptr<v1::ParameterServer::Stub>> stubs_;
+  std::unique_ptr<grpc::ClientContext> joining_;
+  std::unique_ptr<grpc::ClientReader<v1::JoinEvent>> events_;
+  v1::Welcome welcome_;
+  uint32_t attempt_ = 0;
+  uint64_t sequence_ = 0;
+  uint64_t pulls_ = 0;
+};
+
+Values Pattern(float scale) {
+  Values values(kElements);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = scale * static_cast<float>(i % 37) - 0.25f * static_cast<float>(i % 11);
+  }
+  return values;
+}
+
+// Two steps. Returns the parameters that they make.
+Values Train(HandMadeWorker& worker) {
+  EXPECT_THAT(worker.Offered(Pattern(1)), IsOk());
+  EXPECT_EQ(worker.Pulled(0), Pattern(1));
+  for (uint64_t step = 0; step < 2; ++step) {
+    const auto answers = worker.Pushed(Pattern(0.5f + static_cast<float>(step)), step);
+    EXPECT_EQ(answers.at(0), v1::APPLIED);
+    for (size_t i = 1; i < answers.size(); ++i) EXPECT_EQ(answers[i], v1::PART_TAKEN);
+    worker.Pulled(step + 1);
+  }
+  return worker.Pulled(2);
+}
+
+TEST_P(SeveralServersTest, TrainsToTheBitsOfOneServer) {
+  Values of_one;
+  {
+    ServerOptions options = FirstOptions(1);
+    RunningServer server(options);
+    HandMadeWorker worker(server.address());
+    of_one = Train(worker);
+    ASSERT_THAT(worker.Left(), IsOk());
+    EXPECT_EQ(server.exit_code(), 0);
+  }
+  const uint32_t servers = GetParam();
+  RunningServer first(FirstOptions(servers));
+  std::vector<std::unique_ptr<RunningHolder>> holders;
+  for (uint32_t i = 1; i < servers; ++i) {
+    holders.push_back(std::make_unique<RunningHolder>(HolderOptions(i, servers)));
+  }
+  HandMadeWorker worker(first.address());
+  ASSERT_THAT(worker.welcome().servers(), SizeIs(servers));
+  EXPECT_EQ(worker.welcome().servers(0).address(), first.address());
+  EXPECT_EQ(Train(worker), of_one);
+  ASSERT_THAT(worker.Left(), IsOk());
+  EXPECT_EQ(first.exit_code(), 0);
+  for (auto& holder : holders) EXPECT_EQ(holder->exit_code(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Servers, SeveralServersTest, ::testing::Values(2, 3, 4));
+
+}  // namespace
+}  // namespace sluice
