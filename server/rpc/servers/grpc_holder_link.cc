@@ -61,7 +61,9 @@ absl::Status GrpcHolderLink::Begin(const v1::HolderHello& hello, uint64_t taken,
     const absl::Status known = CheckProcess(hello);
     if (!known.ok()) return known;
     const ProcessNonce process(hello.process_nonce());
-    if (process != process_) end_ = LinkEnd<v1::SequencerMessage>();
+    // Commands may wait for the first process. Another one starts the numbers anew.
+    const bool replaces = process_ != ProcessNonce() && process != process_;
+    if (replaces) end_ = LinkEnd<v1::SequencerMessage>();
     const absl::Status heard = end_.Hear(taken);
     if (!heard.ok()) return heard;
     process_ = process;

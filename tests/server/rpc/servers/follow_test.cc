@@ -1,0 +1,314 @@
+// The service Sequencer over a real connection, and a holder that is made of its messages.
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/error.h"
+#include "common/base/version.h"
+#include "common/wire/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/rpc/servers/holder_links.h"
+#include "sluice/v1/sequencer.grpc.pb.h"
+#include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr uint64_t kHolder = 7;  // nonces of processes
+constexpr uint64_t kSequencer = 9;
+
+using Stream = grpc::ClientReaderWriter<v1::HolderMessage, v1::SequencerMessage>;
+
+// One call of Follow.
+class Following {
+ public:
+  Following(v1::Sequencer::Stub& stub, const v1::HolderMessage& hello, const std::string& token) {
+    if (!token.empty()) context_.AddMetadata("authorization", absl::StrCat("Bearer ", token));
+    stream_ = stub.Follow(&context_);
+    stream_->Write(hello);
+  }
+  ~Following() { Cancel(); }
+
+  // The next message; one without fields if the call has ended.
+  v1::SequencerMessage Read() {
+    v1::SequencerMessage message;
+    stream_->Read(&message);
+    return message;
+  }
+  void Write(const v1::HolderMessage& message) { stream_->Write(message); }
+  absl::Status End() {
+    v1::SequencerMessage message;
+    while (stream_->Read(&message)) continue;
+    ended_ = true;
+    return FromGrpcStatus(stream_->Finish());
+  }
+  void Cancel() {
+    if (ended_) return;
+    context_.TryCancel();
+    End().IgnoreError();
+  }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<Stream> stream_;
+  bool ended_ = false;
+};
+
+class FollowTest : public ::testing::Test {
+ protected:
+  FollowTest() {
+    links_.Listen(
+        [this](uint32_t holder, const HolderReport& report) {
+          absl::MutexLock lock(&mu_);
+          heard_.emplace_back(holder, report);
+        },
+        [this](const std::string& why) {
+          absl::MutexLock lock(&mu_);
+          lost_.push_back(why);
+        });
+    service_ = MakeGrpcSequencer("secret", links_);
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+    stub_ = v1::Sequencer::NewStub(
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()));
+  }
+  ~FollowTest() override {
+    links_.Close(absl::UnavailableError("the test is over"));
+    server_->Shutdown();
+  }
+
+  static v1::HolderMessage Hello(uint64_t taken = 0) {
+    v1::HolderMessage message;
+    message.set_taken(taken);
+    v1::HolderHello& hello = *message.mutable_hello();
+    hello.set_job_id("job");
+    hello.set_index(1);
+    hello.set_servers(3);
+    hello.set_process_nonce(kHolder);
+    hello.set_address("unix:/holder");
+    hello.set_version(kVersion);
+    return message;
+  }
+
+  std::unique_ptr<Following> Follow(const v1::HolderMessage& hello) {
+    return std::make_unique<Following>(*stub_, hello, "secret");
+  }
+  absl::Status Refused(const v1::HolderMessage& hello) { return Follow(hello)->End(); }
+
+  // What the link of holder 1 is told.
+  void Send(const HolderCommand& command) { links_.links()[0]->Send(command); }
+  void OpenSmallModel() {
+    Send(OpenModel{std::make_shared<const Layout>(ParametersOnly(100)), {SgdOptions()}});
+  }
+
+  static v1::HolderMessage Have(uint64_t number, uint64_t push) {
+    v1::HolderMessage message;
+    message.set_number(number);
+    message.mutable_have()->set_push(push);
+    return message;
+  }
+
+  // Waits for so many reports. Returns the pushes that they are on.
+  std::vector<uint64_t> Heard(size_t count) {
+    absl::MutexLock lock(&mu_);
+    const auto enough = [&] { return heard_.size() >= count || !lost_.empty(); };
+    mu_.Await(absl::Condition(&enough));
+    std::vector<uint64_t> pushes;
+    for (const auto& report : heard_) {
+      EXPECT_EQ(report.first, 1u);
+      pushes.push_back(std::get<HaveReport>(report.second).push.value());
+    }
+    return pushes;
+  }
+  std::vector<std::string> lost() {
+    absl::MutexLock lock(&mu_);
+    return lost_;
+  }
+
+  absl::Mutex mu_;
+  std::vector<std::pair<uint32_t, HolderReport>> heard_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> lost_ ABSL_GUARDED_BY(mu_);
+  HolderLinks links_{{"job", 3, Incarnation(4), ProcessNonce(kSequencer)}, RealClock()};
+  std::unique_ptr<grpc::Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<v1::Sequencer::Stub> stub_;
+};
+
+TEST_F(FollowTest, TellsWhoItIsAndWhatItSent) {
+  Send(OpenSession{SessionId(5)});
+  const auto call = Follow(Hello());
+  const v1::SequencerMessage hello = call->Read();
+  EXPECT_EQ(hello.number(), 0u);
+  EXPECT_EQ(hello.hello().job_id(), "job");
+  EXPECT_EQ(hello.hello().process_nonce(), kSequencer);
+  EXPECT_EQ(hello.hello().incarnation(), 4u);
+  const v1::SequencerMessage first = call->Read();
+  EXPECT_EQ(first.number(), 1u);
+  EXPECT_EQ(first.open_session().session(), 5u);
+  Send(EndJob{3});
+  EXPECT_EQ(call->Read().end_job().exit_code(), 3);
+}
+
+TEST_F(FollowTest, SendsAgainWhatAnEarlierCallHasLost) {
+  auto call = Follow(Hello());
+  call->Read();
+  for (uint64_t i = 1; i <= 3; ++i) Send(OpenSession{SessionId(i)});
+  EXPECT_EQ(call->Read().number(), 1u);
+  call->Cancel();
+  call = Follow(Hello(/*taken=*/1));
+  EXPECT_TRUE(call->Read().has_hello());
+  EXPECT_EQ(call->Read().number(), 2u);
+  EXPECT_EQ(call->Read().open_session().session(), 3u);
+}
+
+TEST_F(FollowTest, HearsEachReportOnceAndInOrder) {
+  auto call = Follow(Hello());
+  call->Read();
+  OpenSmallModel();
+  call->Read();
+  call->Write(Have(1, 11));
+  call->Write(Have(1, 11));  // again
+  call->Write(Have(3, 13));  // after a gap
+  call->Write(Have(2, 12));
+  EXPECT_THAT(Heard(2), ElementsAre(11, 12));
+  links_.Tick();
+  EXPECT_EQ(call->Read().taken(), 2u);
+  call->Cancel();
+  call = Follow(Hello(/*taken=*/1));
+  EXPECT_EQ(call->Read().taken(), 2u);
+  call->Write(Have(2, 12));
+  call->Write(Have(3, 13));
+  EXPECT_THAT(Heard(3), ElementsAre(11, 12, 13));
+}
+
+TEST_F(FollowTest, TheSameProcessMayCallAgainBeforeItsCallHasEnded) {
+  const auto first = Follow(Hello());
+  first->Read();
+  const auto second = Follow(Hello());
+  EXPECT_TRUE(second->Read().has_hello());
+  EXPECT_THAT(first->End(), HasCode(absl::StatusCode::kUnavailable, HasSubstr("called again")));
+  EXPECT_TRUE(links_.states()[0].connected);
+}
+
+TEST_F(FollowTest, CutsALargeModel) {
+  const auto call = Follow(Hello());
+  call->Read();
+  Send(OpenModel{std::make_shared<const Layout>(ManyTensors(100000)), {SgdOptions()}});
+  std::string bytes;
+  v1::SequencerMessage message;
+  do {
+    message = call->Read();
+    EXPECT_EQ(message.number(), 1u);
+    bytes += message.part().bytes();
+  } while (message.part().more());
+  ASSERT_TRUE(message.ParseFromString(bytes));
+  EXPECT_EQ(message.open_model().layout().ranges_size(), 100000);
+}
+
+// ---- Refusals ----
+
+TEST_F(FollowTest, RefusesAForeignHolder) {
+  v1::HolderMessage hello = Hello();
+  hello.mutable_hello()->set_job_id("other");
+  EXPECT_THAT(Refused(hello), IsError(Reason::kWrongJob, HasSubstr("runs the job job, not")));
+  hello = Hello();
+  hello.mutable_hello()->set_servers(4);
+  EXPECT_THAT(Refused(hello), IsError(Reason::kWrongJob, HasSubstr("has 3 servers, not 4")));
+  hello = Hello();
+  hello.mutable_hello()->set_version("0.0.1");
+  EXPECT_THAT(Refused(hello), IsError(Reason::kVersionMismatch, HasSubstr("0.0.1")));
+  hello = Hello();
+  hello.mutable_hello()->set_sequencer_nonce(kSequencer + 1);
+  EXPECT_THAT(Refused(hello), IsError(Reason::kNotInitialized, HasSubstr("started again")));
+  EXPECT_THAT(Following(*stub_, Hello(), "wrong").End(), IsError(Reason::kBadToken, ::testing::_));
+  EXPECT_FALSE(links_.states()[0].connected);
+}
+
+TEST_F(FollowTest, RefusesAHelloThatIsOutOfRange) {
+  for (const uint32_t index : {0u, 3u, 4294967295u}) {
+    v1::HolderMessage hello = Hello();
+    hello.mutable_hello()->set_index(index);
+    EXPECT_THAT(Refused(hello), IsError(Reason::kBadArgument, HasSubstr("field index")));
+  }
+  v1::HolderMessage hello = Hello();
+  hello.mutable_hello()->set_process_nonce(0);
+  EXPECT_THAT(Refused(hello), IsError(Reason::kBadArgument, HasSubstr("field process_nonce")));
+  hello = Hello();
+  hello.mutable_hello()->set_address(std::string(300, 'x'));
+  EXPECT_THAT(Refused(hello), IsError(Reason::kBadArgument, HasSubstr("field address")));
+  EXPECT_THAT(Refused(Hello(/*taken=*/1)), IsError(Reason::kBadArgument, HasSubstr("field taken")));
+  EXPECT_THAT(Refused(Have(1, 1)), IsError(Reason::kBadArgument, HasSubstr("field hello")));
+}
+
+TEST_F(FollowTest, RefusesASecondProcessWithTheSameIndex) {
+  const auto first = Follow(Hello());
+  first->Read();
+  v1::HolderMessage hello = Hello();
+  hello.mutable_hello()->set_process_nonce(kHolder + 1);
+  EXPECT_THAT(Refused(hello),
+              IsError(Reason::kBadArgument, HasSubstr("another process follows as server 1 of 3")));
+  EXPECT_THAT(lost(), IsEmpty());
+}
+
+TEST_F(FollowTest, AHolderThatCameBackEmptyIsLost) {
+  auto call = Follow(Hello());
+  call->Read();
+  OpenSmallModel();
+  call->Read();
+  call->Write(Have(1, 1));
+  Heard(1);
+  call->Cancel();
+  v1::HolderMessage hello = Hello();
+  hello.mutable_hello()->set_process_nonce(kHolder + 1);
+  absl::Status refused = Refused(hello);
+  while (ReasonOf(refused) == Reason::kBadArgument) refused = Refused(hello);  // its end comes late
+  EXPECT_THAT(refused, IsError(Reason::kNotInitialized, HasSubstr("server 1 of 3 was started")));
+  EXPECT_THAT(lost(), ElementsAre(HasSubstr("server 1 of 3 was started again")));
+}
+
+TEST_F(FollowTest, AHolderThatBreaksTheProtocolIsLost) {
+  const auto call = Follow(Hello());
+  call->Read();
+  OpenSmallModel();
+  v1::HolderMessage carried;
+  carried.set_number(1);
+  carried.mutable_carried();
+  call->Write(carried);
+  EXPECT_THAT(call->End(), IsError(Reason::kBadArgument, HasSubstr("but it has none")));
+  EXPECT_THAT(lost(), ElementsAre(HasSubstr("server 1 of 3 breaks the protocol")));
+  EXPECT_THAT(Heard(0), IsEmpty());
+}
+
+TEST_F(FollowTest, NamesTheServerThatHasNotCome) {
+  EXPECT_THAT(links_.Addresses(),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("server 0 of 3 has not come yet")));
+  links_.SetAddress("unix:/first");
+  const auto call = Follow(Hello());
+  call->Read();
+  EXPECT_THAT(links_.Addresses(),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("server 2 of 3 has not come yet")));
+  v1::HolderMessage hello = Hello();
+  hello.mutable_hello()->set_index(2);
+  hello.mutable_hello()->set_address("unix:/second");
+  const auto other = Follow(hello);
+  other->Read();
+  EXPECT_THAT(*links_.Addresses(), ElementsAre("unix:/first", "unix:/holder", "unix:/second"));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,143 @@
+// Commands and reports as messages: there and back, with forged fields, and in parts.
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/rpc/servers/command_messages.h"
+#include "server/rpc/servers/message_parts.h"
+#include "server/rpc/servers/report_messages.h"
+#include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr PushName kName = {SessionId(3), Sequence(4), 5};
+
+StepOrder PrepareOrder() {
+  StepOrder order;
+  order.kind = StepOrder::Kind::kPrepare;
+  order.optimizer.divisor = 3;
+  order.optimizer.learning_rates = {0.1, 0.2};
+  order.optimizer.ordered = OrderedMomentum{true, 1.5};
+  order.statistics_divisor = 2;
+  return order;
+}
+
+std::vector<HolderCommand> AllCommands() {
+  StepOrder scale;
+  scale.kind = StepOrder::Kind::kScale;
+  scale.trust = {{0.5f, 1e-9f}, true};
+  PullHeader header;
+  header.step = Step(8);
+  header.learning_rate = 0.25;
+  return {OpenModel{std::make_shared<const Layout>(ParametersOnly(9)), {AdamOptions()}},
+          OpenSession{SessionId(3), SessionRole::kObserver},
+          AdmitPush{PushId(6), kName, true},
+          DropPush{PushId(), kName},
+          TakeParameters{PushId(6), Step(7)},
+          AddPush{PushId(6), {0.5f, 2}, true},
+          PrepareOrder(),
+          scale,
+          PublishStep(),
+          ReleasePull{{SessionId(3), 9}, header},
+          DropPull{{SessionId(3), 9}},
+          EndSession{SessionId(3), {PushId(1), PushId(6)}},
+          TakeCheckpoint{Step(7)},
+          EndJob{3}};
+}
+
+TEST(CommandMessagesTest, ComeBackAsTheyWere) {
+  for (const HolderCommand& command : AllCommands()) {
+    const v1::SequencerMessage message = ToProto(command);
+    const auto back = FromProto(message);
+    ASSERT_THAT(back, IsOk());
+    EXPECT_EQ(back->index(), command.index());
+    EXPECT_EQ(ToProto(*back).SerializeAsString(), message.SerializeAsString());
+  }
+}
+
+absl::Status RefusalOf(const v1::SequencerMessage& message) { return FromProto(message).status(); }
+
+TEST(CommandMessagesTest, NameTheFieldThatIsForged) {
+  EXPECT_THAT(RefusalOf({}), IsError(Reason::kBadArgument, HasSubstr("field message")));
+  v1::SequencerMessage message = ToProto(HolderCommand(PrepareOrder()));
+  for (const float divisor : {0.0f, -1.0f, std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    message.mutable_step_order()->set_divisor(divisor);
+    EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("field divisor")));
+  }
+  message = ToProto(HolderCommand(PrepareOrder()));
+  message.mutable_step_order()->set_learning_rates(1, -1);
+  EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("learning_rates")));
+  message.mutable_step_order()->set_kind(v1::StepOrder::KIND_UNSPECIFIED);
+  EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("field kind")));
+  message.mutable_add_push()->set_parameters(std::nanf(""));
+  EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("field parameters")));
+  message.mutable_admit_push();
+  EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("field push")));
+  message.mutable_end_job()->set_exit_code(256);
+  EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("field exit_code")));
+  message.mutable_open_session()->set_role(static_cast<v1::SessionRole>(9));
+  EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("field role")));
+  message.mutable_open_model();
+  EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadLayout, ::testing::_));
+}
+
+TEST(ReportMessagesTest, ComeBackAsTheyWere) {
+  HaveReport have = {PushId(6), MakeError(Reason::kNotFinite, "NaN at 3"), absl::nullopt, 12};
+  HaveReport whole = {PushId(6), absl::OkStatus(), 2.5, 12};
+  StripeReport carried = {{1, 2}, {{3, 4}, {5, 6}}, 7, {0.5f}};
+  for (const HolderReport& report :
+       std::vector<HolderReport>{have, whole, carried, DurableReport{Step(8)}}) {
+    const v1::HolderMessage message = ToProto(report);
+    const auto back = FromProto(message);
+    ASSERT_THAT(back, IsOk());
+    EXPECT_EQ(ToProto(*back).SerializeAsString(), message.SerializeAsString());
+  }
+  const auto back = FromProto(ToProto(HolderReport(have)));
+  EXPECT_THAT(std::get<HaveReport>(*back).refused, IsError(Reason::kNotFinite, "NaN at 3"));
+}
+
+TEST(ReportMessagesTest, NameTheFieldThatIsForged) {
+  v1::HolderMessage message;
+  EXPECT_THAT(FromProto(message), IsError(Reason::kBadArgument, HasSubstr("field message")));
+  message.mutable_have()->set_norm(-1);
+  EXPECT_THAT(FromProto(message), IsError(Reason::kBadArgument, HasSubstr("field norm")));
+  message.mutable_have()->clear_norm();
+  message.mutable_have()->mutable_refused()->set_code(0);
+  EXPECT_THAT(FromProto(message), IsError(Reason::kBadArgument, HasSubstr("field code")));
+  message.mutable_have()->mutable_refused()->set_code(3);
+  message.mutable_have()->mutable_refused()->set_reason("NO_SUCH");
+  EXPECT_THAT(FromProto(message), IsError(Reason::kBadArgument, HasSubstr("field reason")));
+  message.mutable_carried()->add_updates(1);
+  EXPECT_THAT(FromProto(message), IsError(Reason::kBadArgument, HasSubstr("field updates")));
+}
+
+TEST(MessagePartsTest, APartThatIsMissingIsFound) {
+  v1::HolderMessage large;
+  large.set_number(4);
+  large.mutable_have()->mutable_refused()->set_message(std::string(3 * kLinkPartBytes, 'x'));
+  const std::vector<v1::HolderMessage> parts = CutMessage(large);
+  ASSERT_EQ(parts.size(), 4u);
+  MessageParts<v1::HolderMessage> whole;
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(*whole.Add(parts[i]), absl::nullopt);
+  EXPECT_EQ((**whole.Add(parts[3])).SerializeAsString(), large.SerializeAsString());
+  EXPECT_EQ(*whole.Add(parts[0]), absl::nullopt);
+  v1::HolderMessage next;
+  next.set_number(5);
+  EXPECT_THAT(whole.Add(next), IsError(Reason::kBadArgument, HasSubstr("4 is not complete")));
+  MessageParts<v1::HolderMessage> gap;
+  EXPECT_EQ(*gap.Add(parts[0]), absl::nullopt);
+  EXPECT_THAT(gap.Add(parts[3]), IsError(Reason::kBadArgument, HasSubstr("field part")));
+}
+
+}  // namespace
+}  // namespace sluice
