@@ -32,11 +32,11 @@ absl::Status CheckSize(absl::string_view field, size_t found, size_t expected) {
 }  // namespace
 
 void ReportCheck::Note(const HolderCommand& command) {
-  if (const auto* const model = std::get_if<OpenModel>(&command)) Note(*model);
+  if (const auto* const model = std::get_if<OpenModel>(&command)) NoteModel(*model);
   if (const auto* const order = std::get_if<StepOrder>(&command)) orders_.push_back(order->kind);
 }
 
-void ReportCheck::Note(const OpenModel& command) {
+void ReportCheck::NoteModel(const OpenModel& command) {
   const Stripes stripes(command.layout->size(), stripes_);
   const uint64_t size = stripes.SizeOf(stripe_);
   size_ = stripes.size();

@@ -34,7 +34,7 @@ class ReportCheck {
     size_t sample = 0;
   };
 
-  void Note(const OpenModel& command);
+  void NoteModel(const OpenModel& command);
   absl::Status Check(const HaveReport& report);
   absl::Status Check(const StripeReport& report);
   static absl::Status Check(const DurableReport& report);

@@ -29,7 +29,6 @@
 namespace sluice {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -295,6 +294,51 @@ TEST_P(SeveralServersTest, TrainsToTheBitsOfOneServer) {
   ASSERT_THAT(worker.Left(), IsOk());
   EXPECT_EQ(first.exit_code(), 0);
   for (auto& holder : holders) EXPECT_EQ(holder->exit_code(), 0);
+}
+
+TEST_F(SeveralServersTest, AHolderThatIsRefusedEndsWithTwo) {
+  RunningServer first(FirstOptions(2));
+  HolderServerOptions options = HolderOptions(1, 2);
+  options.token = "wrong";
+  EXPECT_EQ(RunningHolder(options).exit_code(), 2);
+  options = HolderOptions(1, 3);
+  EXPECT_EQ(RunningHolder(options).exit_code(), 2);
+  options = HolderOptions(1, 2);
+  options.job_id = "another";
+  EXPECT_EQ(RunningHolder(options).exit_code(), 2);
+  RunningHolder holder(HolderOptions(1, 2));
+  HandMadeWorker worker(first.address());
+  options = HolderOptions(1, 2);
+  options.listen = SocketOf(9);
+  EXPECT_EQ(RunningHolder(options).exit_code(), 2);  // its index is taken
+  EXPECT_THAT(worker.Left(), IsOk());
+  EXPECT_EQ(first.exit_code(), 0);
+  EXPECT_EQ(holder.exit_code(), 0);
+}
+
+TEST_F(SeveralServersTest, AHolderHasAnIndexOfTheJob) {
+  for (const uint32_t index : {0u, 2u}) {
+    EXPECT_THAT(HolderServer::Start(HolderOptions(index, 2)),
+                IsError(Reason::kBadArgument, HasSubstr("of 2 holds no stripe")));
+  }
+}
+
+TEST_F(SeveralServersTest, AHolderGivesUpAFirstServerThatDoesNotCome) {
+  HolderServerOptions options = HolderOptions(1, 2);
+  options.connect_timeout = absl::ZeroDuration();
+  EXPECT_EQ(RunningHolder(options).exit_code(), 1);
+}
+
+TEST_F(SeveralServersTest, OtherServersNameTheFirst) {
+  RunningServer first(FirstOptions(2));
+  RunningHolder holder(HolderOptions(1, 2));
+  HandMadeWorker worker(first.address());
+  v1::HeartbeatRequest request;
+  v1::HeartbeatResponse response;
+  const auto status = worker.stub(1).Heartbeat(worker.Context().get(), request, &response);
+  EXPECT_THAT(FromGrpcStatus(status),
+              IsError(Reason::kNotFirstServer, HasSubstr(SocketOf(0).ToString())));
+  EXPECT_THAT(worker.Left(), IsOk());
 }
 
 INSTANTIATE_TEST_SUITE_P(Servers, SeveralServersTest, ::testing::Values(2, 3, 4));
