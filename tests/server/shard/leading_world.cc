@@ -100,7 +100,7 @@ void LeadingWorld::SendToHolder(uint32_t server, const CallPtr& call) {
       if (call->broken) return;
       const absl::Status added = (*shared)->Add(ChunkOf(0, PartOf(call->vector, server)));
       if (!added.ok()) ++call->refused;
-      holder(server).EndPush(std::move(*shared), added);
+      holder(server).EndPush(std::move(*shared), added).IgnoreError();
     });
   };
   follower.BeginPush(call->header, call->header.attempt, start);
