@@ -9,7 +9,7 @@
 #include "common/wire/caller.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
-#include "server/durable/save_checkpoint.h"
+#include "server/operator/operator_commands.h"
 #include "server/policy/mode_options.h"
 #include "sluice/v1/admin.grpc.pb.h"
 
@@ -44,7 +44,7 @@ v1::Consistency WithBound(v1::Consistency rules, uint32_t workers) {
 class GrpcAdmin final : public v1::Admin::CallbackService {
  public:
   GrpcAdmin(std::string token, Shard& shard, DurableDirectory* durable)
-      : token_(std::move(token)), shard_(shard), durable_(durable) {}
+      : token_(std::move(token)), shard_(shard), commands_(shard, durable) {}
 
   grpc::ServerUnaryReactor* SetPolicy(CallbackServerContext* context,
                                       const v1::SetPolicyRequest* request,
@@ -72,11 +72,9 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
                                             const v1::SetLearningRateRequest* request,
                                             v1::SetLearningRateResponse* response) override {
     return Reply(context, [&]() -> absl::Status {
-      if (!request->has_learning_rate()) {
-        return MakeError(Reason::kBadArgument,
-                         "field learning_rate is absent, expected at least 0, at most 1000000");
-      }
-      const auto step = shard_.SetLearningRate(request->learning_rate());
+      const auto step = commands_.SetLearningRate(
+          request->has_learning_rate() ? absl::make_optional(request->learning_rate())
+                                       : absl::nullopt);
       if (step.ok()) response->set_step(step->value());
       return step.status();
     });
@@ -85,23 +83,19 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* EvictWorker(CallbackServerContext* context,
                                         const v1::EvictWorkerRequest* request,
                                         v1::EvictWorkerResponse*) override {
-    return Reply(context, [&] { return shard_.Evict(request->worker()); });
+    return Reply(context, [&] { return commands_.EvictWorker(request->worker()); });
   }
 
   grpc::ServerUnaryReactor* SaveCheckpoint(CallbackServerContext* context,
                                            const v1::SaveCheckpointRequest*,
                                            v1::SaveCheckpointResponse* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    absl::Status allowed = CheckToken(*context, token_);
-    if (allowed.ok() && durable_ == nullptr) {
-      allowed = absl::FailedPreconditionError(
-          "this server keeps no checkpoints; start it with --checkpoint-dir");
-    }
+    const absl::Status allowed = CheckToken(*context, token_);
     if (!allowed.ok()) {
       reactor->Finish(ToGrpcStatus(allowed));
       return reactor;
     }
-    sluice::SaveCheckpoint(shard_, *durable_, [=](const absl::StatusOr<SavedCheckpoint>& saved) {
+    commands_.SaveCheckpoint([=](const absl::StatusOr<SavedCheckpoint>& saved) {
       if (saved.ok()) {
         response->set_step(saved->step.value());
         response->set_path(saved->path);
@@ -114,8 +108,7 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
   grpc::ServerUnaryReactor* Drain(CallbackServerContext* context, const v1::DrainRequest*,
                                   v1::DrainResponse* response) override {
     return Reply(context, [&] {
-      shard_.Drain();
-      response->set_step(shard_.Describe().step.value());
+      response->set_step(commands_.Drain().value());
       return absl::OkStatus();
     });
   }
@@ -131,7 +124,7 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
 
   const std::string token_;
   Shard& shard_;
-  DurableDirectory* const durable_;  // or null
+  OperatorCommands commands_;
 };
 
 }  // namespace

@@ -1,0 +1,34 @@
+#include "server/operator/operator_commands.h"
+
+#include <utility>
+
+#include "common/base/error.h"
+#include "server/durable/save_checkpoint.h"
+
+namespace sluice {
+
+Step OperatorCommands::Drain() {
+  shard_.Drain();
+  return shard_.Describe().step;
+}
+
+absl::Status OperatorCommands::EvictWorker(const std::string& worker) {
+  return shard_.Evict(worker);
+}
+
+absl::StatusOr<Step> OperatorCommands::SetLearningRate(absl::optional<double> learning_rate) {
+  if (learning_rate.has_value()) return shard_.SetLearningRate(*learning_rate);
+  return MakeError(Reason::kBadArgument,
+                   "field learning_rate is absent, expected at least 0, at most 1000000");
+}
+
+void OperatorCommands::SaveCheckpoint(SaveCallback done) {
+  if (durable_ != nullptr) {
+    sluice::SaveCheckpoint(shard_, *durable_, std::move(done));
+    return;
+  }
+  done(absl::FailedPreconditionError(
+      "this server keeps no checkpoints; start it with --checkpoint-dir"));
+}
+
+}  // namespace sluice
