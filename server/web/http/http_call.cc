@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/security/certificate_facts.h"
-#include "common/security/role.h"
+#include "common/security/secret.h"
 #include "server/web/http/client_certificate.h"
 #include "server/web/http/http_rules.h"
 
@@ -126,7 +126,7 @@ absl::optional<HttpResponse> HttpCall::Refusal() {
   }
   absl::optional<HttpResponse> refusal = WrongPlace();
   if (!refusal.has_value()) refusal = WrongCaller();
-  if (!refusal.has_value()) refusal = WrongOrigin();
+  if (!refusal.has_value()) refusal = WrongChange();
   return refusal;
 }
 
@@ -166,29 +166,37 @@ absl::optional<HttpResponse> HttpCall::WrongPlace() {
 
 absl::optional<HttpResponse> HttpCall::WrongCaller() const {
   if (route_->open || !site_.needs_credentials) return absl::nullopt;
-  if (!site_.token.empty() && BearsToken(Header(MHD_HTTP_HEADER_AUTHORIZATION), site_.token)) {
-    return absl::nullopt;
-  }
-  if (tls()) {
-    const auto* const session =
-        MHD_get_connection_info(connection_, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    if (session != nullptr && !RolesOfCaller(session->tls_session).empty()) return absl::nullopt;
-  }
+  if (!site_.token.empty() && BearsTheToken()) return absl::nullopt;
+  if (!RolesOfTls().empty()) return absl::nullopt;
   return HttpText(401, "This needs the server's token, or with TLS a certificate with a role.\n");
 }
 
-// What changes the server needs more than to be read: a page of another site cannot set these
-// headers.
-absl::optional<HttpResponse> HttpCall::WrongOrigin() const {
+// Those of the caller's certificate; none in plaintext.
+Roles HttpCall::RolesOfTls() const {
+  if (!tls()) return Roles();
+  const auto* const session =
+      MHD_get_connection_info(connection_, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+  return session == nullptr ? Roles() : RolesOfCaller(session->tls_session);
+}
+
+bool HttpCall::BearsTheToken() const {
+  return BearsToken(Header(MHD_HTTP_HEADER_AUTHORIZATION), site_.token);
+}
+
+// What changes the server needs more than to be read. A browser shows a certificate by itself, also
+// when a page of another site asks; but such a page cannot set these headers.
+absl::optional<HttpResponse> HttpCall::WrongChange() const {
   if (route_->method != "POST") return absl::nullopt;
   if (!IsOwnOrigin(Header(MHD_HTTP_HEADER_ORIGIN), tls(), Header(MHD_HTTP_HEADER_HOST))) {
-    return HttpText(403, "The Origin header names another page than this server's.\n");
+    return HttpText(403, "The Origin header must name this server's own page.\n");
   }
-  if (site_.token.empty()) {
-    return HttpText(403, "The server has no token, so nobody may change it from here.\n");
+  if (!HasRoleToChange()) {
+    return HttpText(403, "A change needs a certificate with the role admin.\n");
   }
-  if (!BearsToken(Header(MHD_HTTP_HEADER_AUTHORIZATION), site_.token)) {
-    return HttpText(401, "A change needs the server's token.\n");
+  if (!HasTokenToChange()) return HttpText(403, "A change needs the server's token.\n");
+  if (!SameSecret(Header(kChangeHeader), site_.change_key)) {
+    return HttpText(403, absl::StrCat("A change needs the header ", kChangeHeader,
+                                      ", with the key of the server's own page.\n"));
   }
   return absl::nullopt;
 }
@@ -207,6 +215,10 @@ bool HttpCall::Answer() {
   HttpRequest request;
   request.if_none_match = Header(MHD_HTTP_HEADER_IF_NONE_MATCH);
   request.body = std::move(body_);
+  if (route_->tells_key && HasRoleToChange()) {
+    request.lacks_only_token = !HasTokenToChange();
+    if (!request.lacks_only_token) request.change_key = site_.change_key;
+  }
   MHD_get_connection_values(connection_, MHD_GET_ARGUMENT_KIND, AddToQuery, &request.query);
   HttpResponse response = route_->handle(request);
   if (!response.etag.empty() && response.etag == request.if_none_match) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "common/security/role.h"
 #include "server/web/http/http_daemon.h"
 
 struct MHD_Connection;
@@ -41,7 +42,11 @@ class HttpCall {
   bool IsCalledByItsName() const;
   absl::optional<HttpResponse> WrongPlace();
   absl::optional<HttpResponse> WrongCaller() const;
-  absl::optional<HttpResponse> WrongOrigin() const;
+  absl::optional<HttpResponse> WrongChange() const;
+  Roles RolesOfTls() const;
+  bool BearsTheToken() const;
+  bool HasRoleToChange() const { return !tls() || RolesOfTls().Has(Role::kAdmin); }
+  bool HasTokenToChange() const { return site_.token.empty() || BearsTheToken(); }
   bool tls() const { return !credentials_.key.empty(); }
   bool SendStream(HttpFeed& feed);
 

@@ -26,6 +26,7 @@ struct HttpSite {
   std::vector<HttpRoute> routes;
   HttpLimits limits;
   std::string token;               // empty: there is none
+  std::string change_key;          // random; see HttpRequest
   bool needs_credentials = false;  // whether callers of routes that are not open need them
   std::string host;                // a name at which it may be called, beside those below
   HttpConnections* connections = nullptr;

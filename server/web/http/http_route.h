@@ -17,7 +17,14 @@ struct HttpRequest {
   std::map<std::string, std::string> query;  // decoded; of a name that occurs twice, the last value
   std::string if_none_match;                 // the ETag that the caller has, in quotes; or empty
   std::string body;                          // of a POST
+  // The next two are set for routes that tell the key.
+  // If the caller may change the server: what its POSTs must bring as header kChangeHeader. Pages
+  // of other sites cannot read it. Empty: the caller may not.
+  std::string change_key;
+  bool lacks_only_token = false;  // with the server's token the caller could change it
 };
+
+inline constexpr char kChangeHeader[] = "X-Sluice-Change";
 
 struct HttpResponse {
   int status = 200;
@@ -44,6 +51,7 @@ struct HttpRoute {
   HttpFeed* feed = nullptr;
   // Says nothing about the job, so that it needs no credentials: the page's own files.
   bool open = false;
+  bool tells_key = false;  // it gets the key for changes
 };
 
 }  // namespace sluice

@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/clock.h"
 #include "common/base/file_descriptor.h"
+#include "common/base/random.h"
 #include "common/base/thread_name.h"
 #include "common/net/listening_sockets.h"
 #include "server/web/http/http_daemon.h"
@@ -60,6 +61,7 @@ class HttpServerOnSockets final : public HttpServer {
     site_.needs_credentials = !options.address.IsLocal();
     site_.host = absl::AsciiStrToLower(options.address.host);
     site_.connections = &connections_;
+    site_.change_key = RandomHex(16);
   }
 
   ~HttpServerOnSockets() override {

@@ -21,7 +21,8 @@ namespace sluice {
 struct HttpOptions {
   Address address;  // of TCP; port 0 means any free port
   // Beyond loopback, callers of routes that are not open present this token or, with TLS, a
-  // certificate with a role. Empty: there is no token. POST always needs it.
+  // certificate with a role. Empty: there is no token. POST needs what gRPC's Admin needs: the
+  // token, if there is one, and with TLS a certificate with the role admin.
   std::string token;
   CredentialsSource credentials;  // for TLS; empty: plaintext
   HttpLimits limits = {};

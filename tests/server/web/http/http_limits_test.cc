@@ -30,17 +30,29 @@ class HttpLimitsTest : public ::testing::Test {
     const HttpRoute change{"POST", "/change", [](const HttpRequest& request) {
                              return HttpText(200, absl::StrCat(request.body.size()));
                            }};
+    HttpRoute key{"GET", "/key",
+                  [](const HttpRequest& request) { return HttpText(200, request.change_key); }};
+    key.tells_key = true;
     const HttpRoute large{"GET", "/large", [](const HttpRequest&) {
                             return HttpText(200, std::string(64 << 20, 'x'));
                           }};
     const HttpRoute events{"GET", "/events", nullptr, &feed_};
-    auto started = StartHttpServer(options, {change, large, events});
+    auto started = StartHttpServer(options, {change, key, large, events});
     ASSERT_THAT(started, IsOk());
     server_ = *std::move(started);
   }
 
   std::unique_ptr<RawClient> Connect(int receive_bytes = 0) const {
     return std::make_unique<RawClient>(server_->address(), receive_bytes);
+  }
+
+  // The headers of a POST of the server's own page, with a body of so many bytes.
+  std::string OwnHeaders(size_t body) const {
+    const auto client = Connect();
+    client->Ask("GET /key", absl::StrCat(kOwn, "Connection: close\r\n"));
+    const std::string& answer = client->ReadAll();
+    return absl::StrCat(kOwn, kChangeHeader, ": ", answer.substr(answer.find("\r\n\r\n") + 4),
+                        "\r\nContent-Length: ", body, "\r\n");
   }
 
   void ExpectServed() const {
@@ -73,11 +85,11 @@ TEST_F(HttpLimitsTest, RefusesAHugePath) {
 TEST_F(HttpLimitsTest, TakesABodyUpToTheLimit) {
   Serve();
   const auto fits = Connect();
-  fits->Ask("POST /change", absl::StrCat(kOwn, "Content-Length: 16384\r\n"));
+  fits->Ask("POST /change", OwnHeaders(16384));
   fits->Send(std::string(16384, 'x'));
   EXPECT_EQ(fits->Status(), 200);
   const auto large = Connect();
-  large->Ask("POST /change", absl::StrCat(kOwn, "Content-Length: 16385\r\n"));
+  large->Ask("POST /change", OwnHeaders(16385));
   large->Send(std::string(16385, 'x'));
   EXPECT_EQ(large->Status(), 413);
 }

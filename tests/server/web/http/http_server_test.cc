@@ -45,8 +45,12 @@ class HttpServerTest : public ::testing::Test {
     HttpRoute change{"POST", "/change", [](const HttpRequest& request) {
                        return HttpText(200, absl::StrCat("changed: ", request.body));
                      }};
+    HttpRoute key{"GET", "/key", [](const HttpRequest& request) {
+                    return HttpText(200, request.lacks_only_token ? "token" : request.change_key);
+                  }};
+    key.tells_key = true;
     HttpRoute events{"GET", "/events", nullptr, &feed_};
-    auto started = StartHttpServer(options, {page, echo, change, events});
+    auto started = StartHttpServer(options, {page, echo, change, key, events});
     ASSERT_THAT(started, IsOk());
     server_ = *std::move(started);
   }
@@ -59,6 +63,12 @@ class HttpServerTest : public ::testing::Test {
     client.Ask(method_and_path, absl::StrCat(headers, kClose));
     client.Send(body);
     return client.ReadAll();
+  }
+
+  // The header that a POST needs, as a caller with these headers learns it.
+  std::string KeyHeader(const std::string& headers) {
+    const std::string answer = Answer("GET /key", headers);
+    return absl::StrCat(kChangeHeader, ": ", answer.substr(answer.find("\r\n\r\n") + 4), "\r\n");
   }
 
   HttpFeed feed_;
@@ -158,23 +168,48 @@ TEST_F(HttpServerTest, BeyondLoopbackItIsCalledByTheAddressAtWhichTheConnectionA
   EXPECT_THAT(Answer("GET /", "Host: evil.example\r\n"), StartsWith("HTTP/1.1 421 "));
 }
 
-TEST_F(HttpServerTest, AChangeNeedsItsOwnPagesOriginAndTheToken) {
+TEST_F(HttpServerTest, AChangeNeedsItsOwnPagesOriginAndTheTokenAndTheKey) {
   Serve();
-  const std::string host = "Host: localhost:80\r\nContent-Length: 3\r\n";
+  const std::string host = "Host: localhost:80\r\n";
   const std::string own = "Origin: http://localhost:80\r\n";
   const std::string token = "Authorization: Bearer open sesame\r\n";
-  EXPECT_THAT(Answer("POST /change", host + token, "abc"), StartsWith("HTTP/1.1 403 "));
-  EXPECT_THAT(Answer("POST /change", host + token + "Origin: http://evil.example\r\n", "abc"),
-              StartsWith("HTTP/1.1 403 "));
-  EXPECT_THAT(Answer("POST /change", host + own, "abc"), StartsWith("HTTP/1.1 401 "));
-  EXPECT_THAT(Answer("POST /change", host + own + token, "abc"), EndsWith("\r\n\r\nchanged: abc"));
+  const std::string key = KeyHeader(host + token);
+  const auto change = [&](const std::string& headers) {
+    return Answer("POST /change", absl::StrCat("Content-Length: 3\r\n", host, headers), "abc");
+  };
+  EXPECT_THAT(change(own + token + key), EndsWith("\r\n\r\nchanged: abc"));
+  EXPECT_THAT(change(token + key), StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(change("Origin: http://evil.example\r\n" + token + key), StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(change("Origin: null\r\n" + token + key), StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(change(own + key), EndsWith("\r\n\r\nA change needs the server's token.\n"));
+  EXPECT_THAT(change(own + token), EndsWith("\r\n\r\nA change needs the header X-Sluice-Change, "
+                                            "with the key of the server's own page.\n"));
+  EXPECT_THAT(change(own + token + "X-Sluice-Change: 0\r\n"), StartsWith("HTTP/1.1 403 "));
 }
 
-TEST_F(HttpServerTest, NobodyChangesAServerWithoutAToken) {
+TEST_F(HttpServerTest, WhoeverMayNotChangeTheServerLearnsNoKey) {
+  Serve();
+  EXPECT_THAT(Answer("GET /key"), EndsWith("\r\n\r\ntoken"));
+  EXPECT_THAT(Answer("GET /key", "Host: localhost\r\nAuthorization: Bearer wrong\r\n"),
+              EndsWith("\r\n\r\ntoken"));
+}
+
+TEST_F(HttpServerTest, WithoutATokenEachCallerOnLoopbackMayChangeItUnderALoopbackName) {
   Serve("127.0.0.1", "");
+  const std::string key = KeyHeader("Host: localhost\r\n");
+  const auto change = [&](const std::string& host, const std::string& origin) {
+    return Answer(
+        "POST /change",
+        absl::StrCat("Content-Length: 3\r\nHost: ", host, "\r\nOrigin: ", origin, "\r\n", key),
+        "abc");
+  };
+  EXPECT_THAT(change("localhost", "http://localhost"), EndsWith("\r\n\r\nchanged: abc"));
+  EXPECT_THAT(change("127.0.0.1", "http://127.0.0.1"), EndsWith("\r\n\r\nchanged: abc"));
+  // Another site's page, under its own name and under a name that now leads to loopback.
+  EXPECT_THAT(change("localhost", "http://evil.example"), StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(change("evil.example", "http://evil.example"), StartsWith("HTTP/1.1 421 "));
   EXPECT_THAT(Answer("POST /change",
-                     "Host: localhost\r\nOrigin: http://localhost\r\nContent-Length: 0\r\n"
-                     "Authorization: Bearer \r\n"),
+                     "Host: localhost\r\nOrigin: http://localhost\r\nContent-Length: 0\r\n"),
               StartsWith("HTTP/1.1 403 "));
 }
 
