@@ -129,6 +129,7 @@ absl::Status Server::ServeHttp() {
   if (options_.page.has_value()) {
     page_ = MakePage();
     http_.Add(*options_.page, page_->Routes());
+    http_.Add(*options_.page, operator_page_.Routes());
   }
   const absl::Status listens = http_.Start();
   if (!listens.ok()) return listens;
@@ -154,10 +155,12 @@ std::vector<HttpRoute> Server::MetricsRoutes() {
 void Server::TakeIncarnation(std::unique_ptr<ServerIncarnation> incarnation) {
   incarnation_ = std::move(incarnation);
   metrics_.Attach(incarnation_->shard(), incarnation_->durable());
+  operator_page_.Attach(incarnation_->shard(), incarnation_->durable());
 }
 
 // And its lock of the directory.
 void Server::EndIncarnation() {
+  operator_page_.Detach();
   metrics_.Detach();
   incarnation_ = nullptr;
 }

@@ -22,6 +22,7 @@
 #include "server/step_wait_log.h"
 #include "server/web/http/http_server.h"
 #include "server/web/page/live_page.h"
+#include "server/web/page/operator_page.h"
 
 namespace sluice {
 
@@ -76,6 +77,7 @@ class Server {
   const std::unique_ptr<Trace> trace_;  // or null
   std::unique_ptr<PrivateDirectory> directory_;
   ServerMetrics metrics_;
+  OperatorPage operator_page_;
   std::unique_ptr<ServerIncarnation> incarnation_;  // null only after an error of GoBack()
   std::unique_ptr<LivePage> page_;                  // or null
   HttpListeners http_;                              // reads the others, so it is destroyed first

@@ -1,4 +1,4 @@
-// The live page: charts of a job in a browser. Read only.
+// The live page: charts of a job in a browser. operator_page.h has what changes it.
 //
 // /             the page: HTML, style sheets and scripts, built into the binary
 // /api/state    JSON: what the Inspector says, and the newest row of the history

@@ -40,7 +40,7 @@ const char* NameOfPhase(Phase phase) {
 
 std::string NameOf(Activity activity) { return std::string(1, static_cast<char>(activity)); }
 
-Json CurrentStep(const ShardStatus& state) {
+Json StepInProgress(const ShardStatus& state) {
   const StepState& step = state.current;
   Json awaited = Json::array();
   for (const AwaitedWorker& worker : step.awaited) {
@@ -194,7 +194,7 @@ std::string StateJson(const LivePageInput& input, const LivePageOptions& options
                {"expected_workers", state.expected_workers},
                {"observers", state.observers},
                {"waiting_pulls", state.waiting_pulls},
-               {"current", CurrentStep(state)},
+               {"current", StepInProgress(state)},
                {"pushes", Pushes(state.counters)},
                {"staleness", Staleness(state)},
                {"warnings", Warnings(state.warnings)},

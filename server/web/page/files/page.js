@@ -1,6 +1,7 @@
 // Loads the history, follows the server's events, and draws. Nothing is stored in the browser.
 
 import { Charts, color } from '/charts.js';
+import { Operator } from '/operator.js';
 import { showLanes, showState } from '/panels.js';
 import { Series } from '/series.js';
 
@@ -14,16 +15,38 @@ let series = null;
 let state = null;
 let asked = false; // a frame is due
 
-function headers() {
-  return token ? { Authorization: `Bearer ${token}` } : {};
+// Asks with the credentials that the page has.
+function send(path, options = {}) {
+  const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+  return fetch(path, { cache: 'no-store', ...options, headers });
 }
 
+const operator = new Operator(send, () => state);
+
 async function ask(path) {
-  const response = await fetch(path, { headers: headers(), cache: 'no-store' });
-  if (response.status === 401) at('login').hidden = false;
+  const response = await send(path);
+  if (response.status === 401) askForToken();
   if (!response.ok) throw new Error(`${path}: ${response.status}`);
-  at('login').hidden = true;
   return response;
+}
+
+// After a wrong token it says so.
+function askForToken() {
+  at('login').hidden = false;
+  at('wrong').textContent = token ? 'The server has another token.' : '';
+}
+
+async function login() {
+  token = at('token').value;
+  at('token').value = '';
+  await operator.look().catch(() => {}); // run() asks again
+  if (!at('unlock').hidden) {
+    askForToken();
+    at('token').focus();
+  } else if (!at('actions').hidden) {
+    at('login').hidden = true;
+    at('actions').firstElementChild.focus();
+  }
 }
 
 function draw() {
@@ -73,6 +96,8 @@ async function run() {
     try {
       series = new Series(await (await ask('/api/history')).json());
       take(await (await ask('/api/state')).json());
+      if (at('unlock').hidden) at('login').hidden = true;
+      await operator.look();
       await follow();
     } catch (error) {
       at('link').title = String(error);
@@ -83,8 +108,9 @@ async function run() {
 }
 
 for (const name of ['choices', 'axes']) at(name).addEventListener('change', drawSoon);
-at('enter').addEventListener('click', () => { token = at('token').value; });
-at('token').addEventListener('keydown', (event) => { if (event.key === 'Enter') token = at('token').value; });
+at('enter').addEventListener('click', login);
+at('token').addEventListener('keydown', (event) => { if (event.key === 'Enter') login(); });
+at('unlock-button').addEventListener('click', () => { askForToken(); at('token').focus(); });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { charts.repaint(); drawSoon(); });
 addEventListener('resize', drawSoon);
 // The tests read what is drawn.

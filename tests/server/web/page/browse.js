@@ -1,6 +1,6 @@
-// Opens the page in Chromium, waits until it shows a state, and prints as JSON what it holds and has done.
+// Opens the page in Chromium, waits until it shows a state, does what a person would do, and prints as JSON what it holds.
 //
-//   node browse.js '{"url": …, "until": JavaScript of `state`, "read": JavaScript, "shots": prefix of PNGs}'
+//   node browse.js '{"url": …, "until": JavaScript of `state`, "acts": […], "read": JavaScript, "shots": prefix of PNGs}'
 
 const { chromium } = require('playwright-core');
 
@@ -16,6 +16,27 @@ async function reach(page, expression) {
   }
 }
 
+// An act is {"press": key}, {"type": text}, {"await": JavaScript} or {"shots": prefix of PNGs}.
+async function act(page, step) {
+  if (step.press) await page.keyboard.press(step.press);
+  if (step.type) await page.keyboard.type(step.type);
+  if (step.await) await reach(page, step.await);
+  if (step.shots) await shoot(page, step.shots);
+}
+
+// How far something sticks out of the page at each view; takes a screenshot of each if there is a prefix.
+async function shoot(page, shots) {
+  const wide = [];
+  for (const [colorScheme, width] of VIEWS) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height: 900 });
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+    wide.push(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
+    if (shots) await page.screenshot({ path: `${shots}-${colorScheme}-${width}.png`, fullPage: true });
+  }
+  return wide;
+}
+
 async function main() {
   const task = JSON.parse(process.argv[2]);
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
@@ -28,15 +49,9 @@ async function main() {
   page.on('request', (request) => hosts.add(new URL(request.url()).host));
   await page.goto(task.url);
   await reach(page, `(() => { const state = globalThis.sluicePage?.state ?? null; return state !== null && (${task.until}); })()`);
+  for (const step of task.acts ?? []) await act(page, step);
   const read = await page.evaluate(task.read ?? '({})');
-  const wide = [];
-  for (const [colorScheme, width] of task.shots || task.narrow ? VIEWS : []) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize({ width, height: 900 });
-    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
-    wide.push(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
-    if (task.shots) await page.screenshot({ path: `${task.shots}-${colorScheme}-${width}.png`, fullPage: true });
-  }
+  const wide = task.shots || task.narrow ? await shoot(page, task.shots) : [];
   await browser.close();
   console.log(JSON.stringify({ read, said, hosts: [...hosts], wide }));
 }

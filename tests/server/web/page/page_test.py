@@ -85,6 +85,25 @@ class PageTest(example_job.JobTest):
             inspector = inspector_pb2_grpc.InspectorStub(channel)
             return inspector.GetServerState(inspector_pb2.GetServerStateRequest())
 
+    def change(self, path, body, key=None, **headers):
+        """The status of a POST of the page's own, and what is told."""
+        if key is None:
+            key = json.loads(self.get("api/operator", **headers))["key"]
+        headers = {"Origin": self.url.rstrip("/"), "X-Sluice-Change": key, **headers}
+        request = urllib.request.Request(self.url + path, data=json.dumps(body).encode(), headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return answer.status, json.loads(answer.read())["text"]
+        except urllib.error.HTTPError as error:
+            told = error.read().decode()
+            return error.code, json.loads(told)["text"] if told.startswith("{") else told
+
+    def token_file(self):
+        path = f"{self.folder}/token"
+        with open(path, "w", opener=lambda name, how: os.open(name, how, 0o600), encoding="ascii") as file:
+            file.write("open sesame\n")
+        return path
+
     def train(self, *names, steps=30):
         for name in names:
             self.work(f"--max-steps={steps}", f"--name={name}")
@@ -138,6 +157,19 @@ class PageApiTest(PageTest):
         self.assertGreater(state["row"]["time"], before)
         self.assertGreater(json.loads(self.get("api/history"))["columns"]["time"][0], before)
 
+    def test_an_operator_changes_the_job_and_others_do_not(self):
+        self.serve("--workers=1", f"--token-file={self.token_file()}")
+        admin = {"Authorization": "Bearer open sesame"}
+        self.assertEqual(json.loads(self.get("api/operator")), {"key": "", "needs_token": True})
+        key = json.loads(self.get("api/operator", **admin))["key"]
+        self.assertEqual(self.change("api/drain", {}, key), (403, "A change needs the server's token.\n"))
+        self.assertEqual(self.change("api/drain", {}, "", **admin)[0], 403)
+        self.assertEqual(self.change("api/drain", {}, key, **{**admin, "Origin": "http://evil.example"})[0], 403)
+        self.assertEqual(self.change("api/evict", {"worker": "x"}, **admin)[0], 404)
+        self.assertEqual(self.change("api/learning-rate", {"learning_rate": -1}, **admin)[0], 400)
+        self.assertEqual(self.change("api/drain", {}, **admin), (200, "The job ends at step 0."))
+        self.assertEqual(self.server.end()[0], 0)
+
     def test_an_unsafe_address_is_refused_in_a_sentence_with_code_2(self):
         for flags, words in ((["--page=0.0.0.0:0"], "is beyond loopback, where the network could read all of it"),
                              (["--page=0.0.0.0:0", "--insecure-on-network"], "give --token-file"),
@@ -166,6 +198,7 @@ class TlsPageTest(PageTest):
         self.openssl("req", "-x509", *new, "-days", "2", "-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.pem")
         self.issue("server", "DNS:node7,IP:127.0.0.1")
         self.issue("observer", "URI:sluice:observer")
+        self.issue("admin", "URI:sluice:admin")
         self.issue("nobody", "URI:other")
 
     def openssl(self, *words):
@@ -181,24 +214,39 @@ class TlsPageTest(PageTest):
         os.chmod(f"{self.folder}/{who}.key", 0o600)
 
     def serve(self, *flags, host="0.0.0.0"):
-        path = f"{self.folder}/token"
-        with open(path, "w", opener=lambda name, how: os.open(name, how, 0o600), encoding="ascii") as file:
-            file.write("open sesame\n")
         super().serve("--workers=1", f"--tls-cert={self.folder}/server.pem", f"--tls-key={self.folder}/server.key",
-                      f"--tls-ca={self.folder}/ca.pem", f"--token-file={path}", *flags, host=host)
+                      f"--tls-ca={self.folder}/ca.pem", f"--token-file={self.token_file()}", *flags, host=host)
         self.url = self.url.replace("0.0.0.0", "127.0.0.1")
 
     def ask(self, path, who=None, **headers):
         """The status of an answer."""
+        return self.answer(path, who, **headers)[0]
+
+    def answer(self, path, who=None, body=None, **headers):
         context = ssl.create_default_context(cafile=f"{self.folder}/ca.pem")
         if who:
             context.load_cert_chain(f"{self.folder}/{who}.pem", f"{self.folder}/{who}.key")
-        request = urllib.request.Request(self.url + path, headers=headers)
+        request = urllib.request.Request(self.url + path, data=body, headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as answer:
-                return answer.status
+                streams = answer.headers["Content-Type"] == "text/event-stream"
+                return answer.status, "" if streams else answer.read().decode()
         except urllib.error.HTTPError as error:
-            return error.code
+            return error.code, error.read().decode()
+
+    def test_a_change_needs_the_role_admin_and_the_token(self):
+        self.serve()
+        token = {"Authorization": "Bearer open sesame"}
+        self.assertEqual(json.loads(self.answer("api/operator", "observer", **token)[1]), {"key": "", "needs_token": False})
+        self.assertEqual(json.loads(self.answer("api/operator", "admin")[1]), {"key": "", "needs_token": True})
+        key = json.loads(self.answer("api/operator", "admin", **token)[1])["key"]
+        own = {"Origin": self.url.rstrip("/"), "X-Sluice-Change": key}
+        self.assertEqual(self.answer("api/drain", "observer", b"{}", **own, **token),
+                         (403, "A change needs a certificate with the role admin.\n"))
+        self.assertEqual(self.answer("api/drain", None, b"{}", **own, **token)[0], 403)
+        self.assertEqual(self.answer("api/drain", "admin", b"{}", **own), (403, "A change needs the server's token.\n"))
+        self.assertEqual(self.answer("api/drain", "admin", b"{}", **token)[0], 403)
+        self.assertEqual(self.answer("api/drain", "admin", b"{}", **own, **token)[0], 200)
 
     def test_a_role_or_the_token_reads_the_job_and_others_only_the_empty_page(self):
         self.serve()
@@ -257,6 +305,46 @@ class BrowserTest(PageTest):
         self.assertEqual(columns["wire_bytes_received"], truth.wire_bytes_received)
         self.assertEqual(page["state"]["learning_rate"], truth.learning_rate)
         self.assertTrue(any(loss for loss in page["columns"]["loss"]), page["columns"]["loss"])
+
+    def test_an_operator_acts_with_the_keyboard_after_a_login(self):
+        self.serve("--workers=2", f"--token-file={self.token_file()}")
+        shows_no_dialog = {"await": "!document.getElementById('dialog').open"}
+
+        def focused(name):
+            return {"await": f"document.activeElement.id === '{name}'"}
+
+        def says(name, text):
+            return {"await": f"document.getElementById('{name}').textContent.includes({json.dumps(text)})"}
+
+        login = [{"await": "!document.getElementById('unlock').hidden && document.getElementById('actions').hidden"},
+                 {"press": "Tab"}, focused("unlock-button"), {"press": "Enter"}, focused("token"),
+                 {"type": "wrong"}, {"press": "Enter"}, says("wrong", "The server has another token."),
+                 {"type": "open sesame"}, {"press": "Enter"}, focused("do-checkpoint")]
+        refused = [{"press": "Tab"}, {"press": "Tab"}, focused("do-evict"), {"press": "Enter"}, focused("value"),
+                   {"type": "nobody"}, says("effect", "Worker nobody leaves the job"), {"press": "Enter"},
+                   says("outcome", 'no worker "nobody" takes part'), {"press": "Escape"}, shows_no_dialog, focused("do-evict")]
+        cancelled = [{"press": "Tab"}, focused("do-drain"), {"press": "Enter"}, focused("cancel"), {"press": "Enter"},
+                     shows_no_dialog, focused("do-drain")]
+        seen = self.browse(until="true", acts=login + refused + cancelled, read=EVERYTHING)
+        self.assertEqual([line for line in seen["said"] if "status of 404" not in line], [])
+        self.assertEqual(seen["read"]["state"]["phase"], "waiting for workers")
+
+    def test_an_operator_without_a_token_saves_and_drains(self):
+        self.serve("--workers=1", "--wait-for-more")
+        self.train("a")
+        saved = "/^A checkpoint of step 30 is saved as /.test(document.getElementById('outcome').textContent)"
+        ended = "document.getElementById('outcome').textContent === 'The job ends at step 30.'"
+
+        def does(name, outcome):
+            press = [{"press": "Tab"}, {"await": f"document.activeElement.id === 'do-{name}'"}]
+            return press, [{"press": "Enter"}, {"press": "Tab"}, {"press": "Enter"}, {"await": outcome}, {"press": "Enter"}]
+
+        first, save = does("checkpoint", saved)
+        last, drain = does("drain", ended)
+        seen = self.browse(until=NOBODY_LEFT, acts=[{"await": "!document.getElementById('actions').hidden"},
+                                                    *first, *save, {"press": "Tab"}, {"press": "Tab"}, *last, *drain])
+        self.assertEqual(self.server.end()[0], 0)
+        self.assertEqual([line for line in seen["said"] if "ERR_" not in line], [])
 
     def test_names_the_worker_that_is_awaited(self):
         self.serve("--workers=2", "--lease=60")

@@ -1,0 +1,138 @@
+// What an operator may do. There are buttons only for those who may; each opens a dialog that says what will happen.
+
+const SAVE_POLL_MS = 300;
+const at = (id) => document.getElementById(id);
+
+// `effect` says what will happen; empty: the field is not filled in yet. `body` is what the server gets.
+const ACTIONS = {
+  checkpoint: {
+    title: 'Save a checkpoint', path: '/api/checkpoint', confirm: 'Save it',
+    effect: () => 'The server saves a checkpoint of its current step. Training goes on.',
+    body: () => ({}),
+  },
+  rate: {
+    title: 'Change the learning rate', path: '/api/learning-rate', confirm: 'Change it', label: 'New learning rate', type: 'number',
+    effect: (value, state) => `From the next step on, the learning rate is ${Number(value)}. ` +
+      (state.learning_rate > 0 ? `Now it is ${state.learning_rate}.` : 'Now the server has none.'),
+    body: (value) => ({ learning_rate: Number(value) }),
+  },
+  evict: {
+    title: 'Evict a worker', path: '/api/evict', confirm: 'Evict it', label: 'Name of the worker', list: 'names', grave: true,
+    effect: (value) => `Worker ${value} leaves the job, and its process may not join again. The others go on without it.`,
+    body: (value) => ({ worker: value }),
+  },
+  drain: {
+    title: 'Drain the job', path: '/api/drain', confirm: 'End the job', grave: true,
+    effect: (value, state) => `The job ends at step ${state.step}, for all ${state.workers} workers. The server saves a last ` +
+      'checkpoint if it keeps any, and exits.',
+    body: () => ({}),
+  },
+};
+
+export class Operator {
+  // `ask(path, options)` sends a request with the credentials of the page; `state()` is the newest state.
+  constructor(ask, state) {
+    this.ask = ask;
+    this.state = state;
+    this.key = '';
+    this.action = null;
+    for (const [name, action] of Object.entries(ACTIONS)) this.addButton(name, action);
+    at('value').addEventListener('input', () => this.showEffect());
+    at('action').addEventListener('submit', (event) => { event.preventDefault(); this.send(); });
+    at('cancel').addEventListener('click', () => at('dialog').close());
+  }
+
+  addButton(name, action) {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.id = `do-${name}`;
+    button.textContent = `${action.title}…`;
+    button.addEventListener('click', () => this.open(action));
+    at('actions').append(button);
+  }
+
+  // Asks again what the caller may do: the credentials, or the server's key, may be others.
+  async look() {
+    const { key, needs_token: needsToken } = await (await this.ask('/api/operator')).json();
+    this.key = key;
+    at('actions').hidden = key === '';
+    at('unlock').hidden = !needsToken;
+  }
+
+  open(action) {
+    this.action = action;
+    at('title').textContent = action.title;
+    at('field').hidden = action.label === undefined;
+    at('label').textContent = action.label ?? '';
+    const value = at('value');
+    value.value = '';
+    value.type = action.type ?? 'text';
+    value.step = 'any';
+    value.required = action.label !== undefined;
+    if (action.list) value.setAttribute('list', action.list);
+    else value.removeAttribute('list');
+    at('names').replaceChildren(...(this.state()?.table ?? []).map((worker) => new Option(worker.name, worker.name)));
+    at('confirm').textContent = action.confirm;
+    at('confirm').className = action.grave ? 'grave' : '';
+    at('cancel').textContent = 'Cancel';
+    this.tell('', false);
+    this.setBusy(false);
+    this.showEffect();
+    at('dialog').showModal(); // when it closes, the browser gives the focus back to the button
+    (action.label === undefined ? at('cancel') : value).focus();
+  }
+
+  showEffect() {
+    const value = at('value').value.trim();
+    const missing = this.action.label !== undefined && value === '';
+    at('effect').textContent = missing ? '' : this.action.effect(value, this.state());
+    at('confirm').disabled = missing;
+  }
+
+  setBusy(busy) {
+    at('confirm').hidden = busy;
+    at('value').disabled = busy;
+  }
+
+  tell(text, isError) {
+    at('outcome').textContent = text;
+    at('outcome').className = isError ? 'error' : '';
+  }
+
+  async send() {
+    if (at('confirm').disabled || at('confirm').hidden) return;
+    const { path, body } = this.action;
+    const content = JSON.stringify(body(at('value').value.trim()));
+    this.setBusy(true);
+    at('cancel').textContent = 'Close';
+    at('cancel').focus();
+    try {
+      const answer = await this.outcome(await this.post(path, content));
+      this.tell(await textOf(answer), !answer.ok);
+    } catch (error) {
+      this.tell(`The server does not answer: ${error.message}`, true);
+    }
+  }
+
+  post(path, content) {
+    return this.ask(path, { method: 'POST', body: content, headers: { 'X-Sluice-Change': this.key } });
+  }
+
+  // A checkpoint takes time; until it is saved, the server answers 202.
+  async outcome(first) {
+    if (first.status !== 202) return first;
+    const { save, text } = await first.json();
+    this.tell(text, false);
+    for (;;) {
+      const answer = await this.ask(`/api/checkpoint?save=${save}`);
+      if (answer.status !== 202) return answer;
+      await new Promise((resolve) => { setTimeout(resolve, SAVE_POLL_MS); });
+    }
+  }
+}
+
+async function textOf(answer) {
+  const text = await answer.text();
+  const isJson = answer.headers.get('Content-Type') === 'application/json';
+  return isJson ? JSON.parse(text).text : text;
+}
