@@ -43,6 +43,9 @@ struct RpcLimits {
   int connections = 16384;
   // Connections that may be open from one IP address at once; 0: half of all.
   int connections_of_one_address = 0;
+  // Connections of HTTP (--page, --metrics) that may be open beside these; each takes one
+  // descriptor. They are counted in ConnectionsThatFit().
+  int http_connections = 0;
 };
 
 // Descriptors that are kept for the rest of the program: shared memory, the journal, checkpoints.
