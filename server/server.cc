@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -47,6 +49,29 @@ void RaiseOpenFiles(const ServerOptions& options) {
       << " files, of which each connection takes two, and --max-connections="
       << options.limits.connections
       << "; raise the limit that is too low (ulimit -Hn for files), or lower --max-workers";
+}
+
+// The page and the metrics may share a listener.
+int HttpConnectionsOf(const ServerOptions& options) {
+  size_t connections = 0;
+  if (options.page.has_value()) connections += options.page->limits.connections;
+  const bool shared = options.page.has_value() && options.metrics.has_value() &&
+                      options.page->address.ToString() == options.metrics->address.ToString();
+  if (options.metrics.has_value() && !shared) connections += options.metrics->limits.connections;
+  return static_cast<int>(connections);
+}
+
+// In pages, so that a job of many workers does not hold the shard's mutex for long.
+std::vector<SessionRecord> WorkersOf(const Shard& shard) {
+  constexpr size_t kOfAPage = 64;
+  std::vector<SessionRecord> workers;
+  while (true) {
+    std::vector<SessionRecord> page =
+        shard.WorkersAfter(workers.empty() ? "" : workers.back().worker, kOfAPage);
+    const bool last = page.size() < kOfAPage;
+    std::move(page.begin(), page.end(), std::back_inserter(workers));
+    if (last) return workers;
+  }
 }
 
 bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
@@ -92,6 +117,7 @@ Server::Server(ServerOptions options, std::unique_ptr<Trace> trace)
       trace_(std::move(trace)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
+  options.limits.http_connections = HttpConnectionsOf(options);
   RaiseOpenFiles(options);
   BlockStopSignals();
   std::unique_ptr<Trace> trace;
@@ -173,16 +199,19 @@ std::unique_ptr<LivePage> Server::MakePage() const {
   }
   page.files = options_.files;
   page.memory_limit = options_.memory_limit;
-  page.in_flight_limit = options_.shard.max_in_flight_bytes;
   return std::make_unique<LivePage>(page);
 }
 
-LivePageInput Server::PageInput(const ShardStatus& state) const {
+LivePageInput Server::PageInput(const ShardStatus& state, bool going_down) const {
   const Shard& shard = incarnation_->shard();
   const DurableDirectory* const durable = incarnation_->durable();
   const auto saved = durable == nullptr ? absl::nullopt : durable->last_saved();
-  return {RealClock().Now(), state, shard.Sessions(), shard.results(),
-          saved.has_value() ? absl::make_optional(saved->step) : absl::nullopt};
+  return {RealClock().Now(),
+          state,
+          WorkersOf(shard),
+          shard.results(),
+          saved.has_value() ? absl::make_optional(saved->step) : absl::nullopt,
+          going_down};
 }
 
 int Server::Serve() {
@@ -207,9 +236,10 @@ int Server::Serve() {
   EndHolders(outcome);
   // Nobody needs the socket's name any more, and a launcher may kill this process soon.
   directory_.reset();
+  if (page_ != nullptr) page_->Show(PageInput(shard.Describe(), /*going_down=*/true));
   incarnation_->Shutdown(DrainingError(), options_.grace);
   const absl::Status saved = SaveLast();
-  if (page_ != nullptr) page_->End(PageInput(shard.Describe()));
+  if (page_ != nullptr) page_->End(PageInput(shard.Describe(), /*going_down=*/true));
   const PushCounters counters = shard.Describe().counters;
   if (!counters.Balanced() || counters.in_progress > 0) {
     LOG(ERROR) << "the counters of pushes do not balance; this is a bug of the server";

@@ -61,7 +61,7 @@ class Server {
   void TakeIncarnation(std::unique_ptr<ServerIncarnation> incarnation);
   void EndIncarnation();
   std::unique_ptr<LivePage> MakePage() const;
-  LivePageInput PageInput(const ShardStatus& state) const;
+  LivePageInput PageInput(const ShardStatus& state, bool going_down = false) const;
   absl::StatusOr<int> AwaitEnd();
   bool IsOver() const;
   absl::StatusOr<bool> GoBack(const ShardStatus& state);

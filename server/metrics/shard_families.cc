@@ -1,6 +1,5 @@
 #include "server/metrics/shard_families.h"
 
-#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
@@ -27,11 +26,6 @@ constexpr std::pair<WarningKind, const char*> kWarnings[] = {
     {WarningKind::kWorkersLost, "workers_lost"},
     {WarningKind::kGradientsDropped, "gradients_dropped"},
     {WarningKind::kWentBack, "went_back"}};
-
-// The place of each is its ValueTransform.
-constexpr const char* kEncodings[] = {"float32", "float16",  "bfloat16", "int8",  "sign",
-                                      "top-k",   "random-k", "low-rank", "custom"};
-static_assert(std::size(kEncodings) == kValueTransforms, "each transform has a name here");
 
 double AsDouble(uint64_t number) { return static_cast<double>(number); }
 
@@ -154,7 +148,7 @@ void AddEncoded(const TrafficCounters& traffic, uint64_t ChunkBytes::*bytes, Fam
     for (size_t i = 0; i < kValueTransforms; ++i) {
       const ChunkBytes& moved = (*of_direction)[i];
       if (moved.wire == 0) continue;
-      families.Add({ServerLabel(), {"direction", direction}, {"encoding", kEncodings[i]}},
+      families.Add({ServerLabel(), {"direction", direction}, {"encoding", kTransformNames[i]}},
                    AsDouble(moved.*bytes));
     }
   }

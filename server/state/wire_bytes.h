@@ -19,6 +19,10 @@ struct ChunkBytes {
 };
 
 inline constexpr size_t kValueTransforms = static_cast<size_t>(ValueTransform::kCustom) + 1;
+// For people; the place of a ValueTransform is its number.
+inline constexpr std::array<const char*, kValueTransforms> kTransformNames = {
+    "float32", "float16", "bfloat16", "int8", "sign", "top-k", "random-k", "low-rank", "custom"};
+static_assert(kTransformNames.back() != nullptr, "each transform has a name here");
 // The place of a ValueTransform is its number. A user's transforms share the last one.
 using BytesByTransform = std::array<ChunkBytes, kValueTransforms>;
 

@@ -112,12 +112,16 @@ void LivePage::Look(absl::Time now, absl::FunctionRef<LivePageInput()> get) {
   });
 }
 
+void LivePage::Show(LivePageInput input) {
+  executor_.Run(
+      [this, shown = std::make_shared<const LivePageInput>(std::move(input))] { Take(*shown); });
+}
+
 void LivePage::End(LivePageInput last) {
-  executor_.Run([this, input = std::make_shared<const LivePageInput>(std::move(last))] {
-    Take(*input);
-    Save();
-  });
+  Show(std::move(last));
   executor_.Drain();
+  file_executor_.Run([this] { Save(); });
+  file_executor_.Drain();
 }
 
 void LivePage::Take(const LivePageInput& input) {
@@ -133,8 +137,17 @@ void LivePage::Take(const LivePageInput& input) {
   }
   feed_.Publish(absl::StrCat("data: ", json, "\n\n"));
   if (input.time - saved_ < kBetweenSaves) return;
-  if (saved_ != absl::InfinitePast()) Save();
+  if (saved_ != absl::InfinitePast()) SaveSoon();
   saved_ = input.time;
+}
+
+// Unless the disk still has not taken the last one.
+void LivePage::SaveSoon() {
+  if (saving_.exchange(true)) return;
+  file_executor_.Run([this] {
+    Save();
+    saving_ = false;
+  });
 }
 
 void LivePage::Save() {

@@ -8,6 +8,7 @@
 #ifndef SLUICE_SERVER_WEB_PAGE_LIVE_PAGE_H_
 #define SLUICE_SERVER_WEB_PAGE_LIVE_PAGE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,8 +34,7 @@ namespace sluice {
 struct LivePageOptions {
   std::string history_file;  // empty: the history does not survive the process
   FileSystem* files = &RealFileSystem();
-  uint64_t memory_limit = 0;     // bytes that the process may use; 0: unknown
-  uint64_t in_flight_limit = 0;  // bytes; see ShardOptions
+  uint64_t memory_limit = 0;  // bytes that the process may use; 0: unknown
   bool journals = false;
 };
 
@@ -42,12 +42,14 @@ struct LivePageOptions {
 struct LivePageInput {
   absl::Time time;  // of day, by RealClock()
   ShardStatus state;
-  std::vector<SessionRecord> sessions;
+  std::vector<SessionRecord> sessions;  // of workers
   Results results;
   absl::optional<Step> checkpoint;  // the last one of this process
+  bool going_down = false;          // the server ends its calls, saves, and exits
 };
 
-// Look() and End() are called by one thread. It makes the JSON on a thread of its own.
+// Look(), Show() and End() are called by one thread. It makes the JSON on a thread of its own, and
+// writes the file on another: a slow disk does not hold up what is shown.
 class LivePage {
  public:
   static constexpr absl::Duration kPeriod = absl::Seconds(1);
@@ -65,12 +67,16 @@ class LivePage {
   // with the last answer.
   void Look(absl::Time now, absl::FunctionRef<LivePageInput()> get);
 
+  // Shows a state at once.
+  void Show(LivePageInput input);
+
   // Shows the last state, and saves the history. Nothing is published afterwards.
   void End(LivePageInput last);
 
  private:
   void Take(const LivePageInput& input) ABSL_LOCKS_EXCLUDED(mu_);
   void Load();
+  void SaveSoon();
   void Save() ABSL_LOCKS_EXCLUDED(mu_);
   HttpResponse HistoryResponse() ABSL_LOCKS_EXCLUDED(mu_);
   HttpResponse StateResponse() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -80,6 +86,7 @@ class LivePage {
   absl::Time next_ = absl::InfinitePast();
   JobWatch watch_;                           // of the executor's thread
   absl::Time saved_ = absl::InfinitePast();  // of the executor's thread, too
+  std::atomic<bool> saving_{false};
   mutable absl::Mutex mu_;
   History history_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const std::string> state_ ABSL_GUARDED_BY(mu_);
@@ -87,6 +94,7 @@ class LivePage {
   std::shared_ptr<const std::string> history_json_ ABSL_GUARDED_BY(mu_);
   uint64_t rows_taken_ ABSL_GUARDED_BY(mu_) = 0;
   bool busy_ ABSL_GUARDED_BY(mu_) = false;
+  SerialExecutor file_executor_{"sluice-history"};
   SerialExecutor executor_{"sluice-page"};  // destroyed first
 };
 

@@ -85,6 +85,25 @@ Json Warnings(const std::vector<TrainingWarning>& warnings) {
   return list;
 }
 
+Json InFlight(const InFlightStatus& in_flight) {
+  return {{"bytes", in_flight.bytes}, {"limit", in_flight.limit}, {"waiting", in_flight.waiting}};
+}
+
+// Bytes as float32 and on the wire, of each encoding that was used.
+Json OfTransforms(const BytesByTransform& bytes) {
+  Json used = Json::object();
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i].wire == 0) continue;
+    used[kTransformNames[i]] = {{"tensor", bytes[i].tensor}, {"wire", bytes[i].wire}};
+  }
+  return used;
+}
+
+Json BytesByEncoding(const TrafficCounters& traffic) {
+  return {{"received", OfTransforms(traffic.received_by_transform)},
+          {"sent", OfTransforms(traffic.sent_by_transform)}};
+}
+
 // How many workers use each encoding.
 Json Encodings(const std::vector<SessionRecord>& sessions) {
   std::map<std::string, int> push;
@@ -202,7 +221,9 @@ std::string StateJson(const LivePageInput& input, const LivePageOptions& options
                {"results", input.results},
                {"lost_steps", state.lost_steps},
                {"memory_limit", options.memory_limit},
-               {"in_flight_limit", options.in_flight_limit},
+               {"going_down", input.going_down},
+               {"in_flight", InFlight(state.in_flight)},
+               {"bytes_by_encoding", BytesByEncoding(state.traffic)},
                {"journal", options.journals},
                {"saves", !options.history_file.empty()}};
   json["checkpoint"] =

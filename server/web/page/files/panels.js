@@ -52,8 +52,9 @@ function rateOf(state) {
 
 function showHead(state) {
   at('job').textContent = state.job;
-  at('phase').textContent = state.diverged ? 'diverged' : state.phase;
-  document.title = `${state.phase} · step ${state.step} · Sluice`;
+  const phase = state.going_down ? 'going down' : state.phase;
+  at('phase').textContent = state.diverged ? `diverged, ${phase}` : phase;
+  document.title = `${phase} · step ${state.step} · Sluice`;
   fill(at('facts'), [
     ['step', state.step],
     ['steps/s', number(state.row.steps_per_second)],
@@ -138,11 +139,13 @@ function showResources(state) {
   const saved = state.checkpoint === null ? 'none yet' : `step ${state.checkpoint}, ${duration(row.checkpoint_age ?? 0)} ago`;
   fill(at('resources'), [
     ['memory of the server', bytes(row.memory) + (state.memory_limit > 0 ? ` of ${bytes(state.memory_limit)}` : '')],
-    ['in-flight limit', state.in_flight_limit > 0 ? `at most ${bytes(state.in_flight_limit)}` : 'none'],
+    ['gradients in flight', state.in_flight.limit > 0 ? `${bytes(state.in_flight.bytes)} of at most ${bytes(state.in_flight.limit)}` : '–'],
+    ['pushes that wait for room', state.in_flight.waiting],
     ['pushes in progress', state.pushes.in_progress],
     ['pulls that wait', state.waiting_pulls],
     ['received', moved(row.bytes_received, row.wire_bytes_received)],
     ['sent', moved(row.bytes_sent, row.wire_bytes_sent)],
+    ...encoded('received', state), ...encoded('sent', state),
     ['encoding of gradients', list(state.encodings.push)],
     ['encoding of parameters', list(state.encodings.pull)],
     ['parameters', `${bytes(4 * state.elements)} in ${state.tensors} tensors`],
@@ -150,6 +153,12 @@ function showResources(state) {
     ['journal', state.journal ? 'every step' : 'none'],
     ['incarnation', state.incarnation + (state.lost_steps > 0 ? `, ${state.lost_steps} steps were lost` : '')],
   ]);
+}
+
+// A row for each encoding that was used.
+function encoded(way, state) {
+  return Object.entries(state.bytes_by_encoding[way]).map(([name, { tensor, wire }]) =>
+    [`${way} as ${name}`, `${bytes(wire)} for ${bytes(tensor)}` + (wire < tensor ? ` (${number(tensor / wire)} times less)` : '')]);
 }
 
 function showEvents(series) {

@@ -97,11 +97,16 @@ function keyOf(event) {
   return `${event.time} ${event.kind} ${event.text}`;
 }
 
-// The exponential moving average with a weight of a tenth for each new value.
+// The exponential moving average with a weight of a tenth for each new value; of the first ten values, their mean. Else
+// the first one, which is the worst, would count for most of the first minute.
 export function smoothed(values) {
   let average = null;
+  let count = 0;
   return values.map((value) => {
-    if (value !== null) average = average === null ? value : average + (value - average) / 10;
+    if (value !== null) {
+      count += 1;
+      average = (average ?? 0) + (value - (average ?? 0)) / Math.min(count, 10);
+    }
     return average;
   });
 }

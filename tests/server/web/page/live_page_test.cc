@@ -47,5 +47,32 @@ TEST_F(LivePageTest, ReadersOfAHistoryShareItsTextUntilARowComes) {
   EXPECT_EQ(times(next), nlohmann::json({5001, 5002}));
 }
 
+TEST_F(LivePageTest, SaysThatTheServerGoesDown) {
+  const auto goes_down = [this] {
+    return nlohmann::json::parse(*Get("/api/state").body)["going_down"].get<bool>();
+  };
+  Show(Step(1));
+  EXPECT_FALSE(goes_down());
+  LivePageInput last;
+  last.time = absl::FromUnixSeconds(5002);
+  last.going_down = true;
+  page_.End(last);
+  EXPECT_TRUE(goes_down());
+}
+
+TEST_F(LivePageTest, ShowsTheLimitOfGradientsInFlightAndTheBytesOfEachEncoding) {
+  LivePageInput input;
+  input.time = absl::FromUnixSeconds(5001);
+  input.state.in_flight = {5, 7, 2};
+  input.state.traffic.received_by_transform[3] = {400, 100};
+  input.state.traffic.sent_by_transform[8] = {40, 10};
+  page_.End(input);
+  const nlohmann::json state = nlohmann::json::parse(*Get("/api/state").body);
+  EXPECT_EQ(state["in_flight"], (nlohmann::json{{"bytes", 5}, {"limit", 7}, {"waiting", 2}}));
+  EXPECT_EQ(state["bytes_by_encoding"].dump(),
+            R"({"received":{"int8":{"tensor":400,"wire":100}},)"
+            R"("sent":{"custom":{"tensor":40,"wire":10}}})");
+}
+
 }  // namespace
 }  // namespace sluice
