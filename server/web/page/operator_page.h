@@ -21,6 +21,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
 #include "server/operator/operator_commands.h"
 #include "server/web/http/http_route.h"
 

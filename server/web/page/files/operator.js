@@ -23,8 +23,9 @@ const ACTIONS = {
   },
   drain: {
     title: 'Drain the job', path: '/api/drain', confirm: 'End the job', grave: true,
-    effect: (value, state) => `The job ends at step ${state.step}, for all ${state.workers} workers. The server saves a last ` +
-      'checkpoint if it keeps any, and exits.',
+    effect: (value, state) => `The job ends now, at about step ${state.step}` +
+      `${state.workers > 0 ? `, and its workers (${state.workers}) stop` : ''}. The server saves a last checkpoint if it ` +
+      'keeps any, and exits.',
     body: () => ({}),
   },
 };

@@ -148,7 +148,7 @@ function showResources(state) {
     ...encoded('received', state), ...encoded('sent', state),
     ['encoding of gradients', list(state.encodings.push)],
     ['encoding of parameters', list(state.encodings.pull)],
-    ['parameters', `${bytes(4 * state.elements)} in ${state.tensors} tensors`],
+    ['parameters', `${bytes(4 * state.elements)} in ${state.tensors} tensor${state.tensors === 1 ? '' : 's'}`],
     ['last checkpoint', state.saves ? saved : 'this server saves none'],
     ['journal', state.journal ? 'every step' : 'none'],
     ['incarnation', state.incarnation + (state.lost_steps > 0 ? `, ${state.lost_steps} steps were lost` : '')],

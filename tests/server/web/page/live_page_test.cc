@@ -69,9 +69,8 @@ TEST_F(LivePageTest, ShowsTheLimitOfGradientsInFlightAndTheBytesOfEachEncoding) 
   page_.End(input);
   const nlohmann::json state = nlohmann::json::parse(*Get("/api/state").body);
   EXPECT_EQ(state["in_flight"], (nlohmann::json{{"bytes", 5}, {"limit", 7}, {"waiting", 2}}));
-  EXPECT_EQ(state["bytes_by_encoding"].dump(),
-            R"({"received":{"int8":{"tensor":400,"wire":100}},)"
-            R"("sent":{"custom":{"tensor":40,"wire":10}}})");
+  EXPECT_EQ(state["bytes_by_encoding"].dump(), R"({"received":{"int8":{"tensor":400,"wire":100}},)"
+                                               R"("sent":{"custom":{"tensor":40,"wire":10}}})");
 }
 
 }  // namespace
