@@ -202,7 +202,7 @@ std::unique_ptr<LivePage> Server::MakePage() const {
   return std::make_unique<LivePage>(page);
 }
 
-LivePageInput Server::PageInput(const ShardStatus& state, bool going_down) const {
+JobMoment Server::Moment(const ShardStatus& state, bool going_down) const {
   const Shard& shard = incarnation_->shard();
   const DurableDirectory* const durable = incarnation_->durable();
   const auto saved = durable == nullptr ? absl::nullopt : durable->last_saved();
@@ -236,10 +236,10 @@ int Server::Serve() {
   EndHolders(outcome);
   // Nobody needs the socket's name any more, and a launcher may kill this process soon.
   directory_.reset();
-  if (page_ != nullptr) page_->Show(PageInput(shard.Describe(), /*going_down=*/true));
+  if (page_ != nullptr) page_->Show(Moment(shard.Describe(), /*going_down=*/true));
   incarnation_->Shutdown(DrainingError(), options_.grace);
   const absl::Status saved = SaveLast();
-  if (page_ != nullptr) page_->End(PageInput(shard.Describe(), /*going_down=*/true));
+  if (page_ != nullptr) page_->End(Moment(shard.Describe(), /*going_down=*/true));
   const PushCounters counters = shard.Describe().counters;
   if (!counters.Balanced() || counters.in_progress > 0) {
     LOG(ERROR) << "the counters of pushes do not balance; this is a bug of the server";
@@ -274,7 +274,7 @@ absl::StatusOr<int> Server::AwaitEnd() {
     const ShardStatus state = shard.Describe();
     const absl::optional<std::string> waits = step_wait_log_.Look(state);
     if (waits.has_value()) LOG(WARNING) << *waits;
-    if (page_ != nullptr) page_->Look(RealClock().Now(), [&] { return PageInput(state); });
+    if (page_ != nullptr) page_->Look(RealClock().Now(), [&] { return Moment(state); });
     const bool trains = state.phase == Phase::kTraining && state.workers > 0;
     if (!state.goes_back || !trains) continue;
     const absl::StatusOr<bool> goes_on = GoBack(state);

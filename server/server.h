@@ -15,6 +15,7 @@
 #include "common/net/address.h"
 #include "common/net/private_directory.h"
 #include "common/trace/trace.h"
+#include "server/events/job_moment.h"
 #include "server/incarnation.h"
 #include "server/metrics/server_metrics.h"
 #include "server/server_options.h"
@@ -61,7 +62,7 @@ class Server {
   void TakeIncarnation(std::unique_ptr<ServerIncarnation> incarnation);
   void EndIncarnation();
   std::unique_ptr<LivePage> MakePage() const;
-  LivePageInput PageInput(const ShardStatus& state, bool going_down = false) const;
+  JobMoment Moment(const ShardStatus& state, bool going_down = false) const;
   absl::StatusOr<int> AwaitEnd();
   bool IsOver() const;
   absl::StatusOr<bool> GoBack(const ShardStatus& state);

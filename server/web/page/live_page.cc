@@ -98,38 +98,38 @@ HttpResponse LivePage::HistoryResponse() {
   return JsonResponse(std::move(json));
 }
 
-void LivePage::Look(absl::Time now, absl::FunctionRef<LivePageInput()> get) {
+void LivePage::Look(absl::Time now, absl::FunctionRef<JobMoment()> get) {
   if (now < next_) return;
   {
     const absl::MutexLock lock(&mu_);
     if (std::exchange(busy_, true)) return;
   }
   next_ = now + kPeriod;
-  executor_.Run([this, input = std::make_shared<const LivePageInput>(get())] {
+  executor_.Run([this, input = std::make_shared<const JobMoment>(get())] {
     Take(*input);
     const absl::MutexLock lock(&mu_);
     busy_ = false;
   });
 }
 
-void LivePage::Show(LivePageInput input) {
+void LivePage::Show(JobMoment moment) {
   executor_.Run(
-      [this, shown = std::make_shared<const LivePageInput>(std::move(input))] { Take(*shown); });
+      [this, shown = std::make_shared<const JobMoment>(std::move(moment))] { Take(*shown); });
 }
 
-void LivePage::End(LivePageInput last) {
+void LivePage::End(JobMoment last) {
   Show(std::move(last));
   executor_.Drain();
   file_executor_.Run([this] { Save(); });
   file_executor_.Drain();
 }
 
-void LivePage::Take(const LivePageInput& input) {
-  const Surroundings surroundings = {input.time, ReadProcessMemory().resident, input.checkpoint};
+void LivePage::Take(const JobMoment& input) {
+  const uint64_t memory = ReadProcessMemory().resident;
   std::string json;
   {
     const absl::MutexLock lock(&mu_);
-    watch_.Look(input.state, input.sessions, surroundings, history_);
+    watch_.Look(input, memory, history_);
     ++rows_taken_;
     history_json_ = nullptr;
     json = StateJson(input, options_, watch_.workers(), history_);

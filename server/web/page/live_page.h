@@ -20,10 +20,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/serial_executor.h"
-#include "common/protocol/protocol_types.h"
 #include "common/storage/file_system.h"
-#include "server/state/session_record.h"
-#include "server/state/shard_status.h"
+#include "server/events/job_moment.h"
 #include "server/web/history/history.h"
 #include "server/web/history/job_watch.h"
 #include "server/web/http/http_feed.h"
@@ -36,16 +34,6 @@ struct LivePageOptions {
   FileSystem* files = &RealFileSystem();
   uint64_t memory_limit = 0;  // bytes that the process may use; 0: unknown
   bool journals = false;
-};
-
-// What the page is made of, at one moment.
-struct LivePageInput {
-  absl::Time time;  // of day, by RealClock()
-  ShardStatus state;
-  std::vector<SessionRecord> sessions;  // of workers
-  Results results;
-  absl::optional<Step> checkpoint;  // the last one of this process
-  bool going_down = false;          // the server ends its calls, saves, and exits
 };
 
 // Look(), Show() and End() are called by one thread. It makes the JSON on a thread of its own, and
@@ -65,16 +53,16 @@ class LivePage {
 
   // Call it often, with RealClock()'s time. Once in kPeriod it asks `get`, unless it is still busy
   // with the last answer.
-  void Look(absl::Time now, absl::FunctionRef<LivePageInput()> get);
+  void Look(absl::Time now, absl::FunctionRef<JobMoment()> get);
 
   // Shows a state at once.
-  void Show(LivePageInput input);
+  void Show(JobMoment moment);
 
   // Shows the last state, and saves the history. Nothing is published afterwards.
-  void End(LivePageInput last);
+  void End(JobMoment last);
 
  private:
-  void Take(const LivePageInput& input) ABSL_LOCKS_EXCLUDED(mu_);
+  void Take(const JobMoment& input) ABSL_LOCKS_EXCLUDED(mu_);
   void Load();
   void SaveSoon();
   void Save() ABSL_LOCKS_EXCLUDED(mu_);

@@ -194,7 +194,7 @@ Json Events(const History& history, size_t most) {
 
 }  // namespace
 
-std::string StateJson(const LivePageInput& input, const LivePageOptions& options,
+std::string StateJson(const JobMoment& input, const LivePageOptions& options,
                       const std::vector<SeenWorker>& workers, const History& history) {
   constexpr size_t kNewestEvents = 20;
   const ShardStatus& state = input.state;

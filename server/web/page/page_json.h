@@ -14,7 +14,7 @@ namespace sluice {
 
 // The state, at most LivePage::kMostWorkers of the workers (those that others wait for and the
 // newest come first, then the slowest), and the newest row of the history.
-std::string StateJson(const LivePageInput& input, const LivePageOptions& options,
+std::string StateJson(const JobMoment& input, const LivePageOptions& options,
                       const std::vector<SeenWorker>& workers, const History& history);
 
 // All rows, by column, and all events.

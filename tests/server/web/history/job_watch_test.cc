@@ -27,14 +27,14 @@ SessionRecord Worker(const std::string& name, uint64_t accepted = 0, float loss 
 class JobWatchTest : public ::testing::Test {
  protected:
   JobWatchTest() {
-    surroundings_.time = absl::FromUnixSeconds(5000);
+    moment_.time = absl::FromUnixSeconds(5000);
     state_.now = absl::FromUnixSeconds(7);
     state_.incarnation = Incarnation(1);
   }
 
   const HistorySample& Look() {
-    watch_.Look(state_, sessions_, surroundings_, history_);
-    surroundings_.time += absl::Seconds(1);
+    watch_.Look(moment_, memory_, history_);
+    moment_.time += absl::Seconds(1);
     state_.now += absl::Seconds(1);
     row_ = history_.Newest();
     return row_;
@@ -57,9 +57,10 @@ class JobWatchTest : public ::testing::Test {
     return events;
   }
 
-  ShardStatus state_;
-  std::vector<SessionRecord> sessions_;
-  Surroundings surroundings_;
+  JobMoment moment_;
+  ShardStatus& state_ = moment_.state;
+  std::vector<SessionRecord>& sessions_ = moment_.sessions;
+  uint64_t memory_ = 0;
   History history_;
   JobWatch watch_;
   HistorySample row_;
@@ -75,7 +76,7 @@ TEST_F(JobWatchTest, MakesARowOfWhatTheShardReports) {
   state_.traffic.wire_bytes_received = 1234;
   state_.workers = 3;
   state_.current.since = state_.now - absl::Seconds(4);
-  surroundings_.memory = 777;
+  memory_ = 777;
   Look();
   EXPECT_EQ(Value("time"), 5001);
   EXPECT_EQ(Value("step"), 52);
@@ -92,9 +93,9 @@ TEST_F(JobWatchTest, MakesARowOfWhatTheShardReports) {
 
 TEST_F(JobWatchTest, APauseOfTheShardsClockShowsInTheTimesAndNotInTheSpeed) {
   state_.step = Step(1);
-  surroundings_.checkpoint = Step(1);
+  moment_.checkpoint = Step(1);
   Look();
-  surroundings_.time += absl::Seconds(600);
+  moment_.time += absl::Seconds(600);
   state_.step = Step(4);
   state_.warnings = {{WarningKind::kLossRises, Step(3), absl::nullopt, "the loss rises"}};
   Look();
@@ -203,7 +204,7 @@ TEST_F(JobWatchTest, AWorkerThatTheShardHasForgottenIsANewOneWhenItComesAgain) {
 TEST_F(JobWatchTest, NotesRestartsCheckpointsWarningsAndWhatAnOperatorChanges) {
   state_.base_learning_rate = 0.5;
   Look();
-  surroundings_.checkpoint = Step(20);
+  moment_.checkpoint = Step(20);
   Look();
   state_.warnings = {{WarningKind::kLossRises, Step(3), absl::nullopt, "the loss rises"}};
   state_.base_learning_rate = 0.25;

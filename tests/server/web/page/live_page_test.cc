@@ -24,7 +24,7 @@ class LivePageTest : public ::testing::Test {
 
   // Returns when the page has taken it.
   void Show(Step step) {
-    LivePageInput input;
+    JobMoment input;
     input.time = absl::FromUnixSeconds(5000) + absl::Seconds(step.value());
     input.state.now = absl::FromUnixSeconds(7);
     input.state.step = step;
@@ -53,7 +53,7 @@ TEST_F(LivePageTest, SaysThatTheServerGoesDown) {
   };
   Show(Step(1));
   EXPECT_FALSE(goes_down());
-  LivePageInput last;
+  JobMoment last;
   last.time = absl::FromUnixSeconds(5002);
   last.going_down = true;
   page_.End(last);
@@ -61,7 +61,7 @@ TEST_F(LivePageTest, SaysThatTheServerGoesDown) {
 }
 
 TEST_F(LivePageTest, ShowsTheLimitOfGradientsInFlightAndTheBytesOfEachEncoding) {
-  LivePageInput input;
+  JobMoment input;
   input.time = absl::FromUnixSeconds(5001);
   input.state.in_flight = {5, 7, 2};
   input.state.traffic.received_by_transform[3] = {400, 100};

@@ -1,0 +1,92 @@
+// Compares a job with itself a moment ago: what has happened meanwhile, and how fast it goes. The
+// live page and the logs of events show it, each in its own words.
+//
+// Between two looks a worker may come and go; both are told. Of a setting that changed twice, the
+// last value is told.
+
+#ifndef SLUICE_SERVER_EVENTS_CHANGE_WATCH_H_
+#define SLUICE_SERVER_EVENTS_CHANGE_WATCH_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "server/events/job_moment.h"
+
+namespace sluice {
+
+struct JobChange {
+  enum class Kind {
+    kStarted,      // the first look at an incarnation of the server
+    kPolicy,       // the consistency rules have changed
+    kRate,         // the learning rate has changed, other than by its schedule
+    kCheckpoint,   // one was saved
+    kWarning,      // begins
+    kWarningOver,  // has ended
+    kDraining,     // the job goes down in good order
+    kFinished,     // the last worker has left
+    kJoined,       // this one and the next three: `session`
+    kLost,
+    kLeft,
+    kEvicted,
+  };
+  Kind kind = Kind::kStarted;
+  const SessionRecord* session = nullptr;    // of the moment, or null
+  const TrainingWarning* warning = nullptr;  // of the moment, or null
+};
+
+// Since the look before, by the shard's clock.
+struct JobRates {
+  double steps = 0;  // all: per second
+  double pushes = 0;
+  double bytes_received = 0;  // of tensors, as float32
+  double bytes_sent = 0;
+};
+
+// What is news of a session.
+struct SessionNews {
+  absl::Time since;       // when its presence was first seen to be what it is, by the shard's clock
+  bool has_loss = false;  // it has pushed since the look before, and its loss is a number
+};
+
+struct JobNews {
+  std::vector<JobChange> changes;
+  std::vector<SessionNews> sessions;  // of each session of the moment, in its order
+  absl::optional<double> loss;        // the mean of the workers that have pushed
+  // Absent before the first step, and at the first look at an incarnation.
+  absl::optional<JobRates> rates;
+  absl::optional<double> staleness;  // mean of the gradients that counted; absent: none did
+};
+
+// A plain value, externally synchronized.
+class ChangeWatch {
+ public:
+  // The news since the look before. They point into `moment`.
+  JobNews Look(const JobMoment& moment);
+
+ private:
+  struct Known {
+    Presence presence = Presence::kPresent;
+    uint64_t pushes = 0;
+    absl::Time since;
+  };
+
+  void LookAtServer(const JobMoment& moment, JobNews* news);
+  void LookAtWarnings(const JobMoment& moment, JobNews* news) const;
+  void LookAtSessions(const JobMoment& moment, JobNews* news);
+  void LookAtPresence(const SessionRecord& record, const Known* before, JobNews* news) const;
+  SessionNews LookAtSession(const SessionRecord& record, absl::Time now, JobNews* news);
+  void Forget(const std::vector<SessionRecord>& all_but);
+  void LookAtSpeed(const ShardStatus& state, JobNews* news) const;
+
+  std::map<std::string, Known> known_;  // workers of the latest look
+  absl::optional<ShardStatus> last_;
+  absl::optional<Step> checkpoint_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_EVENTS_CHANGE_WATCH_H_
