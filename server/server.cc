@@ -134,6 +134,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     server->options_.listen = chosen->address;
     server->directory_ = std::move(chosen->directory);
   }
+  auto event_files = EventFiles::Open(server->options_.event_files);
+  if (!event_files.ok()) return event_files.status();
+  server->event_files_ = *std::move(event_files);
   const absl::Status serves = server->ServeHttp();
   if (!serves.ok()) return serves;
   auto begun = ServerIncarnation::Start(server->options_, server->trace_.get());
@@ -240,6 +243,7 @@ int Server::Serve() {
   incarnation_->Shutdown(DrainingError(), options_.grace);
   const absl::Status saved = SaveLast();
   if (page_ != nullptr) page_->End(Moment(shard.Describe(), /*going_down=*/true));
+  event_files_->End([&] { return Moment(shard.Describe()); });
   const PushCounters counters = shard.Describe().counters;
   if (!counters.Balanced() || counters.in_progress > 0) {
     LOG(ERROR) << "the counters of pushes do not balance; this is a bug of the server";
@@ -275,6 +279,7 @@ absl::StatusOr<int> Server::AwaitEnd() {
     const absl::optional<std::string> waits = step_wait_log_.Look(state);
     if (waits.has_value()) LOG(WARNING) << *waits;
     if (page_ != nullptr) page_->Look(RealClock().Now(), [&] { return Moment(state); });
+    event_files_->Look(RealClock().Now(), [&] { return Moment(state); });
     const bool trains = state.phase == Phase::kTraining && state.workers > 0;
     if (!state.goes_back || !trains) continue;
     const absl::StatusOr<bool> goes_on = GoBack(state);

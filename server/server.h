@@ -15,6 +15,7 @@
 #include "common/net/address.h"
 #include "common/net/private_directory.h"
 #include "common/trace/trace.h"
+#include "server/events/event_files.h"
 #include "server/events/job_moment.h"
 #include "server/incarnation.h"
 #include "server/metrics/server_metrics.h"
@@ -81,8 +82,9 @@ class Server {
   OperatorPage operator_page_;
   std::unique_ptr<ServerIncarnation> incarnation_;  // null only after an error of GoBack()
   std::unique_ptr<LivePage> page_;                  // or null
-  HttpListeners http_;                              // reads the others, so it is destroyed first
-  int returns_ = 0;                                 // how often it has gone back
+  std::unique_ptr<EventFiles> event_files_;
+  HttpListeners http_;  // reads the others, so it is destroyed first
+  int returns_ = 0;     // how often it has gone back
 };
 
 }  // namespace sluice

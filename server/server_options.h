@@ -14,6 +14,7 @@
 #include "common/storage/file_system.h"
 #include "common/trace/trace.h"
 #include "server/durable/durable_options.h"
+#include "server/events/event_files.h"
 #include "server/rpc/access/rpc_limits.h"
 #include "server/state/shard_options.h"
 #include "server/web/http/http_server.h"
@@ -57,6 +58,7 @@ struct ServerOptions {
   // Where the live page is served; absent: nowhere. Both may have one address.
   absl::optional<HttpOptions> page;
   uint64_t memory_limit = 0;  // bytes that this process may use; 0: unknown
+  EventFileOptions event_files;
   // The file of the server's trace; empty: none.
   std::string trace_file;
   Existing existing_trace = Existing::kEmptied;

@@ -44,14 +44,14 @@ JobNews ChangeWatch::Look(const JobMoment& moment) {
   LookAtWarnings(moment, &news);
   LookAtSessions(moment, &news);
   LookAtSpeed(moment.state, &news);
+  LookAtEnd(moment.state, &news);
   last_ = moment.state;
   return news;
 }
 
 void ChangeWatch::LookAtServer(const JobMoment& moment, JobNews* news) {
   const ShardStatus& state = moment.state;
-  const bool starts = !last_.has_value() || last_->incarnation != state.incarnation;
-  if (starts) {
+  if (Starts(state)) {
     news->changes.push_back({Kind::kStarted});
   } else {
     if (!(last_->consistency == state.consistency)) news->changes.push_back({Kind::kPolicy});
@@ -65,6 +65,17 @@ void ChangeWatch::LookAtServer(const JobMoment& moment, JobNews* news) {
     news->changes.push_back({Kind::kCheckpoint});
   }
   checkpoint_ = moment.checkpoint;
+}
+
+bool ChangeWatch::Starts(const ShardStatus& state) const {
+  return !last_.has_value() || last_->incarnation != state.incarnation;
+}
+
+// What follows all else that has happened.
+void ChangeWatch::LookAtEnd(const ShardStatus& state, JobNews* news) const {
+  const bool starts = Starts(state);
+  const Step before = starts ? Step() : last_->step;
+  if (state.step > before) news->changes.push_back({Kind::kStep});
   if (!starts && last_->phase == state.phase) return;
   if (state.phase == Phase::kDraining) news->changes.push_back({Kind::kDraining});
   if (state.phase == Phase::kFinished) news->changes.push_back({Kind::kFinished});
@@ -129,7 +140,7 @@ void ChangeWatch::Forget(const std::vector<SessionRecord>& all_but) {
 }
 
 void ChangeWatch::LookAtSpeed(const ShardStatus& state, JobNews* news) const {
-  if (!last_.has_value() || last_->incarnation != state.incarnation) return;
+  if (Starts(state)) return;
   const uint64_t gradients = state.staleness.total() - last_->staleness.total();
   if (gradients > 0) {
     news->staleness = static_cast<double>(state.staleness.sum() - last_->staleness.sum()) /

@@ -26,6 +26,7 @@ struct JobChange {
     kCheckpoint,   // one was saved
     kWarning,      // begins
     kWarningOver,  // has ended
+    kStep,         // steps were made
     kDraining,     // the job goes down in good order
     kFinished,     // the last worker has left
     kJoined,       // this one and the next three: `session`
@@ -81,6 +82,8 @@ class ChangeWatch {
   SessionNews LookAtSession(const SessionRecord& record, absl::Time now, JobNews* news);
   void Forget(const std::vector<SessionRecord>& all_but);
   void LookAtSpeed(const ShardStatus& state, JobNews* news) const;
+  void LookAtEnd(const ShardStatus& state, JobNews* news) const;
+  bool Starts(const ShardStatus& state) const;
 
   std::map<std::string, Known> known_;  // workers of the latest look
   absl::optional<ShardStatus> last_;

@@ -18,14 +18,6 @@ constexpr std::pair<Phase, const char*> kPhases[] = {{Phase::kWaitingForWorkers,
                                                      {Phase::kFinished, "finished"},
                                                      {Phase::kDraining, "draining"}};
 
-constexpr std::pair<WarningKind, const char*> kWarnings[] = {
-    {WarningKind::kNotFinite, "not_finite"},
-    {WarningKind::kParametersGrow, "parameters_grow"},
-    {WarningKind::kLossRises, "loss_rises"},
-    {WarningKind::kDoesNotLearn, "does_not_learn"},
-    {WarningKind::kWorkersLost, "workers_lost"},
-    {WarningKind::kGradientsDropped, "gradients_dropped"},
-    {WarningKind::kWentBack, "went_back"}};
 
 double AsDouble(uint64_t number) { return static_cast<double>(number); }
 
@@ -57,7 +49,7 @@ void AddJob(const ShardStatus& status, Families& families) {
 
 void AddWarnings(const ShardStatus& status, Families& families) {
   families.BeginGauge("sluice_training_warning", "1 while this warning about training lasts.");
-  for (const auto& [kind, name] : kWarnings) {
+  for (const auto& [kind, name] : kWarningNames) {
     bool lasts = false;
     for (const TrainingWarning& warning : status.warnings) {
       lasts = lasts || (warning.kind == kind && !warning.over.has_value());

@@ -172,6 +172,8 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
   group.add_option("--trace", flags.trace,
                    "file for a trace of where the time goes, which chrome://tracing and "
                    "ui.perfetto.dev show; all ranks of a node may name the same");
+  group.add_option("--json-log", flags.event_files.json_log,
+                   "file to which each event of the job is appended, as a line of JSON");
   group.add_flag("--wait-for-more", flags.wait_for_more,
                  "do not exit when the last worker has left");
   group
@@ -208,6 +210,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32
   options.exit_when_finished = !flags.wait_for_more;
   options.log_step_wait = absl::Seconds(flags.log_step_wait);
   options.trace_file = flags.trace;
+  options.event_files = flags.event_files;
   options.limits.streams = flags.max_streams;
   options.limits.connections = flags.max_connections;
   options.limits.connections_of_one_address = flags.max_connections_per_address;

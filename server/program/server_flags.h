@@ -46,6 +46,7 @@ struct ServerFlags {
   SecurityFlags security;
   std::string page;   // address
   std::string trace;  // file; a worker has this flag too
+  EventFileOptions event_files;
   bool wait_for_more = false;
   uint32_t max_restarts = 0;                           // under mpirun; see launch.h
   AttachmentHook on_attachments;                       // no flag: the program sets it

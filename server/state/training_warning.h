@@ -4,6 +4,7 @@
 #define SLUICE_SERVER_STATE_TRAINING_WARNING_H_
 
 #include <string>
+#include <utility>
 
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
@@ -19,6 +20,16 @@ enum class WarningKind {
   kGradientsDropped,  // most gradients are dropped because they are stale
   kWentBack,          // the server has gone back to a checkpoint, because training diverged
 };
+
+// The names of the kinds in metrics and logs.
+inline constexpr std::pair<WarningKind, const char*> kWarningNames[] = {
+    {WarningKind::kNotFinite, "not_finite"},
+    {WarningKind::kParametersGrow, "parameters_grow"},
+    {WarningKind::kLossRises, "loss_rises"},
+    {WarningKind::kDoesNotLearn, "does_not_learn"},
+    {WarningKind::kWorkersLost, "workers_lost"},
+    {WarningKind::kGradientsDropped, "gradients_dropped"},
+    {WarningKind::kWentBack, "went_back"}};
 
 struct TrainingWarning {
   WarningKind kind = WarningKind::kNotFinite;

@@ -6,7 +6,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -23,6 +25,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/v1/admin.grpc.pb.h"
+#include "tests/testing/json.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/server/connect.h"
 #include "tests/testing/shard/shard_world.h"
@@ -234,6 +237,42 @@ TEST(ServerServeTest, EndsOnceEveryWorkerHasLeft) {
   EXPECT_EQ(world.Wait(), 0);
   EXPECT_EQ(world.counters(), "2 received: 2 accepted");
   EXPECT_EQ(world.phase(), Phase::kFinished);
+}
+
+// The events of a JSON log in the order in which each came first.
+std::vector<std::string> EventsIn(const std::string& path) {
+  std::vector<std::string> events;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const std::string event = JsonAt(line, "event");
+    if (std::count(events.begin(), events.end(), event) == 0) events.push_back(event);
+  }
+  return events;
+}
+
+TEST(ServerServeTest, LogsTheEventsOfTheJob) {
+  ServerOptions options = Serving(Sync(1));
+  options.event_files.json_log = ::testing::TempDir() + "/job.jsonl";
+  std::filesystem::remove(options.event_files.json_log);
+  ServingWorld world(options);
+  {
+    SessionOf a(world, "a");
+    EXPECT_THAT(a.Train(2.5), IsOk());
+    EXPECT_THAT(a.Leave(), IsOk());
+  }
+  EXPECT_EQ(world.Wait(), 0);
+  const std::vector<std::string> events = EventsIn(options.event_files.json_log);
+  EXPECT_THAT(events, UnorderedElementsAre("started", "joined", "left", "step", "finished"));
+  EXPECT_EQ(events.front(), "started");
+  EXPECT_EQ(events.back(), "finished");
+}
+
+TEST(ServerTest, NamesTheFileOfEventsThatCannotBeWritten) {
+  ServerOptions options = On(Tcp(0));
+  options.event_files.json_log = "/nonexistent/job.jsonl";
+  EXPECT_THAT(Server::Start(options),
+              HasCode(absl::StatusCode::kInvalidArgument,
+                      HasSubstr("cannot write /nonexistent/job.jsonl: No such file")));
 }
 
 TEST(ServerServeTest, StaysUntilTheObserverHasLeftToo) {

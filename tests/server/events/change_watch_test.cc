@@ -42,6 +42,20 @@ TEST_F(ChangeWatchTest, TellsTheBeginAndTheEndOfAJobOnce) {
   EXPECT_THAT(Look(), IsEmpty());
 }
 
+TEST_F(ChangeWatchTest, TellsOfStepsBeforeTheEndThatFollowsThem) {
+  Look();
+  state_.step = Step(3);
+  EXPECT_THAT(Look(), ElementsAre(Kind::kStep));
+  EXPECT_THAT(Look(), IsEmpty());
+  state_.step = Step(4);
+  state_.phase = Phase::kFinished;
+  EXPECT_THAT(Look(), ElementsAre(Kind::kStep, Kind::kFinished));
+  state_.incarnation = Incarnation(2);
+  state_.step = Step(2);
+  state_.phase = Phase::kTraining;
+  EXPECT_THAT(Look(), ElementsAre(Kind::kStarted, Kind::kStep));
+}
+
 TEST_F(ChangeWatchTest, AWarningBeginsOnceAndEndsOnce) {
   Look();
   state_.warnings = {{WarningKind::kLossRises, Step(3), absl::nullopt, "it rises"}};

@@ -84,6 +84,11 @@ TEST(ConfigTest, TellsWhereTheMetricsAre) {
   EXPECT_EQ(JsonAt(ConfigOf({}), "page"), "");
 }
 
+TEST(ConfigTest, TellsWhichFilesOfEventsItWrites) {
+  EXPECT_EQ(JsonAt(ConfigOf({"--json-log=/l/job.jsonl"}), "json_log"), "/l/job.jsonl");
+  EXPECT_EQ(JsonAt(ConfigOf({}), "json_log"), "");
+}
+
 TEST(ConfigTest, AStartTimeoutOf0IsNone) {
   EXPECT_EQ(JsonAt(ConfigOf({"--listen=127.0.0.1:7070", "--start-timeout=0"}), "start_timeout"),
             "absent");

@@ -1,0 +1,50 @@
+// The files that a server writes of what happens to its job, if it is asked to: for scripts, the
+// JSON log. Once a second it looks at the job. All work on files is done by other threads.
+
+#ifndef SLUICE_SERVER_EVENTS_EVENT_FILES_H_
+#define SLUICE_SERVER_EVENTS_EVENT_FILES_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/events/change_watch.h"
+#include "server/events/job_moment.h"
+#include "server/events/json_log.h"
+
+namespace sluice {
+
+struct EventFileOptions {
+  std::string json_log;  // file; empty: none
+};
+
+// Used by one thread.
+class EventFiles {
+ public:
+  static constexpr absl::Duration kPeriod = absl::Seconds(1);
+
+  // INVALID_ARGUMENT names the file that cannot be written. Without any file it does nothing.
+  static absl::StatusOr<std::unique_ptr<EventFiles>> Open(const EventFileOptions& options);
+
+  // Call it often, with RealClock()'s time. Once in kPeriod it asks `get`.
+  void Look(absl::Time now, absl::FunctionRef<JobMoment()> get);
+
+  // Writes the last state. Returns when all is written, or lost.
+  void End(absl::FunctionRef<JobMoment()> get);
+
+ private:
+  explicit EventFiles(std::unique_ptr<JsonLog> json) : json_(std::move(json)) {}
+
+  bool any() const { return json_ != nullptr; }
+  void Take(const JobMoment& moment);
+
+  const std::unique_ptr<JsonLog> json_;  // or null
+  ChangeWatch changes_;
+  absl::Time next_ = absl::InfinitePast();
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_EVENTS_EVENT_FILES_H_
