@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     server->options_.listen = chosen->address;
     server->directory_ = std::move(chosen->directory);
   }
-  auto event_files = EventFiles::Open(server->options_.event_files);
+  auto event_files = EventFiles::Open(server->options_.event_files, RealClock().Now());
   if (!event_files.ok()) return event_files.status();
   server->event_files_ = *std::move(event_files);
   const absl::Status serves = server->ServeHttp();

@@ -1,5 +1,8 @@
 #include "server/events/event_files.h"
 
+#include <unistd.h>
+
+#include <array>
 #include <utility>
 
 #include "common/base/serial_executor.h"
@@ -7,15 +10,42 @@
 
 namespace sluice {
 
-absl::StatusOr<std::unique_ptr<EventFiles>> EventFiles::Open(const EventFileOptions& options) {
+namespace {
+
+// Each file has a thread, so that one on a slow disk does not hold the other up.
+absl::StatusOr<std::unique_ptr<RecordFile>> OpenRecords(const std::string& path) {
+  auto append = OpenToAppend(path);
+  if (!append.ok()) return append.status();
+  return std::make_unique<RecordFile>(path, *std::move(append),
+                                      std::make_unique<SerialExecutor>("sluice-events"));
+}
+
+absl::StatusOr<std::unique_ptr<RecordFile>> OpenEventFile(const std::string& directory,
+                                                          absl::Time now) {
+  const absl::Status made = MakeEventDirectory(directory);
+  if (!made.ok()) return made;
+  std::array<char, 256> host = {};
+  if (gethostname(host.data(), host.size() - 1) != 0) return absl::InternalError("no host name");
+  return OpenRecords(EventFilePath(directory, now, host.data()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EventFiles>> EventFiles::Open(const EventFileOptions& options,
+                                                             absl::Time now) {
   std::unique_ptr<JsonLog> json;
   if (!options.json_log.empty()) {
-    auto append = OpenToAppend(options.json_log);
-    if (!append.ok()) return append.status();
-    json = std::make_unique<JsonLog>(std::make_unique<RecordFile>(
-        options.json_log, *std::move(append), std::make_unique<SerialExecutor>("sluice-events")));
+    auto records = OpenRecords(options.json_log);
+    if (!records.ok()) return records.status();
+    json = std::make_unique<JsonLog>(*std::move(records));
   }
-  return std::unique_ptr<EventFiles>(new EventFiles(std::move(json)));
+  std::unique_ptr<TensorBoardLog> tensorboard;
+  if (!options.tensorboard.empty()) {
+    auto records = OpenEventFile(options.tensorboard, now);
+    if (!records.ok()) return records.status();
+    tensorboard = std::make_unique<TensorBoardLog>(*std::move(records), now);
+  }
+  return std::unique_ptr<EventFiles>(new EventFiles(std::move(json), std::move(tensorboard)));
 }
 
 void EventFiles::Look(absl::Time now, absl::FunctionRef<JobMoment()> get) {
@@ -29,11 +59,13 @@ void EventFiles::End(absl::FunctionRef<JobMoment()> get) {
   const JobMoment last = get();
   Take(last);
   if (json_ != nullptr) json_->End(last);
+  if (tensorboard_ != nullptr) tensorboard_->End();
 }
 
 void EventFiles::Take(const JobMoment& moment) {
   const JobNews news = changes_.Look(moment);
   if (json_ != nullptr) json_->Look(moment, news);
+  if (tensorboard_ != nullptr) tensorboard_->Look(moment, news);
 }
 
 }  // namespace sluice

@@ -1,11 +1,13 @@
 // The files that a server writes of what happens to its job, if it is asked to: for scripts, the
-// JSON log. Once a second it looks at the job. All work on files is done by other threads.
+// JSON log; for TensorBoard, an event file. Once a second it looks at the job. All work on files is
+// done by other threads.
 
 #ifndef SLUICE_SERVER_EVENTS_EVENT_FILES_H_
 #define SLUICE_SERVER_EVENTS_EVENT_FILES_H_
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
@@ -13,11 +15,13 @@
 #include "server/events/change_watch.h"
 #include "server/events/job_moment.h"
 #include "server/events/json_log.h"
+#include "server/events/tensorboard_log.h"
 
 namespace sluice {
 
 struct EventFileOptions {
-  std::string json_log;  // file; empty: none
+  std::string json_log;     // file; empty: none
+  std::string tensorboard;  // directory; empty: none
 };
 
 // Used by one thread.
@@ -25,8 +29,10 @@ class EventFiles {
  public:
   static constexpr absl::Duration kPeriod = absl::Seconds(1);
 
-  // INVALID_ARGUMENT names the file that cannot be written. Without any file it does nothing.
-  static absl::StatusOr<std::unique_ptr<EventFiles>> Open(const EventFileOptions& options);
+  // `now` by RealClock(). INVALID_ARGUMENT names what cannot be written. Without any file it does
+  // nothing.
+  static absl::StatusOr<std::unique_ptr<EventFiles>> Open(const EventFileOptions& options,
+                                                          absl::Time now);
 
   // Call it often, with RealClock()'s time. Once in kPeriod it asks `get`.
   void Look(absl::Time now, absl::FunctionRef<JobMoment()> get);
@@ -35,12 +41,14 @@ class EventFiles {
   void End(absl::FunctionRef<JobMoment()> get);
 
  private:
-  explicit EventFiles(std::unique_ptr<JsonLog> json) : json_(std::move(json)) {}
+  EventFiles(std::unique_ptr<JsonLog> json, std::unique_ptr<TensorBoardLog> tensorboard)
+      : json_(std::move(json)), tensorboard_(std::move(tensorboard)) {}
 
-  bool any() const { return json_ != nullptr; }
+  bool any() const { return json_ != nullptr || tensorboard_ != nullptr; }
   void Take(const JobMoment& moment);
 
-  const std::unique_ptr<JsonLog> json_;  // or null
+  const std::unique_ptr<JsonLog> json_;                // or null
+  const std::unique_ptr<TensorBoardLog> tensorboard_;  // or null
   ChangeWatch changes_;
   absl::Time next_ = absl::InfinitePast();
 };

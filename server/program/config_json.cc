@@ -82,6 +82,7 @@ v1::ServerConfig ConfigOf(const ServerOptions& options, const TlsFiles& tls,
   config.set_shared_memory(shard.snapshots == SnapshotMemory::kShared);
   config.set_trace(options.trace_file);
   config.set_json_log(options.event_files.json_log);
+  config.set_tensorboard(options.event_files.tensorboard);
   if (options.metrics.has_value()) config.set_metrics(options.metrics->address.ToString());
   if (options.page.has_value()) config.set_page(options.page->address.ToString());
   if (!options.durable.directory.empty()) {

@@ -174,6 +174,9 @@ void AddServerFlags(CLI::App& app, ServerFlags& flags) {
                    "ui.perfetto.dev show; all ranks of a node may name the same");
   group.add_option("--json-log", flags.event_files.json_log,
                    "file to which each event of the job is appended, as a line of JSON");
+  group.add_option("--tensorboard", flags.event_files.tensorboard,
+                   "directory for an event file of TensorBoard: loss, learning rate, staleness, "
+                   "speed, results");
   group.add_flag("--wait-for-more", flags.wait_for_more,
                  "do not exit when the last worker has left");
   group

@@ -38,6 +38,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
 ServerOptions On(const Address& address, const ShardOptions& shard = Sync(1)) {
@@ -253,6 +254,8 @@ std::vector<std::string> EventsIn(const std::string& path) {
 TEST(ServerServeTest, LogsTheEventsOfTheJob) {
   ServerOptions options = Serving(Sync(1));
   options.event_files.json_log = ::testing::TempDir() + "/job.jsonl";
+  options.event_files.tensorboard = ::testing::TempDir() + "/board";
+  std::filesystem::remove_all(options.event_files.tensorboard);
   std::filesystem::remove(options.event_files.json_log);
   ServingWorld world(options);
   {
@@ -265,6 +268,9 @@ TEST(ServerServeTest, LogsTheEventsOfTheJob) {
   EXPECT_THAT(events, UnorderedElementsAre("started", "joined", "left", "step", "finished"));
   EXPECT_EQ(events.front(), "started");
   EXPECT_EQ(events.back(), "finished");
+  const std::filesystem::directory_iterator written(options.event_files.tensorboard);
+  EXPECT_THAT(written->path().filename().string(), StartsWith("events.out.tfevents."));
+  EXPECT_GT(written->file_size(), 100);
 }
 
 TEST(ServerTest, NamesTheFileOfEventsThatCannotBeWritten) {

@@ -26,7 +26,7 @@ using Kind = JobChange::Kind;
 std::map<std::string, std::set<std::string>> WrittenFields() {
   std::map<std::string, std::set<std::string>> fields;
   std::ifstream readme(RunfilePath("server/events/README.md"));
-  const std::regex row(R"(\| `(\w+)` \| ([^|]*)\|.*)");
+  const std::regex row(R"(\| `(\w+)` \| ([^|]*)\|[^|]+\|)");
   const std::regex name("`(\\w+)`");
   for (std::string line; std::getline(readme, line);) {
     std::smatch match;

@@ -87,6 +87,8 @@ TEST(ConfigTest, TellsWhereTheMetricsAre) {
 TEST(ConfigTest, TellsWhichFilesOfEventsItWrites) {
   EXPECT_EQ(JsonAt(ConfigOf({"--json-log=/l/job.jsonl"}), "json_log"), "/l/job.jsonl");
   EXPECT_EQ(JsonAt(ConfigOf({}), "json_log"), "");
+  EXPECT_EQ(JsonAt(ConfigOf({"--tensorboard=/runs/a"}), "tensorboard"), "/runs/a");
+  EXPECT_EQ(JsonAt(ConfigOf({}), "tensorboard"), "");
 }
 
 TEST(ConfigTest, AStartTimeoutOf0IsNone) {
