@@ -1,0 +1,532 @@
+// What a shard tells the holder on another server, and what it does with its reports.
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/base/error.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/holder/holder_follower.h"
+#include "server/shard/shard.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/holder/written_link.h"
+#include "tests/testing/outcome.h"
+#include "tests/testing/shard/shard_world.h"
+#include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+auto HasReason(Reason reason) { return IsError(reason, ::testing::_); }
+
+constexpr uint32_t kPart = 64;  // elements, of each of two servers
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// The answer to a push or to an offer.
+template <typename T>
+struct Told {
+  int times = 0;
+  absl::StatusOr<T> answer = absl::UnknownError("not answered");
+
+  std::function<void(const absl::StatusOr<T>&)> Callback() {
+    return [this](const absl::StatusOr<T>& told) {
+      ++times;
+      answer = told;
+    };
+  }
+};
+
+// Server 0 is the shard, server 1 a holder. Its reports come when the test, or a step, waits.
+class ShardHoldersTest : public ::testing::Test {
+ protected:
+  void Start(const ShardOptions& options) {
+    shard_ = std::make_unique<Shard>(options, clock_);
+    shard_->Lead({&link_}, [this](absl::FunctionRef<bool()> until) {
+      if (on_wait_ != nullptr) on_wait_();
+      while (!until()) Deliver(1);
+    });
+  }
+
+  // With the first worker, and parameters.
+  void StartTraining(const ShardOptions& options) {
+    Start(options);
+    session_ = Join("a");
+    auto offer = shard_->BeginInitialize(session_, 1);
+    ASSERT_THAT(offer.status(), IsOk());
+    ASSERT_THAT(offer->parameters->Add(Part(0)), IsOk());
+    SendToHolder(PushOf(0, 1), 0);
+    shard_->FinishInitialize(std::move(offer->parameters), initialized_.Callback());
+    Deliver();
+    ASSERT_THAT(initialized_.answer.status(), IsOk());
+    link_.Take();
+  }
+
+  SessionId Join(const std::string& worker, absl::optional<uint32_t> index = absl::nullopt) {
+    JoinRequest request;
+    request.worker = worker;
+    request.index = index;
+    request.process_nonce = ProcessNonce(worker[0]);
+    request.layout = ParametersOnly(2 * kPart);
+    request.optimizer = {PlainSgd()};
+    return shard_->Join(request, nullptr).value().session;
+  }
+
+  PushHeader PushOf(uint64_t sequence, uint32_t attempt, uint64_t step = 0) const {
+    PushHeader header;
+    header.session = session_;
+    header.sequence = Sequence(sequence);
+    header.attempt = attempt;
+    header.step = Step(step);
+    header.incarnation = Incarnation(1);
+    return header;
+  }
+
+  static TensorChunk Part(float value) { return ChunkOf(0, Values(kPart, value)); }
+
+  // The part of server 1. It waits there for the command.
+  void SendToHolder(const PushHeader& header, float value) {
+    holder_.BeginPush(header, header.attempt,
+                      [this, value](absl::StatusOr<std::unique_ptr<PendingPush>> push) {
+                        if (!push.ok()) return;
+                        const absl::Status added = (*push)->Add(Part(value));
+                        holder_.EndPush(*std::move(push), added);
+                      });
+  }
+
+  // The header comes to server 0. Returns the push if it is admitted.
+  std::unique_ptr<PendingPush> Begin(const PushHeader& header) {
+    std::unique_ptr<PendingPush> admitted;
+    shard_->BeginPush(header, [&](absl::StatusOr<PushStart> start) {
+      if (!start.ok()) return told_.Callback()(start.status());
+      if (start->push == nullptr) return told_.Callback()(start->answer);
+      admitted = std::move(start->push);
+    });
+    return admitted;
+  }
+
+  // Its payload comes to server 0.
+  PushId Finish(std::unique_ptr<PendingPush> push, float value) {
+    const absl::Status added = push->Add(Part(value));
+    if (added.ok()) return shard_->FinishPush(std::move(push), told_.Callback());
+    shard_->RefusePush(std::move(push), added, told_.Callback());
+    return PushId();
+  }
+
+  void Push(const PushHeader& header, float value) {
+    SendToHolder(header, value);
+    Finish(Begin(header), value);
+    Deliver();
+  }
+
+  // At most so many reports come to server 0.
+  void Deliver(size_t most = 1000) {
+    for (; most > 0 && !reports_.empty(); --most) {
+      const HolderReport report = reports_.front();
+      reports_.pop_front();
+      shard_->OnReport(1, report);
+    }
+  }
+
+  uint64_t step() const { return shard_->Describe().step.value(); }
+  Values ParametersOfBoth() const {
+    return {shard_->snapshot()->values.span()[0], holder_.latest()->values.span()[0]};
+  }
+
+  FakeClock clock_;
+  Serial serial_;
+  std::deque<HolderReport> reports_;
+  HolderFollower holder_{{1, 2},
+                         SnapshotMemory::kPrivate,
+                         serial_,
+                         [this](const HolderReport& report) { reports_.push_back(report); },
+                         [](const StripeCheckpoint&) {}};
+  WrittenLink link_{holder_};
+  std::function<void()> on_wait_;  // called when a step waits for server 1
+  SessionId session_;
+  Told<InitializeOutcome> initialized_;
+  Told<PushOutcome> told_;
+  std::unique_ptr<Shard> shard_;
+};
+
+// ---- Parameters ----
+
+TEST_F(ShardHoldersTest, TakesParametersWhenAllServersHaveThem) {
+  Start(Sync(1));
+  session_ = Join("a");
+  auto offer = shard_->BeginInitialize(session_, 1);
+  ASSERT_THAT(offer->parameters->Add(Part(3)), IsOk());
+  EXPECT_NE(shard_->FinishInitialize(std::move(offer->parameters), initialized_.Callback()),
+            PushId());
+  EXPECT_EQ(initialized_.times, 0);
+  SendToHolder(PushOf(0, 1), 4);
+  Deliver();
+  EXPECT_EQ(initialized_.times, 1);
+  ASSERT_THAT(initialized_.answer.status(), IsOk());
+  EXPECT_TRUE(initialized_.answer->accepted);
+  EXPECT_THAT(link_.Take(), ElementsAre("open 128", "admit 1:0:1", "take parameters 0"));
+  EXPECT_THAT(ParametersOfBoth(), ElementsAre(3, 4));
+}
+
+TEST_F(ShardHoldersTest, DropsAnOfferThatComesSecond) {
+  StartTraining(Sync(1));
+  EXPECT_FALSE(shard_->BeginInitialize(session_, 2)->answer.accepted);
+  EXPECT_THAT(link_.Take(), ElementsAre("pass 1:0:2"));
+}
+
+TEST_F(ShardHoldersTest, DropsAnOfferThatBreaksOff) {
+  Start(Sync(1));
+  session_ = Join("a");
+  link_.Take();
+  shard_->AbandonInitialize(std::move(shard_->BeginInitialize(session_, 1)->parameters));
+  EXPECT_THAT(link_.Take(), ElementsAre("admit 1:0:1", "drop 1:0:1"));
+  auto offer = shard_->BeginInitialize(session_, 2);
+  ASSERT_THAT(offer->parameters->Add(Part(3)), IsOk());
+  const PushId gathers =
+      shard_->FinishInitialize(std::move(offer->parameters), initialized_.Callback());
+  EXPECT_TRUE(shard_->CancelGathering(gathers));
+  EXPECT_FALSE(shard_->CancelGathering(gathers));
+  EXPECT_THAT(link_.Take(), ElementsAre("admit 1:0:2", "drop 1:0:2"));
+  EXPECT_EQ(initialized_.times, 0);
+}
+
+TEST_F(ShardHoldersTest, RefusesAnOfferWithAGap) {
+  Start(Sync(1));
+  session_ = Join("a");
+  link_.Take();
+  shard_->FinishInitialize(std::move(shard_->BeginInitialize(session_, 1)->parameters),
+                           initialized_.Callback());
+  EXPECT_THAT(initialized_.answer.status(), HasReason(Reason::kBadChunk));
+  EXPECT_THAT(link_.Take(), ElementsAre("admit 1:0:1", "drop 1:0:1"));
+}
+
+TEST_F(ShardHoldersTest, AnOfferEndsWithItsSession) {
+  Start(Sync(1));
+  session_ = Join("a");
+  auto offer = shard_->BeginInitialize(session_, 1);
+  ASSERT_THAT(offer->parameters->Add(Part(3)), IsOk());
+  shard_->FinishInitialize(std::move(offer->parameters), initialized_.Callback());
+  Join("a");
+  EXPECT_EQ(initialized_.times, 1);
+  EXPECT_THAT(initialized_.answer.status(), HasReason(Reason::kUnknownSession));
+  EXPECT_EQ(shard_->snapshot(), nullptr);
+}
+
+// ---- Pushes ----
+
+TEST_F(ShardHoldersTest, CountsAPushWhenAllServersHaveIt) {
+  StartTraining(Sync(1));
+  EXPECT_NE(Finish(Begin(PushOf(1, 2)), 1), PushId());
+  EXPECT_EQ(told_.times, 0);
+  EXPECT_EQ(step(), 0u);
+  SendToHolder(PushOf(1, 2), 2);
+  Deliver();
+  EXPECT_EQ(told_.times, 1);
+  EXPECT_THAT(told_.answer, Applied(1));
+  EXPECT_THAT(link_.Take(), ElementsAre("admit 1:1:2", "add last", "order", "publish"));
+  EXPECT_THAT(ParametersOfBoth(), ElementsAre(-1, -2));
+  EXPECT_EQ(shard_->Describe().traffic.bytes_received, 2 * 2 * kPart * sizeof(float));
+}
+
+TEST_F(ShardHoldersTest, DropsAPushThatBreaksOff) {
+  StartTraining(Sync(1));
+  shard_->AbandonPush(Begin(PushOf(1, 2)), Abandoned::kAborted);
+  EXPECT_THAT(link_.Take(), ElementsAre("admit 1:1:2", "drop 1:1:2"));
+}
+
+TEST_F(ShardHoldersTest, DropsTheStreamsOfAPushThatIsAnsweredWithoutItsPayload) {
+  StartTraining(Sync(1));
+  Push(PushOf(1, 2), 1);
+  link_.Take();
+  Begin(PushOf(1, 3));
+  EXPECT_EQ(told_.answer->disposition, Disposition::kDuplicate);
+  Begin(PushOf(2, 4, /*step=*/7));
+  EXPECT_THAT(told_.answer.status(), HasReason(Reason::kFutureStep));
+  Begin(PushOf(2, 5, /*step=*/0));
+  EXPECT_EQ(told_.answer->disposition, Disposition::kStaleDropped);
+  EXPECT_THAT(link_.Take(), ElementsAre("pass 1:1:3", "pass 1:2:4", "pass 1:2:5"));
+}
+
+TEST_F(ShardHoldersTest, DropsAPushThatIsStaleWhenItIsWhole) {
+  ShardOptions options = Async(1);
+  options.consistency.mode = ConsistencyMode::kBounded;
+  options.consistency.max_staleness = 0;
+  StartTraining(options);
+  const SessionId other = Join("b");
+  PushHeader late = PushOf(1, 1);
+  late.session = other;
+  SendToHolder(late, 1);
+  std::unique_ptr<PendingPush> push = Begin(late);
+  Push(PushOf(1, 2), 1);
+  EXPECT_EQ(step(), 1u);
+  link_.Take();
+  Finish(std::move(push), 1);
+  Deliver();
+  EXPECT_EQ(told_.answer->disposition, Disposition::kStaleDropped);
+  EXPECT_THAT(link_.Take(), ElementsAre("drop 2:1:1"));
+}
+
+TEST_F(ShardHoldersTest, ACancelledPushFreesItsPlace) {
+  StartTraining(Sync(1));
+  const PushId gathers = Finish(Begin(PushOf(1, 2)), 1);
+  EXPECT_TRUE(shard_->CancelGathering(gathers));
+  EXPECT_FALSE(shard_->CancelGathering(gathers));
+  EXPECT_THAT(link_.Take(), ElementsAre("admit 1:1:2", "drop 1:1:2"));
+  EXPECT_EQ(told_.times, 0);
+  EXPECT_EQ(shard_->Describe().in_flight.bytes, 0u);
+  EXPECT_EQ(shard_->Describe().counters.aborted, 1u);
+  Push(PushOf(1, 3), 1);
+  EXPECT_THAT(told_.answer, Applied(1));
+}
+
+TEST_F(ShardHoldersTest, AWholePushCannotBeCancelled) {
+  StartTraining(Sync(2));
+  SendToHolder(PushOf(1, 2), 1);
+  const PushId gathers = Finish(Begin(PushOf(1, 2)), 1);
+  Deliver();
+  EXPECT_FALSE(shard_->CancelGathering(gathers));
+  EXPECT_THAT(told_.answer, Accepted(0));
+}
+
+TEST_F(ShardHoldersTest, AnswersAPushOfWhichAnotherServerRefusesItsPart) {
+  StartTraining(Sync(1));
+  Finish(Begin(PushOf(1, 2)), 1);
+  SendToHolder(PushOf(1, 2), kNan);
+  Deliver();
+  EXPECT_EQ(told_.times, 1);
+  EXPECT_THAT(told_.answer.status(), HasReason(Reason::kNotFinite));
+  // And if it has done so before the rest of the stream came.
+  std::unique_ptr<PendingPush> push = Begin(PushOf(1, 3));
+  SendToHolder(PushOf(1, 3), kNan);
+  Deliver();
+  EXPECT_EQ(told_.times, 1);
+  Finish(std::move(push), 1);
+  EXPECT_EQ(told_.times, 2);
+  EXPECT_THAT(told_.answer.status(), HasReason(Reason::kNotFinite));
+  EXPECT_THAT(link_.Take(), ElementsAre("admit 1:1:2", "drop 1:1:2", "admit 1:1:3", "drop 1:1:3"));
+  EXPECT_EQ(shard_->Describe().counters.rejected, 2u);
+  EXPECT_EQ(step(), 0u);
+}
+
+TEST_F(ShardHoldersTest, RefusesAPushWhoseOwnPartIsWrong) {
+  StartTraining(Sync(1));
+  SendToHolder(PushOf(1, 2), 1);
+  Finish(Begin(PushOf(1, 2)), kNan);
+  Deliver();
+  EXPECT_EQ(told_.times, 1);
+  EXPECT_THAT(told_.answer.status(), HasReason(Reason::kNotFinite));
+  EXPECT_THAT(link_.Take(), ElementsAre("admit 1:1:2", "drop 1:1:2"));
+}
+
+TEST_F(ShardHoldersTest, LimitsTheNormOverAllParts) {
+  ShardOptions options = Sync(1);
+  options.guards.max_push_norm = 12;  // a part of ones has the norm 8
+  StartTraining(options);
+  SendToHolder(PushOf(1, 2), 1.2F);
+  Finish(Begin(PushOf(1, 2)), 1.2F);
+  Deliver();
+  EXPECT_THAT(told_.answer.status(), HasReason(Reason::kNormTooLarge));
+  EXPECT_THAT(link_.Take(), ElementsAre("admit 1:1:2 and measure", "drop 1:1:2"));
+  Push(PushOf(1, 3), 1);
+  EXPECT_THAT(told_.answer, Applied(1));
+}
+
+TEST_F(ShardHoldersTest, RefusesAnAttemptThatIsNotHigher) {
+  StartTraining(Sync(1));
+  Begin(PushOf(1, 1));  // the offer's
+  EXPECT_THAT(told_.answer.status(), HasReason(Reason::kBadArgument));
+  Begin(PushOf(1, 0));
+  EXPECT_THAT(told_.answer.status(), HasReason(Reason::kBadArgument));
+  EXPECT_THAT(link_.Take(), IsEmpty());
+  EXPECT_EQ(shard_->Describe().counters.rejected, 2u);
+}
+
+// ---- Sessions ----
+
+TEST_F(ShardHoldersTest, TellsTheEndOfASessionHoweverItComes) {
+  StartTraining(Sync(1));
+  Join("a");  // replaced
+  ASSERT_THAT(shard_->Leave(Join("b"), {}), IsOk());
+  Join("c");
+  ASSERT_THAT(shard_->Evict("c"), IsOk());
+  shard_->ConnectionLost(Join("d"));  // and the second "a" is silent
+  clock_.Advance(absl::Seconds(11));
+  shard_->Tick();
+  EXPECT_THAT(link_.Take(),
+              ElementsAre("end session 1, keep 0", "end session 3, keep 0", "end session 4, keep 0",
+                          "end session 2, keep 0", "end session 5, keep 0"));
+}
+
+TEST_F(ShardHoldersTest, APushThatIsNotWholeEndsWithItsSession) {
+  StartTraining(Sync(1));
+  Finish(Begin(PushOf(1, 2)), 1);
+  Join("a");
+  EXPECT_EQ(told_.times, 1);
+  EXPECT_THAT(told_.answer.status(), HasReason(Reason::kUnknownSession));
+  EXPECT_THAT(link_.Take(), ElementsAre("admit 1:1:2", "end session 1, keep 0"));
+  EXPECT_EQ(shard_->Describe().counters.in_progress, 0u);
+  EXPECT_EQ(shard_->Describe().in_flight.bytes, 0u);
+}
+
+TEST_F(ShardHoldersTest, APushWhosePayloadComesAfterTheEndOfItsSessionIsRefused) {
+  StartTraining(Sync(1));
+  std::unique_ptr<PendingPush> push = Begin(PushOf(1, 2));
+  Join("a");
+  Finish(std::move(push), 1);
+  EXPECT_EQ(told_.times, 1);
+  EXPECT_THAT(told_.answer.status(), HasReason(Reason::kUnknownSession));
+}
+
+TEST_F(ShardHoldersTest, KeepsAWholePushThatMayCountAfterItsSession) {
+  ShardOptions options = Sync(2);
+  options.consistency.order = ReductionOrder::kRank;
+  StartTraining(options);  // "a" has rank 0
+  const SessionId a = session_;
+  session_ = Join("b", 1);
+  Push(PushOf(1, 1), 5);
+  EXPECT_THAT(told_.answer, Accepted(0));
+  Join("b", 1);
+  EXPECT_THAT(link_.Take(), ElementsAre("admit 2:1:1", "end session 2, keep 1"));
+  session_ = a;
+  Push(PushOf(1, 2), 1);
+  EXPECT_EQ(step(), 1u);
+  EXPECT_THAT(link_.Take(), ElementsAre("admit 1:1:2", "add", "add last", "order", "publish"));
+  EXPECT_THAT(ParametersOfBoth(), ElementsAre(-3, -3));
+}
+
+// ---- Pulls ----
+
+class ShardHoldersPullTest : public ShardHoldersTest {
+ protected:
+  PullId Pull(uint64_t number, uint64_t min_step = 0) {
+    PullRequest request;
+    request.session = session_;
+    request.min_step = Step(min_step);
+    request.number = number;
+    return shard_->Pull(request, pulled_.Callback());
+  }
+
+  Told<PullResult> pulled_;
+};
+
+TEST_F(ShardHoldersPullTest, ReleasesAPullOnAllServers) {
+  StartTraining(Sync(1));
+  Pull(1);
+  EXPECT_THAT(pulled_.answer.status(), IsOk());
+  Pull(2, 1);
+  EXPECT_EQ(pulled_.times, 1);
+  Push(PushOf(1, 2), 1);
+  EXPECT_EQ(pulled_.times, 2);
+  EXPECT_THAT(link_.Take(), ElementsAre("release 1:1 at 0", "drop pull 1:1", "admit 1:1:2",
+                                        "add last", "order", "publish", "release 1:2 at 1"));
+}
+
+TEST_F(ShardHoldersPullTest, DropsAPullThatIsCancelledOrFails) {
+  StartTraining(Sync(1));
+  EXPECT_TRUE(shard_->CancelPull(Pull(1, 1)));
+  EXPECT_THAT(link_.Take(), ElementsAre("drop pull 1:1"));
+  Pull(2, 1);
+  shard_->Drain();
+  EXPECT_THAT(pulled_.answer.status(), HasReason(Reason::kDraining));
+  EXPECT_THAT(link_.Take(), ElementsAre("drop pull 1:1", "drop pull 1:2"));
+}
+
+TEST_F(ShardHoldersPullTest, RefusesANumberThatIsNotHigher) {
+  StartTraining(Sync(1));
+  Pull(3);
+  Pull(3);
+  EXPECT_EQ(pulled_.times, 2);
+  EXPECT_THAT(pulled_.answer.status(), HasReason(Reason::kBadArgument));
+  EXPECT_THAT(link_.Take(), ElementsAre("release 1:3 at 0"));
+}
+
+TEST_F(ShardHoldersPullTest, TellsNothingOfSessionsThatNeverJoined) {
+  StartTraining(Sync(1));
+  session_ = SessionId(77);
+  Pull(1);
+  Begin(PushOf(1, 1));
+  EXPECT_THAT(shard_->BeginInitialize(session_, 1).status(), HasReason(Reason::kUnknownSession));
+  EXPECT_THAT(pulled_.answer.status(), HasReason(Reason::kUnknownSession));
+  EXPECT_THAT(told_.answer.status(), HasReason(Reason::kUnknownSession));
+  EXPECT_THAT(link_.Take(), IsEmpty());
+}
+
+// ---- Steps, and the end ----
+
+TEST_F(ShardHoldersTest, TellsWhichServerAStepWaitsFor) {
+  StartTraining(Sync(1));
+  EXPECT_EQ(shard_->Describe().servers, 2u);
+  EXPECT_FALSE(shard_->Describe().awaited_holder.has_value());
+  int waits = 0;
+  on_wait_ = [&] {
+    ++waits;
+    const ShardStatus status = shard_->Describe();
+    ASSERT_TRUE(status.awaited_holder.has_value());
+    EXPECT_EQ(status.awaited_holder->server, 1u);
+    EXPECT_EQ(status.awaited_holder->since, clock_.Now());
+  };
+  Push(PushOf(1, 2), 1);
+  EXPECT_GT(waits, 0);
+  EXPECT_FALSE(shard_->Describe().awaited_holder.has_value());
+}
+
+TEST_F(ShardHoldersTest, PublishesNothingWhenItStopsWaiting) {
+  StartTraining(Sync(1));
+  const absl::Status why = absl::UnavailableError("the server goes down");
+  on_wait_ = [&] { shard_->StopWaiting(why); };
+  Push(PushOf(1, 2), 1);
+  EXPECT_EQ(told_.times, 1);
+  EXPECT_EQ(told_.answer.status(), why);
+  EXPECT_EQ(step(), 0u);
+  EXPECT_THAT(ParametersOfBoth(), ElementsAre(0, 0));
+  shard_->EndHolders(3);
+  EXPECT_THAT(link_.Take(), ElementsAre("admit 1:1:2", "add last", "order", "end job 3"));
+  Join("b");
+  EXPECT_THAT(link_.Take(), IsEmpty());
+  EXPECT_EQ(holder_.exit_code(), 3);
+}
+
+TEST_F(ShardHoldersTest, AnswersPushesThatGatherWhenItStopsWaiting) {
+  StartTraining(Sync(1));
+  const absl::Status why = absl::UnavailableError("the server goes down");
+  const PushId gathers = Finish(Begin(PushOf(1, 2)), 1);
+  shard_->StopWaiting(why);
+  EXPECT_EQ(told_.times, 1);
+  EXPECT_EQ(told_.answer.status(), why);
+  EXPECT_FALSE(shard_->CancelGathering(gathers));
+  std::unique_ptr<PendingPush> late = Begin(PushOf(1, 3));
+  ASSERT_NE(late, nullptr);
+  Finish(std::move(late), 1);
+  EXPECT_EQ(told_.times, 2);
+  EXPECT_EQ(told_.answer.status(), why);
+  EXPECT_EQ(shard_->Describe().counters.in_progress, 0u);
+}
+
+TEST_F(ShardHoldersTest, IgnoresReportsThatNobodyWaitsFor) {
+  StartTraining(Sync(1));
+  shard_->OnReport(1, StripeReport());
+  shard_->OnReport(1, HaveReport{PushId(99), absl::OkStatus(), absl::nullopt, 0});
+  shard_->OnReport(1, DurableReport{Step(4)});
+  Push(PushOf(1, 2), 1);
+  EXPECT_THAT(told_.answer, Applied(1));
+}
+
+TEST_F(ShardHoldersTest, HasNoCheckpoints) {
+  StartTraining(Sync(1));
+  absl::Status taken;
+  shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
+  EXPECT_TRUE(absl::IsUnimplemented(taken));
+  EXPECT_TRUE(absl::IsUnimplemented(shard_->Restore({})));
+  EXPECT_THAT(link_.Take(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace sluice

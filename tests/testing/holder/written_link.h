@@ -1,0 +1,73 @@
+// A link to a holder that writes down what it is told, in words.
+
+#ifndef SLUICE_TESTS_TESTING_HOLDER_WRITTEN_LINK_H_
+#define SLUICE_TESTS_TESTING_HOLDER_WRITTEN_LINK_H_
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/holder/holder_follower.h"
+#include "server/holder/holder_link.h"
+
+namespace sluice {
+
+inline std::string Words(const PushName& name) {
+  return absl::StrCat(name.session.value(), ":", name.sequence.value(), ":", name.attempt);
+}
+inline std::string Words(const PullName& name) {
+  return absl::StrCat(name.session.value(), ":", name.number);
+}
+inline std::string Words(const OpenModel& command) {
+  return absl::StrCat("open ", command.layout->size());
+}
+inline std::string Words(const AdmitPush& command) {
+  return absl::StrCat("admit ", Words(command.name), command.measures_norm ? " and measure" : "");
+}
+inline std::string Words(const DropPush& command) {
+  return absl::StrCat(command.push == PushId() ? "pass " : "drop ", Words(command.name));
+}
+inline std::string Words(const TakeParameters& command) {
+  return absl::StrCat("take parameters ", command.step.value());
+}
+inline std::string Words(const AddPush& command) { return command.last ? "add last" : "add"; }
+inline std::string Words(const StepOrder& /*command*/) { return "order"; }
+inline std::string Words(const PublishStep& /*command*/) { return "publish"; }
+inline std::string Words(const ReleasePull& command) {
+  return absl::StrCat("release ", Words(command.pull), " at ", command.header.step.value());
+}
+inline std::string Words(const DropPull& command) {
+  return absl::StrCat("drop pull ", Words(command.pull));
+}
+inline std::string Words(const EndSession& command) {
+  return absl::StrCat("end session ", command.session.value(), ", keep ", command.keep.size());
+}
+inline std::string Words(const TakeCheckpoint& /*command*/) { return "take checkpoint"; }
+inline std::string Words(const EndJob& command) {
+  return absl::StrCat("end job ", command.exit_code);
+}
+
+// Executes commands at once, and writes them down. Orders of a step are one line.
+class WrittenLink final : public HolderLink {
+ public:
+  explicit WrittenLink(HolderFollower& holder) : holder_(holder) {}
+
+  void Send(const HolderCommand& command) override {
+    const std::string words = std::visit([](const auto& one) { return Words(one); }, command);
+    if (words != "order" || log_.empty() || log_.back() != "order") log_.push_back(words);
+    holder_.Execute(command);
+  }
+
+  // Those since the last call.
+  std::vector<std::string> Take() { return std::exchange(log_, {}); }
+
+ private:
+  HolderFollower& holder_;
+  std::vector<std::string> log_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_TESTING_HOLDER_WRITTEN_LINK_H_
