@@ -12,13 +12,13 @@
 #define SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_FORMAT_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "common/base/progress_line.h"
 #include "common/storage/file_system.h"
 #include "common/storage/safetensors.h"
+#include "server/durable/checkpoint/checked_file.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {
@@ -27,9 +27,6 @@ namespace sluice {
 // would be too long to be read again; tests set `most_header`. Other errors are FileSystem's.
 absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file,
                              uint64_t most_header = kMostSafeTensorsHeader);
-
-// Told after each piece of a file, by the thread that reads, how many bytes were read so far.
-using ReadListener = std::function<void(uint64_t bytes)>;
 
 // Reads a checkpoint and checks every byte. DATA_LOSS says what is wrong with the file. `listener`
 // may be null.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/encoding/checksum.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/durable/format/saved_state.h"
@@ -61,6 +62,17 @@ TEST_F(CheckpointFormatTest, ComesBackWhole) {
   EXPECT_EQ(a.last_sequence, Sequence(2));
   ASSERT_THAT(a.answers, SizeIs(2));
   EXPECT_EQ(a.answers.at(Sequence(2)).outcome.disposition, Disposition::kAccepted);
+}
+
+// A new version must write the bytes that an older one wrote.
+TEST_F(CheckpointFormatTest, WritesTheSameBytesAsEver) {
+  ShardCheckpoint checkpoint = CheckpointAt(5);
+  for (const std::string name : {"m", "v"}) {
+    checkpoint.slots.push_back({name, FloatBuffer(1)});
+    checkpoint.slots.back().values.span()[0] = 0.5F;
+  }
+  Write(checkpoint);
+  EXPECT_EQ(Checksum(bytes()), 9155589640065634350u);
 }
 
 TEST_F(CheckpointFormatTest, TellsHowMuchItHasRead) {

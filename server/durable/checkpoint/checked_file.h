@@ -1,0 +1,80 @@
+// Writes and reads files of tensors whose last 8 bytes are the XXH3-64 of all bytes before them,
+// little-endian. checkpoint_format.h and stripe_format.h say what else is in them.
+
+#ifndef SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKED_FILE_H_
+#define SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKED_FILE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/encoding/checksum.h"
+#include "common/storage/file_system.h"
+#include "common/storage/safetensors.h"
+#include "common/tensor/layout.h"
+
+namespace sluice {
+
+// Told after each piece of a file, by the thread that reads, how many bytes were read so far.
+using ReadListener = std::function<void(uint64_t bytes)>;
+
+// How many bytes are read or written at once.
+inline constexpr uint64_t kFilePiece = 1 << 20;
+
+// The tensors in such a file: those of the layout, those of each slot, the checksum.
+std::vector<SafeTensor> CheckedTensors(const Layout& layout, const std::vector<std::string>& slots);
+
+bool SameTensors(const std::vector<SafeTensor>& a, const std::vector<SafeTensor>& b);
+
+// For one thread. The file outlives it. Errors are FileSystem's.
+class CheckedWriter {
+ public:
+  explicit CheckedWriter(WritableFile& file) : file_(file) {}
+
+  // RESOURCE_EXHAUSTED if the JSON would be longer than `most` bytes.
+  absl::Status WriteHeader(const SafeTensorsHeader& header, uint64_t most);
+  absl::Status Write(absl::string_view bytes);
+  absl::Status WriteChecksum();
+
+  // The XXH3-64 of all bytes that were written; after WriteChecksum(), of the whole file.
+  uint64_t sum() const { return sum_.Get(); }
+
+ private:
+  WritableFile& file_;
+  Checksummer sum_;
+};
+
+// Reads from the beginning of a file to its end. For one thread. The file and the listener outlive
+// it. The listener may be null.
+class CheckedReader {
+ public:
+  CheckedReader(const ReadableFile& file, const ReadListener& listener)
+      : file_(file), listener_(listener) {}
+
+  // DATA_LOSS says what is wrong with the header.
+  absl::StatusOr<SafeTensorsHeader> ReadHeader();
+  absl::Status Read(absl::Span<char> to);
+  // DATA_LOSS if the next bytes are not the checksum of those before them.
+  absl::Status CheckChecksum();
+
+  // The XXH3-64 of all bytes that were read.
+  uint64_t sum() const { return sum_.Get(); }
+
+ private:
+  absl::StatusOr<std::string> ReadText(uint64_t size);
+
+  const ReadableFile& file_;
+  const ReadListener& listener_;
+  Checksummer sum_;
+  uint64_t offset_ = 0;
+};
+
+absl::Status ReadFloats(CheckedReader& reader, absl::Span<float> values);
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKED_FILE_H_
