@@ -29,16 +29,9 @@
 #include "server/holder/holder_commands.h"
 #include "server/holder/pull_result.h"
 #include "server/holder/told_names.h"
-#include "server/state/shard_checkpoint.h"
+#include "server/state/stripe_checkpoint.h"
 
 namespace sluice {
-
-// A stripe's state after a step.
-struct StripeCheckpoint {
-  std::shared_ptr<const Snapshot> parameters;
-  std::vector<SlotCheckpoint> slots;
-  uint64_t optimizer_steps = 0;
-};
 
 class HolderFollower {
  public:

@@ -1,0 +1,118 @@
+#include "server/durable/checkpoint/stripe_format.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/storage/safetensors.h"
+#include "common/tensor/float_buffer.h"
+#include "common/tensor/stripes.h"
+#include "common/tensor/tensor_chunk.h"
+#include "server/durable/checkpoint/checked_file.h"
+#include "server/durable/format/numbered_name.h"
+
+namespace sluice {
+namespace {
+
+using Metadata = std::map<std::string, std::string>;
+
+Layout StripeLayout(const StripeName& name, const Layout& layout) {
+  return Stripes(layout.size(), name.stripes).LayoutOf(name.stripe, layout);
+}
+
+Metadata StripeMetadata(const StripeName& name, uint64_t optimizer_steps) {
+  return {{"format", "pt"},  // other readers of safetensors look for this
+          {"sluice:incarnation", absl::StrCat(name.incarnation.value())},
+          {"sluice:job", name.job_id},
+          {"sluice:optimizer_steps", absl::StrCat(optimizer_steps)},
+          {"sluice:step", absl::StrCat(name.step.value())},
+          {"sluice:stripe", absl::StrCat(name.stripe)},
+          {"sluice:stripes", absl::StrCat(name.stripes)}};
+}
+
+absl::Status CheckMetadata(const Metadata& found, const Metadata& expected) {
+  for (const auto& [key, value] : expected) {
+    const auto entry = found.find(key);
+    if (entry == found.end()) {
+      return absl::DataLossError(
+          absl::StrCat("it is no stripe of a checkpoint: its header has no \"", key, "\""));
+    }
+    if (entry->second != value) {
+      return absl::DataLossError(absl::StrCat("its header says that \"", key, "\" is \"",
+                                              entry->second, "\", and the checkpoint expects \"",
+                                              value, "\""));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadPieces(CheckedReader& reader, size_t vector, uint64_t size,
+                        const StripePieces& pieces, FloatBuffer& buffer) {
+  for (uint64_t offset = 0; offset < size;) {
+    const uint64_t length = std::min<uint64_t>(size - offset, buffer.size());
+    const absl::Span<float> piece = buffer.span().subspan(0, length);
+    const absl::Status read = ReadFloats(reader, piece);
+    if (!read.ok()) return read;
+    pieces(vector, offset, piece);
+    offset += length;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFileSum(uint64_t found, uint64_t expected) {
+  if (found == expected) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("its checksum is ", found,
+                                          ", and the sequencer's file of the checkpoint names ",
+                                          expected, ": it is another file than the one saved"));
+}
+
+}  // namespace
+
+std::string StripeName::FileName() const {
+  return NumberedName("stripe-", {incarnation, step},
+                      absl::StrCat("-", stripe, "-of-", stripes, ".safetensors"));
+}
+
+absl::StatusOr<uint64_t> WriteStripe(const StripeName& name, const Layout& layout,
+                                     const StripeCheckpoint& checkpoint, WritableFile& file) {
+  std::vector<std::string> slots;
+  for (const SlotCheckpoint& slot : checkpoint.slots) slots.push_back(slot.name);
+  SafeTensorsHeader header;
+  header.metadata = StripeMetadata(name, checkpoint.optimizer_steps);
+  header.tensors = CheckedTensors(StripeLayout(name, layout), slots);
+  CheckedWriter writer(file);
+  absl::Status written = writer.WriteHeader(header, kMostSafeTensorsHeader);
+  if (written.ok()) written = writer.Write(BytesOf(checkpoint.parameters->values.span()));
+  for (const SlotCheckpoint& slot : checkpoint.slots) {
+    if (written.ok()) written = writer.Write(BytesOf(slot.values.span()));
+  }
+  if (written.ok()) written = writer.WriteChecksum();
+  if (!written.ok()) return written;
+  return writer.sum();
+}
+
+absl::Status ReadStripe(const ReadableFile& file, const ExpectedStripe& expected,
+                        const StripePieces& pieces) {
+  const ReadListener nobody;
+  CheckedReader reader(file, nobody);
+  const auto header = reader.ReadHeader();
+  if (!header.ok()) return header.status();
+  const absl::Status known =
+      CheckMetadata(header->metadata, StripeMetadata(expected.name, expected.optimizer_steps));
+  if (!known.ok()) return known;
+  const Layout layout = StripeLayout(expected.name, expected.layout);
+  if (!SameTensors(header->tensors, CheckedTensors(layout, expected.slots))) {
+    return absl::DataLossError(
+        "its tensors are not the parts that this stripe has of the checkpoint's layout");
+  }
+  FloatBuffer buffer(std::min<uint64_t>(layout.size(), kFilePiece / sizeof(float)));
+  for (size_t vector = 0; vector <= expected.slots.size(); ++vector) {
+    const absl::Status read = ReadPieces(reader, vector, layout.size(), pieces, buffer);
+    if (!read.ok()) return read;
+  }
+  const absl::Status checked = reader.CheckChecksum();
+  return checked.ok() ? CheckFileSum(reader.sum(), expected.checksum) : checked;
+}
+
+}  // namespace sluice

@@ -1,0 +1,25 @@
+// A checkpoint of one stripe, in a job with several servers. A holder makes it, and server/durable
+// writes and reads it.
+
+#ifndef SLUICE_SERVER_STATE_STRIPE_CHECKPOINT_H_
+#define SLUICE_SERVER_STATE_STRIPE_CHECKPOINT_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "server/snapshots/snapshot_store.h"
+#include "server/state/shard_checkpoint.h"
+
+namespace sluice {
+
+// A stripe's state after a step.
+struct StripeCheckpoint {
+  std::shared_ptr<const Snapshot> parameters;
+  std::vector<SlotCheckpoint> slots;
+  uint64_t optimizer_steps = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_STATE_STRIPE_CHECKPOINT_H_
