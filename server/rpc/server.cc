@@ -179,7 +179,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
                                               options.limits.join, servers, shard));
   services.push_back(MakeGrpcProbeService(
       {options.token, shard.shares_memory(), options.limits.probes}, *watches));
-  services.push_back(MakeGrpcAdmin(options.token, shard, durable));
+  services.push_back(MakeGrpcAdmin(options.token, shard, *watches, durable));
   services.push_back(MakeGrpcInspector(shard, *watches, durable));
   const auto drains = [&shard] { return shard.Describe().phase == Phase::kDraining; };
   services.push_back(MakeGrpcHealth(drains, *watches));

@@ -11,6 +11,8 @@
 #include "common/wire/status.h"
 #include "server/operator/operator_commands.h"
 #include "server/policy/mode_options.h"
+#include "server/rpc/operator/log_ring.h"
+#include "server/rpc/operator/read_logs.h"
 #include "sluice/v1/admin.grpc.pb.h"
 
 namespace sluice {
@@ -41,10 +43,18 @@ v1::Consistency WithBound(v1::Consistency rules, uint32_t workers) {
   return rules;
 }
 
+// A stream of which only an error comes.
+template <typename Message>
+class RefusedStream final : public grpc::ServerWriteReactor<Message> {
+ public:
+  explicit RefusedStream(const absl::Status& why) { this->Finish(ToGrpcStatus(why)); }
+  void OnDone() override { delete this; }
+};
+
 class GrpcAdmin final : public v1::Admin::CallbackService {
  public:
-  GrpcAdmin(std::string token, Shard& shard, DurableDirectory* durable)
-      : token_(std::move(token)), shard_(shard), commands_(shard, durable) {}
+  GrpcAdmin(std::string token, Shard& shard, OpenWatches& watches, DurableDirectory* durable)
+      : token_(std::move(token)), shard_(shard), watches_(watches), commands_(shard, durable) {}
 
   grpc::ServerUnaryReactor* SetPolicy(CallbackServerContext* context,
                                       const v1::SetPolicyRequest* request,
@@ -113,6 +123,14 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
     });
   }
 
+  grpc::ServerWriteReactor<v1::ReadLogsResponse>* ReadLogs(
+      CallbackServerContext* context, const v1::ReadLogsRequest* request) override {
+    absl::Status allowed = CheckToken(*context, token_);
+    allowed.Update(CheckReadLogs(*request));
+    if (!allowed.ok()) return new RefusedStream<v1::ReadLogsResponse>(allowed);
+    return ServeLogs(*request, log_, watches_);
+  }
+
  private:
   template <typename Act>
   grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, Act act) const {
@@ -124,14 +142,16 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
 
   const std::string token_;
   Shard& shard_;
+  OpenWatches& watches_;
   OperatorCommands commands_;
+  const LogRing log_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeGrpcAdmin(std::string token, Shard& shard,
+std::unique_ptr<grpc::Service> MakeGrpcAdmin(std::string token, Shard& shard, OpenWatches& watches,
                                              DurableDirectory* durable) {
-  return std::make_unique<GrpcAdmin>(std::move(token), shard, durable);
+  return std::make_unique<GrpcAdmin>(std::move(token), shard, watches, durable);
 }
 
 }  // namespace sluice

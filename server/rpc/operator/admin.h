@@ -10,13 +10,14 @@
 #include <string>
 
 #include "server/durable/directory.h"
+#include "server/rpc/operator/open_watches.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
 
 // Every caller must present `token`, unless it is empty. SaveCheckpoint saves in `durable`; if that
-// is null, it fails. Both outlive the service, which the gRPC server calls from many threads.
-std::unique_ptr<grpc::Service> MakeGrpcAdmin(std::string token, Shard& shard,
+// is null, it fails. All outlive the service, which the gRPC server calls from many threads.
+std::unique_ptr<grpc::Service> MakeGrpcAdmin(std::string token, Shard& shard, OpenWatches& watches,
                                              DurableDirectory* durable);
 
 }  // namespace sluice

@@ -1,5 +1,7 @@
 // sluicectl as an operator runs it, against a real server in this process.
 
+#include <glog/logging.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -20,6 +22,7 @@ namespace sluice {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -211,6 +214,15 @@ TEST(OperatorCheckpointTest, SaveTellsTheFileAndStatusItsStep) {
               HasSubstr("\ncheckpoint    step 3, saved "));
   EXPECT_THAT(OutputOf({kProgram, "checkpoint", "verify", directory}, 0),
               HasSubstr(": whole: step 3 of job "));
+}
+
+TEST_F(OperatorCommandsTest, LogsPrintsTheLatestLinesSafely) {
+  LOG(INFO) << "older";
+  LOG(WARNING) << "a line with \x1b[2J";
+  EXPECT_THAT(Ctl({"logs", "--lines=1"}),
+              AllOf(EndsWith(" WARNING a line with \\033[2J\n"), Not(HasSubstr("older"))));
+  EXPECT_THAT(Ctl({"logs"}), HasSubstr(" INFO older\n"));
+  EXPECT_EQ(JsonAt(Ctl({"logs", "--lines=1", "--json"}), "severity"), "WARNING");
 }
 
 TEST(OperatorAccessTest, AWrongTokenEndsWithFour) {

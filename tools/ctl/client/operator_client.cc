@@ -101,6 +101,19 @@ absl::StatusOr<Response> OperatorClient::Ask(absl::Duration timeout, const Call&
   return response;
 }
 
+template <typename Message, typename Open>
+absl::Status OperatorClient::Follow(const Open& open,
+                                    const std::function<bool(const Message&)>& take) {
+  OpenCall underway(*this, absl::InfiniteDuration());
+  const auto messages = open(&underway.context());
+  Message message;
+  bool wanted = true;
+  while (wanted && messages->Read(&message)) wanted = take(message);
+  if (!wanted) underway.context().TryCancel();
+  const grpc::Status end = messages->Finish();
+  return wanted && !end.ok() ? Explained(FromGrpcStatus(end)) : absl::OkStatus();
+}
+
 // Says what to do about an error of the server or of the connection.
 absl::Status OperatorClient::Explained(const absl::Status& status) const {
   const Reason reason = ReasonOf(status);
@@ -172,17 +185,11 @@ absl::StatusOr<v1::GetParameterResponse> OperatorClient::GetParameter(
 }
 
 absl::Status OperatorClient::WatchState(absl::Duration min_interval, const TakeState& take) {
-  OpenCall underway(*this, absl::InfiniteDuration());
   v1::WatchStateRequest request;
   *request.mutable_min_interval() = ToProto(min_interval);
   const auto stub = v1::Inspector::NewStub(channel_.get());
-  const auto states = stub->WatchState(&underway.context(), request);
-  v1::ServerState state;
-  bool wanted = true;
-  while (wanted && states->Read(&state)) wanted = take(state);
-  if (!wanted) underway.context().TryCancel();
-  const grpc::Status end = states->Finish();
-  return wanted && !end.ok() ? Explained(FromGrpcStatus(end)) : absl::OkStatus();
+  return Follow<v1::ServerState>(
+      [&](grpc::ClientContext* context) { return stub->WatchState(context, request); }, take);
 }
 
 // ---- Admin ----
@@ -221,6 +228,12 @@ absl::StatusOr<v1::DrainResponse> OperatorClient::Drain() {
   return Ask<v1::DrainResponse>(kAnswerTimeout, [&](auto* context, auto* response) {
     return v1::Admin::NewStub(channel_.get())->Drain(context, v1::DrainRequest(), response);
   });
+}
+
+absl::Status OperatorClient::ReadLogs(const v1::ReadLogsRequest& request, const TakeLogs& take) {
+  const auto stub = v1::Admin::NewStub(channel_.get());
+  return Follow<v1::ReadLogsResponse>(
+      [&](grpc::ClientContext* context) { return stub->ReadLogs(context, request); }, take);
 }
 
 }  // namespace sluice

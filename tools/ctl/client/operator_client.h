@@ -57,6 +57,11 @@ class OperatorClient {
   absl::StatusOr<v1::SaveCheckpointResponse> SaveCheckpoint();
   absl::StatusOr<v1::DrainResponse> Drain();
 
+  // Calls `take` with the latest lines of the server's log and, if the request follows it, with
+  // each that comes, until the server ends or `take` returns false. OK in both cases.
+  using TakeLogs = std::function<bool(const v1::ReadLogsResponse&)>;
+  absl::Status ReadLogs(const v1::ReadLogsRequest& request, const TakeLogs& take);
+
  private:
   // The context of the call under way; Cancel() reaches it while this object lives.
   class OpenCall;
@@ -66,6 +71,9 @@ class OperatorClient {
   // `call` makes the gRPC call with a prepared context.
   template <typename Response, typename Call>
   absl::StatusOr<Response> Ask(absl::Duration timeout, const Call& call);
+  // Reads a stream until it ends or `take` returns false. `open` makes the gRPC call.
+  template <typename Message, typename Open>
+  absl::Status Follow(const Open& open, const std::function<bool(const Message&)>& take);
   absl::Status Explained(const absl::Status& status) const;
 
   const GrpcEndpoint options_;

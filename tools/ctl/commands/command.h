@@ -32,6 +32,7 @@ struct Command {
 // Each adds a group of commands to `app`, and appends to `commands` what runs them.
 void AddLookCommands(CLI::App& app, std::vector<Command>& commands);
 void AddTopCommand(CLI::App& app, std::vector<Command>& commands);
+void AddLogCommands(CLI::App& app, std::vector<Command>& commands);
 void AddChangeCommands(CLI::App& app, std::vector<Command>& commands);
 void AddCheckpointCommands(CLI::App& app, std::vector<Command>& commands);
 void AddContextCommands(CLI::App& app, std::vector<Command>& commands);

@@ -95,7 +95,8 @@ TEST_F(ReflectionTest, DescribesTheAdmin) {
                           "SetLearningRate(SetLearningRateRequest) returns SetLearningRateResponse",
                           "EvictWorker(EvictWorkerRequest) returns EvictWorkerResponse",
                           "SaveCheckpoint(SaveCheckpointRequest) returns SaveCheckpointResponse",
-                          "Drain(DrainRequest) returns DrainResponse"));
+                          "Drain(DrainRequest) returns DrainResponse",
+                          "ReadLogs(ReadLogsRequest) returns stream ReadLogsResponse"));
 }
 
 TEST_F(ReflectionTest, DescribesEveryMessageOfEveryService) {
