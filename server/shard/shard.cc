@@ -206,9 +206,12 @@ absl::StatusOr<InitializeOutcome> Shard::Adopt(std::unique_ptr<PendingPush> offe
   {
     CompletingLock lock(&mu_);
     coordinator_.CountReceived(bytes);
-    if (leads()) {  // the others have dropped it when its session ended
+    if (leads()) {
       const auto session = coordinator_.roster().sessions().Find(offer->header().session);
-      if (!session.ok()) return session.status();
+      if (!session.ok()) {
+        others_.Drop(offer->id());  // it was whole when the session ended, so the others kept it
+        return session.status();
+      }
     }
     outcome.accepted = !coordinator_.initialized();
     outcome.step = coordinator_.step();

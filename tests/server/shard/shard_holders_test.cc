@@ -14,6 +14,7 @@
 #include "server/holder/holder_follower.h"
 #include "server/shard/shard.h"
 #include "tests/testing/fake_clock.h"
+#include "tests/testing/held_executor.h"
 #include "tests/testing/holder/written_link.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/shard/shard_world.h"
@@ -49,7 +50,12 @@ struct Told {
 class ShardHoldersTest : public ::testing::Test {
  protected:
   void Start(const ShardOptions& options) {
-    shard_ = std::make_unique<Shard>(options, clock_);
+    Executors executors = Executors::Inline();
+    auto arrivals = std::make_unique<HeldExecutor>();
+    arrivals_ = arrivals.get();
+    executors.arrivals = std::move(arrivals);
+    shard_ =
+        std::make_unique<Shard>(options, clock_, nullptr, nullptr, nullptr, std::move(executors));
     shard_->Lead({&link_}, [this](absl::FunctionRef<bool()> until) {
       if (on_wait_ != nullptr) on_wait_();
       while (!until()) Deliver(1);
@@ -150,7 +156,8 @@ class ShardHoldersTest : public ::testing::Test {
                          [this](const HolderReport& report) { reports_.push_back(report); },
                          [](const StripeCheckpoint&) {}};
   WrittenLink link_{holder_};
-  std::function<void()> on_wait_;  // called when a step waits for server 1
+  HeldExecutor* arrivals_ = nullptr;  // the shard's
+  std::function<void()> on_wait_;     // called when a step waits for server 1
   SessionId session_;
   Told<InitializeOutcome> initialized_;
   Told<PushOutcome> told_;
@@ -218,6 +225,23 @@ TEST_F(ShardHoldersTest, AnOfferEndsWithItsSession) {
   EXPECT_EQ(initialized_.times, 1);
   EXPECT_THAT(initialized_.answer.status(), HasReason(Reason::kUnknownSession));
   EXPECT_EQ(shard_->snapshot(), nullptr);
+}
+
+TEST_F(ShardHoldersTest, AWholeOfferIsDroppedIfItsSessionEndsBeforeItIsTaken) {
+  Start(Sync(1));
+  session_ = Join("a");
+  auto offer = shard_->BeginInitialize(session_, 1);
+  ASSERT_THAT(offer->parameters->Add(Part(3)), IsOk());
+  SendToHolder(PushOf(0, 1), 4);
+  shard_->FinishInitialize(std::move(offer->parameters), initialized_.Callback());
+  arrivals_->Hold();
+  Deliver();
+  Join("a");
+  arrivals_->Release();
+  EXPECT_EQ(initialized_.times, 1);
+  EXPECT_THAT(initialized_.answer.status(), HasReason(Reason::kUnknownSession));
+  EXPECT_THAT(link_.Take(),
+              ElementsAre("open 128", "admit 1:0:1", "end session 1, keep 1", "drop 1:0:1"));
 }
 
 // ---- Pushes ----
