@@ -65,11 +65,14 @@ class StripedPush final : public OutgoingPush {
         ended_(pushes_.size(), 0),
         calls_(options.threads, options.stripes.count(), options.patience, CancelOf(pushes_)) {}
 
+  // A call to another server ends early if that finds an error. The sequencer judges the push, so
+  // it gets its own stripe whole all the same.
   bool Send(uint64_t offset, const SharedFloats& part) override {
     if (!open_) return false;
     const absl::Status sent = calls_.Run(Others::kGoOn, [&](uint32_t server) {
-      ended_[server] = SendStripe(server, offset, part) ? 0 : 1;
-      return ended_[server] == 0 ? absl::OkStatus() : absl::CancelledError("the call has ended");
+      if (ended_[server] == 0) ended_[server] = SendStripe(server, offset, part) ? 0 : 1;
+      const bool goes_on = server > 0 || ended_[server] == 0;
+      return goes_on ? absl::OkStatus() : absl::CancelledError("the call has ended");
     });
     open_ = sent.ok();
     return open_;

@@ -288,9 +288,10 @@ std::string PlaceName(const ::testing::TestParamInfo<Place>& info) {
   return absl::StrCat(kNames[static_cast<int>(info.param.phase)], "Server", info.param.server);
 }
 
+// Where a failure ends the call to all servers.
 std::vector<Place> AllPlaces() {
-  std::vector<Place> places;
-  for (const Phase phase : {Phase::kSend, Phase::kFinish, Phase::kRead, Phase::kOffer}) {
+  std::vector<Place> places = {{Phase::kSend, 0}};
+  for (const Phase phase : {Phase::kFinish, Phase::kRead, Phase::kOffer}) {
     for (uint32_t server = 0; server < kServers; ++server) places.push_back({phase, server});
   }
   return places;
@@ -360,18 +361,35 @@ TEST_P(StripedFailureTest, CancelEndsEveryCall) {
   caller.join();
 }
 
-TEST_F(StripedConnectionTest, APushThatHasEndedIsSentNoMore) {
+TEST_F(StripedConnectionTest, APushThatTheSequencerHasEndedIsSentNoMore) {
   const uint32_t size = kServers * 3 * kChunkElements;
   ASSERT_THAT(Join(size, absl::ZeroDuration()), IsOk());
-  servers_[0].blocks = {Phase::kFinish};
-  servers_[1].fails = {Phase::kSend};
-  servers_[1].fault = absl::UnavailableError("it broke");
+  servers_[0].fails = {Phase::kSend};
+  servers_[0].fault = absl::UnavailableError("it broke");
   const auto push = StartPush();
   const SharedFloats gradient = Share(Values(size));
   EXPECT_FALSE(push->Send(0, gradient));
   EXPECT_FALSE(push->Send(0, gradient));
-  EXPECT_EQ(servers_[1].calls_of_send, 1);
-  EXPECT_THAT(push->Finish({}), HasCode(kUnavailable, "server 1 of 3 at host:1: it broke"));
+  EXPECT_EQ(servers_[0].calls_of_send, 1);
+  EXPECT_THAT(push->Finish({}), HasCode(kUnavailable, "it broke"));
+}
+
+TEST_F(StripedConnectionTest, AnErrorThatAnotherServerFindsEarlyIsJudgedByTheSequencer) {
+  const uint32_t size = kServers * 3 * kChunkElements;
+  ASSERT_THAT(Join(size), IsOk());
+  servers_[1].fails = {Phase::kSend};
+  servers_[1].fault = MakeError(Reason::kNotFinite, "element 7 is NaN");
+  servers_[0].outcome.disposition = Disposition::kSkipped;
+  const auto push = StartPush();
+  const SharedFloats gradient = Share(Values(size));
+  const uint64_t half = size / 2;
+  EXPECT_TRUE(push->Send(0, gradient.Part(0, half)));
+  EXPECT_TRUE(push->Send(half, gradient.Part(half, size - half)));
+  EXPECT_EQ(servers_[1].calls_of_send, 1);  // it is sent no more
+  EXPECT_EQ(servers_[0].received.size(), size / kServers);
+  const auto outcome = push->Finish({});
+  ASSERT_THAT(outcome, IsOk());
+  EXPECT_EQ(outcome->disposition, Disposition::kSkipped);
 }
 
 // ---- The sequencer's answer ----
