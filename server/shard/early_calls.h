@@ -32,7 +32,10 @@ class EarlyCalls {
   // many of its session do; UNKNOWN_SESSION if too many of unknown sessions do.
   absl::StatusOr<Id> Add(const Name& name, bool session_is_open) {
     if (ids_.count(name) > 0) return Refused(name, "is used by a call that waits");
-    if (of_session_[name.session] >= kMostOfSession) return Refused(name, "is one too many");
+    const auto others = of_session_.find(name.session);
+    if (others != of_session_.end() && others->second >= kMostOfSession) {
+      return Refused(name, "is one too many");
+    }
     if (!session_is_open && unknown_ >= kMostUnknown) return Unknown(name);
     last_ = Id(last_.value() + 1);
     calls_.emplace(last_, Call{name, !session_is_open, 0});
