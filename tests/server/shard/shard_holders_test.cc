@@ -104,7 +104,7 @@ class ShardHoldersTest : public ::testing::Test {
                       [this, value](absl::StatusOr<std::unique_ptr<PendingPush>> push) {
                         if (!push.ok()) return;
                         const absl::Status added = (*push)->Add(Part(value));
-                        holder_.EndPush(*std::move(push), added);
+                        holder_.EndPush(*std::move(push), added).IgnoreError();
                       });
   }
 

@@ -61,7 +61,7 @@ class ThreadedLink final : public HolderLink {
                       [this, value](absl::StatusOr<std::unique_ptr<PendingPush>> push) {
                         ASSERT_THAT(push.status(), IsOk());
                         const absl::Status added = (*push)->Add(ChunkOf(0, Values(kPart, value)));
-                        holder_.EndPush(*std::move(push), added);
+                        holder_.EndPush(*std::move(push), added).IgnoreError();
                       });
   }
 

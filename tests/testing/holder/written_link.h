@@ -23,6 +23,7 @@ inline std::string Words(const PullName& name) {
 inline std::string Words(const OpenModel& command) {
   return absl::StrCat("open ", command.layout->size());
 }
+inline std::string Words(const OpenSession& /*command*/) { return ""; }
 inline std::string Words(const AdmitPush& command) {
   return absl::StrCat("admit ", Words(command.name), command.measures_norm ? " and measure" : "");
 }
@@ -49,14 +50,16 @@ inline std::string Words(const EndJob& command) {
   return absl::StrCat("end job ", command.exit_code);
 }
 
-// Executes commands at once, and writes them down. Orders of a step are one line.
+// Executes commands at once, and writes them down. Orders of a step are one line. Sessions that are
+// opened are not written down.
 class WrittenLink final : public HolderLink {
  public:
   explicit WrittenLink(HolderFollower& holder) : holder_(holder) {}
 
   void Send(const HolderCommand& command) override {
     const std::string words = std::visit([](const auto& one) { return Words(one); }, command);
-    if (words != "order" || log_.empty() || log_.back() != "order") log_.push_back(words);
+    const bool repeats = words == "order" && !log_.empty() && log_.back() == "order";
+    if (!words.empty() && !repeats) log_.push_back(words);
     holder_.Execute(command);
   }
 
