@@ -1,7 +1,5 @@
 #include "server/closing_table.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -49,7 +47,7 @@ std::string Warnings(const std::vector<TrainingWarning>& warnings) {
 }  // namespace
 
 std::string ClosingTable(const ShardStatus& state, const Results& results,
-                         absl::Span<const float> parameters) {
+                         absl::optional<uint32_t> crc) {
   const PushCounters& counters = state.counters;
   Rows rows = {
       {"steps", absl::StrCat(state.step.value())},
@@ -65,9 +63,14 @@ std::string ClosingTable(const ShardStatus& state, const Results& results,
     rows.push_back({"  in progress", absl::StrCat(counters.in_progress)});
   rows.push_back({"mean staleness", absl::StrFormat("%.2f", state.staleness.mean())});
   rows.push_back({"received from workers", Megabytes(state.traffic.bytes_received)});
-  rows.push_back({"  received on the wire", Megabytes(state.traffic.wire_bytes_received)});
+  const bool knows_wire = state.servers == 1;
+  if (knows_wire) {
+    rows.push_back({"  received on the wire", Megabytes(state.traffic.wire_bytes_received)});
+  }
   rows.push_back({"sent to workers", Megabytes(state.traffic.bytes_sent)});
-  rows.push_back({"  sent on the wire", Megabytes(state.traffic.wire_bytes_sent)});
+  if (knows_wire) {
+    rows.push_back({"  sent on the wire", Megabytes(state.traffic.wire_bytes_sent)});
+  }
   rows.push_back(
       {"time per step", absl::StrFormat("%.4f s", absl::ToDoubleSeconds(state.MeanStepTime()))});
   rows.push_back({"longest wait for a step",
@@ -75,11 +78,7 @@ std::string ClosingTable(const ShardStatus& state, const Results& results,
   for (const auto& result : results) {
     rows.push_back({absl::Utf8SafeCEscape(result.first), absl::StrFormat("%.4f", result.second)});
   }
-  if (!parameters.empty()) {
-    const auto* const bytes = reinterpret_cast<const Bytef*>(parameters.data());
-    const uLong crc = crc32_z(0, bytes, parameters.size() * sizeof(float));
-    rows.push_back({"parameters' CRC-32", absl::StrFormat("%08x", crc)});
-  }
+  if (crc.has_value()) rows.push_back({"parameters' CRC-32", absl::StrFormat("%08x", *crc)});
   return absl::StrCat("Sluice job ", state.job_id, "\n", Render(rows), Warnings(state.warnings));
 }
 

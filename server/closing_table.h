@@ -3,20 +3,22 @@
 #ifndef SLUICE_SERVER_CLOSING_TABLE_H_
 #define SLUICE_SERVER_CLOSING_TABLE_H_
 
+#include <cstdint>
 #include <string>
 
-#include "absl/types/span.h"
+#include "absl/types/optional.h"
 #include "common/protocol/protocol_types.h"
 #include "server/state/shard_status.h"
 
 namespace sluice {
 
 // Steps, pushes by disposition, megabytes moved, seconds per step, the results that workers
-// reported, and the CRC-32 (zlib's) of the final parameters' bytes, if there are any. Two runs with
-// the same CRC-32 ended with the same bits. Then the warnings about training, one in a line.
-// Returns several lines, each with its line end.
+// reported, and the CRC-32 (zlib's) of the final parameters' bytes, if it is known. Two runs with
+// the same CRC-32 ended with the same bits. With several servers, the first one does not know what
+// all of them moved on the wire. Then the warnings about training, one in a line. Returns several
+// lines, each with its line end.
 std::string ClosingTable(const ShardStatus& state, const Results& results,
-                         absl::Span<const float> parameters);
+                         absl::optional<uint32_t> crc);
 
 }  // namespace sluice
 

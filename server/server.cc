@@ -236,12 +236,15 @@ int Server::Serve() {
   }
   if (shard.Describe().diverged) AwaitFarewell();
   const int outcome = lost.empty() ? Outcome(finished) : kHolderLost;
+  // Afterwards the other servers are gone; alone, this one may still make a step.
+  if (options_.servers > 1 && lost.empty()) crc_ = shard.Digest(options_.grace);
   EndHolders(outcome);
   // Nobody needs the socket's name any more, and a launcher may kill this process soon.
   directory_.reset();
   if (page_ != nullptr) page_->Show(Moment(shard.Describe(), /*going_down=*/true));
   incarnation_->Shutdown(DrainingError(), options_.grace);
   const absl::Status saved = SaveLast();
+  if (options_.servers == 1) crc_ = shard.Digest(options_.grace);
   if (page_ != nullptr) page_->End(Moment(shard.Describe(), /*going_down=*/true));
   event_files_->End([&] { return Moment(shard.Describe()); });
   const PushCounters counters = shard.Describe().counters;
@@ -380,10 +383,7 @@ std::string Server::HowToGoBack(const ShardStatus& state) {
 
 std::string Server::ClosingTable() const {
   if (incarnation_ == nullptr) return "";
-  const std::shared_ptr<const Snapshot> parameters = shard().snapshot();
-  return sluice::ClosingTable(
-      shard().Describe(), shard().results(),
-      parameters == nullptr ? absl::Span<const float>() : parameters->values.span());
+  return sluice::ClosingTable(shard().Describe(), shard().results(), crc_);
 }
 
 }  // namespace sluice

@@ -83,8 +83,9 @@ class Server {
   std::unique_ptr<ServerIncarnation> incarnation_;  // null only after an error of GoBack()
   std::unique_ptr<LivePage> page_;                  // or null
   std::unique_ptr<EventFiles> event_files_;
-  HttpListeners http_;  // reads the others, so it is destroyed first
-  int returns_ = 0;     // how often it has gone back
+  HttpListeners http_;            // reads the others, so it is destroyed first
+  absl::optional<uint32_t> crc_;  // of the parameters, at the end
+  int returns_ = 0;               // how often it has gone back
 };
 
 }  // namespace sluice

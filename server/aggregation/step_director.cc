@@ -1,5 +1,7 @@
 #include "server/aggregation/step_director.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -81,6 +83,21 @@ absl::optional<uint64_t> StepDirector::Make(const StepTerms& terms, CarryOrder c
   return bad_;
 }
 
+absl::optional<uint32_t> StepDirector::Digest(CarryOrder carry) const {
+  StepOrder order;
+  order.kind = StepOrder::Kind::kDigest;
+  const std::vector<StripeReport> reports = carry(order);
+  if (reports.empty()) return absl::nullopt;
+  uLong crc = 0;
+  for (uint64_t unit = 0; unit < stripes_.units(); ++unit) {
+    const uint64_t begin = unit * stripes_.unit();
+    const uint64_t size = std::min(stripes_.unit(), stripes_.size() - begin);
+    const uint32_t digest = reports[unit % stripes_.count()].digests[unit / stripes_.count()];
+    crc = crc32_combine(crc, digest, static_cast<z_off_t>(size * sizeof(float)));
+  }
+  return static_cast<uint32_t>(crc);
+}
+
 StepOrder StepDirector::Begin(const StepTerms& terms) {
   terms_ = terms;
   bad_.reset();
@@ -106,6 +123,7 @@ absl::optional<StepOrder> StepDirector::Next(const std::vector<StripeReport>& re
       ages_.NoteMade(terms_, count_);
       break;
     case StepOrder::Kind::kCopy:
+    case StepOrder::Kind::kDigest:  // is no order of a step
       break;
   }
   TakeSample(reports);

@@ -54,6 +54,10 @@ class StepDirector {
   // not be finite.
   absl::optional<uint64_t> Make(const StepTerms& terms, CarryOrder carry);
 
+  // Between two steps: zlib's CRC-32 of the bytes of all parameters. Absent if `carry` did not
+  // carry out its order.
+  absl::optional<uint32_t> Digest(CarryOrder carry) const;
+
   // The terms of that step, complete: a step that is made again with them has the same bits.
   const StepTerms& terms() const { return terms_; }
   const StepNorms& norms() const { return norms_; }

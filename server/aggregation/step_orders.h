@@ -8,7 +8,7 @@
 //   kScale        if the optimizer is LAMB
 //   kMake         unless a stripe reports a number that would not be finite
 // A step that would not be finite is abandoned with kCopy. A step without gradients has kCopy in
-// place of the last four.
+// place of the last four. kDigest is given between two steps.
 
 #ifndef SLUICE_SERVER_AGGREGATION_STEP_ORDERS_H_
 #define SLUICE_SERVER_AGGREGATION_STEP_ORDERS_H_
@@ -30,6 +30,7 @@ struct StepOrder {
     kScale,       // take the rates of LAMB's updates, and look whether the step would be finite
     kMake,        // write the next parameters, update the slots, and read the sample
     kCopy,        // copy the current parameters to the next, and read the sample
+    kDigest,      // compute the CRC-32 of each unit of the current parameters
   };
   Kind kind = Kind::kSample;
   OptimizerStep optimizer;       // kPrepare; each stripe counts the steps itself
@@ -42,7 +43,8 @@ struct StripeReport {
   std::vector<TrustSquares> updates;  // kPrepare: see TrustRatios::Measure()
   // kPrepare, kScale: the first element of the whole vector that would not be finite.
   absl::optional<uint64_t> bad;
-  std::vector<float> sample;  // kSample, kMake, kCopy: see ParameterSample::Read()
+  std::vector<float> sample;      // kSample, kMake, kCopy: see ParameterSample::Read()
+  std::vector<uint32_t> digests;  // kDigest: zlib's CRC-32 of the bytes of each unit
 };
 
 }  // namespace sluice

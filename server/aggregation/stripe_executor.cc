@@ -1,5 +1,7 @@
 #include "server/aggregation/stripe_executor.h"
 
+#include <zlib.h>
+
 #include "common/tensor/tensor_chunk.h"
 #include "common/tensor/vector_copy.h"
 #include "common/tensor/vector_math.h"
@@ -53,9 +55,26 @@ StripeReport StripeExecutor::Carry(const StepOrder& order, const StepVectors& ve
     case StepOrder::Kind::kCopy:
       CopyTo(AsPiece(vectors.current), vectors.next);
       break;
+    case StepOrder::Kind::kDigest:
+      report.digests = Digest(vectors.current);
+      return report;
   }
   report.sample = sample_.Read(stripe_, vectors.next);
   return report;
+}
+
+// No unit lies in two parts.
+std::vector<uint32_t> StripeExecutor::Digest(absl::Span<const float> current) const {
+  const uint64_t unit = stripes_.unit();
+  std::vector<uint32_t> digests((current.size() + unit - 1) / unit);
+  ForParts(parallel_, current.size(), [&](size_t, uint64_t part_begin, uint64_t part_end) {
+    ForEachUnit(unit, part_begin, part_end, [&](uint64_t begin, uint64_t end) {
+      const auto* const bytes = reinterpret_cast<const Bytef*>(current.data() + begin);
+      const uLong crc = crc32_z(0, bytes, (end - begin) * sizeof(float));
+      digests[begin / unit] = static_cast<uint32_t>(crc);
+    });
+  });
+  return digests;
 }
 
 // The norm is known only when the last gradient is in the sum.

@@ -73,6 +73,7 @@ class StripeExecutor {
   void set_optimizer_steps(uint64_t steps) { optimizer_.set_steps(steps); }
 
  private:
+  std::vector<uint32_t> Digest(absl::Span<const float> current) const;
   std::vector<double> MeasureSum();
   StripeReport Prepare(const StepOrder& order, const StepVectors& vectors);
   TrustRates OfStripe(const TrustRates& whole) const;

@@ -136,6 +136,7 @@ absl::Status CommandCheck::CheckPrepare(const StepOrder& order) const {
 absl::Status CommandCheck::Check(const StepOrder& order) {
   if (!has_parameters_) return Breaks("StepOrder", "before there are parameters");
   if (order.kind == Kind::kSample) return CheckHere(!latest_.has_value(), "SAMPLE", "PublishStep");
+  if (order.kind == Kind::kDigest) return CheckHere(!latest_.has_value(), "DIGEST", "PublishStep");
   const absl::optional<Kind> before = latest_;
   latest_ = order.kind;
   if (before == Kind::kMake || before == Kind::kCopy) return Breaks("StepOrder", "after MAKE");

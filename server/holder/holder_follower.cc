@@ -197,6 +197,12 @@ void HolderFollower::Do(const AddPush& command) {
 }
 
 void HolderFollower::Do(const StepOrder& order) {
+  if (order.kind == StepOrder::Kind::kDigest) {
+    arithmetic_->Run([this, order, current = latest()] {
+      report_(stripe_->Carry(order, {current->values.span(), {}, nullptr}));
+    });
+    return;
+  }
   if (step_.next == nullptr) {
     absl::MutexLock lock(&mu_);
     step_ = holder_.BeginStep();

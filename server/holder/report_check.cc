@@ -42,7 +42,7 @@ void ReportCheck::NoteModel(const OpenModel& command) {
   size_ = stripes.size();
   stripe_bytes_ = size * sizeof(float);
   scales_ = std::holds_alternative<LambOptions>(command.optimizer.options);
-  full_.squares = (size + stripes.unit() - 1) / stripes.unit();
+  full_.squares = full_.digests = (size + stripes.unit() - 1) / stripes.unit();
   full_.updates = UpdatesOf(stripes.LayoutOf(stripe_, *command.layout), stripes.unit());
   full_.sample = ParameterSample(*command.layout, stripes).SizeIn(stripe_);
 }
@@ -64,6 +64,7 @@ absl::Status ReportCheck::Check(const StripeReport& report) {
   absl::Status fits = CheckSize("squares", report.squares.size(), sizes.squares);
   if (fits.ok()) fits = CheckSize("updates", report.updates.size(), sizes.updates);
   if (fits.ok()) fits = CheckSize("samples", report.sample.size(), sizes.sample);
+  if (fits.ok()) fits = CheckSize("digests", report.digests.size(), sizes.digests);
   if (!fits.ok() || report.bad.value_or(0) < size_) return fits;
   return BadReport(absl::StrCat("the bad element ", *report.bad, " of a vector of ", size_));
 }
@@ -78,6 +79,9 @@ ReportCheck::Sizes ReportCheck::SizesOf(StepOrder::Kind kind) const {
       sizes.updates = scales_ ? full_.updates : 0;
       break;
     case StepOrder::Kind::kScale:
+      break;
+    case StepOrder::Kind::kDigest:
+      sizes.digests = full_.digests;
       break;
     default:
       sizes.sample = full_.sample;

@@ -32,6 +32,7 @@ class ReportCheck {
     size_t squares = 0;
     size_t updates = 0;
     size_t sample = 0;
+    size_t digests = 0;
   };
 
   void NoteModel(const OpenModel& command);

@@ -101,7 +101,11 @@ PushId HeldStripe::BeginPush(const absl::StatusOr<PushHeader>& header, PushStart
     if (!push.ok()) return start(push.status());
     start(PushStart{*std::move(push), {}});
   };
-  return Await(*header, begin, std::move(cancel));
+  // A header may wait long, and the rest of it is for the first server.
+  PushHeader name = *header;
+  name.attachments = nullptr;
+  name.encodings.reset();
+  return Await(name, begin, std::move(cancel));
 }
 
 PushId HeldStripe::Await(const PushHeader& header, HolderFollower::StreamCallback start,
@@ -155,12 +159,13 @@ PushId HeldStripe::FinishPush(std::unique_ptr<PendingPush> push, PushCallback do
   outcome.disposition = Disposition::kPartTaken;
   outcome.step = push->header().step;
   outcome.incarnation = push->header().incarnation;
-  const absl::Status taken = End(std::move(push), absl::OkStatus());
-  if (taken.ok()) {
-    done(outcome);
-  } else {
-    done(taken);
-  }
+  const bool large = push->layout()->size() > kPartElements;
+  const auto ends = std::make_shared<std::unique_ptr<PendingPush>>(std::move(push));
+  const auto end = [this, ends, outcome, done = std::move(done)] {
+    const absl::Status taken = End(std::move(*ends), absl::OkStatus());
+    done(taken.ok() ? absl::StatusOr<PushOutcome>(outcome) : taken);
+  };
+  large ? executors_.arrivals->Run(end) : end();  // it may measure the norm
   return PushId();
 }
 

@@ -133,6 +133,10 @@ class Shard final : public ParameterStore {
   PullId Pull(const PullRequest& request, PullCallback done) override;
   bool CancelPull(PullId id) override;
   std::shared_ptr<const Snapshot> Newest(uint64_t end) const override;
+  // zlib's CRC-32 of the bytes of all parameters, on all servers; absent if there are none. Call it
+  // when the job ends: if another server does not answer within `longest`, it is absent, and no
+  // step is made any more.
+  absl::optional<uint32_t> Digest(absl::Duration longest);
 
   absl::StatusOr<Step> SetConsistency(const Consistency& consistency);  // returns the first step
   absl::StatusOr<Step> SetLearningRate(double learning_rate);           // that has the setting
@@ -204,7 +208,8 @@ class Shard final : public ParameterStore {
   SnapshotPair MakeStep(const Work& work, uint64_t* checksum) ABSL_LOCKS_EXCLUDED(mu_);
   absl::optional<uint64_t> MakeOn(const StepVectors& vectors, const StepTerms& terms)
       ABSL_LOCKS_EXCLUDED(mu_);
-  std::vector<StripeReport> CarryOnAll(const StepOrder& order, const StepVectors& vectors)
+  std::vector<StripeReport> CarryOnAll(const StepOrder& order, const StepVectors& vectors,
+                                       absl::Duration longest = absl::InfiniteDuration())
       ABSL_LOCKS_EXCLUDED(mu_);
   void LeaveOut(uint64_t bad, Step step) ABSL_LOCKS_EXCLUDED(mu_);
   void AppendToJournal(const NextAction& action, uint64_t checksum) ABSL_LOCKS_EXCLUDED(mu_);

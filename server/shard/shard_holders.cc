@@ -41,6 +41,23 @@ void Shard::StopWaiting(const absl::Status& why) {
   Advance();
 }
 
+absl::optional<uint32_t> Shard::Digest(absl::Duration longest) {
+  std::shared_ptr<const Snapshot> current;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !advancing_; };
+    if (!mu_.AwaitWithTimeout(absl::Condition(&idle), longest)) return absl::nullopt;
+    current = holder_.latest();
+    if (current == nullptr) return absl::nullopt;
+    advancing_ = true;
+  }
+  const auto digest = director_->Digest([&](const StepOrder& order) {
+    return CarryOnAll(order, {current->values.span(), {}, nullptr}, longest);
+  });
+  DoAll(DecideNext());
+  return digest;
+}
+
 void Shard::EndHolders(int exit_code) {
   absl::MutexLock lock(&mu_);
   others_.End(exit_code);

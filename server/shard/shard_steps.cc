@@ -173,7 +173,9 @@ absl::optional<uint64_t> Shard::MakeOn(const StepVectors& vectors, const StepTer
   return director_->Make(terms, [&](const StepOrder& order) { return CarryOnAll(order, vectors); });
 }
 
-std::vector<StripeReport> Shard::CarryOnAll(const StepOrder& order, const StepVectors& vectors) {
+// Waits for the other servers, at most so long.
+std::vector<StripeReport> Shard::CarryOnAll(const StepOrder& order, const StepVectors& vectors,
+                                            absl::Duration longest) {
   if (!leads()) return {stripe_->Carry(order, vectors)};
   {
     absl::MutexLock lock(&mu_);
@@ -189,8 +191,10 @@ std::vector<StripeReport> Shard::CarryOnAll(const StepOrder& order, const StepVe
     return others_.MayGoOn();
   };
   if (pump_ != nullptr) pump_(may_go_on);
-  absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(&others_, &HolderGroup::MayGoOn));
+  CompletingLock lock(&mu_);
+  if (!mu_.AwaitWithTimeout(absl::Condition(&others_, &HolderGroup::MayGoOn), longest)) {
+    others_.Stop(absl::UnavailableError("another server does not answer"), lock.completions());
+  }
   return others_.TakeCarried();
 }
 

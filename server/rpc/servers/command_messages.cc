@@ -85,6 +85,8 @@ v1::StepOrder::Kind KindToProto(Kind kind) {
       return v1::StepOrder::SCALE;
     case Kind::kMake:
       return v1::StepOrder::MAKE;
+    case Kind::kDigest:
+      return v1::StepOrder::DIGEST;
     case Kind::kCopy:
       break;
   }
@@ -204,6 +206,8 @@ absl::StatusOr<Kind> KindFromProto(v1::StepOrder::Kind kind) {
       return Kind::kMake;
     case v1::StepOrder::COPY:
       return Kind::kCopy;
+    case v1::StepOrder::DIGEST:
+      return Kind::kDigest;
     default:
       return BadField("kind", absl::StrCat(static_cast<int>(kind)), "a known kind of order");
   }

@@ -46,6 +46,10 @@ absl::Status GrpcHolderLink::CheckProcess(const v1::HolderHello& hello) {
                                   "; start each server of the job with an index of its own"));
   }
   if (end_.sent() == 0) return absl::OkStatus();
+  if (clock_.Now() - state_.since < kMayReturn) {
+    return absl::UnavailableError(
+        absl::StrCat(Name(), " has another process, whose connection broke, and which may return"));
+  }
   const std::string why = absl::StrCat(
       Name(), " was started again, and its part of the parameters is lost; the job cannot go on");
   Lose(why);

@@ -42,6 +42,9 @@ class FollowCall : public MessageWriter<v1::SequencerMessage> {
 class GrpcHolderLink final : public HolderLink {
  public:
   static constexpr size_t kMostKept = size_t{1} << 20;  // commands that are not acknowledged
+  // So long after its connection broke, no other process can take a holder's place: that would end
+  // the job.
+  static constexpr absl::Duration kMayReturn = absl::Seconds(10);
 
   struct Place {
     uint32_t index = 1;

@@ -33,6 +33,7 @@ void Put(const StripeReport& report, v1::HolderMessage* message) {
   }
   if (report.bad.has_value()) carried.set_bad(*report.bad);
   carried.mutable_sample()->Add(report.sample.begin(), report.sample.end());
+  carried.mutable_digests()->Add(report.digests.begin(), report.digests.end());
 }
 
 void Put(const DurableReport& report, v1::HolderMessage* message) {
@@ -82,6 +83,7 @@ Report Read(const v1::HolderCarried& message) {
   }
   if (message.has_bad()) report.bad = message.bad();
   report.sample.assign(message.sample().begin(), message.sample().end());
+  report.digests.assign(message.digests().begin(), message.digests().end());
   return report;
 }
 

@@ -1,5 +1,7 @@
 // What a shard tells the holder on another server, and what it does with its reports.
 
+#include <zlib.h>
+
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -7,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/error.h"
 #include "gmock/gmock.h"
@@ -25,6 +28,7 @@ namespace sluice {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 auto HasReason(Reason reason) { return IsError(reason, ::testing::_); }
@@ -550,6 +554,26 @@ TEST_F(ShardHoldersTest, HasNoCheckpoints) {
   EXPECT_TRUE(absl::IsUnimplemented(taken));
   EXPECT_TRUE(absl::IsUnimplemented(shard_->Restore({})));
   EXPECT_THAT(link_.Take(), IsEmpty());
+}
+
+TEST_F(ShardHoldersTest, RefusesInconsistentReads) {
+  StartTraining(Sync(1));
+  Consistency rules;
+  rules.mode = ConsistencyMode::kAsync;
+  rules.inconsistent_reads = true;
+  EXPECT_THAT(shard_->SetConsistency(rules),
+              IsError(Reason::kBadArgument, HasSubstr("inconsistent_reads")));
+}
+
+TEST_F(ShardHoldersTest, TheDigestIsTheCrc32OfTheParametersOnAllServers) {
+  StartTraining(Sync(1));
+  const auto push = PushOf(1, 2);
+  Push(push, 2);
+  ASSERT_THAT(told_.answer.status(), IsOk());
+  std::vector<float> parameters(2 * kPart, -2);
+  const auto* const bytes = reinterpret_cast<const Bytef*>(parameters.data());
+  EXPECT_EQ(shard_->Digest(absl::InfiniteDuration()),
+            crc32(0, bytes, static_cast<uInt>(parameters.size() * sizeof(float))));
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/base/version.h"
 #include "common/wire/status.h"
@@ -16,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "server/rpc/servers/holder_links.h"
 #include "sluice/v1/sequencer.grpc.pb.h"
+#include "tests/testing/fake_clock.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
 
@@ -143,7 +143,8 @@ class FollowTest : public ::testing::Test {
   absl::Mutex mu_;
   std::vector<std::pair<uint32_t, HolderReport>> heard_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> lost_ ABSL_GUARDED_BY(mu_);
-  HolderLinks links_{{"job", 3, Incarnation(4), ProcessNonce(kSequencer)}, RealClock()};
+  FakeClock clock_;
+  HolderLinks links_{{"job", 3, Incarnation(4), ProcessNonce(kSequencer)}, clock_};
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::Sequencer::Stub> stub_;
@@ -277,6 +278,10 @@ TEST_F(FollowTest, AHolderThatCameBackEmptyIsLost) {
   hello.mutable_hello()->set_process_nonce(kHolder + 1);
   absl::Status refused = Refused(hello);
   while (ReasonOf(refused) == Reason::kBadArgument) refused = Refused(hello);  // its end comes late
+  EXPECT_THAT(refused, HasCode(absl::StatusCode::kUnavailable, HasSubstr("which may return")));
+  EXPECT_THAT(lost(), IsEmpty());
+  clock_.Advance(GrpcHolderLink::kMayReturn);
+  refused = Refused(hello);
   EXPECT_THAT(refused, IsError(Reason::kNotInitialized, HasSubstr("server 1 of 3 was started")));
   EXPECT_THAT(lost(), ElementsAre(HasSubstr("server 1 of 3 was started again")));
 }

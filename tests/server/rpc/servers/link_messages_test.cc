@@ -94,7 +94,7 @@ TEST(CommandMessagesTest, NameTheFieldThatIsForged) {
 TEST(ReportMessagesTest, ComeBackAsTheyWere) {
   HaveReport have = {PushId(6), MakeError(Reason::kNotFinite, "NaN at 3"), absl::nullopt, 12};
   HaveReport whole = {PushId(6), absl::OkStatus(), 2.5, 12};
-  StripeReport carried = {{1, 2}, {{3, 4}, {5, 6}}, 7, {0.5f}};
+  StripeReport carried = {{1, 2}, {{3, 4}, {5, 6}}, 7, {0.5f}, {9, 10}};
   for (const HolderReport& report :
        std::vector<HolderReport>{have, whole, carried, DurableReport{Step(8)}}) {
     const v1::HolderMessage message = ToProto(report);
@@ -104,6 +104,8 @@ TEST(ReportMessagesTest, ComeBackAsTheyWere) {
   }
   const auto back = FromProto(ToProto(HolderReport(have)));
   EXPECT_THAT(std::get<HaveReport>(*back).refused, IsError(Reason::kNotFinite, "NaN at 3"));
+  const auto digested = FromProto(ToProto(HolderReport(carried)));
+  EXPECT_EQ(std::get<StripeReport>(*digested).digests, carried.digests);
 }
 
 TEST(ReportMessagesTest, NameTheFieldThatIsForged) {
