@@ -49,11 +49,7 @@ class OrderedSender {
 class OrderedReceiver {
  public:
   // Whether this message is the next one, which the caller now takes.
-  bool Take(uint64_t number) {
-    if (number != taken_ + 1) return false;
-    taken_ = number;
-    return true;
-  }
+  bool Take(uint64_t number);
 
   // To be acknowledged: all messages up to this one are taken.
   uint64_t taken() const { return taken_; }

@@ -57,7 +57,7 @@ class GoodWorker {
 
   void TakeAnswer() {
     const SimulatedPush& push = world_.push(*push_);
-    if (push.pending != nullptr) chaos_.Complete(*push_);
+    if (push.arriving) chaos_.Complete(*push_);
     if (!world_.ok() || !push.told.has_value()) return;
     // What it pushed before may stand in its way: it waits for its turn.
     answered_ = push.told->answered;
@@ -83,7 +83,7 @@ void FinishArriving(Chaos& chaos, World& world) {
     if (!world.ok()) return;
     if (world.push(number).cancels > 0) {
       world.AbandonPush(number, Abandoned::kAborted);
-    } else if (world.push(number).pending != nullptr) {
+    } else if (world.push(number).arriving) {
       chaos.Complete(number);
     }
   }

@@ -43,6 +43,7 @@ bool Chaos::Join(SimulatedProcess& process) {
 void Chaos::Launch() {
   for (uint32_t i = 0; i < scenario_.options.expected_workers; ++i) Join(NewProcess(i));
   const SimulatedProcess& last = *processes_.back();
+  if (scenario_.servers > 1) return OfferOften();
   if (IsAlive(last)) world_.Initialize(last.welcomes.back().session, DrawGradient());
 }
 
@@ -93,8 +94,17 @@ Values Chaos::DrawGradient() {
     element = static_cast<float>(dice_.Between(0, 16)) - 8;
     if (scenario_.order_matters) element = dice_.Of({kBig, -kBig, 1.0f, 3.0f, -1.0f, 5.0f});
   }
-  if (scenario_.options.guards.max_push_norm.has_value() && dice_.Percent(4)) gradient[0] = 4096;
+  if (scenario_.options.guards.max_push_norm.has_value() && dice_.Percent(4)) Enlarge(&gradient);
   return gradient;
+}
+
+// The norm is too large, though that of each stripe may not be.
+void Chaos::Enlarge(Values* gradient) {
+  if (scenario_.servers == 1) {
+    (*gradient)[0] = 4096;
+    return;
+  }
+  for (int i = 0; i < 3; ++i) (*gradient)[dice_.Below(gradient->size() / 2)] = 768;
 }
 
 uint64_t Chaos::DrawStep() {
@@ -171,20 +181,34 @@ void Chaos::NextChunk(uint64_t number) {
 
 void Chaos::Complete(uint64_t number) {
   const SimulatedPush& push = world_.push(number);
-  while (world_.ok() && push.pending != nullptr && push.arrived < push.gradient.size()) {
+  if (push.passed && push.arriving) return world_.AbandonPush(number, Abandoned::kAborted);
+  while (world_.ok() && push.arriving && push.arrived < push.gradient.size()) {
     NextChunk(number);
   }
-  if (world_.ok() && push.pending != nullptr) world_.FinishPush(number);
+  if (world_.ok() && push.arriving) world_.FinishPush(number);
 }
 
 void Chaos::Continue() {
   const absl::optional<uint64_t> number = SomeArriving();
   if (!number.has_value()) return PushSomething();
   const SimulatedPush& push = world_.push(*number);
+  if (push.passed) return Complete(*number);
   if (dice_.Percent(8)) return SpoilChunk(*number);
+  if (scenario_.servers > 1 && dice_.Percent(30)) return FinishSome(*number);
   if (dice_.Percent(50)) return Complete(*number);
   if (push.arrived < push.gradient.size() && dice_.Percent(90)) return NextChunk(*number);
   world_.FinishPush(*number);
+}
+
+// The streams to some of the servers end, mostly when all is sent.
+void Chaos::FinishSome(uint64_t number) {
+  const SimulatedPush& push = world_.push(number);
+  const bool all = dice_.Percent(80);
+  while (all && world_.ok() && push.arriving && push.arrived < push.gradient.size()) {
+    NextChunk(number);
+  }
+  if (world_.ok() && push.arriving)
+    world_.FinishPush(number, dice_.Below(uint64_t{1} << scenario_.servers));
 }
 
 void Chaos::SpoilChunk(uint64_t number) {
@@ -192,6 +216,11 @@ void Chaos::SpoilChunk(uint64_t number) {
   const uint64_t missing = push.gradient.size() - push.arrived;
   if (missing > 0 && dice_.Percent(70)) {
     Values chunk(missing, std::numeric_limits<float>::quiet_NaN());
+    if (scenario_.servers > 1) {  // in one stripe only
+      const float not_finite = chunk[0];
+      chunk.assign(push.gradient.begin(), push.gradient.begin() + missing);
+      chunk[dice_.Below(missing)] = not_finite;
+    }
     return world_.AddChunk(number, 0, chunk);
   }
   const bool overlaps = push.arrived > 0 && dice_.Percent(50);

@@ -50,6 +50,9 @@ class Chaos {
   void PushSomething();
   void Repeat();
   void Continue();
+  void OfferOften();
+  void Enlarge(Values* gradient);
+  void FinishSome(uint64_t push);
   void SpoilChunk(uint64_t push);
   void Abandon();
   void Pull();

@@ -47,6 +47,7 @@ void Chaos::Operate() {
 // The server dies. Most of its workers notice at once and come back, also some that others have
 // replaced.
 void Chaos::Recover() {
+  if (scenario_.servers > 1) return;  // such jobs have no checkpoints
   if (!world_.oracle().initialized() || world_.oracle().draining()) return;
   if (!world_.has_checkpoint() || dice_.Percent(40)) return world_.TakeCheckpoint();
   world_.Restart();
@@ -58,6 +59,20 @@ void Chaos::Recover() {
   for (SimulatedProcess* const process : back) {
     if (world_.ok()) Join(*process);
   }
+}
+
+// Several servers: an offer may fail, and one worker may be faster than another.
+void Chaos::OfferOften() {
+  const std::vector<SimulatedProcess*> alive = Alive();
+  if (alive.empty()) return;
+  const SessionId one = alive.front()->welcomes.back().session;
+  const SessionId other = alive.back()->welcomes.back().session;
+  for (uint64_t i = dice_.Below(3); i > 0 && world_.ok(); --i) {
+    world_.InitializeInVain(dice_.Of({one, other}), DrawGradient());
+  }
+  if (!world_.ok()) return;
+  if (one != other && dice_.Percent(50)) return world_.InitializeTwice(one, other, DrawGradient());
+  world_.Initialize(other, DrawGradient());
 }
 
 void Chaos::JoinInACrowd() {

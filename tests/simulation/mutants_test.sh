@@ -5,6 +5,7 @@ set -euo pipefail
 
 readonly SEEDS=1000
 readonly VIOLATION=1
+readonly ABORTED=134  # by SIGABRT, after a CHECK that failed
 
 CASES='' FAILURES=0
 
@@ -26,11 +27,14 @@ check_unmutated() {
 }
 
 check_mutant() {
-  local name=$1 code=0 seed rule problem=''
-  SLUICE_MUTANT=$name "$MUTATED" --jobs=1 --seeds="$SEEDS" >"$OUTPUT" 2>/dev/null || code=$?
+  local name=$1 code=0 seed rule check problem=''
+  SLUICE_MUTANT=$name "$MUTATED" --jobs=1 --seeds="$SEEDS" >"$OUTPUT" 2>"$ERRORS" || code=$?
   seed=$(sed -nE 's/.*broken\. seed ([0-9]+):.*/\1/p' "$OUTPUT")
   rule=$(sed -n '/^Violation at/,/^Replay/p' "$OUTPUT" | sed -n '2s/^ *//p')
-  if ((code != VIOLATION)); then
+  check=$(sed -nE 's/.*(Check failed: |RAW: )(.*)/\1\2/p' "$ERRORS" | sed -n 1p)
+  if ((code == ABORTED)) && [[ -n $check ]]; then
+    seed='-' rule=$check
+  elif ((code != VIOLATION)); then
     problem="not found in $SEEDS seeds"
     seed='-' rule="$problem (exit code $code)"
   fi
@@ -42,8 +46,8 @@ main() {
   local mutant
   readonly MUTATED=$1
   shift
-  OUTPUT=$(mktemp)
-  trap 'rm -f "$OUTPUT"' EXIT
+  OUTPUT=$(mktemp) ERRORS=$(mktemp)
+  trap 'rm -f "$OUTPUT" "$ERRORS"' EXIT
   check_unmutated
   printf '%-30s  %5s  %s\n' mutant seed violation
   for mutant in "$@"; do check_mutant "$mutant"; done

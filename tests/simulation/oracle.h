@@ -103,6 +103,8 @@ class Oracle {
                         Reason fault);
   void NoteChunk(uint64_t number) { pushes_.at(number).heard = true; }
   PushVerdict FinishPush(uint64_t number, Reason fault);
+  // The shard has only these elements of a push, whose session has ended; others are 0.
+  void KeepOnly(uint64_t number, const Values& elements) { pushes_.at(number).gradient = elements; }
   void AbandonPush(uint64_t number, Fate fate) { EndPush(pushes_.at(number), fate); }
   // The stream of a push ends. Returns whether it waited at the in-flight limit.
   bool CancelPush(uint64_t number);

@@ -10,8 +10,20 @@ namespace {
 
 constexpr uint32_t kSmallestRoom = 3;
 constexpr double kNormGuard = 1000;
+constexpr uint64_t kUnit = 64;  // of small vectors; see Stripes
 
-Layout DrawLayout(Dice& dice) {
+// Each server has one to three units, and the last unit is not whole. The second tensor begins
+// within a unit.
+Layout DrawStripedLayout(Dice& dice, uint32_t servers) {
+  const uint64_t units = dice.Between(servers, 2 * servers);
+  const auto size = static_cast<uint32_t>(units * kUnit + dice.Between(1, kUnit - 1));
+  const auto second = static_cast<uint32_t>(dice.Between(1, kUnit + kUnit / 2));
+  const RangeKind kind = dice.Percent(40) ? RangeKind::kStatistic : RangeKind::kParameter;
+  return LayoutOf({{"w", size - second}, {"b", second, kind}});
+}
+
+Layout DrawLayout(Dice& dice, uint32_t servers) {
+  if (servers > 1) return DrawStripedLayout(dice, servers);
   const auto parameters = static_cast<uint32_t>(dice.Between(1, 3));
   if (dice.Percent(40)) return LayoutOf({{"w", parameters}, {"mean", 1, RangeKind::kStatistic}});
   return LayoutOf({{"w", parameters}, {"b", 1}});
@@ -51,18 +63,19 @@ Consistency DrawConsistency(Dice& dice, const Scenario& scenario) {
   c.reduction = dice.Of({Reduction::kMean, Reduction::kWeightedMean, Reduction::kSum});
   if (c.mode == Mode::kSync && dice.Percent(50)) c.order = ReductionOrder::kRank;
   if (!once) c.discount_stale = dice.Percent(33);
-  if (c.mode == Mode::kAsync) c.inconsistent_reads = dice.Percent(25);
+  if (c.mode == Mode::kAsync && scenario.servers == 1) c.inconsistent_reads = dice.Percent(25);
   if (dice.Percent(50)) c.max_step_wait = absl::Seconds(dice.Of({1, 5, 10, 25}));
   c.on_max_step_wait =
       dice.Of({StepWaitAction::kWait, StepWaitAction::kProceed, StepWaitAction::kEvict});
   return c;
 }
 
-Scenario DrawScenario(Dice& dice) {
+Scenario DrawScenario(Dice& dice, uint32_t servers) {
   Scenario scenario;
+  scenario.servers = servers;
   scenario.workers = static_cast<uint32_t>(dice.Between(1, 6));
   scenario.events = static_cast<uint32_t>(dice.Between(60, 240));
-  scenario.layout = DrawLayout(dice);
+  scenario.layout = DrawLayout(dice, servers);
   scenario.order_matters = dice.Percent(50);
   scenario.own_indices = dice.Percent(50);
   scenario.optimizer.learning_rate = dice.Of({1.0, 0.5, 0.25});
@@ -107,7 +120,8 @@ std::string Words(const Scenario& scenario) {
   absl::StrAppend(&words, options.guards.skip_not_finite ? ", skips NaN" : ", refuses NaN");
   if (options.guards.max_push_norm.has_value()) absl::StrAppend(&words, ", guards the norm");
   if (scenario.stops) absl::StrAppend(&words, ", tick ", absl::FormatDuration(options.tick));
-  return absl::StrCat(words, "; ", scenario.layout.size(), " elements");
+  absl::StrAppend(&words, "; ", scenario.layout.size(), " elements");
+  return scenario.servers == 1 ? words : absl::StrCat(words, " on ", scenario.servers, " servers");
 }
 
 }  // namespace sluice

@@ -15,6 +15,11 @@ namespace {
 
 constexpr size_t kEventsShown = 30;
 
+// A job of several servers takes about three times as long as a job of one.
+uint32_t DrawServers(Dice& dice) {
+  return dice.Percent(85) ? 1 : static_cast<uint32_t>(dice.Between(2, 5));
+}
+
 void AbandonAll(World& world) {
   while (world.ok() && !world.Arriving().empty()) {
     world.AbandonPush(world.Arriving().front(), Abandoned::kAborted);
@@ -35,10 +40,13 @@ void End(Dice& dice, Chaos& chaos, World& world) {
 
 }  // namespace
 
-Story Simulate(uint64_t seed, bool tell) {
+Story Simulate(uint64_t seed, bool tell, uint32_t servers) {
   Story story;
   Dice dice(seed);
-  const Scenario scenario = DrawScenario(dice);
+  Dice other_dice(~seed);
+  const uint32_t drawn = DrawServers(other_dice);
+  Scenario scenario = DrawScenario(dice, servers == kAnyServers ? drawn : servers);
+  scenario.link_seed = static_cast<uint32_t>(other_dice.Next());
   if (tell) story.events.push_back(absl::StrCat("seed ", seed, ": ", Words(scenario)));
   World world(scenario, tell ? &story.events : nullptr);
   Chaos chaos(scenario, dice, world);
@@ -52,13 +60,14 @@ Story Simulate(uint64_t seed, bool tell) {
   return story;
 }
 
-std::string Report(uint64_t seed) {
-  const Story story = Simulate(seed, true);
+std::string Report(uint64_t seed, uint32_t servers) {
+  const Story story = Simulate(seed, true, servers);
   const size_t shown = std::min(story.events.size() - 1, kEventsShown);
   return absl::StrCat("The contract is broken. ", story.events.front(), "\n",
                       absl::StrJoin(story.events.end() - shown, story.events.end(), "\n"),
                       "\nViolation at ", story.violation,
-                      "\nReplay: bazel run //tests/simulation -- --seed=", seed, "\n");
+                      "\nReplay: bazel run //tests/simulation -- --seed=", seed,
+                      servers == kAnyServers ? "" : absl::StrCat(" --servers=", servers), "\n");
 }
 
 }  // namespace sluice

@@ -15,12 +15,16 @@ struct Story {
   std::vector<std::string> events;  // a line for each event, if `tell`
 };
 
-// Plays `seed`. The same seed gives the same story. With `tell`, the story has its events.
-Story Simulate(uint64_t seed, bool tell);
+// As many as the seed says; 1 to 5.
+constexpr uint32_t kAnyServers = 0;
+
+// Plays `seed`, with so many servers. The same seed gives the same story. With `tell`, the story
+// has its events.
+Story Simulate(uint64_t seed, bool tell, uint32_t servers = kAnyServers);
 
 // Plays `seed` again, and returns a text for people about its violation: the seed, the latest
 // events, what was expected, and how to play it again.
-std::string Report(uint64_t seed);
+std::string Report(uint64_t seed, uint32_t servers = kAnyServers);
 
 }  // namespace sluice
 

@@ -20,8 +20,8 @@ namespace {
 
 constexpr uint64_t kSeedsPerPart = 16;
 
-int Replay(uint64_t seed) {
-  const Story story = Simulate(seed, true);
+int Replay(uint64_t seed, uint32_t servers) {
+  const Story story = Simulate(seed, true, servers);
   std::cout << absl::StrJoin(story.events, "\n") << "\n";
   if (story.violation.empty()) {
     std::cout << "The contract held.\n";
@@ -33,7 +33,7 @@ int Replay(uint64_t seed) {
 
 // Plays `seeds` from `first` on, with `jobs` threads. Returns the lowest seed that breaks the
 // contract, or the end of the range.
-uint64_t FirstBroken(uint64_t first, uint64_t seeds, uint32_t jobs) {
+uint64_t FirstBroken(uint64_t first, uint64_t seeds, uint32_t jobs, uint32_t servers) {
   absl::Mutex mu;
   uint64_t broken = first + seeds;
   // Parts begin in order, so those below the lowest broken seed are played to their ends.
@@ -43,7 +43,7 @@ uint64_t FirstBroken(uint64_t first, uint64_t seeds, uint32_t jobs) {
         absl::MutexLock lock(&mu);
         if (first + i >= broken) return;
       }
-      if (Simulate(first + i, false).violation.empty()) continue;
+      if (Simulate(first + i, false, servers).violation.empty()) continue;
       absl::MutexLock lock(&mu);
       broken = std::min(broken, first + i);
     }
@@ -51,10 +51,10 @@ uint64_t FirstBroken(uint64_t first, uint64_t seeds, uint32_t jobs) {
   return broken;
 }
 
-int PlayAll(uint64_t first, uint64_t seeds, uint32_t jobs) {
-  const uint64_t broken = FirstBroken(first, seeds, jobs);
+int PlayAll(uint64_t first, uint64_t seeds, uint32_t jobs, uint32_t servers) {
+  const uint64_t broken = FirstBroken(first, seeds, jobs, servers);
   if (broken < first + seeds) {
-    std::cout << Report(broken);
+    std::cout << Report(broken, servers);
     return 1;
   }
   std::cout << "The contract held over " << seeds << " seeds from " << first << " on.\n";
@@ -62,8 +62,9 @@ int PlayAll(uint64_t first, uint64_t seeds, uint32_t jobs) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Plays seeded stories of workers against one shard, and checks its contract.",
-               "simulation");
+  CLI::App app(
+      "Plays seeded stories of workers against the servers of a job, and checks its contract.",
+      "simulation");
   uint64_t seeds = 10000;
   uint64_t first = 1;
   uint64_t replayed = 0;
@@ -73,6 +74,10 @@ int Main(int argc, char** argv) {
   app.add_option("--jobs", jobs, "how many threads play, each its own seeds")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
+  uint32_t servers = kAnyServers;
+  app.add_option("--servers", servers, "of each job; 0: as the seed says")
+      ->check(CLI::Range(0, 5))
+      ->capture_default_str();
   const CLI::Option* const replay =
       app.add_option("--seed", replayed, "play this one alone, and print every event");
   const absl::optional<int> exit_code = ExitCodeOfUsage(app, argc, argv);
@@ -81,7 +86,7 @@ int Main(int argc, char** argv) {
   // Each shard's locks are taken by one thread, always in the same few orders: simulation_test lets
   // Abseil look for cycles.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  return replay->count() > 0 ? Replay(replayed) : PlayAll(first, seeds, jobs);
+  return replay->count() > 0 ? Replay(replayed, servers) : PlayAll(first, seeds, jobs, servers);
 }
 
 }  // namespace

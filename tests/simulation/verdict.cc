@@ -1,6 +1,7 @@
 #include "tests/simulation/verdict.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace sluice {
 
@@ -36,6 +37,12 @@ bool operator==(const PullVerdict& a, const PullVerdict& b) {
 std::string Words(const PullVerdict& verdict) {
   if (verdict.reason != Reason::kNone) return std::string(ReasonName(verdict.reason));
   return absl::StrCat("the parameters of step ", verdict.step);
+}
+
+std::string Words(absl::Span<const float> values) {
+  std::string words;
+  for (const float value : values) absl::StrAppendFormat(&words, "%.9g ", value);
+  return words;
 }
 
 }  // namespace sluice

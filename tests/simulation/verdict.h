@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/types/span.h"
 #include "common/base/error.h"
 #include "common/protocol/protocol_types.h"
 
@@ -37,6 +38,7 @@ struct PullVerdict {
 
 bool operator==(const PullVerdict& a, const PullVerdict& b);
 std::string Words(const PullVerdict& verdict);
+std::string Words(absl::Span<const float> values);
 
 }  // namespace sluice
 

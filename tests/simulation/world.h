@@ -1,5 +1,9 @@
-// One shard and its oracle. Each method is one event: the world reports it to both and then checks
-// every rule of the contract (server/README.md).
+// One shard, with the other servers that it leads, and its oracle. Each method is one event: the
+// world reports it to both and then checks every rule of the contract (server/README.md).
+//
+// With several servers, a call of a worker is one call to each. They come in any order, and with
+// them the messages between the servers, until nothing is under way. The oracle hears of the call
+// only. A stream to another server than the shard's may come in a later event.
 
 #ifndef SLUICE_TESTS_SIMULATION_WORLD_H_
 #define SLUICE_TESTS_SIMULATION_WORLD_H_
@@ -14,39 +18,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "server/shard/shard.h"
 #include "tests/simulation/oracle.h"
 #include "tests/simulation/scenario.h"
+#include "tests/simulation/servers.h"
+#include "tests/simulation/simulated_calls.h"
 #include "tests/simulation/verdict.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {
-
-struct SimulatedPush {
-  PushHeader header;
-  Values gradient;
-  std::unique_ptr<PendingPush> pending;  // null unless the push is arriving
-  uint64_t arrived = 0;                  // elements
-  PushId id;                             // not 0 if it has waited at its header
-  bool cancelled = false;                // while it waited
-  int starts = 0;
-  int answers = 0;
-  int cancels = 0;
-  bool whole = false;                // finished or refused: an answer is due
-  bool past = false;                 // begun in an earlier incarnation of the server
-  uint64_t original = 0;             // the push that it repeats, or itself
-  absl::optional<PushVerdict> told;  // the latest; "may continue" while it arrives
-};
-
-struct SimulatedPull {
-  PullRequest request;
-  PullId id;
-  int answers = 0;
-  bool cancelled = false;
-  bool past = false;                  // begun in an earlier incarnation of the server
-  absl::StatusOr<PullResult> result;  // an error before there is an answer
-};
 
 class World {
  public:
@@ -66,6 +46,11 @@ class World {
   // The server's process stands still for so long, and hears nobody.
   void Stop(absl::Duration duration);
   void Initialize(SessionId session, const Values& parameters);
+  // Several servers: two workers offer parameters at the same time.
+  void InitializeTwice(SessionId one, SessionId other, const Values& parameters);
+  // Several servers: in the part of one server an element is not finite or is missing, or the
+  // stream to it breaks.
+  void InitializeInVain(SessionId session, const Values& parameters);
   void SetConsistency(const Consistency& consistency);
   void SetLearningRate(double learning_rate);
   void Evict(const std::string& worker);
@@ -82,7 +67,8 @@ class World {
                      absl::optional<uint64_t> original = absl::nullopt);
   // An invalid chunk ends the push.
   void AddChunk(uint64_t push, uint64_t offset, const Values& elements);
-  void FinishPush(uint64_t push);
+  // Ends the streams to those servers, by bit.
+  void FinishPush(uint64_t push, uint64_t servers = kAllServers);
   void AbandonPush(uint64_t push, Abandoned why);
   // Ends the stream of a push that waits at its header. For other pushes it does nothing. Not for
   // one of an earlier incarnation of the server.
@@ -107,7 +93,17 @@ class World {
   // forgotten counts as another one.
   uint64_t ProcessOf(SessionId session) const { return process_of_.at(session.value()); }
 
+  static constexpr uint64_t kAllServers = ~uint64_t{0};
+
  private:
+  static constexpr uint64_t kHeldEvery = 16;  // pulls
+
+  // The end of a push's part, and the fault in it.
+  struct PartEnd {
+    uint32_t server = 0;
+    absl::Status refused;  // found by the stream
+    Reason fault = Reason::kNone;
+  };
   struct Heard {
     enum { kStart, kAnswer, kCancel, kPull } what;
     uint64_t number;
@@ -140,10 +136,45 @@ class World {
   }
   void ExpectReason(const absl::Status& found, Reason expected);
 
-  std::unique_ptr<Shard> MakeShard();
+  Shard& shard() { return servers_->shard(); }
+  std::unique_ptr<Servers> MakeServers();
   void PassTick(absl::Duration duration, const std::vector<SessionId>& heartbeats);
   void ForgetCallsInFlight();
-  std::unique_ptr<PendingPush> TakePending(uint64_t push);
+  bool IsOpen(SessionId session) const { return oracle_->workers().Of(session.value()) != nullptr; }
+  bool HasJoined(SessionId session) const { return process_of_.count(session.value()) > 0; }
+
+  // Offers of parameters.
+  using OfferPtr = std::shared_ptr<SimulatedOffer>;
+  SimulatedOffer MakeOffer(SessionId session, const Values& parameters);
+  void Offer(const std::vector<SimulatedOffer>& offers);
+  void OfferToShard(const OfferPtr& offer, bool first);
+  void OfferToHolder(const OfferPtr& offer, uint32_t server);
+  void TakeOffer(const OfferPtr& offer, uint32_t server, std::unique_ptr<PendingPush> part);
+  void FinishOffer(const OfferPtr& offer, std::unique_ptr<PendingPush> part);
+  void EndOffer(const OfferPtr& offer);
+  void CheckOffer(const SimulatedOffer& offer);
+  void CancelOffer(SimulatedOffer& offer);
+
+  // The parts of pushes and pulls.
+  void BeginAtShard(uint64_t push, const absl::StatusOr<PushHeader>& header);
+  void BeginElsewhere(uint64_t push);
+  void CancelParts(uint64_t push);
+  void PullFromShard(uint64_t pull);
+  void BeginPart(uint64_t push, uint32_t server);
+  void HearPart(uint64_t push, uint32_t server, absl::StatusOr<std::unique_ptr<PendingPush>> part);
+  void EndParts(uint64_t push, const std::vector<PartEnd>& ends);
+  void EndPart(uint64_t push, const PartEnd& end);
+  void EndCall(uint64_t push);
+  void PullPartOf(uint64_t pull, uint32_t server);
+  void SendLateParts();
+  void NoteEndedGathering();
+  void ExpectAnswer(uint64_t push);
+  void CheckParts();
+  bool CheckPart(uint64_t push, uint32_t server);
+  bool CheckPullPart(uint64_t pull, uint32_t server);
+  void JudgePullPart(uint64_t pull, uint32_t server);
+  void CheckPulledStripe(uint64_t pull, const PullResult& result, uint32_t server);
+
   void Hear(absl::StatusOr<PushStart> start, uint64_t push);
   void CheckHeld();
   void CheckCountedOnce(const SimulatedPush& push, const PushOutcome& outcome);
@@ -154,6 +185,7 @@ class World {
   void HearPull(const Heard& heard);
   void CheckFirstAnswer(const PushHeader& header, const PushOutcome& outcome);
   void CheckParameters();
+  void CompareParameters(const Values& found, uint64_t step);
   void CheckState();
   void CheckCurrent(const StepState& found);
   void CheckEvents();
@@ -164,7 +196,7 @@ class World {
   FakeClock clock_;
   std::vector<std::string> owner_heard_;
   std::vector<uint64_t> dismissed_;
-  std::unique_ptr<Shard> shard_;
+  std::unique_ptr<Servers> servers_;
   std::unique_ptr<Oracle> oracle_;
   std::shared_ptr<const ShardCheckpoint> checkpoint_;
   ModelCheckpoint expected_checkpoint_;
@@ -173,12 +205,18 @@ class World {
   uint64_t event_ = 0;
   uint64_t step_ = 0;
   std::vector<Heard> heard_;
-  absl::optional<std::pair<uint64_t, PushVerdict>>
-      due_;  // the answer that a push must get in this call
+  std::map<uint64_t, PushVerdict> due_;  // the answers that pushes must get in this call
   std::vector<std::unique_ptr<SimulatedPush>> pushes_;
-  std::set<uint64_t> arriving_;  // those that are pending
+  std::set<uint64_t> arriving_;   // those that are arriving
+  std::set<uint64_t> gathering_;  // those of which the shard has its part, and not all others
+  std::set<uint64_t> in_parts_;   // those with parts that have not ended, at other servers
   std::vector<std::unique_ptr<SimulatedPull>> pulls_;
-  std::map<uint64_t, uint64_t> process_of_;  // session -> first session of its process
+  std::set<uint64_t> pulled_in_parts_;                   // likewise
+  std::vector<OfferPtr> offers_;                         // of this event
+  std::map<uint64_t, uint32_t> attempts_;                // session -> the latest
+  std::map<uint64_t, uint64_t> latest_pulls_;            // session -> the number of the latest
+  std::vector<std::shared_ptr<const Snapshot>> latest_;  // that were compared, by server
+  std::map<uint64_t, uint64_t> process_of_;              // session -> first session of its process
   std::map<std::pair<uint64_t, uint64_t>, PushOutcome> first_answers_;  // process, sequence
   // The pushes that count, and the step that each is part of.
   std::map<uint64_t, uint64_t> counted_;

@@ -7,7 +7,7 @@ namespace sluice {
 void World::SetConsistency(const Consistency& consistency) {
   Begin([&] { return absl::StrCat("the operator sets ", Words(consistency)); });
   const uint64_t expected = oracle_->SetConsistency(consistency);
-  const absl::StatusOr<Step> from = shard_->SetConsistency(consistency);
+  const absl::StatusOr<Step> from = shard().SetConsistency(consistency);
   ExpectReason(from.status(), Reason::kNone);
   if (from.ok()) Expect("first step of the new terms", from->value(), expected);
   End();
@@ -16,7 +16,7 @@ void World::SetConsistency(const Consistency& consistency) {
 void World::SetLearningRate(double learning_rate) {
   Begin([&] { return absl::StrCat("the operator sets the learning rate ", learning_rate); });
   const uint64_t expected = oracle_->SetLearningRate(learning_rate);
-  const absl::StatusOr<Step> from = shard_->SetLearningRate(learning_rate);
+  const absl::StatusOr<Step> from = shard().SetLearningRate(learning_rate);
   ExpectReason(from.status(), Reason::kNone);
   if (from.ok()) Expect("first step of the new learning rate", from->value(), expected);
   End();
@@ -25,14 +25,14 @@ void World::SetLearningRate(double learning_rate) {
 void World::Evict(const std::string& worker) {
   Begin([&] { return absl::StrCat("the operator evicts ", worker); });
   const Reason expected = oracle_->Evict(worker);
-  ExpectReason(shard_->Evict(worker), expected);
+  ExpectReason(shard().Evict(worker), expected);
   End();
 }
 
 void World::Drain() {
   Begin([&] { return absl::StrCat("the operator drains the server"); });
   oracle_->Drain();
-  shard_->Drain();
+  shard().Drain();
   End();
 }
 

@@ -44,14 +44,14 @@ void World::Stop(absl::Duration duration) {
   Begin(
       [&] { return absl::StrCat("the server stood still for ", absl::FormatDuration(duration)); });
   oracle_->Tick();
-  shard_->Tick();
+  shard().Tick();
   End();
 }
 
 void World::TakeCheckpoint() {
   Begin([&] { return absl::StrCat("a checkpoint is taken"); });
   expected_checkpoint_ = oracle_->Checkpoint();
-  shard_->TakeCheckpoint([this](const auto& taken) {
+  shard().TakeCheckpoint([this](const auto& taken) {
     ExpectReason(taken.status(), Reason::kNone);
     if (taken.ok()) checkpoint_ = *taken;
   });
@@ -65,13 +65,13 @@ void World::Restart() {
   });
   CheckHeld();
   ForgetCallsInFlight();
-  shard_.reset();
+  servers_ = nullptr;
   ShardOptions& options = scenario_.options;
   options.incarnation = options.incarnation.Next();
   options.session_base = SessionId(options.session_base.value() + kSessionsPerIncarnation);
-  shard_ = MakeShard();
-  ExpectReason(shard_->Restore(Saved(*checkpoint_)), Reason::kNone);
-  shard_->BeginIncarnation({});
+  servers_ = MakeServers();
+  ExpectReason(shard().Restore(Saved(*checkpoint_)), Reason::kNone);
+  shard().BeginIncarnation({});
   checkpoint_ = nullptr;
   oracle_ = std::make_unique<Oracle>(scenario_, clock_.Now(), expected_checkpoint_);
   oracle_->BeginCall(clock_.Now());
@@ -84,7 +84,8 @@ void World::Restart() {
 void World::ForgetCallsInFlight() {
   for (const auto& push : pushes_) {
     push->past = true;
-    push->pending = nullptr;
+    push->parts[0].pending = nullptr;
+    push->arriving = false;
   }
   arriving_.clear();
   for (const auto& pull : pulls_) pull->past = true;

@@ -59,12 +59,16 @@ class LateChannel {
 
 class LateLink final : public HolderLink {
  public:
-  // `holder` gets the commands, and `report` what Report() was told. Both outlive the link.
+  // `execute` gets the commands, and `report` what Report() was told.
+  LateLink(std::mt19937& dice, std::function<void(const HolderCommand&)> execute,
+           std::function<void(const HolderReport&)> report)
+      : dice_(dice), commands_(dice, std::move(execute)), reports_(dice, std::move(report)) {}
+  // `holder` gets the commands. It outlives the link.
   LateLink(std::mt19937& dice, HolderFollower& holder,
            std::function<void(const HolderReport&)> report)
-      : dice_(dice),
-        commands_(dice, [&holder](const HolderCommand& command) { holder.Execute(command); }),
-        reports_(dice, std::move(report)) {}
+      : LateLink(
+            dice, [&holder](const HolderCommand& command) { holder.Execute(command); },
+            std::move(report)) {}
 
   void Send(const HolderCommand& command) override { commands_.Send(command); }
   void Report(const HolderReport& report) { reports_.Send(report); }

@@ -1,0 +1,132 @@
+#include "tests/simulation/servers.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/link_words.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint64_t kManyActs = 1000000;
+
+}  // namespace
+
+Servers::Servers(const Scenario& scenario, const Clock& clock, JobListener owner,
+                 std::vector<std::string>* log)
+    : stripes_(scenario.layout.size(), scenario.servers),
+      log_(log),
+      dice_(scenario.link_seed),
+      carried_(scenario.servers, false),
+      shard_(std::make_unique<Shard>(scenario.options, clock, std::move(owner))) {
+  if (count() == 1) return;
+  std::vector<HolderLink*> links;
+  for (uint32_t server = 1; server < count(); ++server) {
+    AddHolder(server);
+    links.push_back(links_.back().get());
+  }
+  shard_->Lead(links, [this](absl::FunctionRef<bool()> until) { Pump(until); });
+  shard_->SetStepListener([this](Step next) { CheckCarried(next); });
+}
+
+void Servers::AddHolder(uint32_t server) {
+  holders_.push_back(std::make_unique<HolderFollower>(
+      HolderFollower::Place{server, count()}, SnapshotMemory::kPrivate, serial_,
+      [this, server](const HolderReport& report) { links_[server - 1]->Report(report); },
+      [](const StripeCheckpoint&) {}));
+  const auto execute = [this, server](const HolderCommand& command) {
+    if (log_ != nullptr) Note(absl::StrCat("server ", server, " is told: ", Words(command)));
+    holder(server).Execute(command);
+  };
+  const auto report = [this, server](const HolderReport& one) { TakeReport(server, one); };
+  links_.push_back(std::make_unique<LateLink>(dice_, execute, report));
+}
+
+void Servers::TakeReport(uint32_t server, const HolderReport& report) {
+  if (log_ != nullptr) Note(absl::StrCat("server ", server, " reports: ", Words(report)));
+  if (std::holds_alternative<StripeReport>(report)) carried_[server] = true;
+  shard_->OnReport(server, report);
+}
+
+// Called before each step is published.
+void Servers::CheckCarried(Step next) {
+  for (uint32_t server = 1; server < count(); ++server) {
+    if (!carried_[server] && violation_.empty()) {
+      violation_ = absl::StrCat("step ", next.value(), " is published, and server ", server,
+                                " has not reported that it has made it");
+    }
+    carried_[server] = false;
+  }
+}
+
+void Servers::Note(const std::string& line) { log_->push_back(absl::StrCat("         ", line)); }
+
+// ---- Time ----
+
+void Servers::Settle() {
+  Pump([this] { return calls_.empty() && idle(); });
+}
+
+bool Servers::idle() const {
+  return std::all_of(links_.begin(), links_.end(), [](const auto& link) { return link->idle(); });
+}
+
+void Servers::Pump(absl::FunctionRef<bool()> until) {
+  for (uint64_t i = 0; !until(); ++i) {
+    CHECK_LT(i, kManyActs) << "the servers wait for each other for ever";
+    Act();
+  }
+}
+
+void Servers::Act() {
+  const bool calls = !calls_.empty() && (idle() || Percent(30));
+  if (calls) {
+    const size_t which = links_.empty() ? 0 : Below(static_cast<uint32_t>(calls_.size()));
+    const auto call = std::move(calls_[which]);
+    calls_.erase(calls_.begin() + static_cast<ptrdiff_t>(which));
+    call();
+  } else if (!links_.empty()) {
+    links_[Below(static_cast<uint32_t>(links_.size()))]->Act();
+  }
+}
+
+// ---- Vectors ----
+
+Values Servers::PartOf(const Values& elements, uint64_t offset, uint32_t server) const {
+  if (count() == 1) return elements;
+  Values part;
+  ForEachUnit(stripes_.unit(), offset, offset + elements.size(), [&](uint64_t begin, uint64_t end) {
+    if (stripes_.StripeOf(begin) != server) return;
+    const auto first = elements.begin() + static_cast<ptrdiff_t>(begin - offset);
+    part.insert(part.end(), first, first + static_cast<ptrdiff_t>(end - begin));
+  });
+  return part;
+}
+
+Values Servers::StripeOfShard(Values elements) const {
+  for (uint64_t i = 0; i < elements.size(); ++i) {
+    if (stripes_.StripeOf(i) != 0) elements[i] = 0;
+  }
+  return elements;
+}
+
+std::vector<std::shared_ptr<const Snapshot>> Servers::Latest() const {
+  std::vector<std::shared_ptr<const Snapshot>> latest = {shard_->snapshot()};
+  for (const auto& holder : holders_) latest.push_back(holder->latest());
+  return latest;
+}
+
+Values Servers::Joined(const std::vector<std::shared_ptr<const Snapshot>>& parts) const {
+  Values whole(stripes_.size());
+  for (uint32_t server = 0; server < count(); ++server) {
+    const absl::Span<const float> part = parts[server]->values.span();
+    for (uint64_t i = 0; i < part.size(); ++i) whole[stripes_.InVector(server, i)] = part[i];
+  }
+  return whole;
+}
+
+}  // namespace sluice

@@ -1,0 +1,86 @@
+// The servers of a job that one thread plays: the shard, and the holders that it leads behind links
+// that are late, deliver twice, and break. Nothing happens on the links before Settle().
+
+#ifndef SLUICE_TESTS_SIMULATION_SERVERS_H_
+#define SLUICE_TESTS_SIMULATION_SERVERS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "common/base/clock.h"
+#include "common/base/parallel.h"
+#include "common/tensor/stripes.h"
+#include "server/holder/holder_follower.h"
+#include "server/shard/shard.h"
+#include "tests/simulation/scenario.h"
+#include "tests/testing/holder/late_link.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+
+// Server 0 is the shard's.
+class Servers {
+ public:
+  // Appends a line for each message that a link delivers to `log`, unless it is null. `clock` and
+  // `log` outlive it.
+  Servers(const Scenario& scenario, const Clock& clock, JobListener owner,
+          std::vector<std::string>* log);
+
+  Shard& shard() { return *shard_; }
+  HolderFollower& holder(uint32_t server) { return *holders_.at(server - 1); }
+  uint32_t count() const { return stripes_.count(); }
+
+  // A call of a worker to one server is under way.
+  void Later(std::function<void()> call) { calls_.push_back(std::move(call)); }
+  // The calls and the messages on the links come, in any order, until nothing is under way. With
+  // one server, the calls come in their order.
+  void Settle();
+  // The broken rule, or "".
+  const std::string& violation() const { return violation_; }
+
+  // What chance does to calls and messages. With one server it decides nothing.
+  bool Percent(uint32_t chance) { return dice_() % 100 < chance; }
+  uint32_t Below(uint32_t end) { return static_cast<uint32_t>(dice_() % end); }
+
+  // The elements of these, which begin at `offset` of the vector, that are in the server's stripe.
+  Values PartOf(const Values& elements, uint64_t offset, uint32_t server) const;
+  // `elements` of the whole vector, with 0 for those that are not in the shard's stripe.
+  Values StripeOfShard(Values elements) const;
+  // How many elements of the server's stripe lie before `offset` of the vector.
+  uint64_t Before(uint32_t server, uint64_t offset) const {
+    return stripes_.Before(server, offset);
+  }
+
+  // The latest snapshots, by server. All are null before there are parameters.
+  std::vector<std::shared_ptr<const Snapshot>> Latest() const;
+  Values Joined(const std::vector<std::shared_ptr<const Snapshot>>& parts) const;
+
+ private:
+  void AddHolder(uint32_t server);
+  void Pump(absl::FunctionRef<bool()> until);
+  void Act();
+  bool idle() const;
+  void TakeReport(uint32_t server, const HolderReport& report);
+  void CheckCarried(Step next);
+  void Note(const std::string& line);
+
+  const Stripes stripes_;
+  std::vector<std::string>* const log_;
+  std::mt19937 dice_;
+  Serial serial_;
+  std::vector<std::function<void()>> calls_;
+  std::vector<bool> carried_;  // the order of the step that is being made, by server
+  std::string violation_;
+  std::unique_ptr<Shard> shard_;
+  std::vector<std::unique_ptr<HolderFollower>> holders_;
+  std::vector<std::unique_ptr<LateLink>> links_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_SIMULATION_SERVERS_H_
