@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "server/holder_server.h"
 #include "server/server.h"
+#include "sluice/v1/admin.grpc.pb.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 #include "tests/testing/server/connect.h"
 #include "tests/testing/server/messages.h"
@@ -338,6 +339,76 @@ TEST_F(SeveralServersTest, OtherServersNameTheFirst) {
   const auto status = worker.stub(1).Heartbeat(worker.Context().get(), request, &response);
   EXPECT_THAT(FromGrpcStatus(status),
               IsError(Reason::kNotFirstServer, HasSubstr(SocketOf(0).ToString())));
+  EXPECT_THAT(worker.Left(), IsOk());
+}
+
+TEST_F(SeveralServersTest, RefuseInconsistentReads) {
+  RunningServer first(FirstOptions(2));
+  RunningHolder holder(HolderOptions(1, 2));
+  HandMadeWorker worker(first.address());
+  const auto admin =
+      v1::Admin::NewStub(grpc::CreateChannel(first.address(), grpc::InsecureChannelCredentials()));
+  v1::SetPolicyRequest request;
+  request.mutable_consistency()->set_mode(v1::ASYNC);
+  request.mutable_consistency()->set_inconsistent_reads(true);
+  v1::SetPolicyResponse response;
+  EXPECT_THAT(FromGrpcStatus(admin->SetPolicy(worker.Context().get(), request, &response)),
+              IsError(Reason::kBadArgument, HasSubstr("field inconsistent_reads")));
+  request.mutable_consistency()->set_inconsistent_reads(false);
+  EXPECT_THAT(FromGrpcStatus(admin->SetPolicy(worker.Context().get(), request, &response)), IsOk());
+  EXPECT_EQ(response.consistency().mode(), v1::ASYNC);
+  EXPECT_THAT(worker.Left(), IsOk());
+}
+
+TEST_F(SeveralServersTest, RefusePushesAndPullsWithLanes) {
+  RunningServer first(FirstOptions(2));
+  RunningHolder holder(HolderOptions(1, 2));
+  HandMadeWorker worker(first.address());
+  ASSERT_THAT(worker.Offered(Pattern(1)), IsOk());
+  const auto has_no_lanes = IsError(Reason::kBadArgument, HasSubstr("have no lanes"));
+  v1::PushHeader header;
+  header.set_session(worker.welcome().session());
+  header.set_sequence(1);
+  header.set_incarnation(worker.welcome().incarnation());
+  header.set_samples(1);
+  header.set_attempt(2);
+  header.set_call_number(1);
+  v1::PullParamsRequest pull;
+  pull.set_session(worker.welcome().session());
+  pull.set_number(1);
+  pull.set_call_number(1);
+  for (size_t i = 0; i < 2; ++i) {
+    HandMadeWorker::Push push(worker.Context(), [&](auto* context, auto* response) {
+      return worker.stub(i).PushGradients(context, response);
+    });
+    push.Write(HeaderOf(header));
+    EXPECT_THAT(push.Answer().status(), has_no_lanes) << "server " << i;
+    const auto context = worker.Context();
+    v1::PullParamsResponse message;
+    const auto reader = worker.stub(i).PullParams(context.get(), pull);
+    EXPECT_FALSE(reader->Read(&message));
+    EXPECT_THAT(FromGrpcStatus(reader->Finish()), has_no_lanes) << "server " << i;
+  }
+  EXPECT_THAT(worker.Left(), IsOk());
+}
+
+TEST_F(SeveralServersTest, RefuseLanes) {
+  RunningServer first(FirstOptions(2));
+  RunningHolder holder(HolderOptions(1, 2));
+  HandMadeWorker worker(first.address());
+  const auto has_no_lanes = IsError(Reason::kBadArgument, HasSubstr("have no lanes"));
+  v1::Lane lane;
+  lane.set_session(worker.welcome().session());
+  lane.set_call_number(1);
+  const auto push_context = worker.Context();
+  v1::PushLaneResponse response;
+  const auto writer = worker.stub(0).PushLane(push_context.get(), &response);
+  EXPECT_THAT(FromGrpcStatus(writer->Finish()), has_no_lanes);
+  const auto pull_context = worker.Context();
+  v1::PullParamsResponse message;
+  const auto reader = worker.stub(0).PullLane(pull_context.get(), lane);
+  EXPECT_FALSE(reader->Read(&message));
+  EXPECT_THAT(FromGrpcStatus(reader->Finish()), has_no_lanes);
   EXPECT_THAT(worker.Left(), IsOk());
 }
 
