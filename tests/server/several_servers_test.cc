@@ -20,6 +20,7 @@
 #include "server/holder_server.h"
 #include "server/server.h"
 #include "sluice/v1/admin.grpc.pb.h"
+#include "sluice/v1/inspector.grpc.pb.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
 #include "tests/testing/server/connect.h"
 #include "tests/testing/server/messages.h"
@@ -409,6 +410,27 @@ TEST_F(SeveralServersTest, RefuseLanes) {
   const auto reader = worker.stub(0).PullLane(pull_context.get(), lane);
   EXPECT_FALSE(reader->Read(&message));
   EXPECT_THAT(FromGrpcStatus(reader->Finish()), has_no_lanes);
+  EXPECT_THAT(worker.Left(), IsOk());
+}
+
+TEST_F(SeveralServersTest, ShowTheLayoutButNoValues) {
+  RunningServer first(FirstOptions(2));
+  RunningHolder holder(HolderOptions(1, 2));
+  HandMadeWorker worker(first.address());
+  ASSERT_THAT(worker.Offered(Pattern(1)), IsOk());
+  const auto inspector = v1::Inspector::NewStub(
+      grpc::CreateChannel(first.address(), grpc::InsecureChannelCredentials()));
+  v1::ListParametersResponse list;
+  ASSERT_THAT(FromGrpcStatus(inspector->ListParameters(worker.Context().get(), {}, &list)), IsOk());
+  ASSERT_THAT(list.parameters(), SizeIs(1));
+  EXPECT_EQ(list.parameters(0).length(), kElements);
+  v1::GetParameterRequest request;
+  request.set_name(list.parameters(0).name());
+  v1::GetParameterResponse response;
+  const auto status =
+      FromGrpcStatus(inspector->GetParameter(worker.Context().get(), request, &response));
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("2 servers"));
   EXPECT_THAT(worker.Left(), IsOk());
 }
 

@@ -136,6 +136,13 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
                      "call again when one was answered"));
   }
 
+  absl::Status ValuesAreStriped() const {
+    return absl::UnimplementedError(
+        absl::StrCat("each of the ", shard_.Describe().servers,
+                     " servers holds a part of the tensor, and none has its values; an observer "
+                     "can pull them from all"));
+  }
+
   absl::Status AnswerListWorkers(const v1::ListWorkersRequest& request,
                                  v1::ListWorkersResponse& response) const {
     absl::string_view after = request.page_token();
@@ -185,6 +192,7 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
       return MakeError(Reason::kNotFound, absl::StrCat("no parameter \"", Shown(request.name()),
                                                        "\"; ListParameters returns the names"));
     }
+    if (shard_.is_striped()) return ValuesAreStriped();
     const absl::Span<const float> values =
         snapshot->values.span().subspan(range->offset, range->length);
     *response.mutable_parameter() = sluice::ToProto(*range);
