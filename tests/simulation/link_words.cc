@@ -19,6 +19,9 @@ std::string IdOf(PushId push) { return absl::StrCat("id ", push.value()); }
 
 struct InWordsOfLinks {
   std::string operator()(const OpenModel&) const { return "open the model"; }
+  std::string operator()(const OpenSession& c) const {
+    return absl::StrCat("open session ", c.session.value());
+  }
   std::string operator()(const AdmitPush& c) const {
     return absl::StrCat("admit push ", IdOf(c.push), ": ", NameOf(c.name));
   }

@@ -102,7 +102,7 @@ void World::TakeOffer(const OfferPtr& offer, uint32_t server, std::unique_ptr<Pe
     absl::Status added = (*shared)->Add(ChunkOf(0, sent));
     const bool breaks = faulty && offer->fault == OfferFault::kBroken;
     if (server > 0) {
-      if (!breaks) servers_->holder(server).EndPush(std::move(*shared), added);
+      if (!breaks) servers_->holder(server).EndPush(std::move(*shared), added).IgnoreError();
     } else if (breaks || !added.ok()) {
       shard().AbandonInitialize(std::move(*shared));
       offer->begun = false;

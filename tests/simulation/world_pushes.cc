@@ -170,7 +170,10 @@ void World::ExpectAnswer(uint64_t number) {
 
 void World::EndPart(uint64_t number, const PartEnd& end) {
   std::unique_ptr<PendingPush> part = std::move(pushes_.at(number)->parts[end.server].pending);
-  if (end.server > 0) return servers_->holder(end.server).EndPush(std::move(part), end.refused);
+  if (end.server > 0) {
+    servers_->holder(end.server).EndPush(std::move(part), end.refused).IgnoreError();
+    return;
+  }
   const auto answer = [this, number](const absl::StatusOr<PushOutcome>& outcome) {
     heard_.push_back({Heard::kAnswer, number, VerdictOf(outcome)});
     EndCall(number);
