@@ -109,10 +109,11 @@ class FollowingServer final : public HolderServer {
     }
     link_->Acknowledge();
     if (link_->accepted()) NoteConnected(now);
+    const auto ended = calls_at_.has_value() ? absl::nullopt : link_->ended();
+    if (ended.has_value()) return AfterCall(*ended, now);
     if (now > until_) return GiveUp();
-    if (calls_at_.has_value()) return now < *calls_at_ ? absl::optional<int>() : Call();
-    const absl::optional<absl::Status> ended = link_->ended();
-    return ended.has_value() ? AfterCall(*ended, now) : absl::nullopt;
+    const bool calls = calls_at_.has_value() && now >= *calls_at_;
+    return calls ? Call() : absl::nullopt;
   }
 
   void Stop(int signal, absl::Time now) {
@@ -143,6 +144,8 @@ class FollowingServer final : public HolderServer {
                                 << ended.message();
     LOG_IF(INFO, why_.empty() && !connected_)
         << "waits for the first server, at " << options_.sequencer << ": " << ended.message();
+    // This process may have stood still for longer than a lease.
+    if (connected_) until_ = now + options_.lease;
     connected_ = false;
     why_ = std::string(ended.message());
     calls_at_ = now + kCallPause;

@@ -17,9 +17,13 @@ namespace {
 
 std::unique_ptr<HolderLinks> MakeHolderLinks(const ServerOptions& options) {
   if (options.servers == 1) return nullptr;
-  return std::make_unique<HolderLinks>(HolderLinksOptions{options.shard.job_id, options.servers,
-                                                          options.shard.incarnation, RandomNonce()},
-                                       RealClock());
+  HolderLinksOptions links;
+  links.job_id = options.shard.job_id;
+  links.servers = options.servers;
+  links.incarnation = options.shard.incarnation;
+  links.process_nonce = RandomNonce();
+  links.lease = options.shard.lease;
+  return std::make_unique<HolderLinks>(std::move(links), RealClock());
 }
 
 }  // namespace
@@ -124,6 +128,10 @@ void ServerIncarnation::Tick() {
 std::string ServerIncarnation::lost_holder() const {
   absl::MutexLock lock(&mu_);
   return lost_holder_;
+}
+
+std::string ServerIncarnation::away_holder() const {
+  return holders_ == nullptr ? std::string() : holders_->Away();
 }
 
 void ServerIncarnation::EndHolders(int exit_code) {

@@ -52,6 +52,8 @@ class ServerIncarnation {
 
   // With several servers. Why one of the others is lost for good; empty: none is.
   std::string lost_holder() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Which of the others has come and is not connected; empty: none is. See HolderLinks::Away().
+  std::string away_holder() const;
   // Makes no step from now on, and tells the other servers that the job is over: that they end with
   // that code. Once, before Shutdown().
   void EndHolders(int exit_code);

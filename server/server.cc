@@ -229,7 +229,7 @@ int Server::Serve() {
     LOG(INFO) << "draining after " << strsignal(*signal);
     shard.Drain();
   }
-  const std::string lost = incarnation_->lost_holder();
+  const std::string lost = LostHolder(finished);
   if (!lost.empty()) {
     LOG(ERROR) << lost;
     shard.Drain(MakeError(Reason::kDraining, lost));
@@ -261,6 +261,14 @@ int Server::Serve() {
 int Server::Outcome(bool finished) const {
   if (shard().Describe().diverged) return kDiverged;
   return !finished || AnyLeftInGoodOrder(shard().Sessions()) ? 0 : kEveryWorkerLost;
+}
+
+// Why a server that was lost ends the job; empty: it does not. Without that server all workers may
+// be lost, too, before its lease is over.
+std::string Server::LostHolder(bool finished) const {
+  const std::string away = incarnation_->away_holder();
+  if (away.empty() || Outcome(finished) != kEveryWorkerLost) return incarnation_->lost_holder();
+  return absl::StrCat(away, ", and every worker was lost; the job cannot go on");
 }
 
 // The other servers end when they have heard it. One that is away hears nothing.

@@ -68,6 +68,7 @@ class Server {
   bool IsOver() const;
   absl::StatusOr<bool> GoBack(const ShardStatus& state);
   void AwaitFarewell();
+  std::string LostHolder(bool finished) const;
   int Outcome(bool finished) const;
   void EndHolders(int exit_code);
   absl::Status SaveLast();

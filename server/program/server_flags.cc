@@ -53,8 +53,10 @@ absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t
 
 void AddMemberFlags(CLI::App& group, ServerFlags& flags) {
   group
-      .add_option("--lease", flags.lease,
-                  "seconds after which a silent or disconnected worker loses its place")
+      .add_option(
+          "--lease", flags.lease,
+          "seconds after which a silent or disconnected worker loses its place; a server of "
+          "several that is away for so long ends the job")
       ->check(SecondsFrom(kMicrosecond))
       ->capture_default_str();
   AddOptional(group, "--start-timeout", flags.start_timeout,
@@ -246,6 +248,7 @@ HolderServerOptions HolderOptionsFrom(const ServerOptions& options) {
   holder.transforms = options.transforms;
   holder.threads = options.threads;
   holder.expected_workers = options.shard.expected_workers;
+  holder.lease = options.shard.lease;
   holder.grace = options.grace;
   return holder;
 }

@@ -46,14 +46,14 @@ absl::Status GrpcHolderLink::CheckProcess(const v1::HolderHello& hello) {
                                   "; start each server of the job with an index of its own"));
   }
   if (end_.sent() == 0) return absl::OkStatus();
-  if (clock_.Now() - state_.since < kMayReturn) {
+  if (!lost_) {
     return absl::UnavailableError(
         absl::StrCat(Name(), " has another process, whose connection broke, and which may return"));
   }
-  const std::string why = absl::StrCat(
-      Name(), " was started again, and its part of the parameters is lost; the job cannot go on");
-  Lose(why);
-  return MakeError(Reason::kNotInitialized, why);
+  return MakeError(Reason::kNotInitialized,
+                   absl::StrCat(Name(),
+                                " was started again, and its part of the parameters is "
+                                "lost; the job cannot go on"));
 }
 
 absl::Status GrpcHolderLink::Begin(const v1::HolderHello& hello, uint64_t taken,
@@ -139,6 +139,16 @@ HolderLinkState GrpcHolderLink::state() const {
 void GrpcHolderLink::Acknowledge() {
   absl::MutexLock lock(&mu_);
   end_.Acknowledge();
+}
+
+void GrpcHolderLink::CheckLease(absl::Duration lease) {
+  absl::MutexLock lock(&mu_);
+  const bool told = process_ != ProcessNonce() && end_.sent() > 0;
+  if (!told || call_ != nullptr || !closed_.ok()) return;
+  if (clock_.Now() - state_.since <= lease) return;
+  Lose(absl::StrCat(Name(), ", at ", state_.address,
+                    ", has been away for longer than the lease of ", absl::FormatDuration(lease),
+                    ", and its part of the parameters is lost; the job cannot go on"));
 }
 
 bool GrpcHolderLink::AllTaken() const {

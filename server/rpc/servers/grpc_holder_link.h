@@ -42,9 +42,6 @@ class FollowCall : public MessageWriter<v1::SequencerMessage> {
 class GrpcHolderLink final : public HolderLink {
  public:
   static constexpr size_t kMostKept = size_t{1} << 20;  // commands that are not acknowledged
-  // So long after its connection broke, no other process can take a holder's place: that would end
-  // the job.
-  static constexpr absl::Duration kMayReturn = absl::Seconds(10);
 
   struct Place {
     uint32_t index = 1;
@@ -70,6 +67,9 @@ class GrpcHolderLink final : public HolderLink {
 
   HolderLinkState state() const ABSL_LOCKS_EXCLUDED(mu_);
   void Acknowledge() ABSL_LOCKS_EXCLUDED(mu_);
+  // A holder that was told anything and has been away for longer than `lease` is lost: it has given
+  // up, too.
+  void CheckLease(absl::Duration lease) ABSL_LOCKS_EXCLUDED(mu_);
   bool AllTaken() const ABSL_LOCKS_EXCLUDED(mu_);  // or not connected
   void Close(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -151,7 +151,20 @@ absl::StatusOr<std::vector<std::string>> HolderLinks::Addresses() const {
 }
 
 void HolderLinks::Tick() {
-  for (const auto& link : links_) link->Acknowledge();
+  for (const auto& link : links_) {
+    link->Acknowledge();
+    link->CheckLease(options_.lease);
+  }
+}
+
+std::string HolderLinks::Away() const {
+  const std::vector<HolderLinkState> states = this->states();
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].connected || states[i].address.empty()) continue;
+    return absl::StrCat("server ", i + 1, " of ", options_.servers, ", at ", states[i].address,
+                        ", is away");
+  }
+  return "";
 }
 
 bool HolderLinks::AllTaken() const {

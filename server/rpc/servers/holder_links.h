@@ -33,6 +33,8 @@ struct HolderLinksOptions {
   uint32_t servers = 2;  // of the job, with the sequencer's own
   Incarnation incarnation;
   ProcessNonce process_nonce;  // of the sequencer's process
+  // So long a holder whose connection broke may be away.
+  absl::Duration lease = absl::InfiniteDuration();
 };
 
 // Any thread may call any method.
@@ -57,8 +59,11 @@ class HolderLinks {
   // holder has come: "server 2 of 3 has not come yet".
   absl::StatusOr<std::vector<std::string>> Addresses() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Acknowledges what was heard. Call it several times a second.
+  // Acknowledges what was heard, and ends leases that are over. Call it several times a second.
   void Tick();
+  // Names a holder that has come and is not connected: "server 2 of 3, at host:7070, is away".
+  // Empty: there is none.
+  std::string Away() const;
   // Whether every holder that is connected has taken all commands.
   bool AllTaken() const;
   // Ends the calls, and refuses others, with `why`.

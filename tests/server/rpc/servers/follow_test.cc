@@ -4,10 +4,12 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/base/error.h"
 #include "common/base/version.h"
 #include "common/wire/status.h"
@@ -28,6 +30,7 @@ using ::testing::IsEmpty;
 
 constexpr uint64_t kHolder = 7;  // nonces of processes
 constexpr uint64_t kSequencer = 9;
+constexpr absl::Duration kLease = absl::Seconds(10);
 
 using Stream = grpc::ClientReaderWriter<v1::HolderMessage, v1::SequencerMessage>;
 
@@ -123,6 +126,10 @@ class FollowTest : public ::testing::Test {
     return message;
   }
 
+  void AwaitAway() const {
+    while (links_.Away().empty()) std::this_thread::yield();
+  }
+
   // Waits for so many reports. Returns the pushes that they are on.
   std::vector<uint64_t> Heard(size_t count) {
     absl::MutexLock lock(&mu_);
@@ -144,7 +151,7 @@ class FollowTest : public ::testing::Test {
   std::vector<std::pair<uint32_t, HolderReport>> heard_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> lost_ ABSL_GUARDED_BY(mu_);
   FakeClock clock_;
-  HolderLinks links_{{"job", 3, Incarnation(4), ProcessNonce(kSequencer)}, clock_};
+  HolderLinks links_{{"job", 3, Incarnation(4), ProcessNonce(kSequencer), kLease}, clock_};
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::Sequencer::Stub> stub_;
@@ -280,10 +287,45 @@ TEST_F(FollowTest, AHolderThatCameBackEmptyIsLost) {
   while (ReasonOf(refused) == Reason::kBadArgument) refused = Refused(hello);  // its end comes late
   EXPECT_THAT(refused, HasCode(absl::StatusCode::kUnavailable, HasSubstr("which may return")));
   EXPECT_THAT(lost(), IsEmpty());
-  clock_.Advance(GrpcHolderLink::kMayReturn);
-  refused = Refused(hello);
-  EXPECT_THAT(refused, IsError(Reason::kNotInitialized, HasSubstr("server 1 of 3 was started")));
-  EXPECT_THAT(lost(), ElementsAre(HasSubstr("server 1 of 3 was started again")));
+  clock_.Advance(kLease + absl::Milliseconds(1));
+  links_.Tick();
+  EXPECT_THAT(lost(), ElementsAre(HasSubstr("has been away")));
+  EXPECT_THAT(Refused(hello), IsError(Reason::kNotInitialized, HasSubstr("was started again")));
+}
+
+TEST_F(FollowTest, AHolderThatIsAwayForLongerThanTheLeaseIsLost) {
+  auto call = Follow(Hello());
+  call->Read();
+  OpenSmallModel();
+  EXPECT_EQ(links_.Away(), "");
+  call->Cancel();
+  AwaitAway();
+  EXPECT_EQ(links_.Away(), "server 1 of 3, at unix:/holder, is away");
+  clock_.Advance(kLease);
+  links_.Tick();
+  EXPECT_THAT(lost(), IsEmpty());
+  clock_.Advance(absl::Milliseconds(1));
+  links_.Tick();
+  links_.Tick();
+  EXPECT_THAT(lost(), ElementsAre("server 1 of 3, at unix:/holder, has been away for longer than "
+                                  "the lease of 10s, and its part of the parameters is lost; the "
+                                  "job cannot go on"));
+}
+
+TEST_F(FollowTest, AHolderThatIsConnectedOrWasToldNothingIsNotLost) {
+  auto call = Follow(Hello());
+  call->Read();
+  call->Cancel();
+  AwaitAway();
+  clock_.Advance(2 * kLease);
+  links_.Tick();
+  call = Follow(Hello());
+  call->Read();
+  OpenSmallModel();
+  call->Read();
+  clock_.Advance(2 * kLease);
+  links_.Tick();
+  EXPECT_THAT(lost(), IsEmpty());
 }
 
 TEST_F(FollowTest, AHolderThatBreaksTheProtocolIsLost) {
