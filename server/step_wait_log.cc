@@ -15,7 +15,11 @@ std::string Seconds(absl::Duration duration) {
   return absl::StrFormat("%.1fs", absl::ToDoubleSeconds(duration));
 }
 
-std::string WhoIsAwaited(const StepState& step) {
+std::string WhoIsAwaited(const ShardStatus& state) {
+  if (state.awaited_holder.has_value()) {
+    return absl::StrCat("server ", state.awaited_holder->server, " of ", state.servers);
+  }
+  const StepState& step = state.current;
   std::vector<std::string> workers;
   for (const AwaitedWorker& worker : step.awaited) {
     workers.push_back(absl::StrCat(Shown(worker.worker), " (last seen ",
@@ -37,13 +41,14 @@ std::string WhoIsAwaited(const StepState& step) {
 }  // namespace
 
 absl::optional<std::string> StepWaitLog::Look(const ShardStatus& state) {
-  const StepState& step = state.current;
-  if (since_ != step.since) next_ = threshold_;
-  since_ = step.since;
+  absl::optional<absl::Time> since = state.current.since;
+  if (state.awaited_holder.has_value()) since = state.awaited_holder->since;
+  if (since_ != since) next_ = threshold_;
+  since_ = since;
   if (!since_.has_value() || state.now - *since_ < next_) return absl::nullopt;
   next_ = 2 * (state.now - *since_);
   return absl::StrCat("step ", state.step.value(), " has waited ", Seconds(state.now - *since_),
-                      " for ", WhoIsAwaited(step));
+                      " for ", WhoIsAwaited(state));
 }
 
 }  // namespace sluice

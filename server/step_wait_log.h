@@ -1,4 +1,5 @@
-// Decides when the log names the workers that a step waits for. Server asks it regularly.
+// Decides when the log names the workers, or the server, that a step waits for. Server asks it
+// regularly.
 
 #ifndef SLUICE_SERVER_STEP_WAIT_LOG_H_
 #define SLUICE_SERVER_STEP_WAIT_LOG_H_
@@ -18,7 +19,7 @@ class StepWaitLog {
   explicit StepWaitLog(absl::Duration threshold) : threshold_(threshold) {}
 
   // The line, if one is due: "step 17 has waited 5.0s for worker-2 (last seen 4.1s ago, 0 bytes of
-  // its push here)".
+  // its push here)", or "step 17 has waited 5.0s for server 2 of 3".
   absl::optional<std::string> Look(const ShardStatus& state);
 
  private:

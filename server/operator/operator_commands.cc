@@ -28,7 +28,10 @@ void OperatorCommands::SaveCheckpoint(SaveCallback done) {
     return;
   }
   done(absl::FailedPreconditionError(
-      "this server keeps no checkpoints; start it with --checkpoint-dir"));
+      shard_.Describe().servers > 1
+          ? "a job with several servers keeps no checkpoints; start it with one server and "
+            "--checkpoint-dir"
+          : "this server keeps no checkpoints; start it with --checkpoint-dir"));
 }
 
 }  // namespace sluice

@@ -56,6 +56,15 @@ TEST_F(StepWaitLogTest, SaysHowManyGradientsAreMissingWhereNobodyInParticularIs)
   EXPECT_EQ(After(absl::Seconds(5)), "step 17 has waited 5.0s for 1 more gradients");
 }
 
+TEST_F(StepWaitLogTest, NamesTheServerThatHoldsTheStepUp) {
+  ShardStatus state = Waiting(absl::Minutes(1));
+  state.servers = 3;
+  state.awaited_holder = AwaitedHolder{2, state.now - absl::Seconds(4)};
+  EXPECT_EQ(log_.Look(state), absl::nullopt);
+  state.now += absl::Seconds(1);
+  EXPECT_EQ(log_.Look(state), "step 17 has waited 5.0s for server 2 of 3");
+}
+
 TEST_F(StepWaitLogTest, NamesTheWorkersWhereTheyAreKnown) {
   EXPECT_EQ(
       log_.Look(WaitingFor(absl::Seconds(5), {Silent("worker-2", absl::Milliseconds(4100)),

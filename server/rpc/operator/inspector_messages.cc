@@ -171,6 +171,12 @@ v1::ServerState ToProto(const ShardStatus& state) {
   for (const TrainingWarning& warning : state.warnings) {
     *message.add_warnings() = WarningToProto(warning);
   }
+  message.set_servers(state.servers);
+  if (state.awaited_holder.has_value()) {
+    message.mutable_awaited_server()->set_index(state.awaited_holder->server);
+    *message.mutable_awaited_server()->mutable_since() =
+        ToProto(state.now - state.awaited_holder->since);
+  }
   *message.mutable_started() = ToProto(state.created);
   *message.mutable_uptime() = ToProto(state.uptime);
   if (state.times.last_step.has_value()) {
