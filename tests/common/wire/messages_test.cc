@@ -332,7 +332,8 @@ TEST(WireWelcomeTest, SurvivesTheRoundTrip) {
   for (const std::string text :
        {kWelcome,
         "session: 1 workers: 1 consistency { mode: SYNC reduction: MEAN order: RANK } lease {} "
-        "schedule { kind: CONSTANT warmup_steps: 3 }",
+        "schedule { kind: CONSTANT warmup_steps: 3 } "
+        "servers { address: \"a:1\" } servers { address: \"unix:/b\" }",
         "workers: 4294967295 consistency { mode: ASYNC quorum: 4294967295 reduction: MEAN "
         "order: ARRIVAL } lease { seconds: 315576000000 } "
         "schedule { kind: COSINE total_steps: 18446744073709551615 floor: 0.25 }"}) {
@@ -555,6 +556,7 @@ TEST(WirePushHeaderTest, ReadsEveryField) {
 TEST(WirePushHeaderTest, SurvivesTheRoundTrip) {
   for (const std::string text :
        {kPushHeader, "sequence: 1 samples: 1", "sequence: 1 samples: 1 loss: 0",
+        "sequence: 1 samples: 1 attempt: 4294967295",
         "session: 18446744073709551615 sequence: 18446744073709551615 "
         "step: 18446744073709551615 incarnation: 18446744073709551615 samples: 4294967295"}) {
     const auto header = FromProto(Text<v1::PushHeader>(text));
@@ -586,7 +588,8 @@ TEST(WirePushOutcomeTest, ReadsEveryField) {
 TEST(WirePushOutcomeTest, EveryDispositionSurvivesTheRoundTrip) {
   for (const std::string text :
        {kPushResponse, kDuplicateResponse, "disposition: ACCEPTED", "disposition: STALE_DROPPED",
-        "disposition: SKIPPED", "disposition: DUPLICATE first_disposition: SKIPPED",
+        "disposition: SKIPPED", "disposition: PART_TAKEN",
+        "disposition: DUPLICATE first_disposition: SKIPPED",
         "disposition: DUPLICATE first_disposition: ACCEPTED",
         "disposition: DUPLICATE first_disposition: APPLIED"}) {
     const auto outcome = FromProto(Text<v1::PushGradientsResponse>(text));
@@ -596,7 +599,7 @@ TEST(WirePushOutcomeTest, EveryDispositionSurvivesTheRoundTrip) {
 }
 
 TEST(WirePushOutcomeTest, RefusesDispositionsItDoesNotKnow) {
-  for (const int value : {0, 6, -1}) {
+  for (const int value : {0, 7, -1}) {
     const auto unknown = static_cast<v1::Disposition>(value);
     v1::PushGradientsResponse response;
     response.set_disposition(unknown);
@@ -618,6 +621,7 @@ TEST(WirePullTest, RequestsSurviveTheRoundTrip) {
   for (const std::string text :
        {"session: 7 min_step: 41 have_step: 40", "session: 7", "session: 7 have_step: 0",
         "session: 7 after: 12", "session: 7 after: 0", "session: 7 consistent: true",
+        "session: 7 number: 18446744073709551615",
         "min_step: 18446744073709551615 have_step: 18446744073709551615"}) {
     EXPECT_THAT(ToProto(FromProto(Text<v1::PullParamsRequest>(text))), EqualsProto(text));
   }
