@@ -18,7 +18,6 @@ constexpr std::pair<Phase, const char*> kPhases[] = {{Phase::kWaitingForWorkers,
                                                      {Phase::kFinished, "finished"},
                                                      {Phase::kDraining, "draining"}};
 
-
 double AsDouble(uint64_t number) { return static_cast<double>(number); }
 
 double SecondsSince(const absl::optional<absl::Time>& since, absl::Time now) {

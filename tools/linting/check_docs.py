@@ -14,7 +14,7 @@ import sys
 
 # Flags that READMEs give to programs of others outside a command of theirs. Keep it short.
 FOREIGN_FLAGS = frozenset("""
-    --bind-to --config --copt --enable-recovery --force_pic --from-literal --kill-on-bad-exit --map-by
+    --bind-to --config --copt --enable-recovery --force_pic --from-literal --kill-on-bad-exit --logdir --map-by
     --mca --oversubscribe --platform_suffix --runs_per_test --signal --suite --test_arg --test_env --test_filter
     --test_output
 """.split())
