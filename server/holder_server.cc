@@ -124,6 +124,7 @@ class FollowingServer final : public HolderServer {
   void NoteConnected(absl::Time now) {
     LOG_IF(INFO, !connected_) << "follows the first server, at " << options_.sequencer;
     connected_ = true;
+    met_ = true;
     until_ = now + options_.lease;
     if (now < unknown_at_) return;
     stripe_.EndUnknown();
@@ -162,8 +163,15 @@ class FollowingServer final : public HolderServer {
 
   int GiveUp() {
     LOG(ERROR) << "cannot reach the first server, at " << options_.sequencer
-               << ", any more: " << (why_.empty() ? "it does not answer" : why_);
+               << (met_ ? ", any more: " : ": ") << (why_.empty() ? "it does not answer" : why_)
+               << (met_ ? "" : HintAtStart());
     return kNoFirstServer;
+  }
+
+  // A peer that is refused in the handshake is not told why.
+  std::string HintAtStart() const {
+    if (options_.credentials == nullptr) return "; is it running, and without TLS, as this server?";
+    return "; is it running, with TLS, and has this server's certificate the role sluice:server?";
   }
 
   // The first server waits until this one has taken the end of the job, then it ends the call.
@@ -193,6 +201,7 @@ class FollowingServer final : public HolderServer {
   absl::Time stops_at_ = absl::InfiniteFuture();  // after a signal
   absl::Time unknown_at_ = absl::InfinitePast();
   bool connected_ = false;
+  bool met_ = false;  // the first server has taken this one
   bool ended_by_first_ = false;
   std::string why_;  // the latest call has ended
 };

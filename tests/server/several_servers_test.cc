@@ -328,7 +328,10 @@ TEST_F(SeveralServersTest, AHolderHasAnIndexOfTheJob) {
 TEST_F(SeveralServersTest, AHolderGivesUpAFirstServerThatDoesNotCome) {
   HolderServerOptions options = HolderOptions(1, 2);
   options.connect_timeout = absl::ZeroDuration();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(RunningHolder(options).exit_code(), 1);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("; is it running, and without TLS, as this server?"));
 }
 
 TEST_F(SeveralServersTest, OtherServersNameTheFirst) {
