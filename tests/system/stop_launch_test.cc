@@ -60,7 +60,7 @@ void ExpectTellsAndLeavesNothing(int signal, const Words& flags) {
                        "--progress=off"};
   const auto job =
       Mpirun({{3, With(train, flags)}}, RankDeath::kEndsTheJob, PatientIn(directory.path()));
-  const auto address = job->WaitForOutput("listening on (unix:[^ ]+)");
+  const auto address = job->WaitForOutput("job [0-9a-f]+: listening on (unix:[^ ]+)");
   ASSERT_THAT(address, IsOkAndHolds(HasSubstr(directory.path())));
   ASSERT_THAT(WaitForAccepted(*address, 1), IsOk());
   job->Signal(signal);
@@ -77,6 +77,10 @@ TEST(StopLaunchTest, AfterCtrlCAJobTellsWhatWasDoneAndLeavesNothing) {
 
 TEST(StopLaunchTest, AfterSigtermAJobTellsWhatWasDoneAndLeavesNothing) {
   ExpectTellsAndLeavesNothing(SIGTERM, {});
+}
+
+TEST(StopLaunchTest, AJobWithSeveralServersDoesSo) {
+  ExpectTellsAndLeavesNothing(SIGINT, {"--servers=2"});
 }
 
 TEST(StopLaunchTest, AJobWithSupervisorsDoesSo) {

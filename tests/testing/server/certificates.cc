@@ -30,12 +30,23 @@ TestAuthority::TestAuthority() {
   authority_ = *std::move(made);
 }
 
-Credentials TestAuthority::Server(const std::vector<std::string>& hosts) const {
+CertificateOrder TestAuthority::OrderOfServer() {
   CertificateOrder order;
   order.name = "test server";
   order.hosts = {"localhost", "127.0.0.1", "::1"};
-  order.hosts.insert(order.hosts.end(), hosts.begin(), hosts.end());
   order.validity = Around(absl::Now());
+  return order;
+}
+
+Credentials TestAuthority::Server(const std::vector<std::string>& hosts) const {
+  CertificateOrder order = OrderOfServer();
+  order.hosts.insert(order.hosts.end(), hosts.begin(), hosts.end());
+  return Issue(order);
+}
+
+Credentials TestAuthority::ServerOfSeveral() const {
+  CertificateOrder order = OrderOfServer();
+  order.uris = {RoleUri(Role::kServer)};
   return Issue(order);
 }
 

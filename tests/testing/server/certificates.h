@@ -20,12 +20,15 @@ class TestAuthority {
 
   // Credentials of a server, valid for loopback and for `hosts`.
   Credentials Server(const std::vector<std::string>& hosts = {}) const;
+  // Credentials of one of several servers.
+  Credentials ServerOfSeveral() const;
   // Credentials of a caller with these roles.
   Credentials Client(const std::vector<Role>& roles) const;
   // The same, but the certificate has expired.
   Credentials ExpiredClient(const std::vector<Role>& roles) const;
 
  private:
+  static CertificateOrder OrderOfServer();
   Credentials Issue(const CertificateOrder& order) const;
 
   std::unique_ptr<CertificateAuthority> authority_;

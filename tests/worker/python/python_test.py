@@ -77,6 +77,10 @@ class AsInCppTest(unittest.TestCase):
     def test_with_an_encoding_and_error_feedback(self):
         self.assertEqual(self.crc(IMAGES, "--push-encoding=int8"), self.in_cpp("--push-encoding=int8"))
 
+    def test_with_two_servers(self):
+        two = ["--servers=2", "--max-steps=10"]  # and two workers
+        self.assertEqual(self.crc(IMAGES, *two), self.in_cpp(*two))
+
     def test_with_local_steps_the_last_of_which_are_pushed_at_the_end(self):
         self.assertEqual(self.crc(IMAGES, "--local-steps=6"), self.in_cpp("--local-steps=6"))
 
