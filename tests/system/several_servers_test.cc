@@ -65,6 +65,15 @@ TEST_F(SeveralServersTest, AccountForEachPushInOtherModes) {
   }
 }
 
+TEST_F(SeveralServersTest, TellTheChecksumOfAllParametersAsOneServerDoes) {
+  const auto checksum = [this](int servers) {
+    return ClosingRows(Finished(servers, {"--momentum=0.9"}))["parameters' CRC-32"];
+  };
+  const std::string alone = checksum(1);
+  EXPECT_THAT(alone, SizeIs(8));
+  EXPECT_EQ(checksum(3), alone);
+}
+
 TEST_F(SeveralServersTest, MeetOnTcpWithTheLaunchsCertificates) {
   const std::string output = Finished(3, {"--listen=127.0.0.1:0"});
   EXPECT_EQ(Counters(output), "12 steps, 36 received: 36 accepted") << output;
