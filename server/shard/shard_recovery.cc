@@ -43,8 +43,11 @@ absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
 }
 
 absl::Status Shard::Replay(const StepRecord& record, absl::Span<const float> sum) {
-  absl::MutexLock lock(&mu_);
-  SnapshotPair step = holder_.BeginStep();
+  SnapshotPair step;
+  {
+    absl::MutexLock lock(&mu_);
+    step = holder_.BeginStep();
+  }
   director_->Load(record.gradients, record.samples);
   if (record.gradients > 0) stripe_->Load(sum);
   uint64_t checksum = 0;
@@ -52,6 +55,7 @@ absl::Status Shard::Replay(const StepRecord& record, absl::Span<const float> sum
   director_->Clear();
   stripe_->Clear();
   if (checksum != record.checksum) return MadeOtherBits(record, checksum);
+  absl::MutexLock lock(&mu_);
   holder_.Publish(std::move(step.next));
   coordinator_.Replay(record);
   return absl::OkStatus();
