@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/random.h"
 #include "common/base/thread_pool.h"
 #include "server/admission/draining.h"
@@ -22,6 +24,7 @@ std::unique_ptr<HolderLinks> MakeHolderLinks(const ServerOptions& options) {
   links.servers = options.servers;
   links.incarnation = options.shard.incarnation;
   links.process_nonce = RandomNonce();
+  links.saves = !options.durable.directory.empty();
   links.lease = options.shard.lease;
   return std::make_unique<HolderLinks>(std::move(links), RealClock());
 }
@@ -39,17 +42,35 @@ ServerIncarnation::ServerIncarnation(const ServerOptions& options,
           },
           std::make_unique<ThreadPool>(options.threads), trace, Executors::OnThreads()),
       durable_(std::move(durable)) {
-  if (holders_ == nullptr) return;
+  if (holders_ != nullptr) LeadHolders();
+}
+
+void ServerIncarnation::LeadHolders() {
   shard_.Lead(holders_->links());
   holders_->Listen(
-      [this](uint32_t holder, const HolderReport& report) { shard_.OnReport(holder, report); },
-      [this](const std::string& why) {
-        absl::MutexLock lock(&mu_);
-        if (lost_holder_.empty()) lost_holder_ = why;
-      });
+      [this](uint32_t holder, const HolderReport& report) { OnReport(holder, report); },
+      [this](const HolderLoss& loss) { OnLost(loss); });
+}
+
+void ServerIncarnation::OnLost(const HolderLoss& loss) {
+  absl::MutexLock lock(&mu_);
+  if (lost_holder_.why.empty()) lost_holder_ = loss;
+}
+
+void ServerIncarnation::OnReport(uint32_t holder, const HolderReport& report) {
+  const auto* const loaded = std::get_if<LoadedReport>(&report);
+  if (loaded != nullptr && !loaded->failed.ok()) {
+    OnLost({absl::StrCat("server ", holder,
+                         " cannot load its part of the checkpoint: ", loaded->failed.message(),
+                         "; restore the file from a copy, or remove the checkpoint-* file of that "
+                         "step from the first server's directory, to go on from the one before")});
+  }
+  shard_.OnReport(holder, report);
 }
 
 ServerIncarnation::~ServerIncarnation() {
+  // Else the thread that writes checkpoints may wait for the other servers.
+  if (holders_ != nullptr) shard_.StopWaiting(DrainingError());
   grpc_server_ = nullptr;
   shard_.executors().Drain();
 }
@@ -125,7 +146,7 @@ void ServerIncarnation::Tick() {
   if (holders_ != nullptr) holders_->Tick();
 }
 
-std::string ServerIncarnation::lost_holder() const {
+HolderLoss ServerIncarnation::lost_holder() const {
   absl::MutexLock lock(&mu_);
   return lost_holder_;
 }
@@ -143,7 +164,10 @@ void ServerIncarnation::EndHolders(int exit_code) {
 void ServerIncarnation::Shutdown(const absl::Status& why, absl::Duration grace) {
   if (durable_ != nullptr) durable_->FlushJournal();
   shard_.FailHeldAnswers(why);
-  if (holders_ != nullptr) holders_->Close(absl::UnavailableError("the first server has ended"));
+  if (holders_ != nullptr) {
+    shard_.StopWaiting(why);
+    holders_->Close(absl::UnavailableError("the first server has ended"));
+  }
   grpc_server_->Shutdown(grace);
   shard_.executors().Drain();  // a push that was cancelled may have completed a step
 }

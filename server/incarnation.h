@@ -50,10 +50,12 @@ class ServerIncarnation {
   // Ends leases and waits that are over. Call it every `options.shard.tick`.
   void Tick();
 
-  // With several servers. Why one of the others is lost for good; empty: none is.
-  std::string lost_holder() const ABSL_LOCKS_EXCLUDED(mu_);
+  // With several servers: the first of the others that was lost, if any.
+  HolderLoss lost_holder() const ABSL_LOCKS_EXCLUDED(mu_);
   // Which of the others has come and is not connected; empty: none is. See HolderLinks::Away().
   std::string away_holder() const;
+  // Waits for no other server from now on, and makes no step.
+  void StopWaiting(const absl::Status& why) { shard_.StopWaiting(why); }
   // Makes no step from now on, and tells the other servers that the job is over: that they end with
   // that code. Once, before Shutdown().
   void EndHolders(int exit_code);
@@ -77,11 +79,14 @@ class ServerIncarnation {
                                                                     Trace* trace);
   absl::Status ContinueFrom(const ShardStatus& left);
   absl::Status Listen(const ServerOptions& options);
+  void LeadHolders();
+  void OnReport(uint32_t holder, const HolderReport& report) ABSL_LOCKS_EXCLUDED(mu_);
+  void OnLost(const HolderLoss& loss) ABSL_LOCKS_EXCLUDED(mu_);
 
   std::atomic<bool> deserted_{false};
   std::atomic<bool> drained_{false};
   mutable absl::Mutex mu_;
-  std::string lost_holder_ ABSL_GUARDED_BY(mu_);
+  HolderLoss lost_holder_ ABSL_GUARDED_BY(mu_);
   // Null if there is one server.
   const std::unique_ptr<HolderLinks> holders_;
   Shard shard_;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/error.h"
 #include "common/base/random.h"
 #include "server/admission/draining.h"
@@ -237,14 +238,20 @@ int Server::Serve() {
   if (shard.Describe().diverged) AwaitFarewell();
   const int outcome = lost.empty() ? Outcome(finished) : kHolderLost;
   // Afterwards the other servers are gone; alone, this one may still make a step.
-  if (options_.servers > 1 && lost.empty()) crc_ = shard.Digest(options_.grace);
-  EndHolders(outcome);
+  absl::Status saved;
+  if (options_.servers > 1 && lost.empty()) {
+    saved = SaveLast();
+    crc_ = shard.Digest(options_.grace);
+  }
+  EndHolders(saved.ok() ? outcome : kNotSaved);
   // Nobody needs the socket's name any more, and a launcher may kill this process soon.
   directory_.reset();
   if (page_ != nullptr) page_->Show(Moment(shard.Describe(), /*going_down=*/true));
   incarnation_->Shutdown(DrainingError(), options_.grace);
-  const absl::Status saved = SaveLast();
-  if (options_.servers == 1) crc_ = shard.Digest(options_.grace);
+  if (options_.servers == 1) {
+    saved = SaveLast();
+    crc_ = shard.Digest(options_.grace);
+  }
   if (page_ != nullptr) page_->End(Moment(shard.Describe(), /*going_down=*/true));
   event_files_->End([&] { return Moment(shard.Describe()); });
   const PushCounters counters = shard.Describe().counters;
@@ -267,7 +274,9 @@ int Server::Outcome(bool finished) const {
 // be lost, too, before its lease is over.
 std::string Server::LostHolder(bool finished) const {
   const std::string away = incarnation_->away_holder();
-  if (away.empty() || Outcome(finished) != kEveryWorkerLost) return incarnation_->lost_holder();
+  if (away.empty() || Outcome(finished) != kEveryWorkerLost) {
+    return incarnation_->lost_holder().why;
+  }
   return absl::StrCat(away, ", and every worker was lost; the job cannot go on");
 }
 
@@ -291,9 +300,14 @@ absl::StatusOr<int> Server::AwaitEnd() {
     if (waits.has_value()) LOG(WARNING) << *waits;
     if (page_ != nullptr) page_->Look(RealClock().Now(), [&] { return Moment(state); });
     event_files_->Look(RealClock().Now(), [&] { return Moment(state); });
+    const HolderLoss loss = incarnation_->lost_holder();
     const bool trains = state.phase == Phase::kTraining && state.workers > 0;
-    if (!state.goes_back || !trains) continue;
-    const absl::StatusOr<bool> goes_on = GoBack(state);
+    absl::StatusOr<bool> goes_on = true;
+    if (loss.is_back) {
+      goes_on = GoBackForHolder(loss);
+    } else if (state.goes_back && trains) {
+      goes_on = GoBack(state);
+    }
     if (!goes_on.ok()) return goes_on.status();
     if (!*goes_on) return 0;
   }
@@ -301,11 +315,12 @@ absl::StatusOr<int> Server::AwaitEnd() {
 }
 
 bool Server::IsOver() const {
-  return incarnation_->drained() || !incarnation_->lost_holder().empty() ||
+  const HolderLoss lost = incarnation_->lost_holder();
+  return incarnation_->drained() || (!lost.why.empty() && !lost.is_back) ||
          (options_.exit_when_finished && incarnation_->deserted());
 }
 
-// ---- Divergence ----
+// ---- Going back to a checkpoint ----
 
 // Goes on from the newest checkpoint that is from before the suspect steps, with half the learning
 // rate. Ends the job if there is none, or if that has not helped often enough. Returns whether the
@@ -336,15 +351,41 @@ absl::StatusOr<bool> Server::GoBack(const ShardStatus& state) {
   options_.shard.warnings = {WentBack(state, since, durable.PathOf(*checkpoint))};
   LOG(WARNING) << options_.shard.warnings[0].text;
   options_.shard.goes_on = true;
-  options_.shard.session_base = SessionId(RandomNonce().value() >> 1);
   const absl::Status removed = durable.GoBackTo(*checkpoint);
-  EndIncarnation();
+  EndForNext();
   if (!removed.ok()) return removed;
-  if (options_.metrics.has_value()) options_.shard.on_span = metrics_.BeginIncarnation();
   auto again = ServerIncarnation::StartAgain(options_, trace_.get(), state);
   if (!again.ok()) return again.status();
   TakeIncarnation(*std::move(again));
   return true;
+}
+
+// Another server was started again, and its part of the parameters is lost. All servers continue
+// from the newest checkpoint, as after a crash of all. Returns and fails as GoBack() does.
+absl::StatusOr<bool> Server::GoBackForHolder(const HolderLoss& loss) {
+  Shard& shard = incarnation_->shard();
+  const absl::Status why = absl::UnavailableError(
+      absl::StrCat(loss.why, "; all servers go back to the last checkpoint"));
+  LOG(WARNING) << why.message();
+  incarnation_->StopWaiting(why);
+  const ShardStatus state = shard.Describe();
+  if (state.phase == Phase::kFinished || incarnation_->drained()) return false;
+  shard.Suspend(why);  // unless there are no workers
+  incarnation_->Shutdown(why, kLastCalls);
+  if (incarnation_->drained()) return false;
+  options_.shard.goes_on = options_.shard.goes_on || state.phase == Phase::kTraining;
+  EndForNext();
+  auto again = ServerIncarnation::Start(options_, trace_.get());
+  if (!again.ok()) return again.status();
+  TakeIncarnation(*std::move(again));
+  return true;
+}
+
+// Ends an incarnation that was shut down. The next one has other session numbers.
+void Server::EndForNext() {
+  options_.shard.session_base = SessionId(RandomNonce().value() >> 1);
+  EndIncarnation();
+  if (options_.metrics.has_value()) options_.shard.on_span = metrics_.BeginIncarnation();
 }
 
 // Each worker and observer hears with its next call why the job ends, and goes. One that has not
@@ -367,13 +408,36 @@ absl::Status Server::SaveLast() {
     LOG(WARNING) << "no last checkpoint is saved, because training diverged" << HowToGoBack(state);
     return absl::OkStatus();
   }
-  const absl::Status saved = SaveCheckpointAndWait(incarnation_->shard(), *durable);
+  const absl::Status saved = options_.servers == 1
+                                 ? SaveCheckpointAndWait(incarnation_->shard(), *durable)
+                                 : SaveWithHolders();
   const Step since = state.suspect_since.value_or(state.step);
   if (saved.ok() && state.step.value() - since.value() >= kSuspiciousSteps) {
     LOG(WARNING) << "the last checkpoint may be a bad one, because training seems to diverge"
                  << HowToGoBack(state);
   }
   return saved;
+}
+
+// Fails if another server is lost meanwhile.
+absl::Status Server::SaveWithHolders() {
+  const auto done = std::make_shared<absl::Notification>();
+  const auto result = std::make_shared<absl::Status>();
+  SaveCheckpoint(incarnation_->shard(), *incarnation_->durable(),
+                 [done, result](absl::StatusOr<SavedCheckpoint> saved) {
+                   *result = std::move(saved).status();
+                   done->Notify();
+                 });
+  while (!done->HasBeenNotified()) {
+    WaitForStopSignal();
+    incarnation_->Tick();
+    const HolderLoss lost = incarnation_->lost_holder();
+    if (lost.why.empty()) continue;
+    LOG(ERROR) << "cannot save the last checkpoint: " << lost.why;
+    incarnation_->StopWaiting(absl::UnavailableError(lost.why));
+    return absl::UnavailableError(lost.why);
+  }
+  return *result;
 }
 
 // How to leave the suspect steps out, if there are any.

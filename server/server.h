@@ -67,11 +67,14 @@ class Server {
   absl::StatusOr<int> AwaitEnd();
   bool IsOver() const;
   absl::StatusOr<bool> GoBack(const ShardStatus& state);
+  absl::StatusOr<bool> GoBackForHolder(const HolderLoss& loss);
+  void EndForNext();
   void AwaitFarewell();
   std::string LostHolder(bool finished) const;
   int Outcome(bool finished) const;
   void EndHolders(int exit_code);
   absl::Status SaveLast();
+  absl::Status SaveWithHolders();
   std::string HowToGoBack(const ShardStatus& state);
 
   ServerOptions options_;  // of the current incarnation; `listen` is where it listens

@@ -47,6 +47,12 @@ absl::Status CommandCheck::Check(const OpenModel& command) {
   return absl::OkStatus();
 }
 
+absl::Status CommandCheck::Check(const LoadCheckpoint& /*command*/) {
+  if (has_parameters_) return Breaks("LoadCheckpoint", "after there are parameters");
+  has_parameters_ = true;
+  return sessions_.empty() ? absl::OkStatus() : Breaks("LoadCheckpoint", "after OpenSession");
+}
+
 absl::Status CommandCheck::Check(const EndJob& /*command*/) {
   ended_ = true;
   return absl::OkStatus();
@@ -170,6 +176,10 @@ absl::Status CommandCheck::Check(const PublishStep& /*command*/) {
 
 absl::Status CommandCheck::Check(const TakeCheckpoint& /*command*/) const {
   return CheckHere(has_parameters_, "TakeCheckpoint", "there are parameters");
+}
+
+absl::Status CommandCheck::Check(const KeepCheckpoints& /*command*/) const {
+  return absl::OkStatus();
 }
 
 }  // namespace sluice

@@ -34,6 +34,7 @@ class CommandCheck {
   };
 
   absl::Status Check(const OpenModel& command);
+  absl::Status Check(const LoadCheckpoint& command);
   absl::Status Check(const OpenSession& command);
   absl::Status Check(const AdmitPush& command);
   absl::Status Check(const DropPush& command);
@@ -45,6 +46,7 @@ class CommandCheck {
   absl::Status Check(const DropPull& command) const;
   absl::Status Check(const EndSession& command);
   absl::Status Check(const TakeCheckpoint& command) const;
+  absl::Status Check(const KeepCheckpoints& command) const;
   absl::Status Check(const EndJob& command);
 
   absl::Status CheckOpen(SessionId session) const;

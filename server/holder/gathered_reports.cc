@@ -53,9 +53,4 @@ uint32_t GatheredReports::FirstMissing() const {
   return static_cast<uint32_t>(missing - carried_.begin());
 }
 
-Step GatheredReports::Take(uint32_t holder, const DurableReport& report) {
-  durable_[holder] = std::max(durable_[holder], report.step);
-  return *std::min_element(durable_.begin(), durable_.end());
-}
-
 }  // namespace sluice

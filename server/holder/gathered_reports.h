@@ -19,7 +19,7 @@ namespace sluice {
 // that reports again changes nothing.
 class GatheredReports {
  public:
-  explicit GatheredReports(uint32_t holders) : durable_(holders), carried_(holders) {}
+  explicit GatheredReports(uint32_t holders) : carried_(holders) {}
 
   // The push is admitted. Reports on others count for nothing.
   void Await(PushId push) { parts_.try_emplace(push); }
@@ -37,15 +37,11 @@ class GatheredReports {
   // The first holder that has not reported on the latest order.
   uint32_t FirstMissing() const;
 
-  // Returns the last step that is durable on all holders.
-  Step Take(uint32_t holder, const DurableReport& report);
-
  private:
   using Parts = std::map<uint32_t, HaveReport>;  // by holder
 
-  uint32_t holders() const { return static_cast<uint32_t>(durable_.size()); }
+  uint32_t holders() const { return static_cast<uint32_t>(carried_.size()); }
 
-  std::vector<Step> durable_;
   std::vector<absl::optional<StripeReport>> carried_;
   std::map<PushId, Parts> parts_;  // of pushes that are awaited
 };

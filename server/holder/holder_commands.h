@@ -7,6 +7,9 @@
 // released gets the snapshot that is the latest at that place of the log, on every holder.
 //
 //   OpenModel       first, and once
+//   LoadCheckpoint  take the stripe's state from a checkpoint; then report LoadedReport. Nobody
+//   joins
+//                   before all holders have
 //   OpenSession     a worker or an observer has joined: its calls may come
 //   AdmitPush       a push may be sent: take its stream; then report HaveReport
 //   DropPush        it does not count: end its stream, and forget its gradient
@@ -18,7 +21,8 @@
 //   ReleasePull     answer a pull
 //   DropPull        its worker does not wait for it: forget it
 //   EndSession      forget the streams and pushes of a session
-//   TakeCheckpoint  copy the stripe's state; report DurableReport when it is saved
+//   TakeCheckpoint  copy the stripe's state; report SavedReport when its file is on the disk
+//   KeepCheckpoints remove the stripe's files of all other checkpoints
 //   EndJob          last: the holder's process ends
 //
 // A link (HolderLink) delivers each message once and in order, in both directions. If its
@@ -37,6 +41,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <variant>
 #include <vector>
@@ -88,6 +93,18 @@ struct OpenSession {
   SessionRole role = SessionRole::kWorker;
 };
 
+// The checkpoint from which the job continues. Its files are in the directories of the servers.
+struct LoadCheckpoint {
+  std::string job_id;
+  Incarnation incarnation;
+  Step step;
+  // The XXH3-64 of each stripe's file, of the number of servers that it was saved with; empty: one
+  // server has saved it, in one file.
+  std::vector<uint64_t> stripes;
+  std::vector<std::string> slots;  // the names of the optimizer's
+  uint64_t optimizer_steps = 0;
+};
+
 struct AdmitPush {
   PushId push;  // by which later commands and reports name this attempt
   PushName name;
@@ -127,7 +144,23 @@ struct EndSession {
 };
 
 struct TakeCheckpoint {
+  std::string job_id;
+  Incarnation incarnation;
   Step step;  // the latest at this place of the log
+};
+
+// Names a checkpoint in a directory.
+struct CheckpointKey {
+  Incarnation incarnation;
+  Step step;
+
+  friend bool operator==(const CheckpointKey& a, const CheckpointKey& b) {
+    return std::tie(a.incarnation, a.step) == std::tie(b.incarnation, b.step);
+  }
+};
+
+struct KeepCheckpoints {
+  std::vector<CheckpointKey> keep;  // that are whole
 };
 
 // The job is over: the holder's process ends with that code.
@@ -135,9 +168,9 @@ struct EndJob {
   int exit_code = 0;
 };
 
-using HolderCommand =
-    std::variant<OpenModel, OpenSession, AdmitPush, DropPush, TakeParameters, AddPush, StepOrder,
-                 PublishStep, ReleasePull, DropPull, EndSession, TakeCheckpoint, EndJob>;
+using HolderCommand = std::variant<OpenModel, LoadCheckpoint, OpenSession, AdmitPush, DropPush,
+                                   TakeParameters, AddPush, StepOrder, PublishStep, ReleasePull,
+                                   DropPull, EndSession, TakeCheckpoint, KeepCheckpoints, EndJob>;
 
 // ---- Reports: from a holder to the sequencer ----
 
@@ -151,12 +184,20 @@ struct HaveReport {
   uint64_t bytes = 0;           // of the part, as float32
 };
 
-// All steps up to this one are on the holder's disk. Answers of a step wait for all holders.
-struct DurableReport {
-  Step step;
+// LoadCheckpoint is carried out.
+struct LoadedReport {
+  absl::Status failed;  // why the stripe cannot be loaded; OK: it is the latest snapshot
 };
 
-using HolderReport = std::variant<HaveReport, StripeReport, DurableReport>;
+// The stripe's file of a checkpoint is on the holder's disk. The checkpoint exists when the
+// sequencer has written its own file, after all holders have reported.
+struct SavedReport {
+  Step step;
+  absl::Status failed;    // why it could not be saved, or OK
+  uint64_t checksum = 0;  // the file's XXH3-64
+};
+
+using HolderReport = std::variant<HaveReport, StripeReport, LoadedReport, SavedReport>;
 
 }  // namespace sluice
 

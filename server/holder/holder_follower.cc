@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/tensor/vector_copy.h"
 #include "server/holder/stripe_slots.h"
 
 namespace sluice {
@@ -30,20 +31,30 @@ PushName LastPushOf(SessionId session) {
 
 PullName LastPullOf(SessionId session) { return {session, std::numeric_limits<uint64_t>::max()}; }
 
+std::unique_ptr<Executor> OrInline(std::unique_ptr<Executor> executor) {
+  return executor == nullptr ? std::make_unique<InlineExecutor>() : std::move(executor);
+}
+
+absl::Status NoDirectory() {
+  return absl::FailedPreconditionError("this server has no directory for checkpoints");
+}
+
 }  // namespace
 
 HolderFollower::HolderFollower(const Place& place, SnapshotMemory memory, Parallel& parallel,
-                               ReportListener report, CheckpointListener checkpoint,
-                               std::unique_ptr<Executor> arithmetic)
+                               ReportListener report, StripeStorage* storage, Tasks tasks)
     : place_(place),
       report_(std::move(report)),
-      checkpoint_(std::move(checkpoint)),
       parallel_(parallel),
+      storage_(storage),
       holder_(memory, parallel),
-      arithmetic_(arithmetic == nullptr ? std::make_unique<InlineExecutor>()
-                                        : std::move(arithmetic)) {}
+      arithmetic_(OrInline(std::move(tasks.arithmetic))),
+      files_(OrInline(std::move(tasks.files))) {}
 
-HolderFollower::~HolderFollower() { arithmetic_->Drain(); }
+void HolderFollower::Drain() {
+  arithmetic_->Drain();
+  files_->Drain();
+}
 
 void HolderFollower::Execute(const HolderCommand& command) {
   std::visit([this](const auto& one) { Do(one); }, command);
@@ -54,6 +65,7 @@ void HolderFollower::Do(const OpenModel& command) {
   holder_.Open(command.layout, command.optimizer, Stripes(command.layout->size(), place_.stripes),
                place_.stripe);
   stripe_ = holder_.executor();
+  whole_ = command.layout;
 }
 
 // ---- Pushes ----
@@ -224,10 +236,49 @@ void HolderFollower::Do(const PublishStep& /*command*/) {
   });
 }
 
-void HolderFollower::Do(const TakeCheckpoint& /*command*/) {
-  arithmetic_->Run([this, parameters = latest()] {
-    checkpoint_({parameters, CopySlots(*stripe_, parallel_), stripe_->optimizer_steps()});
+// ---- Checkpoints ----
+
+// On the executor, as a file takes long to read. Nobody joins meanwhile.
+void HolderFollower::Do(const LoadCheckpoint& command) {
+  arithmetic_->Run([this, command] { report_(LoadedReport{Load(command)}); });
+}
+
+absl::Status HolderFollower::Load(const LoadCheckpoint& command) {
+  if (storage_ == nullptr) return NoDirectory();
+  const auto loaded = storage_->Load(command, *whole_);
+  if (!loaded.ok()) return loaded.status();
+  const absl::Status restored = RestoreSlots(loaded->slots, *stripe_, parallel_);
+  if (!restored.ok()) return restored;
+  stripe_->set_optimizer_steps(loaded->optimizer_steps);
+  std::shared_ptr<Snapshot> first;
+  {
+    absl::MutexLock lock(&mu_);
+    first = holder_.MakeFirst(command.step);
+  }
+  CopyTo(AsPiece(loaded->parameters->values.span()), first->values.span());
+  absl::MutexLock lock(&mu_);
+  holder_.Publish(std::move(first));
+  return absl::OkStatus();
+}
+
+void HolderFollower::Do(const TakeCheckpoint& command) {
+  arithmetic_->Run([this, command, parameters = latest()] {
+    const auto stripe = std::make_shared<const StripeCheckpoint>(
+        StripeCheckpoint{parameters, CopySlots(*stripe_, parallel_), stripe_->optimizer_steps()});
+    files_->Run([this, command, stripe] { Save(command, *stripe); });
   });
+}
+
+void HolderFollower::Save(const TakeCheckpoint& command, const StripeCheckpoint& stripe) {
+  const absl::StatusOr<uint64_t> saved =
+      storage_ == nullptr ? NoDirectory() : storage_->Save(command, *whole_, stripe);
+  report_(SavedReport{command.step, saved.status(), saved.value_or(0)});
+}
+
+// After the files of earlier commands. They are removed while the job trains on.
+void HolderFollower::Do(const KeepCheckpoints& command) {
+  if (storage_ == nullptr) return;
+  arithmetic_->Run([this, command] { files_->Run([this, command] { storage_->Keep(command); }); });
 }
 
 void HolderFollower::Do(const EndJob& command) {

@@ -6,7 +6,8 @@
 //
 // The arithmetic of steps and checkpoints runs on an executor of its own, in the order of the
 // commands, so that pushes are admitted and pulls released meanwhile. A command decides at its
-// place of the log what the arithmetic works on.
+// place of the log what the arithmetic works on. Files are written on another executor, in the same
+// order, so that no step waits for the disk.
 
 #ifndef SLUICE_SERVER_HOLDER_HOLDER_FOLLOWER_H_
 #define SLUICE_SERVER_HOLDER_HOLDER_FOLLOWER_H_
@@ -28,8 +29,8 @@
 #include "server/holder/holder.h"
 #include "server/holder/holder_commands.h"
 #include "server/holder/pull_result.h"
+#include "server/holder/stripe_storage.h"
 #include "server/holder/told_names.h"
-#include "server/state/stripe_checkpoint.h"
 
 namespace sluice {
 
@@ -41,18 +42,23 @@ class HolderFollower {
     uint32_t stripes = 1;
   };
   using ReportListener = std::function<void(const HolderReport&)>;
-  using CheckpointListener = std::function<void(StripeCheckpoint)>;
   // Gets the push when it is admitted, or the error if it never is.
   using StreamCallback = std::function<void(absl::StatusOr<std::unique_ptr<PendingPush>>)>;
   using PullCallback = std::function<void(const absl::StatusOr<PullResult>&)>;
 
-  // `parallel` outlives it. The listeners are called outside all locks, by the executor, or by the
-  // thread that executes a command or brings a stream. `arithmetic` runs one task after the other;
-  // without it, the thread that executes the commands does. The destructor first waits for it.
+  // Where tasks run, one after the other. Null: on the thread that executes the commands.
+  struct Tasks {
+    std::unique_ptr<Executor> arithmetic;
+    std::unique_ptr<Executor> files;
+  };
+
+  // `parallel` and `storage` outlive it; without `storage`, commands on checkpoints fail. `report`
+  // is called outside all locks, by an executor, or by the thread that executes a command or brings
+  // a stream. The destructor first waits for the tasks.
   HolderFollower(const Place& place, SnapshotMemory memory, Parallel& parallel,
-                 ReportListener report, CheckpointListener checkpoint,
-                 std::unique_ptr<Executor> arithmetic = nullptr);
-  ~HolderFollower();
+                 ReportListener report, StripeStorage* storage = nullptr, Tasks tasks = {});
+  ~HolderFollower() { Drain(); }
+  void Drain();  // waits for the tasks
 
   // Executes the next command of the log. One thread at a time; all other methods: any thread.
   void Execute(const HolderCommand& command) ABSL_LOCKS_EXCLUDED(mu_);
@@ -100,6 +106,7 @@ class HolderFollower {
   };
 
   void Do(const OpenModel& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const LoadCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const OpenSession& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const AdmitPush& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const DropPush& command) ABSL_LOCKS_EXCLUDED(mu_);
@@ -111,6 +118,7 @@ class HolderFollower {
   void Do(const DropPull& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const EndSession& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const TakeCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const KeepCheckpoints& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const EndJob& command) ABSL_LOCKS_EXCLUDED(mu_);
 
   static void Cancel(const Arrival& arrival) {
@@ -122,13 +130,15 @@ class HolderFollower {
   std::unique_ptr<PendingPush> Start(const AdmitPush& admitted, WaitingStream& stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<Arrival> StopArrivals(SessionId session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Load(const LoadCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Save(const TakeCheckpoint& command, const StripeCheckpoint& stripe);
   bool MeasuresNorm(PushId push) const ABSL_LOCKS_EXCLUDED(mu_);
   std::unique_ptr<PendingPush> Take(PushId push) ABSL_LOCKS_EXCLUDED(mu_);
 
   const Place place_;
   const ReportListener report_;
-  const CheckpointListener checkpoint_;
   Parallel& parallel_;
+  StripeStorage* const storage_;
   mutable absl::Mutex mu_;
   Holder holder_ ABSL_GUARDED_BY(mu_);
   ToldNames told_ ABSL_GUARDED_BY(mu_);
@@ -141,9 +151,11 @@ class HolderFollower {
   SnapshotPair
       step_;  // empty unless a step is made; only the thread that executes commands uses it
   // Only the executor's tasks use them, once the model is open.
-  StripeExecutor* stripe_ = nullptr;   // the holder's
-  std::unique_ptr<PendingPush> last_;  // the step's last gradient
+  StripeExecutor* stripe_ = nullptr;     // the holder's
+  std::unique_ptr<PendingPush> last_;    // the step's last gradient
+  std::shared_ptr<const Layout> whole_;  // of the vector; the tasks use it, too
   const std::unique_ptr<Executor> arithmetic_;
+  const std::unique_ptr<Executor> files_;
 };
 
 }  // namespace sluice

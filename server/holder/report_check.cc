@@ -1,5 +1,6 @@
 #include "server/holder/report_check.h"
 
+#include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -34,6 +35,8 @@ absl::Status CheckSize(absl::string_view field, size_t found, size_t expected) {
 void ReportCheck::Note(const HolderCommand& command) {
   if (const auto* const model = std::get_if<OpenModel>(&command)) NoteModel(*model);
   if (const auto* const order = std::get_if<StepOrder>(&command)) orders_.push_back(order->kind);
+  if (std::holds_alternative<LoadCheckpoint>(command)) loads_ = true;
+  if (const auto* const take = std::get_if<TakeCheckpoint>(&command)) saves_.push_back(take->step);
 }
 
 void ReportCheck::NoteModel(const OpenModel& command) {
@@ -89,6 +92,18 @@ ReportCheck::Sizes ReportCheck::SizesOf(StepOrder::Kind kind) const {
   return sizes;
 }
 
-absl::Status ReportCheck::Check(const DurableReport& /*report*/) { return absl::OkStatus(); }
+absl::Status ReportCheck::Check(const LoadedReport& /*report*/) {
+  if (!std::exchange(loads_, false)) return BadReport("that it has loaded what it was not told to");
+  return absl::OkStatus();
+}
+
+absl::Status ReportCheck::Check(const SavedReport& report) {
+  if (saves_.empty() || saves_.front() != report.step) {
+    return BadReport(absl::StrCat("that it has saved step ", report.step.value(),
+                                  ", which it was not told to save"));
+  }
+  saves_.pop_front();
+  return absl::OkStatus();
+}
 
 }  // namespace sluice

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <set>
 
 #include "absl/status/status.h"
 #include "server/holder/holder_commands.h"
@@ -38,7 +37,8 @@ class ReportCheck {
   void NoteModel(const OpenModel& command);
   absl::Status Check(const HaveReport& report);
   absl::Status Check(const StripeReport& report);
-  static absl::Status Check(const DurableReport& report);
+  absl::Status Check(const LoadedReport& report);
+  absl::Status Check(const SavedReport& report);
   Sizes SizesOf(StepOrder::Kind kind) const;
 
   const uint32_t stripe_;
@@ -47,7 +47,10 @@ class ReportCheck {
   uint64_t stripe_bytes_ = 0;
   bool scales_ = false;  // LAMB
   Sizes full_;
-  std::deque<StepOrder::Kind> orders_;  // that are not reported yet
+  // That are not reported yet.
+  std::deque<StepOrder::Kind> orders_;
+  bool loads_ = false;
+  std::deque<Step> saves_;
 };
 
 }  // namespace sluice

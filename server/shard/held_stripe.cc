@@ -4,17 +4,25 @@
 #include <variant>
 
 #include "common/base/error.h"
+#include "common/base/serial_executor.h"
 
 namespace sluice {
 
 HeldStripe::HeldStripe(const HolderFollower::Place& place, std::unique_ptr<Parallel> parallel,
-                       Executors executors, HolderFollower::ReportListener report)
+                       Executors executors, HolderFollower::ReportListener report,
+                       StripeStorage* storage)
     : parallel_(std::move(parallel)),
       executors_(std::move(executors)),
-      follower_(place, SnapshotMemory::kPrivate, *parallel_, std::move(report), nullptr,
-                std::exchange(executors_.steps, std::make_unique<InlineExecutor>())) {}
+      follower_(place, SnapshotMemory::kPrivate, *parallel_, std::move(report), storage,
+                {std::exchange(executors_.steps, std::make_unique<InlineExecutor>()),
+                 storage == nullptr ? nullptr : std::make_unique<SerialExecutor>("sluice-save")}) {}
 
-HeldStripe::~HeldStripe() { executors_.Drain(); }
+HeldStripe::~HeldStripe() { Drain(); }
+
+void HeldStripe::Drain() {
+  executors_.Drain();
+  follower_.Drain();
+}
 
 void HeldStripe::Listen(SessionListener listener) { listener_ = std::move(listener); }
 

@@ -183,6 +183,39 @@ void HolderGroup::DropPull(const PullName& pull) {
   if (sessions_.count(pull.session) > 0) Send(sluice::DropPull{pull});
 }
 
+// ---- Checkpoints ----
+
+void HolderGroup::Load(const LoadCheckpoint& checkpoint) {
+  for (uint32_t holder = 1; holder < holders(); ++holder) loading_.insert(holder);
+  Send(checkpoint);
+}
+
+// ServerIncarnation ends the job if one has failed.
+void HolderGroup::OnReport(uint32_t holder, const LoadedReport& report) {
+  if (report.failed.ok()) loading_.erase(holder);
+}
+
+absl::Status HolderGroup::CheckLoaded() const {
+  if (loading_.empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("server ", *loading_.begin(), " of ", holders(),
+                                             " has not loaded its part of the checkpoint yet"));
+}
+
+std::shared_ptr<SavedStripes> HolderGroup::TakeCheckpoint(
+    const sluice::TakeCheckpoint& checkpoint) {
+  if (links_.empty()) return nullptr;
+  saved_ = std::make_shared<SavedStripes>(holders() - 1);
+  saved_step_ = checkpoint.step;
+  Send(checkpoint);
+  return saved_;
+}
+
+void HolderGroup::OnReport(uint32_t holder, const SavedReport& report) {
+  if (saved_ == nullptr || report.step != saved_step_) return;
+  saved_->Set(holder,
+              report.failed.ok() ? absl::StatusOr<uint64_t>(report.checksum) : report.failed);
+}
+
 // ---- Steps ----
 
 void HolderGroup::Order(const StepOrder& order, absl::Time now) {
@@ -204,6 +237,7 @@ std::vector<StripeReport> HolderGroup::TakeCarried() {
 
 void HolderGroup::Stop(const absl::Status& why, Completions* completions) {
   stopped_ = why;
+  if (saved_ != nullptr) saved_->Stop(why);
   for (auto it = pushes_.begin(); it != pushes_.end();) {
     const bool gathers = it->second.gathered != nullptr;
     it = gathers ? EndEarly(it, why, completions) : std::next(it);

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,7 @@
 #include "server/holder/holder_commands.h"
 #include "server/holder/holder_link.h"
 #include "server/state/completions.h"
+#include "server/state/saved_stripes.h"
 #include "server/state/shard_status.h"
 
 namespace sluice {
@@ -76,6 +79,19 @@ class HolderGroup {
   void Release(const PullName& pull, const PullHeader& header);
   void DropPull(const PullName& pull);
 
+  // ---- Checkpoints
+
+  // Begins to load the stripes of the other servers.
+  void Load(const LoadCheckpoint& checkpoint);
+  void OnReport(uint32_t holder, const LoadedReport& report);
+  // UNAVAILABLE names a server that has not loaded its stripe yet.
+  absl::Status CheckLoaded() const;
+  // Returns what the other servers save; null without links.
+  std::shared_ptr<SavedStripes> TakeCheckpoint(const sluice::TakeCheckpoint& checkpoint);
+  void OnReport(uint32_t holder, const SavedReport& report);
+  // Whether a server still saves the latest checkpoint.
+  bool saves() const { return saved_ != nullptr && !saved_->done(); }
+
   // ---- Steps
 
   // Gives an order, at the time `now`.
@@ -120,6 +136,9 @@ class HolderGroup {
   std::map<SessionId, Session> sessions_;  // the open ones
   uint64_t ended_ = 0;
   Pushes pushes_;
+  std::set<uint32_t> loading_;           // holders that have not loaded their stripes
+  std::shared_ptr<SavedStripes> saved_;  // of the latest checkpoint
+  Step saved_step_;
   absl::optional<absl::Time> ordered_;  // when the order was given that is not carried out
   absl::optional<std::vector<StripeReport>> carried_;
   absl::Status stopped_;

@@ -44,6 +44,8 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
   absl::StatusOr<Welcome> welcome;
   {
     CompletingLock lock(&mu_);
+    absl::Status loaded = others_.CheckLoaded();
+    if (!loaded.ok()) return loaded;
     welcome = coordinator_.Join(request, std::move(listener), lock.completions());
     if (welcome.ok() && director_ == nullptr) {
       OpenModel(coordinator_.roster().layout(), coordinator_.roster().optimizer());

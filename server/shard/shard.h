@@ -76,8 +76,8 @@ class Shard final : public ParameterStore {
         Executors executors = Executors::Inline());
   ~Shard() override;
   // Leads the holders on the other servers: link i goes to holder i + 1. The links outlive the
-  // shard. Once, before the first Join(), without recovery, journal, or checkpoints. `pump` is for
-  // tests: it replaces the wait for holders, and returns when `until` is true.
+  // shard. Once, before all other methods, without a journal. `pump` is for tests: it replaces the
+  // wait for holders, and returns when `until` is true.
   using Pump = std::function<void(absl::FunctionRef<bool()> until)>;
   void Lead(std::vector<HolderLink*> links, Pump pump = nullptr);
   void OnReport(uint32_t holder, const HolderReport& report);  // `holder`: from 1
@@ -86,7 +86,9 @@ class Shard final : public ParameterStore {
   void StopWaiting(const absl::Status& why);
   void EndHolders(int exit_code);  // sends EndJob, the last command; after StopWaiting()
   // Start: optional, in this order, before several threads use the shard.
-  absl::Status Restore(const ShardCheckpoint& checkpoint);  // DATA_LOSS if its slots do not fit
+  // DATA_LOSS if its slots do not fit. With several servers it has this server's stripe, and the
+  // others begin to load theirs. Join() fails with UNAVAILABLE until all have reported.
+  absl::Status Restore(const ShardCheckpoint& checkpoint);
   // Makes the next journaled step again. FAILED_PRECONDITION if it comes out with other bits.
   absl::Status Replay(const StepRecord& record, absl::Span<const float> sum);
   // Begins the new incarnation. `incarnations`: those since the checkpoint, and where each began.
@@ -102,6 +104,7 @@ class Shard final : public ParameterStore {
   void SetJournalError(const absl::Status& error);  // refuses new pushes with it, until it is OK
   void FailHeldAnswers(const absl::Status& why);    // fails answers held by the journal, for good
   void TakeCheckpoint(CheckpointCallback taken);  // when no step is being applied, perhaps at once
+  void KeepCheckpoints(std::vector<CheckpointKey> keep);  // tells the other servers which are whole
   // Members. `listener` receives the job's events until the session ends.
   absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener);
   absl::StatusOr<Step> Heartbeat(SessionId session);  // renews the lease; returns the step

@@ -20,6 +20,10 @@ void Shard::OnReport(uint32_t holder, const HolderReport& report) {
     others_.OnReport(holder, *have, lock.completions());
   } else if (const auto* const carried = std::get_if<StripeReport>(&report)) {
     others_.OnReport(holder, *carried);
+  } else if (const auto* const loaded = std::get_if<LoadedReport>(&report)) {
+    others_.OnReport(holder, *loaded);
+  } else if (const auto* const saved = std::get_if<SavedReport>(&report)) {
+    others_.OnReport(holder, *saved);
   }
 }
 

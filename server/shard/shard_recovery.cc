@@ -1,5 +1,7 @@
 // The part of Shard that deals with recovery, the journal and checkpoints.
 
+#include <glog/logging.h>
+
 #include <utility>
 #include <vector>
 
@@ -19,8 +21,15 @@ absl::Status MadeOtherBits(const StepRecord& record, uint64_t checksum) {
       absl::Hex(checksum, absl::kZeroPad16), ", so it is another build or another processor"));
 }
 
-absl::Status NoCheckpoints() {
-  return absl::UnimplementedError("a job of several servers takes and restores no checkpoints");
+LoadCheckpoint LoadOf(const ShardCheckpoint& checkpoint) {
+  LoadCheckpoint load;
+  load.job_id = checkpoint.job_id;
+  load.incarnation = checkpoint.incarnations.current();
+  load.step = checkpoint.step;
+  load.stripes = checkpoint.stripes;
+  for (const SlotCheckpoint& slot : checkpoint.slots) load.slots.push_back(slot.name);
+  load.optimizer_steps = checkpoint.optimizer_steps;
+  return load;
 }
 
 }  // namespace
@@ -28,9 +37,9 @@ absl::Status NoCheckpoints() {
 // ---- Recovery ----
 
 absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
-  if (leads()) return NoCheckpoints();
   absl::MutexLock lock(&mu_);
   OpenModel(checkpoint.layout, checkpoint.optimizer);
+  if (leads()) others_.Load(LoadOf(checkpoint));
   const absl::Status restored = RestoreSlots(checkpoint.slots, *stripe_, *parallel_);
   if (!restored.ok()) return restored;
   stripe_->set_optimizer_steps(checkpoint.optimizer_steps);
@@ -120,15 +129,20 @@ void Shard::TakeCheckpoints(uint64_t steps, CheckpointCallback taken) {
 
 // Called when there are parameters.
 void Shard::RequestPeriodicCheckpoint() {
-  if (!checkpoints_.has_periodic() || !coordinator_.RequestCheckpoint().ok()) return;
-  checkpoints_.AddPeriodic();
+  if (!checkpoints_.has_periodic()) return;
+  if (others_.saves()) {
+    LOG(WARNING) << "step " << coordinator_.step() << " gets no checkpoint, since another server "
+                 << "still writes the one before; make --checkpoint-every larger";
+  } else if (coordinator_.RequestCheckpoint().ok()) {
+    checkpoints_.AddPeriodic();
+  }
 }
 
 void Shard::TakeCheckpoint(CheckpointCallback taken) {
   absl::Status wanted;
   {
     absl::MutexLock lock(&mu_);
-    wanted = leads() ? NoCheckpoints() : coordinator_.RequestCheckpoint();
+    wanted = coordinator_.RequestCheckpoint();
     if (wanted.ok()) checkpoints_.Add(taken);
   }
   if (!wanted.ok()) {
@@ -136,6 +150,11 @@ void Shard::TakeCheckpoint(CheckpointCallback taken) {
     return;
   }
   Advance();
+}
+
+void Shard::KeepCheckpoints(std::vector<CheckpointKey> keep) {
+  absl::MutexLock lock(&mu_);
+  others_.Send(sluice::KeepCheckpoints{std::move(keep)});
 }
 
 // Copies only the slots, which later steps overwrite. The parameters are immutable.
@@ -147,6 +166,8 @@ void Shard::MakeCheckpoint() {
     absl::MutexLock lock(&mu_);
     *checkpoint = coordinator_.Checkpoint();
     checkpoint->parameters = holder_.latest();
+    checkpoint->elsewhere = others_.TakeCheckpoint(
+        {checkpoint->job_id, checkpoint->incarnations.current(), checkpoint->step});
     callbacks = checkpoints_.TakeAll();
   }
   {

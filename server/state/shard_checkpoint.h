@@ -19,6 +19,7 @@
 #include "server/policy/loss_trend.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/incarnation_history.h"
+#include "server/state/saved_stripes.h"
 #include "server/state/session_record.h"
 
 namespace sluice {
@@ -42,6 +43,7 @@ struct ShardCheckpoint {
   LearningRateSchedule schedule;         // only shown: the next server has its own
   std::vector<SessionRecord> workers;    // without listeners
   bool forgot_workers = false;           // a worker that may return has no record any more
+  // Of this server's stripe, if there are several servers.
   std::shared_ptr<const Snapshot> parameters;
   std::vector<SlotCheckpoint> slots;
   uint64_t optimizer_steps = 0;
@@ -49,6 +51,10 @@ struct ShardCheckpoint {
   absl::optional<LossMemory> losses;  // absent: too few were reported
   // Since this step training diverges or may diverge (DivergenceDetector). Absent: it seems fine.
   absl::optional<Step> suspect_since;
+  // Of several servers: the XXH3-64 of each stripe's file. Empty: one file has all values.
+  std::vector<uint64_t> stripes;
+  // What the other servers save of it; null if there is one server.
+  std::shared_ptr<SavedStripes> elsewhere;
   absl::Duration pause;  // how long training waited while Shard made it; only logged
 };
 

@@ -50,6 +50,12 @@ struct InWordsOfLinks {
   std::string operator()(const TakeCheckpoint& c) const {
     return absl::StrCat("take a checkpoint of step ", c.step.value());
   }
+  std::string operator()(const LoadCheckpoint& c) const {
+    return absl::StrCat("load the checkpoint of step ", c.step.value());
+  }
+  std::string operator()(const KeepCheckpoints& c) const {
+    return absl::StrCat("keep ", c.keep.size(), " checkpoints");
+  }
   std::string operator()(const EndJob& c) const {
     return absl::StrCat("the job ends with ", c.exit_code);
   }
@@ -59,8 +65,12 @@ struct InWordsOfLinks {
                         refused ? ": " : "", r.refused.message());
   }
   std::string operator()(const StripeReport&) const { return "the order is carried out"; }
-  std::string operator()(const DurableReport& r) const {
-    return absl::StrCat("step ", r.step.value(), " is durable");
+  std::string operator()(const LoadedReport& r) const {
+    return r.failed.ok() ? "the checkpoint is loaded" : std::string(r.failed.message());
+  }
+  std::string operator()(const SavedReport& r) const {
+    return absl::StrCat("step ", r.step.value(),
+                        r.failed.ok() ? " is saved" : " is not saved: ", r.failed.message());
   }
 };
 

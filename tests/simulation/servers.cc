@@ -36,8 +36,7 @@ Servers::Servers(const Scenario& scenario, const Clock& clock, JobListener owner
 void Servers::AddHolder(uint32_t server) {
   holders_.push_back(std::make_unique<HolderFollower>(
       HolderFollower::Place{server, count()}, SnapshotMemory::kPrivate, serial_,
-      [this, server](const HolderReport& report) { links_[server - 1]->Report(report); },
-      [](const StripeCheckpoint&) {}));
+      [this, server](const HolderReport& report) { links_[server - 1]->Report(report); }));
   const auto execute = [this, server](const HolderCommand& command) {
     if (log_ != nullptr) Note(absl::StrCat("server ", server, " is told: ", Words(command)));
     holder(server).Execute(command);

@@ -219,7 +219,7 @@ TEST_F(ServersByHandTest, EndTheJobOfAServerThatHasLostItsStripe) {
   ExpectExitCodes(servers_, 1);
   ExpectExitCodes(workers_, 3);
   EXPECT_THAT(LinesWith(servers_[0]->output(), "the job cannot go on"),
-              ElementsAre(HasSubstr("server 1 of 3 was started again")));
+              ElementsAre(HasSubstr("server 1 of 3, at " + addresses_[1])));
   ExpectEachSays(workers_, "server 1 of 3");
 }
 

@@ -43,6 +43,16 @@ void Put(const OpenModel& command, v1::SequencerMessage* message) {
   *model.mutable_optimizer() = ToProto(command.optimizer);
 }
 
+void Put(const LoadCheckpoint& command, v1::SequencerMessage* message) {
+  v1::LoadCheckpoint& load = *message->mutable_load_checkpoint();
+  load.set_job_id(command.job_id);
+  load.set_incarnation(command.incarnation.value());
+  load.set_step(command.step.value());
+  load.mutable_stripes()->Add(command.stripes.begin(), command.stripes.end());
+  for (const std::string& slot : command.slots) load.add_slots(slot);
+  load.set_optimizer_steps(command.optimizer_steps);
+}
+
 void Put(const OpenSession& command, v1::SequencerMessage* message) {
   message->mutable_open_session()->set_session(command.session.value());
   message->mutable_open_session()->set_role(command.role == SessionRole::kWorker ? v1::WORKER
@@ -129,7 +139,18 @@ void Put(const EndSession& command, v1::SequencerMessage* message) {
 }
 
 void Put(const TakeCheckpoint& command, v1::SequencerMessage* message) {
+  message->mutable_take_checkpoint()->set_job_id(command.job_id);
+  message->mutable_take_checkpoint()->set_incarnation(command.incarnation.value());
   message->mutable_take_checkpoint()->set_step(command.step.value());
+}
+
+void Put(const KeepCheckpoints& command, v1::SequencerMessage* message) {
+  v1::KeepCheckpoints& keeps = *message->mutable_keep_checkpoints();
+  for (const CheckpointKey& key : command.keep) {
+    v1::CheckpointKey& one = *keeps.add_keep();
+    one.set_incarnation(key.incarnation.value());
+    one.set_step(key.step.value());
+  }
 }
 
 void Put(const EndJob& command, v1::SequencerMessage* message) {
@@ -161,6 +182,17 @@ Command Read(const v1::OpenModel& message) {
   const absl::Status fits = CheckFits(*optimizer, *layout);
   if (!fits.ok()) return fits;
   return OpenModel{std::make_shared<const Layout>(*std::move(layout)), *std::move(optimizer)};
+}
+
+Command Read(const v1::LoadCheckpoint& message) {
+  LoadCheckpoint command;
+  command.job_id = message.job_id();
+  command.incarnation = Incarnation(message.incarnation());
+  command.step = Step(message.step());
+  command.stripes.assign(message.stripes().begin(), message.stripes().end());
+  command.slots.assign(message.slots().begin(), message.slots().end());
+  command.optimizer_steps = message.optimizer_steps();
+  return command;
 }
 
 Command Read(const v1::OpenSession& message) {
@@ -261,7 +293,17 @@ Command Read(const v1::EndSession& message) {
   return command;
 }
 
-Command Read(const v1::TakeCheckpoint& message) { return TakeCheckpoint{Step(message.step())}; }
+Command Read(const v1::TakeCheckpoint& message) {
+  return TakeCheckpoint{message.job_id(), Incarnation(message.incarnation()), Step(message.step())};
+}
+
+Command Read(const v1::KeepCheckpoints& message) {
+  KeepCheckpoints command;
+  for (const v1::CheckpointKey& key : message.keep()) {
+    command.keep.push_back({Incarnation(key.incarnation()), Step(key.step())});
+  }
+  return command;
+}
 
 Command Read(const v1::EndJob& message) {
   if (message.exit_code() >= 0 && message.exit_code() <= 255) return EndJob{message.exit_code()};
@@ -280,6 +322,8 @@ absl::StatusOr<HolderCommand> FromProto(const v1::SequencerMessage& message) {
   switch (message.message_case()) {
     case v1::SequencerMessage::kOpenModel:
       return Read(message.open_model());
+    case v1::SequencerMessage::kLoadCheckpoint:
+      return Read(message.load_checkpoint());
     case v1::SequencerMessage::kOpenSession:
       return Read(message.open_session());
     case v1::SequencerMessage::kAdmitPush:
@@ -302,6 +346,8 @@ absl::StatusOr<HolderCommand> FromProto(const v1::SequencerMessage& message) {
       return Read(message.end_session());
     case v1::SequencerMessage::kTakeCheckpoint:
       return Read(message.take_checkpoint());
+    case v1::SequencerMessage::kKeepCheckpoints:
+      return Read(message.keep_checkpoints());
     case v1::SequencerMessage::kEndJob:
       return Read(message.end_job());
     default:

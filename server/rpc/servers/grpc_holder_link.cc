@@ -14,8 +14,7 @@ namespace sluice {
 GrpcHolderLink::GrpcHolderLink(const Place& place, const Clock& clock)
     : place_(place), clock_(clock), check_(place.index, place.servers) {}
 
-void GrpcHolderLink::Listen(HolderReportListener report,
-                            std::function<void(const std::string& why)> lost) {
+void GrpcHolderLink::Listen(HolderReportListener report, HolderLossListener lost) {
   report_ = std::move(report);
   lost_listener_ = std::move(lost);
 }
@@ -30,7 +29,7 @@ void GrpcHolderLink::Send(const HolderCommand& command) {
   check_.Note(command);
   end_.Send(ToProto(command));
   if (end_.kept() > kMostKept) {
-    Lose(absl::StrCat(Name(), " is away, and ", end_.kept(), " commands wait for it"));
+    Lose({absl::StrCat(Name(), " is away, and ", end_.kept(), " commands wait for it")});
   }
 }
 
@@ -46,6 +45,10 @@ absl::Status GrpcHolderLink::CheckProcess(const v1::HolderHello& hello) {
                                   "; start each server of the job with an index of its own"));
   }
   if (end_.sent() == 0) return absl::OkStatus();
+  if (place_.saves) {
+    Lose({absl::StrCat(Name(), " was started again"), /*is_back=*/true});
+    return absl::UnavailableError("all servers go back to the last checkpoint; call again");
+  }
   if (!lost_) {
     return absl::UnavailableError(
         absl::StrCat(Name(), " has another process, whose connection broke, and which may return"));
@@ -105,7 +108,7 @@ absl::Status GrpcHolderLink::Take(const FollowCall& call, const v1::HolderMessag
   if (taken.ok()) taken = TakeReport(message);
   if (taken.ok()) return taken;
   absl::MutexLock lock(&mu_);
-  Lose(absl::StrCat(Name(), " breaks the protocol: ", taken.message()));
+  Lose({absl::StrCat(Name(), " breaks the protocol: ", taken.message())});
   return taken;
 }
 
@@ -126,9 +129,9 @@ absl::Status GrpcHolderLink::TakeReport(const v1::HolderMessage& message) {
 
 // ---- State ----
 
-void GrpcHolderLink::Lose(const std::string& why) {
+void GrpcHolderLink::Lose(const HolderLoss& loss) {
   if (std::exchange(lost_, true)) return;
-  lost_listener_(why);
+  lost_listener_(loss);
 }
 
 HolderLinkState GrpcHolderLink::state() const {
@@ -146,9 +149,13 @@ void GrpcHolderLink::CheckLease(absl::Duration lease) {
   const bool told = process_ != ProcessNonce() && end_.sent() > 0;
   if (!told || call_ != nullptr || !closed_.ok()) return;
   if (clock_.Now() - state_.since <= lease) return;
-  Lose(absl::StrCat(Name(), ", at ", state_.address,
-                    ", has been away for longer than the lease of ", absl::FormatDuration(lease),
-                    ", and its part of the parameters is lost; the job cannot go on"));
+  const std::string what_next =
+      place_.saves ? "; to go on from the last checkpoint, start the job again, on as many servers "
+                     "as there are"
+                   : ", and its part of the parameters is lost; the job cannot go on";
+  Lose({absl::StrCat(Name(), ", at ", state_.address,
+                     ", has been away for longer than the lease of ", absl::FormatDuration(lease),
+                     what_next)});
 }
 
 bool GrpcHolderLink::AllTaken() const {

@@ -24,6 +24,14 @@ namespace sluice {
 
 using HolderReportListener = std::function<void(uint32_t holder, const HolderReport&)>;
 
+// A holder whose part of the parameters is lost.
+struct HolderLoss {
+  std::string why;       // empty: none is lost
+  bool is_back = false;  // its process was started again, and may load a checkpoint
+};
+// Takes no lock that is held by who sends commands.
+using HolderLossListener = std::function<void(const HolderLoss&)>;
+
 // What an operator sees of a link.
 struct HolderLinkState {
   std::string address;  // where workers reach the holder; empty before it has come
@@ -46,11 +54,12 @@ class GrpcHolderLink final : public HolderLink {
   struct Place {
     uint32_t index = 1;
     uint32_t servers = 2;
+    bool saves = false;  // whether the servers have checkpoints
   };
   // `clock` outlives it.
   GrpcHolderLink(const Place& place, const Clock& clock);
 
-  void Listen(HolderReportListener report, std::function<void(const std::string& why)> lost);
+  void Listen(HolderReportListener report, HolderLossListener lost);
 
   void Send(const HolderCommand& command) override ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -78,13 +87,13 @@ class GrpcHolderLink final : public HolderLink {
   absl::Status TakeReport(const v1::HolderMessage& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(receive_mu_);
   // Tells it once.
-  void Lose(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Lose(const HolderLoss& loss) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::string Name() const;
 
   const Place place_;
   const Clock& clock_;
   HolderReportListener report_;
-  std::function<void(const std::string& why)> lost_listener_;
+  HolderLossListener lost_listener_;
   absl::Mutex receive_mu_;  // held while a report is taken and heard; taken before mu_
   mutable absl::Mutex mu_;
   LinkEnd<v1::SequencerMessage> end_ ABSL_GUARDED_BY(mu_);

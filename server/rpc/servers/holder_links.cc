@@ -108,13 +108,12 @@ class GrpcSequencer final : public v1::Sequencer::CallbackService {
 HolderLinks::HolderLinks(HolderLinksOptions options, const Clock& clock)
     : options_(std::move(options)) {
   for (uint32_t i = 1; i < options_.servers; ++i) {
-    links_.push_back(
-        std::make_unique<GrpcHolderLink>(GrpcHolderLink::Place{i, options_.servers}, clock));
+    const GrpcHolderLink::Place place = {i, options_.servers, options_.saves};
+    links_.push_back(std::make_unique<GrpcHolderLink>(place, clock));
   }
 }
 
-void HolderLinks::Listen(HolderReportListener report,
-                         std::function<void(const std::string& why)> lost) {
+void HolderLinks::Listen(HolderReportListener report, HolderLossListener lost) {
   for (const auto& link : links_) link->Listen(report, lost);
 }
 
@@ -194,6 +193,14 @@ absl::StatusOr<GrpcHolderLink*> HolderLinks::Find(const v1::HolderHello& hello) 
                      absl::StrCat("the job of the first server has ", options_.servers,
                                   " servers, not ", hello.servers()));
   }
+  if (hello.saves() != options_.saves) {
+    return MakeError(
+        Reason::kWrongJob,
+        absl::StrCat("the first server ", options_.saves ? "saves" : "saves no",
+                     " checkpoints, and server ", hello.index(),
+                     hello.saves() ? " has a directory for them" : " has no directory for them",
+                     "; give all servers --checkpoint-dir, or none"));
+  }
   if (hello.index() == 0 || hello.index() >= options_.servers) {
     return BadField("index", absl::StrCat(hello.index()),
                     absl::StrCat("1 to ", options_.servers - 1));
@@ -208,8 +215,10 @@ absl::StatusOr<GrpcHolderLink*> HolderLinks::Find(const v1::HolderHello& hello) 
   const uint64_t heard = hello.sequencer_nonce();
   if (heard == 0 || heard == options_.process_nonce.value()) return links_[hello.index() - 1].get();
   return MakeError(Reason::kNotInitialized,
-                   "the first server was started again, and its part of the parameters is lost; "
-                   "the job cannot go on");
+                   options_.saves
+                       ? "the first server has begun a new incarnation; begin anew, too"
+                       : "the first server was started again, and its part of the parameters is "
+                         "lost; the job cannot go on");
 }
 
 v1::SequencerHello HolderLinks::Hello() const {

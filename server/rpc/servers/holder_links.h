@@ -32,9 +32,10 @@ struct HolderLinksOptions {
   std::string job_id;
   uint32_t servers = 2;  // of the job, with the sequencer's own
   Incarnation incarnation;
-  ProcessNonce process_nonce;  // of the sequencer's process
+  ProcessNonce process_nonce;  // drawn for each incarnation of the sequencer
   // So long a holder whose connection broke may be away.
   absl::Duration lease = absl::InfiniteDuration();
+  bool saves = false;  // whether the servers have directories for checkpoints
 };
 
 // Any thread may call any method.
@@ -43,10 +44,10 @@ class HolderLinks {
   // `clock` outlives it.
   HolderLinks(HolderLinksOptions options, const Clock& clock);
 
-  // Who hears the reports of each holder, and once why a holder is lost for good: then the job
-  // cannot go on. Call it before the service is registered. `lost` may be called under the locks of
-  // who sends commands, so it takes none of them.
-  void Listen(HolderReportListener report, std::function<void(const std::string& why)> lost);
+  // Who hears the reports of each holder, and once for each holder that its part of the parameters
+  // is lost. Call it before the service is registered. `lost` may be called under the locks of who
+  // sends commands, so it takes none of them.
+  void Listen(HolderReportListener report, HolderLossListener lost);
 
   // To the holders 1, 2, … Valid as long as this object.
   std::vector<HolderLink*> links() const;

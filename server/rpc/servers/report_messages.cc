@@ -10,18 +10,21 @@
 namespace sluice {
 namespace {
 
+v1::HolderFault FaultOf(const absl::Status& error) {
+  v1::HolderFault fault;
+  fault.set_code(static_cast<int>(error.code()));
+  fault.set_message(std::string(error.message()));
+  const Reason reason = ReasonOf(error);
+  if (reason != Reason::kNone) fault.set_reason(std::string(ReasonName(reason)));
+  return fault;
+}
+
 void Put(const HaveReport& report, v1::HolderMessage* message) {
   v1::HolderHave& have = *message->mutable_have();
   have.set_push(report.push.value());
   have.set_bytes(report.bytes);
   if (report.norm.has_value()) have.set_norm(*report.norm);
-  if (report.refused.ok()) return;
-  have.mutable_refused()->set_code(static_cast<int>(report.refused.code()));
-  have.mutable_refused()->set_message(std::string(report.refused.message()));
-  const Reason reason = ReasonOf(report.refused);
-  if (reason != Reason::kNone) {
-    have.mutable_refused()->set_reason(std::string(ReasonName(reason)));
-  }
+  if (!report.refused.ok()) *have.mutable_refused() = FaultOf(report.refused);
 }
 
 void Put(const StripeReport& report, v1::HolderMessage* message) {
@@ -36,8 +39,16 @@ void Put(const StripeReport& report, v1::HolderMessage* message) {
   carried.mutable_digests()->Add(report.digests.begin(), report.digests.end());
 }
 
-void Put(const DurableReport& report, v1::HolderMessage* message) {
-  message->mutable_durable()->set_step(report.step.value());
+void Put(const LoadedReport& report, v1::HolderMessage* message) {
+  v1::HolderLoaded& loaded = *message->mutable_loaded();
+  if (!report.failed.ok()) *loaded.mutable_failed() = FaultOf(report.failed);
+}
+
+void Put(const SavedReport& report, v1::HolderMessage* message) {
+  v1::HolderSaved& saved = *message->mutable_saved();
+  saved.set_step(report.step.value());
+  if (!report.failed.ok()) *saved.mutable_failed() = FaultOf(report.failed);
+  saved.set_checksum(report.checksum);
 }
 
 using Report = absl::StatusOr<HolderReport>;
@@ -87,7 +98,21 @@ Report Read(const v1::HolderCarried& message) {
   return report;
 }
 
-Report Read(const v1::HolderDurable& message) { return DurableReport{Step(message.step())}; }
+Report Read(const v1::HolderLoaded& message) {
+  LoadedReport loaded;
+  if (!message.has_failed()) return loaded;
+  const absl::Status sound = Read(message.failed(), &loaded.failed);
+  if (!sound.ok()) return sound;
+  return loaded;
+}
+
+Report Read(const v1::HolderSaved& message) {
+  SavedReport saved = {Step(message.step()), absl::OkStatus(), message.checksum()};
+  if (!message.has_failed()) return saved;
+  const absl::Status sound = Read(message.failed(), &saved.failed);
+  if (!sound.ok()) return sound;
+  return saved;
+}
 
 }  // namespace
 
@@ -103,8 +128,10 @@ absl::StatusOr<HolderReport> FromProto(const v1::HolderMessage& message) {
       return Read(message.have());
     case v1::HolderMessage::kCarried:
       return Read(message.carried());
-    case v1::HolderMessage::kDurable:
-      return Read(message.durable());
+    case v1::HolderMessage::kLoaded:
+      return Read(message.loaded());
+    case v1::HolderMessage::kSaved:
+      return Read(message.saved());
     default:
       return BadField("message", absl::StrCat(static_cast<int>(message.message_case())),
                       "a report");

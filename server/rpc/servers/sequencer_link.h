@@ -31,6 +31,7 @@ struct SequencerLinkOptions {
   uint32_t servers = 2;
   ProcessNonce process_nonce;
   std::string address;  // where workers reach this server
+  bool saves = false;   // whether it has a directory for checkpoints
 };
 
 // Any thread may call any method, but only one calls Call() and ended().

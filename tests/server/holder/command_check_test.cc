@@ -81,6 +81,18 @@ TEST_F(CommandCheckTest, NothingNeedsParametersBeforeTheyAreThere) {
   ExpectRefused(OrderOf(StepOrder::Kind::kCopy), "before there are parameters");
 }
 
+TEST_F(CommandCheckTest, ACheckpointGivesParametersOnceAndBeforeAnybodyJoins) {
+  ASSERT_THAT(check_.Take(SmallModel()), IsOk());
+  ASSERT_THAT(check_.Take(LoadCheckpoint()), IsOk());
+  EXPECT_THAT(check_.Take(TakeCheckpoint()), IsOk());
+  ExpectRefused(LoadCheckpoint(), "after there are parameters");
+}
+
+TEST_F(CommandCheckTest, ACheckpointIsNotLoadedAfterAWorkerHasJoined) {
+  Open();
+  ExpectRefused(LoadCheckpoint(), "after OpenSession");
+}
+
 TEST_F(CommandCheckTest, APushIsTakenOnceAndOnlyIfItIsHere) {
   Initialize();
   ExpectRefused(AddPush{PushId(1), {}}, "push 1, which is not here");

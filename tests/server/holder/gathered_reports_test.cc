@@ -110,13 +110,5 @@ TEST_F(GatheredReportsTest, AnOrderIsCarriedOutWhenAllHoldersHaveReported) {
   }
 }
 
-TEST_F(GatheredReportsTest, AStepIsDurableWhenItIsOnAllHolders) {
-  EXPECT_EQ(reports_.Take(0, DurableReport{Step(5)}), Step(0));
-  EXPECT_EQ(reports_.Take(2, DurableReport{Step(3)}), Step(0));
-  EXPECT_EQ(reports_.Take(1, DurableReport{Step(4)}), Step(3));
-  EXPECT_EQ(reports_.Take(2, DurableReport{Step(2)}), Step(3));  // late
-  EXPECT_EQ(reports_.Take(2, DurableReport{Step(9)}), Step(4));
-}
-
 }  // namespace
 }  // namespace sluice

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/holder/holder_link.h"
+#include "tests/testing/holder/stripes_in_memory.h"
 #include "tests/testing/status.h"
 #include "tests/testing/vectors.h"
 
@@ -113,19 +114,24 @@ class HolderFollowerTest : public ::testing::Test {
   Serial serial_;
   std::vector<HaveReport> haves_;
   int carried_ = 0;
-  std::vector<StripeCheckpoint> checkpoints_;
-  HolderFollower follower_{
-      {0, 1},
-      SnapshotMemory::kPrivate,
-      serial_,
-      [this](const HolderReport& report) {
-        if (std::holds_alternative<HaveReport>(report)) {
-          haves_.push_back(std::get<HaveReport>(report));
-        } else {
-          ++carried_;
-        }
-      },
-      [this](StripeCheckpoint checkpoint) { checkpoints_.push_back(std::move(checkpoint)); }};
+  std::vector<SavedReport> saved_;
+  std::vector<LoadedReport> loaded_;
+  StripesInMemory storage_;
+  HolderFollower follower_{{0, 1},
+                           SnapshotMemory::kPrivate,
+                           serial_,
+                           [this](const HolderReport& report) {
+                             if (std::holds_alternative<HaveReport>(report)) {
+                               haves_.push_back(std::get<HaveReport>(report));
+                             } else if (std::holds_alternative<SavedReport>(report)) {
+                               saved_.push_back(std::get<SavedReport>(report));
+                             } else if (std::holds_alternative<LoadedReport>(report)) {
+                               loaded_.push_back(std::get<LoadedReport>(report));
+                             } else {
+                               ++carried_;
+                             }
+                           },
+                           &storage_};
   LocalLink link_{follower_};
   uint64_t pushes_ = 1;
   int starts_ = 0;
@@ -405,14 +411,58 @@ TEST_F(HolderFollowerTest, KeepsTheStreamsOfOtherSessions) {
   EXPECT_THAT(answers_, ElementsAre(ElementsAre(1, 2)));
 }
 
-TEST_F(HolderFollowerTest, CopiesItsStateForACheckpoint) {
+TEST_F(HolderFollowerTest, SavesItsStateForACheckpointAndReportsTheChecksum) {
   PublishFirst({1, 2});
   MakeStep({1, 1});
-  link_.Send(TakeCheckpoint{Step(1)});
-  ASSERT_EQ(checkpoints_.size(), 1u);
-  EXPECT_EQ(checkpoints_[0].parameters, follower_.latest());
-  EXPECT_EQ(checkpoints_[0].optimizer_steps, 1u);
-  EXPECT_THAT(checkpoints_[0].slots, IsEmpty());  // plain SGD has none
+  link_.Send(TakeCheckpoint{"job", Incarnation(2), Step(1)});
+  const StripeCheckpoint& saved = storage_.saved.at({Incarnation(2), Step(1)});
+  EXPECT_EQ(saved.parameters, follower_.latest());
+  EXPECT_EQ(saved.optimizer_steps, 1u);
+  EXPECT_THAT(saved.slots, IsEmpty());  // plain SGD has none
+  ASSERT_EQ(saved_.size(), 1u);
+  EXPECT_EQ(saved_[0].step, Step(1));
+  EXPECT_THAT(saved_[0].failed, IsOk());
+  EXPECT_EQ(saved_[0].checksum, 1001u);
+}
+
+TEST_F(HolderFollowerTest, ReportsWhyItCannotSave) {
+  PublishFirst({1, 2});
+  storage_.fails = absl::ResourceExhaustedError("the disk is full");
+  link_.Send(TakeCheckpoint{"job", Incarnation(2), Step(0)});
+  ASSERT_EQ(saved_.size(), 1u);
+  EXPECT_EQ(saved_[0].failed, storage_.fails);
+}
+
+TEST_F(HolderFollowerTest, ContinuesFromACheckpoint) {
+  const auto parameters = std::make_shared<Snapshot>();
+  parameters->step = Step(5);
+  parameters->values = FloatBuffer(2);
+  parameters->values.span()[0] = 3;
+  parameters->values.span()[1] = 4;
+  StripeCheckpoint& saved = storage_.saved[{Incarnation(2), Step(5)}];
+  saved.parameters = parameters;
+  saved.optimizer_steps = 5;
+  LoadCheckpoint load;
+  load.incarnation = Incarnation(2);
+  load.step = Step(5);
+  link_.Send(load);
+  ASSERT_EQ(loaded_.size(), 1u);
+  EXPECT_THAT(loaded_[0].failed, IsOk());
+  EXPECT_EQ(follower_.latest()->step, Step(5));
+  EXPECT_THAT(follower_.latest()->values.span(), ElementsAre(3, 4));
+}
+
+TEST_F(HolderFollowerTest, ReportsWhyItCannotLoad) {
+  link_.Send(LoadCheckpoint());
+  ASSERT_EQ(loaded_.size(), 1u);
+  EXPECT_TRUE(absl::IsDataLoss(loaded_[0].failed));
+  EXPECT_EQ(follower_.latest(), nullptr);
+}
+
+TEST_F(HolderFollowerTest, TellsItsStorageWhichCheckpointsToKeep) {
+  PublishFirst({1, 2});
+  link_.Send(KeepCheckpoints{{{Incarnation(2), Step(5)}}});
+  EXPECT_THAT(storage_.keep, ElementsAre(CheckpointKey{Incarnation(2), Step(5)}));
 }
 
 }  // namespace

@@ -36,8 +36,7 @@ void LeadingWorld::AddHolder(uint32_t server) {
   const size_t index = links_.size();
   followers_.push_back(std::make_unique<HolderFollower>(
       HolderFollower::Place{server, stripes_.count()}, SnapshotMemory::kPrivate, serial_,
-      [this, index](const HolderReport& report) { links_[index]->Report(report); },
-      [](const StripeCheckpoint&) {}));
+      [this, index](const HolderReport& report) { links_[index]->Report(report); }));
   links_.push_back(std::make_unique<LateLink>(
       dice_, *followers_.back(),
       [this, server](const HolderReport& report) { shard_->OnReport(server, report); }));

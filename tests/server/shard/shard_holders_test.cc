@@ -18,6 +18,7 @@
 #include "server/shard/shard.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/held_executor.h"
+#include "tests/testing/holder/stripes_in_memory.h"
 #include "tests/testing/holder/written_link.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/shard/shard_world.h"
@@ -80,14 +81,18 @@ class ShardHoldersTest : public ::testing::Test {
     link_.Take();
   }
 
-  SessionId Join(const std::string& worker, absl::optional<uint32_t> index = absl::nullopt) {
+  static JoinRequest RequestOf(const std::string& worker,
+                               absl::optional<uint32_t> index = absl::nullopt) {
     JoinRequest request;
     request.worker = worker;
     request.index = index;
     request.process_nonce = ProcessNonce(worker[0]);
     request.layout = ParametersOnly(2 * kPart);
     request.optimizer = {PlainSgd()};
-    return shard_->Join(request, nullptr).value().session;
+    return request;
+  }
+  SessionId Join(const std::string& worker, absl::optional<uint32_t> index = absl::nullopt) {
+    return shard_->Join(RequestOf(worker, index), nullptr).value().session;
   }
 
   PushHeader PushOf(uint64_t sequence, uint32_t attempt, uint64_t step = 0) const {
@@ -154,11 +159,12 @@ class ShardHoldersTest : public ::testing::Test {
   FakeClock clock_;
   Serial serial_;
   std::deque<HolderReport> reports_;
+  StripesInMemory storage_;  // of server 1
   HolderFollower holder_{{1, 2},
                          SnapshotMemory::kPrivate,
                          serial_,
                          [this](const HolderReport& report) { reports_.push_back(report); },
-                         [](const StripeCheckpoint&) {}};
+                         &storage_};
   WrittenLink link_{holder_};
   HeldExecutor* arrivals_ = nullptr;  // the shard's
   std::function<void()> on_wait_;     // called when a step waits for server 1
@@ -542,18 +548,68 @@ TEST_F(ShardHoldersTest, IgnoresReportsThatNobodyWaitsFor) {
   StartTraining(Sync(1));
   shard_->OnReport(1, StripeReport());
   shard_->OnReport(1, HaveReport{PushId(99), absl::OkStatus(), absl::nullopt, 0});
-  shard_->OnReport(1, DurableReport{Step(4)});
+  shard_->OnReport(1, SavedReport{Step(4), absl::OkStatus(), 5});
+  shard_->OnReport(1, LoadedReport());
   Push(PushOf(1, 2), 1);
   EXPECT_THAT(told_.answer, Applied(1));
 }
 
-TEST_F(ShardHoldersTest, HasNoCheckpoints) {
+// ---- Checkpoints ----
+
+TEST_F(ShardHoldersTest, ACheckpointWaitsForWhatTheOtherServerSaves) {
   StartTraining(Sync(1));
-  absl::Status taken;
-  shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
-  EXPECT_TRUE(absl::IsUnimplemented(taken));
-  EXPECT_TRUE(absl::IsUnimplemented(shard_->Restore({})));
-  EXPECT_THAT(link_.Take(), IsEmpty());
+  std::shared_ptr<const ShardCheckpoint> taken;
+  shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = *checkpoint; });
+  ASSERT_NE(taken, nullptr);
+  EXPECT_EQ(taken->parameters, shard_->snapshot());
+  EXPECT_THAT(link_.Take(), ElementsAre("take checkpoint"));
+  EXPECT_FALSE(taken->elsewhere->done());
+  Deliver();
+  EXPECT_THAT(taken->elsewhere->Await(), IsOkAndHolds(ElementsAre(1000)));
+}
+
+TEST_F(ShardHoldersTest, ACheckpointFailsIfTheOtherServerCannotSave) {
+  StartTraining(Sync(1));
+  storage_.fails = absl::ResourceExhaustedError("the disk is full");
+  std::shared_ptr<const ShardCheckpoint> taken;
+  shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = *checkpoint; });
+  Deliver();
+  EXPECT_EQ(taken->elsewhere->Await().status(),
+            absl::ResourceExhaustedError("server 1 of 2 cannot save its part: the disk is full"));
+}
+
+TEST_F(ShardHoldersTest, ACheckpointFailsWhenTheServerGoesDown) {
+  StartTraining(Sync(1));
+  std::shared_ptr<const ShardCheckpoint> taken;
+  shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = *checkpoint; });
+  shard_->StopWaiting(absl::UnavailableError("down"));
+  EXPECT_EQ(taken->elsewhere->Await().status(), absl::UnavailableError("down"));
+}
+
+TEST_F(ShardHoldersTest, NobodyJoinsBeforeAllServersHaveLoadedTheCheckpoint) {
+  StartTraining(Sync(1));
+  Push(PushOf(1, 2), 1);
+  std::shared_ptr<const ShardCheckpoint> taken;
+  shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = *checkpoint; });
+  Deliver();
+  const Values parameters = ParametersOfBoth();
+  std::vector<HolderReport> reports;
+  HolderFollower holder(
+      {1, 2}, SnapshotMemory::kPrivate, serial_,
+      [&](const HolderReport& report) { reports.push_back(report); }, &storage_);
+  WrittenLink link(holder);
+  Shard next(Sync(1), clock_);
+  next.Lead({&link});
+  ASSERT_THAT(next.Restore(*taken), IsOk());
+  next.BeginIncarnation({});
+  EXPECT_EQ(next.Join(RequestOf("a"), nullptr).status(),
+            absl::UnavailableError("server 1 of 2 has not loaded its part of the checkpoint yet"));
+  ASSERT_EQ(reports.size(), 1u);
+  next.OnReport(1, reports[0]);
+  EXPECT_THAT(next.Join(RequestOf("a"), nullptr).status(), IsOk());
+  EXPECT_EQ(next.Describe().step, Step(1));
+  EXPECT_EQ(next.snapshot()->values.span()[0], parameters[0]);
+  EXPECT_EQ(holder.latest()->values.span()[0], parameters[1]);
 }
 
 TEST_F(ShardHoldersTest, RefusesInconsistentReads) {

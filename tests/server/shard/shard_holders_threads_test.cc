@@ -33,12 +33,11 @@ constexpr int kWorkers = 3;
 class ThreadedLink final : public HolderLink {
  public:
   ThreadedLink()
-      : holder_(
-            {1, 2}, SnapshotMemory::kPrivate, serial_,
-            [this](const HolderReport& report) {
-              reports_.Run([this, report] { shard_->OnReport(1, report); });
-            },
-            [](const StripeCheckpoint&) {}, std::make_unique<SerialExecutor>()) {}
+      : holder_({1, 2}, SnapshotMemory::kPrivate, serial_,
+                [this](const HolderReport& report) {
+                  reports_.Run([this, report] { shard_->OnReport(1, report); });
+                },
+                nullptr, {std::make_unique<SerialExecutor>(), nullptr}) {}
 
   void Lead(Shard& shard) {
     shard_ = &shard;

@@ -46,6 +46,10 @@ inline std::string Words(const EndSession& command) {
   return absl::StrCat("end session ", command.session.value(), ", keep ", command.keep.size());
 }
 inline std::string Words(const TakeCheckpoint& /*command*/) { return "take checkpoint"; }
+inline std::string Words(const LoadCheckpoint& /*command*/) { return "load checkpoint"; }
+inline std::string Words(const KeepCheckpoints& command) {
+  return absl::StrCat("keep ", command.keep.size(), " checkpoints");
+}
 inline std::string Words(const EndJob& command) {
   return absl::StrCat("end job ", command.exit_code);
 }

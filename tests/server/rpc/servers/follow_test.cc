@@ -77,9 +77,9 @@ class FollowTest : public ::testing::Test {
           absl::MutexLock lock(&mu_);
           heard_.emplace_back(holder, report);
         },
-        [this](const std::string& why) {
+        [this](const HolderLoss& loss) {
           absl::MutexLock lock(&mu_);
-          lost_.push_back(why);
+          lost_.push_back(loss.why);
         });
     service_ = MakeGrpcSequencer("secret", links_);
     grpc::ServerBuilder builder;

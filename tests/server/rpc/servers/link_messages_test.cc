@@ -51,7 +51,9 @@ std::vector<HolderCommand> AllCommands() {
           ReleasePull{{SessionId(3), 9}, header},
           DropPull{{SessionId(3), 9}},
           EndSession{SessionId(3), {PushId(1), PushId(6)}},
-          TakeCheckpoint{Step(7)},
+          TakeCheckpoint{"job", Incarnation(2), Step(7)},
+          LoadCheckpoint{"job", Incarnation(2), Step(7), {8, 1ull << 63}, {"momentum"}, 6},
+          KeepCheckpoints{{{Incarnation(1), Step(5)}, {Incarnation(2), Step(7)}}},
           EndJob{3}};
 }
 
@@ -95,8 +97,10 @@ TEST(ReportMessagesTest, ComeBackAsTheyWere) {
   HaveReport have = {PushId(6), MakeError(Reason::kNotFinite, "NaN at 3"), absl::nullopt, 12};
   HaveReport whole = {PushId(6), absl::OkStatus(), 2.5, 12};
   StripeReport carried = {{1, 2}, {{3, 4}, {5, 6}}, 7, {0.5f}, {9, 10}};
-  for (const HolderReport& report :
-       std::vector<HolderReport>{have, whole, carried, DurableReport{Step(8)}}) {
+  for (const HolderReport& report : std::vector<HolderReport>{
+           have, whole, carried, LoadedReport(), LoadedReport{absl::DataLossError("torn")},
+           SavedReport{Step(8), absl::OkStatus(), 9},
+           SavedReport{Step(8), absl::ResourceExhaustedError("full"), 0}}) {
     const v1::HolderMessage message = ToProto(report);
     const auto back = FromProto(message);
     ASSERT_THAT(back, IsOk());
