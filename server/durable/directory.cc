@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/durable/format/checked_line.h"
 #include "server/durable/format/numbered_name.h"
+#include "server/durable/make_directory.h"
 
 namespace sluice {
 namespace {
@@ -42,19 +41,16 @@ void EndProcess(const absl::Status& why) {
 DurableDirectory::DurableDirectory(const DurableOptions& options, FileSystem& files)
     : options_(options),
       files_(files),
-      checkpoints_(files, options.directory, options.keep_checkpoints),
+      stripes_(files, options.directory, {0, options.servers}),
+      checkpoints_(files, options.directory, options.keep_checkpoints, options.servers),
       reached_(files, PathOf(kReachedStep)) {}
 
 DurableDirectory::~DurableDirectory() { end_.Raise(); }
 
 absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
     const DurableOptions& options, FileSystem& files) {
-  std::error_code error;
-  std::filesystem::create_directories(options.directory, error);
-  if (error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot make the directory ", options.directory, ": ", error.message()));
-  }
+  const absl::Status made = MakeDirectory(options.directory);
+  if (!made.ok()) return made;
   std::unique_ptr<DurableDirectory> directory(new DurableDirectory(options, files));
   auto lock = FileLock::Take(directory->PathOf(kLockName), ThisProcess());
   if (!lock.ok()) return lock.status();

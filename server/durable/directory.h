@@ -32,6 +32,7 @@
 #include "common/storage/file_lock.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
+#include "server/durable/checkpoint/stripe_store.h"
 #include "server/durable/durable_options.h"
 #include "server/durable/journal/journal.h"
 #include "server/durable/journal/journal_replay.h"
@@ -55,6 +56,8 @@ struct LastSaved {
 };
 
 using SaveCallback = std::function<void(absl::StatusOr<SavedCheckpoint>)>;
+// Gets the checkpoints that are whole. Called by the thread that saves.
+using KeepListener = std::function<void(const std::vector<CheckpointName>&)>;
 
 // StartJournal() and what precedes it are called by one thread. After that, any thread may call.
 class DurableDirectory {
@@ -84,6 +87,10 @@ class DurableDirectory {
   absl::Status BeginIncarnation(Step begin, const std::string& job_id);
   // The number of steps after `begin` that an earlier incarnation had made. They are lost.
   uint64_t lost_steps() const { return lost_steps_; }
+
+  // With several servers: who tells the others which checkpoints are whole, after each change and
+  // once at once. Before checkpoints are saved.
+  void TellOthers(KeepListener listener);
 
   // Notes that a step was made, before anybody is told of it. For kMemory. One thread at a time.
   void NoteStep(Step step) { reached_.Note(step); }
@@ -145,6 +152,8 @@ class DurableDirectory {
   }
   void SaveBase(std::shared_ptr<const ShardCheckpoint> checkpoint);
   absl::StatusOr<SavedCheckpoint> SaveNow(const ShardCheckpoint& checkpoint);
+  absl::StatusOr<std::string> SaveStriped(const ShardCheckpoint& checkpoint);
+  void KeepWhole();
   bool WaitForBase() ABSL_LOCKS_EXCLUDED(mu_);
   void NoteSaved();
   void RemoveOldSegments();
@@ -156,6 +165,7 @@ class DurableDirectory {
   FileSystem& files_;
   const absl::Time opened_ = RealClock().Now();
   std::unique_ptr<FileLock> lock_;
+  StripeStore stripes_;          // of several servers: this one's
   CheckpointStore checkpoints_;  // after Open(), only the executor's thread uses it
   std::unique_ptr<ShardCheckpoint> restored_;
   std::string job_id_;
@@ -164,6 +174,7 @@ class DurableDirectory {
   ReachedStep reached_;
   uint64_t lost_steps_ = 0;
   JournalListener listener_;
+  KeepListener tell_others_;  // or null
   mutable absl::Mutex mu_;
   bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint for the journal's steps
   Step durable_ ABSL_GUARDED_BY(mu_);           // the last step in the journal

@@ -91,15 +91,41 @@ bool DurableDirectory::WaitForBase() {
   return !end_.WaitFor(kPatience);
 }
 
+// Waits for the files of the other servers.
+absl::StatusOr<std::string> DurableDirectory::SaveStriped(const ShardCheckpoint& checkpoint) {
+  const CheckpointName name = {checkpoint.incarnations.current(), checkpoint.step};
+  const auto own =
+      stripes_.Save(checkpoint.job_id, name, *checkpoint.layout, StripeView(checkpoint));
+  if (!own.ok()) return own.status();
+  auto checksums = checkpoint.elsewhere->Await();
+  if (!checksums.ok()) return checksums.status();
+  checksums->insert(checksums->begin(), *own);
+  return checkpoints_.SaveStriped(checkpoint, *checksums);
+}
+
+void DurableDirectory::TellOthers(KeepListener listener) {
+  tell_others_ = std::move(listener);
+  RunOnExecutor([this] { KeepWhole(); });
+}
+
+void DurableDirectory::KeepWhole() {
+  const auto whole = checkpoints_.List();
+  if (!whole.ok() || whole->empty()) return;  // the next time
+  stripes_.RemoveOthers(*whole);
+  if (tell_others_ != nullptr) tell_others_(*whole);
+}
+
 absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardCheckpoint& checkpoint) {
   const absl::Time began = RealClock().Now();
-  auto path = checkpoints_.Save(checkpoint);
+  auto path =
+      checkpoint.elsewhere == nullptr ? checkpoints_.Save(checkpoint) : SaveStriped(checkpoint);
   if (!path.ok()) {
     LOG(ERROR) << "cannot save a checkpoint of step " << checkpoint.step << ": "
                << path.status().message();
     if (journal_ != nullptr && checkpoints_.sync_failed()) listener_.fatal(path.status());
     return path.status();
   }
+  KeepWhole();
   LOG(INFO) << "saved " << *path << " in " << absl::FormatDuration(RealClock().Now() - began)
             << "; training paused for " << absl::FormatDuration(checkpoint.pause);
   if (journal_ != nullptr) NoteSaved();

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
@@ -69,6 +70,11 @@ absl::Status Recover(DurableDirectory& directory, Shard& shard,
   if (!begun.ok()) return begun;
   shard.SetLostSteps(directory.lost_steps());
   StartJournal(directory, shard, std::move(fatal));
+  directory.TellOthers([&shard](const std::vector<CheckpointName>& whole) {
+    std::vector<CheckpointKey> keep;
+    for (const CheckpointName& name : whole) keep.push_back({name.incarnation, name.step});
+    shard.KeepCheckpoints(std::move(keep));
+  });
   shard.TakeCheckpoints(directory.checkpoint_every(), [&directory](const auto& checkpoint) {
     directory.SaveUnlessBusy(*checkpoint);  // it has a value, since periodic checkpoints never fail
   });

@@ -55,6 +55,7 @@
 #include "server/aggregation/accumulator.h"
 #include "server/aggregation/pending_push.h"
 #include "server/aggregation/step_orders.h"
+#include "server/state/checkpoint_source.h"
 
 namespace sluice {
 
@@ -95,14 +96,7 @@ struct OpenSession {
 
 // The checkpoint from which the job continues. Its files are in the directories of the servers.
 struct LoadCheckpoint {
-  std::string job_id;
-  Incarnation incarnation;
-  Step step;
-  // The XXH3-64 of each stripe's file, of the number of servers that it was saved with; empty: one
-  // server has saved it, in one file.
-  std::vector<uint64_t> stripes;
-  std::vector<std::string> slots;  // the names of the optimizer's
-  uint64_t optimizer_steps = 0;
+  CheckpointSource source;
 };
 
 struct AdmitPush {

@@ -245,7 +245,7 @@ void HolderFollower::Do(const LoadCheckpoint& command) {
 
 absl::Status HolderFollower::Load(const LoadCheckpoint& command) {
   if (storage_ == nullptr) return NoDirectory();
-  const auto loaded = storage_->Load(command, *whole_);
+  const auto loaded = storage_->Load(command.source, *whole_);
   if (!loaded.ok()) return loaded.status();
   const absl::Status restored = RestoreSlots(loaded->slots, *stripe_, parallel_);
   if (!restored.ok()) return restored;
@@ -253,7 +253,7 @@ absl::Status HolderFollower::Load(const LoadCheckpoint& command) {
   std::shared_ptr<Snapshot> first;
   {
     absl::MutexLock lock(&mu_);
-    first = holder_.MakeFirst(command.step);
+    first = holder_.MakeFirst(command.source.step);
   }
   CopyTo(AsPiece(loaded->parameters->values.span()), first->values.span());
   absl::MutexLock lock(&mu_);

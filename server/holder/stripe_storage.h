@@ -26,7 +26,7 @@ class StripeStorage {
 
   // Reads what this stripe has of a checkpoint, which perhaps another number of servers has saved.
   // DATA_LOSS names the file that is missing or damaged. Other errors are FileSystem's.
-  virtual absl::StatusOr<StripeCheckpoint> Load(const LoadCheckpoint& checkpoint,
+  virtual absl::StatusOr<StripeCheckpoint> Load(const CheckpointSource& checkpoint,
                                                 const Layout& whole) = 0;
 
   // Removes the stripe's files of all other checkpoints. What cannot be removed stays until the

@@ -27,6 +27,11 @@ void HeldStripe::Drain() {
 void HeldStripe::Listen(SessionListener listener) { listener_ = std::move(listener); }
 
 void HeldStripe::Execute(const HolderCommand& command) {
+  if (std::holds_alternative<LoadCheckpoint>(command)) {
+    // Nobody has joined yet, so these are calls of sessions of an earlier incarnation.
+    EndUnknown();
+    EndUnknown();
+  }
   if (const auto* const open = std::get_if<OpenSession>(&command)) {
     {
       absl::MutexLock lock(&mu_);

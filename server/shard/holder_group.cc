@@ -204,16 +204,19 @@ absl::Status HolderGroup::CheckLoaded() const {
 std::shared_ptr<SavedStripes> HolderGroup::TakeCheckpoint(
     const sluice::TakeCheckpoint& checkpoint) {
   if (links_.empty()) return nullptr;
-  saved_ = std::make_shared<SavedStripes>(holders() - 1);
-  saved_step_ = checkpoint.step;
+  saving_.push_back(std::make_shared<SavedStripes>(holders() - 1));
   Send(checkpoint);
-  return saved_;
+  return saving_.back();
 }
 
 void HolderGroup::OnReport(uint32_t holder, const SavedReport& report) {
-  if (saved_ == nullptr || report.step != saved_step_) return;
-  saved_->Set(holder,
-              report.failed.ok() ? absl::StatusOr<uint64_t>(report.checksum) : report.failed);
+  const absl::StatusOr<uint64_t> checksum =
+      report.failed.ok() ? absl::StatusOr<uint64_t>(report.checksum) : report.failed;
+  // Each holder reports in the order of the commands.
+  for (const auto& checkpoint : saving_) {
+    if (checkpoint->Set(holder, checksum)) break;
+  }
+  while (!saving_.empty() && saving_.front()->complete()) saving_.pop_front();
 }
 
 // ---- Steps ----
@@ -237,7 +240,7 @@ std::vector<StripeReport> HolderGroup::TakeCarried() {
 
 void HolderGroup::Stop(const absl::Status& why, Completions* completions) {
   stopped_ = why;
-  if (saved_ != nullptr) saved_->Stop(why);
+  for (const auto& checkpoint : saving_) checkpoint->Stop(why);
   for (auto it = pushes_.begin(); it != pushes_.end();) {
     const bool gathers = it->second.gathered != nullptr;
     it = gathers ? EndEarly(it, why, completions) : std::next(it);

@@ -10,6 +10,7 @@
 #define SLUICE_SERVER_SHARD_HOLDER_GROUP_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -89,8 +90,8 @@ class HolderGroup {
   // Returns what the other servers save; null without links.
   std::shared_ptr<SavedStripes> TakeCheckpoint(const sluice::TakeCheckpoint& checkpoint);
   void OnReport(uint32_t holder, const SavedReport& report);
-  // Whether a server still saves the latest checkpoint.
-  bool saves() const { return saved_ != nullptr && !saved_->done(); }
+  // Whether a server still saves a checkpoint.
+  bool saves() const { return !saving_.empty(); }
 
   // ---- Steps
 
@@ -136,9 +137,9 @@ class HolderGroup {
   std::map<SessionId, Session> sessions_;  // the open ones
   uint64_t ended_ = 0;
   Pushes pushes_;
-  std::set<uint32_t> loading_;           // holders that have not loaded their stripes
-  std::shared_ptr<SavedStripes> saved_;  // of the latest checkpoint
-  Step saved_step_;
+  std::set<uint32_t> loading_;  // holders that have not loaded their stripes
+  // The checkpoints that not all holders have reported on, in the order of their commands.
+  std::deque<std::shared_ptr<SavedStripes>> saving_;
   absl::optional<absl::Time> ordered_;  // when the order was given that is not carried out
   absl::optional<std::vector<StripeReport>> carried_;
   absl::Status stopped_;

@@ -21,17 +21,6 @@ absl::Status MadeOtherBits(const StepRecord& record, uint64_t checksum) {
       absl::Hex(checksum, absl::kZeroPad16), ", so it is another build or another processor"));
 }
 
-LoadCheckpoint LoadOf(const ShardCheckpoint& checkpoint) {
-  LoadCheckpoint load;
-  load.job_id = checkpoint.job_id;
-  load.incarnation = checkpoint.incarnations.current();
-  load.step = checkpoint.step;
-  load.stripes = checkpoint.stripes;
-  for (const SlotCheckpoint& slot : checkpoint.slots) load.slots.push_back(slot.name);
-  load.optimizer_steps = checkpoint.optimizer_steps;
-  return load;
-}
-
 }  // namespace
 
 // ---- Recovery ----
@@ -39,7 +28,7 @@ LoadCheckpoint LoadOf(const ShardCheckpoint& checkpoint) {
 absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
   absl::MutexLock lock(&mu_);
   OpenModel(checkpoint.layout, checkpoint.optimizer);
-  if (leads()) others_.Load(LoadOf(checkpoint));
+  if (leads()) others_.Load({SourceOf(checkpoint)});
   const absl::Status restored = RestoreSlots(checkpoint.slots, *stripe_, *parallel_);
   if (!restored.ok()) return restored;
   stripe_->set_optimizer_steps(checkpoint.optimizer_steps);

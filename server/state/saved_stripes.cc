@@ -6,15 +6,16 @@
 
 namespace sluice {
 
-void SavedStripes::Set(uint32_t holder, absl::StatusOr<uint64_t> checksum) {
+bool SavedStripes::Set(uint32_t holder, const absl::StatusOr<uint64_t>& checksum) {
   absl::MutexLock lock(&mu_);
-  if (checksum.ok()) {
-    checksums_[holder - 1] = *checksum;
-  } else if (failed_.ok()) {
+  if (checksums_[holder - 1].has_value()) return false;
+  checksums_[holder - 1] = checksum;
+  if (!checksum.ok() && failed_.ok()) {
     failed_ = absl::Status(checksum.status().code(),
                            absl::StrCat("server ", holder, " of ", checksums_.size() + 1,
                                         " cannot save its part: ", checksum.status().message()));
   }
+  return true;
 }
 
 void SavedStripes::Stop(const absl::Status& why) {
@@ -22,22 +23,21 @@ void SavedStripes::Stop(const absl::Status& why) {
   if (!IsDone()) failed_ = why;
 }
 
-bool SavedStripes::done() const {
+bool SavedStripes::complete() const {
   absl::MutexLock lock(&mu_);
-  return IsDone();
+  return IsComplete();
 }
 
-bool SavedStripes::IsDone() const {
-  return !failed_.ok() ||
-         std::all_of(checksums_.begin(), checksums_.end(),
-                     [](const absl::optional<uint64_t>& one) { return one.has_value(); });
+bool SavedStripes::IsComplete() const {
+  return std::all_of(checksums_.begin(), checksums_.end(),
+                     [](const auto& one) { return one.has_value(); });
 }
 
 absl::StatusOr<std::vector<uint64_t>> SavedStripes::Await() const {
   absl::MutexLock lock(&mu_, absl::Condition(this, &SavedStripes::IsDone));
   if (!failed_.ok()) return failed_;
   std::vector<uint64_t> checksums;
-  for (const absl::optional<uint64_t>& one : checksums_) checksums.push_back(*one);
+  for (const auto& one : checksums_) checksums.push_back(**one);
   return checksums;
 }
 

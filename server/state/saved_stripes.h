@@ -19,23 +19,25 @@ class SavedStripes {
  public:
   explicit SavedStripes(uint32_t others) : checksums_(others) {}
 
-  // Server `holder`, from 1, has saved its stripe, or the error says why it cannot.
-  void Set(uint32_t holder, absl::StatusOr<uint64_t> checksum) ABSL_LOCKS_EXCLUDED(mu_);
+  // Server `holder`, from 1, has saved its stripe, or the error says why it cannot. False, and
+  // nothing happens, if it has told before.
+  bool Set(uint32_t holder, const absl::StatusOr<uint64_t>& checksum) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits for no server from now on. `why` is an error.
   void Stop(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
-  // Whether Await() returns at once.
-  bool done() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether all servers have told.
+  bool complete() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Waits for all other servers. Returns the checksums of their files, in order; or the first error
   // of a server, or of Stop().
   absl::StatusOr<std::vector<uint64_t>> Await() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  bool IsDone() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsComplete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsDone() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !failed_.ok() || IsComplete(); }
 
   mutable absl::Mutex mu_;
   absl::Status failed_ ABSL_GUARDED_BY(mu_);
-  std::vector<absl::optional<uint64_t>> checksums_ ABSL_GUARDED_BY(mu_);
+  std::vector<absl::optional<absl::StatusOr<uint64_t>>> checksums_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice

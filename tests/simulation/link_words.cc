@@ -51,7 +51,7 @@ struct InWordsOfLinks {
     return absl::StrCat("take a checkpoint of step ", c.step.value());
   }
   std::string operator()(const LoadCheckpoint& c) const {
-    return absl::StrCat("load the checkpoint of step ", c.step.value());
+    return absl::StrCat("load the checkpoint of step ", c.source.step.value());
   }
   std::string operator()(const KeepCheckpoints& c) const {
     return absl::StrCat("keep ", c.keep.size(), " checkpoints");

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/little_endian.h"
+#include "common/tensor/float_buffer.h"
 
 namespace sluice {
 namespace {
@@ -113,6 +114,22 @@ absl::Status CheckedReader::CheckChecksum() {
 absl::Status ReadFloats(CheckedReader& reader, absl::Span<float> values) {
   return reader.Read(
       absl::MakeSpan(reinterpret_cast<char*>(values.data()), values.size() * sizeof(float)));
+}
+
+absl::Status ReadPieces(CheckedReader& reader, size_t vectors, uint64_t size,
+                        const StripePieces& pieces) {
+  FloatBuffer buffer(std::min<uint64_t>(size, kFilePiece / sizeof(float)));
+  for (size_t vector = 0; vector < vectors; ++vector) {
+    for (uint64_t offset = 0; offset < size;) {
+      const uint64_t length = std::min<uint64_t>(size - offset, buffer.size());
+      const absl::Span<float> piece = buffer.span().subspan(0, length);
+      const absl::Status read = ReadFloats(reader, piece);
+      if (!read.ok()) return read;
+      pieces(vector, offset, piece);
+      offset += length;
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace sluice

@@ -75,6 +75,15 @@ class CheckedReader {
 
 absl::Status ReadFloats(CheckedReader& reader, absl::Span<float> values);
 
+// Gets the values of a file piece by piece, in order. Vector 0 is the parameters, the slots follow.
+// `offset` counts elements of the vector.
+using StripePieces =
+    std::function<void(size_t vector, uint64_t offset, absl::Span<const float> values)>;
+
+// Reads so many vectors of that size, in pieces of at most kFilePiece bytes.
+absl::Status ReadPieces(CheckedReader& reader, size_t vectors, uint64_t size,
+                        const StripePieces& pieces);
+
 }  // namespace sluice
 
 #endif  // SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKED_FILE_H_

@@ -17,7 +17,8 @@ namespace {
 constexpr char kStateKey[] = "sluice";
 
 // The tensors in the file of a checkpoint.
-std::vector<SafeTensor> TensorsOf(const ShardCheckpoint& checkpoint) {
+std::vector<SafeTensor> TensorsOf(const ShardCheckpoint& checkpoint, bool striped) {
+  if (striped) return CheckedTensors(Layout(), {});
   std::vector<std::string> slots;
   for (const SlotCheckpoint& slot : checkpoint.slots) slots.push_back(slot.name);
   return CheckedTensors(*checkpoint.layout, slots);
@@ -33,22 +34,41 @@ absl::StatusOr<ShardCheckpoint> ReadState(CheckedReader& reader) {
   }
   auto checkpoint = DecodeSavedState(state->second);
   if (!checkpoint.ok()) return checkpoint.status();
-  if (!SameTensors(header->tensors, TensorsOf(*checkpoint))) {
+  if (!SameTensors(header->tensors, TensorsOf(*checkpoint, !checkpoint->stripes.empty()))) {
     return absl::DataLossError("its tensors are not those of the layout in its state");
   }
   return checkpoint;
+}
+
+absl::Status WriteHeader(const ShardCheckpoint& checkpoint, const std::vector<uint64_t>& stripes,
+                         CheckedWriter& writer, uint64_t most_header) {
+  SafeTensorsHeader header;
+  header.metadata[kStateKey] = EncodeSavedState(checkpoint, stripes);
+  header.metadata["format"] = "pt";  // other readers of safetensors look for this
+  header.tensors = TensorsOf(checkpoint, !stripes.empty());
+  return writer.WriteHeader(header, most_header);
+}
+
+absl::Status CheckIs(const ShardCheckpoint& state, const CheckpointSource& expected,
+                     const Layout& layout) {
+  const CheckpointSource found = SourceOf(state);
+  const bool same = found.job_id == expected.job_id && found.step == expected.step &&
+                    found.incarnation == expected.incarnation && found.slots == expected.slots &&
+                    found.stripes.empty() && state.layout->ranges() == layout.ranges();
+  if (same) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      "it is of job ", found.job_id, ", incarnation ", found.incarnation.value(), ", step ",
+      found.step.value(), ", and the first server expects job ", expected.job_id, ", incarnation ",
+      expected.incarnation.value(), ", step ", expected.step.value(),
+      ", with the same layout and optimizer, saved by one server"));
 }
 
 }  // namespace
 
 absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file,
                              uint64_t most_header) {
-  SafeTensorsHeader header;
-  header.metadata[kStateKey] = EncodeSavedState(checkpoint);
-  header.metadata["format"] = "pt";  // other readers of safetensors look for this
-  header.tensors = TensorsOf(checkpoint);
   CheckedWriter writer(file);
-  absl::Status written = writer.WriteHeader(header, most_header);
+  absl::Status written = WriteHeader(checkpoint, {}, writer, most_header);
   if (written.ok()) written = writer.Write(BytesOf(checkpoint.parameters->values.span()));
   for (const SlotCheckpoint& slot : checkpoint.slots) {
     if (written.ok()) written = writer.Write(BytesOf(slot.values.span()));
@@ -56,11 +76,44 @@ absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& fi
   return written.ok() ? writer.WriteChecksum() : written;
 }
 
+absl::Status WriteStripedCheckpoint(const ShardCheckpoint& checkpoint,
+                                    const std::vector<uint64_t>& stripes, WritableFile& file) {
+  CheckedWriter writer(file);
+  const absl::Status written = WriteHeader(checkpoint, stripes, writer, kMostSafeTensorsHeader);
+  return written.ok() ? writer.WriteChecksum() : written;
+}
+
+absl::StatusOr<ShardCheckpoint> ReadCheckpointState(const ReadableFile& file) {
+  const ReadListener nobody;
+  CheckedReader reader(file, nobody);
+  auto state = ReadState(reader);
+  if (!state.ok() || state->stripes.empty()) return state;
+  const absl::Status checked = reader.CheckChecksum();
+  if (!checked.ok()) return checked;
+  return state;
+}
+
+absl::Status ReadCheckpointValues(const ReadableFile& file, const CheckpointSource& expected,
+                                  const Layout& layout, const StripePieces& pieces) {
+  const ReadListener nobody;
+  CheckedReader reader(file, nobody);
+  const auto state = ReadState(reader);
+  if (!state.ok()) return state.status();
+  const absl::Status known = CheckIs(*state, expected, layout);
+  if (!known.ok()) return known;
+  const absl::Status read = ReadPieces(reader, expected.slots.size() + 1, layout.size(), pieces);
+  return read.ok() ? reader.CheckChecksum() : read;
+}
+
 absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file,
                                                const ReadListener& listener) {
   CheckedReader reader(file, listener);
   auto checkpoint = ReadState(reader);
   if (!checkpoint.ok()) return checkpoint.status();
+  if (!checkpoint->stripes.empty()) {
+    return absl::DataLossError(absl::StrCat("its values are in the files of ",
+                                            checkpoint->stripes.size(), " servers' stripes"));
+  }
   // The header's lengths were compared with the file's, so these sizes are safe.
   const uint64_t size = checkpoint->layout->size();
   const auto parameters = std::make_shared<Snapshot>();

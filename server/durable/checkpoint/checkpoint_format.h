@@ -7,18 +7,24 @@
 //
 // The tensors are in the order of the layout, so the data is the shard's vectors, one after the
 // other.
+//
+// Of several servers, this file has the state and no tensor but the checksum. The state names the
+// checksums of the stripes' files (stripe_format.h), which have the values. It is written after
+// them.
 
 #ifndef SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_FORMAT_H_
 #define SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_FORMAT_H_
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/progress_line.h"
 #include "common/storage/file_system.h"
 #include "common/storage/safetensors.h"
 #include "server/durable/checkpoint/checked_file.h"
+#include "server/state/checkpoint_source.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {
@@ -27,9 +33,20 @@ namespace sluice {
 // would be too long to be read again; tests set `most_header`. Other errors are FileSystem's.
 absl::Status WriteCheckpoint(const ShardCheckpoint& checkpoint, WritableFile& file,
                              uint64_t most_header = kMostSafeTensorsHeader);
+// The same for one of several servers, whose stripes' files have these checksums.
+absl::Status WriteStripedCheckpoint(const ShardCheckpoint& checkpoint,
+                                    const std::vector<uint64_t>& stripes, WritableFile& file);
 
-// Reads a checkpoint and checks every byte. DATA_LOSS says what is wrong with the file. `listener`
-// may be null.
+// Reads the state alone: null parameters, slots without values. If one server has saved the
+// checkpoint, the values are not read and the checksum is not checked.
+absl::StatusOr<ShardCheckpoint> ReadCheckpointState(const ReadableFile& file);
+// Reads the values that one server has saved, and checks every byte. DATA_LOSS if the file is not
+// of `expected`, too.
+absl::Status ReadCheckpointValues(const ReadableFile& file, const CheckpointSource& expected,
+                                  const Layout& layout, const StripePieces& pieces);
+
+// Reads a checkpoint of one server and checks every byte. DATA_LOSS says what is wrong with the
+// file. `listener` may be null.
 absl::StatusOr<ShardCheckpoint> ReadCheckpoint(const ReadableFile& file,
                                                const ReadListener& listener = nullptr);
 

@@ -9,14 +9,15 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/progress_line.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
+#include "server/durable/checkpoint/stripe_store.h"
 #include "server/durable/format/numbered_name.h"
+#include "server/durable/format/unfinished_file.h"
 
 namespace sluice {
 namespace {
 
 constexpr char kPrefix[] = "checkpoint-";
 constexpr char kSuffix[] = ".safetensors";
-constexpr char kUnfinished[] = ".unfinished";
 
 // The first of `names` that is from before the suspect steps, or their end.
 std::vector<CheckpointName>::const_iterator FindBefore(const std::vector<CheckpointName>& names,
@@ -43,26 +44,26 @@ bool operator<(const CheckpointName& a, const CheckpointName& b) {
 }
 
 absl::StatusOr<std::string> CheckpointStore::Save(const ShardCheckpoint& checkpoint) {
+  return Write(checkpoint, [&](WritableFile& file) { return WriteCheckpoint(checkpoint, file); });
+}
+
+absl::StatusOr<std::string> CheckpointStore::SaveStriped(const ShardCheckpoint& checkpoint,
+                                                         const std::vector<uint64_t>& stripes) {
+  return Write(checkpoint, [&](WritableFile& file) {
+    return WriteStripedCheckpoint(checkpoint, stripes, file);
+  });
+}
+
+absl::StatusOr<std::string> CheckpointStore::Write(
+    const ShardCheckpoint& checkpoint, absl::FunctionRef<absl::Status(WritableFile&)> write) {
   if (sync_failed()) return sync_error_;
   const std::string path =
       PathOf(CheckpointName{checkpoint.incarnations.current(), checkpoint.step}.FileName());
-  const std::string unfinished = path + kUnfinished;
-  absl::Status saved = Write(checkpoint, unfinished);
-  if (saved.ok()) saved = files_.Rename(unfinished, path);
+  absl::Status saved = WriteThenName(files_, path, write);
   if (saved.ok()) saved = SyncDirectory();
-  if (!saved.ok()) {
-    files_.Remove(unfinished).IgnoreError();  // its name is not a checkpoint's
-    return saved;
-  }
+  if (!saved.ok()) return saved;
   RemoveOld(checkpoint.suspect_since);
   return path;
-}
-
-absl::Status CheckpointStore::Write(const ShardCheckpoint& checkpoint, const std::string& path) {
-  auto file = files_.Create(path);
-  if (!file.ok()) return file.status();
-  const absl::Status written = WriteCheckpoint(checkpoint, **file);
-  return written.ok() ? (*file)->Sync() : written;
 }
 
 absl::Status CheckpointStore::SyncDirectory() {
@@ -141,11 +142,27 @@ absl::Status CheckpointStore::RemoveNewer(const CheckpointName& name) {
   return SyncDirectory();
 }
 
+// The values of several stripes, or of one, are read file by file.
+absl::StatusOr<ShardCheckpoint> CheckpointStore::Read(const ReadableFile& file,
+                                                      const std::string& path) const {
+  auto state = ReadCheckpointState(file);
+  if (!state.ok()) return state;
+  if (state->stripes.empty() && servers_ == 1) {
+    return ReadCheckpoint(file, path, ProgressOutput::InLog());
+  }
+  auto stripe =
+      StripeStore(files_, directory_, {0, servers_}).Load(SourceOf(*state), *state->layout);
+  if (!stripe.ok()) return stripe.status();
+  state->parameters = std::move(stripe->parameters);
+  state->slots = std::move(stripe->slots);
+  return state;
+}
+
 absl::StatusOr<ShardCheckpoint> CheckpointStore::Load(const CheckpointName& name) const {
   const std::string path = PathOf(name.FileName());
   const auto file = files_.Open(path);
   if (!file.ok()) return file.status();
-  auto checkpoint = ReadCheckpoint(**file, path, ProgressOutput::InLog());
+  auto checkpoint = Read(**file, path);
   if (!checkpoint.ok()) {
     return absl::Status(checkpoint.status().code(),
                         absl::StrCat(path, ": ", checkpoint.status().message()));

@@ -1,4 +1,5 @@
-// The checkpoints in a directory: one file each, "checkpoint-<incarnation>-<step>.safetensors".
+// The checkpoints in a directory: one file each, "checkpoint-<incarnation>-<step>.safetensors", and
+// with several servers a file for each stripe (stripe_store.h), which are written before it.
 //
 // A file with such a name is complete: the store writes it under another name, syncs it, renames
 // it, and syncs the directory (Pillai et al. 2014, "All File Systems Are Not Created Equal"). If
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
@@ -36,15 +38,18 @@ bool operator<(const CheckpointName& a, const CheckpointName& b);
 class CheckpointStore {
  public:
   // The newest `keep` checkpoints stay, at least 1; while training is suspect, also the newest from
-  // before. `files` outlives the store.
-  CheckpointStore(FileSystem& files, std::string directory, uint32_t keep)
-      : files_(files), directory_(std::move(directory)), keep_(keep) {}
+  // before. Of several servers, it is the first one's. `files` outlives the store.
+  CheckpointStore(FileSystem& files, std::string directory, uint32_t keep, uint32_t servers = 1)
+      : files_(files), directory_(std::move(directory)), keep_(keep), servers_(servers) {}
 
   // Saves a checkpoint, then removes the oldest ones, but not NewestBefore() its suspect_since, for
   // as long as checkpoints that are saved have one. Returns its path. After an error the others
   // remain. If only the sync of the directory failed, the new one is there, but a crash may lose
   // it. That error is final: every later Save() returns it and touches nothing.
   absl::StatusOr<std::string> Save(const ShardCheckpoint& checkpoint);
+  // The same for one of several servers, after the stripes' files, which have these checksums.
+  absl::StatusOr<std::string> SaveStriped(const ShardCheckpoint& checkpoint,
+                                          const std::vector<uint64_t>& stripes);
   // Whether a sync of the directory has failed.
   bool sync_failed() const { return !sync_error_.ok(); }
 
@@ -62,7 +67,8 @@ class CheckpointStore {
   // Removes those that are newer than that one, the newest first.
   absl::Status RemoveNewer(const CheckpointName& name);
 
-  // Loads one. DATA_LOSS names the file and says what is wrong with it.
+  // Loads the stripe's values of one: those of the whole vector for one server. It does not matter
+  // how many servers have saved it. DATA_LOSS names the file and says what is wrong with it.
   absl::StatusOr<ShardCheckpoint> Load(const CheckpointName& name) const;
 
   // Loads the newest that is not damaged; the log names the damaged ones. Null if there are no
@@ -75,13 +81,16 @@ class CheckpointStore {
 
  private:
   std::string PathOf(const std::string& file_name) const { return directory_ + "/" + file_name; }
-  absl::Status Write(const ShardCheckpoint& checkpoint, const std::string& path);
+  absl::StatusOr<std::string> Write(const ShardCheckpoint& checkpoint,
+                                    absl::FunctionRef<absl::Status(WritableFile&)> write);
+  absl::StatusOr<ShardCheckpoint> Read(const ReadableFile& file, const std::string& path) const;
   absl::Status SyncDirectory();
   void RemoveOld(absl::optional<Step> suspect_since);
 
   FileSystem& files_;
   const std::string directory_;
   const uint32_t keep_;
+  const uint32_t servers_;
   absl::Status sync_error_;
 };
 

@@ -1,21 +1,24 @@
 #include "server/durable/checkpoint/stripe_format.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/storage/safetensors.h"
-#include "common/tensor/float_buffer.h"
 #include "common/tensor/stripes.h"
 #include "common/tensor/tensor_chunk.h"
-#include "server/durable/checkpoint/checked_file.h"
 #include "server/durable/format/numbered_name.h"
 
 namespace sluice {
 namespace {
 
 using Metadata = std::map<std::string, std::string>;
+
+constexpr char kStripePrefix[] = "stripe-";
+constexpr char kStripeSuffix[] = ".safetensors";
 
 Layout StripeLayout(const StripeName& name, const Layout& layout) {
   return Stripes(layout.size(), name.stripes).LayoutOf(name.stripe, layout);
@@ -47,19 +50,6 @@ absl::Status CheckMetadata(const Metadata& found, const Metadata& expected) {
   return absl::OkStatus();
 }
 
-absl::Status ReadPieces(CheckedReader& reader, size_t vector, uint64_t size,
-                        const StripePieces& pieces, FloatBuffer& buffer) {
-  for (uint64_t offset = 0; offset < size;) {
-    const uint64_t length = std::min<uint64_t>(size - offset, buffer.size());
-    const absl::Span<float> piece = buffer.span().subspan(0, length);
-    const absl::Status read = ReadFloats(reader, piece);
-    if (!read.ok()) return read;
-    pieces(vector, offset, piece);
-    offset += length;
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckFileSum(uint64_t found, uint64_t expected) {
   if (found == expected) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("its checksum is ", found,
@@ -70,21 +60,36 @@ absl::Status CheckFileSum(uint64_t found, uint64_t expected) {
 }  // namespace
 
 std::string StripeName::FileName() const {
-  return NumberedName("stripe-", {incarnation, step},
-                      absl::StrCat("-", stripe, "-of-", stripes, ".safetensors"));
+  return NumberedName(kStripePrefix, {incarnation, step},
+                      absl::StrCat("-", stripe, "-of-", stripes, kStripeSuffix));
+}
+
+absl::optional<StripeName> StripeName::Parse(absl::string_view file_name) {
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(absl::StripSuffix(file_name, kStripeSuffix), '-');
+  StripeName name;
+  const bool has_place = parts.size() == 6 && absl::SimpleAtoi(parts[3], &name.stripe) &&
+                         absl::SimpleAtoi(parts[5], &name.stripes);
+  if (!has_place) return absl::nullopt;
+  const std::string suffix = absl::StrCat("-", name.stripe, "-of-", name.stripes, kStripeSuffix);
+  const auto numbers = ParseNumberedName(kStripePrefix, file_name, suffix);
+  if (!numbers.has_value()) return absl::nullopt;
+  name.incarnation = numbers->first;
+  name.step = numbers->second;
+  return name;
 }
 
 absl::StatusOr<uint64_t> WriteStripe(const StripeName& name, const Layout& layout,
-                                     const StripeCheckpoint& checkpoint, WritableFile& file) {
+                                     const StripeView& stripe, WritableFile& file) {
   std::vector<std::string> slots;
-  for (const SlotCheckpoint& slot : checkpoint.slots) slots.push_back(slot.name);
+  for (const SlotCheckpoint& slot : stripe.slots) slots.push_back(slot.name);
   SafeTensorsHeader header;
-  header.metadata = StripeMetadata(name, checkpoint.optimizer_steps);
+  header.metadata = StripeMetadata(name, stripe.optimizer_steps);
   header.tensors = CheckedTensors(StripeLayout(name, layout), slots);
   CheckedWriter writer(file);
   absl::Status written = writer.WriteHeader(header, kMostSafeTensorsHeader);
-  if (written.ok()) written = writer.Write(BytesOf(checkpoint.parameters->values.span()));
-  for (const SlotCheckpoint& slot : checkpoint.slots) {
+  if (written.ok()) written = writer.Write(BytesOf(stripe.parameters));
+  for (const SlotCheckpoint& slot : stripe.slots) {
     if (written.ok()) written = writer.Write(BytesOf(slot.values.span()));
   }
   if (written.ok()) written = writer.WriteChecksum();
@@ -106,11 +111,8 @@ absl::Status ReadStripe(const ReadableFile& file, const ExpectedStripe& expected
     return absl::DataLossError(
         "its tensors are not the parts that this stripe has of the checkpoint's layout");
   }
-  FloatBuffer buffer(std::min<uint64_t>(layout.size(), kFilePiece / sizeof(float)));
-  for (size_t vector = 0; vector <= expected.slots.size(); ++vector) {
-    const absl::Status read = ReadPieces(reader, vector, layout.size(), pieces, buffer);
-    if (!read.ok()) return read;
-  }
+  const absl::Status read = ReadPieces(reader, expected.slots.size() + 1, layout.size(), pieces);
+  if (!read.ok()) return read;
   const absl::Status checked = reader.CheckChecksum();
   return checked.ok() ? CheckFileSum(reader.sum(), expected.checksum) : checked;
 }

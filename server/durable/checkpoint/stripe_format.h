@@ -17,13 +17,38 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/storage/file_system.h"
 #include "common/tensor/layout.h"
+#include "server/durable/checkpoint/checked_file.h"
 #include "server/state/stripe_checkpoint.h"
 
 namespace sluice {
+
+// Which of several servers' stripes.
+struct StripePlace {
+  uint32_t stripe = 0;
+  uint32_t stripes = 1;
+};
+
+// The values of a stripe, which somebody else owns.
+struct StripeView {
+  StripeView(const StripeCheckpoint& stripe)  // NOLINT(google-explicit-constructor)
+      : parameters(stripe.parameters->values.span()),
+        slots(stripe.slots),
+        optimizer_steps(stripe.optimizer_steps) {}
+  explicit StripeView(const ShardCheckpoint& checkpoint)
+      : parameters(checkpoint.parameters->values.span()),
+        slots(checkpoint.slots),
+        optimizer_steps(checkpoint.optimizer_steps) {}
+
+  absl::Span<const float> parameters;
+  absl::Span<const SlotCheckpoint> slots;
+  uint64_t optimizer_steps;
+};
 
 // Which stripe of which checkpoint.
 struct StripeName {
@@ -35,13 +60,15 @@ struct StripeName {
 
   // "stripe-<incarnation>-<step>-<stripe>-of-<stripes>.safetensors"
   std::string FileName() const;
+  // Without the job's id. Absent if `file_name` is not the name of a stripe's file.
+  static absl::optional<StripeName> Parse(absl::string_view file_name);
 };
 
 // Appends a stripe to an empty file, and does not sync it. `layout` is that of the whole vector.
 // Returns the XXH3-64 of the file. RESOURCE_EXHAUSTED if its header would be too long to be read
 // again. Other errors are FileSystem's.
 absl::StatusOr<uint64_t> WriteStripe(const StripeName& name, const Layout& layout,
-                                     const StripeCheckpoint& checkpoint, WritableFile& file);
+                                     const StripeView& stripe, WritableFile& file);
 
 // What is expected of a stripe's file.
 struct ExpectedStripe {
@@ -51,11 +78,6 @@ struct ExpectedStripe {
   uint64_t optimizer_steps = 0;
   uint64_t checksum = 0;  // WriteStripe()'s
 };
-
-// Gets the values of the file piece by piece, in order. Vector 0 is the parameters, the slots
-// follow. `offset` counts elements of the stripe.
-using StripePieces =
-    std::function<void(size_t vector, uint64_t offset, absl::Span<const float> values)>;
 
 // Reads a stripe and checks every byte. It holds one piece of at most 1 MiB at a time. The pieces
 // are to be used only if it returns OK. DATA_LOSS says what the file is, and what was expected.

@@ -130,7 +130,8 @@ absl::Status ReadWorkers(const v1::SavedState& state, ShardCheckpoint* checkpoin
 
 }  // namespace
 
-std::string EncodeSavedState(const ShardCheckpoint& checkpoint) {
+std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
+                             const std::vector<uint64_t>& stripes) {
   v1::SavedState state;
   state.set_format(kFormat);
   state.set_job_id(checkpoint.job_id);
@@ -159,6 +160,7 @@ std::string EncodeSavedState(const ShardCheckpoint& checkpoint) {
   if (checkpoint.suspect_since.has_value()) {
     state.set_suspect_since(checkpoint.suspect_since->value());
   }
+  state.mutable_stripes()->Add(stripes.begin(), stripes.end());
   std::string json;
   const auto printed = google::protobuf::util::MessageToJsonString(state, &json);
   CHECK(printed.ok()) << printed.ToString();
@@ -193,6 +195,7 @@ absl::StatusOr<ShardCheckpoint> DecodeSavedState(absl::string_view json) {
     return absl::DataLossError(absl::StrCat("its state is not valid: ", read.message()));
   checkpoint.optimizer_steps = state.optimizer_steps();
   checkpoint.ended = state.ended();
+  checkpoint.stripes.assign(state.stripes().begin(), state.stripes().end());
   for (const std::string& slot : state.slots()) checkpoint.slots.push_back({slot, FloatBuffer()});
   return checkpoint;
 }

@@ -4,7 +4,9 @@
 #ifndef SLUICE_SERVER_DURABLE_FORMAT_SAVED_STATE_H_
 #define SLUICE_SERVER_DURABLE_FORMAT_SAVED_STATE_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -13,8 +15,9 @@
 
 namespace sluice {
 
-// The state in a checkpoint, as JSON.
-std::string EncodeSavedState(const ShardCheckpoint& checkpoint);
+// The state in a checkpoint, as JSON. `stripes` are the checksums of several servers' stripes.
+std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
+                             const std::vector<uint64_t>& stripes = {});
 
 // Reads it back. The text may come from anywhere: DATA_LOSS says what is wrong with it. The
 // returned checkpoint has null parameters and empty slots.

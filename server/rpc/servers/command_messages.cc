@@ -45,12 +45,12 @@ void Put(const OpenModel& command, v1::SequencerMessage* message) {
 
 void Put(const LoadCheckpoint& command, v1::SequencerMessage* message) {
   v1::LoadCheckpoint& load = *message->mutable_load_checkpoint();
-  load.set_job_id(command.job_id);
-  load.set_incarnation(command.incarnation.value());
-  load.set_step(command.step.value());
-  load.mutable_stripes()->Add(command.stripes.begin(), command.stripes.end());
-  for (const std::string& slot : command.slots) load.add_slots(slot);
-  load.set_optimizer_steps(command.optimizer_steps);
+  load.set_job_id(command.source.job_id);
+  load.set_incarnation(command.source.incarnation.value());
+  load.set_step(command.source.step.value());
+  load.mutable_stripes()->Add(command.source.stripes.begin(), command.source.stripes.end());
+  for (const std::string& slot : command.source.slots) load.add_slots(slot);
+  load.set_optimizer_steps(command.source.optimizer_steps);
 }
 
 void Put(const OpenSession& command, v1::SequencerMessage* message) {
@@ -185,14 +185,14 @@ Command Read(const v1::OpenModel& message) {
 }
 
 Command Read(const v1::LoadCheckpoint& message) {
-  LoadCheckpoint command;
-  command.job_id = message.job_id();
-  command.incarnation = Incarnation(message.incarnation());
-  command.step = Step(message.step());
-  command.stripes.assign(message.stripes().begin(), message.stripes().end());
-  command.slots.assign(message.slots().begin(), message.slots().end());
-  command.optimizer_steps = message.optimizer_steps();
-  return command;
+  CheckpointSource source;
+  source.job_id = message.job_id();
+  source.incarnation = Incarnation(message.incarnation());
+  source.step = Step(message.step());
+  source.stripes.assign(message.stripes().begin(), message.stripes().end());
+  source.slots.assign(message.slots().begin(), message.slots().end());
+  source.optimizer_steps = message.optimizer_steps();
+  return LoadCheckpoint{std::move(source)};
 }
 
 Command Read(const v1::OpenSession& message) {

@@ -443,8 +443,8 @@ TEST_F(HolderFollowerTest, ContinuesFromACheckpoint) {
   saved.parameters = parameters;
   saved.optimizer_steps = 5;
   LoadCheckpoint load;
-  load.incarnation = Incarnation(2);
-  load.step = Step(5);
+  load.source.incarnation = Incarnation(2);
+  load.source.step = Step(5);
   link_.Send(load);
   ASSERT_EQ(loaded_.size(), 1u);
   EXPECT_THAT(loaded_[0].failed, IsOk());

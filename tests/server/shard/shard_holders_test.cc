@@ -563,7 +563,7 @@ TEST_F(ShardHoldersTest, ACheckpointWaitsForWhatTheOtherServerSaves) {
   ASSERT_NE(taken, nullptr);
   EXPECT_EQ(taken->parameters, shard_->snapshot());
   EXPECT_THAT(link_.Take(), ElementsAre("take checkpoint"));
-  EXPECT_FALSE(taken->elsewhere->done());
+  EXPECT_FALSE(taken->elsewhere->complete());
   Deliver();
   EXPECT_THAT(taken->elsewhere->Await(), IsOkAndHolds(ElementsAre(1000)));
 }
@@ -576,6 +576,19 @@ TEST_F(ShardHoldersTest, ACheckpointFailsIfTheOtherServerCannotSave) {
   Deliver();
   EXPECT_EQ(taken->elsewhere->Await().status(),
             absl::ResourceExhaustedError("server 1 of 2 cannot save its part: the disk is full"));
+}
+
+TEST_F(ShardHoldersTest, TwoCheckpointsOfOneStepAreSavedOneAfterTheOther) {
+  StartTraining(Sync(1));
+  std::vector<std::shared_ptr<const ShardCheckpoint>> taken;
+  for (int i = 0; i < 2; ++i) {
+    shard_->TakeCheckpoint([&](const auto& checkpoint) { taken.push_back(*checkpoint); });
+  }
+  Deliver(1);
+  EXPECT_THAT(taken[0]->elsewhere->Await(), IsOkAndHolds(ElementsAre(1000)));
+  EXPECT_FALSE(taken[1]->elsewhere->complete());
+  Deliver(1);
+  EXPECT_THAT(taken[1]->elsewhere->Await(), IsOkAndHolds(ElementsAre(1000)));
 }
 
 TEST_F(ShardHoldersTest, ACheckpointFailsWhenTheServerGoesDown) {

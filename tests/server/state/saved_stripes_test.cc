@@ -11,19 +11,20 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(SavedStripesTest, AreDoneWhenAllServersHaveSaved) {
+TEST(SavedStripesTest, AreCompleteWhenEachServerHasSavedOnce) {
   SavedStripes stripes(2);
   stripes.Set(2, 20);
-  EXPECT_FALSE(stripes.done());
-  stripes.Set(1, 10);
-  EXPECT_TRUE(stripes.done());
+  EXPECT_FALSE(stripes.complete());
+  EXPECT_TRUE(stripes.Set(1, 10));
+  EXPECT_FALSE(stripes.Set(1, 11));
+  EXPECT_TRUE(stripes.complete());
   EXPECT_THAT(stripes.Await(), IsOkAndHolds(ElementsAre(10, 20)));
 }
 
 TEST(SavedStripesTest, FailWithTheFirstErrorOfAServerAndNameIt) {
   SavedStripes stripes(3);
   stripes.Set(2, absl::ResourceExhaustedError("the disk is full"));
-  EXPECT_TRUE(stripes.done());
+  EXPECT_FALSE(stripes.complete());
   stripes.Set(3, absl::UnavailableError("later"));
   EXPECT_EQ(stripes.Await().status(),
             absl::ResourceExhaustedError("server 2 of 4 cannot save its part: the disk is full"));

@@ -27,7 +27,7 @@ class StripesInMemory final : public StripeStorage {
     return checkpoint.step.value() + 1000;
   }
 
-  absl::StatusOr<StripeCheckpoint> Load(const LoadCheckpoint& checkpoint,
+  absl::StatusOr<StripeCheckpoint> Load(const CheckpointSource& checkpoint,
                                         const Layout& /*whole*/) override {
     const auto found = saved.find({checkpoint.incarnation, checkpoint.step});
     if (found == saved.end()) return absl::DataLossError("the stripe is not there");

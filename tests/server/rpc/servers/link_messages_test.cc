@@ -52,7 +52,7 @@ std::vector<HolderCommand> AllCommands() {
           DropPull{{SessionId(3), 9}},
           EndSession{SessionId(3), {PushId(1), PushId(6)}},
           TakeCheckpoint{"job", Incarnation(2), Step(7)},
-          LoadCheckpoint{"job", Incarnation(2), Step(7), {8, 1ull << 63}, {"momentum"}, 6},
+          LoadCheckpoint{{"job", Incarnation(2), Step(7), {8, 1ull << 63}, {"momentum"}, 6}},
           KeepCheckpoints{{{Incarnation(1), Step(5)}, {Incarnation(2), Step(7)}}},
           EndJob{3}};
 }

@@ -1,0 +1,60 @@
+// One server's stripe of checkpoints, in a directory: the files that it saves, and what it takes
+// from the files of any number of servers.
+//
+// Servers may share a directory, or have one each. A server reads the files that it needs from its
+// own directory.
+
+#ifndef SLUICE_SERVER_DURABLE_CHECKPOINT_STRIPE_STORE_H_
+#define SLUICE_SERVER_DURABLE_CHECKPOINT_STRIPE_STORE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/storage/file_system.h"
+#include "common/tensor/layout.h"
+#include "server/durable/checkpoint/checkpoint_store.h"
+#include "server/durable/checkpoint/stripe_format.h"
+#include "server/state/checkpoint_source.h"
+
+namespace sluice {
+
+// Of the stripe `place.stripe` of `place.stripes`. Externally synchronized; takes a time that grows
+// with the stripe. `whole` is the layout of the whole vector.
+class StripeStore {
+ public:
+  // `files` outlives it.
+  StripeStore(FileSystem& files, std::string directory, StripePlace place)
+      : files_(files), directory_(std::move(directory)), place_(place) {}
+
+  // Writes the stripe's file under another name, syncs and renames it, and syncs the directory.
+  // Returns the file's XXH3-64. Errors are FileSystem's.
+  absl::StatusOr<uint64_t> Save(const std::string& job_id, const CheckpointName& checkpoint,
+                                const Layout& whole, const StripeView& stripe) const;
+
+  // What the stripe has of a checkpoint. It holds that and one piece of a file at a time, and
+  // checks every byte of the files that it reads. DATA_LOSS names the file that is missing or
+  // damaged. Other errors are FileSystem's.
+  absl::StatusOr<StripeCheckpoint> Load(const CheckpointSource& source, const Layout& whole) const;
+
+  // Removes this server's files of stripes that belong to no checkpoint of `keep` and are older
+  // than the newest of them, and those that an interrupted Save() has left. If more servers have
+  // saved a checkpoint, each server removes its share. What cannot be removed stays until the next
+  // call.
+  void RemoveOthers(absl::Span<const CheckpointName> keep) const;
+
+ private:
+  std::string PathOf(const std::string& name) const { return directory_ + "/" + name; }
+  absl::Status ReadSource(const CheckpointSource& source, const Layout& whole, uint32_t stripe,
+                          const StripePieces& pieces) const;
+
+  FileSystem& files_;
+  const std::string directory_;
+  const StripePlace place_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_DURABLE_CHECKPOINT_STRIPE_STORE_H_
