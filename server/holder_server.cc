@@ -8,13 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/error.h"
-#include "common/base/random.h"
-#include "common/base/thread_pool.h"
+#include "server/holder_incarnation.h"
 #include "server/private_socket.h"
 #include "server/rpc/listening/open_files.h"
-#include "server/rpc/server.h"
-#include "server/rpc/servers/sequencer_link.h"
-#include "server/shard/held_stripe.h"
 #include "server/stop_signals.h"
 
 namespace sluice {
@@ -39,13 +35,7 @@ absl::Status CheckIndex(const HolderServerOptions& options) {
 
 class FollowingServer final : public HolderServer {
  public:
-  explicit FollowingServer(HolderServerOptions options)
-      : options_(std::move(options)),
-        stripe_({options_.index, options_.servers}, std::make_unique<ThreadPool>(options_.threads),
-                Executors::OnThreads(),
-                [this](const HolderReport& report) { link_->Report(report); }) {}
-
-  ~FollowingServer() override { Shutdown(absl::ZeroDuration()); }
+  explicit FollowingServer(HolderServerOptions options) : options_(std::move(options)) {}
 
   absl::Status Listen() {
     if (!options_.listen.has_value()) {
@@ -54,15 +44,10 @@ class FollowingServer final : public HolderServer {
       options_.listen = chosen->address;
       directory_ = std::move(chosen->directory);
     }
-    GrpcServerOptions grpc = {*options_.listen, options_.token, options_.credentials,
-                              options_.limits, options_.transforms};
-    grpc.workers = options_.expected_workers;
-    auto started = StartStripeServer(grpc, options_.sequencer, stripe_);
+    auto started = HolderIncarnation::Start(options_);
     if (!started.ok()) return started.status();
-    grpc_server_ = *std::move(started);
-    options_.listen = grpc_server_->address();
-    link_ = std::make_unique<SequencerLink>(
-        LinkOptions(), [this](const HolderCommand& command) { stripe_.Execute(command); });
+    incarnation_ = *std::move(started);
+    options_.listen = incarnation_->address();
     LOG(INFO) << "server " << options_.index << " of " << options_.servers << ": listening on "
               << address().ToString()
               << (options_.credentials != nullptr ? ", with mutual TLS" : "");
@@ -75,41 +60,35 @@ class FollowingServer final : public HolderServer {
     absl::optional<int> code;
     until_ = RealClock().Now() + options_.connect_timeout;
     while (!code.has_value()) code = Look(WaitForStopSignal());
-    ended_by_first_ = stripe_.exit_code().has_value();
+    ended_by_first_ = incarnation_ != nullptr && stripe().exit_code().has_value();
     if (ended_by_first_) AwaitFarewell();
     directory_ = nullptr;
-    Shutdown(options_.grace);
+    if (incarnation_ != nullptr) incarnation_->Shutdown(options_.grace);
     return *code;
   }
 
   bool ended_by_first_server() const override { return ended_by_first_; }
 
  private:
-  SequencerLinkOptions LinkOptions() const {
-    SequencerLinkOptions link;
-    link.target = options_.sequencer;
-    link.credentials = options_.credentials;
-    link.token = options_.token;
-    link.job_id = options_.job_id;
-    link.index = options_.index;
-    link.servers = options_.servers;
-    link.process_nonce = RandomNonce();
-    link.address = AdvertisedAs(address(), options_.advertised_host).ToString();
-    return link;
-  }
+  HeldStripe& stripe() { return incarnation_->stripe(); }
+  SequencerLink& link() { return incarnation_->link(); }
+  bool saves() const { return !options_.checkpoint_directory.empty(); }
+  // How long it does without the first server once the connection broke.
+  absl::Duration patience() const { return saves() ? options_.connect_timeout : options_.lease; }
 
   // One tick. Returns the exit code if this server ends.
   absl::optional<int> Look(int signal) {
-    if (stripe_.exit_code().has_value()) return stripe_.exit_code();
+    if (stripe().exit_code().has_value()) return stripe().exit_code();
     const absl::Time now = RealClock().Now();
     if (signal != 0) Stop(signal, now);
-    if (now > stops_at_) {
+    const bool saves_last = saves() && link().accepted();
+    if (now > stops_at_ && !saves_last) {
       LOG(ERROR) << "ends without the first server, which has not ended the job";
       return kNoFirstServer;
     }
-    link_->Acknowledge();
-    if (link_->accepted()) NoteConnected(now);
-    const auto ended = calls_at_.has_value() ? absl::nullopt : link_->ended();
+    link().Acknowledge();
+    if (link().accepted()) NoteConnected(now);
+    const auto ended = calls_at_.has_value() ? absl::nullopt : link().ended();
     if (ended.has_value()) return AfterCall(*ended, now);
     if (now > until_) return GiveUp();
     const bool calls = calls_at_.has_value() && now >= *calls_at_;
@@ -125,31 +104,47 @@ class FollowingServer final : public HolderServer {
     LOG_IF(INFO, !connected_) << "follows the first server, at " << options_.sequencer;
     connected_ = true;
     met_ = true;
-    until_ = now + options_.lease;
+    until_ = now + patience();
     if (now < unknown_at_) return;
-    stripe_.EndUnknown();
+    stripe().EndUnknown();
     unknown_at_ = now + kUnknownSessions;
   }
 
   absl::optional<int> Call() {
     calls_at_.reset();
-    const absl::Status begun = link_->Call();
+    const absl::Status begun = link().Call();
     if (begun.ok()) return absl::nullopt;
     LOG(ERROR) << begun.message();
     return kRefused;
   }
 
   absl::optional<int> AfterCall(const absl::Status& ended, absl::Time now) {
+    if (saves() && ReasonOf(ended) == Reason::kNotInitialized) return BeginAnew(now);
     if (!CallsAgain(ended)) return GiveUpFor(ended);
     LOG_IF(WARNING, connected_) << "the connection to the first server is broken: "
                                 << ended.message();
     LOG_IF(INFO, why_.empty() && !connected_)
         << "waits for the first server, at " << options_.sequencer << ": " << ended.message();
     // This process may have stood still for longer than a lease.
-    if (connected_) until_ = now + options_.lease;
+    if (connected_) until_ = now + patience();
     connected_ = false;
     why_ = std::string(ended.message());
     calls_at_ = now + kCallPause;
+    return absl::nullopt;
+  }
+
+  // The first server has begun another incarnation, to which this one's stripe is of no use.
+  absl::optional<int> BeginAnew(absl::Time now) {
+    LOG(INFO) << "the first server has begun a new incarnation, which this server joins";
+    incarnation_ = nullptr;  // the address is free then
+    auto started = HolderIncarnation::Start(options_);
+    if (!started.ok()) {
+      LOG(ERROR) << "cannot begin anew: " << started.status().message();
+      return kNoFirstServer;
+    }
+    incarnation_ = *std::move(started);
+    connected_ = false;
+    calls_at_ = now;
     return absl::nullopt;
   }
 
@@ -178,23 +173,13 @@ class FollowingServer final : public HolderServer {
   void AwaitFarewell() {
     LOG(INFO) << "the first server has ended the job";
     const absl::Time until = RealClock().Now() + options_.grace;
-    link_->Acknowledge();
-    while (!link_->ended().has_value() && RealClock().Now() < until) WaitForStopSignal();
-  }
-
-  void Shutdown(absl::Duration grace) {
-    if (grpc_server_ == nullptr) return;
-    grpc_server_->Shutdown(grace);
-    link_->Stop();
-    stripe_.executors().Drain();
-    grpc_server_ = nullptr;
+    link().Acknowledge();
+    while (!link().ended().has_value() && RealClock().Now() < until) WaitForStopSignal();
   }
 
   HolderServerOptions options_;
   std::unique_ptr<PrivateDirectory> directory_;
-  HeldStripe stripe_;
-  std::unique_ptr<GrpcServer> grpc_server_;
-  std::unique_ptr<SequencerLink> link_;
+  std::unique_ptr<HolderIncarnation> incarnation_;  // null only after an error of BeginAnew()
   // Only the main thread uses these.
   absl::optional<absl::Time> calls_at_ = absl::InfinitePast();  // absent: a call is open
   absl::Time until_ = absl::InfiniteFuture();     // so long it does without the first server

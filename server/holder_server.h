@@ -1,6 +1,10 @@
 // A server of a job with several servers that is not the first one: it holds a stripe of the vector
 // and follows the first server, which decides everything. server/holder/ has the protocol. Used by
 // sluice_server and by Job.
+//
+// With a directory for checkpoints it outlives the first server's incarnations: when the first
+// server begins another one, this server begins anew, too, in the same process and at the same
+// address, and loads its stripe from the checkpoint.
 
 #ifndef SLUICE_SERVER_HOLDER_SERVER_H_
 #define SLUICE_SERVER_HOLDER_SERVER_H_
@@ -15,6 +19,7 @@
 #include "common/encoding/transforms/builtin_transforms.h"
 #include "common/net/address.h"
 #include "common/security/credentials_source.h"
+#include "common/storage/file_system.h"
 #include "server/rpc/access/rpc_limits.h"
 
 namespace sluice {
@@ -39,15 +44,20 @@ struct HolderServerOptions {
   std::string advertised_host;
   // The private directory; empty: a new one is made.
   std::string directory;
+  // Where the stripe's part of checkpoints is saved; empty: nowhere. Servers may share it. The
+  // first server must have one, too.
+  std::string checkpoint_directory;
+  FileSystem* files = &RealFileSystem();
   RpcLimits limits;
   // Workers may use the encodings whose transforms are in here.
   TransformRegistry transforms = BuiltinTransforms();
   // Threads for arithmetic; at least 1.
   uint32_t threads = 1;
   uint32_t expected_workers = 1;  // see GrpcServerOptions::workers
-  // How long it waits for the first server at its start.
+  // How long it waits for the first server at its start, and with a checkpoint_directory also after
+  // the connection broke.
   absl::Duration connect_timeout = absl::Seconds(60);
-  // And after the connection broke. The first server waits for its own lease.
+  // And after the connection broke without one. The first server waits for its own lease.
   absl::Duration lease = absl::Seconds(10);
   // How long calls under way may take to end when the server goes down.
   absl::Duration grace = absl::Seconds(2);
@@ -67,7 +77,8 @@ class HolderServer {
   virtual const Address& address() const = 0;
 
   // Follows the first server until it ends the job. All calls have ended when it returns. After
-  // SIGINT or SIGTERM, which usually go to all servers, it waits `grace` for that end. Returns the
+  // SIGINT or SIGTERM, which usually go to all servers, it waits `grace` for that end; while the
+  // first server, which is connected, saves the last checkpoint, without limit. Returns the
   // process's exit code: the one with which the first server ends; 1 if the first server did not
   // come, has gone for good, or does not end the job after a signal; 2 if it refuses this server,
   // for example because it runs another job or has this index already. The log says why.

@@ -5,6 +5,7 @@
 #define SLUICE_COMMON_LAUNCH_LAUNCH_BRIEF_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -26,8 +27,9 @@ struct ServerIdentity {
 
 struct LaunchBrief {
   MpiWorld world;
-  std::string directory = {};                  // private, for rank 0's unix socket
+  std::string directory = {};                  // private, for a server's unix socket
   absl::optional<ServerIdentity> server = {};  // absent: none yet, or a flag names it
+  std::vector<std::string> hosts = {};         // for rank 0: what each rank noted, by rank
 };
 
 // Encodes a brief, which holds secrets, and decodes it. DATA_LOSS for other bytes.

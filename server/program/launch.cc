@@ -23,19 +23,16 @@ bool IsFinalCode(int code) { return (code >= 2 && code <= 5) || code == 7; }
 
 std::string RankName(const MpiWorld& world) { return absl::StrCat("rank ", world.rank); }
 
-absl::Status CannotRestart(uint32_t servers) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--max-restarts is given with --servers=", servers,
-      ": a server of several cannot be started again, because it has nothing to continue from; "
-      "leave one of the flags out"));
+std::string NoteOf(const ServerFlags& flags, ServerPlace place) {
+  return place == ServerPlace::kElsewhere ? std::string() : HostsOfRank(flags);
 }
 
-// Whether this launch can have a supervisor on each rank.
-absl::Status CheckRestarts(const ServerFlags& flags, ServerPlace place) {
-  if (place == ServerPlace::kElsewhere || flags.max_restarts == 0) return absl::OkStatus();
-  const auto servers = LaunchedServers(flags.servers);
-  if (!servers.ok()) return servers.status();
-  return *servers == 1 ? absl::OkStatus() : CannotRestart(*servers);
+// What this rank was told: of the rank of a server, the servers' credentials are part of it.
+absl::StatusOr<JobTicket> TicketOf(MpiBootstrapResult& told) {
+  auto ticket = DecodeTicket(told.for_first.empty() ? told.blob : told.for_first);
+  Wipe(told.for_first);
+  Wipe(told.blob);
+  return ticket;
 }
 
 // ---- A program without a supervisor ----
@@ -43,37 +40,34 @@ absl::Status CheckRestarts(const ServerFlags& flags, ServerPlace place) {
 // Starts the first server, and makes what the other ranks need.
 absl::StatusOr<MpiBlobs> StartFirst(const ServerFlags& flags, const MpiWorld& world,
                                     const std::vector<std::string>& hosts, Launch* launch) {
-  auto started = StartLaunchedServer(flags, {world}, hosts);
+  LaunchBrief brief = {world};
+  brief.hosts = hosts;
+  auto started = StartLaunchedServer(flags, brief);
   if (!started.ok()) return started.status();
   launch->server = std::move(started->server);
-  const JobTicket& ticket = started->identity.ticket;
-  MpiBlobs blobs = {EncodeTicket(ticket)};
-  if (ticket.servers == 1) return blobs;
-  blobs.for_first = EncodeTicket(started->ticket_of_holders);
-  blobs.first = static_cast<int>(ticket.servers);
-  return blobs;
+  return BlobsOf(started->identity);
 }
 
 absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place,
                                      const RankCheck& check) {
   Launch launch;
-  auto told = MpiBootstrap(
-      place == ServerPlace::kElsewhere ? std::string() : HostsOfRank(flags), check,
-      [&](const MpiWorld& world, const std::vector<std::string>& hosts) {
-        return place == ServerPlace::kElsewhere ? absl::StatusOr<MpiBlobs>(MpiBlobs())
-                                                : StartFirst(flags, world, hosts, &launch);
-      });
+  auto told = MpiBootstrap(NoteOf(flags, place), check,
+                           [&](const MpiWorld& world, const std::vector<std::string>& hosts) {
+                             return place == ServerPlace::kElsewhere
+                                        ? absl::StatusOr<MpiBlobs>(MpiBlobs())
+                                        : StartFirst(flags, world, hosts, &launch);
+                           });
   if (!told.ok()) return told.status();
   launch.world = told->world;
   if (place == ServerPlace::kElsewhere) return launch;
   const bool is_holder = !told->for_first.empty();
-  auto ticket = DecodeTicket(is_holder ? told->for_first : told->blob);
-  Wipe(told->for_first);
-  Wipe(told->blob);
+  auto ticket = TicketOf(*told);
   if (!ticket.ok()) return ticket.status();
   launch.servers = static_cast<int>(ticket->servers);
   if (is_holder) {
-    auto holder = StartLaunchedHolder(flags, launch.world, *ticket);
+    LaunchBrief brief = {launch.world};
+    brief.server = ServerIdentity{*ticket};
+    auto holder = StartLaunchedHolder(flags, brief);
     if (!holder.ok()) return holder.status();
     launch.server = *std::move(holder);
   }
@@ -87,14 +81,15 @@ absl::StatusOr<Launch> TakePartAlone(const ServerFlags& flags, ServerPlace place
 class SupervisedServer {
  public:
   // What rank 0 broadcasts. If the program could not serve, it has said why.
-  absl::StatusOr<std::string> Start(const MpiWorld& world) {
+  absl::StatusOr<MpiBlobs> Start(const MpiWorld& world, const std::vector<std::string>& hosts) {
     brief_.world = world;
+    brief_.hosts = hosts;
     const absl::Status started = StartProgram();
     if (!started.ok()) return started;
     auto identity = Hear();
     if (!identity.ok()) return identity.status();
     brief_.server = *std::move(identity);
-    return EncodeTicket(brief_.server->ticket);
+    return BlobsOf(*brief_.server);
   }
 
   // Whether there is a program, on rank 0 after Start().
@@ -132,13 +127,14 @@ class SupervisedServer {
   std::unique_ptr<Supervisor> supervisor_;
 };
 
-absl::StatusOr<int> SuperviseWorker(const ServerFlags& flags, const LaunchBrief& brief) {
+// A worker, or a server that is not the first one.
+absl::StatusOr<int> SuperviseProgram(const LaunchBrief& brief, uint32_t max_restarts) {
   auto supervisor = Supervisor::Start(RankName(brief.world));
   if (!supervisor.ok()) return supervisor.status();
   const std::string encoded = EncodeBrief(brief);
   const absl::Status briefed = (*supervisor)->socket().Send(encoded);
   if (!briefed.ok()) return briefed;
-  return (*supervisor)->Run(encoded, flags.max_restarts, IsFinalCode);
+  return (*supervisor)->Run(encoded, max_restarts, IsFinalCode);
 }
 
 uint32_t RestartsOfServer(const ServerFlags& flags) {
@@ -151,24 +147,28 @@ uint32_t RestartsOfServer(const ServerFlags& flags) {
 // Returns the exit code of this rank's program.
 absl::StatusOr<int> Supervise(const ServerFlags& flags, ServerPlace place, const RankCheck& check) {
   SupervisedServer server;
-  auto told = MpiBootstrap(check, [&](const MpiWorld& world) -> absl::StatusOr<std::string> {
-    return place == ServerPlace::kElsewhere ? std::string() : server.Start(world);
-  });
+  auto told = MpiBootstrap(NoteOf(flags, place), check,
+                           [&](const MpiWorld& world, const std::vector<std::string>& hosts) {
+                             return place == ServerPlace::kElsewhere
+                                        ? absl::StatusOr<MpiBlobs>(MpiBlobs())
+                                        : server.Start(world, hosts);
+                           });
   if (server.HasProgram()) {
     if (told.ok()) Wipe(told->blob);
     return server.Run(RestartsOfServer(flags));
   }
   if (!told.ok()) return told.status();
   LaunchBrief brief = {told->world};
-  if (place == ServerPlace::kFirstRanks) {
-    auto ticket = DecodeTicket(told->blob);
-    Wipe(told->blob);
-    if (!ticket.ok()) return ticket.status();
-    const bool serves = brief.world.rank < static_cast<int>(ticket->servers);
-    if (serves) return CannotRestart(ticket->servers);
-    brief.server = ServerIdentity{*std::move(ticket)};
-  }
-  return SuperviseWorker(flags, brief);
+  if (place == ServerPlace::kElsewhere) return SuperviseProgram(brief, flags.max_restarts);
+  const bool is_holder = !told->for_first.empty();
+  auto ticket = TicketOf(*told);
+  if (!ticket.ok()) return ticket.status();
+  brief.server = ServerIdentity{*std::move(ticket)};
+  if (!is_holder) return SuperviseProgram(brief, flags.max_restarts);
+  const auto directory = PrivateDirectory::Create();  // outlives every server of this rank
+  if (!directory.ok()) return directory.status();
+  brief.directory = (*directory)->path();
+  return SuperviseProgram(brief, RestartsOfServer(flags));
 }
 
 // ---- A program with a supervisor ----
@@ -188,6 +188,10 @@ absl::StatusOr<Launch> TakePartSupervised(const ServerFlags& flags, ServerPlace 
   if (launch.world.rank > 0) {
     launch.ticket = brief->server->ticket;
     launch.servers = static_cast<int>(launch.ticket.servers);
+    if (launch.world.rank >= launch.servers) return launch;
+    auto holder = StartLaunchedHolder(flags, *brief);
+    if (!holder.ok()) return holder.status();
+    launch.server = *std::move(holder);
     return launch;
   }
   auto started = StartLaunchedServer(flags, *brief);
@@ -212,8 +216,6 @@ absl::StatusOr<Launch> TakePartInLaunch(const ServerFlags& flags, ServerPlace pl
   const auto supervised = SupervisorSocket::Inherited();
   if (supervised.has_value()) return TakePartSupervised(flags, place, check, *supervised);
   if (flags.max_restarts == 0) return TakePartAlone(flags, place, check);
-  const absl::Status restarts = CheckRestarts(flags, place);
-  if (!restarts.ok()) return ShareFailure(restarts);
   const auto code = Supervise(flags, place, check);
   if (!code.ok()) return code.status();
   exit(*code);

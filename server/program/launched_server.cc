@@ -116,8 +116,6 @@ absl::StatusOr<LaunchedServer> StartAnew(const ServerFlags& flags, const LaunchB
   ticket.token = options.token;
   ticket.servers = options.servers;
   launched.server = std::make_unique<JobServer>(*std::move(server));
-  launched.ticket_of_holders = ticket;
-  launched.ticket_of_holders.credentials = launched.identity.credentials;
   return launched;
 }
 
@@ -135,7 +133,7 @@ absl::StatusOr<LaunchedServer> TakeOver(const ServerFlags& flags, const ServerId
   options.existing_trace = Existing::kContinued;
   auto server = Server::Start(options);
   if (!server.ok()) return server.status();
-  return LaunchedServer{std::make_unique<JobServer>(*std::move(server)), identity, {}};
+  return LaunchedServer{std::make_unique<JobServer>(*std::move(server)), identity};
 }
 
 absl::Status CheckWorkersAreLeft(const MpiWorld& world, uint32_t servers) {
@@ -175,8 +173,7 @@ std::string HostsOfRank(const ServerFlags& flags) {
 }
 
 absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
-                                                   const LaunchBrief& brief,
-                                                   const std::vector<std::string>& hosts) {
+                                                   const LaunchBrief& brief) {
   const auto servers = LaunchedServers(flags.servers);
   if (!servers.ok()) return servers.status();
   const absl::Status left = CheckWorkersAreLeft(brief.world, *servers);
@@ -187,17 +184,28 @@ absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
   options->grace = kGraceUnderMpirun;
   if (brief.server.has_value()) return TakeOver(flags, *brief.server, *std::move(options));
   std::vector<std::string> of_others;
-  for (size_t rank = 1; rank < *servers && rank < hosts.size(); ++rank) {
-    for (const absl::string_view host : absl::StrSplit(hosts[rank], ',', absl::SkipEmpty())) {
+  for (size_t rank = 1; rank < *servers && rank < brief.hosts.size(); ++rank) {
+    for (const absl::string_view host : absl::StrSplit(brief.hosts[rank], ',', absl::SkipEmpty())) {
       of_others.emplace_back(host);
     }
   }
   return StartAnew(flags, brief, std::move(of_others), *std::move(options));
 }
 
+MpiBlobs BlobsOf(const ServerIdentity& server) {
+  MpiBlobs blobs = {EncodeTicket(server.ticket)};
+  if (server.ticket.servers == 1) return blobs;
+  JobTicket of_holders = server.ticket;
+  of_holders.credentials = server.credentials;
+  blobs.for_first = EncodeTicket(of_holders);
+  blobs.first = static_cast<int>(of_holders.servers);
+  return blobs;
+}
+
 absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedHolder(const ServerFlags& flags,
-                                                               const MpiWorld& world,
-                                                               const JobTicket& ticket) {
+                                                               const LaunchBrief& brief) {
+  const MpiWorld& world = brief.world;
+  const JobTicket& ticket = brief.server->ticket;
   const uint32_t workers = static_cast<uint32_t>(world.size) - ticket.servers;
   const auto given = ServerOptionsFrom(flags, workers, ticket.servers);
   if (!given.ok()) return given.status();
@@ -213,6 +221,7 @@ absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedHolder(const ServerFlags
   options.credentials = *std::move(credentials);
   options.listen = place->listen;
   options.advertised_host = place->advertised_host;
+  options.directory = brief.directory;
   options.grace = kGraceUnderMpirun;
   auto holder = HolderServer::Start(std::move(options));
   if (!holder.ok()) return holder.status();

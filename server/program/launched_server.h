@@ -23,29 +23,28 @@ std::string HostsOfRank(const ServerFlags& flags);
 struct LaunchedServer {
   std::unique_ptr<JobServer> server;
   ServerIdentity identity;
-  // What the ranks of the other servers get in place of identity.ticket: the same, but with the
-  // servers' credentials.
-  JobTicket ticket_of_holders;
 };
 
 // Starts the first server, with a new job id and token. If all ranks are on one node, it listens on
 // a private unix socket; otherwise on TCP, with new credentials for mutual TLS. Flags may choose
 // another token, address or credentials. If the brief names a server, an earlier process of this
 // rank has died, and the new server takes over its address, job id, token and credentials.
-// `hosts` are those of all ranks (HostsOfRank()), if there are other servers. INVALID_ARGUMENT if
+// brief.hosts are HostsOfRank() of all ranks, if there are other servers. INVALID_ARGUMENT if
 // no rank is left to be a worker, or if the flags contradict each other. Other errors are
 // Server::Start()'s.
 absl::StatusOr<LaunchedServer> StartLaunchedServer(const ServerFlags& flags,
-                                                   const LaunchBrief& brief,
-                                                   const std::vector<std::string>& hosts = {});
+                                                   const LaunchBrief& brief);
 
-// Starts the server of a rank from 1 to ticket.servers - 1, with LaunchedServer::ticket_of_holders.
-// It listens on a private unix socket if the first server listens on a unix socket; otherwise on a
-// TCP port that the system chooses, at the host of --listen or --advertise. Errors are
-// HolderServer::Start()'s.
+// What the other ranks of a server's launch get. The ranks of the other servers get the servers'
+// credentials, and the workers theirs.
+MpiBlobs BlobsOf(const ServerIdentity& server);
+
+// Starts the server of a rank from 1 to the number of servers minus 1. The brief names the first
+// server, with the ticket that BlobsOf() makes for such a rank. It listens on a private unix socket
+// if the first server listens on a unix socket; otherwise on a TCP port that the system chooses, at
+// the host of --listen or --advertise. Errors are HolderServer::Start()'s.
 absl::StatusOr<std::unique_ptr<JobServer>> StartLaunchedHolder(const ServerFlags& flags,
-                                                               const MpiWorld& world,
-                                                               const JobTicket& ticket);
+                                                               const LaunchBrief& brief);
 
 }  // namespace sluice
 

@@ -198,6 +198,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32
   options.shard = *std::move(shard);
   options.shard.job_id = RandomHex(4);
   options.durable = flags.durable;
+  options.durable.servers = servers;
   options.servers = servers;
   const absl::Status fit = CheckFitSeveralServers(options);
   if (!fit.ok()) return fit;
@@ -249,6 +250,8 @@ HolderServerOptions HolderOptionsFrom(const ServerOptions& options) {
   holder.threads = options.threads;
   holder.expected_workers = options.shard.expected_workers;
   holder.lease = options.shard.lease;
+  holder.checkpoint_directory = options.durable.directory;
+  holder.files = options.files;
   holder.grace = options.grace;
   return holder;
 }

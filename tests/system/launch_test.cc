@@ -198,9 +198,9 @@ TEST_F(MpirunTest, OneRankPrintsTheHelp) {
 
 TEST_F(MpirunTest, OneRankSaysWhatSeveralServersLack) {
   const std::pair<Words, const char*> lacking[] = {
-      {{"--max-restarts=1"}, "--max-restarts is given with --servers=2"},
-      {{"--checkpoint-dir=" + TestPath("checkpoints")},
-       "--checkpoint-dir is given with 2 servers"}};
+      {{"--checkpoint-dir=" + TestPath("checkpoints"), "--durability=journal"},
+       "--durability=journal is given with 2 servers"},
+      {{"--mode=async", "--inconsistent-reads"}, "--inconsistent-reads is given with 2 servers"}};
   for (const auto& [flags, says] : lacking) {
     const auto job = sluice::Mpirun({{4, With(Train(data_, {"--servers=2"}), flags)}});
     EXPECT_THAT(job->Wait(kJob), IsOkAndHolds(2)) << job->output();

@@ -76,12 +76,15 @@ TEST(ServersFlagsTest, TellsTheOtherRanksHowManyServersThereAre) {
 
 // Only ranks that serve can show that they are servers, at the host of each of them.
 TEST(ServersFlagsTest, GivesTheServersACertificateAndTheWorkersAnother) {
+  LaunchBrief brief = {RanksOnManyNodes(5)};
+  brief.hosts = {"node0", "node1,10.0.0.1", "node2", "node3", ""};
   const auto launched =
-      StartLaunchedServer(ParseServerFlags({"--servers=3", "--interface=lo"}),
-                          {RanksOnManyNodes(5)}, {"node0", "node1,10.0.0.1", "node2", "node3", ""});
+      StartLaunchedServer(ParseServerFlags({"--servers=3", "--interface=lo"}), brief);
   ASSERT_THAT(launched, IsOk());
-  const JobTicket& workers = launched->identity.ticket;
-  const JobTicket& holders = launched->ticket_of_holders;
+  const MpiBlobs blobs = BlobsOf(launched->identity);
+  EXPECT_EQ(blobs.first, 3);
+  const JobTicket workers = DecodeTicket(blobs.for_all).value();
+  const JobTicket holders = DecodeTicket(blobs.for_first).value();
   EXPECT_EQ(holders.address, workers.address);
   EXPECT_EQ(holders.token, workers.token);
   EXPECT_EQ(holders.credentials.key, launched->identity.credentials.key);
@@ -163,11 +166,12 @@ TEST(ServersFlagsTest, PrintsTheListOfServers) {
 // ---- What several servers lack ----
 
 TEST(ServersFlagsTest, RefusesWhatSeveralServersLack) {
-  const std::pair<const char*, const char*> lacking[] = {
-      {"--checkpoint-dir=/nonexistent/x", "--checkpoint-dir is given with 3 servers"},
-      {"--inconsistent-reads", "--inconsistent-reads is given with 3 servers"}};
-  for (const auto& [flag, says] : lacking) {
-    const ServerFlags flags = ParseServerFlags({flag, "--mode=async"});
+  const std::pair<std::vector<std::string>, const char*> lacking[] = {
+      {{"--checkpoint-dir=/c", "--durability=journal"},
+       "--durability=journal is given with 3 servers"},
+      {{"--inconsistent-reads", "--mode=async"}, "--inconsistent-reads is given with 3 servers"}};
+  for (const auto& [given, says] : lacking) {
+    const ServerFlags flags = ParseServerFlags(given);
     EXPECT_THAT(ServerOptionsFrom(flags, 4, 3), IsError(Reason::kBadArgument, HasSubstr(says)));
     EXPECT_THAT(ServerOptionsFrom(flags, 4, 1), IsOk());
   }

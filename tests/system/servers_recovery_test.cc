@@ -1,0 +1,140 @@
+// Several servers with checkpoints, whose workers push gradients of one value: a server that is
+// killed and started again continues from the last checkpoint, with all others. Each has a
+// directory of its own.
+
+#include <signal.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/system/servers_by_hand.h"
+#include "tests/testing/process/launch.h"
+#include "tests/testing/process/process.h"
+#include "tests/testing/process/programs.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int kSteps = 400;
+
+class ServersRecoveryTest : public ServersByHand {
+ protected:
+  std::string DirectoryOf(int index) const { return TestPath(absl::StrCat("checkpoints", index)); }
+
+  std::unique_ptr<Process> StartSaving(int index, const Words& flags = {}) {
+    server_flags_ =
+        With({"--checkpoint-dir=" + DirectoryOf(index), "--checkpoint-every=10"}, flags);
+    return StartServer(index);
+  }
+
+  void StartAllSaving(size_t servers = kServers) {
+    addresses_.resize(servers);
+    servers_.clear();
+    for (size_t index = 0; index < servers; ++index) {
+      servers_.push_back(StartSaving(static_cast<int>(index)));
+    }
+  }
+
+  void Kill(int index) {
+    servers_[index]->Signal(SIGKILL);
+    ASSERT_THAT(servers_[index]->Wait(), IsOkAndHolds(-SIGKILL));
+  }
+
+  // The names in that server's directory that begin so.
+  std::vector<std::string> FilesOf(int index, const std::string& prefix) const {
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(DirectoryOf(index))) {
+      const std::string name = entry.path().filename();
+      if (name.rfind(prefix, 0) == 0) files.push_back(name);
+    }
+    return files;
+  }
+};
+
+TEST_F(ServersRecoveryTest, GoOnWhenAServerIsKilledAndStartedAgain) {
+  StartAllSaving();
+  StartWorkers(kSteps);
+  for (const int index : {1, 2, 1}) {
+    ASSERT_THAT(WaitForAccepted(first(), 20), IsOk());
+    Kill(index);
+    servers_[index] = StartSaving(index);
+    ASSERT_THAT(servers_[index]->WaitForOutput("loaded this server's part"), IsOk());
+  }
+  ExpectEnded(kSteps);
+  EXPECT_THAT(servers_[0]->output(), HasSubstr("server 2 of 3 was started again; all servers go "
+                                               "back to the last checkpoint"));
+}
+
+TEST_F(ServersRecoveryTest, GoOnWhenTheFirstServerIsKilledAndStartedAgain) {
+  StartAllSaving();
+  StartWorkers(kSteps);
+  ASSERT_THAT(WaitForAccepted(first(), 40), IsOk());
+  Kill(0);
+  servers_[0] = StartSaving(0);
+  ExpectEnded(kSteps);
+  for (const int index : {1, 2}) {
+    EXPECT_THAT(servers_[index]->output(),
+                HasSubstr("the first server has begun a new incarnation, which this server joins"));
+  }
+}
+
+TEST_F(ServersRecoveryTest, GoOnWithFewerServersFromOneDirectory) {
+  for (int index = 0; index < kServers; ++index) {
+    std::filesystem::create_directories(DirectoryOf(0));
+    if (index > 0) std::filesystem::create_directory_symlink(DirectoryOf(0), DirectoryOf(index));
+  }
+  StartAllSaving();
+  StartWorkers(40);
+  ExpectTrained(40);
+  workers_.clear();
+  StartAllSaving(2);
+  StartWorkers(80);
+  ExpectEnded(80);
+  EXPECT_THAT(FilesOf(0, "stripe-000001"), IsEmpty());
+}
+
+TEST_F(ServersRecoveryTest, SayWhichFileIsMissing) {
+  StartAllSaving();
+  StartWorkers(40);
+  ExpectTrained(40);
+  for (const std::string& file : FilesOf(1, "stripe-")) {
+    std::filesystem::remove(DirectoryOf(1) + "/" + file);
+  }
+  StartAllSaving();
+  ExpectExitCodes(servers_, 1);
+  EXPECT_THAT(servers_[0]->output(),
+              HasSubstr(absl::StrCat(
+                  "server 1 of 3 cannot load its part of the checkpoint: ", DirectoryOf(1),
+                  "/stripe-000001-000000000040-1-of-3"
+                  ".safetensors is missing")));
+}
+
+TEST_F(ServersRecoveryTest, RefuseAServerWithoutADirectory) {
+  const auto first_server = StartSaving(0);
+  server_flags_.clear();
+  const auto other = StartServer(1);
+  EXPECT_THAT(other->Wait(kJob), IsOkAndHolds(2));
+  EXPECT_THAT(other->output(), HasSubstr("the first server saves checkpoints, and server 1 has no "
+                                         "directory for them"));
+}
+
+TEST_F(ServersRecoveryTest, SaveTheLastStepWhenTheyAreStopped) {
+  StartAllSaving();
+  StartWorkers(kWithoutEnd, {"--connect-timeout=1"});
+  ASSERT_THAT(WaitForAccepted(first(), 40), IsOk());
+  for (const auto& server : servers_) server->Signal(SIGTERM);
+  ExpectExitCodes(servers_, 0);
+  EXPECT_THAT(FilesOf(0, "checkpoint-").size(), FilesOf(1, "stripe-").size());
+}
+
+}  // namespace
+}  // namespace sluice
