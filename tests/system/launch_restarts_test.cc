@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/process/launch.h"
 #include "tests/testing/process/process.h"
+#include "tests/testing/process/programs.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -38,15 +39,16 @@ Words Train(const Words& flags) {
   return words;
 }
 
-// A job of a server and two workers that outlives their ends.
+const Words kJournal = {"--durability=journal", "--checkpoint-every=100"};
+
+// A job of one or several servers and two workers that outlives their ends.
 class RestartedJob {
  public:
-  explicit RestartedJob(const std::string& name, const Words& flags = {}) {
-    Words words =
-        Train({"--max-restarts=20", "--durability=journal", "--checkpoint-every=100", "--lease=60",
-               absl::StrCat("--checkpoint-dir=", ::testing::TempDir(), name)});
+  explicit RestartedJob(const std::string& name, const Words& flags = kJournal, int servers = 1) {
+    Words words = Train({"--max-restarts=20", "--lease=60", absl::StrCat("--servers=", servers),
+                         absl::StrCat("--checkpoint-dir=", ::testing::TempDir(), name)});
     words.insert(words.end(), flags.begin(), flags.end());
-    process_ = Mpirun({{3, words}});
+    process_ = Mpirun({{servers + 2, words}});
     const auto address = process_->WaitForOutput("listening on ([^ ,]+)");
     EXPECT_THAT(address, IsOk());
     address_ = address.value_or("");
@@ -105,12 +107,27 @@ TEST(LaunchRestartsTest, KilledProgramsOfEveryRankComeBackAndTrainTheSameBits) {
 }
 
 TEST(LaunchRestartsTest, AServerOnTcpComesBackWithTheCredentialsOfTheLaunch) {
-  RestartedJob job("tcp", {"--listen=127.0.0.1:0"});
+  RestartedJob job("tcp", With(kJournal, {"--listen=127.0.0.1:0"}));
   ASSERT_THAT(job.process().WaitForOutput("listening on .*with mutual TLS"), IsOk());
   ASSERT_THAT(job.process().WaitForOutput("saved .*checkpoint"), IsOk());
   job.Kill(0, 1);
   ASSERT_THAT(job.process().Wait(absl::Minutes(2)), IsOkAndHolds(0)) << job.process().output();
   EXPECT_EQ(Crc(job.process()), CrcWithoutKills()) << job.process().output();
+}
+
+// Steps since the last checkpoint are lost, and so are their batches.
+TEST(LaunchRestartsTest, KilledProgramsOfSeveralServersComeBackAndTrainingEnds) {
+  for (const Words& listen : {Words(), Words({"--listen=127.0.0.1:0"})}) {
+    RestartedJob job(absl::StrCat("several", listen.size()),
+                     With({"--checkpoint-every=20"}, listen), 3);
+    for (const int rank : {1, 0, 2, 3}) {
+      ASSERT_THAT(job.process().WaitForOutput("saved .*checkpoint"), IsOk());
+      job.Kill(rank, 1);
+      if (HasFatalFailure()) return;
+    }
+    ASSERT_THAT(job.process().Wait(absl::Minutes(2)), IsOkAndHolds(0)) << job.process().output();
+    EXPECT_THAT(Counters(job.process().output()), Not(HasSubstr("unbalanced")));
+  }
 }
 
 TEST(LaunchRestartsTest, AServerThatKeepsNothingIsNotStartedAgain) {

@@ -30,14 +30,10 @@ class StripedConnection final : public ServerConnection {
     return welcome;
   }
 
+  // The other servers may come back at other addresses, so Join() dials them.
   absl::Status Reconnect() override {
-    absl::Status back = first_->Reconnect();
-    for (uint32_t i = 1; back.ok() && i < servers_.size(); ++i) {
-      if (servers_[i] == nullptr) continue;
-      back = servers_[i]->Reconnect();
-      if (!back.ok()) return NamedError(i, addresses_, back);
-    }
-    return back.ok() ? DialMissing() : back;
+    for (auto& server : servers_) server = nullptr;
+    return first_->Reconnect();
   }
 
   absl::StatusOr<JobEvent> NextEvent(absl::Duration longest) override {

@@ -24,8 +24,8 @@ using DialServer =
 // How long the sequencer's call goes on after another server's has failed; see CallsAtOnce.
 inline constexpr absl::Duration kSequencerPatience = absl::Seconds(2);
 
-// Join() dials the servers that the Welcome names. UNAVAILABLE names the server that cannot be
-// reached. A job of one server is dialed nothing: then every call goes to `first` as it is.
+// Join() dials the servers that the Welcome names, and that are not connected since an earlier
+// Join(). UNAVAILABLE names the server that cannot be reached. A job of one server is dialed nothing: then every call goes to `first` as it is.
 std::unique_ptr<ServerConnection> MakeStripedConnection(
     std::unique_ptr<ServerConnection> first, DialServer dial,
     absl::Duration patience = kSequencerPatience);

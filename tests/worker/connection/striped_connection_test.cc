@@ -257,16 +257,19 @@ TEST_F(StripedConnectionTest, EncodedGradientsAreRefused) {
 TEST_F(StripedConnectionTest, NamesTheServerThatCannotBeReached) {
   unreachable_ = "host:2";
   EXPECT_THAT(Join(100), HasCode(kUnavailable, "server 2 of 3 at host:2: nobody listens"));
-  EXPECT_THAT(connection_->Reconnect(), HasCode(kUnavailable, _));
   unreachable_.clear();
-  EXPECT_THAT(connection_->Reconnect(), IsOk());
-  EXPECT_EQ(servers_[1].reconnects, 2);
-  EXPECT_EQ(servers_[2].reconnects, 0);
-  servers_[1].reconnect = absl::UnavailableError("it is gone");
-  EXPECT_THAT(connection_->Reconnect(),
-              HasCode(kUnavailable, "server 1 of 3 at host:1: it is gone"));
+  EXPECT_THAT(JoinAgain(), IsOk());
+  EXPECT_THAT(dialed_, ElementsAre("host:1", "host:2", "host:2"));
   servers_[0].reconnect = absl::UnavailableError("it is gone");
   EXPECT_THAT(connection_->Reconnect(), HasCode(kUnavailable, "it is gone"));
+}
+
+TEST_F(StripedConnectionTest, AfterALossTheOtherServersAreDialedWhereTheyAreThen) {
+  ASSERT_THAT(Join(100), IsOk());
+  ASSERT_THAT(connection_->Reconnect(), IsOk());
+  servers_[0].welcome.servers[1] = "other:1";
+  ASSERT_THAT(JoinAgain(), IsOk());
+  EXPECT_THAT(dialed_, ElementsAre("host:1", "host:2", "other:1", "host:2"));
 }
 
 TEST_F(StripedConnectionTest, AServerThatHasMovedIsDialedAgain) {

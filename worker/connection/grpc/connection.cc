@@ -34,6 +34,9 @@ namespace sluice {
 namespace {
 
 constexpr absl::Duration kQuietWait = absl::Seconds(1);  // a longer wait is logged
+// How long a worker that has joined tries to reach another server of the job. Then it joins again:
+// that server may have been started again at another address, which the first server knows.
+constexpr absl::Duration kOtherServers = absl::Seconds(3);
 
 // A further connection is not worth it for fewer elements.
 constexpr uint64_t kElementsPerConnection = 4 * kChunkElements;
@@ -250,6 +253,7 @@ absl::StatusOr<std::unique_ptr<ServerConnection>> ConnectOverGrpc(
     GrpcConnectionOptions other = options;
     other.address = address;
     other.trace = nullptr;  // the trace shows the stripe of the first server
+    other.connect_timeout = std::min(kOtherServers, options.connect_timeout);
     return Dial(other);
   });
 }
