@@ -73,8 +73,6 @@ class FollowingServer final : public HolderServer {
   HeldStripe& stripe() { return incarnation_->stripe(); }
   SequencerLink& link() { return incarnation_->link(); }
   bool saves() const { return !options_.checkpoint_directory.empty(); }
-  // How long it does without the first server once the connection broke.
-  absl::Duration patience() const { return saves() ? options_.connect_timeout : options_.lease; }
 
   // One tick. Returns the exit code if this server ends.
   absl::optional<int> Look(int signal) {
@@ -104,7 +102,7 @@ class FollowingServer final : public HolderServer {
     LOG_IF(INFO, !connected_) << "follows the first server, at " << options_.sequencer;
     connected_ = true;
     met_ = true;
-    until_ = now + patience();
+    until_ = now + options_.lease;
     if (now < unknown_at_) return;
     stripe().EndUnknown();
     unknown_at_ = now + kUnknownSessions;
@@ -126,7 +124,7 @@ class FollowingServer final : public HolderServer {
     LOG_IF(INFO, why_.empty() && !connected_)
         << "waits for the first server, at " << options_.sequencer << ": " << ended.message();
     // This process may have stood still for longer than a lease.
-    if (connected_) until_ = now + patience();
+    if (connected_) until_ = now + options_.lease;
     connected_ = false;
     why_ = std::string(ended.message());
     calls_at_ = now + kCallPause;

@@ -54,10 +54,9 @@ struct HolderServerOptions {
   // Threads for arithmetic; at least 1.
   uint32_t threads = 1;
   uint32_t expected_workers = 1;  // see GrpcServerOptions::workers
-  // How long it waits for the first server at its start, and with a checkpoint_directory also after
-  // the connection broke.
+  // How long it waits for the first server at its start.
   absl::Duration connect_timeout = absl::Seconds(60);
-  // And after the connection broke without one. The first server waits for its own lease.
+  // And after the connection broke. The first server waits for as long.
   absl::Duration lease = absl::Seconds(10);
   // How long calls under way may take to end when the server goes down.
   absl::Duration grace = absl::Seconds(2);

@@ -25,7 +25,7 @@ std::unique_ptr<HolderLinks> MakeHolderLinks(const ServerOptions& options) {
   links.incarnation = options.shard.incarnation;
   links.process_nonce = RandomNonce();
   links.saves = !options.durable.directory.empty();
-  links.lease = options.shard.lease;
+  links.lease = options.server_lease;
   return std::make_unique<HolderLinks>(std::move(links), RealClock());
 }
 

@@ -28,6 +28,8 @@ struct ServerOptions {
   // The number of the job's servers. This is the first one; the others are HolderServers, and hold
   // one stripe of the vector each.
   uint32_t servers = 1;
+  // How long another server whose connection broke may be away.
+  absl::Duration server_lease = absl::Seconds(10);
   // With several servers: the host by which workers reach this one, joined with the port that it
   // listens on; empty: that of `listen`. Not for a unix socket.
   std::string advertised_host;

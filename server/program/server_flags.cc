@@ -53,10 +53,8 @@ absl::StatusOr<ShardOptions> ShardOptionsFrom(const ServerFlags& flags, uint32_t
 
 void AddMemberFlags(CLI::App& group, ServerFlags& flags) {
   group
-      .add_option(
-          "--lease", flags.lease,
-          "seconds after which a silent or disconnected worker loses its place; a server of "
-          "several that is away for so long ends the job")
+      .add_option("--lease", flags.lease,
+                  "seconds after which a silent or disconnected worker loses its place")
       ->check(SecondsFrom(kMicrosecond))
       ->capture_default_str();
   AddOptional(group, "--start-timeout", flags.start_timeout,
@@ -200,6 +198,7 @@ absl::StatusOr<ServerOptions> ServerOptionsFrom(const ServerFlags& flags, uint32
   options.durable = flags.durable;
   options.durable.servers = servers;
   options.servers = servers;
+  options.server_lease = ServerLease(flags.servers, options);
   const absl::Status fit = CheckFitSeveralServers(options);
   if (!fit.ok()) return fit;
   // Each worker's connection has parts at other servers, which have no memory in common with it.
@@ -249,7 +248,7 @@ HolderServerOptions HolderOptionsFrom(const ServerOptions& options) {
   holder.transforms = options.transforms;
   holder.threads = options.threads;
   holder.expected_workers = options.shard.expected_workers;
-  holder.lease = options.shard.lease;
+  holder.lease = options.server_lease;
   holder.checkpoint_directory = options.durable.directory;
   holder.files = options.files;
   holder.grace = options.grace;

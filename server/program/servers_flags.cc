@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/command_line.h"
 #include "common/base/error.h"
 #include "server/program/optional_flag.h"
 #include "server/server_options.h"
@@ -15,6 +16,8 @@ namespace sluice {
 namespace {
 
 constexpr uint32_t kMostServers = 256;
+// A machine has the time to start again, and its server to load the stripe.
+constexpr absl::Duration kLeaseWithCheckpoints = absl::Seconds(60);
 constexpr char kListExample[] = "--servers=host1:7070,host2:7070";
 
 absl::Status WrongServers(const ServersFlags& flags, const std::string& why) {
@@ -70,6 +73,15 @@ void AddServersFlags(CLI::App& group, ServersFlags& flags) {
   AddOptional(group, "--index", flags.index,
               "which address of --servers is this server's: 0 for the first one, which decides "
               "about the whole job");
+  AddOptional(group, "--server-lease", flags.lease,
+              "seconds that another server of the job may be away before the job ends (default: 60 "
+              "with --checkpoint-dir, since it may be started again; else --lease)")
+      ->check(SecondsFrom(kMicrosecond));
+}
+
+absl::Duration ServerLease(const ServersFlags& flags, const ServerOptions& options) {
+  if (flags.lease.has_value()) return absl::Seconds(*flags.lease);
+  return options.durable.directory.empty() ? options.shard.lease : kLeaseWithCheckpoints;
 }
 
 absl::StatusOr<uint32_t> LaunchedServers(const ServersFlags& flags) {

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/net/address.h"
 
@@ -25,6 +26,7 @@ struct ServerOptions;
 struct ServersFlags {
   std::string servers = "1";
   absl::optional<uint32_t> index;
+  absl::optional<double> lease;  // seconds
 };
 
 // The servers of a job that are started by hand. A value.
@@ -37,6 +39,9 @@ struct ServerList {
 
 // Declares the flags in `group`. `flags` must outlive the parsing.
 void AddServersFlags(CLI::App& group, ServersFlags& flags);
+
+// How long another server may be away. `options` has the workers' lease and the directory.
+absl::Duration ServerLease(const ServersFlags& flags, const ServerOptions& options);
 
 // How many servers a launch by mpirun has. INVALID_ARGUMENT if --servers is no number from 1 to
 // 256, or if --index is given.

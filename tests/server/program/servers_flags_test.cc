@@ -177,6 +177,15 @@ TEST(ServersFlagsTest, RefusesWhatSeveralServersLack) {
   }
 }
 
+TEST(ServersFlagsTest, WaitLongerForAServerThatMayBeStartedAgain) {
+  const auto lease = [](const std::vector<std::string>& given) {
+    return ServerOptionsFrom(ParseServerFlags(given), 4, 3)->server_lease;
+  };
+  EXPECT_EQ(lease({"--lease=7"}), absl::Seconds(7));
+  EXPECT_EQ(lease({"--lease=7", "--checkpoint-dir=/c"}), absl::Seconds(60));
+  EXPECT_EQ(lease({"--lease=7", "--checkpoint-dir=/c", "--server-lease=9"}), absl::Seconds(9));
+}
+
 TEST(ServersFlagsTest, LeavesSharedMemoryToASingleServer) {
   const ServerFlags flags = ParseServerFlags({});
   EXPECT_EQ(ServerOptionsFrom(flags, 2, 1)->shard.snapshots, SnapshotMemory::kShared);
