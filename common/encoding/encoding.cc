@@ -154,6 +154,17 @@ std::string TransformText(const Encoding& encoding) {
 
 bool Encoding::sparse() const { return Keeps(transform); }
 
+uint64_t Encoding::block() const {
+  switch (transform) {
+    case ValueTransform::kInt8:
+      return kInt8Block;
+    case ValueTransform::kSign:
+      return kSignBlock;
+    default:
+      return 1;
+  }
+}
+
 bool Encoding::takes_momentum() const {
   return transform == ValueTransform::kTopK || transform == ValueTransform::kSign;
 }

@@ -21,6 +21,10 @@ namespace sluice {
 
 inline constexpr uint32_t kMostRank = 64;  // of low-rank
 
+// Values with one scale. The first block of a chunk begins with the chunk.
+inline constexpr uint64_t kInt8Block = 256;
+inline constexpr uint64_t kSignBlock = 1024;
+
 // The names of Sluice's own transforms, for error messages: "float32, float16, … or low-rank".
 std::string BuiltinTransformNames();
 
@@ -44,6 +48,8 @@ struct Encoding {
   // Whether values that are not sent decode as 0. Gradients can be sent this way, since they are
   // added up. Parameters cannot, since the zeros would replace them.
   bool sparse() const;
+  // How many values are encoded together: those of a block. 1 if the transform has no blocks.
+  uint64_t block() const;
   // Whether the option `momentum` exists for this transform.
   bool takes_momentum() const;
   // Whether all three steps do nothing: the payload is then the float32 values.

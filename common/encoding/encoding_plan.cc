@@ -49,6 +49,38 @@ uint64_t LengthOfChunks(uint64_t columns) {
   return has_rows ? kMostEncoded / columns * columns : kMostEncoded;
 }
 
+// What the chunks of a tensor may be encoded as, if it has that encoding in the choice.
+absl::Span<const Encoding> MayBe(const Encoding* encoding, const EncodingChoice& choice) {
+  const bool awaits_choice = choice.automatic() && encoding == &choice.encoding;
+  return awaits_choice ? absl::MakeConstSpan(choice.candidates) : absl::MakeConstSpan(encoding, 1);
+}
+
+bool TakesRows(const Encoding& encoding) {
+  return encoding.transform == ValueTransform::kLowRank ||
+         encoding.transform == ValueTransform::kCustom;
+}
+
+// The size of the largest block; 1 if chunks of whole rows are needed.
+uint64_t BlockOf(absl::Span<const Encoding> encodings) {
+  if (std::any_of(encodings.begin(), encodings.end(), TakesRows)) return 1;
+  uint64_t block = 1;
+  for (const Encoding& encoding : encodings) block = std::max(block, encoding.block());
+  return block;
+}
+
+// Cuts `tensor` into chunks that are like it otherwise.
+void Cut(const PlannedChunk& tensor, uint64_t block, std::vector<PlannedChunk>* chunks) {
+  PlannedChunk chunk = tensor;
+  if (block > 1) chunk.columns = 0;  // a chunk may end within a row
+  const uint64_t length = LengthOfChunks(chunk.columns);
+  for (; chunk.begin < tensor.end; chunk.begin = chunk.end) {
+    const uint64_t after_block = chunk.begin % block;
+    const uint64_t most = after_block > 0 ? block - after_block : length;
+    chunk.end = std::min(tensor.end, chunk.begin + most);
+    chunks->push_back(chunk);
+  }
+}
+
 constexpr absl::string_view kAuto = "auto";
 constexpr const char* kLossless[] = {"float32/nonzero/pdict", "float32/nonzero/zstd:1"};
 
@@ -114,6 +146,20 @@ bool EncodingChoice::sparse() const {
                      [](const Encoding& candidate) { return candidate.sparse(); }) ||
          std::any_of(overrides.begin(), overrides.end(),
                      [](const Override& entry) { return entry.encoding.sparse(); });
+}
+
+const Encoding* EncodingChoice::of_matrices() const {
+  const auto is_one = [](const Encoding& each) {
+    return each.transform == ValueTransform::kLowRank;
+  };
+  if (is_one(encoding)) return &encoding;
+  for (const Encoding& candidate : candidates) {
+    if (is_one(candidate)) return &candidate;
+  }
+  for (const Override& entry : overrides) {
+    if (is_one(entry.encoding)) return &entry.encoding;
+  }
+  return nullptr;
 }
 
 bool EncodingChoice::momentum() const {
@@ -187,29 +233,28 @@ std::string EncodingChoiceName(const EncodingChoice& choice) {
 }
 
 std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice& choice) {
+  return PlanChunks(layout, choice, Stripes(layout.size(), 1), 0);
+}
+
+std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice& choice,
+                                     const Stripes& stripes, uint32_t stripe) {
   std::vector<PlannedChunk> chunks;
   for (const LayoutRange& range : layout.ranges()) {
-    const uint64_t end = range.end();
+    const uint64_t begin = stripes.Before(stripe, range.offset);
+    const uint64_t end = stripes.Before(stripe, range.end());
+    if (begin == end) continue;
     const Encoding* const encoding = EncodingOf(range, choice);
-    if (encoding == nullptr) {
-      const bool continues = !chunks.empty() && chunks.back().encoding == nullptr;
-      if (continues) {
-        chunks.back().end = end;
-      } else {
-        chunks.push_back({range.offset, end, 0, nullptr, false});
-      }
-      continue;
-    }
-    if (encoding == AsItIs() && !chunks.empty() && chunks.back().encoding == encoding &&
-        end - chunks.back().begin <= kMostEncoded) {
+    const bool continues = !chunks.empty() && chunks.back().encoding == encoding;
+    const bool small = continues && end - chunks.back().begin <= kMostEncoded;
+    if (continues && (encoding == nullptr || (encoding == AsItIs() && small))) {
       chunks.back().end = end;
-      continue;
-    }
-    const uint64_t columns = ColumnsOf(range);
-    const uint64_t length = LengthOfChunks(columns);
-    for (uint64_t begin = range.offset; begin < end; begin += length) {
+    } else if (encoding == nullptr) {
+      chunks.push_back({begin, end, 0, nullptr, false});
+    } else {
+      const uint64_t columns = stripes.count() == 1 ? ColumnsOf(range) : 0;
       const bool awaits_choice = choice.automatic() && encoding == &choice.encoding;
-      chunks.push_back({begin, std::min(end, begin + length), columns, encoding, awaits_choice});
+      Cut({begin, end, columns, encoding, awaits_choice}, BlockOf(MayBe(encoding, choice)),
+          &chunks);
     }
   }
   return chunks;

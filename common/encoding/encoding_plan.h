@@ -17,6 +17,7 @@
 #include "common/encoding/encoding.h"
 #include "common/encoding/transform_registry.h"
 #include "common/tensor/layout.h"
+#include "common/tensor/stripes.h"
 
 namespace sluice {
 
@@ -37,6 +38,8 @@ struct EncodingChoice {
   bool automatic() const { return !candidates.empty(); }
   bool plain() const;   // whether every tensor is always sent as it is
   bool sparse() const;  // whether some tensor uses, or may use, a sparse encoding
+  // The first encoding that is used, or may be used, and encodes matrices: low-rank. Null: none.
+  const Encoding* of_matrices() const;
   // Whether some encoding has the option `momentum`. Then the workers apply the optimizer's
   // momentum to all parameters, and the server applies none.
   bool momentum() const;
@@ -57,12 +60,12 @@ absl::Status CheckKnown(const EncodingChoice& choice, const TransformRegistry& t
 // Returns a text that ParseEncodingChoice() reads as the same choice.
 std::string EncodingChoiceName(const EncodingChoice& choice);
 
-// Elements [begin, end) of the vector, which are encoded together. A plain chunk has whole tensors,
-// any number of them. An encoded chunk has one tensor or a part of one.
+// Elements [begin, end) of the vector or of a stripe, which are encoded together. A plain chunk has
+// whole tensors, any number of them. An encoded chunk has one tensor or a part of one.
 struct PlannedChunk {
   uint64_t begin = 0;
   uint64_t end = 0;
-  uint64_t columns = 0;  // of the tensor, if it is a matrix; otherwise 0
+  uint64_t columns = 0;  // of the tensor, if it is a matrix and not in a stripe; otherwise 0
   const Encoding* encoding =
       nullptr;                 // points into the choice, which outlives the plan; null: plain
   bool awaits_choice = false;  // the encoding is one of the choice's candidates
@@ -76,6 +79,14 @@ inline constexpr uint64_t kFewest = 1024;
 // where it would be plain), because momentum is applied while encoding. The result depends only on
 // the layout and the choice.
 std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice& choice);
+
+// The same for one stripe of that vector. A tensor has the same encoding in each stripe.
+//
+// With an encoding that has blocks, chunks begin at multiples of the block's size, except at the
+// begin of a tensor. If the stripes' unit is such a multiple, each block has the same elements with
+// any number of stripes, and so the same bits.
+std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice& choice,
+                                     const Stripes& stripes, uint32_t stripe);
 
 }  // namespace sluice
 

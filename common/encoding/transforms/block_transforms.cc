@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/encoding/bytes/float_bits.h"
+#include "common/encoding/encoding.h"
 #include "common/encoding/transforms/builtin_transforms.h"
 #include "common/encoding/transforms/fixed_size_transform.h"
 #include "common/tensor/vector_clones.h"
@@ -77,7 +78,6 @@ class BlockTransform : public FixedSizeTransform {
 
 // ---- int8: value = scale · byte, a byte being −127 to 127 (Dettmers 2016 surveys the kind) ----
 
-constexpr size_t kInt8Block = 256;
 constexpr float kMostInt8 = 127;
 // Below this, 1 / scale is too large for a float.
 constexpr float kLeastMagnitude = 1e-36f;
@@ -169,7 +169,6 @@ class Int8 final : public BlockTransform {
 
 // ---- sign: value = ± scale, the mean magnitude of the block (Karimireddy et al. 2019) ----
 
-constexpr size_t kSignBlock = 1024;
 constexpr size_t kBits = 8;
 
 // Uses 16 sums, so that every instruction set adds in the same order.

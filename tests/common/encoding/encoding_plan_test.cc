@@ -1,10 +1,13 @@
 #include "common/encoding/encoding_plan.h"
 
+#include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/tensor/stripes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status.h"
@@ -23,14 +26,43 @@ EncodingChoice Choice(const std::string& text) {
 }
 
 // "begin-end encoding" of each chunk.
+std::vector<std::string> NamesOf(const std::vector<PlannedChunk>& chunks) {
+  std::vector<std::string> names;
+  for (const PlannedChunk& chunk : chunks) {
+    names.push_back(std::to_string(chunk.begin) + "-" + std::to_string(chunk.end) + " " +
+                    (chunk.encoding == nullptr ? "plain" : EncodingName(*chunk.encoding)));
+  }
+  return names;
+}
+
 std::vector<std::string> PlanOf(const Layout& layout, const std::string& text) {
   const EncodingChoice choice = Choice(text);
-  std::vector<std::string> plan;
-  for (const PlannedChunk& chunk : PlanChunks(layout, choice)) {
-    plan.push_back(std::to_string(chunk.begin) + "-" + std::to_string(chunk.end) + " " +
-                   (chunk.encoding == nullptr ? "plain" : EncodingName(*chunk.encoding)));
+  return NamesOf(PlanChunks(layout, choice));
+}
+
+std::vector<std::string> PlanOf(const Layout& layout, const std::string& text, uint32_t stripes,
+                                uint32_t stripe) {
+  const EncodingChoice choice = Choice(text);
+  return NamesOf(PlanChunks(layout, choice, Stripes(layout.size(), stripes), stripe));
+}
+
+// The blocks of the vector that the chunks of all stripes have: [begin, end) of each.
+std::set<std::pair<uint64_t, uint64_t>> BlocksOf(const Layout& layout, const std::string& text,
+                                                 uint32_t count) {
+  const EncodingChoice choice = Choice(text);
+  const Stripes stripes(layout.size(), count);
+  std::set<std::pair<uint64_t, uint64_t>> blocks;
+  for (uint32_t stripe = 0; stripe < count; ++stripe) {
+    for (const PlannedChunk& chunk : PlanChunks(layout, choice, stripes, stripe)) {
+      if (chunk.encoding == nullptr) continue;
+      const uint64_t block = chunk.encoding->block();
+      for (uint64_t begin = chunk.begin; begin < chunk.end; begin += block) {
+        const uint64_t last = std::min(begin + block, chunk.end) - 1;
+        blocks.emplace(stripes.InVector(stripe, begin), stripes.InVector(stripe, last) + 1);
+      }
+    }
   }
-  return plan;
+  return blocks;
 }
 
 Layout Matrix(uint32_t rows, uint32_t columns) {
@@ -60,6 +92,15 @@ TEST(EncodingChoiceTest, IsSparseIfAnyOfItIs) {
   EXPECT_FALSE(Choice("int8,a=sign").sparse());
   EXPECT_TRUE(Choice("int8,a=top-k").sparse());
   EXPECT_TRUE(Choice("random-k,a=none").sparse());
+}
+
+TEST(EncodingChoiceTest, NamesAnEncodingOfMatrices) {
+  EXPECT_EQ(Choice("int8,a=sign").of_matrices(), nullptr);
+  for (const char* text : {"low-rank:2", "int8,a=low-rank:2", "auto:int8,low-rank:2"}) {
+    const EncodingChoice choice = Choice(text);
+    ASSERT_NE(choice.of_matrices(), nullptr) << text;
+    EXPECT_EQ(EncodingName(*choice.of_matrices()), "low-rank:2");
+  }
 }
 
 TEST(EncodingChoiceTest, AutoIsPlainOrLosslessUnlessMoreIsAllowed) {
@@ -114,7 +155,7 @@ TEST(PlanChunksTest, WithMomentumOnlyStatisticsAreLeftAlone) {
 
 TEST(PlanChunksTest, WhatAwaitsAChoiceIsCutAsIfItWereMade) {
   const Layout layout = LayoutOf({{"a", 2000}, {"small", 10}, {"b", 2000}, {"fc", 2000}});
-  const EncodingChoice choice = Choice("auto,fc=int8");
+  const EncodingChoice choice = Choice("auto,fc=float16");
   const auto chunks = PlanChunks(layout, choice);
   ASSERT_EQ(chunks.size(), 4u);
   EXPECT_TRUE(chunks[0].awaits_choice);
@@ -134,22 +175,25 @@ TEST(EncodingChoiceTest, RefusesWhatIsNone) {
 
 TEST(PlanChunksTest, CutsEachTensorOnItsOwn) {
   const Layout layout = LayoutOf({{"a", 300000}, {"b", 2000}});
-  EXPECT_THAT(PlanOf(layout, "int8"),
-              ElementsAre("0-262144 int8", "262144-300000 int8", "300000-302000 int8"));
+  EXPECT_THAT(PlanOf(layout, "int8"), ElementsAre("0-262144 int8", "262144-300000 int8",
+                                                  "300000-300032 int8", "300032-302000 int8"));
+  EXPECT_THAT(PlanOf(layout, "float16"),
+              ElementsAre("0-262144 float16", "262144-300000 float16", "300000-302000 float16"));
 }
 
 TEST(PlanChunksTest, SmallTensorsAndStatisticsArePlainAndStayTogether) {
   const Layout layout =
       LayoutOf({{"a", 1023}, {"mean", 5000, RangeKind::kStatistic}, {"b", 1024}, {"c", 10}});
   EXPECT_THAT(PlanOf(layout, "int8"),
-              ElementsAre("0-6023 plain", "6023-7047 int8", "7047-7057 plain"));
+              ElementsAre("0-6023 plain", "6023-6144 int8", "6144-7047 int8", "7047-7057 plain"));
 }
 
 TEST(PlanChunksTest, TheFirstPatternThatMatchesDecides) {
   const Layout layout =
       LayoutOf({{"conv.weight", 2000}, {"conv.bias", 2000}, {"fc.weight", 2000}, {"fc.bias", 10}});
   EXPECT_THAT(PlanOf(layout, "int8,conv.bias=none,conv*=sign,fc.bias=float16"),
-              ElementsAre("0-2000 sign", "2000-4000 plain", "4000-6000 int8", "6000-6010 float16"));
+              ElementsAre("0-2000 sign", "2000-4000 plain", "4000-4096 int8", "4096-6000 int8",
+                          "6000-6010 float16"));
 }
 
 TEST(PlanChunksTest, AMatrixIsCutBetweenItsRows) {
@@ -168,6 +212,36 @@ TEST(PlanChunksTest, RowsThatAreTooLongForAChunkAreCut) {
   ASSERT_EQ(chunks.size(), 3u);
   EXPECT_EQ(chunks[0].end, 262144u);
   EXPECT_EQ(chunks[2].end, 600000u);
+}
+
+TEST(PlanChunksTest, AStripeHasTheEncodingThatTheWholeTensorHas) {
+  const Layout layout =
+      LayoutOf({{"a", 1023}, {"b", 1100}, {"mean", 5000, RangeKind::kStatistic}, {"c", 30000}});
+  ASSERT_EQ(Stripes(layout.size(), 2).unit(), 64u);
+  // The odd units: 511 elements of "a", then 1 + 8 · 64 + 11 of "b", 53 + 38 · 64 + 19 of "mean".
+  EXPECT_THAT(
+      PlanOf(layout, "float16", 2, 1),
+      ElementsAre("0-511 plain", "511-1035 float16", "1035-3539 plain", "3539-18560 float16"));
+}
+
+TEST(PlanChunksTest, OfAStripeHasNoRows) {
+  const EncodingChoice choice = Choice("float16");
+  for (const PlannedChunk& chunk : PlanChunks(Matrix(1000, 300), choice, Stripes(300000, 2), 1)) {
+    EXPECT_EQ(chunk.columns, 0u);
+  }
+}
+
+TEST(PlanChunksTest, BlocksAreTheSameWithAnyNumberOfStripes) {
+  const Layout layout =
+      LayoutOf({{"a", 300'001}, {"b", 77}, {"c", 900'000}, {"d", 1500}, {"e", 1024}});
+  ASSERT_EQ(Stripes(layout.size(), 2).unit() % kSignBlock, 0u);
+  for (const char* encoding : {"int8", "sign", "int8,c=sign", "sign:momentum"}) {
+    const auto expected = BlocksOf(layout, encoding, 1);
+    EXPECT_GT(expected.size(), 1000u);
+    for (const uint32_t stripes : {2, 3, 5}) {
+      EXPECT_EQ(BlocksOf(layout, encoding, stripes), expected) << encoding << ", " << stripes;
+    }
+  }
 }
 
 TEST(PlanChunksTest, WithoutAnyEncodingItIsOneRun) {
