@@ -40,9 +40,17 @@ double EncodingTrial::ratio() const {
   return cost.bytes == 0 ? 1 : plain / static_cast<double>(cost.bytes);
 }
 
+void EncodingTrial::Append(const EncodingTrial& other) {
+  Add(other.cost, 1, &cost);
+  elements += other.elements;
+  hardly_shrinks.insert(hardly_shrinks.end(), other.hardly_shrinks.begin(),
+                        other.hardly_shrinks.end());
+}
+
 EncodingTrial TryEncoding(const Encoding& encoding, absl::Span<const PlannedChunk> chunks,
-                          absl::Span<const float> values, bool feedback,
-                          const TransformRegistry& transforms, const Clock& clock) {
+                          const StripeSpan<const float>& values, bool feedback,
+                          const TransformRegistry& transforms, const Clock& clock,
+                          absl::Duration longest) {
   EncodingTrial trial;
   trial.hardly_shrinks.resize(chunks.size());
   EncodingCost tried;  // of all chunks tried so far, also those that hardly shrink
@@ -57,12 +65,13 @@ EncodingTrial TryEncoding(const Encoding& encoding, absl::Span<const PlannedChun
       trial.cost.bytes += plain;
       continue;
     }
-    if (tried.encode + tried.decode > kLongestTrial) {
+    if (tried.encode + tried.decode > longest) {
       Add(tried, static_cast<double>(size) / static_cast<double>(elements), &trial.cost);
       continue;
     }
-    const auto cost =
-        TryChunk(encoding, chunk, values.subspan(chunk.begin, size), feedback, transforms, clock);
+    std::vector<float> gathered(size);
+    Gather(values, chunk.begin, chunk.end, gathered.data());
+    const EncodingCost cost = TryChunk(encoding, chunk, gathered, feedback, transforms, clock);
     elements += size;
     Add(cost, 1, &tried);
     trial.hardly_shrinks[i] =

@@ -16,6 +16,7 @@
 #include "common/encoding/encoding_chooser.h"
 #include "common/encoding/encoding_plan.h"
 #include "common/encoding/transform_registry.h"
+#include "common/tensor/stripe_span.h"
 
 namespace sluice {
 
@@ -27,6 +28,9 @@ struct EncodingTrial {
   std::vector<bool> hardly_shrinks;
 
   double ratio() const;  // plain bytes divided by the bytes that are sent
+
+  // Adds the trial of another stripe, whose chunks follow those of this.
+  void Append(const EncodingTrial& other);
 };
 
 // A chunk whose encoded size is more than this share of its plain size is sent plain.
@@ -35,12 +39,14 @@ inline constexpr double kHardlyShrinks = 0.97;
 // After about this time a trial stops, and the chunks tried so far stand for the others.
 inline constexpr absl::Duration kLongestTrial = absl::Milliseconds(200);
 
-// Tries `encoding` on `values`, whose plan is `chunks`. With `feedback`, the encoder of a lossy
-// encoding also decodes, to keep what was lost, and this time counts as encoding. Random choices
-// differ from those of a real push. `transforms` must have the encoding's transform.
+// Tries `encoding` on `values`, a vector or a stripe whose plan is `chunks`. With `feedback`, the
+// encoder of a lossy encoding also decodes, to keep what was lost, and this time counts as
+// encoding. Random choices differ from those of a real push. `transforms` must have the encoding's
+// transform.
 EncodingTrial TryEncoding(const Encoding& encoding, absl::Span<const PlannedChunk> chunks,
-                          absl::Span<const float> values, bool feedback,
-                          const TransformRegistry& transforms, const Clock& clock);
+                          const StripeSpan<const float>& values, bool feedback,
+                          const TransformRegistry& transforms, const Clock& clock,
+                          absl::Duration longest = kLongestTrial);
 
 }  // namespace sluice
 

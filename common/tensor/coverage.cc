@@ -1,5 +1,6 @@
 #include "common/tensor/coverage.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
@@ -63,12 +64,11 @@ absl::Status Coverage::CheckComplete() const {
                                                    " arrived before the stream's end"));
 }
 
-absl::optional<Coverage::Gap> Coverage::FirstGap() const {
-  if (covered_ == size_) return absl::nullopt;
-  const bool starts_late = runs_.empty() || runs_.begin()->first != 0;
-  const uint64_t begin = starts_late ? 0 : runs_.begin()->second;
-  const auto next = runs_.upper_bound(begin);
-  return Gap{begin, next == runs_.end() ? size_ : next->first};
+absl::optional<Coverage::Gap> Coverage::FirstGap(uint64_t from) const {
+  const auto next = runs_.upper_bound(from);
+  if (next != runs_.begin()) from = std::max(from, std::prev(next)->second);
+  if (from >= size_) return absl::nullopt;
+  return Gap{from, next == runs_.end() ? size_ : next->first};
 }
 
 }  // namespace sluice

@@ -28,12 +28,13 @@ class Coverage {
   // OK if every element has arrived. Otherwise BAD_CHUNK, which names the first gap.
   absl::Status CheckComplete() const;
 
-  // The first run of elements that have not arrived: [begin, end). Absent if all have.
+  // The first run of elements from `from` on that have not arrived: [begin, end). Absent if all
+  // have.
   struct Gap {
     uint64_t begin = 0;
     uint64_t end = 0;
   };
-  absl::optional<Gap> FirstGap() const;
+  absl::optional<Gap> FirstGap(uint64_t from = 0) const;
 
   uint64_t covered() const { return covered_; }
 

@@ -29,6 +29,7 @@ class StripeSpan {
   uint64_t begin() const { return stripes_.Before(stripe_, first_); }
   uint64_t end() const { return stripes_.Before(stripe_, first_ + values_.size()); }
   uint64_t size() const { return end() - begin(); }
+  uint64_t unit() const { return stripes_.unit(); }
 
   // [begin, end), if it is one piece of the memory.
   absl::optional<absl::Span<T>> OnePiece(uint64_t begin, uint64_t end) const {

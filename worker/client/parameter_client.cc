@@ -77,21 +77,39 @@ void ParameterClient::SendEarly(uint64_t offset, const SharedFloats& part) {
       !complete_ || connection_->measures_push() || (auto_ != nullptr && auto_->holds_back());
   if (!early_.has_value() && holds_back) return;
   if (!early_.has_value()) {
-    const uint64_t elements = request_.layout.size();
-    early_.emplace(Round{NextHeader(), nullptr, Coverage(elements)});
-    early_->push = connection_->StartPush(early_->header, elements, BatchIs::kInSummary);
+    early_.emplace(Round{NextHeader(), nullptr});
+    StartPush(*early_, BatchIs::kInSummary);
   }
-  Send(offset, part, *early_);
-}
-
-// A part that was sent in pieces and broke off is not noted in `sent`: the push has ended then, and
-// `sent` is not used any more.
-void ParameterClient::Send(uint64_t offset, const SharedFloats& part, Round& round) const {
+  Round& round = *early_;
   if (!round.open) return;
   if (encoder_ != nullptr) {
-    round.open = encoder_->Send(offset, part, *round.push, round.sent);
+    round.open = encoder_->SendEarly(offset, part, *round.push, round.sent);
   } else {
-    round.open = round.push->Send(offset, part) && round.sent.Add(offset, part.values.size()).ok();
+    round.open =
+        round.push->Send(offset, part) && round.sent[0].Add(offset, part.values.size()).ok();
+  }
+}
+
+void ParameterClient::StartPush(Round& round, BatchIs batch) const {
+  const uint64_t elements = request_.layout.size();
+  round.sent =
+      encoder_ == nullptr ? GradientEncoder::Sent{Coverage(elements)} : encoder_->NothingSent();
+  round.push = connection_->StartPush(round.header, elements, batch);
+}
+
+// Sends what was not sent early. If it breaks off, the push has ended, and `sent` is not used any
+// more.
+void ParameterClient::SendRest(const SharedFloats& gradient, Round& round) const {
+  if (!round.open) return;
+  if (encoder_ != nullptr) {
+    round.open = encoder_->Send(0, gradient, *round.push, round.sent);
+    return;
+  }
+  Coverage& sent = round.sent[0];
+  for (auto gap = sent.FirstGap(); round.open && gap.has_value(); gap = sent.FirstGap()) {
+    const uint64_t size = gap->end - gap->begin;
+    round.open = round.push->Send(gap->begin, gradient.Part(gap->begin, size)) &&
+                 sent.Add(gap->begin, size).ok();
   }
 }
 
@@ -105,7 +123,7 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
   }
   const bool overwrites = gradient.values.data() == parameters.data();
   const bool early = early_.has_value();
-  Round round = early ? *std::move(early_) : Round{NextHeader(), nullptr, Coverage(0)};
+  Round round = early ? *std::move(early_) : Round{NextHeader(), nullptr};
   early_.reset();
   PushHeader header = round.header;
   header.samples = samples;
@@ -136,7 +154,7 @@ absl::StatusOr<RoundReport> ParameterClient::PushPull(const SharedFloats& gradie
     }
     if (overwrites && !complete_) return EndOverwritten(round, parameters);
     header.session = welcome_.session;
-    round = Round{header, nullptr, Coverage(0)};
+    round = Round{header, nullptr};
   }
 }
 
@@ -189,17 +207,9 @@ absl::StatusOr<RoundReport> ParameterClient::TryExchange(Round& round, const Sha
                      outcome->staleness};
 }
 
-// Sends the elements that were not sent early.
 absl::StatusOr<PushOutcome> ParameterClient::Push(Round& round, const SharedFloats& gradient) {
-  if (round.push == nullptr) {
-    const uint64_t elements = gradient.values.size();
-    round.sent = Coverage(elements);
-    round.push = connection_->StartPush(round.header, elements, BatchIs::kInHeader);
-  }
-  absl::optional<Coverage::Gap> gap = round.sent.FirstGap();
-  for (; round.open && gap.has_value(); gap = round.sent.FirstGap()) {
-    Send(gap->begin, gradient.Part(gap->begin, gap->end - gap->begin), round);
-  }
+  if (round.push == nullptr) StartPush(round, BatchIs::kInHeader);
+  SendRest(gradient, round);
   auto outcome = round.push->Finish({round.header.samples, round.header.loss});
   pushed_ = round.push->transfer();
   round.push = nullptr;

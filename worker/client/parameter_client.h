@@ -36,9 +36,8 @@ namespace sluice {
 class ParameterClient {
  public:
   // Gradients are pushed in `encoding`. `pull` matters only if it is automatic: otherwise the
-  // connection's own encoding of parameters is used. With several servers gradients cannot be
-  // encoded: an automatic choice is none then, and Join() refuses another. `clock` times encodings,
-  // and outlives this.
+  // connection's own encoding of parameters is used. With several servers Join() refuses encodings
+  // of matrices. `clock` times encodings, and outlives this.
   explicit ParameterClient(std::unique_ptr<ServerConnection> connection,
                            GradientEncoding encoding = {}, EncodingChoice pull = {},
                            const Clock& clock = RealClock())
@@ -93,6 +92,7 @@ class ParameterClient {
   absl::Status PrepareEncodings();
   absl::Status OpenSession();
   absl::Status FitEncodings();
+  absl::Status CheckFitStripes(uint32_t servers);
   // Whether this process has pushed in an earlier session.
   enum class Earlier { kNothing, kPushed };
   absl::Status Begin(Earlier earlier, absl::Span<float> parameters);
@@ -105,15 +105,17 @@ class ParameterClient {
   // A push; a part of it may have been sent.
   struct Round {
     PushHeader header;
-    std::unique_ptr<OutgoingPush> push;
-    Coverage sent;
+    std::unique_ptr<OutgoingPush> push;  // null before StartPush()
+    // What was sent: without an encoder, elements of the vector; with one, those of each stripe.
+    GradientEncoder::Sent sent = {};
     bool open = true;                          // the push accepts more parts
     absl::optional<PushOutcome> outcome = {};  // once the push was answered
   };
 
   PushHeader NextHeader();
   void AwaitTurn(const absl::Status& why) const;
-  void Send(uint64_t offset, const SharedFloats& part, Round& round) const;
+  void StartPush(Round& round, BatchIs batch) const;
+  void SendRest(const SharedFloats& gradient, Round& round) const;
   absl::StatusOr<RoundReport> TryExchange(Round& round, const SharedFloats& gradient,
                                           absl::Span<float> parameters);
   absl::StatusOr<PushOutcome> Push(Round& round, const SharedFloats& gradient);
@@ -129,6 +131,7 @@ class ParameterClient {
   GradientEncoding encoding_;
   const EncodingChoice pull_;
   const Clock& clock_;
+  uint32_t servers_ = 0;  // of the latest session, which the next two are for; 0 before the first
   std::unique_ptr<GradientEncoder> encoder_;  // null if gradients are sent as they are
   std::unique_ptr<AutoEncodings> auto_;       // null if nothing is chosen
   JoinRequest request_;

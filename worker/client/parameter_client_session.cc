@@ -45,13 +45,6 @@ absl::Status ParameterClient::PrepareEncodings() {
     const std::string advice = AdviceOnMomentum(encoding_.choice, request_.optimizer);
     if (!advice.empty()) LOG(INFO) << Shown(request_.worker) << ": " << advice;
   }
-  if (!encoding_.choice.plain()) {
-    encoder_ = std::make_unique<GradientEncoder>(request_.layout, encoding_, request_.worker);
-  }
-  if (encoding_.choice.automatic() || pull_.automatic()) {
-    auto_ =
-        std::make_unique<AutoEncodings>(request_.layout, encoding_, pull_, request_.worker, clock_);
-  }
   return absl::OkStatus();
 }
 
@@ -64,22 +57,38 @@ absl::Status ParameterClient::OpenSession() {
   return FitEncodings();
 }
 
-// Several servers take gradients only as they are.
+// The number of servers that hold the vector decides how it is cut, and only a Welcome tells it.
 absl::Status ParameterClient::FitEncodings() {
-  const size_t servers = welcome_.servers.size();
-  if (servers < 2 || (encoder_ == nullptr && auto_ == nullptr)) return absl::OkStatus();
-  if (encoder_ != nullptr && !encoding_.choice.automatic()) {
-    connection_->Leave(welcome_.session, {}).IgnoreError();
-    return MakeError(Reason::kBadArgument,
-                     absl::StrCat("--push-encoding=", EncodingChoiceName(encoding_.choice),
-                                  " with several servers: the job has ", servers,
-                                  ", which take gradients only as they are; leave the flag out"));
+  const auto servers = std::max(uint32_t{1}, static_cast<uint32_t>(welcome_.servers.size()));
+  if (request_.role != SessionRole::kWorker || servers == servers_) return absl::OkStatus();
+  const absl::Status fits = CheckFitStripes(servers);
+  if (!fits.ok()) return fits;
+  if (servers_ > 0 && encoder_ != nullptr) {
+    LOG(WARNING) << Shown(request_.worker) << " drops what encodings have left over: the job has "
+                 << servers << " servers now, and had " << servers_;
   }
-  LOG(INFO) << Shown(request_.worker) << " chooses no encoding: the job has " << servers
-            << " servers, and nothing is encoded automatically with several";
-  encoder_ = nullptr;
-  auto_ = nullptr;
+  servers_ = servers;
+  if (!encoding_.choice.plain()) {
+    encoder_ =
+        std::make_unique<GradientEncoder>(request_.layout, encoding_, request_.worker, servers);
+    encoder_->Begin(sequence_, step_, learning_rate_);  // a push may be repeated
+  }
+  if (encoding_.choice.automatic() || pull_.automatic()) {
+    auto_ = std::make_unique<AutoEncodings>(request_.layout, encoding_, pull_, request_.worker,
+                                            servers, clock_);
+  }
   return absl::OkStatus();
+}
+
+absl::Status ParameterClient::CheckFitStripes(uint32_t servers) {
+  const Encoding* const refused = encoding_.choice.of_matrices();
+  if (servers == 1 || refused == nullptr) return absl::OkStatus();
+  connection_->Leave(welcome_.session, {}).IgnoreError();
+  return MakeError(Reason::kBadArgument,
+                   absl::StrCat("--push-encoding=", EncodingChoiceName(encoding_.choice),
+                                " with several servers: the job has ", servers,
+                                ", each has a part of every matrix, and ", EncodingName(*refused),
+                                " needs whole ones; choose top-k, sign or int8, or one server"));
 }
 
 // A worker that joins first takes back its own parameters after an error. Its gradient is not there

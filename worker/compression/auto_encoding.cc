@@ -1,6 +1,5 @@
 #include "worker/compression/auto_encoding.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -8,9 +7,22 @@
 namespace sluice {
 namespace {
 
-uint64_t CountAwaiting(const std::vector<PlannedChunk>& chunks) {
-  return static_cast<uint64_t>(std::count_if(
-      chunks.begin(), chunks.end(), [](const PlannedChunk& chunk) { return chunk.awaits_choice; }));
+std::vector<std::vector<PlannedChunk>> PlanStripes(const Layout& layout,
+                                                   const EncodingChoice& choice,
+                                                   const Stripes& stripes) {
+  std::vector<std::vector<PlannedChunk>> plans;
+  for (uint32_t stripe = 0; stripe < stripes.count(); ++stripe) {
+    plans.push_back(PlanChunks(layout, choice, stripes, stripe));
+  }
+  return plans;
+}
+
+uint64_t CountAwaiting(const std::vector<std::vector<PlannedChunk>>& plans) {
+  uint64_t count = 0;
+  for (const auto& chunks : plans) {
+    for (const PlannedChunk& chunk : chunks) count += chunk.awaits_choice ? 1 : 0;
+  }
+  return count;
 }
 
 double SpeedOf(uint64_t elements, absl::Duration time) {
@@ -21,9 +33,11 @@ double SpeedOf(uint64_t elements, absl::Duration time) {
 }  // namespace
 
 AutoEncoding::AutoEncoding(const Layout& layout, const EncodingChoice& choice, Pipeline pipeline,
-                           bool feedback, TransformRegistry transforms, const Clock& clock)
+                           bool feedback, TransformRegistry transforms, uint32_t servers,
+                           const Clock& clock)
     : choice_(choice),
-      chunks_(PlanChunks(layout, choice_)),
+      stripes_(layout.size(), servers),
+      chunks_(PlanStripes(layout, choice_, stripes_)),
       feedback_(feedback),
       transforms_(std::move(transforms)),
       clock_(clock),
@@ -60,11 +74,21 @@ void AutoEncoding::Check(absl::Span<const float> values) {
   trials_.clear();
   std::vector<EncodingCost> costs;
   for (const Encoding& candidate : choice_.candidates) {
-    trials_.push_back(TryEncoding(candidate, chunks_, values, feedback_, transforms_, clock_));
+    trials_.push_back(Try(candidate, values));
     costs.push_back(trials_.back().cost);
   }
   best_ = chooser_.Choose(costs);
   Describe();
+}
+
+EncodingTrial AutoEncoding::Try(const Encoding& candidate, absl::Span<const float> values) const {
+  EncodingTrial trial;
+  for (uint32_t stripe = 0; stripe < stripes_.count(); ++stripe) {
+    const StripeSpan<const float> part(stripes_, stripe, 0, values);
+    trial.Append(TryEncoding(candidate, chunks_[stripe], part, feedback_, transforms_, clock_,
+                             kLongestTrial / stripes_.count()));
+  }
+  return trial;
 }
 
 void AutoEncoding::Describe() {

@@ -19,6 +19,7 @@
 #include "common/encoding/transform_registry.h"
 #include "common/protocol/encoding_report.h"
 #include "common/tensor/layout.h"
+#include "common/tensor/stripes.h"
 #include "worker/connection/server_connection.h"
 
 namespace sluice {
@@ -32,9 +33,10 @@ class AutoEncoding {
   static constexpr int kMostRoundsOfCheck = 20;  // a check without enough transfers ends then
 
   // `choice` is automatic, and `transforms` has every transform that it names. `feedback`: whether
-  // error feedback keeps what lossy encodings lose. `clock` outlives this.
+  // error feedback keeps what lossy encodings lose. `servers` servers hold the vector. `clock`
+  // outlives this.
   AutoEncoding(const Layout& layout, const EncodingChoice& choice, Pipeline pipeline, bool feedback,
-               TransformRegistry transforms, const Clock& clock);
+               TransformRegistry transforms, uint32_t servers, const Clock& clock);
 
   AutoEncoding(const AutoEncoding&) = delete;
   AutoEncoding& operator=(const AutoEncoding&) = delete;
@@ -43,7 +45,7 @@ class AutoEncoding {
   bool measures_link() const { return measuring_; }
 
   // The encoding of the next round, and which planned chunks hardly shrink, so that they are sent
-  // as they are.
+  // as they are: see GradientEncoder::Use().
   const Encoding& encoding() const;
   const std::vector<bool>& hardly_shrinks() const;
 
@@ -55,10 +57,12 @@ class AutoEncoding {
 
  private:
   void Check(absl::Span<const float> values);
+  EncodingTrial Try(const Encoding& candidate, absl::Span<const float> values) const;
   void Describe();
 
   const EncodingChoice choice_;
-  const std::vector<PlannedChunk> chunks_;
+  const Stripes stripes_;
+  const std::vector<std::vector<PlannedChunk>> chunks_;  // of each stripe
   const bool feedback_;
   const TransformRegistry transforms_;
   const Clock& clock_;

@@ -10,9 +10,11 @@ namespace {
 
 std::unique_ptr<AutoEncoding> Direction(const Layout& layout, const EncodingChoice& choice,
                                         Pipeline pipeline, bool feedback,
-                                        const TransformRegistry& transforms, const Clock& clock) {
+                                        const TransformRegistry& transforms, uint32_t servers,
+                                        const Clock& clock) {
   if (!choice.automatic()) return nullptr;
-  return std::make_unique<AutoEncoding>(layout, choice, pipeline, feedback, transforms, clock);
+  return std::make_unique<AutoEncoding>(layout, choice, pipeline, feedback, transforms, servers,
+                                        clock);
 }
 
 ChosenEncoding ChosenOf(const AutoEncoding* direction) {
@@ -31,11 +33,12 @@ std::string NumbersOf(const ChosenEncoding& chosen) {
 
 AutoEncodings::AutoEncodings(const Layout& layout, const GradientEncoding& push,
                              const EncodingChoice& pull, const std::string& worker,
-                             const Clock& clock)
+                             uint32_t servers, const Clock& clock)
     : worker_(Shown(worker)),
       push_(Direction(layout, push.choice, Pipeline::kThroughout, push.error_feedback,
-                      push.transforms, clock)),
-      pull_(Direction(layout, pull, Pipeline::kAfterEncoding, true, push.transforms, clock)) {}
+                      push.transforms, servers, clock)),
+      pull_(Direction(layout, pull, Pipeline::kAfterEncoding, true, push.transforms, servers,
+                      clock)) {}
 
 void AutoEncodings::BeginRound(GradientEncoder* encoder, ServerConnection& connection) {
   // The link can be measured only after the number of connections is settled.

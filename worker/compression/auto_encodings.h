@@ -23,10 +23,10 @@ namespace sluice {
 class AutoEncodings {
  public:
   // `worker` is the worker's name, for the log. A direction whose choice is not automatic is not
-  // changed. `push.transforms` has every transform that the two choices name. `clock` outlives
-  // this.
+  // changed. `push.transforms` has every transform that the two choices name. `servers` servers
+  // hold the vector. `clock` outlives this.
   AutoEncodings(const Layout& layout, const GradientEncoding& push, const EncodingChoice& pull,
-                const std::string& worker, const Clock& clock);
+                const std::string& worker, uint32_t servers, const Clock& clock);
 
   // Called before a round: sets the encodings of `encoder`, which may be null, and of `connection`.
   void BeginRound(GradientEncoder* encoder, ServerConnection& connection);

@@ -1,135 +1,66 @@
 #include "worker/compression/gradient_encoder.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/encoding/checksum.h"
-#include "common/encoding/codec.h"
-#include "common/encoding/error_feedback.h"
 
 namespace sluice {
-namespace {
-
-constexpr char kPushRow[] = "push";  // row of the trace, as in worker/connection/grpc/push.cc
-
-bool AnyLossy(const std::vector<Encoding>& candidates) {
-  return std::any_of(candidates.begin(), candidates.end(),
-                     [](const Encoding& candidate) { return candidate.lossy(); });
-}
-
-}  // namespace
 
 GradientEncoder::GradientEncoder(const Layout& layout, GradientEncoding encoding,
-                                 const std::string& worker)
-    : encoding_(std::move(encoding)),
-      seed_(encoding_.seed ^ Checksum(worker)),
-      chunks_(PlanChunks(layout, encoding_.choice)),
-      memories_(chunks_.size()),
-      encoded_(chunks_.size()),
-      momentum_correction_(encoding_.choice.momentum() ? layout.size() : 0, encoding_.momentum) {
-  const bool keeps = std::any_of(chunks_.begin(), chunks_.end(), [this](const PlannedChunk& chunk) {
-    return KeepsLeftOver(chunk);
-  });
-  if (!encoding_.error_feedback || !keeps) return;
-  left_over_.assign(layout.size(), 0.0f);
-  next_left_over_ = left_over_;
+                                 const std::string& worker, uint32_t servers)
+    : encoding_(std::move(encoding)), stripes_(layout.size(), servers) {
+  const uint64_t seed = encoding_.seed ^ Checksum(worker);
+  for (uint32_t stripe = 0; stripe < servers; ++stripe) {
+    encoders_.push_back(std::make_unique<StripeEncoder>(layout, stripes_, stripe, encoding_, seed));
+  }
 }
 
 void GradientEncoder::Use(const Encoding& encoding, const std::vector<bool>& plain) {
   encoding_.choice.encoding = encoding;
-  plain_ = plain;
+  auto next = plain.begin();
+  for (const auto& encoder : encoders_) {
+    const auto count = plain.empty() ? 0 : static_cast<std::ptrdiff_t>(encoder->chunks());
+    encoder->UsePlain({next, next + count});
+    next += count;
+  }
 }
 
 void GradientEncoder::Begin(Sequence push, Step step, double learning_rate) {
-  push_ = push;
-  step_ = step;
   Follow(learning_rate);
-  std::fill(encoded_.begin(), encoded_.end(), absl::nullopt);
+  early_.Clear();
+  for (const auto& encoder : encoders_) encoder->Begin(push, step);
+}
+
+GradientEncoder::Sent GradientEncoder::NothingSent() const {
+  Sent sent;
+  for (const auto& encoder : encoders_) sent.emplace_back(encoder->size());
+  return sent;
 }
 
 bool GradientEncoder::Send(uint64_t offset, const SharedFloats& part, OutgoingPush& push,
-                           Coverage& sent) {
-  const uint64_t end = offset + part.values.size();
-  const auto first =
-      std::partition_point(chunks_.begin(), chunks_.end(),
-                           [&](const PlannedChunk& chunk) { return chunk.end <= offset; });
-  for (auto chunk = first; chunk != chunks_.end() && chunk->begin < end; ++chunk) {
-    const auto index = static_cast<size_t>(chunk - chunks_.begin());
-    const uint64_t from = std::max(offset, chunk->begin);
-    uint64_t to = std::min(end, chunk->end);
-    const bool plain = EncodingOf(index) == nullptr;
-    for (size_t next = index + 1; plain && to < end && EncodingOf(next) == nullptr; ++next) {
-      to = std::min(end, (++chunk)->end);
-    }
-    const SharedFloats values = part.Part(from - offset, to - from);
-    bool open = true;
-    if (plain) {
-      open = push.Send(from, values);
-    } else if (from == chunk->begin && to == chunk->end) {
-      if (!encoded_[index].has_value()) encoded_[index] = Encode(index, values.values);
-      open = push.Send(*encoded_[index]);
-    } else {
-      continue;  // a later call has the whole chunk
-    }
-    if (!open || !sent.Add(from, to - from).ok()) return false;
-  }
-  return true;
+                           Sent& sent) {
+  return push.SendEach([&](uint32_t stripe, OutgoingPush& to) {
+    return encoders_[stripe]->Send(SharedStripe::Of(stripes_, stripe, offset, part), to,
+                                   sent[stripe]);
+  });
 }
 
-bool GradientEncoder::KeepsLeftOver(const PlannedChunk& chunk) const {
-  if (chunk.awaits_choice) return AnyLossy(encoding_.choice.candidates);
-  return chunk.encoding != nullptr && chunk.encoding->lossy();
-}
-
-const Encoding* GradientEncoder::EncodingOf(size_t index) const {
-  static const auto* const plain = new Encoding();
-  const PlannedChunk& chunk = chunks_[index];
-  if (!chunk.awaits_choice) return chunk.encoding;
-  const bool worth_it = index >= plain_.size() || !plain_[index];
-  if (worth_it && !chunk.encoding->plain()) return chunk.encoding;
-  // A plain chunk must first add what earlier pushes left over.
-  return !left_over_.empty() && KeepsLeftOver(chunk) ? plain : nullptr;
-}
-
-EncodedChunk GradientEncoder::Encode(size_t index, absl::Span<const float> gradient) {
-  const TraceSpan span(encoding_.trace, kPushRow, "encode", step_);
-  const PlannedChunk& chunk = chunks_[index];
-  Encoding encoding = *EncodingOf(index);
-  encoding.share = ShareAt(encoding, step_.value());
-  ChunkContext context;
-  context.seed = SeedOf(chunk.begin);
-  context.columns = chunk.columns;
-  context.memory = &memories_[index];
-  if (!momentum_correction_.empty()) gradient = momentum_correction_.Advance(chunk.begin, gradient);
-  if (left_over_.empty() || !KeepsLeftOver(chunk)) {
-    return EncodeValues(chunk.begin, gradient, encoding, context, encoding_.transforms);
-  }
-  const auto before = absl::MakeConstSpan(left_over_).subspan(chunk.begin, gradient.size());
-  const auto after = absl::MakeSpan(next_left_over_).subspan(chunk.begin, gradient.size());
-  // The server refuses values that are not finite; End(false) then drops what they leave over.
-  EncodedChunk encoded = EncodeWithFeedback(chunk.begin, gradient, before, encoding, context,
-                                            encoding_.transforms, after);
-  if (!momentum_correction_.empty() && encoding.sparse())
-    momentum_correction_.Mask(chunk.begin, before, after);
-  return encoded;
-}
-
-uint64_t GradientEncoder::SeedOf(uint64_t begin) const {
-  const uint64_t numbers[] = {seed_, push_.value(), begin};
-  return Checksum({reinterpret_cast<const char*>(numbers), sizeof(numbers)});
+bool GradientEncoder::SendEarly(uint64_t offset, const SharedFloats& part, OutgoingPush& push,
+                                Sent& sent) {
+  const JoinedParts::Run run = early_.Add(offset, part);
+  return Send(run.offset, run.floats, push, sent);
 }
 
 void GradientEncoder::End(bool counted) {
-  if (!counted) return;
-  left_over_.swap(next_left_over_);
-  momentum_correction_.Commit();
+  early_.Clear();
+  for (const auto& encoder : encoders_) encoder->End(counted);
 }
 
 void GradientEncoder::Follow(double learning_rate) {
   if (learning_rate <= 0) return;
   const double ratio = learning_rate_ / learning_rate;
   if (learning_rate_ > 0 && ratio != 1) {
-    for (float& value : left_over_) value *= static_cast<float>(ratio);
+    for (const auto& encoder : encoders_) encoder->ScaleLeftOver(static_cast<float>(ratio));
   }
   learning_rate_ = learning_rate;
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -63,8 +64,16 @@ class OutgoingPush {
   // Finish() returns the reason.
   virtual bool Send(uint64_t offset, const SharedFloats& part) = 0;
 
-  // The same, with encoded elements.
+  // The same, with encoded elements. With several servers only SendEach() can send them.
   virtual bool Send(const EncodedChunk& chunk) = 0;
+
+  // Calls send(stripe, push) for each stripe of the vector that a server holds; one server holds
+  // all of it. With several the calls are made at the same time, each from a thread of its own.
+  // `push` takes elements of that stripe, whose offsets count from its begin. `send` returns false
+  // if that push has ended. This returns false if the whole push has.
+  virtual bool SendEach(absl::FunctionRef<bool(uint32_t stripe, OutgoingPush& push)> send) {
+    return send(0, *this);
+  }
 
   // Waits for the answer. Called once, after everything was sent or Send() returned false.
   // `summary` is used with BatchIs::kInSummary only.

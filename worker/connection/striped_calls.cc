@@ -5,17 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
-#include "common/tensor/float_buffer.h"
 #include "worker/connection/calls_at_once.h"
+#include "worker/connection/send_stripe.h"
 
 namespace sluice {
 namespace {
 
 using Others = CallsAtOnce::Others;
-
-// Units of at least so many elements are sent from where they lie. Smaller ones are copied together
-// first, since each message costs as much as a copy of some 64 KiB.
-constexpr uint64_t kSentFromMemory = uint64_t{1} << 15;
 
 template <typename Call>
 std::function<void(uint32_t)> CancelOf(const std::vector<std::unique_ptr<Call>>& calls) {
@@ -65,24 +61,30 @@ class StripedPush final : public OutgoingPush {
         ended_(pushes_.size(), 0),
         calls_(options.threads, options.stripes.count(), options.patience, CancelOf(pushes_)) {}
 
+  bool Send(uint64_t offset, const SharedFloats& part) override {
+    return SendEach([&](uint32_t server, OutgoingPush& push) {
+      const auto stripe = SharedStripe::Of(options_.stripes, server, offset, part);
+      return SendStripe(stripe, stripe.span.begin(), stripe.span.end(), push);
+    });
+  }
+
+  bool Send(const EncodedChunk& /*chunk*/) override {
+    refused_ = absl::InternalError("an encoded chunk is in no stripe; send it by SendEach()");
+    open_ = false;
+    return false;
+  }
+
   // A call to another server ends early if that finds an error. The sequencer judges the push, so
   // it gets its own stripe whole all the same.
-  bool Send(uint64_t offset, const SharedFloats& part) override {
+  bool SendEach(absl::FunctionRef<bool(uint32_t, OutgoingPush&)> send) override {
     if (!open_) return false;
     const absl::Status sent = calls_.Run(Others::kGoOn, [&](uint32_t server) {
-      if (ended_[server] == 0) ended_[server] = SendStripe(server, offset, part) ? 0 : 1;
+      if (ended_[server] == 0) ended_[server] = send(server, *pushes_[server]) ? 0 : 1;
       const bool goes_on = server > 0 || ended_[server] == 0;
       return goes_on ? absl::OkStatus() : absl::CancelledError("the call has ended");
     });
     open_ = sent.ok();
     return open_;
-  }
-
-  bool Send(const EncodedChunk& /*chunk*/) override {
-    refused_ =
-        MakeError(Reason::kBadArgument, "an encoded gradient cannot be pushed to several servers");
-    open_ = false;
-    return false;
   }
 
   absl::StatusOr<PushOutcome> Finish(const PushSummary& summary) override {
@@ -105,27 +107,6 @@ class StripedPush final : public OutgoingPush {
   Transfer transfer() const override { return Together(pushes_); }
 
  private:
-  // Sends the elements of one stripe that are in `part`.
-  bool SendStripe(uint32_t server, uint64_t offset, const SharedFloats& part) {
-    const StripeSpan<const float> span(options_.stripes, server, offset, part.values);
-    const uint64_t unit = options_.stripes.unit();
-    bool open = true;
-    ForEachUnit(unit < kSentFromMemory ? kChunkElements : unit, span.begin(), span.end(),
-                [&](uint64_t begin, uint64_t end) {
-                  open = open && pushes_[server]->Send(begin, Chunk(span, begin, end, part.owner));
-                });
-    return open;
-  }
-
-  static SharedFloats Chunk(const StripeSpan<const float>& span, uint64_t begin, uint64_t end,
-                            const std::shared_ptr<const void>& owner) {
-    const auto piece = span.OnePiece(begin, end);
-    if (piece.has_value()) return {*piece, owner};
-    const auto copy = std::make_shared<FloatBuffer>(end - begin);
-    Gather(span, begin, end, copy->span().data());
-    return {copy->span(), copy};
-  }
-
   absl::Status CheckAnswer(uint32_t server, const PushOutcome& answer) const {
     if ((answer.disposition == Disposition::kPartTaken) != (server > 0)) {
       return absl::InternalError(absl::StrCat(

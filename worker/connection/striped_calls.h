@@ -31,8 +31,7 @@ absl::Status NamedError(uint32_t server, const std::vector<std::string>& servers
 // The vectors have an element for each server, the sequencer's first. An error that another server
 // has found names that server.
 
-// Cannot send encoded chunks: BAD_ARGUMENT. Finish() returns the sequencer's outcome, and ends the
-// other calls then.
+// Finish() returns the sequencer's outcome, and ends the other calls then.
 std::unique_ptr<OutgoingPush> JoinPushes(std::vector<std::unique_ptr<OutgoingPush>> pushes,
                                          const StripedCallOptions& options);
 

@@ -15,7 +15,9 @@ namespace sluice {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
 
@@ -219,6 +221,23 @@ TEST(CoverageGapTest, IsWhatHasNotArrivedYet) {
   EXPECT_EQ(coverage.FirstGap()->end, 10u);
   EXPECT_THAT(coverage.Add(9, 1), IsOk());
   EXPECT_FALSE(coverage.FirstGap().has_value());
+}
+
+TEST(CoverageGapTest, MayBeTheFirstOneAfterAnElement) {
+  Coverage coverage(10);
+  EXPECT_THAT(coverage.Add(2, 2), IsOk());
+  EXPECT_THAT(coverage.Add(7, 3), IsOk());
+  const auto gap = [&coverage](uint64_t from) -> std::vector<uint64_t> {
+    const auto found = coverage.FirstGap(from);
+    if (!found.has_value()) return {};
+    return {found->begin, found->end};
+  };
+  EXPECT_THAT(gap(1), ElementsAre(1, 2));
+  EXPECT_THAT(gap(2), ElementsAre(4, 7));
+  EXPECT_THAT(gap(4), ElementsAre(4, 7));
+  EXPECT_THAT(gap(6), ElementsAre(6, 7));
+  EXPECT_THAT(gap(7), IsEmpty());
+  EXPECT_THAT(gap(10), IsEmpty());
 }
 
 TEST_F(FragmentedTest, CanStillBeCompleted) {

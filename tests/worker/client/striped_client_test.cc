@@ -112,28 +112,65 @@ TEST_P(StripedClientTest, AFollowerSeesWholeSteps) {
   EXPECT_TRUE(followed == parameters);
 }
 
-TEST_P(StripedClientTest, RefusesToEncodeGradients) {
+GradientEncoding EncodingOf(const std::string& choice) {
+  GradientEncoding encoding;
+  encoding.choice = *ParseEncodingChoice(choice);
+  return encoding;
+}
+
+// Units of 1024, which are whole blocks.
+TEST_P(StripedClientTest, EncodedGradientsHaveTheSameBitsAsWithOneServer) {
+  const Layout layout = LayoutOf({{"a", 70'001}, {"b", 460'000}, {"c", 1500}, {"d", 99}});
+  for (const char* choice : {"float16", "int8", "sign/zstd"}) {
+    ServerWorld world(Sync(1), layout);
+    const Values expected = Train(GetParam()(world), layout, Pushes::kWhole, EncodingOf(choice));
+    for (const uint32_t servers : {2, 3}) {
+      for (const Pushes pushes : {Pushes::kWhole, Pushes::kInParts}) {
+        StripedWorlds worlds(layout, servers, GetParam());
+        EXPECT_TRUE(Train(worlds.Connect(), layout, pushes, EncodingOf(choice)) == expected)
+            << choice << ", " << servers << " servers";
+        for (uint32_t i = 0; i < servers; ++i) {
+          EXPECT_EQ(worlds.world(i).Counters(), "3 received: 3 accepted");
+        }
+      }
+    }
+  }
+}
+
+// The chosen values depend on how the vector is cut, and how it was sent does not matter.
+TEST_P(StripedClientTest, SparseGradientsHaveTheSameBitsHoweverTheyAreSent) {
+  const Layout layout = LayoutOf({{"a", 3000}, {"small", 10}, {"b", 5000}});
+  for (const char* choice : {"top-k:0.1", "random-k:0.1"}) {
+    StripedWorlds whole(layout, 3, GetParam());
+    const Values expected = Train(whole.Connect(), layout, Pushes::kWhole, EncodingOf(choice));
+    EXPECT_FALSE(expected == Random(layout.size(), 1)) << choice;
+    StripedWorlds in_parts(layout, 3, GetParam());
+    EXPECT_TRUE(Train(in_parts.Connect(), layout, Pushes::kInParts, EncodingOf(choice)) == expected)
+        << choice;
+  }
+}
+
+TEST_P(StripedClientTest, RefusesEncodingsOfMatrices) {
   const Layout layout = ParametersOnly(1000);
   StripedWorlds worlds(layout, 2, GetParam());
-  GradientEncoding encoding;
-  encoding.choice = *ParseEncodingChoice("int8");
-  ParameterClient client(worlds.Connect(), encoding);
+  ParameterClient client(worlds.Connect(), EncodingOf("int8,w=low-rank:2"));
   Values parameters(1000);
-  EXPECT_THAT(client.Join(RequestFor(layout), absl::MakeSpan(parameters)),
-              IsError(Reason::kBadArgument, HasSubstr("--push-encoding=int8 with several servers: "
-                                                      "the job has 2")));
+  EXPECT_THAT(
+      client.Join(RequestFor(layout), absl::MakeSpan(parameters)),
+      IsError(
+          Reason::kBadArgument,
+          HasSubstr("--push-encoding=int8,w=low-rank:2 with several servers: the job has 2, each "
+                    "has a part of every matrix, and low-rank:2 needs whole ones; choose")));
   EXPECT_EQ(worlds.world(0).Counters(), "0 received: ");
   EXPECT_EQ(worlds.world(0).shard().Sessions()[0].presence, Presence::kLeft);
 }
 
-TEST_P(StripedClientTest, ChoosesNoEncodingByItself) {
+TEST_P(StripedClientTest, WithLosslessChoicesHasTheBitsOfOneServer) {
   const Layout layout = ParametersOnly(100'000);
   ServerWorld world(Sync(1), layout);
   const Values expected = Train(GetParam()(world), layout, Pushes::kWhole);
   StripedWorlds worlds(layout, 2, GetParam());
-  GradientEncoding encoding;
-  encoding.choice = *ParseEncodingChoice("auto");
-  EXPECT_TRUE(Train(worlds.Connect(), layout, Pushes::kWhole, encoding) == expected);
+  EXPECT_TRUE(Train(worlds.Connect(), layout, Pushes::kInParts, EncodingOf("auto")) == expected);
 }
 
 }  // namespace

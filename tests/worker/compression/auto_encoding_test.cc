@@ -37,10 +37,11 @@ Values Noise() {
 
 class AutoEncodingTest : public ::testing::Test {
  protected:
-  void Use(const std::string& choice, const Layout& layout = ParametersOnly(kSize)) {
+  void Use(const std::string& choice, const Layout& layout = ParametersOnly(kSize),
+           uint32_t servers = 1) {
     encoding_ =
         std::make_unique<AutoEncoding>(layout, *ParseEncodingChoice(choice), Pipeline::kThroughout,
-                                       true, BuiltinTransforms(), clock_);
+                                       true, BuiltinTransforms(), servers, clock_);
   }
 
   // Rounds over a link of the given speed, in bytes per second.
@@ -148,6 +149,11 @@ TEST_F(AutoEncodingTest, RangesThatHardlyShrinkGoPlain) {
   FirstCheck(1e5);
   EXPECT_EQ(Used(), "float32/nonzero/zstd:1");
   EXPECT_EQ(encoding_->hardly_shrinks(), std::vector<bool>({true, false}));
+  EXPECT_NEAR(encoding_->chosen().ratio, 2, 0.02);
+
+  Use("auto", LayoutOf({{"noise", kSize / 2}, {"zeros", kSize / 2}}), 2);
+  FirstCheck(1e5);
+  EXPECT_EQ(encoding_->hardly_shrinks(), std::vector<bool>({true, false, true, false}));
   EXPECT_NEAR(encoding_->chosen().ratio, 2, 0.02);
 }
 

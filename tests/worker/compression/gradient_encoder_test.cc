@@ -93,9 +93,9 @@ class GradientEncoderTest : public ::testing::Test {
 
   Receiver Send(const Values& gradient) {
     Receiver receiver(gradient.size());
-    Coverage sent(gradient.size());
+    GradientEncoder::Sent sent = encoder_->NothingSent();
     EXPECT_TRUE(encoder_->Send(0, Share(gradient), receiver, sent));
-    EXPECT_THAT(sent.CheckComplete(), IsOk());
+    EXPECT_THAT(sent[0].CheckComplete(), IsOk());
     return receiver;
   }
 
@@ -251,16 +251,34 @@ TEST_F(GradientEncoderTest, AChunkThatIsNotWholeYetComesLater) {
   Use("top-k:0.05", true, layout);
   encoder_->Begin(Sequence(1), Step(), 0);
   Receiver receiver(gradient.size());
-  Coverage sent(gradient.size());
+  GradientEncoder::Sent sent = encoder_->NothingSent();
   const SharedFloats all = Share(gradient);
   ASSERT_TRUE(encoder_->Send(1500, all.Part(1500, 1000), receiver, sent));
   EXPECT_THAT(receiver.payloads, ElementsAre("plain"));
-  EXPECT_EQ(sent.covered(), 10u);
-  while (const auto gap = sent.FirstGap()) {
-    ASSERT_TRUE(
-        encoder_->Send(gap->begin, all.Part(gap->begin, gap->end - gap->begin), receiver, sent));
-  }
+  EXPECT_EQ(sent[0].covered(), 10u);
+  ASSERT_TRUE(encoder_->Send(0, all, receiver, sent));
   EXPECT_THAT(receiver.payloads, ElementsAre("plain", at_once[0], at_once[2]));
+}
+
+TEST_F(GradientEncoderTest, AChunkThatComesInPartsIsSentWithTheLastOfThem) {
+  const Layout layout = LayoutOf({{"a", 2000}, {"b", 2000}});
+  const Values gradient = Gradient(4000);
+  Use("top-k:0.05", true, layout);
+  const auto at_once = Push(gradient).payloads;
+
+  Use("top-k:0.05", true, layout);
+  encoder_->Begin(Sequence(1), Step(), 0);
+  Receiver receiver(gradient.size());
+  GradientEncoder::Sent sent = encoder_->NothingSent();
+  const SharedFloats all = Share(gradient);
+  ASSERT_TRUE(encoder_->SendEarly(3000, all.Part(3000, 1000), receiver, sent));
+  ASSERT_TRUE(encoder_->SendEarly(0, all.Part(0, 1000), receiver, sent));
+  EXPECT_THAT(receiver.payloads, IsEmpty());
+  ASSERT_TRUE(encoder_->SendEarly(1500, all.Part(1500, 1500), receiver, sent));
+  EXPECT_THAT(receiver.payloads, ElementsAre(at_once[1]));
+  ASSERT_TRUE(encoder_->SendEarly(1000, all.Part(1000, 500), receiver, sent));
+  EXPECT_THAT(receiver.payloads, ElementsAre(at_once[1], at_once[0]));
+  EXPECT_THAT(sent[0].CheckComplete(), IsOk());
 }
 
 TEST_F(GradientEncoderTest, StatisticsAndSmallTensorsAreSentAsTheyAre) {
@@ -321,9 +339,9 @@ TEST_F(GradientEncoderTest, ARunThatIsPlainEndsWhereThePartOfTheGradientDoes) {
   const SharedFloats all = Share(gradient);
   encoder_->Begin(Sequence(1), Step(), 0);
   Receiver receiver(gradient.size());
-  Coverage sent(gradient.size());
+  GradientEncoder::Sent sent = encoder_->NothingSent();
   ASSERT_TRUE(encoder_->Send(500, all.Part(500, 3000), receiver, sent));
-  EXPECT_EQ(sent.covered(), 3000u);
+  EXPECT_EQ(sent[0].covered(), 3000u);
   EXPECT_EQ(receiver.values[3499], gradient[3499]);
   EXPECT_EQ(receiver.values[3500], 0.0f);
   ASSERT_TRUE(encoder_->Send(3500, all.Part(3500, 2500), receiver, sent));
@@ -429,9 +447,9 @@ TEST_F(GradientEncoderTest, SendsNoMoreOnceThePushHasEnded) {
   encoder_->Begin(Sequence(1), Step(), 0);
   Receiver receiver(kSize);
   receiver.ended = true;
-  Coverage sent(kSize);
+  GradientEncoder::Sent sent = encoder_->NothingSent();
   EXPECT_FALSE(encoder_->Send(0, Share(Gradient(kSize)), receiver, sent));
-  EXPECT_EQ(sent.covered(), 0u);
+  EXPECT_EQ(sent[0].covered(), 0u);
 }
 
 }  // namespace

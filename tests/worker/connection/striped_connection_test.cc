@@ -3,6 +3,7 @@
 #include "worker/connection/striped_connection.h"
 
 #include <array>
+#include <atomic>
 #include <numeric>
 #include <thread>
 
@@ -245,11 +246,36 @@ TEST_F(StripedConnectionTest, ATransferIsThatOfAllServersAtOnce) {
   EXPECT_EQ(transfer_.time, absl::Seconds(4 * stripes_.SizeOf(0)));
 }
 
-TEST_F(StripedConnectionTest, EncodedGradientsAreRefused) {
+TEST_F(StripedConnectionTest, EachStripeMayBeSentForItself) {
+  ASSERT_THAT(Join(100), IsOk());
+  const auto push = StartPush();
+  EXPECT_TRUE(push->SendEach([&](uint32_t stripe, OutgoingPush& to) {
+    return to.Send(0, Share(Values(stripes_.SizeOf(stripe), static_cast<float>(stripe))));
+  }));
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    EXPECT_EQ(servers_[i].received, Values(stripes_.SizeOf(i), static_cast<float>(i)));
+  }
+}
+
+TEST_F(StripedConnectionTest, AStripeWhosePushHasEndedIsSentNoMore) {
+  ASSERT_THAT(Join(100), IsOk());
+  const auto push = StartPush();
+  std::atomic<int> calls{0};
+  const auto send = [&](uint32_t stripe, OutgoingPush&) {
+    ++calls;
+    return stripe != 1;
+  };
+  EXPECT_TRUE(push->SendEach(send));
+  EXPECT_TRUE(push->SendEach(send));
+  EXPECT_EQ(calls, 5);
+}
+
+TEST_F(StripedConnectionTest, AnEncodedChunkBelongsToOneStripe) {
   ASSERT_THAT(Join(100), IsOk());
   const auto push = StartPush();
   EXPECT_FALSE(push->Send(EncodedChunk()));
-  EXPECT_THAT(push->Finish({}), IsError(Reason::kBadArgument, HasSubstr("several servers")));
+  EXPECT_THAT(push->Finish({}),
+              HasCode(absl::StatusCode::kInternal, HasSubstr("send it by SendEach()")));
 }
 
 // ---- Connections ----

@@ -1,0 +1,34 @@
+#include "worker/connection/send_stripe.h"
+
+#include "common/tensor/float_buffer.h"
+
+namespace sluice {
+namespace {
+
+// Pieces of at least so many elements are sent from where they lie.
+constexpr uint64_t kSentFromMemory = uint64_t{1} << 15;
+
+}  // namespace
+
+SharedFloats SharedStripe::Part(uint64_t begin, uint64_t end) const {
+  const auto piece = span.OnePiece(begin, end);
+  if (piece.has_value()) return {*piece, owner};
+  const auto copy = std::make_shared<FloatBuffer>(end - begin);
+  Gather(span, begin, end, copy->span().data());
+  return {copy->span(), copy};
+}
+
+bool SendStripe(const SharedStripe& stripe, uint64_t begin, uint64_t end, OutgoingPush& push) {
+  if (begin == end) return true;
+  if (stripe.span.OnePiece(begin, end).has_value()) {
+    return push.Send(begin, stripe.Part(begin, end));
+  }
+  const uint64_t unit = stripe.span.unit();
+  bool open = true;
+  ForEachUnit(
+      unit < kSentFromMemory ? kChunkElements : unit, begin, end,
+      [&](uint64_t from, uint64_t to) { open = open && push.Send(from, stripe.Part(from, to)); });
+  return open;
+}
+
+}  // namespace sluice
