@@ -4,12 +4,10 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "common/base/error.h"
 #include "common/net/private_directory.h"
 #include "common/tensor/stripes.h"
@@ -17,11 +15,10 @@
 #include "common/wire/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/holder_server.h"
-#include "server/server.h"
 #include "sluice/v1/admin.grpc.pb.h"
 #include "sluice/v1/inspector.grpc.pb.h"
 #include "sluice/v1/parameter_server.grpc.pb.h"
+#include "tests/server/running_server.h"
 #include "tests/testing/server/connect.h"
 #include "tests/testing/server/messages.h"
 #include "tests/testing/server/request_stream.h"
@@ -35,41 +32,6 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 constexpr uint32_t kElements = 1000;
-
-// One server in a thread of its own, which starts and serves it.
-template <typename Options, typename AServer>
-class Running {
- public:
-  explicit Running(Options options)
-      : thread_([this, options = std::move(options)]() mutable {
-          auto server = AServer::Start(std::move(options));
-          ASSERT_THAT(server, IsOk());
-          address_ = (*server)->address().ToString();
-          started_.Notify();
-          exit_code_ = (*server)->Serve();
-        }) {
-    started_.WaitForNotification();
-  }
-  ~Running() {
-    if (thread_.joinable()) thread_.join();
-  }
-
-  const std::string& address() const { return address_; }
-  // Waits until it has ended.
-  int exit_code() {
-    if (thread_.joinable()) thread_.join();
-    return exit_code_;
-  }
-
- private:
-  absl::Notification started_;
-  std::string address_;
-  int exit_code_ = -1;
-  std::thread thread_;
-};
-
-using RunningServer = Running<ServerOptions, Server>;
-using RunningHolder = Running<HolderServerOptions, HolderServer>;
 
 class SeveralServersTest : public ::testing::TestWithParam<uint32_t> {
  protected:

@@ -1,0 +1,214 @@
+// Encoded gradients at several servers. What one server finds wrong with its part, the first one
+// refuses for all.
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "common/encoding/checksum.h"
+#include "common/encoding/codec.h"
+#include "common/encoding/transforms/builtin_transforms.h"
+#include "common/net/private_directory.h"
+#include "common/tensor/stripes.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/running_server.h"
+#include "tests/testing/bomb.h"
+#include "tests/testing/outcome.h"
+#include "tests/testing/server/connect.h"
+#include "tests/testing/shard/shard_world.h"
+#include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
+#include "worker/connection/server_connection.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kElements = 1000;
+constexpr uint32_t kServers = 3;
+
+Values Whole(const Stripes& stripes, uint32_t stripe) {
+  return Values(stripes.SizeOf(stripe), static_cast<float>(stripe + 1));
+}
+
+EncodedChunk Encoded(const std::string& encoding, const Values& values, uint64_t offset = 0) {
+  return EncodeValues(offset, values, *ParseEncoding(encoding), {}, BuiltinTransforms());
+}
+
+// A chunk with the right checksum of a payload that its sender has made up.
+EncodedChunk WithPayload(EncodedChunk chunk, std::string payload) {
+  const auto owner = std::make_shared<const std::string>(std::move(payload));
+  chunk.payload = *owner;
+  chunk.owner = owner;
+  chunk.checksum = Checksum(chunk.payload);
+  return chunk;
+}
+
+// A job of kServers servers, and the connection of its worker. Each has kElements / 3 elements.
+class EncodedStripesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto welcome = connection_->Join(WorkerRequest("a", kElements));
+    while (absl::IsUnavailable(welcome.status())) {
+      welcome = connection_->Join(WorkerRequest("a", kElements));
+    }
+    ASSERT_THAT(welcome, IsOk());
+    welcome_ = *welcome;
+    ASSERT_THAT(connection_->Initialize(welcome_.session, Values(kElements)), IsOk());
+  }
+
+  void TearDown() override {
+    EXPECT_THAT(connection_->Leave(welcome_.session, {}), IsOk());
+    EXPECT_EQ(first_.exit_code(), 0);  // the counters add up
+    EXPECT_EQ(second_.exit_code(), 0);
+    EXPECT_EQ(third_.exit_code(), 0);
+  }
+
+  // A push of the gradient Whole() on step 0, in which the server gets `chunks`.
+  absl::StatusOr<PushOutcome> Push(uint32_t server, const std::vector<EncodedChunk>& chunks) {
+    PushHeader header;
+    header.session = welcome_.session;
+    header.sequence = sequence_ = sequence_.Next();
+    header.incarnation = welcome_.incarnation;
+    header.samples = 1;
+    const auto push = connection_->StartPush(header, kElements, BatchIs::kInSummary);
+    push->SendEach([&](uint32_t stripe, OutgoingPush& to) {
+      if (stripe != server) return to.Send(Encoded("int8", Whole(stripes_, stripe)));
+      bool open = true;
+      for (const EncodedChunk& chunk : chunks) open = open && to.Send(chunk);
+      return open;
+    });
+    return push->Finish({1, absl::nullopt});
+  }
+
+  Values Pulled(uint64_t min_step) {
+    PullRequest request;
+    request.session = welcome_.session;
+    request.min_step = Step(min_step);
+    Values parameters(kElements, -1.0F);
+    const auto header = connection_->StartPull(request)->Read(absl::MakeSpan(parameters));
+    EXPECT_THAT(header, IsOk());
+    EXPECT_TRUE(header.ok() && header->step == Step(min_step));
+    return parameters;
+  }
+
+  Address SocketOf(uint32_t index) const {
+    Address address;
+    address.unix_path = absl::StrCat(directory_->path(), "/", index, ".sock");
+    return address;
+  }
+  ServerOptions FirstOptions() const {
+    ServerOptions options;
+    options.shard = Sync(1);
+    options.listen = SocketOf(0);
+    options.servers = kServers;
+    return options;
+  }
+  HolderServerOptions HolderOptions(uint32_t index) const {
+    HolderServerOptions options;
+    options.index = index;
+    options.servers = kServers;
+    options.sequencer = SocketOf(0).ToString();
+    options.listen = SocketOf(index);
+    return options;
+  }
+
+  const std::unique_ptr<PrivateDirectory> directory_ = *PrivateDirectory::Create();
+  const Stripes stripes_{kElements, kServers};
+  RunningServer first_{FirstOptions()};
+  RunningHolder second_{HolderOptions(1)};
+  RunningHolder third_{HolderOptions(2)};
+  std::unique_ptr<ServerConnection> connection_ = ConnectTo(first_.address());
+  Welcome welcome_;
+  Sequence sequence_;
+};
+
+TEST_F(EncodedStripesTest, EachServerDecodesItsOwn) {
+  EXPECT_THAT(Push(1, {Encoded("float16/planes/zstd", Whole(stripes_, 1))}), Applied(1));
+  const Values parameters = Pulled(1);
+  for (uint64_t i = 0; i < kElements; ++i) {
+    ASSERT_EQ(parameters[i], -static_cast<float>(stripes_.StripeOf(i) + 1));
+  }
+}
+
+// What a hostile worker sends to one of the servers in place of its part.
+struct Hostile {
+  std::string name;
+  std::function<std::vector<EncodedChunk>(const Values& part)> chunks;
+  Reason reason;
+  std::string why;
+};
+
+EncodedChunk Unknown(EncodedChunk chunk) {
+  chunk.how.transform = ValueTransform::kCustom;
+  chunk.how.custom = "four-bit";
+  return chunk;
+}
+
+EncodedChunk Corrupt(EncodedChunk chunk) {
+  ++chunk.checksum;
+  return chunk;
+}
+
+Values NotFinite(Values part) {
+  part[7] = INFINITY;
+  return part;
+}
+
+using Chunks = std::vector<EncodedChunk>;
+
+std::vector<Hostile> AllHostile() {
+  return {
+      {"cut short",
+       [](const Values& part) {
+         const EncodedChunk chunk = Encoded("int8", part);
+         return Chunks{WithPayload(chunk, std::string(chunk.payload.substr(1)))};
+       },
+       Reason::kBadChunk, " bytes, expected "},
+      {"of the whole vector", [](const Values&) { return Chunks{Encoded("int8", Values(1000))}; },
+       Reason::kBadChunk, "chunk of 1000 elements at offset 0 lies outside the vector of 3"},
+      {"of another place",
+       [](const Values& part) {
+         return Chunks{Encoded("int8", part), Encoded("int8", Values(10), 100)};
+       },
+       Reason::kBadChunk, "chunk of 10 elements at offset 100 overlaps elements before 3"},
+      {"missing", [](const Values&) { return Chunks{Encoded("int8", Values(100))}; },
+       Reason::kBadChunk, "elements 100 to "},
+      {"a bomb",
+       [](const Values& part) {
+         return Chunks{WithPayload(Encoded("float32/zstd", part), Bomb())};
+       },
+       Reason::kBadChunk, "expected "},
+      {"corrupt", [](const Values& part) { return Chunks{Corrupt(Encoded("int8", part))}; },
+       Reason::kCorruptChunk, "checksum"},
+      {"unknown", [](const Values& part) { return Chunks{Unknown(Encoded("int8", part))}; },
+       Reason::kBadArgument, "four-bit"},
+      {"not finite", [](const Values& part) { return Chunks{Encoded("int8", NotFinite(part))}; },
+       Reason::kNotFinite, "w[7] is inf"},
+  };
+}
+
+TEST_F(EncodedStripesTest, WhatOneServerRefusesCountsNowhere) {
+  for (const Hostile& hostile : AllHostile()) {
+    for (uint32_t server = 0; server < kServers; ++server) {
+      EXPECT_THAT(Push(server, hostile.chunks(Whole(stripes_, server))),
+                  IsError(hostile.reason, HasSubstr(hostile.why)))
+          << hostile.name << " at server " << server;
+    }
+  }
+  EXPECT_EQ(Pulled(0), Values(kElements));
+  EXPECT_THAT(Push(2, {Encoded("top-k:0.5", Values(stripes_.SizeOf(2), 8))}), Applied(1));
+  const Values parameters = Pulled(1);
+  EXPECT_EQ(parameters[0], -1.0F);
+  EXPECT_EQ(parameters[64], -2.0F);
+  EXPECT_EQ(parameters[128], -8.0F);
+}
+
+}  // namespace
+}  // namespace sluice
