@@ -53,6 +53,10 @@ class SeveralServersTest : public ::testing::Test {
     return job->output();
   }
 
+  std::string Checksum(int servers, const Words& flags) const {
+    return ClosingRows(Finished(servers, flags))["parameters' CRC-32"];
+  }
+
   const std::string data_ = WriteEasyData(TestPath("data"), 640, 100);
 };
 
@@ -66,12 +70,17 @@ TEST_F(SeveralServersTest, AccountForEachPushInOtherModes) {
 }
 
 TEST_F(SeveralServersTest, TellTheChecksumOfAllParametersAsOneServerDoes) {
-  const auto checksum = [this](int servers) {
-    return ClosingRows(Finished(servers, {"--momentum=0.9"}))["parameters' CRC-32"];
-  };
-  const std::string alone = checksum(1);
+  const std::string alone = Checksum(1, {"--momentum=0.9"});
   EXPECT_THAT(alone, SizeIs(8));
-  EXPECT_EQ(checksum(3), alone);
+  EXPECT_EQ(Checksum(3, {"--momentum=0.9"}), alone);
+}
+
+// Units of 256, which are the blocks of int8.
+TEST_F(SeveralServersTest, TrainWithEncodedGradientsToTheBitsOfOneServer) {
+  const std::string alone = Checksum(1, {"--push-encoding=int8"});
+  EXPECT_THAT(alone, SizeIs(8));
+  EXPECT_NE(Checksum(1, {}), alone);
+  EXPECT_EQ(Checksum(3, {"--push-encoding=int8", "--overlap"}), alone);
 }
 
 TEST_F(SeveralServersTest, MeetOnTcpWithTheLaunchsCertificates) {
