@@ -5,18 +5,17 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/encoding/checksum.h"
 #include "common/encoding/codec.h"
 #include "common/encoding/transforms/builtin_transforms.h"
-#include "common/net/private_directory.h"
 #include "common/tensor/stripes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/server/running_server.h"
+#include "tests/server/striped_job.h"
 #include "tests/testing/bomb.h"
 #include "tests/testing/outcome.h"
 #include "tests/testing/server/connect.h"
@@ -54,10 +53,7 @@ EncodedChunk WithPayload(EncodedChunk chunk, std::string payload) {
 class EncodedStripesTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto welcome = connection_->Join(WorkerRequest("a", kElements));
-    while (absl::IsUnavailable(welcome.status())) {
-      welcome = connection_->Join(WorkerRequest("a", kElements));
-    }
+    const auto welcome = connection_->Join(WorkerRequest("a", kElements));
     ASSERT_THAT(welcome, IsOk());
     welcome_ = *welcome;
     ASSERT_THAT(connection_->Initialize(welcome_.session, Values(kElements)), IsOk());
@@ -65,9 +61,8 @@ class EncodedStripesTest : public ::testing::Test {
 
   void TearDown() override {
     EXPECT_THAT(connection_->Leave(welcome_.session, {}), IsOk());
-    EXPECT_EQ(first_.exit_code(), 0);  // the counters add up
-    EXPECT_EQ(second_.exit_code(), 0);
-    EXPECT_EQ(third_.exit_code(), 0);
+    connection_.reset();
+    EXPECT_TRUE(job_.EndsWell());
   }
 
   // A push of the gradient Whole() on step 0, in which the server gets `chunks`.
@@ -98,33 +93,9 @@ class EncodedStripesTest : public ::testing::Test {
     return parameters;
   }
 
-  Address SocketOf(uint32_t index) const {
-    Address address;
-    address.unix_path = absl::StrCat(directory_->path(), "/", index, ".sock");
-    return address;
-  }
-  ServerOptions FirstOptions() const {
-    ServerOptions options;
-    options.shard = Sync(1);
-    options.listen = SocketOf(0);
-    options.servers = kServers;
-    return options;
-  }
-  HolderServerOptions HolderOptions(uint32_t index) const {
-    HolderServerOptions options;
-    options.index = index;
-    options.servers = kServers;
-    options.sequencer = SocketOf(0).ToString();
-    options.listen = SocketOf(index);
-    return options;
-  }
-
-  const std::unique_ptr<PrivateDirectory> directory_ = *PrivateDirectory::Create();
   const Stripes stripes_{kElements, kServers};
-  RunningServer first_{FirstOptions()};
-  RunningHolder second_{HolderOptions(1)};
-  RunningHolder third_{HolderOptions(2)};
-  std::unique_ptr<ServerConnection> connection_ = ConnectTo(first_.address());
+  StripedJob job_{Sync(1), kServers};
+  std::unique_ptr<ServerConnection> connection_ = ConnectTo(job_.address());
   Welcome welcome_;
   Sequence sequence_;
 };

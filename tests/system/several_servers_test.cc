@@ -83,6 +83,13 @@ TEST_F(SeveralServersTest, TrainWithEncodedGradientsToTheBitsOfOneServer) {
   EXPECT_EQ(Checksum(3, {"--push-encoding=int8", "--overlap"}), alone);
 }
 
+TEST_F(SeveralServersTest, AverageParametersAfterLocalStepsAsOneServerDoes) {
+  const Words local = {"--local-steps=2", "--push-encoding=float16"};
+  const std::string alone = Checksum(1, local);
+  EXPECT_THAT(alone, SizeIs(8));
+  EXPECT_EQ(Checksum(3, local), alone);
+}
+
 TEST_F(SeveralServersTest, MeetOnTcpWithTheLaunchsCertificates) {
   const std::string output = Finished(3, {"--listen=127.0.0.1:0"});
   EXPECT_EQ(Counters(output), "12 steps, 36 received: 36 accepted") << output;
