@@ -24,8 +24,9 @@ const Encoding* AsItIs() {
   return encoding;
 }
 
-// Null: always plain.
-const Encoding* EncodingOf(const LayoutRange& range, const EncodingChoice& choice) {
+// Null: always plain. `length` is the whole tensor's.
+const Encoding* EncodingOf(const LayoutRange& range, uint64_t length,
+                           const EncodingChoice& choice) {
   if (range.kind != RangeKind::kParameter) return nullptr;
   const Encoding* const plain = choice.momentum() ? AsItIs() : nullptr;
   const auto named = std::find_if(
@@ -35,7 +36,7 @@ const Encoding* EncodingOf(const LayoutRange& range, const EncodingChoice& choic
     return named->encoding.plain() ? plain : &named->encoding;
   }
   const bool as_it_is = choice.encoding.plain() && !choice.automatic();
-  return as_it_is || range.length < kFewest ? plain : &choice.encoding;
+  return as_it_is || length < kFewest ? plain : &choice.encoding;
 }
 
 // The first dimension of a tensor is taken for its rows.
@@ -233,28 +234,19 @@ std::string EncodingChoiceName(const EncodingChoice& choice) {
 }
 
 std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice& choice) {
-  return PlanChunks(layout, choice, Stripes(layout.size(), 1), 0);
-}
-
-std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice& choice,
-                                     const Stripes& stripes, uint32_t stripe) {
   std::vector<PlannedChunk> chunks;
   for (const LayoutRange& range : layout.ranges()) {
-    const uint64_t begin = stripes.Before(stripe, range.offset);
-    const uint64_t end = stripes.Before(stripe, range.end());
-    if (begin == end) continue;
-    const Encoding* const encoding = EncodingOf(range, choice);
+    const Encoding* const encoding = EncodingOf(range, layout.WholeLength(range), choice);
     const bool continues = !chunks.empty() && chunks.back().encoding == encoding;
-    const bool small = continues && end - chunks.back().begin <= kMostEncoded;
+    const bool small = continues && range.end() - chunks.back().begin <= kMostEncoded;
     if (continues && (encoding == nullptr || (encoding == AsItIs() && small))) {
-      chunks.back().end = end;
+      chunks.back().end = range.end();
     } else if (encoding == nullptr) {
-      chunks.push_back({begin, end, 0, nullptr, false});
+      chunks.push_back({range.offset, range.end(), 0, nullptr, false});
     } else {
-      const uint64_t columns = stripes.count() == 1 ? ColumnsOf(range) : 0;
       const bool awaits_choice = choice.automatic() && encoding == &choice.encoding;
-      Cut({begin, end, columns, encoding, awaits_choice}, BlockOf(MayBe(encoding, choice)),
-          &chunks);
+      Cut({range.offset, range.end(), ColumnsOf(range), encoding, awaits_choice},
+          BlockOf(MayBe(encoding, choice)), &chunks);
     }
   }
   return chunks;

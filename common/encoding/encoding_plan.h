@@ -17,7 +17,6 @@
 #include "common/encoding/encoding.h"
 #include "common/encoding/transform_registry.h"
 #include "common/tensor/layout.h"
-#include "common/tensor/stripes.h"
 
 namespace sluice {
 
@@ -74,19 +73,16 @@ struct PlannedChunk {
 // A tensor with fewer elements is sent plain, unless an override names it.
 inline constexpr uint64_t kFewest = 1024;
 
-// Cuts a vector into chunks and returns them in order. STATISTIC ranges are always plain, since the
-// server needs their exact values. With momentum(), every other chunk has an encoding (float32
-// where it would be plain), because momentum is applied while encoding. The result depends only on
-// the layout and the choice.
-std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice& choice);
-
-// The same for one stripe of that vector. A tensor has the same encoding in each stripe.
+// Cuts a vector, or a stripe of one (Stripes::LayoutOf()), into chunks and returns them in order.
+// STATISTIC ranges are always plain, since the server needs their exact values. With momentum(),
+// every other chunk has an encoding (float32 where it would be plain), because momentum is applied
+// while encoding. A tensor has the same encoding in each stripe. The result depends only on the
+// layout and the choice.
 //
 // With an encoding that has blocks, chunks begin at multiples of the block's size, except at the
 // begin of a tensor. If the stripes' unit is such a multiple, each block has the same elements with
 // any number of stripes, and so the same bits.
-std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice& choice,
-                                     const Stripes& stripes, uint32_t stripe);
+std::vector<PlannedChunk> PlanChunks(const Layout& layout, const EncodingChoice& choice);
 
 }  // namespace sluice
 

@@ -105,6 +105,19 @@ absl::StatusOr<Layout> Layout::Create(std::vector<LayoutRange> ranges) {
   return layout;
 }
 
+struct Layout::Whole {
+  Layout layout;
+  std::function<uint64_t(uint64_t)> in_vector;
+};
+
+absl::StatusOr<Layout> Layout::CreatePart(std::vector<LayoutRange> ranges, Layout whole,
+                                          std::function<uint64_t(uint64_t)> in_vector) {
+  auto part = Create(std::move(ranges));
+  if (!part.ok()) return part;
+  part->whole_ = std::make_shared<const Whole>(Whole{std::move(whole), std::move(in_vector)});
+  return part;
+}
+
 const std::vector<LayoutRange>& Layout::ranges() const {
   static const auto* const none = new std::vector<LayoutRange>();
   return tables_ == nullptr ? *none : tables_->ranges;
@@ -127,7 +140,13 @@ const LayoutRange* Layout::Find(absl::string_view name) const {
   return it == tables_->by_name.end() ? nullptr : &tables_->ranges[it->second];
 }
 
+uint64_t Layout::WholeLength(const LayoutRange& range) const {
+  const LayoutRange* const tensor = whole_ == nullptr ? &range : whole_->layout.Find(range.name);
+  return tensor == nullptr ? range.length : tensor->length;
+}
+
 std::string Layout::ElementName(uint64_t offset) const {
+  if (whole_ != nullptr) return whole_->layout.ElementName(whole_->in_vector(offset));
   const auto after =
       std::upper_bound(ranges().begin(), ranges().end(), offset,
                        [](uint64_t o, const LayoutRange& range) { return o < range.offset; });

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -83,6 +84,11 @@ class Layout {
   // breaks. Names that checkpoints use for their own tensors are refused.
   static absl::StatusOr<Layout> Create(std::vector<LayoutRange> ranges);
 
+  // The layout of a part of the vector of `whole`, for example of a stripe. `ranges` are parts of
+  // tensors of `whole`, under their names. Element i of the part is element in_vector(i).
+  static absl::StatusOr<Layout> CreatePart(std::vector<LayoutRange> ranges, Layout whole,
+                                           std::function<uint64_t(uint64_t)> in_vector);
+
   const std::vector<LayoutRange>& ranges() const;
   uint64_t size() const { return ranges().empty() ? 0 : ranges().back().end(); }
 
@@ -92,8 +98,13 @@ class Layout {
   // The range of that name, or null.
   const LayoutRange* Find(absl::string_view name) const;
 
-  // "conv1.weight[17]" for the element at `offset`, which must be inside the vector.
+  // "conv1.weight[17]" for the element at `offset`, which must be inside the vector. In the layout
+  // of a part, it is the name in the whole vector.
   std::string ElementName(uint64_t offset) const;
+
+  // The length of the whole tensor of which `range` is a part; its own length if this is not the
+  // layout of a part.
+  uint64_t WholeLength(const LayoutRange& range) const;
 
  private:
   struct Tables {
@@ -101,7 +112,11 @@ class Layout {
     absl::flat_hash_map<absl::string_view, size_t> by_name;  // of the names in `ranges`
   };
 
+  // The vector that this is a part of.
+  struct Whole;
+
   std::shared_ptr<const Tables> tables_;  // null without tensors
+  std::shared_ptr<const Whole> whole_;    // null if this is not the layout of a part
 };
 
 // OK if a worker's layout equals the job's, at once if one is a copy of the other. Otherwise

@@ -41,8 +41,9 @@ class Stripes {
   // The place in the vector of the element at `offset` of the stripe.
   uint64_t InVector(uint32_t stripe, uint64_t offset) const;
 
-  // The layout of a stripe. It has one range for each tensor that has elements there, with the
-  // tensor's name and kind and the shape [length]. No tensor has 2³² elements in one stripe.
+  // The layout of a stripe, a part of `layout`. It has one range for each tensor that has elements
+  // there, with the tensor's name and kind and the shape [length]. No tensor has 2³² elements in
+  // one stripe.
   Layout LayoutOf(uint32_t stripe, const Layout& layout) const;
 
  private:

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/encoding/checksum.h"
 #include "common/encoding/codec.h"
@@ -127,11 +128,6 @@ EncodedChunk Corrupt(EncodedChunk chunk) {
   return chunk;
 }
 
-Values NotFinite(Values part) {
-  part[7] = INFINITY;
-  return part;
-}
-
 using Chunks = std::vector<EncodedChunk>;
 
 std::vector<Hostile> AllHostile() {
@@ -160,9 +156,18 @@ std::vector<Hostile> AllHostile() {
        Reason::kCorruptChunk, "checksum"},
       {"unknown", [](const Values& part) { return Chunks{Unknown(Encoded("int8", part))}; },
        Reason::kBadArgument, "four-bit"},
-      {"not finite", [](const Values& part) { return Chunks{Encoded("int8", NotFinite(part))}; },
-       Reason::kNotFinite, "w[7] is inf"},
   };
+}
+
+TEST_F(EncodedStripesTest, WhatIsNotFiniteIsNamedAsInTheWholeVector) {
+  for (uint32_t server = 0; server < kServers; ++server) {
+    Values part = Whole(stripes_, server);
+    part[70] = INFINITY;
+    EXPECT_THAT(Push(server, {Encoded("int8", part)}),
+                IsError(Reason::kNotFinite,
+                        HasSubstr(absl::StrCat("w[", stripes_.InVector(server, 70), "] is inf"))));
+  }
+  EXPECT_EQ(Pulled(0), Values(kElements));
 }
 
 TEST_F(EncodedStripesTest, WhatOneServerRefusesCountsNowhere) {

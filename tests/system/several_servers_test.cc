@@ -76,11 +76,12 @@ TEST_F(SeveralServersTest, TellTheChecksumOfAllParametersAsOneServerDoes) {
 }
 
 // Units of 256, which are the blocks of int8.
-TEST_F(SeveralServersTest, TrainWithEncodedGradientsToTheBitsOfOneServer) {
-  const std::string alone = Checksum(1, {"--push-encoding=int8"});
+TEST_F(SeveralServersTest, TrainWithFewerBytesToTheBitsOfOneServer) {
+  const Words encoded = {"--push-encoding=int8", "--pull-encoding=bfloat16"};
+  const std::string alone = Checksum(1, encoded);
   EXPECT_THAT(alone, SizeIs(8));
   EXPECT_NE(Checksum(1, {}), alone);
-  EXPECT_EQ(Checksum(3, {"--push-encoding=int8", "--overlap"}), alone);
+  EXPECT_EQ(Checksum(3, With(encoded, {"--overlap"})), alone);
 }
 
 TEST_F(SeveralServersTest, AverageParametersAfterLocalStepsAsOneServerDoes) {

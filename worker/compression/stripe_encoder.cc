@@ -25,7 +25,7 @@ StripeEncoder::StripeEncoder(const Layout& layout, const Stripes& stripes, uint3
       stripes_(stripes),
       stripe_(stripe),
       seed_(seed),
-      chunks_(PlanChunks(layout, encoding.choice, stripes, stripe)),
+      chunks_(PlanChunks(stripes.LayoutOf(stripe, layout), encoding.choice)),
       memories_(chunks_.size()),
       encoded_(chunks_.size()),
       momentum_correction_(encoding.choice.momentum() ? size() : 0, encoding.momentum) {

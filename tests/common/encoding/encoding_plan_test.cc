@@ -43,7 +43,7 @@ std::vector<std::string> PlanOf(const Layout& layout, const std::string& text) {
 std::vector<std::string> PlanOf(const Layout& layout, const std::string& text, uint32_t stripes,
                                 uint32_t stripe) {
   const EncodingChoice choice = Choice(text);
-  return NamesOf(PlanChunks(layout, choice, Stripes(layout.size(), stripes), stripe));
+  return NamesOf(PlanChunks(Stripes(layout.size(), stripes).LayoutOf(stripe, layout), choice));
 }
 
 // The blocks of the vector that the chunks of all stripes have: [begin, end) of each.
@@ -53,7 +53,7 @@ std::set<std::pair<uint64_t, uint64_t>> BlocksOf(const Layout& layout, const std
   const Stripes stripes(layout.size(), count);
   std::set<std::pair<uint64_t, uint64_t>> blocks;
   for (uint32_t stripe = 0; stripe < count; ++stripe) {
-    for (const PlannedChunk& chunk : PlanChunks(layout, choice, stripes, stripe)) {
+    for (const PlannedChunk& chunk : PlanChunks(stripes.LayoutOf(stripe, layout), choice)) {
       if (chunk.encoding == nullptr) continue;
       const uint64_t block = chunk.encoding->block();
       for (uint64_t begin = chunk.begin; begin < chunk.end; begin += block) {
@@ -224,9 +224,10 @@ TEST(PlanChunksTest, AStripeHasTheEncodingThatTheWholeTensorHas) {
       ElementsAre("0-511 plain", "511-1035 float16", "1035-3539 plain", "3539-18560 float16"));
 }
 
-TEST(PlanChunksTest, OfAStripeHasNoRows) {
+TEST(PlanChunksTest, AStripeHasNoRows) {
   const EncodingChoice choice = Choice("float16");
-  for (const PlannedChunk& chunk : PlanChunks(Matrix(1000, 300), choice, Stripes(300000, 2), 1)) {
+  for (const PlannedChunk& chunk :
+       PlanChunks(Stripes(300000, 2).LayoutOf(1, Matrix(1000, 300)), choice)) {
     EXPECT_EQ(chunk.columns, 0u);
   }
 }

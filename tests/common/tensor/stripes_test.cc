@@ -79,6 +79,21 @@ TEST(StripesTest, TheLayoutOfAStripeHasThePartsOfEachTensorThere) {
                   LayoutRange{"c", {68}, RangeKind::kParameter, DataType::kFloat32, 60, 68}));
 }
 
+TEST(StripesTest, TheLayoutOfAStripeNamesElementsOfTheWholeVector) {
+  const Layout layout = LayoutOf({{"a", 70}, {"b", 230}});
+  const Stripes stripes(layout.size(), 2);
+  for (uint32_t stripe = 0; stripe < 2; ++stripe) {
+    const Layout part = stripes.LayoutOf(stripe, layout);
+    for (uint64_t i = 0; i < part.size(); ++i) {
+      EXPECT_EQ(part.ElementName(i), layout.ElementName(stripes.InVector(stripe, i)));
+    }
+    for (const LayoutRange& range : part.ranges()) {
+      EXPECT_EQ(part.WholeLength(range), layout.Find(range.name)->length);
+    }
+  }
+  EXPECT_EQ(layout.WholeLength(layout.ranges()[0]), 70u);
+}
+
 TEST(StripesTest, TheOnlyStripeHasTheLayoutOfTheVector) {
   const Layout layout = LayoutOf({{"a", 70}, {"b", 4}});
   EXPECT_EQ(Stripes(layout.size(), 1).LayoutOf(0, layout).ranges(), layout.ranges());
