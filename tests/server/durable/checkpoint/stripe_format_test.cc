@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/durable/faulty_files.h"
+#include "tests/testing/durable/striped_checkpoints.h"
 #include "tests/testing/status.h"
 
 namespace sluice {
@@ -19,21 +20,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr char kStripePath[] = "d/stripe";
-
-std::shared_ptr<const Layout> LayoutOfSizes(const std::vector<uint64_t>& sizes) {
-  std::vector<LayoutRange> ranges;
-  uint64_t offset = 0;
-  for (const uint64_t size : sizes) {
-    LayoutRange range;
-    range.name = absl::StrCat("t", ranges.size());
-    range.offset = offset;
-    range.length = size;
-    range.shape = {static_cast<uint32_t>(size)};
-    ranges.push_back(range);
-    offset += size;
-  }
-  return std::make_shared<const Layout>(*Layout::Create(ranges));
-}
 
 // An element of the vectors that the tests save.
 float ElementOf(size_t vector, uint64_t offset) {

@@ -1,0 +1,341 @@
+#include "server/durable/checkpoint/stripe_store.h"
+
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/durable/faulty_files.h"
+#include "tests/testing/durable/striped_checkpoints.h"
+#include "tests/testing/seed.h"
+#include "tests/testing/status.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+constexpr uint32_t kServerCounts[] = {1, 2, 3, 5};
+
+CheckpointName NameAt(uint64_t step, uint64_t incarnation = 1) {
+  return {Incarnation(incarnation), Step(step)};
+}
+
+class StripeStoreTest : public ::testing::Test {
+ protected:
+  ShardCheckpoint At(uint64_t step, uint64_t incarnation = 1) {
+    return KnownCheckpoint(NameAt(step, incarnation), layout_);
+  }
+  CheckpointSource Save(const ShardCheckpoint& checkpoint, uint32_t servers) {
+    auto saved = SaveAsServers(files_, "d", checkpoint, servers);
+    EXPECT_THAT(saved, IsOk());
+    return *std::move(saved);
+  }
+  StripeStore Store(uint32_t stripe, uint32_t stripes) {
+    return StripeStore(files_, "d", {stripe, stripes});
+  }
+  absl::StatusOr<StripeCheckpoint> Load(const CheckpointSource& source, uint32_t stripe,
+                                        uint32_t stripes) {
+    return Store(stripe, stripes).Load(source, *layout_);
+  }
+  std::vector<std::string> StripesIn(const std::string& directory) {
+    std::vector<std::string> stripes;
+    const auto names = files_.List(directory);
+    for (const std::string& name : *names) {
+      if (absl::StartsWith(name, "stripe-")) stripes.push_back(name);
+    }
+    return stripes;
+  }
+  static std::string FileOf(const CheckpointName& name, uint32_t stripe, uint32_t stripes) {
+    return StripeName{"job", name.incarnation, name.step, stripe, stripes}.FileName();
+  }
+  std::string& BytesOf(const CheckpointName& name, uint32_t stripe, uint32_t stripes) {
+    return files_.BytesOf("d/" + FileOf(name, stripe, stripes));
+  }
+
+  FaultyFiles files_;
+  // 29 units, the last of them cut; tensors end within units.
+  std::shared_ptr<const Layout> layout_ = LayoutOfSizes({1000, 1, 64, 700, 50});
+};
+
+TEST_F(StripeStoreTest, LoadsWithAnyNumberOfServersWhatAnyNumberHasSaved) {
+  // The others give stripes without elements, and files of several pieces.
+  for (const auto& layout : {layout_, LayoutOfSizes({64, 64}), LayoutOfSizes({600'000, 400'001})}) {
+    layout_ = layout;
+    const ShardCheckpoint checkpoint = At(9);
+    for (const uint32_t before : kServerCounts) {
+      const CheckpointSource source = Save(checkpoint, before);
+      for (const uint32_t after : kServerCounts) {
+        for (uint32_t stripe = 0; stripe < after; ++stripe) {
+          SCOPED_TRACE(absl::StrCat(before, " to ", stripe, " of ", after));
+          const auto loaded = Load(source, stripe, after);
+          ASSERT_THAT(loaded, IsOk());
+          ExpectSameStripe(*loaded, StripeOf(checkpoint, {stripe, after}));
+        }
+      }
+    }
+  }
+}
+
+TEST_F(StripeStoreTest, LoadsWhatHasNoSlots) {
+  const ShardCheckpoint checkpoint = KnownCheckpoint(NameAt(9), layout_, {});
+  const auto loaded = Load(Save(checkpoint, 3), 1, 2);
+  ASSERT_THAT(loaded, IsOk());
+  ExpectSameStripe(*loaded, StripeOf(checkpoint, {1, 2}));
+}
+
+TEST_F(StripeStoreTest, ReadsOnlyTheFilesThatHaveElementsOfTheStripe) {
+  const ShardCheckpoint checkpoint = At(9);
+  const CheckpointSource source = Save(checkpoint, 3);
+  for (const uint32_t other : {0, 2}) {
+    ASSERT_THAT(files_.Remove("d/" + FileOf(NameAt(9), other, 3)), IsOk());
+  }
+  const auto loaded = Load(source, 1, 3);
+  ASSERT_THAT(loaded, IsOk());
+  ExpectSameStripe(*loaded, StripeOf(checkpoint, {1, 3}));
+}
+
+TEST_F(StripeStoreTest, NamesAMissingFileAndSaysWhatToDo) {
+  for (const uint32_t after : {1, 2, 3}) {
+    const CheckpointSource source = Save(At(9), 3);
+    ASSERT_THAT(files_.Remove("d/" + FileOf(NameAt(9), 2, 3)), IsOk());
+    EXPECT_THAT(Load(source, after - 1, after),
+                HasCode(absl::StatusCode::kDataLoss,
+                        AllOf(HasSubstr("d/" + FileOf(NameAt(9), 2, 3) + " is missing"),
+                              HasSubstr("copy it there"))));
+  }
+}
+
+TEST_F(StripeStoreTest, NamesADamagedFile) {
+  const CheckpointSource source = Save(At(9), 3);
+  const auto refused =
+      HasCode(absl::StatusCode::kDataLoss, HasSubstr("d/" + FileOf(NameAt(9), 1, 3) + ": "));
+  std::string& bytes = BytesOf(NameAt(9), 1, 3);
+  const std::string whole = bytes;
+  for (size_t i = 0; i < whole.size(); i += 97) {
+    bytes[i] ^= 4;
+    EXPECT_THAT(Load(source, 0, 1), refused) << "byte " << i;
+    bytes = whole.substr(0, i);
+    EXPECT_THAT(Load(source, 0, 1), refused) << "cut to " << i;
+    bytes = whole;
+  }
+  EXPECT_THAT(Load(source, 0, 1), IsOk());
+}
+
+TEST_F(StripeStoreTest, NamesADamagedFileOfOneServer) {
+  const CheckpointSource source = Save(At(9), 1);
+  const std::string path = "d/" + NameAt(9).FileName();
+  std::string& bytes = files_.BytesOf(path);
+  const std::string whole = bytes;
+  for (size_t i = 0; i < whole.size(); i += 97) {
+    bytes[i] ^= 4;
+    EXPECT_THAT(Load(source, 1, 3), HasCode(absl::StatusCode::kDataLoss, HasSubstr(path)));
+    bytes = whole.substr(0, i);
+    EXPECT_THAT(Load(source, 1, 3), HasCode(absl::StatusCode::kDataLoss, HasSubstr(path)));
+    bytes = whole;
+  }
+  EXPECT_THAT(Load(source, 1, 3), IsOk());
+}
+
+TEST_F(StripeStoreTest, RefusesFilesOfAnotherJobOrAnotherSave) {
+  CheckpointSource source = Save(At(9), 3);
+  source.job_id = "other";
+  EXPECT_THAT(Load(source, 1, 3),
+              HasCode(absl::StatusCode::kDataLoss, HasSubstr("\"sluice:job\" is \"job\"")));
+  source.job_id = "job";
+  ++source.stripes[1];
+  EXPECT_THAT(Load(source, 1, 3),
+              HasCode(absl::StatusCode::kDataLoss, HasSubstr("another file than the one saved")));
+  CheckpointSource whole = Save(At(10), 1);
+  whole.job_id = "other";
+  EXPECT_THAT(Load(whole, 1, 3),
+              HasCode(absl::StatusCode::kDataLoss, HasSubstr("expects job other")));
+}
+
+TEST_F(StripeStoreTest, AFullDiskLeavesNoPartOfAFile) {
+  const ShardCheckpoint checkpoint = At(9);
+  files_.SetRoom(100);
+  EXPECT_THAT(Store(0, 2).Save("job", NameAt(9), *layout_, StripeOf(checkpoint, {0, 2})),
+              HasCode(absl::StatusCode::kResourceExhausted, HasSubstr("No space left")));
+  EXPECT_THAT(files_.List("d").value(), IsEmpty());
+}
+
+TEST_F(StripeStoreTest, RemovesItsOwnFilesThatNoCheckpointNeeds) {
+  for (const uint64_t step : {10, 20, 30}) Save(At(step), 3);
+  Store(1, 3).RemoveOthers({NameAt(10), NameAt(30)});
+  EXPECT_EQ(StripesIn("d").size(), 8u);
+  EXPECT_THAT(files_.Open("d/" + FileOf(NameAt(20), 1, 3)).status(),
+              HasCode(absl::StatusCode::kNotFound, HasSubstr("")));
+  for (const uint32_t stripe : {0, 2}) Store(stripe, 3).RemoveOthers({NameAt(30)});
+  EXPECT_THAT(StripesIn("d"),
+              UnorderedElementsAre(FileOf(NameAt(10), 1, 3), FileOf(NameAt(30), 0, 3),
+                                   FileOf(NameAt(30), 1, 3), FileOf(NameAt(30), 2, 3)));
+}
+
+TEST_F(StripeStoreTest, LeavesAllWhileNoCheckpointIsKnown) {
+  Save(At(10), 3);
+  for (const uint32_t stripe : {0, 1, 2}) Store(stripe, 3).RemoveOthers({});
+  EXPECT_EQ(StripesIn("d").size(), 3u);
+}
+
+// Another server may be writing it.
+TEST_F(StripeStoreTest, LeavesWhatIsNewerThanTheNewestCheckpoint) {
+  Save(At(10), 3);
+  Save(At(20), 3);
+  Store(1, 3).RemoveOthers({NameAt(10)});
+  EXPECT_EQ(StripesIn("d").size(), 6u);
+}
+
+TEST_F(StripeStoreTest, FewerServersRemoveWhatMoreHaveSaved) {
+  Save(At(10), 5);
+  Save(At(20, 2), 2);
+  for (const uint32_t stripe : {0, 1}) Store(stripe, 2).RemoveOthers({NameAt(20, 2)});
+  EXPECT_THAT(StripesIn("d"),
+              ElementsAre(FileOf(NameAt(20, 2), 0, 2), FileOf(NameAt(20, 2), 1, 2)));
+}
+
+TEST_F(StripeStoreTest, RemovesItsUnfinishedFilesAndNoOthers) {
+  Save(At(10), 3);
+  for (const uint32_t stripe : {0, 1}) {
+    ASSERT_THAT(files_.Create("d/" + FileOf(NameAt(20), stripe, 3) + ".unfinished"), IsOk());
+  }
+  ASSERT_THAT(files_.Create("d/notes-1-of-3.safetensors"), IsOk());
+  Store(1, 3).RemoveOthers({NameAt(10)});
+  EXPECT_THAT(
+      files_.List("d").value(),
+      UnorderedElementsAre(NameAt(10).FileName(), "notes-1-of-3.safetensors",
+                           FileOf(NameAt(10), 0, 3), FileOf(NameAt(10), 1, 3),
+                           FileOf(NameAt(10), 2, 3), FileOf(NameAt(20), 0, 3) + ".unfinished"));
+}
+
+// ---- The first server's file ----
+
+class StripedCheckpointTest : public StripeStoreTest {
+ protected:
+  // Whether what is loaded has the bits that were saved.
+  static void ExpectSame(const ShardCheckpoint& found, const ShardCheckpoint& expected) {
+    EXPECT_EQ(found.step, expected.step);
+    EXPECT_TRUE(SameBits(found.parameters->values.span(), expected.parameters->values.span()));
+    ASSERT_EQ(found.slots.size(), expected.slots.size());
+    for (size_t i = 0; i < found.slots.size(); ++i) {
+      EXPECT_TRUE(SameBits(found.slots[i].values.span(), expected.slots[i].values.span()));
+    }
+  }
+
+  CheckpointStore one_{files_, "d", 100};
+};
+
+TEST_F(StripedCheckpointTest, OneServerLoadsWhatAnyNumberHasSaved) {
+  for (const uint32_t servers : kServerCounts) {
+    const ShardCheckpoint checkpoint = At(9);
+    const CheckpointSource source = Save(checkpoint, servers);
+    const auto loaded = one_.Load(NameAt(9));
+    ASSERT_THAT(loaded, IsOk());
+    ExpectSame(*loaded, checkpoint);
+    EXPECT_EQ(loaded->optimizer_steps, 7u);
+    EXPECT_EQ(loaded->stripes, source.stripes);
+  }
+}
+
+TEST_F(StripedCheckpointTest, TheFirstOfSeveralServersLoadsItsStripe) {
+  for (const uint32_t servers : kServerCounts) {
+    const ShardCheckpoint checkpoint = At(9);
+    Save(checkpoint, servers);
+    const auto loaded = CheckpointStore(files_, "d", 3, 2).Load(NameAt(9));
+    ASSERT_THAT(loaded, IsOk());
+    const StripeCheckpoint expected = StripeOf(checkpoint, {0, 2});
+    EXPECT_TRUE(SameBits(loaded->parameters->values.span(), expected.parameters->values.span()));
+  }
+}
+
+TEST_F(StripedCheckpointTest, NoticesEveryFlippedByteAndEveryCutOfItsFile) {
+  Save(At(9), 3);
+  std::string& bytes = files_.BytesOf("d/" + NameAt(9).FileName());
+  const std::string whole = bytes;
+  const auto refused =
+      HasCode(absl::StatusCode::kDataLoss, HasSubstr("d/" + NameAt(9).FileName() + ": "));
+  for (size_t i = 0; i < whole.size(); ++i) {
+    bytes[i] ^= 4;
+    EXPECT_THAT(one_.Load(NameAt(9)), refused) << "byte " << i;
+    bytes = whole.substr(0, i);
+    EXPECT_THAT(one_.Load(NameAt(9)), refused) << "cut to " << i;
+    bytes = whole;
+  }
+  EXPECT_THAT(one_.Load(NameAt(9)), IsOk());
+}
+
+TEST_F(StripedCheckpointTest, LoadsTheOneBeforeIfAStripeIsMissing) {
+  Save(At(10), 3);
+  Save(At(20), 3);
+  ASSERT_THAT(files_.Remove("d/" + FileOf(NameAt(20), 2, 3)), IsOk());
+  const auto loaded = one_.LoadNewest();
+  ASSERT_THAT(loaded, IsOk());
+  ExpectSame(**loaded, At(10));
+  EXPECT_EQ(one_.LoadableBefore(Step(30))->step, Step(10));
+}
+
+TEST_F(StripedCheckpointTest, StripesWithoutTheFirstServersFileAreNoCheckpoint) {
+  Save(At(9), 3);
+  ASSERT_THAT(files_.Remove("d/" + NameAt(9).FileName()), IsOk());
+  const auto loaded = one_.LoadNewest();
+  ASSERT_THAT(loaded, IsOk());
+  EXPECT_EQ(*loaded, nullptr);
+}
+
+// An operator has copied the file of another job's checkpoint over this one's.
+TEST_F(StripedCheckpointTest, RefusesTheFirstServersFileOfAnotherJob) {
+  Save(At(9), 3);
+  ShardCheckpoint other = At(9);
+  other.job_id = "other";
+  FaultyFiles elsewhere;
+  ASSERT_THAT(SaveAsServers(elsewhere, "d", other, 3), IsOk());
+  files_.BytesOf("d/" + NameAt(9).FileName()) = elsewhere.BytesOf("d/" + NameAt(9).FileName());
+  EXPECT_THAT(one_.Load(NameAt(9)),
+              HasCode(absl::StatusCode::kDataLoss, HasSubstr("\"sluice:job\" is \"job\", and the "
+                                                             "checkpoint expects \"other\"")));
+}
+
+// Whenever the machine stops and whatever it loses then: the newest file of the first server is
+// that of a whole checkpoint, although each server removes what it does not need.
+TEST_F(StripedCheckpointTest, WhateverACrashLosesTheNewestIsWhole) {
+  constexpr uint64_t kSeeds = 1500;
+  SCOPED_TRACE(HowToRepeat());
+  layout_ = LayoutOfSizes({130, 70});
+  std::set<uint64_t> loaded_steps;
+  for (uint64_t seed = RunSeed(); seed < RunSeed() + kSeeds; ++seed) {
+    std::mt19937_64 random(seed);
+    FaultyFiles files;
+    files.StopAfter(random() % 300);
+    int64_t saved = -1;
+    int64_t tried = -1;
+    for (int64_t step = 0; tried == saved; ++step) {
+      tried = step;
+      if (SaveAsServers(files, "d", At(step), 3, /*keep=*/2).ok()) saved = step;
+      const auto whole = CheckpointStore(files, "d", 2, 3).List();
+      for (const uint32_t stripe : {2, 1, 0}) {
+        StripeStore(files, "d", {stripe, 3}).RemoveOthers(*whole);
+      }
+    }
+    files.Crash(random);
+    const auto newest = CheckpointStore(files, "d", 2).LoadNewest();
+    ASSERT_THAT(newest, IsOk()) << "seed " << seed;
+    const int64_t loaded = *newest == nullptr ? -1 : static_cast<int64_t>((*newest)->step.value());
+    ASSERT_GE(loaded, saved) << "seed " << seed;
+    ASSERT_LE(loaded, tried) << "seed " << seed;
+    if (loaded >= 0) ExpectSame(**newest, At(loaded));
+    loaded_steps.insert(loaded + 1);
+  }
+  EXPECT_GT(loaded_steps.size(), 4u);
+}
+
+}  // namespace
+}  // namespace sluice
