@@ -55,6 +55,8 @@ absl::StatusOr<std::unique_ptr<FollowedCheckpoint>> CheckpointFollower::Load(
   if (damaged_.count(name) > 0) return std::unique_ptr<FollowedCheckpoint>();
   auto checkpoint = store_.Load(name);
   if (absl::IsDataLoss(checkpoint.status())) {
+    // Several servers remove their stripes after the first server's file.
+    if (absl::IsNotFound(store_.CheckIsThere(name))) return std::unique_ptr<FollowedCheckpoint>();
     LOG(ERROR) << checkpoint.status().message() << "; it is skipped";
     damaged_.insert(name);
     return std::unique_ptr<FollowedCheckpoint>();

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/progress_line.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
-#include "server/durable/checkpoint/stripe_store.h"
+#include "server/durable/checkpoint/whole_checkpoint.h"
 #include "server/durable/format/numbered_name.h"
 #include "server/durable/format/unfinished_file.h"
 
@@ -142,31 +142,18 @@ absl::Status CheckpointStore::RemoveNewer(const CheckpointName& name) {
   return SyncDirectory();
 }
 
-// The values of several stripes, or of one, are read file by file.
-absl::StatusOr<ShardCheckpoint> CheckpointStore::Read(const ReadableFile& file,
-                                                      const std::string& path) const {
-  auto state = ReadCheckpointState(file);
-  if (!state.ok()) return state;
-  if (state->stripes.empty() && servers_ == 1) {
-    return ReadCheckpoint(file, path, ProgressOutput::InLog());
-  }
-  auto stripe =
-      StripeStore(files_, directory_, {0, servers_}).Load(SourceOf(*state), *state->layout);
-  if (!stripe.ok()) return stripe.status();
-  state->parameters = std::move(stripe->parameters);
-  state->slots = std::move(stripe->slots);
-  return state;
+absl::StatusOr<ShardCheckpoint> CheckpointStore::Read(const std::string& path) const {
+  if (servers_ == 1) return ReadWholeCheckpoint(files_, path, ProgressOutput::InLog());
+  return ReadStripeOfCheckpoint(files_, path, {0, servers_});
 }
 
 absl::StatusOr<ShardCheckpoint> CheckpointStore::Load(const CheckpointName& name) const {
   const std::string path = PathOf(name.FileName());
-  const auto file = files_.Open(path);
-  if (!file.ok()) return file.status();
-  auto checkpoint = Read(**file, path);
-  if (!checkpoint.ok()) {
-    return absl::Status(checkpoint.status().code(),
-                        absl::StrCat(path, ": ", checkpoint.status().message()));
+  auto checkpoint = Read(path);
+  if (absl::IsDataLoss(checkpoint.status())) {
+    return absl::DataLossError(absl::StrCat(path, ": ", checkpoint.status().message()));
   }
+  if (!checkpoint.ok()) return checkpoint;  // the error names the path
   if (checkpoint->incarnations.current() != name.incarnation || checkpoint->step != name.step) {
     return absl::DataLossError(absl::StrCat(
         path, " holds step ", checkpoint->step.value(), " of incarnation ",

@@ -83,7 +83,7 @@ class CheckpointStore {
   std::string PathOf(const std::string& file_name) const { return directory_ + "/" + file_name; }
   absl::StatusOr<std::string> Write(const ShardCheckpoint& checkpoint,
                                     absl::FunctionRef<absl::Status(WritableFile&)> write);
-  absl::StatusOr<ShardCheckpoint> Read(const ReadableFile& file, const std::string& path) const;
+  absl::StatusOr<ShardCheckpoint> Read(const std::string& path) const;
   absl::Status SyncDirectory();
   void RemoveOld(absl::optional<Step> suspect_since);
 
