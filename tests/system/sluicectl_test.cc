@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
 #include "tests/testing/durable/checkpoints.h"
+#include "tests/testing/durable/striped_checkpoints.h"
 #include "tests/testing/json.h"
 #include "tests/testing/process/launch.h"
 #include "tests/testing/process/process.h"
@@ -51,6 +52,8 @@ class SluicectlTest : public ::testing::Test {
 TEST_F(SluicectlTest, ListsWhatIsInADirectory) {
   EXPECT_EQ(Run({"list", directory_}), 0);
   EXPECT_THAT(output_, HasSubstr("checkpoint-000001-000000000002.safetensors"));
+  EXPECT_EQ(Run({"list", "--json", directory_}), 0);
+  EXPECT_EQ(JsonAt(output_, "checkpoints.0.servers"), "1");
 }
 
 TEST_F(SluicectlTest, VerifiesAWholeOne) {
@@ -99,6 +102,61 @@ TEST_F(SluicectlTest, NamesADamagedOne) {
   EXPECT_THAT(output_,
               AllOf(HasSubstr(absl::StrCat(path_, ": DAMAGED: ")), Not(HasSubstr("whole"))));
   EXPECT_EQ(Run({"show", path_}), 1);
+}
+
+// Three servers have saved a checkpoint to one directory.
+class SluicectlServersTest : public SluicectlTest {
+ protected:
+  SluicectlServersTest() {
+    std::filesystem::remove(path_);
+    const CheckpointName name = {Incarnation(1), Step(9)};
+    const auto checkpoint = KnownCheckpoint(name, LayoutOfSizes({1000, 24}));
+    EXPECT_THAT(SaveAsServers(RealFileSystem(), directory_, checkpoint, 3), IsOk());
+    path_ = absl::StrCat(directory_, "/", name.FileName());
+  }
+
+  std::string StripePath(int stripe) const {
+    return absl::StrCat(directory_, "/stripe-000001-000000000009-", stripe, "-of-3.safetensors");
+  }
+};
+
+TEST_F(SluicectlServersTest, ListsOneCheckpoint) {
+  EXPECT_EQ(Run({"list", "--json", directory_}), 0);
+  EXPECT_EQ(JsonAt(output_, "checkpoints.0.servers"), "3");
+  uint64_t bytes = std::filesystem::file_size(path_);
+  for (const int stripe : {0, 1, 2}) bytes += std::filesystem::file_size(StripePath(stripe));
+  EXPECT_EQ(JsonAt(output_, "checkpoints.0.bytes"), absl::StrCat(bytes));
+  EXPECT_EQ(JsonAt(output_, "checkpoints.0.file"), "checkpoint-000001-000000000009.safetensors");
+  EXPECT_THAT(output_, Not(HasSubstr("stripe-")));
+}
+
+TEST_F(SluicectlServersTest, VerifiesAllStripes) {
+  EXPECT_EQ(Run({"verify", directory_}), 0);
+  EXPECT_THAT(output_, HasSubstr("whole: step 9 of job job, 2 tensors, 1024 elements, 2 slots, of "
+                                 "3 servers"));
+}
+
+TEST_F(SluicectlServersTest, NamesEachFileThatIsMissingOrDamaged) {
+  std::filesystem::remove(StripePath(0));
+  std::filesystem::resize_file(StripePath(2), 1000);
+  EXPECT_EQ(Run({"verify", path_}), 1);
+  EXPECT_THAT(output_,
+              AllOf(HasSubstr(path_ + ": DAMAGED: "), HasSubstr(StripePath(0) + " is missing"),
+                    HasSubstr(StripePath(2) + ": "), Not(HasSubstr(StripePath(1))),
+                    HasSubstr("found 1 damaged checkpoint;")));
+}
+
+TEST_F(SluicectlServersTest, ShowsTheStateAlsoWithoutTheStripes) {
+  for (const int stripe : {0, 1, 2}) std::filesystem::remove(StripePath(stripe));
+  EXPECT_EQ(Run({"show", path_}), 0);
+  EXPECT_EQ(JsonAt(output_, "step"), "9");
+  EXPECT_NE(JsonAt(output_, "stripes.2"), "");
+}
+
+TEST_F(SluicectlServersTest, SaysWhoseDirectoryToVerify) {
+  std::filesystem::remove(path_);
+  EXPECT_EQ(Run({"verify", directory_}), 1);
+  EXPECT_THAT(output_, HasSubstr("of several servers that of the first one"));
 }
 
 TEST_F(SluicectlTest, ShowsAllButTheValues) {

@@ -10,7 +10,7 @@
 #include "common/base/command_line.h"
 #include "common/base/progress_line.h"
 #include "common/storage/file_system.h"
-#include "server/durable/checkpoint/checkpoint_format.h"
+#include "server/durable/checkpoint/whole_checkpoint.h"
 #include "worker/torch/state_dict.h"
 #include "worker/torch/torch_version.h"
 
@@ -19,12 +19,11 @@ namespace {
 
 absl::Status Export(const std::string& path, const std::string& out,
                     const ProgressOutput& progress) {
-  const auto file = RealFileSystem().Open(path);
-  if (!file.ok()) return file.status();
-  const auto checkpoint = ReadCheckpoint(**file, path, progress);
-  if (!checkpoint.ok()) {
+  const auto checkpoint = ReadWholeCheckpoint(RealFileSystem(), path, progress);
+  if (absl::IsDataLoss(checkpoint.status())) {
     return absl::DataLossError(absl::StrCat(path, ": ", checkpoint.status().message()));
   }
+  if (!checkpoint.ok()) return checkpoint.status();  // it names the path
   return SaveStateDict(*checkpoint->layout, checkpoint->parameters->values.span(), out);
 }
 

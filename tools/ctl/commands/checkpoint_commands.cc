@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -13,11 +14,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/base/command_line.h"
 #include "common/base/progress_line.h"
 #include "common/storage/file_system.h"
 #include "server/durable/checkpoint/checkpoint_format.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
+#include "server/durable/checkpoint/stripe_store.h"
+#include "server/durable/checkpoint/whole_checkpoint.h"
 #include "server/durable/format/saved_state.h"
 #include "tools/ctl/commands/command.h"
 #include "tools/ctl/render/json.h"
@@ -35,10 +39,20 @@ std::string LineOf(const AnyJson& json, int indent = -1) {
   return absl::StrCat(json.dump(indent, ' ', true, AnyJson::error_handler_t::replace), "\n");
 }
 
-absl::StatusOr<ShardCheckpoint> Read(const std::string& path, const CommonFlags& flags) {
+absl::StatusOr<ShardCheckpoint> ReadState(const std::string& path) {
   const auto file = RealFileSystem().Open(path);
   if (!file.ok()) return file.status();
-  return ReadCheckpoint(**file, path, flags.quiet ? ProgressOutput() : ProgressOutput::OnStderr());
+  return ReadCheckpointState(**file);
+}
+
+absl::StatusOr<ShardCheckpoint> Read(const std::string& path, const CommonFlags& flags) {
+  return ReadWholeCheckpoint(RealFileSystem(), path,
+                             flags.quiet ? ProgressOutput() : ProgressOutput::OnStderr());
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const std::string directory = std::filesystem::path(path).parent_path();
+  return directory.empty() ? "." : directory;
 }
 
 // An error of a file, which is no error of a connection, whatever its code.
@@ -55,44 +69,88 @@ absl::StatusOr<std::vector<std::string>> CheckpointsIn(const std::string& direct
   return paths;
 }
 
+size_t ServersOf(const ShardCheckpoint& state) { return std::max<size_t>(state.stripes.size(), 1); }
+
+// The bytes of a checkpoint's files that are in the directory. The other servers may have saved
+// their stripes elsewhere.
+absl::StatusOr<uint64_t> BytesOf(const std::string& directory, const CheckpointName& name,
+                                 uint32_t stripes) {
+  const auto file = RealFileSystem().Open(absl::StrCat(directory, "/", name.FileName()));
+  if (!file.ok()) return file.status();
+  uint64_t bytes = (*file)->size();
+  for (uint32_t i = 0; i < stripes; ++i) {
+    const StripeName stripe = {"", name.incarnation, name.step, i, stripes};
+    const auto part = RealFileSystem().Open(absl::StrCat(directory, "/", stripe.FileName()));
+    if (part.ok()) bytes += (*part)->size();
+  }
+  return bytes;
+}
+
 absl::Status List(const std::string& directory, const CommonFlags& flags) {
   const auto names = CheckpointStore(RealFileSystem(), directory, 1).List();
   if (!names.ok()) return FileError(names.status());
   std::vector<std::vector<std::string>> rows;
   Json files = Json::array();
   for (const CheckpointName& name : *names) {
-    const auto file = RealFileSystem().Open(absl::StrCat(directory, "/", name.FileName()));
-    if (!file.ok()) return FileError(file.status());
-    const uint64_t bytes = (*file)->size();
+    const auto state = ReadState(absl::StrCat(directory, "/", name.FileName()));
+    const auto bytes = BytesOf(directory, name, state.ok() ? state->stripes.size() : 0);
+    if (!bytes.ok()) return FileError(bytes.status());
     rows.push_back({absl::StrCat(name.step.value()), absl::StrCat(name.incarnation.value()),
-                    absl::StrCat(bytes), name.FileName()});
+                    state.ok() ? absl::StrCat(ServersOf(*state)) : "?", absl::StrCat(*bytes),
+                    name.FileName()});
     files.push_back({{"step", name.step.value()},
                      {"incarnation", name.incarnation.value()},
-                     {"bytes", bytes},
+                     {"servers", state.ok() ? Json(ServersOf(*state)) : Json()},  // null: damaged
+                     {"bytes", *bytes},
                      {"file", name.FileName()}});
   }
-  std::cout << (flags.json
-                    ? LineOf(Json{{"checkpoints", files}})
-                    : TableText({{"STEP", true}, {"INCARNATION", true}, {"BYTES", true}, {"FILE"}},
-                                rows));
+  const std::vector<Column> columns = {
+      {"STEP", true}, {"INCARNATION", true}, {"SERVERS", true}, {"BYTES", true}, {"FILE"}};
+  std::cout << (flags.json ? LineOf(Json{{"checkpoints", files}}) : TableText(columns, rows));
   return absl::OkStatus();
 }
 
 // One line about a file that can be read.
 std::string WholeText(const std::string& path, const ShardCheckpoint& checkpoint) {
-  return absl::StrFormat("%s: whole: step %d of job %s, %d tensors, %d elements, %d slots\n",
+  const std::string servers =
+      checkpoint.stripes.empty() ? "" : absl::StrCat(", of ", ServersOf(checkpoint), " servers");
+  return absl::StrFormat("%s: whole: step %d of job %s, %d tensors, %d elements, %d slots%s\n",
                          Printable(path), checkpoint.step.value(), Printable(checkpoint.job_id),
                          checkpoint.layout->ranges().size(), checkpoint.layout->size(),
-                         checkpoint.slots.size());
+                         checkpoint.slots.size(), servers);
 }
 
-// Returns whether the file is undamaged, and prints the result.
+// Checks one stripe after the other, so that each file that is missing or damaged is named and no
+// more than one stripe is in memory.
+absl::Status CheckStripes(const std::string& path, const ShardCheckpoint& state) {
+  std::vector<std::string> problems;
+  const uint32_t stripes = static_cast<uint32_t>(state.stripes.size());
+  for (uint32_t i = 0; i < stripes; ++i) {
+    const StripeStore store(RealFileSystem(), DirectoryOf(path), {i, stripes});
+    const absl::Status loaded = store.Load(SourceOf(state), *state.layout).status();
+    if (!loaded.ok()) problems.emplace_back(loaded.message());
+  }
+  return problems.empty() ? absl::OkStatus() : absl::DataLossError(absl::StrJoin(problems, "; "));
+}
+
+// Reads and checks all files of a checkpoint. What it returns may lack the values.
+absl::StatusOr<ShardCheckpoint> Check(const std::string& path, const CommonFlags& flags) {
+  auto state = ReadState(path);
+  if (!state.ok()) return state;
+  if (state->stripes.empty()) return Read(path, flags);
+  const absl::Status checked = CheckStripes(path, *state);
+  if (!checked.ok()) return checked;
+  return state;
+}
+
+// Returns whether the checkpoint is undamaged, and prints the result.
 bool VerifyFile(const std::string& path, const CommonFlags& flags) {
-  const auto checkpoint = Read(path, flags);
+  const auto checkpoint = Check(path, flags);
   if (flags.json) {
     Json result = {{"path", path}, {"whole", checkpoint.ok()}};
     if (checkpoint.ok()) {
       result["step"] = checkpoint->step.value();
+      result["servers"] = ServersOf(*checkpoint);
     } else {
       result["error"] = std::string(checkpoint.status().message());
     }
@@ -115,8 +173,8 @@ absl::StatusOr<std::vector<std::string>> FilesAt(const std::vector<std::string>&
       files.push_back(path);
     } else if (inside->empty()) {
       return absl::DataLossError(absl::StrCat(
-          "found no checkpoint in ", path, ", expected at least one; give a server's directory of ",
-          "--checkpoint-dir, or a file"));
+          "found no checkpoint in ", path, ", expected at least one; give the directory of ",
+          "--checkpoint-dir, of several servers that of the first one, or a file"));
     } else {
       files.insert(files.end(), inside->begin(), inside->end());
     }
@@ -132,17 +190,19 @@ absl::Status Verify(const std::vector<std::string>& paths, const CommonFlags& fl
     if (!VerifyFile(file, flags)) ++damaged;
   }
   if (damaged == 0) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("found ",
-                                          CountText(static_cast<uint64_t>(damaged), "damaged file"),
-                                          "; remove what is damaged, or copy it here again"));
+  return absl::DataLossError(
+      absl::StrCat("found ", CountText(static_cast<uint64_t>(damaged), "damaged checkpoint"),
+                   "; remove what is damaged, or copy it here again"));
 }
 
 absl::Status Show(const std::string& path, const CommonFlags& flags) {
-  const auto checkpoint = Read(path, flags);
+  auto checkpoint = ReadState(path);
+  // The checksum of one server's file is at its end, after the values.
+  if (checkpoint.ok() && checkpoint->stripes.empty()) checkpoint = Read(path, flags);
   if (!checkpoint.ok()) {
     return absl::DataLossError(absl::StrCat(path, ": ", checkpoint.status().message()));
   }
-  const auto state = nlohmann::json::parse(EncodeSavedState(*checkpoint));
+  const auto state = nlohmann::json::parse(EncodeSavedState(*checkpoint, checkpoint->stripes));
   std::cout << LineOf(state, flags.json ? -1 : 2);
   return absl::OkStatus();
 }
