@@ -77,6 +77,23 @@ absl::optional<torch::ScalarType> FloatTypeOf(const std::string& dtype) {
   return absl::nullopt;
 }
 
+// In the metadata of files of which several belong to one checkpoint; see
+// server/durable/checkpoint/stripe_format.h.
+constexpr char kState[] = "sluice";
+constexpr char kStripe[] = "sluice:stripe";
+
+// Several servers save a file without values and a file for each stripe.
+absl::Status CheckHasValues(const SafeTensorsHeader& header) {
+  const bool is_state = header.metadata.count(kState) > 0 && header.tensors.size() == 1;
+  const bool is_stripe = header.metadata.count(kStripe) > 0;
+  if (!is_state && !is_stripe) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(is_state ? "the values of this checkpoint are in the files of several servers"
+                            : "it has one server's part of a checkpoint of several servers",
+                   "; write them to one file with \"sluicectl checkpoint export "
+                   "checkpoint-….safetensors model.pt\", and use that"));
+}
+
 absl::Status CheckChecksum(absl::string_view bytes, const SafeTensor& checksum) {
   const bool whole = checksum.end - checksum.begin == sizeof(uint64_t) &&
                      FromLittleEndian64(bytes.substr(bytes.size() - sizeof(uint64_t))) ==
@@ -93,6 +110,8 @@ absl::StatusOr<Tensors> DecodeSafeTensors(absl::string_view bytes) {
   const absl::string_view data = bytes.substr(kSafeTensorsPrefix + *length);
   const auto header = DecodeSafeTensorsJson(json, data.size());
   if (!header.ok()) return header.status();
+  const absl::Status has_values = CheckHasValues(*header);
+  if (!has_values.ok()) return has_values;
   Tensors tensors;
   for (const SafeTensor& tensor : header->tensors) {
     if (tensor.name == kChecksum) {
@@ -117,7 +136,8 @@ absl::StatusOr<Tensors> ReadTensors(const std::string& path) {
   if (!IsSafeTensors(text)) return DecodePickle(path, bytes);
   auto tensors = DecodeSafeTensors(text);
   if (tensors.ok()) return tensors;
-  return absl::DataLossError(absl::StrCat(path, ": ", tensors.status().message()));
+  return absl::Status(tensors.status().code(),
+                      absl::StrCat(path, ": ", tensors.status().message()));
 }
 
 // ---- The model ----

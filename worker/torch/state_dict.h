@@ -31,13 +31,14 @@ absl::Status SaveStateDict(const Layout& layout, absl::Span<const float> values,
 // 1. a file that SaveStateDict() wrote;
 // 2. a file of Python's torch.save(dict(model.state_dict()), path), which must be a plain dict;
 // 3. a safetensors file. If it is a server's checkpoint, its checksum is verified, and the
-//    optimizer's state is ignored.
+//    optimizer's state is ignored. Those of several servers have to be exported first.
 // Reading a file never runs code from it. After an error the model is unchanged. Errors:
 //   NOT_FOUND         the file cannot be opened
 //   DATA_LOSS         a safetensors file is damaged
-//   INVALID_ARGUMENT  the file has none of these formats; or a tensor, which the message names, is
-//                     missing, has another shape, is not dense and real, or does not belong to
-//                     the model
+//   INVALID_ARGUMENT  the file has none of these formats, or is one of several servers' checkpoint:
+//                     the message says how to make one file of that; or a tensor, which the
+//                     message names, is missing, has another shape, is not dense and real, or does
+//                     not belong to the model
 absl::Status LoadStateDict(const std::string& path, torch::nn::Module& module);
 
 }  // namespace sluice

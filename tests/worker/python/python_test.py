@@ -316,7 +316,12 @@ class CheckpointTest(unittest.TestCase):
             self.assertIn("['conv1.weight', 'conv1.bias', 'conv2.weight'", read.stdout)
             self.assertEqual(read.stdout.splitlines()[-1], crc_of(ended))
             os.mkdir(f"{folder}/empty")
-            for path, error in ((f"{folder}/empty", "has no checkpoint"), (__file__, "safetensors")):
+            header = (b'{"__metadata__":{"sluice":"{}"},'
+                      b'"sluice:checksum":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}')
+            with open(f"{folder}/striped", "wb") as striped:
+                striped.write(len(header).to_bytes(8, "little") + header + bytes(8))
+            for path, error in ((f"{folder}/empty", "has no checkpoint"), (__file__, "safetensors"),
+                                (f"{folder}/striped", "sluicectl checkpoint export")):
                 refused = subprocess.run([PYTHON, "-c", program, path], env=ENVIRONMENT, capture_output=True, text=True,
                                          check=False)
                 self.assertIn(error, refused.stderr)

@@ -17,6 +17,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string PathOf(const char* name) { return absl::StrCat(::testing::TempDir(), name); }
@@ -123,6 +124,25 @@ TEST(StateDictTest, ASafeTensorsFileThatIsCutIsDamaged) {
   torch::nn::Linear model(1, 2);
   EXPECT_THAT(LoadStateDict(path, *model),
               HasCode(absl::StatusCode::kDataLoss, HasSubstr(path + ": ")));
+}
+
+// Several servers save such files; see server/durable/checkpoint.
+TEST(StateDictTest, AFileOfACheckpointOfSeveralServersNamesTheCommandThatMakesOneOfThem) {
+  const std::string path = PathOf("striped.safetensors");
+  const auto says = [&](const std::string& key, const std::string& what) {
+    SafeTensorsHeader header;
+    header.metadata[key] = "1";
+    header.tensors = {{"sluice:checksum", "U8", {8}, 0, 8}};
+    std::ofstream(path, std::ios::binary)
+        << EncodeSafeTensorsHeader(header) << std::string(8, '\0');
+    torch::nn::Linear model(1, 2);
+    EXPECT_THAT(
+        LoadStateDict(path, *model),
+        HasCode(absl::StatusCode::kInvalidArgument,
+                AllOf(HasSubstr(path + ": " + what), HasSubstr("sluicectl checkpoint export"))));
+  };
+  says("sluice", "the values of this checkpoint are in the files of several servers");
+  says("sluice:stripe", "it has one server's part of a checkpoint");
 }
 
 TEST(StateDictTest, AFileThatIsNoneIsRefused) {

@@ -12,6 +12,8 @@ import torch
 _TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
           "U8": torch.uint8}
 _OWN = "sluice:"  # the server's own tensors begin with this
+_STATE = "sluice"  # in the metadata of a server's checkpoint; that of several servers has no tensors
+_STRIPE = "sluice:stripe"  # in the metadata of one server's part
 
 
 def load_checkpoint(path: "Union[str, os.PathLike[str]]") -> Dict[str, torch.Tensor]:
@@ -22,7 +24,7 @@ def load_checkpoint(path: "Union[str, os.PathLike[str]]") -> Dict[str, torch.Ten
 
     Raises:
       FileNotFoundError: the directory has no checkpoint.
-      ValueError: the file is not a checkpoint, or was cut.
+      ValueError: the file is not a checkpoint, or was cut, or is one of several servers' checkpoint.
     """
     path = os.fspath(path)
     if os.path.isdir(path):
@@ -40,6 +42,10 @@ def load_checkpoint(path: "Union[str, os.PathLike[str]]") -> Dict[str, torch.Ten
                    for name, entry in header.items() if name != "__metadata__" and not name.startswith(_OWN)}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} does not begin with the header of a safetensors file of Sluice") from error
+    metadata = header.get("__metadata__", {})
+    if (not entries and _STATE in metadata) or _STRIPE in metadata:
+        raise ValueError(f"{path} is one of the files of a checkpoint of several servers; write the tensors to one file "
+                         "for torch.load() with: sluicectl checkpoint export checkpoint-….safetensors model.pt")
     return {name: _tensor(path, data, 8 + size, name, *entry) for name, entry in entries.items()}
 
 

@@ -3,8 +3,8 @@
 
 usage: predict.py FILE IMAGES INDEX
 
-FILE holds a LeNet: a server's checkpoint, or what `tools/sluicectl checkpoint export` wrote; IMAGES is an
-IDX file, plain or .gz.
+FILE holds a LeNet: a checkpoint of one server, or what `tools/sluicectl checkpoint export` wrote of one or
+several; IMAGES is an IDX file, plain or .gz.
 """
 
 import gzip

@@ -2,9 +2,9 @@
 //
 //   predict FILE IMAGES INDEX
 //
-// FILE holds a LeNet that was trained on Fashion-MNIST: a server's checkpoint, or what
-// `tools/sluicectl checkpoint export` wrote; IMAGES is an IDX file, plain or .gz. predict.py is the
-// same in Python. Exit codes: 0 done; 1 failed; 2 bad command line.
+// FILE holds a LeNet that was trained on Fashion-MNIST: a checkpoint of one server, or what
+// `tools/sluicectl checkpoint export` wrote of one or several; IMAGES is an IDX file, plain or .gz.
+// predict.py is the same in Python. Exit codes: 0 done; 1 failed; 2 bad command line.
 
 #include <torch/torch.h>
 
