@@ -104,6 +104,10 @@ class PackageTest(unittest.TestCase):
         self.assertIn("parameter server", page)
         self.assertNotIn("warning", page)
 
+    def test_2_alerts_and_the_dashboard_are_installed(self):
+        files = self.run_inside("dpkg-deb -c /packages/sluice_*.deb | grep -o 'usr/share/sluice/.*[^/]$'").split()
+        self.assertEqual(files, ["usr/share/sluice/metrics/alerts.yml", "usr/share/sluice/metrics/grafana.json"])
+
     def test_3_bash_completes_flags_and_values(self):
         self.assertEqual(self.completed("sluice_train", "--max-ste"), ["--max-steps=", "--max-step-wait="])
         self.assertEqual(self.completed("sluice_train", "--dataset=mn"), ["mnist"])
