@@ -161,6 +161,7 @@ absl::Status Server::ServeHttp() {
     http_.Add(*options_.page, page_->Routes());
     http_.Add(*options_.page, operator_page_.Routes());
   }
+  BeginSpans();
   const absl::Status listens = http_.Start();
   if (!listens.ok()) return listens;
   if (options_.metrics.has_value()) {
@@ -173,13 +174,25 @@ absl::Status Server::ServeHttp() {
 }
 
 std::vector<HttpRoute> Server::MetricsRoutes() {
-  options_.shard.on_span = metrics_.BeginIncarnation();
   HttpRoute route;
   route.path = kMetricsPath;
   route.handle = [this](const HttpRequest&) {
     return HttpText(200, metrics_.Text(), ServerMetrics::kContentType);
   };
   return {route};
+}
+
+// The metrics and the page hear how long steps take. Without both, no clock is read for it.
+void Server::BeginSpans() {
+  const SpanListener metrics =
+      options_.metrics.has_value() ? metrics_.BeginIncarnation() : SpanListener();
+  const SpanListener page = page_ != nullptr ? page_->OnSpan() : SpanListener();
+  options_.shard.on_span = page == nullptr ? metrics : page;
+  if (metrics == nullptr || page == nullptr) return;
+  options_.shard.on_span = [metrics, page](ServerSpan span, absl::Duration length) {
+    metrics(span, length);
+    page(span, length);
+  };
 }
 
 void Server::TakeIncarnation(std::unique_ptr<ServerIncarnation> incarnation) {
@@ -385,7 +398,7 @@ absl::StatusOr<bool> Server::GoBackForHolder(const HolderLoss& loss) {
 void Server::EndForNext() {
   options_.shard.session_base = SessionId(RandomNonce().value() >> 1);
   EndIncarnation();
-  if (options_.metrics.has_value()) options_.shard.on_span = metrics_.BeginIncarnation();
+  BeginSpans();
 }
 
 // Each worker and observer hears with its next call why the job ends, and goes. One that has not

@@ -60,6 +60,7 @@ class Server {
 
   absl::Status ServeHttp();
   std::vector<HttpRoute> MetricsRoutes();
+  void BeginSpans();
   void TakeIncarnation(std::unique_ptr<ServerIncarnation> incarnation);
   void EndIncarnation();
   std::unique_ptr<LivePage> MakePage() const;

@@ -29,10 +29,8 @@ class SpanHistograms {
   std::vector<prometheus::MetricFamily> Collect() const { return registry_.Collect(); }
 
  private:
-  static constexpr size_t kSpans = static_cast<size_t>(ServerSpan::kJournalSync) + 1;
-
   prometheus::Registry registry_;
-  std::array<prometheus::Histogram*, kSpans> of_span_{};  // the registry owns them
+  std::array<prometheus::Histogram*, kServerSpans> of_span_{};  // the registry owns them
 };
 
 }  // namespace sluice

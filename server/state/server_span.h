@@ -3,6 +3,7 @@
 #ifndef SLUICE_SERVER_STATE_SERVER_SPAN_H_
 #define SLUICE_SERVER_STATE_SERVER_SPAN_H_
 
+#include <cstddef>
 #include <functional>
 
 #include "absl/time/time.h"
@@ -20,6 +21,8 @@ enum class ServerSpan {
   kEncode,       // making the messages of the pulls of a snapshot, in one encoding
   kJournalSync,  // syncing the journal's file
 };
+
+inline constexpr size_t kServerSpans = static_cast<size_t>(ServerSpan::kJournalSync) + 1;
 
 // Called without the shard's mutex, from any thread. It must be quick: a step waits for it.
 using SpanListener = std::function<void(ServerSpan span, absl::Duration length)>;

@@ -23,7 +23,8 @@ Activity ActivityOf(const SessionRecord& record, Step step, const AwaitedWorker*
 
 }  // namespace
 
-void JobWatch::Look(const JobMoment& moment, uint64_t memory, History& history) {
+void JobWatch::Look(const JobMoment& moment, uint64_t memory, const SpanSummary& spans,
+                    History& history) {
   history_ = &history;
   history.BeginJob(moment.state.job_id);
   sample_ = HistorySample();
@@ -33,7 +34,7 @@ void JobWatch::Look(const JobMoment& moment, uint64_t memory, History& history) 
   AddEvents(moment, news.changes);
   AddPresence(news.changes);
   LookAtWorkers(moment, news);
-  FillColumns(moment, news, memory);
+  FillColumns(moment, news, memory, spans);
   history.Add(sample_);
 }
 
@@ -129,12 +130,14 @@ void JobWatch::AddToLane(const SeenWorker& row, bool has_loss) {
   if (has_loss) sample_.losses[lane] = row.loss;
 }
 
-void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_t memory) {
+void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_t memory,
+                           const SpanSummary& spans) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   const ShardStatus& state = moment.state;
   const auto count = [](uint64_t number) { return static_cast<double>(number); };
   const PushCounters& pushes = state.counters;
   const TrafficCounters& traffic = state.traffic;
+  const auto part = [&spans](ServerSpan span) { return spans.mean[static_cast<size_t>(span)]; };
   const double waiting =
       state.current.since.has_value() ? absl::ToDoubleSeconds(state.now - *state.current.since) : 0;
   sample_.values = {time_,
@@ -156,7 +159,15 @@ void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_
                     waiting,
                     count(pushes.in_progress),
                     count(memory),
-                    moment.checkpoint.has_value() ? time_ - checkpoint_time_ : kUnknown};
+                    moment.checkpoint.has_value() ? time_ - checkpoint_time_ : kUnknown,
+                    count(state.in_flight.bytes),
+                    spans.step_median,
+                    spans.step_p99,
+                    part(ServerSpan::kWait),
+                    part(ServerSpan::kAccumulate),
+                    part(ServerSpan::kApply),
+                    part(ServerSpan::kPublish),
+                    part(ServerSpan::kEncode)};
 }
 
 }  // namespace sluice

@@ -14,6 +14,7 @@
 #include "server/state/session_record.h"
 #include "server/state/shard_status.h"
 #include "server/web/history/history.h"
+#include "server/web/history/span_window.h"
 
 namespace sluice {
 
@@ -34,8 +35,8 @@ struct SeenWorker {
 class JobWatch {
  public:
   // Adds a row, and events for what has changed since the last time, to `history`. `memory`: the
-  // resident bytes of the process.
-  void Look(const JobMoment& moment, uint64_t memory, History& history);
+  // resident bytes of the process. `spans`: of the steps since the last time.
+  void Look(const JobMoment& moment, uint64_t memory, const SpanSummary& spans, History& history);
 
   // Of the latest look: those that are alive, in the order of their ranks.
   const std::vector<SeenWorker>& workers() const { return workers_; }
@@ -48,7 +49,8 @@ class JobWatch {
   void AddWorker(const ShardStatus& state, const SessionRecord& record, const SessionNews& news,
                  const AwaitedWorker* awaited);
   void AddToLane(const SeenWorker& row, bool has_loss);
-  void FillColumns(const JobMoment& moment, const JobNews& news, uint64_t memory);
+  void FillColumns(const JobMoment& moment, const JobNews& news, uint64_t memory,
+                   const SpanSummary& spans);
 
   History* history_ = nullptr;  // during Look()
   HistorySample sample_;

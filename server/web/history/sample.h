@@ -20,7 +20,7 @@ struct HistoryColumn {
 };
 
 // The columns of a row. Their order is that of the file.
-inline constexpr std::array<HistoryColumn, 20> kColumns = {{
+inline constexpr std::array<HistoryColumn, 28> kColumns = {{
     {"time", ColumnKind::kCounter},  // seconds since 1970
     {"step", ColumnKind::kCounter},
     {"steps_per_second", ColumnKind::kGauge},
@@ -41,6 +41,14 @@ inline constexpr std::array<HistoryColumn, 20> kColumns = {{
     {"in_progress", ColumnKind::kPeak},     // pushes that arrive or are queued
     {"memory", ColumnKind::kPeak},          // resident bytes of the server's process
     {"checkpoint_age", ColumnKind::kPeak},  // seconds since the last checkpoint
+    {"in_flight", ColumnKind::kPeak},       // bytes of gradients that arrive or wait
+    {"step_median", ColumnKind::kGauge},    // seconds of single steps, as is the next
+    {"step_p99", ColumnKind::kPeak},
+    {"part_wait", ColumnKind::kGauge},  // mean seconds of ServerSpan, as are the next four
+    {"part_accumulate", ColumnKind::kGauge},
+    {"part_apply", ColumnKind::kGauge},
+    {"part_publish", ColumnKind::kGauge},
+    {"part_encode", ColumnKind::kGauge},
 }};
 
 inline constexpr size_t kTime = 0;

@@ -129,7 +129,7 @@ void LivePage::Take(const JobMoment& input) {
   std::string json;
   {
     const absl::MutexLock lock(&mu_);
-    watch_.Look(input, memory, history_);
+    watch_.Look(input, memory, spans_.Take(), history_);
     ++rows_taken_;
     history_json_ = nullptr;
     json = StateJson(input, options_, watch_.workers(), history_);

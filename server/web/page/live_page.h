@@ -24,6 +24,7 @@
 #include "server/events/job_moment.h"
 #include "server/web/history/history.h"
 #include "server/web/history/job_watch.h"
+#include "server/web/history/span_window.h"
 #include "server/web/http/http_feed.h"
 #include "server/web/http/http_route.h"
 
@@ -47,6 +48,11 @@ class LivePage {
   // Reads the history's file. If it is missing or damaged, the history is empty, and of a damaged
   // one the log says so.
   explicit LivePage(const LivePageOptions& options);
+
+  // Give it to the shard: it hears how long steps and their parts take, from any thread.
+  SpanListener OnSpan() {
+    return [this](ServerSpan span, absl::Duration length) { spans_.Observe(span, length); };
+  }
 
   // Valid as long as the page lives.
   std::vector<HttpRoute> Routes();
@@ -72,6 +78,7 @@ class LivePage {
   const LivePageOptions options_;
   HttpFeed feed_;
   absl::Time next_ = absl::InfinitePast();
+  SpanWindow spans_;
   JobWatch watch_;                           // of the executor's thread
   absl::Time saved_ = absl::InfinitePast();  // of the executor's thread, too
   std::atomic<bool> saving_{false};

@@ -8,6 +8,7 @@ const GLYPHS = ['──', '╌╌', '···', '─·─', '┄┄', '· ·']; //
 const HEIGHT = 190;
 const MARKS = { joined: '+', left: '−', lost: '?', evicted: '×', policy: 'P', rate: 'R', checkpoint: 'C', warning: '!', server: 'S' };
 
+const PARTS = ['wait', 'accumulate', 'apply', 'publish', 'encode'];
 const DISPOSITIONS = ['accepted', 'stale', 'skipped', 'duplicate', 'rejected', 'aborted'];
 
 function color(name) {
@@ -27,11 +28,15 @@ const CHARTS = [
     read: (series, begin) => {
       const rates = series.column('steps_per_second', begin);
       const median = quantile(rates, 0.5);
-      const slow = quantile(rates, 0.01);
-      const note = median === null ? '' : `median ${number(median)}, slowest 1 %: ${number(slow)}` +
-        (slow > 0 ? ` (p99 of a step ${number(1000 / slow)} ms)` : '');
+      const note = median === null ? '' : `median ${number(median)}, slowest 1 % of seconds: ${number(quantile(rates, 0.01))}`;
       return { lines: [line('steps/s', 0)], data: [rates], note };
     },
+  },
+  {
+    id: 'step-time', title: 'Time of single steps', format: seconds, read: readStepTime,
+  },
+  {
+    id: 'parts', title: 'Parts of a step, mean', format: seconds, read: readParts,
   },
   {
     id: 'rate', title: 'Learning rate', byStep: true,
@@ -57,13 +62,55 @@ const CHARTS = [
   },
   {
     id: 'memory', title: 'Memory of the server', format: bytes,
-    read: (series, begin) => ({ lines: [line('memory', 0)], data: [series.column('memory', begin)] }),
+    read: (series, begin, state) => limited(series.column('memory', begin), 'memory', state.memory_limit),
+  },
+  {
+    id: 'in-flight', title: 'Gradients in flight', format: bytes,
+    read: (series, begin, state) => limited(series.column('in_flight', begin), 'gradients', state.in_flight.limit),
   },
   {
     id: 'queue', title: 'Pushes that arrive or are queued',
     read: (series, begin) => ({ lines: [line('pushes', 2)], data: [series.column('in_progress', begin)] }),
   },
 ];
+
+// Seconds of a short time, in its unit.
+function seconds(value) {
+  if (value === null || value === undefined) return '–';
+  if (value === 0) return '0';
+  if (value >= 1) return `${number(value)} s`;
+  return value >= 1e-3 ? `${number(value * 1e3)} ms` : `${number(value * 1e6)} µs`;
+}
+
+function latest(values) {
+  return values.findLast((value) => value !== null);
+}
+
+function readStepTime(series, begin) {
+  const data = ['step_median', 'step_p99'].map((name) => series.column(name, begin).map((value) => value ?? undefined));
+  const [median, p99] = data.map((values) => values.findLast((value) => value !== undefined));
+  const note = median === undefined ? 'no step yet' : `last: median ${seconds(median)}, p99 ${seconds(p99)}`;
+  return { lines: [line('median', 0), line('p99', 1)], data, note };
+}
+
+function readParts(series, begin) {
+  const data = PARTS.map((name) => series.column(`part_${name}`, begin));
+  const known = PARTS.map((name, i) => [name, latest(data[i])]).filter((one) => one[1] !== undefined);
+  const longest = known.sort((a, b) => b[1] - a[1])[0];
+  return {
+    lines: PARTS.map((name, i) => line(name, i)), data: data.map(spanned),
+    note: longest === undefined ? 'no step yet' : `longest now: ${longest[0]}, ${seconds(longest[1])}`,
+  };
+}
+
+// A value with its limit, which is drawn once a quarter of it is reached: else the value would be a flat line.
+function limited(values, name, limit) {
+  const now = latest(values);
+  if (!limit || now === undefined) return { lines: [line(name, 0)], data: [values] };
+  const note = `${bytes(now)} of at most ${bytes(limit)} (${number(Math.round((1000 * now) / limit) / 10)} %)`;
+  if (Math.max(...values) < limit / 4) return { lines: [line(name, 0)], data: [values], note };
+  return { lines: [line(name, 0), line('limit', 1)], data: [values, values.map(() => limit)], note };
+}
 
 function readLoss(series, begin) {
   const mean = series.column('loss', begin);
@@ -137,10 +184,10 @@ class Chart {
     parent.append(this.root);
   }
 
-  draw(series, begin, axis) {
+  draw(series, begin, axis, state) {
     const kind = this.kind;
     const by = kind.byStep ? axis : 'time';
-    const { lines, data, note } = kind.read(series, begin);
+    const { lines, data, note } = kind.read(series, begin, state);
     this.note.textContent = note ?? '';
     this.place.setAttribute('aria-label', `${kind.title}. ${note ?? ''}`);
     const all = broken([series.column(by, begin), ...data], series.gaps(begin));
@@ -198,8 +245,8 @@ export class Charts {
     new ResizeObserver(() => this.charts.forEach((chart) => chart.resize())).observe(parent);
   }
 
-  draw(series, begin, axis) {
-    for (const chart of this.charts) chart.draw(series, begin, axis);
+  draw(series, begin, axis, state) {
+    for (const chart of this.charts) chart.draw(series, begin, axis, state);
   }
 
   // With the colours of another theme.

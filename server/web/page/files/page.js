@@ -55,7 +55,7 @@ function draw() {
   const begin = series.begin(Number(chosen('span')));
   showState(state, series);
   showLanes(series, begin, color);
-  charts.draw(series, begin, chosen('axis'));
+  charts.draw(series, begin, chosen('axis'), state);
 }
 
 function drawSoon() {

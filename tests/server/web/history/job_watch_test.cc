@@ -33,7 +33,7 @@ class JobWatchTest : public ::testing::Test {
   }
 
   const HistorySample& Look() {
-    watch_.Look(moment_, memory_, history_);
+    watch_.Look(moment_, memory_, spans_, history_);
     moment_.time += absl::Seconds(1);
     state_.now += absl::Seconds(1);
     row_ = history_.Newest();
@@ -61,6 +61,7 @@ class JobWatchTest : public ::testing::Test {
   ShardStatus& state_ = moment_.state;
   std::vector<SessionRecord>& sessions_ = moment_.sessions;
   uint64_t memory_ = 0;
+  SpanSummary spans_;
   History history_;
   JobWatch watch_;
   HistorySample row_;
@@ -228,6 +229,21 @@ TEST_F(JobWatchTest, AThousandWorkersHaveAsManyLanesAsThereAre) {
   EXPECT_THAT(Events(), ElementsAre("server: the server has started",
                                     "joined: 1000 workers: worker-0, worker-1, worker-2, worker-3, "
                                     "worker-4, worker-5, worker-6, worker-7, …"));
+}
+
+TEST_F(JobWatchTest, KeepsTheTimesOfStepsAndTheBytesInFlight) {
+  state_.in_flight.bytes = 4096;
+  spans_.step_median = 0.25;
+  spans_.step_p99 = 0.5;
+  spans_.mean[static_cast<size_t>(ServerSpan::kWait)] = 0.125;
+  spans_.mean[static_cast<size_t>(ServerSpan::kEncode)] = 0.0625;
+  Look();
+  EXPECT_EQ(Value("in_flight"), 4096);
+  EXPECT_EQ(Value("step_median"), 0.25);
+  EXPECT_EQ(Value("step_p99"), 0.5);
+  EXPECT_EQ(Value("part_wait"), 0.125);
+  EXPECT_EQ(Value("part_encode"), 0.0625);
+  EXPECT_TRUE(std::isnan(Value("part_apply")));
 }
 
 }  // namespace
