@@ -31,7 +31,7 @@ class StripeDirectory final : public StripeStorage {
  private:
   explicit StripeDirectory(StripeStore store) : store_(std::move(store)) {}
 
-  const StripeStore store_;
+  StripeStore store_;
 };
 
 }  // namespace sluice

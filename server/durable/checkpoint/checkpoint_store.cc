@@ -56,25 +56,14 @@ absl::StatusOr<std::string> CheckpointStore::SaveStriped(const ShardCheckpoint& 
 
 absl::StatusOr<std::string> CheckpointStore::Write(
     const ShardCheckpoint& checkpoint, absl::FunctionRef<absl::Status(WritableFile&)> write) {
-  if (sync_failed()) return sync_error_;
+  if (sync_failed()) return sync_.error();
   const std::string path =
       PathOf(CheckpointName{checkpoint.incarnations.current(), checkpoint.step}.FileName());
   absl::Status saved = WriteThenName(files_, path, write);
-  if (saved.ok()) saved = SyncDirectory();
+  if (saved.ok()) saved = sync_.Sync();
   if (!saved.ok()) return saved;
   RemoveOld(checkpoint.suspect_since);
   return path;
-}
-
-absl::Status CheckpointStore::SyncDirectory() {
-  const absl::Status synced = files_.SyncDirectory(directory_);
-  if (synced.ok()) return synced;
-  sync_error_ =
-      absl::Status(synced.code(),
-                   absl::StrCat(synced.message(),
-                                "; nobody knows which names are on the disk, so this server saves "
-                                "no more checkpoints there until it is started again"));
-  return sync_error_;
 }
 
 void CheckpointStore::RemoveOld(absl::optional<Step> suspect_since) {
@@ -139,7 +128,7 @@ absl::Status CheckpointStore::RemoveNewer(const CheckpointName& name) {
     const absl::Status removed = files_.Remove(PathOf(other.FileName()));
     if (!removed.ok()) return removed;
   }
-  return SyncDirectory();
+  return sync_.Sync();
 }
 
 absl::StatusOr<ShardCheckpoint> CheckpointStore::Read(const std::string& path) const {

@@ -18,6 +18,7 @@
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "common/storage/file_system.h"
+#include "server/durable/format/directory_sync.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {
@@ -40,7 +41,11 @@ class CheckpointStore {
   // The newest `keep` checkpoints stay, at least 1; while training is suspect, also the newest from
   // before. Of several servers, it is the first one's. `files` outlives the store.
   CheckpointStore(FileSystem& files, std::string directory, uint32_t keep, uint32_t servers = 1)
-      : files_(files), directory_(std::move(directory)), keep_(keep), servers_(servers) {}
+      : files_(files),
+        directory_(std::move(directory)),
+        keep_(keep),
+        servers_(servers),
+        sync_(files, directory_) {}
 
   // Saves a checkpoint, then removes the oldest ones, but not NewestBefore() its suspect_since, for
   // as long as checkpoints that are saved have one. Returns its path. After an error the others
@@ -51,7 +56,7 @@ class CheckpointStore {
   absl::StatusOr<std::string> SaveStriped(const ShardCheckpoint& checkpoint,
                                           const std::vector<uint64_t>& stripes);
   // Whether a sync of the directory has failed.
-  bool sync_failed() const { return !sync_error_.ok(); }
+  bool sync_failed() const { return !sync_.error().ok(); }
 
   // Newest first.
   absl::StatusOr<std::vector<CheckpointName>> List() const;
@@ -84,14 +89,13 @@ class CheckpointStore {
   absl::StatusOr<std::string> Write(const ShardCheckpoint& checkpoint,
                                     absl::FunctionRef<absl::Status(WritableFile&)> write);
   absl::StatusOr<ShardCheckpoint> Read(const std::string& path) const;
-  absl::Status SyncDirectory();
   void RemoveOld(absl::optional<Step> suspect_since);
 
   FileSystem& files_;
   const std::string directory_;
   const uint32_t keep_;
   const uint32_t servers_;
-  absl::Status sync_error_;
+  DirectorySync sync_;
 };
 
 }  // namespace sluice

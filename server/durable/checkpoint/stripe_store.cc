@@ -46,9 +46,10 @@ bool Contains(absl::Span<const CheckpointName> names, const CheckpointName& name
 
 absl::StatusOr<uint64_t> StripeStore::Save(const std::string& job_id,
                                            const CheckpointName& checkpoint, const Layout& whole,
-                                           const StripeView& stripe) const {
+                                           const StripeView& stripe) {
   const StripeName name = {job_id, checkpoint.incarnation, checkpoint.step, place_.stripe,
                            place_.stripes};
+  if (!sync_.error().ok()) return sync_.error();
   uint64_t checksum = 0;
   absl::Status saved =
       WriteThenName(files_, PathOf(name.FileName()), [&](WritableFile& file) -> absl::Status {
@@ -56,7 +57,7 @@ absl::StatusOr<uint64_t> StripeStore::Save(const std::string& job_id,
         checksum = written.value_or(0);
         return written.status();
       });
-  if (saved.ok()) saved = files_.SyncDirectory(directory_);
+  if (saved.ok()) saved = sync_.Sync();
   if (!saved.ok()) return saved;
   return checksum;
 }

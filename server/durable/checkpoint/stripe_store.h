@@ -17,6 +17,7 @@
 #include "common/tensor/layout.h"
 #include "server/durable/checkpoint/checkpoint_store.h"
 #include "server/durable/checkpoint/stripe_format.h"
+#include "server/durable/format/directory_sync.h"
 #include "server/state/checkpoint_source.h"
 
 namespace sluice {
@@ -27,12 +28,13 @@ class StripeStore {
  public:
   // `files` outlives it.
   StripeStore(FileSystem& files, std::string directory, StripePlace place)
-      : files_(files), directory_(std::move(directory)), place_(place) {}
+      : files_(files), directory_(std::move(directory)), place_(place), sync_(files, directory_) {}
 
   // Writes the stripe's file under another name, syncs and renames it, and syncs the directory.
-  // Returns the file's XXH3-64. Errors are FileSystem's.
+  // Returns the file's XXH3-64. Errors are FileSystem's. If the sync of the directory fails, that
+  // is final: every later Save() returns the error and touches nothing.
   absl::StatusOr<uint64_t> Save(const std::string& job_id, const CheckpointName& checkpoint,
-                                const Layout& whole, const StripeView& stripe) const;
+                                const Layout& whole, const StripeView& stripe);
 
   // What the stripe has of a checkpoint. It holds that and one piece of a file at a time, and
   // checks every byte of the files that it reads. DATA_LOSS names the file that is missing or
@@ -53,6 +55,7 @@ class StripeStore {
   FileSystem& files_;
   const std::string directory_;
   const StripePlace place_;
+  DirectorySync sync_;
 };
 
 }  // namespace sluice

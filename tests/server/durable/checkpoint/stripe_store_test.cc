@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/durable/faulty_files.h"
+#include "tests/testing/durable/hooked_files.h"
 #include "tests/testing/durable/striped_checkpoints.h"
 #include "tests/testing/status.h"
 
@@ -164,6 +165,25 @@ TEST_F(StripeStoreTest, AFullDiskLeavesNoPartOfAFile) {
   EXPECT_THAT(Store(0, 2).Save("job", NameAt(9), *layout_, StripeOf(checkpoint, {0, 2})),
               HasCode(absl::StatusCode::kResourceExhausted, HasSubstr("No space left")));
   EXPECT_THAT(files_.List("d").value(), IsEmpty());
+}
+
+TEST_F(StripeStoreTest, AFailedSyncOfTheDirectoryIsFinal) {
+  const StripeCheckpoint stripe = StripeOf(At(9), {0, 2});
+  int syncs = 0;
+  int created = 0;
+  HookedFiles files(files_, [&](FileOperation operation, const std::string&) {
+    created += operation == FileOperation::kCreate;
+    const bool fails = operation == FileOperation::kSyncDirectory && ++syncs == 1;
+    return fails ? absl::UnavailableError("cannot sync d: Input/output error") : absl::OkStatus();
+  });
+  StripeStore store(files, "d", {0, 2});
+  for (const uint64_t step : {9, 10}) {
+    EXPECT_THAT(store.Save("job", NameAt(step), *layout_, stripe),
+                HasCode(absl::StatusCode::kUnavailable,
+                        AllOf(HasSubstr("Input/output error"), HasSubstr("started again"))));
+  }
+  EXPECT_EQ(syncs, 1);
+  EXPECT_EQ(created, 1);
 }
 
 TEST_F(StripeStoreTest, RemovesItsOwnFilesThatNoCheckpointNeeds) {
