@@ -29,6 +29,10 @@ class RuntimeSettings {
     next_policy_.emplace(consistency);
     NoteOrder(consistency);
   }
+  // The policy that holds from the next boundary on.
+  const Consistency& next() const {
+    return next_policy_.has_value() ? next_policy_->consistency() : consistency();
+  }
   // The order of reduction of a new policy of that mode if nobody names one: in sync that of the
   // latest policy in sync, or the order of ranks if there was none. Other modes have one order.
   ReductionOrder OrderFor(ConsistencyMode mode) const {

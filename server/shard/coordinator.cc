@@ -214,7 +214,14 @@ bool Coordinator::Suspend(const absl::Status& why, Completions* completions) {
 
 // ---- Settings ----
 
-absl::StatusOr<Step> Coordinator::SetConsistency(const Consistency& consistency) {
+absl::StatusOr<Step> Coordinator::SetConsistency(const Consistency& consistency,
+                                                 const absl::optional<Consistency>& expected) {
+  if (expected.has_value() && !(settings_.next() == *expected)) {
+    return absl::AbortedError(
+        "the rules are not those that were expected: somebody else has changed them, and the "
+        "change "
+        "may wait for the end of the step; look at the rules, and try again");
+  }
   const absl::Status valid = consistency.Validate();
   if (!valid.ok()) return valid;
   if (has_model()) {

@@ -80,7 +80,8 @@ class Coordinator {
   absl::StatusOr<Step> Heartbeat(SessionId session);
   void ConnectionLost(SessionId session);
   absl::StatusOr<Step> Leave(SessionId session, const Results& results);
-  absl::StatusOr<Step> SetConsistency(const Consistency& consistency);
+  absl::StatusOr<Step> SetConsistency(const Consistency& consistency,
+                                      const absl::optional<Consistency>& expected);
   absl::StatusOr<Step> SetLearningRate(double learning_rate);
   ReductionOrder OrderFor(ConsistencyMode mode) const { return settings_.OrderFor(mode); }
   absl::Status Evict(const std::string& worker, Completions* completions);

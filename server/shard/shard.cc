@@ -100,10 +100,11 @@ void Shard::Tick() {
 
 // ---- The operator ----
 
-absl::StatusOr<Step> Shard::SetConsistency(const Consistency& consistency) {
+absl::StatusOr<Step> Shard::SetConsistency(const Consistency& consistency,
+                                           const absl::optional<Consistency>& expected) {
   if (leads() && consistency.inconsistent_reads) return NoInconsistentReads();
   return ChangeSettings(
-      [&](Coordinator& coordinator) { return coordinator.SetConsistency(consistency); });
+      [&](Coordinator& coordinator) { return coordinator.SetConsistency(consistency, expected); });
 }
 
 absl::StatusOr<Step> Shard::SetLearningRate(double learning_rate) {

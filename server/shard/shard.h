@@ -141,8 +141,11 @@ class Shard final : public ParameterStore {
   // step is made any more.
   absl::optional<uint32_t> Digest(absl::Duration longest);
 
-  absl::StatusOr<Step> SetConsistency(const Consistency& consistency);  // returns the first step
-  absl::StatusOr<Step> SetLearningRate(double learning_rate);           // that has the setting
+  // Both return the first step that has the setting. ABORTED if the rules are not the expected
+  // ones.
+  absl::StatusOr<Step> SetConsistency(const Consistency& consistency,
+                                      const absl::optional<Consistency>& expected = absl::nullopt);
+  absl::StatusOr<Step> SetLearningRate(double learning_rate);
   // The order of reduction of new rules in that mode that do not name one; see RuntimeSettings.
   ReductionOrder OrderFor(ConsistencyMode mode) const;
   absl::Status Evict(const std::string& worker);  // its process may not join again

@@ -67,7 +67,13 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
       if (request->consistency().order() == v1::REDUCTION_ORDER_UNSPECIFIED) {
         consistency->order = shard_.OrderFor(consistency->mode);
       }
-      const auto step = shard_.SetConsistency(*consistency);
+      absl::optional<Consistency> expected;
+      if (request->has_expected()) {
+        const auto seen = FromProto(request->expected());
+        if (!seen.ok()) return seen.status();
+        expected = *seen;
+      }
+      const auto step = shard_.SetConsistency(*consistency, expected);
       if (!step.ok()) return step.status();
       response->set_step(step->value());
       *response->mutable_consistency() = ToProto(*consistency);

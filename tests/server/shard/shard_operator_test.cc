@@ -94,6 +94,21 @@ TEST(SetConsistencyTest, RefusesWhatIsNotValidAndChangesNothing) {
   EXPECT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
 }
 
+TEST(SetConsistencyTest, DoesNotOverwriteRulesThatTheCallerHasNotSeen) {
+  ShardWorld world(Sync(2));
+  world.Start({"a", "b"});
+  const Consistency seen = world.shard().Describe().consistency;
+  ASSERT_THAT(world.Push("a", 0, {2, 2, 2}), Accepted(0));
+  EXPECT_THAT(world.shard().SetConsistency(Backup(2, 1).consistency, seen), IsOkAndHolds(Step(1)));
+  // The first change waits for its boundary.
+  EXPECT_THAT(world.shard().SetConsistency(Async(1).consistency, seen),
+              HasCode(absl::StatusCode::kAborted, HasSubstr("not those that were expected")));
+  EXPECT_THAT(world.Push("b", 0, {4, 4, 4}), Applied(1));
+  const Consistency now = world.shard().Describe().consistency;
+  EXPECT_EQ(now.mode, ConsistencyMode::kBackup);
+  EXPECT_THAT(world.shard().SetConsistency(Async(1).consistency, now), IsOkAndHolds(Step(1)));
+}
+
 TEST(SetConsistencyTest, IsInTheWelcomeOfThoseWhoJoinLater) {
   ShardWorld world(Sync(1));
   world.Start({"a"});

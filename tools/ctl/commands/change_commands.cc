@@ -126,7 +126,7 @@ absl::Status SetPolicy(const PolicyFlags& own, const CommonFlags& flags) {
   if (!own.mode) {
     auto state = (*client)->GetState();
     if (!state.ok()) return state.status();
-    *request.mutable_consistency() = state->consistency();
+    *request.mutable_consistency() = *request.mutable_expected() = state->consistency();
     applied = Apply(own, *request.mutable_consistency());
     if (!applied.ok()) return applied;
   }
