@@ -57,9 +57,10 @@ absl::Status HolderIncarnation::Listen(const HolderServerOptions& options) {
   if (!started.ok()) return started.status();
   grpc_server_ = *std::move(started);
   address_ = grpc_server_->address();
+  SequencerLinkOptions link = LinkOptionsOf(options, address_);
+  link.figures = [this] { return stripe_.Describe(); };
   link_ = std::make_unique<SequencerLink>(
-      LinkOptionsOf(options, address_),
-      [this](const HolderCommand& command) { stripe_.Execute(command); });
+      std::move(link), [this](const HolderCommand& command) { stripe_.Execute(command); });
   return absl::OkStatus();
 }
 

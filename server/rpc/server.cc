@@ -17,9 +17,12 @@
 #include "server/rpc/operator/health.h"
 #include "server/rpc/operator/inspector.h"
 #include "server/rpc/operator/open_watches.h"
+#include "server/rpc/operator/passing_inspector.h"
 #include "server/rpc/operator/reflection.h"
+#include "server/rpc/operator/refusing_admin.h"
 #include "server/rpc/parameter_service.h"
 #include "server/rpc/probe_service.h"
+#include "server/rpc/servers/sequencer_channel.h"
 #include "server/rpc/stripe_service.h"
 #include "sluice/v1/admin.grpc.pb.h"
 #include "sluice/v1/inspector.grpc.pb.h"
@@ -31,9 +34,10 @@ namespace sluice {
 namespace {
 
 // What reflection lists, with the services that only some servers have.
-std::vector<std::string> ServiceNames(std::vector<std::string> names) {
+std::vector<std::string> ServiceNames(std::vector<std::string> names = {}) {
   names.insert(names.end(),
-               {v1::ParameterServer::service_full_name(), v1::Probe::service_full_name(),
+               {v1::Admin::service_full_name(), v1::Inspector::service_full_name(),
+                v1::ParameterServer::service_full_name(), v1::Probe::service_full_name(),
                 "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
                 "grpc.reflection.v1alpha.ServerReflection"});
   return names;
@@ -166,12 +170,12 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
                                                             Shard& shard, DurableDirectory* durable,
                                                             HolderLinks* holders) {
   auto watches = std::make_unique<OpenWatches>();
-  std::vector<std::string> names = {v1::Admin::service_full_name(),
-                                    v1::Inspector::service_full_name()};
+  std::vector<std::string> names;
   JobServers servers;
   std::vector<std::unique_ptr<grpc::Service>> services;
   if (holders != nullptr) {
     servers = [holders] { return holders->Addresses(); };
+    shard.DescribeServersWith([holders] { return holders->Describe(); });
     services.push_back(MakeGrpcSequencer(options.token, *holders));
     names.push_back(v1::Sequencer::service_full_name());
   }
@@ -201,8 +205,15 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartStripeServer(const GrpcServerOp
   services.push_back(
       MakeGrpcStripeService(options.token, options.transforms, first_server, stripe));
   services.push_back(MakeGrpcProbeService({options.token, false, options.limits.probes}, *watches));
+  PassingInspectorOptions passing;
+  passing.first_server = first_server;
+  passing.connect = [first_server, credentials = options.credentials] {
+    return MakeSequencerChannel(first_server, credentials);
+  };
+  services.push_back(MakeGrpcPassingInspector(std::move(passing), *watches));
+  services.push_back(MakeGrpcRefusingAdmin(options.token, first_server));
   services.push_back(MakeGrpcHealth([] { return false; }, *watches));
-  services.push_back(MakeGrpcReflection(ServiceNames({})));
+  services.push_back(MakeGrpcReflection(ServiceNames()));
   auto server = std::make_unique<GrpcServerOnAddress>(std::move(watches), std::move(services));
   const absl::Status started = server->Start(options);
   if (!started.ok()) return started;

@@ -57,8 +57,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartGrpcServer(const GrpcServerOpti
                                                             DurableDirectory* durable = nullptr,
                                                             HolderLinks* holders = nullptr);
 
-// The same for a server that holds a stripe: without Admin and Inspector. `first_server` is the
-// address of the first server, for people. `stripe` outlives it, and has executed no command yet.
+// The same for a server that holds a stripe: the Inspector passes calls on to `first_server`, the
+// first server's gRPC target, and Admin refuses. `stripe` outlives it, and has executed no command
+// yet.
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartStripeServer(const GrpcServerOptions& options,
                                                               const std::string& first_server,
                                                               HeldStripe& stripe);

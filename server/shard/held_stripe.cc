@@ -51,6 +51,15 @@ void HeldStripe::Execute(const HolderCommand& command) {
   }
 }
 
+StripeFigures HeldStripe::Describe() const {
+  StripeFigures figures;
+  const std::shared_ptr<const Snapshot> latest = follower_.latest();
+  if (latest != nullptr) figures.step = latest->step;
+  figures.wire_bytes_received = wire_bytes_.received();
+  figures.wire_bytes_sent = wire_bytes_.sent();
+  return figures;
+}
+
 void HeldStripe::EndUnknown() {
   std::vector<std::pair<PushId, EndCall>> pushes;
   std::vector<std::pair<PullId, EndCall>> pulls;

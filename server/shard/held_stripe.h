@@ -18,6 +18,7 @@
 #include "server/shard/early_calls.h"
 #include "server/shard/executors.h"
 #include "server/shard/parameter_store.h"
+#include "server/state/server_status.h"
 
 namespace sluice {
 
@@ -45,6 +46,7 @@ class HeldStripe final : public ParameterStore {
   void Execute(const HolderCommand& command) ABSL_LOCKS_EXCLUDED(mu_);
   // EndJob's, once it has come.
   absl::optional<int> exit_code() const { return follower_.exit_code(); }
+  StripeFigures Describe() const;
   // Ends the calls of sessions of which the log says nothing, at the second call: UNKNOWN_SESSION.
   // Call it every few seconds while the log comes in.
   void EndUnknown() ABSL_LOCKS_EXCLUDED(mu_);

@@ -297,6 +297,7 @@ ShardStatus Shard::Describe() const {
   state.traffic.wire_bytes_sent = wire_bytes_.sent();
   state.traffic.received_by_transform = wire_bytes_.received_by_transform();
   state.traffic.sent_by_transform = wire_bytes_.sent_by_transform();
+  DescribeServers(&state);
   return state;
 }
 

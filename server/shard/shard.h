@@ -81,6 +81,9 @@ class Shard final : public ParameterStore {
   using Pump = std::function<void(absl::FunctionRef<bool()> until)>;
   void Lead(std::vector<HolderLink*> links, Pump pump = nullptr);
   void OnReport(uint32_t holder, const HolderReport& report);  // `holder`: from 1
+  // Where Describe() learns of all servers, if there are several. Once, before several threads use
+  // the shard.
+  void DescribeServersWith(std::function<std::vector<ServerStatus>()> servers);
   // The server goes down: waits for no holder from now on, and makes no step. A step that is being
   // made is not published. Pushes that are not part of a published step get `why`, an error.
   void StopWaiting(const absl::Status& why);
@@ -188,6 +191,7 @@ class Shard final : public ParameterStore {
   };
 
   bool leads() const { return leads_; }
+  void DescribeServers(ShardStatus* status) const;
   void TellHolders(const PushName& name, const absl::StatusOr<Admission>& admission)
       ABSL_LOCKS_EXCLUDED(mu_);
   void EndSessions() ABSL_LOCKS_EXCLUDED(mu_);
@@ -231,6 +235,7 @@ class Shard final : public ParameterStore {
   mutable absl::Mutex mu_;
   bool leads_ = false;  // there are other holders
   Pump pump_;
+  std::function<std::vector<ServerStatus>()> servers_;  // or null
   Holder holder_ ABSL_GUARDED_BY(mu_);
   HolderGroup others_ ABSL_GUARDED_BY(mu_);
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);

@@ -3,6 +3,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/tensor/stripes.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
@@ -12,6 +13,26 @@ void Shard::Lead(std::vector<HolderLink*> links, Pump pump) {
   leads_ = !links.empty();
   pump_ = std::move(pump);
   others_.Lead(std::move(links));
+}
+
+void Shard::DescribeServersWith(std::function<std::vector<ServerStatus>()> servers) {
+  servers_ = std::move(servers);
+}
+
+// The first server's own figures are those of the status.
+void Shard::DescribeServers(ShardStatus* status) const {
+  std::vector<ServerStatus>& servers = status->each_server;
+  servers = servers_ == nullptr ? std::vector<ServerStatus>(1) : servers_();
+  ServerStatus& own = servers[0];
+  own.connected = true;
+  if (status->times.initialized.has_value()) own.figures.step = status->step;
+  own.figures.wire_bytes_received = status->traffic.wire_bytes_received;
+  own.figures.wire_bytes_sent = status->traffic.wire_bytes_sent;
+  own.unchanged = status->uptime;
+  const Stripes stripes(status->elements, static_cast<uint32_t>(servers.size()));
+  for (uint32_t i = 0; i < servers.size(); ++i) servers[i].elements = stripes.SizeOf(i);
+  const absl::optional<AwaitedHolder>& awaited = status->awaited_holder;
+  if (awaited.has_value()) servers[awaited->server].awaited = status->now - awaited->since;
 }
 
 void Shard::OnReport(uint32_t holder, const HolderReport& report) {

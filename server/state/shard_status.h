@@ -17,6 +17,7 @@
 #include "common/tensor/layout.h"
 #include "server/policy/staleness_rules.h"
 #include "server/state/push_counters.h"
+#include "server/state/server_status.h"
 #include "server/state/training_warning.h"
 #include "server/state/wire_bytes.h"
 #include "server/state/worker_counts.h"
@@ -103,7 +104,8 @@ struct ShardStatus {
   InFlightStatus in_flight;
   uint32_t servers = 1;
   absl::optional<AwaitedHolder> awaited_holder;
-  bool journal_stopped = false;  // pushes are refused, because it cannot be written
+  std::vector<ServerStatus> each_server;  // in the order of their indices
+  bool journal_stopped = false;           // pushes are refused, because it cannot be written
   uint32_t tensors = 0;
   uint64_t elements = 0;
   absl::Time created;

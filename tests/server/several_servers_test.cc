@@ -378,6 +378,60 @@ TEST_F(SeveralServersTest, RefuseLanes) {
   EXPECT_THAT(worker.Left(), IsOk());
 }
 
+// What the server at `address` answers.
+v1::ListServersResponse ServersAt(const std::string& address) {
+  const auto inspector =
+      v1::Inspector::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::ListServersResponse response;
+  EXPECT_THAT(FromGrpcStatus(inspector->ListServers(&context, {}, &response)), IsOk());
+  return response;
+}
+
+TEST_P(SeveralServersTest, AnyServerShowsAllServers) {
+  const uint32_t servers = GetParam();
+  RunningServer first(FirstOptions(servers));
+  std::vector<std::unique_ptr<RunningHolder>> holders;
+  for (uint32_t i = 1; i < servers; ++i) {
+    holders.push_back(std::make_unique<RunningHolder>(HolderOptions(i, servers)));
+  }
+  HandMadeWorker worker(first.address());
+  Train(worker);
+  const Stripes stripes(kElements, servers);
+  for (uint32_t asked = 0; asked < servers; ++asked) {
+    const std::string address = asked == 0 ? first.address() : holders[asked - 1]->address();
+    v1::ListServersResponse shown;
+    // A holder tells its figures several times a second.
+    do shown = ServersAt(address);
+    while (shown.servers(static_cast<int>(servers) - 1).step() < 2);
+    ASSERT_THAT(shown.servers(), SizeIs(servers));
+    for (uint32_t i = 0; i < servers; ++i) {
+      const v1::Server& server = shown.servers(static_cast<int>(i));
+      EXPECT_EQ(server.index(), i);
+      EXPECT_EQ(server.address(), SocketOf(i).ToString());
+      EXPECT_EQ(server.elements(), stripes.SizeOf(i));
+      EXPECT_EQ(server.bytes(), 4 * stripes.SizeOf(i));
+      EXPECT_TRUE(server.connected());
+      EXPECT_TRUE(server.has_since());
+      EXPECT_EQ(server.awaited(), "");
+    }
+  }
+  EXPECT_THAT(worker.Left(), IsOk());
+}
+
+TEST_F(SeveralServersTest, TheFirstServerShowsWhoHasNotCome) {
+  RunningServer first(FirstOptions(2));
+  const v1::ListServersResponse shown = ServersAt(first.address());
+  ASSERT_THAT(shown.servers(), SizeIs(2));
+  EXPECT_EQ(shown.servers(0).awaited(), "");
+  EXPECT_EQ(shown.servers(1).address(), "");
+  EXPECT_FALSE(shown.servers(1).connected());
+  EXPECT_EQ(shown.servers(1).awaited(), "to come");
+  RunningHolder holder(HolderOptions(1, 2));
+  HandMadeWorker worker(first.address());
+  EXPECT_THAT(worker.Left(), IsOk());
+}
+
 TEST_F(SeveralServersTest, ShowTheLayoutButNoValues) {
   RunningServer first(FirstOptions(2));
   RunningHolder holder(HolderOptions(1, 2));

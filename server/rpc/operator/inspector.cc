@@ -95,6 +95,13 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
     return Reply(context, AnswerListWorkers(*request, *response));
   }
 
+  grpc::ServerUnaryReactor* ListServers(CallbackServerContext* context,
+                                        const v1::ListServersRequest*,
+                                        v1::ListServersResponse* response) override {
+    *response = ServersToProto(shard_.Describe());
+    return Reply(context, absl::OkStatus());
+  }
+
   grpc::ServerUnaryReactor* ListParameters(CallbackServerContext* context,
                                            const v1::ListParametersRequest* request,
                                            v1::ListParametersResponse* response) override {

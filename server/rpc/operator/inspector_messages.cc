@@ -1,7 +1,9 @@
 #include "server/rpc/operator/inspector_messages.h"
 
 #include <algorithm>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/wire/encoding.h"
 #include "common/wire/messages.h"
@@ -140,6 +142,15 @@ v1::TrainingWarning WarningToProto(const TrainingWarning& warning) {
   return message;
 }
 
+// What the job waits for this server to do.
+std::string AwaitedOf(const ServerStatus& server, Step step) {
+  if (!server.connected) {
+    return server.unchanged.has_value() ? "to connect again to the first server" : "to come";
+  }
+  if (!server.awaited.has_value()) return "";
+  return absl::StrCat("to carry out an order of step ", step.Next().value());
+}
+
 }  // namespace
 
 v1::ServerState ToProto(const ShardStatus& state) {
@@ -235,6 +246,26 @@ v1::TensorStatistics ToProto(const TensorStatistics& statistics) {
   message.set_standard_deviation(statistics.standard_deviation);
   message.set_l2_norm(statistics.l2_norm);
   message.set_zero_share(statistics.zero_share);
+  return message;
+}
+
+v1::ListServersResponse ServersToProto(const ShardStatus& state) {
+  v1::ListServersResponse message;
+  for (const ServerStatus& server : state.each_server) {
+    v1::Server& shown = *message.add_servers();
+    shown.set_index(static_cast<uint32_t>(message.servers_size() - 1));
+    shown.set_address(server.address);
+    shown.set_elements(server.elements);
+    shown.set_bytes(server.elements * sizeof(float));
+    if (server.figures.step.has_value()) shown.set_step(server.figures.step->value());
+    shown.set_connected(server.connected);
+    if (server.unchanged.has_value()) *shown.mutable_since() = ToProto(*server.unchanged);
+    shown.set_wire_bytes_received(server.figures.wire_bytes_received);
+    shown.set_wire_bytes_sent(server.figures.wire_bytes_sent);
+    shown.set_awaited(AwaitedOf(server, state.step));
+    const auto& since = server.connected ? server.awaited : server.unchanged;
+    if (since.has_value()) *shown.mutable_awaited_since() = ToProto(*since);
+  }
   return message;
 }
 

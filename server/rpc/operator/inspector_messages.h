@@ -18,6 +18,8 @@ v1::ServerState ToProto(const ShardStatus& state, const DurableDirectory* durabl
 // `state` was read at about the same time; lags and times since are relative to it.
 v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state);
 v1::TensorStatistics ToProto(const TensorStatistics& statistics);
+// All servers of the job.
+v1::ListServersResponse ServersToProto(const ShardStatus& state);
 
 }  // namespace sluice
 

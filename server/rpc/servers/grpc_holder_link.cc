@@ -74,7 +74,9 @@ absl::Status GrpcHolderLink::Begin(const v1::HolderHello& hello, uint64_t taken,
     const absl::Status heard = end_.Hear(taken);
     if (!heard.ok()) return heard;
     process_ = process;
-    state_ = {hello.address(), true, clock_.Now()};
+    state_.address = hello.address();
+    state_.connected = true;
+    state_.since = clock_.Now();
     earlier = std::exchange(call_, call);
     v1::SequencerMessage message;
     message.set_taken(end_.taken());
@@ -104,6 +106,7 @@ absl::Status GrpcHolderLink::Take(const FollowCall& call, const v1::HolderMessag
     absl::MutexLock lock(&mu_);
     if (call_.get() != &call) return absl::UnavailableError("the holder has called again");
     taken = end_.Hear(message.taken());
+    if (message.has_figures()) state_.figures = FromProto(message.figures());
   }
   if (taken.ok()) taken = TakeReport(message);
   if (taken.ok()) return taken;
@@ -137,6 +140,16 @@ void GrpcHolderLink::Lose(const HolderLoss& loss) {
 HolderLinkState GrpcHolderLink::state() const {
   absl::MutexLock lock(&mu_);
   return state_;
+}
+
+ServerStatus GrpcHolderLink::Describe() const {
+  const HolderLinkState state = this->state();
+  ServerStatus server;
+  server.address = state.address;
+  server.figures = state.figures;
+  server.connected = state.connected;
+  if (!state.address.empty()) server.unchanged = clock_.Now() - state.since;
+  return server;
 }
 
 void GrpcHolderLink::Acknowledge() {

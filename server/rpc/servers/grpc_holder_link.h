@@ -18,6 +18,7 @@
 #include "server/holder/holder_link.h"
 #include "server/holder/report_check.h"
 #include "server/rpc/servers/link_end.h"
+#include "server/state/server_status.h"
 #include "sluice/v1/sequencer.pb.h"
 
 namespace sluice {
@@ -37,6 +38,7 @@ struct HolderLinkState {
   std::string address;  // where workers reach the holder; empty before it has come
   bool connected = false;
   absl::Time since = absl::InfinitePast();  // it is connected, or not connected
+  StripeFigures figures;                    // which the holder has told last
 };
 
 // The call of a holder, as its link sees it.
@@ -75,6 +77,7 @@ class GrpcHolderLink final : public HolderLink {
   void End(const FollowCall& call) ABSL_LOCKS_EXCLUDED(mu_);
 
   HolderLinkState state() const ABSL_LOCKS_EXCLUDED(mu_);
+  ServerStatus Describe() const ABSL_LOCKS_EXCLUDED(mu_);  // without what only a shard knows
   void Acknowledge() ABSL_LOCKS_EXCLUDED(mu_);
   // A holder that was told anything and has been away for longer than `lease` is lost: it has given
   // up, too.

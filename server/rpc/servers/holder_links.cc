@@ -129,6 +129,14 @@ std::vector<HolderLinkState> HolderLinks::states() const {
   return states;
 }
 
+std::vector<ServerStatus> HolderLinks::Describe() const {
+  std::vector<ServerStatus> servers(1);
+  for (const auto& link : links_) servers.push_back(link->Describe());
+  absl::MutexLock lock(&mu_);
+  servers[0].address = address_;
+  return servers;
+}
+
 void HolderLinks::SetAddress(std::string address) {
   absl::MutexLock lock(&mu_);
   address_ = std::move(address);

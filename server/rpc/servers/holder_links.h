@@ -53,6 +53,9 @@ class HolderLinks {
   std::vector<HolderLink*> links() const;
   // In the same order.
   std::vector<HolderLinkState> states() const;
+  // Of all servers, the sequencer first, with what is known here: their addresses, and how the
+  // holders are connected and what they have told.
+  std::vector<ServerStatus> Describe() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Where workers reach the sequencer; once, when it listens.
   void SetAddress(std::string address) ABSL_LOCKS_EXCLUDED(mu_);

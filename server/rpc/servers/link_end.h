@@ -79,10 +79,16 @@ class LinkEnd {
 
   // Sends what was taken, unless the other end was told so.
   void Acknowledge() {
-    if (writer_ == nullptr || acknowledged_ == receiver_.taken()) return;
-    Message message;
+    if (acknowledged_ != receiver_.taken()) Tell(Message());
+  }
+
+  // Sends a message without a number if a call is open. It is lost if the call breaks. Returns
+  // whether a call is open.
+  bool Tell(Message message) {
+    if (writer_ == nullptr) return false;
     message.set_taken(Acknowledged());
     writer_->Write(std::make_shared<const Message>(std::move(message)));
+    return true;
   }
 
   uint64_t taken() const { return receiver_.taken(); }

@@ -138,4 +138,20 @@ absl::StatusOr<HolderReport> FromProto(const v1::HolderMessage& message) {
   }
 }
 
+v1::HolderFigures ToProto(const StripeFigures& figures) {
+  v1::HolderFigures message;
+  if (figures.step.has_value()) message.set_step(figures.step->value());
+  message.set_wire_bytes_received(figures.wire_bytes_received);
+  message.set_wire_bytes_sent(figures.wire_bytes_sent);
+  return message;
+}
+
+StripeFigures FromProto(const v1::HolderFigures& message) {
+  StripeFigures figures;
+  if (message.has_step()) figures.step = Step(message.step());
+  figures.wire_bytes_received = message.wire_bytes_received();
+  figures.wire_bytes_sent = message.wire_bytes_sent();
+  return figures;
+}
+
 }  // namespace sluice

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/holder/holder_commands.h"
+#include "server/state/server_status.h"
 #include "sluice/v1/sequencer.pb.h"
 
 namespace sluice {
@@ -16,6 +17,9 @@ namespace sluice {
 // The message has neither `number` nor `taken`, which the link knows.
 v1::HolderMessage ToProto(const HolderReport& report);
 absl::StatusOr<HolderReport> FromProto(const v1::HolderMessage& message);
+
+v1::HolderFigures ToProto(const StripeFigures& figures);
+StripeFigures FromProto(const v1::HolderFigures& message);
 
 }  // namespace sluice
 

@@ -5,53 +5,20 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "common/base/error.h"
 #include "common/base/version.h"
-#include "common/security/secret.h"
 #include "common/wire/field.h"
 #include "common/wire/status.h"
 #include "server/rpc/servers/command_messages.h"
 #include "server/rpc/servers/queued_stream.h"
 #include "server/rpc/servers/report_messages.h"
+#include "server/rpc/servers/sequencer_channel.h"
 #include "sluice/v1/sequencer.grpc.pb.h"
 
 namespace sluice {
 namespace {
 
 using CallReactor = grpc::ClientBidiReactor<v1::HolderMessage, v1::SequencerMessage>;
-
-constexpr int kPingMilliseconds = 10000;  // a server whose node is gone answers no ping
-
-grpc::ChannelArguments ChannelArguments() {
-  grpc::ChannelArguments arguments;
-  // Nodes of a cluster reach each other directly, even if the environment names a proxy.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMilliseconds);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingMilliseconds);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // as many as it takes
-  // Each call has a connection of its own, as the one before has broken.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return arguments;
-}
-
-absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const SequencerLinkOptions& options) {
-  absl::string_view path = options.target;
-  if (options.credentials == nullptr || absl::ConsumePrefix(&path, "unix:")) {
-    return grpc::CreateCustomChannel(options.target, grpc::InsecureChannelCredentials(),
-                                     ChannelArguments());
-  }
-  auto now = options.credentials();
-  if (!now.ok()) return now.status();
-  grpc::SslCredentialsOptions tls;
-  tls.pem_root_certs = std::move(now->authority);
-  tls.pem_private_key = std::move(now->key);
-  tls.pem_cert_chain = std::move(now->certificate);
-  auto channel =
-      grpc::CreateCustomChannel(options.target, grpc::SslCredentials(tls), ChannelArguments());
-  Wipe(tls.pem_private_key);
-  return channel;
-}
 
 v1::HolderHello HelloOf(const SequencerLinkOptions& options, ProcessNonce sequencer) {
   v1::HolderHello hello;
@@ -132,7 +99,7 @@ void SequencerLink::Stop() {
 }
 
 absl::Status SequencerLink::Call() {
-  auto channel = MakeChannel(options_);
+  auto channel = MakeSequencerChannel(options_.target, options_.credentials);
   if (!channel.ok()) return channel.status();
   const auto stream = std::make_shared<Stream>(*this);
   v1::HolderMessage message;
@@ -140,6 +107,7 @@ absl::Status SequencerLink::Call() {
     absl::MutexLock lock(&mu_);
     stream_ = stream;
     ended_.reset();
+    told_.reset();
     accepted_ = false;
     message.set_taken(end_.taken());
     *message.mutable_hello() = HelloOf(options_, sequencer_);
@@ -197,8 +165,17 @@ void SequencerLink::Report(const HolderReport& report) {
 }
 
 void SequencerLink::Acknowledge() {
+  absl::optional<StripeFigures> figures;
+  if (options_.figures) figures = options_.figures();
   absl::MutexLock lock(&mu_);
+  if (accepted_ && figures.has_value() && figures != told_) TellFigures(*figures);
   end_.Acknowledge();
+}
+
+void SequencerLink::TellFigures(const StripeFigures& figures) {
+  v1::HolderMessage message;
+  *message.mutable_figures() = ToProto(figures);
+  if (end_.Tell(std::move(message))) told_ = figures;
 }
 
 absl::optional<absl::Status> SequencerLink::ended() const {

@@ -18,6 +18,7 @@
 #include "server/holder/command_check.h"
 #include "server/holder/holder_commands.h"
 #include "server/rpc/servers/link_end.h"
+#include "server/state/server_status.h"
 #include "sluice/v1/sequencer.pb.h"
 
 namespace sluice {
@@ -32,6 +33,9 @@ struct SequencerLinkOptions {
   ProcessNonce process_nonce;
   std::string address;  // where workers reach this server
   bool saves = false;   // whether it has a directory for checkpoints
+  // What this server counts. Called by Acknowledge(), and valid as long as the link; empty:
+  // nothing.
+  std::function<StripeFigures()> figures;
 };
 
 // Any thread may call any method, but only one calls Call() and ended().
@@ -54,7 +58,7 @@ class SequencerLink {
 
   // Sends a report, now or when a call is open.
   void Report(const HolderReport& report) ABSL_LOCKS_EXCLUDED(mu_);
-  // Acknowledges what was executed. Call it several times a second.
+  // Acknowledges what was executed, and tells the figures. Call it several times a second.
   void Acknowledge() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -63,6 +67,7 @@ class SequencerLink {
   void Begin(const std::shared_ptr<Stream>& stream) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Take(const v1::SequencerMessage& message) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status TakeHello(const v1::SequencerMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellFigures(const StripeFigures& figures) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void End(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
 
   const SequencerLinkOptions options_;
@@ -73,7 +78,8 @@ class SequencerLink {
   std::shared_ptr<Stream> stream_ ABSL_GUARDED_BY(mu_);  // of the latest call; null: none
   absl::optional<absl::Status> ended_ ABSL_GUARDED_BY(mu_);
   bool accepted_ ABSL_GUARDED_BY(mu_) = false;
-  ProcessNonce sequencer_ ABSL_GUARDED_BY(mu_);  // 0: none was heard
+  ProcessNonce sequencer_ ABSL_GUARDED_BY(mu_);              // 0: none was heard
+  absl::optional<StripeFigures> told_ ABSL_GUARDED_BY(mu_);  // in the latest call
 };
 
 }  // namespace sluice

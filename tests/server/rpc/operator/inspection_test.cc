@@ -84,6 +84,7 @@ TEST_F(ReflectionTest, DescribesTheInspector) {
   EXPECT_THAT(MethodsOf("sluice.v1.Inspector"),
               ElementsAre("GetServerState(GetServerStateRequest) returns ServerState",
                           "ListWorkers(ListWorkersRequest) returns ListWorkersResponse",
+                          "ListServers(ListServersRequest) returns ListServersResponse",
                           "ListParameters(ListParametersRequest) returns ListParametersResponse",
                           "GetParameter(GetParameterRequest) returns GetParameterResponse",
                           "WatchState(WatchStateRequest) returns stream ServerState"));

@@ -27,6 +27,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr uint64_t kHolder = 7;  // nonces of processes
 constexpr uint64_t kSequencer = 9;
@@ -202,6 +203,32 @@ TEST_F(FollowTest, HearsEachReportOnceAndInOrder) {
   call->Write(Have(2, 12));
   call->Write(Have(3, 13));
   EXPECT_THAT(Heard(3), ElementsAre(11, 12, 13));
+}
+
+TEST_F(FollowTest, DescribesEachServerAndWhatHoldersTell) {
+  links_.SetAddress("unix:/first");
+  const auto call = Follow(Hello());
+  call->Read();
+  OpenSmallModel();
+  call->Read();
+  clock_.Advance(absl::Seconds(3));
+  v1::HolderMessage told;
+  told.mutable_figures()->set_step(17);
+  told.mutable_figures()->set_wire_bytes_received(400);
+  told.mutable_figures()->set_wire_bytes_sent(300);
+  call->Write(told);
+  call->Write(Have(1, 11));
+  EXPECT_THAT(Heard(1), ElementsAre(11));
+  const std::vector<ServerStatus> servers = links_.Describe();
+  ASSERT_THAT(servers, SizeIs(3));
+  EXPECT_EQ(servers[0].address, "unix:/first");
+  EXPECT_EQ(servers[1].address, "unix:/holder");
+  EXPECT_TRUE(servers[1].connected);
+  EXPECT_EQ(servers[1].unchanged, absl::Seconds(3));
+  EXPECT_EQ(servers[1].figures, (StripeFigures{Step(17), 400, 300}));
+  EXPECT_EQ(servers[2].address, "");
+  EXPECT_FALSE(servers[2].connected);
+  EXPECT_FALSE(servers[2].unchanged.has_value());
 }
 
 TEST_F(FollowTest, TheSameProcessMayCallAgainBeforeItsCallHasEnded) {

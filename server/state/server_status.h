@@ -1,0 +1,45 @@
+// The status of each server of a job: what ListServers, the metrics and the page show.
+
+#ifndef SLUICE_SERVER_STATE_SERVER_STATUS_H_
+#define SLUICE_SERVER_STATE_SERVER_STATUS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "common/base/ids.h"
+
+namespace sluice {
+
+// What a server counts itself. A plain value.
+struct StripeFigures {
+  absl::optional<Step> step;  // of its latest snapshot
+  // Of the messages with tensors that workers have sent to it, and it to workers.
+  uint64_t wire_bytes_received = 0;
+  uint64_t wire_bytes_sent = 0;
+
+  bool operator==(const StripeFigures& other) const {
+    return step == other.step && wire_bytes_received == other.wire_bytes_received &&
+           wire_bytes_sent == other.wire_bytes_sent;
+  }
+  bool operator!=(const StripeFigures& other) const { return !(*this == other); }
+};
+
+// One server, as the first one sees it. A plain value.
+struct ServerStatus {
+  // Where workers reach it. Empty: it has not come yet, or it is the only server.
+  std::string address;
+  uint64_t elements = 0;  // of its stripe; 0 before the first worker has joined
+  StripeFigures figures;  // those of another server are up to a second old
+  bool connected = false;
+  // For so long it has been connected or, once it had come, not connected; of the first server:
+  // since it began.
+  absl::optional<absl::Duration> unchanged;
+  // The current step has waited for so long for it to carry out an order.
+  absl::optional<absl::Duration> awaited;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_STATE_SERVER_STATUS_H_
