@@ -159,6 +159,39 @@ void AddTraffic(const TrafficCounters& traffic, Families& families) {
   AddEncoded(traffic, &ChunkBytes::wire, families);
 }
 
+// What the first server knows of each. A job has at most 256 servers.
+void AddServers(const ShardStatus& status, Families& families) {
+  const auto add = [&](const auto& value) {
+    for (size_t i = 0; i < status.each_server.size(); ++i) {
+      families.Add({{"server", absl::StrCat(i)}}, value(status.each_server[i]));
+    }
+  };
+  families.BeginGauge("sluice_server_connected", "1 while the server is connected to the first.");
+  add([](const ServerStatus& server) { return server.connected ? 1.0 : 0.0; });
+  families.BeginGauge("sluice_server_away_seconds",
+                      "Time since the server's connection to the first one broke; else 0.");
+  add([](const ServerStatus& server) {
+    const bool away = !server.connected && server.unchanged.has_value();
+    return away ? absl::ToDoubleSeconds(*server.unchanged) : 0.0;
+  });
+  families.BeginGauge("sluice_server_awaited_seconds",
+                      "How long the current step has waited for the server; else 0.");
+  add([](const ServerStatus& server) {
+    return absl::ToDoubleSeconds(server.awaited.value_or(absl::ZeroDuration()));
+  });
+  families.BeginGauge("sluice_server_stripe_bytes", "Size of the server's part of the model.");
+  add([](const ServerStatus& server) { return AsDouble(server.elements * sizeof(float)); });
+  families.BeginCounter("sluice_server_wire_bytes_total",
+                        "Bytes of the messages that moved tensors between workers and the server.");
+  for (size_t i = 0; i < status.each_server.size(); ++i) {
+    const StripeFigures& figures = status.each_server[i].figures;
+    const std::string name = absl::StrCat(i);
+    families.Add({{"server", name}, {"direction", "received"}},
+                 AsDouble(figures.wire_bytes_received));
+    families.Add({{"server", name}, {"direction", "sent"}}, AsDouble(figures.wire_bytes_sent));
+  }
+}
+
 void AddLoad(const ServerFigures& figures, Families& families) {
   const InFlightStatus& in_flight = figures.status.in_flight;
   families.Gauge("sluice_in_flight_bytes", "Memory of gradients that arrive or wait.",
@@ -195,6 +228,7 @@ std::vector<prometheus::MetricFamily> ShardFamilies(const ServerFigures& figures
   AddWorkers(status, families);
   AddWaits(status, families);
   AddTraffic(status.traffic, families);
+  AddServers(status, families);
   AddLoad(figures, families);
   AddDisk(figures, families);
   families.Gauge("sluice_uptime_seconds", "Time since the incarnation began.",

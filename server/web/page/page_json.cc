@@ -85,6 +85,26 @@ Json Warnings(const std::vector<TrainingWarning>& warnings) {
   return list;
 }
 
+Json Servers(const ShardStatus& state) {
+  Json list = Json::array();
+  const auto seconds = [](const absl::optional<absl::Duration>& time) {
+    return time.has_value() ? Json(absl::ToDoubleSeconds(*time)) : Json(nullptr);
+  };
+  for (const ServerStatus& server : state.each_server) {
+    const StripeFigures& figures = server.figures;
+    list.push_back(
+        {{"address", server.address},
+         {"connected", server.connected},
+         {"since", seconds(server.unchanged)},
+         {"awaited", seconds(server.awaited)},
+         {"elements", server.elements},
+         {"step", figures.step.has_value() ? Json(figures.step->value()) : Json(nullptr)},
+         {"wire_bytes_received", figures.wire_bytes_received},
+         {"wire_bytes_sent", figures.wire_bytes_sent}});
+  }
+  return list;
+}
+
 Json InFlight(const InFlightStatus& in_flight) {
   return {{"bytes", in_flight.bytes}, {"limit", in_flight.limit}, {"waiting", in_flight.waiting}};
 }
@@ -217,6 +237,7 @@ std::string StateJson(const JobMoment& input, const LivePageOptions& options,
                {"pushes", Pushes(state.counters)},
                {"staleness", Staleness(state)},
                {"warnings", Warnings(state.warnings)},
+               {"servers", Servers(state)},
                {"encodings", Encodings(input.sessions)},
                {"results", input.results},
                {"lost_steps", state.lost_steps},

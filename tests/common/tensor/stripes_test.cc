@@ -37,6 +37,22 @@ TEST(StripesTest, NoStripeOfFourIsOnePercentLargerThanAnother) {
   }
 }
 
+// The layers of a model do not matter: one tensor has nine tenths of its elements.
+TEST(StripesTest, OneLargeTensorIsSharedByAllStripes) {
+  const Layout layout =
+      LayoutOf({{"a", 500'000}, {"b", 9'000'000}, {"c", 300'000}, {"d", 200'000}});
+  const Stripes stripes(layout.size(), 4);
+  std::vector<uint64_t> sizes;
+  for (uint32_t i = 0; i < 4; ++i) {
+    uint64_t size = 0;
+    for (const LayoutRange& range : stripes.LayoutOf(i, layout).ranges()) size += range.length;
+    sizes.push_back(size);
+  }
+  EXPECT_EQ(sizes[0] + sizes[1] + sizes[2] + sizes[3], 10'000'000u);
+  const auto ends = std::minmax_element(sizes.begin(), sizes.end());
+  EXPECT_LE(static_cast<double>(*ends.second), 1.01 * static_cast<double>(*ends.first));
+}
+
 // Counted element by element.
 TEST(StripesTest, EachElementHasOnePlaceInOneStripe) {
   for (const uint64_t size : {0, 1, 64, 65, 1000, 70'000}) {

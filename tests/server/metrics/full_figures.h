@@ -37,6 +37,12 @@ inline ServerFigures FullFigures() {
   status.traffic.received_by_transform[static_cast<size_t>(ValueTransform::kInt8)] = {400, 120};
   status.in_flight = {300, 900, 2};
   status.times.last_step = status.now - absl::Seconds(4);
+  status.each_server.resize(2);
+  status.each_server[0].connected = true;
+  status.each_server[0].awaited = absl::Seconds(3);
+  status.each_server[1].elements = 25;
+  status.each_server[1].figures = {Step(16), 70, 60};
+  status.each_server[1].unchanged = absl::Seconds(8);
   figures.executor_tasks = {{"step", 2}};
   figures.checkpoint_age = absl::Minutes(3);
   return figures;

@@ -43,6 +43,27 @@ TEST(ShardFamiliesTest, PushesAreCountedByDisposition) {
               ElementsAre("sluice_pushes_in_progress 1"));
 }
 
+TEST(ShardFamiliesTest, TellOfEachServerOfTheJob) {
+  const ServerFigures figures = FullFigures();
+  EXPECT_THAT(LinesOf(figures, "sluice_server_connected"),
+              ElementsAre("sluice_server_connected{server=\"0\"} 1",
+                          "sluice_server_connected{server=\"1\"} 0"));
+  EXPECT_THAT(LinesOf(figures, "sluice_server_away_seconds"),
+              ElementsAre("sluice_server_away_seconds{server=\"0\"} 0",
+                          "sluice_server_away_seconds{server=\"1\"} 8"));
+  EXPECT_THAT(LinesOf(figures, "sluice_server_awaited_seconds"),
+              ElementsAre("sluice_server_awaited_seconds{server=\"0\"} 3",
+                          "sluice_server_awaited_seconds{server=\"1\"} 0"));
+  EXPECT_THAT(LinesOf(figures, "sluice_server_stripe_bytes"),
+              ElementsAre("sluice_server_stripe_bytes{server=\"0\"} 0",
+                          "sluice_server_stripe_bytes{server=\"1\"} 100"));
+  EXPECT_THAT(LinesOf(figures, "sluice_server_wire_bytes_total"),
+              ElementsAre("sluice_server_wire_bytes_total{server=\"0\",direction=\"received\"} 0",
+                          "sluice_server_wire_bytes_total{server=\"0\",direction=\"sent\"} 0",
+                          "sluice_server_wire_bytes_total{server=\"1\",direction=\"received\"} 70",
+                          "sluice_server_wire_bytes_total{server=\"1\",direction=\"sent\"} 60"));
+}
+
 TEST(ShardFamiliesTest, TheHistogramOfStalenessHasEachGradientOnce) {
   const ServerFigures figures = FullFigures();
   const auto buckets = LinesOf(figures, "sluice_gradient_staleness_steps_bucket");

@@ -8,6 +8,7 @@
 #include "tests/tools/ctl/messages.h"
 #include "tools/ctl/render/json.h"
 #include "tools/ctl/render/parameters_text.h"
+#include "tools/ctl/render/servers_text.h"
 
 namespace sluice {
 namespace {
@@ -58,6 +59,16 @@ TEST(StatusTextTest, ShowsWhatANewerServerMayAdd) {
   EXPECT_THAT(StatusText(state, {}, "a:1"), HasSubstr("\nrules         unknown to this program ("));
 }
 
+TEST(StatusTextTest, NamesTheServerThatIsAwaited) {
+  auto state = TrainingState();
+  state.set_servers(3);
+  state.mutable_awaited_server()->set_index(2);
+  state.mutable_awaited_server()->mutable_since()->set_seconds(4);
+  EXPECT_THAT(StatusText(state, {}, "a:1"),
+              HasSubstr("\nawaited       server 2 of 3 (for 4.0 s)\n"));
+  EXPECT_THAT(WatchLine(state), HasSubstr(", awaited: server 2 of 3 (for 4.0 s), "));
+}
+
 TEST(WatchLineTest, NamesWhoIsAwaitedAndWhichWarningsLast) {
   EXPECT_EQ(WatchLine(TrainingState()),
             "TRAINING step 110: 3 workers, 1 of 3 gradients, waiting for 2.2 ms, awaited: worker-0 "
@@ -73,6 +84,25 @@ TEST(PolicyTextTest, NamesTheRulesAndWhatHasNoEffect) {
                    ignored: "quorum" ignored: "max_step_wait")")),
       "from step 9 on: ssp, slack 3; sum, in the order of arrival, stale gradients discounted\n"
       "without effect in these rules: quorum, max_step_wait\n");
+}
+
+TEST(ServersTextTest, ShowsWhoIsAwaitedAndWhoHasNotCome) {
+  EXPECT_EQ(
+      ServersText(MessageOf<v1::ListServersResponse>(R"(
+                servers { address: "a:1" elements: 500 bytes: 2000 step: 7 connected: true since { seconds: 15 }
+                          wire_bytes_received: 14000 wire_bytes_sent: 16000 }
+                servers { index: 1 address: "b\033:1" elements: 500 bytes: 2000 step: 6 connected: true since { seconds: 14 }
+                          awaited: "to carry out an order of step 8" awaited_since { seconds: 3 } }
+                servers { index: 2 address: "c:1" elements: 500 bytes: 2000 since { seconds: 4 }
+                          awaited: "to connect again to the first server" awaited_since { seconds: 4 } }
+                servers { index: 3 awaited: "to come" })")),
+      "SERVER  ADDRESS  CONNECTION        STEP  ELEMENTS    SIZE  RECEIVED     SENT  AWAITED\n"
+      "     0  a:1      connected 15.0 s     7       500  2.0 kB   14.0 kB  16.0 kB  -\n"
+      "     1  b\\033:1  connected 14.0 s     6       500  2.0 kB       0 B      0 B  to carry out "
+      "an order of step 8, for 3.0 s\n"
+      "     2  c:1      away 4.0 s           -       500  2.0 kB       0 B      0 B  to connect "
+      "again to the first server, for 4.0 s\n"
+      "     3  -        not come yet         -         0     0 B       0 B      0 B  to come\n");
 }
 
 TEST(ParametersTextTest, ListsTensorsAndTheirSum) {

@@ -166,6 +166,13 @@ absl::StatusOr<v1::ListWorkersResponse> OperatorClient::ListWorkers() {
   });
 }
 
+absl::StatusOr<v1::ListServersResponse> OperatorClient::ListServers() {
+  return Ask<v1::ListServersResponse>(kAnswerTimeout, [this](auto* context, auto* response) {
+    return v1::Inspector::NewStub(channel_.get())
+        ->ListServers(context, v1::ListServersRequest(), response);
+  });
+}
+
 absl::StatusOr<v1::ListParametersResponse> OperatorClient::ListParameters() {
   const auto stub = v1::Inspector::NewStub(channel_.get());
   return ReadPages<v1::ListParametersResponse>([&](const std::string& token) {

@@ -42,6 +42,7 @@ class OperatorClient {
   absl::StatusOr<v1::ServerState> GetState();
   // All pages as one.
   absl::StatusOr<v1::ListWorkersResponse> ListWorkers();
+  absl::StatusOr<v1::ListServersResponse> ListServers();
   absl::StatusOr<v1::ListParametersResponse> ListParameters();
   absl::StatusOr<v1::GetParameterResponse> GetParameter(const v1::GetParameterRequest& request);
 

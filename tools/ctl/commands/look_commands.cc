@@ -1,4 +1,4 @@
-// status, workers, params, watch: they ask the Inspector, and change nothing.
+// status, workers, servers, params, watch: they ask the Inspector, and change nothing.
 
 #include <algorithm>
 #include <iostream>
@@ -11,6 +11,7 @@
 #include "tools/ctl/commands/command.h"
 #include "tools/ctl/render/json.h"
 #include "tools/ctl/render/parameters_text.h"
+#include "tools/ctl/render/servers_text.h"
 #include "tools/ctl/render/status_text.h"
 #include "tools/ctl/render/worker_rows.h"
 
@@ -75,6 +76,15 @@ absl::Status ShowWorkers(const WorkersFlags& own, const CommonFlags& flags) {
   rows.erase(std::remove_if(rows.begin(), rows.end(), left), rows.end());
   SortRows(*key, rows);
   std::cout << (flags.json ? JsonLine(Sorted(rows)) : WorkersTable(rows));
+  return absl::OkStatus();
+}
+
+absl::Status ShowServers(const CommonFlags& flags) {
+  const auto client = ConnectOperator(flags.connection);
+  if (!client.ok()) return client.status();
+  const auto servers = (*client)->ListServers();
+  if (!servers.ok()) return servers.status();
+  std::cout << (flags.json ? JsonLine(*servers) : ServersText(*servers));
   return absl::OkStatus();
 }
 
@@ -149,6 +159,7 @@ void AddLookCommands(CLI::App& app, std::vector<Command>& commands) {
   workers.add_flag("--all", own->all, "also those that have left or were evicted");
   commands.push_back(
       {&workers, [own](const CommonFlags& flags) { return ShowWorkers(*own, flags); }});
+  commands.push_back({app.add_subcommand("servers", "lists the servers of the job"), ShowServers});
   AddParams(app, commands);
   AddWatch(app, commands);
 }

@@ -95,6 +95,14 @@ std::string WarningsText(const v1::ServerState& state) {
   return text;
 }
 
+// A step that waits for a server has all its gradients.
+std::string AwaitedOf(const v1::ServerState& state) {
+  if (!state.has_awaited_server()) return AwaitedText(state.current());
+  const v1::AwaitedServer& server = state.awaited_server();
+  return absl::StrCat("server ", server.index(), " of ", state.servers(), " (for ",
+                      TimeText(FromProto(server.since())), ")");
+}
+
 std::string PhaseText(v1::ServerPhase phase) { return v1::ServerPhase_Name(phase); }
 
 }  // namespace
@@ -156,8 +164,8 @@ std::string StatusText(const v1::ServerState& state, const v1::ListWorkersRespon
       Line("optimizer", OptimizerText(state)), Line("rate", StepRateText(state)),
       Line("workers",
            absl::StrCat(PresencesText(workers), "; ", CountText(state.observers(), "observer"))),
-      Line("this step", GradientsText(state.current())),
-      Line("awaited", AwaitedText(state.current())), Line("pushes", PushesText(state.pushes())),
+      Line("this step", GradientsText(state.current())), Line("awaited", AwaitedOf(state)),
+      Line("pushes", PushesText(state.pushes())),
       Line("staleness", absl::StrFormat("mean %.2f, most %d", staleness.mean(), staleness.max())),
       Line("received", TrafficText(state.bytes_received(), state.wire_bytes_received())),
       Line("sent", TrafficText(state.bytes_sent(), state.wire_bytes_sent())),
@@ -168,9 +176,9 @@ std::string StatusText(const v1::ServerState& state, const v1::ListWorkersRespon
 }
 
 std::string WatchLine(const v1::ServerState& state) {
-  std::string line = absl::StrCat(
-      PhaseText(state.phase()), " step ", state.step(), ": ", CountText(state.workers(), "worker"),
-      ", ", GradientsText(state.current()), ", awaited: ", AwaitedText(state.current()));
+  std::string line = absl::StrCat(PhaseText(state.phase()), " step ", state.step(), ": ",
+                                  CountText(state.workers(), "worker"), ", ",
+                                  GradientsText(state.current()), ", awaited: ", AwaitedOf(state));
   for (const v1::TrainingWarning& warning : state.warnings()) {
     if (!warning.has_over()) absl::StrAppend(&line, ", ", v1::WarningKind_Name(warning.kind()));
   }

@@ -113,6 +113,23 @@ function showWorkers(state) {
     'awaited, then those that are furthest behind, then the newest.';
 }
 
+function connectionOf(server) {
+  if (server.since === null && !server.connected) return 'has not come yet';
+  const now = `${server.connected ? 'connected' : 'away'} for ${duration(server.since ?? 0)}`;
+  return server.awaited !== null && server.awaited >= 1 ? `${now}, awaited for ${duration(server.awaited)}` : now;
+}
+
+function showServers(state) {
+  at('servers').hidden = state.servers.length < 2;
+  at('server-rows').replaceChildren(...state.servers.map((server, index) => {
+    const row = document.createElement('tr');
+    row.className = !server.connected || server.awaited >= 1 ? 'awaited' : '';
+    row.append(...[`${index}${server.address === '' ? '' : ` at ${server.address}`}`, connectionOf(server), server.step ?? '–',
+      bytes(4 * server.elements), bytes(server.wire_bytes_received), bytes(server.wire_bytes_sent)].map(cell));
+    return row;
+  }));
+}
+
 function showStaleness(state) {
   const { counts, bound, mean, max } = state.staleness;
   at('staleness-title').textContent = `mean ${number(mean)}, largest ${max}` + (bound === null ? ', no bound' : `, bound ${bound}`);
@@ -178,6 +195,7 @@ export function showState(state, series) {
   showAwaited(state);
   showWarnings(state);
   showWorkers(state);
+  showServers(state);
   showStaleness(state);
   fill(at('pushes'), Object.entries(state.pushes).map(([name, count]) => [name.replace('_', ' '), count]));
   showResources(state);

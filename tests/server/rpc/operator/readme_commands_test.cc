@@ -150,12 +150,13 @@ INSTANTIATE_TEST_SUITE_P(Transports, ReadmeCommandsTest,
 TEST(ReadmeTest, HasTheCommandsThatAreExpected) {
   std::vector<std::string> methods;
   for (const Command& command : AllCommands()) methods.push_back(command.method);
-  EXPECT_THAT(methods,
-              ElementsAre("sluice.v1.Inspector/GetServerState",
-                          "sluice.v1.Inspector/GetServerState", "sluice.v1.Inspector/ListWorkers",
-                          "sluice.v1.Inspector/GetParameter", "sluice.v1.Admin/SetPolicy",
-                          "sluice.v1.Admin/SetLearningRate", "sluice.v1.Admin/EvictWorker",
-                          "sluice.v1.Admin/SaveCheckpoint", "sluice.v1.Admin/Drain"));
+  EXPECT_THAT(
+      methods,
+      ElementsAre("sluice.v1.Inspector/GetServerState", "sluice.v1.Inspector/GetServerState",
+                  "sluice.v1.Inspector/ListWorkers", "sluice.v1.Inspector/GetParameter",
+                  "sluice.v1.Inspector/ListServers", "sluice.v1.Admin/SetPolicy",
+                  "sluice.v1.Admin/SetLearningRate", "sluice.v1.Admin/EvictWorker",
+                  "sluice.v1.Admin/SaveCheckpoint", "sluice.v1.Admin/Drain"));
 }
 
 }  // namespace

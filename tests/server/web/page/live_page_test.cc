@@ -73,5 +73,21 @@ TEST_F(LivePageTest, ShowsTheLimitOfGradientsInFlightAndTheBytesOfEachEncoding) 
                                                R"("sent":{"custom":{"tensor":40,"wire":10}}})");
 }
 
+TEST_F(LivePageTest, ShowsEachServerOfTheJob) {
+  JobMoment input;
+  input.time = absl::FromUnixSeconds(5001);
+  input.state.each_server.resize(2);
+  input.state.each_server[0] = {"a:1", 20, {Step(7), 400, 300}, true, absl::Seconds(9), {}};
+  input.state.each_server[0].awaited = absl::Seconds(2);
+  page_.End(input);
+  const nlohmann::json state = nlohmann::json::parse(*Get("/api/state").body);
+  EXPECT_EQ(
+      state["servers"].dump(),
+      R"([{"address":"a:1","awaited":2.0,"connected":true,"elements":20,"since":9.0,"step":7,)"
+      R"("wire_bytes_received":400,"wire_bytes_sent":300},)"
+      R"({"address":"","awaited":null,"connected":false,"elements":0,"since":null,)"
+      R"("step":null,"wire_bytes_received":0,"wire_bytes_sent":0}])");
+}
+
 }  // namespace
 }  // namespace sluice
