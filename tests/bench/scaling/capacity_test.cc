@@ -43,6 +43,16 @@ TEST(SyncRoundTest, IsNeverFasterThanAWorkersOwnNetwork) {
   EXPECT_DOUBLE_EQ(SyncRoundSeconds(kCost, site, 4), 0.2);
 }
 
+TEST(SyncRoundTest, FallsWithTheServersAsLongAsTheWorkersNetworkIsFaster) {
+  Site site = SlowNetwork();
+  site.worker_bytes_per_second = 5e9;
+  EXPECT_DOUBLE_EQ(SyncRoundSeconds(kCost, site, 2), 0.4);
+  site.servers = 4;
+  EXPECT_DOUBLE_EQ(SyncRoundSeconds(kCost, site, 2), 0.1);
+  site.servers = 16;
+  EXPECT_DOUBLE_EQ(SyncRoundSeconds(kCost, site, 2), 0.04);
+}
+
 TEST(WorkersWithinTest, AreThoseWhoseRoundsTakeThatShare) {
   // Of 0.9 s of compute, half a step is 0.9 s of rounds, a tenth is 0.1 s.
   EXPECT_EQ(WorkersWithin(kCost, SlowNetwork(), 0.5), 4u);

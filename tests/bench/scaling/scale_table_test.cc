@@ -56,5 +56,14 @@ TEST(EstimatesTest, HaveALineForEachSizeAndNumberOfServers) {
                         "0         36\n"));
 }
 
+TEST(SyncRoundsTest, HaveALineForEachNumberOfWorkersAndServers) {
+  const Site site = {1, 4, 1e9, 0.9, 100e9};
+  const std::string text = SyncRounds({{0.05, 100e6}}, site, {1, 4}, {2});
+  EXPECT_THAT(text,
+              HasSubstr("100.0       2       1 |           0.40000 |                   5.0\n"));
+  EXPECT_THAT(text,
+              HasSubstr("100.0       2       4 |           0.10000 |                  20.0\n"));
+}
+
 }  // namespace
 }  // namespace sluice::bench

@@ -22,7 +22,9 @@ Capacity CapacityOf(const GradientCost& cost, const Site& site) {
 
 double SyncRoundSeconds(const GradientCost& cost, const Site& site, uint32_t workers) {
   const Capacity capacity = CapacityOf(cost, site);
-  const double own_network = cost.bytes / site.bytes_per_second;  // of one worker, each way
+  const double of_worker =
+      site.worker_bytes_per_second > 0 ? site.worker_bytes_per_second : site.bytes_per_second;
+  const double own_network = cost.bytes / of_worker;  // each way
   const double network = std::max(workers / capacity.by_network, own_network);
   return std::max(2 * network, workers / capacity.by_cores);
 }

@@ -1,6 +1,6 @@
 // Estimates how many workers servers can feed, from what one gradient costs a server. In the
 // formulas V is GradientCost::bytes, c is cpu_seconds, S is Site::servers, C is cores, N is
-// bytes_per_second and T is compute_seconds. The estimate spreads the work of a server evenly over
+// bytes_per_second, M is worker_bytes_per_second and T is compute_seconds. The estimate spreads the work of a server evenly over
 // its cores, and c evenly over S servers. Both flatter it for small vectors, where the cost of
 // calls dominates.
 
@@ -17,12 +17,14 @@ struct GradientCost {
   double bytes = 0;  // of the vector, which the push brings and the pull takes
 };
 
-// Servers of one kind, each with an equal part of the vector. Workers have the same network.
+// Servers of one kind, each with an equal part of the vector, and workers of one kind.
 struct Site {
   uint32_t servers = 1;
   double cores = 1;             // of each server
-  double bytes_per_second = 0;  // N: of the network, each way
+  double bytes_per_second = 0;  // N: of a server's network, each way
   double compute_seconds = 0;   // of a worker for one batch
+  // M: of a worker's network, each way; 0: as a server's.
+  double worker_bytes_per_second = 0;
 };
 
 struct Capacity {
@@ -38,7 +40,7 @@ Capacity CapacityOf(const GradientCost& cost, const Site& site);
 
 // Returns how long a round of W workers takes in sync mode without overlap, from the moment when
 // all have their gradients. All push at once, then all pull at once, so it takes e(W) = max(2 ·
-// max(W · V / (S · N), V / N), W · c / (S · C)).
+// max(W · V / (S · N), V / M), W · c / (S · C)).
 double SyncRoundSeconds(const GradientCost& cost, const Site& site, uint32_t workers);
 
 // Returns the largest W for which e(W) / (T + e(W)) ≤ `share`, which lies between 0 and 1. Returns

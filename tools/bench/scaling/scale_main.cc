@@ -36,6 +36,7 @@ struct ScaleFlags {
   std::vector<uint32_t> servers = {1, 2, 4, 8};
   double cores = 0;
   double gbit = 25;
+  double worker_gbit = 0;
   double compute = 0.2;
   Programs programs;
 };
@@ -68,9 +69,12 @@ void AddEstimateFlags(CLI::App& app, ScaleFlags& flags) {
   app.add_option("--cores", flags.cores,
                  "estimate: cores of a server (default: those of this machine)")
       ->check(CLI::PositiveNumber);
-  app.add_option("--gbit", flags.gbit, "estimate: Gbit/s of the network, each way")
+  app.add_option("--gbit", flags.gbit, "estimate: Gbit/s of a server's network, each way")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--worker-gbit", flags.worker_gbit,
+                 "estimate: the same of a worker's network (default: as --gbit)")
+      ->check(CLI::PositiveNumber);
   app.add_option("--compute", flags.compute, "estimate: seconds that a worker computes in a batch")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -92,10 +96,13 @@ bool Measure(const ScaleFlags& flags, const Row& row) {
   Site site;
   site.cores = flags.cores > 0 ? flags.cores : std::thread::hardware_concurrency();
   site.bytes_per_second = flags.gbit * 1e9 / 8;
+  site.worker_bytes_per_second = flags.worker_gbit * 1e9 / 8;
   site.compute_seconds = flags.compute;
   std::cout << ScaleTable(outcome.results) << "\n"
             << FittedLines(outcome.results) << "\n"
-            << Estimates(CostsOf(outcome.results), site, flags.servers) << std::flush;
+            << Estimates(CostsOf(outcome.results), site, flags.servers) << "\n"
+            << SyncRounds(CostsOf(outcome.results), site, flags.servers, flags.workers)
+            << std::flush;
   for (const std::string& line : outcome.failures) std::cout << "failed: " << line << std::endl;
   return outcome.failures.empty();
 }

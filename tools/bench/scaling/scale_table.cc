@@ -98,4 +98,23 @@ std::string Estimates(const std::vector<GradientCost>& costs, const Site& site,
   return text;
 }
 
+std::string SyncRounds(const std::vector<GradientCost>& costs, const Site& site,
+                       const std::vector<uint32_t>& servers, const std::vector<uint32_t>& workers) {
+  std::string text =
+      "estimate: rounds in sync mode without overlap\n"
+      "   MB workers servers | seconds per round | gradients in a second\n";
+  for (const GradientCost& cost : costs) {
+    for (const uint32_t pushing : workers) {
+      for (const uint32_t count : servers) {
+        Site several = site;
+        several.servers = count;
+        const double seconds = SyncRoundSeconds(cost, several, pushing);
+        absl::StrAppendFormat(&text, "%5.1f %7d %7d | %17.5f | %21.1f\n", cost.bytes / 1e6, pushing,
+                              count, seconds, pushing / seconds);
+      }
+    }
+  }
+  return text;
+}
+
 }  // namespace sluice::bench

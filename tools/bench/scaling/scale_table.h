@@ -27,6 +27,11 @@ std::vector<GradientCost> CostsOf(const std::vector<Result>& results);
 std::string Estimates(const std::vector<GradientCost>& costs, const Site& site,
                       const std::vector<uint32_t>& servers);
 
+// Returns a line for each size, number of workers and number of servers: how long a round takes in
+// sync mode, and how many gradients are summed in a second while nobody computes.
+std::string SyncRounds(const std::vector<GradientCost>& costs, const Site& site,
+                       const std::vector<uint32_t>& servers, const std::vector<uint32_t>& workers);
+
 }  // namespace sluice::bench
 
 #endif  // SLUICE_TOOLS_BENCH_SCALING_SCALE_TABLE_H_
