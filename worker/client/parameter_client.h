@@ -93,8 +93,7 @@ class ParameterClient {
   absl::Status OpenSession();
   absl::Status FitEncodings();
   absl::Status CheckFitStripes(uint32_t servers);
-  // Whether this process has pushed in an earlier session.
-  enum class Earlier { kNothing, kPushed };
+  enum class Earlier { kNothing, kPushed };  // what this process did in an earlier session
   absl::Status Begin(Earlier earlier, absl::Span<float> parameters);
   absl::Status BeginWith(absl::Span<const float> own, Earlier earlier,
                          absl::Span<float> parameters);
@@ -102,12 +101,10 @@ class ParameterClient {
   absl::Status TakeOthers(const PullRequest& request, absl::Span<float> parameters);
   absl::Status Rejoin();
   void LogReturn() const;
-  // A push; a part of it may have been sent.
-  struct Round {
+  struct Round {  // a push, of which a part may have been sent
     PushHeader header;
-    std::unique_ptr<OutgoingPush> push;  // null before StartPush()
-    // What was sent: without an encoder, elements of the vector; with one, those of each stripe.
-    GradientEncoder::Sent sent = {};
+    std::unique_ptr<OutgoingPush> push;        // null before StartPush()
+    GradientEncoder::Sent sent = {};           // without an encoder, of the whole vector
     bool open = true;                          // the push accepts more parts
     absl::optional<PushOutcome> outcome = {};  // once the push was answered
   };
@@ -131,7 +128,7 @@ class ParameterClient {
   GradientEncoding encoding_;
   const EncodingChoice pull_;
   const Clock& clock_;
-  uint32_t servers_ = 0;  // of the latest session, which the next two are for; 0 before the first
+  uint32_t servers_ = 0;                      // that the next two are for; 0 before a session
   std::unique_ptr<GradientEncoder> encoder_;  // null if gradients are sent as they are
   std::unique_ptr<AutoEncodings> auto_;       // null if nothing is chosen
   JoinRequest request_;
