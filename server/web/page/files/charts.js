@@ -1,12 +1,11 @@
 // Charts of the history with uPlot. Lines differ in dashes, not in colour alone; events are marks.
 
-import { quantile, smoothed } from '/series.js';
+import { MARKS, marked, quantile, smoothed } from '/series.js';
 import { bytes, number } from '/panels.js';
 
 const DASHES = [[], [8, 4], [2, 3], [12, 4, 2, 4], [5, 5], [1, 4]];
 const GLYPHS = ['──', '╌╌', '···', '─·─', '┄┄', '· ·']; // the same in the legend
 const HEIGHT = 190;
-const MARKS = { joined: '+', left: '−', lost: '?', evicted: '×', policy: 'P', rate: 'R', checkpoint: 'C', warning: '!', server: 'S' };
 
 const PARTS = ['wait', 'accumulate', 'apply', 'publish', 'encode'];
 const DISPOSITIONS = ['accepted', 'stale', 'skipped', 'duplicate', 'rejected', 'aborted'];
@@ -33,10 +32,10 @@ const CHARTS = [
     },
   },
   {
-    id: 'step-time', title: 'Time of single steps', format: seconds, read: readStepTime,
+    id: 'step-time', title: 'Time of single steps', format: seconds, log: true, read: readStepTime,
   },
   {
-    id: 'parts', title: 'Parts of a step, mean', format: seconds, read: readParts,
+    id: 'parts', title: 'Parts of a step, mean', format: seconds, log: true, read: readParts,
   },
   {
     id: 'rate', title: 'Learning rate', byStep: true,
@@ -72,6 +71,13 @@ const CHARTS = [
     id: 'queue', title: 'Pushes that arrive or are queued',
     read: (series, begin) => ({ lines: [line('pushes', 2)], data: [series.column('in_progress', begin)] }),
   },
+  {
+    id: 'members', title: 'Workers that take part',
+    read: (series, begin, state) => ({
+      lines: [line('workers', 0)], data: [series.column('workers', begin)],
+      note: `${state.workers} now, ${state.expected_workers} expected at first`,
+    }),
+  },
 ];
 
 // Seconds of a short time, in its unit.
@@ -87,7 +93,7 @@ function latest(values) {
 }
 
 function readStepTime(series, begin) {
-  const data = ['step_median', 'step_p99'].map((name) => series.column(name, begin).map((value) => value ?? undefined));
+  const data = ['step_median', 'step_p99'].map((name) => positive(series.column(name, begin)));
   const [median, p99] = data.map((values) => values.findLast((value) => value !== undefined));
   const note = median === undefined ? 'no step yet' : `last: median ${seconds(median)}, p99 ${seconds(p99)}`;
   return { lines: [line('median', 0), line('p99', 1)], data, note };
@@ -98,7 +104,7 @@ function readParts(series, begin) {
   const known = PARTS.map((name, i) => [name, latest(data[i])]).filter((one) => one[1] !== undefined);
   const longest = known.sort((a, b) => b[1] - a[1])[0];
   return {
-    lines: PARTS.map((name, i) => line(name, i)), data: data.map(spanned),
+    lines: PARTS.map((name, i) => line(name, i)), data: data.map(positive),
     note: longest === undefined ? 'no step yet' : `longest now: ${longest[0]}, ${seconds(longest[1])}`,
   };
 }
@@ -132,6 +138,11 @@ function spanned(values) {
   return values.map((value) => value ?? undefined);
 }
 
+// The same on a scale of logarithms, which has no 0.
+function positive(values) {
+  return values.map((value) => (value > 0 ? value : undefined));
+}
+
 // Breaks all lines where the server was not there.
 function broken(columns, gaps) {
   if (!gaps.includes(true)) return columns;
@@ -150,9 +161,8 @@ function drawEvents(chart, events, axis) {
   ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
   ctx.textAlign = 'center';
   ctx.setLineDash([3 * devicePixelRatio, 5 * devicePixelRatio]);
-  const taken = []; // where letters stand; checkpoints, which are many, come last
-  const isRare = (event) => event.kind !== 'checkpoint';
-  for (const event of [...events.filter(isRare), ...events.filter((one) => !isRare(one))]) {
+  const taken = []; // where letters stand
+  for (const event of marked(events)) {
     const x = Math.round(chart.valToPos(event[axis], 'x', true));
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
     ctx.globalAlpha = 0.5;
@@ -209,9 +219,9 @@ class Chart {
     return {
       width: this.width(), height: HEIGHT,
       padding: [14, 8, 0, 0],
-      scales: { x: { time: by === 'time' }, y: { range: (_, low, high) => rangeOf(low, high) } },
+      scales: { x: { time: by === 'time' }, y: this.kind.log ? { distr: 3, range: (_, low, high) => decadesOf(low, high) } : { range: (_, low, high) => rangeOf(low, high) } },
       series: [{ label: by }, ...lines],
-      axes: [axis, { ...axis, size: 60, values: (_, values) => values.map((value) => format(value)) }],
+      axes: [axis, { ...axis, size: 60, values: (_, values) => values.map((value) => (value === null ? null : format(value))) }],
       legend: { show: lines.length > 1, live: false },
       cursor: { drag: { x: false, y: false } },
       hooks: { draw: [(chart) => drawEvents(chart, this.events, by)] },
@@ -237,6 +247,13 @@ function rangeOf(low, high) {
   const bottom = Math.min(0, low);
   const top = high > bottom ? high + (high - bottom) * 0.05 : bottom + 1;
   return [bottom, top];
+}
+
+// Whole powers of ten, on a scale of logarithms.
+function decadesOf(low, high) {
+  if (!(low > 0) || !Number.isFinite(high)) return [1e-3, 1];
+  const bottom = 10 ** Math.floor(Math.log10(low));
+  return [bottom, Math.max(10 ** Math.ceil(Math.log10(high)), 10 * bottom)];
 }
 
 export class Charts {

@@ -68,6 +68,7 @@ function take(next) {
   state = next;
   series.add(next);
   at('link').textContent = 'live';
+  document.body.classList.remove('away');
   drawSoon();
 }
 
@@ -91,6 +92,14 @@ async function follow() {
   }
 }
 
+// What is shown is old: says so where it is seen, and since when.
+function showAway() {
+  const since = state === null ? '' : new Date(state.row.time * 1000).toLocaleTimeString();
+  at('link').textContent = state === null ? 'no connection yet; trying again' :
+    `the server does not answer; this is its last state, of ${since}`;
+  document.body.classList.add('away');
+}
+
 async function run() {
   for (;;) {
     try {
@@ -102,7 +111,7 @@ async function run() {
     } catch (error) {
       at('link').title = String(error);
     }
-    at('link').textContent = state === null ? 'no connection yet; trying again' : 'the server does not answer; this is its last state';
+    showAway();
     await new Promise((resolve) => { setTimeout(resolve, RETRY_MS); });
   }
 }

@@ -1,5 +1,7 @@
 // The parts of the page that are no charts. What comes from the server is text, never markup.
 
+import { MARKS, marked } from '/series.js';
+
 const STATES = { c: 'computes', p: 'pushes', w: 'waits', l: 'lost', ' ': '' };
 const HEIGHTS = { c: 1, p: 0.7, w: 0.3, l: 0.15 };
 const COLORS = { c: 'c0', p: 'c2', w: 'c5', l: 'bad' };
@@ -209,9 +211,22 @@ export function showLanes(series, begin, color) {
     'A second of a worker: full height: it computes or we have not heard of it since · two thirds: its push arrives · ' +
     'a third: it waits for the step · a line: its connection is lost';
   const place = at('lanes');
-  while (place.children.length > lanes.length) place.lastChild.remove();
+  const rows = lanes.length === 0 ? 0 : lanes.length + 1;
+  while (place.children.length > rows) place.lastChild.remove();
+  if (rows === 0) return;
   const spans = spansOf(series, begin);
-  lanes.forEach((lane, i) => drawLane(place.children[i] ?? addLane(place), lane, spans, color));
+  const marks = marksOf(series, begin);
+  drawMarks(place.children[0] ?? addLane(place), marks, color);
+  lanes.forEach((lane, i) => drawLane(place.children[i + 1] ?? addLane(place), lane, spans, marks, color));
+}
+
+// Of each event since `begin`: its letter, its place as a share of the time shown.
+function marksOf(series, begin) {
+  const { times } = series;
+  const first = times[begin] - 1;
+  const length = times.at(-1) - first;
+  return marked(series.events).filter((event) => event.time >= first && event.time <= times.at(-1))
+    .map((event) => ({ letter: MARKS[event.kind] ?? '·', from: (event.time - first) / length }));
 }
 
 // Of each row from `begin` on: its index, and where it begins and ends as shares of the time shown.
@@ -235,17 +250,35 @@ function addLane(place) {
   return row;
 }
 
-function drawLane(row, lane, spans, color) {
-  const [name, canvas] = row.children;
-  name.textContent = lane.name;
-  name.title = lane.name;
+// An empty picture of this name, and its size.
+function begun(row, name, says) {
+  const [title, canvas] = row.children;
+  title.textContent = name;
+  title.title = name;
   canvas.setAttribute('role', 'img');
-  canvas.setAttribute('aria-label', `${lane.name}: now ${STATES[lane.activities.at(-1)] || 'gone'}`);
-  const width = Math.max(1, Math.round(canvas.clientWidth * devicePixelRatio));
-  const height = Math.round(16 * devicePixelRatio);
-  canvas.width = width;
-  canvas.height = height;
-  const paint = canvas.getContext('2d');
+  canvas.setAttribute('aria-label', says);
+  canvas.width = Math.max(1, Math.round(canvas.clientWidth * devicePixelRatio));
+  canvas.height = Math.round(16 * devicePixelRatio);
+  return { paint: canvas.getContext('2d'), width: canvas.width, height: canvas.height };
+}
+
+// The letters of the events, as above the charts.
+function drawMarks(row, marks, color) {
+  const { paint, width, height } = begun(row, 'events', `${marks.length} events, which the list tells`);
+  paint.fillStyle = color('dim');
+  paint.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+  paint.textAlign = 'center';
+  const taken = []; // where letters stand
+  for (const { letter, from } of marks) {
+    const x = Math.min(Math.max(from * width, 5 * devicePixelRatio), width - 5 * devicePixelRatio);
+    if (taken.some((other) => Math.abs(x - other) < 10 * devicePixelRatio)) continue;
+    paint.fillText(letter, x, height - 3 * devicePixelRatio);
+    taken.push(x);
+  }
+}
+
+function drawLane(row, lane, spans, marks, color) {
+  const { paint, width, height } = begun(row, lane.name, `${lane.name}: now ${STATES[lane.activities.at(-1)] || 'gone'}`);
   for (const { index, from, to } of spans) {
     const activity = lane.activities[index];
     if (!(activity in HEIGHTS)) continue;
@@ -253,5 +286,9 @@ function drawLane(row, lane, spans, color) {
     const tall = Math.max(1, Math.round(height * HEIGHTS[activity]));
     paint.fillStyle = color(COLORS[activity]);
     paint.fillRect(left, height - tall, Math.ceil(to * width) - left, tall);
+  }
+  paint.fillStyle = color('text');
+  for (const { from } of marks) {
+    for (let y = 0; y < height; y += 4 * devicePixelRatio) paint.fillRect(from * width, y, devicePixelRatio, 2 * devicePixelRatio);
   }
 }

@@ -2,6 +2,15 @@
 
 const KEPT = 4000; // rows in this page
 
+// The letters of events on time axes.
+export const MARKS = { joined: '+', left: '−', lost: '?', evicted: '×', policy: 'P', rate: 'R', checkpoint: 'C', warning: '!', server: 'S' };
+
+// In the order in which they get room: checkpoints, which are many, come last.
+export function marked(events) {
+  const isRare = (event) => event.kind !== 'checkpoint';
+  return [...events.filter(isRare), ...events.filter((one) => !isRare(one))];
+}
+
 export class Series {
   constructor(history) {
     this.columns = history.columns ?? {};
