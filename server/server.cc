@@ -32,6 +32,7 @@ constexpr int kUnbalancedCounters = 4;
 constexpr int kNotSaved = 5;
 constexpr int kDiverged = 7;
 constexpr char kMetricsPath[] = "/metrics";
+constexpr char kTracedAs[] = "server";  // the name of the process in a trace
 // So many steps after the first suspect one, the log says that the last checkpoint is suspect.
 constexpr uint64_t kSuspiciousSteps = 10;
 // So often a job goes back: an eighth of the learning rate would not help either.
@@ -121,9 +122,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   options.limits.http_connections = HttpConnectionsOf(options);
   RaiseOpenFiles(options);
   BlockStopSignals();
-  std::unique_ptr<Trace> trace;
+  auto trace = std::make_unique<Trace>(absl::nullopt, kTracedAs, RealClock());
   if (!options.trace_file.empty()) {
-    auto opened = Trace::Open(options.trace_file, options.existing_trace, "server", RealClock());
+    auto opened = Trace::Open(options.trace_file, options.existing_trace, kTracedAs, RealClock());
     if (!opened.ok()) return opened.status();
     trace = *std::move(opened);
   }

@@ -81,7 +81,7 @@ class Server {
   ServerOptions options_;  // of the current incarnation; `listen` is where it listens
   StepWaitLog step_wait_log_;
   IdleMemory idle_memory_;
-  const std::unique_ptr<Trace> trace_;  // or null
+  const std::unique_ptr<Trace> trace_;
   std::unique_ptr<PrivateDirectory> directory_;
   ServerMetrics metrics_;
   OperatorPage operator_page_;

@@ -1,7 +1,7 @@
 // Records where a job's time goes: named spans, in a file that chrome://tracing and Perfetto show.
 //
-// With --trace each process has a Trace; without it, the pointer is null, and a span costs one
-// comparison.
+// With --trace a process writes its spans to a file. A server has a Trace also without a file,
+// which a TraceCollector may read for a while. While nobody records, a span costs two comparisons.
 //
 //   const TraceSpan span(trace, "training", "encode");
 //
@@ -12,6 +12,7 @@
 #ifndef SLUICE_COMMON_TRACE_TRACE_H_
 #define SLUICE_COMMON_TRACE_TRACE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,9 +28,12 @@
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/trace/clock_offset.h"
+#include "common/trace/trace_event.h"
 #include "common/trace/trace_file.h"
 
 namespace sluice {
+
+class TraceCollector;
 
 // Any thread may use it. It collects spans in memory, and writes many at a time and the rest when
 // it is destroyed. If the file cannot be written, it logs that once and records no more spans.
@@ -41,12 +45,19 @@ class Trace {
                                                      const std::string& process,
                                                      const Clock& clock);
 
-  // Use Open().
-  Trace(TraceFile file, const std::string& process, const Clock& clock);
+  // Use Open(), or give no file.
+  Trace(absl::optional<TraceFile> file, const std::string& process, const Clock& clock);
   ~Trace();
 
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
+
+  // Whether somebody wants spans: there is a file, or a collector.
+  bool records() const { return records_.load(std::memory_order_relaxed); }
+
+  // Drawn at random: processes of several nodes or containers may have the same pid.
+  uint32_t process() const { return process_; }
+  const std::string& process_name() const { return process_name_; }
 
   // The time of this process's clock, as Add() takes it.
   absl::Time Now() const { return clock_.Now(); }
@@ -60,31 +71,36 @@ class Trace {
   void NoteRoundTrip(absl::Time sent, absl::Time answered, absl::Time received);
 
  private:
-  struct Span {
-    int row = 0;
-    const char* name = "";
-    absl::Time begin;  // by the server's clock
-    absl::Duration duration;
-    absl::optional<Step> step;
-  };
+  friend class TraceCollector;
+  void Add(TraceCollector* collector) ABSL_LOCKS_EXCLUDED(mu_);
+  void Remove(TraceCollector* collector) ABSL_LOCKS_EXCLUDED(mu_);
 
   int RowOf(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Write(const std::vector<Span>& spans, absl::string_view names) ABSL_LOCKS_EXCLUDED(mu_);
+  void Write(const std::vector<TraceEvent>& spans, absl::string_view names)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   const Clock& clock_;
-  // Drawn at random: processes of several nodes or containers may have the same pid.
   const uint32_t process_;
+  const std::string process_name_;
+  const bool has_file_;
+  std::atomic<bool> records_;
 
   absl::Mutex mu_;
   ClockOffset offset_ ABSL_GUARDED_BY(mu_);
-  std::vector<Span> spans_ ABSL_GUARDED_BY(mu_);  // not written yet
-  std::string names_ ABSL_GUARDED_BY(mu_);        // names of rows, not written yet
+  std::vector<TraceCollector*> collectors_ ABSL_GUARDED_BY(mu_);
+  std::vector<TraceEvent> spans_ ABSL_GUARDED_BY(mu_);  // not written yet
+  std::string names_ ABSL_GUARDED_BY(mu_);              // names of rows, not written yet
   absl::flat_hash_map<std::string, int> rows_ ABSL_GUARDED_BY(mu_);
 
   absl::Mutex file_mu_;  // never acquired while mu_ is held
-  TraceFile file_ ABSL_GUARDED_BY(file_mu_);
+  absl::optional<TraceFile> file_ ABSL_GUARDED_BY(file_mu_);
   bool lost_ ABSL_GUARDED_BY(file_mu_) = false;
 };
+
+// `trace`, if it records now; else null. `trace` may be null.
+inline Trace* Recording(Trace* trace) {
+  return trace != nullptr && trace->records() ? trace : nullptr;
+}
 
 // Adds a span from its construction to its destruction. Used by one thread.
 class TraceSpan {
@@ -92,7 +108,7 @@ class TraceSpan {
   // `row` outlives the span, and so does `trace`, unless it is null.
   TraceSpan(Trace* trace, absl::string_view row, const char* name,
             absl::optional<Step> step = absl::nullopt)
-      : trace_(trace), row_(row), name_(name), step_(step) {
+      : trace_(Recording(trace)), row_(row), name_(name), step_(step) {
     if (trace_ != nullptr) begin_ = trace_->Now();
   }
   ~TraceSpan() {

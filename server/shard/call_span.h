@@ -14,12 +14,12 @@
 
 namespace sluice {
 
-// Externally synchronized. Does nothing if the store has no trace.
+// Externally synchronized. Does nothing if nobody records a trace when it begins.
 class CallSpan {
  public:
   // Begins the span in the row "<name> <worker>". `name` is a string literal.
   void Begin(const ParameterStore& store, const char* name, SessionId session, Step step) {
-    trace_ = store.trace();
+    trace_ = Recording(store.trace());
     if (trace_ == nullptr) return;
     name_ = name;
     row_ = absl::StrCat(name, " ", store.NameOf(session));

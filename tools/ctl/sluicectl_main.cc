@@ -23,7 +23,7 @@ namespace sluice {
 namespace {
 
 constexpr void (*kGroups[])(CLI::App&, std::vector<Command>&) = {
-    AddLookCommands,   AddTopCommand,         AddLogCommands,
+    AddLookCommands,   AddTopCommand,         AddLogCommands,    AddTraceCommands,
     AddChangeCommands, AddCheckpointCommands, AddContextCommands};
 
 void AddCommonFlags(CLI::App& app, CommonFlags& flags) {

@@ -43,6 +43,7 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.Admin/Drain", kChange},
     {"/sluice.v1.Admin/SaveCheckpoint", kChange},
     {"/sluice.v1.Admin/ReadLogs", kChange},
+    {"/sluice.v1.Admin/CollectTrace", kChange},
     {"/grpc.health.v1.Health/Check", kLook},
     {"/grpc.health.v1.Health/Watch", kLook},
     {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", kLook},

@@ -11,6 +11,7 @@
 #include "common/wire/status.h"
 #include "server/operator/operator_commands.h"
 #include "server/policy/mode_options.h"
+#include "server/rpc/operator/collect_trace.h"
 #include "server/rpc/operator/log_ring.h"
 #include "server/rpc/operator/read_logs.h"
 #include "sluice/v1/admin.grpc.pb.h"
@@ -135,6 +136,17 @@ class GrpcAdmin final : public v1::Admin::CallbackService {
     allowed.Update(CheckReadLogs(*request));
     if (!allowed.ok()) return new RefusedStream<v1::ReadLogsResponse>(allowed);
     return ServeLogs(*request, log_, watches_);
+  }
+
+  grpc::ServerWriteReactor<v1::CollectTraceResponse>* CollectTrace(
+      CallbackServerContext* context, const v1::CollectTraceRequest* request) override {
+    absl::Status allowed = CheckToken(*context, token_);
+    allowed.Update(CheckCollectTrace(*request));
+    if (allowed.ok() && shard_.trace() == nullptr) {
+      allowed = absl::UnimplementedError("this server records no trace");
+    }
+    if (!allowed.ok()) return new RefusedStream<v1::CollectTraceResponse>(allowed);
+    return ServeTrace(*request, *shard_.trace(), watches_);
   }
 
  private:

@@ -27,7 +27,7 @@ ServerWorld::ServerWorld(const ShardOptions& options, const Layout& layout,
                          const TransformRegistry& transforms, Executors executors)
     : layout_(layout),
       token_(token),
-      shard_(options, clock_, nullptr, nullptr, nullptr, std::move(executors)) {
+      shard_(options, clock_, nullptr, nullptr, &trace_, std::move(executors)) {
   auto door = StartGrpcServer({AnyPort(), token, nullptr, limits, transforms}, shard_);
   EXPECT_TRUE(door.ok()) << door.status();
   door_ = *std::move(door);

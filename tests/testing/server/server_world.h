@@ -19,6 +19,7 @@
 #include "common/encoding/transforms/builtin_transforms.h"
 #include "common/net/address.h"
 #include "common/protocol/protocol_types.h"
+#include "common/trace/trace.h"
 #include "server/rpc/access/rpc_limits.h"
 #include "server/rpc/server.h"
 #include "server/shard/executors.h"
@@ -143,6 +144,7 @@ class ServerWorld {
   const Layout layout_;
   const std::string token_;
   FakeClock clock_;
+  Trace trace_{absl::nullopt, "server", clock_};
   Shard shard_;
   std::unique_ptr<GrpcServer> door_;
   std::unique_ptr<v1::ParameterServer::Stub> stub_;

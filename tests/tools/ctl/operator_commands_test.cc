@@ -17,6 +17,7 @@
 #include "tests/testing/server/server_world.h"
 #include "tests/testing/server/tls_world.h"
 #include "tests/testing/status.h"
+#include "tests/testing/trace_events.h"
 
 namespace sluice {
 namespace {
@@ -223,6 +224,28 @@ TEST_F(OperatorCommandsTest, LogsPrintsTheLatestLinesSafely) {
               AllOf(EndsWith(" WARNING a line with \\033[2J\n"), Not(HasSubstr("older"))));
   EXPECT_THAT(Ctl({"logs"}), HasSubstr(" INFO older\n"));
   EXPECT_EQ(JsonAt(Ctl({"logs", "--lines=1", "--json"}), "severity"), "WARNING");
+}
+
+TEST_F(OperatorCommandsTest, TraceWritesWhatTheServerDoesMeanwhile) {
+  const std::string out = TestPath("trace.json");
+  const auto tracing = Start({kProgram, absl::StrCat("--server=", world_.address().ToString()),
+                              "trace", out, "--seconds=1"});
+  // It has begun when a push is recorded.
+  ASSERT_TRUE(world_.Await([this] { return world_.shard().trace()->records(); }));
+  ASSERT_THAT(world_.Push("b", 1, {1, 1, 1}), IsOk());
+  EXPECT_THAT(tracing->Wait(), IsOkAndHolds(0));
+  EXPECT_THAT(tracing->output(), HasSubstr(absl::StrCat(" in ", out, "; chrome://tracing")));
+  const auto spans = ReadTrace(out);
+  ASSERT_THAT(spans, IsOk());
+  EXPECT_EQ(SpansOf(*spans, "server", "apply").size(), 1);
+  EXPECT_EQ(SpansOf(*spans, "server", "push").at(0).row, "push b");
+  EXPECT_FALSE(world_.shard().trace()->records());
+}
+
+TEST_F(OperatorCommandsTest, TraceRefusesAFileThatItCannotWriteAndATimeThatIsTooLong) {
+  EXPECT_THAT(Ctl({"trace", "/none/trace.json", "--seconds=0.1"}, 1),
+              HasSubstr("/none/trace.json"));
+  EXPECT_THAT(Ctl({"trace", TestPath("trace.json"), "--seconds=61"}, 2), HasSubstr("--seconds"));
 }
 
 TEST(OperatorAccessTest, AWrongTokenEndsWithFour) {

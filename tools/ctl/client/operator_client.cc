@@ -243,4 +243,11 @@ absl::Status OperatorClient::ReadLogs(const v1::ReadLogsRequest& request, const 
       [&](grpc::ClientContext* context) { return stub->ReadLogs(context, request); }, take);
 }
 
+absl::Status OperatorClient::CollectTrace(const v1::CollectTraceRequest& request,
+                                          const TakeTrace& take) {
+  const auto stub = v1::Admin::NewStub(channel_.get());
+  return Follow<v1::CollectTraceResponse>(
+      [&](grpc::ClientContext* context) { return stub->CollectTrace(context, request); }, take);
+}
+
 }  // namespace sluice

@@ -63,6 +63,11 @@ class OperatorClient {
   using TakeLogs = std::function<bool(const v1::ReadLogsResponse&)>;
   absl::Status ReadLogs(const v1::ReadLogsRequest& request, const TakeLogs& take);
 
+  // Calls `take` with each part of the trace, until the time is over, the server ends, or `take`
+  // returns false. OK in all cases.
+  using TakeTrace = std::function<bool(const v1::CollectTraceResponse&)>;
+  absl::Status CollectTrace(const v1::CollectTraceRequest& request, const TakeTrace& take);
+
  private:
   // The context of the call under way; Cancel() reaches it while this object lives.
   class OpenCall;

@@ -33,6 +33,7 @@ struct Command {
 void AddLookCommands(CLI::App& app, std::vector<Command>& commands);
 void AddTopCommand(CLI::App& app, std::vector<Command>& commands);
 void AddLogCommands(CLI::App& app, std::vector<Command>& commands);
+void AddTraceCommands(CLI::App& app, std::vector<Command>& commands);
 void AddChangeCommands(CLI::App& app, std::vector<Command>& commands);
 void AddCheckpointCommands(CLI::App& app, std::vector<Command>& commands);
 void AddContextCommands(CLI::App& app, std::vector<Command>& commands);

@@ -56,6 +56,7 @@ const std::map<std::string, std::string>& Promised() {
       {"/sluice.v1.Admin/Drain", "admin"},
       {"/sluice.v1.Admin/SaveCheckpoint", "admin"},
       {"/sluice.v1.Admin/ReadLogs", "admin"},
+      {"/sluice.v1.Admin/CollectTrace", "admin"},
       {"/grpc.health.v1.Health/Check", "worker or observer or admin"},
       {"/grpc.health.v1.Health/Watch", "worker or observer or admin"},
       {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "worker or observer or admin"},

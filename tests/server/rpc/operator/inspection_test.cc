@@ -97,7 +97,8 @@ TEST_F(ReflectionTest, DescribesTheAdmin) {
                           "EvictWorker(EvictWorkerRequest) returns EvictWorkerResponse",
                           "SaveCheckpoint(SaveCheckpointRequest) returns SaveCheckpointResponse",
                           "Drain(DrainRequest) returns DrainResponse",
-                          "ReadLogs(ReadLogsRequest) returns stream ReadLogsResponse"));
+                          "ReadLogs(ReadLogsRequest) returns stream ReadLogsResponse",
+                          "CollectTrace(CollectTraceRequest) returns stream CollectTraceResponse"));
 }
 
 TEST_F(ReflectionTest, DescribesEveryMessageOfEveryService) {

@@ -81,8 +81,8 @@ TEST_F(ReflectionV1Test, GivesAFileByItsNameOrASymbolInItWithItsImports) {
   reflection::ServerReflectionRequest request;
   request.set_file_by_filename("sluice/v1/admin.proto");
   const auto by_name = FilesIn(Ask(request));
-  EXPECT_THAT(by_name, ElementsAre("sluice/v1/admin.proto", "google/protobuf/timestamp.proto",
-                                   "sluice/v1/training.proto", "google/protobuf/duration.proto"));
+  EXPECT_THAT(by_name, ElementsAre("sluice/v1/admin.proto", "google/protobuf/duration.proto",
+                                   "google/protobuf/timestamp.proto", "sluice/v1/training.proto"));
   for (const char* symbol :
        {"sluice.v1.Admin", "sluice.v1.Admin.Drain", "sluice.v1.DrainRequest"}) {
     request.set_file_containing_symbol(symbol);
