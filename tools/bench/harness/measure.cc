@@ -1,15 +1,14 @@
 #include "tools/bench/harness/measure.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <iostream>
 #include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/clock.h"
+#include "common/base/progress_line.h"
 #include "tools/bench/harness/child.h"
 #include "tools/bench/harness/sample.h"
 
@@ -19,16 +18,6 @@ namespace {
 std::string NameOf(const Cell& cell) {
   return absl::StrFormat("%s, %.1f MB, %d workers", cell.row.name, Megabytes(Bytes(cell)),
                          cell.workers);
-}
-
-// Shows progress on one line, which each cell rewrites.
-void ShowProgress(uint32_t pass, uint32_t passes, const Cell& cell) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  std::cerr << absl::StrFormat("\r\033[Kpass %d of %d: %s", pass + 1, passes, NameOf(cell));
-}
-
-void EndProgress() {
-  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K";
 }
 
 }  // namespace
@@ -60,14 +49,18 @@ Outcome MeasureCells(const std::vector<Cell>& cells, const Programs& programs, u
                      uint32_t passes) {
   std::vector<Measurement> measurements(cells.size());
   std::vector<absl::Status> statuses(cells.size());
-  for (uint32_t pass = 0; pass < passes; ++pass) {
-    for (size_t i = 0; i < cells.size(); ++i) {
-      if (!statuses[i].ok()) continue;
-      ShowProgress(pass, passes, cells[i]);
-      statuses[i] = MeasureSample(cells[i], programs, rounds, measurements[i]);
+  {
+    ProgressLine progress(
+        absl::StrFormat("measuring %d cells, %d times each", cells.size(), passes),
+        cells.size() * passes, ProgressOutput::OnStderr(), RealClock());
+    for (uint32_t pass = 0; pass < passes; ++pass) {
+      for (size_t i = 0; i < cells.size(); ++i) {
+        progress.Reach(pass * cells.size() + i);
+        if (!statuses[i].ok()) continue;
+        statuses[i] = MeasureSample(cells[i], programs, rounds, measurements[i]);
+      }
     }
   }
-  EndProgress();
   Outcome outcome;
   for (size_t i = 0; i < cells.size(); ++i) {
     if (statuses[i].ok()) {

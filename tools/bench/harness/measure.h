@@ -26,8 +26,7 @@ struct Outcome {
 };
 
 // Measures `rounds` rounds of every cell, and repeats this `passes` times. So rows that are
-// compared are measured within minutes of each other. If stderr is a terminal, it shows the current
-// cell.
+// compared are measured within minutes of each other. Says on stderr how long it will still take.
 Outcome MeasureCells(const std::vector<Cell>& cells, const Programs& programs, uint32_t rounds,
                      uint32_t passes);
 
