@@ -1,8 +1,8 @@
 // Estimates how many workers servers can feed, from what one gradient costs a server. In the
 // formulas V is GradientCost::bytes, c is cpu_seconds, S is Site::servers, C is cores, N is
-// bytes_per_second, M is worker_bytes_per_second and T is compute_seconds. The estimate spreads the work of a server evenly over
-// its cores, and c evenly over S servers. Both flatter it for small vectors, where the cost of
-// calls dominates.
+// bytes_per_second, M is worker_bytes_per_second and T is compute_seconds. The estimate spreads the
+// work of a server evenly over its cores, and c evenly over S servers. Both flatter it for small
+// vectors, where the cost of calls dominates.
 
 #ifndef SLUICE_TOOLS_BENCH_SCALING_CAPACITY_H_
 #define SLUICE_TOOLS_BENCH_SCALING_CAPACITY_H_
