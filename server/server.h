@@ -1,7 +1,8 @@
 // A whole server, from the start to the end of the job. Used by sluice_server and by Job.
 //
-// Usually it has one incarnation. With --on-divergence=restore another may follow, from a
-// checkpoint. To workers that is a server which was killed and started again.
+// Usually it has one incarnation. Another may follow, from a checkpoint: with
+// --on-divergence=restore, and when another server of the job was started again. To workers that is
+// a server which was killed and started again.
 
 #ifndef SLUICE_SERVER_SERVER_H_
 #define SLUICE_SERVER_SERVER_H_

@@ -51,7 +51,8 @@ struct ShardCheckpoint {
   absl::optional<LossMemory> losses;  // absent: too few were reported
   // Since this step training diverges or may diverge (DivergenceDetector). Absent: it seems fine.
   absl::optional<Step> suspect_since;
-  // Of several servers: the XXH3-64 of each stripe's file. Empty: one file has all values.
+  // The XXH3-64 of each stripe's file, if several servers have saved it. Empty: one file has all
+  // values.
   std::vector<uint64_t> stripes;
   // What the other servers save of it; null if there is one server.
   std::shared_ptr<SavedStripes> elsewhere;

@@ -8,9 +8,9 @@
 // The tensors are in the order of the layout, so the data is the shard's vectors, one after the
 // other.
 //
-// Of several servers, this file has the state and no tensor but the checksum. The state names the
-// checksums of the stripes' files (stripe_format.h), which have the values. It is written after
-// them.
+// If several servers save a checkpoint, this file has the state and no tensor but the checksum. The
+// state names the checksums of the stripes' files (stripe_format.h), which have the values. It is
+// written after them.
 
 #ifndef SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_FORMAT_H_
 #define SLUICE_SERVER_DURABLE_CHECKPOINT_CHECKPOINT_FORMAT_H_

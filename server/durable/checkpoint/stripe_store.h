@@ -22,8 +22,8 @@
 
 namespace sluice {
 
-// Of the stripe `place.stripe` of `place.stripes`. Externally synchronized; takes a time that grows
-// with the stripe. `whole` is the layout of the whole vector.
+// Saves and loads the stripe `place.stripe` of `place.stripes`. It is externally synchronized. Its
+// methods take a time that grows with the stripe. `whole` is the layout of the whole vector.
 class StripeStore {
  public:
   // `files` outlives it.
@@ -36,8 +36,8 @@ class StripeStore {
   absl::StatusOr<uint64_t> Save(const std::string& job_id, const CheckpointName& checkpoint,
                                 const Layout& whole, const StripeView& stripe);
 
-  // What the stripe has of a checkpoint. It holds that and one piece of a file at a time, and
-  // checks every byte of the files that it reads. DATA_LOSS names the file that is missing or
+  // Returns what the stripe has of a checkpoint. It holds that and one piece of a file at a time,
+  // and checks every byte of the files that it reads. DATA_LOSS names the file that is missing or
   // damaged. Other errors are FileSystem's.
   absl::StatusOr<StripeCheckpoint> Load(const CheckpointSource& source, const Layout& whole) const;
 

@@ -1,0 +1,117 @@
+// The part of HolderFollower that makes steps, and saves and loads checkpoints.
+
+#include <memory>
+#include <utility>
+
+#include "common/tensor/vector_copy.h"
+#include "server/holder/holder_follower.h"
+#include "server/holder/stripe_slots.h"
+
+namespace sluice {
+namespace {
+
+absl::Status NoDirectory() {
+  return absl::FailedPreconditionError("this server has no directory for checkpoints");
+}
+
+}  // namespace
+
+// ---- Steps ----
+
+// Done at once: no push can be admitted, and no pull released, before there are parameters.
+void HolderFollower::Do(const TakeParameters& command) {
+  const std::unique_ptr<PendingPush> push = Take(command.push);
+  std::shared_ptr<Snapshot> first;
+  {
+    absl::MutexLock lock(&mu_);
+    first = holder_.MakeFirst(command.step);
+  }
+  push->gradient().CopyTo(0, first->values.span());
+  absl::MutexLock lock(&mu_);
+  holder_.Publish(std::move(first));
+}
+
+void HolderFollower::Do(const AddPush& command) {
+  const auto push = std::make_shared<std::unique_ptr<PendingPush>>(Take(command.push));
+  arithmetic_->Run([this, command, push] {
+    const Addend addend = {&(*push)->gradient(), command.weight};
+    if (!command.last) return stripe_->Add(addend);
+    stripe_->Keep(addend);
+    last_ = std::move(*push);
+  });
+}
+
+void HolderFollower::Do(const StepOrder& order) {
+  if (order.kind == StepOrder::Kind::kDigest) {
+    arithmetic_->Run([this, order, current = latest()] {
+      report_(stripe_->Carry(order, {current->values.span(), {}, nullptr}));
+    });
+    return;
+  }
+  if (step_.next == nullptr) {
+    absl::MutexLock lock(&mu_);
+    step_ = holder_.BeginStep();
+  }
+  arithmetic_->Run([this, order, step = step_] {
+    report_(stripe_->Carry(order, step.Vectors(nullptr, nullptr)));
+  });
+}
+
+void HolderFollower::Do(const PublishStep& /*command*/) {
+  const SnapshotPair made = std::exchange(step_, {});
+  {
+    absl::MutexLock lock(&mu_);
+    holder_.Publish(made.next);
+  }
+  arithmetic_->Run([this, made] {  // its current snapshot may be freed at the end
+    stripe_->Clear();
+    last_ = nullptr;
+  });
+}
+
+// ---- Checkpoints ----
+
+// On the executor, as a file takes long to read. Nobody joins meanwhile.
+void HolderFollower::Do(const LoadCheckpoint& command) {
+  arithmetic_->Run([this, command] { report_(LoadedReport{Load(command)}); });
+}
+
+absl::Status HolderFollower::Load(const LoadCheckpoint& command) {
+  if (storage_ == nullptr) return NoDirectory();
+  const auto loaded = storage_->Load(command.source, *whole_);
+  if (!loaded.ok()) return loaded.status();
+  const absl::Status restored = RestoreSlots(loaded->slots, *stripe_, parallel_);
+  if (!restored.ok()) return restored;
+  stripe_->set_optimizer_steps(loaded->optimizer_steps);
+  std::shared_ptr<Snapshot> first;
+  {
+    absl::MutexLock lock(&mu_);
+    first = holder_.MakeFirst(command.source.step);
+  }
+  CopyTo(AsPiece(loaded->parameters->values.span()), first->values.span());
+  absl::MutexLock lock(&mu_);
+  holder_.Publish(std::move(first));
+  return absl::OkStatus();
+}
+
+void HolderFollower::Do(const TakeCheckpoint& command) {
+  arithmetic_->Run([this, command, parameters = latest()] {
+    const auto stripe = std::make_shared<const StripeCheckpoint>(
+        StripeCheckpoint{parameters, CopySlots(*stripe_, parallel_), stripe_->optimizer_steps()});
+    files_->Run([this, command, stripe] { Save(command, *stripe); });
+  });
+}
+
+void HolderFollower::Save(const TakeCheckpoint& command, const StripeCheckpoint& stripe) {
+  const absl::StatusOr<uint64_t> saved =
+      storage_ == nullptr ? NoDirectory() : storage_->Save(command, *whole_, stripe);
+  report_(SavedReport{command.step, saved.status(), saved.value_or(0)});
+}
+
+// After the files of earlier commands. They are removed while the job trains on.
+void HolderFollower::Do(const KeepCheckpoints& command) {
+  if (storage_ == nullptr) return;
+  arithmetic_->Run([this, command] { files_->Run([this, command] { storage_->Keep(command); }); });
+}
+
+}  // namespace sluice

@@ -1,0 +1,186 @@
+// The part of Server that ends the job.
+
+#include <glog/logging.h>
+#include <string.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/error.h"
+#include "server/admission/draining.h"
+#include "server/closing_table.h"
+#include "server/durable/save_checkpoint.h"
+#include "server/server.h"
+#include "server/stop_signals.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kNotRestored = 1;
+constexpr int kHolderLost = 1;
+constexpr int kEveryWorkerLost = 3;
+constexpr int kUnbalancedCounters = 4;
+constexpr int kNotSaved = 5;
+constexpr int kDiverged = 7;
+// So many steps after the first suspect one, the log says that the last checkpoint is suspect.
+constexpr uint64_t kSuspiciousSteps = 10;
+
+bool AnyLeftInGoodOrder(const std::vector<SessionRecord>& sessions) {
+  return std::any_of(sessions.begin(), sessions.end(), [](const SessionRecord& record) {
+    return record.role == SessionRole::kWorker && record.presence == Presence::kLeft;
+  });
+}
+
+bool AnyIsPresent(const std::vector<SessionRecord>& sessions) {
+  return std::any_of(sessions.begin(), sessions.end(), [](const SessionRecord& record) {
+    return record.presence == Presence::kPresent;
+  });
+}
+
+}  // namespace
+
+int Server::Serve() {
+  const absl::StatusOr<int> signal = AwaitEnd();
+  if (!signal.ok()) {
+    LOG(ERROR) << "the server cannot go back: " << signal.status().message();
+    return kNotRestored;
+  }
+  Shard& shard = incarnation_->shard();
+  const bool finished = shard.Describe().phase == Phase::kFinished;
+  if (*signal != 0) {
+    LOG(INFO) << "draining after " << strsignal(*signal);
+    shard.Drain();
+  }
+  const std::string lost = LostHolder(finished);
+  if (!lost.empty()) {
+    LOG(ERROR) << lost;
+    shard.Drain(MakeError(Reason::kDraining, lost));
+  }
+  if (shard.Describe().diverged) AwaitFarewell();
+  const int outcome = lost.empty() ? Outcome(finished) : kHolderLost;
+  // Afterwards the other servers are gone; alone, this one may still make a step.
+  absl::Status saved;
+  if (options_.servers > 1 && lost.empty()) {
+    saved = SaveLast();
+    crc_ = shard.Digest(options_.grace);
+  }
+  EndHolders(saved.ok() ? outcome : kNotSaved);
+  // Nobody needs the socket's name any more, and a launcher may kill this process soon.
+  directory_.reset();
+  if (page_ != nullptr) page_->Show(Moment(shard.Describe(), /*going_down=*/true));
+  incarnation_->Shutdown(DrainingError(), options_.grace);
+  if (options_.servers == 1) {
+    saved = SaveLast();
+    crc_ = shard.Digest(options_.grace);
+  }
+  if (page_ != nullptr) page_->End(Moment(shard.Describe(), /*going_down=*/true));
+  event_files_->End([&] { return Moment(shard.Describe()); });
+  const PushCounters counters = shard.Describe().counters;
+  if (!counters.Balanced() || counters.in_progress > 0) {
+    LOG(ERROR) << "the counters of pushes do not balance; this is a bug of the server";
+    return kUnbalancedCounters;
+  }
+  if (!saved.ok()) return kNotSaved;
+  LOG_IF(ERROR, outcome == kEveryWorkerLost) << "every worker was lost";
+  return outcome;
+}
+
+// The exit code, as far as it is known before the last calls have ended.
+int Server::Outcome(bool finished) const {
+  if (shard().Describe().diverged) return kDiverged;
+  return !finished || AnyLeftInGoodOrder(shard().Sessions()) ? 0 : kEveryWorkerLost;
+}
+
+// Why a server that was lost ends the job; empty: it does not. Without that server all workers may
+// be lost, too, before its lease is over.
+std::string Server::LostHolder(bool finished) const {
+  const std::string away = incarnation_->away_holder();
+  if (away.empty() || Outcome(finished) != kEveryWorkerLost) {
+    return incarnation_->lost_holder().why;
+  }
+  return absl::StrCat(away, ", and every worker was lost; the job cannot go on");
+}
+
+// The other servers end when they have heard it. One that is away hears nothing.
+void Server::EndHolders(int exit_code) {
+  incarnation_->EndHolders(exit_code);
+  const absl::Time until = RealClock().Now() + options_.grace;
+  while (!incarnation_->HoldersHaveEnded() && RealClock().Now() < until) WaitForStopSignal();
+}
+
+// Each worker and observer hears with its next call why the job ends, and goes. One that has not
+// called for the time of a lease is not waited for.
+void Server::AwaitFarewell() {
+  const absl::Time until = RealClock().Now() + options_.shard.lease;
+  while (AnyIsPresent(shard().Sessions()) && RealClock().Now() < until &&
+         WaitForStopSignal() == 0) {
+    incarnation_->Tick();
+  }
+}
+
+// Saves a checkpoint of the last step, if there are parameters; but if training diverged, the
+// directory keeps what was saved before.
+absl::Status Server::SaveLast() {
+  DurableDirectory* const durable = incarnation_->durable();
+  if (durable == nullptr || shard().snapshot() == nullptr) return absl::OkStatus();
+  const ShardStatus state = shard().Describe();
+  if (state.diverged) {
+    LOG(WARNING) << "no last checkpoint is saved, because training diverged" << HowToGoBack(state);
+    return absl::OkStatus();
+  }
+  const absl::Status saved = options_.servers == 1
+                                 ? SaveCheckpointAndWait(incarnation_->shard(), *durable)
+                                 : SaveWithHolders();
+  const Step since = state.suspect_since.value_or(state.step);
+  if (saved.ok() && state.step.value() - since.value() >= kSuspiciousSteps) {
+    LOG(WARNING) << "the last checkpoint may be a bad one, because training seems to diverge"
+                 << HowToGoBack(state);
+  }
+  return saved;
+}
+
+// Fails if another server is lost meanwhile.
+absl::Status Server::SaveWithHolders() {
+  const auto done = std::make_shared<absl::Notification>();
+  const auto result = std::make_shared<absl::Status>();
+  SaveCheckpoint(incarnation_->shard(), *incarnation_->durable(),
+                 [done, result](absl::StatusOr<SavedCheckpoint> saved) {
+                   *result = std::move(saved).status();
+                   done->Notify();
+                 });
+  while (!done->HasBeenNotified()) {
+    WaitForStopSignal();
+    incarnation_->Tick();
+    const HolderLoss lost = incarnation_->lost_holder();
+    if (lost.why.empty()) continue;
+    LOG(ERROR) << "cannot save the last checkpoint: " << lost.why;
+    incarnation_->StopWaiting(absl::UnavailableError(lost.why));
+    return absl::UnavailableError(lost.why);
+  }
+  return *result;
+}
+
+// How to leave the suspect steps out, if there are any.
+std::string Server::HowToGoBack(const ShardStatus& state) {
+  if (!state.suspect_since.has_value()) return "";
+  const std::string since = absl::StrCat(" since step ", state.suspect_since->value());
+  const std::string better = incarnation_->durable()->NewestBefore(*state.suspect_since);
+  if (better.empty()) return absl::StrCat(since, "; no checkpoint is from before");
+  return absl::StrCat(
+      since, "; the newest checkpoint from before is ", better,
+      ": a server that is started with this directory continues from there if you "
+      "remove the later ones",
+      incarnation_->durable()->journals() ? " and the files journal-* and kept" : "");
+}
+
+std::string Server::ClosingTable() const {
+  if (incarnation_ == nullptr) return "";
+  return sluice::ClosingTable(shard().Describe(), shard().results(), crc_);
+}
+
+}  // namespace sluice
