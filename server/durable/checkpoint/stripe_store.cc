@@ -19,6 +19,20 @@
 namespace sluice {
 namespace {
 
+// Memory is allocated for what a source names, before its files are read.
+constexpr size_t kMostSlots = 8;      // an optimizer has at most 3
+constexpr size_t kMostStripes = 256;  // as many as a job may have servers
+
+absl::Status CheckSource(const CheckpointSource& source) {
+  if (source.slots.size() <= kMostSlots && source.stripes.size() <= kMostStripes) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      "the checkpoint of step ", source.step.value(), " names ", source.slots.size(),
+      " slots of the optimizer and ", source.stripes.size(), " stripes, expected at most ",
+      kMostSlots, " and ", kMostStripes, "; it is damaged, or of a newer server"));
+}
+
 StripeCheckpoint MakeRoom(const CheckpointSource& source, uint64_t size) {
   StripeCheckpoint stripe;
   for (const std::string& slot : source.slots) stripe.slots.push_back({slot, FloatBuffer(size)});
@@ -81,6 +95,8 @@ absl::Status StripeStore::ReadSource(const CheckpointSource& source, const Layou
 
 absl::StatusOr<StripeCheckpoint> StripeStore::Load(const CheckpointSource& source,
                                                    const Layout& whole) const {
+  const absl::Status sound = CheckSource(source);
+  if (!sound.ok()) return sound;
   const Stripes to(whole.size(), place_.stripes);
   StripeCheckpoint loaded = MakeRoom(source, to.SizeOf(place_.stripe));
   const auto parameters = std::make_shared<Snapshot>();

@@ -102,6 +102,17 @@ TEST_F(StripeStoreTest, ReadsOnlyTheFilesThatHaveElementsOfTheStripe) {
   ExpectSameStripe(*loaded, StripeOf(checkpoint, {1, 3}));
 }
 
+TEST_F(StripeStoreTest, AllocatesNothingForMoreThanAnyJobHas) {
+  CheckpointSource source = Save(At(9), 3);
+  source.slots.resize(1'000'000, "momentum");
+  EXPECT_THAT(Load(source, 1, 3), HasCode(absl::StatusCode::kDataLoss,
+                                          ::testing::HasSubstr("1000000 slots of the optimizer")));
+  source = Save(At(9), 3);
+  source.stripes.resize(257);
+  EXPECT_THAT(Load(source, 1, 3),
+              HasCode(absl::StatusCode::kDataLoss, ::testing::HasSubstr("257 stripes")));
+}
+
 TEST_F(StripeStoreTest, NamesAMissingFileAndSaysWhatToDo) {
   for (const uint32_t after : {1, 2, 3}) {
     const CheckpointSource source = Save(At(9), 3);
