@@ -25,7 +25,8 @@ using DialServer =
 inline constexpr absl::Duration kSequencerPatience = absl::Seconds(2);
 
 // Join() dials the servers that the Welcome names, and that are not connected since an earlier
-// Join(). UNAVAILABLE names the server that cannot be reached. A job of one server is dialed nothing: then every call goes to `first` as it is.
+// Join(). UNAVAILABLE names the server that cannot be reached. A job of one server is dialed
+// nothing: then every call goes to `first` as it is.
 std::unique_ptr<ServerConnection> MakeStripedConnection(
     std::unique_ptr<ServerConnection> first, DialServer dial,
     absl::Duration patience = kSequencerPatience);
