@@ -1,6 +1,6 @@
-// Files that are taken for checkpoints: refused, or read as a state that is written, and read
-// again, as the same. Checksums keep what is changed at random out, so the target puts those that
-// fit in, unless it is told not to.
+// Files that are taken for checkpoints, of one server or of several: refused, or read as a state
+// that is written, and read again, as the same. Checksums keep what is changed at random out, so
+// the target puts those that fit in, unless it is told not to.
 #include <glog/logging.h>
 
 #include <string>
@@ -34,6 +34,9 @@ void Try(absl::string_view bytes) {
   const std::string given(input.Rest());
   FaultyFiles files;
   CHECK((*files.Create(kPath))->Append(sealed ? Sealed(given) : given).ok());
+  const auto state = ReadCheckpointState(**files.Open(kPath));
+  if (!state.ok()) return CheckRefusal(state.status(), {absl::StatusCode::kDataLoss});
+  if (!state->stripes.empty()) return CheckStripedComesBack(*state);
   const auto checkpoint = ReadCheckpoint(**files.Open(kPath));
   if (!checkpoint.ok()) return CheckRefusal(checkpoint.status(), {absl::StatusCode::kDataLoss});
   CHECK(checkpoint->parameters->values.size() == checkpoint->layout->size());

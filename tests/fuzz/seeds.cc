@@ -189,6 +189,8 @@ void PutDurable(Seeds& seeds) {
   CHECK(WriteCheckpoint(*checkpoint, **files.Create("d/c")).ok());
   const std::string file = files.BytesOf("d/c");
   seeds.Put("checkpoint", Byte(1) + file);
+  CHECK(WriteStripedCheckpoint(*checkpoint, {1, 2, 3}, **files.Create("d/s")).ok());
+  seeds.Put("checkpoint", Byte(1) + files.BytesOf("d/s"));
   const uint64_t header = FromLittleEndian64(file);
   seeds.Put("safetensors", LittleEndian64(file.size() - 8 - header) + file.substr(8, header));
   std::string records;

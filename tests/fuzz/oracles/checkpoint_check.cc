@@ -18,6 +18,13 @@ void Write(const ShardCheckpoint& checkpoint, FaultyFiles& files) {
   CHECK(written.ok()) << written;
 }
 
+std::string StripedBytes(const ShardCheckpoint& state, FaultyFiles& files) {
+  const auto file = files.Create(kPath);
+  const absl::Status written = WriteStripedCheckpoint(state, state.stripes, **file);
+  CHECK(written.ok()) << written;
+  return files.BytesOf(kPath);
+}
+
 }  // namespace
 
 void CheckComesBack(const ShardCheckpoint& checkpoint) {
@@ -28,6 +35,14 @@ void CheckComesBack(const ShardCheckpoint& checkpoint) {
   CHECK(read.ok()) << read.status();
   Write(*read, files);
   CHECK(files.BytesOf(kPath) == bytes);
+}
+
+void CheckStripedComesBack(const ShardCheckpoint& state) {
+  FaultyFiles files;
+  const std::string bytes = StripedBytes(state, files);
+  const auto read = ReadCheckpointState(**files.Open(kPath));
+  CHECK(read.ok()) << read.status();
+  CHECK(StripedBytes(*read, files) == bytes);
 }
 
 }  // namespace sluice

@@ -10,6 +10,9 @@ namespace sluice {
 // Dies unless a checkpoint of it is read as the same, to the byte.
 void CheckComesBack(const ShardCheckpoint& checkpoint);
 
+// The same for the state in a checkpoint of several servers, whose file has no values.
+void CheckStripedComesBack(const ShardCheckpoint& state);
+
 }  // namespace sluice
 
 #endif  // SLUICE_TESTS_FUZZ_ORACLES_CHECKPOINT_CHECK_H_
