@@ -7,9 +7,8 @@
 // released gets the snapshot that is the latest at that place of the log, on every holder.
 //
 //   OpenModel       first, and once
-//   LoadCheckpoint  take the stripe's state from a checkpoint; then report LoadedReport. Nobody
-//   joins
-//                   before all holders have
+//   LoadCheckpoint  take the stripe's state from a checkpoint; then report LoadedReport. No worker
+//                   joins before all holders have reported
 //   OpenSession     a worker or an observer has joined: its calls may come
 //   AdmitPush       a push may be sent: take its stream; then report HaveReport
 //   DropPush        it does not count: end its stream, and forget its gradient
