@@ -47,9 +47,10 @@ class ParameterClient {
         clock_(clock) {}
 
   // Joins a job. On entry `parameters` hold the model's own. If the job has no parameters yet, they
-  // become the job's; otherwise the job's replace them. After an error they are the model's own
-  // again: a worker keeps a copy of them until this returns, in `request.memory` if it has that,
-  // which holds zeroes then. An observer keeps none, and after an error has perhaps a mixture.
+  // become the job's. Then every worker pulls the job's into `parameters`. After an error they are
+  // the model's own again: a worker keeps a copy of them until this returns, in `request.memory` if
+  // it has that, which holds zeroes then. An observer keeps none, and after an error has perhaps a
+  // mixture.
   absl::Status Join(const JoinRequest& request, absl::Span<float> parameters);
 
   // Pushes a gradient that was computed on `samples` samples and on the parameters that this worker

@@ -142,8 +142,8 @@ absl::Status ParameterClient::TryToBegin(Earlier earlier, absl::Span<float> para
       initialized = connection_->Initialize(welcome_.session, parameters);
     }
     if (!initialized.ok()) return initialized.status();
-    // The worker has these parameters, and needs only the pull's header.
-    if (initialized->accepted) first.have_step = initialized->step;
+    // This worker, too, pulls what it has offered: an encoding may change it, and the bits of a
+    // training must not depend on whose offer came first.
   }
   return Finish(connection_->StartPull(first), first, parameters);
 }

@@ -101,7 +101,7 @@ TEST_F(OperatorCommandsTest, WatchPrintsALineForEachChangeUntilTheServerEnds) {
   ASSERT_THAT(watch->WaitForOutput("^TRAINING step 1: 2 workers, 1 of 2 gradients"), IsOk());
   ASSERT_THAT(world_.Push("b", 1, {1, 1, 1}), IsOk());
   ASSERT_THAT(watch->WaitForOutput("^TRAINING step 2: "), IsOk());
-  world_.Stop();
+  world_.Stop(kPatience);
   EXPECT_THAT(watch->Wait(), IsOkAndHolds(0));
 }
 

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "common/base/error.h"
+#include "common/encoding/encoding.h"
+#include "common/encoding/encoding_plan.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/outcome.h"
@@ -81,6 +83,22 @@ TEST_P(ParameterClientTest, GivesAllWorkersTheParametersOfTheFirst) {
   EXPECT_EQ(b.client.step(), Step(0));
   EXPECT_EQ(b.client.welcome().index, 1u);
   EXPECT_EQ(b.client.welcome().workers, 2u);
+}
+
+// Otherwise the bits of a training would depend on which worker came first.
+TEST(EncodedPullsTest, GiveTheFirstWorkerTheValuesOfTheOthers) {
+  ServerWorld world(Sync(2), ParametersOnly(kFewest));
+  const auto joined = [&world](const std::string& name, float own) {
+    auto connection = OverGrpc(world);
+    connection->UsePullEncoding(ParseEncoding("bfloat16").value());
+    ParameterClient client(std::move(connection));
+    Values parameters(kFewest, own);
+    EXPECT_THAT(client.Join(WorkerRequest(name, kFewest), absl::MakeSpan(parameters)), IsOk());
+    return parameters;
+  };
+  const Values first = joined("a", 1.001F);
+  EXPECT_EQ(first, Values(kFewest, 1));
+  EXPECT_EQ(joined("b", 7), first);
 }
 
 TEST_P(ParameterClientTest, WaitsForTheNextStepInSync) {

@@ -26,7 +26,8 @@
 namespace sluice {
 namespace {
 
-constexpr float kServed = 3;  // each parameter, after any push
+constexpr float kOffered = 8;  // each parameter, before a push
+constexpr float kServed = 3;   // each parameter, after any push
 
 // A server of two parameters that takes every push, and breaks off the pull after the first one.
 class TearingServer final : public v1::ParameterServer::Service {
@@ -94,12 +95,11 @@ class TearingServer final : public v1::ParameterServer::Service {
     v1::PullParamsResponse header;
     header.mutable_header()->set_step(static_cast<uint64_t>(pushes));
     header.mutable_header()->set_incarnation(1);
-    header.mutable_header()->set_not_modified(request->has_have_step() && pushes == 0);
     writer->Write(header);
-    if (header.header().not_modified()) return grpc::Status::OK;
-    const bool whole = torn_.exchange(true);
+    const bool trained = pushes > 0;
+    const bool whole = !trained || torn_.exchange(true);
     v1::PullParamsResponse chunk;
-    *chunk.mutable_chunk() = PayloadOf(0, Values(whole ? 2 : 1, kServed));
+    *chunk.mutable_chunk() = PayloadOf(0, Values(whole ? 2 : 1, trained ? kServed : kOffered));
     writer->Write(chunk);
     if (whole) return grpc::Status::OK;
     lets_in = false;
@@ -112,10 +112,10 @@ class TearingServer final : public v1::ParameterServer::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Two weights, which begin as 8.
+// Two weights, which begin as kOffered.
 class Pair final : public torch::nn::Module {
  public:
-  Pair() : w_(register_parameter("w", torch::full({2}, 8.0))) {}
+  Pair() : w_(register_parameter("w", torch::full({2}, kOffered))) {}
 
   Values w() const { return Values(w_.data_ptr<float>(), w_.data_ptr<float>() + 2); }
   void Backward() const { w_.sum().backward(); }
