@@ -21,6 +21,7 @@ SequencerLinkOptions LinkOptionsOf(const HolderServerOptions& options, const Add
   link.process_nonce = RandomNonce();
   link.address = AdvertisedAs(address, options.advertised_host).ToString();
   link.saves = !options.checkpoint_directory.empty();
+  link.journals = link.saves && options.durability == Durability::kJournal;
   return link;
 }
 
@@ -39,7 +40,7 @@ absl::StatusOr<std::unique_ptr<HolderIncarnation>> HolderIncarnation::Start(
   std::unique_ptr<StripeStorage> storage;
   if (!options.checkpoint_directory.empty()) {
     auto opened = StripeDirectory::Open(*options.files, options.checkpoint_directory,
-                                        {options.index, options.servers});
+                                        {options.index, options.servers}, options.durability);
     if (!opened.ok()) return opened.status();
     storage = *std::move(opened);
   }

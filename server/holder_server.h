@@ -20,6 +20,7 @@
 #include "common/net/address.h"
 #include "common/security/credentials_source.h"
 #include "common/storage/file_system.h"
+#include "server/durable/durable_options.h"
 #include "server/rpc/access/rpc_limits.h"
 
 namespace sluice {
@@ -47,6 +48,7 @@ struct HolderServerOptions {
   // Where the stripe's part of checkpoints is saved; empty: nowhere. Servers may share it. The
   // first server must have one, too.
   std::string checkpoint_directory;
+  Durability durability = Durability::kMemory;  // of what is there; that of the first server
   FileSystem* files = &RealFileSystem();
   RpcLimits limits;
   // Workers may use the encodings whose transforms are in here.

@@ -25,8 +25,15 @@ std::unique_ptr<HolderLinks> MakeHolderLinks(const ServerOptions& options) {
   links.incarnation = options.shard.incarnation;
   links.process_nonce = RandomNonce();
   links.saves = !options.durable.directory.empty();
+  links.journals = links.saves && options.durable.durability == Durability::kJournal;
   links.lease = options.server_lease;
   return std::make_unique<HolderLinks>(std::move(links), RealClock());
+}
+
+// Names the server whose journal has stopped: its message begins with what the server cannot do.
+absl::Status Named(uint32_t holder, const absl::Status& stopped) {
+  if (stopped.ok()) return stopped;
+  return absl::Status(stopped.code(), absl::StrCat(holder, " ", stopped.message()));
 }
 
 }  // namespace
@@ -65,37 +72,34 @@ void ServerIncarnation::OnReport(uint32_t holder, const HolderReport& report) {
                          "; restore the file from a copy, or remove the checkpoint-* file of that "
                          "step from the first server's directory, to go on from the one before")});
   }
+  const auto* const journal = std::get_if<JournalReport>(&report);
+  if (journal != nullptr && durable_ != nullptr) {
+    durable_->NoteJournal(holder, journal->durable, Named(holder, journal->stopped));
+  }
   shard_.OnReport(holder, report);
 }
 
 ServerIncarnation::~ServerIncarnation() {
-  // Else the thread that writes checkpoints may wait for the other servers.
+  // Else the threads that recover and that write checkpoints may wait for the other servers.
   if (holders_ != nullptr) shard_.StopWaiting(DrainingError());
+  recovering_.Drain();
   grpc_server_ = nullptr;
   shard_.executors().Drain();
 }
 
 absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::Start(
     const ServerOptions& options, Trace* trace) {
-  auto restored = Restore(options, trace);
-  if (!restored.ok()) return restored;
-  const absl::Status listens = (*restored)->Listen(options);
-  if (!listens.ok()) return listens;
-  return restored;
+  return StartWith(options, trace, [](ServerIncarnation&) { return absl::OkStatus(); });
 }
 
 absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::StartAgain(
     const ServerOptions& options, Trace* trace, const ShardStatus& left) {
-  auto restored = Restore(options, trace);
-  if (!restored.ok()) return restored;
-  absl::Status ready = (*restored)->ContinueFrom(left);
-  if (ready.ok()) ready = (*restored)->Listen(options);
-  if (!ready.ok()) return ready;
-  return restored;
+  return StartWith(options, trace,
+                   [left](ServerIncarnation& started) { return started.ContinueFrom(left); });
 }
 
-absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::Restore(ServerOptions options,
-                                                                              Trace* trace) {
+absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::StartWith(
+    ServerOptions options, Trace* trace, const Continue& go_on) {
   std::unique_ptr<DurableDirectory> durable;
   if (!options.durable.directory.empty()) {
     auto opened = DurableDirectory::Open(options.durable, *options.files);
@@ -106,11 +110,34 @@ absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::Restore(Se
   }
   std::unique_ptr<ServerIncarnation> made(
       new ServerIncarnation(options, std::move(durable), trace));
-  if (made->durable_ != nullptr) {
-    const absl::Status recovered = Recover(*made->durable_, made->shard_);
-    if (!recovered.ok()) return recovered;
+  if (made->durable_ == nullptr) {
+    const absl::Status listens = made->Listen(options);
+    if (!listens.ok()) return listens;
+    return made;
   }
+  const bool with_others = options.servers > 1 && made->durable_->journals();
+  if (with_others) made->shard_.BeginRecovery();
+  absl::Status started = with_others ? absl::OkStatus() : made->RecoverAnd(go_on);
+  if (started.ok()) started = made->Listen(options);
+  if (!started.ok()) return started;
+  if (with_others) made->RecoverWithOthers(go_on);
   return made;
+}
+
+absl::Status ServerIncarnation::RecoverAnd(const Continue& go_on) {
+  const absl::Status recovered = Recover(*durable_, shard_);
+  return recovered.ok() ? go_on(*this) : recovered;
+}
+
+void ServerIncarnation::RecoverWithOthers(Continue go_on) {
+  recovering_.Run([this, go_on = std::move(go_on)] {
+    const absl::Status recovered = RecoverAnd(go_on);
+    if (recovered.ok()) {
+      shard_.EndRecovery();
+    } else {
+      OnLost({std::string(recovered.message())});
+    }
+  });
 }
 
 absl::Status ServerIncarnation::ContinueFrom(const ShardStatus& left) {
@@ -162,6 +189,8 @@ void ServerIncarnation::EndHolders(int exit_code) {
 }
 
 void ServerIncarnation::Shutdown(const absl::Status& why, absl::Duration grace) {
+  if (holders_ != nullptr && shard_.recovers()) shard_.StopWaiting(why);
+  recovering_.Drain();
   if (durable_ != nullptr) durable_->FlushJournal();
   shard_.FailHeldAnswers(why);
   if (holders_ != nullptr) {

@@ -5,6 +5,7 @@
 #define SLUICE_SERVER_INCARNATION_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/serial_executor.h"
 #include "common/net/address.h"
 #include "common/trace/trace.h"
 #include "server/durable/directory.h"
@@ -24,6 +26,9 @@
 namespace sluice {
 
 // Start(), StartAgain() and Shutdown() are called by one thread, the others by any.
+//
+// Several servers with journals repeat their steps together, when the others have come. This goes
+// on after Start(), and workers wait until then. If it fails, lost_holder() says why.
 class ServerIncarnation {
  public:
   // Restores the state in options.durable.directory, if there is one, and listens on
@@ -50,7 +55,8 @@ class ServerIncarnation {
   // Ends leases and waits that are over. Call it every `options.shard.tick`.
   void Tick();
 
-  // With several servers: the first of the others that was lost, if any.
+  // With several servers: the first of the others that was lost, or why their steps cannot be
+  // repeated; empty if all is well.
   HolderLoss lost_holder() const ABSL_LOCKS_EXCLUDED(mu_);
   // Which of the others has come and is not connected; empty: none is. See HolderLinks::Away().
   std::string away_holder() const;
@@ -75,8 +81,13 @@ class ServerIncarnation {
   ServerIncarnation(const ServerOptions& options, std::unique_ptr<DurableDirectory> durable,
                     Trace* trace);
 
-  static absl::StatusOr<std::unique_ptr<ServerIncarnation>> Restore(ServerOptions options,
-                                                                    Trace* trace);
+  using Continue = std::function<absl::Status(ServerIncarnation&)>;  // called once recovered
+
+  static absl::StatusOr<std::unique_ptr<ServerIncarnation>> StartWith(ServerOptions options,
+                                                                      Trace* trace,
+                                                                      const Continue& go_on);
+  absl::Status RecoverAnd(const Continue& go_on);
+  void RecoverWithOthers(Continue go_on);
   absl::Status ContinueFrom(const ShardStatus& left);
   absl::Status Listen(const ServerOptions& options);
   void LeadHolders();
@@ -94,6 +105,7 @@ class ServerIncarnation {
   // wait for checkpoints.
   const std::unique_ptr<DurableDirectory> durable_;
   std::unique_ptr<GrpcServer> grpc_server_;
+  SerialExecutor recovering_{"sluice-recover"};
 };
 
 }  // namespace sluice

@@ -82,11 +82,14 @@ absl::StatusOr<bool> Server::GoBack(const ShardStatus& state) {
 }
 
 // Another server was started again, and its part of the parameters is lost. All servers continue
-// from the newest checkpoint, as after a crash of all. Returns and fails as GoBack() does.
+// from the newest checkpoint and their journals, as after a crash of all. Returns and fails as
+// GoBack() does.
 absl::StatusOr<bool> Server::GoBackForHolder(const HolderLoss& loss) {
   Shard& shard = incarnation_->shard();
+  const bool repeats = options_.durable.durability == Durability::kJournal;
   const absl::Status why = absl::UnavailableError(
-      absl::StrCat(loss.why, "; all servers go back to the last checkpoint"));
+      absl::StrCat(loss.why, "; all servers go back to the last checkpoint",
+                   repeats ? ", and repeat the steps of their journals" : ""));
   LOG(WARNING) << why.message();
   incarnation_->StopWaiting(why);
   const ShardStatus state = shard.Describe();

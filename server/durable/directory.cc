@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -21,19 +23,10 @@ namespace {
 constexpr char kIncarnationPrefix[] = "life-";
 constexpr char kDurableStep[] = "kept";
 constexpr char kReachedStep[] = "reached";
-// The exit code of a process that could not sync its journal.
-constexpr int kNotSynced = 6;
-
 std::string ThisProcess() {
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
   return absl::StrCat("process ", getpid(), " on ", host);
-}
-
-// Only a new process can find out what is on the disk.
-void EndProcess(const absl::Status& why) {
-  LOG(ERROR) << why.message() << "; start the server again";
-  std::_Exit(kNotSynced);
 }
 
 }  // namespace
@@ -43,7 +36,8 @@ DurableDirectory::DurableDirectory(const DurableOptions& options, FileSystem& fi
       files_(files),
       stripes_(files, options.directory, {0, options.servers}),
       checkpoints_(files, options.directory, options.keep_checkpoints, options.servers),
-      reached_(files, PathOf(kReachedStep)) {}
+      reached_(files, PathOf(kReachedStep)),
+      journals_(options.servers) {}
 
 DurableDirectory::~DurableDirectory() { end_.Raise(); }
 
@@ -111,11 +105,22 @@ absl::Status DurableDirectory::CheckHistory() const {
 }
 
 absl::StatusOr<Step> DurableDirectory::Replay(const ShardCheckpoint& checkpoint,
-                                              const ReplayStep& replay) {
-  const auto reached =
-      ReplayJournal(files_, options_.directory, earlier_incarnations_, checkpoint, replay);
-  if (!reached.ok()) return reached;
+                                              const absl::optional<LeastJournaled>& others,
+                                              const StepReplay& replay) {
+  const absl::Status fits = CheckOtherJournals(checkpoint);
+  if (!fits.ok()) return fits;
   const Step durable = ReadDurableStep();
+  if (others.has_value() && others->step < durable) {
+    return absl::DataLossError(absl::StrCat(
+        "step ", durable.value(), " was durable, but server ", others->server, " of ",
+        options_.servers, " can repeat its steps only up to step ", others->step.value(),
+        "; restore the files of its directory from a copy, or remove the file \"", kDurableStep,
+        "\" in ", options_.directory, " to continue without the other steps"));
+  }
+  const Step last = others.has_value() ? others->step : Step(std::numeric_limits<uint64_t>::max());
+  const JournalStart start = StartAfter(checkpoint, earlier_incarnations_, options_.servers);
+  const auto reached = ReplayJournal(files_, options_.directory, start, checkpoint, last, replay);
+  if (!reached.ok()) return reached;
   if (*reached < durable) {
     return absl::DataLossError(
         absl::StrCat("step ", durable.value(), " was durable, but only step ", reached->value(),
@@ -126,6 +131,29 @@ absl::StatusOr<Step> DurableDirectory::Replay(const ShardCheckpoint& checkpoint,
   if (*reached > checkpoint.step)
     LOG(INFO) << "step " << *reached << " was repeated from the journal";
   return reached;
+}
+
+// A journal has sums of stripes, and cannot be cut into others.
+absl::Status DurableDirectory::CheckOtherJournals(const ShardCheckpoint& checkpoint) const {
+  const auto segments = SegmentsIn(files_, options_.directory);
+  if (!segments.ok()) return segments.status();
+  std::set<uint32_t> counts;
+  for (const SegmentName& segment : *segments) counts.insert(segment.place.stripes);
+  counts.erase(options_.servers);
+  for (const uint32_t servers : counts) {
+    const auto cursor = JournalCursor::Open(files_, options_.directory,
+                                            StartAfter(checkpoint, earlier_incarnations_, servers));
+    if (!cursor.ok()) return cursor.status();
+    const auto next = (*cursor)->Next();
+    if (!next.ok() || !next->has_value()) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the journal in ", options_.directory, " has steps after step ", checkpoint.step.value(),
+        ", which ", servers, servers == 1 ? " server has" : " servers have",
+        " made, and only as many can repeat them, not ", options_.servers,
+        "; start as many once more: when they end, they save a checkpoint, from which any number "
+        "of servers continues"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status DurableDirectory::BeginIncarnation(Step begin, const std::string& job_id) {
@@ -157,10 +185,12 @@ absl::Status DurableDirectory::BeginIncarnation(Step begin, const std::string& j
 StepJournal* DurableDirectory::StartJournal(JournalListener listener) {
   if (!journals()) return nullptr;
   listener_ = std::move(listener);
-  if (listener_.fatal == nullptr) listener_.fatal = EndProcess;
+  if (listener_.fatal == nullptr) listener_.fatal = EndUnsynced;
   JournalListener own = listener_;
-  own.durable = [this](Step step) { OnDurable(step); };
-  journal_ = std::make_unique<Journal>(files_, options_.directory, incarnation_, std::move(own));
+  own.durable = [this](Step step) { OnDurable(0, step); };
+  own.journal_error = [this](const absl::Status& why) { OnStopped(0, why); };
+  journal_ = std::make_unique<Journal>(files_, options_.directory, incarnation_, std::move(own),
+                                       StripePlace{0, options_.servers});
   return journal_.get();
 }
 
@@ -168,14 +198,42 @@ void DurableDirectory::FlushJournal() {
   if (journal_ != nullptr) journal_->Flush();
 }
 
-void DurableDirectory::OnDurable(Step step) {
+void DurableDirectory::NoteJournal(uint32_t server, Step durable, const absl::Status& stopped) {
+  OnStopped(server, stopped);
+  OnDurable(server, durable);
+}
+
+void DurableDirectory::OnStopped(uint32_t server, const absl::Status& why) {
+  absl::Status before;
+  absl::Status now;
   {
     absl::MutexLock lock(&mu_);
-    durable_ = std::max(durable_, step);
-    if (!has_base_) return;
-    WriteDurableStep(durable_);
+    before = journals_.stopped();
+    journals_.NoteStopped(server, why);
+    now = journals_.stopped();
   }
-  listener_.durable(step);
+  if (before != now) listener_.journal_error(now);
+}
+
+void DurableDirectory::OnDurable(uint32_t server, Step step) {
+  {
+    absl::MutexLock lock(&mu_);
+    const Step before = journals_.durable();
+    journals_.NoteDurable(server, step);
+    if (journals_.durable() == before) return;
+  }
+  TellDurable();
+}
+
+void DurableDirectory::TellDurable() {
+  Step durable;
+  {
+    absl::MutexLock lock(&mu_);
+    durable = journals_.durable();
+    if (!has_base_ || durable == Step()) return;
+    WriteDurableStep(durable);
+  }
+  listener_.durable(durable);
 }
 
 // The file is not synced. It only has to survive the process, and an older step in it is true too.

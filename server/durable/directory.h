@@ -2,7 +2,7 @@
 //
 //   LOCK                               locked by the server that uses the directory
 //   checkpoint-<incarnation>-<step>…   see checkpoint_store.h
-//   journal-<incarnation>-<step>       see journal.h
+//   journal-<incarnation>-<step>…      see journal.h
 //   life-<incarnation>-<step>          that incarnation began at that step; contains the job's id
 //   kept                               the last durable step that workers may have been told of
 //   reached                            the last step that was made; see reached_step.h
@@ -36,7 +36,9 @@
 #include "server/durable/durable_options.h"
 #include "server/durable/journal/journal.h"
 #include "server/durable/journal/journal_replay.h"
+#include "server/durable/journal_states.h"
 #include "server/durable/reached_step.h"
+#include "server/shard/holder_group.h"
 #include "server/state/shard_checkpoint.h"
 
 namespace sluice {
@@ -73,8 +75,12 @@ class DurableDirectory {
   std::unique_ptr<const ShardCheckpoint> TakeRestored() { return std::move(restored_); }
   const ShardCheckpoint* restored() const { return restored_.get(); }
   // Replays the steps that follow the checkpoint in the journal, and returns the last; see
-  // ReplayJournal(). DATA_LOSS if a step is missing that workers were told of.
-  absl::StatusOr<Step> Replay(const ShardCheckpoint& checkpoint, const ReplayStep& replay);
+  // ReplayJournal(). `others` is the last step that all other servers can replay, if there are
+  // several. DATA_LOSS if a step is missing that workers were told of. FAILED_PRECONDITION if the
+  // steps are in the journals of another number of servers.
+  absl::StatusOr<Step> Replay(const ShardCheckpoint& checkpoint,
+                              const absl::optional<LeastJournaled>& others,
+                              const StepReplay& replay);
   // The job of the earlier incarnations, also of those without a checkpoint; empty if unknown.
   const std::string& job_id() const { return job_id_; }
   // The earlier incarnations that the checkpoint does not list.
@@ -89,16 +95,21 @@ class DurableDirectory {
   uint64_t lost_steps() const { return lost_steps_; }
 
   // With several servers: who tells the others which checkpoints are whole, after each change and
-  // once at once. Before checkpoints are saved.
-  void TellOthers(KeepListener listener);
+  // once at once; and who takes another checkpoint, because the journal needs one and the last
+  // could not be saved. Before checkpoints are saved.
+  void TellOthers(KeepListener keep, std::function<void()> take_another);
 
   // Notes that a step was made, before anybody is told of it. For kMemory. One thread at a time.
   void NoteStep(Step step) { reached_.Note(step); }
 
   // Starts the journal of this incarnation; null for kMemory. From then on a failed sync of a
   // checkpoint's name is fatal, too. If listener.fatal is null, it ends the process with exit
-  // code 6.
+  // code 6. With several servers the listener hears of steps that are durable on all of them, and
+  // of the first server that cannot write.
   StepJournal* StartJournal(JournalListener listener);
+  // The journal of another server of the job, from 1, has changed.
+  void NoteJournal(uint32_t server, Step durable, const absl::Status& stopped)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Returns when all steps that were made are durable, or at once while they cannot be written.
   void FlushJournal();
   uint64_t checkpoint_every() const { return options_.checkpoint_every; }
@@ -157,7 +168,10 @@ class DurableDirectory {
   bool WaitForBase() ABSL_LOCKS_EXCLUDED(mu_);
   void NoteSaved();
   void RemoveOldSegments();
-  void OnDurable(Step step) ABSL_LOCKS_EXCLUDED(mu_);
+  void OnDurable(uint32_t server, Step step) ABSL_LOCKS_EXCLUDED(mu_);
+  void OnStopped(uint32_t server, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
+  void TellDurable() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status CheckOtherJournals(const ShardCheckpoint& checkpoint) const;
   void WriteDurableStep(Step step);
   Step ReadDurableStep() const;
 
@@ -174,10 +188,11 @@ class DurableDirectory {
   ReachedStep reached_;
   uint64_t lost_steps_ = 0;
   JournalListener listener_;
-  KeepListener tell_others_;  // or null
+  KeepListener tell_others_;            // or null
+  std::function<void()> take_another_;  // or null
   mutable absl::Mutex mu_;
   bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint for the journal's steps
-  Step durable_ ABSL_GUARDED_BY(mu_);           // the last step in the journal
+  JournalStates journals_ ABSL_GUARDED_BY(mu_);
   absl::optional<LastSaved> last_saved_ ABSL_GUARDED_BY(mu_);
   std::atomic<int> saving_{0};
   StopFlag end_;

@@ -77,11 +77,12 @@ void DurableDirectory::SaveUnlessBusy(std::shared_ptr<const ShardCheckpoint> che
 // A new attempt queues behind the other checkpoints that wait.
 void DurableDirectory::SaveBase(std::shared_ptr<const ShardCheckpoint> checkpoint) {
   executor_.Run([this, checkpoint = std::move(checkpoint)] {
-    if (!SaveNow(*checkpoint).ok() && WaitForBase()) {
-      SaveBase(checkpoint);
-    } else {
-      --saving_;
-    }
+    const bool again = !SaveNow(*checkpoint).ok() && WaitForBase();
+    // What another server could not save, it has no more.
+    const bool anew = checkpoint->elsewhere != nullptr;
+    if (again && !anew) return SaveBase(checkpoint);
+    --saving_;
+    if (again) take_another_();
   });
 }
 
@@ -103,8 +104,9 @@ absl::StatusOr<std::string> DurableDirectory::SaveStriped(const ShardCheckpoint&
   return checkpoints_.SaveStriped(checkpoint, *checksums);
 }
 
-void DurableDirectory::TellOthers(KeepListener listener) {
-  tell_others_ = std::move(listener);
+void DurableDirectory::TellOthers(KeepListener keep, std::function<void()> take_another) {
+  tell_others_ = std::move(keep);
+  take_another_ = std::move(take_another);
   RunOnExecutor([this] { KeepWhole(); });
 }
 
@@ -137,31 +139,23 @@ absl::StatusOr<SavedCheckpoint> DurableDirectory::SaveNow(const ShardCheckpoint&
 void DurableDirectory::NoteSaved() {
   journal_->BeginSegment();
   RemoveOldSegments();
-  Step durable;
   {
     absl::MutexLock lock(&mu_);
     if (has_base_) return;
     has_base_ = true;
-    durable = durable_;
   }
-  if (durable > Step()) OnDurable(durable);
+  TellDurable();
 }
 
 // Removes the segments whose steps are all in the oldest checkpoint. One that is older than
 // keep_checkpoints is kept to begin again from there, without the steps that followed.
 void DurableDirectory::RemoveOldSegments() {
   const auto checkpoints = checkpoints_.List();
-  const auto segments = SegmentsIn(files_, options_.directory);
-  if (!checkpoints.ok() || !segments.ok() || checkpoints->empty()) return;  // the next time
+  if (!checkpoints.ok() || checkpoints->empty()) return;  // the next time
   const size_t counted = std::min<size_t>(checkpoints->size(), options_.keep_checkpoints);
   const CheckpointName oldest = (*checkpoints)[counted - 1];
-  for (size_t i = 0; i + 1 < segments->size(); ++i) {
-    const SegmentName& next = (*segments)[i + 1];
-    const bool same_incarnation = next.incarnation == oldest.incarnation;
-    if (next.incarnation > oldest.incarnation || (same_incarnation && next.after > oldest.step))
-      break;
-    files_.Remove(PathOf((*segments)[i].FileName())).IgnoreError();  // the next time
-  }
+  RemoveSegmentsUpTo(files_, options_.directory, {0, options_.servers}, oldest.incarnation,
+                     oldest.step);
 }
 
 }  // namespace sluice

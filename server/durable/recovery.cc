@@ -16,9 +16,15 @@ namespace {
 absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
   const std::unique_ptr<const ShardCheckpoint> checkpoint = directory.TakeRestored();
   if (checkpoint == nullptr) return Step();
-  const absl::Status restored = shard.Restore(*checkpoint);
+  const absl::Status restored = shard.Restore(*checkpoint, directory.earlier_incarnations());
   if (!restored.ok()) return restored;
-  const auto reached = directory.Replay(*checkpoint, [&](const JournaledStep& step) {
+  absl::optional<LeastJournaled> others;
+  if (shard.is_striped() && directory.journals()) {
+    const auto loaded = shard.AwaitLoaded();
+    if (!loaded.ok()) return loaded.status();
+    others = *loaded;
+  }
+  const auto reached = directory.Replay(*checkpoint, others, [&](const JournaledStep& step) {
     return shard.Replay(step.record, step.sum.span());
   });
   if (!reached.ok()) return reached;
@@ -70,14 +76,18 @@ absl::Status Recover(DurableDirectory& directory, Shard& shard,
   if (!begun.ok()) return begun;
   shard.SetLostSteps(directory.lost_steps());
   StartJournal(directory, shard, std::move(fatal));
-  directory.TellOthers([&shard](const std::vector<CheckpointName>& whole) {
-    std::vector<CheckpointKey> keep;
-    for (const CheckpointName& name : whole) keep.push_back({name.incarnation, name.step});
-    shard.KeepCheckpoints(std::move(keep));
-  });
-  shard.TakeCheckpoints(directory.checkpoint_every(), [&directory](const auto& checkpoint) {
-    directory.SaveUnlessBusy(*checkpoint);  // it has a value, since periodic checkpoints never fail
-  });
+  const auto save =
+      [&directory](const absl::StatusOr<std::shared_ptr<const ShardCheckpoint>>& checkpoint) {
+        if (checkpoint.ok()) directory.SaveUnlessBusy(*checkpoint);  // periodic ones never fail
+      };
+  directory.TellOthers(
+      [&shard](const std::vector<CheckpointName>& whole) {
+        std::vector<CheckpointKey> keep;
+        for (const CheckpointName& name : whole) keep.push_back({name.incarnation, name.step});
+        shard.KeepCheckpoints(std::move(keep));
+      },
+      [&shard, save] { shard.TakeCheckpoint(save); });
+  shard.TakeCheckpoints(directory.checkpoint_every(), save);
   return absl::OkStatus();
 }
 

@@ -6,16 +6,19 @@
 #include <vector>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/tensor/stripes.h"
 #include "server/durable/make_directory.h"
 
 namespace sluice {
 
 absl::StatusOr<std::unique_ptr<StripeDirectory>> StripeDirectory::Open(FileSystem& files,
                                                                        const std::string& directory,
-                                                                       StripePlace place) {
+                                                                       StripePlace place,
+                                                                       Durability durability) {
   const absl::Status made = MakeDirectory(directory);
   if (!made.ok()) return made;
-  return absl::WrapUnique(new StripeDirectory(StripeStore(files, directory, place)));
+  return absl::WrapUnique(new StripeDirectory(files, directory, place, durability));
 }
 
 absl::StatusOr<uint64_t> StripeDirectory::Save(const TakeCheckpoint& checkpoint,
@@ -41,10 +44,63 @@ absl::StatusOr<StripeCheckpoint> StripeDirectory::Load(const CheckpointSource& c
   return loaded;
 }
 
+// Reads the journal twice: what it can repeat decides what all servers repeat.
+absl::StatusOr<Step> StripeDirectory::OpenJournal(const LoadCheckpoint& checkpoint,
+                                                  const Layout& whole) {
+  const JournalStart start = {checkpoint.source.incarnation, checkpoint.source.step,
+                              checkpoint.begins, place_,
+                              Stripes(whole.size(), place_.stripes).SizeOf(place_.stripe)};
+  auto found = JournalCursor::Open(files_, directory_, start);
+  if (!found.ok()) return found.status();
+  for (;;) {
+    const auto step = (*found)->Next();
+    if (!step.ok()) return step.status();
+    if (!step->has_value()) break;
+  }
+  auto again = JournalCursor::Open(files_, directory_, start);
+  if (!again.ok()) return again.status();
+  journaled_ = *std::move(again);
+  return (*found)->reached();
+}
+
+absl::StatusOr<JournaledSum> StripeDirectory::NextJournaled() {
+  auto step = journaled_->Next();
+  if (!step.ok()) return step.status();
+  if (!step->has_value()) {
+    return absl::DataLossError(absl::StrCat("the journal in ", directory_, " ends with step ",
+                                            journaled_->reached().value(),
+                                            ", and had more when it was opened"));
+  }
+  return JournaledSum{(*step)->record.step, (*step)->record.checksum, std::move((*step)->sum)};
+}
+
+std::unique_ptr<StepJournal> StripeDirectory::StartJournal(
+    Incarnation incarnation, std::function<void(const JournalReport&)> listener) {
+  if (durability_ != Durability::kJournal) return nullptr;
+  // Both are of the journal's thread.
+  const auto state = std::make_shared<JournalReport>();
+  JournalListener events;
+  events.durable = [state, listener](Step step) {
+    state->durable = step;
+    listener(*state);
+  };
+  events.journal_error = [state, listener](const absl::Status& why) {
+    LOG_IF(ERROR, !why.ok()) << "the journal is not written: " << why.message();
+    LOG_IF(INFO, why.ok()) << "the journal is written again";
+    state->stopped = why;
+    listener(*state);
+  };
+  events.fatal = EndUnsynced;
+  return std::make_unique<Journal>(files_, directory_, incarnation, std::move(events), place_);
+}
+
 void StripeDirectory::Keep(const KeepCheckpoints& checkpoints) {
   std::vector<CheckpointName> keep;
   for (const CheckpointKey& key : checkpoints.keep) keep.push_back({key.incarnation, key.step});
   store_.RemoveOthers(keep);
+  if (keep.empty()) return;
+  const CheckpointName& oldest = keep.back();
+  RemoveSegmentsUpTo(files_, directory_, place_, oldest.incarnation, oldest.step);
 }
 
 }  // namespace sluice

@@ -24,8 +24,9 @@ absl::Status CheckHere(bool here, absl::string_view command, absl::string_view b
 
 absl::Status CommandCheck::Take(const HolderCommand& command) {
   if (ended_) return MakeError(Reason::kBadArgument, "the log has a command after EndJob");
-  const bool needs_model =
-      !std::holds_alternative<OpenModel>(command) && !std::holds_alternative<EndJob>(command);
+  const bool needs_model = !std::holds_alternative<OpenModel>(command) &&
+                           !std::holds_alternative<BeginJournal>(command) &&
+                           !std::holds_alternative<EndJob>(command);
   if (needs_model && !open_) {
     return MakeError(Reason::kBadArgument, "the log does not begin with OpenModel");
   }
@@ -49,8 +50,25 @@ absl::Status CommandCheck::Check(const OpenModel& command) {
 
 absl::Status CommandCheck::Check(const LoadCheckpoint& /*command*/) {
   if (has_parameters_) return Breaks("LoadCheckpoint", "after there are parameters");
+  loaded_ = true;
   has_parameters_ = true;
   return sessions_.empty() ? absl::OkStatus() : Breaks("LoadCheckpoint", "after OpenSession");
+}
+
+absl::Status CommandCheck::Check(const ReplayStep& /*command*/) {
+  if (!loaded_) return Breaks("ReplayStep", "without LoadCheckpoint");
+  if (!sessions_.empty()) return Breaks("ReplayStep", "after OpenSession");
+  if (journals_) return Breaks("ReplayStep", "after BeginJournal");
+  if (added_ > 0 || latest_.has_value()) return Breaks("ReplayStep", "before PublishStep");
+  added_ = 1;  // the sum is that of a journaled step
+  last_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status CommandCheck::Check(const BeginJournal& /*command*/) {
+  if (journals_) return Breaks("BeginJournal", "twice");
+  journals_ = true;
+  return absl::OkStatus();
 }
 
 absl::Status CommandCheck::Check(const EndJob& /*command*/) {

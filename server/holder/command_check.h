@@ -35,6 +35,8 @@ class CommandCheck {
 
   absl::Status Check(const OpenModel& command);
   absl::Status Check(const LoadCheckpoint& command);
+  absl::Status Check(const ReplayStep& command);
+  absl::Status Check(const BeginJournal& command);
   absl::Status Check(const OpenSession& command);
   absl::Status Check(const AdmitPush& command);
   absl::Status Check(const DropPush& command);
@@ -57,7 +59,9 @@ class CommandCheck {
   size_t ranges_ = 0;  // of the model
   size_t groups_ = 0;  // of its optimizer
   bool has_parameters_ = false;
-  bool ended_ = false;  // EndJob has come
+  bool loaded_ = false;    // LoadCheckpoint has come
+  bool journals_ = false;  // BeginJournal has come
+  bool ended_ = false;     // EndJob has come
   std::set<SessionId> sessions_;
   std::map<PushId, Push> pushes_;
   // Of the step that is being made.

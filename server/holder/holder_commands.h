@@ -9,6 +9,8 @@
 //   OpenModel       first, and once
 //   LoadCheckpoint  take the stripe's state from a checkpoint; then report LoadedReport. No worker
 //                   joins before all holders have reported
+//   ReplayStep      the sum of the coming step is in the journal. StepOrders and PublishStep follow
+//   BeginJournal    from now on write each step to the stripe's journal, and report JournalReport
 //   OpenSession     a worker or an observer has joined: its calls may come
 //   AdmitPush       a push may be sent: take its stream; then report HaveReport
 //   DropPush        it does not count: end its stream, and forget its gradient
@@ -55,6 +57,7 @@
 #include "server/aggregation/pending_push.h"
 #include "server/aggregation/step_orders.h"
 #include "server/state/checkpoint_source.h"
+#include "server/state/incarnation_history.h"
 
 namespace sluice {
 
@@ -96,6 +99,17 @@ struct OpenSession {
 // The checkpoint from which the job continues. Its files are in the directories of the servers.
 struct LoadCheckpoint {
   CheckpointSource source;
+  // The incarnations after the checkpoint's. They tell which steps of older journals count.
+  IncarnationBegins begins = {};
+};
+
+// Makes a step after the checkpoint again.
+struct ReplayStep {
+  Step step;
+};
+
+struct BeginJournal {
+  Incarnation incarnation;  // of the sequencer
 };
 
 struct AdmitPush {
@@ -161,9 +175,10 @@ struct EndJob {
   int exit_code = 0;
 };
 
-using HolderCommand = std::variant<OpenModel, LoadCheckpoint, OpenSession, AdmitPush, DropPush,
-                                   TakeParameters, AddPush, StepOrder, PublishStep, ReleasePull,
-                                   DropPull, EndSession, TakeCheckpoint, KeepCheckpoints, EndJob>;
+using HolderCommand =
+    std::variant<OpenModel, LoadCheckpoint, ReplayStep, BeginJournal, OpenSession, AdmitPush,
+                 DropPush, TakeParameters, AddPush, StepOrder, PublishStep, ReleasePull, DropPull,
+                 EndSession, TakeCheckpoint, KeepCheckpoints, EndJob>;
 
 // ---- Reports: from a holder to the sequencer ----
 
@@ -180,6 +195,8 @@ struct HaveReport {
 // LoadCheckpoint is carried out.
 struct LoadedReport {
   absl::Status failed;  // why the stripe cannot be loaded; OK: it is the latest snapshot
+  Step journaled;       // the last step that the stripe's journal can repeat; without one, the
+                        // checkpoint's
 };
 
 // The stripe's file of a checkpoint is on the holder's disk. The checkpoint exists when the
@@ -190,7 +207,14 @@ struct SavedReport {
   uint64_t checksum = 0;  // the file's XXH3-64
 };
 
-using HolderReport = std::variant<HaveReport, StripeReport, LoadedReport, SavedReport>;
+// The state of the stripe's journal has changed.
+struct JournalReport {
+  Step durable;          // all steps up to this one are on the disk
+  absl::Status stopped;  // why the journal cannot be written, for example a full disk; or OK
+};
+
+using HolderReport =
+    std::variant<HaveReport, StripeReport, LoadedReport, SavedReport, JournalReport>;
 
 }  // namespace sluice
 

@@ -47,6 +47,7 @@ HolderFollower::HolderFollower(const Place& place, SnapshotMemory memory, Parall
 void HolderFollower::Drain() {
   arithmetic_->Drain();
   files_->Drain();
+  journal_ = nullptr;
 }
 
 void HolderFollower::Execute(const HolderCommand& command) {

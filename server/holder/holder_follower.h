@@ -31,16 +31,14 @@
 #include "server/holder/pull_result.h"
 #include "server/holder/stripe_storage.h"
 #include "server/holder/told_names.h"
+#include "server/state/step_journal.h"
+#include "server/state/stripe_checkpoint.h"
 
 namespace sluice {
 
 class HolderFollower {
  public:
-  // Which holder this is, of how many.
-  struct Place {
-    uint32_t stripe = 0;
-    uint32_t stripes = 1;
-  };
+  using Place = StripePlace;
   using ReportListener = std::function<void(const HolderReport&)>;
   // Gets the push when it is admitted, or the error if it never is.
   using StreamCallback = std::function<void(absl::StatusOr<std::unique_ptr<PendingPush>>)>;
@@ -53,12 +51,13 @@ class HolderFollower {
   };
 
   // `parallel` and `storage` outlive it; without `storage`, commands on checkpoints fail. `report`
-  // is called outside all locks, by an executor, or by the thread that executes a command or brings
-  // a stream. The destructor first waits for the tasks.
+  // is called outside all locks, by an executor, by the journal's thread, or by the thread that
+  // executes a command or brings a stream. The destructor first drains.
   HolderFollower(const Place& place, SnapshotMemory memory, Parallel& parallel,
                  ReportListener report, StripeStorage* storage = nullptr, Tasks tasks = {});
   ~HolderFollower() { Drain(); }
-  void Drain();  // waits for the tasks
+  // Waits for the tasks, and ends the journal. No command may come any more.
+  void Drain();
 
   // Executes the next command of the log. One thread at a time; all other methods: any thread.
   void Execute(const HolderCommand& command) ABSL_LOCKS_EXCLUDED(mu_);
@@ -107,6 +106,8 @@ class HolderFollower {
 
   void Do(const OpenModel& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const LoadCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const ReplayStep& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const BeginJournal& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const OpenSession& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const AdmitPush& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const DropPush& command) ABSL_LOCKS_EXCLUDED(mu_);
@@ -130,7 +131,9 @@ class HolderFollower {
   std::unique_ptr<PendingPush> Start(const AdmitPush& admitted, WaitingStream& stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<Arrival> StopArrivals(SessionId session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status Load(const LoadCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Step> Load(const LoadCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status LoadSum(Step step);
+  void EndStep(Step step);
   void Save(const TakeCheckpoint& command, const StripeCheckpoint& stripe);
   bool MeasuresNorm(PushId push) const ABSL_LOCKS_EXCLUDED(mu_);
   std::unique_ptr<PendingPush> Take(PushId push) ABSL_LOCKS_EXCLUDED(mu_);
@@ -151,9 +154,13 @@ class HolderFollower {
   SnapshotPair
       step_;  // empty unless a step is made; only the thread that executes commands uses it
   // Only the executor's tasks use them, once the model is open.
-  StripeExecutor* stripe_ = nullptr;     // the holder's
-  std::unique_ptr<PendingPush> last_;    // the step's last gradient
-  std::shared_ptr<const Layout> whole_;  // of the vector; the tasks use it, too
+  StripeExecutor* stripe_ = nullptr;      // the holder's
+  std::unique_ptr<PendingPush> last_;     // the step's last gradient
+  std::unique_ptr<StepJournal> journal_;  // or null
+  StepRecord record_;                     // of the step that is made; its checksum and gradients
+  absl::optional<uint64_t> expected_;     // the checksum of a step that is made again
+  absl::Status replayed_;                 // why steps could not be made again, or OK
+  std::shared_ptr<const Layout> whole_;   // of the vector; the tasks use it, too
   const std::unique_ptr<Executor> arithmetic_;
   const std::unique_ptr<Executor> files_;
 };

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/tensor/vector_copy.h"
 #include "server/holder/holder_follower.h"
 #include "server/holder/stripe_slots.h"
@@ -35,7 +36,8 @@ void HolderFollower::Do(const AddPush& command) {
   const auto push = std::make_shared<std::unique_ptr<PendingPush>>(Take(command.push));
   arithmetic_->Run([this, command, push] {
     const Addend addend = {&(*push)->gradient(), command.weight};
-    if (!command.last) return stripe_->Add(addend);
+    // The journal takes the whole sum.
+    if (!command.last || journal_ != nullptr) return stripe_->Add(addend);
     stripe_->Keep(addend);
     last_ = std::move(*push);
   });
@@ -53,7 +55,9 @@ void HolderFollower::Do(const StepOrder& order) {
     step_ = holder_.BeginStep();
   }
   arithmetic_->Run([this, order, step = step_] {
-    report_(stripe_->Carry(order, step.Vectors(nullptr, nullptr)));
+    const bool measures = journal_ != nullptr || expected_.has_value();
+    record_.gradients = order.kind == StepOrder::Kind::kMake ? 1 : 0;
+    report_(stripe_->Carry(order, step.Vectors(nullptr, measures ? &record_.checksum : nullptr)));
   });
 }
 
@@ -64,19 +68,64 @@ void HolderFollower::Do(const PublishStep& /*command*/) {
     holder_.Publish(made.next);
   }
   arithmetic_->Run([this, made] {  // its current snapshot may be freed at the end
+    EndStep(made.next->step);
     stripe_->Clear();
     last_ = nullptr;
   });
+}
+
+// ---- The journal ----
+
+void HolderFollower::EndStep(Step step) {
+  const StepRecord record = std::exchange(record_, {});
+  const absl::optional<uint64_t> expected = std::exchange(expected_, absl::nullopt);
+  if (expected.has_value()) {
+    if (replayed_.ok() && *expected != record.checksum)
+      replayed_ = OtherBitsError(step, *expected, record.checksum);
+  } else if (journal_ != nullptr) {
+    StepRecord appended = record;
+    appended.step = step;
+    journal_->Append(appended, record.gradients == 0 ? absl::Span<const float>() : stripe_->sum());
+  }
+}
+
+void HolderFollower::Do(const ReplayStep& command) {
+  arithmetic_->Run([this, command] {
+    const absl::Status loaded = LoadSum(command.step);
+    if (replayed_.ok()) replayed_ = loaded;
+  });
+}
+
+absl::Status HolderFollower::LoadSum(Step step) {
+  expected_ = 0;
+  const auto next = storage_ == nullptr ? NoDirectory() : storage_->NextJournaled();
+  if (!next.ok()) return next.status();
+  if (next->step != step) {
+    return absl::DataLossError(absl::StrCat("the journal continues with step ", next->step.value(),
+                                            ", expected step ", step.value()));
+  }
+  expected_ = next->checksum;
+  if (next->sum.size() > 0) stripe_->Load(next->sum.span());
+  return absl::OkStatus();
+}
+
+void HolderFollower::Do(const BeginJournal& command) {
+  if (storage_ == nullptr) return;
+  arithmetic_->Run(
+      [this, command] { journal_ = storage_->StartJournal(command.incarnation, report_); });
 }
 
 // ---- Checkpoints ----
 
 // On the executor, as a file takes long to read. Nobody joins meanwhile.
 void HolderFollower::Do(const LoadCheckpoint& command) {
-  arithmetic_->Run([this, command] { report_(LoadedReport{Load(command)}); });
+  arithmetic_->Run([this, command] {
+    const absl::StatusOr<Step> journaled = Load(command);
+    report_(LoadedReport{journaled.status(), journaled.value_or(Step())});
+  });
 }
 
-absl::Status HolderFollower::Load(const LoadCheckpoint& command) {
+absl::StatusOr<Step> HolderFollower::Load(const LoadCheckpoint& command) {
   if (storage_ == nullptr) return NoDirectory();
   const auto loaded = storage_->Load(command.source, *whole_);
   if (!loaded.ok()) return loaded.status();
@@ -89,16 +138,22 @@ absl::Status HolderFollower::Load(const LoadCheckpoint& command) {
     first = holder_.MakeFirst(command.source.step);
   }
   CopyTo(AsPiece(loaded->parameters->values.span()), first->values.span());
-  absl::MutexLock lock(&mu_);
-  holder_.Publish(std::move(first));
-  return absl::OkStatus();
+  {
+    absl::MutexLock lock(&mu_);
+    holder_.Publish(std::move(first));
+  }
+  return storage_->OpenJournal(command, *whole_);
 }
 
 void HolderFollower::Do(const TakeCheckpoint& command) {
   arithmetic_->Run([this, command, parameters = latest()] {
     const auto stripe = std::make_shared<const StripeCheckpoint>(
         StripeCheckpoint{parameters, CopySlots(*stripe_, parallel_), stripe_->optimizer_steps()});
-    files_->Run([this, command, stripe] { Save(command, *stripe); });
+    if (journal_ != nullptr) journal_->BeginSegment();
+    files_->Run([this, command, stripe, replayed = replayed_] {
+      // What was not made again to the same bits does not become a checkpoint.
+      replayed.ok() ? Save(command, *stripe) : report_(SavedReport{command.step, replayed});
+    });
   });
 }
 

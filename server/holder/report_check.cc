@@ -36,6 +36,7 @@ void ReportCheck::Note(const HolderCommand& command) {
   if (const auto* const model = std::get_if<OpenModel>(&command)) NoteModel(*model);
   if (const auto* const order = std::get_if<StepOrder>(&command)) orders_.push_back(order->kind);
   if (std::holds_alternative<LoadCheckpoint>(command)) loads_ = true;
+  if (std::holds_alternative<BeginJournal>(command)) journals_ = true;
   if (const auto* const take = std::get_if<TakeCheckpoint>(&command)) saves_.push_back(take->step);
 }
 
@@ -95,6 +96,10 @@ ReportCheck::Sizes ReportCheck::SizesOf(StepOrder::Kind kind) const {
 absl::Status ReportCheck::Check(const LoadedReport& /*report*/) {
   if (!std::exchange(loads_, false)) return BadReport("that it has loaded what it was not told to");
   return absl::OkStatus();
+}
+
+absl::Status ReportCheck::Check(const JournalReport& /*report*/) const {
+  return journals_ ? absl::OkStatus() : BadReport("on a journal that it was not told to begin");
 }
 
 absl::Status ReportCheck::Check(const SavedReport& report) {

@@ -39,6 +39,7 @@ class ReportCheck {
   absl::Status Check(const StripeReport& report);
   absl::Status Check(const LoadedReport& report);
   absl::Status Check(const SavedReport& report);
+  absl::Status Check(const JournalReport& report) const;
   Sizes SizesOf(StepOrder::Kind kind) const;
 
   const uint32_t stripe_;
@@ -50,6 +51,7 @@ class ReportCheck {
   // That are not reported yet.
   std::deque<StepOrder::Kind> orders_;
   bool loads_ = false;
+  bool journals_ = false;
   std::deque<Step> saves_;
 };
 

@@ -250,6 +250,7 @@ HolderServerOptions HolderOptionsFrom(const ServerOptions& options) {
   holder.expected_workers = options.shard.expected_workers;
   holder.lease = options.server_lease;
   holder.checkpoint_directory = options.durable.directory;
+  holder.durability = options.durable.durability;
   holder.files = options.files;
   holder.grace = options.grace;
   return holder;

@@ -130,12 +130,6 @@ absl::StatusOr<ServerList> ListedServers(const ServersFlags& flags, const std::s
 
 absl::Status CheckFitSeveralServers(const ServerOptions& options) {
   if (options.servers == 1) return absl::OkStatus();
-  if (!options.durable.directory.empty() && options.durable.durability == Durability::kJournal) {
-    return MakeError(Reason::kBadArgument,
-                     absl::StrCat("--durability=journal is given with ", options.servers,
-                                  " servers, and several servers write no journal; use "
-                                  "--checkpoint-every=N without it, or one server"));
-  }
   if (options.shard.consistency.inconsistent_reads) {
     return MakeError(Reason::kBadArgument,
                      absl::StrCat("--inconsistent-reads is given with ", options.servers,

@@ -54,7 +54,7 @@ class Coordinator {
   // Recovery: Shard's methods of these names. Before any other method.
   void Restore(const ShardCheckpoint& checkpoint);
   void Replay(const StepRecord& record);
-  void BeginIncarnation(const std::map<Incarnation, Step>& incarnations);
+  void BeginIncarnation(const IncarnationBegins& incarnations);
   void set_lost_steps(uint64_t steps) { lost_steps_ = steps; }
 
   // The journal's record of the step that `action` applies. Shard adds the gradients and checksum.

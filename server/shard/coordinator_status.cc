@@ -117,7 +117,7 @@ void Coordinator::Replay(const StepRecord& record) {
   roster_.ResumeTraining();
 }
 
-void Coordinator::BeginIncarnation(const std::map<Incarnation, Step>& incarnations) {
+void Coordinator::BeginIncarnation(const IncarnationBegins& incarnations) {
   IncarnationHistory earlier = incarnations_;
   // Incarnations that left no steps: each began on this history, or on later steps that are lost.
   Step begin = step_.number();

@@ -1,6 +1,7 @@
 #include "server/shard/holder_group.h"
 
 #include <iterator>
+#include <limits>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -187,12 +188,15 @@ void HolderGroup::DropPull(const PullName& pull) {
 
 void HolderGroup::Load(const LoadCheckpoint& checkpoint) {
   for (uint32_t holder = 1; holder < holders(); ++holder) loading_.insert(holder);
+  least_journaled_.step = Step(std::numeric_limits<uint64_t>::max());
   Send(checkpoint);
 }
 
 // ServerIncarnation ends the job if one has failed.
 void HolderGroup::OnReport(uint32_t holder, const LoadedReport& report) {
-  if (report.failed.ok()) loading_.erase(holder);
+  if (!report.failed.ok()) return;
+  loading_.erase(holder);
+  if (report.journaled < least_journaled_.step) least_journaled_ = {report.journaled, holder};
 }
 
 absl::Status HolderGroup::CheckLoaded() const {

@@ -31,6 +31,12 @@
 
 namespace sluice {
 
+// The last step that all servers can repeat from their journals.
+struct LeastJournaled {
+  Step step;
+  uint32_t server = 0;  // one that cannot repeat a later one
+};
+
 // Externally synchronized; Shard owns it. Holder 0 is the one on this server. Without links,
 // methods that send do nothing.
 class HolderGroup {
@@ -87,6 +93,9 @@ class HolderGroup {
   void OnReport(uint32_t holder, const LoadedReport& report);
   // UNAVAILABLE names a server that has not loaded its stripe yet.
   absl::Status CheckLoaded() const;
+  bool IsLoaded() const { return loading_.empty(); }
+  // Of the others, once they have loaded.
+  const LeastJournaled& least_journaled() const { return least_journaled_; }
   // Returns what the other servers save; null without links.
   std::shared_ptr<SavedStripes> TakeCheckpoint(const sluice::TakeCheckpoint& checkpoint);
   void OnReport(uint32_t holder, const SavedReport& report);
@@ -138,6 +147,7 @@ class HolderGroup {
   uint64_t ended_ = 0;
   Pushes pushes_;
   std::set<uint32_t> loading_;  // holders that have not loaded their stripes
+  LeastJournaled least_journaled_;
   // The checkpoints that not all holders have reported on, in the order of their commands.
   std::deque<std::shared_ptr<SavedStripes>> saving_;
   absl::optional<absl::Time> ordered_;  // when the order was given that is not carried out

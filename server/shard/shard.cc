@@ -44,8 +44,9 @@ absl::StatusOr<Welcome> Shard::Join(const JoinRequest& request, JobListener list
   absl::StatusOr<Welcome> welcome;
   {
     CompletingLock lock(&mu_);
-    absl::Status loaded = others_.CheckLoaded();
-    if (!loaded.ok()) return loaded;
+    absl::Status ready = others_.CheckLoaded();
+    if (ready.ok()) ready = CheckRecovered(Recovery::kDone);
+    if (!ready.ok()) return ready;
     welcome = coordinator_.Join(request, std::move(listener), lock.completions());
     if (welcome.ok() && director_ == nullptr) {
       OpenModel(coordinator_.roster().layout(), coordinator_.roster().optimizer());
@@ -118,6 +119,8 @@ absl::StatusOr<Step> Shard::ChangeSettings(
   absl::StatusOr<Step> from;
   {
     absl::MutexLock lock(&mu_);
+    const absl::Status ready = CheckRecovered(Recovery::kSaves);
+    if (!ready.ok()) return ready;
     from = change(coordinator_);
   }
   Advance();

@@ -27,7 +27,6 @@
 #define SLUICE_SERVER_SHARD_SHARD_H_
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -76,8 +75,8 @@ class Shard final : public ParameterStore {
         Executors executors = Executors::Inline());
   ~Shard() override;
   // Leads the holders on the other servers: link i goes to holder i + 1. The links outlive the
-  // shard. Once, before all other methods, without a journal. `pump` is for tests: it replaces the
-  // wait for holders, and returns when `until` is true.
+  // shard. Once, before all other methods. `pump` is for tests: it replaces the wait for holders,
+  // and returns when `until` is true.
   using Pump = std::function<void(absl::FunctionRef<bool()> until)>;
   void Lead(std::vector<HolderLink*> links, Pump pump = nullptr);
   void OnReport(uint32_t holder, const HolderReport& report);  // `holder`: from 1
@@ -89,13 +88,24 @@ class Shard final : public ParameterStore {
   void StopWaiting(const absl::Status& why);
   void EndHolders(int exit_code);  // sends EndJob, the last command; after StopWaiting()
   // Start: optional, in this order, before several threads use the shard.
+  // With several servers and a journal, other threads use the shard meanwhile, between these two:
+  // UNAVAILABLE to those who join or change settings, and until BeginIncarnation() to those who ask
+  // for a checkpoint.
+  void BeginRecovery();
+  void EndRecovery();
+  bool recovers() const;  // is between the two
   // DATA_LOSS if its slots do not fit. With several servers it has this server's stripe, and the
-  // others begin to load theirs. Join() fails with UNAVAILABLE until all have reported.
-  absl::Status Restore(const ShardCheckpoint& checkpoint);
-  // Makes the next journaled step again. FAILED_PRECONDITION if it comes out with other bits.
+  // others begin to load theirs. Join() fails with UNAVAILABLE until all have reported. `begins`:
+  // the incarnations since the checkpoint, and where each began.
+  absl::Status Restore(const ShardCheckpoint& checkpoint, const IncarnationBegins& begins = {});
+  // Waits until the other servers have loaded their stripes. The error of StopWaiting() after that.
+  absl::StatusOr<LeastJournaled> AwaitLoaded();
+  // Makes the next journaled step again; on all servers, if all have it in their journals.
+  // FAILED_PRECONDITION if it comes out with other bits. Another server tells so only when it
+  // fails to save the next checkpoint.
   absl::Status Replay(const StepRecord& record, absl::Span<const float> sum);
   // Begins the new incarnation. `incarnations`: those since the checkpoint, and where each began.
-  void BeginIncarnation(const std::map<Incarnation, Step>& incarnations);
+  void BeginIncarnation(const IncarnationBegins& incarnations);
   void SetLostSteps(uint64_t steps);  // lost steps of earlier incarnations; workers are told
   // `journal` outlives the shard. It gets each step from now on, and answers wait for OnDurable().
   void EnableJournal(StepJournal* journal);
@@ -103,7 +113,7 @@ class Shard final : public ParameterStore {
   // Takes a checkpoint of the initial parameters and, unless `steps` is 0, every `steps` steps.
   void TakeCheckpoints(uint64_t steps, CheckpointCallback taken);
 
-  void OnDurable(Step step);                        // all steps up to this one are in the journal
+  void OnDurable(Step step);  // all steps up to this one are in the journals of all servers
   void SetJournalError(const absl::Status& error);  // refuses new pushes with it, until it is OK
   void FailHeldAnswers(const absl::Status& why);    // fails answers held by the journal, for good
   void TakeCheckpoint(CheckpointCallback taken);  // when no step is being applied, perhaps at once
@@ -190,6 +200,11 @@ class Shard final : public ParameterStore {
     std::unique_ptr<PendingPush> gradient;
   };
 
+  // How far the shard is, if other threads use it meanwhile.
+  enum class Recovery { kRepeats, kSaves, kDone };
+  absl::Status CheckRecovered(Recovery at_least) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status MakeAgain(const StepRecord& record, absl::Span<const float> sum)
+      ABSL_LOCKS_EXCLUDED(mu_);
   bool leads() const { return leads_; }
   void DescribeServers(ShardStatus* status) const;
   void TellHolders(const PushName& name, const absl::StatusOr<Admission>& admission)
@@ -240,6 +255,7 @@ class Shard final : public ParameterStore {
   HolderGroup others_ ABSL_GUARDED_BY(mu_);
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);
   bool advancing_ ABSL_GUARDED_BY(mu_) = false;
+  Recovery recovery_ ABSL_GUARDED_BY(mu_) = Recovery::kDone;
   CheckpointRequests checkpoints_ ABSL_GUARDED_BY(mu_);
   StepJournal* journal_ = nullptr;
   std::function<void(Step)> step_listener_;

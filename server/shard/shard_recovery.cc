@@ -2,33 +2,43 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "common/tensor/vector_copy.h"
 #include "server/holder/stripe_slots.h"
 #include "server/shard/shard.h"
 
 namespace sluice {
-namespace {
-
-absl::Status MadeOtherBits(const StepRecord& record, uint64_t checksum) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "step ", record.step.value(), " comes out with other bits: the server that made it got the ",
-      "checksum ", absl::Hex(record.checksum, absl::kZeroPad16), ", this one gets ",
-      absl::Hex(checksum, absl::kZeroPad16), ", so it is another build or another processor"));
-}
-
-}  // namespace
 
 // ---- Recovery ----
 
-absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
+void Shard::BeginRecovery() {
+  absl::MutexLock lock(&mu_);
+  recovery_ = Recovery::kRepeats;
+}
+
+void Shard::EndRecovery() {
+  absl::MutexLock lock(&mu_);
+  recovery_ = Recovery::kDone;
+}
+
+bool Shard::recovers() const {
+  absl::MutexLock lock(&mu_);
+  return recovery_ != Recovery::kDone;
+}
+
+absl::Status Shard::CheckRecovered(Recovery at_least) const {
+  if (recovery_ >= at_least) return absl::OkStatus();
+  return absl::UnavailableError("the servers repeat the steps of their journals; try again");
+}
+
+absl::Status Shard::Restore(const ShardCheckpoint& checkpoint, const IncarnationBegins& begins) {
   absl::MutexLock lock(&mu_);
   OpenModel(checkpoint.layout, checkpoint.optimizer);
-  if (leads()) others_.Load({SourceOf(checkpoint)});
+  if (leads()) others_.Load({SourceOf(checkpoint), begins});
   const absl::Status restored = RestoreSlots(checkpoint.slots, *stripe_, *parallel_);
   if (!restored.ok()) return restored;
   stripe_->set_optimizer_steps(checkpoint.optimizer_steps);
@@ -40,11 +50,38 @@ absl::Status Shard::Restore(const ShardCheckpoint& checkpoint) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<LeastJournaled> Shard::AwaitLoaded() {
+  const auto over = [this] {
+    absl::MutexLock lock(&mu_);
+    return others_.IsLoaded() || others_.stopped();
+  };
+  if (pump_ != nullptr) pump_(over);
+  const auto is_over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return others_.IsLoaded() || others_.stopped();
+  };
+  absl::MutexLock lock(&mu_, absl::Condition(&is_over));
+  if (others_.stopped()) return others_.why_stopped();
+  return others_.least_journaled();
+}
+
+// With several servers, an operator's call may come meanwhile. What it asks for is done afterwards.
 absl::Status Shard::Replay(const StepRecord& record, absl::Span<const float> sum) {
+  {
+    const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !advancing_; };
+    absl::MutexLock lock(&mu_, absl::Condition(&idle));
+    advancing_ = true;
+  }
+  const absl::Status replayed = MakeAgain(record, sum);
+  DoAll(DecideNext());
+  return replayed;
+}
+
+absl::Status Shard::MakeAgain(const StepRecord& record, absl::Span<const float> sum) {
   SnapshotPair step;
   {
     absl::MutexLock lock(&mu_);
     step = holder_.BeginStep();
+    others_.Send(sluice::ReplayStep{record.step});
   }
   director_->Load(record.gradients, record.samples);
   if (record.gradients > 0) stripe_->Load(sum);
@@ -52,16 +89,19 @@ absl::Status Shard::Replay(const StepRecord& record, absl::Span<const float> sum
   MakeOn(step.Vectors(nullptr, &checksum), record.terms);
   director_->Clear();
   stripe_->Clear();
-  if (checksum != record.checksum) return MadeOtherBits(record, checksum);
   absl::MutexLock lock(&mu_);
+  if (others_.stopped()) return others_.why_stopped();
+  if (checksum != record.checksum) return OtherBitsError(record.step, record.checksum, checksum);
+  others_.Send(PublishStep());
   holder_.Publish(std::move(step.next));
   coordinator_.Replay(record);
   return absl::OkStatus();
 }
 
-void Shard::BeginIncarnation(const std::map<Incarnation, Step>& incarnations) {
+void Shard::BeginIncarnation(const IncarnationBegins& incarnations) {
   absl::MutexLock lock(&mu_);
   coordinator_.BeginIncarnation(incarnations);
+  recovery_ = std::max(recovery_, Recovery::kSaves);
 }
 
 void Shard::SetLostSteps(uint64_t steps) {
@@ -79,6 +119,7 @@ void Shard::EnableJournal(StepJournal* journal) {
   absl::MutexLock lock(&mu_);
   journal_ = journal;
   coordinator_.HoldUntilDurable();
+  others_.Send(BeginJournal{options_.incarnation});
 }
 
 void Shard::OnDurable(Step step) {
@@ -131,7 +172,8 @@ void Shard::TakeCheckpoint(CheckpointCallback taken) {
   absl::Status wanted;
   {
     absl::MutexLock lock(&mu_);
-    wanted = coordinator_.RequestCheckpoint();
+    wanted = CheckRecovered(Recovery::kSaves);
+    if (wanted.ok()) wanted = coordinator_.RequestCheckpoint();
     if (wanted.ok()) checkpoints_.Add(taken);
   }
   if (!wanted.ok()) {

@@ -14,6 +14,9 @@
 
 namespace sluice {
 
+// For each incarnation the step at which it began.
+using IncarnationBegins = std::map<Incarnation, Step>;
+
 // Externally synchronized.
 class IncarnationHistory {
  public:

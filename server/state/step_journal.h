@@ -1,5 +1,9 @@
 // The interface to the journal: one record for each step, from which the step can be repeated to
 // the same bits after a restart. durable/journal implements it.
+//
+// Each of several servers has a journal, with the sum of its stripe. Only the sequencer's records
+// have terms and contributors; those of the others have a step, a checksum, and as the number of
+// gradients 1, or 0 without a sum.
 
 #ifndef SLUICE_SERVER_STATE_STEP_JOURNAL_H_
 #define SLUICE_SERVER_STATE_STEP_JOURNAL_H_
@@ -7,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
@@ -29,7 +34,10 @@ struct StepRecord {
   uint64_t checksum = 0;        // of what the step made, see StepVectors
 };
 
-// Shard calls it from one thread at a time.
+// FAILED_PRECONDITION: a step that was made again got the checksum `found`.
+absl::Status OtherBitsError(Step step, uint64_t expected, uint64_t found);
+
+// Shard, or HolderFollower, calls it from one thread at a time.
 class StepJournal {
  public:
   virtual ~StepJournal() = default;
@@ -37,9 +45,12 @@ class StepJournal {
   // Appends a step, in order, after the optimizer has made it and before it is published. `sum` is
   // the weighted sum of the step's gradients, and is valid only during the call. It is empty if the
   // step has no gradients, or if they were left out because the step would not be finite. The
-  // implementation reports with Shard::OnDurable() when the record is durable, and with
-  // SetJournalError() when it fails.
+  // implementation tells its owner's listener when the record is durable, and when it fails.
   virtual void Append(const StepRecord& record, absl::Span<const float> sum) = 0;
+
+  // A checkpoint of the latest step was taken. The next step that is appended begins a new file, so
+  // that the file before it can be removed with older checkpoints.
+  virtual void BeginSegment() {}
 };
 
 }  // namespace sluice

@@ -13,6 +13,16 @@
 
 namespace sluice {
 
+// Which stripe, of how many servers.
+struct StripePlace {
+  uint32_t stripe = 0;
+  uint32_t stripes = 1;
+
+  friend bool operator==(const StripePlace& a, const StripePlace& b) {
+    return a.stripe == b.stripe && a.stripes == b.stripes;
+  }
+};
+
 // A stripe's state after a step.
 struct StripeCheckpoint {
   std::shared_ptr<const Snapshot> parameters;

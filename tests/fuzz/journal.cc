@@ -7,6 +7,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -76,14 +77,16 @@ void ReplayAll(FaultyFiles& files, uint64_t elements, Step from) {
   checkpoint.step = from;
   checkpoint.layout = std::make_shared<const Layout>(ParametersOnly(elements));
   Step reached = from;
+  const auto check = [&](const JournaledStep& step) {
+    CHECK(step.record.step == reached.Next());
+    CHECK(step.record.terms.learning_rates.size() == 1);
+    CHECK(step.complete);
+    reached = step.record.step;
+    return absl::OkStatus();
+  };
+  const Step last(std::numeric_limits<uint64_t>::max());
   const auto replayed =
-      ReplayJournal(files, kDirectory, {}, checkpoint, [&](const JournaledStep& step) {
-        CHECK(step.record.step == reached.Next());
-        CHECK(step.record.terms.learning_rates.size() == 1);
-        CHECK(step.complete);
-        reached = step.record.step;
-        return absl::OkStatus();
-      });
+      ReplayJournal(files, kDirectory, StartAfter(checkpoint, {}, 1), checkpoint, last, check);
   if (!replayed.ok()) {
     return CheckRefusal(replayed.status(),
                         {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition});

@@ -53,6 +53,10 @@ struct InWordsOfLinks {
   std::string operator()(const LoadCheckpoint& c) const {
     return absl::StrCat("load the checkpoint of step ", c.source.step.value());
   }
+  std::string operator()(const ReplayStep& c) const {
+    return absl::StrCat("make step ", c.step.value(), " of the journal again");
+  }
+  std::string operator()(const BeginJournal&) const { return "begin the journal"; }
   std::string operator()(const KeepCheckpoints& c) const {
     return absl::StrCat("keep ", c.keep.size(), " checkpoints");
   }
@@ -67,6 +71,9 @@ struct InWordsOfLinks {
   std::string operator()(const StripeReport&) const { return "the order is carried out"; }
   std::string operator()(const LoadedReport& r) const {
     return r.failed.ok() ? "the checkpoint is loaded" : std::string(r.failed.message());
+  }
+  std::string operator()(const JournalReport& r) const {
+    return absl::StrCat("step ", r.durable.value(), " is durable");
   }
   std::string operator()(const SavedReport& r) const {
     return absl::StrCat("step ", r.step.value(),

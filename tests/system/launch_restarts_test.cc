@@ -115,6 +115,18 @@ TEST(LaunchRestartsTest, AServerOnTcpComesBackWithTheCredentialsOfTheLaunch) {
   EXPECT_EQ(Crc(job.process()), CrcWithoutKills()) << job.process().output();
 }
 
+TEST(LaunchRestartsTest, KilledProgramsOfSeveralServersWithJournalsTrainTheSameBits) {
+  RestartedJob job("several_journals", kJournal, 3);
+  for (int rank = 0; rank < 5; ++rank) {
+    job.WaitForStep(kStepsBetweenKills * (rank + 1));
+    if (HasFatalFailure()) return;
+    job.Kill(rank, 1);
+  }
+  ASSERT_THAT(job.process().Wait(absl::Minutes(2)), IsOkAndHolds(0)) << job.process().output();
+  EXPECT_EQ(Crc(job.process()), CrcWithoutKills()) << job.process().output();
+  EXPECT_THAT(Counters(job.process().output()), Not(HasSubstr("unbalanced")));
+}
+
 // Steps since the last checkpoint are lost, and so are their batches.
 TEST(LaunchRestartsTest, KilledProgramsOfSeveralServersComeBackAndTrainingEnds) {
   for (const Words& listen : {Words(), Words({"--listen=127.0.0.1:0"})}) {

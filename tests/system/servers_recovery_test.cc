@@ -23,8 +23,10 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr int kSteps = 400;
+const Words kJournal = {"--durability=journal"};
 
 class ServersRecoveryTest : public ServersByHand {
  protected:
@@ -36,11 +38,18 @@ class ServersRecoveryTest : public ServersByHand {
     return StartServer(index);
   }
 
-  void StartAllSaving(size_t servers = kServers) {
+  void StartAllSaving(size_t servers = kServers, const Words& flags = {}) {
     addresses_.resize(servers);
     servers_.clear();
     for (size_t index = 0; index < servers; ++index) {
-      servers_.push_back(StartSaving(static_cast<int>(index)));
+      servers_.push_back(StartSaving(static_cast<int>(index), flags));
+    }
+  }
+
+  void ShareADirectory() const {
+    std::filesystem::create_directories(DirectoryOf(0));
+    for (int index = 1; index < kServers; ++index) {
+      std::filesystem::create_directory_symlink(DirectoryOf(0), DirectoryOf(index));
     }
   }
 
@@ -87,11 +96,63 @@ TEST_F(ServersRecoveryTest, GoOnWhenTheFirstServerIsKilledAndStartedAgain) {
   }
 }
 
-TEST_F(ServersRecoveryTest, GoOnWithFewerServersFromOneDirectory) {
-  for (int index = 0; index < kServers; ++index) {
-    std::filesystem::create_directories(DirectoryOf(0));
-    if (index > 0) std::filesystem::create_directory_symlink(DirectoryOf(0), DirectoryOf(index));
+TEST_F(ServersRecoveryTest, LoseNothingWithJournals) {
+  StartAllSaving(kServers, kJournal);
+  StartWorkers(kSteps);
+  for (const std::vector<int>& killed : std::vector<std::vector<int>>{{1}, {0}, {2}, {0, 1, 2}}) {
+    ASSERT_THAT(WaitForAccepted(first(), 30), IsOk());
+    for (const int index : killed) Kill(index);
+    for (const int index : killed) servers_[index] = StartSaving(index, kJournal);
+    for (const int index : killed) {
+      if (index == 0) continue;
+      ASSERT_THAT(servers_[index]->WaitForOutput("loaded this server's part"), IsOk());
+    }
   }
+  ExpectEnded(kSteps);
+  for (const auto& worker : workers_) {
+    EXPECT_THAT(worker->output(), Not(HasSubstr("has lost its last")));
+  }
+  EXPECT_THAT(servers_[0]->output(), HasSubstr("was repeated from the journal"));
+}
+
+TEST_F(ServersRecoveryTest, RefuseAServerWithoutAJournal) {
+  const auto first_server = StartSaving(0, kJournal);
+  const auto other = StartSaving(1);
+  EXPECT_THAT(other->Wait(kJob), IsOkAndHolds(2));
+  EXPECT_THAT(other->output(), HasSubstr("the first server writes a journal, and server 1 none; "
+                                         "give all servers the same --durability"));
+}
+
+// Two servers cannot repeat what three have journaled, and so lose nothing by mistake.
+TEST_F(ServersRecoveryTest, RefuseTheJournalsOfAnotherNumberOfServers) {
+  ShareADirectory();
+  StartAllSaving(kServers, kJournal);
+  StartWorkers(kWithoutEnd);
+  ASSERT_THAT(WaitForAccepted(first(), 30), IsOk());
+  for (const int index : {0, 1, 2}) Kill(index);
+  StartAllSaving(2, kJournal);
+  ExpectExitCodes(servers_, 1);
+  EXPECT_THAT(servers_[0]->output(),
+              HasSubstr("which 3 servers have made, and only as many can repeat them, not 2"));
+}
+
+// Without its journal, or an older copy of it, a server lacks steps that workers were told of.
+TEST_F(ServersRecoveryTest, SayWhichServerLacksStepsThatWereDurable) {
+  StartAllSaving(kServers, kJournal);
+  StartWorkers(kWithoutEnd);
+  ASSERT_THAT(WaitForAccepted(first(), 30), IsOk());
+  for (const int index : {0, 1, 2}) Kill(index);
+  for (const std::string& file : FilesOf(2, "journal-")) {
+    std::filesystem::remove(DirectoryOf(2) + "/" + file);
+  }
+  StartAllSaving(kServers, kJournal);
+  ExpectExitCodes(servers_, 1);
+  EXPECT_THAT(servers_[0]->output(), HasSubstr(" was durable, but server 2 of 3 can repeat its "
+                                               "steps only up to step "));
+}
+
+TEST_F(ServersRecoveryTest, GoOnWithFewerServersFromOneDirectory) {
+  ShareADirectory();
   StartAllSaving();
   StartWorkers(40);
   ExpectTrained(40);

@@ -1,11 +1,10 @@
 #include "server/durable/checkpoint/stripe_format.h"
 
 #include <map>
+#include <tuple>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/storage/safetensors.h"
 #include "common/tensor/stripes.h"
@@ -61,17 +60,15 @@ absl::Status CheckFileSum(uint64_t found, uint64_t expected) {
 
 std::string StripeName::FileName() const {
   return NumberedName(kStripePrefix, {incarnation, step},
-                      absl::StrCat("-", stripe, "-of-", stripes, kStripeSuffix));
+                      absl::StrCat(PlaceSuffix(stripe, stripes), kStripeSuffix));
 }
 
 absl::optional<StripeName> StripeName::Parse(absl::string_view file_name) {
-  const std::vector<absl::string_view> parts =
-      absl::StrSplit(absl::StripSuffix(file_name, kStripeSuffix), '-');
+  const auto place = FindPlaceSuffix(absl::StripSuffix(file_name, kStripeSuffix));
+  if (!place.has_value()) return absl::nullopt;
   StripeName name;
-  const bool has_place = parts.size() == 6 && absl::SimpleAtoi(parts[3], &name.stripe) &&
-                         absl::SimpleAtoi(parts[5], &name.stripes);
-  if (!has_place) return absl::nullopt;
-  const std::string suffix = absl::StrCat("-", name.stripe, "-of-", name.stripes, kStripeSuffix);
+  std::tie(name.stripe, name.stripes) = *place;
+  const std::string suffix = absl::StrCat(PlaceSuffix(name.stripe, name.stripes), kStripeSuffix);
   const auto numbers = ParseNumberedName(kStripePrefix, file_name, suffix);
   if (!numbers.has_value()) return absl::nullopt;
   name.incarnation = numbers->first;

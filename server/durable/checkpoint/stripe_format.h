@@ -28,12 +28,6 @@
 
 namespace sluice {
 
-// Which of several servers' stripes.
-struct StripePlace {
-  uint32_t stripe = 0;
-  uint32_t stripes = 1;
-};
-
 // The values of a stripe, which somebody else owns.
 struct StripeView {
   StripeView(const StripeCheckpoint& stripe)  // NOLINT(google-explicit-constructor)

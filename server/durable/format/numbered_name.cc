@@ -1,8 +1,10 @@
 #include "server/durable/format/numbered_name.h"
 
-#include <cstdint>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -33,6 +35,21 @@ absl::optional<IncarnationAndStep> ParseNumberedName(absl::string_view prefix,
   const IncarnationAndStep found(incarnation, step);
   if (NumberedName(prefix, found, suffix) != name) return absl::nullopt;
   return found;
+}
+
+std::string PlaceSuffix(uint32_t stripe, uint32_t stripes) {
+  return stripes == 1 ? "" : absl::StrCat("-", stripe, "-of-", stripes);
+}
+
+absl::optional<std::pair<uint32_t, uint32_t>> FindPlaceSuffix(absl::string_view name) {
+  const std::vector<absl::string_view> words = absl::StrSplit(name, '-');
+  const size_t count = words.size();
+  std::pair<uint32_t, uint32_t> place;
+  const bool found = count > 3 && absl::SimpleAtoi(words[count - 3], &place.first) &&
+                     absl::SimpleAtoi(words[count - 1], &place.second) &&
+                     absl::EndsWith(name, PlaceSuffix(place.first, place.second));
+  if (!found || place.first >= place.second || place.second == 1) return absl::nullopt;
+  return place;
 }
 
 }  // namespace sluice

@@ -5,6 +5,7 @@
 #ifndef SLUICE_SERVER_DURABLE_FORMAT_NUMBERED_NAME_H_
 #define SLUICE_SERVER_DURABLE_FORMAT_NUMBERED_NAME_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -23,6 +24,12 @@ std::string NumberedName(absl::string_view prefix, IncarnationAndStep numbers,
 absl::optional<IncarnationAndStep> ParseNumberedName(absl::string_view prefix,
                                                      absl::string_view name,
                                                      absl::string_view suffix = "");
+
+// "-<stripe>-of-<stripes>" for the files of one of several servers; nothing if there is one.
+std::string PlaceSuffix(uint32_t stripe, uint32_t stripes);
+
+// The stripe, and the number of stripes, that such a name ends with; absent if it does not.
+absl::optional<std::pair<uint32_t, uint32_t>> FindPlaceSuffix(absl::string_view name);
 
 }  // namespace sluice
 

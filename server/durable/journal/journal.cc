@@ -1,6 +1,9 @@
 #include "server/durable/journal/journal.h"
 
+#include <glog/logging.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -17,15 +20,30 @@ namespace {
 constexpr char kPrefix[] = "journal-";
 // The time between two attempts to write.
 constexpr absl::Duration kPatience = absl::Milliseconds(200);
+// The exit code of a process that could not sync its journal.
+constexpr int kNotSynced = 6;
 
 }  // namespace
 
-std::string SegmentName::FileName() const { return NumberedName(kPrefix, {incarnation, after}); }
+void EndUnsynced(const absl::Status& why) {
+  LOG(ERROR) << why.message() << "; start the server again";
+  std::_Exit(kNotSynced);
+}
+
+std::string SegmentName::FileName() const {
+  return NumberedName(kPrefix, {incarnation, after}, PlaceSuffix(place.stripe, place.stripes));
+}
 
 absl::optional<SegmentName> SegmentName::Parse(absl::string_view file_name) {
-  const auto numbers = ParseNumberedName(kPrefix, file_name);
+  SegmentName name;
+  const auto found = FindPlaceSuffix(file_name);
+  if (found.has_value()) name.place = {found->first, found->second};
+  const auto numbers =
+      ParseNumberedName(kPrefix, file_name, PlaceSuffix(name.place.stripe, name.place.stripes));
   if (!numbers.has_value()) return absl::nullopt;
-  return SegmentName{numbers->first, numbers->second};
+  name.incarnation = numbers->first;
+  name.after = numbers->second;
+  return name;
 }
 
 bool operator<(const SegmentName& a, const SegmentName& b) {
@@ -45,11 +63,35 @@ absl::StatusOr<std::vector<SegmentName>> SegmentsIn(FileSystem& files,
   return segments;
 }
 
+absl::StatusOr<std::vector<SegmentName>> SegmentsIn(FileSystem& files, const std::string& directory,
+                                                    StripePlace place) {
+  auto segments = SegmentsIn(files, directory);
+  if (!segments.ok()) return segments;
+  const auto others =
+      std::remove_if(segments->begin(), segments->end(),
+                     [&](const SegmentName& segment) { return !(segment.place == place); });
+  segments->erase(others, segments->end());
+  return segments;
+}
+
+void RemoveSegmentsUpTo(FileSystem& files, const std::string& directory, StripePlace place,
+                        Incarnation incarnation, Step step) {
+  const auto segments = SegmentsIn(files, directory, place);
+  if (!segments.ok()) return;
+  for (size_t i = 0; i + 1 < segments->size(); ++i) {
+    const SegmentName& next = (*segments)[i + 1];
+    const bool same_incarnation = next.incarnation == incarnation;
+    if (next.incarnation > incarnation || (same_incarnation && next.after > step)) return;
+    files.Remove(directory + "/" + (*segments)[i].FileName()).IgnoreError();
+  }
+}
+
 Journal::Journal(FileSystem& files, std::string directory, Incarnation incarnation,
-                 JournalListener listener)
+                 JournalListener listener, StripePlace place)
     : files_(files),
       directory_(std::move(directory)),
       incarnation_(incarnation),
+      place_(place),
       listener_(std::move(listener)),
       thread_([this] {
         NameThisThread("sluice-journal");
@@ -182,7 +224,7 @@ absl::Status Journal::OpenSegment(Step after) {
     const absl::Status synced = NoteSync(segment_->Sync());
     if (!synced.ok()) return synced;
   }
-  auto file = files_.Create(directory_ + "/" + SegmentName{incarnation_, after}.FileName());
+  auto file = files_.Create(directory_ + "/" + SegmentName{incarnation_, after, place_}.FileName());
   if (!file.ok()) return file.status();
   const absl::Status synced = NoteSync(files_.SyncDirectory(directory_));
   if (!synced.ok()) return synced;

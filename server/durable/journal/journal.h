@@ -3,7 +3,8 @@
 // The thread that makes a step appends it. The journal's own thread writes all steps that wait and
 // syncs them together (group commit; Gray & Reuter 1993). The files are segments, named
 // "journal-<incarnation>-<step>", each with the steps after that step. Each checkpoint begins a new
-// segment, so that older segments can be removed.
+// segment, so that older segments can be removed. Each of several servers has a journal of its
+// stripe, whose names end with "-<stripe>-of-<stripes>"; servers may share a directory.
 
 #ifndef SLUICE_SERVER_DURABLE_JOURNAL_JOURNAL_H_
 #define SLUICE_SERVER_DURABLE_JOURNAL_JOURNAL_H_
@@ -26,6 +27,7 @@
 #include "common/tensor/float_buffer.h"
 #include "server/state/server_span.h"
 #include "server/state/step_journal.h"
+#include "server/state/stripe_checkpoint.h"
 
 namespace sluice {
 
@@ -33,6 +35,7 @@ namespace sluice {
 struct SegmentName {
   Incarnation incarnation;
   Step after;  // the step before the segment's first
+  StripePlace place = {};
 
   std::string FileName() const;
   static absl::optional<SegmentName> Parse(absl::string_view file_name);
@@ -40,9 +43,20 @@ struct SegmentName {
 
 bool operator<(const SegmentName& a, const SegmentName& b);
 
-// The segments in a directory, in order.
+// All segments in a directory, in order.
 absl::StatusOr<std::vector<SegmentName>> SegmentsIn(FileSystem& files,
                                                     const std::string& directory);
+// Those of one stripe.
+absl::StatusOr<std::vector<SegmentName>> SegmentsIn(FileSystem& files, const std::string& directory,
+                                                    StripePlace place);
+
+// Removes the segments in front of the last one whose steps are all in the checkpoint of that
+// incarnation and step. What cannot be removed stays until the next call.
+void RemoveSegmentsUpTo(FileSystem& files, const std::string& directory, StripePlace place,
+                        Incarnation incarnation, Step step);
+
+// Ends the process with exit code 6, because only a new process can find out what is on the disk.
+[[noreturn]] void EndUnsynced(const absl::Status& why);
 
 // The journal's events. The journal's thread calls them, outside its locks.
 struct JournalListener {
@@ -59,9 +73,10 @@ struct JournalListener {
 // Append(), Flush() and BeginSegment() may be called from any thread.
 class Journal final : public StepJournal {
  public:
-  // The journal of one incarnation. Starts its thread. `files` outlives the journal.
+  // The journal that one incarnation has of a stripe. Starts its thread. `files` outlives the
+  // journal.
   Journal(FileSystem& files, std::string directory, Incarnation incarnation,
-          JournalListener listener);
+          JournalListener listener, StripePlace place = {});
   // Returns when all that was appended is durable, or cannot be written.
   ~Journal() override;
 
@@ -77,7 +92,7 @@ class Journal final : public StepJournal {
   void Flush() ABSL_LOCKS_EXCLUDED(mu_);
 
   // The next step that is appended begins a new segment.
-  void BeginSegment() ABSL_LOCKS_EXCLUDED(mu_);
+  void BeginSegment() override ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Entry {
@@ -106,6 +121,7 @@ class Journal final : public StepJournal {
   FileSystem& files_;
   const std::string directory_;
   const Incarnation incarnation_;
+  const StripePlace place_;
   const JournalListener listener_;
 
   // Used by the journal's thread only.

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "server/durable/journal/journal.h"
+#include "common/tensor/stripes.h"
 
 namespace sluice {
 namespace {
@@ -48,55 +49,93 @@ absl::Status CheckTerms(const std::string& path, const JournaledStep& step, size
                                           ", expected ", rates));
 }
 
-// Replays the segment's steps after `reached`, up to `last`, and advances `reached`. Each record
-// has `rates` learning rates.
-absl::Status ReplaySegment(const std::string& path, JournalReader& reader, size_t rates,
-                           const absl::optional<Step>& last, Step* reached,
-                           const ReplayStep& replay) {
+}  // namespace
+
+JournalStart StartAfter(const ShardCheckpoint& checkpoint, const IncarnationBegins& begins,
+                        uint32_t servers) {
+  const uint64_t elements = Stripes(checkpoint.layout->size(), servers).SizeOf(0);
+  return {checkpoint.incarnations.current(), checkpoint.step, begins, {0, servers}, elements};
+}
+
+absl::StatusOr<std::unique_ptr<JournalCursor>> JournalCursor::Open(FileSystem& files,
+                                                                   std::string directory,
+                                                                   JournalStart start) {
+  auto segments = SegmentsIn(files, directory, start.place);
+  if (!segments.ok()) return segments.status();
+  auto cursor = absl::WrapUnique(new JournalCursor(files, std::move(directory), std::move(start)));
+  std::reverse(segments->begin(), segments->end());
+  cursor->segments_ = *std::move(segments);
+  return cursor;
+}
+
+absl::StatusOr<absl::optional<JournaledStep>> JournalCursor::Next() {
   for (;;) {
-    const auto next = reader.Next();
-    if (!next.ok() && !absl::IsDataLoss(next.status())) return next.status();
-    if (!next.ok()) {
-      LOG(WARNING) << path << " ends with step " << *reached << ": " << next.status().message();
-      return absl::OkStatus();
+    if (reader_ != nullptr) {
+      auto next = NextOfSegment();
+      if (!next.ok() || next->has_value()) return next;
     }
-    if (!next->has_value()) return absl::OkStatus();
-    const JournaledStep& step = **next;
-    if (step.record.step <= *reached) continue;
-    if (last.has_value() && step.record.step > *last) return absl::OkStatus();
-    if (step.record.step != reached->Next()) return Gap(path, step.record.step, *reached);
-    absl::Status replayed = CheckTerms(path, step, rates);
-    if (replayed.ok()) replayed = replay(step);
-    if (!replayed.ok()) return replayed;
-    *reached = step.record.step;
+    if (segments_.empty()) return absl::optional<JournaledStep>();
+    const absl::Status opened = OpenNext();
+    if (!opened.ok()) return opened;
   }
 }
 
-}  // namespace
+absl::Status JournalCursor::OpenNext() {
+  const SegmentName segment = segments_.back();
+  segments_.pop_back();
+  last_ = LastFound(start_.begins, segment.incarnation);
+  const bool lost = last_.has_value() && segment.after >= *last_;
+  if (segment.incarnation < start_.incarnation || lost) return absl::OkStatus();
+  path_ = absl::StrCat(directory_, "/", segment.FileName());
+  if (segment.after > reached_) return Gap(path_, segment.after.Next(), reached_);
+  auto file = files_.Open(path_);
+  if (!file.ok()) return file.status();
+  file_ = *std::move(file);
+  reader_ = std::make_unique<JournalReader>(*file_, start_.elements);
+  return absl::OkStatus();
+}
+
+// Skips the steps up to reached_.
+absl::StatusOr<absl::optional<JournaledStep>> JournalCursor::NextOfSegment() {
+  for (;;) {
+    auto next = reader_->Next();
+    if (!next.ok() && !absl::IsDataLoss(next.status())) return next;
+    LOG_IF(WARNING, !next.ok()) << path_ << " ends with step " << reached_ << ": "
+                                << next.status().message();
+    const bool ends =
+        !next.ok() || !next->has_value() || (last_.has_value() && (*next)->record.step > *last_);
+    if (ends) {
+      reader_ = nullptr;
+      return absl::optional<JournaledStep>();
+    }
+    const Step found = (*next)->record.step;
+    if (found <= reached_) continue;
+    if (found != reached_.Next()) return Gap(path_, found, reached_);
+    reached_ = found;
+    return next;
+  }
+}
 
 absl::StatusOr<Step> ReplayJournal(FileSystem& files, const std::string& directory,
-                                   const IncarnationBegins& begins,
-                                   const ShardCheckpoint& checkpoint, const ReplayStep& replay) {
-  const auto segments = SegmentsIn(files, directory);
-  if (!segments.ok()) return segments.status();
-  Step reached = checkpoint.step;
-  for (const SegmentName& segment : *segments) {
-    const absl::optional<Step> last = LastFound(begins, segment.incarnation);
-    const bool lost = last.has_value() && segment.after >= *last;
-    if (segment.incarnation < checkpoint.incarnations.current() || lost) continue;
-    const std::string path = absl::StrCat(directory, "/", segment.FileName());
-    if (segment.after > reached) return Gap(path, segment.after.Next(), reached);
-    const auto file = files.Open(path);
-    if (!file.ok()) return file.status();
-    JournalReader reader(**file, checkpoint.layout->size());
-    const absl::Status replayed =
-        ReplaySegment(path, reader, checkpoint.optimizer.groups.size() + 1, last, &reached, replay);
+                                   const JournalStart& start, const ShardCheckpoint& checkpoint,
+                                   Step last, const StepReplay& replay) {
+  const auto cursor = JournalCursor::Open(files, directory, start);
+  if (!cursor.ok()) return cursor.status();
+  JournalCursor& journal = **cursor;
+  while (journal.reached() < last) {
+    const auto step = journal.Next();
+    absl::Status replayed = step.status();
+    if (replayed.ok() && !step->has_value()) break;
+    if (replayed.ok()) {
+      replayed = CheckTerms(journal.path(), **step, checkpoint.optimizer.groups.size() + 1);
+    }
+    if (replayed.ok()) replayed = replay(**step);
     if (absl::IsFailedPrecondition(replayed)) {
-      return ForAnotherBuild(path, checkpoint.step, replayed.message());
+      return ForAnotherBuild(journal.path(), checkpoint.step, replayed.message());
     }
     if (!replayed.ok()) return replayed;
   }
-  return reached;
+  return journal.reached();
 }
 
 }  // namespace sluice

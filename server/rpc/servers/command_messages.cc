@@ -39,6 +39,19 @@ void Put(const LoadCheckpoint& command, v1::SequencerMessage* message) {
   load.mutable_stripes()->Add(command.source.stripes.begin(), command.source.stripes.end());
   for (const std::string& slot : command.source.slots) load.add_slots(slot);
   load.set_optimizer_steps(command.source.optimizer_steps);
+  for (const auto& [incarnation, step] : command.begins) {
+    v1::IncarnationBegin& begin = *load.add_begins();
+    begin.set_incarnation(incarnation.value());
+    begin.set_step(step.value());
+  }
+}
+
+void Put(const ReplayStep& command, v1::SequencerMessage* message) {
+  message->mutable_replay_step()->set_step(command.step.value());
+}
+
+void Put(const BeginJournal& command, v1::SequencerMessage* message) {
+  message->mutable_begin_journal()->set_incarnation(command.incarnation.value());
 }
 
 void Put(const OpenSession& command, v1::SequencerMessage* message) {

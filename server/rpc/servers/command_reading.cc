@@ -58,7 +58,17 @@ Command Read(const v1::LoadCheckpoint& message) {
   source.stripes.assign(message.stripes().begin(), message.stripes().end());
   source.slots.assign(message.slots().begin(), message.slots().end());
   source.optimizer_steps = message.optimizer_steps();
-  return LoadCheckpoint{std::move(source)};
+  LoadCheckpoint load = {std::move(source)};
+  for (const v1::IncarnationBegin& begin : message.begins()) {
+    load.begins[Incarnation(begin.incarnation())] = Step(begin.step());
+  }
+  return load;
+}
+
+Command Read(const v1::ReplayStep& message) { return ReplayStep{Step(message.step())}; }
+
+Command Read(const v1::BeginJournal& message) {
+  return BeginJournal{Incarnation(message.incarnation())};
 }
 
 Command Read(const v1::OpenSession& message) {
@@ -184,6 +194,10 @@ absl::StatusOr<HolderCommand> FromProto(const v1::SequencerMessage& message) {
       return Read(message.open_model());
     case v1::SequencerMessage::kLoadCheckpoint:
       return Read(message.load_checkpoint());
+    case v1::SequencerMessage::kReplayStep:
+      return Read(message.replay_step());
+    case v1::SequencerMessage::kBeginJournal:
+      return Read(message.begin_journal());
     case v1::SequencerMessage::kOpenSession:
       return Read(message.open_session());
     case v1::SequencerMessage::kAdmitPush:

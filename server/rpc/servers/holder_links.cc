@@ -209,6 +209,13 @@ absl::StatusOr<GrpcHolderLink*> HolderLinks::Find(const v1::HolderHello& hello) 
                      hello.saves() ? " has a directory for them" : " has no directory for them",
                      "; give all servers --checkpoint-dir, or none"));
   }
+  if (hello.journals() != options_.journals) {
+    return MakeError(
+        Reason::kWrongJob,
+        absl::StrCat("the first server writes ", options_.journals ? "a" : "no",
+                     " journal, and server ", hello.index(), hello.journals() ? " one" : " none",
+                     "; give all servers the same --durability"));
+  }
   if (hello.index() == 0 || hello.index() >= options_.servers) {
     return BadField("index", absl::StrCat(hello.index()),
                     absl::StrCat("1 to ", options_.servers - 1));

@@ -35,7 +35,8 @@ struct HolderLinksOptions {
   ProcessNonce process_nonce;  // drawn for each incarnation of the sequencer
   // So long a holder whose connection broke may be away.
   absl::Duration lease = absl::InfiniteDuration();
-  bool saves = false;  // whether the servers have directories for checkpoints
+  bool saves = false;     // whether the servers have directories for checkpoints
+  bool journals = false;  // and write journals
 };
 
 // Any thread may call any method.

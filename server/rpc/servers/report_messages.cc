@@ -42,6 +42,13 @@ void Put(const StripeReport& report, v1::HolderMessage* message) {
 void Put(const LoadedReport& report, v1::HolderMessage* message) {
   v1::HolderLoaded& loaded = *message->mutable_loaded();
   if (!report.failed.ok()) *loaded.mutable_failed() = FaultOf(report.failed);
+  loaded.set_journaled(report.journaled.value());
+}
+
+void Put(const JournalReport& report, v1::HolderMessage* message) {
+  v1::HolderJournal& journal = *message->mutable_journal();
+  journal.set_durable(report.durable.value());
+  if (!report.stopped.ok()) *journal.mutable_stopped() = FaultOf(report.stopped);
 }
 
 void Put(const SavedReport& report, v1::HolderMessage* message) {
@@ -99,11 +106,19 @@ Report Read(const v1::HolderCarried& message) {
 }
 
 Report Read(const v1::HolderLoaded& message) {
-  LoadedReport loaded;
+  LoadedReport loaded = {absl::OkStatus(), Step(message.journaled())};
   if (!message.has_failed()) return loaded;
   const absl::Status sound = Read(message.failed(), &loaded.failed);
   if (!sound.ok()) return sound;
   return loaded;
+}
+
+Report Read(const v1::HolderJournal& message) {
+  JournalReport journal = {Step(message.durable()), absl::OkStatus()};
+  if (!message.has_stopped()) return journal;
+  const absl::Status sound = Read(message.stopped(), &journal.stopped);
+  if (!sound.ok()) return sound;
+  return journal;
 }
 
 Report Read(const v1::HolderSaved& message) {
@@ -132,6 +147,8 @@ absl::StatusOr<HolderReport> FromProto(const v1::HolderMessage& message) {
       return Read(message.loaded());
     case v1::HolderMessage::kSaved:
       return Read(message.saved());
+    case v1::HolderMessage::kJournal:
+      return Read(message.journal());
     default:
       return BadField("message", absl::StrCat(static_cast<int>(message.message_case())),
                       "a report");

@@ -28,6 +28,7 @@ v1::HolderHello HelloOf(const SequencerLinkOptions& options, ProcessNonce sequen
   hello.set_process_nonce(options.process_nonce.value());
   hello.set_address(options.address);
   hello.set_saves(options.saves);
+  hello.set_journals(options.journals);
   hello.set_version(kVersion);
   hello.set_sequencer_nonce(sequencer.value());
   return hello;

@@ -33,6 +33,7 @@ struct SequencerLinkOptions {
   ProcessNonce process_nonce;
   std::string address;  // where workers reach this server
   bool saves = false;   // whether it has a directory for checkpoints
+  bool journals = false;
   // What this server counts. Called by Acknowledge(), and valid as long as the link; empty:
   // nothing.
   std::function<StripeFigures()> figures;

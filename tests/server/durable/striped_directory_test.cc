@@ -40,7 +40,8 @@ class StripedDirectoryTest : public ::testing::Test {
     return *std::move(directory);
   }
   std::unique_ptr<StripeDirectory> OpenOther(uint32_t stripe) {
-    auto directory = StripeDirectory::Open(files_, options_.directory, {stripe, kServers});
+    auto directory =
+        StripeDirectory::Open(files_, options_.directory, {stripe, kServers}, options_.durability);
     EXPECT_THAT(directory, IsOk());
     return *std::move(directory);
   }
@@ -147,10 +148,12 @@ TEST_F(StripedDirectoryTest, TellsWhichCheckpointsAreWholeAndRemovesItsOtherStri
   const auto directory = Open();
   ASSERT_THAT(Save(*directory, 10), IsOk());
   std::vector<std::vector<uint64_t>> told;
-  directory->TellOthers([&](const std::vector<CheckpointName>& whole) {
-    told.emplace_back();
-    for (const CheckpointName& name : whole) told.back().push_back(name.step.value());
-  });
+  directory->TellOthers(
+      [&](const std::vector<CheckpointName>& whole) {
+        told.emplace_back();
+        for (const CheckpointName& name : whole) told.back().push_back(name.step.value());
+      },
+      nullptr);
   for (const uint64_t step : {20, 30}) ASSERT_THAT(Save(*directory, step), IsOk());
   EXPECT_THAT(told, ElementsAre(ElementsAre(10), ElementsAre(20, 10), ElementsAre(30, 20)));
   EXPECT_FALSE(IsThere(FileOf(10, 0)));

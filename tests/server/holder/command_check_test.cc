@@ -88,6 +88,42 @@ TEST_F(CommandCheckTest, ACheckpointGivesParametersOnceAndBeforeAnybodyJoins) {
   ExpectRefused(LoadCheckpoint(), "after there are parameters");
 }
 
+TEST_F(CommandCheckTest, JournaledStepsFollowACheckpointBeforeAnythingElse) {
+  ASSERT_THAT(check_.Take(SmallModel()), IsOk());
+  ExpectRefused(ReplayStep{Step(1)}, "without LoadCheckpoint");
+}
+
+TEST_F(CommandCheckTest, JournaledStepsAreMadeOneAfterTheOther) {
+  ASSERT_THAT(check_.Take(SmallModel()), IsOk());
+  ASSERT_THAT(check_.Take(LoadCheckpoint()), IsOk());
+  for (int step = 0; step < 2; ++step) {
+    ASSERT_THAT(check_.Take(ReplayStep()), IsOk());
+    ASSERT_THAT(check_.Take(OrderOf(StepOrder::Kind::kCopy)), IsOk());
+    ASSERT_THAT(check_.Take(PublishStep()), IsOk());
+  }
+  ASSERT_THAT(check_.Take(ReplayStep()), IsOk());
+  ExpectRefused(ReplayStep(), "before PublishStep");
+}
+
+TEST_F(CommandCheckTest, NoJournaledStepIsMadeOnceTheJournalHasBegun) {
+  ASSERT_THAT(check_.Take(SmallModel()), IsOk());
+  ASSERT_THAT(check_.Take(LoadCheckpoint()), IsOk());
+  ASSERT_THAT(check_.Take(BeginJournal()), IsOk());
+  ExpectRefused(ReplayStep(), "after BeginJournal");
+}
+
+TEST_F(CommandCheckTest, TheJournalBeginsOnceAndMayDoSoBeforeTheModelIsKnown) {
+  ASSERT_THAT(check_.Take(BeginJournal()), IsOk());
+  ExpectRefused(BeginJournal(), "twice");
+}
+
+TEST_F(CommandCheckTest, NoJournaledStepIsMadeAfterAWorkerHasJoined) {
+  ASSERT_THAT(check_.Take(SmallModel()), IsOk());
+  ASSERT_THAT(check_.Take(LoadCheckpoint()), IsOk());
+  ASSERT_THAT(check_.Take(OpenSession{kSession}), IsOk());
+  ExpectRefused(ReplayStep(), "after OpenSession");
+}
+
 TEST_F(CommandCheckTest, ACheckpointIsNotLoadedAfterAWorkerHasJoined) {
   Open();
   ExpectRefused(LoadCheckpoint(), "after OpenSession");

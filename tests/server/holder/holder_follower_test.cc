@@ -3,6 +3,7 @@
 
 #include "server/holder/holder_follower.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@ namespace sluice {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr PushName kPush = {SessionId(1), Sequence(1), 0};
@@ -31,9 +33,8 @@ PullHeader At(uint64_t step) {
   return header;
 }
 
-class HolderFollowerTest : public ::testing::Test {
- protected:
-  HolderFollowerTest() {
+struct FollowerWorld {
+  FollowerWorld() {
     link_.Send(OpenModel{std::make_shared<const Layout>(ParametersOnly(2)), {SgdOptions()}});
   }
 
@@ -99,6 +100,28 @@ class HolderFollowerTest : public ::testing::Test {
     MakeStepOfSum();
   }
 
+  // A checkpoint of step 5 is there, and is loaded.
+  void LoadStep5(const Values& parameters) {
+    const auto snapshot = std::make_shared<Snapshot>();
+    snapshot->step = Step(5);
+    snapshot->values = FloatBuffer(2);
+    std::copy(parameters.begin(), parameters.end(), snapshot->values.span().begin());
+    StripeCheckpoint& saved = storage_.saved[{Incarnation(2), Step(5)}];
+    saved.parameters = snapshot;
+    saved.optimizer_steps = 5;
+    LoadCheckpoint load;
+    load.source.incarnation = Incarnation(2);
+    load.source.step = Step(5);
+    link_.Send(load);
+  }
+
+  // The journal has step 6, with that checksum of what it makes.
+  void JournalStep6(const Values& sum, uint64_t checksum) {
+    JournaledSum step = {Step(6), checksum, FloatBuffer(sum.size())};
+    std::copy(sum.begin(), sum.end(), step.sum.span().begin());
+    storage_.journal.push_back(std::move(step));
+  }
+
   void MakeStepOfSum() {
     StepOrder prepare;
     prepare.kind = StepOrder::Kind::kPrepare;
@@ -116,6 +139,7 @@ class HolderFollowerTest : public ::testing::Test {
   int carried_ = 0;
   std::vector<SavedReport> saved_;
   std::vector<LoadedReport> loaded_;
+  std::vector<uint64_t> durable_;
   StripesInMemory storage_;
   HolderFollower follower_{{0, 1},
                            SnapshotMemory::kPrivate,
@@ -127,6 +151,8 @@ class HolderFollowerTest : public ::testing::Test {
                                saved_.push_back(std::get<SavedReport>(report));
                              } else if (std::holds_alternative<LoadedReport>(report)) {
                                loaded_.push_back(std::get<LoadedReport>(report));
+                             } else if (std::holds_alternative<JournalReport>(report)) {
+                               durable_.push_back(std::get<JournalReport>(report).durable.value());
                              } else {
                                ++carried_;
                              }
@@ -141,6 +167,8 @@ class HolderFollowerTest : public ::testing::Test {
   absl::Status ended_;
   std::vector<Values> answers_;
 };
+
+class HolderFollowerTest : public FollowerWorld, public ::testing::Test {};
 
 TEST_F(HolderFollowerTest, AStreamWaitsAtItsHeaderUntilItsPushIsAdmitted) {
   Begin();
@@ -434,20 +462,10 @@ TEST_F(HolderFollowerTest, ReportsWhyItCannotSave) {
 }
 
 TEST_F(HolderFollowerTest, ContinuesFromACheckpoint) {
-  const auto parameters = std::make_shared<Snapshot>();
-  parameters->step = Step(5);
-  parameters->values = FloatBuffer(2);
-  parameters->values.span()[0] = 3;
-  parameters->values.span()[1] = 4;
-  StripeCheckpoint& saved = storage_.saved[{Incarnation(2), Step(5)}];
-  saved.parameters = parameters;
-  saved.optimizer_steps = 5;
-  LoadCheckpoint load;
-  load.source.incarnation = Incarnation(2);
-  load.source.step = Step(5);
-  link_.Send(load);
+  LoadStep5({3, 4});
   ASSERT_EQ(loaded_.size(), 1u);
   EXPECT_THAT(loaded_[0].failed, IsOk());
+  EXPECT_EQ(loaded_[0].journaled, Step(5));
   EXPECT_EQ(follower_.latest()->step, Step(5));
   EXPECT_THAT(follower_.latest()->values.span(), ElementsAre(3, 4));
 }
@@ -457,6 +475,82 @@ TEST_F(HolderFollowerTest, ReportsWhyItCannotLoad) {
   ASSERT_EQ(loaded_.size(), 1u);
   EXPECT_TRUE(absl::IsDataLoss(loaded_[0].failed));
   EXPECT_EQ(follower_.latest(), nullptr);
+}
+
+TEST_F(HolderFollowerTest, WritesTheSumOfEachStepToItsJournalFromThatCommandOn) {
+  PublishFirst({1, 2});
+  MakeStep({1, 1});
+  link_.Send(BeginJournal{Incarnation(3)});
+  Add({1, 2}, /*last=*/false);
+  MakeStep({10, 20});
+  ASSERT_EQ(storage_.journal.size(), 1u);
+  EXPECT_EQ(storage_.journal[0].step, Step(2));
+  EXPECT_THAT(storage_.journal[0].sum.span(), ElementsAre(11, 22));
+  EXPECT_NE(storage_.journal[0].checksum, 0u);
+  EXPECT_THAT(durable_, ElementsAre(2));
+}
+
+TEST_F(HolderFollowerTest, AStepWithoutGradientsIsJournaledWithoutASum) {
+  PublishFirst({1, 2});
+  link_.Send(BeginJournal{Incarnation(3)});
+  MakeStep({1, 1});
+  StepOrder copy;
+  copy.kind = StepOrder::Kind::kCopy;
+  link_.Send(copy);
+  link_.Send(PublishStep());
+  ASSERT_EQ(storage_.journal.size(), 2u);
+  EXPECT_THAT(storage_.journal[1].sum.span(), IsEmpty());
+  EXPECT_EQ(storage_.journal[1].checksum, 0u);
+}
+
+TEST_F(HolderFollowerTest, ACheckpointBeginsASegmentOfTheJournal) {
+  PublishFirst({1, 2});
+  link_.Send(BeginJournal{Incarnation(3)});
+  link_.Send(TakeCheckpoint{"job", Incarnation(3), Step(0)});
+  EXPECT_EQ(storage_.segments, 1);
+}
+
+TEST_F(HolderFollowerTest, MakesAJournaledStepAgainAndDoesNotJournalItTwice) {
+  {
+    FollowerWorld made;  // another holder, which writes the journal
+    made.LoadStep5({3, 4});
+    made.link_.Send(BeginJournal{Incarnation(2)});
+    made.MakeStep({1, 1});
+    storage_.journal = std::move(made.storage_.journal);
+  }
+  LoadStep5({3, 4});
+  ASSERT_EQ(loaded_.size(), 1u);
+  EXPECT_EQ(loaded_[0].journaled, Step(6));
+  link_.Send(ReplayStep{Step(6)});
+  MakeStepOfSum();
+  EXPECT_EQ(follower_.latest()->step, Step(6));
+  EXPECT_THAT(follower_.latest()->values.span(), ElementsAre(2, 3));
+  EXPECT_EQ(storage_.journal.size(), 1u);
+  link_.Send(TakeCheckpoint{"job", Incarnation(3), Step(6)});
+  ASSERT_EQ(saved_.size(), 1u);
+  EXPECT_THAT(saved_[0].failed, IsOk());
+}
+
+TEST_F(HolderFollowerTest, SavesNoCheckpointOfAStepThatCameOutWithOtherBits) {
+  JournalStep6({1, 1}, 77);
+  LoadStep5({3, 4});
+  link_.Send(ReplayStep{Step(6)});
+  MakeStepOfSum();
+  link_.Send(TakeCheckpoint{"job", Incarnation(3), Step(6)});
+  ASSERT_EQ(saved_.size(), 1u);
+  EXPECT_THAT(saved_[0].failed,
+              HasCode(absl::StatusCode::kFailedPrecondition,
+                      HasSubstr("step 6 comes out with other bits: the server that made it got the "
+                                "checksum 000000000000004d")));
+}
+
+TEST_F(HolderFollowerTest, SavesNoCheckpointIfItsJournalLacksTheStep) {
+  LoadStep5({3, 4});
+  link_.Send(ReplayStep{Step(6)});
+  MakeStepOfSum();
+  link_.Send(TakeCheckpoint{"job", Incarnation(3), Step(6)});
+  ASSERT_EQ(saved_.size(), 1u);
+  EXPECT_THAT(saved_[0].failed, HasCode(absl::StatusCode::kDataLoss, "the journal ends"));
 }
 
 TEST_F(HolderFollowerTest, TellsItsStorageWhichCheckpointsToKeep) {

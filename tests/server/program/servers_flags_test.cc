@@ -167,8 +167,6 @@ TEST(ServersFlagsTest, PrintsTheListOfServers) {
 
 TEST(ServersFlagsTest, RefusesWhatSeveralServersLack) {
   const std::pair<std::vector<std::string>, const char*> lacking[] = {
-      {{"--checkpoint-dir=/c", "--durability=journal"},
-       "--durability=journal is given with 3 servers"},
       {{"--inconsistent-reads", "--mode=async"}, "--inconsistent-reads is given with 3 servers"}};
   for (const auto& [given, says] : lacking) {
     const ServerFlags flags = ParseServerFlags(given);

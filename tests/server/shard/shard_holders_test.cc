@@ -625,6 +625,105 @@ TEST_F(ShardHoldersTest, NobodyJoinsBeforeAllServersHaveLoadedTheCheckpoint) {
   EXPECT_EQ(holder.latest()->values.span()[0], parameters[1]);
 }
 
+// A journal of server 0 in memory.
+class JournalInMemory final : public StepJournal {
+ public:
+  void Append(const StepRecord& record, absl::Span<const float> sum) override {
+    steps.push_back({record, ValuesOf(sum)});
+  }
+
+  struct Journaled {
+    StepRecord record;
+    Values sum;
+  };
+  std::vector<Journaled> steps;
+};
+
+class ShardHoldersJournalTest : public ShardHoldersTest {
+ protected:
+  ShardHoldersJournalTest() {
+    StartTraining(Sync(1));
+    shard_->TakeCheckpoint([&](const auto& checkpoint) { taken_ = *checkpoint; });
+    shard_->EnableJournal(&journal_);
+    for (const uint64_t sequence : {1, 2}) {
+      Push(PushOf(sequence, static_cast<uint32_t>(sequence) + 1, sequence - 1), 1);
+    }
+    Deliver();
+    link_.Take();
+    next_.Lead({&next_link_}, [this](absl::FunctionRef<bool()> until) {
+      while (!until() && !reports_.empty()) {
+        const HolderReport report = reports_.front();
+        reports_.pop_front();
+        next_.OnReport(1, report);
+      }
+    });
+    next_.BeginRecovery();
+    EXPECT_THAT(next_.Restore(*taken_), IsOk());
+  }
+
+  absl::Status Replay(size_t step) {
+    return next_.Replay(journal_.steps[step].record, journal_.steps[step].sum);
+  }
+
+  JournalInMemory journal_;
+  std::shared_ptr<const ShardCheckpoint> taken_;
+  // The next incarnation of both servers.
+  std::deque<HolderReport> reports_;
+  HolderFollower next_holder_{{1, 2},
+                              SnapshotMemory::kPrivate,
+                              serial_,
+                              [this](const HolderReport& report) { reports_.push_back(report); },
+                              &storage_};
+  WrittenLink next_link_{next_holder_};
+  Shard next_{Sync(1), clock_};
+};
+
+TEST_F(ShardHoldersJournalTest, MakesTheStepsAgainOnAllServers) {
+  const auto least = next_.AwaitLoaded();
+  ASSERT_THAT(least, IsOk());
+  EXPECT_EQ(least->step, Step(2));
+  EXPECT_EQ(least->server, 1u);
+  for (const size_t step : {0, 1}) EXPECT_THAT(Replay(step), IsOk());
+  const Values parameters = ParametersOfBoth();
+  EXPECT_EQ(next_.snapshot()->values.span()[0], parameters[0]);
+  EXPECT_EQ(next_holder_.latest()->values.span()[0], parameters[1]);
+  EXPECT_EQ(next_holder_.latest()->step, Step(2));
+  EXPECT_THAT(next_link_.Take(), ElementsAre("open 128", "load checkpoint", "replay 1", "order",
+                                             "publish", "replay 2", "order", "publish"));
+}
+
+TEST_F(ShardHoldersJournalTest, NobodyJoinsOrChangesAnythingUntilTheStepsAreMadeAgain) {
+  ASSERT_THAT(next_.AwaitLoaded(), IsOk());
+  const absl::Status repeats =
+      absl::UnavailableError("the servers repeat the steps of their journals; try again");
+  EXPECT_EQ(next_.Join(RequestOf("a"), nullptr).status(), repeats);
+  EXPECT_EQ(next_.SetLearningRate(1).status(), repeats);
+  absl::Status taken;
+  next_.TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
+  EXPECT_EQ(taken, repeats);
+  next_.BeginIncarnation({});
+  next_.TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
+  EXPECT_THAT(taken, IsOk());
+  EXPECT_EQ(next_.Join(RequestOf("a"), nullptr).status(), repeats);
+  next_.EndRecovery();
+  EXPECT_THAT(next_.Join(RequestOf("a"), nullptr).status(), IsOk());
+}
+
+TEST_F(ShardHoldersJournalTest, MakesNoStepAgainAfterItHasStoppedWaiting) {
+  const absl::Status why = absl::UnavailableError("the server goes down");
+  next_.StopWaiting(why);
+  EXPECT_EQ(next_.AwaitLoaded().status(), why);
+  EXPECT_EQ(Replay(0), why);
+  EXPECT_EQ(next_.Describe().step, Step(0));
+}
+
+TEST_F(ShardHoldersJournalTest, NoticesThatAStepComesOutWithOtherBits) {
+  ASSERT_THAT(next_.AwaitLoaded(), IsOk());
+  journal_.steps[0].sum[0] += 1;
+  EXPECT_THAT(Replay(0), HasCode(absl::StatusCode::kFailedPrecondition,
+                                 HasSubstr("step 1 comes out with other bits")));
+}
+
 TEST_F(ShardHoldersTest, RefusesInconsistentReads) {
   StartTraining(Sync(1));
   Consistency rules;

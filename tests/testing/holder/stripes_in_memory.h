@@ -1,10 +1,13 @@
-// A holder's part of checkpoints in memory, in place of a directory.
+// A holder's part of checkpoints, and its journal, in memory, in place of a directory.
 
 #ifndef SLUICE_TESTS_TESTING_HOLDER_STRIPES_IN_MEMORY_H_
 #define SLUICE_TESTS_TESTING_HOLDER_STRIPES_IN_MEMORY_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -34,6 +37,24 @@ class StripesInMemory final : public StripeStorage {
     return Copy(found->second);
   }
 
+  absl::StatusOr<Step> OpenJournal(const LoadCheckpoint& checkpoint,
+                                   const Layout& /*whole*/) override {
+    next_ = 0;
+    while (next_ < journal.size() && journal[next_].step <= checkpoint.source.step) ++next_;
+    return next_ < journal.size() ? journal.back().step : checkpoint.source.step;
+  }
+  absl::StatusOr<JournaledSum> NextJournaled() override {
+    if (next_ == journal.size()) return absl::DataLossError("the journal ends");
+    const JournaledSum& step = journal[next_++];
+    JournaledSum copy = {step.step, step.checksum, FloatBuffer(step.sum.size())};
+    CopyTo(AsPiece(step.sum.span()), copy.sum.span());
+    return copy;
+  }
+  std::unique_ptr<StepJournal> StartJournal(
+      Incarnation /*incarnation*/, std::function<void(const JournalReport&)> listener) override {
+    return std::make_unique<InMemory>(*this, std::move(listener));
+  }
+
   void Keep(const KeepCheckpoints& checkpoints) override { keep = checkpoints.keep; }
 
   static StripeCheckpoint Copy(const StripeCheckpoint& stripe) {
@@ -50,6 +71,30 @@ class StripesInMemory final : public StripeStorage {
   absl::Status fails;  // of Save()
   std::map<Key, StripeCheckpoint> saved;
   std::vector<CheckpointKey> keep;
+  std::vector<JournaledSum> journal;  // of all incarnations
+  int segments = 0;                   // that were begun after a checkpoint
+
+ private:
+  // What is appended is durable at once.
+  class InMemory final : public StepJournal {
+   public:
+    InMemory(StripesInMemory& stripes, std::function<void(const JournalReport&)> listener)
+        : stripes_(stripes), listener_(std::move(listener)) {}
+
+    void Append(const StepRecord& record, absl::Span<const float> sum) override {
+      JournaledSum step = {record.step, record.checksum, FloatBuffer(sum.size())};
+      CopyTo(AsPiece(sum), step.sum.span());
+      stripes_.journal.push_back(std::move(step));
+      listener_({record.step, absl::OkStatus()});
+    }
+    void BeginSegment() override { ++stripes_.segments; }
+
+   private:
+    StripesInMemory& stripes_;
+    const std::function<void(const JournalReport&)> listener_;
+  };
+
+  size_t next_ = 0;  // step of the journal to read
 };
 
 }  // namespace sluice

@@ -47,6 +47,10 @@ inline std::string Words(const EndSession& command) {
 }
 inline std::string Words(const TakeCheckpoint& /*command*/) { return "take checkpoint"; }
 inline std::string Words(const LoadCheckpoint& /*command*/) { return "load checkpoint"; }
+inline std::string Words(const ReplayStep& command) {
+  return absl::StrCat("replay ", command.step.value());
+}
+inline std::string Words(const BeginJournal& /*command*/) { return "begin journal"; }
 inline std::string Words(const KeepCheckpoints& command) {
   return absl::StrCat("keep ", command.keep.size(), " checkpoints");
 }

@@ -52,7 +52,10 @@ std::vector<HolderCommand> AllCommands() {
           DropPull{{SessionId(3), 9}},
           EndSession{SessionId(3), {PushId(1), PushId(6)}},
           TakeCheckpoint{"job", Incarnation(2), Step(7)},
-          LoadCheckpoint{{"job", Incarnation(2), Step(7), {8, 1ull << 63}, {"momentum"}, 6}},
+          LoadCheckpoint{{"job", Incarnation(2), Step(7), {8, 1ull << 63}, {"momentum"}, 6},
+                         {{Incarnation(3), Step(9)}, {Incarnation(4), Step(11)}}},
+          ReplayStep{Step(8)},
+          BeginJournal{Incarnation(5)},
           KeepCheckpoints{{{Incarnation(1), Step(5)}, {Incarnation(2), Step(7)}}},
           EndJob{3}};
 }
@@ -97,10 +100,13 @@ TEST(ReportMessagesTest, ComeBackAsTheyWere) {
   HaveReport have = {PushId(6), MakeError(Reason::kNotFinite, "NaN at 3"), absl::nullopt, 12};
   HaveReport whole = {PushId(6), absl::OkStatus(), 2.5, 12};
   StripeReport carried = {{1, 2}, {{3, 4}, {5, 6}}, 7, {0.5f}, {9, 10}};
-  for (const HolderReport& report : std::vector<HolderReport>{
-           have, whole, carried, LoadedReport(), LoadedReport{absl::DataLossError("torn")},
-           SavedReport{Step(8), absl::OkStatus(), 9},
-           SavedReport{Step(8), absl::ResourceExhaustedError("full"), 0}}) {
+  for (const HolderReport& report :
+       std::vector<HolderReport>{have, whole, carried, LoadedReport{absl::OkStatus(), Step(8)},
+                                 LoadedReport{absl::DataLossError("torn"), Step()},
+                                 JournalReport{Step(8), absl::OkStatus()},
+                                 JournalReport{Step(8), absl::ResourceExhaustedError("full")},
+                                 SavedReport{Step(8), absl::OkStatus(), 9},
+                                 SavedReport{Step(8), absl::ResourceExhaustedError("full"), 0}}) {
     const v1::HolderMessage message = ToProto(report);
     const auto back = FromProto(message);
     ASSERT_THAT(back, IsOk());
