@@ -1,8 +1,9 @@
 // Named points on a server's way to the disk. A test names one, and the process kills itself there.
 //
 // A point is "<file>.<operation>.<when>".
-// - <file> is the beginning of a file's name in the server's directory: journal, checkpoint, life
-//   (an incarnation's file) or kept (the durable step); see server/durable/README.md.
+// - <file> is the beginning of a file's name in the server's directory: journal, checkpoint, stripe
+//   (of several servers), life (an incarnation's file) or kept (the durable step); see
+//   server/durable/README.md.
 // - <operation> is one of FileSystem's: create, write, sync, rename (<file> is the new name),
 //   remove, or sync-directory (<file> is the file that the same thread changed last).
 // - <when> is before or after. For write it may also be torn: half of the bytes are written.
