@@ -135,9 +135,9 @@ class Job:
                 raise RuntimeError(f"{process.args} ended with {process.returncode}")
 
 
-def loopback(flags, servers):
+def loopback(flags, servers, prefix=()):
     addresses = [f"127.0.0.1:{PORT + i}" for i in range(servers)]
-    return Job(flags, addresses, [[]] * servers)
+    return Job(flags, addresses, [prefix] * servers)
 
 
 def behind_links(flags, servers, hosts):
@@ -224,6 +224,32 @@ def latency(flags):
         )
 
 
+def peak(process):
+    """The most bytes that the process has had in memory so far."""
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        line = next(line for line in file if line.startswith("VmHWM:"))
+    return 1024 * int(line.split()[1])
+
+
+def memory(flags):
+    limit = ["prlimit", f"--as={round(flags.limit * 1e6)}"]
+    print(f"{flags.size:g} MB, {flags.workers} worker over loopback, each server limited to {flags.limit:g} MB of addresses\n")
+    print("| servers | MB of a stripe | rounds | most MB of a server | in stripes | MB of a worker | in models |")
+    print("|---|---|---|---|---|---|---|")
+    for servers in flags.servers:
+        job = loopback(flags, servers, limit)
+        for _ in range(flags.rounds):
+            job.round()
+        most = max(peak(server) for server in job.servers) / 1e6
+        worker = max(peak(worker) for worker in job.workers) / 1e6
+        job.end()
+        stripe = flags.size / servers
+        print(
+            f"| {servers} | {stripe:.0f} | {flags.rounds} | {most:.0f} | {most / stripe:.2f} "
+            f"| {worker:.0f} | {worker / flags.size:.2f} |"
+        )
+
+
 def numbers(kind):
     return lambda text: [kind(word) for word in text.split(",")]
 
@@ -232,6 +258,7 @@ MEASUREMENTS = {
     "links": (links, {"servers": [1, 2, 4], "workers": 2, "size": 20, "rounds": 5}),
     "bytes": (count_bytes, {"servers": [4], "workers": 1, "size": 0, "rounds": 10}),
     "latency": (latency, {"servers": [1, 4], "workers": 1, "size": 0.24, "rounds": 300}),
+    "memory": (memory, {"servers": [16], "workers": 1, "size": 2147.483648, "rounds": 3}),
 }
 
 
@@ -247,6 +274,7 @@ def main():
     parser.add_argument("--rate", default="400mbit")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=805.306368)
     flags = parser.parse_args()
     measure, defaults = MEASUREMENTS[flags.what]
     for name, value in defaults.items():
