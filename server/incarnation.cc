@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::StartWith(
     if (!listens.ok()) return listens;
     return made;
   }
-  const bool with_others = options.servers > 1 && made->durable_->journals();
+  const bool with_others = options.servers > 1 && made->durable_->restored() != nullptr;
   if (with_others) made->shard_.BeginRecovery();
   absl::Status started = with_others ? absl::OkStatus() : made->RecoverAnd(go_on);
   if (started.ok()) started = made->Listen(options);

@@ -27,8 +27,9 @@ namespace sluice {
 
 // Start(), StartAgain() and Shutdown() are called by one thread, the others by any.
 //
-// Several servers with journals repeat their steps together, when the others have come. This goes
-// on after Start(), and workers wait until then. If it fails, lost_holder() says why.
+// Several servers load a checkpoint together, and repeat the steps of their journals, when the
+// others have come. This goes on after Start(), and workers wait until then. If it fails,
+// lost_holder() says why.
 class ServerIncarnation {
  public:
   // Restores the state in options.durable.directory, if there is one, and listens on
@@ -55,8 +56,8 @@ class ServerIncarnation {
   // Ends leases and waits that are over. Call it every `options.shard.tick`.
   void Tick();
 
-  // With several servers: the first of the others that was lost, or why their steps cannot be
-  // repeated; empty if all is well.
+  // With several servers: the first of the others that was lost, or why the state
+  // cannot be restored; empty if all is well.
   HolderLoss lost_holder() const ABSL_LOCKS_EXCLUDED(mu_);
   // Which of the others has come and is not connected; empty: none is. See HolderLinks::Away().
   std::string away_holder() const;

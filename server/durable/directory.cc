@@ -37,7 +37,7 @@ DurableDirectory::DurableDirectory(const DurableOptions& options, FileSystem& fi
       stripes_(files, options.directory, {0, options.servers}),
       checkpoints_(files, options.directory, options.keep_checkpoints, options.servers),
       reached_(files, PathOf(kReachedStep)),
-      journals_(options.servers) {}
+      journal_states_(options.servers) {}
 
 DurableDirectory::~DurableDirectory() { end_.Raise(); }
 
@@ -208,9 +208,9 @@ void DurableDirectory::OnStopped(uint32_t server, const absl::Status& why) {
   absl::Status now;
   {
     absl::MutexLock lock(&mu_);
-    before = journals_.stopped();
-    journals_.NoteStopped(server, why);
-    now = journals_.stopped();
+    before = journal_states_.stopped();
+    journal_states_.NoteStopped(server, why);
+    now = journal_states_.stopped();
   }
   if (before != now) listener_.journal_error(now);
 }
@@ -218,9 +218,9 @@ void DurableDirectory::OnStopped(uint32_t server, const absl::Status& why) {
 void DurableDirectory::OnDurable(uint32_t server, Step step) {
   {
     absl::MutexLock lock(&mu_);
-    const Step before = journals_.durable();
-    journals_.NoteDurable(server, step);
-    if (journals_.durable() == before) return;
+    const Step before = journal_states_.durable();
+    journal_states_.NoteDurable(server, step);
+    if (journal_states_.durable() == before) return;
   }
   TellDurable();
 }
@@ -229,7 +229,7 @@ void DurableDirectory::TellDurable() {
   Step durable;
   {
     absl::MutexLock lock(&mu_);
-    durable = journals_.durable();
+    durable = journal_states_.durable();
     if (!has_base_ || durable == Step()) return;
     WriteDurableStep(durable);
   }

@@ -192,7 +192,7 @@ class DurableDirectory {
   std::function<void()> take_another_;  // or null
   mutable absl::Mutex mu_;
   bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint for the journal's steps
-  JournalStates journals_ ABSL_GUARDED_BY(mu_);
+  JournalStates journal_states_ ABSL_GUARDED_BY(mu_);
   absl::optional<LastSaved> last_saved_ ABSL_GUARDED_BY(mu_);
   std::atomic<int> saving_{0};
   StopFlag end_;

@@ -19,7 +19,7 @@ absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
   const absl::Status restored = shard.Restore(*checkpoint, directory.earlier_incarnations());
   if (!restored.ok()) return restored;
   absl::optional<LeastJournaled> others;
-  if (shard.is_striped() && directory.journals()) {
+  if (shard.is_striped()) {
     const auto loaded = shard.AwaitLoaded();
     if (!loaded.ok()) return loaded.status();
     others = *loaded;

@@ -13,8 +13,8 @@ namespace sluice {
 
 // Brings a new shard to the last step that can be restored from the directory, begins a new
 // incarnation, and connects the two: from then on the shard's checkpoints and, if asked for, its
-// journal go to the directory. Called once, before the shard is shared. With several servers and a
-// journal it waits for the other servers, so others use the shard meanwhile: call it between
+// journal go to the directory. Called once, before the shard is shared. With several servers and
+// a checkpoint it waits for the other servers, so others use the shard meanwhile: call it between
 // Shard::BeginRecovery() and EndRecovery(). The shard outlives the directory, whose threads call
 // it. Errors are DurableDirectory's. If a step cannot be replayed,
 // the directory is not changed. `fatal` is JournalListener's; if it is null, a failed sync ends the

@@ -88,7 +88,7 @@ class Shard final : public ParameterStore {
   void StopWaiting(const absl::Status& why);
   void EndHolders(int exit_code);  // sends EndJob, the last command; after StopWaiting()
   // Start: optional, in this order, before several threads use the shard.
-  // With several servers and a journal, other threads use the shard meanwhile, between these two:
+  // With several servers, other threads use the shard meanwhile, between these two:
   // UNAVAILABLE to those who join or change settings, and until BeginIncarnation() to those who ask
   // for a checkpoint.
   void BeginRecovery();

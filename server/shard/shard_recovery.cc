@@ -32,7 +32,7 @@ bool Shard::recovers() const {
 
 absl::Status Shard::CheckRecovered(Recovery at_least) const {
   if (recovery_ >= at_least) return absl::OkStatus();
-  return absl::UnavailableError("the servers repeat the steps of their journals; try again");
+  return absl::UnavailableError("the servers restore their state; try again");
 }
 
 absl::Status Shard::Restore(const ShardCheckpoint& checkpoint, const IncarnationBegins& begins) {

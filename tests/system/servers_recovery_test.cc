@@ -115,6 +115,18 @@ TEST_F(ServersRecoveryTest, LoseNothingWithJournals) {
   EXPECT_THAT(servers_[0]->output(), HasSubstr("was repeated from the journal"));
 }
 
+TEST_F(ServersRecoveryTest, RepeatTheirJournalsAlsoIfTheyWriteNoneAnyMore) {
+  StartAllSaving(kServers, kJournal);
+  StartWorkers(kSteps);
+  ASSERT_THAT(WaitForAccepted(first(), 30), IsOk());
+  for (const int index : {0, 1, 2}) Kill(index);
+  StartAllSaving();
+  ExpectEnded(kSteps);
+  for (const auto& worker : workers_) {
+    EXPECT_THAT(worker->output(), Not(HasSubstr("has lost its last")));
+  }
+}
+
 TEST_F(ServersRecoveryTest, RefuseAServerWithoutAJournal) {
   const auto first_server = StartSaving(0, kJournal);
   const auto other = StartSaving(1);

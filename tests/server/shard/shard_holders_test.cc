@@ -695,7 +695,7 @@ TEST_F(ShardHoldersJournalTest, MakesTheStepsAgainOnAllServers) {
 TEST_F(ShardHoldersJournalTest, NobodyJoinsOrChangesAnythingUntilTheStepsAreMadeAgain) {
   ASSERT_THAT(next_.AwaitLoaded(), IsOk());
   const absl::Status repeats =
-      absl::UnavailableError("the servers repeat the steps of their journals; try again");
+      absl::UnavailableError("the servers restore their state; try again");
   EXPECT_EQ(next_.Join(RequestOf("a"), nullptr).status(), repeats);
   EXPECT_EQ(next_.SetLearningRate(1).status(), repeats);
   absl::Status taken;
