@@ -127,6 +127,23 @@ TEST_F(ServersRecoveryTest, RepeatTheirJournalsAlsoIfTheyWriteNoneAnyMore) {
   }
 }
 
+TEST_F(ServersRecoveryTest, GoBackTogetherBecauseTrainingDiverges) {
+  for (const Words& durability : {Words(), kJournal}) {
+    for (int index = 0; index < kServers; ++index) std::filesystem::remove_all(DirectoryOf(index));
+    StartAllSaving(kServers, With({"--on-divergence=restore"}, durability));
+    workers_.clear();
+    // Each step takes a while, so that the job is not over when the server sees that it diverges. A
+    // worker takes for the rate what a step subtracts for 1 of its own gradient: 2 or 2 / 3.
+    const Words slow = {"--batch-time=0.002", "--bad-from-step=100"};
+    workers_.push_back(StartWorker(1, 1000, With(slow, {"--bad-above-rate=1.5"})));
+    workers_.push_back(StartWorker(3, 1000, With(slow, {"--bad-above-rate=0.5"})));
+    ExpectExitCodes(workers_, 0);
+    ExpectExitCodes(servers_, 0);
+    EXPECT_THAT(ClosingRows(servers_[0]->output())["warning"],
+                HasSubstr("with the learning rate 0.5 in place of 1, because training diverges"));
+  }
+}
+
 TEST_F(ServersRecoveryTest, RefuseAServerWithoutAJournal) {
   const auto first_server = StartSaving(0, kJournal);
   const auto other = StartSaving(1);
