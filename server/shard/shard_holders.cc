@@ -22,7 +22,7 @@ void Shard::DescribeServersWith(std::function<std::vector<ServerStatus>()> serve
 // The first server's own figures are those of the status.
 void Shard::DescribeServers(ShardStatus* status) const {
   std::vector<ServerStatus>& servers = status->each_server;
-  servers = servers_ == nullptr ? std::vector<ServerStatus>(1) : servers_();
+  servers = servers_ == nullptr ? std::vector<ServerStatus>(status->servers) : servers_();
   ServerStatus& own = servers[0];
   own.connected = true;
   if (status->times.initialized.has_value()) own.figures.step = status->step;

@@ -3,8 +3,9 @@
 // The distribution's Abseil is not instrumented: without this, TSan sees no order between one
 // Unlock() and the next Lock(), and reports every guarded field. A test that links this calls the
 // functions below in place of the library's; most tell TSan and then call the library's own.
-// Covered is what the core and its tests use: Mutex's Lock and Unlock, hence MutexLock, its Await,
-// CondVar's Wait and WaitWithDeadline, and Notification. Without TSan this file is empty.
+// Covered is what the core and its tests use: Mutex's Lock, Unlock and LockWhen, hence MutexLock,
+// its Await and AwaitWithTimeout, CondVar's Wait and WaitWithDeadline, and Notification. Without
+// TSan this file is empty.
 
 #if defined(__SANITIZE_THREAD__)
 #define SLUICE_TSAN
@@ -88,6 +89,21 @@ void Mutex::Await(const Condition& condition) {
     std::this_thread::yield();
     Lock();
   }
+}
+
+bool Mutex::AwaitWithTimeout(const Condition& condition, Duration timeout) {
+  const Time deadline = Now() + timeout;
+  while (!condition.Eval() && Now() < deadline) {
+    Unlock();
+    std::this_thread::yield();
+    Lock();
+  }
+  return condition.Eval();
+}
+
+void Mutex::LockWhen(const Condition& condition) {
+  Lock();
+  Await(condition);
 }
 
 void CondVar::Wait(Mutex* mu) {
