@@ -7,4 +7,14 @@ absl::Duration ShardStatus::MeanStepTime() const {
   return (*times.last_step - *times.initialized) / static_cast<double>(step.value());
 }
 
+WireTotals ShardStatus::wire_totals() const {
+  if (each_server.size() < 2) return {traffic.wire_bytes_received, traffic.wire_bytes_sent};
+  WireTotals totals;
+  for (const ServerStatus& server : each_server) {
+    totals.received += server.figures.wire_bytes_received;
+    totals.sent += server.figures.wire_bytes_sent;
+  }
+  return totals;
+}
+
 }  // namespace sluice

@@ -80,6 +80,12 @@ struct AwaitedHolder {
   absl::Time since;     // when the order was given that it has not carried out
 };
 
+// Bytes of the messages that carried tensors, of all servers of the job.
+struct WireTotals {
+  uint64_t received = 0;
+  uint64_t sent = 0;
+};
+
 struct ShardStatus {
   std::string job_id;
   Incarnation incarnation;
@@ -123,6 +129,10 @@ struct ShardStatus {
   // The time from initialisation to the latest step, divided by the number of steps. 0 before the
   // first step.
   absl::Duration MeanStepTime() const;
+
+  // With one server those of `traffic`. With several, each one counts its own: the sum leaves out
+  // what another server has moved in the last second.
+  WireTotals wire_totals() const;
 };
 
 }  // namespace sluice

@@ -137,6 +137,7 @@ void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_
   const auto count = [](uint64_t number) { return static_cast<double>(number); };
   const PushCounters& pushes = state.counters;
   const TrafficCounters& traffic = state.traffic;
+  const WireTotals wire = state.wire_totals();
   const auto part = [&spans](ServerSpan span) { return spans.mean[static_cast<size_t>(span)]; };
   const double waiting =
       state.current.since.has_value() ? absl::ToDoubleSeconds(state.now - *state.current.since) : 0;
@@ -153,8 +154,8 @@ void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_
                     count(pushes.aborted),
                     count(traffic.bytes_received),
                     count(traffic.bytes_sent),
-                    count(traffic.wire_bytes_received),
-                    count(traffic.wire_bytes_sent),
+                    count(wire.received),
+                    count(wire.sent),
                     count(state.workers),
                     waiting,
                     count(pushes.in_progress),

@@ -61,7 +61,7 @@ const CHARTS = [
   },
   {
     id: 'memory', title: 'Memory of the server', format: bytes,
-    read: (series, begin, state) => limited(series.column('memory', begin), 'memory', state.memory_limit),
+    read: (series, begin, state) => ofFirst(state, limited(series.column('memory', begin), 'memory', state.memory_limit)),
   },
   {
     id: 'in-flight', title: 'Gradients in flight', format: bytes,
@@ -79,6 +79,12 @@ const CHARTS = [
     }),
   },
 ];
+
+// Of several servers the first one, which serves the page, knows some things of itself alone.
+function ofFirst(state, chart) {
+  if (state.servers.length < 2) return chart;
+  return { ...chart, note: `of server 0${chart.note ? `: ${chart.note}` : ''}` };
+}
 
 // Seconds of a short time, in its unit.
 function seconds(value) {

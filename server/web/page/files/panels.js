@@ -153,17 +153,15 @@ function showStaleness(state) {
 
 function showResources(state) {
   const row = state.row;
-  const moved = (plain, wire) => `${bytes(wire)} on the wire for ${bytes(plain)}`;
   const list = (kinds) => Object.entries(kinds).map(([name, count]) => `${name} × ${count}`).join(', ') || '–';
   const saved = state.checkpoint === null ? 'none yet' : `step ${state.checkpoint}, ${duration(row.checkpoint_age ?? 0)} ago`;
   fill(at('resources'), [
-    ['memory of the server', bytes(row.memory) + (state.memory_limit > 0 ? ` of ${bytes(state.memory_limit)}` : '')],
+    [several(state) ? 'memory of server 0' : 'memory of the server', bytes(row.memory) + (state.memory_limit > 0 ? ` of ${bytes(state.memory_limit)}` : '')],
     ['gradients in flight', state.in_flight.limit > 0 ? `${bytes(state.in_flight.bytes)} of at most ${bytes(state.in_flight.limit)}` : '–'],
     ['pushes that wait for room', state.in_flight.waiting],
     ['pushes in progress', state.pushes.in_progress],
     ['pulls that wait', state.waiting_pulls],
-    ['received', moved(row.bytes_received, row.wire_bytes_received)],
-    ['sent', moved(row.bytes_sent, row.wire_bytes_sent)],
+    ...moved('received', state), ...moved('sent', state),
     ...encoded('received', state), ...encoded('sent', state),
     ['encoding of gradients', list(state.encodings.push)],
     ['encoding of parameters', list(state.encodings.pull)],
@@ -174,10 +172,23 @@ function showResources(state) {
   ]);
 }
 
-// A row for each encoding that was used.
+function several(state) {
+  return state.servers.length > 1;
+}
+
+// Of several servers, the bytes on the wire are a little older than the others: no ratio can be read from the two.
+function moved(way, state) {
+  const plain = bytes(state.row[`bytes_${way}`]);
+  const wire = bytes(state.row[`wire_bytes_${way}`]);
+  if (!several(state)) return [[way, `${wire} on the wire for ${plain}`]];
+  return [[`${way}, as float32`, plain], [`${way} on the wire, by all servers`, `${wire}, up to a second ago`]];
+}
+
+// A row for each encoding that was used. Of several servers, the first one knows its own messages alone.
 function encoded(way, state) {
+  const by = several(state) ? `${way} by server 0` : way;
   return Object.entries(state.bytes_by_encoding[way]).map(([name, { tensor, wire }]) =>
-    [`${way} as ${name}`, `${bytes(wire)} for ${bytes(tensor)}` + (wire < tensor ? ` (${number(tensor / wire)} times less)` : '')]);
+    [`${by} as ${name}`, `${bytes(wire)} for ${bytes(tensor)}` + (wire < tensor ? ` (${number(tensor / wire)} times less)` : '')]);
 }
 
 function showEvents(series) {

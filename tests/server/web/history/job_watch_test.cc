@@ -92,6 +92,22 @@ TEST_F(JobWatchTest, MakesARowOfWhatTheShardReports) {
   EXPECT_TRUE(std::isnan(Value("checkpoint_age")));
 }
 
+TEST_F(JobWatchTest, TheBytesOnTheWireAreThoseOfAllServers) {
+  state_.traffic.wire_bytes_received = 1234;
+  state_.traffic.wire_bytes_sent = 34;
+  state_.each_server.resize(1);  // its own figures are not filled in here
+  Look();
+  EXPECT_EQ(Value("wire_bytes_received"), 1234);
+  EXPECT_EQ(Value("wire_bytes_sent"), 34);
+  state_.each_server.resize(3);
+  for (uint64_t i = 0; i < 3; ++i) {
+    state_.each_server[i].figures = {Step(4), 1000 + i, 100 * i};
+  }
+  Look();
+  EXPECT_EQ(Value("wire_bytes_received"), 3003);
+  EXPECT_EQ(Value("wire_bytes_sent"), 300);
+}
+
 TEST_F(JobWatchTest, APauseOfTheShardsClockShowsInTheTimesAndNotInTheSpeed) {
   state_.step = Step(1);
   moment_.checkpoint = Step(1);
