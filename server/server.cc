@@ -166,7 +166,7 @@ std::unique_ptr<LivePage> Server::MakePage() const {
 }
 
 JobMoment Server::Moment(const ShardStatus& state, bool going_down) const {
-  const Shard& shard = incarnation_->shard();
+  Shard& shard = incarnation_->shard();
   const DurableDirectory* const durable = incarnation_->durable();
   const auto saved = durable == nullptr ? absl::nullopt : durable->last_saved();
   return {RealClock().Now(),
@@ -174,7 +174,8 @@ JobMoment Server::Moment(const ShardStatus& state, bool going_down) const {
           WorkersOf(shard),
           shard.results(),
           saved.has_value() ? absl::make_optional(saved->step) : absl::nullopt,
-          going_down};
+          going_down,
+          shard.executors().Tasks()};
 }
 
 // Returns the signal that ended it, or 0 if the job is over; or the error of GoBack().

@@ -3,6 +3,9 @@
 #ifndef SLUICE_SERVER_EVENTS_JOB_MOMENT_H_
 #define SLUICE_SERVER_EVENTS_JOB_MOMENT_H_
 
+#include <cstddef>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -21,6 +24,8 @@ struct JobMoment {
   Results results;                      // that workers reported when they left
   absl::optional<Step> checkpoint;      // the last one of this process; absent: there is none
   bool going_down = false;              // the server ends its calls, saves, and exits
+  // That wait or run on the threads of this server, by their name; see Executors.
+  std::map<std::string, size_t> executor_tasks;
 };
 
 }  // namespace sluice

@@ -10,12 +10,7 @@ namespace sluice {
 ServerFigures FiguresOf(Shard& shard, const DurableDirectory* durable) {
   ServerFigures figures;
   figures.status = shard.Describe();
-  const Executors& executors = shard.executors();
-  figures.executor_tasks = {{"arrive", executors.arrivals->tasks()},
-                            {"step", executors.steps->tasks()},
-                            {"encode", executors.encodings->tasks()},
-                            {"summary", executors.summaries->tasks()},
-                            {"hook", executors.hooks->tasks()}};
+  figures.executor_tasks = shard.executors().Tasks();
   if (durable != nullptr && durable->checkpoint_every() > 0) {
     figures.checkpoint_age = RealClock().Now() - durable->saved_at();
   }

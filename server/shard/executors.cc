@@ -36,4 +36,12 @@ void Executors::Drain() {
   }
 }
 
+std::map<std::string, size_t> Executors::Tasks() const {
+  return {{"arrive", arrivals->tasks()},
+          {"step", steps->tasks()},
+          {"encode", encodings->tasks()},
+          {"summary", summaries->tasks()},
+          {"hook", hooks->tasks()}};
+}
+
 }  // namespace sluice

@@ -7,7 +7,10 @@
 #ifndef SLUICE_SERVER_SHARD_EXECUTORS_H_
 #define SLUICE_SERVER_SHARD_EXECUTORS_H_
 
+#include <cstddef>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "common/base/executor.h"
 
@@ -20,6 +23,9 @@ struct Executors {
 
   // Waits until no task is left.
   void Drain();
+
+  // How many tasks wait or run on each, by the name of its threads without "sluice-".
+  std::map<std::string, size_t> Tasks() const;
 
   std::unique_ptr<Executor> arrivals;  // checks and decodes large chunks; copies initial parameters
   std::unique_ptr<Executor> steps;     // accumulates, applies, takes checkpoints; one thread

@@ -1,5 +1,5 @@
 // The past of a job in bounded memory, coarser with age: rows of 1 s for 5 minutes, of 10 s for an
-// hour, of a minute for 12 hours, of 10 minutes for a week. Some 0.9 MB when all are full.
+// hour, of a minute for 12 hours, of 10 minutes for a week. Some 1 MB when all are full.
 
 #ifndef SLUICE_SERVER_WEB_HISTORY_HISTORY_H_
 #define SLUICE_SERVER_WEB_HISTORY_HISTORY_H_

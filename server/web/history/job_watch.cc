@@ -139,6 +139,10 @@ void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_
   const TrafficCounters& traffic = state.traffic;
   const WireTotals wire = state.wire_totals();
   const auto part = [&spans](ServerSpan span) { return spans.mean[static_cast<size_t>(span)]; };
+  const auto tasks = [&moment](const char* executor) {
+    const auto found = moment.executor_tasks.find(executor);
+    return found == moment.executor_tasks.end() ? kUnknown : static_cast<double>(found->second);
+  };
   const double waiting =
       state.current.since.has_value() ? absl::ToDoubleSeconds(state.now - *state.current.since) : 0;
   sample_.values = {time_,
@@ -168,7 +172,14 @@ void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_
                     part(ServerSpan::kAccumulate),
                     part(ServerSpan::kApply),
                     part(ServerSpan::kPublish),
-                    part(ServerSpan::kEncode)};
+                    part(ServerSpan::kEncode),
+                    spans.sync_median,
+                    spans.sync_p99,
+                    tasks("arrive"),
+                    tasks("step"),
+                    tasks("encode"),
+                    tasks("summary"),
+                    tasks("hook")};
 }
 
 }  // namespace sluice

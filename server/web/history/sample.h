@@ -20,7 +20,7 @@ struct HistoryColumn {
 };
 
 // The columns of a row. Their order is that of the file.
-inline constexpr std::array<HistoryColumn, 28> kColumns = {{
+inline constexpr std::array<HistoryColumn, 35> kColumns = {{
     {"time", ColumnKind::kCounter},  // seconds since 1970
     {"step", ColumnKind::kCounter},
     {"steps_per_second", ColumnKind::kGauge},
@@ -49,6 +49,13 @@ inline constexpr std::array<HistoryColumn, 28> kColumns = {{
     {"part_apply", ColumnKind::kGauge},
     {"part_publish", ColumnKind::kGauge},
     {"part_encode", ColumnKind::kGauge},
+    {"sync_median", ColumnKind::kGauge},  // seconds of single syncs of the journal, as is the next
+    {"sync_p99", ColumnKind::kPeak},
+    {"tasks_arrive", ColumnKind::kPeak},  // that wait or run on those threads, as are the next four
+    {"tasks_step", ColumnKind::kPeak},
+    {"tasks_encode", ColumnKind::kPeak},
+    {"tasks_summary", ColumnKind::kPeak},
+    {"tasks_hook", ColumnKind::kPeak},
 }};
 
 inline constexpr size_t kTime = 0;

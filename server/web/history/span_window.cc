@@ -9,13 +9,12 @@ namespace sluice {
 namespace {
 
 constexpr double kShortest = 1e-6;  // seconds; the first bucket ends here
-constexpr auto kStepIndex = static_cast<size_t>(ServerSpan::kStep);
 
 }  // namespace
 
 SpanSummary::SpanSummary() {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  step_median = step_p99 = kUnknown;
+  step_median = step_p99 = sync_median = sync_p99 = kUnknown;
   mean.fill(kUnknown);
 }
 
@@ -32,23 +31,28 @@ void SpanWindow::Observe(ServerSpan span, absl::Duration length) {
   const absl::MutexLock lock(&mu_);
   ++seen_.counts[index];
   seen_.seconds[index] += seconds;
-  if (span != ServerSpan::kStep) return;
-  ++seen_.steps[bucket];
-  seen_.longest_step = std::max(seen_.longest_step, seconds);
+  if (span == ServerSpan::kStep) Add(seconds, bucket, &seen_.steps);
+  if (span == ServerSpan::kJournalSync) Add(seconds, bucket, &seen_.syncs);
 }
 
-// The end of the bucket that has the step of this rank.
-double SpanWindow::Quantile(const Seen& seen, double share) {
-  const auto rank =
-      static_cast<uint64_t>(std::ceil(share * static_cast<double>(seen.counts[kStepIndex])));
+void SpanWindow::Add(double seconds, size_t bucket, Lengths* to) {
+  ++to->counts[bucket];
+  ++to->count;
+  to->longest = std::max(to->longest, seconds);
+}
+
+// The end of the bucket that has the span of this rank.
+double SpanWindow::Quantile(const Lengths& seen, double share) {
+  if (seen.count == 0) return std::numeric_limits<double>::quiet_NaN();
+  const auto rank = static_cast<uint64_t>(std::ceil(share * static_cast<double>(seen.count)));
   uint64_t below = 0;
   for (size_t bucket = 0; bucket + 1 < kBuckets; ++bucket) {
-    below += seen.steps[bucket];
+    below += seen.counts[bucket];
     if (below < rank) continue;
     const double end = kShortest * std::exp2(static_cast<double>(bucket) / kOfADoubling);
-    return std::min(end, seen.longest_step);
+    return std::min(end, seen.longest);
   }
-  return seen.longest_step;
+  return seen.longest;
 }
 
 SpanSummary SpanWindow::Take() {
@@ -62,9 +66,10 @@ SpanSummary SpanWindow::Take() {
     if (seen.counts[span] == 0) continue;
     summary.mean[span] = seen.seconds[span] / static_cast<double>(seen.counts[span]);
   }
-  if (seen.counts[kStepIndex] == 0) return summary;
-  summary.step_median = Quantile(seen, 0.5);
-  summary.step_p99 = Quantile(seen, 0.99);
+  summary.step_median = Quantile(seen.steps, 0.5);
+  summary.step_p99 = Quantile(seen.steps, 0.99);
+  summary.sync_median = Quantile(seen.syncs, 0.5);
+  summary.sync_p99 = Quantile(seen.syncs, 0.99);
   return summary;
 }
 

@@ -1,4 +1,5 @@
-// How long steps and their parts took since the last look, in memory that does not grow.
+// How long steps, their parts and syncs of the journal took since the last look, in memory that
+// does not grow.
 
 #ifndef SLUICE_SERVER_WEB_HISTORY_SPAN_WINDOW_H_
 #define SLUICE_SERVER_WEB_HISTORY_SPAN_WINDOW_H_
@@ -20,6 +21,8 @@ struct SpanSummary {
 
   double step_median = 0;  // of single steps, as is the next
   double step_p99 = 0;
+  double sync_median = 0;  // of single syncs of the journal, as is the next
+  double sync_p99 = 0;
   std::array<double, kServerSpans> mean{};  // by ServerSpan
 };
 
@@ -29,7 +32,7 @@ class SpanWindow {
   void Observe(ServerSpan span, absl::Duration length) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Summarizes what was observed since the last call. The median and p99 are of the method nearest
-  // rank. They are at most 9.1 % above the true value, and never above the longest step.
+  // rank. They are at most 9.1 % above the true value, and never above the longest one.
   SpanSummary Take() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -37,15 +40,22 @@ class SpanWindow {
   static constexpr int kOfADoubling = 8;
   static constexpr size_t kBuckets = 30 * kOfADoubling + 1;
 
+  // Spans of one kind, by their length.
+  struct Lengths {
+    std::array<uint64_t, kBuckets> counts{};
+    uint64_t count = 0;
+    double longest = 0;
+  };
   struct Seen {
     std::array<uint64_t, kServerSpans> counts{};
     std::array<double, kServerSpans> seconds{};  // the sum
-    std::array<uint64_t, kBuckets> steps{};      // by their length
-    double longest_step = 0;
+    Lengths steps;
+    Lengths syncs;
   };
 
+  static void Add(double seconds, size_t bucket, Lengths* to);
   static size_t BucketOf(double seconds);
-  static double Quantile(const Seen& seen, double share);
+  static double Quantile(const Lengths& seen, double share);
 
   absl::Mutex mu_;
   Seen seen_ ABSL_GUARDED_BY(mu_);

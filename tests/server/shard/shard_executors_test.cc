@@ -1,5 +1,6 @@
 // What a shard gives its executors, and what it does on the calling thread meanwhile.
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -96,6 +97,17 @@ TEST_F(ShardExecutorsTest, AStepOfALargeModelIsMadeByTheExecutor) {
   EXPECT_THAT(pushed.Wait(), Applied(1));
   EXPECT_EQ(FirstParameter(), -2);
   EXPECT_EQ(steps_->waiting(), 0u);
+}
+
+TEST_F(ShardExecutorsTest, TellsHowManyTasksEachExecutorHas) {
+  Make(kLarge);
+  ShardClient worker = Start();
+  const auto pushed = worker.Push(0, 2);
+  using Tasks = std::map<std::string, size_t>;
+  EXPECT_EQ(shard_->executors().Tasks(),
+            (Tasks{{"arrive", 0}, {"encode", 0}, {"hook", 0}, {"step", 1}, {"summary", 0}}));
+  EXPECT_TRUE(steps_->RunNext());
+  EXPECT_EQ(shard_->executors().Tasks()["step"], 0u);
 }
 
 TEST_F(ShardExecutorsTest, AStepOfASmallModelIsMadeByTheThreadThatBringsItsLastGradient) {

@@ -1,8 +1,10 @@
 // Loads the history, follows the server's events, and draws. Nothing is stored in the browser.
 
-import { Charts, color } from '/charts.js';
+import { color } from '/chart_kinds.js';
+import { Charts } from '/charts.js';
 import { Operator } from '/operator.js';
-import { showLanes, showState } from '/panels.js';
+import { showLanes } from '/lanes.js';
+import { showState } from '/panels.js';
 import { Series } from '/series.js';
 
 const RETRY_MS = 1000;

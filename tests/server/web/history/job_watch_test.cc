@@ -251,6 +251,8 @@ TEST_F(JobWatchTest, KeepsTheTimesOfStepsAndTheBytesInFlight) {
   state_.in_flight.bytes = 4096;
   spans_.step_median = 0.25;
   spans_.step_p99 = 0.5;
+  spans_.sync_median = 0.03125;
+  spans_.sync_p99 = 0.75;
   spans_.mean[static_cast<size_t>(ServerSpan::kWait)] = 0.125;
   spans_.mean[static_cast<size_t>(ServerSpan::kEncode)] = 0.0625;
   Look();
@@ -259,7 +261,19 @@ TEST_F(JobWatchTest, KeepsTheTimesOfStepsAndTheBytesInFlight) {
   EXPECT_EQ(Value("step_p99"), 0.5);
   EXPECT_EQ(Value("part_wait"), 0.125);
   EXPECT_EQ(Value("part_encode"), 0.0625);
+  EXPECT_EQ(Value("sync_median"), 0.03125);
+  EXPECT_EQ(Value("sync_p99"), 0.75);
   EXPECT_TRUE(std::isnan(Value("part_apply")));
+}
+
+TEST_F(JobWatchTest, KeepsTheTasksOfEachExecutor) {
+  moment_.executor_tasks = {{"arrive", 1}, {"step", 2}, {"encode", 3}, {"summary", 4}, {"hook", 5}};
+  Look();
+  EXPECT_EQ(Value("tasks_arrive"), 1);
+  EXPECT_EQ(Value("tasks_step"), 2);
+  EXPECT_EQ(Value("tasks_encode"), 3);
+  EXPECT_EQ(Value("tasks_summary"), 4);
+  EXPECT_EQ(Value("tasks_hook"), 5);
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ TEST(SpanWindowTest, KnowsNothingOfWhatWasNotSeen) {
   EXPECT_TRUE(std::isnan(MeanOf(summary, ServerSpan::kWait)));
   EXPECT_TRUE(std::isnan(summary.step_median));
   EXPECT_TRUE(std::isnan(summary.step_p99));
+  EXPECT_TRUE(std::isnan(summary.sync_median));
+  EXPECT_TRUE(std::isnan(summary.sync_p99));
 }
 
 TEST(SpanWindowTest, TellsTheMeanOfEachPartSinceTheLastLook) {
@@ -49,6 +51,19 @@ TEST(SpanWindowTest, TellsTheMedianAndTheNinetyNinthPercentileOfSingleSteps) {
     EXPECT_GE(summary.step_p99, truth);
     EXPECT_LE(summary.step_p99, truth * 1.091);
   }
+}
+
+TEST(SpanWindowTest, TellsSyncsOfTheJournalApartFromSteps) {
+  SpanWindow window;
+  for (int i = 0; i < 3; ++i) window.Observe(ServerSpan::kJournalSync, absl::Milliseconds(8));
+  window.Observe(ServerSpan::kJournalSync, absl::Seconds(2));
+  window.Observe(ServerSpan::kStep, absl::Seconds(5));
+  const SpanSummary summary = window.Take();
+  EXPECT_GE(summary.sync_median, 0.008);
+  EXPECT_LE(summary.sync_median, 0.008 * 1.091);
+  EXPECT_EQ(summary.sync_p99, 2);
+  EXPECT_EQ(summary.step_p99, 5);
+  EXPECT_TRUE(std::isnan(window.Take().sync_p99));
 }
 
 TEST(SpanWindowTest, IsExactForOneStepHoweverShortOrLong) {

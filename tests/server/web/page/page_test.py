@@ -296,7 +296,7 @@ class BrowserTest(PageTest):
         self.assertEqual(seen["wide"], [0, 0, 0, 0], "nothing sticks out at 1280 and 390 pixels")
         self.assertEqual(page["images"], 0)
         self.assertIn(EVIL, page["text"])
-        self.assertEqual(page["charts"], 12)
+        self.assertEqual(page["charts"], 13)
         self.assertEqual(page["unnamed"], 0)
         columns = {name: values[-1] for name, values in page["columns"].items()}
         self.assertEqual(columns["step"], truth.step)

@@ -1,0 +1,167 @@
+// What each chart shows: its lines, their numbers, and a note. Lines differ in dashes, not in colour alone.
+
+import { quantile, smoothed } from '/series.js';
+import { bytes, number } from '/panels.js';
+
+const DASHES = [[], [8, 4], [2, 3], [12, 4, 2, 4], [5, 5], [1, 4]];
+const GLYPHS = ['──', '╌╌', '···', '─·─', '┄┄', '· ·']; // the same in the legend
+const PARTS = ['wait', 'accumulate', 'apply', 'publish', 'encode'];
+const THREADS = ['arrive', 'step', 'encode', 'summary', 'hook'];
+const DISPOSITIONS = ['accepted', 'stale', 'skipped', 'duplicate', 'rejected', 'aborted'];
+
+export function color(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+function line(label, index, width = 1.5) {
+  const kind = index % DASHES.length;
+  return { label: `${GLYPHS[kind]} ${label}`, stroke: color(`c${kind}`), dash: DASHES[kind], width, points: { size: 4 } };
+}
+
+// Each has a title, its series for the shown part, and what to say beside the title.
+export const CHARTS = [
+  { id: 'loss', title: 'Loss', byStep: true, read: readLoss },
+  {
+    id: 'speed', title: 'Steps per second',
+    read: (series, begin) => {
+      const rates = series.column('steps_per_second', begin);
+      const median = quantile(rates, 0.5);
+      const note = median === null ? '' : `median ${number(median)}, slowest 1 % of seconds: ${number(quantile(rates, 0.01))}`;
+      return { lines: [line('steps/s', 0)], data: [rates], note };
+    },
+  },
+  {
+    id: 'step-time', title: 'Time of single steps', format: seconds, log: true,
+    read: (series, begin) => readTimes(series, begin, 'step', 'no step yet'),
+  },
+  {
+    id: 'parts', title: 'Parts of a step, mean', format: seconds, log: true, read: readParts,
+  },
+  {
+    id: 'rate', title: 'Learning rate', byStep: true,
+    read: (series, begin) => ({ lines: [line('learning rate', 0)], data: [series.column('learning_rate', begin)] }),
+  },
+  {
+    id: 'waiting', title: 'Time that the current step has waited, s',
+    read: (series, begin) => ({ lines: [line('seconds', 1)], data: [series.column('waiting', begin)] }),
+  },
+  {
+    id: 'dispositions', title: 'Pushes per second',
+    read: (series, begin) => ({
+      lines: DISPOSITIONS.map((name, i) => line(name, i)),
+      data: DISPOSITIONS.map((name) => series.rate(name, begin)),
+    }),
+  },
+  {
+    id: 'traffic', title: 'Bytes per second on the wire', format: bytes,
+    read: (series, begin) => ({
+      lines: [line('received', 0), line('sent', 1)],
+      data: ['wire_bytes_received', 'wire_bytes_sent'].map((name) => series.rate(name, begin)),
+    }),
+  },
+  {
+    id: 'memory', title: 'Memory of the server', format: bytes,
+    read: (series, begin, state) => ofFirst(state, limited(series.column('memory', begin), 'memory', state.memory_limit)),
+  },
+  {
+    id: 'in-flight', title: 'Gradients in flight', format: bytes,
+    read: (series, begin, state) => limited(series.column('in_flight', begin), 'gradients', state.in_flight.limit),
+  },
+  {
+    id: 'queue', title: 'Pushes that arrive or are queued',
+    read: (series, begin) => ({ lines: [line('pushes', 2)], data: [series.column('in_progress', begin)] }),
+  },
+  {
+    id: 'tasks', title: 'Tasks that wait or run on the server\'s threads',
+    read: (series, begin, state) => ofFirst(state, readTasks(series, begin)),
+  },
+  {
+    id: 'sync', title: 'Time of single syncs of the journal', format: seconds, log: true, isShown: (state) => state.journal,
+    read: (series, begin, state) => ofFirst(state, readTimes(series, begin, 'sync', 'no sync yet')),
+  },
+  {
+    id: 'members', title: 'Workers that take part',
+    read: (series, begin, state) => ({
+      lines: [line('workers', 0)], data: [series.column('workers', begin)],
+      note: `${state.workers} now, ${state.expected_workers} expected at first`,
+    }),
+  },
+];
+
+// Of several servers the first one, which serves the page, knows some things of itself alone.
+function ofFirst(state, chart) {
+  if (state.servers.length < 2) return chart;
+  return { ...chart, note: `of server 0${chart.note ? `: ${chart.note}` : ''}` };
+}
+
+// Seconds of a short time, in its unit.
+function seconds(value) {
+  if (value === null || value === undefined) return '–';
+  if (value === 0) return '0';
+  if (value >= 1) return `${number(value)} s`;
+  return value >= 1e-3 ? `${number(value * 1e3)} ms` : `${number(value * 1e6)} µs`;
+}
+
+function latest(values) {
+  return values.findLast((value) => value !== null);
+}
+
+function readTimes(series, begin, what, none) {
+  const data = [`${what}_median`, `${what}_p99`].map((name) => positive(series.column(name, begin)));
+  const [median, p99] = data.map((values) => values.findLast((value) => value !== undefined));
+  const note = median === undefined ? none : `last: median ${seconds(median)}, p99 ${seconds(p99)}`;
+  return { lines: [line('median', 0), line('p99', 1)], data, note };
+}
+
+function readParts(series, begin) {
+  const data = PARTS.map((name) => series.column(`part_${name}`, begin));
+  const known = PARTS.map((name, i) => [name, latest(data[i])]).filter((one) => one[1] !== undefined);
+  const longest = known.sort((a, b) => b[1] - a[1])[0];
+  return {
+    lines: PARTS.map((name, i) => line(name, i)), data: data.map(positive),
+    note: longest === undefined ? 'no step yet' : `longest now: ${longest[0]}, ${seconds(longest[1])}`,
+  };
+}
+
+function readTasks(series, begin) {
+  const data = THREADS.map((name) => series.column(`tasks_${name}`, begin));
+  const most = Math.max(0, ...data.flat());
+  return {
+    lines: THREADS.map((name, i) => line(name, i)), data,
+    note: `most: ${most}; no limit of their own, since a push or a pull has one at a time`,
+  };
+}
+
+// A value with its limit, which is drawn once a quarter of it is reached: else the value would be a flat line.
+function limited(values, name, limit) {
+  const now = latest(values);
+  if (!limit || now === undefined) return { lines: [line(name, 0)], data: [values] };
+  const note = `${bytes(now)} of at most ${bytes(limit)} (${number(Math.round((1000 * now) / limit) / 10)} %)`;
+  if (Math.max(...values) < limit / 4) return { lines: [line(name, 0)], data: [values], note };
+  return { lines: [line(name, 0), line('limit', 1)], data: [values, values.map(() => limit)], note };
+}
+
+function readLoss(series, begin) {
+  const mean = series.column('loss', begin);
+  const lines = [line('mean', 5, 1), line('smoothed', 0, 2.5)];
+  const data = [spanned(mean), smoothed(mean)];
+  const named = series.lanes.filter((lane) => lane.losses.some((loss) => loss !== null));
+  if (named.length > 1) {
+    named.slice(0, 8).forEach((lane, i) => {
+      lines.push({ ...line(lane.name, i + 1, 1), alpha: 0.8 });
+      data.push(spanned(lane.losses.slice(begin)));
+    });
+  }
+  const last = data[1].findLast((value) => value !== null);
+  return { lines, data, note: last === undefined ? 'no worker has reported one' : `smoothed ${number(last)}` };
+}
+
+// uPlot draws a line across what is undefined, and none across null.
+function spanned(values) {
+  return values.map((value) => value ?? undefined);
+}
+
+// The same on a scale of logarithms, which has no 0.
+function positive(values) {
+  return values.map((value) => (value > 0 ? value : undefined));
+}
