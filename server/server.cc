@@ -175,7 +175,8 @@ JobMoment Server::Moment(const ShardStatus& state, bool going_down) const {
           shard.results(),
           saved.has_value() ? absl::make_optional(saved->step) : absl::nullopt,
           going_down,
-          shard.executors().Tasks()};
+          shard.executors().Tasks(),
+          shard.active_pulls().Sessions()};
 }
 
 // Returns the signal that ended it, or 0 if the job is over; or the error of GoBack().

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct JobMoment {
   bool going_down = false;              // the server ends its calls, saves, and exits
   // That wait or run on the threads of this server, by their name; see Executors.
   std::map<std::string, size_t> executor_tasks;
+  std::set<SessionId> pulling;  // sessions to which this server sends parameters
 };
 
 }  // namespace sluice

@@ -5,6 +5,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
 #include "common/base/error.h"
 #include "common/base/parallel.h"
 #include "common/wire/chunk.h"
@@ -149,6 +150,7 @@ class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       Finish(ToGrpcStatus(MakeError(Reason::kBadArgument, "the request is not a valid Lane")));
       return;
     }
+    session_ = SessionId(lane.session());
     const absl::Status begun = wait_.Begin(lane, [this](auto chunks) { GoOn(std::move(chunks)); });
     if (!begun.ok()) Finish(ToGrpcStatus(begun));
   }
@@ -177,6 +179,7 @@ class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     if (chunk_ == nullptr) {
       Finish(grpc::Status::OK);
     } else {
+      sending_.emplace(store_.active_pulls(), session_);
       WriteNext();
     }
   }
@@ -196,8 +199,10 @@ class PullLaneStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   const std::shared_ptr<CallCanceller> call_;
   Wait<SharedChunks> wait_;
   ParameterStore& store_;
-  std::shared_ptr<SharedChunks> chunks_;     // null before they were found
-  const grpc::ByteBuffer* chunk_ = nullptr;  // the next to write; null: none
+  SessionId session_;
+  std::shared_ptr<SharedChunks> chunks_;         // null before they were found
+  absl::optional<ActivePulls::Stream> sending_;  // from then until gRPC has sent them
+  const grpc::ByteBuffer* chunk_ = nullptr;      // the next to write; null: none
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/types/optional.h"
 #include "common/base/error.h"
 #include "common/wire/chunk.h"
 #include "common/wire/encoding.h"
@@ -55,6 +56,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   void OnDone() override {
     if (name_.call != 0) lanes_.Close(name_);
+    sending_.reset();
     self_.reset();
   }
 
@@ -124,6 +126,7 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   void Write(const PullHeader& header, const std::shared_ptr<const Snapshot>& snapshot) {
     span_.Begin(store_, "pull", name_.session, header.step);
+    sending_.emplace(store_.active_pulls(), name_.session);
     *header_.mutable_header() = ToProto(header);
     if (inconsistent_) {
       size_ = snapshot->values.size();
@@ -216,10 +219,11 @@ class PullStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   PullRequest request_;
   bool may_share_ = false;
   Encoding encoding_;
-  std::shared_ptr<PullPermit> permit_;  // null if the request is refused
-  LaneName name_;                       // of this call; number 0: it has no lanes
-  CallSpan span_;                       // while it is written
-  absl::optional<TraceSpan> encode_;    // while its chunks are made
+  std::shared_ptr<PullPermit> permit_;           // null if the request is refused
+  LaneName name_;                                // of this call; number 0: it has no lanes
+  CallSpan span_;                                // while it is written
+  absl::optional<ActivePulls::Stream> sending_;  // from then until gRPC has sent it
+  absl::optional<TraceSpan> encode_;             // while its chunks are made
   v1::PullParamsResponse header_;
   grpc::ByteBuffer message_;  // the header; in an inconsistent read also each chunk
   const grpc::ByteBuffer* next_ = nullptr;

@@ -84,6 +84,7 @@ class HeldStripe final : public ParameterStore {
   Executors& executors() override { return executors_; }
   Trace* trace() const override { return nullptr; }
   WireBytes& wire_bytes() override { return wire_bytes_; }
+  ActivePulls& active_pulls() override { return active_pulls_; }
   const SpanListener& on_span() const override { return on_span_; }
 
  private:
@@ -98,6 +99,7 @@ class HeldStripe final : public ParameterStore {
   const std::unique_ptr<Parallel> parallel_;
   Executors executors_;
   WireBytes wire_bytes_;
+  ActivePulls active_pulls_;
   const SpanListener on_span_;
   SessionListener listener_;
   HolderFollower follower_;

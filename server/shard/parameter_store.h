@@ -21,6 +21,7 @@
 #include "server/aggregation/pending_push.h"
 #include "server/shard/executors.h"
 #include "server/snapshots/snapshot_store.h"
+#include "server/state/active_pulls.h"
 #include "server/state/server_span.h"
 #include "server/state/wire_bytes.h"
 
@@ -80,9 +81,10 @@ class ParameterStore {
   // Whether tensors may go through shared memory to and from processes of this node.
   virtual bool shares_memory() const = 0;
   virtual Parallel& parallel() = 0;
-  virtual Executors& executors() = 0;   // for what the rpc layer does with whole vectors
-  virtual Trace* trace() const = 0;     // null if there is none
-  virtual WireBytes& wire_bytes() = 0;  // the rpc layer counts its messages
+  virtual Executors& executors() = 0;       // for what the rpc layer does with whole vectors
+  virtual Trace* trace() const = 0;         // null if there is none
+  virtual WireBytes& wire_bytes() = 0;      // the rpc layer counts its messages
+  virtual ActivePulls& active_pulls() = 0;  // it also says whose pulls it sends
   virtual const SpanListener& on_span() const = 0;  // may be null
 };
 

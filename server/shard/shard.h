@@ -187,6 +187,7 @@ class Shard final : public ParameterStore {
   Trace* trace() const override { return trace_; }
   bool shares_memory() const override { return options_.snapshots == SnapshotMemory::kShared; }
   WireBytes& wire_bytes() override { return wire_bytes_; }
+  ActivePulls& active_pulls() override { return active_pulls_; }
   const SpanListener& on_span() const override { return options_.on_span; }
 
  private:
@@ -246,6 +247,7 @@ class Shard final : public ParameterStore {
   const Clock& clock_;
   std::unique_ptr<Parallel> parallel_;
   WireBytes wire_bytes_;
+  ActivePulls active_pulls_;
   Trace* const trace_;
   mutable absl::Mutex mu_;
   bool leads_ = false;  // there are other holders

@@ -14,10 +14,12 @@ namespace {
 
 double SecondsSince1970(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
 
-Activity ActivityOf(const SessionRecord& record, Step step, const AwaitedWorker* awaited) {
+Activity ActivityOf(const SessionRecord& record, Step step, const AwaitedWorker* awaited,
+                    bool pulls) {
   if (record.presence == Presence::kLost) return Activity::kLost;
   if (record.presence != Presence::kPresent) return Activity::kNone;
   if (awaited != nullptr && awaited->bytes_arrived > 0) return Activity::kPushes;
+  if (pulls) return Activity::kPulls;
   return record.contributed == step ? Activity::kWaits : Activity::kComputes;
 }
 
@@ -101,15 +103,16 @@ void JobWatch::LookAtWorkers(const JobMoment& moment, const JobNews& news) {
     if (record.role != SessionRole::kWorker || !record.alive()) continue;
     const auto slow = awaited.find(record.worker);
     AddWorker(moment.state, record, news.sessions[i],
-              slow == awaited.end() ? nullptr : slow->second);
+              slow == awaited.end() ? nullptr : slow->second,
+              moment.pulling.count(record.session) > 0);
   }
 }
 
 void JobWatch::AddWorker(const ShardStatus& state, const SessionRecord& record,
-                         const SessionNews& news, const AwaitedWorker* awaited) {
+                         const SessionNews& news, const AwaitedWorker* awaited, bool pulls) {
   SeenWorker row;
   row.name = record.worker;
-  row.activity = ActivityOf(record, state.step, awaited);
+  row.activity = ActivityOf(record, state.step, awaited, pulls);
   row.awaited = awaited != nullptr;
   row.lag = state.step.value() - std::min(state.step, record.last_gradient_step).value();
   row.accepted = record.accepted;

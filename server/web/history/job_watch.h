@@ -47,7 +47,7 @@ class JobWatch {
   void AddPresence(const std::vector<JobChange>& changes);
   void LookAtWorkers(const JobMoment& moment, const JobNews& news);
   void AddWorker(const ShardStatus& state, const SessionRecord& record, const SessionNews& news,
-                 const AwaitedWorker* awaited);
+                 const AwaitedWorker* awaited, bool pulls);
   void AddToLane(const SeenWorker& row, bool has_loss);
   void FillColumns(const JobMoment& moment, const JobNews& news, uint64_t memory,
                    const SpanSummary& spans);

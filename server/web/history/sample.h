@@ -66,6 +66,7 @@ enum class Activity : char {
   kNone = ' ',  // there is none
   kComputes = 'c',
   kPushes = 'p',  // a part of its gradient has arrived
+  kPulls = 'u',   // parameters are being sent to it
   kWaits = 'w',   // it has contributed to the step, and waits for its end
   kLost = 'l',    // its connection broke, and its lease runs
 };

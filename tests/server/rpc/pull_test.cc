@@ -26,6 +26,7 @@ namespace {
 using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
 
@@ -261,13 +262,14 @@ class GrpcSlowPullTest : public ::testing::Test {
     return {first, LastElementIn(message.chunk())};
   }
 
- private:
   // Past gRPC, whose connection is full.
   static void Initialize(ServerWorld& world) {
     auto start = world.shard().BeginInitialize(SessionId(world.session("a")));
     EXPECT_THAT(start->parameters->Add(ChunkOf(0, Values(kSize, 10))), IsOk());
     EXPECT_THAT(FinishOffer(world.shard(), std::move(start->parameters)), IsOk());
   }
+
+ private:
   static void PushOnes(ServerWorld& world) {
     world.shard().BeginPush(
         FromProto(world.NextHeader("a", 0)), [&world](absl::StatusOr<PushStart> start) {
@@ -288,6 +290,40 @@ class GrpcSlowPullTest : public ::testing::Test {
 
 TEST_F(GrpcSlowPullTest, TakesItsLaterChunksFromALaterStepIfReadsAreInconsistent) {
   EXPECT_EQ(PullAcrossAStep(Inconsistent()), std::make_pair(10.0f, 9.0f));
+}
+
+TEST_F(GrpcSlowPullTest, IsAmongTheActivePullsUntilItIsSent) {
+  ServerWorld world(Async(1), ParametersOnly(kSize));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  Initialize(world);
+  const SessionId session(world.session("a"));
+  EXPECT_THAT(world.shard().active_pulls().Sessions(), IsEmpty());
+  v1::PullParamsRequest request;
+  request.set_session(session.value());
+  const auto context = world.Context();
+  const auto reader = world.stub().PullParams(context.get(), request);
+  v1::PullParamsResponse message;
+  EXPECT_TRUE(reader->Read(&message));
+  EXPECT_THAT(world.shard().active_pulls().Sessions(), ElementsAre(session));
+  while (reader->Read(&message)) {
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_TRUE(world.Await([&] { return world.shard().active_pulls().Sessions().empty(); }));
+}
+
+TEST_F(GrpcSlowPullTest, ThatItsWorkerCancelsIsNotActiveAnyMore) {
+  ServerWorld world(Async(1), ParametersOnly(kSize));
+  ASSERT_THAT(world.Join("a"), IsOk());
+  Initialize(world);
+  v1::PullParamsRequest request;
+  request.set_session(world.session("a"));
+  const auto context = world.Context();
+  const auto reader = world.stub().PullParams(context.get(), request);
+  v1::PullParamsResponse message;
+  EXPECT_TRUE(reader->Read(&message));
+  context->TryCancel();
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(world.Await([&] { return world.shard().active_pulls().Sessions().empty(); }));
 }
 
 TEST_F(GrpcSlowPullTest, BringsOneStepWholeIfTheyAreConsistent) {

@@ -2,9 +2,10 @@
 
 import { MARKS, marked } from '/series.js';
 
-export const STATES = { c: 'computes', p: 'pushes', w: 'waits', l: 'lost', ' ': '' };
-const HEIGHTS = { c: 1, p: 0.7, w: 0.3, l: 0.15 };
-const COLORS = { c: 'c0', p: 'c2', w: 'c5', l: 'bad' };
+export const STATES = { c: 'computes', p: 'pushes', u: 'pulls', w: 'waits', l: 'lost', ' ': '' };
+const HEIGHTS = { c: 1, p: 0.7, u: 0.5, w: 0.3, l: 0.15 };
+const COLORS = { c: 'c0', p: 'c2', u: 'c1', w: 'c5', l: 'bad' };
+const FROM_ABOVE = 'u'; // it hangs, because its bytes come from the server
 const at = (id) => document.getElementById(id);
 
 // A lane for each worker: the higher the block, the more it does.
@@ -12,7 +13,7 @@ export function showLanes(series, begin, color) {
   const lanes = series.lanes.filter((lane) => lane.name !== '');
   at('lane-key').textContent = lanes.length === 0 ? '' :
     'A second of a worker: full height: it computes or we have not heard of it since · two thirds: its push arrives · ' +
-    'a third: it waits for the step · a line: its connection is lost';
+    'the upper half: parameters are sent to it · a third: it waits for the step · a line: its connection is lost';
   const place = at('lanes');
   const rows = lanes.length === 0 ? 0 : lanes.length + 1;
   while (place.children.length > rows) place.lastChild.remove();
@@ -88,7 +89,7 @@ function drawLane(row, lane, spans, marks, color) {
     const left = Math.floor(from * width);
     const tall = Math.max(1, Math.round(height * HEIGHTS[activity]));
     paint.fillStyle = color(COLORS[activity]);
-    paint.fillRect(left, height - tall, Math.ceil(to * width) - left, tall);
+    paint.fillRect(left, activity === FROM_ABOVE ? 0 : height - tall, Math.ceil(to * width) - left, tall);
   }
   paint.fillStyle = color('text');
   for (const { from } of marks) {

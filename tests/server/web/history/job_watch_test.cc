@@ -160,9 +160,12 @@ TEST_F(JobWatchTest, TheLossIsTheMeanOfWorkersThatPushedSinceTheRowBefore) {
 
 TEST_F(JobWatchTest, TellsWhatEachWorkerDoes) {
   state_.step = Step(5);
-  sessions_ = {Worker("computes"), Worker("lost"), Worker("pushes"), Worker("waits")};
+  sessions_ = {Worker("computes"), Worker("lost"), Worker("pushes"), Worker("waits"),
+               Worker("pulls")};
+  for (size_t i = 0; i < sessions_.size(); ++i) sessions_[i].session = SessionId(i + 1);
   sessions_[1].presence = Presence::kLost;
   sessions_[3].contributed = Step(5);
+  moment_.pulling = {sessions_[1].session, sessions_[2].session, sessions_[4].session};
   AwaitedWorker awaited;
   awaited.worker = "pushes";
   awaited.bytes_arrived = 100;
@@ -171,7 +174,7 @@ TEST_F(JobWatchTest, TellsWhatEachWorkerDoes) {
   std::vector<Activity> activities;
   for (const SeenWorker& worker : watch_.workers()) activities.push_back(worker.activity);
   EXPECT_THAT(activities, ElementsAre(Activity::kComputes, Activity::kLost, Activity::kPushes,
-                                      Activity::kWaits));
+                                      Activity::kWaits, Activity::kPulls));
   EXPECT_EQ(row_.activities[2], Activity::kPushes);
   EXPECT_TRUE(watch_.workers()[2].awaited);
 }
