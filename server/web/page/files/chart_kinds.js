@@ -15,7 +15,7 @@ export function color(name) {
 
 function line(label, index, width = 1.5) {
   const kind = index % DASHES.length;
-  return { label: `${GLYPHS[kind]} ${label}`, stroke: color(`c${kind}`), dash: DASHES[kind], width, points: { size: 4 } };
+  return { name: label, label: `${GLYPHS[kind]} ${label}`, stroke: color(`c${kind}`), dash: DASHES[kind], width, points: { size: 4 } };
 }
 
 // Each has a title, its series for the shown part, and what to say beside the title.

@@ -67,6 +67,7 @@ class Chart {
     this.note.textContent = note ?? '';
     this.place.setAttribute('aria-label', `${kind.title}. ${note ?? ''}`);
     const all = broken([series.column(by, begin), ...data], series.gaps(begin));
+    this.names = lines.map((one) => one.name);
     const key = `${by} ${lines.map((one) => one.label).join('|')}`;
     if (this.plot && this.key === key) {
       this.events = series.events;
@@ -105,6 +106,11 @@ class Chart {
   forget() {
     this.key = '';
   }
+
+  // The numbers of each line, by its name.
+  shown() {
+    return Object.fromEntries(this.names.map((name, i) => [name, [...this.plot.data[i + 1]]]));
+  }
 }
 
 // From 0 where nothing is negative, and never of no height.
@@ -130,6 +136,12 @@ export class Charts {
 
   draw(series, begin, axis, state) {
     for (const chart of this.charts) chart.draw(series, begin, axis, state);
+  }
+
+  // What the charts that are there show, by their ids.
+  shown() {
+    const there = this.charts.filter((chart) => chart.plot && !chart.root.hidden);
+    return Object.fromEntries(there.map((chart) => [chart.kind.id, chart.shown()]));
   }
 
   // With the colours of another theme.

@@ -125,5 +125,5 @@ at('unlock-button').addEventListener('click', () => { askForToken(); at('token')
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { charts.repaint(); drawSoon(); });
 addEventListener('resize', drawSoon);
 // The tests read what is drawn.
-globalThis.sluicePage = { get series() { return series; }, get state() { return state; } };
+globalThis.sluicePage = { get series() { return series; }, get state() { return state; }, get charts() { return charts.shown(); } };
 run();

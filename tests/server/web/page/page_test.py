@@ -32,6 +32,8 @@ EVERYTHING = """({
   text: document.body.innerText,
   images: document.images.length,
   charts: document.querySelectorAll('.uplot canvas').length,
+  drawn: sluicePage.charts,
+  pairs: Object.fromEntries([...document.querySelectorAll('.pairs div')].map((row) => [...row.children].map((one) => one.textContent))),
   unnamed: [...document.querySelectorAll('[role=img]')].filter((one) => !one.ariaLabel).length,
 })"""
 
@@ -272,6 +274,11 @@ class TlsPageTest(PageTest):
         self.assertEqual(self.ask("api/history", who="observer"), 200)
 
 
+def seen_in(drawn, chart, line):
+    """The numbers of a line of a chart."""
+    return [value for value in drawn[chart][line] if value is not None]
+
+
 class BrowserTest(PageTest):
     def setUp(self):
         super().setUp()
@@ -305,6 +312,68 @@ class BrowserTest(PageTest):
         self.assertEqual(columns["wire_bytes_received"], truth.wire_bytes_received)
         self.assertEqual(page["state"]["learning_rate"], truth.learning_rate)
         self.assertTrue(any(loss for loss in page["columns"]["loss"]), page["columns"]["loss"])
+
+    def metrics(self):
+        """What Prometheus would read of the same server: the number of each name with its labels."""
+        url = self.await_log(r"metrics at (\S+)")
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+            lines = [line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if not line.startswith("#")]
+        return {name: float(value) for name, value in lines}
+
+    def expect_in_last_bucket(self, value, metrics, name):
+        """The longest time lies in the last bucket of the histogram that has any."""
+        counts = {float(re.search(r'le="([^"]+)"', key).group(1)): count
+                  for key, count in metrics.items() if key.startswith(f"{name}_bucket")}
+        bounds = sorted(counts)
+        last = next(i for i, bound in enumerate(bounds) if counts[bound] == counts[bounds[-1]])
+        self.assertLessEqual(value, bounds[last])
+        if last > 0:
+            self.assertGreater(value, bounds[last - 1])
+
+    def test_one_step_takes_as_long_on_the_charts_as_in_the_metrics(self):
+        self.serve("--workers=1", "--metrics=127.0.0.1:0", "--durability=journal")
+        self.train("a", steps=1)
+        page = self.browse(until=NOBODY_LEFT, read=EVERYTHING)["read"]
+        metrics = self.metrics()
+        self.assertEqual(metrics['sluice_step_seconds_count{server="0"}'], 1)
+        step = metrics['sluice_step_seconds_sum{server="0"}']
+        for line in ("median", "p99"):
+            self.assertEqual(len(seen_in(page["drawn"], "step-time", line)), 1, line)
+            self.assertAlmostEqual(seen_in(page["drawn"], "step-time", line)[0], step, msg=line, delta=step * 1e-6)
+        for part in ("wait", "accumulate", "apply", "publish", "encode"):
+            of_part = f'{{server="0",part="{part}"}}'
+            count, total = (metrics[f"sluice_step_part_seconds_{what}{of_part}"] for what in ("count", "sum"))
+            means = [mean for mean in page["columns"][f"part_{part}"] if mean is not None]
+            self.assertEqual(bool(means), count > 0, part)
+            if count > 0:
+                self.assertLessEqual(min(means), total / count * (1 + 1e-6), part)
+                self.assertGreaterEqual(max(means), total / count * (1 - 1e-6), part)
+            self.assertEqual(seen_in(page["drawn"], "parts", part), [mean for mean in means if mean > 0], part)
+        self.assertEqual(metrics['sluice_step_part_seconds_count{server="0",part="apply"}'], 1)
+        self.expect_in_last_bucket(max(seen_in(page["drawn"], "sync", "p99")), metrics, "sluice_journal_sync_seconds")
+
+    def test_a_gradient_that_waits_is_in_flight_on_the_page_and_in_the_metrics(self):
+        self.serve("--workers=2", "--lease=60", "--metrics=127.0.0.1:0")
+        self.work("--max-steps=3", "--name=first", changes=self.held_at(batch=2))
+        self.await_page(lambda state: state["workers"] == 1)
+        self.work("--max-steps=3", "--name=second")
+        page = self.browse(until="state.step === 1 && state.in_flight.bytes > 0 && state.current.waiting >= 1",
+                           read=EVERYTHING)["read"]
+        metrics, truth = self.metrics(), self.inspect()
+        drawn, pairs = page["drawn"], page["pairs"]
+        vector = 4 * truth.elements
+        self.assertEqual(seen_in(drawn, "in-flight", "gradients")[-1], vector)
+        self.assertEqual(metrics['sluice_in_flight_bytes{server="0"}'], vector)
+        self.assertEqual(page["state"]["in_flight"]["limit"], metrics['sluice_in_flight_limit_bytes{server="0"}'])
+        self.assertEqual(seen_in(drawn, "queue", "pushes")[-1], truth.pushes.in_progress)
+        self.assertEqual(truth.pushes.in_progress, metrics["sluice_pushes_in_progress"])
+        self.assertEqual(pairs["pushes in progress"], str(truth.pushes.in_progress))
+        for thread in ("arrive", "step", "encode", "summary", "hook"):
+            self.assertEqual(seen_in(drawn, "tasks", thread)[-1],
+                             metrics[f'sluice_executor_tasks{{server="0",executor="{thread}"}}'], thread)
+        self.assertNotIn("sync", drawn, "there is no journal")
+        self.assertEqual(pairs["journal"], "none")
+        self.let_go()
 
     def test_an_operator_acts_with_the_keyboard_after_a_login(self):
         self.serve("--workers=2", f"--token-file={self.token_file()}")
