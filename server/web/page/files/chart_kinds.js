@@ -72,7 +72,7 @@ export const CHARTS = [
     read: (series, begin) => ({ lines: [line('pushes', 2)], data: [series.column('in_progress', begin)] }),
   },
   {
-    id: 'tasks', title: 'Tasks that wait or run on the server\'s threads',
+    id: 'tasks', title: 'Tasks of the server\'s threads',
     read: (series, begin, state) => ofFirst(state, readTasks(series, begin)),
   },
   {
@@ -128,7 +128,7 @@ function readTasks(series, begin) {
   const most = Math.max(0, ...data.flat());
   return {
     lines: THREADS.map((name, i) => line(name, i)), data,
-    note: `most: ${most}; no limit of their own, since a push or a pull has one at a time`,
+    note: `at most ${most} of a kind, waiting or running`,
   };
 }
 

@@ -2,7 +2,7 @@
 
 import { CHARTS, color } from '/chart_kinds.js';
 import { MARKS, marked } from '/series.js';
-import { number } from '/panels.js';
+import { clock, number } from '/panels.js';
 
 const HEIGHT = 190;
 
@@ -88,7 +88,7 @@ class Chart {
       padding: [14, 8, 0, 0],
       scales: { x: { time: by === 'time' }, y: this.kind.log ? { distr: 3, range: (_, low, high) => decadesOf(low, high) } : { range: (_, low, high) => rangeOf(low, high) } },
       series: [{ label: by }, ...lines],
-      axes: [axis, { ...axis, size: 60, values: (_, values) => values.map((value) => (value === null ? null : format(value))) }],
+      axes: [by === 'time' ? { ...axis, space: 70, values: timesOf } : axis, { ...axis, size: 60, values: (_, values) => values.map((value) => (value === null ? null : format(value))) }],
       legend: { show: lines.length > 1, live: false },
       cursor: { drag: { x: false, y: false } },
       hooks: { draw: [(chart) => drawEvents(chart, this.events, by)] },
@@ -111,6 +111,18 @@ class Chart {
   shown() {
     return Object.fromEntries(this.names.map((name, i) => [name, [...this.plot.data[i + 1]]]));
   }
+}
+
+// The time of day at each place of an axis, and below the first of each day its date.
+function timesOf(_, places, __, ___, step) {
+  let day = '';
+  return places.map((time) => {
+    const text = step < 60 ? clock(time) : clock(time, { hour: '2-digit', minute: '2-digit' });
+    const date = new Date(time * 1000).toLocaleDateString(undefined, { day: 'numeric', month: 'short' });
+    const begins = date !== day;
+    day = date;
+    return begins ? `${text}\n${date}` : text;
+  });
 }
 
 // From 0 where nothing is negative, and never of no height.

@@ -3,6 +3,11 @@
 import { MARKS, marked } from '/series.js';
 
 export const STATES = { c: 'computes', p: 'pushes', u: 'pulls', w: 'waits', l: 'lost', ' ': '' };
+export const COUNTED = { c: 'computing', p: 'pushing', u: 'pulling', w: 'waiting', l: 'lost' };
+const KEY = {
+  c: 'computes, or was not heard of since', p: 'its push arrives', u: 'parameters are sent to it', w: 'waits for the step',
+  l: 'its connection is lost',
+};
 const HEIGHTS = { c: 1, p: 0.7, u: 0.5, w: 0.3, l: 0.15 };
 const COLORS = { c: 'c0', p: 'c2', u: 'c1', w: 'c5', l: 'bad' };
 const FROM_ABOVE = 'u'; // it hangs, because its bytes come from the server
@@ -11,9 +16,8 @@ const at = (id) => document.getElementById(id);
 // A lane for each worker: the higher the block, the more it does.
 export function showLanes(series, begin, color) {
   const lanes = series.lanes.filter((lane) => lane.name !== '');
-  at('lane-key').textContent = lanes.length === 0 ? '' :
-    'A second of a worker: full height: it computes or we have not heard of it since · two thirds: its push arrives · ' +
-    'the upper half: parameters are sent to it · a third: it waits for the step · a line: its connection is lost';
+  at('lane-key').hidden = lanes.length === 0;
+  if (at('lane-key').children.length === 0) at('lane-key').append('A second of a worker:', ...Object.keys(KEY).map(keyOf));
   const place = at('lanes');
   const rows = lanes.length === 0 ? 0 : lanes.length + 1;
   while (place.children.length > rows) place.lastChild.remove();
@@ -22,6 +26,16 @@ export function showLanes(series, begin, color) {
   const marks = marksOf(series, begin);
   drawMarks(place.children[0] ?? addLane(place), marks, color);
   lanes.forEach((lane, i) => drawLane(place.children[i + 1] ?? addLane(place), lane, spans, marks, color));
+}
+
+// What a second of this kind looks like, and what it means.
+function keyOf(activity) {
+  const entry = document.createElement('span');
+  const look = document.createElement('i');
+  const paint = `var(--${COLORS[activity]})`;
+  look.style.background = `linear-gradient(${paint}, ${paint}) no-repeat 0 ${activity === FROM_ABOVE ? 0 : 100}% / 100% ${100 * HEIGHTS[activity]}%`;
+  entry.append(look, KEY[activity]);
+  return entry;
 }
 
 // Of each event since `begin`: its letter, its place as a share of the time shown.

@@ -4,7 +4,7 @@ import { color } from '/chart_kinds.js';
 import { Charts } from '/charts.js';
 import { Operator } from '/operator.js';
 import { showLanes } from '/lanes.js';
-import { showState } from '/panels.js';
+import { clock, showState } from '/panels.js';
 import { Series } from '/series.js';
 
 const RETRY_MS = 1000;
@@ -96,7 +96,7 @@ async function follow() {
 
 // What is shown is old: says so where it is seen, and since when.
 function showAway() {
-  const since = state === null ? '' : new Date(state.row.time * 1000).toLocaleTimeString();
+  const since = state === null ? '' : clock(state.row.time);
   at('link').textContent = state === null ? 'no connection yet; trying again' :
     `the server does not answer; this is its last state, of ${since}`;
   document.body.classList.add('away');

@@ -1,7 +1,8 @@
 // The parts of the page that are no charts. What comes from the server is text, never markup.
 
-import { STATES } from '/lanes.js';
+import { COUNTED, STATES } from '/lanes.js';
 
+const PUSHES = ['received', 'accepted', 'stale', 'skipped', 'duplicate', 'rejected', 'aborted', 'in_progress'];
 const at = (id) => document.getElementById(id);
 
 export function number(value) {
@@ -29,6 +30,11 @@ export function duration(seconds) {
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   if (seconds < 172800) return `${number(Math.round(seconds / 360) / 10)} h`;
   return `${Math.round(seconds / 86400)} d`;
+}
+
+// The time of day, of seconds since 1970.
+export function clock(time, parts = { hour: '2-digit', minute: '2-digit', second: '2-digit' }) {
+  return new Date(time * 1000).toLocaleTimeString(undefined, { ...parts, hourCycle: 'h23' });
 }
 
 // Puts rows of [name, value] into a list of definitions.
@@ -96,9 +102,10 @@ function cell(text) {
 function showWorkers(state) {
   const waits = state.current.waiting !== null && state.current.waiting >= 1;
   const { activities, losses, workers } = state.summary;
-  const parts = Object.entries(activities).map(([key, count]) => `${count} ${STATES[key]}`);
+  const parts = Object.entries(activities).map(([key, count]) => `${count} ${COUNTED[key]}`);
   if (losses) parts.push(`loss ${number(losses[0])} to ${number(losses[2])}, median ${number(losses[1])}`);
   at('summary').textContent = parts.join(' · ');
+  at('workers').closest('.scroll').hidden = state.table.length === 0;
   at('workers').replaceChildren(...state.table.map((worker) => {
     const row = document.createElement('tr');
     const awaited = worker.awaited && waits;
@@ -204,7 +211,7 @@ function showEvents(series) {
     const item = document.createElement('li');
     const time = document.createElement('time');
     const kind = document.createElement('b');
-    time.textContent = `${new Date(event.time * 1000).toLocaleTimeString()} · step ${event.step}`;
+    time.textContent = `${clock(event.time)} · step ${event.step}`;
     kind.textContent = event.kind;
     item.append(time, kind, event.text);
     return item;
@@ -218,7 +225,7 @@ export function showState(state, series) {
   showWorkers(state);
   showServers(state);
   showStaleness(state);
-  fill(at('pushes'), Object.entries(state.pushes).map(([name, count]) => [name.replace('_', ' '), count]));
+  fill(at('pushes'), PUSHES.map((name) => [name.replace('_', ' '), state.pushes[name]]));
   showResources(state);
   showEvents(series);
 }
