@@ -1,4 +1,4 @@
-// What a worker reports about the job when it leaves.
+// What a worker or an observer reports about the job.
 
 #ifndef SLUICE_COMMON_PROTOCOL_RESULTS_H_
 #define SLUICE_COMMON_PROTOCOL_RESULTS_H_
@@ -6,10 +6,18 @@
 #include <map>
 #include <string>
 
+#include "common/base/ids.h"
+
 namespace sluice {
 
 // By name: {"test accuracy", 0.9044}.
 using Results = std::map<std::string, double>;
+
+// Of the parameters of one step, while the job trains.
+struct StepMeasurement {
+  Step step;
+  Results results;
+};
 
 }  // namespace sluice
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/wire/caller.h"
@@ -126,16 +127,24 @@ class GrpcParameterService final : public RawParameterServer {
     return ServeIfAllowed(context, token_, std::move(serve));
   }
 
+  static absl::optional<StepMeasurement> MeasurementOf(const v1::HeartbeatRequest& request) {
+    if (!request.has_measurement()) return absl::nullopt;
+    const v1::StepMeasurement& measurement = request.measurement();
+    return StepMeasurement{Step(measurement.step()),
+                           {measurement.results().begin(), measurement.results().end()}};
+  }
+
   absl::Status AnswerHeartbeat(const CallbackServerContext& context, const grpc::ByteBuffer& bytes,
                                grpc::ByteBuffer& answer) {
-    const absl::Status allowed = Authorize(context);
+    absl::Status allowed = Authorize(context);
     if (!allowed.ok()) return allowed;
     const auto request = Decode<v1::HeartbeatRequest>(bytes);
     if (!request.ok()) return request.status();
     const SessionId session(request->session());
-    const absl::Status own = CheckMayUse(context, session, resources_.owners);
-    if (!own.ok()) return own;
-    const absl::StatusOr<Step> step = shard_.Heartbeat(session);
+    allowed = CheckMayUse(context, session, resources_.owners);
+    if (allowed.ok()) allowed = CheckMayReport(context, *request);
+    if (!allowed.ok()) return allowed;
+    const absl::StatusOr<Step> step = shard_.Heartbeat(session, MeasurementOf(*request));
     if (!step.ok()) return step.status();
     v1::HeartbeatResponse response;
     response.set_step(step->value());

@@ -124,9 +124,15 @@ void Coordinator::ChooseStalenessRules() {
   rules_ = ChooseRules(settings_.consistency(), roster_.optimizer());
 }
 
-absl::StatusOr<Step> Coordinator::Heartbeat(SessionId session) {
+absl::StatusOr<Step> Coordinator::Heartbeat(SessionId session,
+                                            const absl::optional<StepMeasurement>& measurement) {
   const absl::Status renewed = roster_.RenewLease(session, running_.Now());
   if (!renewed.ok()) return renewed;
+  if (measurement.has_value()) {
+    const absl::Status valid = CheckMeasurement(*measurement, step_.number());
+    if (!valid.ok()) return valid;
+    measured_ = {measured_.count + 1, *measurement};
+  }
   return step_.number();
 }
 

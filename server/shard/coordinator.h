@@ -77,7 +77,8 @@ class Coordinator {
   // Shard's methods of these names.
   absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener,
                                Completions* completions);
-  absl::StatusOr<Step> Heartbeat(SessionId session);
+  absl::StatusOr<Step> Heartbeat(SessionId session,
+                                 const absl::optional<StepMeasurement>& measurement);
   void ConnectionLost(SessionId session);
   absl::StatusOr<Step> Leave(SessionId session, const Results& results);
   absl::StatusOr<Step> SetConsistency(const Consistency& consistency,
@@ -169,6 +170,7 @@ class Coordinator {
   uint64_t bytes_received_ = 0;
   StepTimes times_;
   JobResults results_;
+  MeasurementStatus measured_;
   Consistency own_consistency_;  // the earlier incarnation was started with it
   bool initialized_ = false;     // there are parameters
   StalenessRules rules_;         // none until the model is known

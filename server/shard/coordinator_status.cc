@@ -44,6 +44,7 @@ ShardStatus Coordinator::Describe() const {
   if (admission_.in_flight() != nullptr) {
     state.in_flight = admission_.in_flight()->Describe(state.elements * sizeof(float));
   }
+  state.measured = measured_;
   state.journal_stopped = !journal_error_.ok();
   state.created = created_;
   state.uptime = clock_.Now() - created_;

@@ -68,9 +68,10 @@ void Shard::OpenModel(const std::shared_ptr<const Layout>& layout,
   others_.Send(sluice::OpenModel{layout, optimizer});
 }
 
-absl::StatusOr<Step> Shard::Heartbeat(SessionId session) {
+absl::StatusOr<Step> Shard::Heartbeat(SessionId session,
+                                      const absl::optional<StepMeasurement>& measurement) {
   absl::MutexLock lock(&mu_);
-  return coordinator_.Heartbeat(session);
+  return coordinator_.Heartbeat(session, measurement);
 }
 
 void Shard::ConnectionLost(SessionId session) {

@@ -120,7 +120,9 @@ class Shard final : public ParameterStore {
   void KeepCheckpoints(std::vector<CheckpointKey> keep);  // tells the other servers which are whole
   // Members. `listener` receives the job's events until the session ends.
   absl::StatusOr<Welcome> Join(const JoinRequest& request, JobListener listener);
-  absl::StatusOr<Step> Heartbeat(SessionId session);  // renews the lease; returns the step
+  // Renews the lease, and takes what was measured, if anything. Returns the step.
+  absl::StatusOr<Step> Heartbeat(
+      SessionId session, const absl::optional<StepMeasurement>& measurement = absl::nullopt);
   void ConnectionLost(SessionId session);  // the stream of Join broke; the lease begins to run
   absl::StatusOr<Step> Leave(SessionId session, const Results& results);  // returns the step
   void Tick();  // ends leases and waits that are over; call it every `options.tick`

@@ -1,5 +1,6 @@
-// The results that workers and observers report when they leave, for the server's closing table.
-// Their number and their names are bounded, because they are kept as long as the server runs.
+// The results that workers and observers report: while the job trains, and for the closing table
+// when they leave. Their number and their names are bounded, because they are kept as long as the
+// server runs.
 
 #ifndef SLUICE_SERVER_STATE_JOB_RESULTS_H_
 #define SLUICE_SERVER_STATE_JOB_RESULTS_H_
@@ -10,6 +11,10 @@
 #include "common/protocol/protocol_types.h"
 
 namespace sluice {
+
+// BAD_ARGUMENT if it is of a step that the server has not reached, has too many results, or one
+// with an empty or too long name or a number that is not finite.
+absl::Status CheckMeasurement(const StepMeasurement& measurement, Step reached);
 
 // Externally synchronized.
 class JobResults {

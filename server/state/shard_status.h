@@ -14,6 +14,7 @@
 #include "common/protocol/consistency.h"
 #include "common/protocol/learning_rate_schedule.h"
 #include "common/protocol/optimizer_config.h"
+#include "common/protocol/results.h"
 #include "common/tensor/layout.h"
 #include "server/policy/staleness_rules.h"
 #include "server/state/push_counters.h"
@@ -44,6 +45,12 @@ struct InFlightStatus {
   uint64_t bytes = 0;
   uint64_t limit = 0;    // bytes; 0 before the first worker has joined
   uint64_t waiting = 0;  // pushes that wait at their header
+};
+
+// What was reported while the job trains.
+struct MeasurementStatus {
+  uint64_t count = 0;  // of reports
+  StepMeasurement latest;
 };
 
 struct StepTimes {
@@ -108,6 +115,7 @@ struct ShardStatus {
   StalenessHistogram staleness;
   TrafficCounters traffic;
   InFlightStatus in_flight;
+  MeasurementStatus measured;
   uint32_t servers = 1;
   absl::optional<AwaitedHolder> awaited_holder;
   std::vector<ServerStatus> each_server;  // in the order of their indices

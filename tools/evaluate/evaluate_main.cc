@@ -117,6 +117,7 @@ absl::Status EvaluateAll(ParameterSource& source, const Dataset& data, Evaluator
     const absl::Time began = RealClock().Now();
     const auto evaluation = Measure(model, data, progress);
     if (!evaluation.ok()) return evaluation.status();
+    source.Report(*evaluation);
     const absl::Status added = report.Add(**next, *evaluation, RealClock().Now() - began);
     if (!added.ok()) return added;
   }

@@ -10,6 +10,7 @@
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
 #include "worker/torch/training/evaluator.h"
+#include "worker/training/evaluation.h"
 
 namespace sluice {
 
@@ -30,6 +31,9 @@ class ParameterSource {
   // Returns an absent value when none will follow, and DEADLINE_EXCEEDED when the server is gone
   // before it finished.
   virtual absl::StatusOr<absl::optional<ParametersId>> Next(Evaluator& model) = 0;
+
+  // Takes what was measured of the parameters that Next() loaded last.
+  virtual void Report(const Evaluation& /*evaluation*/) {}
 };
 
 // Returns a source of one file, which LoadStateDict() reads (worker/torch/state_dict.h). The step

@@ -1,13 +1,29 @@
 #include "tools/evaluate/server_source.h"
 
+#include <glog/logging.h>
+
+#include <cmath>
 #include <string>
 #include <utility>
 
+#include "common/base/error.h"
 #include "worker/client/parameter_follower.h"
 #include "worker/worker_context.h"
 
 namespace sluice {
 namespace {
+
+// Those that are numbers, by the names that the server shows.
+Results ResultsOf(const Evaluation& evaluation) {
+  Results results;
+  const auto add = [&results](const char* name, double value) {
+    if (std::isfinite(value)) results[name] = value;
+  };
+  add("test accuracy", evaluation.top1);
+  add("test top-5 accuracy", evaluation.top5);
+  add("test loss", evaluation.loss);
+  return results;
+}
 
 class ServerSource final : public ParameterSource {
  public:
@@ -21,10 +37,20 @@ class ServerSource final : public ParameterSource {
     return absl::make_optional(ParametersId{address_, (*next)->incarnation, (*next)->step});
   }
 
+  // People who look at the job see it. That it fails stops no evaluation.
+  void Report(const Evaluation& evaluation) override {
+    if (!reports_) return;
+    const absl::Status reported = follower_->Report(ResultsOf(evaluation));
+    reports_ = ReasonOf(reported) != Reason::kWrongRole;
+    if (reported.ok()) return;
+    LOG(WARNING) << "the server does not show this evaluation: " << reported.message();
+  }
+
  private:
   const std::string address_;
   const uint64_t every_;
   const std::unique_ptr<ParameterFollower> follower_;
+  bool reports_ = true;  // until the server says that this program may not
 };
 
 }  // namespace

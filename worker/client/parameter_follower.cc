@@ -69,6 +69,11 @@ absl::StatusOr<absl::optional<FollowedStep>> ParameterFollower::Next(uint64_t ev
   return absl::optional<FollowedStep>();
 }
 
+absl::Status ParameterFollower::Report(const Results& results) {
+  if (!welcome_.has_value() || !given_.has_value()) return absl::OkStatus();
+  return connection_->Report(welcome_->session, {given_->step, results});
+}
+
 absl::Status ParameterFollower::AwaitServer() {
   const absl::Status back = connection_->Reconnect();
   return absl::IsUnavailable(back) ? GoneError(back.message()) : back;

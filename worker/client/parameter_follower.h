@@ -54,6 +54,10 @@ class ParameterFollower {
   //   others             those of proto/sluice/v1/parameter_server.proto
   absl::StatusOr<absl::optional<FollowedStep>> Next(uint64_t every, absl::Span<float> parameters);
 
+  // Tells the server what was measured of the step that Next() gave last. Does nothing if no
+  // session is open. Errors are those of Heartbeat; the next Next() does what has to be done.
+  absl::Status Report(const Results& results);
+
  private:
   absl::Status Join();
   absl::Status TryJoin();

@@ -151,6 +151,9 @@ class ServerConnection {
   // Asks for a step, and returns at once.
   virtual std::unique_ptr<PendingPull> StartPull(const PullRequest& request) = 0;
 
+  // Tells the server what was measured, for people who look at the job while it trains.
+  virtual absl::Status Report(SessionId session, const StepMeasurement& measurement) = 0;
+
   // Tells the server that this worker is done, and its results.
   virtual absl::Status Leave(SessionId session, const Results& results) = 0;
 };

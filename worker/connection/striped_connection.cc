@@ -40,6 +40,9 @@ class StripedConnection final : public ServerConnection {
     return first_->NextEvent(longest);
   }
   void AwaitRetry(absl::Duration longest) override { first_->AwaitRetry(longest); }
+  absl::Status Report(SessionId session, const StepMeasurement& measurement) override {
+    return first_->Report(session, measurement);
+  }
   absl::Status Leave(SessionId session, const Results& results) override {
     return first_->Leave(session, results);
   }

@@ -62,4 +62,10 @@ absl::Status CheckMayReport(const grpc::CallbackServerContext& context,
   return WrongRole("it may not report results");
 }
 
+absl::Status CheckMayReport(const grpc::CallbackServerContext& context,
+                            const v1::HeartbeatRequest& request) {
+  if (MayTrain(context) || !request.has_measurement()) return absl::OkStatus();
+  return WrongRole("it may not report results");
+}
+
 }  // namespace sluice

@@ -37,9 +37,12 @@ absl::Status CheckMayUse(const grpc::CallbackServerContext& context, SessionId s
 absl::Status CheckMayPull(const grpc::CallbackServerContext& context,
                           const grpc::ByteBuffer& request, const SessionOwners& owners);
 
-// Checks a Leave. WRONG_ROLE if it reports results, because the server shows them as the job's.
+// Checks a Leave or a heartbeat. WRONG_ROLE if it reports results, because the server shows them as
+// the job's.
 absl::Status CheckMayReport(const grpc::CallbackServerContext& context,
                             const v1::LeaveRequest& request);
+absl::Status CheckMayReport(const grpc::CallbackServerContext& context,
+                            const v1::HeartbeatRequest& request);
 
 }  // namespace sluice
 

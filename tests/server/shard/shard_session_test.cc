@@ -1,5 +1,6 @@
 // Sessions: heartbeats, leases, and the records of workers that have gone.
 
+#include <cmath>
 #include <utility>
 
 #include "gmock/gmock.h"
@@ -112,6 +113,43 @@ TEST(HeartbeatTest, IsOfASessionThatIsAlive) {
   ASSERT_THAT(world.Leave("a"), IsOk());
   EXPECT_THAT(world.shard().Heartbeat(world.session("a")),
               IsError(Reason::kUnknownSession, HasSubstr("session 1")));
+}
+
+TEST(MeasurementTest, TheLatestOfWorkersAndObserversIsShown) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  ASSERT_THAT(world.Push("a", 0, {1, 1, 1}), Applied(1));
+  EXPECT_EQ(world.shard().Describe().measured.count, 0u);
+  const auto welcome = world.Observe("o");
+  ASSERT_THAT(welcome, IsOk());
+  EXPECT_THAT(
+      world.shard().Heartbeat(welcome->session, StepMeasurement{Step(0), {{"accuracy", 0.5}}}),
+      IsOkAndHolds(Step(1)));
+  EXPECT_THAT(world.shard().Heartbeat(world.session("a"), StepMeasurement{Step(1), {{"loss", 2}}}),
+              IsOkAndHolds(Step(1)));
+  EXPECT_THAT(world.shard().Heartbeat(world.session("a")), IsOkAndHolds(Step(1)));
+  const MeasurementStatus measured = world.shard().Describe().measured;
+  EXPECT_EQ(measured.count, 2u);
+  EXPECT_EQ(measured.latest.step, Step(1));
+  EXPECT_EQ(measured.latest.results, (Results{{"loss", 2}}));
+  EXPECT_TRUE(world.shard().results().empty()) << "the closing table has none of them";
+}
+
+TEST(MeasurementTest, IsOfAStepThatWasReachedAndHasNamedFiniteNumbers) {
+  ShardWorld world(Async(1));
+  world.Start({"a"});
+  const auto report = [&](const StepMeasurement& measurement) {
+    return world.shard().Heartbeat(world.session("a"), measurement);
+  };
+  EXPECT_THAT(report({Step(1), {{"accuracy", 0.5}}}),
+              IsError(Reason::kBadArgument,
+                      HasSubstr("measurement.step is 1, but the server is at step 0")));
+  EXPECT_THAT(
+      report({Step(0), {{"", 0.5}}}),
+      IsError(Reason::kBadArgument, HasSubstr("field measurement.results has an empty name")));
+  EXPECT_THAT(report({Step(0), {{"accuracy", std::nan("")}}}),
+              IsError(Reason::kBadArgument, HasSubstr("a number that is not finite")));
+  EXPECT_EQ(world.shard().Describe().measured.count, 0u);
 }
 
 TEST(WelcomeTest, TellsTheLease) {

@@ -148,6 +148,9 @@ class PartConnection final : public ServerConnection {
     own.session = session_;
     return connection_->StartPull(own);
   }
+  absl::Status Report(SessionId, const StepMeasurement& measurement) override {
+    return connection_->Report(session_, measurement);
+  }
   absl::Status Leave(SessionId, const Results& results) override {
     return connection_->Leave(session_, results);
   }

@@ -316,6 +316,10 @@ std::unique_ptr<PendingPull> ShardConnection::StartPull(const PullRequest& reque
   return std::make_unique<Pull>(*this, request);
 }
 
+absl::Status ShardConnection::Report(SessionId session, const StepMeasurement& measurement) {
+  return shard_->Heartbeat(session, measurement).status();
+}
+
 absl::Status ShardConnection::Leave(SessionId session, const Results& results) {
   return shard_->Leave(session, results).status();
 }

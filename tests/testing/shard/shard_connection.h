@@ -72,6 +72,7 @@ class ShardConnection final : public ServerConnection {
   void UsePullEncoding(const Encoding& /*encoding*/) override {}
   bool stays_on_machine() const override { return true; }
   std::unique_ptr<PendingPull> StartPull(const PullRequest& request) override;
+  absl::Status Report(SessionId session, const StepMeasurement& measurement) override;
   absl::Status Leave(SessionId session, const Results& results) override;
 
  private:

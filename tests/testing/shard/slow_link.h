@@ -92,6 +92,9 @@ class SlowLink final : public ServerConnection {
   }
   bool stays_on_machine() const override { return connection_->stays_on_machine(); }
   bool measures_push() const override { return measured_pushes_ > 0; }
+  absl::Status Report(SessionId session, const StepMeasurement& measurement) override {
+    return connection_->Report(session, measurement);
+  }
   absl::Status Leave(SessionId session, const Results& results) override {
     return connection_->Leave(session, results);
   }

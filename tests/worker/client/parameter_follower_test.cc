@@ -133,6 +133,28 @@ TEST_P(ParameterFollowerTest, JoinsAgainWhenItsSessionHasEnded) {
   EXPECT_EQ(world_.shard().Describe().observers, 1u);
 }
 
+TEST_P(ParameterFollowerTest, ReportsWhatWasMeasuredOfTheStepThatItGaveLast) {
+  TestFollower follower(Connect());
+  EXPECT_THAT(follower.follower.Report({{"test accuracy", 0.25}}), IsOk());
+  EXPECT_EQ(world_.shard().Describe().measured.count, 0u) << "nothing was given yet";
+  follower.Next();
+  MakeStep();
+  EXPECT_THAT(follower.follower.Report({{"test accuracy", 0.5}}), IsOk());
+  const MeasurementStatus measured = world_.shard().Describe().measured;
+  EXPECT_EQ(measured.count, 1u);
+  EXPECT_EQ(measured.latest.step, Step(0));
+  EXPECT_EQ(measured.latest.results, (Results{{"test accuracy", 0.5}}));
+}
+
+TEST_P(ParameterFollowerTest, TellsWhyItMayNotReport) {
+  TestFollower follower(Connect());
+  follower.Next();
+  EXPECT_THAT(follower.follower.Report({{"", 0.5}}),
+              IsError(Reason::kBadArgument, HasSubstr("an empty name")));
+  MakeStep();
+  EXPECT_EQ(follower.Next(1), "step 1 of incarnation 1: 9 9 9");
+}
+
 TEST_P(ParameterFollowerTest, LeavesInGoodOrder) {
   { TestFollower(Connect()).Next(); }
   EXPECT_EQ(world_.shard().Describe().observers, 0u);

@@ -197,6 +197,7 @@ class FakeConnection final : public ServerConnection {
     server_.pulls.push_back(request.number);
     return std::make_unique<FakePull>(server_);
   }
+  absl::Status Report(SessionId, const StepMeasurement&) override { return absl::OkStatus(); }
   absl::Status Leave(SessionId, const Results&) override { return absl::OkStatus(); }
 
  private:

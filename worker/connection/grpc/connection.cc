@@ -139,6 +139,18 @@ class GrpcConnection final : public ServerConnection {
                           UseLanes(), &options_.transforms});
   }
 
+  absl::Status Report(SessionId session, const StepMeasurement& measurement) override {
+    grpc::ClientContext context;
+    Prepare(context, kCallTimeout, options_.token);
+    v1::HeartbeatRequest request;
+    request.set_session(session.value());
+    request.mutable_measurement()->set_step(measurement.step.value());
+    request.mutable_measurement()->mutable_results()->insert(measurement.results.begin(),
+                                                             measurement.results.end());
+    v1::HeartbeatResponse response;
+    return EndOf(stub_->Heartbeat(&context, request, &response));
+  }
+
   absl::Status Leave(SessionId session, const Results& results) override {
     grpc::ClientContext context;
     Prepare(context, kCallTimeout, options_.token);

@@ -153,6 +153,17 @@ TEST_F(HostileObserversTest, CannotReportResults) {
   EXPECT_TRUE(world_.shard().results().empty());
 }
 
+TEST_F(HostileObserversTest, CannotReportWhatTheyMeasured) {
+  const auto channel = Channel();
+  v1::HeartbeatRequest request;
+  request.set_session(Observe(channel, "o"));
+  (*request.mutable_measurement()->mutable_results())["test accuracy"] = 1;
+  EXPECT_THAT(
+      CallOnce(channel, "/sluice.v1.ParameterServer/Heartbeat", request.SerializeAsString()),
+      IsError(Reason::kWrongRole, HasSubstr("it may not report results")));
+  EXPECT_EQ(world_.shard().Describe().measured.count, 0u);
+}
+
 TEST_F(HostileObserversTest, CannotUseUpTheEncodings) {
   const auto channel = Channel();
   v1::PullParamsRequest request = PullOf(Observe(channel, "o"));
