@@ -133,6 +133,14 @@ void JobWatch::AddToLane(const SeenWorker& row, bool has_loss) {
   if (has_loss) sample_.losses[lane] = row.loss;
 }
 
+// The one that was reported since the last look; else NaN.
+double JobWatch::NewAccuracy(const MeasurementStatus& measured) {
+  const bool is_new = std::exchange(reports_, measured.count) != measured.count;
+  const auto found = measured.latest.results.find("test accuracy");
+  const bool has = is_new && found != measured.latest.results.end();
+  return has ? found->second : std::numeric_limits<double>::quiet_NaN();
+}
+
 void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_t memory,
                            const SpanSummary& spans) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -182,7 +190,8 @@ void JobWatch::FillColumns(const JobMoment& moment, const JobNews& news, uint64_
                     tasks("step"),
                     tasks("encode"),
                     tasks("summary"),
-                    tasks("hook")};
+                    tasks("hook"),
+                    NewAccuracy(state.measured)};
 }
 
 }  // namespace sluice

@@ -20,7 +20,7 @@ struct HistoryColumn {
 };
 
 // The columns of a row. Their order is that of the file.
-inline constexpr std::array<HistoryColumn, 35> kColumns = {{
+inline constexpr std::array<HistoryColumn, 36> kColumns = {{
     {"time", ColumnKind::kCounter},  // seconds since 1970
     {"step", ColumnKind::kCounter},
     {"steps_per_second", ColumnKind::kGauge},
@@ -56,6 +56,7 @@ inline constexpr std::array<HistoryColumn, 35> kColumns = {{
     {"tasks_encode", ColumnKind::kPeak},
     {"tasks_summary", ColumnKind::kPeak},
     {"tasks_hook", ColumnKind::kPeak},
+    {"test_accuracy", ColumnKind::kGauge},  // in the row in which it was reported
 }};
 
 inline constexpr size_t kTime = 0;

@@ -105,6 +105,12 @@ Json Servers(const ShardStatus& state) {
   return list;
 }
 
+// The latest that was reported while the job trains.
+Json Measured(const MeasurementStatus& measured) {
+  if (measured.count == 0) return nullptr;
+  return {{"step", measured.latest.step.value()}, {"results", measured.latest.results}};
+}
+
 Json InFlight(const InFlightStatus& in_flight) {
   return {{"bytes", in_flight.bytes}, {"limit", in_flight.limit}, {"waiting", in_flight.waiting}};
 }
@@ -240,6 +246,7 @@ std::string StateJson(const JobMoment& input, const LivePageOptions& options,
                {"servers", Servers(state)},
                {"encodings", Encodings(input.sessions)},
                {"results", input.results},
+               {"measured", Measured(state.measured)},
                {"lost_steps", state.lost_steps},
                {"memory_limit", options.memory_limit},
                {"going_down", input.going_down},

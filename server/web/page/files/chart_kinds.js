@@ -22,6 +22,10 @@ function line(label, index, width = 1.5) {
 export const CHARTS = [
   { id: 'loss', title: 'Loss', byStep: true, read: readLoss },
   {
+    id: 'accuracy', title: 'Test accuracy', isShown: (state, series) => state.measured !== null || series.has('test_accuracy'),
+    read: readAccuracy,
+  },
+  {
     id: 'speed', title: 'Steps per second',
     read: (series, begin) => {
       const rates = series.column('steps_per_second', begin);
@@ -100,6 +104,14 @@ function seconds(value) {
   if (value === 0) return '0';
   if (value >= 1) return `${number(value)} s`;
   return value >= 1e-3 ? `${number(value * 1e3)} ms` : `${number(value * 1e6)} µs`;
+}
+
+function readAccuracy(series, begin, { measured }) {
+  const now = measured?.results['test accuracy'];
+  return {
+    lines: [line('test accuracy', 0)], data: [spanned(series.column('test_accuracy', begin))],
+    note: now === undefined ? '' : `${number(now)} at step ${measured.step}`,
+  };
 }
 
 function latest(values) {

@@ -60,7 +60,7 @@ class Chart {
 
   draw(series, begin, axis, state) {
     const kind = this.kind;
-    this.root.hidden = kind.isShown !== undefined && !kind.isShown(state);
+    this.root.hidden = kind.isShown !== undefined && !kind.isShown(state, series);
     if (this.root.hidden) return;
     const by = kind.byStep ? axis : 'time';
     const { lines, data, note } = kind.read(series, begin, state);

@@ -68,7 +68,15 @@ function showHead(state) {
     ['learning rate', rateOf(state)],
     ['running for', duration(state.uptime)],
     ...Object.entries(state.results).map(([name, value]) => [name, number(value)]),
+    ...measured(state),
   ]);
+}
+
+// What was reported during training, and not again at the end.
+function measured(state) {
+  if (state.measured === null) return [];
+  return Object.entries(state.measured.results).filter(([name]) => !(name in state.results))
+    .map(([name, value]) => [`${name}, step ${state.measured.step}`, number(value)]);
 }
 
 function showAwaited(state) {

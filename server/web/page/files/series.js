@@ -90,6 +90,11 @@ export class Series {
     return (this.columns[name] ?? []).slice(begin);
   }
 
+  // Whether the column has a number.
+  has(name) {
+    return (this.columns[name] ?? []).some((value) => value !== null);
+  }
+
   // How fast a counter grows, per second. Unknown where it has begun anew.
   rate(name, begin) {
     const values = this.columns[name] ?? [];

@@ -269,6 +269,22 @@ TEST_F(JobWatchTest, KeepsTheTimesOfStepsAndTheBytesInFlight) {
   EXPECT_TRUE(std::isnan(Value("part_apply")));
 }
 
+TEST_F(JobWatchTest, AnAccuracyIsInTheRowInWhichItWasReported) {
+  Look();
+  EXPECT_TRUE(std::isnan(Value("test_accuracy")));
+  state_.measured = {1, {Step(3), {{"test accuracy", 0.5}, {"test loss", 1}}}};
+  Look();
+  EXPECT_EQ(Value("test_accuracy"), 0.5);
+  Look();
+  EXPECT_TRUE(std::isnan(Value("test_accuracy")));
+  state_.measured.count = 2;  // the same again
+  Look();
+  EXPECT_EQ(Value("test_accuracy"), 0.5);
+  state_.measured = {3, {Step(4), {{"test loss", 1}}}};
+  Look();
+  EXPECT_TRUE(std::isnan(Value("test_accuracy")));
+}
+
 TEST_F(JobWatchTest, KeepsTheTasksOfEachExecutor) {
   moment_.executor_tasks = {{"arrive", 1}, {"step", 2}, {"encode", 3}, {"summary", 4}, {"hook", 5}};
   Look();

@@ -73,6 +73,19 @@ TEST_F(LivePageTest, ShowsTheLimitOfGradientsInFlightAndTheBytesOfEachEncoding) 
                                                R"("sent":{"custom":{"tensor":40,"wire":10}}})");
 }
 
+TEST_F(LivePageTest, ShowsWhatWasMeasuredAndOfWhichStep) {
+  JobMoment input;
+  input.time = absl::FromUnixSeconds(5001);
+  page_.End(input);
+  const auto measured = [this] {
+    return nlohmann::json::parse(*Get("/api/state").body)["measured"];
+  };
+  EXPECT_TRUE(measured().is_null());
+  input.state.measured = {1, {Step(7), {{"test accuracy", 0.25}}}};
+  page_.End(input);
+  EXPECT_EQ(measured().dump(), R"({"results":{"test accuracy":0.25},"step":7})");
+}
+
 TEST_F(LivePageTest, ShowsEachServerOfTheJob) {
   JobMoment input;
   input.time = absl::FromUnixSeconds(5001);

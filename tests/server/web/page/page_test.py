@@ -375,6 +375,32 @@ class BrowserTest(PageTest):
         self.assertEqual(pairs["journal"], "none")
         self.let_go()
 
+    def report(self, step, results):
+        """What an observer does that has evaluated a step."""
+        stubs()
+        import grpc  # pylint: disable=import-outside-toplevel
+        from sluice.v1 import parameter_server_pb2 as ps, parameter_server_pb2_grpc  # pylint: disable=import-outside-toplevel
+        with grpc.insecure_channel(self.address) as channel:
+            server = parameter_server_pb2_grpc.ParameterServerStub(channel)
+            size = example_job.SHAPE[0] * example_job.SHAPE[1]
+            weight = {"name": "weight", "shape": example_job.SHAPE, "kind": "PARAMETER", "dtype": "FLOAT32", "length": size}
+            events = server.Join(ps.JoinRequest(role=ps.OBSERVER, worker="judge", process_nonce=7, layout={"ranges": [weight]}))
+            session = next(events).welcome.session
+            server.Heartbeat(ps.HeartbeatRequest(session=session, measurement={"step": step, "results": results}))
+            server.Leave(ps.LeaveRequest(session=session))
+
+    def test_an_accuracy_that_is_reported_during_training_is_on_the_page(self):
+        self.serve("--workers=1")
+        self.work("--max-steps=3", "--name=a", changes=self.held_at(batch=3))
+        self.await_page(lambda state: state["step"] == 2)
+        self.report(1, {"test accuracy": 0.75, EVIL: 2})
+        page = self.browse(until="state.measured !== null && sluicePage.series.has('test_accuracy')", read=EVERYTHING)["read"]
+        self.assertEqual(seen_in(page["drawn"], "accuracy", "test accuracy"), [0.75])
+        self.assertIn("0.75 at step 1", page["text"])
+        self.assertIn(f"{EVIL}, step 1", page["text"])
+        self.assertEqual(page["images"], 0)
+        self.let_go()
+
     def test_an_operator_acts_with_the_keyboard_after_a_login(self):
         self.serve("--workers=2", f"--token-file={self.token_file()}")
         shows_no_dialog = {"await": "!document.getElementById('dialog').open"}
