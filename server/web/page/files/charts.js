@@ -85,7 +85,7 @@ class Chart {
     const format = this.kind.format ?? number;
     return {
       width: this.width(), height: HEIGHT,
-      padding: [14, 8, 0, 0],
+      padding: [14, 26, 0, 0], // on the right, half a time of day
       scales: { x: { time: by === 'time' }, y: this.kind.log ? { distr: 3, range: (_, low, high) => decadesOf(low, high) } : { range: (_, low, high) => rangeOf(low, high) } },
       series: [{ label: by }, ...lines],
       axes: [by === 'time' ? { ...axis, space: 70, values: timesOf } : axis, { ...axis, size: 60, values: (_, values) => values.map((value) => (value === null ? null : format(value))) }],
