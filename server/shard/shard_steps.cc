@@ -129,6 +129,10 @@ void Shard::Apply(const Work& work) {
   if (journal_ != nullptr) AppendToJournal(work.action, checksum);
   director_->Clear();
   stripe_->Clear();
+  {
+    absl::MutexLock lock(&mu_);
+    if (others_.stopped()) return;  // the step is not published, so nobody is told of it
+  }
   if (step_listener_) step_listener_(step.next->step);
   CompletingLock lock(&mu_);  // step.current may be freed, after that
   if (others_.stopped()) return;

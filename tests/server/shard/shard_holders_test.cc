@@ -528,6 +528,18 @@ TEST_F(ShardHoldersTest, PublishesNothingWhenItStopsWaiting) {
   EXPECT_EQ(holder_.exit_code(), 3);
 }
 
+TEST_F(ShardHoldersTest, TellsNobodyOfAStepThatIsNotPublished) {
+  StartTraining(Sync(1));
+  std::vector<Step> noted;
+  shard_->SetStepListener([&](Step step) { noted.push_back(step); });
+  Push(PushOf(1, 2), 1);
+  EXPECT_THAT(noted, ElementsAre(Step(1)));
+  on_wait_ = [&] { shard_->StopWaiting(absl::UnavailableError("a server is lost")); };
+  Push(PushOf(2, 3, /*step=*/1), 1);
+  EXPECT_EQ(step(), 1u);
+  EXPECT_THAT(noted, ElementsAre(Step(1)));
+}
+
 TEST_F(ShardHoldersTest, AnswersPushesThatGatherWhenItStopsWaiting) {
   StartTraining(Sync(1));
   const absl::Status why = absl::UnavailableError("the server goes down");
