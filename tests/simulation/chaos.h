@@ -61,6 +61,8 @@ class Chaos {
   void Pass();
   void Operate();
   void Recover();
+  void DisturbServers();
+  void ComeBack();
   void JoinInACrowd();
   void Odds();
 
@@ -74,6 +76,7 @@ class Chaos {
   Dice& dice_;
   World& world_;
   uint64_t nonces_ = 0;
+  uint64_t returns_ = 0;  // of the servers, after which workers have come back
   std::vector<std::unique_ptr<SimulatedProcess>> processes_;
 };
 

@@ -47,10 +47,23 @@ void Chaos::Operate() {
 // The server dies. Most of its workers notice at once and come back, also some that others have
 // replaced.
 void Chaos::Recover() {
-  if (scenario_.servers > 1) return;  // such jobs have no checkpoints
+  if (scenario_.servers > 1) return DisturbServers();
   if (!world_.oracle().initialized() || world_.oracle().draining()) return;
   if (!world_.has_checkpoint() || dice_.Percent(40)) return world_.TakeCheckpoint();
   world_.Restart();
+  ComeBack();
+}
+
+// One of several servers will be killed, or a checkpoint is taken. Other events may come between
+// its parts.
+void Chaos::DisturbServers() {
+  if (world_.oracle().draining()) return;
+  if (world_.oracle().initialized() && dice_.Percent(60)) return world_.TakeCheckpoint();
+  const auto server = static_cast<uint32_t>(dice_.Below(scenario_.servers));
+  world_.Kill(server, dice_.Percent(30) ? 0 : dice_.Below(200));
+}
+
+void Chaos::ComeBack() {
   std::vector<SimulatedProcess*> back;
   for (const auto& process : processes_) {
     if (!process->welcomes.empty() && dice_.Percent(70)) back.push_back(process.get());
@@ -59,6 +72,7 @@ void Chaos::Recover() {
   for (SimulatedProcess* const process : back) {
     if (world_.ok()) Join(*process);
   }
+  if (world_.ok() && !world_.oracle().initialized()) OfferOften();
 }
 
 // Several servers: an offer may fail, and one worker may be faster than another.

@@ -29,7 +29,8 @@ Oracle::Oracle(const Scenario& scenario, absl::Time now, const ModelCheckpoint& 
     // A session that nobody knows.
     if (worker.alive) worker.session = scenario.options.session_base.value() + ++sessions_;
   }
-  started_ = step_ > 0 && workers_.CountAlive(false) > 0;
+  const bool has_begun = step_ > 0 || scenario.options.goes_on;
+  started_ = has_begun && workers_.CountAlive(false) > 0;
 }
 
 ModelCheckpoint Oracle::Checkpoint() {

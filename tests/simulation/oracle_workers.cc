@@ -106,8 +106,10 @@ void Oracle::Tick() {
     ModelWorker& worker = entry.second;
     if (worker.alive && now_ - worker.heard >= options.lease) EndMembership(worker);
   }
-  // If no worker of the earlier incarnation came back in time, all are waited for again.
-  if (!first_join_.has_value()) started_ = started_ && workers_.CountAlive(false) > 0;
+  // If no worker of the earlier incarnation came back in time, all are waited for again, unless the
+  // same process goes on.
+  const bool came_back = options.goes_on || workers_.CountAlive(false) > 0;
+  if (!first_join_.has_value()) started_ = started_ && came_back;
   if (first_join_.has_value()) {
     started_ = started_ || now_ - *first_join_ >= options.start_timeout ||
                workers_.CountKnown() >= options.expected_workers;

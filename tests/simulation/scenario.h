@@ -21,8 +21,8 @@ struct Scenario {
   ShardOptions options;
   SgdOptions optimizer;
   Layout layout;
-  uint32_t servers = 1;      // of the job; several servers have no checkpoints
-  uint32_t link_seed = 0;    // of what happens to calls and messages of several servers
+  uint32_t servers = 1;      // of the job
+  uint32_t link_seed = 0;    // of what happens to calls, messages and files of several servers
   uint32_t room = 3;         // the in-flight limit, in gradients
   uint32_t workers = 1;      // number of workers' names
   uint32_t events = 0;       // number of random events

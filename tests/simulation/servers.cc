@@ -13,30 +13,37 @@ namespace sluice {
 namespace {
 
 constexpr uint64_t kManyActs = 1000000;
+constexpr uint64_t kManySteps = 10000;
 
 }  // namespace
 
-Servers::Servers(const Scenario& scenario, const Clock& clock, JobListener owner,
+Servers::Servers(const Scenario& scenario, const Clock& clock, JobListener owner, JobDisks& disks,
                  std::vector<std::string>* log)
     : stripes_(scenario.layout.size(), scenario.servers),
       log_(log),
-      dice_(scenario.link_seed),
+      dice_(scenario.link_seed + static_cast<uint32_t>(scenario.options.incarnation.value())),
       carried_(scenario.servers, false),
       shard_(std::make_unique<Shard>(scenario.options, clock, std::move(owner))) {
   if (count() == 1) return;
   std::vector<HolderLink*> links;
   for (uint32_t server = 1; server < count(); ++server) {
-    AddHolder(server);
+    AddHolder(server, disks.of(server));
     links.push_back(links_.back().get());
   }
   shard_->Lead(links, [this](absl::FunctionRef<bool()> until) { Pump(until); });
-  shard_->SetStepListener([this](Step next) { CheckCarried(next); });
+  shard_->SetStepListener([this, &disks](Step next) {
+    CheckCarried(next);
+    disks.NoteStep(next);
+  });
 }
 
-void Servers::AddHolder(uint32_t server) {
+void Servers::AddHolder(uint32_t server, StripeDisk& disk) {
+  auto files = std::make_unique<LaterExecutor>();
+  files_.push_back(files.get());
   holders_.push_back(std::make_unique<HolderFollower>(
       HolderFollower::Place{server, count()}, SnapshotMemory::kPrivate, serial_,
-      [this, server](const HolderReport& report) { links_[server - 1]->Report(report); }));
+      [this, server](const HolderReport& report) { links_[server - 1]->Report(report); }, &disk,
+      HolderFollower::Tasks{nullptr, std::move(files)}));
   const auto execute = [this, server](const HolderCommand& command) {
     if (log_ != nullptr) Note(absl::StrCat("server ", server, " is told: ", Words(command)));
     holder(server).Execute(command);
@@ -46,13 +53,22 @@ void Servers::AddHolder(uint32_t server) {
 }
 
 void Servers::TakeReport(uint32_t server, const HolderReport& report) {
+  if (dead() == 0u) return;
   if (log_ != nullptr) Note(absl::StrCat("server ", server, " reports: ", Words(report)));
   if (std::holds_alternative<StripeReport>(report)) carried_[server] = true;
+  if (const auto* const loaded = std::get_if<LoadedReport>(&report)) {
+    loaded_.insert(server);
+    if (!loaded->failed.ok() && violation_.empty()) {
+      violation_ = absl::StrCat(
+          "server ", server, " cannot load its part of the checkpoint: ", loaded->failed.message());
+    }
+  }
   shard_->OnReport(server, report);
 }
 
 // Called before each step is published.
 void Servers::CheckCarried(Step next) {
+  CHECK_LT(++steps_, kManySteps) << "the servers make steps for ever";
   for (uint32_t server = 1; server < count(); ++server) {
     if (!carried_[server] && violation_.empty()) {
       violation_ = absl::StrCat("step ", next.value(), " is published, and server ", server,
@@ -67,7 +83,12 @@ void Servers::Note(const std::string& line) { log_->push_back(absl::StrCat("    
 // ---- Time ----
 
 void Servers::Settle() {
-  Pump([this] { return calls_.empty() && idle(); });
+  Pump([this] { return settled(); });
+}
+
+bool Servers::settled() const {
+  const bool dying = death_ == Death::kUnnoticed || death_ == Death::kNoticed;
+  return death_ == Death::kOver || (!dying && calls_.empty() && idle());
 }
 
 bool Servers::idle() const {
@@ -82,6 +103,7 @@ void Servers::Pump(absl::FunctionRef<bool()> until) {
 }
 
 void Servers::Act() {
+  if (AdvanceDeath()) return;
   const bool calls = !calls_.empty() && (idle() || Percent(30));
   if (calls) {
     const size_t which = links_.empty() ? 0 : Below(static_cast<uint32_t>(calls_.size()));
@@ -89,8 +111,20 @@ void Servers::Act() {
     calls_.erase(calls_.begin() + static_cast<ptrdiff_t>(which));
     call();
   } else if (!links_.empty()) {
-    links_[Below(static_cast<uint32_t>(links_.size()))]->Act();
+    const uint32_t which = Below(static_cast<uint32_t>(links_.size()));
+    if (dead() == which + 1) return;
+    Percent(10) ? files_[which]->RunNext() : links_[which]->Act();
   }
+}
+
+void Servers::ActSome() {
+  for (uint32_t i = Below(30); i > 0 && !settled(); --i) Act();
+}
+
+void Servers::WriteAll() {
+  Settle();
+  for (LaterExecutor* const files : files_) files->RunAll();
+  Settle();
 }
 
 // ---- Vectors ----

@@ -1,5 +1,6 @@
 // The servers of a job that one thread plays: the shard, and the holders that it leads behind links
-// that are late, deliver twice, and break. Nothing happens on the links before Settle().
+// that are late, deliver twice, and break. Nothing happens on the links before Settle(). All live
+// until one is killed; then they are of no more use, because the job goes back to a checkpoint.
 
 #ifndef SLUICE_TESTS_SIMULATION_SERVERS_H_
 #define SLUICE_TESTS_SIMULATION_SERVERS_H_
@@ -8,15 +9,19 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/types/optional.h"
 #include "common/base/clock.h"
 #include "common/base/parallel.h"
 #include "common/tensor/stripes.h"
 #include "server/holder/holder_follower.h"
 #include "server/shard/shard.h"
+#include "tests/simulation/job_disks.h"
+#include "tests/simulation/later_executor.h"
 #include "tests/simulation/scenario.h"
 #include "tests/testing/holder/late_link.h"
 #include "tests/testing/vectors.h"
@@ -26,9 +31,9 @@ namespace sluice {
 // Server 0 is the shard's.
 class Servers {
  public:
-  // Appends a line for each message that a link delivers to `log`, unless it is null. `clock` and
-  // `log` outlive it.
-  Servers(const Scenario& scenario, const Clock& clock, JobListener owner,
+  // Appends a line for each message that a link delivers to `log`, unless it is null. `clock`,
+  // `disks` and `log` outlive it.
+  Servers(const Scenario& scenario, const Clock& clock, JobListener owner, JobDisks& disks,
           std::vector<std::string>* log);
 
   Shard& shard() { return *shard_; }
@@ -42,6 +47,26 @@ class Servers {
   void Settle();
   // The broken rule, or "".
   const std::string& violation() const { return violation_; }
+
+  // ---- The death of a server
+
+  // The server is killed when so many more calls and messages have come. Then `killed` is called.
+  // If it is server 0, nothing happens any more. If it is another one, server 0 notices some time
+  // later, and waits for it no longer.
+  void Kill(uint32_t server, uint64_t acts, std::function<void()> killed);
+  // It is not, unless it is dead.
+  void Spare();
+  // The server that was killed.
+  absl::optional<uint32_t> dead() const;
+  // The others end in order, after a few more messages: they write the files that they have begun.
+  void EndOthers();
+
+  // Whether all others have told the shard that they have loaded a checkpoint.
+  bool AllLoaded() const { return loaded_.size() + 1 == count(); }
+  // A few calls and messages come.
+  void ActSome();
+  // The others write all files that they have begun, and what follows happens.
+  void WriteAll();
 
   // What chance does to calls and messages. With one server it decides nothing.
   bool Percent(uint32_t chance) { return dice_() % 100 < chance; }
@@ -61,10 +86,15 @@ class Servers {
   Values Joined(const std::vector<std::shared_ptr<const Snapshot>>& parts) const;
 
  private:
-  void AddHolder(uint32_t server);
+  enum class Death { kNone, kPlanned, kUnnoticed, kNoticed, kOver };
+
+  void AddHolder(uint32_t server, StripeDisk& disk);
   void Pump(absl::FunctionRef<bool()> until);
   void Act();
+  bool AdvanceDeath();
+  void Die();
   bool idle() const;
+  bool settled() const;
   void TakeReport(uint32_t server, const HolderReport& report);
   void CheckCarried(Step next);
   void Note(const std::string& line);
@@ -77,6 +107,13 @@ class Servers {
   std::vector<bool> carried_;  // the order of the step that is being made, by server
   std::string violation_;
   std::unique_ptr<Shard> shard_;
+  std::vector<LaterExecutor*> files_;  // of the holders, which own them
+  std::set<uint32_t> loaded_;
+  uint64_t steps_ = 0;
+  Death death_ = Death::kNone;
+  uint32_t doomed_ = 0;
+  uint64_t acts_left_ = 0;  // until death_ changes
+  std::function<void()> killed_;
   std::vector<std::unique_ptr<HolderFollower>> holders_;
   std::vector<std::unique_ptr<LateLink>> links_;
 };

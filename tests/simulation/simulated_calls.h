@@ -61,7 +61,7 @@ struct PullPart {
 
 struct SimulatedPull {
   PullRequest request;
-  std::vector<PullPart> parts;  // by server; that of the shard is not used
+  std::vector<PullPart> parts;  // by server; that of the shard waits once it has come there
   PullId id;
   int answers = 0;
   bool cancelled = false;

@@ -52,6 +52,7 @@ Story Simulate(uint64_t seed, bool tell, uint32_t servers) {
   Chaos chaos(scenario, dice, world);
   if (dice.Percent(80)) chaos.Launch();
   for (uint32_t i = 0; i < scenario.events && world.ok(); ++i) chaos.Act();
+  world.Spare();
   // A server that drains while much is under way has no calm before its end.
   if (world.ok() && dice.Percent(15)) world.Drain();
   if (world.ok() && !world.oracle().draining()) GetOn(scenario, chaos, world);

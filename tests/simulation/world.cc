@@ -21,12 +21,13 @@ std::string InWords(const JobEvent& event) {
 World::World(const Scenario& scenario, std::vector<std::string>* log)
     : scenario_(scenario),
       log_(log),
+      disks_(scenario),
       servers_(MakeServers()),
       oracle_(std::make_unique<Oracle>(scenario, clock_.Now())) {}
 
 std::unique_ptr<Servers> World::MakeServers() {
   const auto hear = [this](const JobEvent& event) { owner_heard_.push_back(InWords(event)); };
-  return std::make_unique<Servers>(scenario_, clock_, hear, log_);
+  return std::make_unique<Servers>(scenario_, clock_, hear, disks_, log_);
 }
 
 void World::Fail(const std::string& what) {
@@ -34,6 +35,7 @@ void World::Fail(const std::string& what) {
 }
 
 void World::ExpectReason(const absl::Status& found, Reason expected) {
+  if (interrupted()) return;
   if (found.ok() == (expected == Reason::kNone) && ReasonOf(found) == expected) return;
   Fail(absl::StrCat("found ", found.ToString(), ", expected ", ReasonName(expected)));
 }
@@ -67,12 +69,16 @@ absl::optional<Welcome> World::Join(const JoinRequest& request) {
     Expect("initialized", welcome->initialized, expected.initialized);
     Expect("index", welcome->index, expected.index);
     Expect("pushes before", welcome->pushes_before, expected.pushes_before);
+    Expect("lost steps", welcome->lost_steps, lost_steps_);
   }
-  if (welcome.ok()) {
+  const uint64_t returns = returns_;
+  if (welcome.ok() && ok()) {
+    latest_join_ = request;
     std::replace(dismissed_.begin(), dismissed_.end(), uint64_t{0}, *session);
     process_of_[welcome->session.value()] = oracle_->workers().Named(request.worker)->process;
   }
   End();
+  if (returns_ != returns) return absl::nullopt;
   return welcome.ok() ? absl::optional<Welcome>(*welcome) : absl::nullopt;
 }
 

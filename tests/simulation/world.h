@@ -3,7 +3,8 @@
 //
 // With several servers, a call of a worker is one call to each. They come in any order, and with
 // them the messages between the servers, until nothing is under way. The oracle hears of the call
-// only. A stream to another server than the shard's may come in a later event.
+// only. A stream to another server than the shard's may come in a later event. If a server is
+// killed in an event, all go back to the newest checkpoint at its end (world_return.cc).
 
 #ifndef SLUICE_TESTS_SIMULATION_WORLD_H_
 #define SLUICE_TESTS_SIMULATION_WORLD_H_
@@ -18,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "tests/simulation/job_disks.h"
 #include "tests/simulation/oracle.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/servers.h"
@@ -56,11 +58,18 @@ class World {
   void Evict(const std::string& worker);
   void Drain();
 
-  // Takes a checkpoint. Call it when there are parameters.
+  // Takes a checkpoint. Call it when there are parameters. With several servers, it exists when all
+  // have written their files, which may be many events later.
   void TakeCheckpoint();
   bool has_checkpoint() const { return checkpoint_ != nullptr; }
   // Kills the server and starts it again from the latest checkpoint, which cannot be used again.
   void Restart();
+  // Several servers: kills one, now or when so many more calls and messages have come.
+  void Kill(uint32_t server, uint64_t acts);
+  // A server that was to be killed is not.
+  void Spare();
+  // How often the servers went back to a checkpoint.
+  uint64_t returns() const { return returns_; }
 
   // Pushes, by number. `fault` is an error in the header. `original` is the push that it repeats.
   uint64_t BeginPush(const PushHeader& header, const Values& gradient, Reason fault = Reason::kNone,
@@ -131,17 +140,37 @@ class World {
   }
   template <typename Value>
   void Expect(const char* rule, const Value& found, const Value& expected) {
-    if (found == expected) return;
+    if (found == expected || interrupted()) return;
     Fail(absl::StrCat(rule, ": found ", found, ", expected ", expected));
   }
   void ExpectReason(const absl::Status& found, Reason expected);
 
   Shard& shard() { return servers_->shard(); }
   std::unique_ptr<Servers> MakeServers();
+  void BeginIncarnation();
   void PassTick(absl::Duration duration, const std::vector<SessionId>& heartbeats);
-  void ForgetCallsInFlight();
+  void ForgetCallsInFlight(const ModelCheckpoint& expected);
+  // The return of several servers.
+  bool interrupted() const { return !judging_ && servers_->dead().has_value(); }
+  void EndByDeath();
+  void HearLate(const Heard& heard);
+  void EndIncarnation();
+  void CheckEndedCalls();
+  void CheckReached(uint64_t step);
+  void BeginAnew();
+  void Restore(const JobDisks::Checkpoint& checkpoint);
+  ModelCheckpoint ExpectedFrom(const JobDisks::Checkpoint& checkpoint) const;
+  void JoinTooEarly();
+  void PlanDeath(uint32_t server, uint64_t acts);
+  void WriteCheckpoints();
+  void TellWhole();
+  void CheckDisks();
+  void FinishCheckpoints();
   bool IsOpen(SessionId session) const { return oracle_->workers().Of(session.value()) != nullptr; }
-  bool HasJoined(SessionId session) const { return process_of_.count(session.value()) > 0; }
+  // In this incarnation of the server.
+  bool HasJoined(SessionId session) const {
+    return session > scenario_.options.session_base && process_of_.count(session.value()) > 0;
+  }
 
   // Offers of parameters.
   using OfferPtr = std::shared_ptr<SimulatedOffer>;
@@ -183,6 +212,7 @@ class World {
   void HearAnswer(const Heard& heard);
   void HearCancel(const Heard& heard);
   void HearPull(const Heard& heard);
+  void CheckPulled(uint64_t pull);
   void CheckFirstAnswer(const PushHeader& header, const PushOutcome& outcome);
   void CheckParameters();
   void CompareParameters(const Values& found, uint64_t step);
@@ -196,10 +226,17 @@ class World {
   FakeClock clock_;
   std::vector<std::string> owner_heard_;
   std::vector<uint64_t> dismissed_;
+  JobDisks disks_;
   std::unique_ptr<Servers> servers_;
   std::unique_ptr<Oracle> oracle_;
   std::shared_ptr<const ShardCheckpoint> checkpoint_;
   ModelCheckpoint expected_checkpoint_;
+  uint64_t returns_ = 0;
+  uint64_t lost_steps_ = 0;   // that workers must be told of
+  uint64_t reached_ = 0;      // the last step of the incarnation before
+  bool judging_ = false;      // what was heard before a server died
+  size_t heard_in_time_ = 0;  // of heard_: before that
+  absl::optional<JoinRequest> latest_join_;
   std::string violation_;
   std::string call_;
   uint64_t event_ = 0;

@@ -56,8 +56,12 @@ PullVerdict VerdictOf(const absl::StatusOr<PullResult>& result) {
 void World::End() {
   NoteEndedGathering();
   SendLateParts();
+  WriteCheckpoints();
   servers_->Settle();
   if (!servers_->violation().empty()) Fail(servers_->violation());
+  CheckDisks();
+  if (!ok()) return;
+  if (servers_->dead().has_value()) return EndByDeath();
   CheckParameters();
   // A copy of the push that completes a step may be answered just before the push itself.
   for (const bool answers : {true, false}) {
@@ -171,20 +175,24 @@ void World::HearPull(const Heard& heard) {
     Fail(absl::StrCat("consistent pull (rule 6): pull ", heard.number, " was told ", Words(verdict),
                       ", expected ", expected));
   }
-  if (!pull.result.ok() || !ok()) return;
+  if (pull.result.ok() && ok()) CheckPulled(heard.number);
+}
+
+void World::CheckPulled(uint64_t number) {
+  const SimulatedPull& pull = *pulls_.at(number);
   const PullHeader& header = pull.result->header;
+  const uint64_t step = header.step.value();
   const bool same = pull.request.have_step == header.step;
   Expect("not modified", header.not_modified, same);
   Expect("parameters that were sent", pull.result->snapshot != nullptr, !same);
   if (pull.result->snapshot == nullptr) return;
   const Values values = ValuesOf(pull.result->snapshot->values.span());
-  if (values != servers_->PartOf(oracle_->published().at(verdict.step), 0, 0) ||
-      pull.result->snapshot->step != header.step) {
-    Fail(absl::StrCat("consistent pull (rule 6): pull ", heard.number, " of step ", verdict.step,
-                      " got ", Words(values), ", expected ",
-                      Words(oracle_->published().at(verdict.step))));
+  const Values& whole = oracle_->published().at(step);
+  if (values != servers_->PartOf(whole, 0, 0) || pull.result->snapshot->step != header.step) {
+    Fail(absl::StrCat("consistent pull (rule 6): pull ", number, " of step ", step, " got ",
+                      Words(values), ", expected ", Words(whole)));
   }
-  if (heard.number % kHeldEvery == 0) held_.emplace_back(pull.result->snapshot, values);
+  if (number % kHeldEvery == 0) held_.emplace_back(pull.result->snapshot, values);
 }
 
 // ---- State ----
@@ -250,6 +258,7 @@ void World::CheckCancels() {
 
 void World::CheckEnd() {
   Begin([&] { return absl::StrCat("the end"); });
+  FinishCheckpoints();
   End();
   for (size_t i = 0; i < pushes_.size(); ++i) {
     const SimulatedPush& push = *pushes_[i];

@@ -93,7 +93,8 @@ void World::OfferToHolder(const OfferPtr& offer, uint32_t server) {
 void World::TakeOffer(const OfferPtr& offer, uint32_t server, std::unique_ptr<PendingPush> part) {
   const auto shared = std::make_shared<std::unique_ptr<PendingPush>>(std::move(part));
   if (server == 0) offer->begun = true;
-  if (offer->over) Fail(absl::StrCat("server ", server, " admits an offer that is over"));
+  if (offer->over && !interrupted())
+    Fail(absl::StrCat("server ", server, " admits an offer that is over"));
   servers_->Later([this, offer, server, shared] {
     const bool faulty = offer->fault != OfferFault::kNone && offer->server == server;
     Values sent = servers_->PartOf(offer->parameters, 0, server);

@@ -30,6 +30,7 @@ void World::Evict(const std::string& worker) {
 }
 
 void World::Drain() {
+  Spare();
   Begin([&] { return absl::StrCat("the operator drains the server"); });
   oracle_->Drain();
   shard().Drain();

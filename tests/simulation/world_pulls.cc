@@ -33,6 +33,7 @@ uint64_t World::Pull(const PullRequest& request) {
 
 void World::PullFromShard(uint64_t number) {
   SimulatedPull& pull = *pulls_.at(number);
+  pull.parts[0].state = CallState::kWaits;
   pull.id = shard().Pull(pull.request, [this, number](absl::StatusOr<PullResult> result) {
     SimulatedPull& answered = *pulls_.at(number);
     ++answered.answers;
@@ -76,7 +77,7 @@ bool World::CheckPullPart(uint64_t number, uint32_t server) {
   PullPart& part = pull.parts[server];
   const SessionId session = pull.request.session;
   const bool newest = pull.request.number == latest_pulls_.at(session.value());
-  const bool waits = pull.answers == 0 && !pull.cancelled;
+  const bool waits = pull.answers == 0 && !pull.cancelled && !pull.past;
   switch (part.state) {
     case CallState::kNotSent:
       return true;
@@ -101,7 +102,7 @@ void World::JudgePullPart(uint64_t number, uint32_t server) {
   const SimulatedPull& pull = *pulls_.at(number);
   const absl::StatusOr<PullResult>& part = pull.parts[server].result;
   const bool newest = pull.request.number == latest_pulls_.at(pull.request.session.value());
-  const bool answered = pull.answers > 0 && pull.result.ok();
+  const bool answered = pull.answers > 0 && pull.result.ok() && !pull.past;
   if (part.ok() && answered) return CheckPulledStripe(number, *part, server);
   const bool dropped = !newest || !IsOpen(pull.request.session) || pull.cancelled;
   const bool refused = pull.answers > 0 && !pull.result.ok();

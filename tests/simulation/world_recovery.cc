@@ -10,31 +10,12 @@ namespace {
 
 constexpr uint64_t kSessionsPerIncarnation = 100000;
 
-// What a file would keep. Plain SGD has no slots.
-ShardCheckpoint Saved(const ShardCheckpoint& checkpoint) {
-  ShardCheckpoint saved;
-  saved.job_id = checkpoint.job_id;
-  saved.step = checkpoint.step;
-  saved.incarnations = checkpoint.incarnations;
-  saved.layout = checkpoint.layout;
-  saved.optimizer = checkpoint.optimizer;
-  saved.consistency = checkpoint.consistency;
-  saved.own_consistency = checkpoint.own_consistency;
-  saved.learning_rate = checkpoint.learning_rate;
-  saved.workers = checkpoint.workers;
-  saved.forgot_workers = checkpoint.forgot_workers;
-  saved.parameters = checkpoint.parameters;
-  for (SessionRecord& worker : saved.workers) {
-    worker.presence = worker.alive() ? Presence::kLost : Presence::kEvicted;
-    worker.awaited_until = absl::InfinitePast();
-    worker.contributed.reset();
-    worker.excused = false;
-    worker.active_from = Step();
-    worker.session = SessionId();
-    worker.served = TimeSpans();
-    for (auto& answer : worker.answers) answer.second.part_of.reset();
-  }
-  return saved;
+// What has not come to a server may come to its successor.
+template <typename Part>
+void ForgetUnlessLate(Part* part) {
+  if (part->state == CallState::kNotSent) return;
+  *part = Part();
+  part->state = CallState::kEnded;
 }
 
 }  // namespace
@@ -53,6 +34,7 @@ void World::TakeCheckpoint() {
   expected_checkpoint_ = oracle_->Checkpoint();
   shard().TakeCheckpoint([this](const auto& taken) {
     ExpectReason(taken.status(), Reason::kNone);
+    if (taken.ok() && servers_->count() > 1) return disks_.Take(*taken, expected_checkpoint_);
     if (taken.ok()) checkpoint_ = *taken;
   });
   End();
@@ -64,13 +46,12 @@ void World::Restart() {
                         checkpoint_->step.value());
   });
   CheckHeld();
-  ForgetCallsInFlight();
+  ForgetCallsInFlight(expected_checkpoint_);
   servers_ = nullptr;
-  ShardOptions& options = scenario_.options;
-  options.incarnation = options.incarnation.Next();
-  options.session_base = SessionId(options.session_base.value() + kSessionsPerIncarnation);
-  servers_ = MakeServers();
-  ExpectReason(shard().Restore(Saved(*checkpoint_)), Reason::kNone);
+  BeginIncarnation();
+  ShardCheckpoint saved = SavedState(*checkpoint_);
+  saved.parameters = checkpoint_->parameters;
+  ExpectReason(shard().Restore(saved), Reason::kNone);
   shard().BeginIncarnation({});
   checkpoint_ = nullptr;
   oracle_ = std::make_unique<Oracle>(scenario_, clock_.Now(), expected_checkpoint_);
@@ -79,26 +60,39 @@ void World::Restart() {
   End();
 }
 
+// The next one, in which session numbers do not come again.
+void World::BeginIncarnation() {
+  ShardOptions& options = scenario_.options;
+  options.incarnation = options.incarnation.Next();
+  options.session_base = SessionId(options.session_base.value() + kSessionsPerIncarnation);
+  servers_ = MakeServers();
+}
+
 // Calls that the server has not answered end, and what was answered since the checkpoint may be
 // answered anew.
-void World::ForgetCallsInFlight() {
+void World::ForgetCallsInFlight(const ModelCheckpoint& expected) {
   for (const auto& push : pushes_) {
     push->past = true;
-    push->parts[0].pending = nullptr;
     push->arriving = false;
+    for (PushPart& part : push->parts) ForgetUnlessLate(&part);
   }
   arriving_.clear();
-  for (const auto& pull : pulls_) pull->past = true;
+  gathering_.clear();
+  due_.clear();
+  for (const auto& pull : pulls_) {
+    pull->past = true;
+    for (PullPart& part : pull->parts) ForgetUnlessLate(&part);
+  }
   held_.clear();
   first_answers_.clear();
-  for (const auto& entry : expected_checkpoint_.workers) {
+  for (const auto& entry : expected.workers) {
     const ModelWorker& worker = entry.second;
     for (const auto& answer : worker.answers) {
       first_answers_.emplace(std::make_pair(worker.process, answer.first), answer.second);
     }
   }
   for (auto it = counted_.begin(); it != counted_.end();) {
-    it = it->second < expected_checkpoint_.step ? std::next(it) : counted_.erase(it);
+    it = it->second < expected.step ? std::next(it) : counted_.erase(it);
   }
 }
 
