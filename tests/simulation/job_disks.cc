@@ -73,7 +73,7 @@ std::map<Incarnation, Step> JobDisks::BegunSince(const Checkpoint& checkpoint) c
 
 std::vector<CheckpointKey> JobDisks::whole() const {
   std::vector<CheckpointKey> keys;
-  for (const Checkpoint& checkpoint : whole_) keys.push_back(checkpoint.key());
+  for (auto it = whole_.rbegin(); it != whole_.rend(); ++it) keys.push_back(it->key());
   return keys;
 }
 

@@ -51,6 +51,7 @@ class JobDisks {
 
   // The newest; null if there is none.
   const Checkpoint* newest() const { return whole_.empty() ? nullptr : &whole_.back(); }
+  // All of them, newest first.
   std::vector<CheckpointKey> whole() const;
   // Its state, with the stripe of server 0.
   absl::StatusOr<ShardCheckpoint> Load(const Checkpoint& checkpoint);

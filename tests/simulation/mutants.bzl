@@ -91,6 +91,21 @@ MUTANTS = {
     "told_names_forgotten": ("holder", "told = std::max(told, push);", ""),
     "weight_of_others_ignored": ("holder", "const Addend addend = {&(*push)->gradient(), [[command.weight]]};", "GradientWeight()"),
     "whole_without_one_part": ("holder", "parts->second.size() < [[holders()]]", "holders() - 1"),
+    # Returns of several servers.
+    "checkpoint_counts_when_one_has_saved": ("shard", "if (checkpoint->Set(holder, checksum)) break;", "bool first = false; for (uint32_t any = 1; any < holders(); ++any) first = checkpoint->Set(any, checksum) || first; if (first) break;"),
+    "given_up_step_is_lost": ("shard", "[[if (others_.stopped()) return;]]  // the step", ""),
+    "gradients_of_lost_steps_count": ("shard", "IncarnationHistory(options_.incarnation, earlier, [[step_.number()]])", "step_.number().Next().Next()"),
+    "joins_before_all_have_loaded": ("shard", "if (report.failed.ok()) loading_.erase(holder);", "loading_.clear();"),
+    "kept_checkpoints_not_told": ("shard", "others_.Send(sluice::KeepCheckpoints{std::move(keep)});", ""),
+    "loaded_stripe_not_published": ("holder", "[[holder_.Publish(std::move(first));]]\n  return absl::OkStatus();", ""),
+    "loaded_values_not_copied": ("holder", "CopyTo(AsPiece(loaded->parameters->values.span()), first->values.span());", ""),
+    "lost_steps_not_told": ("shard", "coordinator_.set_lost_steps(steps);", ""),
+    "newest_checkpoint_not_kept": ("shard", "others_.Send(sluice::KeepCheckpoints{std::move(keep)});", "for (CheckpointKey& key : keep) key.step = key.step.Next(); const sluice::KeepCheckpoints others{keep}; others_.Send(others);"),
+    "one_report_saves_all_checkpoints": ("shard", "if (checkpoint->Set(holder, checksum)) break;", "checkpoint->Set(holder, checksum);"),
+    "other_step_loaded": ("holder", "first = holder_.MakeFirst([[command.source.step]]);", "command.source.step.Next()"),
+    "pulls_wait_for_the_next_incarnation": ("shard", "serving_ = why;\n  [[Settle(completions);]]\n  return true;", ""),
+    "saved_with_later_parameters": ("holder", "files_->Run([this, command, stripe] { Save(command, *stripe); });", "files_->Run([this, command, stripe] { Save(command, StripeCheckpoint{latest(), {}, stripe->optimizer_steps}); });"),
+    "stripes_not_loaded": ("shard", "if (leads()) others_.Load({SourceOf(checkpoint)});", ""),
 }
 
 def _quoted(text):

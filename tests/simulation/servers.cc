@@ -113,7 +113,8 @@ void Servers::Act() {
   } else if (!links_.empty()) {
     const uint32_t which = Below(static_cast<uint32_t>(links_.size()));
     if (dead() == which + 1) return;
-    Percent(10) ? files_[which]->RunNext() : links_[which]->Act();
+    // A file takes as long as several steps.
+    Percent(2) ? files_[which]->RunNext() : links_[which]->Act();
   }
 }
 
