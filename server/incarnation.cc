@@ -67,10 +67,8 @@ void ServerIncarnation::OnLost(const HolderLoss& loss) {
 void ServerIncarnation::OnReport(uint32_t holder, const HolderReport& report) {
   const auto* const loaded = std::get_if<LoadedReport>(&report);
   if (loaded != nullptr && !loaded->failed.ok()) {
-    OnLost({absl::StrCat("server ", holder, " of ", holders_->links().size() + 1,
-                         " cannot load its part of the checkpoint: ", loaded->failed.message(),
-                         "; restore the file from a copy, or remove the checkpoint-* file of that "
-                         "step from the first server's directory, to go on from the one before")});
+    OnLost({absl::StrCat("server ", holder, " of ", holders_->links().size() + 1, " ",
+                         loaded->failed.message())});
   }
   const auto* const journal = std::get_if<JournalReport>(&report);
   if (journal != nullptr && durable_ != nullptr) {

@@ -27,9 +27,8 @@ namespace sluice {
 
 // Start(), StartAgain() and Shutdown() are called by one thread, the others by any.
 //
-// Several servers load a checkpoint together, and repeat the steps of their journals, when the
-// others have come. This goes on after Start(), and workers wait until then. If it fails,
-// lost_holder() says why.
+// With several servers and a checkpoint, Start() returns before the state is restored. Restoring
+// goes on when the other servers have connected; workers wait. If it fails, lost_holder() says why.
 class ServerIncarnation {
  public:
   // Restores the state in options.durable.directory, if there is one, and listens on

@@ -67,7 +67,7 @@ int Server::Serve() {
   absl::Status saved;
   if (options_.servers > 1 && lost.empty()) {
     saved = SaveLast();
-    crc_ = shard.Digest(options_.grace);
+    if (!shard.recovers()) crc_ = shard.Digest(options_.grace);
   }
   EndHolders(saved.ok() ? outcome : kNotSaved);
   // Nobody needs the socket's name any more, and a launcher may kill this process soon.
@@ -128,6 +128,10 @@ void Server::AwaitFarewell() {
 absl::Status Server::SaveLast() {
   DurableDirectory* const durable = incarnation_->durable();
   if (durable == nullptr || shard().snapshot() == nullptr) return absl::OkStatus();
+  if (shard().recovers()) {
+    LOG(INFO) << "no last checkpoint is saved, because the servers have not restored their state";
+    return absl::OkStatus();
+  }
   const ShardStatus state = shard().Describe();
   if (state.diverged) {
     LOG(WARNING) << "no last checkpoint is saved, because training diverged" << HowToGoBack(state);

@@ -71,19 +71,27 @@ absl::StatusOr<std::unique_ptr<DurableDirectory>> DurableDirectory::Open(
 absl::Status DurableDirectory::ReadIncarnations() {
   const auto files = files_.List(options_.directory);
   if (!files.ok()) return files.status();
+  Incarnation oldest(std::numeric_limits<uint64_t>::max());  // that has a checkpoint
   for (const std::string& file : *files) {
     const auto checkpoint = CheckpointName::Parse(file);
-    if (checkpoint.has_value()) incarnation_ = std::max(incarnation_, checkpoint->incarnation);
+    const auto stripe = StripeName::Parse(file);
+    const auto segment = SegmentName::Parse(file);
+    if (checkpoint.has_value()) {
+      incarnation_ = std::max(incarnation_, checkpoint->incarnation);
+      oldest = std::min(oldest, checkpoint->incarnation);
+    }
+    if (stripe.has_value()) incarnation_ = std::max(incarnation_, stripe->incarnation);
+    if (segment.has_value()) incarnation_ = std::max(incarnation_, segment->incarnation);
+  }
+  for (const std::string& file : *files) {
     const auto began = ParseNumberedName(kIncarnationPrefix, file);
     if (!began.has_value()) continue;
     incarnation_ = std::max(incarnation_, began->first);
     job_id_ = ReadCheckedLine(files_, PathOf(file)).value_or(job_id_);
     const bool known = restored_ != nullptr && began->first <= restored_->incarnations.current();
-    if (known) {
-      files_.Remove(PathOf(file)).IgnoreError();  // the next time
-    } else {
-      earlier_incarnations_.insert(*began);
-    }
+    if (!known) earlier_incarnations_.insert(*began);
+    // An older checkpoint needs it, to tell which steps of the journals count after it.
+    if (known && began->first <= oldest) files_.Remove(PathOf(file)).IgnoreError();
   }
   incarnation_ = incarnation_.Next();
   if (restored_ != nullptr) job_id_ = restored_->job_id;
@@ -145,7 +153,8 @@ absl::Status DurableDirectory::CheckOtherJournals(const ShardCheckpoint& checkpo
                                             StartAfter(checkpoint, earlier_incarnations_, servers));
     if (!cursor.ok()) return cursor.status();
     const auto next = (*cursor)->Next();
-    if (!next.ok() || !next->has_value()) continue;
+    if (!next.ok()) return next.status();
+    if (!next->has_value()) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "the journal in ", options_.directory, " has steps after step ", checkpoint.step.value(),
         ", which ", servers, servers == 1 ? " server has" : " servers have",
@@ -204,6 +213,7 @@ void DurableDirectory::NoteJournal(uint32_t server, Step durable, const absl::St
 }
 
 void DurableDirectory::OnStopped(uint32_t server, const absl::Status& why) {
+  absl::MutexLock tell_lock(&tell_mu_);  // the listener hears of the changes in their order
   absl::Status before;
   absl::Status now;
   {
@@ -257,7 +267,8 @@ Step DurableDirectory::ReadDurableStep() const {
 // earlier server in the directory may have had a journal, too.
 absl::Status DurableDirectory::RemoveJournal() {
   const auto files = files_.List(options_.directory);
-  const auto segments = SegmentsIn(files_, options_.directory);
+  // Another server may still write its own. The next incarnation's begin tells it what counts.
+  const auto segments = SegmentsIn(files_, options_.directory, {0, options_.servers});
   if (!files.ok()) return files.status();
   if (!segments.ok()) return segments.status();
   std::vector<std::string> names;

@@ -75,8 +75,8 @@ class DurableDirectory {
   std::unique_ptr<const ShardCheckpoint> TakeRestored() { return std::move(restored_); }
   const ShardCheckpoint* restored() const { return restored_.get(); }
   // Replays the steps that follow the checkpoint in the journal, and returns the last; see
-  // ReplayJournal(). `others` is the last step that all other servers can replay, if there are
-  // several. DATA_LOSS if a step is missing that workers were told of. FAILED_PRECONDITION if the
+  // ReplayJournal(). `others`: how far the journals of the other servers go; absent with one
+  // server. DATA_LOSS if a step is missing that workers were told of. FAILED_PRECONDITION if the
   // steps are in the journals of another number of servers.
   absl::StatusOr<Step> Replay(const ShardCheckpoint& checkpoint,
                               const absl::optional<LeastJournaled>& others,
@@ -169,7 +169,7 @@ class DurableDirectory {
   void NoteSaved();
   void RemoveOldSegments();
   void OnDurable(uint32_t server, Step step) ABSL_LOCKS_EXCLUDED(mu_);
-  void OnStopped(uint32_t server, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
+  void OnStopped(uint32_t server, const absl::Status& why) ABSL_LOCKS_EXCLUDED(tell_mu_, mu_);
   void TellDurable() ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CheckOtherJournals(const ShardCheckpoint& checkpoint) const;
   void WriteDurableStep(Step step);
@@ -190,6 +190,7 @@ class DurableDirectory {
   JournalListener listener_;
   KeepListener tell_others_;            // or null
   std::function<void()> take_another_;  // or null
+  absl::Mutex tell_mu_;  // while the listener is told of a journal that cannot be written
   mutable absl::Mutex mu_;
   bool has_base_ ABSL_GUARDED_BY(mu_) = false;  // a checkpoint for the journal's steps
   JournalStates journal_states_ ABSL_GUARDED_BY(mu_);

@@ -13,12 +13,11 @@ namespace sluice {
 
 // Brings a new shard to the last step that can be restored from the directory, begins a new
 // incarnation, and connects the two: from then on the shard's checkpoints and, if asked for, its
-// journal go to the directory. Called once, before the shard is shared. With several servers and
-// a checkpoint it waits for the other servers, so others use the shard meanwhile: call it between
-// Shard::BeginRecovery() and EndRecovery(). The shard outlives the directory, whose threads call
-// it. Errors are DurableDirectory's. If a step cannot be replayed,
-// the directory is not changed. `fatal` is JournalListener's; if it is null, a failed sync ends the
-// process.
+// journal go to the directory. Called once. With one server, before other threads use the shard.
+// With several and a checkpoint, between Shard::BeginRecovery() and EndRecovery(): it waits for the
+// other servers, and other threads may use the shard. The shard outlives the directory, whose
+// threads call it. Errors are DurableDirectory's. If a step cannot be replayed, the directory is
+// not changed. `fatal` is JournalListener's; if it is null, a failed sync ends the process.
 absl::Status Recover(DurableDirectory& directory, Shard& shard,
                      std::function<void(const absl::Status&)> fatal = nullptr);
 

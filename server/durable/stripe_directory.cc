@@ -40,8 +40,13 @@ absl::StatusOr<StripeCheckpoint> StripeDirectory::Load(const CheckpointSource& c
   auto loaded = store_.Load(checkpoint, whole);
   LOG_IF(INFO, loaded.ok()) << "loaded this server's part of the checkpoint of step "
                             << checkpoint.step;
-  LOG_IF(ERROR, !loaded.ok()) << loaded.status().message();
-  return loaded;
+  if (loaded.ok()) return loaded;
+  LOG(ERROR) << loaded.status().message();
+  return absl::Status(
+      loaded.status().code(),
+      absl::StrCat("cannot load its part of the checkpoint: ", loaded.status().message(),
+                   "; restore the file from a copy, or remove the checkpoint-* file of that step "
+                   "from the first server's directory, to go on from the one before"));
 }
 
 // Reads the journal twice: what it can repeat decides what all servers repeat.
@@ -54,7 +59,10 @@ absl::StatusOr<Step> StripeDirectory::OpenJournal(const LoadCheckpoint& checkpoi
   if (!found.ok()) return found.status();
   for (;;) {
     const auto step = (*found)->Next();
-    if (!step.ok()) return step.status();
+    if (!step.ok()) {
+      return absl::Status(step.status().code(),
+                          absl::StrCat("cannot repeat its journal: ", step.status().message()));
+    }
     if (!step->has_value()) break;
   }
   auto again = JournalCursor::Open(files_, directory_, start);
@@ -71,13 +79,14 @@ absl::StatusOr<JournaledSum> StripeDirectory::NextJournaled() {
                                             journaled_->reached().value(),
                                             ", and had more when it was opened"));
   }
-  return JournaledSum{(*step)->record.step, (*step)->record.checksum, std::move((*step)->sum)};
+  const StepRecord& record = (*step)->record;
+  return JournaledSum{record.step, record.incarnation, record.checksum, std::move((*step)->sum)};
 }
 
 std::unique_ptr<StepJournal> StripeDirectory::StartJournal(
     Incarnation incarnation, std::function<void(const JournalReport&)> listener) {
   if (durability_ != Durability::kJournal) return nullptr;
-  // Both are of the journal's thread.
+  // Only the journal's thread uses it.
   const auto state = std::make_shared<JournalReport>();
   JournalListener events;
   events.durable = [state, listener](Step step) {

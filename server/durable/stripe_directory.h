@@ -17,7 +17,8 @@
 
 namespace sluice {
 
-// It takes no lock: the names of files have the incarnation, which the first server has locked.
+// It takes no lock. File names contain the incarnation, and the first server, which locks its own
+// directory, gives each number to one incarnation.
 class StripeDirectory final : public StripeStorage {
  public:
   // Creates the directory if necessary. UNAVAILABLE if it cannot. `files` outlives it.

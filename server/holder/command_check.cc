@@ -48,8 +48,13 @@ absl::Status CommandCheck::Check(const OpenModel& command) {
   return absl::OkStatus();
 }
 
-absl::Status CommandCheck::Check(const LoadCheckpoint& /*command*/) {
+absl::Status CommandCheck::Check(const LoadCheckpoint& command) {
   if (has_parameters_) return Breaks("LoadCheckpoint", "after there are parameters");
+  for (const auto& [incarnation, step] : command.begins) {
+    if (incarnation > command.source.incarnation && step >= command.source.step) continue;
+    return Breaks("LoadCheckpoint", absl::StrCat("with incarnation ", incarnation.value(),
+                                                 ", which began before the checkpoint"));
+  }
   loaded_ = true;
   has_parameters_ = true;
   return sessions_.empty() ? absl::OkStatus() : Breaks("LoadCheckpoint", "after OpenSession");

@@ -106,6 +106,7 @@ struct LoadCheckpoint {
 // Makes a step after the checkpoint again.
 struct ReplayStep {
   Step step;
+  Incarnation incarnation;  // that made it; each journal must have the step of that incarnation
 };
 
 struct BeginJournal {

@@ -19,10 +19,12 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "common/base/executor.h"
 #include "common/base/parallel.h"
 #include "server/aggregation/pending_push.h"
@@ -131,10 +133,14 @@ class HolderFollower {
   std::unique_ptr<PendingPush> Start(const AdmitPush& admitted, WaitingStream& stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<Arrival> StopArrivals(SessionId session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // `fill` writes the values, without the mutex.
+  void PublishFirst(Step step, absl::FunctionRef<void(absl::Span<float>)> fill)
+      ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<Step> Load(const LoadCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status LoadSum(Step step);
+  absl::Status LoadSum(const ReplayStep& command);
   void EndStep(Step step);
-  void Save(const TakeCheckpoint& command, const StripeCheckpoint& stripe);
+  void Save(const TakeCheckpoint& command, const StripeCheckpoint& stripe,
+            const absl::Status& replayed);
   bool MeasuresNorm(PushId push) const ABSL_LOCKS_EXCLUDED(mu_);
   std::unique_ptr<PendingPush> Take(PushId push) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -157,10 +163,12 @@ class HolderFollower {
   StripeExecutor* stripe_ = nullptr;      // the holder's
   std::unique_ptr<PendingPush> last_;     // the step's last gradient
   std::unique_ptr<StepJournal> journal_;  // or null
-  StepRecord record_;                     // of the step that is made; its checksum and gradients
-  absl::optional<uint64_t> expected_;     // the checksum of a step that is made again
-  absl::Status replayed_;                 // why steps could not be made again, or OK
-  std::shared_ptr<const Layout> whole_;   // of the vector; the tasks use it, too
+  Incarnation incarnation_;               // of the journal
+  StepRecord
+      record_;  // of the step that is made: its checksum, and 1 for gradients if it has a sum
+  absl::optional<uint64_t> expected_;    // the checksum of a step that is made again
+  absl::Status replayed_;                // why steps could not be made again, or OK
+  std::shared_ptr<const Layout> whole_;  // of the vector; the tasks use it, too
   const std::unique_ptr<Executor> arithmetic_;
   const std::unique_ptr<Executor> files_;
 };

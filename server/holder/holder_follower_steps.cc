@@ -22,12 +22,16 @@ absl::Status NoDirectory() {
 // Done at once: no push can be admitted, and no pull released, before there are parameters.
 void HolderFollower::Do(const TakeParameters& command) {
   const std::unique_ptr<PendingPush> push = Take(command.push);
+  PublishFirst(command.step, [&push](absl::Span<float> to) { push->gradient().CopyTo(0, to); });
+}
+
+void HolderFollower::PublishFirst(Step step, absl::FunctionRef<void(absl::Span<float>)> fill) {
   std::shared_ptr<Snapshot> first;
   {
     absl::MutexLock lock(&mu_);
-    first = holder_.MakeFirst(command.step);
+    first = holder_.MakeFirst(step);
   }
-  push->gradient().CopyTo(0, first->values.span());
+  fill(first->values.span());
   absl::MutexLock lock(&mu_);
   holder_.Publish(std::move(first));
 }
@@ -85,24 +89,27 @@ void HolderFollower::EndStep(Step step) {
   } else if (journal_ != nullptr) {
     StepRecord appended = record;
     appended.step = step;
+    appended.incarnation = incarnation_;
     journal_->Append(appended, record.gradients == 0 ? absl::Span<const float>() : stripe_->sum());
   }
 }
 
 void HolderFollower::Do(const ReplayStep& command) {
   arithmetic_->Run([this, command] {
-    const absl::Status loaded = LoadSum(command.step);
+    const absl::Status loaded = LoadSum(command);
     if (replayed_.ok()) replayed_ = loaded;
   });
 }
 
-absl::Status HolderFollower::LoadSum(Step step) {
+absl::Status HolderFollower::LoadSum(const ReplayStep& command) {
   expected_ = 0;
   const auto next = storage_ == nullptr ? NoDirectory() : storage_->NextJournaled();
   if (!next.ok()) return next.status();
-  if (next->step != step) {
-    return absl::DataLossError(absl::StrCat("the journal continues with step ", next->step.value(),
-                                            ", expected step ", step.value()));
+  if (next->step != command.step || next->incarnation != command.incarnation) {
+    return absl::DataLossError(absl::StrCat(
+        "the journal continues with step ", next->step.value(), " of incarnation ",
+        next->incarnation.value(), ", and the first server's with step ", command.step.value(),
+        " of incarnation ", command.incarnation.value(), "; restore the files of one from a copy"));
   }
   expected_ = next->checksum;
   if (next->sum.size() > 0) stripe_->Load(next->sum.span());
@@ -111,8 +118,10 @@ absl::Status HolderFollower::LoadSum(Step step) {
 
 void HolderFollower::Do(const BeginJournal& command) {
   if (storage_ == nullptr) return;
-  arithmetic_->Run(
-      [this, command] { journal_ = storage_->StartJournal(command.incarnation, report_); });
+  arithmetic_->Run([this, command] {
+    incarnation_ = command.incarnation;
+    journal_ = storage_->StartJournal(command.incarnation, report_);
+  });
 }
 
 // ---- Checkpoints ----
@@ -132,16 +141,9 @@ absl::StatusOr<Step> HolderFollower::Load(const LoadCheckpoint& command) {
   const absl::Status restored = RestoreSlots(loaded->slots, *stripe_, parallel_);
   if (!restored.ok()) return restored;
   stripe_->set_optimizer_steps(loaded->optimizer_steps);
-  std::shared_ptr<Snapshot> first;
-  {
-    absl::MutexLock lock(&mu_);
-    first = holder_.MakeFirst(command.source.step);
-  }
-  CopyTo(AsPiece(loaded->parameters->values.span()), first->values.span());
-  {
-    absl::MutexLock lock(&mu_);
-    holder_.Publish(std::move(first));
-  }
+  PublishFirst(command.source.step, [&loaded](absl::Span<float> to) {
+    CopyTo(AsPiece(loaded->parameters->values.span()), to);
+  });
   return storage_->OpenJournal(command, *whole_);
 }
 
@@ -150,14 +152,15 @@ void HolderFollower::Do(const TakeCheckpoint& command) {
     const auto stripe = std::make_shared<const StripeCheckpoint>(
         StripeCheckpoint{parameters, CopySlots(*stripe_, parallel_), stripe_->optimizer_steps()});
     if (journal_ != nullptr) journal_->BeginSegment();
-    files_->Run([this, command, stripe, replayed = replayed_] {
-      // What was not made again to the same bits does not become a checkpoint.
-      replayed.ok() ? Save(command, *stripe) : report_(SavedReport{command.step, replayed});
-    });
+    files_->Run(
+        [this, command, stripe, replayed = replayed_] { Save(command, *stripe, replayed); });
   });
 }
 
-void HolderFollower::Save(const TakeCheckpoint& command, const StripeCheckpoint& stripe) {
+// What was not made again to the same bits does not become a checkpoint.
+void HolderFollower::Save(const TakeCheckpoint& command, const StripeCheckpoint& stripe,
+                          const absl::Status& replayed) {
+  if (!replayed.ok()) return report_(SavedReport{command.step, replayed});
   const absl::StatusOr<uint64_t> saved =
       storage_ == nullptr ? NoDirectory() : storage_->Save(command, *whole_, stripe);
   report_(SavedReport{command.step, saved.status(), saved.value_or(0)});

@@ -35,7 +35,12 @@ absl::Status CheckSize(absl::string_view field, size_t found, size_t expected) {
 void ReportCheck::Note(const HolderCommand& command) {
   if (const auto* const model = std::get_if<OpenModel>(&command)) NoteModel(*model);
   if (const auto* const order = std::get_if<StepOrder>(&command)) orders_.push_back(order->kind);
-  if (std::holds_alternative<LoadCheckpoint>(command)) loads_ = true;
+  if (const auto* const load = std::get_if<LoadCheckpoint>(&command)) {
+    loads_ = true;
+    latest_ = load->source.step;
+  }
+  if (const auto* const first = std::get_if<TakeParameters>(&command)) latest_ = first->step;
+  if (std::holds_alternative<PublishStep>(command)) latest_ = latest_.Next();
   if (std::holds_alternative<BeginJournal>(command)) journals_ = true;
   if (const auto* const take = std::get_if<TakeCheckpoint>(&command)) saves_.push_back(take->step);
 }
@@ -93,13 +98,22 @@ ReportCheck::Sizes ReportCheck::SizesOf(StepOrder::Kind kind) const {
   return sizes;
 }
 
-absl::Status ReportCheck::Check(const LoadedReport& /*report*/) {
+absl::Status ReportCheck::Check(const LoadedReport& report) {
   if (!std::exchange(loads_, false)) return BadReport("that it has loaded what it was not told to");
-  return absl::OkStatus();
+  if (!report.failed.ok() || report.journaled >= latest_) return absl::OkStatus();
+  return BadReport(absl::StrCat("that it can reach step ", report.journaled.value(),
+                                " from the checkpoint of step ", latest_.value()));
 }
 
-absl::Status ReportCheck::Check(const JournalReport& /*report*/) const {
-  return journals_ ? absl::OkStatus() : BadReport("on a journal that it was not told to begin");
+absl::Status ReportCheck::Check(const JournalReport& report) {
+  if (!journals_) return BadReport("on a journal that it was not told to begin");
+  if (report.durable < durable_ || report.durable > latest_) {
+    return BadReport(absl::StrCat("that step ", report.durable.value(),
+                                  " is durable, expected one from ", durable_.value(), " to ",
+                                  latest_.value()));
+  }
+  durable_ = report.durable;
+  return absl::OkStatus();
 }
 
 absl::Status ReportCheck::Check(const SavedReport& report) {

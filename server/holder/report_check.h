@@ -39,7 +39,7 @@ class ReportCheck {
   absl::Status Check(const StripeReport& report);
   absl::Status Check(const LoadedReport& report);
   absl::Status Check(const SavedReport& report);
-  absl::Status Check(const JournalReport& report) const;
+  absl::Status Check(const JournalReport& report);
   Sizes SizesOf(StepOrder::Kind kind) const;
 
   const uint32_t stripe_;
@@ -52,6 +52,8 @@ class ReportCheck {
   std::deque<StepOrder::Kind> orders_;
   bool loads_ = false;
   bool journals_ = false;
+  Step latest_;   // by the commands that were sent
+  Step durable_;  // by the latest report
   std::deque<Step> saves_;
 };
 

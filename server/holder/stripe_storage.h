@@ -20,11 +20,12 @@ namespace sluice {
 // A step of the stripe's journal.
 struct JournaledSum {
   Step step;
-  uint64_t checksum = 0;  // of what the step made; see StepVectors
-  FloatBuffer sum;        // empty if the step was made without gradients
+  Incarnation incarnation;  // that made it
+  uint64_t checksum = 0;    // of what the step made; see StepVectors
+  FloatBuffer sum;          // empty if the step was made without gradients
 };
 
-// One thread at a time calls it; but another one may call StartJournal() meanwhile. All of it takes
+// StartJournal() may run beside any other method. All others: one thread at a time. All of it takes
 // a time that grows with the stripe. `whole` is the layout of the whole vector.
 class StripeStorage {
  public:

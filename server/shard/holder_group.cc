@@ -209,6 +209,7 @@ std::shared_ptr<SavedStripes> HolderGroup::TakeCheckpoint(
     const sluice::TakeCheckpoint& checkpoint) {
   if (links_.empty()) return nullptr;
   saving_.push_back(std::make_shared<SavedStripes>(holders() - 1));
+  if (stopped()) saving_.back()->Stop(stopped_);
   Send(checkpoint);
   return saving_.back();
 }

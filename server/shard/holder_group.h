@@ -34,7 +34,7 @@ namespace sluice {
 // The last step that all servers can repeat from their journals.
 struct LeastJournaled {
   Step step;
-  uint32_t server = 0;  // one that cannot repeat a later one
+  uint32_t server = 0;  // whose journal ends there
 };
 
 // Externally synchronized; Shard owns it. Holder 0 is the one on this server. Without links,

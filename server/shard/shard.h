@@ -88,9 +88,9 @@ class Shard final : public ParameterStore {
   void StopWaiting(const absl::Status& why);
   void EndHolders(int exit_code);  // sends EndJob, the last command; after StopWaiting()
   // Start: optional, in this order, before several threads use the shard.
-  // With several servers, other threads use the shard meanwhile, between these two:
-  // UNAVAILABLE to those who join or change settings, and until BeginIncarnation() to those who ask
-  // for a checkpoint.
+  // Enclose a recovery during which other threads call the shard. Until EndRecovery(), Join() and
+  // changes of settings fail with UNAVAILABLE. Until BeginIncarnation(), TakeCheckpoint() does,
+  // too.
   void BeginRecovery();
   void EndRecovery();
   bool recovers() const;  // is between the two

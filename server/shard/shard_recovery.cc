@@ -81,7 +81,7 @@ absl::Status Shard::MakeAgain(const StepRecord& record, absl::Span<const float> 
   {
     absl::MutexLock lock(&mu_);
     step = holder_.BeginStep();
-    others_.Send(sluice::ReplayStep{record.step});
+    others_.Send(sluice::ReplayStep{record.step, record.incarnation});
   }
   director_->Load(record.gradients, record.samples);
   if (record.gradients > 0) stripe_->Load(sum);
@@ -173,6 +173,7 @@ void Shard::TakeCheckpoint(CheckpointCallback taken) {
   {
     absl::MutexLock lock(&mu_);
     wanted = CheckRecovered(Recovery::kSaves);
+    if (wanted.ok()) wanted = others_.why_stopped();
     if (wanted.ok()) wanted = coordinator_.RequestCheckpoint();
     if (wanted.ok()) checkpoints_.Add(taken);
   }

@@ -47,7 +47,11 @@ Shard::Work Shard::DecideNext() {
   {
     absl::MutexLock lock(&mu_);
     if (others_.stopped()) {
-      coordinator_.FailPushes(others_.why_stopped(), &completions);
+      const absl::Status why = others_.why_stopped();
+      coordinator_.FailPushes(why, &completions);
+      for (CheckpointCallback& taken : checkpoints_.TakeAll()) {
+        completions.Add([taken = std::move(taken), why] { taken(why); });
+      }
     } else {
       work.action = coordinator_.DecideNext(&completions);
     }
@@ -126,13 +130,15 @@ void Shard::Apply(const Work& work) {
   stopwatch_.Begin();
   SnapshotPair step = MakeStep(work, journal_ != nullptr ? &checksum : nullptr);
   stopwatch_.OnApplied(work.action.waited);
-  if (journal_ != nullptr) AppendToJournal(work.action, checksum);
-  director_->Clear();
-  stripe_->Clear();
+  bool given_up = false;  // then the step is not published, and nobody is told of it
   {
     absl::MutexLock lock(&mu_);
-    if (others_.stopped()) return;  // the step is not published, so nobody is told of it
+    given_up = others_.stopped();
   }
+  if (journal_ != nullptr && !given_up) AppendToJournal(work.action, checksum);
+  director_->Clear();
+  stripe_->Clear();
+  if (given_up) return;
   if (step_listener_) step_listener_(step.next->step);
   CompletingLock lock(&mu_);  // step.current may be freed, after that
   if (others_.stopped()) return;

@@ -62,7 +62,7 @@ MUTANTS = {
     "successor_takes_lowest_index": ("membership", "[[it != records_.end() && it->second.alive() && it->second.role == request.role]];", "returns && it->second.alive() && it->second.role == request.role"),
     "successor_waits_a_step": ("shard", "[[roster_.sessions().TakesOver(request)]] ||", "false"),
     # Several servers.
-    "added_in_another_order": ("holder", "if (!command.last) return stripe_->Add(addend);", "static thread_local std::unique_ptr<PendingPush> held; static thread_local GradientWeight weight; if (!command.last && held == nullptr) { held = std::move(*push); weight = command.weight; return; } if (held != nullptr) { stripe_->Add(addend); const Addend first = {&held->gradient(), weight}; if (!command.last) { stripe_->Add(first); held = nullptr; return; } stripe_->Keep(first); last_ = std::move(held); return; }"),
+    "added_in_another_order": ("holder", "if (!command.last || journal_ != nullptr) return stripe_->Add(addend);", "static thread_local std::unique_ptr<PendingPush> held; static thread_local GradientWeight weight; if (!command.last && held == nullptr) { held = std::move(*push); weight = command.weight; return; } if (held != nullptr) { stripe_->Add(addend); const Addend first = {&held->gradient(), weight}; if (!command.last) { stripe_->Add(first); held = nullptr; return; } stripe_->Keep(first); last_ = std::move(held); return; }"),
     "answered_push_not_told_to_others": ("shard", "if (sessions_.count(name.session) > 0) Send(DropPush{PushId(), name});", ""),
     "attempt_ignored": ("holder", "const auto admitted = [[admitted_.extract(name)]];", "[&] { mu_.AssertHeld(); const auto any = admitted_.lower_bound({header.session, Sequence(), 0}); return any == admitted_.end() || any->first.session != header.session || any->first.sequence != header.sequence ? admitted_.extract(name) : admitted_.extract(any); }()"),
     "cancelled_gathering_goes_on": ("shard", "if (found == pushes_.end() || found->second.gathered == nullptr) return false;\n  [[Drop(push);]]", "reports_.Forget(push); pushes_.erase(found);"),
@@ -93,19 +93,19 @@ MUTANTS = {
     "whole_without_one_part": ("holder", "parts->second.size() < [[holders()]]", "holders() - 1"),
     # Returns of several servers.
     "checkpoint_counts_when_one_has_saved": ("shard", "if (checkpoint->Set(holder, checksum)) break;", "bool first = false; for (uint32_t any = 1; any < holders(); ++any) first = checkpoint->Set(any, checksum) || first; if (first) break;"),
-    "given_up_step_is_lost": ("shard", "[[if (others_.stopped()) return;]]  // the step", ""),
+    "given_up_step_is_lost": ("shard", "[[if (given_up) return;]]", ""),
     "gradients_of_lost_steps_count": ("shard", "IncarnationHistory(options_.incarnation, earlier, [[step_.number()]])", "step_.number().Next().Next()"),
-    "joins_before_all_have_loaded": ("shard", "if (report.failed.ok()) loading_.erase(holder);", "loading_.clear();"),
+    "joins_before_all_have_loaded": ("shard", "loading_.erase(holder);", "loading_.clear();"),
     "kept_checkpoints_not_told": ("shard", "others_.Send(sluice::KeepCheckpoints{std::move(keep)});", ""),
-    "loaded_stripe_not_published": ("holder", "[[holder_.Publish(std::move(first));]]\n  return absl::OkStatus();", ""),
-    "loaded_values_not_copied": ("holder", "CopyTo(AsPiece(loaded->parameters->values.span()), first->values.span());", ""),
+    "loaded_stripe_not_published": ("holder", "holder_.Publish(std::move(first));", "if (step == Step()) holder_.Publish(std::move(first));"),
+    "loaded_values_not_copied": ("holder", "CopyTo(AsPiece(loaded->parameters->values.span()), to);", ""),
     "lost_steps_not_told": ("shard", "coordinator_.set_lost_steps(steps);", ""),
     "newest_checkpoint_not_kept": ("shard", "others_.Send(sluice::KeepCheckpoints{std::move(keep)});", "for (CheckpointKey& key : keep) key.step = key.step.Next(); const sluice::KeepCheckpoints others{keep}; others_.Send(others);"),
     "one_report_saves_all_checkpoints": ("shard", "if (checkpoint->Set(holder, checksum)) break;", "checkpoint->Set(holder, checksum);"),
-    "other_step_loaded": ("holder", "first = holder_.MakeFirst([[command.source.step]]);", "command.source.step.Next()"),
+    "other_step_loaded": ("holder", "PublishFirst([[command.source.step]],", "command.source.step.Next()"),
     "pulls_wait_for_the_next_incarnation": ("shard", "serving_ = why;\n  [[Settle(completions);]]\n  return true;", ""),
-    "saved_with_later_parameters": ("holder", "files_->Run([this, command, stripe] { Save(command, *stripe); });", "files_->Run([this, command, stripe] { Save(command, StripeCheckpoint{latest(), {}, stripe->optimizer_steps}); });"),
-    "stripes_not_loaded": ("shard", "if (leads()) others_.Load({SourceOf(checkpoint)});", ""),
+    "saved_with_later_parameters": ("holder", "files_->Run(\n        [this, command, stripe, replayed = replayed_] { Save(command, *stripe, replayed); });", "files_->Run([this, command, stripe, replayed = replayed_] { Save(command, StripeCheckpoint{latest(), {}, stripe->optimizer_steps}, replayed); });"),
+    "stripes_not_loaded": ("shard", "if (leads()) others_.Load({SourceOf(checkpoint), begins});", ""),
 }
 
 def _quoted(text):

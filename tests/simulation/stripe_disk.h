@@ -5,7 +5,9 @@
 #define SLUICE_TESTS_SIMULATION_STRIPE_DISK_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,19 @@ class StripeDisk final : public StripeStorage {
                                 const StripeCheckpoint& stripe) override;
   absl::StatusOr<StripeCheckpoint> Load(const CheckpointSource& checkpoint,
                                         const Layout& whole) override;
+  // The jobs have no journal.
+  absl::StatusOr<Step> OpenJournal(const LoadCheckpoint& checkpoint,
+                                   const Layout& /*whole*/) override {
+    return checkpoint.source.step;
+  }
+  absl::StatusOr<JournaledSum> NextJournaled() override {
+    return absl::DataLossError("there is no journal");
+  }
+  std::unique_ptr<StepJournal> StartJournal(
+      Incarnation /*incarnation*/,
+      std::function<void(const JournalReport&)> /*listener*/) override {
+    return nullptr;
+  }
   void Keep(const KeepCheckpoints& checkpoints) override;
 
   // The file of that checkpoint, or null.

@@ -31,10 +31,10 @@ struct JournalStart {
 JournalStart StartAfter(const ShardCheckpoint& checkpoint, const IncarnationBegins& begins,
                         uint32_t servers);
 
-// Reads the steps of a stripe's journal that follow a checkpoint, one after the other. Of an
-// incarnation, the steps up to the one at which the next incarnation began count, because the next
-// one did not find any later steps. A record that is cut or damaged ends its segment, and the log
-// says so. For one thread.
+// Reads the steps of a stripe's journal that follow a checkpoint, one after the other. A later
+// incarnation began at some step and did not repeat what came after it, so the records after that
+// step are skipped. A record that is cut or damaged ends its segment, and the log says so. For one
+// thread.
 class JournalCursor {
  public:
   // `files` outlives it. Errors are FileSystem's.
@@ -64,10 +64,10 @@ class JournalCursor {
   FileSystem& files_;
   const std::string directory_;
   const JournalStart start_;
-  std::vector<SegmentName> segments_;  // that may count; the next one is the last
+  std::vector<SegmentName> segments_;  // not read yet, in reverse order
   Step reached_;
   std::string path_;
-  absl::optional<Step> last_;  // that counts of this segment
+  absl::optional<Step> last_;  // of this segment that counts; absent: all count
   std::unique_ptr<ReadableFile> file_;
   std::unique_ptr<JournalReader> reader_;  // null between two segments
 };

@@ -48,6 +48,7 @@ void Put(const LoadCheckpoint& command, v1::SequencerMessage* message) {
 
 void Put(const ReplayStep& command, v1::SequencerMessage* message) {
   message->mutable_replay_step()->set_step(command.step.value());
+  message->mutable_replay_step()->set_incarnation(command.incarnation.value());
 }
 
 void Put(const BeginJournal& command, v1::SequencerMessage* message) {

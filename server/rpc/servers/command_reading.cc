@@ -65,7 +65,9 @@ Command Read(const v1::LoadCheckpoint& message) {
   return load;
 }
 
-Command Read(const v1::ReplayStep& message) { return ReplayStep{Step(message.step())}; }
+Command Read(const v1::ReplayStep& message) {
+  return ReplayStep{Step(message.step()), Incarnation(message.incarnation())};
+}
 
 Command Read(const v1::BeginJournal& message) {
   return BeginJournal{Incarnation(message.incarnation())};

@@ -26,6 +26,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 
 constexpr uint32_t kServers = 3;
 constexpr uint64_t kElements = 1000;
@@ -62,6 +63,7 @@ class StripedJournalTest : public ::testing::Test {
       record.step = Step(step);
       record.gradients = 1;
       record.checksum = step + 100;
+      record.incarnation = Incarnation(step);
       journal->Append(record, std::vector<float>(StripeSize(), static_cast<float>(step)));
       for (const uint64_t begun : segments) {
         if (begun == step) journal->BeginSegment();
@@ -83,6 +85,7 @@ class StripedJournalTest : public ::testing::Test {
       const auto found = directory->NextJournaled();
       EXPECT_THAT(found, IsOk());
       EXPECT_EQ(found->checksum, found->step.value() + 100);
+      EXPECT_EQ(found->incarnation, Incarnation(found->step.value()));
       EXPECT_THAT(found->sum.span(), Each(static_cast<float>(found->step.value())));
       EXPECT_EQ(found->sum.size(), StripeSize());
       steps.push_back(found->step.value());
@@ -225,6 +228,33 @@ TEST_F(FirstJournalTest, IsOfNoUseToAnotherNumberOfServers) {
               HasCode(absl::StatusCode::kFailedPrecondition,
                       HasSubstr("has steps after step 2, which 3 servers have made, and only as "
                                 "many can repeat them, not 2")));
+}
+
+// They tell which steps of the older incarnation count, if the newest checkpoint is lost.
+TEST_F(FirstJournalTest, KnowsTheBeginsOfAllIncarnationsAfterTheOldestCheckpoint) {
+  const auto save = [](DurableDirectory& directory, uint64_t incarnation, uint64_t step) {
+    absl::Notification saved;
+    directory.Save(std::make_shared<const ShardCheckpoint>(
+                       KnownCheckpoint({Incarnation(incarnation), Step(step)},
+                                       std::make_shared<const Layout>(ParametersOnly(kElements)))),
+                   [&saved](const auto&) { saved.Notify(); });
+    saved.WaitForNotification();
+  };
+  const std::string newest = options_.directory + "/checkpoint-000002-000000000004.safetensors";
+  {
+    const auto directory = Open();
+    save(*directory, 1, 2);
+    ASSERT_THAT(directory->BeginIncarnation(Step(4), "job"), IsOk());
+    ASSERT_EQ(directory->incarnation(), Incarnation(2));
+    save(*directory, 2, 4);
+  }
+  EXPECT_EQ(Open()->restored()->step, Step(4));
+  files_.BytesOf(newest).pop_back();
+  EXPECT_EQ(Open()->restored()->step, Step(2));
+  EXPECT_THAT(Open()->earlier_incarnations(), ElementsAre(Pair(Incarnation(2), Step(4))));
+  ASSERT_THAT(files_.Remove(newest), IsOk());
+  EXPECT_THAT(Open()->earlier_incarnations(), ElementsAre(Pair(Incarnation(2), Step(4))));
+  EXPECT_EQ(Open()->incarnation(), Incarnation(3));
 }
 
 TEST_F(FirstJournalTest, TellsAStepWhenItIsDurableOnAllServers) {

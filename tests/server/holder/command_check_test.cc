@@ -90,7 +90,7 @@ TEST_F(CommandCheckTest, ACheckpointGivesParametersOnceAndBeforeAnybodyJoins) {
 
 TEST_F(CommandCheckTest, JournaledStepsFollowACheckpointBeforeAnythingElse) {
   ASSERT_THAT(check_.Take(SmallModel()), IsOk());
-  ExpectRefused(ReplayStep{Step(1)}, "without LoadCheckpoint");
+  ExpectRefused(ReplayStep(), "without LoadCheckpoint");
 }
 
 TEST_F(CommandCheckTest, JournaledStepsAreMadeOneAfterTheOther) {
@@ -162,6 +162,40 @@ TEST_F(CommandCheckTest, AnOrderHasARateForEachGroup) {
   StepOrder order = OrderOf(StepOrder::Kind::kPrepare);
   order.optimizer.learning_rates = {1, 2};
   ExpectRefused(order, "2 learning rates, expected 1");
+}
+
+TEST_F(CommandCheckTest, IncarnationsAfterTheCheckpointBeganAfterIt) {
+  ASSERT_THAT(check_.Take(SmallModel()), IsOk());
+  LoadCheckpoint load;
+  load.source.incarnation = Incarnation(2);
+  load.source.step = Step(5);
+  load.begins = {{Incarnation(3), Step(4)}};
+  ExpectRefused(load, "with incarnation 3, which began before the checkpoint");
+}
+
+TEST(ReportCheckTest, AHolderReachesTheCheckpointAtLeast) {
+  ReportCheck check(1, 2);
+  LoadCheckpoint load;
+  load.source.step = Step(5);
+  check.Note(load);
+  EXPECT_THAT(check.Take(LoadedReport{absl::OkStatus(), Step(4)}),
+              IsError(Reason::kBadArgument,
+                      HasSubstr("that it can reach step 4 from the checkpoint of step 5")));
+}
+
+TEST(ReportCheckTest, AStepIsDurableOnceItIsMadeAndThenForGood) {
+  ReportCheck check(1, 2);
+  const auto durable = [&check](uint64_t step) {
+    return check.Take(JournalReport{Step(step), absl::OkStatus()});
+  };
+  EXPECT_THAT(durable(0), IsError(Reason::kBadArgument, HasSubstr("was not told to begin")));
+  check.Note(BeginJournal());
+  check.Note(TakeParameters{PushId(1), Step(0)});
+  for (int step = 0; step < 2; ++step) check.Note(PublishStep());
+  EXPECT_THAT(durable(1), IsOk());
+  EXPECT_THAT(durable(2), IsOk());
+  EXPECT_THAT(durable(1), IsError(Reason::kBadArgument, HasSubstr("expected one from 2 to 2")));
+  EXPECT_THAT(durable(3), IsError(Reason::kBadArgument, HasSubstr("expected one from 2 to 2")));
 }
 
 TEST(ReportCheckTest, AReportHasTheSizesOfItsOrder) {

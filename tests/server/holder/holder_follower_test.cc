@@ -117,7 +117,7 @@ struct FollowerWorld {
 
   // The journal has step 6, with that checksum of what it makes.
   void JournalStep6(const Values& sum, uint64_t checksum) {
-    JournaledSum step = {Step(6), checksum, FloatBuffer(sum.size())};
+    JournaledSum step = {Step(6), Incarnation(2), checksum, FloatBuffer(sum.size())};
     std::copy(sum.begin(), sum.end(), step.sum.span().begin());
     storage_.journal.push_back(std::move(step));
   }
@@ -521,7 +521,7 @@ TEST_F(HolderFollowerTest, MakesAJournaledStepAgainAndDoesNotJournalItTwice) {
   LoadStep5({3, 4});
   ASSERT_EQ(loaded_.size(), 1u);
   EXPECT_EQ(loaded_[0].journaled, Step(6));
-  link_.Send(ReplayStep{Step(6)});
+  link_.Send(ReplayStep{Step(6), Incarnation(2)});
   MakeStepOfSum();
   EXPECT_EQ(follower_.latest()->step, Step(6));
   EXPECT_THAT(follower_.latest()->values.span(), ElementsAre(2, 3));
@@ -534,7 +534,7 @@ TEST_F(HolderFollowerTest, MakesAJournaledStepAgainAndDoesNotJournalItTwice) {
 TEST_F(HolderFollowerTest, SavesNoCheckpointOfAStepThatCameOutWithOtherBits) {
   JournalStep6({1, 1}, 77);
   LoadStep5({3, 4});
-  link_.Send(ReplayStep{Step(6)});
+  link_.Send(ReplayStep{Step(6), Incarnation(2)});
   MakeStepOfSum();
   link_.Send(TakeCheckpoint{"job", Incarnation(3), Step(6)});
   ASSERT_EQ(saved_.size(), 1u);
@@ -544,9 +544,23 @@ TEST_F(HolderFollowerTest, SavesNoCheckpointOfAStepThatCameOutWithOtherBits) {
                                 "checksum 000000000000004d")));
 }
 
+// The journals are of different histories then.
+TEST_F(HolderFollowerTest, SavesNoCheckpointIfItsJournalHasTheStepOfAnotherIncarnation) {
+  JournalStep6({1, 1}, 77);
+  LoadStep5({3, 4});
+  link_.Send(ReplayStep{Step(6), Incarnation(1)});
+  MakeStepOfSum();
+  link_.Send(TakeCheckpoint{"job", Incarnation(3), Step(6)});
+  ASSERT_EQ(saved_.size(), 1u);
+  EXPECT_THAT(saved_[0].failed,
+              HasCode(absl::StatusCode::kDataLoss,
+                      HasSubstr("continues with step 6 of incarnation 2, and the first server's "
+                                "with step 6 of incarnation 1")));
+}
+
 TEST_F(HolderFollowerTest, SavesNoCheckpointIfItsJournalLacksTheStep) {
   LoadStep5({3, 4});
-  link_.Send(ReplayStep{Step(6)});
+  link_.Send(ReplayStep{Step(6), Incarnation(2)});
   MakeStepOfSum();
   link_.Send(TakeCheckpoint{"job", Incarnation(3), Step(6)});
   ASSERT_EQ(saved_.size(), 1u);

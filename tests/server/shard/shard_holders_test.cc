@@ -603,6 +603,27 @@ TEST_F(ShardHoldersTest, TwoCheckpointsOfOneStepAreSavedOneAfterTheOther) {
   EXPECT_THAT(taken[1]->elsewhere->Await(), IsOkAndHolds(ElementsAre(1000)));
 }
 
+TEST_F(ShardHoldersTest, ACheckpointThatIsAskedForFailsOnceItHasStoppedWaiting) {
+  StartTraining(Sync(1));
+  const absl::Status why = absl::UnavailableError("down");
+  shard_->StopWaiting(why);
+  absl::Status taken;
+  shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
+  EXPECT_EQ(taken, why);
+}
+
+TEST_F(ShardHoldersTest, ACheckpointThatWaitsForAStepFailsWhenTheServerGoesDown) {
+  StartTraining(Sync(1));
+  const absl::Status why = absl::UnavailableError("down");
+  absl::Status taken;
+  on_wait_ = [&] {
+    shard_->TakeCheckpoint([&](const auto& checkpoint) { taken = checkpoint.status(); });
+    shard_->StopWaiting(why);
+  };
+  Push(PushOf(1, 2), 1);
+  EXPECT_EQ(taken, why);
+}
+
 TEST_F(ShardHoldersTest, ACheckpointFailsWhenTheServerGoesDown) {
   StartTraining(Sync(1));
   std::shared_ptr<const ShardCheckpoint> taken;
@@ -706,8 +727,7 @@ TEST_F(ShardHoldersJournalTest, MakesTheStepsAgainOnAllServers) {
 
 TEST_F(ShardHoldersJournalTest, NobodyJoinsOrChangesAnythingUntilTheStepsAreMadeAgain) {
   ASSERT_THAT(next_.AwaitLoaded(), IsOk());
-  const absl::Status repeats =
-      absl::UnavailableError("the servers restore their state; try again");
+  const absl::Status repeats = absl::UnavailableError("the servers restore their state; try again");
   EXPECT_EQ(next_.Join(RequestOf("a"), nullptr).status(), repeats);
   EXPECT_EQ(next_.SetLearningRate(1).status(), repeats);
   absl::Status taken;
@@ -727,6 +747,13 @@ TEST_F(ShardHoldersJournalTest, MakesNoStepAgainAfterItHasStoppedWaiting) {
   EXPECT_EQ(next_.AwaitLoaded().status(), why);
   EXPECT_EQ(Replay(0), why);
   EXPECT_EQ(next_.Describe().step, Step(0));
+}
+
+TEST_F(ShardHoldersJournalTest, JournalsNoStepThatIsGivenUpBecauseAServerIsLost) {
+  on_wait_ = [this] { shard_->StopWaiting(absl::UnavailableError("server 1 is lost")); };
+  Push(PushOf(3, 4, 2), 1);
+  EXPECT_EQ(journal_.steps.size(), 2u);
+  EXPECT_EQ(step(), 2u);
 }
 
 TEST_F(ShardHoldersJournalTest, NoticesThatAStepComesOutWithOtherBits) {

@@ -46,7 +46,7 @@ class StripesInMemory final : public StripeStorage {
   absl::StatusOr<JournaledSum> NextJournaled() override {
     if (next_ == journal.size()) return absl::DataLossError("the journal ends");
     const JournaledSum& step = journal[next_++];
-    JournaledSum copy = {step.step, step.checksum, FloatBuffer(step.sum.size())};
+    JournaledSum copy = {step.step, step.incarnation, step.checksum, FloatBuffer(step.sum.size())};
     CopyTo(AsPiece(step.sum.span()), copy.sum.span());
     return copy;
   }
@@ -82,7 +82,8 @@ class StripesInMemory final : public StripeStorage {
         : stripes_(stripes), listener_(std::move(listener)) {}
 
     void Append(const StepRecord& record, absl::Span<const float> sum) override {
-      JournaledSum step = {record.step, record.checksum, FloatBuffer(sum.size())};
+      JournaledSum step = {record.step, record.incarnation, record.checksum,
+                           FloatBuffer(sum.size())};
       CopyTo(AsPiece(sum), step.sum.span());
       stripes_.journal.push_back(std::move(step));
       listener_({record.step, absl::OkStatus()});

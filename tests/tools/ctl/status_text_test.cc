@@ -52,6 +52,15 @@ TEST(StatusTextTest, ShowsAServerThatWaitsForItsFirstWorker) {
               HasSubstr("\ncheckpoint    none saved by this server process\nwarnings      none\n"));
 }
 
+// Those of the first one would look like a compression.
+TEST(StatusTextTest, ShowsNoBytesOfSocketsOfSeveralServers) {
+  auto state = TrainingState();
+  state.set_servers(3);
+  const std::string text = StatusText(state, {}, "a:1");
+  EXPECT_THAT(text,
+              HasSubstr("\nreceived      81.9 MB of tensors\nsent          81.9 MB of tensors\n"));
+}
+
 TEST(StatusTextTest, ShowsWhatANewerServerMayAdd) {
   auto state = TrainingState();
   state.set_phase(static_cast<v1::ServerPhase>(99));

@@ -73,9 +73,13 @@ std::string PushesText(const v1::PushCounters& pushes) {
                       pushes.aborted(), " aborted, ", pushes.in_progress(), " in progress");
 }
 
-std::string TrafficText(uint64_t bytes, uint64_t wire) {
-  return absl::StrCat(BytesText(bytes), " of tensors, ", BytesText(wire), " through sockets (",
-                      ShareText(wire, bytes), ")");
+// With several servers the bytes of the sockets are those of the first one: `sluicectl servers` has
+// each server's.
+std::string TrafficText(const v1::ServerState& state, uint64_t bytes, uint64_t wire) {
+  const std::string tensors = absl::StrCat(BytesText(bytes), " of tensors");
+  if (state.servers() > 1) return tensors;
+  return absl::StrCat(tensors, ", ", BytesText(wire), " through sockets (", ShareText(wire, bytes),
+                      ")");
 }
 
 std::string CheckpointText(const v1::ServerState& state) {
@@ -167,8 +171,8 @@ std::string StatusText(const v1::ServerState& state, const v1::ListWorkersRespon
       Line("this step", GradientsText(state.current())), Line("awaited", AwaitedOf(state)),
       Line("pushes", PushesText(state.pushes())),
       Line("staleness", absl::StrFormat("mean %.2f, most %d", staleness.mean(), staleness.max())),
-      Line("received", TrafficText(state.bytes_received(), state.wire_bytes_received())),
-      Line("sent", TrafficText(state.bytes_sent(), state.wire_bytes_sent())),
+      Line("received", TrafficText(state, state.bytes_received(), state.wire_bytes_received())),
+      Line("sent", TrafficText(state, state.bytes_sent(), state.wire_bytes_sent())),
       Line("model", absl::StrCat(CountText(state.tensors(), "tensor"), ", ",
                                  CountText(state.elements(), "element"), ", ",
                                  BytesText(state.elements() * sizeof(float)))),

@@ -149,14 +149,18 @@ std::string TopView::SpeedText() const {
   const auto bytes = [time](uint64_t from, uint64_t to) {
     return absl::StrCat(BytesText(static_cast<uint64_t>(Speed(from, to, time))), "/s");
   };
+  // With several servers these are the first one's, and the bytes of tensors those of all.
+  const auto sockets = [&](uint64_t from, uint64_t to) {
+    return now.servers() > 1 ? "" : absl::StrCat(" (sockets ", bytes(from, to), ")");
+  };
   return absl::StrCat("speed    ", RateText(Speed(before.step(), now.step(), time)), " steps/s, ",
                       RateText(Speed(before.pushes().accepted(), now.pushes().accepted(), time)),
                       " pushes/s, ",
                       RateText(Speed(before.pushes().stale(), now.pushes().stale(), time)),
                       " stale/s; in ", bytes(before.bytes_received(), now.bytes_received()),
-                      " (sockets ", bytes(before.wire_bytes_received(), now.wire_bytes_received()),
-                      "), out ", bytes(before.bytes_sent(), now.bytes_sent()), " (sockets ",
-                      bytes(before.wire_bytes_sent(), now.wire_bytes_sent()), ")");
+                      sockets(before.wire_bytes_received(), now.wire_bytes_received()), ", out ",
+                      bytes(before.bytes_sent(), now.bytes_sent()),
+                      sockets(before.wire_bytes_sent(), now.wire_bytes_sent()));
 }
 
 std::vector<TopLine> TopView::Header() const {

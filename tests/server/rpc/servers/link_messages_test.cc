@@ -54,7 +54,7 @@ std::vector<HolderCommand> AllCommands() {
           TakeCheckpoint{"job", Incarnation(2), Step(7)},
           LoadCheckpoint{{"job", Incarnation(2), Step(7), {8, 1ull << 63}, {"momentum"}, 6},
                          {{Incarnation(3), Step(9)}, {Incarnation(4), Step(11)}}},
-          ReplayStep{Step(8)},
+          ReplayStep{Step(8), Incarnation(4)},
           BeginJournal{Incarnation(5)},
           KeepCheckpoints{{{Incarnation(1), Step(5)}, {Incarnation(2), Step(7)}}},
           EndJob{3}};
