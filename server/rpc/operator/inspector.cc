@@ -11,11 +11,12 @@
 #include "common/base/error.h"
 #include "common/base/executor.h"
 #include "common/base/parallel.h"
+#include "common/tensor/stripes.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/rpc/operator/inspector_messages.h"
 #include "server/rpc/operator/watch.h"
-#include "server/snapshots/tensor_statistics.h"
+#include "server/snapshots/striped_tensor.h"
 #include "sluice/v1/inspector.grpc.pb.h"
 
 namespace sluice {
@@ -27,8 +28,7 @@ constexpr uint32_t kMaxPage = 100;
 // A page ends before its entries have more bytes, so that each answer stays under 64 KiB: the rest
 // is a token with a worker's name. An entry is much smaller.
 constexpr size_t kMaxPageBytes = 63 << 10;
-constexpr char kAfter[] = "after:";  // and a worker's name: the token of the page that follows it
-constexpr uint32_t kMaxValues = 1024;
+constexpr char kAfter[] = "after:";    // and a worker's name: the token of the page that follows it
 constexpr uint64_t kAllValues = 16;    // a tensor of at most this size is shown whole
 constexpr size_t kMostSummaries = 16;  // of large tensors, at once
 
@@ -200,30 +200,29 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
                                                        "\"; ListParameters returns the names"));
     }
     if (shard_.is_striped()) return ValuesAreStriped();
-    const absl::Span<const float> values =
-        snapshot->values.span().subspan(range->offset, range->length);
-    *response.mutable_parameter() = sluice::ToProto(*range);
-    response.set_step(snapshot->step.value());
-    *response.mutable_statistics() = ToProto(Summarize(values));
-    return AddValues(request, values, response);
-  }
-
-  static absl::Status AddValues(const v1::GetParameterRequest& request,
-                                absl::Span<const float> values,
-                                v1::GetParameterResponse& response) {
-    if (request.first() > values.size() || request.count() > kMaxValues) {
+    if (request.first() > range->length || request.count() > TensorQuery::kMostValues) {
       return MakeError(Reason::kBadArgument,
                        absl::StrCat("field first is ", request.first(), " and field count is ",
-                                    request.count(), "; expected at most ", values.size(),
-                                    ", the tensor's size, and at most ", kMaxValues));
+                                    request.count(), "; expected at most ", range->length,
+                                    ", the tensor's size, and at most ", TensorQuery::kMostValues));
     }
-    const bool whole = request.count() == 0 && values.size() <= kAllValues;
-    for (const float value :
-         values.subspan(request.first(), whole ? kAllValues : request.count())) {
-      response.add_values(value);
-    }
+    *response.mutable_parameter() = sluice::ToProto(*range);
+    response.set_step(snapshot->step.value());
     response.set_first(request.first());
+    const StripedTensor tensor(*layout, Stripes(layout->size(), 1),
+                               QueryOf(request, *layout, *range));
+    const std::vector<TensorPart> parts = {tensor.Read(0, snapshot->values.span())};
+    *response.mutable_statistics() = ToProto(tensor.Combine(parts));
+    for (const float value : tensor.Join(parts)) response.add_values(value);
     return absl::OkStatus();
+  }
+
+  static TensorQuery QueryOf(const v1::GetParameterRequest& request, const Layout& layout,
+                             const LayoutRange& range) {
+    const bool whole = request.count() == 0 && range.length <= kAllValues;
+    const uint64_t left = range.length - request.first();
+    return {static_cast<uint32_t>(&range - layout.ranges().data()), request.first(),
+            whole ? left : std::min<uint64_t>(left, request.count())};
   }
 
   Shard& shard_;
