@@ -27,13 +27,15 @@ absl::Status CommandCheck::Take(const HolderCommand& command) {
   const bool needs_model = !std::holds_alternative<OpenModel>(command) &&
                            !std::holds_alternative<BeginJournal>(command) &&
                            !std::holds_alternative<EndJob>(command);
-  if (needs_model && !open_) {
+  if (needs_model && layout_ == nullptr) {
     return MakeError(Reason::kBadArgument, "the log does not begin with OpenModel");
   }
   return std::visit([this](const auto& one) { return Check(one); }, command);
 }
 
 void CommandCheck::Note(const HolderReport& report) {
+  const auto* const loaded = std::get_if<LoadedReport>(&report);
+  if (loaded != nullptr && loaded->failed.ok()) loading_ = false;
   const auto* const have = std::get_if<HaveReport>(&report);
   if (have == nullptr) return;
   const auto push = pushes_.find(have->push);
@@ -41,9 +43,8 @@ void CommandCheck::Note(const HolderReport& report) {
 }
 
 absl::Status CommandCheck::Check(const OpenModel& command) {
-  if (open_) return Breaks("OpenModel", "twice");
-  open_ = true;
-  ranges_ = command.layout->ranges().size();
+  if (layout_ != nullptr) return Breaks("OpenModel", "twice");
+  layout_ = command.layout;
   groups_ = command.optimizer.groups.size();
   return absl::OkStatus();
 }
@@ -56,6 +57,7 @@ absl::Status CommandCheck::Check(const LoadCheckpoint& command) {
                                                  ", which began before the checkpoint"));
   }
   loaded_ = true;
+  loading_ = true;
   has_parameters_ = true;
   return sessions_.empty() ? absl::OkStatus() : Breaks("LoadCheckpoint", "after OpenSession");
 }
@@ -177,9 +179,9 @@ absl::Status CommandCheck::Check(const StepOrder& order) {
       if (before.has_value() && before != Kind::kMeasureSum) return Breaks("PREPARE", "twice");
       return CheckPrepare(order);
     case Kind::kScale:
-      if (order.trust.rates.size() != ranges_) {
-        return Breaks(
-            "SCALE", absl::StrCat("with ", order.trust.rates.size(), " rates, expected ", ranges_));
+      if (order.trust.rates.size() != layout_->ranges().size()) {
+        return Breaks("SCALE", absl::StrCat("with ", order.trust.rates.size(), " rates, expected ",
+                                            layout_->ranges().size()));
       }
       return CheckHere(before == Kind::kPrepare, "SCALE", "PREPARE");
     case Kind::kMake:
@@ -203,6 +205,35 @@ absl::Status CommandCheck::Check(const TakeCheckpoint& /*command*/) const {
 
 absl::Status CommandCheck::Check(const KeepCheckpoints& /*command*/) const {
   return absl::OkStatus();
+}
+
+// ---- Tensors ----
+
+absl::Status CommandCheck::Check(const SummarizeTensor& command) {
+  if (!has_parameters_) return Breaks("SummarizeTensor", "before there are parameters");
+  if (loading_) return Breaks("SummarizeTensor", "before the checkpoint is loaded");
+  if (command.number <= summaries_) {
+    return Breaks("SummarizeTensor", absl::StrCat("with the number ", command.number,
+                                                  ", expected more than ", summaries_));
+  }
+  summaries_ = command.number;
+  return CheckFits(command.query);
+}
+
+absl::Status CommandCheck::CheckFits(const TensorQuery& query) const {
+  const size_t tensors = layout_->ranges().size();
+  if (query.tensor >= tensors) {
+    return Breaks("SummarizeTensor", absl::StrCat("of the tensor with the index ", query.tensor,
+                                                  ", and the model has ", tensors, " tensors"));
+  }
+  const uint64_t length = layout_->ranges()[query.tensor].length;
+  if (query.count <= TensorQuery::kMostValues && query.first <= length &&
+      query.count <= length - query.first) {
+    return absl::OkStatus();
+  }
+  return Breaks("SummarizeTensor", absl::StrCat("with ", query.count, " values from ", query.first,
+                                                " on, expected at most ", TensorQuery::kMostValues,
+                                                " values of a tensor of ", length));
 }
 
 }  // namespace sluice

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "absl/status/status.h"
@@ -49,19 +50,22 @@ class CommandCheck {
   absl::Status Check(const EndSession& command);
   absl::Status Check(const TakeCheckpoint& command) const;
   absl::Status Check(const KeepCheckpoints& command) const;
+  absl::Status Check(const SummarizeTensor& command);
   absl::Status Check(const EndJob& command);
 
   absl::Status CheckOpen(SessionId session) const;
   absl::Status CheckPrepare(const StepOrder& order) const;
+  absl::Status CheckFits(const TensorQuery& query) const;
   absl::Status TakePush(PushId push);
 
-  bool open_ = false;  // the model is known
-  size_t ranges_ = 0;  // of the model
-  size_t groups_ = 0;  // of its optimizer
+  std::shared_ptr<const Layout> layout_;  // null until the model is known
+  size_t groups_ = 0;                     // of its optimizer
   bool has_parameters_ = false;
-  bool loaded_ = false;    // LoadCheckpoint has come
-  bool journals_ = false;  // BeginJournal has come
-  bool ended_ = false;     // EndJob has come
+  bool loaded_ = false;     // LoadCheckpoint has come
+  bool loading_ = false;    // and is not carried out
+  bool journals_ = false;   // BeginJournal has come
+  bool ended_ = false;      // EndJob has come
+  uint64_t summaries_ = 0;  // the number of the latest SummarizeTensor
   std::set<SessionId> sessions_;
   std::map<PushId, Push> pushes_;
   // Of the step that is being made.

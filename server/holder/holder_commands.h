@@ -24,6 +24,7 @@
 //   EndSession      forget the streams and pushes of a session
 //   TakeCheckpoint  copy the stripe's state; report SavedReport when its file is on the disk
 //   KeepCheckpoints remove the stripe's files of all other checkpoints
+//   SummarizeTensor report SummaryReport on the latest snapshot
 //   EndJob          last: the holder's process ends
 //
 // A link (HolderLink) delivers each message once and in order, in both directions. If its
@@ -56,6 +57,7 @@
 #include "server/aggregation/accumulator.h"
 #include "server/aggregation/pending_push.h"
 #include "server/aggregation/step_orders.h"
+#include "server/snapshots/striped_tensor.h"
 #include "server/state/checkpoint_source.h"
 #include "server/state/incarnation_history.h"
 
@@ -171,6 +173,12 @@ struct KeepCheckpoints {
   std::vector<CheckpointKey> keep;  // that are whole
 };
 
+// Somebody looks at a tensor.
+struct SummarizeTensor {
+  uint64_t number = 0;  // from 1, and rising
+  TensorQuery query;
+};
+
 // The job is over: the holder's process ends with that code.
 struct EndJob {
   int exit_code = 0;
@@ -179,7 +187,7 @@ struct EndJob {
 using HolderCommand =
     std::variant<OpenModel, LoadCheckpoint, ReplayStep, BeginJournal, OpenSession, AdmitPush,
                  DropPush, TakeParameters, AddPush, StepOrder, PublishStep, ReleasePull, DropPull,
-                 EndSession, TakeCheckpoint, KeepCheckpoints, EndJob>;
+                 EndSession, TakeCheckpoint, KeepCheckpoints, SummarizeTensor, EndJob>;
 
 // ---- Reports: from a holder to the sequencer ----
 
@@ -214,8 +222,14 @@ struct JournalReport {
   absl::Status stopped;  // why the journal cannot be written, for example a full disk; or OK
 };
 
+// The stripe's part of a tensor.
+struct SummaryReport {
+  uint64_t number = 0;  // SummarizeTensor's
+  TensorPart part;
+};
+
 using HolderReport =
-    std::variant<HaveReport, StripeReport, LoadedReport, SavedReport, JournalReport>;
+    std::variant<HaveReport, StripeReport, LoadedReport, SavedReport, JournalReport, SummaryReport>;
 
 }  // namespace sluice
 

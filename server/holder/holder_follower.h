@@ -122,6 +122,7 @@ class HolderFollower {
   void Do(const EndSession& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const TakeCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const KeepCheckpoints& command) ABSL_LOCKS_EXCLUDED(mu_);
+  void Do(const SummarizeTensor& command) ABSL_LOCKS_EXCLUDED(mu_);
   void Do(const EndJob& command) ABSL_LOCKS_EXCLUDED(mu_);
 
   static void Cancel(const Arrival& arrival) {

@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/tensor/stripes.h"
 #include "common/tensor/vector_copy.h"
 #include "server/holder/holder_follower.h"
 #include "server/holder/stripe_slots.h"
+#include "server/snapshots/striped_tensor.h"
 
 namespace sluice {
 namespace {
@@ -75,6 +77,14 @@ void HolderFollower::Do(const PublishStep& /*command*/) {
     EndStep(made.next->step);
     stripe_->Clear();
     last_ = nullptr;
+  });
+}
+
+// A reader needs one pass over a tensor, less than a step does.
+void HolderFollower::Do(const SummarizeTensor& command) {
+  arithmetic_->Run([this, command, current = latest()] {
+    const StripedTensor tensor(*whole_, Stripes(whole_->size(), place_.stripes), command.query);
+    report_(SummaryReport{command.number, tensor.Read(place_.stripe, current->values.span())});
   });
 }
 

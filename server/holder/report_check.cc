@@ -43,11 +43,15 @@ void ReportCheck::Note(const HolderCommand& command) {
   if (std::holds_alternative<PublishStep>(command)) latest_ = latest_.Next();
   if (std::holds_alternative<BeginJournal>(command)) journals_ = true;
   if (const auto* const take = std::get_if<TakeCheckpoint>(&command)) saves_.push_back(take->step);
+  if (const auto* const look = std::get_if<SummarizeTensor>(&command)) {
+    summaries_.push_back({look->number, {*layout_, Stripes(size_, stripes_), look->query}});
+  }
 }
 
 void ReportCheck::NoteModel(const OpenModel& command) {
   const Stripes stripes(command.layout->size(), stripes_);
   const uint64_t size = stripes.SizeOf(stripe_);
+  layout_ = command.layout;
   size_ = stripes.size();
   stripe_bytes_ = size * sizeof(float);
   scales_ = std::holds_alternative<LambOptions>(command.optimizer.options);
@@ -123,6 +127,25 @@ absl::Status ReportCheck::Check(const SavedReport& report) {
   }
   saves_.pop_front();
   return absl::OkStatus();
+}
+
+absl::Status ReportCheck::Check(const SummaryReport& report) {
+  if (summaries_.empty() || summaries_.front().number != report.number) {
+    return BadReport(absl::StrCat("the summary ", report.number, ", which it was not asked for"));
+  }
+  const StripedTensor tensor = summaries_.front().tensor;
+  summaries_.pop_front();
+  absl::Status fits =
+      CheckSize("units of a tensor", report.part.units.size(), tensor.UnitsIn(stripe_));
+  if (fits.ok()) {
+    fits = CheckSize("values of a tensor", report.part.values.size(), tensor.ValuesIn(stripe_));
+  }
+  for (const UnitStatistics& unit : report.part.units) {
+    if (!fits.ok() || unit.zeros <= tensor.elements()) continue;
+    fits = BadReport(absl::StrCat(unit.zeros, " zeros, expected at most ", tensor.elements(),
+                                  ", the tensor's size"));
+  }
+  return fits;
 }
 
 }  // namespace sluice

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "server/holder/holder_commands.h"
@@ -34,17 +35,25 @@ class ReportCheck {
     size_t digests = 0;
   };
 
+  // What a SummarizeTensor asks for.
+  struct Summary {
+    uint64_t number = 0;
+    StripedTensor tensor;
+  };
+
   void NoteModel(const OpenModel& command);
   absl::Status Check(const HaveReport& report);
   absl::Status Check(const StripeReport& report);
   absl::Status Check(const LoadedReport& report);
   absl::Status Check(const SavedReport& report);
   absl::Status Check(const JournalReport& report);
+  absl::Status Check(const SummaryReport& report);
   Sizes SizesOf(StepOrder::Kind kind) const;
 
   const uint32_t stripe_;
   const uint32_t stripes_;
-  uint64_t size_ = 0;  // of the vector
+  std::shared_ptr<const Layout> layout_;  // of the vector
+  uint64_t size_ = 0;                     // of the vector
   uint64_t stripe_bytes_ = 0;
   bool scales_ = false;  // LAMB
   Sizes full_;
@@ -55,6 +64,7 @@ class ReportCheck {
   Step latest_;   // by the commands that were sent
   Step durable_;  // by the latest report
   std::deque<Step> saves_;
+  std::deque<Summary> summaries_;
 };
 
 }  // namespace sluice

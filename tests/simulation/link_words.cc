@@ -60,6 +60,9 @@ struct InWordsOfLinks {
   std::string operator()(const KeepCheckpoints& c) const {
     return absl::StrCat("keep ", c.keep.size(), " checkpoints");
   }
+  std::string operator()(const SummarizeTensor& c) const {
+    return absl::StrCat("summarize tensor ", c.query.tensor, " for request ", c.number);
+  }
   std::string operator()(const EndJob& c) const {
     return absl::StrCat("the job ends with ", c.exit_code);
   }
@@ -74,6 +77,9 @@ struct InWordsOfLinks {
   }
   std::string operator()(const JournalReport& r) const {
     return absl::StrCat("step ", r.durable.value(), " is durable");
+  }
+  std::string operator()(const SummaryReport& r) const {
+    return absl::StrCat("the tensor of request ", r.number, " is summarized");
   }
   std::string operator()(const SavedReport& r) const {
     return absl::StrCat("step ", r.step.value(),

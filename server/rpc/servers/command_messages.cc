@@ -155,6 +155,14 @@ void Put(const KeepCheckpoints& command, v1::SequencerMessage* message) {
   }
 }
 
+void Put(const SummarizeTensor& command, v1::SequencerMessage* message) {
+  v1::SummarizeTensor& summarize = *message->mutable_summarize_tensor();
+  summarize.set_number(command.number);
+  summarize.set_tensor(command.query.tensor);
+  summarize.set_first(command.query.first);
+  summarize.set_count(static_cast<uint32_t>(command.query.count));
+}
+
 void Put(const EndJob& command, v1::SequencerMessage* message) {
   message->mutable_end_job()->set_exit_code(command.exit_code);
 }

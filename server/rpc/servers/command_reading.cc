@@ -1,6 +1,5 @@
 // The part of command_messages.h that reads commands.
 
-#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "common/wire/field.h"
 #include "common/wire/messages.h"
 #include "server/rpc/servers/command_messages.h"
+#include "server/rpc/servers/number_fields.h"
 
 namespace sluice {
 namespace {
@@ -24,21 +24,6 @@ PullName NameOf(const v1::PullName& message) {
 }
 
 using Command = absl::StatusOr<HolderCommand>;
-
-absl::Status CheckFinite(absl::string_view field, double number) {
-  if (std::isfinite(number)) return absl::OkStatus();
-  return BadField(field, absl::StrCat(number), "a finite number");
-}
-
-absl::Status CheckPositive(absl::string_view field, double number) {
-  if (std::isfinite(number) && number > 0) return absl::OkStatus();
-  return BadField(field, absl::StrCat(number), "a finite number above 0");
-}
-
-absl::Status CheckNotNegative(absl::string_view field, double number) {
-  if (std::isfinite(number) && number >= 0) return absl::OkStatus();
-  return BadField(field, absl::StrCat(number), "a finite number, 0 or more");
-}
 
 Command Read(const v1::OpenModel& message) {
   auto layout = FromProto(message.layout());
@@ -183,6 +168,11 @@ Command Read(const v1::KeepCheckpoints& message) {
   return command;
 }
 
+Command Read(const v1::SummarizeTensor& message) {
+  if (message.number() == 0) return BadField("number", "0", "a number from 1 on");
+  return SummarizeTensor{message.number(), {message.tensor(), message.first(), message.count()}};
+}
+
 Command Read(const v1::EndJob& message) {
   if (message.exit_code() >= 0 && message.exit_code() <= 255) return EndJob{message.exit_code()};
   return BadField("exit_code", absl::StrCat(message.exit_code()), "0 to 255");
@@ -224,6 +214,8 @@ absl::StatusOr<HolderCommand> FromProto(const v1::SequencerMessage& message) {
       return Read(message.take_checkpoint());
     case v1::SequencerMessage::kKeepCheckpoints:
       return Read(message.keep_checkpoints());
+    case v1::SequencerMessage::kSummarizeTensor:
+      return Read(message.summarize_tensor());
     case v1::SequencerMessage::kEndJob:
       return Read(message.end_job());
     default:

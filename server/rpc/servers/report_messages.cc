@@ -1,11 +1,11 @@
 #include "server/rpc/servers/report_messages.h"
 
-#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
 #include "common/wire/field.h"
+#include "server/rpc/servers/number_fields.h"
 
 namespace sluice {
 namespace {
@@ -58,6 +58,21 @@ void Put(const SavedReport& report, v1::HolderMessage* message) {
   saved.set_checksum(report.checksum);
 }
 
+void Put(const SummaryReport& report, v1::HolderMessage* message) {
+  v1::HolderSummary& summary = *message->mutable_summary();
+  summary.set_number(report.number);
+  for (const UnitStatistics& unit : report.part.units) {
+    v1::UnitStatistics& put = *summary.add_units();
+    put.set_min(unit.min);
+    put.set_max(unit.max);
+    put.set_mean(unit.mean);
+    put.set_deviations(unit.deviations);
+    put.set_squares(unit.squares);
+    put.set_zeros(unit.zeros);
+  }
+  summary.mutable_values()->Add(report.part.values.begin(), report.part.values.end());
+}
+
 using Report = absl::StatusOr<HolderReport>;
 
 absl::Status Read(const v1::HolderFault& message, absl::Status* fault) {
@@ -78,9 +93,8 @@ Report Read(const v1::HolderHave& message) {
   have.push = PushId(message.push());
   have.bytes = message.bytes();
   if (message.has_norm()) {
-    if (!std::isfinite(message.norm()) || message.norm() < 0) {
-      return BadField("norm", absl::StrCat(message.norm()), "a finite number, 0 or more");
-    }
+    const absl::Status sound = CheckNotNegative("norm", message.norm());
+    if (!sound.ok()) return sound;
     have.norm = message.norm();
   }
   if (message.has_refused()) {
@@ -129,6 +143,32 @@ Report Read(const v1::HolderSaved& message) {
   return saved;
 }
 
+absl::Status Check(const v1::UnitStatistics& unit) {
+  absl::Status sound = CheckFinite("min", unit.min());
+  if (sound.ok()) sound = CheckFinite("max", unit.max());
+  if (sound.ok()) sound = CheckFinite("mean", unit.mean());
+  if (sound.ok()) sound = CheckNotNegative("deviations", unit.deviations());
+  if (sound.ok()) sound = CheckNotNegative("squares", unit.squares());
+  return sound;
+}
+
+Report Read(const v1::HolderSummary& message) {
+  SummaryReport report;
+  report.number = message.number();
+  for (const v1::UnitStatistics& unit : message.units()) {
+    const absl::Status sound = Check(unit);
+    if (!sound.ok()) return sound;
+    report.part.units.push_back(
+        {unit.min(), unit.max(), unit.mean(), unit.deviations(), unit.squares(), unit.zeros()});
+  }
+  for (const float value : message.values()) {
+    const absl::Status sound = CheckFinite("values", value);
+    if (!sound.ok()) return sound;
+    report.part.values.push_back(value);
+  }
+  return report;
+}
+
 }  // namespace
 
 v1::HolderMessage ToProto(const HolderReport& report) {
@@ -149,6 +189,8 @@ absl::StatusOr<HolderReport> FromProto(const v1::HolderMessage& message) {
       return Read(message.saved());
     case v1::HolderMessage::kJournal:
       return Read(message.journal());
+    case v1::HolderMessage::kSummary:
+      return Read(message.summary());
     default:
       return BadField("message", absl::StrCat(static_cast<int>(message.message_case())),
                       "a report");

@@ -198,6 +198,35 @@ TEST(ReportCheckTest, AStepIsDurableOnceItIsMadeAndThenForGood) {
   EXPECT_THAT(durable(3), IsError(Reason::kBadArgument, HasSubstr("expected one from 2 to 2")));
 }
 
+TEST_F(CommandCheckTest, ATensorIsSummarizedWhenThereAreParameters) {
+  Open();
+  ExpectRefused(SummarizeTensor{1, {}}, "before there are parameters");
+  Arrive(1);
+  ASSERT_THAT(check_.Take(TakeParameters{PushId(1), Step(0)}), IsOk());
+  EXPECT_THAT(check_.Take(SummarizeTensor{1, {0, 90, 10}}), IsOk());
+  EXPECT_THAT(check_.Take(SummarizeTensor{3, {0, 100, 0}}), IsOk());
+  ExpectRefused(SummarizeTensor{3, {}}, "the number 3, expected more than 3");
+}
+
+TEST_F(CommandCheckTest, ATensorOfACheckpointIsSummarizedWhenItIsLoaded) {
+  ASSERT_THAT(check_.Take(SmallModel()), IsOk());
+  ASSERT_THAT(check_.Take(LoadCheckpoint()), IsOk());
+  ExpectRefused(SummarizeTensor{1, {}}, "before the checkpoint is loaded");
+  check_.Note(LoadedReport{absl::DataLossError("torn"), Step()});
+  ExpectRefused(SummarizeTensor{1, {}}, "before the checkpoint is loaded");
+  check_.Note(LoadedReport{absl::OkStatus(), Step()});
+  EXPECT_THAT(check_.Take(SummarizeTensor{1, {}}), IsOk());
+}
+
+TEST_F(CommandCheckTest, OnlyValuesThatATensorHasAreAskedFor) {
+  Initialize();
+  ExpectRefused(SummarizeTensor{1, {1, 0, 0}}, "index 1, and the model has 1 tensors");
+  ExpectRefused(SummarizeTensor{2, {0, 91, 10}}, "10 values from 91 on");
+  ExpectRefused(SummarizeTensor{3, {0, 101, 0}}, "0 values from 101 on");
+  ExpectRefused(SummarizeTensor{4, {0, 0, 1025}}, "at most 1024");
+  ExpectRefused(SummarizeTensor{5, {0, 1, ~uint64_t{0}}}, "of a tensor of 100");
+}
+
 TEST(ReportCheckTest, AReportHasTheSizesOfItsOrder) {
   ReportCheck check(1, 2);
   EXPECT_THAT(check.Take(StripeReport()), IsError(Reason::kBadArgument, HasSubstr("it has none")));
@@ -215,6 +244,27 @@ TEST(ReportCheckTest, AReportHasTheSizesOfItsOrder) {
   HaveReport have;
   have.bytes = 401;
   EXPECT_THAT(check.Take(have), IsError(Reason::kBadArgument, HasSubstr("401 bytes")));
+}
+
+// Units of 64: stripe 1 has the last 36 elements.
+TEST(ReportCheckTest, ASummaryHasTheSizesThatItsCommandAsksFor) {
+  ReportCheck check(1, 2);
+  check.Note(SmallModel());
+  const auto refusal = [&check](const SummaryReport& report) {
+    check.Note(SummarizeTensor{report.number, {0, 60, 10}});
+    return check.Take(report);
+  };
+  const auto says = [](const char* what) { return IsError(Reason::kBadArgument, HasSubstr(what)); };
+  EXPECT_THAT(check.Take(SummaryReport{1, {}}), says("summary 1, which it was not asked for"));
+  EXPECT_THAT(refusal({2, {{UnitStatistics()}, Values(6)}}), IsOk());
+  EXPECT_THAT(refusal({3, {{}, Values(6)}}), says("0 units of a tensor, expected 1"));
+  EXPECT_THAT(refusal({4, {{UnitStatistics()}, Values(10)}}),
+              says("10 values of a tensor, expected 6"));
+  UnitStatistics zeros;
+  zeros.zeros = 101;
+  EXPECT_THAT(refusal({5, {{zeros}, Values(6)}}), says("101 zeros, expected at most 100"));
+  check.Note(SummarizeTensor{6, {}});
+  EXPECT_THAT(check.Take(SummaryReport{7, {}}), says("summary 7, which it was not asked for"));
 }
 
 }  // namespace

@@ -140,6 +140,7 @@ struct FollowerWorld {
   std::vector<SavedReport> saved_;
   std::vector<LoadedReport> loaded_;
   std::vector<uint64_t> durable_;
+  std::vector<SummaryReport> summaries_;
   StripesInMemory storage_;
   HolderFollower follower_{{0, 1},
                            SnapshotMemory::kPrivate,
@@ -151,6 +152,8 @@ struct FollowerWorld {
                                saved_.push_back(std::get<SavedReport>(report));
                              } else if (std::holds_alternative<LoadedReport>(report)) {
                                loaded_.push_back(std::get<LoadedReport>(report));
+                             } else if (std::holds_alternative<SummaryReport>(report)) {
+                               summaries_.push_back(std::get<SummaryReport>(report));
                              } else if (std::holds_alternative<JournalReport>(report)) {
                                durable_.push_back(std::get<JournalReport>(report).durable.value());
                              } else {
@@ -565,6 +568,22 @@ TEST_F(HolderFollowerTest, SavesNoCheckpointIfItsJournalLacksTheStep) {
   link_.Send(TakeCheckpoint{"job", Incarnation(3), Step(6)});
   ASSERT_EQ(saved_.size(), 1u);
   EXPECT_THAT(saved_[0].failed, HasCode(absl::StatusCode::kDataLoss, "the journal ends"));
+}
+
+TEST_F(HolderFollowerTest, SummarizesATensorOfTheLatestStepAtItsPlaceInTheLog) {
+  PublishFirst({3, 5});
+  link_.Send(SummarizeTensor{1, {0, 1, 1}});
+  MakeStep({1, 0});
+  link_.Send(SummarizeTensor{2, {0, 0, 2}});
+  ASSERT_EQ(summaries_.size(), 2u);
+  EXPECT_EQ(summaries_[0].number, 1u);
+  ASSERT_EQ(summaries_[0].part.units.size(), 1u);
+  EXPECT_EQ(summaries_[0].part.units[0].min, 3);
+  EXPECT_EQ(summaries_[0].part.units[0].max, 5);
+  EXPECT_EQ(summaries_[0].part.units[0].mean, 4);
+  EXPECT_THAT(summaries_[0].part.values, ElementsAre(5));
+  EXPECT_EQ(summaries_[1].number, 2u);
+  EXPECT_THAT(summaries_[1].part.values, ElementsAre(2, 5));
 }
 
 TEST_F(HolderFollowerTest, TellsItsStorageWhichCheckpointsToKeep) {

@@ -54,6 +54,9 @@ inline std::string Words(const BeginJournal& /*command*/) { return "begin journa
 inline std::string Words(const KeepCheckpoints& command) {
   return absl::StrCat("keep ", command.keep.size(), " checkpoints");
 }
+inline std::string Words(const SummarizeTensor& command) {
+  return absl::StrCat("summarize ", command.number);
+}
 inline std::string Words(const EndJob& command) {
   return absl::StrCat("end job ", command.exit_code);
 }

@@ -1,6 +1,7 @@
 // Commands and reports as messages: there and back, with forged fields, and in parts.
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -57,6 +58,7 @@ std::vector<HolderCommand> AllCommands() {
           ReplayStep{Step(8), Incarnation(4)},
           BeginJournal{Incarnation(5)},
           KeepCheckpoints{{{Incarnation(1), Step(5)}, {Incarnation(2), Step(7)}}},
+          SummarizeTensor{4, {2, 1ull << 33, 1024}},
           EndJob{3}};
 }
 
@@ -92,8 +94,14 @@ TEST(CommandMessagesTest, NameTheFieldThatIsForged) {
   EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("field exit_code")));
   message.mutable_open_session()->set_role(static_cast<v1::SessionRole>(9));
   EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("field role")));
+  message.mutable_summarize_tensor();
+  EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadArgument, HasSubstr("field number")));
   message.mutable_open_model();
   EXPECT_THAT(RefusalOf(message), IsError(Reason::kBadLayout, ::testing::_));
+}
+
+SummaryReport Summary() {
+  return {4, {{{-1, 2, 0.5, 4.5, 5, 0}, {0, 3, 1.5, 4.5, 9, 1}}, {-1, 2, 0, 3}}};
 }
 
 TEST(ReportMessagesTest, ComeBackAsTheyWere) {
@@ -106,7 +114,8 @@ TEST(ReportMessagesTest, ComeBackAsTheyWere) {
                                  JournalReport{Step(8), absl::OkStatus()},
                                  JournalReport{Step(8), absl::ResourceExhaustedError("full")},
                                  SavedReport{Step(8), absl::OkStatus(), 9},
-                                 SavedReport{Step(8), absl::ResourceExhaustedError("full"), 0}}) {
+                                 SavedReport{Step(8), absl::ResourceExhaustedError("full"), 0},
+                                 SummaryReport{4, {}}, Summary()}) {
     const v1::HolderMessage message = ToProto(report);
     const auto back = FromProto(message);
     ASSERT_THAT(back, IsOk());
@@ -116,6 +125,11 @@ TEST(ReportMessagesTest, ComeBackAsTheyWere) {
   EXPECT_THAT(std::get<HaveReport>(*back).refused, IsError(Reason::kNotFinite, "NaN at 3"));
   const auto digested = FromProto(ToProto(HolderReport(carried)));
   EXPECT_EQ(std::get<StripeReport>(*digested).digests, carried.digests);
+  const auto summarized = FromProto(ToProto(HolderReport(Summary())));
+  const TensorPart& part = std::get<SummaryReport>(*summarized).part;
+  ASSERT_EQ(part.units.size(), 2u);
+  EXPECT_EQ(part.units[1].deviations, 4.5);
+  EXPECT_EQ(part.values, Summary().part.values);
 }
 
 TEST(ReportMessagesTest, NameTheFieldThatIsForged) {
@@ -131,6 +145,26 @@ TEST(ReportMessagesTest, NameTheFieldThatIsForged) {
   EXPECT_THAT(FromProto(message), IsError(Reason::kBadArgument, HasSubstr("field reason")));
   message.mutable_carried()->add_updates(1);
   EXPECT_THAT(FromProto(message), IsError(Reason::kBadArgument, HasSubstr("field updates")));
+}
+
+TEST(ReportMessagesTest, NameTheNumberOfATensorThatIsForged) {
+  const auto forged = [](const std::function<void(v1::UnitStatistics&)>& forge) {
+    v1::HolderMessage message = ToProto(HolderReport(Summary()));
+    forge(*message.mutable_summary()->mutable_units(1));
+    return FromProto(message).status();
+  };
+  const auto names = [](const char* field) {
+    return IsError(Reason::kBadArgument, HasSubstr(field));
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(forged([](auto& unit) { unit.set_min(-kInfinity); }), names("field min"));
+  EXPECT_THAT(forged([](auto& unit) { unit.set_max(kInfinity); }), names("field max"));
+  EXPECT_THAT(forged([](auto& unit) { unit.set_mean(std::nan("")); }), names("field mean"));
+  EXPECT_THAT(forged([](auto& unit) { unit.set_deviations(-1); }), names("field deviations"));
+  EXPECT_THAT(forged([](auto& unit) { unit.set_squares(-1); }), names("field squares"));
+  v1::HolderMessage message = ToProto(HolderReport(Summary()));
+  message.mutable_summary()->set_values(2, std::nanf(""));
+  EXPECT_THAT(FromProto(message), names("field values"));
 }
 
 TEST(MessagePartsTest, APartThatIsMissingIsFound) {
