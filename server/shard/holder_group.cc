@@ -3,6 +3,7 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error.h"
@@ -224,6 +225,19 @@ void HolderGroup::OnReport(uint32_t holder, const SavedReport& report) {
   while (!saving_.empty() && saving_.front()->complete()) saving_.pop_front();
 }
 
+// ---- Tensors ----
+
+absl::StatusOr<uint64_t> HolderGroup::Summarize(const TensorQuery& query,
+                                                const StripedTensor& tensor, Step step,
+                                                SummaryCallback done) {
+  if (stopped()) return stopped_;
+  const absl::Status loaded = CheckLoaded();
+  if (!loaded.ok()) return loaded;
+  const auto number = summaries_.Begin(tensor, holders(), step, std::move(done));
+  if (number.ok()) Send(SummarizeTensor{*number, query});
+  return number;
+}
+
 // ---- Steps ----
 
 void HolderGroup::Order(const StepOrder& order, absl::Time now) {
@@ -246,6 +260,7 @@ std::vector<StripeReport> HolderGroup::TakeCarried() {
 void HolderGroup::Stop(const absl::Status& why, Completions* completions) {
   stopped_ = why;
   for (const auto& checkpoint : saving_) checkpoint->Stop(why);
+  summaries_.Stop(why, completions);
   for (auto it = pushes_.begin(); it != pushes_.end();) {
     const bool gathers = it->second.gathered != nullptr;
     it = gathers ? EndEarly(it, why, completions) : std::next(it);

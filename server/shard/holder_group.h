@@ -20,11 +20,13 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "server/holder/gathered_reports.h"
 #include "server/holder/holder_commands.h"
 #include "server/holder/holder_link.h"
+#include "server/shard/tensor_summaries.h"
 #include "server/state/completions.h"
 #include "server/state/saved_stripes.h"
 #include "server/state/shard_status.h"
@@ -102,6 +104,17 @@ class HolderGroup {
   // Whether a server still saves a checkpoint.
   bool saves() const { return !saving_.empty(); }
 
+  // ---- Tensors
+
+  // Asks all holders for their parts of a tensor of step `step`, the latest. Returns the number by
+  // which holder 0 reports its own. `done` is called once. An error, and it is never called, if
+  // too many calls wait, if a server has not loaded its stripe yet, and after Stop().
+  absl::StatusOr<uint64_t> Summarize(const TensorQuery& query, const StripedTensor& tensor,
+                                     Step step, SummaryCallback done);
+  void OnReport(uint32_t holder, const SummaryReport& report, Completions* completions) {
+    summaries_.Take(holder, report, completions);
+  }
+
   // ---- Steps
 
   // Gives an order, at the time `now`.
@@ -113,7 +126,8 @@ class HolderGroup {
   // Their reports, in order; after Stop() none.
   std::vector<StripeReport> TakeCarried();
 
-  // Waits for no holder from now on. Ends all pushes that are not whole with `why`, an error.
+  // Waits for no holder from now on. Ends all pushes that are not whole, and all calls that wait
+  // for a tensor, with `why`, an error.
   void Stop(const absl::Status& why, Completions* completions);
   bool stopped() const { return !stopped_.ok(); }
   const absl::Status& why_stopped() const { return stopped_; }
@@ -150,6 +164,7 @@ class HolderGroup {
   LeastJournaled least_journaled_;
   // The checkpoints that not all holders have reported on, in the order of their commands.
   std::deque<std::shared_ptr<SavedStripes>> saving_;
+  TensorSummaries summaries_;
   absl::optional<absl::Time> ordered_;  // when the order was given that is not carried out
   absl::optional<std::vector<StripeReport>> carried_;
   absl::Status stopped_;

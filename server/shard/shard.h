@@ -55,6 +55,7 @@
 #include "server/shard/holder_group.h"
 #include "server/shard/parameter_store.h"
 #include "server/shard/step_stopwatch.h"
+#include "server/shard/tensor_summaries.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/shard_checkpoint.h"
 #include "server/state/shard_options.h"
@@ -84,7 +85,8 @@ class Shard final : public ParameterStore {
   // the shard.
   void DescribeServersWith(std::function<std::vector<ServerStatus>()> servers);
   // The server goes down: waits for no holder from now on, and makes no step. A step that is being
-  // made is not published. Pushes that are not part of a published step get `why`, an error.
+  // made is not published. Pushes that are not part of a published step, and those who look at a
+  // tensor, get `why`, an error.
   void StopWaiting(const absl::Status& why);
   void EndHolders(int exit_code);  // sends EndJob, the last command; after StopWaiting()
   // Start: optional, in this order, before several threads use the shard.
@@ -180,7 +182,12 @@ class Shard final : public ParameterStore {
   std::shared_ptr<const Layout> held_layout() const override;
   std::shared_ptr<const Layout> layout()
       const;  // of the vector; null before the first worker joined
-  std::shared_ptr<const Snapshot> snapshot() const;      // the latest; null before initialization
+  std::shared_ptr<const Snapshot> snapshot() const;  // the latest; null before initialization
+  // Looks at a tensor of the latest step. There is one, and the query fits the layout. `done` is
+  // called once: at once if the tensor is small and this is the only server, or else by a thread of
+  // executors.summaries or by one that brings a report. RESOURCE_EXHAUSTED if too many calls wait;
+  // UNAVAILABLE while a server loads its stripe; and the error of StopWaiting() after that.
+  void Summarize(const TensorQuery& query, SummaryCallback done) ABSL_LOCKS_EXCLUDED(mu_);
   std::string NameOf(SessionId session) const override;  // of its worker or observer
   Parallel& parallel() override { return *parallel_; }
   // Drain them, when no calls come any more, before what steps use is destroyed: the journal, and

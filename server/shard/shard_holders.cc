@@ -1,8 +1,10 @@
 // The part of Shard that leads the holders on other servers.
 
+#include <memory>
 #include <utility>
 #include <variant>
 
+#include "common/base/parallel.h"
 #include "common/tensor/stripes.h"
 #include "server/shard/shard.h"
 
@@ -45,7 +47,33 @@ void Shard::OnReport(uint32_t holder, const HolderReport& report) {
     others_.OnReport(holder, *loaded);
   } else if (const auto* const saved = std::get_if<SavedReport>(&report)) {
     others_.OnReport(holder, *saved);
+  } else if (const auto* const summary = std::get_if<SummaryReport>(&report)) {
+    others_.OnReport(holder, *summary, lock.completions());
   }
+}
+
+void Shard::Summarize(const TensorQuery& query, SummaryCallback done) {
+  const std::shared_ptr<const Layout> model = layout();
+  std::shared_ptr<const Snapshot> current;
+  absl::optional<StripedTensor> tensor;
+  absl::StatusOr<uint64_t> number = uint64_t{0};
+  bool at_once = false;
+  {
+    absl::MutexLock lock(&mu_);
+    current = holder_.latest();
+    tensor.emplace(*model, Stripes(model->size(), others_.holders()), query);
+    at_once = !leads() && tensor->elements() <= kPartElements;
+    if (!at_once) number = others_.Summarize(query, *tensor, current->step, done);
+  }
+  if (!number.ok()) return done(number.status());
+  if (at_once) {
+    return done(SummaryOf(*tensor, current->step, {tensor->Read(0, current->values.span())}));
+  }
+  executors_.summaries->Run([this, number = *number, tensor = *tensor, current] {
+    const SummaryReport own = {number, tensor.Read(0, current->values.span())};
+    CompletingLock lock(&mu_);
+    others_.OnReport(0, own, lock.completions());
+  });
 }
 
 // Sessions end in many ways, each of which is followed by Advance().

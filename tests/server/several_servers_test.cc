@@ -432,24 +432,44 @@ TEST_F(SeveralServersTest, TheFirstServerShowsWhoHasNotCome) {
   EXPECT_THAT(worker.Left(), IsOk());
 }
 
-TEST_F(SeveralServersTest, ShowTheLayoutButNoValues) {
-  RunningServer first(FirstOptions(2));
-  RunningHolder holder(HolderOptions(1, 2));
-  HandMadeWorker worker(first.address());
-  ASSERT_THAT(worker.Offered(Pattern(1)), IsOk());
-  const auto inspector = v1::Inspector::NewStub(
-      grpc::CreateChannel(first.address(), grpc::InsecureChannelCredentials()));
+// The answer of the server at that address, as text, to a look at values 500 to 599.
+std::string TensorAt(const std::string& address, const HandMadeWorker& worker) {
+  const auto inspector =
+      v1::Inspector::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   v1::ListParametersResponse list;
-  ASSERT_THAT(FromGrpcStatus(inspector->ListParameters(worker.Context().get(), {}, &list)), IsOk());
-  ASSERT_THAT(list.parameters(), SizeIs(1));
+  EXPECT_THAT(FromGrpcStatus(inspector->ListParameters(worker.Context().get(), {}, &list)), IsOk());
+  EXPECT_THAT(list.parameters(), SizeIs(1));
   EXPECT_EQ(list.parameters(0).length(), kElements);
   v1::GetParameterRequest request;
   request.set_name(list.parameters(0).name());
+  request.set_first(500);
+  request.set_count(100);
   v1::GetParameterResponse response;
-  const auto status =
-      FromGrpcStatus(inspector->GetParameter(worker.Context().get(), request, &response));
-  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("2 servers"));
+  const auto context = worker.Context();
+  EXPECT_THAT(FromGrpcStatus(inspector->GetParameter(context.get(), request, &response)), IsOk());
+  EXPECT_EQ(response.values_size(), 100);
+  return response.SerializeAsString();
+}
+
+TEST_P(SeveralServersTest, AnyServerShowsATensorToTheBitsOfOneServer) {
+  std::string alone;
+  {
+    RunningServer server(FirstOptions(1));
+    HandMadeWorker worker(server.address());
+    ASSERT_THAT(worker.Offered(Pattern(1)), IsOk());
+    alone = TensorAt(server.address(), worker);
+    EXPECT_THAT(worker.Left(), IsOk());
+  }
+  const uint32_t servers = GetParam();
+  RunningServer first(FirstOptions(servers));
+  std::vector<std::unique_ptr<RunningHolder>> holders;
+  for (uint32_t i = 1; i < servers; ++i) {
+    holders.push_back(std::make_unique<RunningHolder>(HolderOptions(i, servers)));
+  }
+  HandMadeWorker worker(first.address());
+  ASSERT_THAT(worker.Offered(Pattern(1)), IsOk());
+  EXPECT_EQ(TensorAt(first.address(), worker), alone);
+  EXPECT_EQ(TensorAt(holders.back()->address(), worker), alone);
   EXPECT_THAT(worker.Left(), IsOk());
 }
 

@@ -9,9 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/error.h"
-#include "common/base/executor.h"
-#include "common/base/parallel.h"
-#include "common/tensor/stripes.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/rpc/operator/inspector_messages.h"
@@ -28,9 +25,8 @@ constexpr uint32_t kMaxPage = 100;
 // A page ends before its entries have more bytes, so that each answer stays under 64 KiB: the rest
 // is a token with a worker's name. An entry is much smaller.
 constexpr size_t kMaxPageBytes = 63 << 10;
-constexpr char kAfter[] = "after:";    // and a worker's name: the token of the page that follows it
-constexpr uint64_t kAllValues = 16;    // a tensor of at most this size is shown whole
-constexpr size_t kMostSummaries = 16;  // of large tensors, at once
+constexpr char kAfter[] = "after:";  // and a worker's name: the token of the page that follows it
+constexpr uint64_t kAllValues = 16;  // a tensor of at most this size is shown whole
 
 grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Status& status) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
@@ -74,13 +70,7 @@ class Page {
 class GrpcInspector final : public v1::Inspector::CallbackService {
  public:
   GrpcInspector(Shard& shard, OpenWatches& watches, const DurableDirectory* durable)
-      : shard_(shard),
-        watches_(watches),
-        durable_(durable),
-        summaries_(*shard.executors().summaries, kMostSummaries) {}
-
-  // Calls are answered before a summary's task has ended.
-  ~GrpcInspector() override { shard_.executors().summaries->Drain(); }
+      : shard_(shard), watches_(watches), durable_(durable) {}
 
   grpc::ServerUnaryReactor* GetServerState(CallbackServerContext* context,
                                            const v1::GetServerStateRequest*,
@@ -111,16 +101,13 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
   grpc::ServerUnaryReactor* GetParameter(CallbackServerContext* context,
                                          const v1::GetParameterRequest* request,
                                          v1::GetParameterResponse* response) override {
+    const absl::StatusOr<TensorQuery> query = ReadGetParameter(*request, *response);
+    if (!query.ok()) return Reply(context, query.status());
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    const auto answer = [this, reactor, request, response] {
-      reactor->Finish(ToGrpcStatus(AnswerGetParameter(*request, *response)));
-    };
-    const LayoutRange* const range = Find(request->name());
-    if (range == nullptr || range->length <= kPartElements) {
-      answer();
-    } else if (!summaries_.TryRun(answer)) {
-      reactor->Finish(ToGrpcStatus(TooManySummaries()));
-    }
+    shard_.Summarize(*query, [reactor, response](const absl::StatusOr<TensorSummary>& summary) {
+      if (summary.ok()) Put(*summary, *response);
+      reactor->Finish(ToGrpcStatus(summary.status()));
+    });
     return reactor;
   }
 
@@ -130,26 +117,6 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
   }
 
  private:
-  // Null if no tensor has that name.
-  const LayoutRange* Find(const std::string& name) const {
-    const std::shared_ptr<const Layout> layout = shard_.layout();  // never replaced
-    return layout == nullptr ? nullptr : layout->Find(name);
-  }
-
-  absl::Status TooManySummaries() const {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(summaries_.most(),
-                     " calls wait for statistics of large tensors, the limit; "
-                     "call again when one was answered"));
-  }
-
-  absl::Status ValuesAreStriped() const {
-    return absl::UnimplementedError(
-        absl::StrCat("each of the ", shard_.Describe().servers,
-                     " servers holds a part of the tensor, and none has its values; an observer "
-                     "can pull them from all"));
-  }
-
   absl::Status AnswerListWorkers(const v1::ListWorkersRequest& request,
                                  v1::ListWorkersResponse& response) const {
     absl::string_view after = request.page_token();
@@ -187,11 +154,11 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
     return absl::OkStatus();
   }
 
-  absl::Status AnswerGetParameter(const v1::GetParameterRequest& request,
-                                  v1::GetParameterResponse& response) const {
-    const std::shared_ptr<const Layout> layout = shard_.layout();
-    const std::shared_ptr<const Snapshot> snapshot = shard_.snapshot();
-    if (layout == nullptr || snapshot == nullptr) {
+  // Which tensor the response, whose other fields it sets, is to show.
+  absl::StatusOr<TensorQuery> ReadGetParameter(const v1::GetParameterRequest& request,
+                                               v1::GetParameterResponse& response) const {
+    const std::shared_ptr<const Layout> layout = shard_.layout();  // never replaced
+    if (layout == nullptr || shard_.snapshot() == nullptr) {
       return MakeError(Reason::kNotInitialized, "the server has no parameters yet");
     }
     const LayoutRange* const range = layout->Find(request.name());
@@ -199,7 +166,6 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
       return MakeError(Reason::kNotFound, absl::StrCat("no parameter \"", Shown(request.name()),
                                                        "\"; ListParameters returns the names"));
     }
-    if (shard_.is_striped()) return ValuesAreStriped();
     if (request.first() > range->length || request.count() > TensorQuery::kMostValues) {
       return MakeError(Reason::kBadArgument,
                        absl::StrCat("field first is ", request.first(), " and field count is ",
@@ -207,28 +173,22 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
                                     ", the tensor's size, and at most ", TensorQuery::kMostValues));
     }
     *response.mutable_parameter() = sluice::ToProto(*range);
-    response.set_step(snapshot->step.value());
     response.set_first(request.first());
-    const StripedTensor tensor(*layout, Stripes(layout->size(), 1),
-                               QueryOf(request, *layout, *range));
-    const std::vector<TensorPart> parts = {tensor.Read(0, snapshot->values.span())};
-    *response.mutable_statistics() = ToProto(tensor.Combine(parts));
-    for (const float value : tensor.Join(parts)) response.add_values(value);
-    return absl::OkStatus();
+    const bool whole = request.count() == 0 && range->length <= kAllValues;
+    const uint64_t left = range->length - request.first();
+    return TensorQuery{static_cast<uint32_t>(range - layout->ranges().data()), request.first(),
+                       whole ? left : std::min<uint64_t>(left, request.count())};
   }
 
-  static TensorQuery QueryOf(const v1::GetParameterRequest& request, const Layout& layout,
-                             const LayoutRange& range) {
-    const bool whole = request.count() == 0 && range.length <= kAllValues;
-    const uint64_t left = range.length - request.first();
-    return {static_cast<uint32_t>(&range - layout.ranges().data()), request.first(),
-            whole ? left : std::min<uint64_t>(left, request.count())};
+  static void Put(const TensorSummary& summary, v1::GetParameterResponse& response) {
+    response.set_step(summary.step.value());
+    *response.mutable_statistics() = ToProto(summary.statistics);
+    response.mutable_values()->Add(summary.values.begin(), summary.values.end());
   }
 
   Shard& shard_;
   OpenWatches& watches_;
   const DurableDirectory* const durable_;  // or null
-  BoundedExecutor summaries_;
 };
 
 }  // namespace

@@ -174,6 +174,63 @@ class ShardHoldersTest : public ::testing::Test {
   std::unique_ptr<Shard> shard_;
 };
 
+// ---- Tensors ----
+
+TEST_F(ShardHoldersTest, ShowsATensorOfAllServersAtOneStep) {
+  StartTraining(Sync(1));
+  SendToHolder(PushOf(1, 2), 4);
+  Finish(Begin(PushOf(1, 2)), 2);
+  Deliver();
+  link_.Take();
+  Told<TensorSummary> told;
+  shard_->Summarize({0, kPart - 1, 2}, told.Callback());
+  EXPECT_EQ(told.times, 0);
+  EXPECT_THAT(link_.Take(), ElementsAre("summarize 1"));
+  Push(PushOf(2, 3, 1), 1);  // makes another step before server 1 is heard
+  EXPECT_EQ(told.times, 1);
+  ASSERT_THAT(told.answer.status(), IsOk());
+  EXPECT_EQ(told.answer->step, Step(1));
+  EXPECT_EQ(told.answer->statistics.min, -4);
+  EXPECT_EQ(told.answer->statistics.max, -2);
+  EXPECT_EQ(told.answer->statistics.mean, -3);
+  EXPECT_EQ(told.answer->statistics.standard_deviation, 1);
+  EXPECT_THAT(told.answer->values, ElementsAre(-2, -4));
+}
+
+TEST_F(ShardHoldersTest, FewCallsWaitForATensor) {
+  StartTraining(Sync(1));
+  Told<TensorSummary> waiting;
+  for (size_t i = 0; i < TensorSummaries::kMost; ++i) {
+    shard_->Summarize({0, 0, 1}, waiting.Callback());
+  }
+  link_.Take();
+  Told<TensorSummary> refused;
+  shard_->Summarize({0, 0, 1}, refused.Callback());
+  EXPECT_THAT(refused.answer.status(), HasCode(absl::StatusCode::kResourceExhausted,
+                                               HasSubstr("16 calls wait for statistics")));
+  EXPECT_THAT(link_.Take(), IsEmpty());
+  Deliver(1);
+  EXPECT_EQ(waiting.times, 1);
+  shard_->Summarize({0, 0, 1}, waiting.Callback());
+  Deliver();
+  EXPECT_EQ(waiting.times, 17);
+  EXPECT_EQ(refused.times, 1);
+}
+
+TEST_F(ShardHoldersTest, ATensorIsNotShownWhenItStopsWaiting) {
+  StartTraining(Sync(1));
+  const absl::Status why = absl::UnavailableError("the server goes down");
+  Told<TensorSummary> told;
+  shard_->Summarize({0, 0, 1}, told.Callback());
+  shard_->StopWaiting(why);
+  EXPECT_EQ(told.answer.status(), why);
+  Deliver();
+  EXPECT_EQ(told.times, 1);
+  Told<TensorSummary> late;
+  shard_->Summarize({0, 0, 1}, late.Callback());
+  EXPECT_EQ(late.answer.status(), why);
+}
+
 // ---- Parameters ----
 
 TEST_F(ShardHoldersTest, TakesParametersWhenAllServersHaveThem) {
@@ -562,6 +619,7 @@ TEST_F(ShardHoldersTest, IgnoresReportsThatNobodyWaitsFor) {
   shard_->OnReport(1, HaveReport{PushId(99), absl::OkStatus(), absl::nullopt, 0});
   shard_->OnReport(1, SavedReport{Step(4), absl::OkStatus(), 5});
   shard_->OnReport(1, LoadedReport());
+  shard_->OnReport(1, SummaryReport{9, {}});
   Push(PushOf(1, 2), 1);
   EXPECT_THAT(told_.answer, Applied(1));
 }
@@ -647,6 +705,10 @@ TEST_F(ShardHoldersTest, NobodyJoinsBeforeAllServersHaveLoadedTheCheckpoint) {
   Shard next(Sync(1), clock_);
   next.Lead({&link});
   ASSERT_THAT(next.Restore(*taken), IsOk());
+  Told<TensorSummary> told;
+  next.Summarize({0, 0, 1}, told.Callback());
+  EXPECT_THAT(told.answer.status(),
+              HasCode(absl::StatusCode::kUnavailable, HasSubstr("server 1 of 2 has not loaded")));
   next.BeginIncarnation({});
   EXPECT_EQ(next.Join(RequestOf("a"), nullptr).status(),
             absl::UnavailableError("server 1 of 2 has not loaded its part of the checkpoint yet"));
