@@ -17,6 +17,7 @@
 #include "tests/testing/durable/faulty_files.h"
 #include "tests/testing/durable/striped_checkpoints.h"
 #include "tests/testing/status.h"
+#include "tests/testing/vectors.h"
 
 namespace sluice {
 namespace {
