@@ -108,12 +108,8 @@ absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::StartWith(
   }
   std::unique_ptr<ServerIncarnation> made(
       new ServerIncarnation(options, std::move(durable), trace));
-  if (made->durable_ == nullptr) {
-    const absl::Status listens = made->Listen(options);
-    if (!listens.ok()) return listens;
-    return made;
-  }
-  const bool with_others = options.servers > 1 && made->durable_->restored() != nullptr;
+  const bool has_checkpoint = made->durable_ != nullptr && made->durable_->restored() != nullptr;
+  const bool with_others = options.servers > 1 && has_checkpoint;
   if (with_others) made->shard_.BeginRecovery();
   absl::Status started = with_others ? absl::OkStatus() : made->RecoverAnd(go_on);
   if (started.ok()) started = made->Listen(options);
@@ -123,6 +119,7 @@ absl::StatusOr<std::unique_ptr<ServerIncarnation>> ServerIncarnation::StartWith(
 }
 
 absl::Status ServerIncarnation::RecoverAnd(const Continue& go_on) {
+  if (durable_ == nullptr) return absl::OkStatus();
   const absl::Status recovered = Recover(*durable_, shard_);
   return recovered.ok() ? go_on(*this) : recovered;
 }

@@ -1,4 +1,4 @@
-// What a worker or an observer reports about the job.
+// Workers and observers report these about the job.
 
 #ifndef SLUICE_COMMON_PROTOCOL_RESULTS_H_
 #define SLUICE_COMMON_PROTOCOL_RESULTS_H_
@@ -13,7 +13,7 @@ namespace sluice {
 // By name: {"test accuracy", 0.9044}.
 using Results = std::map<std::string, double>;
 
-// Of the parameters of one step, while the job trains.
+// They belong to the parameters of one step, while the job trains.
 struct StepMeasurement {
   Step step;
   Results results;

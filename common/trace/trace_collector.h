@@ -34,7 +34,7 @@ class TraceCollector {
     uint64_t spans = 0;   // among them
     uint64_t missed = 0;  // spans that had no room
   };
-  // What has come since the last call. A row's name comes with its first span.
+  // Returns what has come since the last call. A row's name comes with its first span.
   Taken Take() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

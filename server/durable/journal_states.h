@@ -1,5 +1,5 @@
-// What is known of the journals of all servers of a job: a step is durable when it is on the disks
-// of all of them.
+// The journals of all servers of a job, as they have told. A step is durable when it is on the
+// disks of all of them.
 
 #ifndef SLUICE_SERVER_DURABLE_JOURNAL_STATES_H_
 #define SLUICE_SERVER_DURABLE_JOURNAL_STATES_H_

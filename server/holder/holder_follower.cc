@@ -34,7 +34,7 @@ std::unique_ptr<Executor> OrInline(std::unique_ptr<Executor> executor) {
 
 }  // namespace
 
-HolderFollower::HolderFollower(const Place& place, SnapshotMemory memory, Parallel& parallel,
+HolderFollower::HolderFollower(StripePlace place, SnapshotMemory memory, Parallel& parallel,
                                ReportListener report, StripeStorage* storage, Tasks tasks)
     : place_(place),
       report_(std::move(report)),

@@ -40,7 +40,6 @@ namespace sluice {
 
 class HolderFollower {
  public:
-  using Place = StripePlace;
   using ReportListener = std::function<void(const HolderReport&)>;
   // Gets the push when it is admitted, or the error if it never is.
   using StreamCallback = std::function<void(absl::StatusOr<std::unique_ptr<PendingPush>>)>;
@@ -55,7 +54,7 @@ class HolderFollower {
   // `parallel` and `storage` outlive it; without `storage`, commands on checkpoints fail. `report`
   // is called outside all locks, by an executor, by the journal's thread, or by the thread that
   // executes a command or brings a stream. The destructor first drains.
-  HolderFollower(const Place& place, SnapshotMemory memory, Parallel& parallel,
+  HolderFollower(StripePlace place, SnapshotMemory memory, Parallel& parallel,
                  ReportListener report, StripeStorage* storage = nullptr, Tasks tasks = {});
   ~HolderFollower() { Drain(); }
   // Waits for the tasks, and ends the journal. No command may come any more.
@@ -145,7 +144,7 @@ class HolderFollower {
   bool MeasuresNorm(PushId push) const ABSL_LOCKS_EXCLUDED(mu_);
   std::unique_ptr<PendingPush> Take(PushId push) ABSL_LOCKS_EXCLUDED(mu_);
 
-  const Place place_;
+  const StripePlace place_;
   const ReportListener report_;
   Parallel& parallel_;
   StripeStorage* const storage_;

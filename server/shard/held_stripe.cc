@@ -8,9 +8,8 @@
 
 namespace sluice {
 
-HeldStripe::HeldStripe(const HolderFollower::Place& place, std::unique_ptr<Parallel> parallel,
-                       Executors executors, HolderFollower::ReportListener report,
-                       StripeStorage* storage)
+HeldStripe::HeldStripe(StripePlace place, std::unique_ptr<Parallel> parallel, Executors executors,
+                       HolderFollower::ReportListener report, StripeStorage* storage)
     : parallel_(std::move(parallel)),
       executors_(std::move(executors)),
       follower_(place, SnapshotMemory::kPrivate, *parallel_, std::move(report), storage,

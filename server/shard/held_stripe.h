@@ -34,9 +34,8 @@ class HeldStripe final : public ParameterStore {
 
   // Reports go to `report`, from any thread, outside all locks.
   // Checkpoints go to `storage`, which may be null, and outlives this.
-  HeldStripe(const HolderFollower::Place& place, std::unique_ptr<Parallel> parallel,
-             Executors executors, HolderFollower::ReportListener report,
-             StripeStorage* storage = nullptr);
+  HeldStripe(StripePlace place, std::unique_ptr<Parallel> parallel, Executors executors,
+             HolderFollower::ReportListener report, StripeStorage* storage = nullptr);
   ~HeldStripe() override;
   // Waits for all tasks, also those that write files.
   void Drain();

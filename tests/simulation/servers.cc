@@ -41,7 +41,7 @@ void Servers::AddHolder(uint32_t server, StripeDisk& disk) {
   auto files = std::make_unique<LaterExecutor>();
   files_.push_back(files.get());
   holders_.push_back(std::make_unique<HolderFollower>(
-      HolderFollower::Place{server, count()}, SnapshotMemory::kPrivate, serial_,
+      StripePlace{server, count()}, SnapshotMemory::kPrivate, serial_,
       [this, server](const HolderReport& report) { links_[server - 1]->Report(report); }, &disk,
       HolderFollower::Tasks{nullptr, std::move(files)}));
   const auto execute = [this, server](const HolderCommand& command) {

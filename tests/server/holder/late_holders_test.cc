@@ -119,7 +119,7 @@ class Job {
 
   void AddHolder(uint32_t index) {
     followers_.push_back(std::make_unique<HolderFollower>(
-        HolderFollower::Place{index, stripes_.count()}, SnapshotMemory::kPrivate, serial_,
+        StripePlace{index, stripes_.count()}, SnapshotMemory::kPrivate, serial_,
         [this, index](const HolderReport& report) { FromHolder(index, report); }));
     if (stripes_.count() == 1) {
       links_.push_back(std::make_unique<LocalLink>(*followers_[0]));

@@ -35,7 +35,7 @@ LeadingWorld::~LeadingWorld() = default;
 void LeadingWorld::AddHolder(uint32_t server) {
   const size_t index = links_.size();
   followers_.push_back(std::make_unique<HolderFollower>(
-      HolderFollower::Place{server, stripes_.count()}, SnapshotMemory::kPrivate, serial_,
+      StripePlace{server, stripes_.count()}, SnapshotMemory::kPrivate, serial_,
       [this, index](const HolderReport& report) { links_[index]->Report(report); }));
   links_.push_back(std::make_unique<LateLink>(
       dice_, *followers_.back(),
