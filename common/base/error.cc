@@ -38,6 +38,7 @@ constexpr ReasonEntry kReasons[] = {
     {Reason::kBadChunk, absl::StatusCode::kInvalidArgument, "BAD_CHUNK"},
     {Reason::kNotFinite, absl::StatusCode::kInvalidArgument, "NOT_FINITE"},
     {Reason::kNormTooLarge, absl::StatusCode::kInvalidArgument, "NORM_TOO_LARGE"},
+    {Reason::kTableFull, absl::StatusCode::kResourceExhausted, "TABLE_FULL"},
     {Reason::kFutureStep, absl::StatusCode::kInvalidArgument, "FUTURE_STEP"},
     {Reason::kCorruptChunk, absl::StatusCode::kAborted, "CORRUPT_CHUNK"},
     {Reason::kUnknownSession, absl::StatusCode::kAborted, "UNKNOWN_SESSION"},

@@ -36,6 +36,7 @@ enum class Reason {
   kBadChunk,
   kNotFinite,
   kNormTooLarge,
+  kTableFull,
   kFutureStep,
   kCorruptChunk,
   kUnknownSession,

@@ -52,7 +52,78 @@ absl::Status CheckSameParameters(const OptimizerGroup& job, const OptimizerGroup
   return absl::OkStatus();
 }
 
+absl::Status CheckTables(const OptimizerConfig& config) {
+  absl::flat_hash_set<absl::string_view> seen;
+  for (const TableOptimizer& own : config.tables) {
+    if (!seen.insert(own.table).second) {
+      return MakeError(
+          Reason::kBadOptimizer,
+          absl::StrCat("table ", Quoted(own.table), " has two optimizers, expected one at most"));
+    }
+    const absl::Status options = Validate(own.options);
+    if (options.ok()) continue;
+    return MakeError(
+        Reason::kBadOptimizer,
+        absl::StrCat("in the optimizer of table ", Quoted(own.table), ", ", options.message()));
+  }
+  return absl::OkStatus();
+}
+
+// LAMB needs the norm of a whole tensor, and averaging the parameters of each worker.
+absl::Status CheckWorksOnRows(const OptimizerOptions& options, absl::string_view table) {
+  if (!std::holds_alternative<LambOptions>(options) &&
+      !std::holds_alternative<AveragingOptions>(options)) {
+    return absl::OkStatus();
+  }
+  return MakeError(
+      Reason::kBadOptimizer,
+      absl::StrCat("table ", Quoted(table), " has the optimizer ", OptimizerName(options),
+                   ", which does not work on single rows; give the table an optimizer "
+                   "of its own, for example adagrad"));
+}
+
+absl::Status CheckTablesFit(const OptimizerConfig& config, const Layout& layout) {
+  absl::flat_hash_set<absl::string_view> tables;
+  for (const TableSpec& table : layout.tables()) {
+    tables.insert(table.name);
+    const absl::Status works = CheckWorksOnRows(OptionsFor(config, table.name), table.name);
+    if (!works.ok()) return works;
+  }
+  for (const TableOptimizer& own : config.tables) {
+    if (tables.contains(own.table)) continue;
+    return MakeError(Reason::kBadOptimizer,
+                     absl::StrCat("the optimizer has options for table ", Quoted(own.table),
+                                  ", which is not in the model; expected names of its tables"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSameTables(const OptimizerConfig& job, const OptimizerConfig& worker) {
+  if (job.tables.size() != worker.tables.size()) {
+    return GroupsDiffer(absl::StrCat("has options for ", worker.tables.size(),
+                                     " tables, the job's has them for ", job.tables.size()));
+  }
+  for (size_t i = 0; i < job.tables.size(); ++i) {
+    const std::string& table = job.tables[i].table;
+    if (table != worker.tables[i].table) {
+      return GroupsDiffer(absl::StrCat("has options for table ", Quoted(worker.tables[i].table),
+                                       " where the job's has them for ", Quoted(table)));
+    }
+    const absl::Status same = CheckSameOptimizer(job.tables[i].options, worker.tables[i].options,
+                                                 absl::StrCat(" of table ", Quoted(table)));
+    if (!same.ok()) return same;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+const OptimizerOptions& OptionsFor(const OptimizerConfig& config, absl::string_view table) {
+  for (const TableOptimizer& own : config.tables) {
+    if (own.table == table) return own.options;
+  }
+  return config.options;
+}
 
 absl::Status Validate(const OptimizerConfig& config) {
   const absl::Status options = Validate(config.options);
@@ -74,7 +145,7 @@ absl::Status Validate(const OptimizerConfig& config) {
                                     " is in the optimizer's groups twice, expected once at most"));
     }
   }
-  return absl::OkStatus();
+  return CheckTables(config);
 }
 
 absl::Status CheckFits(const OptimizerConfig& config, const Layout& layout) {
@@ -89,7 +160,7 @@ absl::Status CheckFits(const OptimizerConfig& config, const Layout& layout) {
                        "; expected names of the model's parameters"));
     }
   }
-  return absl::OkStatus();
+  return CheckTablesFit(config, layout);
 }
 
 absl::Status CheckSameOptimizer(const OptimizerConfig& job, const OptimizerConfig& worker) {
@@ -107,7 +178,7 @@ absl::Status CheckSameOptimizer(const OptimizerConfig& job, const OptimizerConfi
         job.groups[i].options, worker.groups[i].options,
         absl::StrCat(" in the group of ", Quoted(job.groups[i].parameters.front())));
   }
-  return absl::OkStatus();
+  return CheckSameTables(job, worker);
 }
 
 }  // namespace sluice

@@ -83,7 +83,19 @@ struct PushHeader {
   std::shared_ptr<const Attachments> attachments;  // null if there are none
   // With several servers: rises within the session with each push, also a repeated one, from 1.
   uint32_t attempt = 0;
+  uint64_t row_bytes = 0;  // of the rows that it has, on all servers; see RowBytes()
 };
+
+// Rows of one table of the layout.
+struct RowIds {
+  uint32_t table = 0;      // its index in the layout
+  std::vector<RowId> ids;  // ascending
+};
+
+// What PushHeader::row_bytes counts for so many rows.
+constexpr uint64_t RowBytes(uint64_t rows, uint32_t width) {
+  return rows * (sizeof(RowId) + width * sizeof(float));
+}
 
 // The facts that a worker learns only after it has begun to send a gradient. The server uses them
 // in place of the header's values.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -27,20 +28,22 @@ uint64_t ElementsOf(const std::vector<uint32_t>& shape) {
   return elements;
 }
 
+// What is wrong with the name of a range or table; empty: nothing.
+std::string NameProblem(const std::string& name) {
+  if (absl::StartsWith(name, "sluice:") || name == "__metadata__") {
+    return "names that begin with sluice: are the server's, and __metadata__ is that of "
+           "checkpoints";
+  }
+  if (name.empty() || name.size() > Layout::kMaxNameBytes) {
+    return absl::StrCat("its name has ", name.size(), " bytes, expected 1 to ",
+                        Layout::kMaxNameBytes);
+  }
+  return IsUtf8(name) ? "" : "its name is not UTF-8; rename the tensor";
+}
+
 absl::Status CheckRange(size_t index, const LayoutRange& range, uint64_t expected_offset) {
-  if (absl::StartsWith(range.name, "sluice:") || range.name == "__metadata__") {
-    return BadRange(index, range,
-                    "names that begin with sluice: are the server's, and "
-                    "__metadata__ is that of checkpoints");
-  }
-  if (range.name.empty() || range.name.size() > Layout::kMaxNameBytes) {
-    return BadRange(index, range,
-                    absl::StrCat("its name has ", range.name.size(), " bytes, expected 1 to ",
-                                 Layout::kMaxNameBytes));
-  }
-  if (!IsUtf8(range.name)) {
-    return BadRange(index, range, "its name is not UTF-8; rename the tensor");
-  }
+  const std::string name_problem = NameProblem(range.name);
+  if (!name_problem.empty()) return BadRange(index, range, name_problem);
   if (range.shape.size() > Layout::kMaxDimensions) {
     return BadRange(index, range,
                     absl::StrCat("it has ", range.shape.size(), " dimensions, expected at most ",
@@ -70,6 +73,43 @@ absl::Status Differs(absl::string_view difference) {
                                 "; start every worker with the same model"));
 }
 
+absl::Status BadTableName(size_t index, const TableSpec& table, absl::string_view problem) {
+  return MakeError(Reason::kBadLayout, absl::StrCat("table ", index, " of the layout (\"",
+                                                    Shown(table.name), "\"): ", problem));
+}
+
+// `names` are those of the ranges; the tables' are added.
+absl::Status CheckTables(const std::vector<TableSpec>& tables,
+                         absl::flat_hash_set<absl::string_view> names) {
+  if (tables.size() > TableSpec::kMaxTables) {
+    return MakeError(Reason::kBadLayout,
+                     absl::StrCat("the layout has ", tables.size(), " tables, expected at most ",
+                                  TableSpec::kMaxTables));
+  }
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const std::string problem = NameProblem(tables[i].name);
+    if (!problem.empty()) return BadTableName(i, tables[i], problem);
+    if (!names.insert(tables[i].name).second) {
+      return BadTableName(i, tables[i], "a range or another table has the same name");
+    }
+    const absl::Status valid = Validate(tables[i]);
+    if (!valid.ok()) return valid;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSameTables(const std::vector<TableSpec>& job,
+                             const std::vector<TableSpec>& worker) {
+  const size_t common = std::min(job.size(), worker.size());
+  for (size_t i = 0; i < common; ++i) {
+    if (job[i] == worker[i]) continue;
+    return Differs(absl::StrCat("table ", i, " is ", Describe(worker[i]), ", the job's is ",
+                                Describe(job[i])));
+  }
+  if (job.size() == worker.size()) return absl::OkStatus();
+  return Differs(absl::StrCat("it has ", worker.size(), " tables, the job's has ", job.size()));
+}
+
 std::string Describe(const LayoutRange& range) {
   return absl::StrCat("\"", Shown(range.name), "\" ", ShapeString(range.shape), " ",
                       DataTypeName(range.dtype), " ", RangeKindName(range.kind));
@@ -82,7 +122,8 @@ bool operator==(const LayoutRange& a, const LayoutRange& b) {
          a.offset == b.offset && a.length == b.length;
 }
 
-absl::StatusOr<Layout> Layout::Create(std::vector<LayoutRange> ranges) {
+absl::StatusOr<Layout> Layout::Create(std::vector<LayoutRange> ranges,
+                                      std::vector<TableSpec> tables) {
   if (ranges.empty() || ranges.size() > kMaxRanges) {
     return MakeError(Reason::kBadLayout, absl::StrCat("the layout has ", ranges.size(),
                                                       " ranges, expected 1 to ", kMaxRanges));
@@ -93,15 +134,22 @@ absl::StatusOr<Layout> Layout::Create(std::vector<LayoutRange> ranges) {
     if (!status.ok()) return status;
     offset = ranges[i].end();
   }
-  const auto tables = std::make_shared<Tables>();
-  tables->ranges = std::move(ranges);
-  tables->by_name.reserve(tables->ranges.size());
-  for (size_t i = 0; i < tables->ranges.size(); ++i) {
-    if (tables->by_name.emplace(tables->ranges[i].name, i).second) continue;
-    return BadRange(i, tables->ranges[i], "another range has the same name");
+  const auto parts = std::make_shared<Parts>();
+  parts->ranges = std::move(ranges);
+  parts->tables = std::move(tables);
+  parts->by_name.reserve(parts->ranges.size());
+  for (size_t i = 0; i < parts->ranges.size(); ++i) {
+    if (parts->by_name.emplace(parts->ranges[i].name, i).second) continue;
+    return BadRange(i, parts->ranges[i], "another range has the same name");
+  }
+  if (!parts->tables.empty()) {
+    absl::flat_hash_set<absl::string_view> names;
+    for (const LayoutRange& range : parts->ranges) names.insert(range.name);
+    const absl::Status tables_are_valid = CheckTables(parts->tables, std::move(names));
+    if (!tables_are_valid.ok()) return tables_are_valid;
   }
   Layout layout;
-  layout.tables_ = tables;
+  layout.parts_ = parts;
   return layout;
 }
 
@@ -112,7 +160,7 @@ struct Layout::Whole {
 
 absl::StatusOr<Layout> Layout::CreatePart(std::vector<LayoutRange> ranges, Layout whole,
                                           std::function<uint64_t(uint64_t)> in_vector) {
-  auto part = Create(std::move(ranges));
+  auto part = Create(std::move(ranges), whole.tables());
   if (!part.ok()) return part;
   part->whole_ = std::make_shared<const Whole>(Whole{std::move(whole), std::move(in_vector)});
   return part;
@@ -120,7 +168,12 @@ absl::StatusOr<Layout> Layout::CreatePart(std::vector<LayoutRange> ranges, Layou
 
 const std::vector<LayoutRange>& Layout::ranges() const {
   static const auto* const none = new std::vector<LayoutRange>();
-  return tables_ == nullptr ? *none : tables_->ranges;
+  return parts_ == nullptr ? *none : parts_->ranges;
+}
+
+const std::vector<TableSpec>& Layout::tables() const {
+  static const auto* const none = new std::vector<TableSpec>();
+  return parts_ == nullptr ? *none : parts_->tables;
 }
 
 std::vector<KindRun> Layout::Runs() const {
@@ -135,9 +188,9 @@ std::vector<KindRun> Layout::Runs() const {
 }
 
 const LayoutRange* Layout::Find(absl::string_view name) const {
-  if (tables_ == nullptr) return nullptr;
-  const auto it = tables_->by_name.find(name);
-  return it == tables_->by_name.end() ? nullptr : &tables_->ranges[it->second];
+  if (parts_ == nullptr) return nullptr;
+  const auto it = parts_->by_name.find(name);
+  return it == parts_->by_name.end() ? nullptr : &parts_->ranges[it->second];
 }
 
 uint64_t Layout::WholeLength(const LayoutRange& range) const {
@@ -162,7 +215,9 @@ absl::Status CheckSameLayout(const Layout& job, const Layout& worker) {
     return Differs(absl::StrCat("tensor ", i, " is ", Describe(worker.ranges()[i]),
                                 ", the job's is ", Describe(job.ranges()[i])));
   }
-  if (job.ranges().size() == worker.ranges().size()) return absl::OkStatus();
+  if (job.ranges().size() == worker.ranges().size()) {
+    return CheckSameTables(job.tables(), worker.tables());
+  }
   const bool more = worker.ranges().size() > common;
   return Differs(absl::StrCat("it has ", worker.ranges().size(), " tensors, the job's has ",
                               job.ranges().size(), "; ",

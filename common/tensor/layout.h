@@ -1,5 +1,6 @@
 // Describes a model as one flat vector of float32: which range of the vector belongs to which
-// tensor. Workers send it when they join; checkpoints store it.
+// tensor. A model may also have tables of rows (table_spec.h), which are not in the vector. Workers
+// send the layout when they join; checkpoints store it.
 
 #ifndef SLUICE_COMMON_TENSOR_LAYOUT_H_
 #define SLUICE_COMMON_TENSOR_LAYOUT_H_
@@ -15,6 +16,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/tensor/table_spec.h"
 
 namespace sluice {
 
@@ -68,8 +70,9 @@ void ForEachRun(const std::vector<KindRun>& runs, uint64_t begin, uint64_t end, 
               [&act](const KindRun& run, uint64_t from, uint64_t to) { act(run.kind, from, to); });
 }
 
-// A valid layout: its ranges are in ascending order, cover [0, size()) without gaps, and have
-// unique names. It is immutable, so any thread may read it, and copies share what they hold.
+// A valid layout: its ranges are in ascending order and cover [0, size()) without gaps, and ranges
+// and tables have unique names. It is immutable, so any thread may read it, and copies share what
+// they hold.
 class Layout {
  public:
   static constexpr size_t kMaxRanges = 1'000'000;
@@ -80,16 +83,19 @@ class Layout {
   // A layout without tensors.
   Layout() = default;
 
-  // Checks `ranges`, which may come from a peer. BAD_LAYOUT names the range and the rule that it
-  // breaks. Names that checkpoints use for their own tensors are refused.
-  static absl::StatusOr<Layout> Create(std::vector<LayoutRange> ranges);
+  // Checks `ranges` and `tables`, which may come from a peer. BAD_LAYOUT names the range or table,
+  // and the rule that it breaks. Names that checkpoints use for their own tensors are refused.
+  static absl::StatusOr<Layout> Create(std::vector<LayoutRange> ranges,
+                                       std::vector<TableSpec> tables = {});
 
   // The layout of a part of the vector of `whole`, for example of a stripe. `ranges` are parts of
-  // tensors of `whole`, under their names. Element i of the part is element in_vector(i).
+  // tensors of `whole`, under their names. The part has the tables of `whole`. Element i of the
+  // part is element in_vector(i).
   static absl::StatusOr<Layout> CreatePart(std::vector<LayoutRange> ranges, Layout whole,
                                            std::function<uint64_t(uint64_t)> in_vector);
 
   const std::vector<LayoutRange>& ranges() const;
+  const std::vector<TableSpec>& tables() const;
   uint64_t size() const { return ranges().empty() ? 0 : ranges().back().end(); }
 
   // The ranges, with neighbours of one kind joined.
@@ -107,20 +113,22 @@ class Layout {
   uint64_t WholeLength(const LayoutRange& range) const;
 
  private:
-  struct Tables {
+  struct Parts {
     std::vector<LayoutRange> ranges;
     absl::flat_hash_map<absl::string_view, size_t> by_name;  // of the names in `ranges`
+    std::vector<TableSpec> tables;
   };
 
   // The vector that this is a part of.
   struct Whole;
 
-  std::shared_ptr<const Tables> tables_;  // null without tensors
-  std::shared_ptr<const Whole> whole_;    // null if this is not the layout of a part
+  std::shared_ptr<const Parts> parts_;  // null without tensors
+  std::shared_ptr<const Whole> whole_;  // null if this is not the layout of a part
 };
 
 // OK if a worker's layout equals the job's, at once if one is a copy of the other. Otherwise
-// LAYOUT_MISMATCH, which names the first range that differs, and both shapes.
+// LAYOUT_MISMATCH, which names the first range that differs, and both shapes, or the first table
+// that does.
 absl::Status CheckSameLayout(const Layout& job, const Layout& worker);
 
 // "[64, 3, 3, 3]".

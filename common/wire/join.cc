@@ -125,6 +125,10 @@ absl::Status JoinParts::CheckFollows(const v1::JoinRequest& part) const {
     other = OtherField(part.optimizer(), {"groups"});
     if (!other.empty()) other = "optimizer." + other;
   }
+  if (other.empty()) {
+    other = OtherField(part.layout(), {"ranges"});
+    if (!other.empty()) other = "layout." + other;
+  }
   if (!other.empty()) return BadPart(parts_, absl::StrCat("has the field ", other, kExpected));
   if (part.layout().ranges_size() == 0 && part.optimizer().groups_size() == 0) {
     return BadPart(parts_, "is empty, expected ranges or groups; leave it out");

@@ -29,9 +29,7 @@ v1::JoinRequest ToProto(const JoinRequest& request) {
   message.set_push_encoding(request.push_encoding);
   message.set_pull_encoding(request.pull_encoding);
   message.set_version(request.version);
-  for (const LayoutRange& range : request.layout.ranges()) {
-    *message.mutable_layout()->add_ranges() = ToProto(range);
-  }
+  *message.mutable_layout() = ToProto(request.layout);
   *message.mutable_optimizer() = ToProto(request.optimizer);
   if (request.index.has_value()) message.set_index(*request.index);
   if (request.memory != nullptr) *message.mutable_memory() = ToProto(request.memory->name());

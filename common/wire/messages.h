@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/protocol/protocol_types.h"
+#include "common/wire/layout.h"
 #include "common/wire/optimizer.h"
 #include "common/wire/push.h"
 #include "common/wire/settings.h"

@@ -81,6 +81,24 @@ absl::Status Continue(const v1::OptimizerGroup& from, std::vector<OptimizerGroup
   return absl::OkStatus();
 }
 
+absl::Status TakeTables(const v1::OptimizerConfig& message, std::vector<TableOptimizer>& tables) {
+  if (message.tables_size() > static_cast<int>(TableSpec::kMaxTables)) {
+    return MakeError(Reason::kBadOptimizer,
+                     absl::StrCat("the optimizer has options for ", message.tables_size(),
+                                  " tables, expected at most ", TableSpec::kMaxTables));
+  }
+  for (const v1::TableOptimizer& from : message.tables()) {
+    auto own = TakeOptions(from.options());
+    if (!own.ok()) return own.status();
+    if (from.options().groups_size() > 0 || from.options().tables_size() > 0) {
+      return MakeError(Reason::kBadOptimizer,
+                       "the optimizer of a table has groups or tables, expected neither");
+    }
+    tables.push_back({from.table(), *std::move(own)});
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 v1::OptimizerConfig ToProto(const OptimizerConfig& config) {
@@ -89,6 +107,11 @@ v1::OptimizerConfig ToProto(const OptimizerConfig& config) {
   for (const OptimizerGroup& from : config.groups) {
     v1::OptimizerGroup* const to = message.add_groups();
     to->mutable_parameters()->Add(from.parameters.begin(), from.parameters.end());
+    PutOptions(from.options, to->mutable_options());
+  }
+  for (const TableOptimizer& from : config.tables) {
+    v1::TableOptimizer* const to = message.add_tables();
+    to->set_table(from.table);
     PutOptions(from.options, to->mutable_options());
   }
   return message;
@@ -106,13 +129,15 @@ absl::StatusOr<OptimizerConfig> FromProto(const v1::OptimizerConfig& message) {
     }
     auto own = TakeOptions(from.options());
     if (!own.ok()) return own.status();
-    if (from.options().groups_size() > 0) {
+    if (from.options().groups_size() > 0 || from.options().tables_size() > 0) {
       return MakeError(Reason::kBadOptimizer,
-                       "a group of the optimizer has groups of its own, expected none");
+                       "a group of the optimizer has groups or tables of its own, expected none");
     }
     config.groups.push_back(
         {{from.parameters().begin(), from.parameters().end()}, *std::move(own)});
   }
+  const absl::Status tables = TakeTables(message, config.tables);
+  if (!tables.ok()) return tables;
   const absl::Status valid = Validate(config);
   if (!valid.ok()) return valid;
   return config;

@@ -80,6 +80,7 @@ v1::PushHeader ToProto(const PushHeader& header) {
   message.set_incarnation(header.incarnation.value());
   message.set_samples(header.samples);
   message.set_attempt(header.attempt);
+  message.set_row_bytes(header.row_bytes);
   if (header.loss.has_value()) message.set_loss(*header.loss);
   if (header.attachments != nullptr) PutAttachments(*header.attachments, &message);
   if (header.encodings.has_value()) *message.mutable_encodings() = ToProto(*header.encodings);
@@ -96,6 +97,7 @@ absl::StatusOr<PushHeader> FromProto(const v1::PushHeader& message) {
   header.incarnation = Incarnation(message.incarnation());
   header.samples = message.samples();
   header.attempt = message.attempt();
+  header.row_bytes = message.row_bytes();
   if (message.has_loss()) header.loss = message.loss();
   if (message.has_encodings()) {
     auto encodings = FromProto(message.encodings());

@@ -77,80 +77,7 @@ absl::Status Decode(absl::string_view field, const Word<Ours, Theirs> (&words)[k
                                 "than this one?"));
 }
 
-absl::Status BadRange(const v1::LayoutRange& range, absl::string_view field, int found,
-                      absl::string_view expected) {
-  return MakeError(Reason::kBadLayout, absl::StrCat("range \"", Shown(range.name()), "\" has ",
-                                                    field, " ", found, ", expected ", expected));
-}
-
-absl::StatusOr<RangeKind> KindFromProto(const v1::LayoutRange& range) {
-  switch (range.kind()) {
-    case v1::PARAMETER:
-      return RangeKind::kParameter;
-    case v1::STATISTIC:
-      return RangeKind::kStatistic;
-    default:
-      return BadRange(range, "kind", range.kind(), "PARAMETER or STATISTIC");
-  }
-}
-
-absl::StatusOr<DataType> DataTypeFromProto(const v1::LayoutRange& range) {
-  switch (range.dtype()) {
-    case v1::FLOAT32:
-      return DataType::kFloat32;
-    case v1::FLOAT64:
-      return DataType::kFloat64;
-    case v1::FLOAT16:
-      return DataType::kFloat16;
-    case v1::BFLOAT16:
-      return DataType::kBFloat16;
-    default:
-      return BadRange(range, "dtype", range.dtype(), "FLOAT32, FLOAT64, FLOAT16 or BFLOAT16");
-  }
-}
-
-v1::DataType DataTypeToProto(DataType dtype) {
-  switch (dtype) {
-    case DataType::kFloat64:
-      return v1::FLOAT64;
-    case DataType::kFloat16:
-      return v1::FLOAT16;
-    case DataType::kBFloat16:
-      return v1::BFLOAT16;
-    case DataType::kFloat32:
-      break;
-  }
-  return v1::FLOAT32;
-}
-
 }  // namespace
-
-absl::StatusOr<Layout> FromProto(const v1::Layout& message) {
-  // Check before allocating memory for the ranges.
-  const size_t count = message.ranges_size();
-  if (count > Layout::kMaxRanges) {
-    return MakeError(
-        Reason::kBadLayout,
-        absl::StrCat("the layout has ", count, " ranges, expected 1 to ", Layout::kMaxRanges));
-  }
-  std::vector<LayoutRange> ranges;
-  ranges.reserve(count);
-  for (const v1::LayoutRange& from : message.ranges()) {
-    const auto kind = KindFromProto(from);
-    if (!kind.ok()) return kind.status();
-    const auto dtype = DataTypeFromProto(from);
-    if (!dtype.ok()) return dtype.status();
-    LayoutRange range;
-    range.name = from.name();
-    range.shape.assign(from.shape().begin(), from.shape().end());
-    range.kind = *kind;
-    range.dtype = *dtype;
-    range.offset = from.offset();
-    range.length = from.length();
-    ranges.push_back(std::move(range));
-  }
-  return Layout::Create(std::move(ranges));
-}
 
 absl::StatusOr<Consistency> FromProto(const v1::Consistency& message) {
   Consistency consistency;
@@ -175,17 +102,6 @@ absl::StatusOr<Consistency> FromProto(const v1::Consistency& message) {
   const absl::Status status = consistency.Validate();
   if (!status.ok()) return status;
   return consistency;
-}
-
-v1::LayoutRange ToProto(const LayoutRange& range) {
-  v1::LayoutRange message;
-  message.set_name(range.name);
-  for (const uint32_t dimension : range.shape) message.add_shape(dimension);
-  message.set_kind(range.kind == RangeKind::kParameter ? v1::PARAMETER : v1::STATISTIC);
-  message.set_dtype(DataTypeToProto(range.dtype));
-  message.set_offset(range.offset);
-  message.set_length(range.length);
-  return message;
 }
 
 v1::Consistency ToProto(const Consistency& consistency) {

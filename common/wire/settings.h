@@ -19,9 +19,6 @@
 
 namespace sluice {
 
-v1::LayoutRange ToProto(const LayoutRange& range);
-absl::StatusOr<Layout> FromProto(const v1::Layout& message);  // BAD_LAYOUT
-
 v1::Consistency ToProto(const Consistency& consistency);
 absl::StatusOr<Consistency> FromProto(const v1::Consistency& message);  // BAD_ARGUMENT
 

@@ -23,8 +23,9 @@ namespace sluice {
 
 // The factors by which a gradient's elements are multiplied before they are added.
 struct GradientWeight {
-  float parameters = 1;
+  float parameters = 1;  // and rows of tables
   float statistics = 1;
+  float share = 1;  // of what a mean divides the sum by: 1, or the number of samples
 };
 
 // A complete, sealed gradient with the accumulator's layout, and its weight.

@@ -13,8 +13,8 @@ absl::Status Ended() { return absl::CancelledError("the push takes no more chunk
 bool GatheredPush::Add(absl::StatusOr<TensorChunk> chunk) {
   if (!chunk.ok()) return Fail(chunk.status());
   const absl::Status added = StageChunk(
-      *std::move(chunk), *layout_, &transforms_, &parallel_,
-      [this](const TensorChunk& arrived) { return Reserve(arrived); },
+      *std::move(chunk), [this](uint64_t offset) { return ElementName(offset); }, &transforms_,
+      &parallel_, [this](const TensorChunk& arrived) { return Reserve(arrived); },
       [this](absl::StatusOr<TensorChunk> checked) { return Place(std::move(checked)); });
   return added.ok();
 }
@@ -37,6 +37,16 @@ absl::Status GatheredPush::Place(absl::StatusOr<TensorChunk> chunk) {
   if (!Takes()) return Ended();
   if (Note(chunk.status())) push_->Place(*std::move(chunk));
   return error_;
+}
+
+bool GatheredPush::AddIds(absl::StatusOr<RowIds> ids) {
+  absl::MutexLock lock(&mu_);
+  return Takes() && Note(ids.ok() ? push_->AddIds(*std::move(ids)) : ids.status());
+}
+
+std::string GatheredPush::ElementName(uint64_t offset) const {
+  absl::MutexLock lock(&mu_);
+  return push_ == nullptr ? "an element" : push_->ElementName(offset);
 }
 
 bool GatheredPush::Summarize(const absl::StatusOr<PushSummary>& summary) {

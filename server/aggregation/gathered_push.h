@@ -34,11 +34,14 @@ class GatheredPush {
         layout_(push->layout()),
         push_(std::move(push)) {}
 
-  // Add() takes a chunk and Summarize() the summary. If the message could not be decoded, they take
-  // that error, and the push fails with it. They return false if the push has ended or has an
-  // error. The caller then stops reading.
+  // Add() takes a chunk, AddIds() ids of rows, and Summarize() the summary. If the message could
+  // not be decoded, they take that error, and the push fails with it. They return false if the push
+  // has ended or has an error. The caller then stops reading.
   bool Add(absl::StatusOr<TensorChunk> chunk) ABSL_LOCKS_EXCLUDED(mu_);
+  bool AddIds(absl::StatusOr<RowIds> ids) ABSL_LOCKS_EXCLUDED(mu_);
   bool Summarize(const absl::StatusOr<PushSummary>& summary) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const Layout& layout() const { return *layout_; }
 
   // The first error, or OK.
   absl::Status error() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -52,6 +55,7 @@ class GatheredPush {
   Gathered End() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  std::string ElementName(uint64_t offset) const ABSL_LOCKS_EXCLUDED(mu_);
   bool Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Reserve(const TensorChunk& chunk) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Place(absl::StatusOr<TensorChunk> chunk) ABSL_LOCKS_EXCLUDED(mu_);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,6 +16,7 @@
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/protocol/protocol_types.h"
+#include "server/aggregation/staged_rows.h"
 #include "server/aggregation/staged_vector.h"
 
 namespace sluice {
@@ -35,25 +37,43 @@ class PendingPush {
       : id_(id),
         header_(header),
         layout_(layout),
-        gradient_(std::move(layout)),
+        gradient_(layout),
+        rows_(std::move(layout), header.row_bytes),
         arrived_(std::move(arrived)) {}
 
-  // Takes a chunk. Returns the errors of StagedVector::Add(), and BAD_ARGUMENT after the summary.
+  // Takes a chunk of the vector or, from the vector's end on, of the rows. Returns the errors of
+  // StageChunk(), Reserve() and StagedRows, and BAD_ARGUMENT after the summary.
   absl::Status Add(TensorChunk chunk, Parallel* parallel = nullptr,
                    const TransformRegistry* transforms = nullptr) {
-    if (summarized_) return AfterSummary();
-    const absl::Status added = gradient_.Add(std::move(chunk), parallel, transforms);
-    arrived_->store(gradient_.bytes(), std::memory_order_relaxed);
-    return added;
+    return StageChunk(
+        std::move(chunk), [this](uint64_t offset) { return ElementName(offset); }, transforms,
+        parallel, [this](const TensorChunk& arrived) { return Reserve(arrived); },
+        [this](absl::StatusOr<TensorChunk> checked) {
+          if (!checked.ok()) return checked.status();
+          Place(*std::move(checked));
+          return absl::OkStatus();
+        });
   }
 
   // The two halves of Add(), as in StagedVector.
   absl::Status Reserve(const TensorChunk& chunk) {
-    return summarized_ ? AfterSummary() : gradient_.Reserve(chunk);
+    if (summarized_) return AfterSummary();
+    return IsOfRows(chunk) ? rows_.Reserve(InRows(chunk)) : gradient_.Reserve(chunk);
   }
   void Place(TensorChunk chunk) {
-    gradient_.Place(std::move(chunk));
-    arrived_->store(gradient_.bytes(), std::memory_order_relaxed);
+    IsOfRows(chunk) ? rows_.Place(InRows(std::move(chunk))) : gradient_.Place(std::move(chunk));
+    arrived_->store(bytes(), std::memory_order_relaxed);
+  }
+
+  // Takes ids of rows; see StagedRows.
+  absl::Status AddIds(RowIds ids) {
+    return summarized_ ? AfterSummary() : rows_.AddIds(std::move(ids));
+  }
+
+  // Names an element of a chunk that was reserved, for an error.
+  std::string ElementName(uint64_t offset) const {
+    return offset < layout_->size() ? layout_->ElementName(offset)
+                                    : rows_.ElementName(offset - layout_->size());
   }
 
   // Replaces the number of samples and the loss of the header. BAD_ARGUMENT if it was called
@@ -67,11 +87,22 @@ class PendingPush {
   }
 
   // Ends the arrival. Call it before the gradient is read.
-  void Seal() { gradient_.Seal(); }
+  void Seal() {
+    gradient_.Seal();
+    rows_.Seal();
+  }
+
+  // OK if all has arrived, else BAD_CHUNK or BAD_ARGUMENT.
+  absl::Status CheckComplete() const {
+    const absl::Status vector = gradient_.CheckComplete();
+    return vector.ok() ? rows_.CheckComplete() : vector;
+  }
 
   PushId id() const { return id_; }
   const PushHeader& header() const { return header_; }
   const StagedVector& gradient() const { return gradient_; }
+  const StagedRows& rows() const { return rows_; }
+  uint64_t bytes() const { return gradient_.bytes() + rows_.bytes(); }  // that have arrived
   const std::shared_ptr<const Layout>& layout() const { return layout_; }
   ArrivedBytes arrived() const { return arrived_; }
 
@@ -80,11 +111,20 @@ class PendingPush {
     return MakeError(Reason::kBadArgument, "nothing may follow the summary of a push");
   }
 
+  bool IsOfRows(const TensorChunk& chunk) const {
+    return chunk.offset >= layout_->size() && !layout_->tables().empty();
+  }
+  TensorChunk InRows(TensorChunk chunk) const {
+    chunk.offset -= layout_->size();
+    return chunk;
+  }
+
   const PushId id_;
   PushHeader header_;
   bool summarized_ = false;
   const std::shared_ptr<const Layout> layout_;
   StagedVector gradient_;
+  StagedRows rows_;
   const std::shared_ptr<std::atomic<uint64_t>> arrived_;
 };
 

@@ -62,16 +62,18 @@ float LargestOf(FloatPiece floats, Parallel* parallel) {
   return *std::max_element(largest.begin(), largest.end());
 }
 
+using ElementName = absl::FunctionRef<std::string(uint64_t offset)>;
+
 // One of `floats` was not finite. `first` is the index in the vector of the first of them.
-absl::Status NotFinite(uint64_t first, FloatPiece floats, const Layout& layout) {
+absl::Status NotFinite(uint64_t first, FloatPiece floats, ElementName name) {
   const size_t bad = FindNotFinite(floats).value_or(0);  // absent if its sender has changed it
   return MakeError(Reason::kNotFinite,
-                   absl::StrCat(layout.ElementName(first + bad), " is ", floats[bad].value,
+                   absl::StrCat(name(first + bad), " is ", floats[bad].value,
                                 ", expected a finite number; lower the learning rate, or look "
                                 "for the batch that caused it"));
 }
 
-absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, const Layout& layout,
+absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, ElementName name,
                                          const TransformRegistry* transforms, Parallel* parallel) {
   if (chunk.encoded.has_value()) {
     CHECK(transforms != nullptr) << "an encoded chunk where only plain ones come";
@@ -85,7 +87,7 @@ absl::StatusOr<TensorChunk> PrepareChunk(TensorChunk chunk, const Layout& layout
   for (const FloatPiece& floats : chunk.pieces) {
     // The elements are in the cache, so this is the cheapest moment to check them.
     const float largest = LargestOf(floats, parallel);
-    if (!std::isfinite(largest)) return NotFinite(offset, floats, layout);
+    if (!std::isfinite(largest)) return NotFinite(offset, floats, name);
     chunk.largest = std::max(chunk.largest, largest);
     offset += floats.size();
   }
@@ -108,13 +110,13 @@ void ForEachCopy(uint64_t offset, FloatPiece floats, float largest,
 
 }  // namespace
 
-absl::Status StageChunk(TensorChunk chunk, const Layout& layout,
+absl::Status StageChunk(TensorChunk chunk, absl::FunctionRef<std::string(uint64_t offset)> name,
                         const TransformRegistry* transforms, Parallel* parallel,
                         absl::FunctionRef<absl::Status(const TensorChunk&)> reserve,
                         absl::FunctionRef<absl::Status(absl::StatusOr<TensorChunk>)> place) {
   const absl::Status reserved = reserve(chunk);
   if (!reserved.ok()) return reserved;
-  return place(PrepareChunk(std::move(chunk), layout, transforms, parallel));
+  return place(PrepareChunk(std::move(chunk), name, transforms, parallel));
 }
 
 uint64_t StagedVector::MostChunks(const Layout& layout) {
@@ -127,8 +129,8 @@ StagedVector::StagedVector(std::shared_ptr<const Layout> layout)
 absl::Status StagedVector::Add(TensorChunk chunk, Parallel* parallel,
                                const TransformRegistry* transforms) {
   return StageChunk(
-      std::move(chunk), *layout_, transforms, parallel,
-      [this](const TensorChunk& arrived) { return Reserve(arrived); },
+      std::move(chunk), [this](uint64_t offset) { return layout_->ElementName(offset); },
+      transforms, parallel, [this](const TensorChunk& arrived) { return Reserve(arrived); },
       [this](absl::StatusOr<TensorChunk> checked) {
         if (!checked.ok()) return checked.status();
         Place(*std::move(checked));

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -22,14 +23,14 @@
 
 namespace sluice {
 
-// Stages one chunk of a vector with that layout. It calls reserve(chunk), decodes the chunk if it
-// is encoded, checks that its elements are finite, and calls place(chunk) with the decoded chunk,
-// or with the error. Returns the first error: that of `reserve`, of DecodeValues(), NOT_FINITE with
-// the name of the first NaN or infinite element, or that of `place`. If `reserve` fails, `place` is
-// not called. Between the two calls the function touches no vector, so a caller with a lock holds
-// it only inside `reserve` and `place`. `parallel` helps with a large chunk; if null, the calling
-// thread does all the work. `transforms` decodes; it may be null where chunks are never encoded.
-absl::Status StageChunk(TensorChunk chunk, const Layout& layout,
+// Stages one chunk. It calls reserve(chunk), decodes the chunk if it is encoded, checks that its
+// elements are finite, and calls place(chunk) with the decoded chunk, or with the error. Returns
+// the first error: that of `reserve`, of DecodeValues(), NOT_FINITE with the name(offset) of the
+// first NaN or infinite element, or that of `place`. If `reserve` fails, `place` is not called.
+// Between the two calls the function touches no vector, so a caller with a lock holds it only
+// inside `reserve` and `place`. `parallel` helps with a large chunk; if null, the calling thread
+// does all the work. `transforms` decodes; it may be null where chunks are never encoded.
+absl::Status StageChunk(TensorChunk chunk, absl::FunctionRef<std::string(uint64_t offset)> name,
                         const TransformRegistry* transforms, Parallel* parallel,
                         absl::FunctionRef<absl::Status(const TensorChunk&)> reserve,
                         absl::FunctionRef<absl::Status(absl::StatusOr<TensorChunk>)> place);

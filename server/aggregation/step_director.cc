@@ -52,7 +52,7 @@ GradientWeight StepDirector::Count(uint32_t samples, uint64_t staleness, const S
   ++count_;
   GradientWeight weight;
   if (terms.consistency.reduction == Reduction::kWeightedMean) {
-    weight.parameters = weight.statistics = static_cast<float>(samples);
+    weight.parameters = weight.statistics = weight.share = static_cast<float>(samples);
   }
   // A discounted statistic would be a smaller value, not a smaller change.
   if (terms.consistency.discount_stale) weight.parameters /= static_cast<float>(1 + staleness);

@@ -29,7 +29,8 @@ namespace sluice {
 struct OptimizerStep {
   uint64_t number = 1;  // the optimizer's first step is 1
   float divisor = 1;    // the gradient is sum / divisor
-  // One for the parameters that are in no group, then one for each group of the config.
+  // One for the parameters that are in no group, then one for each group of the config, then one
+  // for each table with an optimizer of its own.
   std::vector<double> learning_rates = {0};
   // Absent: the optimizer's own momentum. Only SGD with momentum and without Nesterov has another;
   // sgd_optimizer.cc has the formula.

@@ -63,10 +63,12 @@ std::vector<double> RuntimeSettings::LearningRates(const OptimizerConfig& optimi
                                                    Step step) const {
   std::vector<double> rates = {LearningRate(optimizer, step)};
   const double usual = LearningRateOf(optimizer.options);
-  for (const OptimizerGroup& group : optimizer.groups) {
-    rates.push_back(Changed(LearningRateOf(group.options), usual, learning_rate_) *
+  const auto add = [&](const OptimizerOptions& options) {
+    rates.push_back(Changed(LearningRateOf(options), usual, learning_rate_) *
                     schedule_.FactorAt(step));
-  }
+  };
+  for (const OptimizerGroup& group : optimizer.groups) add(group.options);
+  for (const TableOptimizer& table : optimizer.tables) add(table.options);
   return rates;
 }
 

@@ -65,9 +65,10 @@ class RuntimeSettings {
   double BaseLearningRate(const OptimizerConfig& optimizer) const;
   // That rate for the step that follows `step`, with the schedule applied.
   double LearningRate(const OptimizerConfig& optimizer, Step step) const;
-  // That rate, followed by the rate of each group. If the operator changed the rate, the groups'
-  // rates change in proportion. A proportion to 0 does not exist: if the optimizer's own rate is 0,
-  // groups with the rate 0 get the new rate, and other groups keep theirs.
+  // That rate, followed by the rate of each group, and of each table with an optimizer of its own.
+  // If the operator changed the rate, these rates change in proportion. A proportion to 0 does not
+  // exist: if the optimizer's own rate is 0, groups with the rate 0 get the new rate, and other
+  // groups keep theirs.
   std::vector<double> LearningRates(const OptimizerConfig& optimizer, Step step) const;
 
  private:

@@ -47,6 +47,7 @@ std::shared_ptr<Snapshot> SnapshotStore::Make() {
   }
   if (snapshot->values.memory() != nullptr) snapshot->values.memory()->StartGeneration();
   return std::shared_ptr<Snapshot>(snapshot.release(), [pool = pool_](Snapshot* released) {
+    released->rows = nullptr;
     pool->Return(std::unique_ptr<Snapshot>(released));
   });
 }

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/tensor/float_buffer.h"
+#include "server/snapshots/row_snapshot.h"
 
 namespace sluice {
 
@@ -16,6 +17,7 @@ namespace sluice {
 struct Snapshot {
   Step step;
   FloatBuffer values;
+  std::shared_ptr<const RowSnapshot> rows = nullptr;  // null if the model has no tables
 };
 
 // The memory of snapshots.

@@ -142,9 +142,7 @@ std::string EncodeSavedState(const ShardCheckpoint& checkpoint,
     saved.set_incarnation(ancestor.first.value());
     saved.set_step(ancestor.second.value());
   }
-  for (const LayoutRange& range : checkpoint.layout->ranges()) {
-    *state.mutable_layout()->add_ranges() = ToProto(range);
-  }
+  *state.mutable_layout() = ToProto(*checkpoint.layout);
   *state.mutable_optimizer() = ToProto(checkpoint.optimizer);
   state.set_optimizer_steps(checkpoint.optimizer_steps);
   for (const SlotCheckpoint& slot : checkpoint.slots) state.add_slots(slot.name);

@@ -25,9 +25,7 @@ void Put(const PullName& name, v1::PullName* message) {
 
 void Put(const OpenModel& command, v1::SequencerMessage* message) {
   v1::OpenModel& model = *message->mutable_open_model();
-  for (const LayoutRange& range : command.layout->ranges()) {
-    *model.mutable_layout()->add_ranges() = ToProto(range);
-  }
+  *model.mutable_layout() = ToProto(*command.layout);
   *model.mutable_optimizer() = ToProto(command.optimizer);
 }
 

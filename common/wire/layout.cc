@@ -1,0 +1,229 @@
+#include "common/wire/layout.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error.h"
+#include "common/base/little_endian.h"
+#include "common/wire/field.h"
+
+namespace sluice {
+namespace {
+
+absl::Status BadRange(const v1::LayoutRange& range, absl::string_view field, int found,
+                      absl::string_view expected) {
+  return MakeError(Reason::kBadLayout, absl::StrCat("range \"", Shown(range.name()), "\" has ",
+                                                    field, " ", found, ", expected ", expected));
+}
+
+absl::StatusOr<RangeKind> KindFromProto(const v1::LayoutRange& range) {
+  switch (range.kind()) {
+    case v1::PARAMETER:
+      return RangeKind::kParameter;
+    case v1::STATISTIC:
+      return RangeKind::kStatistic;
+    default:
+      return BadRange(range, "kind", range.kind(), "PARAMETER or STATISTIC");
+  }
+}
+
+absl::StatusOr<DataType> DataTypeFromProto(const v1::LayoutRange& range) {
+  switch (range.dtype()) {
+    case v1::FLOAT32:
+      return DataType::kFloat32;
+    case v1::FLOAT64:
+      return DataType::kFloat64;
+    case v1::FLOAT16:
+      return DataType::kFloat16;
+    case v1::BFLOAT16:
+      return DataType::kBFloat16;
+    default:
+      return BadRange(range, "dtype", range.dtype(), "FLOAT32, FLOAT64, FLOAT16 or BFLOAT16");
+  }
+}
+
+v1::DataType DataTypeToProto(DataType dtype) {
+  switch (dtype) {
+    case DataType::kFloat64:
+      return v1::FLOAT64;
+    case DataType::kFloat16:
+      return v1::FLOAT16;
+    case DataType::kBFloat16:
+      return v1::BFLOAT16;
+    case DataType::kFloat32:
+      break;
+  }
+  return v1::FLOAT32;
+}
+
+absl::Status BadTable(const v1::Table& table, absl::string_view field, int found,
+                      absl::string_view expected) {
+  return MakeError(Reason::kBadLayout, absl::StrCat("table \"", Shown(table.name()), "\" has ",
+                                                    field, " ", found, ", expected ", expected));
+}
+
+absl::StatusOr<RowInitializerKind> InitializerFromProto(const v1::Table& table) {
+  switch (table.initializer().kind()) {
+    case v1::ZERO_ROWS:
+      return RowInitializerKind::kZero;
+    case v1::UNIFORM_ROWS:
+      return RowInitializerKind::kUniform;
+    case v1::NORMAL_ROWS:
+      return RowInitializerKind::kNormal;
+    default:
+      return BadTable(table, "initializer.kind", table.initializer().kind(),
+                      "ZERO_ROWS, UNIFORM_ROWS or NORMAL_ROWS");
+  }
+}
+
+v1::RowInitializerKind InitializerToProto(RowInitializerKind kind) {
+  switch (kind) {
+    case RowInitializerKind::kUniform:
+      return v1::UNIFORM_ROWS;
+    case RowInitializerKind::kNormal:
+      return v1::NORMAL_ROWS;
+    case RowInitializerKind::kZero:
+      break;
+  }
+  return v1::ZERO_ROWS;
+}
+
+absl::StatusOr<RowDivisor> DivisorFromProto(const v1::Table& table) {
+  switch (table.divisor()) {
+    case v1::ALL_CONTRIBUTORS:
+      return RowDivisor::kAllContributors;
+    case v1::ROW_CONTRIBUTORS:
+      return RowDivisor::kRowContributors;
+    default:
+      return BadTable(table, "divisor", table.divisor(), "ALL_CONTRIBUTORS or ROW_CONTRIBUTORS");
+  }
+}
+
+absl::StatusOr<TableSpec> TableFromProto(const v1::Table& from) {
+  const auto kind = InitializerFromProto(from);
+  if (!kind.ok()) return kind.status();
+  const auto divisor = DivisorFromProto(from);
+  if (!divisor.ok()) return divisor.status();
+  TableSpec table;
+  table.name = from.name();
+  table.width = from.width();
+  table.initializer = {*kind, from.initializer().scale(), from.initializer().seed()};
+  table.divisor = *divisor;
+  table.admit_after = from.admit_after();
+  table.evict_after = from.evict_after();
+  table.max_rows = from.max_rows();
+  return table;
+}
+
+v1::Table ToProto(const TableSpec& table) {
+  v1::Table message;
+  message.set_name(table.name);
+  message.set_width(table.width);
+  v1::RowInitializer& initializer = *message.mutable_initializer();
+  initializer.set_kind(InitializerToProto(table.initializer.kind));
+  initializer.set_scale(table.initializer.scale);
+  initializer.set_seed(table.initializer.seed);
+  message.set_divisor(table.divisor == RowDivisor::kRowContributors ? v1::ROW_CONTRIBUTORS
+                                                                    : v1::ALL_CONTRIBUTORS);
+  message.set_admit_after(table.admit_after);
+  message.set_evict_after(table.evict_after);
+  message.set_max_rows(table.max_rows);
+  return message;
+}
+
+}  // namespace
+
+absl::StatusOr<Layout> FromProto(const v1::Layout& message) {
+  // Check before allocating memory for the ranges.
+  const size_t count = message.ranges_size();
+  if (count > Layout::kMaxRanges) {
+    return MakeError(
+        Reason::kBadLayout,
+        absl::StrCat("the layout has ", count, " ranges, expected 1 to ", Layout::kMaxRanges));
+  }
+  std::vector<LayoutRange> ranges;
+  ranges.reserve(count);
+  for (const v1::LayoutRange& from : message.ranges()) {
+    const auto kind = KindFromProto(from);
+    if (!kind.ok()) return kind.status();
+    const auto dtype = DataTypeFromProto(from);
+    if (!dtype.ok()) return dtype.status();
+    LayoutRange range;
+    range.name = from.name();
+    range.shape.assign(from.shape().begin(), from.shape().end());
+    range.kind = *kind;
+    range.dtype = *dtype;
+    range.offset = from.offset();
+    range.length = from.length();
+    ranges.push_back(std::move(range));
+  }
+  if (message.tables_size() > static_cast<int>(TableSpec::kMaxTables)) {
+    return MakeError(Reason::kBadLayout,
+                     absl::StrCat("the layout has ", message.tables_size(),
+                                  " tables, expected at most ", TableSpec::kMaxTables));
+  }
+  std::vector<TableSpec> tables;
+  tables.reserve(message.tables_size());
+  for (const v1::Table& from : message.tables()) {
+    auto table = TableFromProto(from);
+    if (!table.ok()) return table.status();
+    tables.push_back(*std::move(table));
+  }
+  return Layout::Create(std::move(ranges), std::move(tables));
+}
+
+v1::LayoutRange ToProto(const LayoutRange& range) {
+  v1::LayoutRange message;
+  message.set_name(range.name);
+  for (const uint32_t dimension : range.shape) message.add_shape(dimension);
+  message.set_kind(range.kind == RangeKind::kParameter ? v1::PARAMETER : v1::STATISTIC);
+  message.set_dtype(DataTypeToProto(range.dtype));
+  message.set_offset(range.offset);
+  message.set_length(range.length);
+  return message;
+}
+
+v1::Layout ToProto(const Layout& layout) {
+  v1::Layout message;
+  for (const LayoutRange& range : layout.ranges()) *message.add_ranges() = ToProto(range);
+  for (const TableSpec& table : layout.tables()) *message.add_tables() = ToProto(table);
+  return message;
+}
+
+v1::RowIds ToProto(const RowIds& rows) {
+  v1::RowIds message;
+  message.set_table(rows.table);
+  message.mutable_ids()->resize(rows.ids.size() * sizeof(RowId));
+  for (size_t i = 0; i < rows.ids.size(); ++i) {
+    PutLittleEndian(rows.ids[i], &(*message.mutable_ids())[i * sizeof(RowId)]);
+  }
+  return message;
+}
+
+absl::StatusOr<RowIds> FromProto(const v1::RowIds& message, const Layout& layout) {
+  const std::string& bytes = message.ids();
+  if (message.table() >= layout.tables().size()) {
+    return BadField(
+        "rows.table", absl::StrCat(message.table()),
+        absl::StrCat("less than ", layout.tables().size(), ", the number of tables in the layout"));
+  }
+  if (bytes.size() % sizeof(RowId) != 0 || bytes.size() > kMaxIdBytes) {
+    return BadField("rows.ids", absl::StrCat(bytes.size(), " bytes"),
+                    absl::StrCat("a multiple of 8, at most ", kMaxIdBytes));
+  }
+  RowIds rows;
+  rows.table = message.table();
+  rows.ids.resize(bytes.size() / sizeof(RowId));
+  for (size_t i = 0; i < rows.ids.size(); ++i) {
+    rows.ids[i] = FromLittleEndian<RowId>(absl::string_view(bytes).substr(i * sizeof(RowId)));
+    if (i == 0 || rows.ids[i - 1] < rows.ids[i]) continue;
+    return MakeError(
+        Reason::kBadArgument,
+        absl::StrCat("the ids of table \"", Shown(layout.tables()[rows.table].name), "\" have ",
+                     rows.ids[i], " after ", rows.ids[i - 1], "; sort them, and send each once"));
+  }
+  return rows;
+}
+
+}  // namespace sluice

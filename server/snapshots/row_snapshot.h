@@ -1,0 +1,48 @@
+// The rows of all tables that a server holds, at one step. server/tables makes them.
+
+#ifndef SLUICE_SERVER_SNAPSHOTS_ROW_SNAPSHOT_H_
+#define SLUICE_SERVER_SNAPSHOTS_ROW_SNAPSHOT_H_
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/tensor/table_spec.h"
+
+namespace sluice {
+
+// A row as it is stored, or an id that waits for its admission (TableSpec::admit_after).
+struct StoredRow {
+  RowId id = 0;
+  Step touched;                      // the latest step whose gradients touched it
+  uint32_t touches = 0;              // steps that touched it, if it waits; 0: it is a row
+  absl::Span<const float> elements;  // the row, then its slots in their order; none if it waits
+};
+
+// Immutable for its readers, although later steps change the tables. Any thread may call any
+// method. A table is named by its index in the layout.
+class RowSnapshot {
+ public:
+  virtual ~RowSnapshot() = default;
+
+  // Copies the rows of `ids` to `to`, one after the other. Rows that do not exist have their first
+  // values. `ids` are of this server's buckets, in any order.
+  virtual void Read(uint32_t table, absl::Span<const RowId> ids, absl::Span<float> to) const = 0;
+
+  // Calls `take` for the rows and waiting ids of a bucket that were touched after step `after`, in
+  // ascending order of id. It takes a time that grows with the bucket. A row's elements are valid
+  // until `take` returns.
+  virtual void ForEachRow(uint32_t table, uint32_t bucket, Step after,
+                          absl::FunctionRef<void(const StoredRow&)> take) const = 0;
+
+  // Calls `take` for the ids of a bucket that were removed after step `after`, at least once for
+  // each, in no order. An id may exist again: then ForEachRow() has it, too. Removals before
+  // RowTables::ForgetRemovals() are not known any more.
+  virtual void ForEachRemoved(uint32_t table, uint32_t bucket, Step after,
+                              absl::FunctionRef<void(RowId)> take) const = 0;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_SNAPSHOTS_ROW_SNAPSHOT_H_

@@ -1,0 +1,121 @@
+// The tables of a model on one server: the rows of its buckets, their slots, and the sums of the
+// gradients of the coming step. It is to tables what StripeExecutor and SnapshotStore are to the
+// vector. README.md in this folder tells how rows are stored, and how a snapshot keeps them.
+//
+// One thread, which makes steps, calls it: Add() for each gradient that counts, then Prepare(), and
+// Make() or Copy(). Other threads read snapshots meanwhile.
+
+#ifndef SLUICE_SERVER_TABLES_ROW_TABLES_H_
+#define SLUICE_SERVER_TABLES_ROW_TABLES_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "common/base/parallel.h"
+#include "common/protocol/optimizer_config.h"
+#include "common/tensor/layout.h"
+#include "server/aggregation/staged_rows.h"
+#include "server/optimizers/optimizer.h"
+#include "server/snapshots/row_snapshot.h"
+#include "server/state/table_sums.h"
+
+namespace sluice {
+
+// The buckets of one server: those whose number modulo `servers` is `server`.
+struct RowPlace {
+  uint32_t server = 0;
+  uint32_t servers = 1;
+
+  bool Holds(uint32_t bucket) const { return bucket % servers == server; }
+};
+
+// What holds for all rows of one step.
+struct RowStep {
+  // Its number is set by RowTables. learning_rates as in OptimizerStep.
+  OptimizerStep optimizer;
+  // A mean: the sums of tables with RowDivisor::kRowContributors are divided by the row's shares
+  // times this. Absent: they are divided as all others, by optimizer.divisor.
+  absl::optional<float> row_scale;
+};
+
+// An element that would be NaN or infinite: of the row, or of one of its slots.
+struct BadRow {
+  uint32_t table = 0;
+  RowId id = 0;
+};
+
+// What one table has, for people.
+struct TableStatus {
+  uint64_t rows = 0;
+  uint64_t waiting = 0;  // ids that wait for their admission
+  uint64_t bytes = 0;    // of memory, with slots and the index
+  uint64_t dropped = 0;  // gradients of rows that waited; since this server started
+  uint64_t removed = 0;  // rows that were removed because nothing touched them; likewise
+};
+
+// Externally synchronized, but for CheckFits() and Describe().
+class RowTables {
+ public:
+  // `optimizer` is valid and fits `layout`, which has tables. `most_bytes` limits the memory of all
+  // tables. `parallel` outlives it; snapshots may outlive it.
+  RowTables(std::shared_ptr<const Layout> layout, const OptimizerConfig& optimizer, RowPlace place,
+            uint64_t most_bytes, Parallel& parallel);
+  ~RowTables();
+
+  // ---- Start ----
+
+  // Takes a row or waiting id of a checkpoint, if it is of this server's buckets. Before Start().
+  void Load(uint32_t table, const StoredRow& row);
+  // Begins at that step, at which the optimizer has made so many steps. Returns its rows.
+  std::shared_ptr<const RowSnapshot> Start(Step step, uint64_t optimizer_steps);
+
+  // ---- Gradients of the coming step ----
+
+  // Adds the rows of a complete, sealed push, multiplied by `weight`; `share` is
+  // GradientWeight::share. The order of calls decides the bits.
+  void Add(const StagedRows& rows, float weight, float share);
+  // Replaces the sums by those of a journaled step.
+  void Load(absl::Span<const TableSums> sums);
+  // The sums, in the order of the tables, with ascending ids. Until Clear(), also after Make().
+  std::vector<TableSums> sums() const;
+  void Clear();
+
+  // ---- The step ----
+
+  // For each table, and in it for each bucket of this server: the sum of the squares of the sums.
+  // Those of kRowContributors are counted as if they were divided by `divisor`, too.
+  std::vector<double> SquaresOfSums(float divisor) const;
+  // Computes the rows of the step, and returns the first that would not be finite, in the order of
+  // tables, buckets and ids. No row and no slot has changed yet.
+  absl::optional<BadRow> Prepare(const RowStep& step);
+  // Makes what was prepared, at step `made`, which follows the latest. Removes rows that were not
+  // touched for long. Returns its snapshot. If `checksum` is not null, it gets a checksum of all
+  // rows and slots that were made.
+  std::shared_ptr<const RowSnapshot> Make(Step made, uint64_t* checksum = nullptr);
+  // The step `made` leaves all rows as they are.
+  std::shared_ptr<const RowSnapshot> Copy(Step made);
+
+  uint64_t optimizer_steps() const;
+  // Nobody asks any more which rows were removed at this step or before.
+  void ForgetRemovals(Step until);
+
+  // ---- Any thread ----
+
+  // TABLE_FULL if the push would make more rows than a table, or the memory, may have. Rows of
+  // pushes that arrive at the same time are not counted, so the limit may be passed by those.
+  absl::Status CheckFits(const StagedRows& rows) const;
+  std::vector<TableStatus> Describe() const;
+
+ private:
+  class Impl;
+  const std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_TABLES_ROW_TABLES_H_
