@@ -5,6 +5,7 @@
 #define SLUICE_SERVER_AGGREGATION_PENDING_PUSH_H_
 
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -96,6 +97,12 @@ class PendingPush {
   absl::Status CheckComplete() const {
     const absl::Status vector = gradient_.CheckComplete();
     return vector.ok() ? rows_.CheckComplete() : vector;
+  }
+
+  // The norm of what the optimizer applies: of the vector's PARAMETER elements, and of the rows.
+  double ParameterNorm() const {
+    const StagedVector* const rows = rows_.values();
+    return std::hypot(gradient_.ParameterNorm(), rows == nullptr ? 0 : rows->ParameterNorm());
   }
 
   PushId id() const { return id_; }

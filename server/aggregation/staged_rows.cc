@@ -70,10 +70,6 @@ absl::Status StagedRows::Reserve(const TensorChunk& chunk) {
 }
 
 absl::Status StagedRows::CheckComplete() const {
-  if (row_bytes_ != announced_) {
-    return BadRows(
-        absl::StrCat("have ", row_bytes_, " bytes, and its header announced ", announced_));
-  }
   if (ids_.empty()) return absl::OkStatus();
   if (!values_.has_value()) return MakeError(Reason::kBadChunk, "all rows of the push are missing");
   return values_->CheckComplete();

@@ -15,12 +15,18 @@ namespace {
 // The constant of torch::nn::utils::clip_grad_norm_.
 constexpr double kClipEpsilon = 1e-6;
 
-absl::optional<uint64_t> FirstBad(const std::vector<StripeReport>& reports) {
+absl::optional<BadNumber> FirstBad(const std::vector<StripeReport>& reports) {
   absl::optional<uint64_t> first;
+  absl::optional<BadRow> first_row;
   for (const StripeReport& report : reports) {
     if (report.bad.has_value()) first = std::min(first.value_or(*report.bad), *report.bad);
+    if (report.bad_row.has_value()) {
+      first_row = std::min(first_row.value_or(*report.bad_row), *report.bad_row);
+    }
   }
-  return first;
+  if (first.has_value()) return BadNumber{*first, absl::nullopt};
+  if (first_row.has_value()) return BadNumber{0, first_row};
+  return absl::nullopt;
 }
 
 // What each report has in `member`.
@@ -40,6 +46,7 @@ double NormOf(const std::vector<float>& sample) { return std::sqrt(SumOfSquares(
 StepDirector::StepDirector(const Layout& layout, const OptimizerConfig& optimizer,
                            const Stripes& stripes)
     : stripes_(stripes),
+      tables_(layout.tables().size()),
       scales_(std::holds_alternative<LambOptions>(optimizer.options)),
       ranges_(scales_ ? RangeRuns(layout, optimizer) : std::vector<GroupRun>()),
       sampled_(layout, stripes),
@@ -73,7 +80,7 @@ void StepDirector::Clear() {
 
 // ---- Orders ----
 
-absl::optional<uint64_t> StepDirector::Make(const StepTerms& terms, CarryOrder carry) {
+absl::optional<BadNumber> StepDirector::Make(const StepTerms& terms, CarryOrder carry) {
   absl::optional<StepOrder> order = Begin(terms);
   while (order.has_value()) {
     const std::vector<StripeReport> reports = carry(*order);
@@ -141,8 +148,10 @@ StepOrder StepDirector::Start() {
   norms_.before = norms_.after;
   ages_.BeginStep(terms_, sample_);
   if (count_ == 0) return Give(StepOrder::Kind::kCopy);
-  if (terms_.clip_norm.has_value()) return Give(StepOrder::Kind::kMeasureSum);
-  return Prepare(ReductionDivisors().parameters);
+  if (!terms_.clip_norm.has_value()) return Prepare(ReductionDivisors().parameters);
+  StepOrder order = Give(StepOrder::Kind::kMeasureSum);
+  order.optimizer.divisor = ReductionDivisors().parameters;
+  return order;
 }
 
 StepOrder StepDirector::Prepare(float divisor) {
@@ -152,6 +161,7 @@ StepOrder StepDirector::Prepare(float divisor) {
   order.optimizer.learning_rates = terms_.learning_rates;
   order.optimizer.ordered = terms_.ordered;
   order.statistics_divisor = ReductionDivisors().statistics;
+  order.row_scale = RowScale(divisor);
   return order;
 }
 
@@ -190,7 +200,25 @@ double StepDirector::SumNorm(const std::vector<StripeReport>& reports) const {
   for (uint64_t unit = 0; unit < stripes_.units(); ++unit) {
     squares += reports[unit % stripes_.count()].squares[unit / stripes_.count()];
   }
-  return std::sqrt(squares);
+  return std::sqrt(squares + SquaresOfRows(reports));
+}
+
+// Added in the order of tables and buckets.
+double StepDirector::SquaresOfRows(const std::vector<StripeReport>& reports) const {
+  double squares = 0;
+  for (size_t table = 0; table < tables_; ++table) {
+    for (uint32_t bucket = 0; bucket < kRowBuckets; ++bucket) {
+      const std::vector<double>& held = reports[bucket % stripes_.count()].row_squares;
+      squares += held[held.size() / tables_ * table + bucket / stripes_.count()];
+    }
+  }
+  return squares;
+}
+
+// Clipping makes the divisor larger than that of the reduction; the rows' own become so, too.
+absl::optional<float> StepDirector::RowScale(float divisor) const {
+  if (terms_.consistency.reduction == Reduction::kSum) return absl::nullopt;
+  return divisor / ReductionDivisors().parameters;
 }
 
 void StepDirector::TakeSample(const std::vector<StripeReport>& reports) {

@@ -9,6 +9,7 @@
 #ifndef SLUICE_SERVER_AGGREGATION_STEP_DIRECTOR_H_
 #define SLUICE_SERVER_AGGREGATION_STEP_DIRECTOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -51,8 +52,8 @@ class StepDirector {
   // Returns nothing if the step was made, or if `carry` did not carry out an order. Otherwise it
   // was abandoned: the next parameters are a copy, the optimizer's state is unchanged, and the
   // first element of the vector is returned whose parameter, or whose state in the optimizer, would
-  // not be finite.
-  absl::optional<uint64_t> Make(const StepTerms& terms, CarryOrder carry);
+  // not be finite; without one, the first such row of a table.
+  absl::optional<BadNumber> Make(const StepTerms& terms, CarryOrder carry);
 
   // Between two steps: zlib's CRC-32 of the bytes of all parameters. Absent if `carry` did not
   // carry out its order.
@@ -88,9 +89,12 @@ class StepDirector {
   Divisors ReductionDivisors() const;
   float Clipped(const std::vector<StripeReport>& reports) const;
   double SumNorm(const std::vector<StripeReport>& reports) const;
+  double SquaresOfRows(const std::vector<StripeReport>& reports) const;
+  absl::optional<float> RowScale(float divisor) const;
   void TakeSample(const std::vector<StripeReport>& reports);
 
   const Stripes stripes_;
+  const size_t tables_;                 // how many the layout has
   const bool scales_;                   // LAMB
   const std::vector<GroupRun> ranges_;  // of the whole vector
   const ParameterSample sampled_;
@@ -100,7 +104,7 @@ class StepDirector {
   StepNorms norms_;
   StepTerms terms_;
   StepOrder order_;  // the latest
-  absl::optional<uint64_t> bad_;
+  absl::optional<BadNumber> bad_;
   uint32_t count_ = 0;
   uint64_t samples_ = 0;
 };

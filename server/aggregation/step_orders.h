@@ -14,13 +14,31 @@
 #define SLUICE_SERVER_AGGREGATION_STEP_ORDERS_H_
 
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "common/tensor/table_spec.h"
 #include "server/optimizers/optimizer.h"
 #include "server/optimizers/trust_ratios.h"
 
 namespace sluice {
+
+// A row of a table that a step would make NaN or infinite, or a slot of it.
+struct BadRow {
+  uint32_t table = 0;  // its index in the layout
+  RowId id = 0;
+
+  friend bool operator<(const BadRow& a, const BadRow& b) {
+    return std::tie(a.table, a.id) < std::tie(b.table, b.id);
+  }
+};
+
+// What a step would make NaN or infinite first.
+struct BadNumber {
+  uint64_t element = 0;        // of the vector
+  absl::optional<BadRow> row;  // if present, the row, and no element
+};
 
 struct StepOrder {
   enum class Kind {
@@ -33,18 +51,22 @@ struct StepOrder {
     kDigest,      // compute the CRC-32 of each unit of the current parameters
   };
   Kind kind = Kind::kSample;
-  OptimizerStep optimizer;       // kPrepare; each stripe counts the steps itself
-  float statistics_divisor = 1;  // kPrepare: the mean of a pushed statistic is sum / this
-  TrustRates trust;              // kScale: of all ranges of the layout
+  // kPrepare; each stripe counts the steps itself. kMeasureSum: only the divisor, without clipping.
+  OptimizerStep optimizer;
+  float statistics_divisor = 1;     // kPrepare: the mean of a pushed statistic is sum / this
+  absl::optional<float> row_scale;  // kPrepare: see RowStep
+  TrustRates trust;                 // kScale: of all ranges of the layout
 };
 
 struct StripeReport {
   std::vector<double> squares;        // kMeasureSum: over the parameters of each unit
+  std::vector<double> row_squares;    // kMeasureSum: over each bucket of each table
   std::vector<TrustSquares> updates;  // kPrepare: see TrustRatios::Measure()
   // kPrepare, kScale: the first element of the whole vector that would not be finite.
   absl::optional<uint64_t> bad;
-  std::vector<float> sample;      // kSample, kMake, kCopy: see ParameterSample::Read()
-  std::vector<uint32_t> digests;  // kDigest: zlib's CRC-32 of the bytes of each unit
+  absl::optional<BadRow> bad_row;  // kPrepare: the first row that would not be finite
+  std::vector<float> sample;       // kSample, kMake, kCopy: see ParameterSample::Read()
+  std::vector<uint32_t> digests;   // kDigest: zlib's CRC-32 of the bytes of each unit
 };
 
 }  // namespace sluice

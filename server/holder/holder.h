@@ -1,7 +1,7 @@
 // One server's stripe of all that is as large as the model: the gradients that have arrived, their
-// sum, the optimizer's slots, and the published snapshots. It decides nothing: the owner tells it
-// what to do, as the coordinator and the StepDirector have decided. One server holds the whole
-// vector, which is a single stripe.
+// sum, the optimizer's slots, and the published snapshots; and its part of the tables. It decides
+// nothing: the owner tells it what to do, as the coordinator and the StepDirector have decided. One
+// server holds the whole vector, which is a single stripe, and all rows.
 //
 // The owner has a mutex, and calls the holder with it. No method takes a time that grows with the
 // model, unless its comment says so. What does is done without the mutex, by the one thread that
@@ -11,6 +11,7 @@
 #define SLUICE_SERVER_HOLDER_HOLDER_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -25,28 +26,19 @@
 #include "common/tensor/stripes.h"
 #include "server/aggregation/pending_push.h"
 #include "server/aggregation/staged_vector.h"
-#include "server/aggregation/stripe_executor.h"
+#include "server/holder/model_executor.h"
 #include "server/holder/pull_result.h"
 #include "server/snapshots/snapshot_store.h"
 
 namespace sluice {
 
-// The snapshots from which and to which a step goes.
-struct SnapshotPair {
-  std::shared_ptr<const Snapshot> current;
-  std::shared_ptr<Snapshot> next;  // has its step; its values are undefined
-
-  // `checksum` may be null; see StepVectors.
-  StepVectors Vectors(WriteProgress progress, uint64_t* checksum) const {
-    return {current->values.span(), next->values.span(), std::move(progress), checksum};
-  }
-};
-
 // Externally synchronized, but for executor().
 class Holder {
  public:
-  // `parallel` outlives it.
-  Holder(SnapshotMemory memory, Parallel& parallel) : memory_(memory), parallel_(parallel) {}
+  // `parallel` outlives it. `most_table_bytes` limits the memory of tables.
+  Holder(SnapshotMemory memory, Parallel& parallel,
+         uint64_t most_table_bytes = std::numeric_limits<uint64_t>::max())
+      : memory_(memory), parallel_(parallel), most_table_bytes_(most_table_bytes) {}
 
   // Makes room for that stripe of the model, which is known now. Before all other methods, except
   // latest(). `layout` is that of the whole vector; `optimizer` is valid and fits it.
@@ -54,7 +46,11 @@ class Holder {
             const Stripes& stripes, uint32_t stripe);
 
   // Null before Open(). Only the thread that makes steps uses it.
-  StripeExecutor* executor() { return executor_.get(); }
+  ModelExecutor* executor() { return executor_.get(); }
+  // The tables, for methods that any thread may call without the mutex; null if there are none.
+  std::shared_ptr<const RowTables> tables() const {
+    return executor_ == nullptr ? nullptr : executor_->tables();
+  }
 
   // The stripe's layout; null before Open().
   const std::shared_ptr<const Layout>& layout() const { return layout_; }
@@ -102,10 +98,11 @@ class Holder {
  private:
   const SnapshotMemory memory_;
   Parallel& parallel_;
+  const uint64_t most_table_bytes_;
   std::shared_ptr<const Layout> layout_;  // of the stripe
   std::map<PushId, std::unique_ptr<PendingPush>> kept_;
   std::unique_ptr<SnapshotStore> snapshots_;
-  std::unique_ptr<StripeExecutor> executor_;
+  std::unique_ptr<ModelExecutor> executor_;
 };
 
 }  // namespace sluice

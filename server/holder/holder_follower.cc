@@ -35,12 +35,13 @@ std::unique_ptr<Executor> OrInline(std::unique_ptr<Executor> executor) {
 }  // namespace
 
 HolderFollower::HolderFollower(StripePlace place, SnapshotMemory memory, Parallel& parallel,
-                               ReportListener report, StripeStorage* storage, Tasks tasks)
+                               ReportListener report, StripeStorage* storage, Tasks tasks,
+                               uint64_t most_table_bytes)
     : place_(place),
       report_(std::move(report)),
       parallel_(parallel),
       storage_(storage),
-      holder_(memory, parallel),
+      holder_(memory, parallel, most_table_bytes),
       arithmetic_(OrInline(std::move(tasks.arithmetic))),
       files_(OrInline(std::move(tasks.files))) {}
 
@@ -58,7 +59,7 @@ void HolderFollower::Do(const OpenModel& command) {
   absl::MutexLock lock(&mu_);
   holder_.Open(command.layout, command.optimizer, Stripes(command.layout->size(), place_.stripes),
                place_.stripe);
-  stripe_ = holder_.executor();
+  model_ = holder_.executor();
   whole_ = command.layout;
 }
 
@@ -136,10 +137,10 @@ std::unique_ptr<PendingPush> HolderFollower::Start(const AdmitPush& admitted,
 absl::Status HolderFollower::EndPush(std::unique_ptr<PendingPush> push, const absl::Status& fault) {
   const PushHeader& header = push->header();
   const PushName name = {header.session, header.sequence, header.attempt};
-  HaveReport have = {push->id(), fault, absl::nullopt, push->gradient().bytes()};
-  if (have.refused.ok()) have.refused = push->gradient().CheckComplete();
+  HaveReport have = {push->id(), fault, absl::nullopt, push->bytes()};
+  if (have.refused.ok()) have.refused = CheckPart(*push);
   push->Seal();
-  if (have.refused.ok() && MeasuresNorm(push->id())) have.norm = push->gradient().ParameterNorm();
+  if (have.refused.ok() && MeasuresNorm(push->id())) have.norm = push->ParameterNorm();
   {
     absl::MutexLock lock(&mu_);
     if (arriving_.erase(push->id()) == 0) return told_.WhyNever(name);
@@ -147,6 +148,17 @@ absl::Status HolderFollower::EndPush(std::unique_ptr<PendingPush> push, const ab
   }
   report_(have);
   return have.refused;
+}
+
+absl::Status HolderFollower::CheckPart(const PendingPush& push) const {
+  const absl::Status complete = push.CheckComplete();
+  if (!complete.ok() || push.rows().rows() == 0) return complete;
+  std::shared_ptr<const RowTables> tables;
+  {
+    absl::MutexLock lock(&mu_);
+    tables = holder_.tables();
+  }
+  return tables->CheckFits(push.rows());
 }
 
 bool HolderFollower::MeasuresNorm(PushId push) const {

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <vector>
@@ -55,7 +56,8 @@ class HolderFollower {
   // is called outside all locks, by an executor, by the journal's thread, or by the thread that
   // executes a command or brings a stream. The destructor first drains.
   HolderFollower(StripePlace place, SnapshotMemory memory, Parallel& parallel,
-                 ReportListener report, StripeStorage* storage = nullptr, Tasks tasks = {});
+                 ReportListener report, StripeStorage* storage = nullptr, Tasks tasks = {},
+                 uint64_t most_table_bytes = std::numeric_limits<uint64_t>::max());
   ~HolderFollower() { Drain(); }
   // Waits for the tasks, and ends the journal. No command may come any more.
   void Drain();
@@ -133,14 +135,14 @@ class HolderFollower {
   std::unique_ptr<PendingPush> Start(const AdmitPush& admitted, WaitingStream& stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<Arrival> StopArrivals(SessionId session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // `fill` writes the values, without the mutex.
-  void PublishFirst(Step step, absl::FunctionRef<void(absl::Span<float>)> fill)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<Snapshot> MakeFirst(Step step) ABSL_LOCKS_EXCLUDED(mu_);
+  void Publish(std::shared_ptr<const Snapshot> snapshot) ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<Step> Load(const LoadCheckpoint& command) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status LoadSum(const ReplayStep& command);
   void EndStep(Step step);
   void Save(const TakeCheckpoint& command, const StripeCheckpoint& stripe,
             const absl::Status& replayed);
+  absl::Status CheckPart(const PendingPush& push) const ABSL_LOCKS_EXCLUDED(mu_);
   bool MeasuresNorm(PushId push) const ABSL_LOCKS_EXCLUDED(mu_);
   std::unique_ptr<PendingPush> Take(PushId push) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -160,7 +162,7 @@ class HolderFollower {
   SnapshotPair
       step_;  // empty unless a step is made; only the thread that executes commands uses it
   // Only the executor's tasks use them, once the model is open.
-  StripeExecutor* stripe_ = nullptr;      // the holder's
+  ModelExecutor* model_ = nullptr;        // the holder's
   std::unique_ptr<PendingPush> last_;     // the step's last gradient
   std::unique_ptr<StepJournal> journal_;  // or null
   Incarnation incarnation_;               // of the journal

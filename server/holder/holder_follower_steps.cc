@@ -24,27 +24,28 @@ absl::Status NoDirectory() {
 // Done at once: no push can be admitted, and no pull released, before there are parameters.
 void HolderFollower::Do(const TakeParameters& command) {
   const std::unique_ptr<PendingPush> push = Take(command.push);
-  PublishFirst(command.step, [&push](absl::Span<float> to) { push->gradient().CopyTo(0, to); });
+  const std::shared_ptr<Snapshot> first = MakeFirst(command.step);
+  push->gradient().CopyTo(0, first->values.span());
+  model_->StartRows(nullptr, 0, *first).IgnoreError();  // there are none that could be missing
+  Publish(first);
 }
 
-void HolderFollower::PublishFirst(Step step, absl::FunctionRef<void(absl::Span<float>)> fill) {
-  std::shared_ptr<Snapshot> first;
-  {
-    absl::MutexLock lock(&mu_);
-    first = holder_.MakeFirst(step);
-  }
-  fill(first->values.span());
+std::shared_ptr<Snapshot> HolderFollower::MakeFirst(Step step) {
   absl::MutexLock lock(&mu_);
-  holder_.Publish(std::move(first));
+  return holder_.MakeFirst(step);
+}
+
+void HolderFollower::Publish(std::shared_ptr<const Snapshot> snapshot) {
+  absl::MutexLock lock(&mu_);
+  holder_.Publish(std::move(snapshot));
 }
 
 void HolderFollower::Do(const AddPush& command) {
   const auto push = std::make_shared<std::unique_ptr<PendingPush>>(Take(command.push));
   arithmetic_->Run([this, command, push] {
-    const Addend addend = {&(*push)->gradient(), command.weight};
     // The journal takes the whole sum.
-    if (!command.last || journal_ != nullptr) return stripe_->Add(addend);
-    stripe_->Keep(addend);
+    if (!command.last || journal_ != nullptr) return model_->Add(**push, command.weight);
+    model_->Keep(**push, command.weight);
     last_ = std::move(*push);
   });
 }
@@ -52,7 +53,7 @@ void HolderFollower::Do(const AddPush& command) {
 void HolderFollower::Do(const StepOrder& order) {
   if (order.kind == StepOrder::Kind::kDigest) {
     arithmetic_->Run([this, order, current = latest()] {
-      report_(stripe_->Carry(order, {current->values.span(), {}, nullptr}));
+      report_(model_->Carry(order, {current, nullptr}));
     });
     return;
   }
@@ -63,19 +64,16 @@ void HolderFollower::Do(const StepOrder& order) {
   arithmetic_->Run([this, order, step = step_] {
     const bool measures = journal_ != nullptr || expected_.has_value();
     record_.gradients = order.kind == StepOrder::Kind::kMake ? 1 : 0;
-    report_(stripe_->Carry(order, step.Vectors(nullptr, measures ? &record_.checksum : nullptr)));
+    report_(model_->Carry(order, step, nullptr, measures ? &record_.checksum : nullptr));
   });
 }
 
 void HolderFollower::Do(const PublishStep& /*command*/) {
   const SnapshotPair made = std::exchange(step_, {});
-  {
-    absl::MutexLock lock(&mu_);
-    holder_.Publish(made.next);
-  }
+  Publish(made.next);
   arithmetic_->Run([this, made] {  // its current snapshot may be freed at the end
     EndStep(made.next->step);
-    stripe_->Clear();
+    model_->Clear();
     last_ = nullptr;
   });
 }
@@ -100,7 +98,7 @@ void HolderFollower::EndStep(Step step) {
     StepRecord appended = record;
     appended.step = step;
     appended.incarnation = incarnation_;
-    journal_->Append(appended, record.gradients == 0 ? absl::Span<const float>() : stripe_->sum());
+    journal_->Append(appended, record.gradients == 0 ? absl::Span<const float>() : model_->sum());
   }
 }
 
@@ -122,7 +120,7 @@ absl::Status HolderFollower::LoadSum(const ReplayStep& command) {
         " of incarnation ", command.incarnation.value(), "; restore the files of one from a copy"));
   }
   expected_ = next->checksum;
-  if (next->sum.size() > 0) stripe_->Load(next->sum.span());
+  if (next->sum.size() > 0) model_->Load(next->sum.span(), {});
   return absl::OkStatus();
 }
 
@@ -148,19 +146,21 @@ absl::StatusOr<Step> HolderFollower::Load(const LoadCheckpoint& command) {
   if (storage_ == nullptr) return NoDirectory();
   const auto loaded = storage_->Load(command.source, *whole_);
   if (!loaded.ok()) return loaded.status();
-  const absl::Status restored = RestoreSlots(loaded->slots, *stripe_, parallel_);
+  const absl::Status restored = RestoreSlots(loaded->slots, model_->stripe(), parallel_);
   if (!restored.ok()) return restored;
-  stripe_->set_optimizer_steps(loaded->optimizer_steps);
-  PublishFirst(command.source.step, [&loaded](absl::Span<float> to) {
-    CopyTo(AsPiece(loaded->parameters->values.span()), to);
-  });
+  model_->stripe().set_optimizer_steps(loaded->optimizer_steps);
+  const std::shared_ptr<Snapshot> first = MakeFirst(command.source.step);
+  CopyTo(AsPiece(loaded->parameters->values.span()), first->values.span());
+  const absl::Status rows = model_->StartRows(nullptr, 0, *first);
+  if (!rows.ok()) return rows;
+  Publish(first);
   return storage_->OpenJournal(command, *whole_);
 }
 
 void HolderFollower::Do(const TakeCheckpoint& command) {
   arithmetic_->Run([this, command, parameters = latest()] {
-    const auto stripe = std::make_shared<const StripeCheckpoint>(
-        StripeCheckpoint{parameters, CopySlots(*stripe_, parallel_), stripe_->optimizer_steps()});
+    const auto stripe = std::make_shared<const StripeCheckpoint>(StripeCheckpoint{
+        parameters, CopySlots(model_->stripe(), parallel_), model_->stripe().optimizer_steps()});
     if (journal_ != nullptr) journal_->BeginSegment();
     files_->Run(
         [this, command, stripe, replayed = replayed_] { Save(command, *stripe, replayed); });

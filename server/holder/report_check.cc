@@ -30,6 +30,11 @@ absl::Status CheckSize(absl::string_view field, size_t found, size_t expected) {
   return BadReport(absl::StrCat(found, " ", field, ", expected ", expected));
 }
 
+absl::Status CheckTable(const BadRow& row, size_t tables) {
+  if (row.table < tables) return absl::OkStatus();
+  return BadReport(absl::StrCat("a row of table ", row.table, " of ", tables, " tables"));
+}
+
 }  // namespace
 
 void ReportCheck::Note(const HolderCommand& command) {
@@ -56,6 +61,8 @@ void ReportCheck::NoteModel(const OpenModel& command) {
   stripe_bytes_ = size * sizeof(float);
   scales_ = std::holds_alternative<LambOptions>(command.optimizer.options);
   full_.squares = full_.digests = (size + stripes.unit() - 1) / stripes.unit();
+  full_.row_squares =
+      layout_->tables().size() * ((kRowBuckets - stripe_ + stripes_ - 1) / stripes_);
   full_.updates = UpdatesOf(stripes.LayoutOf(stripe_, *command.layout), stripes.unit());
   full_.sample = ParameterSample(*command.layout, stripes).SizeIn(stripe_);
 }
@@ -65,7 +72,8 @@ absl::Status ReportCheck::Take(const HolderReport& report) {
 }
 
 absl::Status ReportCheck::Check(const HaveReport& report) {
-  if (report.bytes <= stripe_bytes_) return absl::OkStatus();
+  const bool has_rows = layout_ != nullptr && !layout_->tables().empty();
+  if (report.bytes <= stripe_bytes_ || has_rows) return absl::OkStatus();
   return BadReport(absl::StrCat(report.bytes, " bytes of push ", report.push.value(),
                                 ", expected at most ", stripe_bytes_));
 }
@@ -75,9 +83,13 @@ absl::Status ReportCheck::Check(const StripeReport& report) {
   const Sizes sizes = SizesOf(orders_.front());
   orders_.pop_front();
   absl::Status fits = CheckSize("squares", report.squares.size(), sizes.squares);
+  if (fits.ok()) fits = CheckSize("squares of rows", report.row_squares.size(), sizes.row_squares);
   if (fits.ok()) fits = CheckSize("updates", report.updates.size(), sizes.updates);
   if (fits.ok()) fits = CheckSize("samples", report.sample.size(), sizes.sample);
   if (fits.ok()) fits = CheckSize("digests", report.digests.size(), sizes.digests);
+  if (fits.ok() && report.bad_row.has_value()) {
+    fits = CheckTable(*report.bad_row, layout_->tables().size());
+  }
   if (!fits.ok() || report.bad.value_or(0) < size_) return fits;
   return BadReport(absl::StrCat("the bad element ", *report.bad, " of a vector of ", size_));
 }
@@ -87,6 +99,7 @@ ReportCheck::Sizes ReportCheck::SizesOf(StepOrder::Kind kind) const {
   switch (kind) {
     case StepOrder::Kind::kMeasureSum:
       sizes.squares = full_.squares;
+      sizes.row_squares = full_.row_squares;
       break;
     case StepOrder::Kind::kPrepare:
       sizes.updates = scales_ ? full_.updates : 0;

@@ -30,6 +30,7 @@ class ReportCheck {
   // How long the lists of a StripeReport are.
   struct Sizes {
     size_t squares = 0;
+    size_t row_squares = 0;
     size_t updates = 0;
     size_t sample = 0;
     size_t digests = 0;

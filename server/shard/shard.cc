@@ -25,7 +25,7 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, JobListener owner,
       clock_(clock),
       parallel_(parallel == nullptr ? absl::make_unique<Serial>() : std::move(parallel)),
       trace_(trace),
-      holder_(options.snapshots, *parallel_),
+      holder_(options.snapshots, *parallel_, options.most_table_bytes),
       coordinator_(options, clock, std::move(owner),
                    [this](const PullRequest& request, const PullHeader& header) {
                      mu_.AssertHeld();
@@ -64,7 +64,7 @@ void Shard::OpenModel(const std::shared_ptr<const Layout>& layout,
   const Stripes stripes(layout->size(), others_.holders());
   director_ = absl::make_unique<StepDirector>(*layout, optimizer, stripes);
   holder_.Open(layout, optimizer, stripes, 0);
-  stripe_ = holder_.executor();
+  model_ = holder_.executor();
   others_.Send(sluice::OpenModel{layout, optimizer});
 }
 
@@ -187,7 +187,7 @@ absl::StatusOr<InitializeStart> Shard::BeginInitialize(SessionId session, uint32
 }
 
 PushId Shard::FinishInitialize(std::unique_ptr<PendingPush> parameters, InitializeCallback done) {
-  const absl::Status complete = parameters->gradient().CheckComplete();
+  const absl::Status complete = parameters->CheckComplete();
   parameters->Seal();
   const uint64_t bytes = parameters->gradient().bytes();
   if (!leads()) {
@@ -235,6 +235,7 @@ absl::StatusOr<InitializeOutcome> Shard::Adopt(std::unique_ptr<PendingPush> offe
     outcome.accepted = !coordinator_.initialized();
     outcome.step = coordinator_.step();
     if (outcome.accepted) {
+      model_->StartRows(nullptr, 0, *first).IgnoreError();  // there are none that could be missing
       others_.TakeParameters(offer->id(), outcome.step);
       holder_.Publish(std::move(first));
       coordinator_.OnInitialized(lock.completions());

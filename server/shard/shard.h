@@ -45,7 +45,6 @@
 #include "server/admission/pull_queue.h"
 #include "server/aggregation/pending_push.h"
 #include "server/aggregation/step_director.h"
-#include "server/aggregation/stripe_executor.h"
 #include "server/holder/holder.h"
 #include "server/holder/holder_commands.h"
 #include "server/holder/holder_link.h"
@@ -221,6 +220,7 @@ class Shard final : public ParameterStore {
       ABSL_LOCKS_EXCLUDED(mu_);
   void EndSessions() ABSL_LOCKS_EXCLUDED(mu_);
   void DropPull(const PullName& name) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status CheckFits(const StagedRows& rows) const ABSL_LOCKS_EXCLUDED(mu_);
   void Gather(std::unique_ptr<PendingPush> push, const HaveReport& own, PushCallback done)
       ABSL_LOCKS_EXCLUDED(mu_);
   void OnGathered(Arrival arrival, const HaveReport& whole) ABSL_LOCKS_EXCLUDED(mu_);
@@ -239,14 +239,20 @@ class Shard final : public ParameterStore {
       ABSL_LOCKS_EXCLUDED(mu_);
   void Accumulate(const Work& work) ABSL_LOCKS_EXCLUDED(mu_);
   void Apply(const Work& work) ABSL_LOCKS_EXCLUDED(mu_);
-  Addend Weighed(const Work& work, bool last) ABSL_LOCKS_EXCLUDED(mu_);
+  GradientWeight Weigh(const Work& work, bool last) ABSL_LOCKS_EXCLUDED(mu_);
   SnapshotPair MakeStep(const Work& work, uint64_t* checksum) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::optional<uint64_t> MakeOn(const StepVectors& vectors, const StepTerms& terms)
+  // A step, or a look at the latest snapshot, and what kMake tells of it.
+  struct StepWork {
+    SnapshotPair snapshots;
+    WriteProgress progress = nullptr;
+    uint64_t* checksum = nullptr;  // may be null
+  };
+  absl::optional<BadNumber> MakeOn(const StepWork& work, const StepTerms& terms)
       ABSL_LOCKS_EXCLUDED(mu_);
-  std::vector<StripeReport> CarryOnAll(const StepOrder& order, const StepVectors& vectors,
+  std::vector<StripeReport> CarryOnAll(const StepOrder& order, const StepWork& work,
                                        absl::Duration longest = absl::InfiniteDuration())
       ABSL_LOCKS_EXCLUDED(mu_);
-  void LeaveOut(uint64_t bad, Step step) ABSL_LOCKS_EXCLUDED(mu_);
+  void LeaveOut(const BadNumber& bad, Step step) ABSL_LOCKS_EXCLUDED(mu_);
   void AppendToJournal(const NextAction& action, uint64_t checksum) ABSL_LOCKS_EXCLUDED(mu_);
   void MakeCheckpoint() ABSL_LOCKS_EXCLUDED(mu_);
   void RequestPeriodicCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -273,7 +279,7 @@ class Shard final : public ParameterStore {
   // Only the advancing thread uses them. The last two are null before the model is known.
   StepStopwatch stopwatch_;
   std::unique_ptr<StepDirector> director_;
-  StripeExecutor* stripe_ = nullptr;  // the holder's
+  ModelExecutor* model_ = nullptr;  // the holder's
   Executors executors_;
 };
 

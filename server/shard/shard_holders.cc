@@ -105,7 +105,7 @@ absl::optional<uint32_t> Shard::Digest(absl::Duration longest) {
     advancing_ = true;
   }
   const auto digest = director_->Digest([&](const StepOrder& order) {
-    return CarryOnAll(order, {current->values.span(), {}, nullptr}, longest);
+    return CarryOnAll(order, {{current, nullptr}}, longest);
   });
   DoAll(DecideNext());
   return digest;

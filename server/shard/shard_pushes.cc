@@ -62,22 +62,33 @@ bool Shard::CancelPush(PushId id) {
 }
 
 PushId Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
-  const absl::Status complete = push->gradient().CheckComplete();
+  absl::Status complete = push->CheckComplete();
   push->Seal();
+  if (complete.ok()) complete = CheckFits(push->rows());
   const PushId gathers = leads() ? push->id() : PushId();
   PushCallback answer = ReportingAttachments(push->header(), std::move(done));
-  HaveReport own = {push->id(), complete, absl::nullopt, push->gradient().bytes()};
+  HaveReport own = {push->id(), complete, absl::nullopt, push->bytes()};
   if (!options_.guards.max_push_norm.has_value() || !complete.ok()) {
     Gather(std::move(push), own, std::move(answer));
     return gathers;
   }
   const auto shared = std::make_shared<std::unique_ptr<PendingPush>>(std::move(push));
   auto measure = [this, shared, own, answer = std::move(answer)]() mutable {
-    own.norm = (*shared)->gradient().ParameterNorm();
+    own.norm = (*shared)->ParameterNorm();
     Gather(std::move(*shared), own, answer);
   };
   IsLarge() ? executors_.arrivals->Run(measure) : measure();
   return gathers;
+}
+
+absl::Status Shard::CheckFits(const StagedRows& rows) const {
+  if (rows.rows() == 0) return absl::OkStatus();
+  std::shared_ptr<const RowTables> tables;
+  {
+    absl::MutexLock lock(&mu_);
+    tables = holder_.tables();
+  }
+  return tables->CheckFits(rows);
 }
 
 // The part of this server is here, or refused.
@@ -120,7 +131,7 @@ bool Shard::CancelGathering(PushId id) {
     own = holder_.Drop(id);
     const bool offer = own->header().sequence == Sequence();
     if (!offer) {
-      coordinator_.AbandonPush(own->header().session, own->gradient().bytes(), Abandoned::kAborted,
+      coordinator_.AbandonPush(own->header().session, own->bytes(), Abandoned::kAborted,
                                &completions);
     }
   }
@@ -148,14 +159,13 @@ PushCallback Shard::ReportingAttachments(const PushHeader& header, PushCallback 
 
 void Shard::RefusePush(std::unique_ptr<PendingPush> push, const absl::Status& why,
                        PushCallback done) {
-  const HaveReport own = {push->id(), why, absl::nullopt, push->gradient().bytes()};
+  const HaveReport own = {push->id(), why, absl::nullopt, push->bytes()};
   Gather(std::move(push), own, std::move(done));
 }
 
 void Shard::Queue(std::unique_ptr<PendingPush> push, const absl::Status& refused,
                   PushCallback done) {
-  Arrival arrival = {push->id(), push->header(), push->gradient().bytes(), std::move(done),
-                     refused};
+  Arrival arrival = {push->id(), push->header(), push->bytes(), std::move(done), refused};
   if (!refused.ok()) push = nullptr;  // its memory is free before others are told
   {
     absl::MutexLock lock(&mu_);
@@ -168,8 +178,7 @@ void Shard::Queue(std::unique_ptr<PendingPush> push, const absl::Status& refused
 void Shard::AbandonPush(std::unique_ptr<PendingPush> push, Abandoned why) {
   CompletingLock lock(&mu_);
   others_.Drop(push->id());
-  coordinator_.AbandonPush(push->header().session, push->gradient().bytes(), why,
-                           lock.completions());
+  coordinator_.AbandonPush(push->header().session, push->bytes(), why, lock.completions());
 }
 
 }  // namespace sluice

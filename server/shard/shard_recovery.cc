@@ -39,12 +39,14 @@ absl::Status Shard::Restore(const ShardCheckpoint& checkpoint, const Incarnation
   absl::MutexLock lock(&mu_);
   OpenModel(checkpoint.layout, checkpoint.optimizer);
   if (leads()) others_.Load({SourceOf(checkpoint), begins});
-  const absl::Status restored = RestoreSlots(checkpoint.slots, *stripe_, *parallel_);
+  const absl::Status restored = RestoreSlots(checkpoint.slots, model_->stripe(), *parallel_);
   if (!restored.ok()) return restored;
-  stripe_->set_optimizer_steps(checkpoint.optimizer_steps);
+  model_->stripe().set_optimizer_steps(checkpoint.optimizer_steps);
   if (checkpoint.optimizer_steps > 0) director_->NoteRestored();
   std::shared_ptr<Snapshot> parameters = holder_.MakeFirst(checkpoint.step);
   CopyTo(AsPiece(checkpoint.parameters->values.span()), parameters->values.span());
+  const absl::Status rows = model_->StartRows(nullptr, 0, *parameters);
+  if (!rows.ok()) return rows;
   holder_.Publish(std::move(parameters));
   coordinator_.Restore(checkpoint);
   return absl::OkStatus();
@@ -84,11 +86,11 @@ absl::Status Shard::MakeAgain(const StepRecord& record, absl::Span<const float> 
     others_.Send(sluice::ReplayStep{record.step, record.incarnation});
   }
   director_->Load(record.gradients, record.samples);
-  if (record.gradients > 0) stripe_->Load(sum);
+  if (record.gradients > 0) model_->Load(sum, {});
   uint64_t checksum = 0;
-  MakeOn(step.Vectors(nullptr, &checksum), record.terms);
+  MakeOn({step, nullptr, &checksum}, record.terms);
   director_->Clear();
-  stripe_->Clear();
+  model_->Clear();
   absl::MutexLock lock(&mu_);
   if (others_.stopped()) return others_.why_stopped();
   if (checksum != record.checksum) return OtherBitsError(record.step, record.checksum, checksum);
@@ -147,7 +149,7 @@ void Shard::AppendToJournal(const NextAction& action, uint64_t checksum) {
   record.gradients = director_->gradients();
   record.samples = director_->samples();
   record.checksum = checksum;
-  journal_->Append(record, record.gradients == 0 ? absl::Span<const float>() : stripe_->sum());
+  journal_->Append(record, record.gradients == 0 ? absl::Span<const float>() : model_->sum());
 }
 
 // ---- Checkpoints ----
@@ -204,9 +206,9 @@ void Shard::MakeCheckpoint() {
   }
   {
     const TraceSpan span(trace_, kStepsRow, "checkpoint", checkpoint->step);
-    checkpoint->slots = CopySlots(*stripe_, *parallel_);
+    checkpoint->slots = CopySlots(model_->stripe(), *parallel_);
   }
-  checkpoint->optimizer_steps = stripe_->optimizer_steps();
+  checkpoint->optimizer_steps = model_->stripe().optimizer_steps();
   checkpoint->pause = clock_.Now() - began;
   for (const CheckpointCallback& taken : callbacks)
     taken(std::shared_ptr<const ShardCheckpoint>(checkpoint));

@@ -13,11 +13,16 @@
 namespace sluice {
 namespace {
 
-absl::Status WouldNotBeFinite(const Layout& layout, uint64_t element, Step step,
+std::string NameOf(const BadNumber& bad, const Layout& layout) {
+  if (!bad.row.has_value()) return layout.ElementName(bad.element);
+  return absl::StrCat("row ", bad.row->id, " of ", layout.tables()[bad.row->table].name);
+}
+
+absl::Status WouldNotBeFinite(const Layout& layout, const BadNumber& bad, Step step,
                               uint32_t gradients) {
   return MakeError(
       Reason::kNotFinite,
-      absl::StrCat("step ", step.value(), " would make ", layout.ElementName(element),
+      absl::StrCat("step ", step.value(), " would make ", NameOf(bad, layout),
                    ", or the optimizer's state for it, NaN or infinite; it is made without its ",
                    gradients,
                    " gradients; lower the learning rate, or look for the batch that "
@@ -106,7 +111,7 @@ void Shard::Accumulate(const Work& work) {
   {
     const TraceSpan span(trace_, kStepsRow, "add");
     stopwatch_.Begin();
-    stripe_->Add(Weighed(work, /*last=*/false));
+    model_->Add(*work.gradient, Weigh(work, /*last=*/false));
     stopwatch_.OnAccumulated();
   }
   CompletingLock lock(&mu_);
@@ -114,7 +119,7 @@ void Shard::Accumulate(const Work& work) {
 }
 
 // Counts the gradient, and tells the other holders to add it too.
-Addend Shard::Weighed(const Work& work, bool last) {
+GradientWeight Shard::Weigh(const Work& work, bool last) {
   const Contribution& contribution = *work.action.contribution;
   const GradientWeight weight =
       director_->Count(contribution.header.samples, contribution.staleness, work.action.terms);
@@ -122,7 +127,7 @@ Addend Shard::Weighed(const Work& work, bool last) {
     absl::MutexLock lock(&mu_);
     others_.Add(contribution.push, weight, last);
   }
-  return {&work.gradient->gradient(), weight};
+  return weight;
 }
 
 void Shard::Apply(const Work& work) {
@@ -137,7 +142,7 @@ void Shard::Apply(const Work& work) {
   }
   if (journal_ != nullptr && !given_up) AppendToJournal(work.action, checksum);
   director_->Clear();
-  stripe_->Clear();
+  model_->Clear();
   if (given_up) return;
   if (step_listener_) step_listener_(step.next->step);
   CompletingLock lock(&mu_);  // step.current may be freed, after that
@@ -166,32 +171,36 @@ SnapshotPair Shard::MakeStep(const Work& work, uint64_t* checksum) {
     };
   }
   if (work.gradient != nullptr) {
-    const Addend last = Weighed(work, /*last=*/true);
+    const GradientWeight weight = Weigh(work, /*last=*/true);
     // The journal takes the whole sum.
-    journal_ != nullptr ? stripe_->Add(last) : stripe_->Keep(last);
+    journal_ != nullptr ? model_->Add(*work.gradient, weight)
+                        : model_->Keep(*work.gradient, weight);
   }
-  absl::optional<uint64_t> bad;
+  absl::optional<BadNumber> bad;
   {
     const TraceSpan span(trace_, kStepsRow, "apply", step.current->step);
-    bad = MakeOn(step.Vectors(progress, checksum), work.action.terms);
+    bad = MakeOn({step, progress, checksum}, work.action.terms);
   }
   if (bad.has_value()) LeaveOut(*bad, step.next->step);
   return step;
 }
 
-absl::optional<uint64_t> Shard::MakeOn(const StepVectors& vectors, const StepTerms& terms) {
-  return director_->Make(terms, [&](const StepOrder& order) { return CarryOnAll(order, vectors); });
+absl::optional<BadNumber> Shard::MakeOn(const StepWork& work, const StepTerms& terms) {
+  return director_->Make(terms, [&](const StepOrder& order) { return CarryOnAll(order, work); });
 }
 
 // Waits for the other servers, at most so long.
-std::vector<StripeReport> Shard::CarryOnAll(const StepOrder& order, const StepVectors& vectors,
+std::vector<StripeReport> Shard::CarryOnAll(const StepOrder& order, const StepWork& work,
                                             absl::Duration longest) {
-  if (!leads()) return {stripe_->Carry(order, vectors)};
+  const auto carry = [&] {
+    return model_->Carry(order, work.snapshots, work.progress, work.checksum);
+  };
+  if (!leads()) return {carry()};
   {
     absl::MutexLock lock(&mu_);
     others_.Order(order, clock_.Now());
   }
-  const StripeReport own = stripe_->Carry(order, vectors);
+  const StripeReport own = carry();
   {
     absl::MutexLock lock(&mu_);
     others_.OnReport(0, own);
@@ -208,8 +217,8 @@ std::vector<StripeReport> Shard::CarryOnAll(const StepOrder& order, const StepVe
   return others_.TakeCarried();
 }
 
-// The gradients of `step` would have made element `bad` NaN or infinite.
-void Shard::LeaveOut(uint64_t bad, Step step) {
+// The gradients of `step` would have made `bad` NaN or infinite.
+void Shard::LeaveOut(const BadNumber& bad, Step step) {
   absl::Status why;
   {
     CompletingLock lock(&mu_);

@@ -73,6 +73,8 @@ struct ShardOptions {
   LearningRateSchedule schedule;
   Guards guards;
   SnapshotMemory snapshots = SnapshotMemory::kPrivate;
+  // Memory for the rows of tables, with their slots and index.
+  uint64_t most_table_bytes = std::numeric_limits<uint64_t>::max();
   AttachmentHook on_attachments;  // may be null
   SpanListener on_span;           // may be null; hears how long the parts of the work take
 };

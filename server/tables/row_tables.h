@@ -20,6 +20,7 @@
 #include "common/protocol/optimizer_config.h"
 #include "common/tensor/layout.h"
 #include "server/aggregation/staged_rows.h"
+#include "server/aggregation/step_orders.h"
 #include "server/optimizers/optimizer.h"
 #include "server/snapshots/row_snapshot.h"
 #include "server/state/table_sums.h"
@@ -41,12 +42,6 @@ struct RowStep {
   // A mean: the sums of tables with RowDivisor::kRowContributors are divided by the row's shares
   // times this. Absent: they are divided as all others, by optimizer.divisor.
   absl::optional<float> row_scale;
-};
-
-// An element that would be NaN or infinite: of the row, or of one of its slots.
-struct BadRow {
-  uint32_t table = 0;
-  RowId id = 0;
 };
 
 // What one table has, for people.

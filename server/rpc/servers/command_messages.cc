@@ -81,6 +81,7 @@ void Put(const AddPush& command, v1::SequencerMessage* message) {
   add.set_parameters(command.weight.parameters);
   add.set_statistics(command.weight.statistics);
   add.set_last(command.last);
+  add.set_share(command.weight.share);
 }
 
 v1::StepOrder::Kind KindToProto(Kind kind) {
@@ -114,6 +115,9 @@ void Put(const StepOrder& command, v1::SequencerMessage* message) {
     order.set_decays(ordered.decays);
     order.set_lateness(ordered.lateness);
     order.set_statistics_divisor(command.statistics_divisor);
+    if (command.row_scale.has_value()) order.set_row_scale(*command.row_scale);
+  } else if (command.kind == Kind::kMeasureSum) {
+    order.set_divisor(command.optimizer.divisor);
   } else if (command.kind == Kind::kScale) {
     for (const float rate : command.trust.rates) order.add_trust_rates(rate);
     order.set_trust_sure(command.trust.sure);

@@ -82,9 +82,11 @@ Command Read(const v1::TakeParameters& message) {
 Command Read(const v1::AddPush& message) {
   absl::Status sound = CheckFinite("parameters", message.parameters());
   if (sound.ok()) sound = CheckFinite("statistics", message.statistics());
+  if (sound.ok()) sound = CheckFinite("share", message.share());
   if (!sound.ok()) return sound;
-  return AddPush{
-      PushId(message.push()), {message.parameters(), message.statistics()}, message.last()};
+  return AddPush{PushId(message.push()),
+                 {message.parameters(), message.statistics(), message.share()},
+                 message.last()};
 }
 
 absl::StatusOr<Kind> KindFromProto(v1::StepOrder::Kind kind) {
@@ -112,6 +114,9 @@ absl::Status ReadPrepare(const v1::StepOrder& message, StepOrder* order) {
   absl::Status sound = CheckPositive("divisor", message.divisor());
   if (sound.ok()) sound = CheckPositive("statistics_divisor", message.statistics_divisor());
   if (sound.ok()) sound = CheckNotNegative("lateness", message.lateness());
+  if (sound.ok() && message.has_row_scale()) {
+    sound = CheckPositive("row_scale", message.row_scale());
+  }
   for (const double rate : message.learning_rates()) {
     if (sound.ok()) sound = CheckNotNegative("learning_rates", rate);
   }
@@ -123,6 +128,7 @@ absl::Status ReadPrepare(const v1::StepOrder& message, StepOrder* order) {
     order->optimizer.ordered = OrderedMomentum{message.decays(), message.lateness()};
   }
   order->statistics_divisor = message.statistics_divisor();
+  if (message.has_row_scale()) order->row_scale = message.row_scale();
   return absl::OkStatus();
 }
 
@@ -131,8 +137,12 @@ Command Read(const v1::StepOrder& message) {
   if (!kind.ok()) return kind.status();
   StepOrder order;
   order.kind = *kind;
-  const absl::Status sound =
-      order.kind == Kind::kPrepare ? ReadPrepare(message, &order) : absl::OkStatus();
+  absl::Status sound = absl::OkStatus();
+  if (order.kind == Kind::kPrepare) sound = ReadPrepare(message, &order);
+  if (order.kind == Kind::kMeasureSum) {
+    sound = CheckPositive("divisor", message.divisor());
+    order.optimizer.divisor = message.divisor();
+  }
   if (!sound.ok()) return sound;
   if (order.kind == Kind::kScale) {
     order.trust.rates.assign(message.trust_rates().begin(), message.trust_rates().end());

@@ -34,7 +34,12 @@ void Put(const StripeReport& report, v1::HolderMessage* message) {
     carried.add_updates(squares.current);
     carried.add_updates(squares.update);
   }
+  carried.mutable_row_squares()->Add(report.row_squares.begin(), report.row_squares.end());
   if (report.bad.has_value()) carried.set_bad(*report.bad);
+  if (report.bad_row.has_value()) {
+    carried.mutable_bad_row()->set_table(report.bad_row->table);
+    carried.mutable_bad_row()->set_id(report.bad_row->id);
+  }
   carried.mutable_sample()->Add(report.sample.begin(), report.sample.end());
   carried.mutable_digests()->Add(report.digests.begin(), report.digests.end());
 }
@@ -113,7 +118,11 @@ Report Read(const v1::HolderCarried& message) {
   for (int i = 0; i < message.updates_size(); i += 2) {
     report.updates.push_back({message.updates(i), message.updates(i + 1)});
   }
+  report.row_squares.assign(message.row_squares().begin(), message.row_squares().end());
   if (message.has_bad()) report.bad = message.bad();
+  if (message.has_bad_row()) {
+    report.bad_row = BadRow{message.bad_row().table(), message.bad_row().id()};
+  }
   report.sample.assign(message.sample().begin(), message.sample().end());
   report.digests.assign(message.digests().begin(), message.digests().end());
   return report;

@@ -56,11 +56,12 @@ SessionId LeadingWorld::Join(uint32_t worker) {
 
 // ---- Pushes and offers ----
 
-std::shared_ptr<StripedCall> LeadingWorld::Push(const PushHeader& header, const Values& gradient,
+std::shared_ptr<StripedCall> LeadingWorld::Push(const PushHeader& header, const Gradient& gradient,
                                                 const std::function<bool(uint32_t)>& sends) {
   auto call = std::make_shared<StripedCall>();
   call->header = header;
-  call->vector = gradient;
+  for (const auto& [name, row] : gradient.rows) call->header.row_bytes += RowBytes(1, row.size());
+  call->gradient = gradient;
   return Send(std::move(call), sends);
 }
 
@@ -70,7 +71,7 @@ std::shared_ptr<StripedCall> LeadingWorld::Offer(SessionId session, uint32_t att
   PushHeader header;
   header.session = session;
   header.attempt = attempt;
-  return Push(header, parameters, sends);
+  return Push(header, {parameters}, sends);
 }
 
 LeadingWorld::CallPtr LeadingWorld::Send(CallPtr call, const std::function<bool(uint32_t)>& sends) {
@@ -97,7 +98,7 @@ void LeadingWorld::SendToHolder(uint32_t server, const CallPtr& call) {
     const auto shared = std::make_shared<std::unique_ptr<PendingPush>>(*std::move(push));
     events_.push_back([this, server, call, shared] {
       if (call->broken) return;
-      const absl::Status added = (*shared)->Add(ChunkOf(0, PartOf(call->vector, server)));
+      const absl::Status added = AddPart(call->gradient, server, **shared);
       if (!added.ok()) ++call->refused;
       holder(server).EndPush(std::move(*shared), added).IgnoreError();
     });
@@ -112,7 +113,7 @@ void LeadingWorld::SendToShard(const CallPtr& call) {
   };
   const auto end = [this, call, answer] {
     if (call->own == nullptr) return;
-    const absl::Status added = call->own->Add(ChunkOf(0, PartOf(call->vector, 0)));
+    const absl::Status added = AddPart(call->gradient, 0, *call->own);
     if (added.ok()) {
       const PushId id = shard_->FinishPush(std::move(call->own), answer);
       call->gathers = call->answers > 0 ? PushId() : id;
@@ -143,7 +144,7 @@ void LeadingWorld::OfferToShard(const CallPtr& call) {
   call->own = std::move(start->parameters);
   events_.push_back([this, call] {
     if (call->own == nullptr) return;
-    CHECK(call->own->Add(ChunkOf(0, PartOf(call->vector, 0))).ok());
+    CHECK(AddPart(call->gradient, 0, *call->own).ok());
     const auto done = [call](const absl::StatusOr<InitializeOutcome>& outcome) {
       ++call->answers;
       call->initialized = outcome;
@@ -151,6 +152,28 @@ void LeadingWorld::OfferToShard(const CallPtr& call) {
     const PushId id = shard_->FinishInitialize(std::move(call->own), done);
     call->gathers = call->answers > 0 ? PushId() : id;
   });
+}
+
+// The vector's part comes before the rows in some pushes, and after them in others.
+absl::Status LeadingWorld::AddPart(const Gradient& gradient, uint32_t server,
+                                   PendingPush& push) const {
+  const Values part = PartOf(gradient.vector, server);
+  Values rows;
+  std::map<uint32_t, RowIds> ids;
+  for (const auto& [name, row] : gradient.rows) {
+    if (BucketOf(name.second) % servers() != server) continue;
+    ids[name.first].table = name.first;
+    ids[name.first].ids.push_back(name.second);
+    rows.insert(rows.end(), row.begin(), row.end());
+  }
+  const bool rows_first = push.id().value() % 2 == 0;
+  absl::Status added = rows_first ? absl::OkStatus() : push.Add(ChunkOf(0, part));
+  for (auto& [table, of_table] : ids) {
+    if (added.ok()) added = push.AddIds(std::move(of_table));
+  }
+  if (added.ok() && !rows.empty()) added = push.Add(ChunkOf(part.size(), rows));
+  if (added.ok() && rows_first) added = push.Add(ChunkOf(0, part));
+  return added;
 }
 
 void LeadingWorld::EndOwn(StripedCall& call) {
@@ -235,6 +258,13 @@ Values LeadingWorld::Joined(const StripedPull& pull) const {
     for (uint64_t i = 0; i < part.size(); ++i) whole[stripes_.InVector(stripe, i)] = part[i];
   }
   return whole;
+}
+
+Values LeadingWorld::RowOf(const StripedPull& pull, uint32_t table, RowId id) const {
+  Values row(model_.tables()[table].width);
+  const auto& result = pull.answers.at(BucketOf(id) % servers());
+  result.value().snapshot->rows->Read(table, {id}, absl::MakeSpan(row));
+  return row;
 }
 
 }  // namespace sluice

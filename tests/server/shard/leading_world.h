@@ -10,6 +10,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -23,10 +24,18 @@
 
 namespace sluice {
 
+// Rows of tables: by the index of their table, and their id.
+using RowValues = std::map<std::pair<uint32_t, RowId>, Values>;
+
+struct Gradient {
+  Values vector;
+  RowValues rows = {};
+};
+
 // The streams of one push, or of one offer of parameters, to all servers.
 struct StripedCall {
   PushHeader header;
-  Values vector;
+  Gradient gradient;
   bool broken = false;  // its worker has given it up
   PushId waits;         // at the shard: at its header
   PushId gathers;       // there: for the others' parts
@@ -59,7 +68,7 @@ class LeadingWorld {
   SessionId Join(uint32_t worker);
 
   // Sends the streams to those of the servers for which `sends` is true, one at any time.
-  std::shared_ptr<StripedCall> Push(const PushHeader& header, const Values& gradient,
+  std::shared_ptr<StripedCall> Push(const PushHeader& header, const Gradient& gradient,
                                     const std::function<bool(uint32_t)>& sends = nullptr);
   std::shared_ptr<StripedCall> Offer(SessionId session, uint32_t attempt, const Values& parameters,
                                      const std::function<bool(uint32_t)>& sends = nullptr);
@@ -75,6 +84,8 @@ class LeadingWorld {
 
   // The vector of which the pull has brought all stripes.
   Values Joined(const StripedPull& pull) const;
+  // The row of `id`, of the step that the pull has brought.
+  Values RowOf(const StripedPull& pull, uint32_t table, RowId id) const;
 
  private:
   using CallPtr = std::shared_ptr<StripedCall>;
@@ -85,6 +96,7 @@ class LeadingWorld {
   void SendToShard(const CallPtr& call);
   void OfferToShard(const CallPtr& call);
   void EndOwn(StripedCall& call);
+  absl::Status AddPart(const Gradient& gradient, uint32_t server, PendingPush& push) const;
   Values PartOf(const Values& whole, uint32_t stripe) const;
 
   const Layout model_;

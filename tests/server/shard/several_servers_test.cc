@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,8 +27,27 @@ constexpr uint32_t kStories = 30;
 constexpr uint32_t kSteps = 6;
 constexpr uint32_t kWorkers = 3;
 
-// Units of 64 elements, the last of them smaller, and a tensor of each kind.
-Layout Model() { return LayoutOf({{"w", 700}, {"mean", 9, RangeKind::kStatistic}, {"b", 130}}); }
+constexpr RowId kIds = 24;  // of which gradients touch some
+
+TableSpec Table(const std::string& name, uint32_t width, RowDivisor divisor) {
+  TableSpec table;
+  table.name = name;
+  table.width = width;
+  table.initializer = {RowInitializerKind::kUniform, 0.5f, 7};
+  table.divisor = divisor;
+  return table;
+}
+
+// Units of 64 elements, the last of them smaller, a tensor of each kind, and two tables: rows of
+// one are removed soon, and rows of the other are made late.
+Layout Model() {
+  std::vector<TableSpec> tables = {Table("users", 5, RowDivisor::kRowContributors),
+                                   Table("items", 8, RowDivisor::kAllContributors)};
+  tables[0].evict_after = 2;
+  tables[1].admit_after = 2;
+  const Layout vector = LayoutOf({{"w", 700}, {"mean", 9, RangeKind::kStatistic}, {"b", 130}});
+  return *Layout::Create(vector.ranges(), tables);
+}
 
 OptimizerConfig Optimizer(uint64_t seed) {
   SgdOptions momentum;
@@ -35,6 +55,8 @@ OptimizerConfig Optimizer(uint64_t seed) {
   const OptimizerOptions options[] = {momentum, AdamOptions(), LambOptions()};
   OptimizerConfig config;
   config.options = options[seed % 3];
+  config.tables.push_back({"users", AdagradOptions()});
+  if (seed % 3 == 2) config.tables.push_back({"items", AdamOptions()});  // LAMB does not work
   return config;
 }
 
@@ -54,16 +76,29 @@ enum class Deed { kPush, kBreakOff, kSendBad, kRepeat, kJoinAgain };
 struct Script {
   explicit Script(uint64_t seed) : engine(seed) {}
 
-  Values Draw() {
-    Values values(Model().size());
+  Values Draw(size_t size = Model().size()) {
+    Values values(size);
     for (float& value : values) value = normal(engine);
     return values;
   }
+  Gradient DrawGradient() {
+    Gradient gradient = {Draw()};
+    for (uint32_t table = 0; table < Model().tables().size(); ++table) {
+      for (RowId id = 0; id < kIds; ++id) {
+        if (engine() % 3 == 0) {
+          gradient.rows[{table, id * id}] = Draw(Model().tables()[table].width);
+        }
+      }
+    }
+    return gradient;
+  }
   Deed Choose() { return static_cast<Deed>(engine() % 5); }
   // Puts NaN, or what is too large for the guards, anywhere.
-  Values Spoiled(Values gradient, const Guards& guards) {
+  Gradient Spoiled(Gradient gradient, const Guards& guards) {
     const bool large = guards.max_push_norm.has_value() && engine() % 2 == 0;
-    gradient[engine() % 700] = large ? 1000 : std::numeric_limits<float>::quiet_NaN();
+    const bool in_row = !gradient.rows.empty() && engine() % 2 == 0;
+    float& bad = in_row ? gradient.rows.begin()->second[3] : gradient.vector[engine() % 700];
+    bad = large ? 1000 : std::numeric_limits<float>::quiet_NaN();
     return gradient;
   }
 
@@ -72,7 +107,7 @@ struct Script {
 };
 
 struct Story {
-  std::vector<Values> steps;  // the parameters after each
+  std::vector<Values> steps;  // the parameters after each, and then the rows
   uint64_t accepted = 0;
   uint64_t skipped = 0;
   uint64_t duplicates = 0;
@@ -108,8 +143,8 @@ class Job {
     uint32_t attempt = 0;
     uint64_t pull = 0;
     Deed deed = Deed::kPush;
-    Values gradient;
-    Values bad;
+    Gradient gradient;
+    Gradient bad;
     std::shared_ptr<StripedCall> call;
   };
 
@@ -131,7 +166,7 @@ class Job {
   void MakeStep() {
     for (Worker& worker : workers_) {
       worker.deed = script_.Choose();
-      worker.gradient = script_.Draw();
+      worker.gradient = script_.DrawGradient();
       worker.bad = script_.Spoiled(worker.gradient, options_.guards);
     }
     for (Worker& worker : workers_) Begin(worker);
@@ -157,8 +192,9 @@ class Job {
 
   void Begin(Worker& worker) {
     if (worker.deed == Deed::kBreakOff) {
-      Values other = worker.gradient;
-      for (float& value : other) value += 1;
+      Gradient other = worker.gradient;
+      for (float& value : other.vector) value += 1;
+      for (auto& [name, row] : other.rows) row.front() += 1;
       BreakOff([&] { return Push(worker, other, Some()); });
     } else if (worker.deed == Deed::kJoinAgain) {
       const auto lost = Push(worker, worker.gradient, Some());
@@ -185,7 +221,7 @@ class Job {
     world_.Break(*call);
   }
 
-  std::shared_ptr<StripedCall> Push(Worker& worker, const Values& gradient,
+  std::shared_ptr<StripedCall> Push(Worker& worker, const Gradient& gradient,
                                     const std::function<bool(uint32_t)>& sends) {
     PushHeader header;
     header.session = worker.session;
@@ -227,11 +263,22 @@ class Job {
         EXPECT_EQ(result->header.step, Step(step_)) << "server " << server;
         EXPECT_EQ(result->snapshot->step, Step(step_)) << "server " << server;
       }
-      const Values joined = world_.Joined(*pull);
+      const Values joined = All(*pull);
       EXPECT_TRUE(got.empty() || joined == got);
       got = joined;
     }
     return got;
+  }
+
+  Values All(const StripedPull& pull) const {
+    Values all = world_.Joined(pull);
+    for (uint32_t table = 0; table < Model().tables().size(); ++table) {
+      for (RowId id = 0; id < kIds; ++id) {
+        const Values row = world_.RowOf(pull, table, id * id);
+        all.insert(all.end(), row.begin(), row.end());
+      }
+    }
+    return all;
   }
 
   std::shared_ptr<StripedPull> Ask(Worker& worker) {

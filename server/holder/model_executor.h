@@ -1,0 +1,75 @@
+// The arithmetic of a step on all that one server holds: its stripe of the vector, and the rows of
+// its buckets of the model's tables. It carries out each order on both, and reports for both.
+//
+// One thread at a time calls it, without the owner's mutex; tables() says what other threads may
+// call.
+
+#ifndef SLUICE_SERVER_HOLDER_MODEL_EXECUTOR_H_
+#define SLUICE_SERVER_HOLDER_MODEL_EXECUTOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/base/parallel.h"
+#include "common/protocol/optimizer_config.h"
+#include "common/tensor/layout.h"
+#include "common/tensor/stripes.h"
+#include "server/aggregation/pending_push.h"
+#include "server/aggregation/stripe_executor.h"
+#include "server/snapshots/snapshot_store.h"
+#include "server/state/saved_rows.h"
+#include "server/state/table_sums.h"
+#include "server/tables/row_tables.h"
+
+namespace sluice {
+
+// The snapshots from which and to which a step goes.
+struct SnapshotPair {
+  std::shared_ptr<const Snapshot> current;
+  std::shared_ptr<Snapshot> next;  // has its step; its values are undefined. kDigest has none
+};
+
+// Externally synchronized.
+class ModelExecutor {
+ public:
+  // Of that stripe, and of the buckets of its server. `layout` is that of the whole model;
+  // `optimizer` is valid and fits it. `parallel` outlives the object.
+  ModelExecutor(std::shared_ptr<const Layout> layout, const OptimizerConfig& optimizer,
+                const Stripes& stripes, uint32_t stripe, uint64_t most_table_bytes,
+                Parallel& parallel);
+
+  // Begins with these rows at that step; null: there are none yet. SavedRows' errors.
+  absl::Status StartRows(const SavedRows* rows, uint64_t row_steps, Snapshot& first);
+
+  // See StripeExecutor. A push is complete and sealed; Keep()'s stays valid until Clear().
+  void Add(const PendingPush& push, const GradientWeight& weight);
+  void Keep(const PendingPush& push, const GradientWeight& weight);
+  void Load(absl::Span<const float> sum, absl::Span<const TableSums> rows);
+  // `checksum`, if not null, gets from kMake the checksum of what it made.
+  StripeReport Carry(const StepOrder& order, const SnapshotPair& step,
+                     const WriteProgress& progress = nullptr, uint64_t* checksum = nullptr);
+  void Clear();
+
+  // What the journal records of the gradients.
+  absl::Span<const float> sum() const { return stripe_.sum(); }
+  std::vector<TableSums> row_sums() const;
+
+  StripeExecutor& stripe() { return stripe_; }
+  uint64_t row_steps() const { return tables_ == nullptr ? 0 : tables_->optimizer_steps(); }
+  // Null if the model has none.
+  const std::shared_ptr<RowTables>& tables() const { return tables_; }
+
+ private:
+  void CarryOnRows(const StepOrder& order, Snapshot* next, uint64_t* checksum,
+                   StripeReport* report);
+
+  StripeExecutor stripe_;
+  std::shared_ptr<RowTables> tables_;
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_SERVER_HOLDER_MODEL_EXECUTOR_H_
