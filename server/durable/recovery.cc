@@ -25,7 +25,7 @@ absl::StatusOr<Step> Restore(DurableDirectory& directory, Shard& shard) {
     others = *loaded;
   }
   const auto reached = directory.Replay(*checkpoint, others, [&](const JournaledStep& step) {
-    return shard.Replay(step.record, step.sum.span());
+    return shard.Replay(step.record, step.sum.span(), step.rows);
   });
   if (!reached.ok()) return reached;
   shard.BeginIncarnation(directory.earlier_incarnations());

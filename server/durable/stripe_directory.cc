@@ -80,7 +80,8 @@ absl::StatusOr<JournaledSum> StripeDirectory::NextJournaled() {
                                             ", and had more when it was opened"));
   }
   const StepRecord& record = (*step)->record;
-  return JournaledSum{record.step, record.incarnation, record.checksum, std::move((*step)->sum)};
+  return JournaledSum{record.step, record.incarnation, record.checksum, std::move((*step)->sum),
+                      std::move((*step)->rows)};
 }
 
 std::unique_ptr<StepJournal> StripeDirectory::StartJournal(

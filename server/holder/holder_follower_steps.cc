@@ -98,7 +98,9 @@ void HolderFollower::EndStep(Step step) {
     StepRecord appended = record;
     appended.step = step;
     appended.incarnation = incarnation_;
-    journal_->Append(appended, record.gradients == 0 ? absl::Span<const float>() : model_->sum());
+    const bool has_sum = record.gradients > 0;
+    journal_->Append(appended, has_sum ? model_->sum() : absl::Span<const float>(),
+                     has_sum ? model_->row_sums() : std::vector<TableSums>());
   }
 }
 
@@ -120,7 +122,7 @@ absl::Status HolderFollower::LoadSum(const ReplayStep& command) {
         " of incarnation ", command.incarnation.value(), "; restore the files of one from a copy"));
   }
   expected_ = next->checksum;
-  if (next->sum.size() > 0) model_->Load(next->sum.span(), {});
+  if (next->sum.size() > 0) model_->Load(next->sum.span(), next->rows);
   return absl::OkStatus();
 }
 
@@ -151,7 +153,7 @@ absl::StatusOr<Step> HolderFollower::Load(const LoadCheckpoint& command) {
   model_->stripe().set_optimizer_steps(loaded->optimizer_steps);
   const std::shared_ptr<Snapshot> first = MakeFirst(command.source.step);
   CopyTo(AsPiece(loaded->parameters->values.span()), first->values.span());
-  const absl::Status rows = model_->StartRows(nullptr, 0, *first);
+  const absl::Status rows = model_->StartRows(loaded->rows.get(), loaded->row_steps, *first);
   if (!rows.ok()) return rows;
   Publish(first);
   return storage_->OpenJournal(command, *whole_);
@@ -160,7 +162,8 @@ absl::StatusOr<Step> HolderFollower::Load(const LoadCheckpoint& command) {
 void HolderFollower::Do(const TakeCheckpoint& command) {
   arithmetic_->Run([this, command, parameters = latest()] {
     const auto stripe = std::make_shared<const StripeCheckpoint>(StripeCheckpoint{
-        parameters, CopySlots(model_->stripe(), parallel_), model_->stripe().optimizer_steps()});
+        parameters, CopySlots(model_->stripe(), parallel_), model_->stripe().optimizer_steps(),
+        nullptr, model_->row_slots(), model_->row_steps()});
     if (journal_ != nullptr) journal_->BeginSegment();
     files_->Run(
         [this, command, stripe, replayed = replayed_] { Save(command, *stripe, replayed); });

@@ -21,6 +21,7 @@
 #include "server/aggregation/stripe_executor.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/saved_rows.h"
+#include "server/state/shard_checkpoint.h"
 #include "server/state/table_sums.h"
 #include "server/tables/row_tables.h"
 
@@ -41,7 +42,8 @@ class ModelExecutor {
                 const Stripes& stripes, uint32_t stripe, uint64_t most_table_bytes,
                 Parallel& parallel);
 
-  // Begins with these rows at that step; null: there are none yet. SavedRows' errors.
+  // Begins with these rows at that step; null: there are none yet. SavedRows' errors, and DATA_LOSS
+  // if a row has another size.
   absl::Status StartRows(const SavedRows* rows, uint64_t row_steps, Snapshot& first);
 
   // See StripeExecutor. A push is complete and sealed; Keep()'s stays valid until Clear().
@@ -58,6 +60,9 @@ class ModelExecutor {
   std::vector<TableSums> row_sums() const;
 
   StripeExecutor& stripe() { return stripe_; }
+  // For checkpoints: the names of the slots of each table's rows, and the steps that the optimizer
+  // of the tables has made.
+  const std::vector<RowSlots>& row_slots() const { return row_slots_; }
   uint64_t row_steps() const { return tables_ == nullptr ? 0 : tables_->optimizer_steps(); }
   // Null if the model has none.
   const std::shared_ptr<RowTables>& tables() const { return tables_; }
@@ -66,6 +71,10 @@ class ModelExecutor {
   void CarryOnRows(const StepOrder& order, Snapshot* next, uint64_t* checksum,
                    StripeReport* report);
 
+  absl::Status LoadRows(const SavedRows& rows);
+
+  const std::shared_ptr<const Layout> layout_;  // of the whole model
+  const std::vector<RowSlots> row_slots_;
   StripeExecutor stripe_;
   std::shared_ptr<RowTables> tables_;
 };

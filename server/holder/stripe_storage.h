@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/tensor/float_buffer.h"
@@ -14,15 +15,17 @@
 #include "server/holder/holder_commands.h"
 #include "server/state/step_journal.h"
 #include "server/state/stripe_checkpoint.h"
+#include "server/state/table_sums.h"
 
 namespace sluice {
 
 // A step of the stripe's journal.
 struct JournaledSum {
   Step step;
-  Incarnation incarnation;  // that made it
-  uint64_t checksum = 0;    // of what the step made; see StepVectors
-  FloatBuffer sum;          // empty if the step was made without gradients
+  Incarnation incarnation;           // that made it
+  uint64_t checksum = 0;             // of what the step made; see StepVectors
+  FloatBuffer sum;                   // empty if the step was made without gradients
+  std::vector<TableSums> rows = {};  // in the order of the tables; likewise
 };
 
 // StartJournal() may run beside any other method. All others: one thread at a time. All of it takes

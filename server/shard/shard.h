@@ -104,7 +104,8 @@ class Shard final : public ParameterStore {
   // Makes the next journaled step again; on all servers, if all have it in their journals.
   // FAILED_PRECONDITION if it comes out with other bits. Another server tells so only when it
   // fails to save the next checkpoint.
-  absl::Status Replay(const StepRecord& record, absl::Span<const float> sum);
+  absl::Status Replay(const StepRecord& record, absl::Span<const float> sum,
+                      absl::Span<const TableSums> rows);
   // Begins the new incarnation. `incarnations`: those since the checkpoint, and where each began.
   void BeginIncarnation(const IncarnationBegins& incarnations);
   void SetLostSteps(uint64_t steps);  // lost steps of earlier incarnations; workers are told
@@ -212,8 +213,8 @@ class Shard final : public ParameterStore {
   // How far the shard is, if other threads use it meanwhile.
   enum class Recovery { kRepeats, kSaves, kDone };
   absl::Status CheckRecovered(Recovery at_least) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status MakeAgain(const StepRecord& record, absl::Span<const float> sum)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status MakeAgain(const StepRecord& record, absl::Span<const float> sum,
+                         absl::Span<const TableSums> rows) ABSL_LOCKS_EXCLUDED(mu_);
   bool leads() const { return leads_; }
   void DescribeServers(ShardStatus* status) const;
   void TellHolders(const PushName& name, const absl::StatusOr<Admission>& admission)

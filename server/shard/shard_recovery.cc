@@ -45,7 +45,8 @@ absl::Status Shard::Restore(const ShardCheckpoint& checkpoint, const Incarnation
   if (checkpoint.optimizer_steps > 0) director_->NoteRestored();
   std::shared_ptr<Snapshot> parameters = holder_.MakeFirst(checkpoint.step);
   CopyTo(AsPiece(checkpoint.parameters->values.span()), parameters->values.span());
-  const absl::Status rows = model_->StartRows(nullptr, 0, *parameters);
+  const absl::Status rows =
+      model_->StartRows(checkpoint.rows.get(), checkpoint.row_steps, *parameters);
   if (!rows.ok()) return rows;
   holder_.Publish(std::move(parameters));
   coordinator_.Restore(checkpoint);
@@ -67,18 +68,20 @@ absl::StatusOr<LeastJournaled> Shard::AwaitLoaded() {
 }
 
 // With several servers, an operator's call may come meanwhile. What it asks for is done afterwards.
-absl::Status Shard::Replay(const StepRecord& record, absl::Span<const float> sum) {
+absl::Status Shard::Replay(const StepRecord& record, absl::Span<const float> sum,
+                           absl::Span<const TableSums> rows) {
   {
     const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !advancing_; };
     absl::MutexLock lock(&mu_, absl::Condition(&idle));
     advancing_ = true;
   }
-  const absl::Status replayed = MakeAgain(record, sum);
+  const absl::Status replayed = MakeAgain(record, sum, rows);
   DoAll(DecideNext());
   return replayed;
 }
 
-absl::Status Shard::MakeAgain(const StepRecord& record, absl::Span<const float> sum) {
+absl::Status Shard::MakeAgain(const StepRecord& record, absl::Span<const float> sum,
+                              absl::Span<const TableSums> rows) {
   SnapshotPair step;
   {
     absl::MutexLock lock(&mu_);
@@ -86,7 +89,7 @@ absl::Status Shard::MakeAgain(const StepRecord& record, absl::Span<const float> 
     others_.Send(sluice::ReplayStep{record.step, record.incarnation});
   }
   director_->Load(record.gradients, record.samples);
-  if (record.gradients > 0) model_->Load(sum, {});
+  if (record.gradients > 0) model_->Load(sum, rows);
   uint64_t checksum = 0;
   MakeOn({step, nullptr, &checksum}, record.terms);
   director_->Clear();
@@ -149,7 +152,9 @@ void Shard::AppendToJournal(const NextAction& action, uint64_t checksum) {
   record.gradients = director_->gradients();
   record.samples = director_->samples();
   record.checksum = checksum;
-  journal_->Append(record, record.gradients == 0 ? absl::Span<const float>() : model_->sum());
+  const bool has_sum = record.gradients > 0;
+  journal_->Append(record, has_sum ? model_->sum() : absl::Span<const float>(),
+                   has_sum ? model_->row_sums() : std::vector<TableSums>());
 }
 
 // ---- Checkpoints ----
@@ -209,6 +214,8 @@ void Shard::MakeCheckpoint() {
     checkpoint->slots = CopySlots(model_->stripe(), *parallel_);
   }
   checkpoint->optimizer_steps = model_->stripe().optimizer_steps();
+  checkpoint->row_slots = model_->row_slots();
+  checkpoint->row_steps = model_->row_steps();
   checkpoint->pause = clock_.Now() - began;
   for (const CheckpointCallback& taken : callbacks)
     taken(std::shared_ptr<const ShardCheckpoint>(checkpoint));

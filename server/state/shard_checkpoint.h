@@ -19,6 +19,7 @@
 #include "server/policy/loss_trend.h"
 #include "server/snapshots/snapshot_store.h"
 #include "server/state/incarnation_history.h"
+#include "server/state/saved_rows.h"
 #include "server/state/saved_stripes.h"
 #include "server/state/session_record.h"
 
@@ -29,6 +30,9 @@ struct SlotCheckpoint {
   std::string name;
   FloatBuffer values;
 };
+
+// The names of the slots that the rows of a table have, in their order.
+using RowSlots = std::vector<std::string>;
 
 // The state of a shard after a step. Contributions to the next step are not part of it.
 struct ShardCheckpoint {
@@ -47,6 +51,11 @@ struct ShardCheckpoint {
   std::shared_ptr<const Snapshot> parameters;
   std::vector<SlotCheckpoint> slots;
   uint64_t optimizer_steps = 0;
+  // The rows of this server's buckets, if the model has tables. A checkpoint that is to be saved
+  // has them in parameters->rows, and one that was loaded here.
+  std::shared_ptr<const SavedRows> rows;
+  std::vector<RowSlots> row_slots;    // of each table
+  uint64_t row_steps = 0;             // RowTables::optimizer_steps()
   bool ended = false;                 // every worker had gone, or the server was draining
   absl::optional<LossMemory> losses;  // absent: too few were reported
   // Since this step training diverges or may diverge (DivergenceDetector). Absent: it seems fine.

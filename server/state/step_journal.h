@@ -17,6 +17,7 @@
 #include "common/base/ids.h"
 #include "server/policy/step_terms.h"
 #include "server/state/session_record.h"
+#include "server/state/table_sums.h"
 
 namespace sluice {
 
@@ -43,10 +44,12 @@ class StepJournal {
   virtual ~StepJournal() = default;
 
   // Appends a step, in order, after the optimizer has made it and before it is published. `sum` is
-  // the weighted sum of the step's gradients, and is valid only during the call. It is empty if the
-  // step has no gradients, or if they were left out because the step would not be finite. The
-  // implementation tells its owner's listener when the record is durable, and when it fails.
-  virtual void Append(const StepRecord& record, absl::Span<const float> sum) = 0;
+  // the weighted sum of the step's gradients, and `rows` are those of the tables, in their order.
+  // Both are valid only during the call. They are empty if the step has no gradients, or if they
+  // were left out because the step would not be finite. The implementation tells its owner's
+  // listener when the record is durable, and when it fails.
+  virtual void Append(const StepRecord& record, absl::Span<const float> sum,
+                      absl::Span<const TableSums> rows) = 0;
 
   // A checkpoint of the latest step was taken. The next step that is appended begins a new file, so
   // that the file before it can be removed with older checkpoints.

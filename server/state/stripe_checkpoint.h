@@ -28,6 +28,10 @@ struct StripeCheckpoint {
   std::shared_ptr<const Snapshot> parameters;
   std::vector<SlotCheckpoint> slots;
   uint64_t optimizer_steps = 0;
+  // As in ShardCheckpoint.
+  std::shared_ptr<const SavedRows> rows = nullptr;
+  std::vector<RowSlots> row_slots = {};
+  uint64_t row_steps = 0;
 };
 
 }  // namespace sluice

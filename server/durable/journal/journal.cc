@@ -108,7 +108,8 @@ Journal::~Journal() {
   thread_.join();
 }
 
-void Journal::Append(const StepRecord& record, absl::Span<const float> sum) {
+void Journal::Append(const StepRecord& record, absl::Span<const float> sum,
+                     absl::Span<const TableSums> /*rows*/) {
   Entry entry;
   entry.step = record.step;
   entry.state = EncodeSavedStep(record);

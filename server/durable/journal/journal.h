@@ -85,8 +85,8 @@ class Journal final : public StepJournal {
 
   // Copies a step with the sum of its gradients, and returns. Steps come in order. The copy stays
   // in memory until the step is durable. PushAdmission bounds the number of such copies.
-  void Append(const StepRecord& record, absl::Span<const float> sum) override
-      ABSL_LOCKS_EXCLUDED(mu_);
+  void Append(const StepRecord& record, absl::Span<const float> sum,
+              absl::Span<const TableSums> rows) override ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns when all that was appended is durable, or at once while it cannot be written.
   void Flush() ABSL_LOCKS_EXCLUDED(mu_);

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
@@ -23,13 +24,15 @@
 #include "common/storage/file_system.h"
 #include "common/tensor/float_buffer.h"
 #include "server/state/step_journal.h"
+#include "server/state/table_sums.h"
 
 namespace sluice {
 
 // A step that was read from a journal.
 struct JournaledStep {
   StepRecord record;
-  FloatBuffer sum;  // empty without gradients
+  FloatBuffer sum;              // empty without gradients
+  std::vector<TableSums> rows;  // in the order of the tables; none without gradients
   // Whether the record has all terms of the step. Otherwise the step cannot be made again.
   bool complete = true;
 };

@@ -115,7 +115,7 @@ void CallServer::Restart(size_t steps) {
     const auto record = DecodeSavedStep(EncodeSavedStep(journal->records[i]));
     CHECK(record.ok()) << record.status();
     if (record->step <= saved->step) continue;
-    const absl::Status replayed = shard_->Replay(*record, journal->sums[i]);
+    const absl::Status replayed = shard_->Replay(*record, journal->sums[i], journal->row_sums[i]);
     CHECK(replayed.ok()) << replayed;
     reached = record->step;
   }

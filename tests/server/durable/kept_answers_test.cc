@@ -169,7 +169,8 @@ TEST_F(KeptAnswersTest, StepsAreMadeAgainToTheSameBits) {
   ShardWorld second(options, ParametersOnly(3), lamb);
   EXPECT_THAT(second.shard().Restore(*checkpoint), IsOk());
   for (size_t i = 0; i < journal_.records.size(); ++i) {
-    EXPECT_THAT(second.shard().Replay(journal_.records[i], journal_.sums[i]), IsOk());
+    EXPECT_THAT(second.shard().Replay(journal_.records[i], journal_.sums[i], journal_.row_sums[i]),
+                IsOk());
   }
   second.shard().BeginIncarnation({});
   EXPECT_EQ(second.step(), 4u);

@@ -65,7 +65,7 @@ class StripedJournalTest : public ::testing::Test {
       record.gradients = 1;
       record.checksum = step + 100;
       record.incarnation = Incarnation(step);
-      journal->Append(record, std::vector<float>(StripeSize(), static_cast<float>(step)));
+      journal->Append(record, std::vector<float>(StripeSize(), static_cast<float>(step)), {});
       for (const uint64_t begun : segments) {
         if (begun == step) journal->BeginSegment();
       }
@@ -155,7 +155,7 @@ TEST_F(StripedJournalTest, SaysThatTheDiskIsFullAndWhenItIsNot) {
     });
     StepRecord record;
     record.step = Step(1);
-    journal->Append(record, {});
+    journal->Append(record, {}, {});
     absl::MutexLock lock(&mu_);
     const auto written = [this] { return durable_ == Step(1); };
     mu_.Await(absl::Condition(&written));
@@ -177,7 +177,7 @@ class FirstJournalTest : public StripedJournalTest {
       record.step = Step(step);
       record.gradients = 1;
       record.terms.learning_rates = {1};
-      journal->Append(record, std::vector<float>(Stripes(kElements, kServers).SizeOf(0), 1));
+      journal->Append(record, std::vector<float>(Stripes(kElements, kServers).SizeOf(0), 1), {});
     }
     directory->FlushJournal();
   }
@@ -264,7 +264,7 @@ TEST_F(FirstJournalTest, TellsAStepWhenItIsDurableOnAllServers) {
   StepJournal* const journal = directory->StartJournal(Listener());
   StepRecord record;
   record.step = Step(7);
-  journal->Append(record, {});
+  journal->Append(record, {}, {});
   directory->FlushJournal();
   directory->NoteJournal(1, Step(8), absl::OkStatus());
   EXPECT_THAT(told_, ElementsAre());

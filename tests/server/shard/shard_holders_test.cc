@@ -723,13 +723,15 @@ TEST_F(ShardHoldersTest, NobodyJoinsBeforeAllServersHaveLoadedTheCheckpoint) {
 // A journal of server 0 in memory.
 class JournalInMemory final : public StepJournal {
  public:
-  void Append(const StepRecord& record, absl::Span<const float> sum) override {
-    steps.push_back({record, ValuesOf(sum)});
+  void Append(const StepRecord& record, absl::Span<const float> sum,
+              absl::Span<const TableSums> rows) override {
+    steps.push_back({record, ValuesOf(sum), {rows.begin(), rows.end()}});
   }
 
   struct Journaled {
     StepRecord record;
     Values sum;
+    std::vector<TableSums> rows;
   };
   std::vector<Journaled> steps;
 };
@@ -757,7 +759,8 @@ class ShardHoldersJournalTest : public ShardHoldersTest {
   }
 
   absl::Status Replay(size_t step) {
-    return next_.Replay(journal_.steps[step].record, journal_.steps[step].sum);
+    return next_.Replay(journal_.steps[step].record, journal_.steps[step].sum,
+                        journal_.steps[step].rows);
   }
 
   JournalInMemory journal_;

@@ -202,7 +202,9 @@ TEST(NotFiniteStepTest, TheJournalHoldsAStepWithoutGradientsAndReplayRemakesIt) 
   ShardWorld later(Sync(2));
   ASSERT_THAT(later.shard().Restore(*begin), IsOk());
   for (size_t i = 0; i < 2; ++i) {
-    ASSERT_THAT(later.shard().Replay(journal.records[i], journal.sums[i]), IsOk()) << i;
+    ASSERT_THAT(later.shard().Replay(journal.records[i], journal.sums[i], journal.row_sums[i]),
+                IsOk())
+        << i;
   }
   EXPECT_EQ(later.Parameters(), world.Parameters());
   EXPECT_THAT(later.Parameters(), ElementsAre(-1, 0, 1));

@@ -46,7 +46,8 @@ class StripesInMemory final : public StripeStorage {
   absl::StatusOr<JournaledSum> NextJournaled() override {
     if (next_ == journal.size()) return absl::DataLossError("the journal ends");
     const JournaledSum& step = journal[next_++];
-    JournaledSum copy = {step.step, step.incarnation, step.checksum, FloatBuffer(step.sum.size())};
+    JournaledSum copy = {step.step, step.incarnation, step.checksum, FloatBuffer(step.sum.size()),
+                         step.rows};
     CopyTo(AsPiece(step.sum.span()), copy.sum.span());
     return copy;
   }
@@ -61,6 +62,8 @@ class StripesInMemory final : public StripeStorage {
     StripeCheckpoint copy;
     copy.parameters = stripe.parameters;
     copy.optimizer_steps = stripe.optimizer_steps;
+    copy.row_slots = stripe.row_slots;
+    copy.row_steps = stripe.row_steps;
     for (const SlotCheckpoint& slot : stripe.slots) {
       copy.slots.push_back({slot.name, FloatBuffer(slot.values.size())});
       CopyTo(AsPiece(slot.values.span()), copy.slots.back().values.span());
@@ -81,9 +84,13 @@ class StripesInMemory final : public StripeStorage {
     InMemory(StripesInMemory& stripes, std::function<void(const JournalReport&)> listener)
         : stripes_(stripes), listener_(std::move(listener)) {}
 
-    void Append(const StepRecord& record, absl::Span<const float> sum) override {
-      JournaledSum step = {record.step, record.incarnation, record.checksum,
-                           FloatBuffer(sum.size())};
+    void Append(const StepRecord& record, absl::Span<const float> sum,
+                absl::Span<const TableSums> rows) override {
+      JournaledSum step = {record.step,
+                           record.incarnation,
+                           record.checksum,
+                           FloatBuffer(sum.size()),
+                           {rows.begin(), rows.end()}};
       CopyTo(AsPiece(sum), step.sum.span());
       stripes_.journal.push_back(std::move(step));
       listener_({record.step, absl::OkStatus()});

@@ -14,13 +14,16 @@ namespace sluice {
 // Never reports that a step is durable; a test calls Shard::OnDurable().
 class RecordingJournal final : public StepJournal {
  public:
-  void Append(const StepRecord& record, absl::Span<const float> sum) override {
+  void Append(const StepRecord& record, absl::Span<const float> sum,
+              absl::Span<const TableSums> rows) override {
     records.push_back(record);
     sums.push_back(ValuesOf(sum));
+    row_sums.emplace_back(rows.begin(), rows.end());
   }
 
   std::vector<StepRecord> records;
   std::vector<Values> sums;
+  std::vector<std::vector<TableSums>> row_sums;
 };
 
 }  // namespace sluice

@@ -62,7 +62,7 @@ class JournalTest : public ::testing::Test {
     record.step = Step(step);
     record.gradients = 1;
     const Values sum = {1, 2, 3};
-    journal_->Append(record, sum);
+    journal_->Append(record, sum, {});
   }
 
   // The steps that a reader finds on the disk, in the order of the segments. −1: damage.
