@@ -2,9 +2,10 @@
 
 #include <utility>
 
-#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/little_endian.h"
 #include "common/encoding/checksum.h"
+#include "server/optimizers/slot_names.h"
 
 namespace sluice {
 namespace {
@@ -19,10 +20,12 @@ uint64_t Joined(uint64_t of_vector, uint64_t of_rows) {
 ModelExecutor::ModelExecutor(std::shared_ptr<const Layout> layout, const OptimizerConfig& optimizer,
                              const Stripes& stripes, uint32_t stripe, uint64_t most_table_bytes,
                              Parallel& parallel)
-    : stripe_(*layout, optimizer, stripes, stripe, parallel) {
-  if (layout->tables().empty()) return;
-  tables_ = std::make_shared<RowTables>(
-      std::move(layout), optimizer, RowPlace{stripe, stripes.count()}, most_table_bytes, parallel);
+    : layout_(std::move(layout)),
+      row_slots_(RowSlotNames(optimizer, *layout_)),
+      stripe_(*layout_, optimizer, stripes, stripe, parallel) {
+  if (layout_->tables().empty()) return;
+  tables_ = std::make_shared<RowTables>(layout_, optimizer, RowPlace{stripe, stripes.count()},
+                                        most_table_bytes, parallel);
 }
 
 absl::Status ModelExecutor::StartRows(const SavedRows* rows, uint64_t row_steps, Snapshot& first) {
@@ -34,6 +37,22 @@ absl::Status ModelExecutor::StartRows(const SavedRows* rows, uint64_t row_steps,
   }
   first.rows = tables_->Start(first.step, row_steps);
   return absl::OkStatus();
+}
+
+absl::Status ModelExecutor::LoadRows(const SavedRows& rows) {
+  absl::Status fits;
+  const absl::Status read = rows.ForEach([&](uint32_t table, const StoredRow& row) {
+    const size_t size = layout_->tables()[table].width * (1 + row_slots_[table].size());
+    if (row.touches == 0 && row.elements.size() != size) {
+      fits = absl::DataLossError(
+          absl::StrCat("row ", row.id, " of table ", layout_->tables()[table].name, " has ",
+                       row.elements.size(), " elements in the checkpoint, expected ", size,
+                       "; was it written with another optimizer?"));
+    } else {
+      tables_->Load(table, row);
+    }
+  });
+  return read.ok() ? fits : read;
 }
 
 void ModelExecutor::Add(const PendingPush& push, const GradientWeight& weight) {
