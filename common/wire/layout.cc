@@ -116,22 +116,6 @@ absl::StatusOr<TableSpec> TableFromProto(const v1::Table& from) {
   return table;
 }
 
-v1::Table ToProto(const TableSpec& table) {
-  v1::Table message;
-  message.set_name(table.name);
-  message.set_width(table.width);
-  v1::RowInitializer& initializer = *message.mutable_initializer();
-  initializer.set_kind(InitializerToProto(table.initializer.kind));
-  initializer.set_scale(table.initializer.scale);
-  initializer.set_seed(table.initializer.seed);
-  message.set_divisor(table.divisor == RowDivisor::kRowContributors ? v1::ROW_CONTRIBUTORS
-                                                                    : v1::ALL_CONTRIBUTORS);
-  message.set_admit_after(table.admit_after);
-  message.set_evict_after(table.evict_after);
-  message.set_max_rows(table.max_rows);
-  return message;
-}
-
 }  // namespace
 
 absl::StatusOr<Layout> FromProto(const v1::Layout& message) {
@@ -181,6 +165,22 @@ v1::LayoutRange ToProto(const LayoutRange& range) {
   message.set_dtype(DataTypeToProto(range.dtype));
   message.set_offset(range.offset);
   message.set_length(range.length);
+  return message;
+}
+
+v1::Table ToProto(const TableSpec& table) {
+  v1::Table message;
+  message.set_name(table.name);
+  message.set_width(table.width);
+  v1::RowInitializer& initializer = *message.mutable_initializer();
+  initializer.set_kind(InitializerToProto(table.initializer.kind));
+  initializer.set_scale(table.initializer.scale);
+  initializer.set_seed(table.initializer.seed);
+  message.set_divisor(table.divisor == RowDivisor::kRowContributors ? v1::ROW_CONTRIBUTORS
+                                                                    : v1::ALL_CONTRIBUTORS);
+  message.set_admit_after(table.admit_after);
+  message.set_evict_after(table.evict_after);
+  message.set_max_rows(table.max_rows);
   return message;
 }
 

@@ -19,6 +19,7 @@ namespace sluice {
 inline constexpr size_t kMaxIdBytes = 4'000'000;  // of one RowIds message
 
 v1::LayoutRange ToProto(const LayoutRange& range);
+v1::Table ToProto(const TableSpec& table);
 v1::Layout ToProto(const Layout& layout);
 absl::StatusOr<Layout> FromProto(const v1::Layout& message);  // BAD_LAYOUT
 

@@ -153,12 +153,7 @@ absl::Status HolderFollower::EndPush(std::unique_ptr<PendingPush> push, const ab
 absl::Status HolderFollower::CheckPart(const PendingPush& push) const {
   const absl::Status complete = push.CheckComplete();
   if (!complete.ok() || push.rows().rows() == 0) return complete;
-  std::shared_ptr<const RowTables> tables;
-  {
-    absl::MutexLock lock(&mu_);
-    tables = holder_.tables();
-  }
-  return tables->CheckFits(push.rows());
+  return tables()->CheckFits(push.rows());
 }
 
 bool HolderFollower::MeasuresNorm(PushId push) const {
@@ -197,6 +192,11 @@ void HolderFollower::Do(const EndJob& command) {
 absl::optional<int> HolderFollower::exit_code() const {
   absl::MutexLock lock(&mu_);
   return exit_code_;
+}
+
+std::shared_ptr<const RowTables> HolderFollower::tables() const {
+  absl::MutexLock lock(&mu_);
+  return holder_.tables();
 }
 
 std::shared_ptr<const Layout> HolderFollower::layout() const {

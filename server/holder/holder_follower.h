@@ -91,6 +91,8 @@ class HolderFollower {
   // EndJob's, once it has come.
   absl::optional<int> exit_code() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // For methods that any thread may call; null if there are none, or before OpenModel.
+  std::shared_ptr<const RowTables> tables() const ABSL_LOCKS_EXCLUDED(mu_);
   // Of the stripe; null before OpenModel.
   std::shared_ptr<const Layout> layout() const ABSL_LOCKS_EXCLUDED(mu_);
   // The latest snapshot of the stripe; null before the first.

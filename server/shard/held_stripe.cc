@@ -54,6 +54,8 @@ StripeFigures HeldStripe::Describe() const {
   StripeFigures figures;
   const std::shared_ptr<const Snapshot> latest = follower_.latest();
   if (latest != nullptr) figures.step = latest->step;
+  const std::shared_ptr<const RowTables> tables = follower_.tables();
+  if (tables != nullptr) figures.tables = tables->Describe();
   figures.wire_bytes_received = wire_bytes_.received();
   figures.wire_bytes_sent = wire_bytes_.sent();
   return figures;

@@ -221,7 +221,7 @@ class Shard final : public ParameterStore {
       ABSL_LOCKS_EXCLUDED(mu_);
   void EndSessions() ABSL_LOCKS_EXCLUDED(mu_);
   void DropPull(const PullName& name) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status CheckFits(const StagedRows& rows) const ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<const RowTables> TablesHere() const ABSL_LOCKS_EXCLUDED(mu_);
   void Gather(std::unique_ptr<PendingPush> push, const HaveReport& own, PushCallback done)
       ABSL_LOCKS_EXCLUDED(mu_);
   void OnGathered(Arrival arrival, const HaveReport& whole) ABSL_LOCKS_EXCLUDED(mu_);

@@ -31,6 +31,8 @@ void Shard::DescribeServers(ShardStatus* status) const {
   own.figures.wire_bytes_received = status->traffic.wire_bytes_received;
   own.figures.wire_bytes_sent = status->traffic.wire_bytes_sent;
   own.unchanged = status->uptime;
+  const std::shared_ptr<const RowTables> tables = TablesHere();
+  if (tables != nullptr) own.figures.tables = tables->Describe();
   const Stripes stripes(status->elements, static_cast<uint32_t>(servers.size()));
   for (uint32_t i = 0; i < servers.size(); ++i) servers[i].elements = stripes.SizeOf(i);
   const absl::optional<AwaitedHolder>& awaited = status->awaited_holder;

@@ -64,7 +64,7 @@ bool Shard::CancelPush(PushId id) {
 PushId Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
   absl::Status complete = push->CheckComplete();
   push->Seal();
-  if (complete.ok()) complete = CheckFits(push->rows());
+  if (complete.ok() && push->rows().rows() > 0) complete = TablesHere()->CheckFits(push->rows());
   const PushId gathers = leads() ? push->id() : PushId();
   PushCallback answer = ReportingAttachments(push->header(), std::move(done));
   HaveReport own = {push->id(), complete, absl::nullopt, push->bytes()};
@@ -81,14 +81,9 @@ PushId Shard::FinishPush(std::unique_ptr<PendingPush> push, PushCallback done) {
   return gathers;
 }
 
-absl::Status Shard::CheckFits(const StagedRows& rows) const {
-  if (rows.rows() == 0) return absl::OkStatus();
-  std::shared_ptr<const RowTables> tables;
-  {
-    absl::MutexLock lock(&mu_);
-    tables = holder_.tables();
-  }
-  return tables->CheckFits(rows);
+std::shared_ptr<const RowTables> Shard::TablesHere() const {
+  absl::MutexLock lock(&mu_);
+  return holder_.tables();
 }
 
 // The part of this server is here, or refused.

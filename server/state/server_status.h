@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "common/base/ids.h"
+#include "server/state/table_status.h"
 
 namespace sluice {
 
@@ -18,10 +20,11 @@ struct StripeFigures {
   // Of the messages with tensors that workers have sent to it, and it to workers.
   uint64_t wire_bytes_received = 0;
   uint64_t wire_bytes_sent = 0;
+  std::vector<TableStatus> tables;  // in the order of the layout
 
   bool operator==(const StripeFigures& other) const {
     return step == other.step && wire_bytes_received == other.wire_bytes_received &&
-           wire_bytes_sent == other.wire_bytes_sent;
+           wire_bytes_sent == other.wire_bytes_sent && tables == other.tables;
   }
   bool operator!=(const StripeFigures& other) const { return !(*this == other); }
 };

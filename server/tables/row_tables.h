@@ -23,6 +23,7 @@
 #include "server/aggregation/step_orders.h"
 #include "server/optimizers/optimizer.h"
 #include "server/snapshots/row_snapshot.h"
+#include "server/state/table_status.h"
 #include "server/state/table_sums.h"
 
 namespace sluice {
@@ -42,15 +43,6 @@ struct RowStep {
   // A mean: the sums of tables with RowDivisor::kRowContributors are divided by the row's shares
   // times this. Absent: they are divided as all others, by optimizer.divisor.
   absl::optional<float> row_scale;
-};
-
-// What one table has, for people.
-struct TableStatus {
-  uint64_t rows = 0;
-  uint64_t waiting = 0;  // ids that wait for their admission
-  uint64_t bytes = 0;    // of memory, with slots and the index
-  uint64_t dropped = 0;  // gradients of rows that waited; since this server started
-  uint64_t removed = 0;  // rows that were removed because nothing touched them; likewise
 };
 
 // Externally synchronized, but for CheckFits() and Describe().

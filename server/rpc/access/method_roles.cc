@@ -36,6 +36,7 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.Inspector/ListServers", kInspect},
     {"/sluice.v1.Inspector/ListParameters", kInspect},
     {"/sluice.v1.Inspector/GetParameter", kInspect},
+    {"/sluice.v1.Inspector/ListTables", kInspect},
     {"/sluice.v1.Inspector/WatchState", kInspect},
     {"/sluice.v1.Admin/SetPolicy", kChange},
     {"/sluice.v1.Admin/SetLearningRate", kChange},

@@ -12,6 +12,7 @@
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
 #include "server/rpc/operator/inspector_messages.h"
+#include "server/rpc/operator/page.h"
 #include "server/rpc/operator/watch.h"
 #include "server/snapshots/striped_tensor.h"
 #include "sluice/v1/inspector.grpc.pb.h"
@@ -21,10 +22,6 @@ namespace {
 
 using grpc::CallbackServerContext;
 
-constexpr uint32_t kMaxPage = 100;
-// A page ends before its entries have more bytes, so that each answer stays under 64 KiB: the rest
-// is a token with a worker's name. An entry is much smaller.
-constexpr size_t kMaxPageBytes = 63 << 10;
 constexpr char kAfter[] = "after:";  // and a worker's name: the token of the page that follows it
 constexpr uint64_t kAllValues = 16;  // a tensor of at most this size is shown whole
 
@@ -33,39 +30,6 @@ grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Stat
   reactor->Finish(ToGrpcStatus(status));
   return reactor;
 }
-
-size_t PageSize(uint32_t asked) { return asked == 0 ? kMaxPage : std::min(asked, kMaxPage); }
-
-absl::Status ForeignToken(const std::string& token) {
-  return MakeError(
-      Reason::kBadArgument,
-      absl::StrCat("page_token \"", Shown(token),
-                   "\" does not come from this server; send the next_page_token of its "
-                   "last answer, or none for the first page"));
-}
-
-// Fills a page until it has `size` entries or kMaxPageBytes.
-template <typename Entry>
-class Page {
- public:
-  Page(size_t size, google::protobuf::RepeatedPtrField<Entry>* entries)
-      : size_(size), entries_(*entries) {}
-
-  // False if the page is full; then the entry is not on it.
-  bool Add(Entry entry) {
-    bytes_ += entry.ByteSizeLong() + kTagAndLength;
-    if (entries_.size() == static_cast<int>(size_) || bytes_ > kMaxPageBytes) return false;
-    *entries_.Add() = std::move(entry);
-    return true;
-  }
-
- private:
-  static constexpr size_t kTagAndLength = 4;
-
-  const size_t size_;
-  google::protobuf::RepeatedPtrField<Entry>& entries_;
-  size_t bytes_ = 0;
-};
 
 class GrpcInspector final : public v1::Inspector::CallbackService {
  public:
@@ -111,6 +75,12 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
     return reactor;
   }
 
+  grpc::ServerUnaryReactor* ListTables(CallbackServerContext* context,
+                                       const v1::ListTablesRequest* request,
+                                       v1::ListTablesResponse* response) override {
+    return Reply(context, AnswerListTables(*request, *response));
+  }
+
   grpc::ServerWriteReactor<v1::ServerState>* WatchState(
       CallbackServerContext*, const v1::WatchStateRequest* request) override {
     return ServeWatch(*request, shard_, durable_, watches_);
@@ -136,22 +106,24 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
     return absl::OkStatus();
   }
 
-  // A page token is the index of its first entry.
   absl::Status AnswerListParameters(const v1::ListParametersRequest& request,
                                     v1::ListParametersResponse& response) const {
     const std::shared_ptr<const Layout> layout = shard_.layout();
     if (layout == nullptr) return absl::OkStatus();
     const std::vector<LayoutRange>& ranges = layout->ranges();
-    uint64_t next = 0;
-    const std::string& token = request.page_token();
-    if (!token.empty() && (!absl::SimpleAtoi(token, &next) || next > ranges.size())) {
-      return ForeignToken(token);
-    }
-    Page<v1::LayoutRange> page(PageSize(request.page_size()), response.mutable_parameters());
-    while (next < ranges.size() && page.Add(sluice::ToProto(ranges[next]))) ++next;
-    if (next < ranges.size()) response.set_next_page_token(absl::StrCat(next));
     response.set_total(ranges.size());
-    return absl::OkStatus();
+    return FillPage(request, ranges.size(), response.mutable_parameters(), response,
+                    [&](size_t i) { return sluice::ToProto(ranges[i]); });
+  }
+
+  absl::Status AnswerListTables(const v1::ListTablesRequest& request,
+                                v1::ListTablesResponse& response) const {
+    const ShardStatus state = shard_.Describe();
+    const std::shared_ptr<const Layout> layout = shard_.layout();
+    if (layout == nullptr || state.optimizer == nullptr) return absl::OkStatus();
+    response.set_total(layout->tables().size());
+    return FillPage(request, layout->tables().size(), response.mutable_tables(), response,
+                    [&](size_t i) { return TableToProto(i, *layout, state); });
   }
 
   // Which tensor the response, whose other fields it sets, is to show.

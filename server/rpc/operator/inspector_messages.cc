@@ -269,4 +269,21 @@ v1::ListServersResponse ServersToProto(const ShardStatus& state) {
   return message;
 }
 
+v1::TableState TableToProto(size_t i, const Layout& layout, const ShardStatus& state) {
+  TableStatus all;
+  for (const ServerStatus& server : state.each_server) {
+    if (i < server.figures.tables.size()) all = all + server.figures.tables[i];
+  }
+  const TableSpec& table = layout.tables()[i];
+  v1::TableState message;
+  *message.mutable_table() = ToProto(table);
+  message.set_optimizer(std::string(OptimizerName(OptionsFor(*state.optimizer, table.name))));
+  message.set_rows(all.rows);
+  message.set_waiting(all.waiting);
+  message.set_bytes(all.bytes);
+  message.set_dropped(all.dropped);
+  message.set_removed(all.removed);
+  return message;
+}
+
 }  // namespace sluice

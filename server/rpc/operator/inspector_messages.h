@@ -3,7 +3,10 @@
 #ifndef SLUICE_SERVER_RPC_OPERATOR_INSPECTOR_MESSAGES_H_
 #define SLUICE_SERVER_RPC_OPERATOR_INSPECTOR_MESSAGES_H_
 
+#include <cstddef>
+
 #include "absl/time/time.h"
+#include "common/tensor/layout.h"
 #include "server/durable/directory.h"
 #include "server/snapshots/tensor_statistics.h"
 #include "server/state/session_record.h"
@@ -20,6 +23,8 @@ v1::Worker ToProto(const SessionRecord& record, const ShardStatus& state);
 v1::TensorStatistics ToProto(const TensorStatistics& statistics);
 // All servers of the job.
 v1::ListServersResponse ServersToProto(const ShardStatus& state);
+// Table i of the layout, and what all servers have of it. A worker has joined.
+v1::TableState TableToProto(size_t i, const Layout& layout, const ShardStatus& state);
 
 }  // namespace sluice
 

@@ -58,6 +58,12 @@ class GrpcPassingInspector final : public v1::Inspector::CallbackService {
     return Pass(context, request, response, &Async::GetParameter);
   }
 
+  grpc::ServerUnaryReactor* ListTables(CallbackServerContext* context,
+                                       const v1::ListTablesRequest* request,
+                                       v1::ListTablesResponse* response) override {
+    return Pass(context, request, response, &Async::ListTables);
+  }
+
   grpc::ServerWriteReactor<v1::ServerState>* WatchState(
       CallbackServerContext* context, const v1::WatchStateRequest* request) override {
     PassedWatch::Open open;

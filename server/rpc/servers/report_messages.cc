@@ -211,6 +211,14 @@ v1::HolderFigures ToProto(const StripeFigures& figures) {
   if (figures.step.has_value()) message.set_step(figures.step->value());
   message.set_wire_bytes_received(figures.wire_bytes_received);
   message.set_wire_bytes_sent(figures.wire_bytes_sent);
+  for (const TableStatus& table : figures.tables) {
+    v1::HolderTable& told = *message.add_tables();
+    told.set_rows(table.rows);
+    told.set_waiting(table.waiting);
+    told.set_bytes(table.bytes);
+    told.set_dropped(table.dropped);
+    told.set_removed(table.removed);
+  }
   return message;
 }
 
@@ -219,6 +227,10 @@ StripeFigures FromProto(const v1::HolderFigures& message) {
   if (message.has_step()) figures.step = Step(message.step());
   figures.wire_bytes_received = message.wire_bytes_received();
   figures.wire_bytes_sent = message.wire_bytes_sent();
+  for (const v1::HolderTable& table : message.tables()) {
+    figures.tables.push_back(
+        {table.rows(), table.waiting(), table.bytes(), table.dropped(), table.removed()});
+  }
   return figures;
 }
 

@@ -87,6 +87,7 @@ TEST_F(ReflectionTest, DescribesTheInspector) {
                           "ListServers(ListServersRequest) returns ListServersResponse",
                           "ListParameters(ListParametersRequest) returns ListParametersResponse",
                           "GetParameter(GetParameterRequest) returns GetParameterResponse",
+                          "ListTables(ListTablesRequest) returns ListTablesResponse",
                           "WatchState(WatchStateRequest) returns stream ServerState"));
 }
 
