@@ -188,6 +188,7 @@ void Roster::Describe(ShardStatus* state) const {
   if (layout_ == nullptr) return;
   state->optimizer = optimizer_;
   state->tensors = layout_->ranges().size();
+  state->layout = layout_;
   state->elements = layout_->size();
 }
 

@@ -192,6 +192,29 @@ void AddServers(const ShardStatus& status, Families& families) {
   }
 }
 
+// Of the first kMostTables.
+void AddTables(const ShardStatus& status, Families& families) {
+  constexpr size_t kMostTables = 100;
+  const std::vector<TableStatus> totals = status.table_totals();
+  const auto add = [&](uint64_t TableStatus::*value) {
+    for (size_t i = 0; i < std::min(totals.size(), kMostTables); ++i) {
+      families.Add({{"table", status.layout->tables()[i].name}}, AsDouble(totals[i].*value));
+    }
+  };
+  families.BeginGauge("sluice_table_rows", "Rows that the table has on all servers.");
+  add(&TableStatus::rows);
+  families.BeginGauge("sluice_table_waiting_ids", "Ids that wait for their admission.");
+  add(&TableStatus::waiting);
+  families.BeginGauge("sluice_table_bytes", "Memory of the table, with slots and index.");
+  add(&TableStatus::bytes);
+  families.BeginCounter("sluice_table_dropped_gradients_total",
+                        "Gradients of rows that waited for their admission.");
+  add(&TableStatus::dropped);
+  families.BeginCounter("sluice_table_removed_rows_total",
+                        "Rows that were removed because no gradient touched them.");
+  add(&TableStatus::removed);
+}
+
 void AddLoad(const ServerFigures& figures, Families& families) {
   const InFlightStatus& in_flight = figures.status.in_flight;
   families.Gauge("sluice_in_flight_bytes", "Memory of gradients that arrive or wait.",
@@ -229,6 +252,7 @@ std::vector<prometheus::MetricFamily> ShardFamilies(const ServerFigures& figures
   AddWaits(status, families);
   AddTraffic(status.traffic, families);
   AddServers(status, families);
+  AddTables(status, families);
   AddLoad(figures, families);
   AddDisk(figures, families);
   families.Gauge("sluice_uptime_seconds", "Time since the incarnation began.",

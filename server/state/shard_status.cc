@@ -1,5 +1,7 @@
 #include "server/state/shard_status.h"
 
+#include <algorithm>
+
 namespace sluice {
 
 absl::Duration ShardStatus::MeanStepTime() const {
@@ -13,6 +15,17 @@ WireTotals ShardStatus::wire_totals() const {
   for (const ServerStatus& server : each_server) {
     totals.received += server.figures.wire_bytes_received;
     totals.sent += server.figures.wire_bytes_sent;
+  }
+  return totals;
+}
+
+std::vector<TableStatus> ShardStatus::table_totals() const {
+  std::vector<TableStatus> totals(layout == nullptr ? 0 : layout->tables().size());
+  for (const ServerStatus& server : each_server) {
+    const std::vector<TableStatus>& tables = server.figures.tables;
+    for (size_t i = 0; i < std::min(tables.size(), totals.size()); ++i) {
+      totals[i] = totals[i] + tables[i];
+    }
   }
   return totals;
 }

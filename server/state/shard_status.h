@@ -122,6 +122,7 @@ struct ShardStatus {
   bool journal_stopped = false;           // pushes are refused, because it cannot be written
   uint32_t tensors = 0;
   uint64_t elements = 0;
+  std::shared_ptr<const Layout> layout;  // null before the first worker has joined
   absl::Time created;
   absl::Duration uptime;  // since then
   // The time of a clock that stands still while this process does not run. `times` and all times of
@@ -137,6 +138,8 @@ struct ShardStatus {
   // The time from initialisation to the latest step, divided by the number of steps. 0 before the
   // first step.
   absl::Duration MeanStepTime() const;
+  // What all servers have of each table, in the order of the layout.
+  std::vector<TableStatus> table_totals() const;
 
   // With one server those of `traffic`. With several, each one counts its own: the sum leaves out
   // what another server has moved in the last second.

@@ -119,11 +119,11 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
   absl::Status AnswerListTables(const v1::ListTablesRequest& request,
                                 v1::ListTablesResponse& response) const {
     const ShardStatus state = shard_.Describe();
-    const std::shared_ptr<const Layout> layout = shard_.layout();
-    if (layout == nullptr || state.optimizer == nullptr) return absl::OkStatus();
-    response.set_total(layout->tables().size());
-    return FillPage(request, layout->tables().size(), response.mutable_tables(), response,
-                    [&](size_t i) { return TableToProto(i, *layout, state); });
+    if (state.layout == nullptr) return absl::OkStatus();
+    const size_t tables = state.layout->tables().size();
+    response.set_total(tables);
+    return FillPage(request, tables, response.mutable_tables(), response,
+                    [&](size_t i) { return TableToProto(i, state); });
   }
 
   // Which tensor the response, whose other fields it sets, is to show.

@@ -269,12 +269,9 @@ v1::ListServersResponse ServersToProto(const ShardStatus& state) {
   return message;
 }
 
-v1::TableState TableToProto(size_t i, const Layout& layout, const ShardStatus& state) {
-  TableStatus all;
-  for (const ServerStatus& server : state.each_server) {
-    if (i < server.figures.tables.size()) all = all + server.figures.tables[i];
-  }
-  const TableSpec& table = layout.tables()[i];
+v1::TableState TableToProto(size_t i, const ShardStatus& state) {
+  const TableSpec& table = state.layout->tables()[i];
+  const TableStatus all = state.table_totals()[i];
   v1::TableState message;
   *message.mutable_table() = ToProto(table);
   message.set_optimizer(std::string(OptimizerName(OptionsFor(*state.optimizer, table.name))));

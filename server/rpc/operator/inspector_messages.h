@@ -6,7 +6,6 @@
 #include <cstddef>
 
 #include "absl/time/time.h"
-#include "common/tensor/layout.h"
 #include "server/durable/directory.h"
 #include "server/snapshots/tensor_statistics.h"
 #include "server/state/session_record.h"
@@ -24,7 +23,7 @@ v1::TensorStatistics ToProto(const TensorStatistics& statistics);
 // All servers of the job.
 v1::ListServersResponse ServersToProto(const ShardStatus& state);
 // Table i of the layout, and what all servers have of it. A worker has joined.
-v1::TableState TableToProto(size_t i, const Layout& layout, const ShardStatus& state);
+v1::TableState TableToProto(size_t i, const ShardStatus& state);
 
 }  // namespace sluice
 

@@ -3,6 +3,8 @@
 #ifndef SLUICE_TESTS_SERVER_METRICS_FULL_FIGURES_H_
 #define SLUICE_TESTS_SERVER_METRICS_FULL_FIGURES_H_
 
+#include <memory>
+
 #include "server/metrics/server_figures.h"
 
 namespace sluice {
@@ -41,7 +43,14 @@ inline ServerFigures FullFigures() {
   status.each_server[0].connected = true;
   status.each_server[0].awaited = absl::Seconds(3);
   status.each_server[1].elements = 25;
-  status.each_server[1].figures = {Step(16), 70, 60};
+  status.each_server[1].figures = {Step(16), 70, 60, {{5, 4, 300, 2, 1}}};
+  LayoutRange bias;
+  bias.name = "bias";
+  bias.length = 1;
+  TableSpec items;
+  items.name = "items";
+  items.width = 8;
+  status.layout = std::make_shared<const Layout>(*Layout::Create({bias}, {items}));
   status.each_server[1].unchanged = absl::Seconds(8);
   figures.executor_tasks = {{"step", 2}};
   figures.checkpoint_age = absl::Minutes(3);
