@@ -194,6 +194,12 @@ absl::optional<int> HolderFollower::exit_code() const {
   return exit_code_;
 }
 
+HeldRows HolderFollower::rows() const {
+  absl::MutexLock lock(&mu_);
+  if (model_ == nullptr) return {};
+  return {holder_.layout(), holder_.latest(), model_->row_slots(), place_};
+}
+
 std::shared_ptr<const RowTables> HolderFollower::tables() const {
   absl::MutexLock lock(&mu_);
   return holder_.tables();

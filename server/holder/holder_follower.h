@@ -29,6 +29,7 @@
 #include "common/base/executor.h"
 #include "common/base/parallel.h"
 #include "server/aggregation/pending_push.h"
+#include "server/holder/held_rows.h"
 #include "server/holder/holder.h"
 #include "server/holder/holder_commands.h"
 #include "server/holder/pull_result.h"
@@ -91,6 +92,7 @@ class HolderFollower {
   // EndJob's, once it has come.
   absl::optional<int> exit_code() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  HeldRows rows() const ABSL_LOCKS_EXCLUDED(mu_);
   // For methods that any thread may call; null if there are none, or before OpenModel.
   std::shared_ptr<const RowTables> tables() const ABSL_LOCKS_EXCLUDED(mu_);
   // Of the stripe; null before OpenModel.

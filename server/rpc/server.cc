@@ -210,6 +210,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartStripeServer(const GrpcServerOp
   passing.connect = [first_server, credentials = options.credentials] {
     return MakeSequencerChannel(first_server, credentials);
   };
+  passing.rows = [&stripe] { return stripe.rows(); };
   services.push_back(MakeGrpcPassingInspector(std::move(passing), *watches));
   services.push_back(MakeGrpcRefusingAdmin(options.token, first_server));
   services.push_back(MakeGrpcHealth([] { return false; }, *watches));

@@ -46,6 +46,7 @@ class HeldStripe final : public ParameterStore {
   // EndJob's, once it has come.
   absl::optional<int> exit_code() const { return follower_.exit_code(); }
   StripeFigures Describe() const;
+  HeldRows rows() const { return follower_.rows(); }
   // Ends the calls of sessions of which the log says nothing, at the second call: UNKNOWN_SESSION.
   // Call it every few seconds while the log comes in.
   void EndUnknown() ABSL_LOCKS_EXCLUDED(mu_);

@@ -30,6 +30,10 @@ class RowSnapshot {
   // values. `ids` are of this server's buckets, in any order.
   virtual void Read(uint32_t table, absl::Span<const RowId> ids, absl::Span<float> to) const = 0;
 
+  // Calls `take` with the row or waiting id, if it exists and is of this server's buckets.
+  virtual void Find(uint32_t table, RowId id,
+                    absl::FunctionRef<void(const StoredRow&)> take) const = 0;
+
   // Calls `take` for the rows and waiting ids of a bucket that were touched after step `after`, in
   // ascending order of id. It takes a time that grows with the bucket. A row's elements are valid
   // until `take` returns.

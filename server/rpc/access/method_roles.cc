@@ -37,6 +37,7 @@ constexpr Entry kTable[] = {
     {"/sluice.v1.Inspector/ListParameters", kInspect},
     {"/sluice.v1.Inspector/GetParameter", kInspect},
     {"/sluice.v1.Inspector/ListTables", kInspect},
+    {"/sluice.v1.Inspector/GetRow", kInspect},
     {"/sluice.v1.Inspector/WatchState", kInspect},
     {"/sluice.v1.Admin/SetPolicy", kChange},
     {"/sluice.v1.Admin/SetLearningRate", kChange},

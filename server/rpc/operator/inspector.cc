@@ -11,6 +11,8 @@
 #include "common/base/error.h"
 #include "common/wire/messages.h"
 #include "common/wire/status.h"
+#include "server/optimizers/slot_names.h"
+#include "server/rpc/operator/get_row.h"
 #include "server/rpc/operator/inspector_messages.h"
 #include "server/rpc/operator/page.h"
 #include "server/rpc/operator/watch.h"
@@ -29,6 +31,15 @@ grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Stat
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   reactor->Finish(ToGrpcStatus(status));
   return reactor;
+}
+
+HeldRows RowsOf(const Shard& shard) {
+  const ShardStatus state = shard.Describe();
+  if (state.layout == nullptr) return {};
+  return {state.layout,
+          shard.snapshot(),
+          RowSlotNames(*state.optimizer, *state.layout),
+          {0, state.servers}};
 }
 
 class GrpcInspector final : public v1::Inspector::CallbackService {
@@ -79,6 +90,11 @@ class GrpcInspector final : public v1::Inspector::CallbackService {
                                        const v1::ListTablesRequest* request,
                                        v1::ListTablesResponse* response) override {
     return Reply(context, AnswerListTables(*request, *response));
+  }
+
+  grpc::ServerUnaryReactor* GetRow(CallbackServerContext* context, const v1::GetRowRequest* request,
+                                   v1::GetRowResponse* response) override {
+    return Reply(context, AnswerGetRow(*request, RowsOf(shard_), *response));
   }
 
   grpc::ServerWriteReactor<v1::ServerState>* WatchState(

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/wire/deadline.h"
 #include "common/wire/status.h"
+#include "server/rpc/operator/get_row.h"
 #include "server/rpc/operator/passed_watch.h"
 #include "sluice/v1/inspector.grpc.pb.h"
 
@@ -62,6 +63,12 @@ class GrpcPassingInspector final : public v1::Inspector::CallbackService {
                                        const v1::ListTablesRequest* request,
                                        v1::ListTablesResponse* response) override {
     return Pass(context, request, response, &Async::ListTables);
+  }
+  grpc::ServerUnaryReactor* GetRow(CallbackServerContext* context, const v1::GetRowRequest* request,
+                                   v1::GetRowResponse* response) override {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(ToGrpcStatus(AnswerGetRow(*request, options_.rows(), *response)));
+    return reactor;
   }
 
   grpc::ServerWriteReactor<v1::ServerState>* WatchState(

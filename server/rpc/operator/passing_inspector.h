@@ -1,5 +1,5 @@
 // The service Inspector on a server that is not the first one of its job: it passes each call on to
-// the first server. inspector.proto has the limits.
+// the first server, but for GetRow, which it answers. inspector.proto has the limits.
 //
 // Who may call is checked here, by the caller's role, as at the first server. The first server then
 // sees this server's certificate, whose role may inspect, too.
@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/holder/held_rows.h"
 #include "server/rpc/operator/open_watches.h"
 
 namespace sluice {
@@ -24,6 +25,8 @@ struct PassingInspectorOptions {
   std::string first_server;  // its address, for people
   // A new connection to it. Called by gRPC's threads, one at a time.
   std::function<absl::StatusOr<std::shared_ptr<grpc::Channel>>()> connect;
+  // The rows of this server. Any thread may call it.
+  std::function<HeldRows()> rows;
   // So long a call that is no stream may take.
   absl::Duration patience = absl::Seconds(10);
 };

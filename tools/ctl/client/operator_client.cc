@@ -184,6 +184,23 @@ absl::StatusOr<v1::ListParametersResponse> OperatorClient::ListParameters() {
   });
 }
 
+absl::StatusOr<v1::ListTablesResponse> OperatorClient::ListTables() {
+  const auto stub = v1::Inspector::NewStub(channel_.get());
+  return ReadPages<v1::ListTablesResponse>([&](const std::string& token) {
+    v1::ListTablesRequest request;
+    request.set_page_token(token);
+    return Ask<v1::ListTablesResponse>(kAnswerTimeout, [&](auto* context, auto* response) {
+      return stub->ListTables(context, request, response);
+    });
+  });
+}
+
+absl::StatusOr<v1::GetRowResponse> OperatorClient::GetRow(const v1::GetRowRequest& request) {
+  return Ask<v1::GetRowResponse>(kAnswerTimeout, [&](auto* context, auto* response) {
+    return v1::Inspector::NewStub(channel_.get())->GetRow(context, request, response);
+  });
+}
+
 absl::StatusOr<v1::GetParameterResponse> OperatorClient::GetParameter(
     const v1::GetParameterRequest& request) {
   return Ask<v1::GetParameterResponse>(kAnswerTimeout, [&](auto* context, auto* response) {

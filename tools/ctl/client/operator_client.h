@@ -44,6 +44,8 @@ class OperatorClient {
   absl::StatusOr<v1::ListWorkersResponse> ListWorkers();
   absl::StatusOr<v1::ListServersResponse> ListServers();
   absl::StatusOr<v1::ListParametersResponse> ListParameters();
+  absl::StatusOr<v1::ListTablesResponse> ListTables();
+  absl::StatusOr<v1::GetRowResponse> GetRow(const v1::GetRowRequest& request);
   absl::StatusOr<v1::GetParameterResponse> GetParameter(const v1::GetParameterRequest& request);
 
   // Calls `take` with the state now and after each change, until the server ends or `take` returns

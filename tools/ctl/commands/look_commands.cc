@@ -1,4 +1,4 @@
-// status, workers, servers, params, watch: they ask the Inspector, and change nothing.
+// status, workers, servers, params, tables, watch: they ask the Inspector, and change nothing.
 
 #include <algorithm>
 #include <iostream>
@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/types/optional.h"
 #include "common/base/clock.h"
 #include "common/base/command_line.h"
 #include "tools/ctl/commands/command.h"
@@ -13,6 +14,7 @@
 #include "tools/ctl/render/parameters_text.h"
 #include "tools/ctl/render/servers_text.h"
 #include "tools/ctl/render/status_text.h"
+#include "tools/ctl/render/tables_text.h"
 #include "tools/ctl/render/worker_rows.h"
 
 namespace sluice {
@@ -27,6 +29,11 @@ struct ParamsFlags {
   std::string name;
   uint64_t first = 0;
   uint32_t count = 0;
+};
+
+struct TablesFlags {
+  std::string name;
+  absl::optional<uint64_t> id;
 };
 
 struct WatchFlags {
@@ -107,6 +114,24 @@ absl::Status ShowParams(const ParamsFlags& own, const CommonFlags& flags) {
   return absl::OkStatus();
 }
 
+absl::Status ShowTables(const TablesFlags& own, const CommonFlags& flags) {
+  const auto client = ConnectOperator(flags.connection);
+  if (!client.ok()) return client.status();
+  if (!own.id.has_value()) {
+    const auto tables = (*client)->ListTables();
+    if (!tables.ok()) return tables.status();
+    std::cout << (flags.json ? JsonLine(*tables) : TablesText(*tables));
+    return absl::OkStatus();
+  }
+  v1::GetRowRequest request;
+  request.set_table(own.name);
+  request.set_id(*own.id);
+  const auto row = (*client)->GetRow(request);
+  if (!row.ok()) return row.status();
+  std::cout << (flags.json ? JsonLine(*row) : RowText(request, *row));
+  return absl::OkStatus();
+}
+
 absl::Status Watch(const WatchFlags& own, const CommonFlags& flags) {
   const auto client = ConnectOperator(flags.connection);
   if (!client.ok()) return client.status();
@@ -132,6 +157,16 @@ void AddParams(CLI::App& app, std::vector<Command>& commands) {
       ->capture_default_str();
   commands.push_back(
       {&params, [own](const CommonFlags& flags) { return ShowParams(*own, flags); }});
+}
+
+void AddTables(CLI::App& app, std::vector<Command>& commands) {
+  auto own = std::make_shared<TablesFlags>();
+  CLI::App& tables = *app.add_subcommand(
+      "tables", "lists the tables of the model, or shows a row of one and its optimizer's slots");
+  CLI::Option& name = *tables.add_option("name", own->name, "a table, as the list shows it");
+  name.needs(tables.add_option("id", own->id, "the id of a row"));
+  commands.push_back(
+      {&tables, [own](const CommonFlags& flags) { return ShowTables(*own, flags); }});
 }
 
 void AddWatch(CLI::App& app, std::vector<Command>& commands) {
@@ -161,6 +196,7 @@ void AddLookCommands(CLI::App& app, std::vector<Command>& commands) {
       {&workers, [own](const CommonFlags& flags) { return ShowWorkers(*own, flags); }});
   commands.push_back({app.add_subcommand("servers", "lists the servers of the job"), ShowServers});
   AddParams(app, commands);
+  AddTables(app, commands);
   AddWatch(app, commands);
 }
 

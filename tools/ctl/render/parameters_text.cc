@@ -15,12 +15,6 @@ std::string ShapeText(const v1::LayoutRange& range) {
   return absl::StrCat("[", absl::StrJoin(range.shape(), ", "), "]");
 }
 
-std::string ValuesText(const v1::GetParameterResponse& parameter) {
-  std::vector<std::string> values;
-  for (const float value : parameter.values()) values.push_back(absl::StrFormat("%.6g", value));
-  return absl::StrJoin(values, " ");
-}
-
 }  // namespace
 
 std::string ParametersText(const v1::ListParametersResponse& parameters) {
@@ -48,8 +42,8 @@ std::string ParameterText(const v1::GetParameterResponse& parameter) {
       statistics.min(), statistics.max(), statistics.mean(), statistics.standard_deviation(),
       statistics.l2_norm(), 100 * statistics.zero_share());
   if (parameter.values().empty()) return text;
-  return absl::StrCat(text, "values from ", parameter.first(), " on: ", ValuesText(parameter),
-                      "\n");
+  return absl::StrCat(text, "values from ", parameter.first(),
+                      " on: ", NumbersText(parameter.values()), "\n");
 }
 
 }  // namespace sluice

@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/base/time_text.h"
 
 namespace sluice {
@@ -68,6 +69,12 @@ std::string TimeText(absl::Duration time) {
   if (time == absl::InfiniteDuration()) return "for ever";
   if (time < absl::Minutes(1)) return ShortTimeText(time);
   return WholeTimeText(time);
+}
+
+std::string NumbersText(absl::Span<const float> numbers) {
+  return absl::StrJoin(numbers, " ", [](std::string* text, float number) {
+    absl::StrAppendFormat(text, "%.6g", number);
+  });
 }
 
 std::string CountText(uint64_t count, absl::string_view noun) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 namespace sluice {
 
@@ -22,6 +23,9 @@ std::string BytesText(uint64_t bytes);
 
 // Rounded for people: "800 us", "42.5 ms", "15.5 s", "3 min 5 s", "2 h 5 min", "3 d 4 h".
 std::string TimeText(absl::Duration time);
+
+// "0.5 -1.25e-07 3".
+std::string NumbersText(absl::Span<const float> numbers);
 
 // "1 worker", "12 workers".
 std::string CountText(uint64_t count, absl::string_view noun);

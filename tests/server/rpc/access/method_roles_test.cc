@@ -50,6 +50,7 @@ const std::map<std::string, std::string>& Promised() {
       {"/sluice.v1.Inspector/ListParameters", "worker or observer or admin or server"},
       {"/sluice.v1.Inspector/GetParameter", "worker or observer or admin or server"},
       {"/sluice.v1.Inspector/ListTables", "worker or observer or admin or server"},
+      {"/sluice.v1.Inspector/GetRow", "worker or observer or admin or server"},
       {"/sluice.v1.Inspector/WatchState", "worker or observer or admin or server"},
       {"/sluice.v1.Admin/SetPolicy", "admin"},
       {"/sluice.v1.Admin/SetLearningRate", "admin"},

@@ -88,6 +88,7 @@ TEST_F(ReflectionTest, DescribesTheInspector) {
                           "ListParameters(ListParametersRequest) returns ListParametersResponse",
                           "GetParameter(GetParameterRequest) returns GetParameterResponse",
                           "ListTables(ListTablesRequest) returns ListTablesResponse",
+                          "GetRow(GetRowRequest) returns GetRowResponse",
                           "WatchState(WatchStateRequest) returns stream ServerState"));
 }
 
