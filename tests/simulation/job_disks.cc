@@ -83,6 +83,8 @@ absl::StatusOr<ShardCheckpoint> JobDisks::Load(const Checkpoint& checkpoint) {
   ShardCheckpoint state = SavedState(checkpoint.state);
   state.stripes = checkpoint.state.stripes;
   state.parameters = own->parameters;
+  state.rows = own->rows;
+  state.row_steps = own->row_steps;
   return state;
 }
 
@@ -96,6 +98,8 @@ void JobDisks::SaveOwn() {
   StripeCheckpoint stripe;
   stripe.parameters = state.parameters;
   stripe.optimizer_steps = state.optimizer_steps;
+  stripe.row_slots = state.row_slots;
+  stripe.row_steps = state.row_steps;
   taken_.front().own =
       *of(0).Save({state.job_id, state.incarnations.current(), state.step}, *state.layout, stripe);
 }

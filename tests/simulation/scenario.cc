@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "tests/simulation/twin_rows.h"
 #include "tests/testing/vectors.h"
 
 namespace sluice {
@@ -22,11 +23,17 @@ Layout DrawStripedLayout(Dice& dice, uint32_t servers) {
   return LayoutOf({{"w", size - second}, {"b", second, kind}});
 }
 
-Layout DrawLayout(Dice& dice, uint32_t servers) {
+Layout DrawVector(Dice& dice, uint32_t servers) {
   if (servers > 1) return DrawStripedLayout(dice, servers);
   const auto parameters = static_cast<uint32_t>(dice.Between(1, 3));
   if (dice.Percent(40)) return LayoutOf({{"w", parameters}, {"mean", 1, RangeKind::kStatistic}});
   return LayoutOf({{"w", parameters}, {"b", 1}});
+}
+
+Layout DrawLayout(Dice& dice, uint32_t servers) {
+  const Layout vector = DrawVector(dice, servers);
+  if (dice.Percent(50)) return vector;
+  return TwinRows::Add(vector, servers > 1 ? 3 : 1);
 }
 
 void DrawRoom(Dice& dice, Scenario* scenario) {
@@ -121,6 +128,7 @@ std::string Words(const Scenario& scenario) {
   if (options.guards.max_push_norm.has_value()) absl::StrAppend(&words, ", guards the norm");
   if (scenario.stops) absl::StrAppend(&words, ", tick ", absl::FormatDuration(options.tick));
   absl::StrAppend(&words, "; ", scenario.layout.size(), " elements");
+  if (!scenario.layout.tables().empty()) absl::StrAppend(&words, " and twins of rows");
   return scenario.servers == 1 ? words : absl::StrCat(words, " on ", scenario.servers, " servers");
 }
 

@@ -25,6 +25,7 @@ struct PushPart {
   CallState state = CallState::kNotSent;
   bool refused = false;                  // it ended at its header, with an error
   std::unique_ptr<PendingPush> pending;  // while it arrives
+  bool has_rows = false;                 // they were sent
 };
 
 struct SimulatedPush {

@@ -20,6 +20,7 @@ std::string InWords(const JobEvent& event) {
 
 World::World(const Scenario& scenario, std::vector<std::string>* log)
     : scenario_(scenario),
+      twins_(scenario.layout, scenario.servers),
       log_(log),
       disks_(scenario),
       servers_(MakeServers()),

@@ -24,6 +24,7 @@
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/servers.h"
 #include "tests/simulation/simulated_calls.h"
+#include "tests/simulation/twin_rows.h"
 #include "tests/simulation/verdict.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/vectors.h"
@@ -191,6 +192,7 @@ class World {
   void PullFromShard(uint64_t pull);
   void BeginPart(uint64_t push, uint32_t server);
   void HearPart(uint64_t push, uint32_t server, absl::StatusOr<std::unique_ptr<PendingPush>> part);
+  absl::Status SendRows(uint64_t push, uint32_t server);
   void EndParts(uint64_t push, const std::vector<PartEnd>& ends);
   void EndPart(uint64_t push, const PartEnd& end);
   void EndCall(uint64_t push);
@@ -222,6 +224,7 @@ class World {
   void CheckCancels();
 
   Scenario scenario_;  // its incarnation changes
+  const TwinRows twins_;
   std::vector<std::string>* const log_;
   FakeClock clock_;
   std::vector<std::string> owner_heard_;

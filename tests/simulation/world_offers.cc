@@ -42,6 +42,7 @@ SimulatedOffer World::MakeOffer(SessionId session, const Values& parameters) {
   offer.header.session = session;
   offer.header.attempt = ++attempts_[session.value()];
   offer.parameters = parameters;
+  twins_.Clear(&offer.parameters);
   const ModelWorker* const worker = oracle_->workers().Of(session.value());
   if (worker == nullptr) offer.expected = Reason::kUnknownSession;
   if (worker != nullptr && worker->observer) offer.expected = Reason::kNotAWorker;

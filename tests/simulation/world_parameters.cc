@@ -24,7 +24,10 @@ void World::CheckParameters() {
   // With several servers vectors are long. CheckHeld() finds out whether a snapshot changes.
   if (latest.size() > 1 && latest == latest_) return;
   latest_ = latest;
-  CompareParameters(servers_->Joined(latest), step);
+  const Values vector = servers_->Joined(latest);
+  CompareParameters(vector, step);
+  const std::string rows = twins_.Compare(latest, vector);
+  if (!rows.empty()) Fail(absl::StrCat("atomic (rule 1): step ", step, ": ", rows));
 }
 
 void World::CompareParameters(const Values& found, uint64_t step) {

@@ -1,6 +1,7 @@
 // The part of World that plays pushes. world_parts.cc plays their parts on other servers.
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/error.h"
 #include "tests/simulation/world.h"
@@ -47,6 +48,7 @@ uint64_t World::BeginPush(const PushHeader& header, const Values& gradient, Reas
   SimulatedPush& push = *pushes_.back();
   push.header = header;
   push.header.attempt = ++attempts_[header.session.value()];
+  push.header.row_bytes = twins_.BytesOf(gradient);
   push.gradient = gradient;
   push.parts.resize(servers_->count());
   push.original = original.has_value() ? pushes_.at(*original)->original : number;
@@ -114,13 +116,22 @@ void World::AddChunk(uint64_t number, uint64_t offset, const Values& elements) {
     if (sent.empty()) continue;
     if (server > 0) BeginPart(number, server);
     if (part.state != CallState::kArrives) continue;
-    const absl::Status added = part.pending->Add(ChunkOf(servers_->Before(server, offset), sent));
+    absl::Status added = SendRows(number, server);
+    if (added.ok()) added = part.pending->Add(ChunkOf(servers_->Before(server, offset), sent));
     if (!added.ok()) ends.push_back({server, added, ReasonOf(added)});
     // The shard renews the lease for what comes to it.
     if (added.ok() && server == 0) oracle_->NoteChunk(number);
   }
   EndParts(number, ends);
   End();
+}
+
+absl::Status World::SendRows(uint64_t number, uint32_t server) {
+  SimulatedPush& push = *pushes_.at(number);
+  PushPart& part = push.parts[server];
+  if (std::exchange(part.has_rows, true)) return absl::OkStatus();
+  const uint64_t offset = servers_->Before(server, scenario_.layout.size());
+  return twins_.Send(push.gradient, server, offset, *part.pending);
 }
 
 void World::FinishPush(uint64_t number, uint64_t servers) {

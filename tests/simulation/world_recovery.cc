@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tests/simulation/world.h"
+#include "tests/testing/rows_of_snapshot.h"
 
 namespace sluice {
 namespace {
@@ -51,6 +52,8 @@ void World::Restart() {
   BeginIncarnation();
   ShardCheckpoint saved = SavedState(*checkpoint_);
   saved.parameters = checkpoint_->parameters;
+  saved.rows = RowsOf(*checkpoint_->parameters, checkpoint_->row_slots.size());
+  saved.row_steps = checkpoint_->row_steps;
   ExpectReason(shard().Restore(saved), Reason::kNone);
   shard().BeginIncarnation({});
   checkpoint_ = nullptr;

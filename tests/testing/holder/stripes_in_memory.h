@@ -16,6 +16,7 @@
 #include "common/tensor/tensor_chunk.h"
 #include "common/tensor/vector_copy.h"
 #include "server/holder/stripe_storage.h"
+#include "tests/testing/rows_of_snapshot.h"
 
 namespace sluice {
 
@@ -64,6 +65,7 @@ class StripesInMemory final : public StripeStorage {
     copy.optimizer_steps = stripe.optimizer_steps;
     copy.row_slots = stripe.row_slots;
     copy.row_steps = stripe.row_steps;
+    copy.rows = RowsOf(*stripe.parameters, stripe.row_slots.size());
     for (const SlotCheckpoint& slot : stripe.slots) {
       copy.slots.push_back({slot.name, FloatBuffer(slot.values.size())});
       CopyTo(AsPiece(slot.values.span()), copy.slots.back().values.span());

@@ -1,0 +1,77 @@
+#include "tests/simulation/twin_rows.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/protocol/protocol_types.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint64_t kMostRows = 12;
+
+}  // namespace
+
+Layout TwinRows::Add(const Layout& vector, uint32_t width) {
+  TableSpec twin;
+  twin.name = "twin";
+  twin.width = width;
+  return *Layout::Create(vector.ranges(), {twin});
+}
+
+TwinRows::TwinRows(const Layout& layout, uint32_t servers) : servers_(servers) {
+  if (layout.tables().empty()) return;
+  width_ = layout.tables().front().width;
+  const uint64_t rows = std::min(kMostRows, layout.ranges().front().length / width_);
+  for (uint32_t row = 0; row < rows; ++row) rows_.push_back(row);
+  std::sort(rows_.begin(), rows_.end(), [](uint32_t a, uint32_t b) { return IdOf(a) < IdOf(b); });
+}
+
+void TwinRows::Clear(Values* parameters) const {
+  std::fill_n(parameters->begin(), rows_.size() * width_, 0.0f);
+}
+
+std::vector<uint32_t> TwinRows::RowsIn(const Values& gradient) const {
+  std::vector<uint32_t> rows;
+  for (const uint32_t row : rows_) {
+    const auto begin = gradient.begin() + row * width_;
+    if (std::any_of(begin, begin + width_, [](float value) { return value != 0; })) {
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+uint64_t TwinRows::BytesOf(const Values& gradient) const {
+  return RowBytes(RowsIn(gradient).size(), width_);
+}
+
+absl::Status TwinRows::Send(const Values& gradient, uint32_t server, uint64_t offset,
+                            PendingPush& push) const {
+  RowIds ids;
+  Values values;
+  for (const uint32_t row : RowsIn(gradient)) {
+    if (BucketOf(IdOf(row)) % servers_ != server) continue;
+    ids.ids.push_back(IdOf(row));
+    const auto begin = gradient.begin() + row * width_;
+    values.insert(values.end(), begin, begin + width_);
+  }
+  if (values.empty()) return absl::OkStatus();
+  const absl::Status added = push.AddIds(std::move(ids));
+  return added.ok() ? push.Add(ChunkOf(offset, values)) : added;
+}
+
+std::string TwinRows::Compare(absl::Span<const std::shared_ptr<const Snapshot>> servers,
+                              const Values& vector) const {
+  for (const uint32_t row : rows_) {
+    Values found(width_);
+    const RowSnapshot& rows = *servers[BucketOf(IdOf(row)) % servers_]->rows;
+    rows.Read(0, {IdOf(row)}, absl::MakeSpan(found));
+    if (std::equal(found.begin(), found.end(), vector.begin() + row * width_)) continue;
+    return absl::StrCat("row ", row, " of the twin table begins with ", found.front(),
+                        ", expected ", vector[row * width_]);
+  }
+  return "";
+}
+
+}  // namespace sluice

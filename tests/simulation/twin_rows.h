@@ -1,0 +1,55 @@
+// A table that repeats the first parameters of the vector: row r has those from r · width on. Both
+// begin with 0, and each push brings the same gradients for both, without the rows in which all
+// are 0. So the rows equal the parameters at every step, whatever happens, and what the oracle
+// knows of the vector it knows of tables.
+
+#ifndef SLUICE_TESTS_SIMULATION_TWIN_ROWS_H_
+#define SLUICE_TESTS_SIMULATION_TWIN_ROWS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/tensor/layout.h"
+#include "server/aggregation/pending_push.h"
+#include "server/snapshots/snapshot_store.h"
+#include "tests/testing/vectors.h"
+
+namespace sluice {
+
+class TwinRows {
+ public:
+  // `vector`, with a twin table of rows of that width. Its first range has as many parameters.
+  static Layout Add(const Layout& vector, uint32_t width);
+
+  // Of a layout that Add() made, or of one without tables, which has no rows.
+  TwinRows(const Layout& layout, uint32_t servers);
+
+  // Writes 0 where parameters have twins.
+  void Clear(Values* parameters) const;
+  // PushHeader::row_bytes of that gradient.
+  uint64_t BytesOf(const Values& gradient) const;
+  // Sends the rows of that server. Its part of the vector has `offset` elements.
+  absl::Status Send(const Values& gradient, uint32_t server, uint64_t offset,
+                    PendingPush& push) const;
+  // What differs between the rows of all servers and the vector's parameters; empty: nothing.
+  std::string Compare(absl::Span<const std::shared_ptr<const Snapshot>> servers,
+                      const Values& vector) const;
+
+ private:
+  static RowId IdOf(uint32_t row) { return row * uint64_t{0x9e3779b97f4a7c15}; }
+
+  // The rows that are not 0 in the gradient, in the order of their ids.
+  std::vector<uint32_t> RowsIn(const Values& gradient) const;
+
+  uint32_t width_ = 0;
+  uint32_t servers_;
+  std::vector<uint32_t> rows_;  // in the order of their ids
+};
+
+}  // namespace sluice
+
+#endif  // SLUICE_TESTS_SIMULATION_TWIN_ROWS_H_
